@@ -1,0 +1,42 @@
+# Everything here works on a fresh machine that has only Python (3.11 or newer) and make.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+
+.PHONY: help demo test lint bench clean
+.DEFAULT_GOAL := help
+
+help:            ## list the commands
+	@sed -n 's/^\([a-z]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 16
+
+# A stamp for each set of packages, renewed when pyproject.toml changes.
+$(VENV)/stamp: pyproject.toml
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "sidelong needs Python 3.11 or newer: make PYTHON=python3.12 ...")'
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade 'pip>=25.1'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[cli]'
+	touch $@
+
+$(VENV)/stamp-%: $(VENV)/stamp
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --group $*
+	touch $@
+
+demo: $(VENV)/stamp ## set up, then run the main job
+	$(BIN)/sidelong demo
+
+lint: $(VENV)/stamp-lint ## style, types, and the order of imports
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+test: $(VENV)/stamp-test lint ## all checks: style, types, imports, tests, and a part of them with the JIT off
+	NUMBA_DISABLE_JIT=1 $(BIN)/pytest -q -n 2 -m interpreted
+	$(BIN)/pytest -q -n 2
+
+bench: $(VENV)/stamp-bench ## measure, side by side with others
+	$(BIN)/python benchmarks/ask_tell.py
+
+clean:           ## remove the environment and all caches
+	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

@@ -1,0 +1,129 @@
+/* EXP3.G++, adaptive rate, paper's constants, Bernoulli losses: the loop that sidelong is measured against.
+ *
+ * Written the way one writes C for speed: -O3 -march=native -ffast-math, the C library's exp, flat arrays. It draws the
+ * same random numbers (Philox4x32-10 on the same counters), so that it plays the same arms until rounding parts them.
+ */
+#include <math.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+static inline double uniform(uint64_t seed, uint32_t stream, uint32_t run, uint64_t t, uint32_t arm) {
+    uint32_t c0 = arm, c1 = (uint32_t)t, c2 = ((uint32_t)(t >> 32) & 0xFFFF) | (stream << 16), c3 = run;
+    uint32_t k0 = (uint32_t)seed, k1 = (uint32_t)(seed >> 32);
+    for (int round = 0; round < 10; round++) {
+        uint64_t a = (uint64_t)0xD2511F53 * c0, b = (uint64_t)0xCD9E8D57 * c2;
+        c0 = (uint32_t)(b >> 32) ^ c1 ^ k0;
+        c1 = (uint32_t)b;
+        c2 = (uint32_t)(a >> 32) ^ c3 ^ k1;
+        c3 = (uint32_t)a;
+        k0 += 0x9E3779B9;
+        k1 += 0xBB67AE85;
+    }
+    return ((c0 >> 5) * 67108864.0 + (c1 >> 6)) * (1.0 / 9007199254740992.0);
+}
+
+typedef struct {
+    int64_t K, contiguous;
+    const int64_t *start, *stop, *in_start, *in_stop;
+    const int32_t *targets, *sources;
+} graph;
+
+static void explore(const graph *g, const int32_t *order, uint8_t *chosen, int32_t *next) {
+    memset(chosen, 0, (size_t)g->K);
+    for (int64_t i = 0; i <= g->K; i++) next[i] = i;
+    for (int64_t k = 0; k < g->K; k++) {
+        int32_t i = order[k];
+        if (next[i] != i) continue;
+        chosen[i] = 1;
+        if (!g->contiguous) {
+            for (int64_t e = g->start[i]; e < g->stop[i]; e++) next[g->targets[e]] = g->targets[e] + 1;
+            continue;
+        }
+        int32_t j = g->start[i];
+        for (;;) {
+            while (next[j] != j) j = next[j] = next[next[j]];
+            if (j >= g->stop[i]) break;
+            next[j] = j + 1;
+        }
+    }
+}
+
+double exp3gpp(int64_t K, int64_t contiguous, const int64_t *start, const int64_t *stop, const int32_t *targets,
+               const int64_t *in_start, const int64_t *in_stop, const int32_t *sources, const double *means,
+               int64_t rounds, uint64_t seed, uint32_t run, int64_t *plays) {
+    graph g = {K, contiguous, start, stop, in_start, in_stop, targets, sources};
+    const double gamma = 4.0, beta = 320.0, lambda = 1.0, log_K = log((double)K);
+    double *room = calloc(10 * (K + 1), sizeof(double));
+    double *L = room, *Lhat = L + K + 1, *O = Lhat + K + 1, *mean = O + K + 1, *width = mean + K + 1,
+           *gap = width + K + 1, *eps = gap + K + 1, *p = eps + K + 1, *P = p + K + 1, *prefix = P + K + 1;
+    int32_t *order = malloc(K * sizeof *order), *next = malloc((K + 1) * sizeof *next);
+    uint8_t *chosen = malloc((size_t)K);
+    double Theta = K, expected = 0.0;
+    for (int64_t i = 0; i < K; i++) order[i] = i, width[i] = 1e300;
+    int fresh = 0;
+    for (int64_t t = 1; t <= rounds; t++) {
+        int64_t arm;
+        if (t <= K) {
+            arm = t - 1;
+        } else {
+            double log_t = log((double)t), radius = sqrt((gamma * log_t + log_K) / 2), ucb = 1.0;
+            for (int64_t i = 0; i < K; i++) ucb = fmin(ucb, mean[i] + radius * width[i]);
+            for (int64_t i = 0; i < K; i++) gap[i] = fmax(0.0, mean[i] - radius * width[i] - ucb);
+            int moved = 0;
+            for (int64_t k = 1; k < K; k++) {
+                int32_t a = order[k];
+                int64_t j = k;
+                while (j > 0 && (gap[a] < gap[order[j - 1]] || (gap[a] == gap[order[j - 1]] && a < order[j - 1])))
+                    order[j] = order[j - 1], j--, moved = 1;
+                order[j] = a;
+            }
+            if (moved || !fresh) explore(&g, order, chosen, next), fresh = 1;
+            double cap = fmin(1.0 / (2 * K), sqrt(lambda * log_K / t) / (2 * K));
+            double least = fmin(cap, 4.0 / ((double)t * t)), xi = beta * log_t / t, mass = 0.0;
+            for (int64_t i = 0; i < K; i++) {
+                double square = gap[i] * gap[i], e = square * cap > xi ? xi / square : cap;
+                eps[i] = chosen[i] ? fmax(e, least) : least;
+                mass += eps[i];
+            }
+            double eta = sqrt(log_K / (2 * Theta)), lowest = L[0], total = 0.0;
+            for (int64_t i = 1; i < K; i++) lowest = fmin(lowest, L[i]);
+            for (int64_t i = 0; i < K; i++) p[i] = exp(-eta * (L[i] - lowest));
+            for (int64_t i = 0; i < K; i++) total += p[i];
+            double scale = (1 - mass) / total;
+            for (int64_t i = 0; i < K; i++) p[i] = scale * p[i] + eps[i];
+            double u = uniform(seed, 0, run, t, 0), below = 0.0;
+            for (arm = 0; arm < K - 1; arm++)
+                if ((below += p[arm]) > u) break;
+        }
+        plays[arm]++;
+        expected += means[arm];
+        if (t > K) {
+            double theta = 0.0;
+            if (contiguous) {
+                prefix[0] = 0.0;
+                for (int64_t i = 0; i < K; i++) prefix[i + 1] = prefix[i] + p[i];
+                for (int64_t i = 0; i < K; i++) P[i] = fmax(prefix[in_stop[i]] - prefix[in_start[i]], p[i]);
+            } else {
+                for (int64_t i = 0; i < K; i++) {
+                    double s = 0.0;
+                    for (int64_t e = in_start[i]; e < in_stop[i]; e++) s += p[sources[e]];
+                    P[i] = s;
+                }
+            }
+            for (int64_t i = 0; i < K; i++) theta += p[i] / P[i];
+            Theta += theta;
+        }
+        for (int64_t e = start[arm]; e < stop[arm]; e++) {
+            int32_t i = targets[e];
+            double l = uniform(seed, 1, run, t, i) < means[i];
+            Lhat[i] += l;
+            O[i] += 1.0;
+            mean[i] = Lhat[i] / O[i];
+            width[i] = 1.0 / sqrt(O[i]);
+            if (t > K) L[i] += l / P[i];
+        }
+    }
+    free(room), free(order), free(next), free(chosen);
+    return expected;
+}

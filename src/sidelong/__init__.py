@@ -1,0 +1,69 @@
+"""Online decisions that learn from what they see on the side.
+
+Each round one of K actions is played, and a feedback graph says whose losses that reveals. sidelong is the reference
+implementation of EXP3.G++ (Rouyer, van der Hoeven, Cesa-Bianchi, Seldin 2022), which is near-optimal against any
+adversary and in a stochastic world, and needs to know neither which of them it is in nor for how long.
+
+    >>> import sidelong as sl
+    >>> graph = sl.graphs.nested(24)  # ordering q reveals the cost of every smaller order
+    >>> agent = sl.Agent("exp3.g++", graph, seed=7)
+    >>> decision = agent.ask()
+    >>> agent.tell(decision, {int(arm): 0.5 for arm in decision.reveals})
+    True
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING
+
+from sidelong._version import __version__
+from sidelong.errors import SidelongError
+
+if TYPE_CHECKING:
+    from sidelong import graphs, learners, losses
+    from sidelong.agent import Agent, Decision
+    from sidelong.graphs import FeedbackGraph, GraphSequence
+    from sidelong.simulation import Result, simulate
+
+__all__ = [
+    "Agent",
+    "Decision",
+    "FeedbackGraph",
+    "GraphSequence",
+    "Result",
+    "SidelongError",
+    "__version__",
+    "graphs",
+    "learners",
+    "losses",
+    "simulate",
+]
+
+#: Where each name lives. They are imported when first used, so that `import sidelong` does not load the compiler.
+_HOMES = {
+    "Agent": "sidelong.agent",
+    "Decision": "sidelong.agent",
+    "FeedbackGraph": "sidelong.graphs",
+    "GraphSequence": "sidelong.graphs",
+    "Result": "sidelong.simulation",
+    "graphs": "",
+    "learners": "",
+    "losses": "",
+    "simulate": "sidelong.simulation",
+}
+
+
+def __getattr__(name: str) -> object:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'sidelong' has no attribute {name!r}")
+    home = _HOMES[name]
+    value: object = (
+        getattr(importlib.import_module(home), name) if home else importlib.import_module(f"sidelong.{name}")
+    )
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,24 @@
+"""The command `sidelong`, and what it says where the packages of the command line are missing."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+
+
+def main() -> None:
+    """Run the command line."""
+    missing = [name for name in ("typer", "rich") if importlib.util.find_spec(name) is None]
+    if missing:
+        print(  # noqa: T201  # there is no other way to speak yet
+            f"sidelong: the command line needs {' and '.join(missing)}. Install with: pip install 'sidelong[cli]'",
+            file=sys.stderr,
+        )
+        sys.exit(2)
+    from sidelong.cli import app  # noqa: PLC0415  # after the check
+
+    app()
+
+
+if __name__ == "__main__":
+    main()

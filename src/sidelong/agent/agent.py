@@ -1,0 +1,312 @@
+"""Ask and tell: a learner embedded in a program of one's own."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import json
+from collections import OrderedDict
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
+
+import numpy as np
+
+from sidelong._jit import entry, specialise
+from sidelong.agent import state_file
+from sidelong.agent.decision import Decision
+from sidelong.agent.feedback import fingerprint, read_losses, same
+from sidelong.errors import ConflictError, DecisionError, GraphError, LearnerError, UnknownDecisionError
+from sidelong.graphs.graph import FeedbackGraph
+from sidelong.learners import catalogue
+from sidelong.learners.interface import distribution
+from sidelong.numerics import DRAWS, sample, uniform
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from os import PathLike
+    from types import ModuleType
+
+    import numpy.typing as npt
+
+    from sidelong.agent.feedback import Losses
+    from sidelong.graphs.arrays import GraphArrays
+
+__all__ = ["Agent", "Estimates"]
+
+
+def draw(
+    params: Any,
+    state: Any,
+    graph: GraphArrays,
+    t: int,
+    seed: int,
+    p: np.ndarray,
+    trace: np.ndarray,
+) -> int:
+    distribution(params, state, graph, t, p, trace)
+    return sample(p, uniform(seed, DRAWS, np.int64(0), t, np.int64(0)))
+
+
+@functools.cache
+def _drawing(learner: ModuleType) -> Callable[..., int]:
+    return specialise(draw, f"draw_{learner.NAME}", distribution=learner.distribution)
+
+
+class Estimates(NamedTuple):
+    """What an agent knows about each arm."""
+
+    means: npt.NDArray[np.float64]  #: the mean of the losses it was told; NaN for an arm never revealed
+    counts: npt.NDArray[np.int64]  #: how many losses it was told
+    gaps: npt.NDArray[np.float64]  #: by how much the arm is worse than the best one, with confidence; 0 if unknown
+    weights: npt.NDArray[np.float64]  #: the probability that the next `ask` would play it
+
+
+class Agent:
+    """A learner that is asked for an arm and told the losses that playing it revealed.
+
+    The same learner, graph, seed, options and feedback give the same decisions, bit for bit, on any machine.
+    An agent is not safe to share between threads.
+
+    Args:
+        learner: the name of a learner (`sidelong.learners.names()`), or a module that is one.
+        graph: whose losses playing an arm reveals. It also says how many arms there are.
+        seed: a whole number from 0 to 2**64 - 1.
+        **options: the options of the learner.
+
+    Example:
+        >>> import sidelong as sl
+        >>> agent = sl.Agent("exp3.g++", sl.graphs.nested(3), seed=7)
+        >>> decision = agent.ask()
+        >>> decision.arm, decision.reveals.tolist()
+        (0, [0])
+        >>> agent.tell(decision, {0: 0.3})
+        True
+    """
+
+    #: An agent remembers what it was told for this many decisions, to recognise a repetition.
+    remembers = 10_000
+
+    def __init__(
+        self,
+        learner: str | ModuleType,
+        graph: FeedbackGraph,
+        *,
+        seed: int = 0,
+        **options: Any,  # each learner has its own
+    ) -> None:
+        if not isinstance(graph, FeedbackGraph):
+            raise GraphError(
+                f"graph must be a FeedbackGraph, not {type(graph).__name__}. "
+                f"Make one with sidelong.graphs or FeedbackGraph.from_matrix."
+            )
+        if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or not 0 <= seed < 2**64:
+            raise LearnerError(f"seed must be a whole number from 0 to 2**64 - 1, not {seed!r}.")
+        module = catalogue.find(learner)
+        self._learner = module
+        self._options = options
+        self._seed = np.uint64(seed)
+        self._graph = graph
+        self._params = catalogue.configure(module, graph, options)
+        self._state = module.init(self._params, graph)
+        self._round = 0
+        self._pending: dict[int, Decision] = {}
+        self._told: OrderedDict[int, bytes] = OrderedDict()
+        self._bind()
+
+    def _bind(self) -> None:
+        K, width = self._graph.n_arms, len(self._learner.TRACES)
+        self._buffer, trace = np.empty(K), np.empty(width)
+        known = (self._params, self._state, self._graph.arrays, 1)
+        self._draw = entry(_drawing(self._learner), *known, self._seed, self._buffer, trace)
+        self._update = entry(self._learner.update, *known, 0, self._buffer, self._buffer, trace)
+        identity = [self._learner.NAME, self._options, int(self._seed), self._graph.content_hash]
+        self._tag = hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()[:8]
+
+    @property
+    def learner(self) -> str:
+        """The name of the learner."""
+        return str(self._learner.NAME)
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """The options that the learner was given."""
+        return dict(self._options)
+
+    @property
+    def graph(self) -> FeedbackGraph:
+        """The graph of every round that `ask` is not given another one for."""
+        return self._graph
+
+    @property
+    def seed(self) -> int:
+        """The seed."""
+        return int(self._seed)
+
+    @property
+    def round(self) -> int:
+        """How many decisions were asked for."""
+        return self._round
+
+    @property
+    def pending(self) -> tuple[Decision, ...]:
+        """The decisions that were neither told nor cancelled, oldest first."""
+        return tuple(self._pending.values())
+
+    def ask(self, graph: FeedbackGraph | None = None) -> Decision:
+        """Draw an arm.
+
+        Args:
+            graph: the graph of this round alone, where graphs change from round to round.
+        """
+        graph = self._graph if graph is None else self._checked(graph)
+        t = self._round + 1
+        p = np.empty(self._graph.n_arms)
+        trace = np.zeros(len(self._learner.TRACES))
+        arm = int(self._draw(self._params, self._state, graph.arrays, t, self._seed, p, trace))
+        decision = Decision(self._tag, t, arm, graph, p, trace)
+        self._round = t
+        self._pending[t] = decision
+        return decision
+
+    def tell(
+        self,
+        decision: Decision | str,
+        losses: Losses,
+        graph: FeedbackGraph | None = None,
+    ) -> bool:
+        """Learn the losses that a decision revealed: now or later, in any order.
+
+        Args:
+            decision: the decision, or its id.
+            losses: a number in [0, 1] for every arm in `decision.reveals`, by arm or in their order.
+            graph: where only the outcome shows what is revealed, the graph that it showed. It takes the place
+                of the decision's own.
+
+        Returns:
+            True if something was learned, False if the same was told before.
+        """
+        t = self._round_of(decision)
+        made = self._pending.get(t)
+        if made is None:
+            self._compare(t, losses, graph)
+            return False
+        shown = made.graph if graph is None else self._checked(graph)
+        arrays = shown.arrays
+        arms = arrays.targets[arrays.start[made.arm] : arrays.stop[made.arm]]
+        read_losses(losses, arms, self._buffer)
+        self._update(self._params, self._state, arrays, t, made.arm, made.p, self._buffer, made.trace)
+        del self._pending[t]
+        self._told[t] = fingerprint(arms, self._buffer[: arms.size], _key(graph))
+        if len(self._told) > self.remembers:
+            self._told.popitem(last=False)
+        return True
+
+    def cancel(self, decision: Decision | str) -> None:
+        """Give up a decision that was never carried out: nothing is learned from it."""
+        t = self._round_of(decision)
+        if t not in self._pending:
+            raise DecisionError(
+                f"Decision {t}-{self._tag} was told or cancelled before; only a pending one can be cancelled."
+            )
+        del self._pending[t]
+
+    def estimates(self) -> Estimates:
+        """Return what the agent knows about each arm."""
+        state = type(self._state)(*(array.copy() for array in self._state))
+        weights = np.empty(self._graph.n_arms)
+        trace = np.zeros(len(self._learner.TRACES))
+        self._draw(self._params, state, self._graph.arrays, self._round + 1, self._seed, weights, trace)
+        counts = state.O.astype(np.int64)
+        means = np.where(counts > 0, state.mean, np.nan)
+        return Estimates(means, counts, state.gap, weights)
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write everything to a file, from which `Agent.load` goes on as if it had never stopped."""
+        graphs: dict[str, FeedbackGraph] = {self._graph.content_hash: self._graph}
+        graphs |= {made.graph.content_hash: made.graph for made in self._pending.values()}
+        numbers = {key: index for index, key in enumerate(graphs)}
+        pending = self._pending.values()
+        header = {
+            "learner": self._learner.NAME,
+            "options": self._options,
+            "seed": int(self._seed),
+            "round": self._round,
+            "graphs": [graph.name for graph in graphs.values()],
+            "traces": list(self._learner.TRACES),
+        }
+        arrays = {f"state.{name}": array for name, array in self._state._asdict().items()}
+        for index, graph in enumerate(graphs.values()):
+            arrays |= {f"graph.{index}.{name}": array for name, array in state_file.graph_to_arrays(graph).items()}
+        K, width = self._graph.n_arms, len(self._learner.TRACES)
+        arrays["pending.round"] = np.array([made.round for made in pending], np.int64)
+        arrays["pending.arm"] = np.array([made.arm for made in pending], np.int64)
+        arrays["pending.graph"] = np.array([numbers[made.graph.content_hash] for made in pending], np.int64)
+        arrays["pending.p"] = np.array([made.p for made in pending], np.float64).reshape(-1, K)
+        arrays["pending.trace"] = np.array([made.trace for made in pending], np.float64).reshape(-1, width)
+        arrays["told.round"] = np.array(list(self._told), np.int64)
+        arrays["told.fingerprint"] = np.frombuffer(b"".join(self._told.values()), np.uint8).reshape(-1, 16)
+        state_file.write(path, header, arrays)
+
+    @classmethod
+    def load(cls, path: str | PathLike[str], learner: ModuleType | None = None) -> Self:
+        """Go on from a file that `save` wrote.
+
+        Args:
+            path: the file.
+            learner: the module, for a learner that is not one of the package's own.
+        """
+        header, arrays = state_file.read(path)
+        bank = state_file.read_graphs(path, header, arrays)
+        agent = cls(learner or header["learner"], bank[0], seed=header["seed"], **header["options"])
+        agent._state = state_file.read_state(path, agent._state, arrays)
+        agent._round = header["round"]
+        columns = ("pending.round", "pending.arm", "pending.graph", "pending.p", "pending.trace")
+        for t, arm, graph, p, trace in zip(*(arrays[name] for name in columns), strict=True):
+            agent._pending[int(t)] = Decision(agent._tag, int(t), int(arm), bank[graph], p.copy(), trace.copy())
+        rounds, prints = arrays["told.round"], arrays["told.fingerprint"]
+        agent._told.update((int(t), mark.tobytes()) for t, mark in zip(rounds, prints, strict=True))
+        return agent
+
+    def __repr__(self) -> str:
+        pending = f", {len(self._pending)} pending" if self._pending else ""
+        return f"<Agent {self.learner} on {self._graph!r}: {self._round} decisions{pending}>"
+
+    def _checked(self, graph: FeedbackGraph) -> FeedbackGraph:
+        if not isinstance(graph, FeedbackGraph):
+            raise GraphError(f"graph must be a FeedbackGraph, not {type(graph).__name__}.")
+        if graph.n_arms != self._graph.n_arms:
+            raise GraphError(
+                f"The graph of a round must have the agent's {self._graph.n_arms} arms, and {graph!r} does not."
+            )
+        catalogue.check_graph(self._learner, graph)
+        return graph
+
+    def _round_of(self, decision: Decision | str) -> int:
+        if isinstance(decision, Decision):
+            number, tag = decision.round, decision.tag
+        else:
+            digits, _, tag = str(decision).partition("-")
+            number = int(digits) if digits.isdecimal() else 0
+        if tag != self._tag or not 1 <= number <= self._round:
+            raise UnknownDecisionError(
+                f"This agent made no decision {getattr(decision, 'id', decision)!r}. It has made {self._round}, named "
+                f"like 1-{self._tag}. Tell the agent that was asked, or load its saved state."
+            )
+        return number
+
+    def _compare(self, t: int, losses: Losses, graph: FeedbackGraph | None) -> None:
+        """Let a repetition pass, and refuse anything else about a decision that is not pending."""
+        mark = self._told.get(t)
+        if mark is None:
+            raise DecisionError(
+                f"Decision {t}-{self._tag} was cancelled, or told so long ago that the agent does not remember what: "
+                f"it remembers the last {self.remembers:,}. Nothing was learned."
+            )
+        if not same(mark, losses, _key(graph)):
+            raise ConflictError(
+                f"Decision {t}-{self._tag} was told before, with other losses. The first ones stay; "
+                f"losses cannot be corrected after they were learned."
+            )
+
+
+def _key(graph: FeedbackGraph | None) -> int:
+    return 0 if graph is None else graph.arrays.key

@@ -1,0 +1,130 @@
+"""The file that an agent is saved to.
+
+::
+
+    8 bytes   "SIDELONG"
+    4 bytes   version of the format, little-endian; this program writes 1
+    4 bytes   length of the header
+    header    JSON: what the agent is, and for each array its name, type and shape
+    arrays    one after the other, in the order of the header, little-endian
+    32 bytes  SHA-256 of everything before
+
+Nothing in it is code, and nothing is read before the checksum holds. A file is written under a temporary name,
+flushed to the disk and renamed, so that it is the old one or the new one, never half of one.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import struct
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from sidelong.errors import SidelongError, StateFileError
+from sidelong.graphs.graph import FeedbackGraph
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = ["graph_to_arrays", "read", "read_graphs", "read_state", "write"]
+
+MAGIC = b"SIDELONG"
+VERSION = 1
+_START = struct.Struct("<8sII")
+_CHECKSUM = 32
+
+
+def write(path: str | os.PathLike[str], header: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> None:
+    """Write a state file, all of it or nothing."""
+    plain = {name: np.ascontiguousarray(array, array.dtype.newbyteorder("<")) for name, array in arrays.items()}
+    layout = [[name, array.dtype.str, list(array.shape)] for name, array in plain.items()]
+    text = json.dumps({**header, "arrays": layout}, sort_keys=True).encode()
+    target = Path(path)
+    digest = hashlib.sha256()
+    descriptor, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            parts: list[Any] = [_START.pack(MAGIC, VERSION, len(text)), text, *plain.values()]
+            for part in parts:
+                digest.update(part)
+                file.write(part)
+            file.write(digest.digest())
+            file.flush()
+            os.fsync(file.fileno())
+        Path(temporary).replace(target)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise
+
+
+def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    """Return the header and the arrays of a state file."""
+    try:
+        data = Path(path).read_bytes()
+    except OSError as error:
+        raise StateFileError(f"{path} cannot be read: {error.strerror}.") from error
+    if data[: len(MAGIC)] != MAGIC:
+        raise StateFileError(f"{path} is not a state file of sidelong: it does not begin with {MAGIC.decode()!r}.")
+    if len(data) < _START.size + _CHECKSUM:
+        raise StateFileError(f"{path} is truncated: it has {len(data)} bytes. Load an earlier copy.")
+    _, version, length = _START.unpack_from(data)
+    if version > VERSION:
+        raise StateFileError(
+            f"{path} has format version {version}, and this program reads up to {VERSION}. "
+            f"It was written by a newer sidelong: upgrade with `pip install --upgrade sidelong`."
+        )
+    if hashlib.sha256(data[:-_CHECKSUM]).digest() != data[-_CHECKSUM:]:
+        raise StateFileError(f"{path} is truncated or was altered: its checksum does not hold. Load an earlier copy.")
+    header = json.loads(data[_START.size : _START.size + length])
+    arrays = {}
+    offset = _START.size + length
+    for name, dtype, shape in header.pop("arrays"):
+        count = int(np.prod(shape, dtype=np.int64))
+        array = np.frombuffer(data, np.dtype(dtype), count, offset).reshape(shape)
+        arrays[name] = array.astype(array.dtype.newbyteorder("="))  # a copy: the caller writes into it
+        offset += array.nbytes
+    return header, arrays
+
+
+def graph_to_arrays(graph: FeedbackGraph) -> dict[str, np.ndarray]:
+    """Return what `read_graphs` makes the graph from: the same representation, so that it gives the same bits."""
+    low, high, targets = graph.arrays.start, graph.arrays.stop, graph.arrays.targets
+    return {"low": low, "high": high} if graph.arrays.contiguous else {"degree": high - low, "targets": targets}
+
+
+def read_graphs(
+    path: str | os.PathLike[str], header: Mapping[str, Any], arrays: Mapping[str, np.ndarray]
+) -> list[FeedbackGraph]:
+    """Return the graphs of a state file, the agent's own first."""
+    graphs = []
+    for index, name in enumerate(header["graphs"]):
+        parts = {key.split(".")[-1]: array for key, array in arrays.items() if key.startswith(f"graph.{index}.")}
+        try:
+            if "low" in parts:
+                graph = FeedbackGraph.from_intervals(parts["low"], parts["high"])
+            else:
+                n = parts["degree"].size
+                edges = np.column_stack([np.repeat(np.arange(n), parts["degree"]), parts["targets"]])
+                graph = FeedbackGraph.from_edges(edges, n).as_arcs()
+        except SidelongError as error:
+            raise StateFileError(f"{path} holds a graph that cannot be built: {error}") from error
+        graphs.append(graph.named(name))
+    return graphs
+
+
+def read_state(path: str | os.PathLike[str], fresh: Any, arrays: Mapping[str, np.ndarray]) -> Any:
+    """Return the learner's state; `fresh` is one before round 1, which the saved one must be like."""
+    saved = {name: arrays.get(f"state.{name}") for name in fresh._fields}
+    for name, array in fresh._asdict().items():
+        found = saved[name]
+        if found is None or found.dtype != array.dtype or found.shape != array.shape:
+            raise StateFileError(
+                f"{path} was saved by another version of its learner: its {name} does not fit. "
+                f"Load it with the version that saved it."
+            )
+    return type(fresh)(**saved)

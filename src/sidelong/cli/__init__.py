@@ -1,0 +1,37 @@
+"""The command line: one file a command."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from sidelong._version import __version__
+from sidelong.cli.demo import demo
+
+__all__ = ["app"]
+
+app = typer.Typer(
+    name="sidelong",
+    help="Online decisions that learn from what they see on the side.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+)
+app.command()(demo)
+
+
+def _print_version(wanted: bool) -> None:  # noqa: FBT001  # what typer calls
+    if wanted:
+        typer.echo(f"sidelong {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def main(
+    *,
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and leave."),
+    ] = False,
+) -> None:
+    """Online decisions that learn from what they see on the side."""

@@ -1,0 +1,85 @@
+"""Every error that sidelong raises on purpose.
+
+::
+
+    SidelongError
+    ├── GraphError                a graph cannot be built from what was given
+    │   ├── GraphFileError        a graph file cannot be read; names the file and the line
+    │   └── ObservabilityError    a learner cannot play on this graph; names the arm
+    ├── LearnerError              an unknown learner, or an option it does not take
+    ├── LossError                 a loss outside [0, 1], missing, or of an arm that was not revealed
+    ├── WorldError                a world of losses cannot be built from what was given
+    ├── DecisionError             a decision cannot be told or cancelled
+    │   ├── UnknownDecisionError  this agent did not make it
+    │   └── ConflictError         it was told before, with something else
+    ├── StateFileError            a state file is truncated, altered or newer than this program
+    └── SimulationError           a simulation cannot be run as asked
+
+A message gives the rule, the value received and what to do. An error is raised before anything changes:
+the graph, the agent or the file is as it was.
+"""
+
+from __future__ import annotations
+
+__all__ = [
+    "ConflictError",
+    "DecisionError",
+    "GraphError",
+    "GraphFileError",
+    "LearnerError",
+    "LossError",
+    "ObservabilityError",
+    "SidelongError",
+    "SimulationError",
+    "StateFileError",
+    "UnknownDecisionError",
+    "WorldError",
+]
+
+
+class SidelongError(Exception):
+    """The root: catching it catches every error that sidelong raises on purpose."""
+
+
+class GraphError(SidelongError, ValueError):
+    """A graph cannot be built from what was given."""
+
+
+class GraphFileError(GraphError):
+    """A graph file cannot be read; the message names the file and, where it has lines, the line."""
+
+
+class ObservabilityError(GraphError):
+    """A learner cannot play on this graph; the message names the arm."""
+
+
+class LearnerError(SidelongError, ValueError):
+    """An unknown learner, or an option that it does not take."""
+
+
+class LossError(SidelongError, ValueError):
+    """A loss outside [0, 1], missing, or of an arm that was not revealed."""
+
+
+class WorldError(SidelongError, ValueError):
+    """A world of losses cannot be built from what was given."""
+
+
+class DecisionError(SidelongError):
+    """A decision cannot be told or cancelled."""
+
+
+class UnknownDecisionError(DecisionError):
+    """The agent that was told did not make the decision."""
+
+
+class ConflictError(DecisionError):
+    """The decision was told before, with something else."""
+
+
+class StateFileError(SidelongError):
+    """A state file is truncated, altered or newer than this program."""
+
+
+class SimulationError(SidelongError, ValueError):
+    """A simulation cannot be run as asked."""

@@ -1,0 +1,82 @@
+"""A graph as kernels see it, and the probability of observing each arm.
+
+Both representations of a graph share one layout, so that a kernel is compiled once for both.
+
+*Arcs* are compressed rows in both directions. *Intervals* hold no edge: `targets` is 0, 1, ..., K - 1 for all
+rows, and an arm reveals the range of it from `start` to `stop`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from sidelong._jit import kernel
+
+if TYPE_CHECKING:
+    import numpy as np
+
+__all__ = ["GraphArrays", "observe"]
+
+
+class GraphArrays(NamedTuple):
+    """Playing i reveals ``targets[start[i]:stop[i]]``, in ascending order."""
+
+    key: int  #: from the content hash: two graphs with the same key are the same graph
+    contiguous: bool  #: intervals, not arcs
+    start: np.ndarray  #: int64, (K,)
+    stop: np.ndarray  #: int64, (K,)
+    targets: np.ndarray  #: int32, (E,) for arcs, (K,) for intervals
+    #: Arcs: ``sources[in_start[i]:in_stop[i]]`` reveal i. Intervals: in_stop[i] arms have start <= i, in_start[i] of
+    #: them have stop <= i; `sources` lists the arms by start, `leaving` by stop.
+    in_start: np.ndarray  #: int64, (K,)
+    in_stop: np.ndarray  #: int64, (K,)
+    sources: np.ndarray  #: int32, (E,) or (K,)
+    leaving: np.ndarray  #: int32, (0,) or (K,)
+
+
+@kernel
+def observe(graph: GraphArrays, p: np.ndarray, P: np.ndarray) -> None:
+    """Write into `P` the probability that each arm is observed when an arm is drawn from `p`."""
+    if graph.contiguous:
+        _observe_intervals(graph, p, P)
+        return
+    for i in range(p.size):
+        s = 0.0
+        for e in range(graph.in_start[i], graph.in_stop[i]):
+            s += p[graph.sources[e]]
+        P[i] = s
+
+
+@kernel
+def _observe_intervals(graph: GraphArrays, p: np.ndarray, P: np.ndarray) -> None:
+    """Sweep over the arms; each other arm enters the sum at its start and leaves it at its stop.
+
+    Adding and taking away would leave rounding errors of the size of what was taken away, so that a rare arm
+    behind a frequent one would be lost. The sum is therefore kept with its error, and started anew when empty.
+    """
+    entered = 0
+    left = 0
+    s = 0.0
+    error = 0.0
+    for i in range(p.size):
+        if graph.in_start[i] == entered:
+            left = entered
+            s = 0.0
+            error = 0.0
+        while left < graph.in_start[i]:
+            x = -p[graph.leaving[left]]
+            sum_ = s + x
+            part = sum_ - s
+            error += (s - (sum_ - part)) + (x - part)
+            s = sum_
+            left += 1
+        while entered < graph.in_stop[i]:
+            x = p[graph.sources[entered]]
+            sum_ = s + x
+            part = sum_ - s
+            error += (s - (sum_ - part)) + (x - part)
+            s = sum_
+            entered += 1
+        P[i] = s + error
+        if P[i] < p[i] and graph.start[i] <= i < graph.stop[i]:
+            P[i] = p[i]  # an arm that reveals itself is observed at least as often as played

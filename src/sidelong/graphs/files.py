@@ -1,0 +1,221 @@
+"""Graphs in files. The suffix gives the format.
+
+.txt, .edges, .tsv, .csv
+    An edge list: a line "i j" for each edge; `sidelong.graphs.edge_list` has the details.
+.json
+    ``{"format": "sidelong-graph", "version": 1, "n_arms": 3, "edges": [[0, 1], [1, 2]]}``; or in place of
+    "edges", ``"low": [...], "high": [...]``: playing i reveals the arms low[i] to high[i] - 1.
+.npz
+    Arrays of the same names, without "format".
+
+A file may come from anyone. What it declares is checked before it is read, nothing in it is executed, and no
+self-loop is added. A file is written under another name first, so that a crash leaves the old one.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import reprlib
+import secrets
+import stat
+import zipfile
+from contextlib import contextmanager, suppress
+from itertools import chain
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+import numpy as np
+
+from sidelong.errors import GraphError, GraphFileError
+from sidelong.graphs import edge_list, npz
+from sidelong.graphs.graph import FeedbackGraph
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import numpy.typing as npt
+
+__all__ = ["MAX_ARMS", "MAX_BYTES", "MAX_EDGES", "MAX_JSON_BYTES", "MAX_JSON_EDGES", "load", "save"]
+
+#: A file beyond one of these limits is refused before it is read.
+MAX_BYTES = 2**30
+MAX_JSON_BYTES = 2**27  # parsing takes many times as much memory
+MAX_JSON_EDGES = 2**24
+MAX_ARMS = 2**24
+MAX_EDGES = 50_000_000
+
+_SEPARATORS = {".txt": " ", ".edges": " ", ".tsv": "\t", ".csv": ","}
+_VERSION = 1
+
+
+def load(path: str | os.PathLike[str]) -> FeedbackGraph:
+    """Read a graph from a file, and name it after the file."""
+    path = Path(path)
+    suffix = _suffix(path)
+    try:
+        with path.open("rb") as file:
+            _check_size(file, MAX_JSON_BYTES if suffix == ".json" else MAX_BYTES)
+            if suffix in _SEPARATORS:
+                n_arms, edges = edge_list.read(path, file, MAX_ARMS, MAX_EDGES)
+                graph = FeedbackGraph.from_edges(edges, n_arms)
+            else:
+                graph = _build(_read_json(file) if suffix == ".json" else _read_npz(file))
+    except OSError as error:
+        raise GraphFileError(f"{path}: cannot be read: {error.strerror or error}.") from error
+    except GraphFileError:
+        raise
+    except GraphError as error:
+        raise GraphFileError(f"{path}: {error}") from error
+    return graph.named(path.name)
+
+
+def save(graph: FeedbackGraph, path: str | os.PathLike[str]) -> None:
+    """Write a graph to a file."""
+    path = Path(path)
+    suffix = _suffix(path)
+    if graph.n_arms > MAX_ARMS:
+        raise GraphError(f"A graph file holds at most {MAX_ARMS:,} arms, and {graph!r} has more.")
+    listed = suffix in _SEPARATORS or graph.representation == "arcs"
+    if listed and graph.n_edges > MAX_EDGES:
+        raise GraphError(
+            f"A graph file lists at most {MAX_EDGES:,} edges, and {graph!r} has more. "
+            f"Intervals can be saved as .json or .npz, which do not list them."
+        )
+    parts = {"edges": graph.edges()} if listed else {"low": graph.arrays.start, "high": graph.arrays.stop}
+    with _replacing(path) as file:
+        if suffix in _SEPARATORS:
+            edge_list.write(file, graph.n_arms, parts["edges"], _SEPARATORS[suffix])
+        elif suffix == ".json":
+            _write_json(file, graph, parts)
+        else:
+            small = {name: part.astype(np.int32) for name, part in parts.items()}
+            np.savez(file, allow_pickle=False, version=_VERSION, n_arms=graph.n_arms, **small)
+
+
+def _check_size(file: BinaryIO, limit: int) -> None:
+    status = os.fstat(file.fileno())
+    if not stat.S_ISREG(status.st_mode):
+        raise GraphError("a graph file must be an ordinary file, whose size is known.")
+    if status.st_size > limit:
+        raise GraphError(f"a file of this format has at most {limit:,} bytes, and this one {status.st_size:,}.")
+
+
+def _suffix(path: Path) -> str:
+    suffix = path.suffix.lower()
+    if suffix not in {*_SEPARATORS, ".json", ".npz"}:
+        raise GraphFileError(
+            f"{path}: the suffix of a graph file gives its format, and must be one of "
+            f"{', '.join(_SEPARATORS)}, .json, .npz; not {suffix!r}."
+        )
+    return suffix
+
+
+@contextmanager
+def _replacing(path: Path) -> Iterator[BinaryIO]:
+    """Open a file that takes the place of `path` once it is complete."""
+    draft = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
+    try:
+        with draft.open("xb") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        draft.replace(path)
+    except OSError as error:
+        raise GraphFileError(f"{path}: cannot be written: {error.strerror or error}.") from error
+    finally:
+        with suppress(OSError):
+            draft.unlink()
+
+
+def _write_json(file: BinaryIO, graph: FeedbackGraph, parts: dict[str, npt.NDArray[np.int64]]) -> None:
+    content = {"format": "sidelong-graph", "version": _VERSION, "n_arms": graph.n_arms}
+    content |= {name: part.tolist() for name, part in parts.items()}
+    text = json.dumps(content, separators=(",", ":")).encode()
+    if len(text) > MAX_JSON_BYTES or len(parts.get("edges", ())) > MAX_JSON_EDGES:
+        raise GraphError(f"{graph!r} is too large for a .json file; use .npz.")
+    file.write(text)
+
+
+def _read_json(file: BinaryIO) -> dict[str, Any]:
+    text = file.read(MAX_JSON_BYTES)
+    if text.count(b"[") + text.count(b"{") > MAX_JSON_EDGES + 2:  # each takes as much memory as an edge
+        raise GraphError(f"a .json file holds at most {MAX_JSON_EDGES:,} edges, and this one more; use .npz.")
+    try:
+        content = json.loads(text)
+    except RecursionError:
+        raise GraphError("this is not a graph: its lists are nested too deeply.") from None
+    except ValueError as error:
+        raise GraphError(f"this is not JSON: {error}.") from error
+    if not isinstance(content, dict) or content.get("format") != "sidelong-graph":
+        raise GraphError('this is not a graph: it must be an object with "format": "sidelong-graph".')
+    _check_version(content.get("version"))
+    for name in ("edges", "low", "high"):
+        if name in content:
+            content[name] = _integers(name, content[name])
+    return content
+
+
+def _integers(name: str, values: Any) -> npt.NDArray[np.int64]:  # whatever JSON holds
+    """Return a list of arms, or of pairs of arms, as an array."""
+    if type(values) is not list:
+        raise GraphError(f'"{name}" must be a list, not {reprlib.repr(values)}.')
+    flat, width = values, 1
+    if name == "edges":
+        for number, pair in enumerate(values):
+            if type(pair) is not list or len(pair) != 2:
+                raise GraphError(f'"edges"[{number}] must be a pair [i, j], not {reprlib.repr(pair)}.')
+        flat, width = list(chain.from_iterable(values)), 2
+    for number, arm in enumerate(flat):
+        if type(arm) is not int or not 0 <= arm <= MAX_ARMS:  # a bool is an int to Python, but no arm
+            raise GraphError(
+                f'"{name}"[{number // width}] must hold whole numbers from 0 to {MAX_ARMS:,}, not {reprlib.repr(arm)}.'
+            )
+    return np.array(flat, np.int64).reshape((-1, 2) if width == 2 else -1)
+
+
+def _read_npz(file: BinaryIO) -> dict[str, Any]:
+    try:
+        with zipfile.ZipFile(file) as archive:
+            _check_version(npz.read_array(archive, "version", ()))
+            content = {"n_arms": npz.read_array(archive, "n_arms", ())}
+            shapes = {"edges": (MAX_EDGES, 2), "low": (MAX_ARMS,), "high": (MAX_ARMS,)}
+            given = [name for name in shapes if f"{name}.npy" in archive.namelist()]
+            return content | {name: npz.read_array(archive, name, shapes[name]) for name in given}
+    except GraphError:
+        raise
+    except npz.ERRORS as error:
+        raise GraphError(f"this is not a whole .npz file: {error}.") from error
+
+
+def _check_version(version: object) -> None:
+    if type(version) is not int or version < 1:
+        raise GraphError(f"the version of a graph file is a whole number from 1, not {reprlib.repr(version)}.")
+    if version > _VERSION:
+        raise GraphError(
+            f"this file has version {version}, and this sidelong reads up to {_VERSION}: the file is newer; "
+            f"upgrade with: pip install --upgrade sidelong."
+        )
+
+
+def _build(content: dict[str, Any]) -> FeedbackGraph:
+    """Make the graph that a file of either format describes."""
+    n_arms = content.get("n_arms")
+    if type(n_arms) is not int or not 1 <= n_arms <= MAX_ARMS:
+        raise GraphError(f'"n_arms" must be a whole number from 1 to {MAX_ARMS:,}, not {reprlib.repr(n_arms)}.')
+    given = content.keys() & {"edges", "low", "high"}
+    if given == {"low", "high"}:
+        graph = FeedbackGraph.from_intervals(content["low"], content["high"])
+        if graph.n_arms != n_arms:
+            raise GraphError(
+                f'"low" and "high" must have one number for each of the {n_arms} arms, not {graph.n_arms}.'
+            )
+        return graph
+    if given != {"edges"}:
+        raise GraphError(f'a graph has either "edges", or "low" and "high"; this one has {sorted(given)}.')
+    graph = FeedbackGraph.from_edges(content["edges"], n_arms)
+    if graph.n_edges != len(content["edges"]):
+        _, first = np.unique(content["edges"], axis=0, return_index=True)
+        again = np.setdiff1d(np.arange(len(content["edges"])), first)[0]
+        raise GraphError(f"each edge stands once; edge number {again} is {content['edges'][again].tolist()} again.")
+    return graph

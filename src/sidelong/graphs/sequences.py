@@ -1,0 +1,140 @@
+"""Graphs over time: a bank of graphs and a pure schedule from the round to the graph.
+
+`simulate` takes a sequence wherever it takes a graph. The graph of a round depends on the seed, the run and the
+round alone, so that every learner meets the same graphs and any round can be asked for on its own.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from sidelong.errors import GraphError
+from sidelong.graphs.bank import CYCLE, DRAWN, RESAMPLED, SHADOWS, BankArrays, lay_out, pick, redraw
+from sidelong.graphs.graph import FeedbackGraph
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import numpy.typing as npt
+
+__all__ = ["GraphSequence", "alternating", "drawn", "fixed", "resampled", "scheduled", "shadows"]
+
+
+@dataclass(frozen=True)
+class GraphSequence:
+    """A graph for every round; made by `alternating`, `drawn`, `scheduled`, `resampled` or `shadows`."""
+
+    n_arms: int
+    bank: tuple[FeedbackGraph, ...]
+    shown: str  #: "before" the draw, or "after" it
+    name: str
+    _kind: int
+    _schedule: npt.NDArray[np.int64]
+    _numbers: npt.NDArray[np.float64]
+
+    def __post_init__(self) -> None:
+        if self.shown not in {"before", "after"}:
+            raise GraphError(f"shown must be 'before' or 'after' the draw, not {self.shown!r}.")
+        if len({graph.n_arms for graph in self.bank}) > 1:
+            sizes = ", ".join(str(graph.n_arms) for graph in self.bank)
+            raise GraphError(f"The graphs of a sequence must have the same number of arms, not {sizes}.")
+
+    def __repr__(self) -> str:
+        return f"<GraphSequence {self.name}: {self.n_arms} arms, shown {self.shown} the draw>"
+
+    @property
+    def arms_without_self_loop(self) -> npt.NDArray[np.int64]:
+        """The arms that do not reveal themselves in some graph of the bank."""
+        lacking = [graph.arms_without_self_loop for graph in self.bank]
+        return np.unique(np.concatenate(lacking)) if lacking else np.empty(0, np.int64)
+
+    def graph_of_round(self, t: int, *, seed: int = 0, run: int = 0) -> FeedbackGraph:
+        """Return the graph of a round: the one that `simulate` uses with this seed in this run."""
+        arrays = self.arrays
+        index = pick(arrays, np.uint64(seed), run, t)
+        if index >= 0:
+            return self.bank[index]
+        redraw(arrays, np.uint64(seed), run, t)
+        start, stop = arrays.rows[:2]
+        edges = np.column_stack([np.repeat(np.arange(self.n_arms), stop - start), arrays.lists[0, : stop[-1]]])
+        return FeedbackGraph.from_edges(edges, self.n_arms).as_arcs()
+
+    @property
+    def arrays(self) -> BankArrays:
+        """What kernels see. Drawing a graph anew writes into these arrays, so that each run needs its own."""
+        return lay_out(self._kind, self._schedule, self._numbers, self.bank, self.n_arms)
+
+
+def fixed(graph: FeedbackGraph) -> GraphSequence:
+    """Return the sequence that is the same graph in every round."""
+    return scheduled([graph], [0])
+
+
+def alternating(graphs: Sequence[FeedbackGraph], *, shown: str = "before") -> GraphSequence:
+    """Go through the graphs in turn, and again from the first."""
+    return scheduled(graphs, range(len(graphs)), shown=shown)
+
+
+def scheduled(
+    graphs: Sequence[FeedbackGraph], schedule: Sequence[int] | npt.NDArray[np.int64], *, shown: str = "before"
+) -> GraphSequence:
+    """Use graph ``schedule[t - 1]`` in round t; after its last entry the schedule begins again."""
+    bank = _checked_bank(graphs)
+    order = np.asarray(schedule)
+    if order.ndim != 1 or not order.size or not np.issubdtype(order.dtype, np.integer):
+        raise GraphError("A schedule is a list of whole numbers, at least one: the graph of each round.")
+    if order.min() < 0 or order.max() >= len(bank):
+        wrong = int(order[(order < 0) | (order >= len(bank))][0])
+        raise GraphError(f"A schedule names graphs from 0 to {len(bank) - 1}, not {wrong}.")
+    name = f"scheduled, {len(bank)} graphs over {order.size} rounds"
+    return GraphSequence(bank[0].n_arms, bank, shown, name, CYCLE, order.astype(np.int64), np.empty(0))
+
+
+def drawn(
+    graphs: Sequence[FeedbackGraph], weights: Sequence[float] | None = None, *, shown: str = "before"
+) -> GraphSequence:
+    """Draw one of the graphs in each round, all with the same chance or in proportion to the weights."""
+    bank = _checked_bank(graphs)
+    chances = np.ones(len(bank)) if weights is None else np.asarray(weights, np.float64)
+    if chances.shape != (len(bank),) or not (np.isfinite(chances).all() and (chances >= 0).all() and chances.sum() > 0):
+        raise GraphError(f"weights must be {len(bank)} numbers, none negative and not all 0, not {weights!r}.")
+    cumulated = np.cumsum(chances / chances.sum())
+    name = f"drawn from {len(bank)} graphs"
+    return GraphSequence(bank[0].n_arms, bank, shown, name, DRAWN, np.zeros(1, np.int64), cumulated)
+
+
+def resampled(n_arms: int, r: float, *, directed: bool = False, shown: str = "before") -> GraphSequence:
+    """Draw an Erdos-Renyi graph anew in each round: an edge with chance r between any two arms, and all self-loops."""
+    if not 0.0 <= r <= 1.0:
+        raise GraphError(f"r must be a chance in [0, 1], not {r!r}.")
+    name = f"resampled G({n_arms}, {r:g})"
+    return GraphSequence(
+        _checked_arms(n_arms), (), shown, name, RESAMPLED, np.array([int(directed)]), np.array([float(r)])
+    )
+
+
+def shadows(n_arms: int, capacity: int, *, shown: str = "before") -> GraphSequence:
+    """Let spare capacity shadow some arms in each round: from 0 to `capacity` of them, drawn anew.
+
+    Whichever arm is played, its own loss and those of the shadowed arms are revealed.
+    """
+    if not 0 <= capacity <= n_arms:
+        raise GraphError(f"capacity must be from 0 to the {n_arms} arms, not {capacity!r}.")
+    name = f"shadows of up to {capacity} arms"
+    return GraphSequence(_checked_arms(n_arms), (), shown, name, SHADOWS, np.array([capacity]), np.empty(0))
+
+
+def _checked_bank(graphs: Sequence[FeedbackGraph]) -> tuple[FeedbackGraph, ...]:
+    bank = tuple(graphs)
+    if not bank or not all(isinstance(graph, FeedbackGraph) for graph in bank):
+        raise GraphError("A sequence is made from FeedbackGraphs, at least one.")
+    return bank
+
+
+def _checked_arms(n_arms: int) -> int:
+    if not 1 <= n_arms <= 10_000:
+        raise GraphError(f"A graph that is drawn anew each round has from 1 to 10,000 arms, not {n_arms!r}.")
+    return n_arms

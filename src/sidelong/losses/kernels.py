@@ -1,0 +1,274 @@
+"""What kernels know of a world: its arrays, and the loss of an arm in a round.
+
+All built-in worlds share one type and one set of kernels, a switch on `kind`, so that a loop over rounds is
+compiled once for all of them. Every kernel is a pure function. It may be asked in any order, in any process,
+and computes only what was asked for. Rounds count from 1.
+
+Losses that are 0 or 1 come from one random number: the loss is 1 iff the number is below the mean. So two
+worlds with one seed share their luck, and differ only where their means do.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+
+from sidelong._jit import kernel
+from sidelong.numerics import LOSSES, SCENES, exp, log, uniform
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import numpy as np
+
+__all__ = [
+    "BERNOULLI",
+    "BETA",
+    "BREAKER",
+    "CONSTRAINED",
+    "CYCLING",
+    "DRIFTING",
+    "FLIPPED",
+    "FUNCTION",
+    "LOWER_BOUND",
+    "SWAPPED",
+    "SWITCHING",
+    "TABLE",
+    "WorldArrays",
+    "cumulative",
+    "loss",
+    "mean",
+]
+
+F = TypeVar("F", bound="Callable[..., Any]")
+
+
+class WorldArrays(NamedTuple):
+    """A world as kernels see it; what each array holds depends on the kind, as the list of kinds says.
+
+    The arrays are read-only, C-contiguous and aligned, so that one compiled signature serves a memory map
+    too.
+    """
+
+    kind: int
+    numbers: np.ndarray  #: float64, 1-D
+    integers: np.ndarray  #: int64, 1-D
+    table: np.ndarray  #: float64, 2-D; (0, 0) where it is not used
+
+
+# K is the number of arms.
+BERNOULLI = 0  # numbers: K means
+BETA = 1  # numbers: K means; table: rows a, b, lambda, ln(a + b)
+CONSTRAINED = (
+    2  # numbers: K means of even phases, K of odd ones; integers: last rounds of phases, odd rounds so far
+)
+FLIPPED = 3  # numbers: K means; integers: how many rounds are corrupted
+SWAPPED = 4  # the same; integers go on with the two arms that are exchanged
+SWITCHING = (
+    5  # table: S rows of means, S rows of totals before each; integers: last rounds of the first S - 1 rows
+)
+CYCLING = 6  # table: S rows of means, S + 1 rows of totals before each; integers: rounds a row, S
+DRIFTING = 7  # the same
+LOWER_BOUND = 8  # numbers: the gap; integers: each arm's place in the set or -1, and the size of the set
+BREAKER = 9  # integers: the arm of loss 1 in each round
+TABLE = 10  # table: a row of losses for each round
+FUNCTION = 11  # numbers: K means, or none
+
+
+def _inlined(function: F) -> F:
+    """Compile a kernel that is copied into its caller.
+
+    A world is 24 machine words. To pass them takes longer than to draw a random number: a loss took 39 ns
+    instead of 15.
+    """
+    compiled = kernel(function)
+    if hasattr(compiled, "targetoptions"):  # it is plain Python when the JIT is off
+        compiled.targetoptions["forceinline"] = True
+    return compiled
+
+
+@_inlined
+def loss(world: WorldArrays, seed: int, run: int, t: int, arm: int) -> float:
+    """Return the loss of an arm in round t; NaN beyond the last round of a world that has one."""
+    kind = world.kind
+    if kind == TABLE:
+        return world.table[t - 1, arm] if t <= world.table.shape[0] else math.nan
+    if kind == BREAKER:
+        if t > world.integers.size:
+            return math.nan
+        return 1.0 if world.integers[t - 1] == arm else 0.0
+    if kind == BETA:
+        return _beta(world.numbers, world.table, seed, run, t, arm)
+    u = uniform(seed, LOSSES, run, t, _swapped(world, t, arm) if kind == SWAPPED else arm)
+    if kind == FLIPPED:
+        # The very losses of the clean world turned over, not fresh ones with the mean turned over.
+        return 1.0 if (u < world.numbers[arm]) != (t <= world.integers[0]) else 0.0
+    return 1.0 if u < mean(world, seed, run, t, arm) else 0.0
+
+
+@_inlined
+def mean(world: WorldArrays, seed: int, run: int, t: int, arm: int) -> float:  # noqa: PLR0911  # one a kind
+    """Return the expected loss of an arm in round t, given what the run fixed; NaN where there is none."""
+    kind = world.kind
+    if kind in (BERNOULLI, BETA):
+        return world.numbers[arm]  # type: ignore[no-any-return]
+    if kind == CONSTRAINED:
+        phases = world.integers.size // 2
+        odd = _segment(world.integers, phases, t) % 2
+        return world.numbers[arm + odd * (world.numbers.size // 2)]  # type: ignore[no-any-return]
+    if kind == FLIPPED:
+        m = world.numbers[arm]
+        return 1.0 - m if t <= world.integers[0] else m  # type: ignore[no-any-return]
+    if kind == SWAPPED:
+        return world.numbers[_swapped(world, t, arm)]  # type: ignore[no-any-return]
+    if kind == SWITCHING:
+        return world.table[_segment(world.integers, world.integers.size, t), arm]  # type: ignore[no-any-return]
+    if kind == CYCLING:
+        return world.table[(t - 1) // world.integers[0] % world.integers[1], arm]  # type: ignore[no-any-return]
+    if kind == DRIFTING:
+        return _drifting(world, t, arm)
+    if kind == LOWER_BOUND:
+        return _lower_bound(world, seed, run, arm)
+    if kind == FUNCTION and world.numbers.size > 0:
+        return world.numbers[arm]  # type: ignore[no-any-return]
+    return math.nan
+
+
+@kernel
+def cumulative(world: WorldArrays, seed: int, run: int, t: int, arm: int) -> float:
+    """Return the sum of the means of an arm over rounds 1 to t, in closed form; NaN where there are none."""
+    kind = world.kind
+    if t == 0:
+        return 0.0
+    if kind == CONSTRAINED:
+        phases = world.integers.size // 2
+        s = _segment(world.integers, phases, t)
+        odd = 0
+        if s > 0:
+            odd = world.integers[phases + s - 1]
+            if s % 2 == 1:
+                odd += t - world.integers[s - 1]
+        K = world.numbers.size // 2
+        return (t - odd) * world.numbers[arm] + odd * world.numbers[arm + K]  # type: ignore[no-any-return]
+    if kind in (FLIPPED, SWAPPED):
+        corrupted = min(t, world.integers[0])
+        spoilt = mean(world, seed, run, corrupted, arm) if corrupted > 0 else 0.0
+        return corrupted * spoilt + (t - corrupted) * world.numbers[arm]  # type: ignore[no-any-return]
+    if kind == SWITCHING:
+        s = _segment(world.integers, world.integers.size, t)
+        before = world.integers[s - 1] if s > 0 else 0
+        S = world.integers.size + 1
+        return world.table[S + s, arm] + (t - before) * world.table[s, arm]  # type: ignore[no-any-return]
+    if kind in (CYCLING, DRIFTING):
+        return _cycles(world, t, arm)
+    return t * mean(world, seed, run, t, arm)  # the same in all rounds
+
+
+@_inlined
+def _segment(ends: np.ndarray, count: int, t: int) -> int:
+    """Return how many of the first `count` ends, which ascend, lie before t."""
+    low = 0
+    high = count
+    while low < high:
+        middle = (low + high) // 2
+        if ends[middle] < t:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+@_inlined
+def _swapped(world: WorldArrays, t: int, arm: int) -> int:
+    """Return the arm whose losses `arm` has in round t."""
+    if t <= world.integers[0]:
+        if arm == world.integers[1]:
+            return world.integers[2]  # type: ignore[no-any-return]
+        if arm == world.integers[2]:
+            return world.integers[1]  # type: ignore[no-any-return]
+    return arm
+
+
+@_inlined
+def _drifting(world: WorldArrays, t: int, arm: int) -> float:
+    """Return a mean on the line from one row to the next."""
+    n = world.integers[0]
+    S = world.integers[1]
+    done = (t - 1) // n
+    s = done % S
+    a = world.table[s, arm]
+    b = world.table[(s + 1) % S, arm]
+    m = a + (b - a) * ((t - 1 - done * n) / n)
+    return min(max(m, 0.0), 1.0)  # type: ignore[no-any-return]
+
+
+@kernel
+def _cycles(world: WorldArrays, t: int, arm: int) -> float:
+    """Sum rows of means that are gone through again and again."""
+    n = world.integers[0]
+    S = world.integers[1]
+    done = t // n
+    s = done % S
+    rest = t - done * n
+    a = world.table[s, arm]
+    part = rest * a
+    if world.kind == DRIFTING:
+        # Steps 0, 1, ..., rest - 1 of n towards the next row; in floats, since 64 bits may be too few.
+        part += (world.table[(s + 1) % S, arm] - a) * (0.5 * rest * (rest - 1.0) / n)
+    return (done // S) * world.table[2 * S, arm] + world.table[S + s, arm] + part  # type: ignore[no-any-return]
+
+
+@_inlined
+def _lower_bound(world: WorldArrays, seed: int, run: int, arm: int) -> float:
+    place = world.integers[arm]
+    if place < 0:
+        return 1.0
+    size = world.integers[world.integers.size - 1]
+    # One number a run, not of any round: rounds count from 1.
+    best = math.floor(uniform(seed, SCENES, run, 0, 0) * size)
+    return 0.5 - world.numbers[0] if place == best else 0.5
+
+
+_LOG_4 = 1.3862943611198906
+_1_PLUS_LOG_5 = 2.6094379124341003
+
+
+@kernel
+def _beta(means: np.ndarray, shapes: np.ndarray, seed: int, run: int, t: int, arm: int) -> float:
+    """Draw from Beta(a, b) by rejection from a log-logistic law.
+
+    Cheng, "Generating beta variates with nonintegral shape parameters", CACM 21 (1978). Algorithm BA serves
+    all a, b > 0 and accepts at least one attempt in four; if a, b > 1, two in three. It is exact, and takes
+    exp, log and sqrt only. With V = ln(U1 / (1 - U1)) / lambda and W = a e^V it accepts X = W / (b + W) iff
+
+        (a + b) ln((a + b) / (b + W)) + (a + lambda) V - ln 4 >= ln(U1^2 U2).
+
+    Where V > 0, b + W is written as e^V (a + b e^-V), so that nothing overflows. A quick test comes first, as
+    in his Algorithm BB: ln x >= 1 - 1/x bounds the left side, and ln z <= 5z - 1 - ln 5 the right one.
+    Attempt n takes the random numbers of the arms i + 2nK and i + (2n + 1)K, which do not exist.
+    """
+    a = shapes[0, arm]
+    b = shapes[1, arm]
+    if a < 1e-300 or b < 1e-300:  # the mean is 0 or 1, or next to it; and 1 / lambda must not overflow
+        return means[arm]  # type: ignore[no-any-return]
+    power = shapes[2, arm]
+    key = int(arm)
+    while True:
+        u1 = uniform(seed, LOSSES, run, t, key)
+        u2 = uniform(seed, LOSSES, run, t, key + means.size)
+        key += 2 * means.size
+        z = u1 * u1 * u2
+        v = log(u1 / (1.0 - u1)) / power
+        if v <= 0.0:
+            w = a * exp(v)
+            denominator = b + w
+            x = w / denominator
+            tail = (a + power) * v - _LOG_4
+        else:
+            denominator = a + b * exp(-v)
+            x = a / denominator
+            tail = (power - b) * v - _LOG_4
+        if (a + b - denominator) + tail + _1_PLUS_LOG_5 >= 5.0 * z:
+            return x  # type: ignore[no-any-return]
+        if (a + b) * (shapes[3, arm] - log(denominator)) + tail >= log(z):
+            return x  # type: ignore[no-any-return]

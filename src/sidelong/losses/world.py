@@ -1,0 +1,200 @@
+"""The type of all worlds."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, fields
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, final
+
+import numpy as np
+
+from sidelong._jit import kernel, rebind, specialise
+from sidelong.errors import LossError, WorldError
+from sidelong.losses.binding import Functions, bind, code_of, is_compiled
+from sidelong.losses.checks import LAST_ROUND, whole
+from sidelong.losses.kernels import BREAKER, FUNCTION, TABLE, WorldArrays, cumulative, loss, mean
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import numpy.typing as npt
+
+__all__ = ["World", "WorldArrays", "arrays", "loss", "mean"]
+
+_CALLS_AT_A_TIME = 2**22  # between two chances to stop: some 50 ms
+
+
+def arrays(
+    kind: int, numbers: npt.ArrayLike = (), integers: npt.ArrayLike = (), table: npt.ArrayLike = ((),)
+) -> WorldArrays:
+    """Lay out a world for kernels: read-only views, of one type whatever they are made from."""
+    laid_out = np.asarray(table, np.float64, order="C")
+    return WorldArrays(
+        int(kind),
+        _read_only(np.asarray(numbers, np.float64, order="C")),
+        _read_only(np.asarray(integers, np.int64, order="C")),
+        _read_only(laid_out if laid_out.size else laid_out.reshape(0, 0)),
+    )
+
+
+def _read_only(array: np.ndarray) -> np.ndarray:
+    view = array.view(np.ndarray)
+    view.setflags(write=False)
+    return view
+
+
+@final
+@dataclass(frozen=True, eq=False, repr=False)
+class World:
+    """A world of losses, each a pure function of (seed, run, round, arm).
+
+    Made by the functions of `sidelong.losses`. A world cannot be changed, and can be pickled.
+    """
+
+    name: str  #: the function that makes such worlds
+    n_arms: int
+    arrays: WorldArrays  #: what its kernels know of it
+    summary: str  #: what a person wants to know of it
+    rounds: int | None = None  #: the last round that has losses; None if there is none
+    functions: Functions | None = None  #: a user's own
+
+    def __reduce__(self) -> tuple[type[World], tuple[Any, ...]]:
+        # Through the constructor: a pickle forgets that arrays were read-only.
+        return World, tuple(getattr(self, field.name) for field in fields(self))
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "arrays", arrays(*self.arrays))
+
+    def __repr__(self) -> str:
+        return f"<World {self.name}: {self.summary}>"
+
+    @property
+    def has_means(self) -> bool:
+        """Whether an expected loss is known, so that there is a pseudo-regret."""
+        if self.arrays.kind == FUNCTION:
+            return self.arrays.numbers.size > 0 or (
+                self.functions is not None and self.functions.mean is not None
+            )
+        return self.arrays.kind not in {TABLE, BREAKER}
+
+    @property
+    def compiled(self) -> bool:
+        """Whether its kernels can be compiled; if not, every loss is a call of a Python function."""
+        return self.functions is None or is_compiled(self.functions.loss)
+
+    @cached_property
+    def kernels(self) -> tuple[Callable[..., float], Callable[..., float]]:
+        """The kernels loss and mean of (arrays, seed, run, t, arm); the same for all built-in worlds."""
+        return (loss, mean) if self.functions is None else bind(self.functions)
+
+    @cached_property
+    def code(self) -> str:
+        """A name for the kernels: two worlds of one name can share compiled code."""
+        return "builtin" if self.functions is None else code_of(*self.functions)
+
+    @property
+    def same_in_all_runs(self) -> bool:
+        """Whether `best_total` is the same for all seeds and runs."""
+        return self._in_closed_form or self.arrays.kind in {TABLE, BREAKER}
+
+    @property
+    def _in_closed_form(self) -> bool:
+        return self.has_means and (self.functions is None or self.functions.mean is None)
+
+    def loss(self, seed: int, run: int, t: int, arm: int) -> float:
+        """Return the loss of an arm in round t = 1, 2, ...: one call, for a look; loops bind `kernels`."""
+        return float(self.kernels[0](self.arrays, *self._place(seed, run, t, arm)))
+
+    def mean(self, seed: int, run: int, t: int, arm: int) -> float:
+        """Return the expected loss of an arm in round t, given what the run fixed; NaN without means."""
+        return float(self.kernels[1](self.arrays, *self._place(seed, run, t, arm)))
+
+    def best_total(self, seed: int, run: int, rounds: npt.ArrayLike) -> npt.NDArray[np.float64]:
+        """Return what the best fixed arm has lost after each number of rounds.
+
+        That is the smallest sum over one arm: of means, for the pseudo-regret, where there are means; of
+        actual losses elsewhere. Means that are known in closed form cost O(K) a number; the others are summed
+        over all arms and rounds, in O(K) memory.
+
+        Raises:
+            LossError: a user's function gave something that is not between 0 and 1.
+
+        """
+        wanted = np.asarray(rounds)
+        if wanted.ndim != 1 or (wanted.size and wanted.dtype.kind not in "iu"):
+            raise WorldError(f"rounds must be a list of whole numbers, not {rounds!r}.")
+        if wanted.size:
+            most = LAST_ROUND if self.rounds is None else self.rounds
+            whole("each of rounds", int(wanted.min()), 0, most)
+            whole("each of rounds", int(wanted.max()), 0, most)
+        wanted = wanted.astype(np.int64)
+        s, r, _, _ = self._place(seed, run, 1, 0)
+        if self._in_closed_form:
+            best = np.empty(wanted.size)
+            best_totals(self.arrays, self.n_arms, s, r, wanted, best)
+            return best
+        ascending, places = np.unique(wanted, return_inverse=True)
+        best = np.empty(ascending.size)
+        totals = np.zeros(self.n_arms)
+        done = 0
+        for k, last in enumerate(ascending.tolist()):
+            while done < last:
+                stop = min(last, done + max(1, self._calls_at_a_time // self.n_arms))
+                bad = self._add(self.arrays, s, r, done + 1, stop, totals)
+                if bad >= 0:
+                    self._refuse(seed, run, done + 1 + bad // self.n_arms, bad % self.n_arms)
+                done = stop
+            best[k] = totals.min()
+        return best[places]
+
+    @property
+    def _calls_at_a_time(self) -> int:
+        return _CALLS_AT_A_TIME if self.compiled else _CALLS_AT_A_TIME // 256
+
+    @cached_property
+    def _add(self) -> Callable[..., int]:
+        value = self.kernels[1 if self.has_means else 0]
+        return (specialise if self.compiled else rebind)(_add, f"add_{self.code}", value=value)
+
+    def _refuse(self, seed: int, run: int, t: int, arm: int) -> None:
+        what, got = ("mean", self.mean) if self.has_means else ("loss", self.loss)
+        raise LossError(
+            f"a {what} must lie from 0 to 1; run {run}, round {t}, arm {arm} has {got(seed, run, t, arm)!r}. "
+            f"Rescale what the function returns."
+        )
+
+    def _place(self, seed: int, run: int, t: int, arm: int) -> tuple[Any, int, int, int]:
+        return (
+            np.uint64(whole("seed", seed, 0, 2**64 - 1)),
+            whole("run", run, 0, 2**32 - 1),
+            whole("t", t, 1, LAST_ROUND if self.rounds is None else self.rounds),
+            whole("arm", arm, 0, self.n_arms - 1),
+        )
+
+
+@kernel
+def best_totals(
+    world: WorldArrays, n_arms: int, seed: int, run: int, rounds: np.ndarray, best: np.ndarray
+) -> None:
+    for k in range(rounds.size):
+        best[k] = math.inf
+        for arm in range(n_arms):
+            best[k] = min(best[k], cumulative(world, seed, run, rounds[k], arm))
+
+
+value: Any = None  # a kernel, loss or mean
+
+
+def _add(world: WorldArrays, seed: int, run: int, first: int, last: int, totals: np.ndarray) -> int:
+    """Add to `totals` what each arm loses in some rounds; return where a value is not in [0, 1], or -1."""
+    for t in range(first, last + 1):
+        if world.kind == BREAKER:
+            totals[world.integers[t - 1]] += 1.0
+            continue
+        for arm in range(totals.size):
+            x = value(world, seed, run, t, arm)
+            if not 0.0 <= x <= 1.0:
+                return (t - first) * totals.size + arm
+            totals[arm] += x
+    return -1

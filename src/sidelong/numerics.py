@@ -1,0 +1,283 @@
+"""Numbers that are the same everywhere: exp, log, sums, draws, orders and counter-based random numbers.
+
+Everything here is additions, multiplications, divisions, comparisons and bit operations in IEEE 754 double
+precision, in one fixed order. No call goes to the C library, whose exp and log differ between machines. So each
+function gives the same bits on every machine, compiled or not. `tests/test_numerics.py` states the errors.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from sidelong._jit import kernel
+
+__all__ = [
+    "DRAWS",
+    "GRAPHS",
+    "LOSSES",
+    "SCENES",
+    "Whole",
+    "exp",
+    "log",
+    "philox",
+    "reorder",
+    "sample",
+    "smallest",
+    "total",
+    "uniform",
+]
+
+#: A whole number as kernels take it: NumPy's scalars keep their width, where a plain one would be guessed.
+Whole = int | np.integer[Any]
+
+_LOG2_E = 1.4426950408889634
+# ln 2 in two parts: the first has 21 trailing zero bits, so that its product with an exponent is exact.
+_LN2_HIGH = 6.93147180369123816490e-01
+_LN2_LOW = 1.90821492927058770002e-10
+# Adding 1.5 * 2**52 rounds to an integer, and leaves that integer in the low bits.
+_ROUND = 6755399441055744.0
+_BIAS = np.int64(1023)
+_MANTISSA = np.int64(52)
+_HALF_SQRT2 = 0.7071067811865476
+
+
+@kernel
+def _power_of_two(rounded: float) -> float:
+    """Return 2**k, where `rounded` is _ROUND + k and -1022 <= k <= 1023."""
+    return np.int64((np.float64(rounded).view(np.int64) + _BIAS) << _MANTISSA).view(np.float64)
+
+
+@kernel
+def exp(x: float) -> float:
+    """Return e**x, within one unit in the last place."""
+    if x < -746.0:
+        x = -746.0
+    if x > 710.0:
+        x = 710.0
+    k = (x * _LOG2_E + _ROUND) - _ROUND
+    r = (x - k * _LN2_HIGH) - k * _LN2_LOW  # |r| <= ln(2) / 2
+    q = 1.0 / 6227020800.0  # 1/13!, and so on down
+    q = q * r + 1.0 / 479001600.0
+    q = q * r + 1.0 / 39916800.0
+    q = q * r + 1.0 / 3628800.0
+    q = q * r + 1.0 / 362880.0
+    q = q * r + 1.0 / 40320.0
+    q = q * r + 1.0 / 5040.0
+    q = q * r + 1.0 / 720.0
+    q = q * r + 1.0 / 120.0
+    q = q * r + 1.0 / 24.0
+    q = q * r + 1.0 / 6.0
+    q = q * r + 0.5
+    mantissa = 1.0 + (r + r * r * q)
+    # Two steps, so that 2**k may leave the range of normal numbers while each step does not.
+    half = k * 0.5 + _ROUND
+    rest = (k - (half - _ROUND)) + _ROUND
+    return mantissa * _power_of_two(half) * _power_of_two(rest)
+
+
+@kernel
+def log(x: float) -> float:
+    """Return the natural logarithm, within one unit in the last place."""
+    if not 0.0 < x < math.inf:
+        return x if x > 0.0 else (-math.inf if x == 0.0 else math.nan)
+    m, e = math.frexp(x)
+    if m < _HALF_SQRT2:
+        m *= 2.0
+        e -= 1
+    f = m - 1.0
+    s = f / (2.0 + f)  # ln(1 + f) = 2 artanh(s) = 2 s + 2/3 s**3 + ...
+    z = s * s  # <= 0.0295
+    r = 2.0 / 25.0
+    r = r * z + 2.0 / 23.0
+    r = r * z + 2.0 / 21.0
+    r = r * z + 2.0 / 19.0
+    r = r * z + 2.0 / 17.0
+    r = r * z + 2.0 / 15.0
+    r = r * z + 2.0 / 13.0
+    r = r * z + 2.0 / 11.0
+    r = r * z + 2.0 / 9.0
+    r = r * z + 2.0 / 7.0
+    r = r * z + 2.0 / 5.0
+    r = r * z + 2.0 / 3.0
+    r *= z
+    # 2 s = f - s f, and s f = f**2/2 - s f**2/2: the large part f stays free of rounding.
+    half = 0.5 * f * f
+    return e * _LN2_HIGH - ((half - (s * (half + r) + e * _LN2_LOW)) - f)
+
+
+@kernel
+def total(a: np.ndarray) -> float:
+    """Return the sum, in eight interleaved parts: a fixed order that fills the vector registers."""
+    s0 = s1 = s2 = s3 = s4 = s5 = s6 = s7 = 0.0
+    whole = a.size - a.size % 8
+    for i in range(0, whole, 8):
+        s0 += a[i]
+        s1 += a[i + 1]
+        s2 += a[i + 2]
+        s3 += a[i + 3]
+        s4 += a[i + 4]
+        s5 += a[i + 5]
+        s6 += a[i + 6]
+        s7 += a[i + 7]
+    for i in range(whole, a.size):
+        s0 += a[i]
+    return ((s0 + s1) + (s2 + s3)) + ((s4 + s5) + (s6 + s7))
+
+
+@kernel
+def smallest(a: np.ndarray) -> float:
+    """Return the smallest element."""
+    m0 = m1 = m2 = m3 = a[0]
+    whole = a.size - a.size % 4
+    for i in range(0, whole, 4):
+        m0 = a[i] if a[i] < m0 else m0
+        m1 = a[i + 1] if a[i + 1] < m1 else m1
+        m2 = a[i + 2] if a[i + 2] < m2 else m2
+        m3 = a[i + 3] if a[i + 3] < m3 else m3
+    for i in range(whole, a.size):
+        m0 = a[i] if a[i] < m0 else m0
+    m0 = m1 if m1 < m0 else m0
+    m2 = m3 if m3 < m2 else m2
+    return m2 if m2 < m0 else m0  # type: ignore[no-any-return]
+
+
+@kernel
+def sample(p: np.ndarray, u: float) -> int:
+    """Return the arm on which `u` in [0, 1) falls when the probabilities `p` are laid end to end.
+
+    Never an arm of probability 0, even where rounding leaves the sum of p below u.
+    """
+    below = 0.0
+    first = 0
+    # Skip blocks by their sums, which are quick to form, and walk through the last one.
+    while first + 64 < p.size:
+        block = total(p[first : first + 64])
+        if below + block > u:
+            break
+        below += block
+        first += 64
+    last = -1
+    for i in range(first, p.size):
+        if p[i] > 0.0:
+            last = i
+            below += p[i]
+            if below > u:
+                return i
+    while last < 0:  # only where the rest of p is zero
+        first -= 1
+        if p[first] > 0.0:
+            last = first
+    return last
+
+
+@kernel
+def _precedes(key: np.ndarray, a: int, b: int) -> bool:
+    return key[a] < key[b] or (key[a] == key[b] and a < b)
+
+
+@kernel
+def reorder(order: np.ndarray, key: np.ndarray, spare: np.ndarray) -> bool:
+    """Sort the arms in `order` by key, equal ones by index; return whether anything moved.
+
+    One pass over an order that still holds, insertions for one that nearly does, a merge sort for the rest.
+    """
+    n = order.size
+    k = 1
+    while k < n and not _precedes(key, order[k], order[k - 1]):
+        k += 1
+    if k == n:
+        return False
+    moves_left = 8 * n
+    while k < n and moves_left >= 0:
+        arm = order[k]
+        j = k
+        while j > 0 and _precedes(key, arm, order[j - 1]):
+            order[j] = order[j - 1]
+            j -= 1
+        order[j] = arm
+        moves_left -= k - j
+        k += 1
+    if k < n:
+        _merge_sort(order, key, spare)
+    return True
+
+
+@kernel
+def _merge_sort(order: np.ndarray, key: np.ndarray, spare: np.ndarray) -> None:
+    n = order.size
+    width = 1
+    while width < n:
+        for left in range(0, n, 2 * width):
+            middle = min(left + width, n)
+            right = min(left + 2 * width, n)
+            a = left
+            b = middle
+            for k in range(left, right):
+                if b >= right or (a < middle and _precedes(key, order[a], order[b])):
+                    spare[k] = order[a]
+                    a += 1
+                else:
+                    spare[k] = order[b]
+                    b += 1
+        for k in range(n):
+            order[k] = spare[k]
+        width *= 2
+
+
+# Philox4x32-10: Salmon, Moraes, Dror, Shaw, "Parallel random numbers: as easy as 1, 2, 3", SC 2011.
+# Words of 32 bits are kept in 64, so that no product or sum overflows.
+_WORD = np.uint64(0xFFFFFFFF)
+_SHIFT = np.uint64(32)
+_MULTIPLIER_0 = np.uint64(0xD2511F53)
+_MULTIPLIER_1 = np.uint64(0xCD9E8D57)
+_WEYL_0 = np.uint64(0x9E3779B9)
+_WEYL_1 = np.uint64(0xBB67AE85)
+
+
+@kernel
+def philox(c0: Whole, c1: Whole, c2: Whole, c3: Whole, k0: Whole, k1: Whole) -> tuple[Whole, Whole, Whole, Whole]:
+    """Return four random words of 32 bits for a counter of four words and a key of two."""
+    for _ in range(10):
+        product_0 = _MULTIPLIER_0 * c0
+        product_1 = _MULTIPLIER_1 * c2
+        c0 = (product_1 >> _SHIFT) ^ c1 ^ k0
+        c1 = product_1 & _WORD
+        c2 = (product_0 >> _SHIFT) ^ c3 ^ k1
+        c3 = product_0 & _WORD
+        k0 = (k0 + _WEYL_0) & _WORD
+        k1 = (k1 + _WEYL_1) & _WORD
+    return c0, c1, c2, c3
+
+
+# What a random number is for: the stream of `uniform`. Typed, since a plain constant would be a type of its own.
+DRAWS = np.int64(0)  # a learner's choice of an arm
+LOSSES = np.int64(1)  # the loss of an arm in a round
+SCENES = np.int64(2)  # what a world draws once a run, or once a round for all arms
+GRAPHS = np.int64(3)  # the graph of a round
+
+_ROUND_HIGH = np.uint64(0xFFFF)
+_STREAM = np.uint64(16)
+_26_BITS = np.uint64(6)
+_27_BITS = np.uint64(5)
+
+
+@kernel
+def uniform(seed: Whole, stream: Whole, run: Whole, t: Whole, arm: Whole) -> float:
+    """Return a number in [0, 1) of 53 random bits that depends on the five arguments and nothing else.
+
+    `stream` tells apart what the number is for; seed < 2**64, stream < 2**16, run < 2**32, t < 2**48, arm < 2**32.
+    """
+    s = np.uint64(seed)
+    r = np.uint64(t)
+    w0, w1, _, _ = philox(
+        np.uint64(arm),
+        r & _WORD,
+        ((r >> _SHIFT) & _ROUND_HIGH) | (np.uint64(stream) << _STREAM),
+        np.uint64(run),
+        s & _WORD,
+        s >> _SHIFT,
+    )
+    return float((w0 >> _27_BITS) * 67108864.0 + (w1 >> _26_BITS)) * (1.0 / 9007199254740992.0)

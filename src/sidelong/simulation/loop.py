@@ -1,0 +1,126 @@
+"""The one loop that every simulation runs: a template, compiled once for each learner.
+
+It calls the learner's kernels by the names of `learners.interface`, and `loop_for` puts a learner's own in their
+place. The built-in worlds share `loss` and `mean`; a user's world brings its own.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from sidelong._jit import kernel, rebind, specialise
+from sidelong.graphs.bank import BankArrays, pick, select
+from sidelong.learners.interface import distribution, update
+from sidelong.losses.kernels import loss, mean
+from sidelong.numerics import DRAWS, sample, uniform
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import ModuleType
+
+__all__ = ["Tally", "loop_for", "new_tally"]
+
+
+class Tally(NamedTuple):
+    """What one run counts, and its room to work in."""
+
+    suffered: np.ndarray  #: the sum of the losses of the played arms, and the rounding error of that sum
+    expected: np.ndarray  #: the same for their means
+    traces: np.ndarray  #: the sum of each traced quantity since it was last read
+    plays: np.ndarray  #: int64, (K,)
+    observations: np.ndarray  #: int64, (K,)
+    fault: np.ndarray  #: the arm whose loss stopped the run
+    p: np.ndarray
+    losses: np.ndarray
+    trace: np.ndarray
+
+
+def new_tally(n_arms: int, n_traces: int) -> Tally:
+    """Return a tally of nothing."""
+    counts = np.zeros((2, n_arms), np.int64)
+    return Tally(
+        np.zeros(2),
+        np.zeros(2),
+        np.zeros(n_traces),
+        counts[0],
+        counts[1],
+        np.zeros(1, np.int64),
+        np.zeros(n_arms),
+        np.zeros(n_arms),
+        np.zeros(n_traces),
+    )
+
+
+@kernel
+def add(sum_: np.ndarray, x: float) -> None:
+    """Add with the rounding error kept: a billion terms lose nothing."""
+    s = sum_[0] + x
+    part = s - sum_[0]
+    sum_[1] += (sum_[0] - (s - part)) + (x - part)
+    sum_[0] = s
+
+
+def play(
+    params: Any,
+    state: Any,
+    bank: BankArrays,
+    world: Any,
+    seed: int,
+    run: int,
+    first: int,
+    last: int,
+    tally: Tally,
+) -> int:
+    """Play the rounds from `first` to `last`; return the round whose loss is not in [0, 1], or 0."""
+    p, trace = tally.p, tally.trace
+    index = pick(bank, seed, run, first)
+    graph = select(bank, seed, run, first, index)
+    for t in range(first, last + 1):
+        shown = pick(bank, seed, run, t)
+        if shown != index:
+            index = shown
+            graph = select(bank, seed, run, t, index)
+        distribution(params, state, graph, t, p, trace)
+        arm = sample(p, uniform(seed, DRAWS, run, t, np.int64(0)))
+        suffered = np.nan
+        start = graph.start[arm]
+        for e in range(start, graph.stop[arm]):
+            i = np.int64(graph.targets[e])
+            l = loss(world, seed, run, t, i)
+            if not 0.0 <= l <= 1.0:
+                tally.fault[0] = i
+                return t
+            tally.losses[e - start] = l
+            tally.observations[i] += 1
+            if i == arm:
+                suffered = l
+        if not suffered >= 0.0:  # an arm that does not reveal itself
+            suffered = loss(world, seed, run, t, arm)
+        tally.plays[arm] += 1
+        add(tally.suffered, suffered)
+        add(tally.expected, mean(world, seed, run, t, arm))
+        update(params, state, graph, t, arm, p, tally.losses, trace)
+        for k in range(trace.size):
+            tally.traces[k] += trace[k]
+    return 0
+
+
+@functools.cache
+def loop_for(
+    learner: ModuleType, world_loss: Callable[..., float], world_mean: Callable[..., float], *, compiled: bool
+) -> Callable[..., int]:
+    """Return `play` for a learner and the two kernels of a world; all built-in worlds share theirs.
+
+    A world in plain Python is played by the same loop in plain Python, around the learner's compiled kernels.
+    """
+    bindings = {
+        "distribution": learner.distribution,
+        "update": learner.update,
+        "loss": world_loss,
+        "mean": world_mean,
+    }
+    name = f"play_{learner.NAME}_{world_loss.__module__}.{world_loss.__qualname__}"
+    return (specialise if compiled else rebind)(play, name, **bindings)

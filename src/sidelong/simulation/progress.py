@@ -1,0 +1,46 @@
+"""A line on the terminal for what takes longer than two seconds."""
+
+from __future__ import annotations
+
+import sys
+import time
+
+__all__ = ["ProgressLine"]
+
+
+class ProgressLine:
+    """Shows how far a simulation is. Silent where nobody looks: when stderr is not a terminal."""
+
+    def __init__(self, *, shown: bool | None) -> None:
+        self._shown = sys.stderr.isatty() if shown is None else shown
+        self._begun = time.monotonic()
+        self._next = self._begun + 2.0
+        self._width = 0
+
+    def __call__(self, done: int, total: int) -> None:
+        """Tell how many rounds of all are done."""
+        now = time.monotonic()
+        if not self._shown or now < self._next:
+            return
+        self._next = now + 0.2
+        rate = done / (now - self._begun)
+        left = (total - done) / rate if rate else 0.0
+        bar = "#" * round(24 * done / total)
+        self._write(f"[{bar:<24}] {done / total:4.0%}  {rate:,.0f} rounds a second  {_clock(left)} left")
+
+    def close(self) -> None:
+        """Clear the line."""
+        if self._width:
+            self._write("")
+            sys.stderr.write("\r")
+
+    def _write(self, text: str) -> None:
+        sys.stderr.write("\r" + text.ljust(self._width))
+        sys.stderr.flush()
+        self._width = len(text)
+
+
+def _clock(seconds: float) -> str:
+    minutes, seconds = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{seconds:02}" if hours else f"{minutes}:{seconds:02}"

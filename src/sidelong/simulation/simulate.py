@@ -1,0 +1,254 @@
+"""Play a learner against a world, many times, as fast as compiled code goes."""
+
+from __future__ import annotations
+
+import concurrent.futures
+import os
+import threading
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from sidelong.errors import GraphError, ObservabilityError, SimulationError, WorldError
+from sidelong.graphs.graph import FeedbackGraph
+from sidelong.graphs.sequences import GraphSequence, fixed
+from sidelong.learners import catalogue
+from sidelong.losses.world import World
+from sidelong.simulation.loop import Tally, loop_for, new_tally
+from sidelong.simulation.progress import ProgressLine
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from types import ModuleType
+
+    import numpy.typing as npt
+
+__all__ = ["Result", "simulate"]
+
+#: How long a thread plays before it looks whether to stop: this bounds the wait after Ctrl-C.
+_STRETCH = 0.2
+
+
+@dataclass(frozen=True)
+class Result:
+    """What a simulation measured: one row a run, one column a checkpoint."""
+
+    rounds: npt.NDArray[np.int64]  #: (C,) the checkpoints: how many rounds had been played
+    regret: npt.NDArray[np.float64]  #: (runs, C) pseudo-regret if the world has means, else against the best arm
+    loss: npt.NDArray[np.float64]  #: (runs, C) the losses suffered so far
+    plays: npt.NDArray[np.int64]  #: (runs, K) how often each arm was played, by the end
+    observations: npt.NDArray[np.int64]  #: (runs, K) how often each arm's loss was revealed, by the end
+    traces: dict[
+        str, npt.NDArray[np.float64]
+    ]  #: by name, (runs, C): the mean over the rounds since the checkpoint before
+    runs: npt.NDArray[np.int64]  #: the number of each run
+    seconds: float  #: how long it took, compilation not counted
+
+    def __repr__(self) -> str:
+        last = self.regret[:, -1]
+        error = f" +- {last.std(ddof=1) / np.sqrt(last.size):.3g}" if last.size > 1 else ""
+        return (
+            f"<Result of {last.size} run{'s' * (last.size > 1)} of {self.rounds[-1]:,} rounds: "
+            f"regret {last.mean():.4g}{error}>"
+        )
+
+
+def simulate(
+    learner: str | ModuleType,
+    graph: FeedbackGraph | GraphSequence,
+    losses: World,
+    rounds: int,
+    runs: int | Sequence[int] = 1,
+    seed: int = 0,
+    checkpoints: int | Sequence[int] | None = None,
+    threads: int | None = None,
+    progress: bool | Callable[[int, int], None] | None = None,  # noqa: FBT001  # as keyword, by all who can read
+    **options: Any,  # each learner has its own
+) -> Result:
+    """Play `learner` against the world `losses` on `graph`, and return its regret.
+
+    A run depends on the learner, its options, the graph, the world, the seed and its own number alone: neither on the
+    other runs nor on the threads. Every learner meets the same losses. Run 0 makes the choices of an `Agent` with
+    the same seed that is told the same losses.
+
+    Args:
+        learner: the name of a learner, or a module that is one.
+        graph: the graph, or a sequence of graphs.
+        losses: the world, made by a function of `sidelong.losses`.
+        rounds: how many rounds to play.
+        runs: how many runs, numbered from 0; or the numbers of the runs.
+        seed: a whole number from 0 to 2**64 - 1.
+        checkpoints: at which rounds to measure, or at how many (100, evenly spread on a logarithmic scale).
+        threads: how many runs to play at once; as many as there are cores if not given.
+        progress: whether to show progress; on a terminal after two seconds if not given. Or a function that is called
+            with the rounds done and the rounds in all.
+        **options: the options of the learner.
+
+    Example:
+        >>> import sidelong as sl
+        >>> world = sl.losses.bernoulli([0.3, 0.5, 0.5])
+        >>> result = sl.simulate("exp3.g++", sl.graphs.complete(3), world, rounds=1000, runs=4, seed=0)
+        >>> result.regret.shape
+        (4, 100)
+    """
+    sequence = graph if isinstance(graph, GraphSequence) else fixed(_checked(graph))
+    if not isinstance(losses, World):
+        raise WorldError(f"losses must be a world made by sidelong.losses, not {type(losses).__name__}.")
+    if losses.n_arms != sequence.n_arms:
+        raise SimulationError(f"The graph has {sequence.n_arms} arms and the world {losses.n_arms}: they must agree.")
+    rounds = _whole("rounds", rounds, 1, 2**48 - 1)
+    if losses.rounds is not None and rounds > losses.rounds:
+        raise SimulationError(f"The world has {losses.rounds:,} rounds, and {rounds:,} were asked for.")
+    seed = _whole("seed", seed, 0, 2**64 - 1)
+    numbers = list(range(_whole("runs", runs, 1, 2**32 - 1))) if isinstance(runs, int) else list(runs)
+    numbers = [_whole("A run's number", each, 0, 2**32 - 1) for each in numbers]
+    if not numbers:
+        raise SimulationError("runs must name at least one run.")
+    marks = _checkpoints(rounds, checkpoints)
+    module = catalogue.find(learner)
+    if sequence.shown == "after" and getattr(module, "NEEDS_GRAPH_BEFORE", True):
+        raise ObservabilityError(f"{module.NAME} needs to see the graph before the draw; this sequence shows it after.")
+    simulation = _Simulation(module, sequence, losses, seed, marks, options, rounds * len(numbers))
+    simulation.prepare()
+    begun = time.monotonic()
+    rows = simulation.play_all(numbers, _threads(threads, len(numbers)), progress=progress)
+    plain = [np.stack(part) for part in zip(*rows, strict=True)]
+    regret, loss, plays, observations, traces = plain
+    return Result(
+        rounds=marks,
+        regret=regret,
+        loss=loss,
+        plays=plays,
+        observations=observations,
+        traces={name: traces[:, :, k] for k, name in enumerate(module.TRACES)},
+        runs=np.array(numbers),
+        seconds=time.monotonic() - begun,
+    )
+
+
+class _Simulation:
+    """What all runs of one call to `simulate` share."""
+
+    def __init__(
+        self,
+        learner: ModuleType,
+        sequence: GraphSequence,
+        world: World,
+        seed: int,
+        marks: npt.NDArray[np.int64],
+        options: dict[str, Any],
+        total: int,
+    ) -> None:
+        self._learner = learner
+        self._sequence = sequence
+        self._world = world
+        self._seed = np.uint64(seed)
+        self._marks = marks
+        self._total = total
+        self._first = sequence.graph_of_round(1, seed=seed)
+        catalogue.check_graph(learner, sequence)
+        self._params = catalogue.configure(learner, self._first, options)
+        self._bank = sequence.arrays
+        loss, mean = world.kernels
+        self._play = loop_for(learner, loss, mean, compiled=world.compiled)
+        self._stop = threading.Event()
+        self._lock = threading.Lock()
+        self._done = 0
+
+    def prepare(self) -> None:
+        """Compile, or load what was compiled before, outside of what is measured."""
+        tally = new_tally(self._sequence.n_arms, len(self._learner.TRACES))
+        state = self._learner.init(self._params, self._first)
+        self._play(self._params, state, self._bank, self._world.arrays, self._seed, 0, 1, 0, tally)
+
+    def play_all(
+        self, numbers: list[int], threads: int, *, progress: bool | Callable[[int, int], None] | None
+    ) -> list[tuple[np.ndarray, ...]]:
+        line = None if callable(progress) else ProgressLine(shown=progress)
+        report = line or progress
+        with concurrent.futures.ThreadPoolExecutor(threads) as pool:
+            try:
+                futures = [pool.submit(self._run, number) for number in numbers]
+                waiting = set(futures)
+                while waiting:
+                    finished, waiting = concurrent.futures.wait(waiting, 0.1, concurrent.futures.FIRST_EXCEPTION)
+                    for future in finished:
+                        future.result()
+                    if callable(report):
+                        report(self._done, self._total)
+            finally:  # also on Ctrl-C: the threads look at this between two stretches
+                self._stop.set()
+                if line:
+                    line.close()
+                for future in futures:
+                    future.cancel()
+        return [future.result() for future in futures]
+
+    def _run(self, number: int) -> tuple[np.ndarray, ...]:
+        learner, width = self._learner, len(self._learner.TRACES)
+        state = learner.init(self._params, self._first)
+        # A sequence that draws graphs anew writes into its arrays, so that each run has its own.
+        bank = self._bank if self._sequence.bank else self._sequence.arrays
+        tally = new_tally(self._sequence.n_arms, width)
+        loss, expected = np.zeros(self._marks.size), np.zeros(self._marks.size)
+        traces = np.zeros((self._marks.size, width))
+        t, stretch = 0, 1000
+        for column, mark in enumerate(self._marks):
+            tally.traces[:] = 0.0
+            since = t
+            while t < mark and not self._stop.is_set():
+                last = min(t + stretch, int(mark))
+                begun = time.monotonic()
+                at = self._play(self._params, state, bank, self._world.arrays, self._seed, number, t + 1, last, tally)
+                if at:
+                    self._refuse(number, at, tally)
+                seconds = time.monotonic() - begun
+                stretch = max(1, min(int(stretch * _STRETCH / max(seconds, 1e-6)), 8 * stretch))
+                with self._lock:
+                    self._done += last - t
+                t = last
+            loss[column] = tally.suffered.sum()
+            expected[column] = tally.expected.sum()
+            traces[column] = tally.traces / max(t - since, 1)
+        cost = expected if self._world.has_means else loss
+        regret = cost - self._world.best_total(int(self._seed), number, self._marks)
+        return regret, loss, tally.plays, tally.observations, traces
+
+    def _refuse(self, number: int, t: int, tally: Tally) -> None:
+        arm = int(tally.fault[0])
+        value = self._world.kernels[0](self._world.arrays, self._seed, number, t, arm)
+        raise SimulationError(
+            f"A loss must be in [0, 1]; the world gave {value!r} in run {number}, round {t}, for arm {arm}."
+        )
+
+
+def _checked(graph: FeedbackGraph) -> FeedbackGraph:
+    if not isinstance(graph, FeedbackGraph):
+        raise GraphError(f"graph must be a FeedbackGraph or a GraphSequence, not {type(graph).__name__}.")
+    return graph
+
+
+def _whole(name: str, value: int, least: int, most: int) -> int:
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or not least <= value <= most:
+        raise SimulationError(f"{name} must be a whole number from {least} to {most:,}, not {value!r}.")
+    return int(value)
+
+
+def _threads(threads: int | None, runs: int) -> int:
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return min(cores if threads is None else _whole("threads", threads, 1, 4096), runs)
+
+
+def _checkpoints(rounds: int, wanted: int | Sequence[int] | None) -> npt.NDArray[np.int64]:
+    if wanted is None or isinstance(wanted, int):
+        count = 100 if wanted is None else _whole("checkpoints", wanted, 1, 1_000_000)
+        spread = np.geomspace(1, rounds, count) if count > 1 else [rounds]
+        marks = np.unique(np.round(spread).astype(np.int64))
+        marks[-1] = rounds
+        return marks
+    marks = np.array([_whole("A checkpoint", each, 1, rounds) for each in wanted], np.int64)
+    if not marks.size or (np.diff(marks) <= 0).any():
+        raise SimulationError(f"checkpoints must be ascending rounds, at least one, not {list(wanted)!r}.")
+    return marks

@@ -1,0 +1,305 @@
+"""Ask and tell: what a decision carries, what tell takes and refuses, and that nothing is half done."""
+
+import math
+import threading
+import types
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import sidelong as sl
+from sidelong.errors import (
+    ConflictError,
+    DecisionError,
+    GraphError,
+    LearnerError,
+    LossError,
+    ObservabilityError,
+    UnknownDecisionError,
+)
+
+
+def play(agent, rounds, loss=lambda t, arm: (t * (arm + 2)) % 5 / 4, graphs=None):
+    """Ask and tell at once; return the arms."""
+    arms = []
+    for _ in range(rounds):
+        decision = agent.ask(graphs(agent.round + 1) if graphs else None)
+        agent.tell(decision, {int(i): loss(decision.round, int(i)) for i in decision.reveals})
+        arms.append(decision.arm)
+    return arms
+
+
+def snapshot(agent):
+    """Return all that an agent knows, to see whether anything changed."""
+    return [array.tobytes() for array in agent._state], agent.round, agent.pending, dict(agent._told)
+
+
+@pytest.fixture
+def agent():
+    return sl.Agent("exp3.g++", sl.graphs.nested(4), seed=7)
+
+
+def test_a_decision_carries_what_it_was_drawn_with(agent):
+    play(agent, 10)
+    decision = agent.ask()
+    p, P = decision.probabilities, decision.observe_probabilities
+    assert decision.round == 11
+    assert decision.probability == p[decision.arm]
+    assert p.sum() == pytest.approx(1)
+    assert pytest.approx([p[i:].sum() for i in range(4)]) == P
+    assert decision.reveals.tolist() == list(range(decision.arm + 1))
+    assert decision.id in repr(decision)
+    with pytest.raises(ValueError, match="read-only"):
+        p[0] = 1
+
+
+def test_a_decision_keeps_its_probabilities_whatever_is_learned_later(agent):
+    play(agent, 10)
+    decision = agent.ask()
+    before = decision.probabilities.copy()
+    play(agent, 50)
+    assert decision.probabilities.tolist() == before.tolist()
+
+
+def test_draws_follow_the_probabilities():
+    """A chi-square test over 20,000 draws of one distribution; it fails by chance once in 10,000."""
+    agent = sl.Agent("exp3.g++", sl.graphs.self_loops(5), seed=3)
+    play(agent, 200)
+    decisions = [agent.ask() for _ in range(20_000)]
+    # Nothing is told, so that only the confidence intervals move, and p stays nearly the same.
+    counts = np.bincount([decision.arm for decision in decisions], minlength=5)
+    expected = np.sum([decision.probabilities for decision in decisions], axis=0)
+    statistic = ((counts - expected) ** 2 / expected).sum()
+    assert statistic < 23.51  # the 0.9999 quantile with 4 degrees of freedom
+
+
+def test_telling_by_id_is_telling_the_decision():
+    one, other = (sl.Agent("exp3.g++", sl.graphs.complete(3), seed=1) for _ in range(2))
+    for _ in range(20):
+        a, b = one.ask(), other.ask()
+        assert one.tell(a, {0: 0.1, 1: 0.9, 2: 0.4})
+        assert other.tell(b.id, [0.1, 0.9, 0.4])
+    assert snapshot(one)[0] == snapshot(other)[0]
+
+
+@given(st.permutations(range(12)), st.integers(0, 2**64 - 1))
+@settings(max_examples=40, deadline=None)
+def test_the_order_of_telling_does_not_matter_beyond_rounding(order, seed):
+    """What was asked before anything was told may be told in any order."""
+    graph = sl.graphs.cliques([2, 3])
+    agents = [sl.Agent("exp3.g++", graph, seed=seed, start="none") for _ in range(2)]
+    decisions = [[agent.ask() for _ in range(12)] for agent in agents]
+    for agent, own, sequence in zip(agents, decisions, (range(12), order), strict=True):
+        for k in sequence:
+            agent.tell(own[k], {int(i): (k + int(i)) % 3 / 2 for i in own[k].reveals})
+    np.testing.assert_allclose(agents[0]._state.Ltilde, agents[1]._state.Ltilde, rtol=1e-12)
+    np.testing.assert_allclose(agents[0]._state.Theta, agents[1]._state.Theta, rtol=1e-12)
+    assert agents[0]._state.O.tolist() == agents[1]._state.O.tolist()
+
+
+def test_telling_the_same_twice_is_a_no_op(agent):
+    decision = agent.ask()
+    assert agent.tell(decision, {0: 0.25})
+    before = snapshot(agent)
+    assert not agent.tell(decision, {0: 0.25})
+    assert not agent.tell(decision.id, [0.25])
+    assert not agent.tell(decision.id, np.array([0.25]))
+    assert snapshot(agent) == before
+
+
+def test_telling_something_else_is_an_error(agent):
+    decision = agent.ask()
+    agent.tell(decision, {0: 0.25})
+    before = snapshot(agent)
+    for losses in (
+        {0: 0.5},
+        [0.5],
+        {0: 0.25, 1: 0.5},
+        {1: 0.25},
+        {},
+        {0: math.nan},
+        {"0": 0.25},
+        {0: "0.25"},
+        {0: None},
+        "0.25",
+        3,
+    ):
+        with pytest.raises(ConflictError, match=rf"{decision.id} was told before, with other losses"):
+            agent.tell(decision, losses)
+    with pytest.raises(ConflictError):
+        agent.tell(decision, {0: 0.25}, graph=sl.graphs.nested(4))
+    assert snapshot(agent) == before
+
+
+BAD_LOSSES = [
+    ({0: 1.0000001, 1: 0, 2: 0}, r"loss of arm 0 must be in \[0, 1\], not 1.0000001"),
+    ({0: 0, 1: -0.1, 2: 0}, "loss of arm 1 must be in"),
+    ({0: 0, 1: math.nan, 2: 0}, "loss of arm 1 must be in .*, not nan"),
+    ({0: 0, 1: 0, 2: math.inf}, "loss of arm 2 must be in .*, not inf"),
+    ({0: 0, 1: "0.5", 2: 0}, "loss of arm 1 must be a number in .*, not '0.5'"),
+    ({0: 0, 1: True, 2: 0}, "loss of arm 1 must be a number in .*, not True"),
+    ({0: 0, 1: None, 2: 0}, "loss of arm 1 must be a number in .*, not None"),
+    ({0: 0, 1: 1 + 0j, 2: 0}, "loss of arm 1 must be a number"),
+    ({0: 0, 2: 0}, "loss of arm 1 was revealed and is missing"),
+    ({0: 0, 1: 0, 2: 0, 3: 0}, "Arm 3 was not revealed"),
+    ({0: 0, 1: 0, 3: 0}, "Arm 3 was not revealed"),
+    ({"0": 0, 1: 0, 2: 0}, "Arm '0' was not revealed"),
+    ({}, "loss of arm 0 was revealed and is missing"),
+    ([0.1, 0.2], "one for each of the 3 revealed arms, in their order; 2 were given"),
+    ([0.1, 0.2, 1.5], "loss of arm 2 must be in"),
+    (0.5, "by arm, or a list"),
+    ("0.5", "by arm, or a list"),
+    (np.zeros((3, 1)), "by arm, or a list"),
+]
+
+
+@pytest.mark.parametrize(("losses", "message"), BAD_LOSSES)
+def test_bad_losses_are_refused_and_nothing_changes(agent, losses, message):
+    play(agent, 2)
+    decision = agent.ask()
+    assert decision.reveals.tolist() == [0, 1, 2]
+    before = snapshot(agent)
+    with pytest.raises(LossError, match=message):
+        agent.tell(decision, losses)
+    assert snapshot(agent) == before
+    assert agent.tell(decision, {0: 0, 1: 1, np.int64(2): np.float32(0.5)})
+
+
+@pytest.mark.parametrize("name", ["", "1", "0-x", "nonsense", "99-{tag}", "0-{tag}", "-1-{tag}", "1-00000000", None, 3])
+def test_an_unknown_decision_is_refused(agent, name):
+    play(agent, 3)
+    before = snapshot(agent)
+    name = name.format(tag=agent.ask().tag) if isinstance(name, str) else name
+    before = snapshot(agent)
+    with pytest.raises(UnknownDecisionError, match="made no decision"):
+        agent.tell(name, {0: 0.5})
+    assert snapshot(agent) == before
+
+
+def test_a_decision_of_another_agent_is_refused(agent):
+    other = sl.Agent("exp3.g++", sl.graphs.nested(4), seed=8)
+    agent.ask()
+    with pytest.raises(UnknownDecisionError):
+        agent.tell(other.ask(), {0: 0.5})
+
+
+def test_a_cancelled_decision_is_gone(agent):
+    decision = agent.ask()
+    agent.cancel(decision)
+    assert agent.pending == ()
+    with pytest.raises(DecisionError, match="was cancelled"):
+        agent.tell(decision, {0: 0.5})
+    with pytest.raises(DecisionError, match="only a pending one can be cancelled"):
+        agent.cancel(decision.id)
+
+
+def test_what_was_told_long_ago_is_refused_not_learned_again(agent):
+    agent.remembers = 5
+    first = agent.ask()
+    agent.tell(first, {0: 0.5})
+    play(agent, 5)
+    before = snapshot(agent)
+    with pytest.raises(DecisionError, match="it remembers the last 5"):
+        agent.tell(first, {0: 0.5})
+    assert snapshot(agent) == before
+
+
+def test_a_graph_per_round_decides_what_is_revealed(agent):
+    play(agent, 4)
+    decision = agent.ask(graph=sl.graphs.complete(4))
+    assert decision.reveals.tolist() == [0, 1, 2, 3]
+    assert decision.observe_probabilities == pytest.approx([1] * 4)
+    assert agent.tell(decision, [0.1, 0.2, 0.3, 0.4])
+
+
+def test_a_graph_known_only_after_the_outcome_weights_by_its_own_probabilities():
+    """No stock-out: the order shows the cost of every order, and each is weighted by 1."""
+    agent = sl.Agent("exp3.g++", sl.graphs.nested(4), seed=7, start="none")
+    decision = agent.ask()
+    agent.tell(decision, [0.1, 0.2, 0.3, 0.4], graph=sl.graphs.complete(4))
+    np.testing.assert_allclose(agent._state.Ltilde, [0.1, 0.2, 0.3, 0.4])
+    assert agent._state.Theta[0] == pytest.approx(2)  # theta of a complete graph is 1
+
+
+@pytest.mark.parametrize("method", ["ask", "tell"])
+def test_an_unfit_graph_is_refused(agent, method):
+    decision = agent.ask()
+    before = snapshot(agent)
+
+    def use(graph):
+        if method == "ask":
+            agent.ask(graph)
+        else:
+            agent.tell(decision, {0: 0.5}, graph=graph)
+
+    with pytest.raises(GraphError, match="must have the agent's 4 arms"):
+        use(sl.graphs.nested(5))
+    with pytest.raises(ObservabilityError, match="arm 2"):
+        use(sl.FeedbackGraph.from_edges([(0, 0), (1, 1), (3, 3), (0, 2)], 4))
+    with pytest.raises(GraphError, match="must be a FeedbackGraph, not ndarray"):
+        use(np.eye(4))
+    assert snapshot(agent) == before
+
+
+@pytest.mark.parametrize("seed", [-1, 2**64, 1.5, "7", None, True])
+def test_a_bad_seed_is_refused(seed):
+    with pytest.raises(LearnerError, match="seed must be a whole number from 0 to"):
+        sl.Agent("exp3.g++", sl.graphs.complete(2), seed=seed)
+
+
+def test_a_thing_that_is_no_graph_is_refused():
+    with pytest.raises(GraphError, match=r"graph must be a FeedbackGraph, not list"):
+        sl.Agent("exp3.g++", [[1, 0], [0, 1]])
+
+
+def test_a_module_that_is_no_learner_is_refused():
+    with pytest.raises(LearnerError, match="math lacks NAME"):
+        sl.Agent(types.ModuleType("math"), sl.graphs.complete(2))
+
+
+def test_estimates_tell_what_is_known(agent):
+    fresh = agent.estimates()
+    assert np.isnan(fresh.means).all()
+    assert fresh.counts.tolist() == [0, 0, 0, 0]
+    play(agent, 3000, loss=lambda _, arm: 0.2 if arm == 1 else 0.8)
+    before = snapshot(agent)
+    known = agent.estimates()
+    assert snapshot(agent) == before
+    assert known.means == pytest.approx([0.8, 0.2, 0.8, 0.8])
+    assert known.gaps[1] == 0
+    assert known.gaps[0] > 0.4  # with confidence; the true one is 0.6
+    assert known.weights.argmax() == 1
+    assert known.weights.tolist() == agent.ask().probabilities.tolist()
+
+
+def test_it_finds_the_best_arm_and_follows_when_it_changes():
+    """With seed 0; a run in which it does not would be a fault, not bad luck."""
+    agent = sl.Agent("exp3.g++", sl.graphs.nested(8), seed=0, preset="practical")
+    arms = play(agent, 4000, loss=lambda t, arm: 0.1 if arm == (5 if t <= 1000 else 2) else 0.9)
+    assert np.mean(np.array(arms[500:1000]) == 5) > 0.7
+    assert np.mean(np.array(arms[3800:]) == 2) > 0.5
+
+
+def test_the_repr_says_what_it_is(agent):
+    assert repr(agent).startswith("<Agent exp3.g++ on <FeedbackGraph nested(4)")
+    play(agent, 3)
+    agent.ask()
+    assert "4 decisions, 1 pending" in repr(agent)
+
+
+def test_agents_in_threads_of_their_own_do_not_meet():
+    """Each thread has its agent; they share machine code and the graph."""
+    graph, results = sl.graphs.cliques([3, 3]), {}
+
+    def work(seed):
+        results[seed] = play(sl.Agent("exp3.g++", graph, seed=seed), 300)
+
+    threads = [threading.Thread(target=work, args=(seed,)) for seed in (1, 2, 1 << 40)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for seed, arms in results.items():
+        assert arms == play(sl.Agent("exp3.g++", graph, seed=seed), 300)

@@ -1,0 +1,132 @@
+"""Saving and resuming: the same bits as never having stopped, and every damaged file refused."""
+
+import json
+import struct
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import sidelong as sl
+from sidelong.errors import ConflictError, StateFileError
+
+
+def loss(t, arm):
+    return (t * 7 + arm * 3) % 11 / 10
+
+
+def walk(agent, rounds, rng):
+    """Ask each round, tell some decisions late; return what was drawn."""
+    bank = [sl.graphs.nested(5), sl.graphs.star(5, hub=1), sl.graphs.cliques([2, 3]).as_arcs()]
+    drawn = []
+    for _ in range(rounds):
+        decision = agent.ask(bank[rng.integers(3)])
+        drawn.append((decision.arm, decision.probabilities.tobytes()))
+        while agent.pending and rng.random() < 0.7:
+            late = agent.pending[rng.integers(len(agent.pending))]
+            agent.tell(late, {int(i): loss(late.round, int(i)) for i in late.reveals})
+    return drawn
+
+
+@given(st.integers(0, 40), st.sampled_from(["fixed", "adaptive"]), st.sampled_from(["paper", "practical"]))
+@settings(max_examples=25, deadline=None)
+def test_a_resumed_agent_goes_on_with_the_same_bits(tmp_path_factory, stop, rate, preset):
+    path = tmp_path_factory.mktemp("state") / "agent.sidelong"
+    options = {"rate": rate, "preset": preset, "gamma": 0.2, "beta": 0.01}
+    whole, parted = (sl.Agent("exp3.g++", sl.graphs.nested(5), seed=9, **options) for _ in range(2))
+    rngs = [np.random.default_rng(stop) for _ in range(2)]
+    assert walk(whole, stop, rngs[0]) == walk(parted, stop, rngs[1])
+    parted.save(path)
+    resumed = sl.Agent.load(path)
+    assert repr(resumed) == repr(whole)
+    assert walk(whole, 60, rngs[0]) == walk(resumed, 60, rngs[1])
+    for one, other in zip(whole._state, resumed._state, strict=True):
+        assert one.tobytes() == other.tobytes()
+
+
+def test_saving_twice_gives_the_same_file(tmp_path):
+    agent = sl.Agent("exp3.g++", sl.graphs.nested(5), seed=9)
+    walk(agent, 30, np.random.default_rng(0))
+    agent.save(tmp_path / "one")
+    sl.Agent.load(tmp_path / "one").save(tmp_path / "two")
+    assert (tmp_path / "one").read_bytes() == (tmp_path / "two").read_bytes()
+
+
+def test_a_resumed_agent_still_recognises_what_it_was_told(tmp_path):
+    agent = sl.Agent("exp3.g++", sl.graphs.complete(2), seed=1)
+    decision = agent.ask()
+    agent.tell(decision, [0.5, 0.25])
+    agent.save(tmp_path / "agent")
+    agent = sl.Agent.load(tmp_path / "agent")
+    assert not agent.tell(decision.id, {0: 0.5, 1: 0.25})
+    with pytest.raises(ConflictError):
+        agent.tell(decision.id, {0: 0.5, 1: 0.5})
+
+
+@pytest.fixture
+def saved(tmp_path):
+    agent = sl.Agent("exp3.g++", sl.graphs.star(4), seed=3, preset="practical")
+    walk_graph = agent.graph
+    for _ in range(10):
+        decision = agent.ask(walk_graph)
+        agent.tell(decision, [0.5] * decision.reveals.size)
+    agent.ask()
+    path = tmp_path / "agent.sidelong"
+    agent.save(path)
+    return path
+
+
+def test_every_truncation_is_refused(saved):
+    data = saved.read_bytes()
+    for length in [*range(60), *range(60, len(data), 37), len(data) - 1]:
+        saved.write_bytes(data[:length])
+        with pytest.raises(StateFileError, match=r"truncated|not a state file"):
+            sl.Agent.load(saved)
+
+
+def test_every_flipped_bit_is_refused(saved):
+    data = saved.read_bytes()
+    for position in [*range(20), *range(20, len(data), 29), len(data) - 1]:
+        altered = bytearray(data)
+        altered[position] ^= 1 << position % 8
+        saved.write_bytes(altered)
+        with pytest.raises(StateFileError):
+            sl.Agent.load(saved)
+
+
+def test_a_newer_file_says_so(saved):
+    data = bytearray(saved.read_bytes())
+    struct.pack_into("<I", data, 8, 2)
+    saved.write_bytes(data)
+    with pytest.raises(StateFileError, match=r"format version 2, and this program reads up to 1.*upgrade"):
+        sl.Agent.load(saved)
+
+
+def test_a_missing_file_and_a_foreign_one_are_refused(tmp_path):
+    with pytest.raises(StateFileError, match="cannot be read: No such file"):
+        sl.Agent.load(tmp_path / "nothing")
+    (tmp_path / "text").write_text("SIDEWAYS and more text that is long enough to be a file of its own kind")
+    with pytest.raises(StateFileError, match="not a state file"):
+        sl.Agent.load(tmp_path / "text")
+
+
+def test_a_failed_save_leaves_the_old_file(saved, monkeypatch):
+    before = saved.read_bytes()
+    agent = sl.Agent.load(saved)
+    agent.ask()
+    monkeypatch.setattr("os.fsync", lambda _: (_ for _ in ()).throw(OSError(28, "No space left on device")))
+    with pytest.raises(OSError, match="No space left"):
+        agent.save(saved)
+    assert saved.read_bytes() == before
+    assert [path.name for path in saved.parent.iterdir()] == [saved.name]
+
+
+def test_the_header_can_be_read_by_a_person(saved):
+    data = saved.read_bytes()
+    _, version, length = struct.unpack_from("<8sII", data)
+    header = json.loads(data[16 : 16 + length])
+    assert version == 1
+    assert header["learner"] == "exp3.g++"
+    assert header["options"] == {"preset": "practical"}
+    assert header["round"] == 11

@@ -1,0 +1,375 @@
+"""EXP3.G++ against golden values, against the oracle in naive.py, and against the statements of the paper."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import naive
+import sidelong as sl
+from sidelong._jit import kernel
+from sidelong.errors import LearnerError, ObservabilityError
+from sidelong.learners import exp3gpp
+from sidelong.numerics import DRAWS, sample, uniform
+
+
+class Stepper:
+    """The kernels of the learner, stepped by hand, with arms of one's own choice."""
+
+    def __init__(self, graph, **options):
+        self.graph = graph
+        self.params = exp3gpp.configure(graph, **options)
+        self.state = exp3gpp.init(self.params, graph)
+        self.t = 0
+        self.p = np.zeros(graph.n_arms)
+        self.trace = np.zeros(len(exp3gpp.TRACES))
+
+    def distribution(self):
+        self.t += 1
+        exp3gpp.distribution(self.params, self.state, self.graph.arrays, self.t, self.p, self.trace)
+        return self.p
+
+    def update(self, arm, loss):
+        losses = np.zeros(self.graph.n_arms)
+        revealed = self.graph.out_neighbors(arm)
+        losses[: revealed.size] = [loss(int(i)) for i in revealed]
+        exp3gpp.update(self.params, self.state, self.graph.arrays, self.t, arm, self.p, losses, self.trace)
+
+
+def play_golden_rounds(rate):
+    """Yield the stepper in each round of the golden run, between `distribution` and `update`."""
+    stepper = Stepper(sl.graphs.path(3), rate=rate)
+    for t, arm in enumerate([0, 1, 2, 0, 2, 1, 1, 0, 2, 2, 1, 0], start=1):
+        stepper.distribution()
+        yield stepper
+        stepper.update(arm, lambda i, t=t: (t * (i + 2)) % 5 / 4)
+
+
+@pytest.mark.interpreted
+def test_golden_values_of_the_fixed_rate():
+    for stepper in play_golden_rounds("fixed"):
+        eta, state = stepper.trace[exp3gpp.TRACES.index("learning_rate")], stepper.state
+        if stepper.t == 4:
+            assert eta == pytest.approx(0.2620367685, abs=1e-8)
+            assert state.S.tolist() == [True, False, True]
+            assert state.eps == pytest.approx([0.1235253173] * 3, abs=1e-8)
+            assert stepper.p == pytest.approx([1 / 3] * 3, abs=1e-8)
+        if stepper.t == 5:
+            assert state.Ltilde == pytest.approx([1.125, 0.5, 0], abs=1e-8)
+            assert state.O.tolist() == [3, 4, 2]
+            assert state.Lhat.tolist() == [2.25, 2.5, 1.25]
+            assert eta == pytest.approx(0.2343728108, abs=1e-8)
+            assert stepper.p == pytest.approx([0.30373657, 0.33422311, 0.36204032], abs=1e-8)
+        if stepper.t == 12:
+            assert state.eps == pytest.approx([0.07131738, 0.02777778, 0.07131738], abs=1e-8)
+            assert stepper.p == pytest.approx([0.33332478, 0.32506768, 0.34160754], abs=1e-8)
+
+
+@pytest.mark.interpreted
+def test_golden_values_of_the_adaptive_rate():
+    for stepper in play_golden_rounds("adaptive"):
+        if stepper.t == 4:
+            assert stepper.trace[exp3gpp.TRACES.index("learning_rate")] == pytest.approx(0.4279042511, abs=1e-8)
+            assert stepper.state.eps == pytest.approx([0.08734559] * 3, abs=1e-8)
+        if stepper.t == 5:
+            assert stepper.state.Theta[0] == pytest.approx(4.3333333333, abs=1e-8)
+            assert stepper.p == pytest.approx([0.28273568, 0.33373003, 0.38353429], abs=1e-8)
+        if stepper.t == 12:
+            assert stepper.p == pytest.approx([0.31778602, 0.34548389, 0.33673010], abs=1e-8)
+    assert stepper.state.Theta[0] == pytest.approx(14.8287925778, abs=1e-8)
+
+
+@pytest.mark.interpreted
+def test_golden_values_where_the_exploration_rate_leaves_its_cap():
+    stepper = Stepper(sl.graphs.path(4), rate="fixed", strong_independence=2, beta=1, start="none")
+    state = stepper.state
+    state.O[:] = [4e5, 9e5, 5e5, 2.5e5]
+    state.mean[:] = [0.1, 0.5, 0.9, 0.6]
+    state.width[:] = 1 / np.sqrt(state.O)
+    stepper.t = 10**6 - 1
+    stepper.distribution()
+    assert state.gap == pytest.approx([0, 0.38597518, 0.78405860, 0.48094102], abs=1e-8)
+    assert state.S.tolist() == [True, False, False, True]
+    assert state.eps == pytest.approx([2.0813865e-4, 4e-12, 4e-12, 5.9728733e-5], rel=1e-7)
+
+
+def random_digraph(rng, K):
+    A = rng.random((K, K)) < rng.uniform(0.05, 0.6)
+    np.fill_diagonal(A, val=True)
+    return A
+
+
+def follow_the_oracle(seed, rate, ties, *, changing, rounds=2000):
+    """Compare every round of an agent with the oracle; return how many exploration sets there were.
+
+    Half of the seeds have the paper's constants, half have ones that let gaps show early. The tolerance is for what
+    rounding grows to: an arm of probability 1e-6 multiplies a relative error by up to a million when it is seen.
+    """
+    rng = np.random.default_rng([seed, rate == "fixed", ties == "paper", changing])
+    K = int(rng.integers(2, 9))
+    bank = [random_digraph(rng, K) for _ in range(4 if changing else 1)]
+    graphs = [sl.FeedbackGraph.from_matrix(A) for A in bank]
+    constants = {"gamma": 0.2, "beta": 0.01} if seed % 2 else {}
+    oracle = naive.Exp3Gpp(K, rate, naive.strong_independence(bank[0]), ties=ties, **constants)
+    agent = sl.Agent("exp3.g++", graphs[0], seed=seed, rate=rate, ties=ties, **constants)
+    means = rng.random(K)
+    explored = set()
+    for t in range(rounds):
+        which = int(rng.integers(len(bank)))
+        decision = agent.ask(graphs[which])
+        told = oracle.distribution(bank[which])
+        np.testing.assert_allclose(decision.probabilities, told.p, rtol=1e-6, err_msg=f"round {t + 1}")
+        np.testing.assert_allclose(decision.observe_probabilities, told.P, rtol=1e-6)
+        losses = {int(i): float(rng.random() < means[i]) for i in decision.reveals}
+        explored.add(frozenset(told.S or ()))
+        oracle.update(told, decision.arm, losses)
+        agent.tell(decision, losses)
+    np.testing.assert_array_equal(agent.estimates().counts, oracle.O)
+    return len(explored)
+
+
+@pytest.mark.parametrize("seed", range(24))
+@pytest.mark.parametrize("rate", ["fixed", "adaptive"])
+def test_agrees_with_the_oracle_in_every_round(seed, rate):
+    """48 random digraphs and 2,000 rounds each; ties and changing graphs take turns."""
+    follow_the_oracle(seed, rate, ["paper", "practical"][seed // 2 % 2], changing=seed // 4 % 2 == 1)
+
+
+def test_the_comparison_with_the_oracle_sees_the_exploration_set_move():
+    sizes = [follow_the_oracle(seed, "adaptive", "practical", changing=False, rounds=300) for seed in (1, 3, 5, 7)]
+    assert max(sizes) >= 5, sizes
+
+
+def test_late_feedback_agrees_with_the_oracle():
+    """Feedback up to 30 rounds late, out of order, some with a graph that only the outcome showed, some never."""
+    rng = np.random.default_rng(5)
+    A = random_digraph(rng, 6)
+    agent = sl.Agent("exp3.g++", sl.FeedbackGraph.from_matrix(A), seed=5, gamma=0.2, beta=0.01)
+    oracle = naive.Exp3Gpp(6, "adaptive", gamma=0.2, beta=0.01)
+    waiting = []
+    for _ in range(1500):
+        told, decision = oracle.distribution(A), agent.ask()
+        np.testing.assert_allclose(decision.probabilities, told.p, rtol=1e-9)
+        waiting.append((told, decision))
+        while (waiting and rng.random() < 0.6) or len(waiting) > 30:
+            told, decision = waiting.pop(int(rng.integers(len(waiting))))
+            fate = rng.random()
+            if fate < 0.05:
+                agent.cancel(decision)
+                continue
+            shown = np.ones_like(A) if fate < 0.3 else A
+            losses = {i: float(rng.random()) for i in np.flatnonzero(shown[decision.arm]).tolist()}
+            oracle.update(told, decision.arm, losses, shown)
+            graph = sl.graphs.complete(6) if fate < 0.3 else None
+            agent.tell(decision if fate < 0.6 else decision.id, losses, graph=graph)
+    np.testing.assert_allclose(agent.estimates().counts, oracle.O)
+
+
+@st.composite
+def histories(draw, most_arms=7):
+    """A digraph with self-loops and what may have been seen on it."""
+    K = draw(st.integers(2, most_arms))
+    A = np.array(draw(st.lists(st.lists(st.booleans(), min_size=K, max_size=K), min_size=K, max_size=K)))
+    np.fill_diagonal(A, val=True)
+    counts = draw(st.lists(st.integers(0, 10**6), min_size=K, max_size=K))
+    means = draw(st.lists(st.floats(0, 1), min_size=K, max_size=K))
+    weights = draw(st.lists(st.floats(0, 1e6), min_size=K, max_size=K))
+    t = draw(st.integers(K + 1, 10**9))
+    options = {
+        "gamma": draw(st.sampled_from([0.01, 0.5, 4.0])),
+        "beta": draw(st.sampled_from([1e-6, 0.1, 320.0])),
+        "ties": draw(st.sampled_from(["paper", "practical"])),
+    }
+    return A, np.array(counts, float), np.array(means), np.array(weights), t, options
+
+
+def after(history):
+    """Return a stepper that has drawn up the distribution of a round after such a history."""
+    A, counts, means, weights, t, options = history
+    stepper = Stepper(sl.FeedbackGraph.from_matrix(A), **options)
+    state = stepper.state
+    state.O[:], state.mean[:], state.Lhat[:], state.Ltilde[:] = counts, means, means * counts, weights
+    with np.errstate(divide="ignore"):
+        state.width[:] = 1 / np.sqrt(counts)
+    stepper.t = t - 1
+    stepper.distribution()
+    return stepper
+
+
+@given(histories())
+@settings(max_examples=300, deadline=None)
+def test_proposition_1(history):
+    """The exploration set dominates, is strongly independent, and covers each arm by one of no larger gap."""
+    A = history[0]
+    state = after(history).state
+    S = np.flatnonzero(state.S)
+    assert A[S].any(axis=0).all()
+    assert not any(A[i, j] and A[j, i] for i in S for j in S if i != j)
+    for i in range(len(A)):
+        assert any(A[j, i] and state.gap[j] <= state.gap[i] for j in S)
+
+
+@given(histories())
+@settings(max_examples=300, deadline=None)
+def test_probabilities_are_a_distribution_with_its_share_of_exploration(history):
+    stepper = after(history)
+    assert math.fsum(stepper.p) == pytest.approx(1, abs=1e-12)
+    assert (stepper.p >= stepper.state.eps).all()
+    assert (stepper.state.eps > 0).all()
+    assert math.fsum(stepper.state.eps) <= 0.5
+
+
+@given(histories())
+@settings(max_examples=300, deadline=None)
+def test_every_arm_is_observed_as_often_as_the_proof_needs(history):
+    """P_i >= o_{t,i}; the slack is what rounding may take."""
+    stepper = after(history)
+    P = stepper.graph.observe_probabilities(stepper.p)
+    o = naive.o_lower(stepper.state.gap, stepper.t, 1.0, stepper.params.beta)
+    assert (o * (1 - 1e-12) <= P).all()
+
+
+@given(histories(most_arms=6))
+@settings(max_examples=150, deadline=None)
+def test_theta_is_between_1_and_the_largest_acyclic_set(history):
+    stepper = after(history)
+    stepper.update(int(np.argmax(stepper.p)), lambda _: 0.5)
+    theta = stepper.trace[exp3gpp.TRACES.index("theta")]
+    assert 1 - 1e-12 <= theta <= naive.maximum_acyclic(history[0]) + 1e-12
+
+
+@given(histories())
+@settings(max_examples=100, deadline=None)
+def test_the_estimate_is_unbiased(history):
+    """Over the draw, enumerated, each arm's estimate grows by its loss."""
+    A, weights = history[0], history[3]
+    losses = np.linspace(0, 1, len(A))
+    expected = np.zeros(len(A))
+    for arm in range(len(A)):
+        stepper = after((A, history[1], history[2], weights * 0, *history[4:]))
+        stepper.update(arm, lambda i: losses[i])
+        expected += stepper.p[arm] * stepper.state.Ltilde
+    np.testing.assert_allclose(expected, losses, atol=1e-9)
+
+
+@given(st.data())
+@settings(max_examples=60, deadline=None)
+def test_arcs_and_intervals_give_the_same_trajectory(data):
+    K = data.draw(st.integers(2, 8))
+    low = [data.draw(st.integers(0, i)) for i in range(K)]
+    high = [data.draw(st.integers(i + 1, K)) for i in range(K)]
+    graph = sl.FeedbackGraph.from_intervals(low, high)
+    options = {"gamma": 0.3, "beta": 0.02, "ties": data.draw(st.sampled_from(["paper", "practical"]))}
+    a = sl.Agent("exp3.g++", graph, seed=3, **options)
+    b = sl.Agent("exp3.g++", graph.as_arcs(), seed=3, **options)
+    rng = np.random.default_rng(data.draw(st.integers(0, 99)))
+    for _ in range(120):
+        one, other = a.ask(), b.ask()
+        assert one.arm == other.arm
+        np.testing.assert_allclose(one.probabilities, other.probabilities, rtol=1e-10)
+        losses = {int(i): float(rng.random()) for i in one.reveals}
+        a.tell(one, losses)
+        b.tell(other, losses)
+
+
+@kernel
+def check_harsh_rounds(params, state, graph, kind, rounds, p, losses, trace):
+    """Play against losses without mercy; return the first round in which something is not right, or 0."""
+    for t in range(1, rounds + 1):
+        exp3gpp.distribution(params, state, graph, t, p, trace)
+        s = 0.0
+        for i in range(p.size):
+            s += p[i]
+        if not (abs(s - 1.0) < 1e-12 and 0.0 < state.Theta[0] < np.inf):
+            return t
+        arm = sample(p, uniform(1, DRAWS, 0, t, 0))
+        losses[:] = kind if kind < 2 else t % 2
+        exp3gpp.update(params, state, graph, t, arm, p, losses, trace)
+        for i in range(p.size):
+            if not (p[i] >= 0.0 and 0.0 <= state.Ltilde[i] < np.inf):
+                return t
+    return 0
+
+
+@pytest.mark.parametrize("rate", ["fixed", "adaptive"])
+@pytest.mark.parametrize("kind", [0, 1, 2], ids=["all 0", "all 1", "alternating"])
+def test_ten_million_harsh_rounds_keep_every_number_finite(rate, kind):
+    graph = sl.graphs.directed_cycle(3)
+    params = exp3gpp.configure(graph, rate=rate)
+    state = exp3gpp.init(params, graph)
+    p, losses, trace = np.zeros(3), np.zeros(3), np.zeros(len(exp3gpp.TRACES))
+    assert check_harsh_rounds(params, state, graph.arrays, kind, 10_000_000, p, losses, trace) == 0
+    for name, array in state._asdict().items():
+        assert np.isfinite(array).all(), name
+
+
+@pytest.mark.interpreted
+def test_one_arm_is_played():
+    agent = sl.Agent("exp3.g++", sl.graphs.complete(1))
+    for _ in range(5):
+        decision = agent.ask()
+        assert (decision.arm, decision.probability) == (0, 1.0)
+        agent.tell(decision, {0: 1.0})
+
+
+@pytest.mark.parametrize(("start", "arms"), [("all", [0, 1, 2, 3, 4]), ("cover", [2]), ("none", [])])
+def test_start_decides_the_initial_rounds(start, arms):
+    agent = sl.Agent("exp3.g++", sl.graphs.star(5, hub=2), start=start)
+    decisions = [agent.ask() for _ in range(6)]
+    assert [d.arm for d in decisions[: len(arms)]] == arms
+    assert all(d.probability == 1 for d in decisions[: len(arms)])
+    assert decisions[len(arms)].probabilities.tolist() == pytest.approx([0.2] * 5)
+
+
+def test_practical_preset_doubles_eta_and_takes_the_hub_first():
+    paper = exp3gpp.configure(sl.graphs.star(6, hub=3))
+    practical = exp3gpp.configure(sl.graphs.star(6, hub=3), preset="practical")
+    assert practical.eta_scale == 2 * paper.eta_scale
+    stepper = Stepper(sl.graphs.star(6, hub=3), preset="practical", start="none")
+    stepper.distribution()
+    assert np.flatnonzero(stepper.state.S).tolist() == [3]
+
+
+def test_fixed_rate_takes_the_strong_independence_number_it_is_given_or_computes_it():
+    graph = sl.graphs.cycle(7)
+    assert exp3gpp.configure(graph, rate="fixed").alpha == 3
+    assert exp3gpp.configure(graph, rate="fixed").lambda_ == 3
+    assert exp3gpp.configure(graph, rate="fixed", strong_independence=5).alpha == 5
+    assert exp3gpp.configure(sl.graphs.nested(1000), rate="fixed").alpha == 1000
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"rate": "fast"}, "rate must be 'adaptive' or 'fixed', not 'fast'"),
+        ({"preset": "papers"}, "Did you mean 'paper'"),
+        ({"gamma": 0}, "gamma must be above 0, not 0"),
+        ({"beta": math.nan}, "beta must be a finite number, not nan"),
+        ({"beta": True}, "beta must be a finite number, not True"),
+        ({"exploration": 0.5}, "exploration must be at least 1 and at most 4, not 0.5"),
+        ({"eta_scale": -1}, "eta_scale must be above 0"),
+        ({"strong_independence": 9, "rate": "fixed"}, "strong_independence must be at least 1 and at most 4"),
+        ({"ties": "random"}, "ties must be 'paper' or 'practical'"),
+        ({"start": "some"}, "start must be 'all' or 'cover' or 'none'"),
+        (
+            {"eta": 2},
+            "exp3.g\\+\\+ has no option 'eta'. Did you mean 'beta'|exp3.g\\+\\+ has no option 'eta'",
+        ),
+    ],
+)
+def test_a_bad_option_is_refused(options, message):
+    with pytest.raises(LearnerError, match=message):
+        sl.Agent("exp3.g++", sl.graphs.complete(4), **options)
+
+
+def test_an_unknown_learner_is_refused_with_the_nearest_name():
+    with pytest.raises(LearnerError, match=r"no learner named 'exp3g\+\+'.* Did you mean 'exp3\.g\+\+'"):
+        sl.Agent("exp3g++", sl.graphs.complete(4))
+
+
+def test_a_graph_without_a_self_loop_is_refused_naming_the_arm():
+    graph = sl.FeedbackGraph.from_edges([(0, 0), (0, 1), (2, 2)], 3)
+    with pytest.raises(ObservabilityError, match=r"needs every arm to reveal itself, and arm 1 of .* does not"):
+        sl.Agent("exp3.g++", graph)

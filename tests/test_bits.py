@@ -1,0 +1,70 @@
+"""The same bits: with the JIT on and off, in one interpreter and another, saved and resumed."""
+
+import os
+import subprocess
+import sys
+
+# A program, so that it runs in any interpreter: it prints a digest of everything that an agent drew and knows.
+PROGRAM = """
+import hashlib
+import sys
+
+import sidelong as sl
+
+graphs = [
+    sl.graphs.nested(7),
+    sl.graphs.directed_cycle(7),
+    sl.graphs.cliques([3, 4]).as_arcs(),
+    sl.FeedbackGraph.from_intervals([0, 0, 2, 1, 3, 0, 4], [3, 2, 4, 7, 5, 7, 7]),
+]
+digest = hashlib.sha256()
+for graph in graphs:
+    for options in ({}, {"rate": "fixed"}, {"preset": "practical", "gamma": 0.2, "beta": 0.01, "start": "cover"}):
+        agent = sl.Agent("exp3.g++", graph, seed=2**63 + 5, **options)
+        for t in range(1, 151):
+            decision = agent.ask(graphs[t % 4] if t % 5 == 0 else None)
+            agent.tell(decision, [(t * 7 + int(i) * 3) % 11 / 10 for i in decision.reveals])
+            digest.update(decision.probabilities.tobytes() + bytes([decision.arm]))
+            if t == 75 and len(sys.argv) > 1:
+                agent.save(sys.argv[1])
+                agent = sl.Agent.load(sys.argv[1])
+        for array in agent._state:
+            digest.update(array.tobytes())
+        digest.update(agent.estimates().weights.tobytes())
+print(digest.hexdigest())
+"""
+
+# What the program prints on every machine. It changes only with the algorithm, on purpose, and the changelog says so.
+EXPECTED = "6ad9316fd2af7e8ac1bcf1e84be9f96aa6c35ddfca49937664632c59f1041cb6"
+
+
+def digest(*arguments, interpreter=sys.executable, **environment):
+    done = subprocess.run(
+        [interpreter, "-W", "error", "-c", PROGRAM, *arguments],
+        env=os.environ | environment,
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    return done.stdout.strip()
+
+
+def test_the_bits_are_those_on_record():
+    assert digest() == EXPECTED
+
+
+def test_the_bits_do_not_depend_on_the_jit():
+    assert digest(NUMBA_DISABLE_JIT="1") == EXPECTED
+
+
+def test_the_bits_do_not_depend_on_the_instruction_set():
+    """Code for a plain x86-64 or ARM, without the vector units of this machine."""
+    assert digest(NUMBA_CPU_NAME="generic", NUMBA_CPU_FEATURES="") == EXPECTED
+
+
+def test_the_bits_do_not_depend_on_a_break(tmp_path):
+    assert digest(str(tmp_path / "agent.sidelong")) == EXPECTED
+
+
+def test_the_bits_do_not_depend_on_the_hash_seed_of_python():
+    assert digest(PYTHONHASHSEED="12345") == EXPECTED

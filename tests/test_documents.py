@@ -1,0 +1,74 @@
+"""The code in the documents runs, and the paths in them exist."""
+
+import doctest
+import importlib
+import pkgutil
+import re
+import sys
+import types
+from pathlib import Path
+
+import pytest
+
+import sidelong as sl
+
+ROOT = Path(__file__).parent.parent
+DOCUMENTS = sorted(path for path in ROOT.glob("*.md"))
+
+
+def python_blocks(path):
+    return re.findall(r"^```python\n(.*?)^```", path.read_text(), re.MULTILINE | re.DOTALL)
+
+
+def test_the_readme_runs(tmp_path, monkeypatch):
+    """All blocks in order, as a reader who types them would."""
+    monkeypatch.chdir(tmp_path)
+    names = {}
+    for block in python_blocks(ROOT / "README.md"):
+        exec(block, names)  # noqa: S102
+    assert (tmp_path / "agent.sidelong").exists()
+    assert names["agent"].round == 101
+    assert names["result"].regret.shape[0] == 4
+
+
+def test_the_first_example_of_the_readme_has_ten_lines_of_code():
+    lines = [line for line in python_blocks(ROOT / "README.md")[0].splitlines() if line.strip()]
+    assert len(lines) <= 10
+
+
+def test_the_learner_of_the_contributing_guide_runs(tmp_path, monkeypatch):
+    (tmp_path / "my_uniform.py").write_text(python_blocks(ROOT / "CONTRIBUTING.md")[0])
+    monkeypatch.syspath_prepend(tmp_path)
+    my_uniform = importlib.import_module("my_uniform")
+    graph = sl.graphs.star(4)
+    decision = sl.Agent(my_uniform, graph, seed=1).ask()
+    assert decision.probabilities.tolist() == [0.25] * 4
+    world = sl.losses.bernoulli([0.1, 0.5, 0.5, 0.5])
+    result = sl.simulate(my_uniform, graph, world, rounds=4000, seed=1)
+    assert result.regret[0, -1] == pytest.approx(1200, rel=0.1)  # 0.3 a round; 10 % is more than 6 standard deviations
+    assert result.traces["largest"][0, -1] == 0.25
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+def test_every_link_to_a_file_leads_somewhere(document):
+    links = re.findall(r"\]\((?!https?://)([^)#]+)", document.read_text())
+    for link in links:
+        assert (document.parent / link).exists(), link
+
+
+def modules():
+    yield sl
+    for module in pkgutil.walk_packages(sl.__path__, "sidelong."):
+        if module.name != "sidelong.__main__":
+            yield importlib.import_module(module.name)
+
+
+@pytest.mark.parametrize("module", modules(), ids=lambda module: module.__name__)
+def test_the_examples_in_docstrings_run(module, tmp_path, monkeypatch):
+    assert isinstance(module, types.ModuleType)
+    monkeypatch.chdir(tmp_path)
+    assert doctest.testmod(module).failed == 0
+
+
+def test_this_python_is_one_that_the_readme_names():
+    assert sys.version_info >= (3, 11)

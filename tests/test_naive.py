@@ -1,0 +1,259 @@
+"""The oracles are right: published numbers, and facts that can be counted by hand."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+
+import naive
+
+# Three arms on a path; in all there are twelve rounds, and every play is forced.
+PATH3 = [[1, 1, 0], [1, 1, 1], [0, 1, 1]]
+PLAYS = [0, 1, 2, 0, 2, 1, 1, 0, 2, 2, 1, 0]
+PATH4 = [[1, 1, 0, 0], [1, 1, 1, 0], [0, 1, 1, 1], [0, 0, 1, 1]]
+
+
+def graph(n, arcs, *, both=True):
+    A = np.eye(n, dtype=bool)
+    for i, j in arcs:
+        A[i % n, j % n] = True
+        A[j % n, i % n] |= both
+    return A
+
+
+def random_graph(rng, n):
+    return (rng.random((n, n)) < rng.random()) | np.eye(n, dtype=bool)
+
+
+def reveal(A, arm, losses):
+    return {int(j): float(losses[j]) for j in np.flatnonzero(np.array(A)[arm])}
+
+
+def play_path(learner):
+    """Return the rounds, and the state after each."""
+    rounds, states = {}, {}
+    for t, arm in enumerate(PLAYS, start=1):
+        rounds[t] = learner.distribution(PATH3)
+        learner.update(rounds[t], arm, reveal(PATH3, arm, [(t * (i + 2)) % 5 / 4 for i in range(3)]))
+        states[t] = learner.Ltilde.copy(), learner.Lhat.copy(), learner.O.copy(), learner.Theta
+    return rounds, states
+
+
+def close(value, expected):
+    np.testing.assert_allclose(value, expected, rtol=0, atol=1e-8)
+
+
+def test_golden_values_of_the_fixed_rate():
+    rounds, states = play_path(naive.Exp3Gpp(3, "fixed", strong_independence=2))
+    for t in (1, 2, 3):
+        close(rounds[t].p, np.eye(3)[t - 1])
+    assert {0, 2} == rounds[4].S
+    close(rounds[4].eta, 0.2620367685)
+    close(rounds[4].eps, [0.1235253173] * 3)
+    close(rounds[4].p, [1 / 3] * 3)
+    close(rounds[4].P, [2 / 3, 1, 2 / 3])
+    Ltilde, Lhat, O, _ = states[4]
+    close(Ltilde, [1.125, 0.5, 0])
+    close(Lhat, [2.25, 2.5, 1.25])
+    close(O, [3, 4, 2])
+    close(rounds[5].eta, 0.2343728108)
+    close(rounds[5].p, [0.30373657, 0.33422311, 0.36204032])
+    close(rounds[12].eps, [0.07131738, 0.02777778, 0.07131738])
+    close(rounds[12].p, [0.33332478, 0.32506768, 0.34160754])
+
+
+def test_golden_values_of_the_adaptive_rate():
+    rounds, states = play_path(naive.Exp3Gpp(3, "adaptive"))
+    assert states[3][3] == 3
+    close(rounds[4].eta, 0.4279042511)
+    close(rounds[4].eps, [0.08734559] * 3)
+    close(states[4][3], 13 / 3)
+    close(rounds[5].p, [0.28273568, 0.33373003, 0.38353429])
+    close(rounds[12].p, [0.31778602, 0.34548389, 0.33673010])
+    close(states[12][3], 14.8287925778)
+
+
+def test_golden_values_where_the_gaps_bind():
+    learner = naive.Exp3Gpp(4, "fixed", strong_independence=2, beta=1)
+    learner.t = 10**6 - 1
+    learner.O = np.array([4e5, 9e5, 5e5, 2.5e5])
+    learner.Lhat = learner.O * [0.1, 0.5, 0.9, 0.6]
+    found = learner.distribution(PATH4)
+    assert found.t == 10**6
+    assert {0, 3} == found.S
+    close(found.gap, [0, 0.38597518, 0.78405860, 0.48094102])
+    np.testing.assert_allclose(found.eps, [2.0813865e-4, 4e-12, 4e-12, 5.9728733e-5], rtol=1e-7)
+
+
+def test_one_arm_is_played():
+    for options in ({"rate": "fixed", "strong_independence": 1}, {"rate": "adaptive"}, {"start": []}):
+        learner = naive.Exp3Gpp(1, **{"rate": "adaptive", **options})
+        for _ in range(4):
+            begun = learner.distribution([[1]])
+            assert begun.p.tolist() == [1.0]
+            learner.update(begun, 0, {0: 0.5})
+
+
+def test_without_initial_rounds_nothing_is_known_at_first():
+    learner = naive.Exp3Gpp(4, "adaptive", start=[])
+    first = learner.distribution(PATH4)
+    assert learner.Theta == 1
+    assert first.gap.tolist() == [0, 0, 0, 0]
+    close(first.p, [1 / 4] * 4)
+    close(first.eta, math.sqrt(math.log(4) / 2))
+
+
+def test_an_arm_that_was_never_seen_has_the_widest_interval():
+    gap = naive.gaps([0.0, 9e5], [0, 1e6], t=2 * 10**6, gamma=4.0)
+    rad = math.sqrt((4 * math.log(2e6) + math.log(2)) / 2e6)
+    assert gap.tolist() == [0, 0]  # the smallest UCB is that of arm 1
+    gap = naive.gaps([0.0, 9e5, 1e5], [0, 1e6, 1e6], t=2 * 10**6, gamma=4.0)
+    assert gap[0] == 0
+    assert gap[1] == pytest.approx(0.8 - 2 * rad, rel=1e-3)
+
+
+def test_ties():
+    star = graph(4, [(3, 0), (3, 1), (3, 2)])
+    assert naive.exploration_set([0, 0, 0, 0], star, "paper") == {0, 1, 2}
+    assert naive.exploration_set([0, 0, 0, 0], star, "practical") == {3}
+    assert naive.exploration_set([0, 0, 0, 0.1], star, "practical") == {0, 1, 2}
+    # Arms 2 and 5 reveal four arms each; after 2, arm 4 reveals two new ones and 5 only itself.
+    A = graph(6, [(2, 0), (2, 1), (2, 3), (5, 0), (5, 1), (5, 3), (4, 5)], both=False)
+    assert naive.exploration_set([0] * 6, A, "practical") == {2, 4}
+    path = graph(6, [(i, i + 1) for i in range(5)])
+    assert naive.exploration_set([0] * 6, path, "paper") == {0, 2, 4}
+    assert naive.exploration_set([0] * 6, path, "practical") == {1, 4}
+
+
+def test_rates_never_fall_below_those_outside_the_exploration_set():
+    eps = naive.exploration_rates([0.0, 0.5, 0.5], {0, 1}, t=100, lam=1.0, beta=1e-9)
+    close(eps, [0.5 * math.sqrt(math.log(3) / 900), 4e-4, 4e-4])
+
+
+@pytest.mark.parametrize("ties", ["paper", "practical"])
+def test_exploration_sets_dominate_and_are_strongly_independent(ties):
+    rng = np.random.default_rng(1)
+    for _ in range(200):
+        n = int(rng.integers(1, 9))
+        A = random_graph(rng, n)
+        gap = rng.integers(0, 3, n) / 4
+        S = naive.exploration_set(gap, A, ties)
+        assert all(any(A[j, i] and gap[j] <= gap[i] for j in S) for i in range(n))
+        assert not any(A[i, j] and A[j, i] for i, j in itertools.combinations(S, 2))
+
+
+@pytest.mark.parametrize("ties", ["paper", "practical"])
+@pytest.mark.parametrize("rate", ["fixed", "adaptive"])
+def test_probabilities_and_their_bounds(rate, ties):
+    rng = np.random.default_rng(2)
+    n = 5
+    means = np.array([0.05, 0.95, 0.9, 0.9, 0.5])
+    learner = naive.Exp3Gpp(n, rate, strong_independence=n, gamma=0.05, beta=0.01, ties=ties)
+    binding = 0
+    for t in range(1, 501):
+        A = random_graph(rng, n)
+        begun = learner.distribution(A)
+        arm = int(rng.choice(n, p=begun.p))
+        if t > n:
+            lower = naive.o_lower(begun.gap, t, learner.lam, learner.beta)
+            binding += min(lower) < naive.exploration_cap(n, t, learner.lam)
+            assert all(lower <= begun.P)
+            assert sum(begun.eps) <= 0.5
+            assert sum(begun.p) == pytest.approx(1.0, abs=1e-14)
+            assert 1 - 1e-12 <= begun.theta <= naive.maximum_acyclic(A) + 1e-12
+        learner.update(begun, arm, reveal(A, arm, rng.random(n) < means))
+    assert binding > 100
+
+
+def test_loss_estimates_are_unbiased():
+    rng = np.random.default_rng(3)
+    A = random_graph(rng, 5)
+    losses = rng.random(5)
+    mean = np.zeros(5)
+    for arm in range(5):
+        learner = naive.Exp3Gpp(5, "adaptive", start=[])
+        learner.Ltilde[:] = range(5)
+        begun = learner.distribution(A)
+        learner.update(begun, arm, reveal(A, arm, losses))
+        mean += begun.p[arm] * (learner.Ltilde - range(5))
+    np.testing.assert_allclose(mean, losses, rtol=1e-12)
+
+
+def test_outcomes_may_come_late_and_in_any_order():
+    A, B = np.array(PATH4), graph(4, [])
+    prompt, late = (naive.Exp3Gpp(4, "adaptive", start=[1]) for _ in range(2))
+    first = [late.distribution(G) for G in (A, B, A)]
+    assert late.t == 3
+    close(first[1].p, [1 / 4] * 4)
+    close(first[2].p, [1 / 4] * 4)
+    for begun, arm in zip(reversed(first), (3, 2, 1), strict=True):
+        late.update(begun, arm, reveal(begun.A, arm, [1.0] * 4))
+    # A round's own p and graph count, not those of the round in which it is told.
+    close(late.Ltilde, [0, 0, 1 / first[1].P[2] + 1 / first[2].P[2], 1 / first[2].P[3]])
+    close(late.Theta, 1 + first[1].theta + first[2].theta)
+    close(late.O, [1, 1, 3, 1])
+    # A graph that is known only after the outcome.
+    begun = prompt.distribution(B)
+    prompt.update(begun, 1, reveal(A, 1, [1.0] * 4), A)
+    begun = prompt.distribution(B)
+    prompt.update(begun, 3, reveal(A, 3, [1.0] * 4), A)
+    close(prompt.Ltilde, [0, 0, 1 / 0.75, 1 / 0.5])
+    close(prompt.Theta, 1 + naive.theta(begun.p, A))
+
+
+def test_theta():
+    p = [0.1, 0.2, 0.3, 0.4]
+    close(naive.observation(p, PATH4), [0.3, 0.6, 0.9, 0.7])
+    assert naive.theta(p, PATH4) == pytest.approx(11 / 7)
+    assert naive.theta([0.5, 0.5, 0, 0], PATH4) == pytest.approx(1)
+    uniform = [1 / 6] * 6
+    assert naive.theta(uniform, graph(6, itertools.combinations(range(6), 2), both=False)) == pytest.approx(
+        sum(1 / i for i in range(1, 7))
+    )
+    assert naive.theta(uniform, graph(6, [(0, i) for i in range(6)], both=False)) == pytest.approx(1 + 5 / 2)
+
+
+# alpha, mas, strong alpha, domination, clique cover
+TABLE = {
+    "complete": (graph(6, itertools.combinations(range(6), 2)), (1, 1, 1, 1, 1)),
+    "loops": (graph(6, []), (6, 6, 6, 6, 6)),
+    "star": (graph(6, [(0, i) for i in range(6)]), (5, 5, 5, 1, 5)),
+    "out-star": (graph(6, [(0, i) for i in range(6)], both=False), (5, 6, 6, 1, 6)),
+    "in-star": (graph(6, [(i, 0) for i in range(6)], both=False), (5, 6, 6, 5, 6)),
+    "path": (graph(7, [(i, i + 1) for i in range(6)]), (4, 4, 4, 3, 4)),
+    "directed path": (graph(7, [(i, i + 1) for i in range(6)], both=False), (4, 7, 7, 4, 7)),
+    "cycle": (graph(7, [(i, i + 1) for i in range(7)]), (3, 3, 3, 3, 4)),
+    "directed cycle": (graph(7, [(i, i + 1) for i in range(7)], both=False), (3, 6, 7, 4, 7)),
+    "bipartite": (graph(7, itertools.product(range(3), range(3, 7))), (4, 4, 4, 2, 4)),
+    "transitive tournament": (
+        graph(6, itertools.combinations(range(6), 2), both=False),
+        (1, 6, 6, 1, 6),
+    ),
+    "rotational tournament": (
+        graph(7, [(i, i + k) for i in range(7) for k in (1, 2, 3)], both=False),
+        (1, 4, 7, 2, 7),
+    ),
+    "circulant": (graph(8, [(i, i + k) for i in range(8) for k in (1, 2)]), (2, 2, 2, 2, 3)),
+    "directed circulant": (
+        graph(8, [(i, i + k) for i in range(8) for k in (1, 2)], both=False),
+        (2, 6, 8, 3, 8),
+    ),
+    "wheel": (graph(7, [(6, i) for i in range(6)] + [(i, (i + 1) % 6) for i in range(6)]), (3, 3, 3, 1, 3)),
+    "Petersen": (
+        graph(10, [e for i in range(5) for e in ((i, (i + 1) % 5), (i, i + 5), (i + 5, (i + 2) % 5 + 5))]),
+        (4, 4, 4, 3, 5),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", TABLE)
+def test_numbers_of_graphs(name):
+    A, expected = TABLE[name]
+    assert (
+        naive.independence(A),
+        naive.maximum_acyclic(A),
+        naive.strong_independence(A),
+        naive.domination(A),
+        naive.clique_cover(A),
+    ) == expected
