@@ -22,15 +22,11 @@ def _largest(matrix, holds):
 
 
 def independence(matrix):
-    return _largest(
-        matrix, lambda arms: not any(matrix[i][j] or matrix[j][i] for i, j in combinations(arms, 2))
-    )
+    return _largest(matrix, lambda arms: not any(matrix[i][j] or matrix[j][i] for i, j in combinations(arms, 2)))
 
 
 def strong_independence(matrix):
-    return _largest(
-        matrix, lambda arms: not any(matrix[i][j] and matrix[j][i] for i, j in combinations(arms, 2))
-    )
+    return _largest(matrix, lambda arms: not any(matrix[i][j] and matrix[j][i] for i, j in combinations(arms, 2)))
 
 
 def acyclic(matrix):
@@ -52,9 +48,7 @@ def domination(matrix):
     return next(
         size
         for size in range(1, n + 1)
-        if any(
-            all(any(matrix[i][j] for i in arms) for j in range(n)) for arms in combinations(range(n), size)
-        )
+        if any(all(any(matrix[i][j] for i in arms) for j in range(n)) for arms in combinations(range(n), size))
     )
 
 

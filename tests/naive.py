@@ -194,9 +194,7 @@ def strong_independence(A):
 
 
 def _largest(A, compatible):
-    return max(
-        len(arms) for arms in _subsets(A) if all(compatible(i, j) for i, j in itertools.combinations(arms, 2))
-    )
+    return max(len(arms) for arms in _subsets(A) if all(compatible(i, j) for i, j in itertools.combinations(arms, 2)))
 
 
 def maximum_acyclic(A):

@@ -63,7 +63,7 @@ def modules():
             yield importlib.import_module(module.name)
 
 
-@pytest.mark.parametrize("module", modules(), ids=lambda module: module.__name__)
+@pytest.mark.parametrize("module", list(modules()), ids=lambda module: module.__name__)
 def test_the_examples_in_docstrings_run(module, tmp_path, monkeypatch):
     assert isinstance(module, types.ModuleType)
     monkeypatch.chdir(tmp_path)

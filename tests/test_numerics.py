@@ -119,7 +119,7 @@ def test_philox_gives_the_published_words(counter_and_key, expected):
 
 @pytest.mark.interpreted
 def test_uniform_depends_on_every_part_of_every_argument():
-    seeds = (0, 1, 2**32, 2**63, 2**64 - 1)
+    seeds = [np.uint64(seed) for seed in (0, 1, 2**32, 2**63, 2**64 - 1)]
     streams = (numerics.DRAWS, numerics.LOSSES, numerics.SCENES, numerics.GRAPHS, 2**16 - 1)
     runs = (0, 1, 2**32 - 1)
     rounds = (0, 1, 2**32 - 1, 2**32, 2**32 + 1, 2**47)
@@ -137,7 +137,7 @@ def test_uniform_depends_on_every_part_of_every_argument():
     [
         ((0, 0, 0, 0, 0), "0x1.989fa370b4e2cp-2"),
         ((1, 1, 2, 3, 4), "0x1.e76a6f97cc356p-1"),
-        ((2**64 - 1, 3, 7, 2**40 + 5, 9), "0x1.f378e6bd7f588p-3"),
+        ((np.uint64(2**64 - 1), 3, 7, 2**40 + 5, 9), "0x1.f378e6bd7f588p-3"),
     ],
 )
 def test_uniform_never_changes(arguments, expected):
@@ -163,17 +163,21 @@ def test_uniform_is_uniform_along_each_argument(varied):
     assert is_uniform(neighbours, 64)
 
 
-@pytest.mark.interpreted
-@given(st.lists(st.floats(-1e300, 1e300), max_size=40))
-@quick
-def test_total_adds_in_the_stated_order(values):
+def add_in_the_stated_order(values):
     whole = len(values) - len(values) % 8
     parts = [[*values[i:whole:8]] for i in range(8)]
     parts[0] += values[whole:]
     # Not the built-in sum, which compensates from Python 3.12 on.
     s = [functools.reduce(operator.add, part, 0.0) for part in parts]
-    expected = ((s[0] + s[1]) + (s[2] + s[3])) + ((s[4] + s[5]) + (s[6] + s[7]))
-    assert float(numerics.total(np.array(values))).hex() == expected.hex()
+    return ((s[0] + s[1]) + (s[2] + s[3])) + ((s[4] + s[5]) + (s[6] + s[7]))
+
+
+@pytest.mark.interpreted
+def test_total_adds_in_the_stated_order():
+    rng = np.random.default_rng(4)
+    for n in [*range(40), 1000, 1001]:
+        a = rng.normal(size=n) * np.exp2(rng.uniform(-30, 30, n))
+        assert float(numerics.total(a)).hex() == float(add_in_the_stated_order(a.tolist())).hex()
 
 
 @pytest.mark.interpreted
@@ -239,7 +243,9 @@ def test_sample_takes_the_last_possible_arm_where_the_sum_stays_below(n, zeros):
 
 
 @pytest.mark.interpreted
-@given(st.lists(st.sampled_from([0.0, 0.0, 1e-300, 0.1, 1 / 3, 1.0]), min_size=1, max_size=140), probabilities, st.data())
+@given(
+    st.lists(st.sampled_from([0.0, 0.0, 1e-300, 0.1, 1 / 3, 1.0]), min_size=1, max_size=140), probabilities, st.data()
+)
 @quick
 def test_sample_is_where_u_falls_and_never_an_impossible_arm(weights, u, data):
     weights[data.draw(st.integers(0, len(weights) - 1))] = 0.7
@@ -255,7 +261,7 @@ def test_sample_is_where_u_falls_and_never_an_impossible_arm(weights, u, data):
 
 
 @pytest.mark.interpreted
-@given(st.lists(st.sampled_from([-math.inf, -1.0, -0.0, 0.0, 0.5, 1.0, 2.0, math.inf]), max_size=100), st.data())
+@given(st.lists(st.sampled_from([-math.inf, -1.0, -0.0, 0.0, 0.5, math.inf]), min_size=1, max_size=100), st.data())
 @quick
 def test_reorder_sorts_by_key_and_index(keys, data):
     before = data.draw(st.permutations(range(len(keys))))

@@ -29,7 +29,7 @@ from numba.misc.appdirs import AppDirs
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-__all__ = ["cache_folder", "entry", "kernel", "rebind", "source_hash", "specialise"]
+__all__ = ["cache_folder", "entry", "kernel", "rare_kernel", "rebind", "source_hash", "specialise"]
 
 F = TypeVar("F", bound="Callable[..., Any]")
 
@@ -98,16 +98,18 @@ def _cache(function: Callable[..., Any], files: tuple[Path, ...]) -> caching.Fun
     return Cache(function)
 
 
-def _compile(function: F, files: tuple[Path, ...]) -> F:
-    # error_model: a division gives what IEEE says, as in NumPy, and keeps its loop free of branches.
-    # _nrt: a kernel that allocates nothing needs no reference counts, which cost 190 ns a round at ten arms.
-    # no_cpython_wrapper: an underscore says that only kernels call it; a third of all compilation was such wrappers.
+def _compile(function: F, files: tuple[Path, ...], *, inline: bool) -> F:
     dispatcher = numba.njit(
         nogil=True,
+        # A division gives what IEEE says, as in NumPy, and keeps its loop free of branches.
         error_model="numpy",
-        no_cfunc_wrapper=True,
-        no_cpython_wrapper=function.__name__.startswith("_"),
+        # A kernel allocates nothing, so that it needs no reference counts, which cost 190 ns a round at ten arms.
         _nrt=False,
+        # A state is a hundred machine words or more. To pass them takes longer than most kernels run.
+        forceinline=inline,
+        # An underscore says that only kernels call it; a third of all compilation was wrappers for Python.
+        no_cpython_wrapper=function.__name__.startswith("_"),
+        no_cfunc_wrapper=True,
     )(function)
     if not numba.config.DISABLE_JIT and cache_folder() is not None and all(file.exists() for file in files):
         dispatcher._cache = _cache(function, files)  # noqa: SLF001
@@ -115,11 +117,16 @@ def _compile(function: F, files: tuple[Path, ...]) -> F:
 
 
 def kernel(function: F) -> F:
-    """Compile a function that allocates nothing; it is compiled when it is first called.
+    """Compile a function that allocates nothing; it is compiled when it is first called, and copied into its callers.
 
     A function whose name begins with an underscore can be called by other kernels only.
     """
-    return _compile(function, (Path(inspect.getfile(function)),))
+    return _compile(function, (Path(inspect.getfile(function)),), inline=True)
+
+
+def rare_kernel(function: F) -> F:
+    """Do the same for a large function that runs rarely: it stays apart from its callers, which compile faster."""
+    return _compile(function, (Path(inspect.getfile(function)),), inline=False)
 
 
 def rebind(template: F, name: str, **bindings: object) -> F:
@@ -139,7 +146,7 @@ def specialise(template: F, name: str, **bindings: object) -> F:
     """
     kernels: list[Any] = [getattr(each, "py_func", each) for each in (template, *bindings.values())]
     files = tuple(sorted({Path(inspect.getfile(each)) for each in kernels}))
-    return _compile(rebind(template, name, **bindings), files)
+    return _compile(rebind(template, name, **bindings), files, inline=False)
 
 
 def entry(function: F, *arguments: object) -> F:

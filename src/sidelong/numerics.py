@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from sidelong._jit import kernel
+from sidelong._jit import kernel, rare_kernel
 
 __all__ = [
     "DRAWS",
@@ -59,19 +59,13 @@ def exp(x: float) -> float:
         x = 710.0
     k = (x * _LOG2_E + _ROUND) - _ROUND
     r = (x - k * _LN2_HIGH) - k * _LN2_LOW  # |r| <= ln(2) / 2
-    q = 1.0 / 6227020800.0  # 1/13!, and so on down
-    q = q * r + 1.0 / 479001600.0
-    q = q * r + 1.0 / 39916800.0
-    q = q * r + 1.0 / 3628800.0
-    q = q * r + 1.0 / 362880.0
-    q = q * r + 1.0 / 40320.0
-    q = q * r + 1.0 / 5040.0
-    q = q * r + 1.0 / 720.0
-    q = q * r + 1.0 / 120.0
-    q = q * r + 1.0 / 24.0
-    q = q * r + 1.0 / 6.0
-    q = q * r + 0.5
-    mantissa = 1.0 + (r + r * r * q)
+    # 1/2! + r/3! + ... + r**11/13!, in pairs: the chain of operations that wait for each other is short.
+    r2 = r * r
+    r4 = r2 * r2
+    a = (0.5 + r * (1.0 / 6.0)) + r2 * (1.0 / 24.0 + r * (1.0 / 120.0))
+    b = (1.0 / 720.0 + r * (1.0 / 5040.0)) + r2 * (1.0 / 40320.0 + r * (1.0 / 362880.0))
+    c = (1.0 / 3628800.0 + r * (1.0 / 39916800.0)) + r2 * (1.0 / 479001600.0 + r * (1.0 / 6227020800.0))
+    mantissa = 1.0 + (r + r2 * ((a + r4 * b) + (r4 * r4) * c))
     # Two steps, so that 2**k may leave the range of normal numbers while each step does not.
     half = k * 0.5 + _ROUND
     rest = (k - (half - _ROUND)) + _ROUND
@@ -90,19 +84,12 @@ def log(x: float) -> float:
     f = m - 1.0
     s = f / (2.0 + f)  # ln(1 + f) = 2 artanh(s) = 2 s + 2/3 s**3 + ...
     z = s * s  # <= 0.0295
-    r = 2.0 / 25.0
-    r = r * z + 2.0 / 23.0
-    r = r * z + 2.0 / 21.0
-    r = r * z + 2.0 / 19.0
-    r = r * z + 2.0 / 17.0
-    r = r * z + 2.0 / 15.0
-    r = r * z + 2.0 / 13.0
-    r = r * z + 2.0 / 11.0
-    r = r * z + 2.0 / 9.0
-    r = r * z + 2.0 / 7.0
-    r = r * z + 2.0 / 5.0
-    r = r * z + 2.0 / 3.0
-    r *= z
+    z2 = z * z
+    z4 = z2 * z2
+    a = (2.0 / 3.0 + z * (2.0 / 5.0)) + z2 * (2.0 / 7.0 + z * (2.0 / 9.0))
+    b = (2.0 / 11.0 + z * (2.0 / 13.0)) + z2 * (2.0 / 15.0 + z * (2.0 / 17.0))
+    c = (2.0 / 19.0 + z * (2.0 / 21.0)) + z2 * (2.0 / 23.0 + z * (2.0 / 25.0))
+    r = z * ((a + z4 * b) + (z4 * z4) * c)
     # 2 s = f - s f, and s f = f**2/2 - s f**2/2: the large part f stays free of rounding.
     half = 0.5 * f * f
     return e * _LN2_HIGH - ((half - (s * (half + r) + e * _LN2_LOW)) - f)
@@ -205,7 +192,7 @@ def reorder(order: np.ndarray, key: np.ndarray, spare: np.ndarray) -> bool:
     return True
 
 
-@kernel
+@rare_kernel
 def _merge_sort(order: np.ndarray, key: np.ndarray, spare: np.ndarray) -> None:
     n = order.size
     width = 1

@@ -39,10 +39,7 @@ TABLE = [
         for a in range(1, 5)
         for b in range(1, 5)
     ],
-    *[
-        (graphs.cliques(s), undirected(len(s), len(s), len(s)))
-        for s in ([1], [4], [2, 2, 2], [3, 1, 4], [1] * 6)
-    ],
+    *[(graphs.cliques(s), undirected(len(s), len(s), len(s))) for s in ([1], [4], [2, 2, 2], [3, 1, 4], [1] * 6)],
     *[(graphs.transitive_tournament(n), (1, n, n, 1, n)) for n in SIZES],
     *[(graphs.rotational_tournament(n), (1, (n + 1) // 2, n, 2, n)) for n in (3, 5, 7, 9)],
     *[
@@ -58,18 +55,11 @@ TABLE = [
     *[(graphs.cocktail_party(n), undirected(2, 2, 2)) for n in (4, 6, 8)],
     *[(graphs.wheel(n), undirected((n - 1) // 2, 1, n // 2)) for n in range(5, 10)],
     *[(graphs.hypercube(d), undirected(2 ** (d - 1), (1, 2, 2)[d - 1], 2 ** (d - 1))) for d in (1, 2, 3)],
-    *[
-        (graphs.grid(r, c), undirected(up(r * c, 2), g, up(r * c, 2)))
-        for r, c, g in ((1, 5, 2), (3, 3, 3), (3, 4, 4))
-    ],
+    *[(graphs.grid(r, c), undirected(up(r * c, 2), g, up(r * c, 2))) for r, c, g in ((1, 5, 2), (3, 3, 3), (3, 4, 4))],
     (graphs.petersen(), undirected(4, 3, 5)),
     *[(graphs.nested(n), (1, n, n, 1, n)) for n in SIZES],
     *[(graphs.nested(n, reveals="higher"), (1, n, n, 1, n)) for n in SIZES],
-    *[
-        (graphs.banded(n, w), undirected(up(n, w + 1), up(n, 2 * w + 1), up(n, w + 1)))
-        for n in SIZES
-        for w in range(4)
-    ],
+    *[(graphs.banded(n, w), undirected(up(n, w + 1), up(n, 2 * w + 1), up(n, w + 1))) for n in SIZES for w in range(4)],
 ]
 FAMILIES = sorted({graph.name.split("(")[0] for graph, _ in TABLE})
 
@@ -132,9 +122,7 @@ def theta(graph, p):
     matrix = graph.matrix()
     P = [sum(p[i] for i in range(graph.n_arms) if matrix[i, j]) for j in range(graph.n_arms)]
     for form in (graph, graph.as_arcs()):
-        np.testing.assert_allclose(
-            form.observe_probabilities([float(x) for x in p]), [float(x) for x in P], rtol=1e-14
-        )
+        np.testing.assert_allclose(form.observe_probabilities([float(x) for x in p]), [float(x) for x in P], rtol=1e-14)
     return sum(a / b for a, b in zip(p, P, strict=True))
 
 
@@ -165,9 +153,7 @@ def test_theta_of_the_uniform_distribution(graph, expected):
 def test_theta_of_a_path():
     p = [Fraction(k, 10) for k in (1, 2, 3, 4)]
     assert theta(graphs.path(4), p) == Fraction(11, 7)
-    np.testing.assert_allclose(
-        graphs.path(4).observe_probabilities([0.1, 0.2, 0.3, 0.4]), [0.3, 0.6, 0.9, 0.7]
-    )
+    np.testing.assert_allclose(graphs.path(4).observe_probabilities([0.1, 0.2, 0.3, 0.4]), [0.3, 0.6, 0.9, 0.7])
 
 
 @pytest.mark.parametrize("family", FAMILIES)
@@ -234,9 +220,7 @@ def test_the_acyclic_number_bounds_theta_on_random_graphs():
     for seed in range(20):
         graph = graphs.erdos_renyi(7, 0.4, seed, directed=True)
         p = rng.dirichlet(np.full(7, 0.3)) + 1e-12
-        assert (
-            1 - 1e-9 <= (p / graph.observe_probabilities(p)).sum() <= acyclic(graph.matrix().tolist()) + 1e-9
-        )
+        assert 1 - 1e-9 <= (p / graph.observe_probabilities(p)).sum() <= acyclic(graph.matrix().tolist()) + 1e-9
 
 
 def test_domination_of_the_hypercube_of_dimension_4():

@@ -421,9 +421,7 @@ def test_files_that_are_not_there(tmp_path):
     (tmp_path / "folder.txt").mkdir()
     with pytest.raises(GraphFileError, match="cannot be read: Is a directory"):
         FeedbackGraph.load(tmp_path / "folder.txt")
-    with pytest.raises(
-        GraphFileError, match=r"one of \.txt, \.edges, \.tsv, \.csv, \.json, \.npz; not '\.pkl'"
-    ):
+    with pytest.raises(GraphFileError, match=r"one of \.txt, \.edges, \.tsv, \.csv, \.json, \.npz; not '\.pkl'"):
         FeedbackGraph.load(tmp_path / "g.pkl")
     with pytest.raises(GraphFileError, match="not ''"):
         graphs.nested(3).save(tmp_path / "g")

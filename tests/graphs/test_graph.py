@@ -26,9 +26,7 @@ from sidelong.graphs.graph import FeedbackGraph
 def ranges(max_arms=9):
     """Random low and high: any order, empty ones too."""
     return st.integers(1, max_arms).flatmap(
-        lambda n: st.lists(
-            st.tuples(st.integers(0, n), st.integers(0, n)).map(sorted), min_size=n, max_size=n
-        )
+        lambda n: st.lists(st.tuples(st.integers(0, n), st.integers(0, n)).map(sorted), min_size=n, max_size=n)
     )
 
 
@@ -308,9 +306,7 @@ def by_hand(graph):
         first += [a for a, _ in runs]
         behind += [b for _, b in runs]
     text = b"sidelong graph 1\0" + graph.n_arms.to_bytes(8, "little")
-    return hashlib.sha256(
-        text + b"".join(x.to_bytes(4, "little") for x in counts + first + behind)
-    ).hexdigest()
+    return hashlib.sha256(text + b"".join(x.to_bytes(4, "little") for x in counts + first + behind)).hexdigest()
 
 
 def test_the_hash_is_the_documented_one():
@@ -322,9 +318,7 @@ def test_the_hash_is_the_documented_one():
     ):
         assert graph.content_hash == graph.as_arcs().content_hash == by_hand(graph)
     assert graphs.nested(3).content_hash == "0a4d27d56133bbe9181fce1b4318ccf2fa47d28e14372c75fedfc5420e597b63"
-    assert (
-        graphs.petersen().content_hash == "15725fbd1b77e4c5f3d1373b1b6e96fe7d6411ac80c18ec28531f70a675659c0"
-    )
+    assert graphs.petersen().content_hash == "15725fbd1b77e4c5f3d1373b1b6e96fe7d6411ac80c18ec28531f70a675659c0"
 
 
 def test_the_hash_is_the_same_in_another_process():

@@ -8,12 +8,11 @@ rows, and an arm reveals the range of it from `start` to `stop`.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
+
+import numpy as np
 
 from sidelong._jit import kernel
-
-if TYPE_CHECKING:
-    import numpy as np
 
 __all__ = ["GraphArrays", "observe"]
 
@@ -23,6 +22,7 @@ class GraphArrays(NamedTuple):
 
     key: int  #: from the content hash: two graphs with the same key are the same graph
     contiguous: bool  #: intervals, not arcs
+    direction: int  #: of a sweep over intervals that arms leave only all together: 1 up, -1 down, 0 if there is none
     start: np.ndarray  #: int64, (K,)
     stop: np.ndarray  #: int64, (K,)
     targets: np.ndarray  #: int32, (E,) for arcs, (K,) for intervals
@@ -37,13 +37,50 @@ class GraphArrays(NamedTuple):
 @kernel
 def observe(graph: GraphArrays, p: np.ndarray, P: np.ndarray) -> None:
     """Write into `P` the probability that each arm is observed when an arm is drawn from `p`."""
-    if graph.contiguous:
+    if not graph.contiguous:
+        _observe_arcs(graph, p, P)
+    elif graph.direction > 0:
+        _observe_upwards(graph, p, P)
+    elif graph.direction < 0:
+        _observe_downwards(graph, p, P)
+    else:
         _observe_intervals(graph, p, P)
-        return
+
+
+@kernel
+def _observe_arcs(graph: GraphArrays, p: np.ndarray, P: np.ndarray) -> None:
     for i in range(p.size):
         s = 0.0
-        for e in range(graph.in_start[i], graph.in_stop[i]):
-            s += p[graph.sources[e]]
+        for e in range(np.uint64(graph.in_start[i]), np.uint64(graph.in_stop[i])):
+            s += p[np.uint64(graph.sources[e])]  # unsigned: a signed index might count from the end
+        P[i] = s
+
+
+@kernel
+def _observe_upwards(graph: GraphArrays, p: np.ndarray, P: np.ndarray) -> None:
+    """Sweep over the arms; each other arm enters the sum at its start, and all leave it together."""
+    entered = np.uint64(0)
+    s = 0.0
+    for i in range(p.size):
+        if np.uint64(graph.in_start[i]) == entered:
+            s = 0.0
+        while entered < np.uint64(graph.in_stop[i]):
+            s += p[np.uint64(graph.sources[entered])]
+            entered += np.uint64(1)
+        P[i] = s
+
+
+@kernel
+def _observe_downwards(graph: GraphArrays, p: np.ndarray, P: np.ndarray) -> None:
+    """Do the same from the last arm to the first, where each other arm enters at its stop."""
+    waiting = np.uint64(p.size)
+    s = 0.0
+    for i in range(p.size - 1, -1, -1):
+        if np.uint64(graph.in_stop[i]) == waiting:
+            s = 0.0
+        while waiting > np.uint64(graph.in_start[i]):
+            waiting -= np.uint64(1)
+            s += p[np.uint64(graph.leaving[waiting])]
         P[i] = s
 
 
@@ -51,8 +88,8 @@ def observe(graph: GraphArrays, p: np.ndarray, P: np.ndarray) -> None:
 def _observe_intervals(graph: GraphArrays, p: np.ndarray, P: np.ndarray) -> None:
     """Sweep over the arms; each other arm enters the sum at its start and leaves it at its stop.
 
-    Adding and taking away would leave rounding errors of the size of what was taken away, so that a rare arm
-    behind a frequent one would be lost. The sum is therefore kept with its error, and started anew when empty.
+    Adding and taking away would leave rounding errors of the size of what was taken away, so that a rare arm behind a
+    frequent one would be lost. The sum is therefore kept with its error, and started anew when empty.
     """
     entered = 0
     left = 0

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sidelong._jit import kernel
+from sidelong._jit import kernel, rare_kernel
 
 if TYPE_CHECKING:
     from sidelong.graphs.arrays import GraphArrays
@@ -24,7 +24,7 @@ __all__ = ["cover_in_order", "cover_largest_first"]
 _INDEX = 0xFFFFFFFF
 
 
-@kernel
+@rare_kernel
 def cover_in_order(graph: GraphArrays, order: np.ndarray, chosen: np.ndarray, free: np.ndarray) -> Whole:
     """Write into `chosen` the cover that `order` leads to, in O(K + E); return its size."""
     _uncover(chosen, free)
@@ -37,7 +37,7 @@ def cover_in_order(graph: GraphArrays, order: np.ndarray, chosen: np.ndarray, fr
     return size
 
 
-@kernel
+@rare_kernel
 def cover_largest_first(
     graph: GraphArrays,
     order: np.ndarray,

@@ -38,19 +38,31 @@ def intervals(low: Integers, high: Integers) -> GraphArrays:
     # An empty range lies behind the last arm, where a sweep over the arms neither enters nor leaves it.
     start = np.where(low < high, low, n).astype(np.int64)
     stop = np.where(low < high, high, n).astype(np.int64)
+    in_start = np.cumsum(np.bincount(stop, minlength=n)[:n])
+    in_stop = np.cumsum(np.bincount(start, minlength=n)[:n])
     return _frozen(
         GraphArrays(
             key=0,
             contiguous=True,
+            direction=_direction(in_start, in_stop),
             start=start,
             stop=stop,
             targets=np.arange(n, dtype=np.int32),
-            in_start=np.cumsum(np.bincount(stop, minlength=n)[:n]),
-            in_stop=np.cumsum(np.bincount(start, minlength=n)[:n]),
+            in_start=in_start,
+            in_stop=in_stop,
             sources=np.argsort(start, kind="stable").astype(np.int32),
             leaving=np.argsort(stop, kind="stable").astype(np.int32),
         )
     )
+
+
+def _direction(in_start: Integers, in_stop: Integers) -> int:
+    """Tell in which direction arms enter a sweep one by one and leave it only all together."""
+    if in_start[0] == 0 and ((in_start[1:] == in_start[:-1]) | (in_start[1:] == in_stop[:-1])).all():
+        return 1
+    if in_stop[-1] == in_stop.size and ((in_stop[:-1] == in_stop[1:]) | (in_stop[:-1] == in_start[1:])).all():
+        return -1
+    return 0
 
 
 def arcs(degree: Integers, targets: Integers) -> GraphArrays:
@@ -66,6 +78,7 @@ def arcs(degree: Integers, targets: Integers) -> GraphArrays:
         GraphArrays(
             key=0,
             contiguous=False,
+            direction=0,
             start=stop - degree,
             stop=stop,
             targets=targets.astype(np.int32),
@@ -93,8 +106,9 @@ def from_pairs(rows: npt.NDArray[np.int64], columns: npt.NDArray[np.int64], n: i
 
 
 def _frozen(graph: GraphArrays) -> GraphArrays:
-    for part in graph[2:]:
-        part.setflags(write=False)
+    for part in graph:
+        if isinstance(part, np.ndarray):
+            part.setflags(write=False)
     return graph
 
 

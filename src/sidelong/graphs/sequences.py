@@ -53,10 +53,11 @@ class GraphSequence:
 
     def graph_of_round(self, t: int, *, seed: int = 0, run: int = 0) -> FeedbackGraph:
         """Return the graph of a round: the one that `simulate` uses with this seed in this run."""
+        if self._kind == CYCLE:
+            return self.bank[int(self._schedule[(t - 1) % self._schedule.size])]
         arrays = self.arrays
-        index = pick(arrays, np.uint64(seed), run, t)
-        if index >= 0:
-            return self.bank[index]
+        if self._kind == DRAWN:
+            return self.bank[pick(arrays, np.uint64(seed), run, t)]
         redraw(arrays, np.uint64(seed), run, t)
         start, stop = arrays.rows[:2]
         edges = np.column_stack([np.repeat(np.arange(self.n_arms), stop - start), arrays.lists[0, : stop[-1]]])

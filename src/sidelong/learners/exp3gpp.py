@@ -54,6 +54,7 @@ _THETA, _SIZE, _MASS, _ETA = range(4)
 class Params(NamedTuple):
     """The constants, in the paper's symbols."""
 
+    log_K: float
     adaptive: bool
     alpha: float  #: the strong independence number, or a bound on it; of no effect if adaptive
     gamma: float
@@ -106,6 +107,7 @@ def configure(
     elif not adaptive:
         alpha = compute_strong_independence(graph).upper
     return Params(
+        log_K=log(float(K)),
         adaptive=adaptive,
         alpha=float(alpha),
         gamma=number("gamma", 4.0 if gamma is None else gamma, above=0),
@@ -137,7 +139,7 @@ class State(NamedTuple):
     S: np.ndarray  #: whether an arm is in the exploration set
     order: np.ndarray  #: the arms by ascending gap
     ties: np.ndarray  #: whether the gap of an arm in `order` equals that of the one before
-    known: np.ndarray  #: the key of the graph that S was made for, and the size of S
+    known: np.ndarray  #: the key of the graph that S was made for, the size of S, and how many gaps were positive
     free: np.ndarray
     heap: np.ndarray
 
@@ -157,8 +159,8 @@ def init(params: Params, graph: FeedbackGraph) -> State:
         Theta=np.array([max(1.0, float(params.initial.size))]),
         S=np.zeros(K, np.bool_),
         order=np.arange(K, dtype=np.int32),
-        ties=np.zeros(K, np.bool_),
-        known=np.full(2, -1, np.int64),
+        ties=np.ones(K, np.bool_),
+        known=np.array([-1, 0, 0]),
         free=np.zeros(K + 1, np.int32),
         heap=np.zeros(K, np.int64),
     )
@@ -172,9 +174,9 @@ def distribution(params: Params, state: State, graph: GraphArrays, t: int, p: np
         p[:] = 0.0
         p[params.initial[t - 1] if t <= params.initial.size else 0] = 1.0  # 1
         return
-    log_t, log_K = log(float(t)), log(float(K))
-    _estimate_gaps(state, math.sqrt((params.gamma * log_t + log_K) / 2.0))
-    _explore(params, state, graph)
+    log_t, log_K = log(float(t)), params.log_K
+    positive = _estimate_gaps(state, math.sqrt((params.gamma * log_t + log_K) / 2.0))
+    _explore(params, state, graph, positive)
     cap = min(1.0 / (2.0 * K), math.sqrt(params.lambda_ * log_K / t) / (2.0 * K))
     floor = min(cap, 4.0 / (float(t) * float(t)))
     xi = params.beta * log_t / t  # times 1 / gap^2
@@ -196,25 +198,28 @@ def distribution(params: Params, state: State, graph: GraphArrays, t: int, p: np
 
 
 @kernel
-def _estimate_gaps(state: State, radius: float) -> None:
+def _estimate_gaps(state: State, radius: float) -> int:
+    """Write the gaps of this round; return how many are positive."""
     for i in range(state.gap.size):
         state.gap[i] = state.mean[i] + radius * state.width[i]
     ucb = min(1.0, smallest(state.gap))  # 2
+    positive = 0
     for i in range(state.gap.size):
         excess = (state.mean[i] - radius * state.width[i]) - ucb
-        state.gap[i] = excess if excess > 0.0 else 0.0  # 3, 4: LCB's own maximum with 0 is implied by ucb >= 0
+        positive += excess > 0.0
+        state.gap[i] = excess if excess > 0.0 else 0.0  # 3, 4: ucb >= 0 implies LCB's own maximum with 0
+    return positive
 
 
 @kernel
-def _explore(params: Params, state: State, graph: GraphArrays) -> None:
+def _explore(params: Params, state: State, graph: GraphArrays, positive: int) -> None:
     """Make S by Algorithm 2, unless neither the order of the gaps nor the graph has changed."""  # 5
-    # While S stands, nothing reads free[0 : K] as int32 scratch, so that the sort may use it.
-    changed = reorder(state.order, state.gap, state.free) or state.known[0] != graph.key
-    if params.largest_first:
-        for k in range(1, state.order.size):
-            tie = state.gap[state.order[k]] == state.gap[state.order[k - 1]]
-            changed = changed or tie != state.ties[k]
-            state.ties[k] = tie
+    changed = state.known[0] != graph.key
+    if positive > 0 or state.known[2] > 0:  # else all gaps are 0, as they were
+        # While S stands, `free` is not needed, and the sort may use it.
+        changed = reorder(state.order, state.gap, state.free) or changed
+        changed = (params.largest_first and _ties_changed(state)) or changed
+        state.known[2] = positive
     if not changed:
         return
     state.known[0] = graph.key
@@ -222,6 +227,16 @@ def _explore(params: Params, state: State, graph: GraphArrays) -> None:
         state.known[1] = cover_largest_first(graph, state.order, state.gap, state.S, state.free, state.heap)
     else:
         state.known[1] = cover_in_order(graph, state.order, state.S, state.free)
+
+
+@kernel
+def _ties_changed(state: State) -> bool:
+    changed = False
+    for k in range(1, state.order.size):
+        tie = state.gap[state.order[k]] == state.gap[state.order[k - 1]]
+        changed = changed or tie != state.ties[k]
+        state.ties[k] = tie
+    return changed
 
 
 @kernel

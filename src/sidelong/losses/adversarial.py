@@ -76,9 +76,7 @@ def _gaps(gaps: npt.ArrayLike, n_arms: int | None, best: int | None) -> npt.NDAr
         return g
     zeros = np.flatnonzero(g == 0.0)
     if g.ndim != 1 or g.size < 2:
-        raise WorldError(
-            f"gaps must be one number, or one for each of two or more arms; its shape is {g.shape}."
-        )
+        raise WorldError(f"gaps must be one number, or one for each of two or more arms; its shape is {g.shape}.")
     if zeros.size != 1:
         raise WorldError(
             f"gaps must have exactly one 0, for the best arm, and be above 0 elsewhere; {zeros.size} are 0."

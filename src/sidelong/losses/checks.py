@@ -39,9 +39,7 @@ def floats(name: str, values: npt.ArrayLike) -> npt.NDArray[np.float64]:
         raise WorldError(f"{name} must be numbers, not {values!r}: {error}.") from None
     if not np.isfinite(array).all():
         where = ", ".join(str(i) for i in np.argwhere(~np.isfinite(array))[0])
-        raise WorldError(
-            f"{name} must be finite numbers; entry [{where}] is {array[~np.isfinite(array)][0]}."
-        )
+        raise WorldError(f"{name} must be finite numbers; entry [{where}] is {array[~np.isfinite(array)][0]}.")
     return array
 
 

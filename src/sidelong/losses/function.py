@@ -76,15 +76,11 @@ def function(
     if mean is not None:
         _check_function("means", mean)
         if is_compiled(mean) != is_compiled(f):
-            raise WorldError(
-                "f and means must be both compiled or both plain: decorate both with losses.compiled."
-            )
+            raise WorldError("f and means must be both compiled or both plain: decorate both with losses.compiled.")
     if mean is None and means is not None:
         numbers = means_of(means)  # type: ignore[arg-type]  # it is not callable
         if n_arms is not None and n_arms != numbers.size:
-            raise WorldError(
-                f"n_arms is {n_arms!r}, while means has {numbers.size} numbers: leave n_arms out."
-            )
+            raise WorldError(f"n_arms is {n_arms!r}, while means has {numbers.size} numbers: leave n_arms out.")
         K, known = numbers.size, describe(numbers)
     else:
         if n_arms is None:
@@ -109,6 +105,4 @@ def _check_function(name: str, f: Callable[..., float]) -> None:
     try:
         inspect.signature(getattr(f, "py_func", f)).bind(0, 0, 1, 0)
     except TypeError:
-        raise WorldError(
-            f"{name} must take the four arguments (seed, run, t, arm); {f!r} does not."
-        ) from None
+        raise WorldError(f"{name} must take the four arguments (seed, run, t, arm); {f!r} does not.") from None

@@ -11,15 +11,12 @@ worlds with one seed share their luck, and differ only where their means do.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import NamedTuple
+
+import numpy as np
 
 from sidelong._jit import kernel
 from sidelong.numerics import LOSSES, SCENES, exp, log, uniform
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    import numpy as np
 
 __all__ = [
     "BERNOULLI",
@@ -40,8 +37,6 @@ __all__ = [
     "mean",
 ]
 
-F = TypeVar("F", bound="Callable[..., Any]")
-
 
 class WorldArrays(NamedTuple):
     """A world as kernels see it; what each array holds depends on the kind, as the list of kinds says.
@@ -56,17 +51,15 @@ class WorldArrays(NamedTuple):
     table: np.ndarray  #: float64, 2-D; (0, 0) where it is not used
 
 
-# K is the number of arms.
+# The kinds, and what their arrays hold. K is the number of arms.
 BERNOULLI = 0  # numbers: K means
 BETA = 1  # numbers: K means; table: rows a, b, lambda, ln(a + b)
-CONSTRAINED = (
-    2  # numbers: K means of even phases, K of odd ones; integers: last rounds of phases, odd rounds so far
-)
+# Numbers: K means of even phases, K of odd ones; integers: last rounds of the phases, odd rounds up to each.
+CONSTRAINED = 2
 FLIPPED = 3  # numbers: K means; integers: how many rounds are corrupted
 SWAPPED = 4  # the same; integers go on with the two arms that are exchanged
-SWITCHING = (
-    5  # table: S rows of means, S rows of totals before each; integers: last rounds of the first S - 1 rows
-)
+# Table: S rows of means, S rows of totals before each; integers: last rounds of the first S - 1 rows.
+SWITCHING = 5
 CYCLING = 6  # table: S rows of means, S + 1 rows of totals before each; integers: rounds a row, S
 DRIFTING = 7  # the same
 LOWER_BOUND = 8  # numbers: the gap; integers: each arm's place in the set or -1, and the size of the set
@@ -75,19 +68,7 @@ TABLE = 10  # table: a row of losses for each round
 FUNCTION = 11  # numbers: K means, or none
 
 
-def _inlined(function: F) -> F:
-    """Compile a kernel that is copied into its caller.
-
-    A world is 24 machine words. To pass them takes longer than to draw a random number: a loss took 39 ns
-    instead of 15.
-    """
-    compiled = kernel(function)
-    if hasattr(compiled, "targetoptions"):  # it is plain Python when the JIT is off
-        compiled.targetoptions["forceinline"] = True
-    return compiled
-
-
-@_inlined
+@kernel
 def loss(world: WorldArrays, seed: int, run: int, t: int, arm: int) -> float:
     """Return the loss of an arm in round t; NaN beyond the last round of a world that has one."""
     kind = world.kind
@@ -106,7 +87,7 @@ def loss(world: WorldArrays, seed: int, run: int, t: int, arm: int) -> float:
     return 1.0 if u < mean(world, seed, run, t, arm) else 0.0
 
 
-@_inlined
+@kernel
 def mean(world: WorldArrays, seed: int, run: int, t: int, arm: int) -> float:  # noqa: PLR0911  # one a kind
     """Return the expected loss of an arm in round t, given what the run fixed; NaN where there is none."""
     kind = world.kind
@@ -164,7 +145,7 @@ def cumulative(world: WorldArrays, seed: int, run: int, t: int, arm: int) -> flo
     return t * mean(world, seed, run, t, arm)  # the same in all rounds
 
 
-@_inlined
+@kernel
 def _segment(ends: np.ndarray, count: int, t: int) -> int:
     """Return how many of the first `count` ends, which ascend, lie before t."""
     low = 0
@@ -178,7 +159,7 @@ def _segment(ends: np.ndarray, count: int, t: int) -> int:
     return low
 
 
-@_inlined
+@kernel
 def _swapped(world: WorldArrays, t: int, arm: int) -> int:
     """Return the arm whose losses `arm` has in round t."""
     if t <= world.integers[0]:
@@ -189,7 +170,7 @@ def _swapped(world: WorldArrays, t: int, arm: int) -> int:
     return arm
 
 
-@_inlined
+@kernel
 def _drifting(world: WorldArrays, t: int, arm: int) -> float:
     """Return a mean on the line from one row to the next."""
     n = world.integers[0]
@@ -218,14 +199,14 @@ def _cycles(world: WorldArrays, t: int, arm: int) -> float:
     return (done // S) * world.table[2 * S, arm] + world.table[S + s, arm] + part  # type: ignore[no-any-return]
 
 
-@_inlined
+@kernel
 def _lower_bound(world: WorldArrays, seed: int, run: int, arm: int) -> float:
     place = world.integers[arm]
     if place < 0:
         return 1.0
     size = world.integers[world.integers.size - 1]
     # One number a run, not of any round: rounds count from 1.
-    best = math.floor(uniform(seed, SCENES, run, 0, 0) * size)
+    best = math.floor(uniform(seed, SCENES, run, np.int64(0), np.int64(0)) * size)
     return 0.5 - world.numbers[0] if place == best else 0.5
 
 

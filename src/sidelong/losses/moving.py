@@ -54,9 +54,7 @@ def switching(means: npt.ArrayLike, at: int | Sequence[int] | None = None, every
     ends = [at] if isinstance(at, int | np.integer) else list(at or ())
     ends = [whole(f"at[{s}]", end, 1, LAST_ROUND) for s, end in enumerate(ends)]
     if len(ends) != S - 1 or any(b <= a for a, b in pairwise(ends)):
-        raise WorldError(
-            f"at must be {S - 1} ascending rounds, the last of each row of means but one; it is {at!r}."
-        )
+        raise WorldError(f"at must be {S - 1} ascending rounds, the last of each row of means but one; it is {at!r}.")
     lengths = np.diff([0, *ends, ends[-1]])
     laid_out = arrays(SWITCHING, (), ends, np.concatenate([rows, _before(rows, lengths)[:S]]))
     return World("switching", rows.shape[1], laid_out, f"{summary}; changes after round {_listed(ends)}")

@@ -56,13 +56,9 @@ def lower_bound(
 
     """
     _check_graph(graph)
-    chosen = (
-        _independent_arms(graph) if independent_set is None else _check_independent(graph, independent_set)
-    )
+    chosen = _independent_arms(graph) if independent_set is None else _check_independent(graph, independent_set)
     if (horizon is None) == (gap is None):
-        raise WorldError(
-            f"give either horizon or gap, one of the two; horizon is {horizon!r} and gap is {gap!r}."
-        )
+        raise WorldError(f"give either horizon or gap, one of the two; horizon is {horizon!r} and gap is {gap!r}.")
     size = len(chosen)
     if horizon is not None:
         gap = 0.25 * math.sqrt(size / whole("horizon", horizon, size))
@@ -145,9 +141,7 @@ def breaker(graph: FeedbackGraph, rounds: int) -> World:
     step = max(1, 2**22 // K)  # so that Ctrl-C is heard
     for first in range(1, T + 1, step):
         play_ucb_n(graph.arrays, first, min(first + step - 1, T), O, L, played)
-    return World(
-        "breaker", K, arrays(BREAKER, (), played), f"{K} arms, {T} rounds recorded against UCB-N", rounds=T
-    )
+    return World("breaker", K, arrays(BREAKER, (), played), f"{K} arms, {T} rounds recorded against UCB-N", rounds=T)
 
 
 @kernel

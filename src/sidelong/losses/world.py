@@ -13,7 +13,7 @@ from sidelong._jit import kernel, rebind, specialise
 from sidelong.errors import LossError, WorldError
 from sidelong.losses.binding import Functions, bind, code_of, is_compiled
 from sidelong.losses.checks import LAST_ROUND, whole
-from sidelong.losses.kernels import BREAKER, FUNCTION, TABLE, WorldArrays, cumulative, loss, mean
+from sidelong.losses.kernels import BERNOULLI, BETA, BREAKER, FUNCTION, TABLE, WorldArrays, cumulative, loss, mean
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -73,9 +73,7 @@ class World:
     def has_means(self) -> bool:
         """Whether an expected loss is known, so that there is a pseudo-regret."""
         if self.arrays.kind == FUNCTION:
-            return self.arrays.numbers.size > 0 or (
-                self.functions is not None and self.functions.mean is not None
-            )
+            return self.arrays.numbers.size > 0 or (self.functions is not None and self.functions.mean is not None)
         return self.arrays.kind not in {TABLE, BREAKER}
 
     @property
@@ -130,6 +128,8 @@ class World:
             whole("each of rounds", int(wanted.max()), 0, most)
         wanted = wanted.astype(np.int64)
         s, r, _, _ = self._place(seed, run, 1, 0)
+        if self.arrays.kind in {BERNOULLI, BETA}:
+            return wanted * float(self.arrays.numbers.min())
         if self._in_closed_form:
             best = np.empty(wanted.size)
             best_totals(self.arrays, self.n_arms, s, r, wanted, best)
@@ -174,9 +174,7 @@ class World:
 
 
 @kernel
-def best_totals(
-    world: WorldArrays, n_arms: int, seed: int, run: int, rounds: np.ndarray, best: np.ndarray
-) -> None:
+def best_totals(world: WorldArrays, n_arms: int, seed: int, run: int, rounds: np.ndarray, best: np.ndarray) -> None:
     for k in range(rounds.size):
         best[k] = math.inf
         for arm in range(n_arms):

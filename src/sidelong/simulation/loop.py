@@ -6,13 +6,12 @@ place. The built-in worlds share `loss` and `mean`; a user's world brings its ow
 
 from __future__ import annotations
 
-import functools
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from sidelong._jit import kernel, rebind, specialise
-from sidelong.graphs.bank import BankArrays, pick, select
+from sidelong.graphs.bank import BankArrays, keep, pick, redraw, select
 from sidelong.learners.interface import distribution, update
 from sidelong.losses.kernels import loss, mean
 from sidelong.numerics import DRAWS, sample, uniform
@@ -20,6 +19,8 @@ from sidelong.numerics import DRAWS, sample, uniform
 if TYPE_CHECKING:
     from collections.abc import Callable
     from types import ModuleType
+
+    from sidelong.losses.world import World
 
 __all__ = ["Tally", "loop_for", "new_tally"]
 
@@ -77,28 +78,33 @@ def play(
     """Play the rounds from `first` to `last`; return the round whose loss is not in [0, 1], or 0."""
     p, trace = tally.p, tally.trace
     index = pick(bank, seed, run, first)
-    graph = select(bank, seed, run, first, index)
+    redraw(bank, seed, run, first)
+    graph = select(bank, index)
     for t in range(first, last + 1):
         shown = pick(bank, seed, run, t)
         if shown != index:
             index = shown
-            graph = select(bank, seed, run, t, index)
+            redraw(bank, seed, run, t)
+            graph = select(bank, index)
         distribution(params, state, graph, t, p, trace)
         arm = sample(p, uniform(seed, DRAWS, run, t, np.int64(0)))
-        suffered = np.nan
-        start = graph.start[arm]
-        for e in range(start, graph.stop[arm]):
-            i = np.int64(graph.targets[e])
+        count = graph.stop[arm] - graph.start[arm]
+        suffered = -1.0
+        for k in range(count + 1):
+            # After the revealed arms comes the played one, if it has not been among them. (One call of `loss` in the
+            # code, since it is copied here.)
+            if k == count and suffered >= 0.0:
+                break
+            i: Any = np.int64(graph.targets[graph.start[arm] + k]) if k < count else arm
             l = loss(world, seed, run, t, i)
             if not 0.0 <= l <= 1.0:
                 tally.fault[0] = i
                 return t
-            tally.losses[e - start] = l
-            tally.observations[i] += 1
             if i == arm:
                 suffered = l
-        if not suffered >= 0.0:  # an arm that does not reveal itself
-            suffered = loss(world, seed, run, t, arm)
+            if k < count:
+                tally.losses[k] = l
+                tally.observations[i] += 1
         tally.plays[arm] += 1
         add(tally.suffered, suffered)
         add(tally.expected, mean(world, seed, run, t, arm))
@@ -108,19 +114,25 @@ def play(
     return 0
 
 
-@functools.cache
-def loop_for(
-    learner: ModuleType, world_loss: Callable[..., float], world_mean: Callable[..., float], *, compiled: bool
-) -> Callable[..., int]:
-    """Return `play` for a learner and the two kernels of a world; all built-in worlds share theirs.
+def loop_for(learner: ModuleType, world: World, *, anew: bool) -> Callable[..., int]:
+    """Return `play` for a learner and a world; all built-in worlds share one.
 
     A world in plain Python is played by the same loop in plain Python, around the learner's compiled kernels.
+    `anew` says whether graphs are drawn anew.
     """
-    bindings = {
-        "distribution": learner.distribution,
-        "update": learner.update,
-        "loss": world_loss,
-        "mean": world_mean,
-    }
-    name = f"play_{learner.NAME}_{world_loss.__module__}.{world_loss.__qualname__}"
-    return (specialise if compiled else rebind)(play, name, **bindings)
+    name = f"play_{learner.NAME}_{world.code}{'_anew' * anew}"
+    if (learner, name) not in _loops:
+        world_loss, world_mean = world.kernels
+        _loops[learner, name] = (specialise if world.compiled else rebind)(
+            play,
+            name,
+            distribution=learner.distribution,
+            update=learner.update,
+            loss=world_loss,
+            mean=world_mean,
+            redraw=redraw if anew else keep,
+        )
+    return _loops[learner, name]
+
+
+_loops: dict[tuple[ModuleType, str], Callable[..., int]] = {}

@@ -80,7 +80,7 @@ def simulate(
         rounds: how many rounds to play.
         runs: how many runs, numbered from 0; or the numbers of the runs.
         seed: a whole number from 0 to 2**64 - 1.
-        checkpoints: at which rounds to measure, or at how many (100, evenly spread on a logarithmic scale).
+        checkpoints: at which rounds to measure, or at most how many (100), evenly spread on a logarithmic scale.
         threads: how many runs to play at once; as many as there are cores if not given.
         progress: whether to show progress; on a terminal after two seconds if not given. Or a function that is called
             with the rounds done and the rounds in all.
@@ -91,7 +91,7 @@ def simulate(
         >>> world = sl.losses.bernoulli([0.3, 0.5, 0.5])
         >>> result = sl.simulate("exp3.g++", sl.graphs.complete(3), world, rounds=1000, runs=4, seed=0)
         >>> result.regret.shape
-        (4, 100)
+        (4, 75)
     """
     sequence = graph if isinstance(graph, GraphSequence) else fixed(_checked(graph))
     if not isinstance(losses, World):
@@ -151,8 +151,7 @@ class _Simulation:
         catalogue.check_graph(learner, sequence)
         self._params = catalogue.configure(learner, self._first, options)
         self._bank = sequence.arrays
-        loss, mean = world.kernels
-        self._play = loop_for(learner, loss, mean, compiled=world.compiled)
+        self._play = loop_for(learner, world, anew=not sequence.bank)
         self._stop = threading.Event()
         self._lock = threading.Lock()
         self._done = 0
