@@ -52,6 +52,7 @@ static void explore(const graph *g, const int32_t *order, uint8_t *chosen, int32
 double exp3gpp(int64_t K, int64_t contiguous, const int64_t *start, const int64_t *stop, const int32_t *targets,
                const int64_t *in_start, const int64_t *in_stop, const int32_t *sources, const double *means,
                int64_t rounds, uint64_t seed, uint32_t run, int64_t *plays) {
+    if (K < 1) return 0.0;
     graph g = {K, contiguous, start, stop, in_start, in_stop, targets, sources};
     const double gamma = 4.0, beta = 320.0, lambda = 1.0, log_K = log((double)K);
     double *room = calloc(10 * (K + 1), sizeof(double));

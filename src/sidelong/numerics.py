@@ -169,11 +169,20 @@ def _precedes(key: np.ndarray, a: int, b: int) -> bool:
 def reorder(order: np.ndarray, key: np.ndarray, spare: np.ndarray) -> bool:
     """Sort the arms in `order` by key, equal ones by index; return whether anything moved.
 
+    Arms are unsigned, as is `spare`: a signed index might count from the end, and would be checked for that.
+
     One pass over an order that still holds, insertions for one that nearly does, a merge sort for the rest.
     """
     n = order.size
     k = 1
-    while k < n and not _precedes(key, order[k], order[k - 1]):
+    before = order[0]
+    lowest = key[before]
+    while k < n:
+        arm = order[k]
+        if key[arm] < lowest or (key[arm] == lowest and arm < before):
+            break
+        before = arm
+        lowest = key[arm]
         k += 1
     if k == n:
         return False

@@ -20,20 +20,12 @@ def demo(
     import sidelong as sl  # noqa: PLC0415  # the compiler takes half a second to load
 
     console = Console()
-    arms, gap = 10, 0.2
-    graphs = {
-        "bandit: a play reveals its own loss": sl.graphs.self_loops(arms),
-        "nested: it reveals all smaller arms too": sl.graphs.nested(arms),
-    }
-    before = [0.5 - gap / 2 if arm == 3 else 0.5 + gap / 2 for arm in range(arms)]
-    after = [0.5 - gap / 2 if arm == 8 else 0.5 + gap / 2 for arm in range(arms)]
+    arms, gap, turn = 10, 0.2, rounds // 4
+    graphs = {"bandit": sl.graphs.self_loops(arms), "nested": sl.graphs.nested(arms)}
+    before, after = ([0.5 + gap / 2 - gap * (arm == best) for arm in range(arms)] for best in (3, 8))
     worlds = {
-        "stochastic: arm 3 is best": sl.losses.bernoulli(before),
-        "switching: arm 8 is best from half-way": sl.losses.switching([before, after], at=rounds // 2),
-    }
-    blind = {  # what playing a random arm loses against the best fixed arm
-        name: rounds * float(sum(before)) / arms - float(world.best_total(seed, 0, [rounds])[0])
-        for name, world in worlds.items()
+        "stochastic": sl.losses.bernoulli(before),
+        "switching": sl.losses.switching([before, after], at=turn),
     }
     table = Table(title=f"EXP3.G++: regret after {rounds:,} rounds, {arms} arms, {runs} runs", title_justify="left")
     for heading in ("graph", "world"):
@@ -45,19 +37,19 @@ def demo(
             cells = []
             for preset in ("paper", "practical"):
                 regret = sl.simulate(
-                    "exp3.g++",
-                    graph,
-                    world,
-                    rounds=rounds,
-                    runs=runs,
-                    seed=seed,
-                    checkpoints=[rounds],
-                    preset=preset,
+                    "exp3.g++", graph, world, rounds=rounds, runs=runs, seed=seed, checkpoints=[rounds], preset=preset
                 ).regret[:, -1]
                 cells.append(f"{regret.mean():,.0f} ± {regret.std(ddof=1) / runs**0.5:,.0f}")
-            table.add_row(graph_name, world_name, *cells, f"{blind[world_name]:,.0f}")
+            blind = rounds * sum(before) / arms - world.best_total(seed, 0, [rounds])[0]
+            table.add_row(graph_name, world_name, *cells, f"{blind:,.0f}")
     console.print(table)
-    console.print(
-        "Regret is what was lost beyond the arm that was best over all rounds; it may be negative where the best arm\n"
-        "changes. ± is one standard error. Next: the ten lines in README.md, or `sidelong demo --rounds 1000000`."
-    )
+    console.print(_LEGEND.format(turn=turn), soft_wrap=True)
+
+
+_LEGEND = """\
+graph       bandit: a play reveals its own loss. nested: it reveals those of all smaller arms too.
+world       stochastic: arm 3 is best by 0.2. switching: arm 8 is best after round {turn:,}.
+regret      what was lost beyond the arm that is best over all rounds; ± is one standard error.
+columns     the presets of EXP3.G++: the paper's constants, and practical ones; and playing at random.
+
+Next: the ten lines at the top of README.md, or `sidelong demo --rounds 1000000`."""

@@ -105,6 +105,8 @@ def _read_only(array: np.ndarray) -> np.ndarray:
 @kernel
 def pick(bank: BankArrays, seed: Whole, run: Whole, t: Whole) -> int:
     """Return which graph of the bank round t has; -1 - t if it is drawn anew."""
+    if bank.schedule.size == 1 and bank.kind == CYCLE:
+        return bank.schedule[0]  # type: ignore[no-any-return]  # a division saved, and most banks are one graph
     if bank.kind == CYCLE:
         return bank.schedule[(t - 1) % bank.schedule.size]  # type: ignore[no-any-return]
     if bank.kind == DRAWN:

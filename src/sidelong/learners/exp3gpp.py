@@ -158,10 +158,10 @@ def init(params: Params, graph: FeedbackGraph) -> State:
         P=np.zeros(K),
         Theta=np.array([max(1.0, float(params.initial.size))]),
         S=np.zeros(K, np.bool_),
-        order=np.arange(K, dtype=np.int32),
+        order=np.arange(K, dtype=np.uint32),
         ties=np.ones(K, np.bool_),
         known=np.array([-1, 0, 0]),
-        free=np.zeros(K + 1, np.int32),
+        free=np.zeros(K + 1, np.uint32),
         heap=np.zeros(K, np.int64),
     )
 

@@ -52,12 +52,12 @@ def initial_arms(graph: FeedbackGraph, start: str) -> np.ndarray:
     """Return the arms of the initial rounds: all, a greedy cover of the graph, or none."""
     one_of("start", start, ("all", "cover", "none"))
     K = graph.n_arms
-    arms = np.arange(K, dtype=np.int32)
+    arms = np.arange(K, dtype=np.uint32)
     if start == "none":
         return arms[:0]
     if start == "cover":
         chosen = np.zeros(K, np.bool_)
-        free, heap = np.zeros(K + 1, np.int32), np.zeros(K, np.int64)
+        free, heap = np.zeros(K + 1, np.uint32), np.zeros(K, np.int64)
         cover_largest_first(graph.arrays, arms, np.zeros(K), chosen, free, heap)
         return arms[chosen]
     return arms
