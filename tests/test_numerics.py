@@ -17,9 +17,9 @@ from scipy import stats
 from sidelong import numerics
 
 # The largest errors, in units in the last place of the true value. A search of 7e9 arguments where exp is hardest
-# found .7900, and .6505 where the result is subnormal; one of 4e9 arguments of log found .8859.
+# found .7900, and .8320 where the result is subnormal; one of 4e9 arguments of log found .8859.
 EXP_ULPS = 0.8
-SUBNORMAL_EXP_ULPS = 0.66
+SUBNORMAL_EXP_ULPS = 0.85
 LOG_ULPS = 0.9
 
 # The hardest arguments that were found, for these and for other orders of the operations.
@@ -31,7 +31,7 @@ HARD_FOR_EXP = [
     "0x1.229a24a1e6d03p+9",
     "-0x1.3c6babec6cd30p+8",
 ]
-HARD_FOR_SUBNORMAL_EXP = ["-0x1.626179b2e9abbp+9", "-0x1.625f28a599436p+9"]
+HARD_FOR_SUBNORMAL_EXP = ["-0x1.625f7a7f5f64bp+9", "-0x1.626179b2e9abbp+9", "-0x1.62805433c29c9p+9"]
 HARD_FOR_LOG = ["0x1.6a04fcc76dbbbp-1", "0x1.67d0c8112bfa3p-1", "0x1.6994df2c6b893p-1", "0x1.6a00bc3a7a833p+0"]
 
 LARGEST_EXPONENT = float.fromhex("0x1.62e42fefa39efp+9")  # the last x where e**x is finite

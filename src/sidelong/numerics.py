@@ -58,14 +58,18 @@ def exp(x: float) -> float:
     if x > 710.0:
         x = 710.0
     k = (x * _LOG2_E + _ROUND) - _ROUND
-    r = (x - k * _LN2_HIGH) - k * _LN2_LOW  # |r| <= ln(2) / 2
+    high = x - k * _LN2_HIGH
+    low = k * _LN2_LOW
+    r = high - low  # |r| <= ln(2) / 2
     # 1/2! + r/3! + ... + r**11/13!, in pairs: the chain of operations that wait for each other is short.
     r2 = r * r
     r4 = r2 * r2
     a = (0.5 + r * (1.0 / 6.0)) + r2 * (1.0 / 24.0 + r * (1.0 / 120.0))
     b = (1.0 / 720.0 + r * (1.0 / 5040.0)) + r2 * (1.0 / 40320.0 + r * (1.0 / 362880.0))
     c = (1.0 / 3628800.0 + r * (1.0 / 39916800.0)) + r2 * (1.0 / 479001600.0 + r * (1.0 / 6227020800.0))
-    mantissa = 1.0 + (r + r2 * ((a + r4 * b) + (r4 * r4) * c))
+    near = 1.0 + r
+    lost = ((1.0 - near) + r) + ((high - r) - low)  # by the two roundings in it
+    mantissa = near + (lost + r2 * ((a + r4 * b) + (r4 * r4) * c))
     # Two steps, so that 2**k may leave the range of normal numbers while each step does not.
     half = k * 0.5 + _ROUND
     rest = (k - (half - _ROUND)) + _ROUND
@@ -153,11 +157,11 @@ def sample(p: np.ndarray, u: float) -> int:
             below += p[i]
             if below > u:
                 return i
-    while last < 0:  # only where the rest of p is zero
+    while last < 0 and first > 0:  # only where the rest of p is zero
         first -= 1
         if p[first] > 0.0:
             last = first
-    return last
+    return max(last, 0)
 
 
 @kernel
@@ -167,7 +171,7 @@ def _precedes(key: np.ndarray, a: int, b: int) -> bool:
 
 @kernel
 def reorder(order: np.ndarray, key: np.ndarray, spare: np.ndarray) -> bool:
-    """Sort the arms in `order` by key, equal ones by index; return whether anything moved.
+    """Sort the arms in `order`, at least one, by key, equal ones by index; return whether anything moved.
 
     Arms are unsigned, as is `spare`: a signed index might count from the end, and would be checked for that.
 
@@ -235,7 +239,7 @@ _WEYL_1 = np.uint64(0xBB67AE85)
 
 @kernel
 def philox(c0: Whole, c1: Whole, c2: Whole, c3: Whole, k0: Whole, k1: Whole) -> tuple[Whole, Whole, Whole, Whole]:
-    """Return four random words of 32 bits for a counter of four words and a key of two."""
+    """Return four random words of 32 bits for a counter of four words and a key of two; all are np.uint64."""
     for _ in range(10):
         product_0 = _MULTIPLIER_0 * c0
         product_1 = _MULTIPLIER_1 * c2
@@ -264,7 +268,8 @@ _27_BITS = np.uint64(5)
 def uniform(seed: Whole, stream: Whole, run: Whole, t: Whole, arm: Whole) -> float:
     """Return a number in [0, 1) of 53 random bits that depends on the five arguments and nothing else.
 
-    `stream` tells apart what the number is for; seed < 2**64, stream < 2**16, run < 2**32, t < 2**48, arm < 2**32.
+    `stream` tells apart what the number is for. The seed is an np.uint64; seed < 2**64, stream < 2**16, run < 2**32,
+    t < 2**48, arm < 2**32.
     """
     s = np.uint64(seed)
     r = np.uint64(t)

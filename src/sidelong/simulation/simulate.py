@@ -6,6 +6,7 @@ import concurrent.futures
 import os
 import threading
 import time
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -102,7 +103,7 @@ def simulate(
     if losses.rounds is not None and rounds > losses.rounds:
         raise SimulationError(f"The world has {losses.rounds:,} rounds, and {rounds:,} were asked for.")
     seed = _whole("seed", seed, 0, 2**64 - 1)
-    numbers = list(range(_whole("runs", runs, 1, 2**32 - 1))) if isinstance(runs, int) else list(runs)
+    numbers = runs if isinstance(runs, Iterable) else range(_whole("runs", runs, 1, 2**32 - 1))
     numbers = [_whole("A run's number", each, 0, 2**32 - 1) for each in numbers]
     if not numbers:
         raise SimulationError("runs must name at least one run.")
@@ -176,7 +177,7 @@ class _Simulation:
                     for future in finished:
                         future.result()
                     if callable(report):
-                        report(self._done, self._total)
+                        report(self._done, self._total)  # the last time with all done
             finally:  # also on Ctrl-C: the threads look at this between two stretches
                 self._stop.set()
                 if line:
@@ -241,7 +242,7 @@ def _threads(threads: int | None, runs: int) -> int:
 
 
 def _checkpoints(rounds: int, wanted: int | Sequence[int] | None) -> npt.NDArray[np.int64]:
-    if wanted is None or isinstance(wanted, int):
+    if wanted is None or not isinstance(wanted, Iterable):
         count = 100 if wanted is None else _whole("checkpoints", wanted, 1, 1_000_000)
         spread = np.geomspace(1, rounds, count) if count > 1 else [rounds]
         marks = np.unique(np.round(spread).astype(np.int64))
