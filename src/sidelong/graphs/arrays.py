@@ -22,7 +22,9 @@ class GraphArrays(NamedTuple):
 
     key: int  #: from the content hash: two graphs with the same key are the same graph
     contiguous: bool  #: intervals, not arcs
-    direction: int  #: of a sweep over intervals that arms leave only all together: 1 up, -1 down, 0 if there is none
+    #: Of a sweep over intervals that arms leave only all together: 1 up, -1 down; 0 if there is none, or if some arm
+    #: does not reveal itself.
+    direction: int
     start: np.ndarray  #: int64, (K,)
     stop: np.ndarray  #: int64, (K,)
     targets: np.ndarray  #: int32, (E,) for arcs, (K,) for intervals
@@ -32,6 +34,7 @@ class GraphArrays(NamedTuple):
     in_stop: np.ndarray  #: int64, (K,)
     sources: np.ndarray  #: int32, (E,) or (K,)
     leaving: np.ndarray  #: int32, (0,) or (K,)
+    fresh: np.ndarray  #: bool, (0,) or (K,); whether the sum of such a sweep begins anew at the k-th arm that enters
 
 
 @kernel
@@ -58,30 +61,29 @@ def _observe_arcs(graph: GraphArrays, p: np.ndarray, P: np.ndarray) -> None:
 
 @kernel
 def _observe_upwards(graph: GraphArrays, p: np.ndarray, P: np.ndarray) -> None:
-    """Sweep over the arms; each other arm enters the sum at its start, and all leave it together."""
-    entered = np.uint64(0)
+    """Sweep over the arms as they enter, and give each arm the sum when the last that reveals it has entered.
+
+    In place: as every arm reveals itself, that is at no earlier position than its own.
+    """
     s = 0.0
+    for k in range(p.size):
+        x = p[np.uint64(graph.sources[k])]
+        s = x if graph.fresh[k] else s + x
+        P[k] = s
     for i in range(p.size):
-        if np.uint64(graph.in_start[i]) == entered:
-            s = 0.0
-        while entered < np.uint64(graph.in_stop[i]):
-            s += p[np.uint64(graph.sources[entered])]
-            entered += np.uint64(1)
-        P[i] = s
+        P[i] = P[np.uint64(graph.in_stop[i] - 1)]
 
 
 @kernel
 def _observe_downwards(graph: GraphArrays, p: np.ndarray, P: np.ndarray) -> None:
     """Do the same from the last arm to the first, where each other arm enters at its stop."""
-    waiting = np.uint64(p.size)
     s = 0.0
+    for k in range(p.size - 1, -1, -1):
+        x = p[np.uint64(graph.leaving[k])]
+        s = x if graph.fresh[k] else s + x
+        P[k] = s
     for i in range(p.size - 1, -1, -1):
-        if np.uint64(graph.in_stop[i]) == waiting:
-            s = 0.0
-        while waiting > np.uint64(graph.in_start[i]):
-            waiting -= np.uint64(1)
-            s += p[np.uint64(graph.leaving[waiting])]
-        P[i] = s
+        P[i] = P[np.uint64(graph.in_start[i])]
 
 
 @kernel

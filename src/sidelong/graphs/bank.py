@@ -33,7 +33,7 @@ class BankArrays(NamedTuple):
     keys: np.ndarray  #: int64, (n,)
     contiguous: np.ndarray  #: bool, (n,)
     direction: np.ndarray  #: int64, (n,)
-    ends: np.ndarray  #: int64, (3, n + 1): where each graph's targets, sources and leaving lie
+    ends: np.ndarray  #: int64, (4, n + 1): where each graph's targets, sources, leaving and fresh lie
     start: np.ndarray  #: int64, (n, K)
     stop: np.ndarray
     targets: np.ndarray
@@ -41,6 +41,7 @@ class BankArrays(NamedTuple):
     in_stop: np.ndarray
     sources: np.ndarray
     leaving: np.ndarray
+    fresh: np.ndarray
     rows: np.ndarray  #: int64, (4, K): start, stop, in_start, in_stop
     lists: np.ndarray  #: int32, (2, room): targets, sources
     spare: np.ndarray  #: int32, (K,)
@@ -65,9 +66,9 @@ def lay_out(
         rows, lists = np.zeros((4, n_arms), np.int64), np.zeros((2, room), np.int32)
         spare = np.zeros(n_arms, np.int32)
         tables = {name: rows[k : k + 1] for k, name in enumerate(_ROWS)}
-        tables |= {"targets": lists[0], "sources": lists[1], "leaving": spare[:0]}
-        sizes = [[room], [room], [0]]
-    ends = np.zeros((3, len(sizes[0]) + 1), np.int64)
+        tables |= {"targets": lists[0], "sources": lists[1], "leaving": spare[:0], "fresh": np.empty(0, np.bool_)}
+        sizes = [[room], [room], [0], [0]]
+    ends = np.zeros((4, len(sizes[0]) + 1), np.int64)
     ends[:, 1:] = np.cumsum(sizes, axis=1)
     return BankArrays(
         kind=kind,
@@ -85,7 +86,7 @@ def lay_out(
 
 
 _ROWS = ("start", "stop", "in_start", "in_stop")
-_LISTS = ("targets", "sources", "leaving")
+_LISTS = ("targets", "sources", "leaving", "fresh")
 
 
 def _stack(arrays: list[np.ndarray]) -> np.ndarray:
@@ -134,6 +135,7 @@ def select(bank: BankArrays, index: Whole) -> GraphArrays:
         bank.in_stop[g],
         bank.sources[ends[1, g] : ends[1, g + 1]],
         bank.leaving[ends[2, g] : ends[2, g + 1]],
+        bank.fresh[ends[3, g] : ends[3, g + 1]],
     )
 
 

@@ -40,11 +40,12 @@ def intervals(low: Integers, high: Integers) -> GraphArrays:
     stop = np.where(low < high, high, n).astype(np.int64)
     in_start = np.cumsum(np.bincount(stop, minlength=n)[:n])
     in_stop = np.cumsum(np.bincount(start, minlength=n)[:n])
+    direction, fresh = _sweep(start, stop, in_start, in_stop)
     return _frozen(
         GraphArrays(
             key=0,
             contiguous=True,
-            direction=_direction(in_start, in_stop),
+            direction=direction,
             start=start,
             stop=stop,
             targets=np.arange(n, dtype=np.int32),
@@ -52,17 +53,24 @@ def intervals(low: Integers, high: Integers) -> GraphArrays:
             in_stop=in_stop,
             sources=np.argsort(start, kind="stable").astype(np.int32),
             leaving=np.argsort(stop, kind="stable").astype(np.int32),
+            fresh=fresh,
         )
     )
 
 
-def _direction(in_start: Integers, in_stop: Integers) -> int:
-    """Tell in which direction arms enter a sweep one by one and leave it only all together."""
-    if in_start[0] == 0 and ((in_start[1:] == in_start[:-1]) | (in_start[1:] == in_stop[:-1])).all():
-        return 1
-    if in_stop[-1] == in_stop.size and ((in_stop[:-1] == in_stop[1:]) | (in_stop[:-1] == in_start[1:])).all():
-        return -1
-    return 0
+def _sweep(start: Integers, stop: Integers, in_start: Integers, in_stop: Integers) -> tuple[int, npt.NDArray[np.bool_]]:
+    """Tell in which direction arms enter one by one and leave only all together, and where the sum begins anew."""
+    arm = np.arange(start.size)
+    fresh = np.zeros(start.size, np.bool_)
+    if not ((start <= arm) & (arm < stop)).all():
+        return 0, fresh
+    if ((in_start[1:] == in_start[:-1]) | (in_start[1:] == in_stop[:-1])).all():
+        fresh[in_start] = True
+        return 1, fresh
+    if ((in_stop[:-1] == in_stop[1:]) | (in_stop[:-1] == in_start[1:])).all():
+        fresh[in_stop - 1] = True
+        return -1, fresh
+    return 0, fresh
 
 
 def arcs(degree: Integers, targets: Integers) -> GraphArrays:
@@ -86,6 +94,7 @@ def arcs(degree: Integers, targets: Integers) -> GraphArrays:
             in_stop=in_stop,
             sources=(by_target % n).astype(np.int32),
             leaving=np.empty(0, np.int32),
+            fresh=np.empty(0, np.bool_),
         )
     )
 

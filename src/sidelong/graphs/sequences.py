@@ -7,6 +7,7 @@ round alone, so that every learner meets the same graphs and any round can be as
 from __future__ import annotations
 
 from dataclasses import dataclass
+from numbers import Integral, Real
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -99,7 +100,11 @@ def drawn(
 ) -> GraphSequence:
     """Draw one of the graphs in each round, all with the same chance or in proportion to the weights."""
     bank = _checked_bank(graphs)
-    chances = np.ones(len(bank)) if weights is None else np.asarray(weights, np.float64)
+    chances = (
+        np.ones(len(bank))
+        if weights is None
+        else np.array([each if isinstance(each, Real) else np.nan for each in weights], np.float64)
+    )
     if chances.shape != (len(bank),) or not (np.isfinite(chances).all() and (chances >= 0).all() and chances.sum() > 0):
         raise GraphError(f"weights must be {len(bank)} numbers, none negative and not all 0, not {weights!r}.")
     cumulated = np.cumsum(chances / chances.sum())
@@ -109,7 +114,7 @@ def drawn(
 
 def resampled(n_arms: int, r: float, *, directed: bool = False, shown: str = "before") -> GraphSequence:
     """Draw an Erdos-Renyi graph anew in each round: an edge with chance r between any two arms, and all self-loops."""
-    if not 0.0 <= r <= 1.0:
+    if not (isinstance(r, Real) and 0.0 <= r <= 1.0):
         raise GraphError(f"r must be a chance in [0, 1], not {r!r}.")
     name = f"resampled G({n_arms}, {r:g})"
     return GraphSequence(
@@ -122,10 +127,11 @@ def shadows(n_arms: int, capacity: int, *, shown: str = "before") -> GraphSequen
 
     Whichever arm is played, its own loss and those of the shadowed arms are revealed.
     """
-    if not 0 <= capacity <= n_arms:
+    _checked_arms(n_arms)
+    if not (isinstance(capacity, Integral) and 0 <= capacity <= n_arms):
         raise GraphError(f"capacity must be from 0 to the {n_arms} arms, not {capacity!r}.")
     name = f"shadows of up to {capacity} arms"
-    return GraphSequence(_checked_arms(n_arms), (), shown, name, SHADOWS, np.array([capacity]), np.empty(0))
+    return GraphSequence(n_arms, (), shown, name, SHADOWS, np.array([capacity]), np.empty(0))
 
 
 def _checked_bank(graphs: Sequence[FeedbackGraph]) -> tuple[FeedbackGraph, ...]:
@@ -136,6 +142,6 @@ def _checked_bank(graphs: Sequence[FeedbackGraph]) -> tuple[FeedbackGraph, ...]:
 
 
 def _checked_arms(n_arms: int) -> int:
-    if not 1 <= n_arms <= 10_000:
+    if not (isinstance(n_arms, Integral) and 1 <= n_arms <= 10_000):
         raise GraphError(f"A graph that is drawn anew each round has from 1 to 10,000 arms, not {n_arms!r}.")
     return n_arms

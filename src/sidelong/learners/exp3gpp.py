@@ -251,20 +251,21 @@ def update(
     trace: np.ndarray,
 ) -> None:
     """Learn the losses that playing `arm` revealed in round t, when the probabilities were `p`."""
+    learning = t > params.initial.size
+    if learning:
+        observe(graph, p, state.P)  # 10
     first = graph.start[arm]
     for e in range(first, graph.stop[arm]):
-        i = graph.targets[e]
-        state.Lhat[i] += losses[e - first]
+        i = np.uint64(graph.targets[e])
+        l = losses[e - first]
+        state.Lhat[i] += l
         state.O[i] += 1.0
         state.mean[i] = state.Lhat[i] / state.O[i]
         state.width[i] = 1.0 / math.sqrt(state.O[i])
-    if t <= params.initial.size:
-        return
-    observe(graph, p, state.P)  # 10
-    for e in range(first, graph.stop[arm]):
-        i = graph.targets[e]
-        state.Ltilde[i] += losses[e - first] / state.P[i]  # 11
-    for i in range(p.size):
-        state.P[i] = p[i] / state.P[i]  # in place: P has been used
-    trace[_THETA] = total(state.P)
-    state.Theta[0] += trace[_THETA]  # 12
+        if learning:
+            state.Ltilde[i] += l / state.P[i]  # 11
+    if learning:
+        for j in range(p.size):
+            state.P[j] = p[j] / state.P[j]  # in place: P has been used
+        trace[_THETA] = total(state.P)
+        state.Theta[0] += trace[_THETA]  # 12
