@@ -3,6 +3,7 @@
 import math
 import threading
 import types
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -142,6 +143,7 @@ BAD_LOSSES = [
     ({0: 0, 1: True, 2: 0}, "loss of arm 1 must be a number in .*, not True"),
     ({0: 0, 1: None, 2: 0}, "loss of arm 1 must be a number in .*, not None"),
     ({0: 0, 1: 1 + 0j, 2: 0}, "loss of arm 1 must be a number"),
+    ({0: 0, 1: np.array([0.1, 0.2]), 2: 0}, "loss of arm 1 must be a number"),
     ({0: 0, 2: 0}, "loss of arm 1 was revealed and is missing"),
     ({0: 0, 1: 0, 2: 0, 3: 0}, "Arm 3 was not revealed"),
     ({0: 0, 1: 0, 3: 0}, "Arm 3 was not revealed"),
@@ -167,11 +169,13 @@ def test_bad_losses_are_refused_and_nothing_changes(agent, losses, message):
     assert agent.tell(decision, {0: 0, 1: 1, np.int64(2): np.float32(0.5)})
 
 
-@pytest.mark.parametrize("name", ["", "1", "0-x", "nonsense", "99-{tag}", "0-{tag}", "-1-{tag}", "1-00000000", None, 3])
+@pytest.mark.parametrize(
+    "name", ["", "1", "0-x", "nonsense", "99-{tag}", "0-{tag}", "-1-{tag}", "1-00000000", "9" * 5000 + "-x", None, 3]
+)
 def test_an_unknown_decision_is_refused(agent, name):
     play(agent, 3)
     before = snapshot(agent)
-    name = name.format(tag=agent.ask().tag) if isinstance(name, str) else name
+    name = name.format(tag=agent.ask().id.split("-")[1]) if isinstance(name, str) else name
     before = snapshot(agent)
     with pytest.raises(UnknownDecisionError, match="made no decision"):
         agent.tell(name, {0: 0.5})
@@ -183,6 +187,46 @@ def test_a_decision_of_another_agent_is_refused(agent):
     agent.ask()
     with pytest.raises(UnknownDecisionError):
         agent.tell(other.ask(), {0: 0.5})
+
+
+def test_a_decision_of_an_agent_alike_is_refused_once_they_have_learned_different_things():
+    one, other = (sl.Agent("exp3.g++", sl.graphs.complete(3)) for _ in range(2))
+    play(one, 10, loss=lambda _, arm: float(arm == 0))
+    play(other, 10, loss=lambda _, arm: float(arm == 1))
+    mine, theirs = one.ask(), other.ask()
+    assert mine.id == theirs.id
+    with pytest.raises(UnknownDecisionError):
+        one.tell(theirs, [0.1, 0.2, 0.3])
+
+
+def test_a_decision_cannot_be_changed(agent):
+    decision = agent.ask()
+    for name in ("arm", "round", "graph", "probability", "id"):
+        with pytest.raises(AttributeError):
+            setattr(decision, name, 1)
+
+
+def test_options_may_be_numbers_of_any_kind():
+    plain = sl.Agent("exp3.g++", sl.graphs.complete(4), gamma=4.0, rate="fixed", strong_independence=1)
+    odd = sl.Agent(
+        "exp3.g++", sl.graphs.complete(4), gamma=np.float32(4), rate="fixed", strong_independence=Fraction(1)
+    )
+    assert odd.options == plain.options
+    with pytest.raises(LearnerError, match=r"gamma of exp3.g\+\+ is <object"):
+        sl.Agent("exp3.g++", sl.graphs.complete(4), gamma=object())
+
+
+def test_repetitions_are_recognised_however_they_are_written():
+    agent = sl.Agent("exp3.g++", sl.graphs.complete(2), seed=1)
+    decision = agent.ask()
+    agent.tell(decision, [-0.0, 0.25], graph=sl.graphs.complete(2))
+    for losses in ([0.0, Fraction(1, 4)], {0: 0, 1: 0.25}, {0.0: 0.0, 1.0: 0.25}, np.array([0.0, 0.25])):
+        assert not agent.tell(decision, losses, graph=sl.graphs.complete(2))
+    for losses in ([[0.0], [0.25]], np.array([[0.0], [0.25]]), {0: 0.0}, {0.5: 0.0, 1: 0.25}):
+        with pytest.raises(ConflictError, match="with other losses or another graph"):
+            agent.tell(decision, losses, graph=sl.graphs.complete(2))
+    with pytest.raises(ConflictError):
+        agent.tell(decision, [0.0, 0.25])
 
 
 def test_a_cancelled_decision_is_gone(agent):
@@ -214,13 +258,24 @@ def test_a_graph_per_round_decides_what_is_revealed(agent):
     assert agent.tell(decision, [0.1, 0.2, 0.3, 0.4])
 
 
-def test_a_graph_known_only_after_the_outcome_weights_by_its_own_probabilities():
-    """No stock-out: the order shows the cost of every order, and each is weighted by 1."""
-    agent = sl.Agent("exp3.g++", sl.graphs.nested(4), seed=7, start="none")
-    decision = agent.ask()
-    agent.tell(decision, [0.1, 0.2, 0.3, 0.4], graph=sl.graphs.complete(4))
-    np.testing.assert_allclose(agent._state.Ltilde, [0.1, 0.2, 0.3, 0.4])
-    assert agent._state.Theta[0] == pytest.approx(2)  # theta of a complete graph is 1
+def test_estimates_stay_unbiased_where_the_graph_is_known_only_after_the_outcome():
+    """Stock orders: with a demand of 2, an order of 2 or more reveals all orders, a smaller one those up to itself.
+
+    Over the draw, enumerated, each order's estimate grows by its cost.
+    """
+    costs = np.array([0.9, 0.6, 0.2, 0.7])
+    outcome = sl.FeedbackGraph.from_matrix([[j <= i or i >= 2 for j in range(4)] for i in range(4)])
+    expected, played = np.zeros(4), set()
+    for seed in range(40):
+        agent = sl.Agent("exp3.g++", sl.graphs.nested(4), seed=seed, start="none")
+        decision = agent.ask()
+        if decision.arm in played:
+            continue
+        played.add(decision.arm)
+        agent.tell(decision, costs[outcome.out_neighbors(decision.arm)], graph=outcome)
+        expected += decision.probability * agent._state.Ltilde
+    assert played == {0, 1, 2, 3}
+    np.testing.assert_allclose(expected, costs, rtol=1e-12)
 
 
 @pytest.mark.parametrize("method", ["ask", "tell"])

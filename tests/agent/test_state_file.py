@@ -2,6 +2,7 @@
 
 import json
 import struct
+import types
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ from hypothesis import strategies as st
 
 import sidelong as sl
 from sidelong.errors import ConflictError, StateFileError
+from sidelong.learners import exp3gpp
 
 
 def loss(t, arm):
@@ -64,6 +66,46 @@ def test_a_resumed_agent_still_recognises_what_it_was_told(tmp_path):
         agent.tell(decision.id, {0: 0.5, 1: 0.5})
 
 
+def test_the_representation_of_a_graph_is_kept(tmp_path):
+    """A pending decision on the arcs of the agent's own intervals, which it is equal to."""
+    graph = sl.FeedbackGraph.from_intervals([0, 0, 2, 1, 3, 0, 4], [3, 2, 4, 7, 5, 7, 7])
+    agent = sl.Agent("exp3.g++", graph, seed=4)
+    decision = agent.ask(graph.as_arcs().named("mine"))
+    agent.save(tmp_path / "agent")
+    resumed = sl.Agent.load(tmp_path / "agent")
+    assert resumed.graph.representation == "intervals"
+    assert resumed.pending[0].graph.representation == "arcs"
+    assert resumed.pending[0].graph.name == "mine"
+    assert resumed.pending[0].id == decision.id
+
+
+def test_constants_are_kept_and_not_computed_again(tmp_path, monkeypatch):
+    agent = sl.Agent("exp3.g++", sl.graphs.cycle(7), rate="fixed")
+    agent.save(tmp_path / "agent")
+    monkeypatch.setattr("sidelong.learners.exp3gpp.compute_strong_independence", None)
+    assert sl.Agent.load(tmp_path / "agent")._params.alpha == 3
+
+
+def test_a_learner_of_ones_own_is_loaded_with_its_module(tmp_path):
+    own = types.ModuleType("own")
+    own.__dict__.update(vars(exp3gpp), NAME="own")
+    agent = sl.Agent(own, sl.graphs.complete(3))
+    agent.save(tmp_path / "agent")
+    assert sl.Agent.load(tmp_path / "agent", learner=own).learner == "own"
+    with pytest.raises(StateFileError, match=r"'own', which is not one of the package's own.*learner=module"):
+        sl.Agent.load(tmp_path / "agent")
+    with pytest.raises(StateFileError, match=r"'own', not of 'exp3.g\+\+'"):
+        sl.Agent.load(tmp_path / "agent", learner=exp3gpp)
+
+
+def test_a_place_that_cannot_be_written_is_named(tmp_path):
+    agent = sl.Agent("exp3.g++", sl.graphs.complete(3))
+    with pytest.raises(StateFileError, match="agent cannot be written: No such file or directory"):
+        agent.save(tmp_path / "nowhere" / "agent")
+    with pytest.raises(StateFileError, match="cannot be written: Is a directory"):
+        agent.save(tmp_path)
+
+
 @pytest.fixture
 def saved(tmp_path):
     agent = sl.Agent("exp3.g++", sl.graphs.star(4), seed=3, preset="practical")
@@ -116,7 +158,7 @@ def test_a_failed_save_leaves_the_old_file(saved, monkeypatch):
     agent = sl.Agent.load(saved)
     agent.ask()
     monkeypatch.setattr("os.fsync", lambda _: (_ for _ in ()).throw(OSError(28, "No space left on device")))
-    with pytest.raises(OSError, match="No space left"):
+    with pytest.raises(StateFileError, match=r"cannot be written: No space left on device\. What was there before"):
         agent.save(saved)
     assert saved.read_bytes() == before
     assert [path.name for path in saved.parent.iterdir()] == [saved.name]

@@ -11,6 +11,7 @@ import naive
 import sidelong as sl
 from sidelong._jit import kernel
 from sidelong.errors import LearnerError, ObservabilityError
+from sidelong.graphs.numbers import GraphNumber
 from sidelong.learners import exp3gpp
 from sidelong.numerics import DRAWS, sample, uniform
 
@@ -338,6 +339,14 @@ def test_fixed_rate_takes_the_strong_independence_number_it_is_given_or_computes
     assert exp3gpp.configure(graph, rate="fixed").lambda_ == 3
     assert exp3gpp.configure(graph, rate="fixed", strong_independence=5).alpha == 5
     assert exp3gpp.configure(sl.graphs.nested(1000), rate="fixed").alpha == 1000
+
+
+def test_a_strong_independence_number_that_is_not_known_exactly_is_refused(monkeypatch):
+    monkeypatch.setattr(
+        exp3gpp, "compute_strong_independence", lambda graph: GraphNumber(2, graph.n_arms, np.array([0, 1]))
+    )
+    with pytest.raises(LearnerError, match=r"from 2 to 5. Give strong_independence=5, which is valid"):
+        exp3gpp.configure(sl.graphs.cycle(5), rate="fixed")
 
 
 @pytest.mark.parametrize(

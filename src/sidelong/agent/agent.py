@@ -52,7 +52,7 @@ def _drawing(learner: ModuleType) -> Callable[..., int]:
 
 
 class Estimates(NamedTuple):
-    """What an agent knows about each arm."""
+    """What an agent knows about each arm; NaN, and counts of 0, where its learner does not keep such a thing."""
 
     means: npt.NDArray[np.float64]  #: the mean of the losses it was told; NaN for an arm never revealed
     counts: npt.NDArray[np.int64]  #: how many losses it was told
@@ -70,7 +70,7 @@ class Agent:
         learner: the name of a learner (`sidelong.learners.names()`), or a module that is one.
         graph: whose losses playing an arm reveals. It also says how many arms there are.
         seed: a whole number from 0 to 2**64 - 1.
-        **options: the options of the learner.
+        **options: the options of the learner; for "exp3.g++" see `help(sidelong.learners.exp3gpp.configure)`.
 
     Example:
         >>> import sidelong as sl
@@ -101,24 +101,26 @@ class Agent:
         if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or not 0 <= seed < 2**64:
             raise LearnerError(f"seed must be a whole number from 0 to 2**64 - 1, not {seed!r}.")
         module = catalogue.find(learner)
-        self._learner = module
-        self._options = options
-        self._seed = np.uint64(seed)
+        plain = catalogue.plain_options(module, options)
+        self._begin(module, graph, int(seed), plain, catalogue.configure(module, graph, plain))
+
+    def _begin(
+        self, learner: ModuleType, graph: FeedbackGraph, seed: int, options: dict[str, Any], params: Any
+    ) -> None:
+        self._learner = learner
         self._graph = graph
-        self._params = catalogue.configure(module, graph, options)
-        self._state = module.init(self._params, graph)
+        self._seed = np.uint64(seed)
+        self._options = options
+        self._params = params
+        self._state = learner.init(params, graph)
         self._round = 0
         self._pending: dict[int, Decision] = {}
         self._told: OrderedDict[int, bytes] = OrderedDict()
-        self._bind()
-
-    def _bind(self) -> None:
-        K, width = self._graph.n_arms, len(self._learner.TRACES)
-        self._buffer, trace = np.empty(K), np.empty(width)
-        known = (self._params, self._state, self._graph.arrays, 1)
-        self._draw = entry(_drawing(self._learner), *known, self._seed, self._buffer, trace)
-        self._update = entry(self._learner.update, *known, 0, self._buffer, self._buffer, trace)
-        identity = [self._learner.NAME, self._options, int(self._seed), self._graph.content_hash]
+        self._buffer, trace = np.empty(graph.n_arms), np.empty(len(learner.TRACES))
+        known = (params, self._state, graph.arrays, 1)
+        self._draw = entry(_drawing(learner), *known, self._seed, self._buffer, trace)
+        self._update = entry(learner.update, *known, 0, self._buffer, self._buffer, trace)
+        identity = [learner.NAME, options, seed, graph.content_hash]
         self._tag = hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()[:8]
 
     @property
@@ -178,8 +180,11 @@ class Agent:
         Args:
             decision: the decision, or its id.
             losses: a number in [0, 1] for every arm in `decision.reveals`, by arm or in their order.
-            graph: where only the outcome shows what is revealed, the graph that it showed. It takes the place
-                of the decision's own.
+            graph: where only the outcome shows what is revealed, the graph of the round as the outcome made it. It
+                takes the place of the decision's own. It must say what *every* arm would have revealed, and so must not
+                depend on the arm that was played: with a demand of 7, an order of 7 or more reveals all orders, and a
+                smaller one itself and those below. A graph that says only what this arm revealed would bias the
+                estimates. The learner's theorems do not cover graphs that are shown after the draw.
 
         Returns:
             True if something was learned, False if the same was told before.
@@ -193,7 +198,8 @@ class Agent:
         arrays = shown.arrays
         arms = arrays.targets[arrays.start[made.arm] : arrays.stop[made.arm]]
         read_losses(losses, arms, self._buffer)
-        self._update(self._params, self._state, arrays, t, made.arm, made.p, self._buffer, made.trace)
+        p, trace = made._p, made._trace  # noqa: SLF001  # what users see of them is read-only
+        self._update(self._params, self._state, arrays, t, made.arm, p, self._buffer, trace)
         del self._pending[t]
         self._told[t] = fingerprint(arms, self._buffer[: arms.size], _key(graph))
         if len(self._told) > self.remembers:
@@ -215,15 +221,18 @@ class Agent:
         weights = np.empty(self._graph.n_arms)
         trace = np.zeros(len(self._learner.TRACES))
         self._draw(self._params, state, self._graph.arrays, self._round + 1, self._seed, weights, trace)
-        counts = state.O.astype(np.int64)
-        means = np.where(counts > 0, state.mean, np.nan)
-        return Estimates(means, counts, state.gap, weights)
+        unknown = np.full(weights.size, np.nan)
+        counts = getattr(state, "O", np.zeros(weights.size)).astype(np.int64)
+        means = np.where(counts > 0, getattr(state, "mean", unknown), np.nan)
+        return Estimates(means, counts, getattr(state, "gap", unknown), weights)
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write everything to a file, from which `Agent.load` goes on as if it had never stopped."""
-        graphs: dict[str, FeedbackGraph] = {self._graph.content_hash: self._graph}
-        graphs |= {made.graph.content_hash: made.graph for made in self._pending.values()}
-        numbers = {key: index for index, key in enumerate(graphs)}
+        # By representation too: arcs and intervals of one graph may differ in the last bit of a probability.
+        graphs = {_identity(self._graph): self._graph}
+        for made in self._pending.values():
+            graphs.setdefault(_identity(made.graph), made.graph)
+        numbers = {identity: index for index, identity in enumerate(graphs)}
         pending = self._pending.values()
         header = {
             "learner": self._learner.NAME,
@@ -233,15 +242,16 @@ class Agent:
             "graphs": [graph.name for graph in graphs.values()],
             "traces": list(self._learner.TRACES),
         }
-        arrays = {f"state.{name}": array for name, array in self._state._asdict().items()}
+        arrays = {f"params.{name}": np.asarray(value) for name, value in self._params._asdict().items()}
+        arrays |= {f"state.{name}": array for name, array in self._state._asdict().items()}
         for index, graph in enumerate(graphs.values()):
             arrays |= {f"graph.{index}.{name}": array for name, array in state_file.graph_to_arrays(graph).items()}
         K, width = self._graph.n_arms, len(self._learner.TRACES)
         arrays["pending.round"] = np.array([made.round for made in pending], np.int64)
         arrays["pending.arm"] = np.array([made.arm for made in pending], np.int64)
-        arrays["pending.graph"] = np.array([numbers[made.graph.content_hash] for made in pending], np.int64)
-        arrays["pending.p"] = np.array([made.p for made in pending], np.float64).reshape(-1, K)
-        arrays["pending.trace"] = np.array([made.trace for made in pending], np.float64).reshape(-1, width)
+        arrays["pending.graph"] = np.array([numbers[_identity(made.graph)] for made in pending], np.int64)
+        arrays["pending.p"] = np.array([made._p for made in pending], np.float64).reshape(-1, K)  # noqa: SLF001
+        arrays["pending.trace"] = np.array([made._trace for made in pending], np.float64).reshape(-1, width)  # noqa: SLF001
         arrays["told.round"] = np.array(list(self._told), np.int64)
         arrays["told.fingerprint"] = np.frombuffer(b"".join(self._told.values()), np.uint8).reshape(-1, 16)
         state_file.write(path, header, arrays)
@@ -256,15 +266,27 @@ class Agent:
         """
         header, arrays = state_file.read(path)
         bank = state_file.read_graphs(path, header, arrays)
-        agent = cls(learner or header["learner"], bank[0], seed=header["seed"], **header["options"])
-        agent._state = state_file.read_state(path, agent._state, arrays)
-        agent._round = header["round"]
+        module = state_file.find_learner(path, header, learner)
+        agent = cls.__new__(cls)
+        params = state_file.read_params(path, module, arrays)
+        agent._begin(module, bank[0], header["seed"], header["options"], params)  # noqa: SLF001  # its own
+        agent._resume(path, header, arrays, bank)  # noqa: SLF001
+        return agent
+
+    def _resume(
+        self,
+        path: str | PathLike[str],
+        header: dict[str, Any],
+        arrays: dict[str, np.ndarray],
+        bank: list[FeedbackGraph],
+    ) -> None:
+        self._state = state_file.read_state(path, self._state, arrays)
+        self._round = header["round"]
         columns = ("pending.round", "pending.arm", "pending.graph", "pending.p", "pending.trace")
         for t, arm, graph, p, trace in zip(*(arrays[name] for name in columns), strict=True):
-            agent._pending[int(t)] = Decision(agent._tag, int(t), int(arm), bank[graph], p.copy(), trace.copy())
+            self._pending[int(t)] = Decision(self._tag, int(t), int(arm), bank[graph], p.copy(), trace.copy())
         rounds, prints = arrays["told.round"], arrays["told.fingerprint"]
-        agent._told.update((int(t), mark.tobytes()) for t, mark in zip(rounds, prints, strict=True))
-        return agent
+        self._told.update((int(t), mark.tobytes()) for t, mark in zip(rounds, prints, strict=True))
 
     def __repr__(self) -> str:
         pending = f", {len(self._pending)} pending" if self._pending else ""
@@ -282,14 +304,17 @@ class Agent:
 
     def _round_of(self, decision: Decision | str) -> int:
         if isinstance(decision, Decision):
-            number, tag = decision.round, decision.tag
+            number, tag = decision.round, decision._tag  # noqa: SLF001
         else:
             digits, _, tag = str(decision).partition("-")
-            number = int(digits) if digits.isdecimal() else 0
-        if tag != self._tag or not 1 <= number <= self._round:
+            number = int(digits) if digits.isdecimal() and len(digits) < 19 else 0
+        made = self._pending.get(number)
+        # An agent alike names its decisions alike, but has drawn others as soon as it was told something else.
+        foreign = isinstance(decision, Decision) and made is not None and not _alike(made, decision)
+        if tag != self._tag or not 1 <= number <= self._round or foreign:
             raise UnknownDecisionError(
-                f"This agent made no decision {getattr(decision, 'id', decision)!r}. It has made {self._round}, named "
-                f"like 1-{self._tag}. Tell the agent that was asked, or load its saved state."
+                f"This agent made no decision {_short(getattr(decision, 'id', decision))}. It has made {self._round}, "
+                f"named like 1-{self._tag}. Tell the agent that was asked, or load its saved state."
             )
         return number
 
@@ -301,11 +326,24 @@ class Agent:
                 f"Decision {t}-{self._tag} was cancelled, or told so long ago that the agent does not remember what: "
                 f"it remembers the last {self.remembers:,}. Nothing was learned."
             )
-        if not same(mark, losses, _key(graph)):
+        if not same(mark, losses, 0 if graph is None else self._checked(graph).arrays.key):
             raise ConflictError(
-                f"Decision {t}-{self._tag} was told before, with other losses. The first ones stay; "
+                f"Decision {t}-{self._tag} was told before, with other losses or another graph. The first ones stay; "
                 f"losses cannot be corrected after they were learned."
             )
+
+
+def _identity(graph: FeedbackGraph) -> tuple[str, str]:
+    return graph.content_hash, graph.representation
+
+
+def _alike(one: Decision, other: Decision) -> bool:
+    return one.arm == other.arm and np.array_equal(one.probabilities, other.probabilities)
+
+
+def _short(name: object) -> str:
+    text = repr(name)
+    return text if len(text) <= 60 else f"{text[:57]}..."
 
 
 def _key(graph: FeedbackGraph | None) -> int:

@@ -14,48 +14,62 @@ __all__ = ["Decision"]
 
 
 class Decision:
-    """What an agent answers to `ask`. It keeps its probabilities, whatever the agent learns later."""
+    """What an agent answers to `ask`. It cannot be changed, and keeps its probabilities, whatever is learned later."""
 
-    __slots__ = ("arm", "graph", "p", "round", "tag", "trace")
+    __slots__ = ("_arm", "_graph", "_p", "_round", "_tag", "_trace")
 
     def __init__(self, tag: str, round_: int, arm: int, graph: FeedbackGraph, p: np.ndarray, trace: np.ndarray) -> None:
-        # The agent's own: which agent it was, and what its kernels need to learn from this round.
-        self.tag = tag
-        self.p = p
-        self.trace = trace
-        #: The number of the round, from 1.
-        self.round = round_
-        #: The arm to play.
-        self.arm = arm
-        #: The graph that the arm was drawn for.
-        self.graph = graph
+        self._tag = tag
+        self._round = round_
+        self._arm = arm
+        self._graph = graph
+        self._p = p
+        self._trace = trace
 
     @property
     def id(self) -> str:
-        """What names this decision, in this agent and in no other: pass it to `tell` from anywhere."""
-        return f"{self.round}-{self.tag}"
+        """What names this decision: pass it to `tell` of the same agent, from anywhere.
+
+        Agents with the same learner, options, seed and graph name their decisions alike. Give each its own seed.
+        """
+        return f"{self._round}-{self._tag}"
+
+    @property
+    def round(self) -> int:
+        """The number of the round, from 1."""
+        return self._round
+
+    @property
+    def arm(self) -> int:
+        """The arm to play."""
+        return self._arm
+
+    @property
+    def graph(self) -> FeedbackGraph:
+        """The graph that the arm was drawn for."""
+        return self._graph
 
     @property
     def probability(self) -> float:
         """The probability with which `arm` was drawn."""
-        return float(self.p[self.arm])
+        return float(self._p[self._arm])
 
     @property
     def probabilities(self) -> npt.NDArray[np.float64]:
         """The probability of each arm."""
-        view = self.p.view()
+        view = self._p.view()
         view.flags.writeable = False
         return view
 
     @property
     def observe_probabilities(self) -> npt.NDArray[np.float64]:
         """The probability, before the draw, that the loss of each arm would be revealed."""
-        return self.graph.observe_probabilities(self.p)
+        return self._graph.observe_probabilities(self._p)
 
     @property
     def reveals(self) -> npt.NDArray[np.int32]:
         """The arms whose losses playing `arm` reveals: what `tell` wants to know."""
-        return self.graph.out_neighbors(self.arm)
+        return self._graph.out_neighbors(self._arm)
 
     def __repr__(self) -> str:
-        return f"<Decision {self.id}: play arm {self.arm}, drawn with probability {self.probability:.4g}>"
+        return f"<Decision {self.id}: play arm {self._arm}, drawn with probability {self.probability:.4g}>"

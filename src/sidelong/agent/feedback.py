@@ -29,7 +29,7 @@ def read_losses(losses: Losses, reveals: npt.NDArray[np.int32], into: np.ndarray
     arms = reveals.tolist()
     if isinstance(losses, Mapping):
         values = [losses.get(arm) for arm in arms]
-        if None in values or len(losses) != len(arms):
+        if len(losses) != len(arms) or any(value is None for value in values):
             _refuse_arms(losses, arms)
     else:
         values = _listed_losses(losses)
@@ -39,15 +39,19 @@ def read_losses(losses: Losses, reveals: npt.NDArray[np.int32], into: np.ndarray
                 f"{len(values)} were given. The arms are {_listed(arms)}."
             )
     for k, value in enumerate(values):
-        # The exact types come first: asking for Real is slow, and needed only for other kinds of numbers.
-        if type(value) is not float and (isinstance(value, bool | np.bool_) or not isinstance(value, Real)):
+        if not _is_number(value):
             raise LossError(f"The loss of arm {arms[k]} must be a number in [0, 1], not {value!r}.")
-        if not 0.0 <= value <= 1.0:
+        if not 0.0 <= value <= 1.0:  # type: ignore[operator]  # it is a number
             raise LossError(
                 f"The loss of arm {arms[k]} must be in [0, 1], not {value!r}. "
                 f"Scale losses before you tell them; they are never clipped."
             )
     into[: len(values)] = values
+
+
+def _is_number(value: Any) -> bool:
+    # The exact type comes first: asking for Real is slow, and needed only for other kinds of numbers.
+    return type(value) is float or (isinstance(value, Real) and not isinstance(value, bool | np.bool_))
 
 
 def _listed_losses(losses: Any) -> list[Any]:
@@ -77,27 +81,32 @@ def _listed(arms: list[int]) -> str:
     return ", ".join(map(str, arms)) if len(arms) <= 12 else f"{arms[0]}, {arms[1]}, ..., {arms[-1]}"
 
 
-def fingerprint(arms: npt.NDArray[np.int32], values: npt.NDArray[np.float64], graph_key: int) -> bytes:
+def fingerprint(arms: npt.NDArray[np.integer], values: npt.NDArray[np.float64], graph_key: int) -> bytes:
     """Return 16 bytes by which `same` recognises a repetition; the key is 0 unless `tell` was given a graph."""
     return _hash_values(values, graph_key) + _hash_arms(arms)
 
 
 def same(mark: bytes, losses: Losses, graph_key: int) -> bool:
     """Tell whether these losses are those of the fingerprint."""
-    by_arm = isinstance(losses, Mapping)
+    if isinstance(losses, Mapping):
+        try:
+            arms = sorted(int(arm) for arm in losses if arm == int(arm))
+        except (TypeError, ValueError, OverflowError):  # keys that are not even numbers
+            return False
+        values = [losses.get(arm) for arm in arms]
+        if len(arms) != len(losses) or not all(map(_is_number, values)):
+            return False
+        return mark == fingerprint(np.array(arms, np.int64), np.array(values, np.float64), graph_key)
     try:
-        arms = np.array(sorted(losses) if by_arm else [], ndmin=1)
-        values = np.array([losses[arm] for arm in arms.tolist()] if by_arm else losses)
-    except (TypeError, ValueError):  # of no order, or of no shape
+        values = _listed_losses(losses)
+    except LossError:
         return False
-    if values.dtype.kind not in "fiu" or (arms.size and arms.dtype.kind not in "iu"):
-        return False
-    told = _hash_values(values.astype(np.float64), graph_key)
-    return mark == told + _hash_arms(arms) if by_arm else mark[:12] == told
+    return all(map(_is_number, values)) and mark[:12] == _hash_values(np.array(values, np.float64), graph_key)
 
 
 def _hash_values(values: npt.NDArray[np.float64], graph_key: int) -> bytes:
-    return hashlib.blake2b(values.tobytes() + graph_key.to_bytes(8, "little"), digest_size=12).digest()
+    # + 0.0: -0.0 is 0.0
+    return hashlib.blake2b((values + 0.0).tobytes() + graph_key.to_bytes(8, "little"), digest_size=12).digest()
 
 
 def _hash_arms(arms: npt.NDArray[np.integer]) -> bytes:

@@ -19,7 +19,6 @@ import hashlib
 import json
 import os
 import struct
-import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -27,11 +26,13 @@ import numpy as np
 
 from sidelong.errors import SidelongError, StateFileError
 from sidelong.graphs.graph import FeedbackGraph
+from sidelong.learners import catalogue
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from types import ModuleType
 
-__all__ = ["graph_to_arrays", "read", "read_graphs", "read_state", "write"]
+__all__ = ["find_learner", "graph_to_arrays", "read", "read_graphs", "read_params", "read_state", "write"]
 
 MAGIC = b"SIDELONG"
 VERSION = 1
@@ -41,14 +42,14 @@ _CHECKSUM = 32
 
 def write(path: str | os.PathLike[str], header: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> None:
     """Write a state file, all of it or nothing."""
-    plain = {name: np.ascontiguousarray(array, array.dtype.newbyteorder("<")) for name, array in arrays.items()}
+    plain = {name: np.asarray(array, array.dtype.newbyteorder("<"), order="C") for name, array in arrays.items()}
     layout = [[name, array.dtype.str, list(array.shape)] for name, array in plain.items()]
     text = json.dumps({**header, "arrays": layout}, sort_keys=True).encode()
     target = Path(path)
+    temporary = target.with_name(f".{target.name}.{os.getpid()}.new")
     digest = hashlib.sha256()
-    descriptor, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
     try:
-        with os.fdopen(descriptor, "wb") as file:
+        with temporary.open("wb") as file:
             parts: list[Any] = [_START.pack(MAGIC, VERSION, len(text)), text, *plain.values()]
             for part in parts:
                 digest.update(part)
@@ -56,10 +57,12 @@ def write(path: str | os.PathLike[str], header: Mapping[str, Any], arrays: Mappi
             file.write(digest.digest())
             file.flush()
             os.fsync(file.fileno())
-        Path(temporary).replace(target)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
+        temporary.replace(target)
+    except OSError as error:
+        temporary.unlink(missing_ok=True)
+        raise StateFileError(
+            f"{path} cannot be written: {error.strerror}. What was there before is as it was."
+        ) from error
 
 
 def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
@@ -115,6 +118,28 @@ def read_graphs(
             raise StateFileError(f"{path} holds a graph that cannot be built: {error}") from error
         graphs.append(graph.named(name))
     return graphs
+
+
+def find_learner(path: str | os.PathLike[str], header: Mapping[str, Any], given: ModuleType | None) -> ModuleType:
+    """Return the learner that a state file is of."""
+    name = header["learner"]
+    if given is None and name not in catalogue.names():
+        raise StateFileError(
+            f"{path} is of the learner {name!r}, which is not one of the package's own. "
+            f"Load it with the module that is: Agent.load(path, learner=module)."
+        )
+    learner = catalogue.find(given or name)
+    if name != learner.NAME:
+        raise StateFileError(f"{path} is of the learner {name!r}, not of {learner.NAME!r}.")
+    return learner
+
+
+def read_params(path: str | os.PathLike[str], learner: ModuleType, arrays: Mapping[str, np.ndarray]) -> Any:
+    """Return the learner's constants as they were computed, not computed again."""
+    saved = {name: arrays[f"params.{name}"] for name in learner.Params._fields if f"params.{name}" in arrays}
+    if len(saved) < len(learner.Params._fields):
+        raise StateFileError(f"{path} was saved by another version of its learner. Load it with that version.")
+    return learner.Params(**{name: array.item() if array.ndim == 0 else array for name, array in saved.items()})
 
 
 def read_state(path: str | os.PathLike[str], fresh: Any, arrays: Mapping[str, np.ndarray]) -> Any:

@@ -13,14 +13,14 @@ __all__ = ["demo"]
 
 def demo(
     rounds: Annotated[int, typer.Option(min=100, help="How many rounds to play.")] = 100_000,
-    runs: Annotated[int, typer.Option(min=2, help="How many times to play them.")] = 8,
+    runs: Annotated[int, typer.Option(min=2, help="How many times to play them.")] = 16,
     seed: Annotated[int, typer.Option(min=0, help="The same seed gives the same table.")] = 0,
 ) -> None:
     """Play EXP3.G++ in two worlds on two graphs, and print what it lost against the best arm."""
     import sidelong as sl  # noqa: PLC0415  # the compiler takes half a second to load
 
     console = Console()
-    arms, gap, turn = 10, 0.2, rounds // 4
+    arms, gap, turn = 10, 0.2, rounds // 20
     graphs = {"bandit": sl.graphs.self_loops(arms), "nested": sl.graphs.nested(arms)}
     before, after = ([0.5 + gap / 2 - gap * (arm == best) for arm in range(arms)] for best in (3, 8))
     worlds = {

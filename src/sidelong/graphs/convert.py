@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,7 +13,6 @@ from sidelong.errors import GraphError
 from sidelong.graphs import layout
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
     from types import ModuleType
 
     import numpy.typing as npt
@@ -85,6 +85,8 @@ def from_edges(
     edges: Iterable[Any], n_arms: int | None = None, *, undirected: bool = False, self_loops: bool = False
 ) -> GraphArrays:
     """Lay out pairs (i, j): playing i reveals j."""
+    if not isinstance(edges, Iterable):
+        raise GraphError(f"Edges are a list of pairs (i, j), not {edges!r}.")
     pairs = edges if isinstance(edges, np.ndarray) else _array(list(edges))
     if pairs.shape[:1] == (0,):
         pairs = np.empty((0, 2), np.int64)

@@ -10,6 +10,8 @@ an undirected graph.
 from __future__ import annotations
 
 import operator
+from collections.abc import Iterable
+from numbers import Real
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -123,6 +125,8 @@ def cliques(sizes: Sequence[int]) -> FeedbackGraph:
 
     Numbers, with k groups: k, k, k, k, k.
     """
+    if not isinstance(sizes, Iterable):
+        raise GraphError(f"cliques takes a list of sizes, such as [4, 3, 3], not {sizes!r}.")
     listed = [_size("cliques", size, "each size", 1) for size in sizes]
     _size("cliques", len(listed), "the number of sizes", 1)
     _size("cliques", sum(listed), "the sum of the sizes", 1)
@@ -260,7 +264,7 @@ def erdos_renyi(n: int, r: float, seed: int, *, directed: bool = False) -> Feedb
     of r for it, and r**2 for strong independence.
     """
     n = _size("erdos_renyi", n, "n", 1)
-    if not 0.0 <= r <= 1.0:
+    if not (isinstance(r, Real) and 0.0 <= r <= 1.0):
         raise GraphError(f"erdos_renyi takes a chance r from 0 to 1, not {r!r}.")
     seed = _size("erdos_renyi", seed, "seed", 0, 2**64 - 1)
     name = f"erdos_renyi({n}, {r:g}, seed={seed}{', directed=True' if directed else ''})"

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import json
+from numbers import Real
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
 
 from sidelong.errors import LearnerError, ObservabilityError
 from sidelong.learners.options import nearest
@@ -16,7 +20,7 @@ if TYPE_CHECKING:
     from sidelong.graphs.graph import FeedbackGraph
     from sidelong.graphs.sequences import GraphSequence
 
-__all__ = ["check_graph", "configure", "find", "names"]
+__all__ = ["check_graph", "configure", "find", "names", "plain_options"]
 
 #: The name of each learner and the module beside this one that is it.
 _MODULES = {"exp3.g++": "exp3gpp"}
@@ -32,25 +36,56 @@ def find(learner: str | ModuleType) -> ModuleType:
     if isinstance(learner, ModuleType):
         missing = [
             each
-            for each in ("NAME", "NEEDS_SELF_LOOPS", "TRACES", "configure", "init", "distribution", "update")
+            for each in (
+                "NAME",
+                "NEEDS_SELF_LOOPS",
+                "TRACES",
+                "Params",
+                "configure",
+                "init",
+                "distribution",
+                "update",
+            )
             if not hasattr(learner, each)
         ]
         if missing:
             raise LearnerError(
-                f"A learner's module defines NAME, NEEDS_SELF_LOOPS, TRACES, configure, init, distribution and "
+                f"A learner's module defines NAME, NEEDS_SELF_LOOPS, TRACES, Params, configure, init, distribution and "
                 f"update; {learner.__name__} lacks {', '.join(missing)}."
             )
         return learner
-    if learner not in _MODULES:
+    if not isinstance(learner, str) or learner not in _MODULES:
         raise LearnerError(
-            f"There is no learner named {learner!r}.{nearest(str(learner), _MODULES)} "
+            f"There is no learner named {learner!r}.{nearest(str(learner).lower(), _MODULES)} "
             f"The learners are: {', '.join(_MODULES)}."
         )
     return importlib.import_module(f"sidelong.learners.{_MODULES[learner]}")
 
 
+def plain_options(learner: ModuleType, options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the options with NumPy's and other numbers as plain ones, so that they can be written to a file."""
+    plain = {name: _plain(value) for name, value in options.items()}
+    for name, value in plain.items():
+        try:
+            json.dumps(value)
+        except (TypeError, ValueError):
+            raise LearnerError(
+                f"Options are numbers, text, and lists of them; {name} of {learner.NAME} is {value!r}."
+            ) from None
+    return plain
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, np.generic | np.ndarray):
+        return value.tolist()
+    if isinstance(value, Real) and not isinstance(value, int | float):
+        return int(float(value)) if float(value).is_integer() else float(value)
+    return value
+
+
 def configure(learner: ModuleType, graph: FeedbackGraph, options: Mapping[str, Any]) -> tuple[Any, ...]:
     """Return the learner's constants for these options."""
+    options = plain_options(learner, options)
     known = [
         name
         for name, parameter in inspect.signature(learner.configure).parameters.items()

@@ -36,6 +36,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from sidelong._jit import kernel
+from sidelong.errors import LearnerError
 from sidelong.graphs.arrays import GraphArrays, observe
 from sidelong.graphs.cover import cover_in_order, cover_largest_first
 from sidelong.graphs.numbers import strong_independence as compute_strong_independence
@@ -44,6 +45,7 @@ from sidelong.numerics import exp, log, reorder, smallest, total
 
 if TYPE_CHECKING:
     from sidelong.graphs.graph import FeedbackGraph
+    from sidelong.graphs.numbers import GraphNumber
 
 NAME = "exp3.g++"
 NEEDS_SELF_LOOPS = True
@@ -91,8 +93,8 @@ def configure(
         exploration: lambda, in [1, K], the height of the cap on exploration (1; fixed rate: the strong independence
             number).
         eta_scale: m, a factor on the learning rate (1; practical: 2).
-        strong_independence: for the fixed rate. Computed if not given, which is hard for large graphs. Any number from
-            it up to K is valid and gives the same bounds with that number in its place.
+        strong_independence: for the fixed rate. Computed if not given, and refused if ten seconds are not enough. Any
+            number from it up to K is valid and gives the same bounds with that number in its place.
         ties: how the exploration set treats arms of equal gap: "paper" takes the lowest index first, "practical"
             the one that reveals most arms that are not covered yet.
         start: the initial rounds: "all" arms once (the paper), a "cover" of the graph, or "none".
@@ -105,7 +107,7 @@ def configure(
     if strong_independence is not None:
         alpha = number("strong_independence", strong_independence, least=1, most=K)
     elif not adaptive:
-        alpha = compute_strong_independence(graph).upper
+        alpha = _known(compute_strong_independence(graph))
     return Params(
         log_K=log(float(K)),
         adaptive=adaptive,
@@ -119,9 +121,20 @@ def configure(
             most=K,
         ),
         eta_scale=number("eta_scale", (2.0 if practical else 1.0) if eta_scale is None else eta_scale, above=0),
-        largest_first=one_of("ties", ties or preset, ("paper", "practical")) == "practical",
+        largest_first=one_of("ties", preset if ties is None else ties, ("paper", "practical")) == "practical",
         initial=initial_arms(graph, start),
     )
+
+
+def _known(number: GraphNumber) -> int:
+    # What a time limit leaves open would differ between machines, and so would every bit after it.
+    if number.value is None:
+        raise LearnerError(
+            f"The strong independence number of this graph is hard: after ten seconds it is only known to lie from "
+            f"{number.lower} to {number.upper}. Give strong_independence={number.upper}, which is valid, or use the "
+            f"adaptive rate, which does not need it."
+        )
+    return number.value
 
 
 class State(NamedTuple):
@@ -173,6 +186,7 @@ def distribution(params: Params, state: State, graph: GraphArrays, t: int, p: np
     if t <= params.initial.size or K == 1:
         p[:] = 0.0
         p[params.initial[t - 1] if t <= params.initial.size else 0] = 1.0  # 1
+        trace[_THETA] = 1.0
         return
     log_t, log_K = log(float(t)), params.log_K
     positive = _estimate_gaps(state, math.sqrt((params.gamma * log_t + log_K) / 2.0))

@@ -131,6 +131,8 @@ def loop_for(learner: ModuleType, world: World, *, anew: bool) -> Callable[..., 
             loss=world_loss,
             mean=world_mean,
             redraw=redraw if anew else keep,
+            # A kernel cannot give slices to plain Python, where there is nobody to count who holds them.
+            select=select if world.compiled else getattr(select, "py_func", select),
         )
     return _loops[learner, name]
 

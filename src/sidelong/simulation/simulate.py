@@ -85,7 +85,7 @@ def simulate(
         threads: how many runs to play at once; as many as there are cores if not given.
         progress: whether to show progress; on a terminal after two seconds if not given. Or a function that is called
             with the rounds done and the rounds in all.
-        **options: the options of the learner.
+        **options: the options of the learner; for "exp3.g++" see `help(sidelong.learners.exp3gpp.configure)`.
 
     Example:
         >>> import sidelong as sl
@@ -205,7 +205,7 @@ class _Simulation:
                 if at:
                     self._refuse(number, at, tally)
                 seconds = time.monotonic() - begun
-                stretch = max(1, min(int(stretch * _STRETCH / max(seconds, 1e-6)), 8 * stretch))
+                stretch = max(1, min(int((last - t) * _STRETCH / max(seconds, 1e-6)), 8 * stretch, 2**40))
                 with self._lock:
                     self._done += last - t
                 t = last
