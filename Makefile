@@ -4,7 +4,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: help demo test lint bench clean
+.PHONY: help demo test lint bench bench-cap clean
 .DEFAULT_GOAL := help
 
 help:            ## list the commands
@@ -35,8 +35,11 @@ test: $(VENV)/stamp-test lint ## all checks: style, types, imports, tests, and a
 	NUMBA_DISABLE_JIT=1 $(BIN)/pytest -q -n 2 -m interpreted
 	$(BIN)/pytest -q -n 2
 
-bench: $(VENV)/stamp-bench ## measure, side by side with others
-	$(BIN)/python benchmarks/ask_tell.py
+bench: $(VENV)/stamp-bench ## measure, side by side with others: one table, in five minutes
+	$(BIN)/python benchmarks
+
+bench-cap: $(VENV)/stamp-bench ## a billion rounds: see exploration leave its cap, in three minutes
+	$(BIN)/python benchmarks/cap.py
 
 clean:           ## remove the environment and all caches
 	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

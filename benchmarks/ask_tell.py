@@ -1,67 +1,47 @@
-"""`ask` + `tell` of an agent against `pull` + `update` of river's Exp3, side by side in one run."""
+"""`ask` and `tell` of an agent against `pull` and `update` of river's Exp3."""
 
 from __future__ import annotations
 
-import time
+import importlib.util
 from typing import TYPE_CHECKING
 
-from river import bandit
+import rivals
+from measure import Row, best_within, print_table, seconds
 
 import sidelong as sl
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Iterator
 
 ARMS = 10
-ROUNDS = 20_000
-REPEATS = 5
+ROUNDS = 5_000
 
 
-def sidelong_round(graph: sl.FeedbackGraph) -> Callable[[], None]:
-    """Return a function that plays one round with our agent."""
+def rows() -> Iterator[Row]:
+    """Measure a bandit, which is all that river has, and a graph."""
+    graphs = {"self-loops": sl.graphs.self_loops(ARMS), "cliques of 5": sl.graphs.cliques([5, 5])}
+    ours = [lambda graph=graph: a_round(graph) for graph in graphs.values()]
+    installed = importlib.util.find_spec("river") is not None
+    *mine, theirs = best_within(3.0, *ours, lambda: rivals.river_exp3(ARMS) if installed else float("nan"))
+    for family, time in zip(graphs, mine, strict=True):
+        what = f"ask + tell, {family}, K = {ARMS}"
+        if installed:
+            yield Row(what, time, "river Exp3", theirs, at_least=0.5)
+        else:
+            yield Row(what, time, "river Exp3: not installed")
+
+
+def a_round(graph: sl.FeedbackGraph) -> float:
+    """Return the seconds of one round with an agent."""
     agent = sl.Agent("exp3.g++", graph, seed=1)
 
     def play() -> None:
-        decision = agent.ask()
-        agent.tell(decision, dict.fromkeys(decision.reveals.tolist(), 0.3))
+        for _ in range(ROUNDS):
+            decision = agent.ask()
+            agent.tell(decision, dict.fromkeys(decision.reveals.tolist(), 0.3))
 
-    return play
-
-
-def river_round() -> Callable[[], None]:
-    """Return a function that plays one round with river's Exp3."""
-    policy = bandit.Exp3(gamma=0.1, seed=1)
-    arms = list(range(ARMS))
-
-    def play() -> None:
-        policy.update(policy.pull(arms), 0.3)
-
-    return play
-
-
-def microseconds(play: Callable[[], None]) -> float:
-    """Return the time of one round."""
-    begun = time.perf_counter()
-    for _ in range(ROUNDS):
-        play()
-    return (time.perf_counter() - begun) / ROUNDS * 1e6
-
-
-def main() -> None:
-    """Measure in turns, so that a slow moment of the machine falls on all, and print the best of each."""
-    rivals = {
-        "sidelong exp3.g++, self-loops": sidelong_round(sl.graphs.self_loops(ARMS)),
-        "sidelong exp3.g++, cliques of 5": sidelong_round(sl.graphs.cliques([5, 5])),
-        "river Exp3": river_round(),
-    }
-    best = dict.fromkeys(rivals, float("inf"))
-    for _ in range(REPEATS):
-        for name, play in rivals.items():
-            best[name] = min(best[name], microseconds(play))
-    print(f"One round of asking and telling at K = {ARMS}, best of {REPEATS} x {ROUNDS:,} rounds")
-    for name, time_ in best.items():
-        print(f"  {name:<34} {time_:6.1f} us   {time_ / best['river Exp3']:5.2f} x river")
+    return seconds(play) / ROUNDS
 
 
 if __name__ == "__main__":
-    main()
+    print_table(rows())

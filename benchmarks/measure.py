@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import itertools
+import os
 import platform
 import time
 from dataclasses import dataclass
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-__all__ = ["Row", "best_of", "machine", "means", "print_table", "seconds"]
+__all__ = ["Row", "best_within", "machine", "means", "print_table", "seconds"]
 
 
 @dataclass(frozen=True)
@@ -44,7 +45,7 @@ class Row:
             goals.append(f">= {self.at_least:g} x" + ": missed" * (self.ratio < self.at_least))
         if self.at_most is not None:
             goals.append(f"<= {_time(self.at_most)}" + ": missed" * (self.ours > self.at_most))
-        return " ".join([*goals, *([f"WARNING: {self.warning}"] if self.warning else [])])
+        return "; ".join([*goals, *([f"WARNING: {self.warning}"] if self.warning else [])])
 
 
 def _time(seconds: float) -> str:
@@ -61,7 +62,7 @@ def _number(value: float) -> str:
 
 
 _TITLES = ("what", "sidelong", "compared with", "takes", "ratio", "goal")
-_WIDTHS = (34, 8, 30, 8, 11, 17)
+_WIDTHS = (39, 8, 30, 8, 11, 17)
 
 
 def print_table(rows: Iterable[Row]) -> str:
@@ -76,16 +77,24 @@ def print_table(rows: Iterable[Row]) -> str:
 
 
 def seconds(work: Callable[[], object]) -> float:
-    """Return how long one call takes."""
-    gc.collect()
-    begun = time.perf_counter()
+    """Return the processor time of one call, in which the waiting for other programs does not count."""
+    gc.disable()
+    begun = time.process_time()
     work()
-    return time.perf_counter() - begun
+    taken = time.process_time() - begun
+    gc.enable()
+    return taken
 
 
-def best_of(repeats: int, *measures: Callable[[], float]) -> list[float]:
-    """Measure in turns, so that a slow moment of the machine falls on all, and return the least time of each."""
-    turns = [[measure() for measure in measures] for _ in range(repeats)]
+def best_within(budget: float, *measures: Callable[[], float]) -> list[float]:
+    """Return the least time of each, over as many turns as fit into `budget` seconds, and at least two.
+
+    All are measured in each turn, so that a slow moment of the machine falls on all.
+    """
+    turns: list[list[float]] = []
+    begun = time.perf_counter()
+    while len(turns) < 2 or time.perf_counter() - begun < budget:
+        turns.append([measure() for measure in measures])
     return [min(times) for times in zip(*turns, strict=True)]
 
 
@@ -95,9 +104,10 @@ def means(n_arms: int, gap: float = 0.2) -> list[float]:
 
 
 def machine() -> str:
-    """Tell where the numbers come from."""
+    """Tell where the numbers come from, and how busy that machine is with other things."""
     info = Path("/proc/cpuinfo")
     lines = info.read_text(encoding="utf-8").splitlines() if info.exists() else []
     names = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]
     processor = f"{len(names)} cores of {names[0]}" if names else platform.machine()
-    return f"{processor}; {platform.system()}, Python {platform.python_version()}"
+    load = f"; load {os.getloadavg()[0]:.1f} before the run" if hasattr(os, "getloadavg") else ""
+    return f"{processor}; {platform.system()}, Python {platform.python_version()}{load}"

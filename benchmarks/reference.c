@@ -1,4 +1,4 @@
-/* EXP3.G++, adaptive rate, paper's constants, Bernoulli losses: the loop that sidelong is measured against.
+/* EXP3.G++, adaptive rate, paper's constants, no initial rounds, Bernoulli losses: what sidelong is measured against.
  *
  * Written the way one writes C for speed: -O3 -march=native -ffast-math, the C library's exp, flat arrays. It draws the
  * same random numbers (Philox4x32-10 on the same counters), so that it plays the same arms until rounding parts them.
@@ -60,61 +60,58 @@ double exp3gpp(int64_t K, int64_t contiguous, const int64_t *start, const int64_
            *gap = width + K + 1, *eps = gap + K + 1, *p = eps + K + 1, *P = p + K + 1, *prefix = P + K + 1;
     int32_t *order = malloc(K * sizeof *order), *next = malloc((K + 1) * sizeof *next);
     uint8_t *chosen = malloc((size_t)K);
-    double Theta = K, expected = 0.0;
+    double Theta = 1.0, expected = 0.0;
     for (int64_t i = 0; i < K; i++) order[i] = i, width[i] = 1e300;
-    int fresh = 0;
+    int64_t fresh = 0, sorted = 0;
     for (int64_t t = 1; t <= rounds; t++) {
-        int64_t arm;
-        if (t <= K) {
-            arm = t - 1;
-        } else {
-            double log_t = log((double)t), radius = sqrt((gamma * log_t + log_K) / 2), ucb = 1.0;
-            for (int64_t i = 0; i < K; i++) ucb = fmin(ucb, mean[i] + radius * width[i]);
-            for (int64_t i = 0; i < K; i++) gap[i] = fmax(0.0, mean[i] - radius * width[i] - ucb);
-            int moved = 0;
-            for (int64_t k = 1; k < K; k++) {
-                int32_t a = order[k];
-                int64_t j = k;
-                while (j > 0 && (gap[a] < gap[order[j - 1]] || (gap[a] == gap[order[j - 1]] && a < order[j - 1])))
-                    order[j] = order[j - 1], j--, moved = 1;
-                order[j] = a;
-            }
-            if (moved || !fresh) explore(&g, order, chosen, next), fresh = 1;
-            double cap = fmin(1.0 / (2 * K), sqrt(lambda * log_K / t) / (2 * K));
-            double least = fmin(cap, 4.0 / ((double)t * t)), xi = beta * log_t / t, mass = 0.0;
-            for (int64_t i = 0; i < K; i++) {
-                double square = gap[i] * gap[i], e = square * cap > xi ? xi / square : cap;
-                eps[i] = chosen[i] ? fmax(e, least) : least;
-                mass += eps[i];
-            }
-            double eta = sqrt(log_K / (2 * Theta)), lowest = L[0], total = 0.0;
-            for (int64_t i = 1; i < K; i++) lowest = fmin(lowest, L[i]);
-            for (int64_t i = 0; i < K; i++) p[i] = exp(-eta * (L[i] - lowest));
-            for (int64_t i = 0; i < K; i++) total += p[i];
-            double scale = (1 - mass) / total;
-            for (int64_t i = 0; i < K; i++) p[i] = scale * p[i] + eps[i];
-            double u = uniform(seed, 0, run, t, 0), below = 0.0;
-            for (arm = 0; arm < K - 1; arm++)
-                if ((below += p[arm]) > u) break;
+        double log_t = log((double)t), radius = sqrt((gamma * log_t + log_K) / 2), ucb = 1.0;
+        for (int64_t i = 0; i < K; i++) ucb = fmin(ucb, mean[i] + radius * width[i]);
+        for (int64_t i = 0; i < K; i++) gap[i] = fmax(0.0, mean[i] - radius * width[i] - ucb);
+        int64_t positive = 0;
+        for (int64_t i = 0; i < K; i++) positive += gap[i] > 0.0;
+        int moved = 0;
+        for (int64_t k = 1; k < K && (positive || sorted); k++) {  /* else all gaps are 0, as they were */
+            int32_t a = order[k];
+            int64_t j = k;
+            while (j > 0 && (gap[a] < gap[order[j - 1]] || (gap[a] == gap[order[j - 1]] && a < order[j - 1])))
+                order[j] = order[j - 1], j--, moved = 1;
+            order[j] = a;
         }
+        sorted = positive;
+        if (moved || !fresh) explore(&g, order, chosen, next), fresh = 1;
+        double cap = fmin(1.0 / (2 * K), sqrt(lambda * log_K / t) / (2 * K));
+        double least = fmin(cap, 4.0 / ((double)t * t)), xi = beta * log_t / t, mass = 0.0;
+        for (int64_t i = 0; i < K; i++) {
+            double square = gap[i] * gap[i], e = square * cap > xi ? xi / square : cap;
+            eps[i] = chosen[i] ? fmax(e, least) : least;
+            mass += eps[i];
+        }
+        double eta = sqrt(log_K / (2 * Theta)), lowest = L[0], total = 0.0;
+        for (int64_t i = 1; i < K; i++) lowest = fmin(lowest, L[i]);
+        for (int64_t i = 0; i < K; i++) p[i] = exp(-eta * (L[i] - lowest));
+        for (int64_t i = 0; i < K; i++) total += p[i];
+        double scale = (1 - mass) / total;
+        for (int64_t i = 0; i < K; i++) p[i] = scale * p[i] + eps[i];
+        double u = uniform(seed, 0, run, t, 0), below = 0.0;
+        int64_t arm = 0;
+        for (; arm < K - 1; arm++)
+            if ((below += p[arm]) > u) break;
         plays[arm]++;
         expected += means[arm];
-        if (t > K) {
-            double theta = 0.0;
-            if (contiguous) {
-                prefix[0] = 0.0;
-                for (int64_t i = 0; i < K; i++) prefix[i + 1] = prefix[i] + p[i];
-                for (int64_t i = 0; i < K; i++) P[i] = fmax(prefix[in_stop[i]] - prefix[in_start[i]], p[i]);
-            } else {
-                for (int64_t i = 0; i < K; i++) {
-                    double s = 0.0;
-                    for (int64_t e = in_start[i]; e < in_stop[i]; e++) s += p[sources[e]];
-                    P[i] = s;
-                }
+        double theta = 0.0;
+        if (contiguous) {
+            prefix[0] = 0.0;
+            for (int64_t i = 0; i < K; i++) prefix[i + 1] = prefix[i] + p[i];
+            for (int64_t i = 0; i < K; i++) P[i] = fmax(prefix[in_stop[i]] - prefix[in_start[i]], p[i]);
+        } else {
+            for (int64_t i = 0; i < K; i++) {
+                double s = 0.0;
+                for (int64_t e = in_start[i]; e < in_stop[i]; e++) s += p[sources[e]];
+                P[i] = s;
             }
-            for (int64_t i = 0; i < K; i++) theta += p[i] / P[i];
-            Theta += theta;
         }
+        for (int64_t i = 0; i < K; i++) theta += p[i] / P[i];
+        Theta += theta;
         for (int64_t e = start[arm]; e < stop[arm]; e++) {
             int32_t i = targets[e];
             double l = uniform(seed, 1, run, t, i) < means[i];
@@ -122,7 +119,7 @@ double exp3gpp(int64_t K, int64_t contiguous, const int64_t *start, const int64_
             O[i] += 1.0;
             mean[i] = Lhat[i] / O[i];
             width[i] = 1.0 / sqrt(O[i]);
-            if (t > K) L[i] += l / P[i];
+            L[i] += l / P[i];
         }
     }
     free(room), free(order), free(next), free(chosen);

@@ -32,11 +32,19 @@ def play(graph: sl.FeedbackGraph, means: list[float], rounds: int, seed: int) ->
     arrays = graph.arrays
     if arrays.contiguous and not (np.diff(arrays.sources) == 1).all():
         raise ValueError("The loop in C takes intervals only if they begin in the order of their arms.")
+    inputs = [
+        np.ascontiguousarray(part, kind)
+        for part, kind in (
+            (arrays.start, np.int64),
+            (arrays.stop, np.int64),
+            (arrays.targets, np.int32),
+            (arrays.in_start, np.int64),
+            (arrays.in_stop, np.int64),
+            (arrays.sources, np.int32),
+            (means, np.float64),
+        )
+    ]
     plays = np.zeros(graph.n_arms, np.int64)
-    whole = [np.ascontiguousarray(part, np.int64) for part in (arrays.start, arrays.stop)]
-    into = [np.ascontiguousarray(part, np.int64) for part in (arrays.in_start, arrays.in_stop)]
-    targets, sources = (np.ascontiguousarray(part, np.int32) for part in (arrays.targets, arrays.sources))
-    inputs = [*whole, targets, *into, sources, np.array(means, np.float64)]
     _library().exp3gpp(
         ctypes.c_int64(graph.n_arms),
         ctypes.c_int64(arrays.contiguous),

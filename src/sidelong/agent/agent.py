@@ -115,7 +115,7 @@ class Agent:
         self._state = learner.init(params, graph)
         self._round = 0
         self._pending: dict[int, Decision] = {}
-        self._told: OrderedDict[int, bytes] = OrderedDict()
+        self._told: OrderedDict[int, Any] = OrderedDict()  # fingerprints, or what they are made from
         self._buffer, trace = np.empty(graph.n_arms), np.empty(len(learner.TRACES))
         known = (params, self._state, graph.arrays, 1)
         self._draw = entry(_drawing(learner), *known, self._seed, self._buffer, trace)
@@ -201,7 +201,9 @@ class Agent:
         p, trace = made._p, made._trace  # noqa: SLF001  # what users see of them is read-only
         self._update(self._params, self._state, arrays, t, made.arm, p, self._buffer, trace)
         del self._pending[t]
-        self._told[t] = fingerprint(arms, self._buffer[: arms.size], _key(graph))
+        self._told[t] = (arms, self._buffer[: arms.size].copy(), _key(graph))
+        if arms.size > _FEW:
+            self._told[t] = fingerprint(*self._told[t])
         if len(self._told) > self.remembers:
             self._told.popitem(last=False)
         return True
@@ -253,7 +255,8 @@ class Agent:
         arrays["pending.p"] = np.array([made._p for made in pending], np.float64).reshape(-1, K)  # noqa: SLF001
         arrays["pending.trace"] = np.array([made._trace for made in pending], np.float64).reshape(-1, width)  # noqa: SLF001
         arrays["told.round"] = np.array(list(self._told), np.int64)
-        arrays["told.fingerprint"] = np.frombuffer(b"".join(self._told.values()), np.uint8).reshape(-1, 16)
+        marks = b"".join(map(_mark, self._told.values()))
+        arrays["told.fingerprint"] = np.frombuffer(marks, np.uint8).reshape(-1, 16)
         state_file.write(path, header, arrays)
 
     @classmethod
@@ -308,9 +311,9 @@ class Agent:
         else:
             digits, _, tag = str(decision).partition("-")
             number = int(digits) if digits.isdecimal() and len(digits) < 19 else 0
-        made = self._pending.get(number)
+        made = self._pending.get(number, decision)
         # An agent alike names its decisions alike, but has drawn others as soon as it was told something else.
-        foreign = isinstance(decision, Decision) and made is not None and not _alike(made, decision)
+        foreign = made is not decision and isinstance(decision, Decision) and not _alike(made, decision)
         if tag != self._tag or not 1 <= number <= self._round or foreign:
             raise UnknownDecisionError(
                 f"This agent made no decision {_short(getattr(decision, 'id', decision))}. It has made {self._round}, "
@@ -326,18 +329,26 @@ class Agent:
                 f"Decision {t}-{self._tag} was cancelled, or told so long ago that the agent does not remember what: "
                 f"it remembers the last {self.remembers:,}. Nothing was learned."
             )
-        if not same(mark, losses, 0 if graph is None else self._checked(graph).arrays.key):
+        if not same(_mark(mark), losses, 0 if graph is None else self._checked(graph).arrays.key):
             raise ConflictError(
                 f"Decision {t}-{self._tag} was told before, with other losses or another graph. The first ones stay; "
                 f"losses cannot be corrected after they were learned."
             )
 
 
+#: Up to so many losses are kept as they are: to hash them takes longer than to learn them.
+_FEW = 64
+
+
+def _mark(told: Any) -> bytes:
+    return told if isinstance(told, bytes) else fingerprint(*told)
+
+
 def _identity(graph: FeedbackGraph) -> tuple[str, str]:
     return graph.content_hash, graph.representation
 
 
-def _alike(one: Decision, other: Decision) -> bool:
+def _alike(one: Any, other: Decision) -> bool:
     return one.arm == other.arm and np.array_equal(one.probabilities, other.probabilities)
 
 

@@ -108,12 +108,14 @@ class World:
         """Return the expected loss of an arm in round t, given what the run fixed; NaN without means."""
         return float(self.kernels[1](self.arrays, *self._place(seed, run, t, arm)))
 
-    def best_total(self, seed: int, run: int, rounds: npt.ArrayLike) -> npt.NDArray[np.float64]:
+    def best_total(
+        self, seed: int, run: int, rounds: npt.ArrayLike, stopped: Callable[[], bool] = lambda: False
+    ) -> npt.NDArray[np.float64]:
         """Return what the best fixed arm has lost after each number of rounds.
 
         That is the smallest sum over one arm: of means, for the pseudo-regret, where there are means; of
         actual losses elsewhere. Means that are known in closed form cost O(K) a number; the others are summed
-        over all arms and rounds, in O(K) memory.
+        over all arms and rounds, in O(K) memory, and until `stopped` says so.
 
         Raises:
             LossError: a user's function gave something that is not between 0 and 1.
@@ -139,7 +141,7 @@ class World:
         totals = np.zeros(self.n_arms)
         done = 0
         for k, last in enumerate(ascending.tolist()):
-            while done < last:
+            while done < last and not stopped():
                 stop = min(last, done + max(1, self._calls_at_a_time // self.n_arms))
                 bad = self._add(self.arrays, s, r, done + 1, stop, totals)
                 if bad >= 0:

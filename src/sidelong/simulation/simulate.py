@@ -111,7 +111,7 @@ def simulate(
     module = catalogue.find(learner)
     if sequence.shown == "after" and getattr(module, "NEEDS_GRAPH_BEFORE", True):
         raise ObservabilityError(f"{module.NAME} needs to see the graph before the draw; this sequence shows it after.")
-    simulation = _Simulation(module, sequence, losses, seed, marks, options, rounds * len(numbers))
+    simulation = _Simulation(module, sequence, losses, seed, marks, options, rounds)
     simulation.prepare()
     begun = time.monotonic()
     rows = simulation.play_all(numbers, _threads(threads, len(numbers)), progress=progress)
@@ -140,14 +140,14 @@ class _Simulation:
         seed: int,
         marks: npt.NDArray[np.int64],
         options: dict[str, Any],
-        total: int,
+        rounds: int,
     ) -> None:
         self._learner = learner
         self._sequence = sequence
         self._world = world
         self._seed = np.uint64(seed)
         self._marks = marks
-        self._total = total
+        self._rounds = rounds
         self._first = sequence.graph_of_round(1, seed=seed)
         catalogue.check_graph(learner, sequence)
         self._params = catalogue.configure(learner, self._first, options)
@@ -177,7 +177,7 @@ class _Simulation:
                     for future in finished:
                         future.result()
                     if callable(report):
-                        report(self._done, self._total)  # the last time with all done
+                        report(self._done, self._rounds * len(numbers))  # the last time with all done
             finally:  # also on Ctrl-C: the threads look at this between two stretches
                 self._stop.set()
                 if line:
@@ -194,8 +194,8 @@ class _Simulation:
         tally = new_tally(self._sequence.n_arms, width)
         loss, expected = np.zeros(self._marks.size), np.zeros(self._marks.size)
         traces = np.zeros((self._marks.size, width))
-        t, stretch = 0, 1000
-        for column, mark in enumerate(self._marks):
+        t, stretch = 0, 1
+        for column, mark in enumerate([*self._marks, self._rounds]):
             tally.traces[:] = 0.0
             since = t
             while t < mark and not self._stop.is_set():
@@ -209,11 +209,14 @@ class _Simulation:
                 with self._lock:
                     self._done += last - t
                 t = last
+            if column == self._marks.size:  # the rounds after the last checkpoint
+                break
             loss[column] = tally.suffered.sum()
             expected[column] = tally.expected.sum()
             traces[column] = tally.traces / max(t - since, 1)
         cost = expected if self._world.has_means else loss
-        regret = cost - self._world.best_total(int(self._seed), number, self._marks)
+        best = self._world.best_total(int(self._seed), number, self._marks, self._stop.is_set)
+        regret = cost - best
         return regret, loss, tally.plays, tally.observations, traces
 
     def _refuse(self, number: int, t: int, tally: Tally) -> None:

@@ -1,0 +1,156 @@
+"""A round of `simulate` against the same loop in C and in NumPy, and against other packages."""
+
+from __future__ import annotations
+
+import functools
+import importlib.util
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import plain_numpy
+import reference
+import rivals
+from measure import Row, best_within, means, print_table, seconds
+
+import sidelong as sl
+from sidelong.numerics import DRAWS, uniform
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    import numpy.typing as npt
+
+SEED = 1
+BUDGET = 2.5  # seconds for each row
+ROUNDS = {10: 100_000, 100: 25_000, 1_000: 5_000, 10_000: 1_000}
+#: The goal of at most 1.25 times the loop in C is set for these.
+GOALS = {(family, K) for family in ("self-loops", "cliques of 5", "nested") for K in (10, 100, 1_000)}
+
+
+def graphs(K: int) -> dict[str, sl.FeedbackGraph]:
+    """Return a graph of each family."""
+    return {
+        "self-loops": sl.graphs.self_loops(K),
+        "cliques of 5": sl.graphs.cliques([5] * (K // 5)),
+        "star": sl.graphs.star(K),
+        "random": sl.graphs.erdos_renyi(K, 3 / K, seed=SEED, directed=True),
+        "nested": sl.graphs.nested(K),
+    }
+
+
+def rows() -> Iterator[Row]:
+    """Measure everything."""
+    for K in ROUNDS:
+        for family, graph in graphs(K).items():
+            yield against_c(family, graph)
+    yield from against_numpy()
+    yield from against_packages()
+
+
+def simulated(graph: sl.FeedbackGraph, rounds: int, start: str = "all") -> sl.Result:
+    """Play one run on one core."""
+    world = sl.losses.bernoulli(means(graph.n_arms))
+    return sl.simulate("exp3.g++", graph, world, rounds, seed=SEED, checkpoints=1, threads=1, start=start)
+
+
+def a_round(graph: sl.FeedbackGraph, start: str = "all") -> float:
+    """Return the seconds of a round, over many."""
+    rounds = ROUNDS[graph.n_arms]
+    return seconds(lambda: simulated(graph, rounds, start)) / rounds
+
+
+def against_c(family: str, graph: sl.FeedbackGraph) -> Row:
+    """Leave out the initial rounds, one an arm, which take no time in C, and would be most rounds of many arms."""
+    K, what = graph.n_arms, f"simulate, {family}, K = {graph.n_arms:,}"
+    ours = functools.partial(a_round, graph, start="none")
+    if not reference.available():
+        return Row(what, *best_within(BUDGET, ours), "C: no compiler found")
+    play = functools.partial(reference.play, graph, means(K), seed=SEED)
+    same = np.array_equal(play(rounds=1_000), simulated(graph, 1_000, start="none").plays[0])
+    mine, theirs = best_within(BUDGET, ours, lambda: seconds(lambda: play(rounds=ROUNDS[K])) / ROUNDS[K])
+    return Row(
+        what,
+        mine,
+        "C, -O3 -ffast-math",
+        theirs,
+        at_least=0.8 if (family, K) in GOALS else None,
+        warning="" if same else "other arms played",
+    )
+
+
+def against_numpy() -> Iterator[Row]:
+    """Let NumPy play the same draws and losses, made beforehand."""
+    K, rounds = 10, 1_000
+    graph = graphs(K)["cliques of 5"]
+    world = sl.losses.bernoulli(means(K))
+    A = graph.matrix()
+    losses = np.array([[world.loss(SEED, 0, t, arm) for arm in range(K)] for t in range(1, rounds + 1)])
+    draws = np.array([uniform(SEED, DRAWS, 0, t, 0) for t in range(1, rounds + 1)])
+    plays = simulated(graph, rounds).plays[0]
+    players = {
+        "NumPy, whole arrays": functools.partial(plain_numpy.play, A, losses, draws),
+        "NumPy, oracle of the tests": functools.partial(play_oracle, A, losses, draws),
+    }
+    same = [np.array_equal(play(), plays) for play in players.values()]
+    times = best_within(
+        BUDGET,
+        lambda: a_round(graph),
+        *(lambda play=play: seconds(play) / rounds for play in players.values()),
+    )
+    for name, theirs, is_same in zip(players, times[1:], same, strict=True):
+        yield Row(
+            f"simulate, cliques of 5, K = {K}",
+            times[0],
+            name,
+            theirs,
+            at_least=300,
+            warning="" if is_same else "other arms played",
+        )
+
+
+def play_oracle(
+    A: npt.NDArray[np.bool_], losses: npt.NDArray[np.float64], draws: npt.NDArray[np.float64]
+) -> npt.NDArray[np.int64]:
+    """Play with the oracle of the tests, typed from the pseudo-code; return how often each arm was played."""
+    learner = _oracle().Exp3Gpp(len(A), rate="adaptive")
+    plays = np.zeros(len(A), np.int64)
+    for l, draw in zip(losses, draws, strict=True):
+        told = learner.distribution(A)
+        arm = min(int(np.searchsorted(np.cumsum(told.p), draw, side="right")), len(A) - 1)
+        learner.update(told, arm, {i: l[i] for i in range(len(A)) if A[arm, i]})
+        plays[arm] += 1
+    return plays
+
+
+@functools.cache
+def _oracle() -> Any:
+    spec = importlib.util.spec_from_file_location("naive", Path(__file__).parents[1] / "tests" / "naive.py")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def against_packages() -> Iterator[Row]:
+    """Let each package play the graph that it can play: most know self-loops only."""
+    K = 10
+    loops, cliques = (graphs(K)[family] for family in ("self-loops", "cliques of 5"))
+    packages: list[tuple[str, str, sl.FeedbackGraph, Callable[[], float]]] = [
+        ("river Exp3", "river", loops, lambda: rivals.river_exp3(K)),
+        ("MABWiser UCB1", "mabwiser", loops, lambda: rivals.mabwiser_ucb1(K)),
+        ("Vowpal Wabbit graph_feedback", "vowpalwabbit", cliques, lambda: rivals.vowpal_wabbit(cliques, means(K))),
+    ]
+    for name, module, graph, rival in packages:
+        what = f"simulate, {'self-loops' if graph is loops else 'cliques of 5'}, K = {K}"
+        ours = functools.partial(a_round, graph)
+        if importlib.util.find_spec(module) is None:
+            yield Row(what, *best_within(BUDGET, ours), f"{name}: not installed")
+        else:
+            mine, theirs = best_within(BUDGET, ours, rival)
+            yield Row(what, mine, name, theirs)
+
+
+if __name__ == "__main__":
+    print_table(rows())

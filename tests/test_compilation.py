@@ -1,0 +1,313 @@
+"""What is compiled, how often, and that old machine code is never run: in processes of their own."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from sidelong import _jit
+
+ROOT = Path(__file__).parent.parent
+
+# Reports every kernel of the package by name: how many signatures it has, and whether it was compiled or loaded.
+REPORT = """
+import gc
+import json
+from collections import Counter
+
+from numba.core import event
+from numba.core.dispatcher import Dispatcher
+
+compiled = event.RecordingListener()
+event.register("numba:compile", compiled)
+
+
+def report():
+    names = Counter(
+        each.data["dispatcher"].py_func.__qualname__ for _, each in compiled.buffer if each.is_start
+    )
+    kernels = [each for each in gc.get_objects() if isinstance(each, Dispatcher)]
+    signatures = {
+        f"{each.py_func.__module__}.{each.py_func.__qualname__}": [str(one) for one in each.signatures]
+        for each in kernels
+        if each.py_func.__module__.startswith(("sidelong", "__main__"))
+    }
+    print(json.dumps({"compiled": names, "signatures": signatures}))
+"""
+
+EVERYTHING = """
+import importlib
+import pkgutil
+
+import numpy as np
+
+import sidelong as sl
+
+for module in pkgutil.walk_packages(sl.__path__, "sidelong."):
+    if not module.name.endswith("__main__"):
+        importlib.import_module(module.name)
+
+K = 4
+nested, arcs = sl.graphs.nested(K), sl.graphs.directed_cycle(K)
+intervals = sl.FeedbackGraph.from_intervals([0, 0, 1, 0], [2, 4, 3, 4])
+bank = [nested, arcs, intervals]
+graphs = [
+    nested,
+    sl.graphs.nested(K, reveals="higher"),
+    intervals,
+    arcs,
+    sl.graphs.complete(K).as_arcs(),
+    sl.graphs.self_loops(K),
+    sl.graphs.alternating(bank),
+    sl.graphs.scheduled(bank, np.array([0, 2, 1], np.int32)),
+    sl.graphs.drawn(bank, [1, 2, 3]),
+    sl.graphs.resampled(K, 0.5),
+    sl.graphs.shadows(K, 2),
+]
+means = [0.5, 0.2, 0.9, 0.4]
+
+
+def plain(seed, run, t, arm):
+    return (t * arm) % 5 / 4
+
+
+worlds = [
+    sl.losses.bernoulli(means),
+    sl.losses.beta(means, 3),
+    sl.losses.constrained(0.2, K),
+    sl.losses.corrupted(means, 5),
+    sl.losses.corrupted(means, 5, "swap"),
+    sl.losses.switching(means, at=6),
+    sl.losses.switching([means, means[::-1]], every=4),
+    sl.losses.drifting(means, every=4),
+    sl.losses.lower_bound(nested, gap=0.25),
+    sl.losses.breaker(nested, 30),
+    sl.losses.table(np.full((30, K), 0.5)),
+    sl.losses.function(plain, n_arms=K),
+]
+options = [{}, {"rate": "fixed"}, {"preset": "practical", "start": "cover"}, {"start": "none", "gamma": 1}]
+for k in range(max(len(graphs), len(worlds)) + 1):
+    graph, world = graphs[k % len(graphs)], worlds[k % len(worlds)]
+    seed = [3, 2**64 - 1, np.uint64(5), np.int32(7)][k % 4]
+    checkpoints = [None, 5, [30]][k % 3]
+    runs = [1, [np.int64(4), 2]][k % 2]
+    sl.simulate("exp3.g++", graph, world, 30, runs, seed, checkpoints, **options[k % 4])
+    first = graph if isinstance(graph, sl.FeedbackGraph) else graph.graph_of_round(1, seed=seed, run=np.int32(2))
+    agent = sl.Agent("exp3.g++", first, seed=seed, **options[k % 4])
+    for t in range(1, 9):
+        decision = agent.ask(bank[t % 3] if t % 2 else None)
+        agent.tell(decision, [world.loss(3, 0, t, int(i)) for i in decision.reveals])
+        decision.observe_probabilities
+    agent.estimates()
+report()
+"""
+
+
+def run(program, folder, cache):
+    """Run a program in a folder, as a new process with this cache; any warning is an error."""
+    (folder / "program.py").write_text(program)
+    done = subprocess.run(
+        [sys.executable, "-W", "error", folder / "program.py"],
+        env=os.environ
+        | {
+            "SIDELONG_CACHE_DIR": str(cache),
+            "PYTHONDONTWRITEBYTECODE": "1",  # an edit within a second, of the same length, would not be seen
+            "NUMBA_DISABLE_JIT": "0",
+        },
+        check=False,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    assert not done.stderr
+    return json.loads(done.stdout)
+
+
+def test_each_kernel_is_compiled_once_for_all_and_a_second_process_compiles_nothing(tmp_path):
+    """One test, since the first process takes its time: it has an empty cache."""
+    first = run(REPORT + EVERYTHING, tmp_path, tmp_path / "cache")
+    offenders = {name: signatures for name, signatures in first["signatures"].items() if len(signatures) > 1}
+    assert not offenders, "\n".join(f"{name}: {len(each)} signatures {each}" for name, each in offenders.items())
+    reached = [name for name, signatures in first["signatures"].items() if signatures]
+    assert len(reached) > 20
+    assert any(name.startswith("sidelong.simulation.loop.play_exp3.g++_builtin") for name in reached)
+    assert first["compiled"]
+
+    second = run(REPORT + EVERYTHING, tmp_path, tmp_path / "cache")
+    assert second["compiled"] == {}
+    # A kernel that is part of another is not even loaded.
+    assert any(second["signatures"].values())
+    assert all(set(each) <= set(first["signatures"][name]) for name, each in second["signatures"].items())
+
+
+# Edits
+
+#: the learner of the guide; and files of a user, which take from each other
+LEARNER = re.findall(r"^```python\n(.*?)^```", (ROOT / "CONTRIBUTING.md").read_text(), re.MULTILINE | re.DOTALL)[0]
+FILES = {
+    "learner": LEARNER.replace("import numpy", "from helper import CONSTANT, helper\nimport numpy").replace(
+        "trace[0] = params.share", "trace[0] = 1.0 + CONSTANT + helper(params.share)"
+    ),
+    "helper": """
+from sidelong._jit import kernel
+
+CONSTANT = 0.5
+
+
+@kernel
+def helper(x):
+    return 8.0 * x
+""",
+    "world": """
+import sidelong as sl
+from constants import FACTOR
+
+
+@sl.losses.compiled
+def loss(seed, run, t, arm):
+    return FACTOR * 0.125
+""",
+    "constants": "FACTOR = 1.0\n",
+}
+USE = """
+import json
+
+import sidelong as sl
+from world import loss
+
+graph, world, seen = sl.graphs.star(4), sl.losses.function(loss, n_arms=4), []
+for learner in [__import__(name) for name in LEARNERS]:
+    result = sl.simulate(learner, graph, world, rounds=8, checkpoints=1)
+    seen.append([result.traces["largest"][0, 0], sl.Agent(learner, graph).ask()._trace[0], result.loss[0, 0]])
+print(json.dumps(seen))
+"""
+
+
+def write(folder, **texts):
+    for name, text in texts.items():
+        (folder / f"{name}.py").write_text(text)
+
+
+@pytest.fixture(scope="module")
+def cache(tmp_path_factory):
+    """Return a folder for machine code that tests share, so that the package's own is not compiled in each."""
+    return tmp_path_factory.mktemp("cache")
+
+
+def test_an_edit_is_seen_in_whichever_file_it_is(tmp_path, cache):
+    """What the learner writes in the loop and in the agent, and the loss of eight rounds; after one edit more each."""
+    program = USE.replace("LEARNERS", "['learner']")
+    write(tmp_path, **FILES)
+    seen = {"nothing": run(program, tmp_path, cache)}
+    for file, old, new in (
+        ("learner", "= 1.0 + C", "= 3.0 + C"),
+        ("helper", "CONSTANT = 0.5", "CONSTANT = 4.5"),
+        ("helper", "8.0 * x", "9.0 + x"),
+        ("world", "0.125", "0.250"),
+        ("constants", "1.0", "2.0"),
+    ):
+        path = tmp_path / f"{file}.py"
+        assert path.read_text().count(old) == 1
+        path.write_text(path.read_text().replace(old, new))
+        seen[f"{file}: {new}"] = run(program, tmp_path, cache)
+    assert seen == {
+        "nothing": [[3.5, 3.5, 1.0]],
+        "learner: = 3.0 + C": [[5.5, 5.5, 1.0]],
+        "helper: CONSTANT = 4.5": [[9.5, 9.5, 1.0]],
+        "helper: 9.0 + x": [[16.75, 16.75, 1.0]],
+        "world: 0.250": [[16.75, 16.75, 2.0]],
+        "constants: 2.0": [[16.75, 16.75, 4.0]],
+    }
+
+
+def test_learners_in_one_process_do_not_run_the_code_of_another(tmp_path, cache):
+    """Two learners of different names, and a third that has the name of the first."""
+    write(tmp_path, **FILES)
+    for k, name in enumerate(["first", "second", "first"]):
+        text = LEARNER.replace('"my-uniform"', f'"{name}"').replace("trace[0] = params.share", f"trace[0] = {k}.0")
+        write(tmp_path, **{f"learner_{k}": text})
+    program = USE.replace("LEARNERS", "['learner_0', 'learner_1', 'learner_2'] * 2")
+    for _ in range(2):  # compiled, and from the cache
+        assert run(program, tmp_path, cache) == [[0.0, 0.0, 1.0], [1.0, 1.0, 1.0], [2.0, 2.0, 1.0]] * 2
+
+
+# The folder
+
+
+def test_where_no_cache_can_be_written_all_works_without_it(tmp_path):
+    write(tmp_path, **FILES)
+    (tmp_path / "file").write_text("not a folder")
+    assert run(USE.replace("LEARNERS", "['learner']"), tmp_path, tmp_path / "file") == [[3.5, 3.5, 1.0]]
+    assert (tmp_path / "file").read_text() == "not a folder"
+
+
+LOG = "from sidelong.numerics import log\nprint(log(1.0))\n"
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there are no limits to be set")
+def test_a_full_disk_stops_nothing(tmp_path):
+    limited = "import resource\nresource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))\n" + LOG
+    assert run(limited, tmp_path, tmp_path / "cache") == 0.0
+
+
+def test_a_damaged_cache_is_made_anew(tmp_path):
+    assert run(LOG, tmp_path, tmp_path / "cache") == 0.0
+    for suffix in ("nbi", "nbc"):
+        files = list((tmp_path / "cache").rglob(f"*.{suffix}"))
+        assert files
+        for file in files:
+            file.write_bytes(file.read_bytes()[:20])
+        assert run(LOG, tmp_path, tmp_path / "cache") == 0.0
+
+
+@pytest.fixture
+def choose(monkeypatch):
+    """Return what finds the folder for machine code, as in a new process."""
+
+    def find(root):
+        monkeypatch.setenv("SIDELONG_CACHE_DIR", str(root))
+        return _jit.cache_folder.__wrapped__()
+
+    return find
+
+
+def test_the_folder_is_named_after_the_sources(tmp_path, choose):
+    folder = choose(tmp_path)
+    assert folder == tmp_path / "kernels" / _jit.source_hash()
+    assert folder.is_dir()
+    assert choose(tmp_path) == folder
+
+
+def test_a_folder_that_cannot_be_written_is_not_used(tmp_path, choose, monkeypatch):
+    (tmp_path / "file").touch()
+    assert choose(tmp_path / "file") is None
+    monkeypatch.setattr(os, "access", lambda *_: False)  # whoever runs the tests may be allowed everything
+    assert choose(tmp_path) is None
+
+
+def test_eight_folders_are_kept_the_newest_ones(tmp_path, choose):
+    for age in range(12):
+        folder = tmp_path / "kernels" / f"old-{age}"
+        folder.mkdir(parents=True)
+        (folder / "code.nbc").touch()
+        os.utime(folder, (1e9 - age, 1e9 - age))
+    newest = choose(tmp_path)
+    kept = {folder.name for folder in (tmp_path / "kernels").iterdir()}
+    assert kept == {newest.name, *(f"old-{age}" for age in range(7))}
+    (newest.parent / "another").mkdir()
+    choose(tmp_path)  # nothing is removed while the folder is there
+    assert len(list(newest.parent.iterdir())) == 9
+
+
+def test_the_hash_of_the_sources_sees_every_byte_and_name(tmp_path):
+    files = [tmp_path / name for name in ("a.py", "b.py")]
+    seen = set()
+    for texts in (("x = 1", ""), ("x = 2", ""), ("", "x = 1"), ("x = 1", " ")):
+        for file, text in zip(files, texts, strict=True):
+            file.write_text(text)
+        seen.add(_jit._hash_files(files))
+    assert len(seen) == 4
