@@ -13,11 +13,13 @@ never runs from old code, whichever file the edit was in. ``SIDELONG_CACHE_DIR``
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import hashlib
 import inspect
 import os
 import shutil
+import sys
 import types
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -67,38 +69,88 @@ def cache_folder() -> Path | None:
     return folder if os.access(folder, os.W_OK) else None
 
 
-class _Locator(caching._CacheLocator):  # type: ignore[misc]  # noqa: SLF001  # Numba has no public hook for the folder
-    """Tells Numba where a function's machine code lies, and what it depends on."""
+def _stamp(function: Any) -> str:
+    """Return a hash of what machine code depends on outside of the package, whose own sources key the folder."""
+    if _is_own(function):
+        return ""
+    digest = hashlib.sha256()
+    waiting, seen = [function], set()
+    while waiting:
+        each = waiting.pop()
+        file = Path(inspect.getfile(each))
+        if each in seen or _is_own(each):
+            continue
+        seen.add(each)
+        if _PACKAGE not in file.parents:
+            digest.update(file.read_bytes())
+        used = inspect.getclosurevars(each)
+        for name, value in sorted({**used.globals, **used.nonlocals}.items()):
+            inner = getattr(value, "py_func", value)
+            if isinstance(inner, types.FunctionType):
+                waiting.append(inner)
+            elif isinstance(value, types.ModuleType):
+                source = Path(getattr(value, "__file__", None) or "")
+                digest.update(source.read_bytes() if source.parent == file.parent else name.encode())
+            else:  # a constant, which is compiled in
+                digest.update(f"{name}={value!r}".encode())
+    return digest.hexdigest()
 
-    def __init__(self, function: Callable[..., Any], files: tuple[Path, ...]) -> None:
+
+def _is_own(function: Any) -> bool:
+    """Tell whether a function is of the package, with no name bound to anything else."""
+    module = sys.modules.get(function.__module__)
+    return _PACKAGE in Path(inspect.getfile(function)).parents and function.__globals__ is getattr(
+        module, "__dict__", 0
+    )
+
+
+class _Locator(caching._CacheLocator):  # type: ignore[misc]  # noqa: SLF001  # Numba has no public hook for the folder
+    """Tells Numba where a function's machine code lies."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
         self._py_file = inspect.getfile(function)
-        self._stamp = _hash_files(file for file in files if _PACKAGE not in file.parents)
 
     def get_cache_path(self) -> str:
         return str(cache_folder())
 
     def get_source_stamp(self) -> str:
-        # The folder is keyed by the package's sources already; this covers files outside of it.
-        return self._stamp
+        return ""  # not yet: when a kernel is decorated, the names that it uses need not exist
 
     def get_disambiguator(self) -> str:
         # Two files may share a base name (graphs/kernels.py and a user's kernels.py).
         return hashlib.sha256(self._py_file.encode()).hexdigest()[:8]
 
 
-def _cache(function: Callable[..., Any], files: tuple[Path, ...]) -> caching.FunctionCache:
-    locator = _Locator(function, files)
+def _cache(function: Callable[..., Any]) -> caching.FunctionCache:
+    locator = _Locator(function)
 
     class Implementation(caching.CompileResultCacheImpl):  # type: ignore[misc]
         _locator_classes = (types.SimpleNamespace(from_function=lambda *_: locator),)
 
     class Cache(caching.FunctionCache):  # type: ignore[misc]
+        """A cache that is a help and never a hindrance: what cannot be read or written is compiled anew."""
+
         _impl_class = Implementation
+
+        def load_overload(self, signature: Any, target: Any) -> Any:
+            self._cache_file._source_stamp = _stamp(function)  # noqa: SLF001
+            try:
+                return super().load_overload(signature, target)
+            except Exception:  # noqa: BLE001  # a damaged file raises anything
+                return None
+
+        def save_overload(self, signature: Any, data: Any) -> None:
+            try:
+                super().save_overload(signature, data)
+            except Exception:  # noqa: BLE001
+                with contextlib.suppress(Exception):  # a full disk
+                    self.flush()
+                    super().save_overload(signature, data)
 
     return Cache(function)
 
 
-def _compile(function: F, files: tuple[Path, ...], *, inline: bool) -> F:
+def _compile(function: F, *, inline: bool) -> F:
     dispatcher = numba.njit(
         nogil=True,
         # A division gives what IEEE says, as in NumPy, and keeps its loop free of branches.
@@ -111,8 +163,8 @@ def _compile(function: F, files: tuple[Path, ...], *, inline: bool) -> F:
         no_cpython_wrapper=function.__name__.startswith("_"),
         no_cfunc_wrapper=True,
     )(function)
-    if not numba.config.DISABLE_JIT and cache_folder() is not None and all(file.exists() for file in files):
-        dispatcher._cache = _cache(function, files)  # noqa: SLF001
+    if not numba.config.DISABLE_JIT and cache_folder() is not None and Path(inspect.getfile(function)).exists():
+        dispatcher._cache = _cache(function)  # noqa: SLF001
     return dispatcher  # type: ignore[no-any-return]
 
 
@@ -121,12 +173,12 @@ def kernel(function: F) -> F:
 
     A function whose name begins with an underscore can be called by other kernels only.
     """
-    return _compile(function, (Path(inspect.getfile(function)),), inline=True)
+    return _compile(function, inline=True)
 
 
 def rare_kernel(function: F) -> F:
     """Do the same for a large function that runs rarely: it stays apart from its callers, which compile faster."""
-    return _compile(function, (Path(inspect.getfile(function)),), inline=False)
+    return _compile(function, inline=False)
 
 
 def rebind(template: F, name: str, **bindings: object) -> F:
@@ -144,9 +196,7 @@ def specialise(template: F, name: str, **bindings: object) -> F:
 
     `name` must differ between any two specialisations of one template: Numba finds machine code by it.
     """
-    kernels: list[Any] = [getattr(each, "py_func", each) for each in (template, *bindings.values())]
-    files = tuple(sorted({Path(inspect.getfile(each)) for each in kernels}))
-    return _compile(rebind(template, name, **bindings), files, inline=False)
+    return _compile(rebind(template, name, **bindings), inline=False)
 
 
 def entry(function: F, *arguments: object) -> F:

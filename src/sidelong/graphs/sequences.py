@@ -6,6 +6,7 @@ round alone, so that every learner meets the same graphs and any round can be as
 
 from __future__ import annotations
 
+import operator
 from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import TYPE_CHECKING
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 __all__ = ["GraphSequence", "alternating", "drawn", "fixed", "resampled", "scheduled", "shadows"]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class GraphSequence:
     """A graph for every round; made by `alternating`, `drawn`, `scheduled`, `resampled` or `shadows`."""
 
@@ -54,6 +55,9 @@ class GraphSequence:
 
     def graph_of_round(self, t: int, *, seed: int = 0, run: int = 0) -> FeedbackGraph:
         """Return the graph of a round: the one that `simulate` uses with this seed in this run."""
+        t, run = operator.index(t), operator.index(run)
+        if t < 1 or not 0 <= run < 2**32 or not 0 <= seed < 2**64:
+            raise GraphError(f"Rounds count from 1, runs and seeds from 0; not t = {t}, run = {run}, seed = {seed}.")
         if self._kind == CYCLE:
             return self.bank[int(self._schedule[(t - 1) % self._schedule.size])]
         arrays = self.arrays
