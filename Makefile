@@ -8,7 +8,7 @@ BIN := $(VENV)/bin
 .DEFAULT_GOAL := help
 
 help:            ## list the commands
-	@sed -n 's/^\([a-z]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 16
+	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 16
 
 # A stamp for each set of packages, renewed when pyproject.toml changes.
 $(VENV)/stamp: pyproject.toml
