@@ -201,9 +201,8 @@ class Agent:
         p, trace = made._p, made._trace  # noqa: SLF001  # what users see of them is read-only
         self._update(self._params, self._state, arrays, t, made.arm, p, self._buffer, trace)
         del self._pending[t]
-        self._told[t] = (arms, self._buffer[: arms.size].copy(), _key(graph))
-        if arms.size > _FEW:
-            self._told[t] = fingerprint(*self._told[t])
+        told = (arms.copy(), self._buffer[: arms.size].copy(), _key(graph))  # copies: a view would keep its graph alive
+        self._told[t] = told if arms.size <= _FEW else fingerprint(*told)
         if len(self._told) > self.remembers:
             self._told.popitem(last=False)
         return True
@@ -329,7 +328,7 @@ class Agent:
                 f"Decision {t}-{self._tag} was cancelled, or told so long ago that the agent does not remember what: "
                 f"it remembers the last {self.remembers:,}. Nothing was learned."
             )
-        if not same(_mark(mark), losses, 0 if graph is None else self._checked(graph).arrays.key):
+        if not same(_mark(mark), losses, _key(None if graph is None else self._checked(graph))):
             raise ConflictError(
                 f"Decision {t}-{self._tag} was told before, with other losses or another graph. The first ones stay; "
                 f"losses cannot be corrected after they were learned."
