@@ -191,12 +191,12 @@ def rebind(template: F, name: str, **bindings: object) -> F:
     return function  # type: ignore[return-value]
 
 
-def specialise(template: F, name: str, **bindings: object) -> F:
-    """Compile `template` with some of its global names bound to other kernels.
+def specialise(template: F, name: str, *, inline: bool = False, **bindings: object) -> F:
+    """Compile `template` with some of its global names bound to other kernels; copy it into its callers if `inline`.
 
     `name` must differ between any two specialisations of one template: Numba finds machine code by it.
     """
-    return _compile(rebind(template, name, **bindings), inline=False)
+    return _compile(rebind(template, name, **bindings), inline=inline)
 
 
 def entry(function: F, *arguments: object) -> F:

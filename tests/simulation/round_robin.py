@@ -7,8 +7,7 @@ import numpy as np
 from sidelong._jit import kernel
 
 NAME = "round-robin"
-NEEDS_SELF_LOOPS = False
-NEEDS_GRAPH_BEFORE = False
+NEEDS = frozenset()
 TRACES = ("round", "seen")
 
 

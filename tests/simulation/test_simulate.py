@@ -312,7 +312,7 @@ BAD = [
     ({"losses": None}, WorldError, r"losses must be a world .*, not NoneType"),
     ({"losses": EXAMPLES["table"](), "rounds": 401}, SimulationError, r"world has 400 rounds, and 401 were asked for"),
     ({"losses": EXAMPLES["breaker"](), "rounds": 5000}, SimulationError, r"has 400 rounds, and 5,000 were asked for"),
-    ({"learner": "exp3.g"}, LearnerError, r"no learner named 'exp3.g'. Did you mean 'exp3.g\+\+'\?"),
+    ({"learner": "exp3.gg"}, LearnerError, r"no learner named 'exp3.gg'. Did you mean 'exp3.g'\?"),
     ({"learner": math}, LearnerError, r"math lacks NAME"),
     ({"gama": 1.0}, LearnerError, r"exp3.g\+\+ has no option 'gama'. Did you mean 'gamma'\?.*Its options are: rate,"),
     ({"gamma": -1.0}, LearnerError, r"gamma must be above 0, not -1\.0"),

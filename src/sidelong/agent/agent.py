@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import hashlib
 import json
 from collections import OrderedDict
@@ -10,45 +9,24 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 
-from sidelong._jit import entry, specialise
+from sidelong._jit import entry
 from sidelong.agent import state_file
 from sidelong.agent.decision import Decision
 from sidelong.agent.feedback import fingerprint, read_losses, same
 from sidelong.errors import ConflictError, DecisionError, GraphError, LearnerError, UnknownDecisionError
 from sidelong.graphs.graph import FeedbackGraph
 from sidelong.learners import catalogue
-from sidelong.learners.interface import distribution
-from sidelong.numerics import DRAWS, sample, uniform
+from sidelong.learners.interface import Need, drawing
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from os import PathLike
     from types import ModuleType
 
     import numpy.typing as npt
 
     from sidelong.agent.feedback import Losses
-    from sidelong.graphs.arrays import GraphArrays
 
 __all__ = ["Agent", "Estimates"]
-
-
-def draw(
-    params: Any,
-    state: Any,
-    graph: GraphArrays,
-    t: int,
-    seed: int,
-    p: np.ndarray,
-    trace: np.ndarray,
-) -> int:
-    distribution(params, state, graph, t, p, trace)
-    return sample(p, uniform(seed, DRAWS, np.int64(0), t, np.int64(0)))
-
-
-@functools.cache
-def _drawing(learner: ModuleType) -> Callable[..., int]:
-    return specialise(draw, f"draw_{learner.NAME}", distribution=learner.distribution)
 
 
 class Estimates(NamedTuple):
@@ -113,12 +91,13 @@ class Agent:
         self._options = options
         self._params = params
         self._state = learner.init(params, graph)
+        self._binary = Need.BINARY_LOSSES in learner.NEEDS
         self._round = 0
         self._pending: dict[int, Decision] = {}
         self._told: OrderedDict[int, Any] = OrderedDict()  # fingerprints, or what they are made from
         self._buffer, trace = np.empty(graph.n_arms), np.empty(len(learner.TRACES))
         known = (params, self._state, graph.arrays, 1)
-        self._draw = entry(_drawing(learner), *known, self._seed, self._buffer, trace)
+        self._draw = entry(drawing(learner), *known, self._seed, 0, self._buffer, trace)
         self._update = entry(learner.update, *known, 0, self._buffer, self._buffer, trace)
         identity = [learner.NAME, options, seed, graph.content_hash]
         self._tag = hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()[:8]
@@ -163,7 +142,7 @@ class Agent:
         t = self._round + 1
         p = np.empty(self._graph.n_arms)
         trace = np.zeros(len(self._learner.TRACES))
-        arm = int(self._draw(self._params, self._state, graph.arrays, t, self._seed, p, trace))
+        arm = int(self._draw(self._params, self._state, graph.arrays, t, self._seed, 0, p, trace))
         decision = Decision(self._tag, t, arm, graph, p, trace)
         self._round = t
         self._pending[t] = decision
@@ -197,7 +176,7 @@ class Agent:
         shown = made.graph if graph is None else self._checked(graph)
         arrays = shown.arrays
         arms = arrays.targets[arrays.start[made.arm] : arrays.stop[made.arm]]
-        read_losses(losses, arms, self._buffer)
+        read_losses(losses, arms, self._buffer, binary=self._binary)
         p, trace = made._p, made._trace  # noqa: SLF001  # what users see of them is read-only
         self._update(self._params, self._state, arrays, t, made.arm, p, self._buffer, trace)
         del self._pending[t]
@@ -221,7 +200,7 @@ class Agent:
         state = type(self._state)(*(array.copy() for array in self._state))
         weights = np.empty(self._graph.n_arms)
         trace = np.zeros(len(self._learner.TRACES))
-        self._draw(self._params, state, self._graph.arrays, self._round + 1, self._seed, weights, trace)
+        self._draw(self._params, state, self._graph.arrays, self._round + 1, self._seed, 0, weights, trace)
         unknown = np.full(weights.size, np.nan)
         counts = getattr(state, "O", np.zeros(weights.size)).astype(np.int64)
         means = np.where(counts > 0, getattr(state, "mean", unknown), np.nan)
@@ -301,6 +280,8 @@ class Agent:
             raise GraphError(
                 f"The graph of a round must have the agent's {self._graph.n_arms} arms, and {graph!r} does not."
             )
+        if Need.FIXED_GRAPH in self._learner.NEEDS and graph != self._graph:
+            raise GraphError(f"{self.learner} needs one graph for all rounds: {self._graph!r}, not {graph!r}.")
         catalogue.check_graph(self._learner, graph)
         return graph
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 if TYPE_CHECKING:
-    import numpy as np
     import numpy.typing as npt
 
     from sidelong.graphs.graph import FeedbackGraph
@@ -51,7 +52,7 @@ class Decision:
 
     @property
     def probability(self) -> float:
-        """The probability with which `arm` was drawn."""
+        """The probability with which `arm` was drawn; NaN if the learner draws without knowing it, as ts-n does."""
         return float(self._p[self._arm])
 
     @property
@@ -64,7 +65,8 @@ class Decision:
     @property
     def observe_probabilities(self) -> npt.NDArray[np.float64]:
         """The probability, before the draw, that the loss of each arm would be revealed."""
-        return self._graph.observe_probabilities(self._p)
+        unknown = np.isnan(self._p[self._arm])
+        return np.full_like(self._p, np.nan) if unknown else self._graph.observe_probabilities(self._p)
 
     @property
     def reveals(self) -> npt.NDArray[np.int32]:

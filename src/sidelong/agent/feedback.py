@@ -20,11 +20,12 @@ if TYPE_CHECKING:
 __all__ = ["fingerprint", "read_losses", "same"]
 
 
-def read_losses(losses: Losses, reveals: npt.NDArray[np.int32], into: np.ndarray) -> None:
+def read_losses(losses: Losses, reveals: npt.NDArray[np.int32], into: np.ndarray, *, binary: bool = False) -> None:
     """Write the losses of the revealed arms into an array, in the order of the arms.
 
     Raises:
-        LossError: if an arm is missing, was not revealed, or has a loss that is not a number in [0, 1].
+        LossError: if an arm is missing, was not revealed, or has a loss that is not a number in [0, 1], or, if
+            `binary`, neither 0 nor 1.
     """
     arms = reveals.tolist()
     if isinstance(losses, Mapping):
@@ -46,6 +47,8 @@ def read_losses(losses: Losses, reveals: npt.NDArray[np.int32], into: np.ndarray
                 f"The loss of arm {arms[k]} must be in [0, 1], not {value!r}. "
                 f"Scale losses before you tell them; they are never clipped."
             )
+        if binary and value not in {0, 1}:
+            raise LossError(f"The loss of arm {arms[k]} must be 0 or 1 for this learner, not {value!r}.")
     into[: len(values)] = values
 
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from sidelong.errors import LearnerError, ObservabilityError
+from sidelong.learners.interface import Need
 from sidelong.learners.options import nearest
 
 if TYPE_CHECKING:
@@ -20,10 +21,31 @@ if TYPE_CHECKING:
     from sidelong.graphs.graph import FeedbackGraph
     from sidelong.graphs.sequences import GraphSequence
 
-__all__ = ["check_graph", "configure", "find", "names", "plain_options"]
+__all__ = ["check_graph", "check_sequence", "configure", "find", "names", "option_names", "plain_options"]
 
 #: The name of each learner and the module beside this one that is it.
-_MODULES = {"exp3.g++": "exp3gpp"}
+_MODULES = {
+    "exp3.g++": "exp3gpp",
+    "exp3.g": "exp3g",
+    "exp3-set": "exp3set",
+    "exp3-dom": "exp3dom",
+    "exp3-ix": "exp3ix",
+    "elp": "elp",
+    "exp3": "exp3",
+    "exp3++": "exp3pp",
+    "tsallis-inf": "tsallis",
+    "hedge": "hedge",
+    "ucb-n": "ucbn",
+    "ucb-maxn": "ucbmaxn",
+    "ts-n": "tsn",
+    "ucb-lp": "ucblp",
+    "alphasample": "alphasample",
+    "ito-2022": "ito2022",
+    "q-tsallis": "qtsallis",
+    "uniform": "uniform",
+}
+
+_CONTRACT = ("NAME", "NEEDS", "TRACES", "Params", "configure", "init", "update")
 
 
 def names() -> tuple[str, ...]:
@@ -34,24 +56,13 @@ def names() -> tuple[str, ...]:
 def find(learner: str | ModuleType) -> ModuleType:
     """Return the module of a learner; a module is taken for a learner of the caller's own."""
     if isinstance(learner, ModuleType):
-        missing = [
-            each
-            for each in (
-                "NAME",
-                "NEEDS_SELF_LOOPS",
-                "TRACES",
-                "Params",
-                "configure",
-                "init",
-                "distribution",
-                "update",
-            )
-            if not hasattr(learner, each)
-        ]
+        missing = [name for name in _CONTRACT if not hasattr(learner, name)]
+        if not (hasattr(learner, "distribution") or hasattr(learner, "draw")):
+            missing.append("distribution")
         if missing:
             raise LearnerError(
-                f"A learner's module defines NAME, NEEDS_SELF_LOOPS, TRACES, Params, configure, init, distribution and "
-                f"update; {learner.__name__} lacks {', '.join(missing)}."
+                f"A learner's module defines {', '.join(_CONTRACT)} and distribution; "
+                f"{learner.__name__} lacks {', '.join(missing)}."
             )
         return learner
     if not isinstance(learner, str) or learner not in _MODULES:
@@ -86,26 +97,58 @@ def _plain(value: Any) -> Any:
 def configure(learner: ModuleType, graph: FeedbackGraph, options: Mapping[str, Any]) -> tuple[Any, ...]:
     """Return the learner's constants for these options."""
     options = plain_options(learner, options)
-    known = [
-        name
-        for name, parameter in inspect.signature(learner.configure).parameters.items()
-        if parameter.kind is inspect.Parameter.KEYWORD_ONLY
-    ]
+    known = option_names(learner)
     for name in options:
         if name not in known:
             raise LearnerError(
                 f"{learner.NAME} has no option {name!r}.{nearest(name, known)} "
                 f"Its options are: {', '.join(known) or 'none'}."
             )
+    if Need.HORIZON in learner.NEEDS and options.get("horizon") is None:
+        raise LearnerError(f"{learner.NAME} needs to know how many rounds it will play: give horizon=...")
     check_graph(learner, graph)
     return cast("tuple[Any, ...]", learner.configure(graph, **options))
 
 
-def check_graph(learner: ModuleType, graph: FeedbackGraph | GraphSequence) -> None:
+def option_names(learner: ModuleType) -> list[str]:
+    """Return the names of the learner's options: the keyword arguments of its `configure`."""
+    parameters = inspect.signature(learner.configure).parameters.items()
+    return [name for name, parameter in parameters if parameter.kind is inspect.Parameter.KEYWORD_ONLY]
+
+
+def check_graph(learner: ModuleType, graph: FeedbackGraph) -> None:
     """Refuse a graph that the learner cannot play on, naming the arm."""
-    if learner.NEEDS_SELF_LOOPS and graph.arms_without_self_loop.size:
+    if Need.SELF_LOOPS in learner.NEEDS and graph.arms_without_self_loop.size:
         arm = int(graph.arms_without_self_loop[0])
         raise ObservabilityError(
             f"{learner.NAME} needs every arm to reveal itself, and arm {arm} of {graph!r} does not. "
             f"Add the edge ({arm}, {arm}), or all of them with graph.with_self_loops()."
         )
+    if Need.FULL_INFORMATION in learner.NEEDS and graph.n_edges < graph.n_arms**2:
+        out_degree = graph.arrays.stop - graph.arrays.start
+        arm = int(np.argmin(out_degree))
+        raise ObservabilityError(
+            f"{learner.NAME} needs every arm to reveal all arms, and arm {arm} of {graph!r} reveals "
+            f"{out_degree[arm]} of {graph.n_arms}. Use a learner for feedback graphs, such as exp3.g++."
+        )
+    if Need.OBSERVABLE in learner.NEEDS and graph.observability.kind == "none":
+        raise ObservabilityError(
+            f"{learner.NAME} needs every arm to be revealed by some arm. {graph!r} is n{str(graph.observability)[1:]}"
+        )
+    if Need.UNDIRECTED in learner.NEEDS and not graph.is_undirected:
+        raise ObservabilityError(
+            f"{learner.NAME} needs an undirected graph, in which arms reveal each other or neither does; {graph!r} "
+            f"is directed. Use a learner for directed graphs, such as exp3.g++."
+        )
+
+
+def check_sequence(learner: ModuleType, sequence: GraphSequence) -> None:
+    """Refuse graphs over time that the learner cannot play on."""
+    if Need.GRAPH_BEFORE in learner.NEEDS and sequence.shown == "after":
+        raise ObservabilityError(
+            f"{learner.NAME} needs to see the graph before the draw; this sequence shows it after."
+        )
+    if Need.FIXED_GRAPH in learner.NEEDS and len(set(sequence.bank)) != 1:
+        raise ObservabilityError(f"{learner.NAME} needs one graph for all rounds, and {sequence!r} has several.")
+    for graph in sequence.bank or [sequence.graph_of_round(t) for t in range(1, 9)]:  # drawn anew: a few of them
+        check_graph(learner, graph)

@@ -40,6 +40,7 @@ from sidelong.errors import LearnerError
 from sidelong.graphs.arrays import GraphArrays, observe
 from sidelong.graphs.cover import cover_in_order, cover_largest_first
 from sidelong.graphs.numbers import strong_independence as compute_strong_independence
+from sidelong.learners.interface import About, Need
 from sidelong.learners.options import initial_arms, number, one_of
 from sidelong.numerics import exp, log, reorder, smallest, total
 
@@ -48,7 +49,13 @@ if TYPE_CHECKING:
     from sidelong.graphs.numbers import GraphNumber
 
 NAME = "exp3.g++"
-NEEDS_SELF_LOOPS = True
+NEEDS = frozenset({Need.SELF_LOOPS, Need.GRAPH_BEFORE})
+ABOUT = About(
+    paper="Rouyer, van der Hoeven, Cesa-Bianchi, Seldin 2022",
+    proved=("adversarial", "stochastic"),
+    cost="O(K + E)",
+    bound="4 sqrt(alpha~ T ln K); sum over independent arms of 4 beta ln^2 T / gap",
+)
 TRACES = ("theta", "exploration_set", "exploration_mass", "learning_rate")
 _THETA, _SIZE, _MASS, _ETA = range(4)
 

@@ -1,18 +1,50 @@
-"""What every learner's module has: the two kernels that the agent and the simulation loop call.
+"""What every learner's module has, and what it may need.
 
-They are only names here. `sidelong._jit.specialise` puts a learner's own in their place.
+A module defines ``NAME``, ``NEEDS`` (a set of `Need`), ``TRACES`` (names of the numbers that it writes in each round),
+``Params``, ``configure``, ``State``, ``init``, ``update``, and ``distribution`` or, where no closed form tells the
+probabilities, ``draw``. Those of the package also have ``ABOUT``. Two of the kernels are only names here:
+`sidelong._jit.specialise` puts a learner's own in their place.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from enum import Enum
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from sidelong._jit import specialise
+from sidelong.numerics import DRAWS, sample, uniform
 
 if TYPE_CHECKING:
-    import numpy as np
+    from collections.abc import Callable
+    from types import ModuleType
 
     from sidelong.graphs.arrays import GraphArrays
 
-__all__ = ["distribution", "update"]
+__all__ = ["About", "Need", "distribution", "draw", "drawing", "update"]
+
+
+class Need(Enum):
+    """Something that a learner cannot do without."""
+
+    SELF_LOOPS = "self-loops"
+    UNDIRECTED = "undirected graph"
+    FULL_INFORMATION = "full information"
+    OBSERVABLE = "observable graph"
+    FIXED_GRAPH = "one graph for all rounds"
+    GRAPH_BEFORE = "graph before the draw"
+    HORIZON = "horizon"
+    BINARY_LOSSES = "losses 0 or 1"
+
+
+class About(NamedTuple):
+    """What the list of learners says about one."""
+
+    paper: str  #: authors and year
+    proved: tuple[str, ...]  #: the worlds with a theorem: "adversarial", "stochastic"
+    cost: str  #: of a round
+    bound: str  #: on the regret, the leading term
 
 
 def distribution(params: Any, state: Any, graph: GraphArrays, t: int, p: np.ndarray, trace: np.ndarray) -> None:
@@ -34,3 +66,34 @@ def update(
     ``losses[k]`` is that of arm ``graph.targets[graph.start[arm] + k]``. Rounds may be told late and in any order;
     `p` and `trace` are what `distribution` wrote for this one.
     """
+
+
+def draw(
+    params: Any,
+    state: Any,
+    graph: GraphArrays,
+    t: int,
+    seed: int,
+    run: int,
+    p: np.ndarray,
+    trace: np.ndarray,
+) -> int:
+    """Return the arm of round t. A learner with a `draw` of its own writes NaN into `p` where it does not know it.
+
+    Random numbers come from `numerics.uniform(seed, DRAWS, run, t, k)`, k = 0, 1, ..., and from nowhere else.
+    """
+    distribution(params, state, graph, t, p, trace)
+    return sample(p, uniform(seed, DRAWS, run, t, np.int64(0)))
+
+
+def drawing(learner: ModuleType) -> Callable[..., int]:
+    """Return the kernel `draw` of a learner: its own, or the one that draws from its distribution."""
+    if hasattr(learner, "draw"):
+        return learner.draw  # type: ignore[no-any-return]
+    if learner not in _drawing:
+        name = f"draw_{learner.NAME}"
+        _drawing[learner] = specialise(draw, name, inline=True, distribution=learner.distribution)
+    return _drawing[learner]
+
+
+_drawing: dict[ModuleType, Callable[..., int]] = {}

@@ -12,9 +12,8 @@ import numpy as np
 
 from sidelong._jit import kernel, rebind, specialise
 from sidelong.graphs.bank import BankArrays, keep, pick, redraw, select
-from sidelong.learners.interface import distribution, update
+from sidelong.learners.interface import Need, draw, drawing, update
 from sidelong.losses.kernels import loss, mean
-from sidelong.numerics import DRAWS, sample, uniform
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -64,6 +63,18 @@ def add(sum_: np.ndarray, x: float) -> None:
     sum_[0] = s
 
 
+@kernel
+def fits(l: float) -> bool:
+    """Tell whether a loss is one that the learner takes."""
+    return 0.0 <= l <= 1.0
+
+
+@kernel
+def is_binary(l: float) -> bool:
+    """Stand for `fits` where losses are 0 or 1."""
+    return l in (0.0, 1.0)
+
+
 def play(
     params: Any,
     state: Any,
@@ -75,7 +86,7 @@ def play(
     last: int,
     tally: Tally,
 ) -> int:
-    """Play the rounds from `first` to `last`; return the round whose loss is not in [0, 1], or 0."""
+    """Play the rounds from `first` to `last`; return the round of a loss that does not fit, or 0."""
     p, trace = tally.p, tally.trace
     index = pick(bank, seed, run, first)
     redraw(bank, seed, run, first)
@@ -86,8 +97,7 @@ def play(
             index = shown
             redraw(bank, seed, run, t)
             graph = select(bank, index)
-        distribution(params, state, graph, t, p, trace)
-        arm = sample(p, uniform(seed, DRAWS, run, t, np.int64(0)))
+        arm = draw(params, state, graph, t, seed, run, p, trace)
         count = graph.stop[arm] - graph.start[arm]
         suffered = -1.0
         for k in range(count + 1):
@@ -97,7 +107,7 @@ def play(
                 break
             i: Any = np.int64(graph.targets[graph.start[arm] + k]) if k < count else arm
             l = loss(world, seed, run, t, i)
-            if not 0.0 <= l <= 1.0:
+            if not fits(l):
                 tally.fault[0] = i
                 return t
             if i == arm:
@@ -126,7 +136,8 @@ def loop_for(learner: ModuleType, world: World, *, anew: bool) -> Callable[..., 
         _loops[learner, name] = (specialise if world.compiled else rebind)(
             play,
             name,
-            distribution=learner.distribution,
+            draw=drawing(learner),
+            fits=is_binary if Need.BINARY_LOSSES in learner.NEEDS else fits,
             update=learner.update,
             loss=world_loss,
             mean=world_mean,

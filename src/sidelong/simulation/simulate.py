@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sidelong.errors import GraphError, ObservabilityError, SimulationError, WorldError
+from sidelong.errors import GraphError, SimulationError, WorldError
 from sidelong.graphs.graph import FeedbackGraph
 from sidelong.graphs.sequences import GraphSequence, fixed
 from sidelong.learners import catalogue
@@ -109,8 +109,9 @@ def simulate(
         raise SimulationError("runs must name at least one run.")
     marks = _checkpoints(rounds, checkpoints)
     module = catalogue.find(learner)
-    if sequence.shown == "after" and getattr(module, "NEEDS_GRAPH_BEFORE", True):
-        raise ObservabilityError(f"{module.NAME} needs to see the graph before the draw; this sequence shows it after.")
+    catalogue.check_sequence(module, sequence)
+    if "horizon" in catalogue.option_names(module):
+        options.setdefault("horizon", rounds)
     simulation = _Simulation(module, sequence, losses, seed, marks, options, rounds)
     simulation.prepare()
     begun = time.monotonic()
@@ -149,7 +150,6 @@ class _Simulation:
         self._marks = marks
         self._rounds = rounds
         self._first = sequence.graph_of_round(1, seed=seed)
-        catalogue.check_graph(learner, sequence)
         self._params = catalogue.configure(learner, self._first, options)
         self._bank = sequence.arrays
         self._play = loop_for(learner, world, anew=not sequence.bank)
@@ -222,9 +222,9 @@ class _Simulation:
     def _refuse(self, number: int, t: int, tally: Tally) -> None:
         arm = int(tally.fault[0])
         value = self._world.kernels[0](self._world.arrays, self._seed, number, t, arm)
-        raise SimulationError(
-            f"A loss must be in [0, 1]; the world gave {value!r} in run {number}, round {t}, for arm {arm}."
-        )
+        rule = f"{self._learner.NAME} needs losses that are" if 0.0 <= value <= 1.0 else "A loss must be"
+        allowed = "0 or 1" if 0.0 <= value <= 1.0 else "in [0, 1]"
+        raise SimulationError(f"{rule} {allowed}; the world gave {value!r} in run {number}, round {t}, for arm {arm}.")
 
 
 def _checked(graph: FeedbackGraph) -> FeedbackGraph:
