@@ -17,9 +17,11 @@ if TYPE_CHECKING:
 
     import sidelong as sl
 
-__all__ = ["FLAGS", "available", "play"]
+__all__ = ["FAST", "STRICT", "available", "play"]
 
-FLAGS = ("-O3", "-march=native", "-ffast-math")
+FAST = ("-O3", "-march=native", "-ffast-math")
+#: Without leave to reorder sums or to fuse operations: the rules that sidelong keeps, for the same bits everywhere.
+STRICT = ("-O3", "-march=native", "-ffp-contract=off")
 
 
 def available() -> bool:
@@ -27,7 +29,9 @@ def available() -> bool:
     return _compiler() is not None
 
 
-def play(graph: sl.FeedbackGraph, means: list[float], rounds: int, seed: int) -> npt.NDArray[np.int64]:
+def play(
+    graph: sl.FeedbackGraph, means: list[float], rounds: int, seed: int, flags: tuple[str, ...] = FAST
+) -> npt.NDArray[np.int64]:
     """Play run 0 of a simulation, and return how often each arm was played."""
     arrays = graph.arrays
     if arrays.contiguous and not (np.diff(arrays.sources) == 1).all():
@@ -45,7 +49,7 @@ def play(graph: sl.FeedbackGraph, means: list[float], rounds: int, seed: int) ->
         )
     ]
     plays = np.zeros(graph.n_arms, np.int64)
-    _library().exp3gpp(
+    _library(flags).exp3gpp(
         ctypes.c_int64(graph.n_arms),
         ctypes.c_int64(arrays.contiguous),
         *(part.ctypes.data_as(ctypes.c_void_p) for part in inputs),
@@ -62,11 +66,11 @@ def _compiler() -> str | None:
 
 
 @functools.cache
-def _library() -> ctypes.CDLL:
+def _library(flags: tuple[str, ...]) -> ctypes.CDLL:
     source = Path(__file__).with_name("reference.c")
     with tempfile.TemporaryDirectory() as folder:
         machine_code, library = Path(folder, "reference.o"), Path(folder, "reference.so")
         # Two steps, since a library that is linked with -ffast-math makes the whole process round small numbers to 0.
-        subprocess.run([_compiler(), *FLAGS, "-Wall", "-fPIC", "-c", source, "-o", machine_code], check=True)
+        subprocess.run([_compiler(), *flags, "-Wall", "-fPIC", "-c", source, "-o", machine_code], check=True)
         subprocess.run([_compiler(), "-shared", machine_code, "-lm", "-o", library], check=True)
         return ctypes.CDLL(str(library))

@@ -233,3 +233,518 @@ def clique_cover(A):
 
 def _subsets(A):
     return itertools.chain.from_iterable(itertools.combinations(range(len(A)), n) for n in range(len(A) + 1))
+
+
+# Exponential weights: EXP3, EXP3-SET, EXP3-IX, Hedge and EXP3.G. In every round, for all arms i:
+#
+#  1  q_i ~ exp(-eta L_i), and p = q, but for EXP3.G: p_i = (1 - gamma) q_i + gamma [i in U] / |U|
+#  2  play I ~ p, and be shown l_i of each arm i that I reveals; each adds an estimate of l_i to L_i:
+#
+#     EXP3      eta = sqrt(ln K / (t K))                           l_I / p_I, of the played arm alone
+#     EXP3-SET  eta = sqrt(ln K / (K + sum of theta before t))     l_i / P_i; theta = sum_i p_i / P_i
+#     EXP3-IX   eta = sqrt(ln K / (K + sum of Q before t))         l_i / (P_i + eta); Q = sum_i p_i / (P_i + eta)
+#     Hedge     eta = 2 sqrt(ln K / t)                             l_i
+#     EXP3.G    eta = 2 gamma, gamma = min(sqrt(1 / (alpha T)), 1/2), U all arms, if each arm reveals itself or is
+#               revealed by all others; if not, eta = gamma^2 / |U|, gamma = min((|U| ln K / T)^(1/3), 1/2), where
+#               U reveals all arms of which that is not true        l_i / P_i
+
+
+class Exponential:
+    """What these learners share; each says how its rate comes about and what it adds to L."""
+
+    def __init__(self, n_arms):
+        self.K = n_arms
+        self.t = 0
+        self.L = np.zeros(n_arms)
+        self.past = float(n_arms)  # K and what EXP3-SET and EXP3-IX add up
+
+    def distribution(self, A) -> Round:
+        A = np.array(A, dtype=bool)
+        self.t += 1
+        eta = self.rate(self.t)
+        p = self.mix(softmax([-eta * L for L in self.L]))
+        return Round(self.t, A, p, observation(p, A), math.nan, eta)
+
+    def update(self, told: Round, arm, losses, A=None):
+        A = told.A if A is None else np.array(A, dtype=bool)
+        assert set(losses) == {i for i in range(self.K) if A[arm, i]}
+        P = observation(told.p, A)
+        for i, l in losses.items():
+            self.L[i] += self.estimate(l, i, arm, told, P)
+        self.past += self.grown(told, P)
+
+    def mix(self, q):
+        return q
+
+    def grown(self, told, P):  # noqa: ARG002
+        return 0.0
+
+
+class Exp3(Exponential):
+    def rate(self, t):
+        return math.sqrt(math.log(self.K) / (t * self.K))
+
+    def estimate(self, l, i, arm, told, P):  # noqa: ARG002
+        return l / told.p[arm] if i == arm else 0.0
+
+
+class Exp3Set(Exponential):
+    def __init__(self, n_arms, eta_scale=1.0):
+        super().__init__(n_arms)
+        self.eta_scale = eta_scale
+
+    def rate(self, t):  # noqa: ARG002
+        return self.eta_scale * math.sqrt(math.log(self.K) / self.past)
+
+    def estimate(self, l, i, arm, told, P):  # noqa: ARG002
+        return l / P[i]
+
+    def grown(self, told, P):
+        return math.fsum(told.p[i] / P[i] for i in range(self.K) if told.p[i] > 0)
+
+
+class Exp3Ix(Exponential):
+    def rate(self, t):  # noqa: ARG002
+        return math.sqrt(math.log(self.K) / self.past)
+
+    def estimate(self, l, i, arm, told, P):  # noqa: ARG002
+        return l / (P[i] + told.eta)
+
+    def grown(self, told, P):
+        return math.fsum(told.p[i] / (P[i] + told.eta) for i in range(self.K))
+
+
+class Hedge(Exponential):
+    def rate(self, t):
+        return 2 * math.sqrt(math.log(self.K) / t)
+
+    def estimate(self, l, i, arm, told, P):  # noqa: ARG002
+        return l
+
+
+class Exp3G(Exponential):
+    def __init__(self, A, horizon, alpha=None):
+        super().__init__(len(A))
+        weak = weakly_observable(A)
+        if weak:
+            self.U = weak_dominating_set(A, weak)
+            self.gamma = min((len(self.U) * math.log(self.K) / horizon) ** (1 / 3), 1 / 2)
+            self.eta = self.gamma**2 / len(self.U)
+        else:
+            alpha = independence(A) if alpha is None else alpha
+            self.U = list(range(self.K))
+            self.gamma = min(math.sqrt(1 / (alpha * horizon)), 1 / 2)
+            self.eta = 2 * self.gamma
+
+    def rate(self, t):  # noqa: ARG002
+        return self.eta
+
+    def mix(self, q):
+        return np.array([(1 - self.gamma) * q[i] + self.gamma * (i in self.U) / len(self.U) for i in range(self.K)])
+
+    def estimate(self, l, i, arm, told, P):  # noqa: ARG002
+        return l / P[i]
+
+
+def weakly_observable(A):
+    """Return the arms that do not reveal themselves and that not all others reveal."""
+    K = len(A)
+    return [i for i in range(K) if not A[i][i] and not all(A[j][i] for j in range(K) if j != i)]
+
+
+def weak_dominating_set(A, weak):
+    """Return arms that reveal all of `weak`: always the one that reveals most that are left, the lowest index first."""
+    left = set(weak)
+    U = []
+    while left:
+        best = max(range(len(A)), key=lambda i: (sum(A[i][j] for j in left), -i))
+        U.append(best)
+        left -= {j for j in left if A[best][j]}
+    return U
+
+
+# Rivals for bandits and graphs beyond exponential weights in their simplest form. In each round t, for all arms i:
+#
+# EXP3++: Seldin, Lugosi, COLT 2017. EXP3.G++ for bandits: only the played arm is observed. Each is played once first.
+#  1  gap_i as in EXP3.G++ with gamma = 3
+#  2  eps_i = min(1 / (2 K), sqrt(ln K / (t K)) / 2, beta ln t / (t gap_i^2)), beta = 256
+#  3  p_i = (1 - sum_j eps_j) q_i + eps_i, q_i ~ exp(-eta Ltilde_i), eta = sqrt(ln K / (t K)) / 2
+
+
+class Exp3pp:
+    def __init__(self, n_arms, gamma=3.0, beta=256.0):
+        self.K = n_arms
+        self.gamma = gamma
+        self.beta = beta
+        self.t = 0
+        self.Ltilde = np.zeros(n_arms)
+        self.Lhat = np.zeros(n_arms)
+        self.O = np.zeros(n_arms)
+
+    def distribution(self, A) -> Round:
+        A = np.array(A, dtype=bool)
+        self.t += 1
+        t, K = self.t, self.K
+        if t <= K:
+            p = np.eye(K)[t - 1]
+            return Round(t, A, p, p, math.nan)
+        gap = gaps(self.Lhat, self.O, t, self.gamma)  # 1
+        eta = 0.5 * math.sqrt(math.log(K) / (t * K))
+        xi = [self.beta * math.log(t) / (t * g**2) if g > 0 else math.inf for g in gap]
+        eps = np.array([min(1 / (2 * K), eta, x) for x in xi])  # 2
+        q = softmax([-eta * L for L in self.Ltilde])
+        p = (1 - sum(eps)) * q + eps  # 3
+        return Round(t, A, p, p, math.nan, eta, gap, None, eps, q)
+
+    def update(self, told: Round, arm, losses, A=None):  # noqa: ARG002
+        if told.t > self.K:
+            self.Ltilde[arm] += losses[arm] / told.p[arm]
+        self.Lhat[arm] += losses[arm]
+        self.O[arm] += 1
+
+
+# Tsallis-INF: Zimmert, Seldin, JMLR 2021. eta = 2 / sqrt(t) and L_I += l_I / p_I ("iw"), or eta = 4 / sqrt(t) and
+# L_i += [i = I] (l_i - B_i) / p_i + B_i with B_i = [p_i >= eta^2] / 2 ("rv"); p_i = 4 / (eta (L_i - x))^2. On a graph,
+# "i is revealed" stands for i = I, and P_i for p_i.
+#
+# q-Tsallis: Eldowa, Esposito, Cesari, Cesa-Bianchi, NeurIPS 2023. L_i += l_i / P_i for each i that I reveals,
+# p_i = (q / ((1 - q) (eta L_i + x)))^(1 / (1 - q)); q and eta as in `q_tsallis_constants`.
+
+
+def tsallis_weights(L, eta):
+    """Return p_i = 4 / (eta (L_i - x))^2, where x makes the sum 1, and x."""
+    d = np.array(L) - min(L)
+    p, y = _weights(lambda y: 4 / (eta * d + y) ** 2, 2, 2 * math.sqrt(len(L)))
+    return p, min(L) - y / eta
+
+
+def q_tsallis_weights(L, eta, q):
+    """Return p_i = (q / ((1 - q) (eta L_i + x)))^(1 / (1 - q)), where x makes the sum 1, and x."""
+    d, c = np.array(L) - min(L), q / (1 - q)
+    p, y = _weights(lambda y: (c / (eta * d + y)) ** (1 / (1 - q)), c, c * len(L) ** (1 - q))
+    return p, y - eta * min(L)
+
+
+def _weights(p, low, high):
+    """Halve an interval, at whose ends p sums to at least and at most 1, until it is a point."""
+    for _ in range(100):
+        middle = (low + high) / 2
+        if math.fsum(p(middle)) > 1:
+            low = middle
+        else:
+            high = middle
+    return p(high) / math.fsum(p(high)), high
+
+
+class TsallisInf:
+    def __init__(self, n_arms, estimator="iw", feedback="bandit"):
+        self.K = n_arms
+        self.estimator = estimator
+        self.feedback = feedback
+        self.t = 0
+        self.L = np.zeros(n_arms)
+
+    def distribution(self, A) -> Round:
+        A = np.array(A, dtype=bool)
+        self.t += 1
+        eta = {"iw": 2, "rv": 4}[self.estimator] / math.sqrt(self.t)
+        p, _ = tsallis_weights(self.L, eta)
+        return Round(self.t, A, p, observation(p, A), math.nan, eta)
+
+    def update(self, told: Round, arm, losses, A=None):
+        A = told.A if A is None else np.array(A, dtype=bool)
+        seen = losses if self.feedback == "graph" else {arm: losses[arm]}
+        P = observation(told.p, A) if self.feedback == "graph" else told.p
+        for i in range(self.K):
+            B = 0.5 if self.estimator == "rv" and P[i] >= told.eta**2 else 0.0
+            self.L[i] += B + ((seen[i] - B) / P[i] if i in seen else 0.0)
+
+
+def q_tsallis_constants(K, alpha, T):
+    L = math.log(K / alpha)
+    q = 0.5 * (1 + L / (math.sqrt(L**2 + 4) + 2))
+    return q, math.sqrt(2 * q * K ** (1 - q) / ((1 - q) * T * alpha**q))
+
+
+class QTsallis:
+    def __init__(self, n_arms, alpha, horizon):
+        self.K = n_arms
+        self.q, self.eta = q_tsallis_constants(n_arms, alpha, horizon)
+        self.t = 0
+        self.L = np.zeros(n_arms)
+
+    def distribution(self, A) -> Round:
+        A = np.array(A, dtype=bool)
+        self.t += 1
+        p, _ = q_tsallis_weights(self.L, self.eta, self.q)
+        return Round(self.t, A, p, observation(p, A), theta(p, A), self.eta)
+
+    def update(self, told: Round, arm, losses, A=None):  # noqa: ARG002
+        P = observation(told.p, told.A if A is None else np.array(A, dtype=bool))
+        for i, l in losses.items():
+            self.L[i] += l / P[i]
+
+
+# Ito, Tsuchiya, Honda, NeurIPS 2022, where every arm reveals itself. p_i ~ exp(-L_i / beta), L_i += l_i / P_i for each
+# i that I reveals; beta += c / sqrt(1 + (sum of H(p) up to t) / ln K), c = sqrt(Z (1 + ln T) / ln K) / 2, from
+# max(1, c) on; H is the entropy. Without parameters: beta += z / (beta h), z = theta / 2, h = max(H(p), 1/1000), from
+# sqrt(K) on.
+
+
+class Ito2022:
+    def __init__(self, n_arms, Z=None, horizon=None, variant="entropy"):
+        self.K = n_arms
+        self.variant = variant
+        if variant == "entropy":
+            self.c = 0.5 * math.sqrt(Z * (1 + math.log(horizon)) / math.log(n_arms))
+        self.beta = max(1.0, self.c) if variant == "entropy" else math.sqrt(n_arms)
+        self.t = 0
+        self.L = np.zeros(n_arms)
+        self.entropies = []
+
+    def distribution(self, A) -> Round:
+        A = np.array(A, dtype=bool)
+        self.t += 1
+        p = softmax([-L / self.beta for L in self.L])
+        return Round(self.t, A, p, observation(p, A), theta(p, A), 1 / self.beta)
+
+    def update(self, told: Round, arm, losses, A=None):  # noqa: ARG002
+        A = told.A if A is None else np.array(A, dtype=bool)
+        P = observation(told.p, A)
+        for i, l in losses.items():
+            self.L[i] += l / P[i]
+        H = entropy(told.p)
+        self.entropies.append(H)
+        if self.variant == "entropy":
+            self.beta += self.c / math.sqrt(1 + math.fsum(self.entropies) / math.log(self.K))
+        else:
+            self.beta += theta(told.p, A) / 2 * told.eta / max(H, 0.001)
+
+
+def entropy(p):
+    return -math.fsum(x * math.log(x) for x in p if x > 0)
+
+
+# EXP3-DOM: Alon, Cesa-Bianchi, Gentile, Mansour, NIPS 2013, Algorithm 2. R is a dominating set of the graph, greedily;
+# b = floor(log2 |R|); p_i = (1 - g) w_i / sum_j w_j + g [i in R] / |R|; w_i *= exp(-g lhat_i / 2^b) in learner b alone,
+# g = sqrt(2^b ln K / M). Q_b adds up 1 + theta / 2^(b+1); when it is above M, learner b begins anew with twice the M.
+
+
+class Exp3Dom:
+    def __init__(self, n_arms):
+        self.K = n_arms
+        self.t = 0
+        self.begun = 0
+        self.learners = {}
+        for b in range(n_arms.bit_length()):
+            M = 1
+            while 2**b * math.log(n_arms) > M:
+                M *= 2
+            self.learners[b] = {"L": np.zeros(n_arms), "Q": 0.0, "M": M}
+
+    def distribution(self, A) -> Round:
+        A = np.array(A, dtype=bool)
+        self.t += 1
+        R = greedy_dominating_set(A)
+        b = math.floor(math.log2(len(R)))
+        g = math.sqrt(2**b * math.log(self.K) / self.learners[b]["M"])
+        q = softmax([-g * L / 2**b for L in self.learners[b]["L"]])
+        p = np.array([(1 - g) * q[i] + g * (i in R) / len(R) for i in range(self.K)])
+        return Round(self.t, A, p, observation(p, A), theta(p, A), g / 2**b, S=set(R), q=q)
+
+    def update(self, told: Round, arm, losses, A=None):  # noqa: ARG002
+        A = told.A if A is None else np.array(A, dtype=bool)
+        P = observation(told.p, A)
+        b = math.floor(math.log2(len(told.S)))
+        learner = self.learners[b]
+        for i, l in losses.items():
+            learner["L"][i] += l / P[i]
+        learner["Q"] += 1 + theta(told.p, A) / 2 ** (b + 1)
+        if learner["Q"] > learner["M"]:
+            self.learners[b] = {"L": np.zeros(self.K), "Q": 0.0, "M": 2 * learner["M"]}
+            self.begun += 1
+
+
+def greedy_dominating_set(A):
+    """Return arms that reveal all: always the one that reveals most that are left, the lowest index first."""
+    return weak_dominating_set(A, range(len(A)))
+
+
+# ELP: Mannor, Shamir, NIPS 2011. Gains are 1 - l. s has the largest v = min_i sum of s_j over the j that reveal i;
+# p_i = (1 - b / v) w_i / sum_j w_j + (b / v) s_i; w_i *= exp(b ghat_i), ghat_i = (1 - l_i) / P_i for each revealed i.
+# b is given; or sqrt(ln K / (2 C)), at most v / 2, where C is (e - 2) K + 1 / v and all (e - 2) theta + 1 / v before.
+
+
+class Elp:
+    def __init__(self, A, s, b=None):
+        self.K = len(A)
+        self.s = s
+        self.v = min(observation(s, A))
+        self.b = b
+        self.C = (math.e - 2) * self.K + 1 / self.v
+        self.t = 0
+        self.G = np.zeros(self.K)
+
+    def distribution(self, A) -> Round:
+        A = np.array(A, dtype=bool)
+        self.t += 1
+        b = min(self.v / 2, math.sqrt(math.log(self.K) / (2 * self.C))) if self.b is None else self.b
+        q = softmax([b * G for G in self.G])
+        p = (1 - b / self.v) * q + b / self.v * self.s
+        return Round(self.t, A, p, observation(p, A), theta(p, A), b)
+
+    def update(self, told: Round, arm, losses, A=None):  # noqa: ARG002
+        for i, l in losses.items():
+            self.G[i] += (1 - l) / told.P[i]
+        self.C += (math.e - 2) * told.theta + 1 / self.v
+
+
+# Counting observations: UCB-N, UCB-MaxN, TS-N, UCB-LP and AlphaSample. O_i is how often arm i was observed, and mean_i
+# the mean of what was. What was told is all that counts, whenever it was asked for.
+#
+#  UCB-N        play the arm of the smallest mean_i - sqrt(2 ln t / O_i); an arm never observed goes first
+#  UCB-MaxN     let J be that arm; play the arm of the smallest mean among those that reveal J and were observed; J if
+#               there is none
+#  TS-N         play the arm of the smallest theta_i ~ Beta(1 + losses of 1, 1 + losses of 0)
+#  UCB-LP       z are weights that reveal each arm with a weight of 1. B = all arms. For m = 0, 1, ... with D = 2^-m, as
+#               long as T D^2 >= e and B has two arms or more: n(m) = ceil(2 ln(T D^2) / D^2); observe each arm of B
+#               n(m) times, by plays of each arm ceil(z_i (n(m) - n(m - 1))) times if sum z <= |B| min(1, 4 D), else by
+#               plays of the arms of B that lack observations; those who lack something take turns, by t; then drop i
+#               from B if mean_i - r > min mean_j + r, r = sqrt(ln(T D^2) / (2 n(m))). At last play the smallest mean.
+#  AlphaSample  phase r = 1, 2, ... has eps = 2^-(r + 1) and ceil(2 ln(2 K T) / eps^2) passes. In each, U is first the
+#               set of active arms; a uniform one of U is played, and what it reveals leaves U, until U is empty. Then
+#               arms leave whose mean in the phase is more than 2 eps above the smallest.
+
+
+class Counting:
+    """What these learners share; each says which arms it plays, with equal probability, and what it looks at."""
+
+    def __init__(self, n_arms):
+        self.K = n_arms
+        self.t = 0
+        self.seen = [[] for _ in range(n_arms)]
+
+    @property
+    def O(self):  # noqa: E743
+        return [len(each) for each in self.seen]
+
+    def mean(self, i):
+        return sum(self.seen[i]) / len(self.seen[i])
+
+    def distribution(self, A) -> Round:
+        A = np.array(A, dtype=bool)
+        self.t += 1
+        arms = self.choose(A)
+        p = np.array([1 / len(arms) if i in arms else 0.0 for i in range(self.K)])
+        return Round(self.t, A, p, observation(p, A), math.nan)
+
+    def update(self, told: Round, arm, losses, A=None):
+        A = told.A if A is None else np.array(A, dtype=bool)
+        assert set(losses) == {i for i in range(self.K) if A[arm, i]}
+        for i, l in losses.items():
+            self.seen[i].append(l)
+        self.look(arm, losses)
+
+    def look(self, arm, losses):
+        pass
+
+
+class UcbN(Counting):
+    def __init__(self, n_arms, width=2.0):
+        super().__init__(n_arms)
+        self.width = width
+
+    def lowest(self):
+        if 0 in self.O:
+            return self.O.index(0)
+        bound = [self.mean(i) - math.sqrt(self.width * math.log(self.t) / self.O[i]) for i in range(self.K)]
+        return bound.index(min(bound))
+
+    def choose(self, A):  # noqa: ARG002
+        return {self.lowest()}
+
+
+class UcbMaxN(UcbN):
+    def choose(self, A):
+        J = self.lowest()
+        candidates = [i for i in range(self.K) if A[i][J] and self.O[i] > 0]
+        return {min(candidates, key=lambda i: (self.mean(i), i)) if candidates else J}
+
+
+class TsN(Counting):
+    def distribution(self, A) -> Round:
+        self.t += 1
+        p = np.full(self.K, math.nan if self.K > 1 else 1.0)
+        return Round(self.t, np.array(A, dtype=bool), p, p, math.nan)
+
+    def posterior(self, i, prior=1):
+        return prior + self.seen[i].count(1), prior + self.seen[i].count(0)
+
+
+class UcbLp(Counting):
+    def __init__(self, z, horizon):
+        super().__init__(len(z))
+        self.z = z
+        self.T = horizon
+        self.B = set(range(self.K))
+        self.m = 0
+        self.plan(before=0)
+
+    def plan(self, before):
+        D = 2.0**-self.m
+        self.over = math.log(self.T * D * D) < 1
+        if not self.over:
+            self.n = math.ceil(2 * math.log(self.T * D * D) / D**2)
+            cover = sum(self.z) <= len(self.B) * min(1, 4 * D)
+            # The weights have rounding errors, which must not make a play more.
+            self.left = [math.ceil(z * (self.n - before) - 1e-4) if cover else 0 for z in self.z]
+
+    def choose(self, A):  # noqa: ARG002
+        if self.over or len(self.B) == 1:
+            return {min(self.B, key=lambda i: (self.mean(i) if self.O[i] else 0.0, i))}
+        lacking = [i for i in range(self.K) if self.left[i] > 0] or [i for i in sorted(self.B) if self.O[i] < self.n]
+        return {lacking[(self.t - 1) % len(lacking)]}
+
+    def look(self, arm, losses):  # noqa: ARG002
+        if self.over:
+            return
+        self.left[arm] -= 1
+        while not self.over and len(self.B) > 1 and all(self.O[i] >= self.n for i in self.B):
+            radius = math.sqrt(math.log(self.T * 4.0**-self.m) / (2 * self.n))
+            least = min(self.mean(i) for i in self.B)
+            self.B = {i for i in self.B if self.mean(i) - radius <= least + radius}
+            self.m += 1
+            self.plan(before=self.n)
+
+
+class AlphaSample(Counting):
+    def __init__(self, n_arms, horizon):
+        super().__init__(n_arms)
+        self.T = horizon
+        self.active = set(range(n_arms))
+        self.begin_phase(1)
+
+    def begin_phase(self, r):
+        self.r = r
+        self.eps = 2.0 ** -(r + 1)
+        self.passes_left = math.ceil(2 * math.log(2 * self.K * self.T) / self.eps**2)
+        self.noted = {i: [] for i in self.active}
+        self.U = set(self.active)
+
+    def choose(self, A):  # noqa: ARG002
+        return self.U
+
+    def look(self, arm, losses):  # noqa: ARG002
+        if len(self.active) == 1:
+            return
+        for i in self.active & set(losses):
+            self.noted[i].append(losses[i])
+            self.U.discard(i)
+        if self.U:
+            return
+        self.U = set(self.active)
+        self.passes_left -= 1
+        if self.passes_left == 0:
+            mean = {i: sum(self.noted[i]) / len(self.noted[i]) for i in self.active}
+            self.active = {i for i in self.active if mean[i] <= min(mean.values()) + 2 * self.eps}
+            self.begin_phase(self.r + 1)

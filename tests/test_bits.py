@@ -26,6 +26,11 @@ for function, arguments in ((numerics.exp, grid), (numerics.log, np.abs(grid)), 
     digest.update(np.array([function(float(x)) for x in arguments]).tobytes())
 digest.update(np.array([numerics.uniform(np.uint64(5), 1, 2, t, 3) for t in range(1000)]).tobytes())
 digest.update(np.array([numerics.total(grid[:k]) for k in range(100)]).tobytes())
+agent = sl.Agent("exp3.g++", sl.graphs.nested(40), seed=3, start="none")  # ranges taken several arms at a time
+for t in range(1, 61):
+    decision = agent.ask()
+    agent.tell(decision, [(t * 7 + int(i) * 3) % 11 / 10 for i in decision.reveals])
+    digest.update(decision.probabilities.tobytes())
 for graph in graphs:
     for options in ({}, {"rate": "fixed"}, {"preset": "practical", "gamma": 0.2, "beta": 0.01, "start": "cover"}):
         agent = sl.Agent("exp3.g++", graph, seed=2**63 + 5, **options)

@@ -144,6 +144,35 @@ def test_each_kernel_is_compiled_once_for_all_and_a_second_process_compiles_noth
     assert all(set(each) <= set(first["signatures"][name]) for name, each in second["signatures"].items())
 
 
+# A second process
+
+AHEAD = """
+import numpy as np
+from sidelong import _ahead
+from sidelong.losses.kernels import loss
+from sidelong.losses.stochastic import bernoulli
+
+call = (bernoulli([0.5]).arrays, np.uint64(0), 0, 1, 0)
+BEFORE
+with _ahead.compiled_ahead((loss, call)):
+    pass
+loss(*call)
+report()
+"""
+
+
+def test_what_was_compiled_in_the_second_process_is_not_compiled_in_the_first(tmp_path):
+    report = run(REPORT + AHEAD.replace("BEFORE", ""), tmp_path, tmp_path / "cache")
+    assert report["compiled"] == {}
+    assert report["signatures"]["sidelong.losses.kernels.loss"]
+
+
+@pytest.mark.parametrize("command", ["/no/such/python", "/bin/false"])
+def test_a_second_process_that_fails_does_no_harm(tmp_path, command):
+    report = run(REPORT + AHEAD.replace("BEFORE", f"_ahead.sys.executable = {command!r}"), tmp_path, tmp_path / "cache")
+    assert "loss" in report["compiled"]
+
+
 # Edits
 
 #: the learner of the guide; and files of a user, which take from each other

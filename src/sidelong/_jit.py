@@ -31,7 +31,17 @@ from numba.misc.appdirs import AppDirs
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-__all__ = ["cache_folder", "entry", "kernel", "rare_kernel", "rebind", "source_hash", "specialise"]
+__all__ = [
+    "cache_folder",
+    "entry",
+    "is_kept",
+    "kernel",
+    "rare_kernel",
+    "rebind",
+    "signature_of",
+    "source_hash",
+    "specialise",
+]
 
 F = TypeVar("F", bound="Callable[..., Any]")
 
@@ -139,6 +149,14 @@ def _cache(function: Callable[..., Any]) -> caching.FunctionCache:
             except Exception:  # noqa: BLE001  # a damaged file raises anything
                 return None
 
+        def holds(self, signature: Any, target: Any) -> bool:
+            self._cache_file._source_stamp = _stamp(function)  # noqa: SLF001
+            try:
+                target.refresh()
+                return self._index_key(signature, target.codegen()) in self._cache_file._load_index()  # noqa: SLF001
+            except Exception:  # noqa: BLE001  # a damaged file raises anything
+                return False
+
         def save_overload(self, signature: Any, data: Any) -> None:
             try:
                 super().save_overload(signature, data)
@@ -191,12 +209,23 @@ def rebind(template: F, name: str, **bindings: object) -> F:
     return function  # type: ignore[return-value]
 
 
-def specialise(template: F, name: str, *, inline: bool = False, **bindings: object) -> F:
-    """Compile `template` with some of its global names bound to other kernels; copy it into its callers if `inline`.
+def specialise(template: F, name: str, **bindings: object) -> F:
+    """Compile `template` with some of its global names bound to other kernels.
 
     `name` must differ between any two specialisations of one template: Numba finds machine code by it.
     """
-    return _compile(rebind(template, name, **bindings), inline=inline)
+    return _compile(rebind(template, name, **bindings), inline=False)
+
+
+def signature_of(*arguments: object) -> tuple[Any, ...]:
+    """Return the types of arguments, by which machine code is found."""
+    return tuple(numba.typeof(argument) for argument in arguments)
+
+
+def is_kept(function: Any, signature: tuple[Any, ...]) -> bool:
+    """Tell whether a kernel need not be compiled for this signature, since its machine code is in memory or on disk."""
+    holds = getattr(function._cache, "holds", None)  # noqa: SLF001
+    return signature in function.overloads or (holds is not None and holds(signature, function.targetctx))
 
 
 def entry(function: F, *arguments: object) -> F:
@@ -207,6 +236,6 @@ def entry(function: F, *arguments: object) -> F:
     """
     if not hasattr(function, "py_func"):  # the JIT is off
         return function
-    signature = tuple(numba.typeof(argument) for argument in arguments)
+    signature = signature_of(*arguments)
     function.compile(signature)  # type: ignore[attr-defined]
     return function.overloads[signature].entry_point  # type: ignore[attr-defined, no-any-return]

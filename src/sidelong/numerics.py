@@ -20,6 +20,8 @@ __all__ = [
     "LOSSES",
     "SCENES",
     "Whole",
+    "beta",
+    "beta_power",
     "exp",
     "log",
     "philox",
@@ -41,7 +43,9 @@ _LN2_LOW = 1.90821492927058770002e-10
 _ROUND = 6755399441055744.0
 _BIAS = np.int64(1023)
 _MANTISSA = np.int64(52)
-_HALF_SQRT2 = 0.7071067811865476
+_BITS_HALF_SQRT2 = np.float64(0.7071067811865476).view(np.int64)
+_SMALLEST_NORMAL = 2.2250738585072014e-308
+_2_TO_54 = 18014398509481984.0
 
 
 @kernel
@@ -81,10 +85,16 @@ def log(x: float) -> float:
     """Return the natural logarithm, within one unit in the last place."""
     if not 0.0 < x < math.inf:
         return x if x > 0.0 else (-math.inf if x == 0.0 else math.nan)
-    m, e = math.frexp(x)
-    if m < _HALF_SQRT2:
-        m *= 2.0
-        e -= 1
+    lift = 0.0
+    if x < _SMALLEST_NORMAL:
+        x *= _2_TO_54
+        lift = 54.0
+    # x = 2**e m with m from sqrt(1/2) to sqrt(2), by its bits: taking off those of sqrt(1/2) carries into the exponent
+    # where m would be less.
+    bits = np.float64(x).view(np.int64)
+    exponent = (bits - _BITS_HALF_SQRT2) >> _MANTISSA
+    m = np.int64(bits - (exponent << _MANTISSA)).view(np.float64)
+    e = float(exponent) - lift
     f = m - 1.0
     s = f / (2.0 + f)  # ln(1 + f) = 2 artanh(s) = 2 s + 2/3 s**3 + ...
     z = s * s  # <= 0.0295
@@ -282,3 +292,59 @@ def uniform(seed: Whole, stream: Whole, run: Whole, t: Whole, arm: Whole) -> flo
         s >> _SHIFT,
     )
     return float((w0 >> _27_BITS) * 67108864.0 + (w1 >> _26_BITS)) * (1.0 / 9007199254740992.0)
+
+
+@kernel
+def beta_power(a: float, b: float) -> float:
+    """Return lambda, the constant that `beta` is to be given for a and b."""
+    power = min(a, b)
+    if power > 1.0:  # else the root might divide by 0
+        power = min(power, math.sqrt((2.0 * a * b - (a + b)) / (a + b - 2.0)))
+    return power
+
+
+_LOG_4 = 1.3862943611198906
+_1_PLUS_LOG_5 = 2.6094379124341003
+
+
+@kernel
+def beta(
+    a: float,
+    b: float,
+    power: float,
+    log_sum: float,
+    seed: Whole,
+    stream: Whole,
+    run: Whole,
+    t: Whole,
+    arm: Whole,
+    n_arms: Whole,
+) -> float:
+    """Draw from Beta(a, b), where `power` is beta_power(a, b) and `log_sum` is ln(a + b).
+
+    Cheng, "Generating beta variates with nonintegral shape parameters", CACM 21 (1978). Algorithm BA serves
+    all a, b > 0 by rejection from a log-logistic law, and accepts at least one attempt in four; if a, b > 1, two in
+    three. It is exact, and takes exp, log and sqrt only. With V = ln(U1 / (1 - U1)) / lambda and W = a e^V it accepts
+    X = W / (b + W) iff
+
+        (a + b) ln((a + b) / (b + W)) + (a + lambda) V - ln 4 >= ln(U1^2 U2).
+
+    Where V > 0, b + W is written as e^V (a + b e^-V), so that nothing overflows. A quick test comes first, as
+    in his Algorithm BB: ln x >= 1 - 1/x bounds the left side, and ln z <= 5z - 1 - ln 5 the right one.
+    Attempt n takes the random numbers of the arms i + 2nK and i + (2n + 1)K, which do not exist.
+    """
+    key = int(arm)
+    while True:
+        u1 = uniform(seed, stream, run, t, key)
+        u2 = uniform(seed, stream, run, t, key + n_arms)
+        key += 2 * n_arms
+        z = u1 * u1 * u2
+        v = log(u1 / (1.0 - u1)) / power
+        e = exp(-abs(v))
+        w = a * e if v <= 0.0 else a  # conditionals, not branches: which one is taken is the toss of a coin
+        denominator = b + w if v <= 0.0 else a + b * e
+        tail = (a + power if v <= 0.0 else power - b) * v - _LOG_4
+        if (a + b - denominator) + tail + _1_PLUS_LOG_5 >= 5.0 * z:
+            return w / denominator
+        if (a + b) * (log_sum - log(denominator)) + tail >= log(z):
+            return w / denominator

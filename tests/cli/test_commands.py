@@ -13,17 +13,29 @@ def run(*arguments):
     return subprocess.run([sys.executable, "-m", "sidelong", *arguments], capture_output=True, text=True, check=False)
 
 
-def test_demo_ends_with_a_table_and_what_to_do_next():
-    done = run("demo", "--rounds", "2000", "--runs", "2")
+def test_demo_ends_with_the_scoreboard_and_what_to_do_next():
+    done = run("demo", "--rounds", "300", "--runs", "2")
     assert done.returncode == 0
     assert done.stderr == ""
-    for word in ("bandit", "nested", "stochastic", "switching", "practical", "Next:"):
+    for word in ("bandit", "nested", "stoch", "advers", "exp3.g++ practical", "ucb-n", "worst", "Next:"):
         assert word in done.stdout
+    lines = done.stdout.splitlines()
+    ratios = [float(line.split()[0]) for line in (each.split("│")[2] for each in lines if "│" in each) if line.strip()]
+    assert ratios == sorted(ratios)
+    assert len(ratios) == 8
 
 
-def test_the_same_seed_prints_the_same_table():
-    one, other, another = (run("demo", "--rounds", "500", "--runs", "2", "--seed", s).stdout for s in ("1", "1", "2"))
+def test_the_same_seed_prints_the_same_scoreboard():
+    one, other, another = (run("demo", "--rounds", "150", "--runs", "2", "--seed", s).stdout for s in ("1", "1", "2"))
     assert one == other != another
+
+
+def test_learners_lists_all_of_them_with_their_papers():
+    done = run("learners")
+    assert done.returncode == 0
+    for name in sl.learners.names():
+        assert f"│ {name} " in done.stdout
+    assert "Erez and Koren" in done.stdout
 
 
 def test_version():

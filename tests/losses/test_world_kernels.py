@@ -9,7 +9,7 @@ import pytest
 
 import sidelong as sl
 from losses.world_examples import BUILT_IN, EXAMPLES, MEANS, PLACES, bits
-from sidelong.losses.kernels import loss, mean
+from sidelong.losses.kernels import has_range, loss, loss_range, mean
 
 every_world = pytest.mark.parametrize("name", EXAMPLES)
 
@@ -70,6 +70,23 @@ def test_a_pickled_world_is_the_same_world(name):
 
 
 @pytest.mark.interpreted
+@pytest.mark.parametrize("name", BUILT_IN)
+@pytest.mark.interpreted
+def test_losses_of_arms_in_a_row_are_those_of_the_arms_one_by_one(name):
+    world = EXAMPLES[name]()
+    if not has_range(world.arrays):
+        return
+    for t in (1, 2, 3, 17, 500):
+        for first, last in ((0, world.n_arms), (world.n_arms // 2, world.n_arms), (0, 1)):
+            losses = np.empty(last - first)
+            loss_range(world.arrays, np.uint64(3), 2, t, first, losses)
+            assert losses.tolist() == [world.loss(3, 2, t, arm) for arm in range(first, last)]
+
+
+def test_the_worlds_that_know_arms_in_a_row():
+    assert {name for name in BUILT_IN if has_range(EXAMPLES[name]().arrays)} >= {"bernoulli", "constrained"}
+
+
 def test_a_world_cannot_be_changed():
     means = np.array(MEANS)
     world = sl.losses.bernoulli(means)

@@ -127,6 +127,21 @@ def test_the_agent_and_the_loop_make_the_same_decisions(name):
     assert len(set(arms)) > 1
 
 
+@pytest.mark.parametrize("world", [sl.losses.bernoulli(np.linspace(0.2, 0.8, 40)), CASES["long ranges"][1]])
+def test_losses_of_arms_in_a_row_are_those_that_an_agent_is_told_one_by_one(world):
+    graph = CASES["long ranges"][0]
+    result = sl.simulate("exp3.g++", graph, world, rounds=120, seed=SEED, checkpoints=range(1, 121))
+    agent = sl.Agent("exp3.g++", graph, seed=SEED)
+    own, observed = [], np.zeros(40, int)
+    for t in range(1, 121):
+        decision = agent.ask()
+        agent.tell(decision, {int(i): world.loss(SEED, 0, t, int(i)) for i in decision.reveals})
+        own.append(world.loss(SEED, 0, t, decision.arm))
+        observed[decision.reveals] += 1
+    assert np.diff(result.loss[0], prepend=0).tolist() == own
+    assert result.observations[0].tolist() == observed.tolist()
+
+
 # A user's function, plain and compiled
 
 

@@ -57,6 +57,8 @@ OPTIONS = itertools.cycle(
 )
 #: by the name of the graph: the graph, a world and the learner's options
 CASES = {name: (graph, next(WORLDS), next(OPTIONS)) for name, graph in GRAPHS.items()}
+#: ranges so long that they are taken several arms at a time
+CASES["long ranges"] = (sl.graphs.nested(40), sl.losses.constrained(gaps=0.3, n_arms=40, best=22), {"start": "none"})
 
 
 def play(name, **arguments):

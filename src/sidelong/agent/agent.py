@@ -230,8 +230,9 @@ class Agent:
         arrays["pending.round"] = np.array([made.round for made in pending], np.int64)
         arrays["pending.arm"] = np.array([made.arm for made in pending], np.int64)
         arrays["pending.graph"] = np.array([numbers[_identity(made.graph)] for made in pending], np.int64)
-        arrays["pending.p"] = np.array([made._p for made in pending], np.float64).reshape(-1, K)  # noqa: SLF001
-        arrays["pending.trace"] = np.array([made._trace for made in pending], np.float64).reshape(-1, width)  # noqa: SLF001
+        arrays["pending.p"] = np.array([made._p for made in pending], np.float64).reshape(len(pending), K)  # noqa: SLF001
+        traces = np.array([made._trace for made in pending], np.float64)  # noqa: SLF001
+        arrays["pending.trace"] = traces.reshape(len(pending), width)
         arrays["told.round"] = np.array(list(self._told), np.int64)
         marks = b"".join(map(_mark, self._told.values()))
         arrays["told.fingerprint"] = np.frombuffer(marks, np.uint8).reshape(-1, 16)
@@ -329,7 +330,7 @@ def _identity(graph: FeedbackGraph) -> tuple[str, str]:
 
 
 def _alike(one: Any, other: Decision) -> bool:
-    return one.arm == other.arm and np.array_equal(one.probabilities, other.probabilities)
+    return one.arm == other.arm and np.array_equal(one.probabilities, other.probabilities, equal_nan=True)
 
 
 def _short(name: object) -> str:

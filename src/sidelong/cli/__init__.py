@@ -8,6 +8,7 @@ import typer
 
 from sidelong._version import __version__
 from sidelong.cli.demo import demo
+from sidelong.cli.learners import learners
 
 __all__ = ["app"]
 
@@ -18,6 +19,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.command()(demo)
+app.command()(learners)
 
 
 def _print_version(wanted: bool) -> None:  # noqa: FBT001  # what typer calls

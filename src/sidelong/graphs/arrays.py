@@ -14,7 +14,10 @@ import numpy as np
 
 from sidelong._jit import kernel
 
-__all__ = ["GraphArrays", "observe"]
+__all__ = ["LONG_RANGE", "GraphArrays", "observe"]
+
+#: So many arms in a row are worth a loop of their own over a plain range, which fills the vector registers.
+LONG_RANGE = 16
 
 
 class GraphArrays(NamedTuple):

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
+    from sidelong.graphs.numbers import GraphNumbers
+
 __all__ = ["FeedbackGraph"]
 
 _MAX_CELLS = 2**30
@@ -249,6 +251,24 @@ class FeedbackGraph:
         matrix = np.zeros((self.n_arms, self.n_arms), np.bool_)
         matrix[layout.pairs(self._layout)] = True
         return matrix
+
+    def numbers(self, budget: float = 10.0) -> GraphNumbers:
+        """Return the numbers on which regret depends: independence, domination and others.
+
+        They are NP-hard in general, so each is computed when it is first asked for, in at most `budget` seconds, and
+        comes as an interval with certificates.
+
+        Examples:
+            >>> numbers = FeedbackGraph.from_edges([(0, 1), (1, 2), (2, 0)], self_loops=True).numbers()
+            >>> numbers.independence.value, numbers.acyclic.value, numbers.strong_independence.value
+            (1, 2, 3)
+            >>> numbers.acyclic.certificate
+            array([0, 1])
+
+        """
+        from sidelong.graphs.numbers import GraphNumbers  # noqa: PLC0415  # SciPy's solvers take time to load
+
+        return GraphNumbers(self, budget)
 
     def edges(self) -> npt.NDArray[np.int64]:
         """Return an array with a row (i, j) for each edge, ordered by i, then j."""

@@ -1,88 +1,456 @@
-"""Numbers of a graph that are hard to compute, each as an interval with a certificate."""
+"""Numbers of a graph on which regret depends. Most are NP-hard, so each comes as an interval with certificates.
+
+=============================  ==============================================================================
+independence                   the most arms with no edge between any two
+acyclic                        the most arms with no directed cycle among them
+strong_independence            the most arms no two of which reveal each other
+weighted_strong_independence   the same with a weight for each arm: the largest sum
+domination                     the fewest arms that together reveal all
+weak_domination                the fewest arms that together reveal all that are only weakly observable
+clique_cover                   the fewest groups, in each of which all arms reveal each other
+fractional_domination          the same as domination in fractions of arms: a lower bound on it
+fractional_clique_cover        the same as clique_cover in fractions of groups: a lower bound on it
+=============================  ==============================================================================
+
+Self-loops count for the two kinds of domination only. Always independence <= acyclic <= strong_independence <=
+fractional_clique_cover <= clique_cover, and domination <= independence where every arm reveals itself and edges go both
+ways.
+
+Each function takes a budget in seconds, ten if not given. When it ends, the interval found so far is the answer. The
+first call on a machine takes some seconds more, to compile. Intervals are computed exactly without listing an edge
+where that is possible: always for independence and domination; for the others if both ends of the intervals ascend with
+the arm, or if all edges go both ways. Other graphs may have up to five million edges.
+"""
 
 from __future__ import annotations
 
+import functools
+import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from fractions import Fraction
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
-from scipy import optimize, sparse
 
 from sidelong.errors import GraphError
+from sidelong.graphs import certificates, solvers
+from sidelong.graphs.certificates import Cover, Shares
+from sidelong.graphs.solvers.budget import Budget
+from sidelong.graphs.solvers.groups import Found, WeightedGroups
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     import numpy.typing as npt
 
     from sidelong.graphs.graph import FeedbackGraph
 
-__all__ = ["GraphNumber", "strong_independence"]
+    Integers = npt.NDArray[np.int64]
+
+__all__ = [
+    "GraphNumber",
+    "GraphNumbers",
+    "RealGraphNumber",
+    "acyclic",
+    "clique_cover",
+    "domination",
+    "fractional_clique_cover",
+    "fractional_domination",
+    "independence",
+    "strong_independence",
+    "weak_domination",
+    "weighted_strong_independence",
+]
 
 _MOST_EDGES = 5_000_000
+_UNIT = 2**32  # of covers in parts
+_CLOSE = 2e-6  # what HiGHS leaves open, of a number that need not be whole
+
+_CHECKS: dict[str, tuple[Callable[[FeedbackGraph, Integers], bool], certificates.Joined]] = {
+    "independence": (certificates.is_independent, "either"),
+    "acyclic": (certificates.is_acyclic, "mutual"),
+    "strong_independence": (certificates.is_strongly_independent, "mutual"),
+}
+
+Kind = Literal["independence", "acyclic", "strong_independence", "domination", "weak_domination", "clique_cover"]
+RealKind = Literal["weighted_strong_independence", "fractional_domination", "fractional_clique_cover"]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class GraphNumber:
-    """A number of a graph, known to lie from `lower` to `upper`."""
+    """A number of a graph, known to lie from `lower` to `upper`.
+
+    The certificate of a largest set is the set, ascending, and proves `lower`; that of a smallest one proves `upper`.
+    Of the clique cover it is the number of each arm's group. The dual proves a bound on the other side: a cover for
+    largest sets, a packing for domination, and a strongly independent set for the clique cover. That bound may be
+    weaker than the number's own, where a search has closed the gap.
+    """
 
     lower: int
     upper: int
-    certificate: npt.NDArray[np.int64]  #: a set of arms that proves the lower value
+    certificate: Integers
+    kind: Kind = "independence"
+    dual: Cover | Shares | Integers | None = None
+    seconds: float = 0.0  #: the time spent, without compilation
 
     @property
     def value(self) -> int | None:
         """The number, where it is known exactly."""
-        return self.lower if self.lower == self.upper else None
+        return self.lower if self.exact else None
+
+    @property
+    def exact(self) -> bool:
+        """Whether the number is known exactly."""
+        return self.lower == self.upper
+
+    @property
+    def proved(self) -> tuple[int, int]:
+        """What the certificate and the dual alone prove: a lower and an upper value."""
+        if self.dual is None:
+            raise GraphError("This number has no dual.")
+        if isinstance(self.dual, Cover):
+            return self.lower, math.floor(self.dual.bound)
+        if isinstance(self.dual, Shares):
+            return math.ceil(self.dual.total), self.upper
+        return self.dual.size, self.upper
+
+    def holds_for(self, graph: FeedbackGraph) -> bool:
+        """Check the certificate and the dual; tell whether they prove what they should, for this graph."""
+        if self.dual is None:
+            return False
+        if isinstance(self.dual, Cover):
+            is_one, joined = _CHECKS[self.kind]
+            cover_holds = certificates.covers(graph, self.dual, joined, cycles=self.kind == "acyclic")
+            size, holds = self.lower, cover_holds and is_one(graph, self.certificate)
+        elif isinstance(self.dual, Shares):
+            targets = graph.observability.weak_arms if self.kind == "weak_domination" else None
+            packing_holds = certificates.packs(graph, self.dual, targets)
+            size, holds = self.upper, packing_holds and certificates.dominates(graph, self.certificate, targets)
+        else:
+            set_holds = certificates.is_strongly_independent(graph, self.dual)
+            size, holds = self.upper, set_holds and certificates.is_clique_cover(graph, self.certificate)
+        return (
+            holds
+            and np.unique(self.certificate).size == size
+            and self.proved[0] <= self.lower <= self.upper <= self.proved[1]
+        )
+
+    def __str__(self) -> str:
+        return str(self.value) if self.exact else f"{self.lower} to {self.upper}"
+
+
+@dataclass(frozen=True, eq=False)
+class RealGraphNumber:
+    """A number of a graph that need not be whole, known to lie from `lower` to `upper`.
+
+    Of weighted strong independence, the certificate is a set of arms whose weights sum to `lower`, and the dual a
+    cover. Of fractional domination, the certificate is a share of each arm, and the dual a packing. Of the fractional
+    clique cover the certificate is a cover; its lower bound rests on a search, and there is no dual.
+    """
+
+    lower: float
+    upper: float
+    certificate: Integers | Shares | Cover
+    kind: RealKind
+    dual: Cover | Shares | None
+    seconds: float  #: the time spent, without compilation
+    weights: npt.NDArray[np.float64] | None = None  #: of the arms
+
+    @property
+    def value(self) -> float | None:
+        """The number, where it is known to within two millionths: the side that the certificate proves."""
+        if not self.exact:
+            return None
+        return self.lower if self.kind == "weighted_strong_independence" else self.upper
+
+    @property
+    def exact(self) -> bool:
+        """Whether the number is known to within two millionths."""
+        return self.upper - self.lower <= _CLOSE * self.upper
+
+    def holds_for(self, graph: FeedbackGraph) -> bool:
+        """Check the certificate and the dual; tell whether they prove what they should, for this graph."""
+        if not self.lower <= self.upper:
+            return False
+        if isinstance(self.certificate, Cover):
+            return self.certificate.bound <= Fraction(self.upper) and certificates.covers(
+                graph, self.certificate, "mutual"
+            )
+        if isinstance(self.certificate, Shares):
+            return (
+                isinstance(self.dual, Shares)
+                and self.certificate.total <= Fraction(self.upper)
+                and self.dual.total >= Fraction(self.lower)
+                and certificates.dominates_in_shares(graph, self.certificate)
+                and certificates.packs(graph, self.dual)
+            )
+        return (
+            isinstance(self.dual, Cover)
+            and self.weights is not None
+            and certificates.is_strongly_independent(graph, self.certificate)
+            and sum(map(Fraction, self.weights[self.certificate].tolist())) >= Fraction(self.lower)
+            and _at_least(self.dual.bound) >= self.upper
+            and certificates.covers(graph, self.dual, "mutual", weights=self.weights)
+        )
+
+    def __str__(self) -> str:
+        return f"{self.value:.6g}" if self.exact else f"{self.lower:.6g} to {self.upper:.6g}"
+
+
+def independence(graph: FeedbackGraph, budget: float = 10.0) -> GraphNumber:
+    """Return the size of a largest set of arms with no edge between any two of them, within `budget` seconds."""
+    time = Budget(budget)
+    if _contains_itself(graph):
+        return _largest("independence", solvers.largest_independent(graph.arrays, _UNIT), time)
+    _refuse_many_edges(graph, "The independence number")
+    return _largest(
+        "independence", solvers.heaviest_set(solvers.either(graph), np.full(graph.n_arms, _UNIT), time), time
+    )
 
 
 def strong_independence(graph: FeedbackGraph, budget: float = 10.0) -> GraphNumber:
     """Return the size of a largest set of arms no two of which reveal each other, within `budget` seconds."""
-    if graph.representation == "intervals":
-        low, high = graph.arrays.start, graph.arrays.stop
-        if not graph.arms_without_self_loop.size and (np.diff(low) >= 0).all() and (np.diff(high) >= 0).all():
-            return _on_sorted_intervals(low, high)
-    if graph.n_edges > _MOST_EDGES:
-        raise GraphError(
-            f"The strong independence number is computed for at most {_MOST_EDGES:,} edges, and {graph!r} has more. "
-            f"Give strong_independence yourself (any number from it up to {graph.n_arms} is valid), "
-            f"or use the adaptive rate, which does not need it."
-        )
-    matrix = graph.to_scipy()
-    mutual = sparse.triu(matrix.minimum(matrix.T), k=1).tocoo()
-    return _by_integer_program(graph.n_arms, mutual.row, mutual.col, budget)
+    time = Budget(budget)
+    advice = (
+        f" Give strong_independence yourself (any number from it up to {graph.n_arms} is valid), or use the adaptive "
+        f"rate, which does not need it."
+    )
+    return _largest("strong_independence", _strong(graph, time, "The strong independence number", advice), time)
 
 
-def _on_sorted_intervals(low: npt.NDArray[np.int64], high: npt.NDArray[np.int64]) -> GraphNumber:
-    """Take the first arm, leave out all that it is joined with, and so on: those form a clique with it.
+def _strong(graph: FeedbackGraph, time: Budget, what: str, advice: str = "") -> Found:
+    weight = np.full(graph.n_arms, _UNIT)
+    if _contains_itself(graph):
+        if solvers.ascend(graph.arrays):
+            return solvers.heaviest_on_ascending(graph.arrays, weight)
+        if graph.is_undirected:
+            return solvers.largest_independent(graph.arrays, _UNIT)
+    _refuse_many_edges(graph, what, advice)
+    return solvers.heaviest_set(solvers.mutual(graph), weight, time)
 
-    With both ends ascending, the arms after i that it is joined with are the next few, and joined with each other.
+
+def acyclic(graph: FeedbackGraph, budget: float = 10.0) -> GraphNumber:
+    """Return the size of a largest set of arms with no directed cycle among them, within `budget` seconds."""
+    time = Budget(budget)
+    if _contains_itself(graph):  # then a shortest cycle has two arms: see certificates.is_acyclic
+        return _largest("acyclic", _strong(graph, time, "The largest acyclic set"), time)
+    _refuse_many_edges(graph, "The largest acyclic set")
+    found = solvers.largest_acyclic(graph.to_scipy(), _UNIT, time)
+    return _largest("acyclic", Found(found.arms, found.upper, found.cover), time, found.is_cycle)
+
+
+def weighted_strong_independence(graph: FeedbackGraph, weights: npt.ArrayLike, budget: float = 10.0) -> RealGraphNumber:
+    """Return the largest sum of weights over sets of arms no two of which reveal each other.
+
+    With 1 / gap as the weight of each arm that is not the best, it is the leading term of EXP3.G++'s bound in
+    stochastic worlds.
+
+    Args:
+        graph: the graph.
+        weights: one for each arm, none negative.
+        budget: how many seconds to spend at most.
+
     """
-    seen_from = np.searchsorted(low, np.arange(low.size), side="right")  # arms before this one reveal i or lie before
-    reach = np.minimum(high, seen_from)
-    chosen = []
-    i = 0
-    while i < low.size:
-        chosen.append(i)
-        i = max(int(reach[i]), i + 1)
-    return GraphNumber(len(chosen), len(chosen), np.array(chosen))
+    try:
+        w = np.array(weights, np.float64)
+    except (TypeError, ValueError) as error:
+        raise GraphError(f"weights cannot be read as numbers: {error}.") from error
+    if w.shape != (graph.n_arms,) or not ((w >= 0) & (w < np.inf)).all():
+        raise GraphError(f"weights are {graph.n_arms} numbers, one for each arm, finite and none negative.")
+    w.setflags(write=False)
+    time = Budget(budget)
+    # In whole numbers, rounded up: no set weighs more than the whole numbers say.
+    bits = 44 - math.frexp(w.max())[1]
+    unit = 2**bits if bits >= 0 else 2.0**bits
+    whole = np.ceil(np.ldexp(w, bits)).astype(np.int64)
+    some = np.flatnonzero(whole)
+    if _contains_itself(graph) and solvers.ascend(graph.arrays):
+        found = solvers.heaviest_on_ascending(graph.arrays, whole)
+    elif not some.size:
+        none = np.empty(0, np.int64)
+        found = Found(none, 0, WeightedGroups(np.zeros(1, np.int64), none, none))
+    else:
+        _refuse_many_edges(graph, "The weighted strong independence number")
+        found = solvers.heaviest_set(solvers.mutual(graph).induced(some), whole[some], time)
+        found = Found(some[found.arms], found.upper, found.cover._replace(arms=some[found.cover.arms]))
+    least = sum(map(Fraction, w[found.arms].tolist()), Fraction(0))
+    most = max(least, Fraction(found.upper) / Fraction(unit))
+    return RealGraphNumber(
+        _at_most(least),
+        _at_least(most),
+        found.arms,
+        "weighted_strong_independence",
+        _cover(found.cover, unit),
+        time.spent,
+        w,
+    )
 
 
-def _by_integer_program(
-    n: int, rows: npt.NDArray[np.int32], columns: npt.NDArray[np.int32], budget: float
+def domination(graph: FeedbackGraph, budget: float = 10.0) -> GraphNumber:
+    """Return the size of a smallest set of arms that together reveal all arms, within `budget` seconds."""
+    return _smallest_dominating("domination", graph, np.arange(graph.n_arms), budget)
+
+
+def weak_domination(graph: FeedbackGraph, budget: float = 10.0) -> GraphNumber:
+    """Return the size of a smallest set of arms that together reveal all weakly observable arms.
+
+    It is 0 in a strongly observable graph, as one is in which every arm reveals itself. Alon, Cesa-Bianchi, Dekel and
+    Koren (2015) show that regret on a weakly observable graph grows with its third root.
+    """
+    return _smallest_dominating("weak_domination", graph, graph.observability.weak_arms, budget)
+
+
+def _smallest_dominating(
+    kind: Literal["domination", "weak_domination"], graph: FeedbackGraph, targets: Integers, budget: float
 ) -> GraphNumber:
-    if not rows.size:
-        return GraphNumber(n, n, np.arange(n))
-    edges = np.arange(rows.size)
-    incidence = sparse.csr_array(
-        (np.ones(2 * rows.size), (np.concatenate([edges, edges]), np.concatenate([rows, columns]))),
-        shape=(rows.size, n),
+    _refuse_unobservable(graph)
+    if not graph.arrays.contiguous:
+        _refuse_many_edges(graph, "The domination number")
+    time = Budget(budget)
+    if not targets.size:
+        return GraphNumber(0, 0, targets, kind, Shares(np.zeros(graph.n_arms, np.int64), 1), time.spent)
+    found = solvers.fewest_arms(graph.arrays, targets, time)
+    return GraphNumber(found.lower, found.arms.size, found.arms, kind, found.packing, time.spent)
+
+
+def clique_cover(graph: FeedbackGraph, budget: float = 10.0) -> GraphNumber:
+    """Return the size of a smallest division of the arms into groups in which all reveal each other."""
+    time = Budget(budget)
+    if _contains_itself(graph) and (solvers.ascend(graph.arrays) or graph.is_undirected):
+        found = _strong(graph, time, "The clique cover number")
+        group = np.empty(graph.n_arms, np.int64)
+        size = np.diff(found.cover.start)
+        group[found.cover.arms] = np.repeat(np.arange(size.size), size)
+        return GraphNumber(size.size, size.size, group, "clique_cover", found.arms, time.spent)
+    _refuse_many_edges(graph, "The clique cover number")
+    divided = solvers.fewest_cliques(solvers.mutual(graph), time)
+    count = int(divided.group.max()) + 1
+    return GraphNumber(divided.lower, count, divided.group, "clique_cover", divided.apart, time.spent)
+
+
+def fractional_domination(graph: FeedbackGraph, budget: float = 10.0) -> RealGraphNumber:
+    """Return the least sum of shares of arms such that those that reveal it sum to 1 or more, for every arm."""
+    _refuse_unobservable(graph)
+    if not graph.arrays.contiguous:
+        _refuse_many_edges(graph, "The fractional domination number")
+    time = Budget(budget)
+    found = solvers.relax(graph.arrays, np.arange(graph.n_arms), time)
+    return RealGraphNumber(
+        _at_most(found.packing.total),
+        _at_least(found.shares.total),
+        found.shares,
+        "fractional_domination",
+        found.packing,
+        time.spent,
     )
-    result = optimize.milp(
-        -np.ones(n),
-        integrality=np.ones(n),
-        bounds=optimize.Bounds(0, 1),
-        constraints=optimize.LinearConstraint(incidence, -np.inf, 1),
-        options={"time_limit": budget},
-    )
-    chosen = np.flatnonzero(result.x > 0.5) if result.x is not None else np.array([0])
-    bound = n if result.mip_dual_bound is None else min(n, int(np.floor(-result.mip_dual_bound + 1e-6)))
-    return GraphNumber(int(chosen.size), max(bound, int(chosen.size)), chosen)
+
+
+def fractional_clique_cover(graph: FeedbackGraph, budget: float = 10.0) -> RealGraphNumber:
+    """Return the least sum of shares of groups in which all arms reveal each other, such that each arm is in 1 or more.
+
+    It lies between the strong independence number and the clique cover number.
+    """
+    time = Budget(budget)
+    if _contains_itself(graph) and (solvers.ascend(graph.arrays) or graph.is_undirected):
+        whole = _strong(graph, time, "The fractional clique cover number")
+        cover, lower = whole.cover, whole.upper
+    else:
+        _refuse_many_edges(graph, "The fractional clique cover number")
+        cover, lower = solvers.fewest_fractions(solvers.mutual(graph), _UNIT, time)
+    certificate = _cover(cover, _UNIT)
+    upper = _at_least(certificate.bound)
+    lower_value = _at_most(Fraction(lower, _UNIT))
+    return RealGraphNumber(lower_value, upper, certificate, "fractional_clique_cover", None, time.spent)
+
+
+class GraphNumbers:
+    """The numbers of a graph, each computed when it is first asked for, with a budget of its own."""
+
+    def __init__(self, graph: FeedbackGraph, budget: float = 10.0) -> None:
+        self._graph = graph
+        self._budget = budget
+        Budget(budget)  # to refuse it now, if it is none
+
+    @functools.cached_property
+    def independence(self) -> GraphNumber:
+        """The most arms with no edge between any two."""
+        return independence(self._graph, self._budget)
+
+    @functools.cached_property
+    def acyclic(self) -> GraphNumber:
+        """The most arms with no directed cycle among them."""
+        return acyclic(self._graph, self._budget)
+
+    @functools.cached_property
+    def strong_independence(self) -> GraphNumber:
+        """The most arms no two of which reveal each other."""
+        return strong_independence(self._graph, self._budget)
+
+    @functools.cached_property
+    def domination(self) -> GraphNumber:
+        """The fewest arms that together reveal all."""
+        return domination(self._graph, self._budget)
+
+    @functools.cached_property
+    def weak_domination(self) -> GraphNumber:
+        """The fewest arms that together reveal all that are only weakly observable."""
+        return weak_domination(self._graph, self._budget)
+
+    @functools.cached_property
+    def clique_cover(self) -> GraphNumber:
+        """The fewest groups, in each of which all arms reveal each other."""
+        return clique_cover(self._graph, self._budget)
+
+    @functools.cached_property
+    def fractional_domination(self) -> RealGraphNumber:
+        """The same as domination in fractions of arms."""
+        return fractional_domination(self._graph, self._budget)
+
+    @functools.cached_property
+    def fractional_clique_cover(self) -> RealGraphNumber:
+        """The same as clique_cover in fractions of groups."""
+        return fractional_clique_cover(self._graph, self._budget)
+
+    def weighted_strong_independence(self, weights: npt.ArrayLike) -> RealGraphNumber:
+        """Return the largest sum of weights over sets of arms no two of which reveal each other."""
+        return weighted_strong_independence(self._graph, weights, self._budget)
+
+    def __repr__(self) -> str:
+        return f"<GraphNumbers of {self._graph!r}, {self._budget:g} seconds each>"
+
+
+def _contains_itself(graph: FeedbackGraph) -> bool:
+    """Tell whether every arm reveals an interval that it is in."""
+    return graph.representation == "intervals" and not graph.arms_without_self_loop.size
+
+
+def _refuse_many_edges(graph: FeedbackGraph, what: str, advice: str = "") -> None:
+    if graph.n_edges > _MOST_EDGES:
+        raise GraphError(f"{what} is computed for at most {_MOST_EDGES:,} edges, and {graph!r} has more.{advice}")
+
+
+def _refuse_unobservable(graph: FeedbackGraph) -> None:
+    lacking = graph.observability.unobservable_arms
+    if lacking.size:
+        raise GraphError(f"No set of arms dominates {graph!r}: no arm reveals arm {lacking[0]}.")
+
+
+def _largest(kind: Kind, found: Found, time: Budget, is_cycle: npt.NDArray[np.bool_] | None = None) -> GraphNumber:
+    cover = _cover(found.cover, _UNIT, is_cycle)
+    return GraphNumber(found.arms.size, found.upper // _UNIT, found.arms, kind, cover, time.spent)
+
+
+def _cover(groups: WeightedGroups, unit: float, is_cycle: npt.NDArray[np.bool_] | None = None) -> Cover:
+    none = np.zeros(groups.weight.size, np.bool_)
+    return Cover(groups.start, groups.arms, none if is_cycle is None else is_cycle, groups.weight, unit)
+
+
+def _at_least(exact: Fraction) -> float:
+    """Return the least float that is not below."""
+    near = float(exact)
+    return near if Fraction(near) >= exact else math.nextafter(near, math.inf)
+
+
+def _at_most(exact: Fraction) -> float:
+    """Return the greatest float that is not above."""
+    return -_at_least(-exact)

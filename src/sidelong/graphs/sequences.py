@@ -7,6 +7,7 @@ round alone, so that every learner meets the same graphs and any round can be as
 from __future__ import annotations
 
 import operator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import TYPE_CHECKING
@@ -47,12 +48,6 @@ class GraphSequence:
     def __repr__(self) -> str:
         return f"<GraphSequence {self.name}: {self.n_arms} arms, shown {self.shown} the draw>"
 
-    @property
-    def arms_without_self_loop(self) -> npt.NDArray[np.int64]:
-        """The arms that do not reveal themselves in some graph of the bank."""
-        lacking = [graph.arms_without_self_loop for graph in self.bank]
-        return np.unique(np.concatenate(lacking)) if lacking else np.empty(0, np.int64)
-
     def graph_of_round(self, t: int, *, seed: int = 0, run: int = 0) -> FeedbackGraph:
         """Return the graph of a round: the one that `simulate` uses with this seed in this run."""
         t, run = operator.index(t), operator.index(run)
@@ -81,7 +76,7 @@ def fixed(graph: FeedbackGraph) -> GraphSequence:
 
 def alternating(graphs: Sequence[FeedbackGraph], *, shown: str = "before") -> GraphSequence:
     """Go through the graphs in turn, and again from the first."""
-    return scheduled(graphs, range(len(graphs)), shown=shown)
+    return scheduled(graphs, range(len(_checked_bank(graphs))), shown=shown)
 
 
 def scheduled(
@@ -91,7 +86,9 @@ def scheduled(
     bank = _checked_bank(graphs)
     order = np.asarray(schedule)
     if order.ndim != 1 or not order.size or not np.issubdtype(order.dtype, np.integer):
-        raise GraphError("A schedule is a list of whole numbers, at least one: the graph of each round.")
+        raise GraphError(
+            f"A schedule is a list of whole numbers, at least one, the graph of each round; not {_short(schedule)}."
+        )
     if order.min() < 0 or order.max() >= len(bank):
         wrong = int(order[(order < 0) | (order >= len(bank))][0])
         raise GraphError(f"A schedule names graphs from 0 to {len(bank) - 1}, not {wrong}.")
@@ -132,20 +129,25 @@ def shadows(n_arms: int, capacity: int, *, shown: str = "before") -> GraphSequen
     Whichever arm is played, its own loss and those of the shadowed arms are revealed.
     """
     _checked_arms(n_arms)
-    if not (isinstance(capacity, Integral) and 0 <= capacity <= n_arms):
+    if isinstance(capacity, bool) or not (isinstance(capacity, Integral) and 0 <= capacity <= n_arms):
         raise GraphError(f"capacity must be from 0 to the {n_arms} arms, not {capacity!r}.")
     name = f"shadows of up to {capacity} arms"
     return GraphSequence(n_arms, (), shown, name, SHADOWS, np.array([capacity]), np.empty(0))
 
 
 def _checked_bank(graphs: Sequence[FeedbackGraph]) -> tuple[FeedbackGraph, ...]:
-    bank = tuple(graphs)
+    bank = tuple(graphs) if isinstance(graphs, Iterable) else ()
     if not bank or not all(isinstance(graph, FeedbackGraph) for graph in bank):
-        raise GraphError("A sequence is made from FeedbackGraphs, at least one.")
+        raise GraphError(f"A sequence is made from a list of FeedbackGraphs, at least one, not {_short(graphs)}.")
     return bank
 
 
+def _short(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else f"{text[:57]}..."
+
+
 def _checked_arms(n_arms: int) -> int:
-    if not (isinstance(n_arms, Integral) and 1 <= n_arms <= 10_000):
+    if isinstance(n_arms, bool) or not (isinstance(n_arms, Integral) and 1 <= n_arms <= 10_000):
         raise GraphError(f"A graph that is drawn anew each round has from 1 to 10,000 arms, not {n_arms!r}.")
     return n_arms

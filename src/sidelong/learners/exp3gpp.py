@@ -37,16 +37,17 @@ import numpy as np
 
 from sidelong._jit import kernel
 from sidelong.errors import LearnerError
-from sidelong.graphs.arrays import GraphArrays, observe
+from sidelong.graphs.arrays import LONG_RANGE, GraphArrays, observe
 from sidelong.graphs.cover import cover_in_order, cover_largest_first
 from sidelong.graphs.numbers import strong_independence as compute_strong_independence
 from sidelong.learners.interface import About, Need
 from sidelong.learners.options import initial_arms, number, one_of
-from sidelong.numerics import exp, log, reorder, smallest, total
+from sidelong.numerics import exp, log, reorder, total
 
 if TYPE_CHECKING:
     from sidelong.graphs.graph import FeedbackGraph
     from sidelong.graphs.numbers import GraphNumber
+    from sidelong.numerics import Whole
 
 NAME = "exp3.g++"
 NEEDS = frozenset({Need.SELF_LOOPS, Need.GRAPH_BEFORE})
@@ -196,18 +197,16 @@ def distribution(params: Params, state: State, graph: GraphArrays, t: int, p: np
         trace[_THETA] = 1.0
         return
     log_t, log_K = log(float(t)), params.log_K
-    positive = _estimate_gaps(state, math.sqrt((params.gamma * log_t + log_K) / 2.0))
-    _explore(params, state, graph, positive)
+    radius = math.sqrt((params.gamma * log_t + log_K) / 2.0)
+    ucb, lcb, least = _extremes(state, radius)
+    if lcb > ucb or state.known[2] > 0:
+        _estimate_gaps(state, radius, ucb)
+    _explore(params, state, graph, lcb > ucb)
     cap = min(1.0 / (2.0 * K), math.sqrt(params.lambda_ * log_K / t) / (2.0 * K))
     floor = min(cap, 4.0 / (float(t) * float(t)))
     xi = params.beta * log_t / t  # times 1 / gap^2
-    for i in range(K):
-        square = state.gap[i] * state.gap[i]
-        eps = xi / square if square * cap > xi else cap
-        state.eps[i] = max(eps, floor) if state.S[i] else floor  # 6, 7
-    mass = total(state.eps)
+    mass = _set_rates(state, cap, floor, xi, max(lcb - ucb, 0.0))
     eta = params.eta_scale * math.sqrt(log_K / (2.0 * (state.Theta[0] if params.adaptive else params.alpha * t)))
-    least = smallest(state.Ltilde)
     for i in range(K):
         p[i] = exp(-eta * (state.Ltilde[i] - least))
     scale = (1.0 - mass) / total(p)
@@ -219,28 +218,50 @@ def distribution(params: Params, state: State, graph: GraphArrays, t: int, p: np
 
 
 @kernel
-def _estimate_gaps(state: State, radius: float) -> int:
-    """Write the gaps of this round; return how many are positive."""
-    for i in range(state.gap.size):
-        state.gap[i] = state.mean[i] + radius * state.width[i]
-    ucb = min(1.0, smallest(state.gap))  # 2
-    positive = 0
-    for i in range(state.gap.size):
-        excess = (state.mean[i] - radius * state.width[i]) - ucb
-        positive += excess > 0.0
-        state.gap[i] = excess if excess > 0.0 else 0.0  # 3, 4: ucb >= 0 implies LCB's own maximum with 0
-    return positive
+def _extremes(state: State, radius: float) -> tuple[float, float, float]:
+    """Return the smallest UCB, the largest LCB and the smallest Ltilde."""
+    ucb = 1.0
+    lcb = 0.0
+    least = state.Ltilde[0]
+    for i in range(state.mean.size):
+        upper = state.mean[i] + radius * state.width[i]
+        lower = state.mean[i] - radius * state.width[i]
+        ucb = upper if upper < ucb else ucb  # 2
+        lcb = lower if lower > lcb else lcb  # 3
+        least = state.Ltilde[i] if state.Ltilde[i] < least else least
+    return ucb, lcb, least
 
 
 @kernel
-def _explore(params: Params, state: State, graph: GraphArrays, positive: int) -> None:
+def _estimate_gaps(state: State, radius: float, ucb: float) -> None:
+    for i in range(state.gap.size):
+        excess = (state.mean[i] - radius * state.width[i]) - ucb
+        state.gap[i] = excess if excess > 0.0 else 0.0  # 3, 4: ucb >= 0 implies LCB's own maximum with 0
+
+
+@kernel
+def _set_rates(state: State, cap: float, floor: float, xi: float, largest_gap: float) -> float:
+    """Write the rates of exploration; return their sum."""
+    if largest_gap * largest_gap * cap <= xi:  # no xi is below the cap: two values, and no division
+        for i in range(state.eps.size):
+            state.eps[i] = cap if state.S[i] else floor
+        return state.known[1] * cap + (state.eps.size - state.known[1]) * floor  # type: ignore[no-any-return]
+    for i in range(state.eps.size):
+        square = state.gap[i] * state.gap[i]
+        eps = xi / square if square * cap > xi else cap
+        state.eps[i] = max(eps, floor) if state.S[i] else floor  # 6, 7
+    return total(state.eps)
+
+
+@kernel
+def _explore(params: Params, state: State, graph: GraphArrays, known: bool) -> None:
     """Make S by Algorithm 2, unless neither the order of the gaps nor the graph has changed."""  # 5
     changed = state.known[0] != graph.key
-    if positive > 0 or state.known[2] > 0:  # else all gaps are 0, as they were
+    if known or state.known[2] > 0:  # else all gaps are 0, as they were
         # While S stands, `free` is not needed, and the sort may use it.
         changed = reorder(state.order, state.gap, state.free) or changed
         changed = (params.largest_first and _ties_changed(state)) or changed
-        state.known[2] = positive
+        state.known[2] = known
     if not changed:
         return
     state.known[0] = graph.key
@@ -275,18 +296,42 @@ def update(
     learning = t > params.initial.size
     if learning:
         observe(graph, p, state.P)  # 10
-    first = graph.start[arm]
-    for e in range(first, graph.stop[arm]):
-        i = np.uint64(graph.targets[e])
-        l = losses[e - first]
-        state.Lhat[i] += l
-        state.O[i] += 1.0
-        state.mean[i] = state.Lhat[i] / state.O[i]
-        state.width[i] = 1.0 / math.sqrt(state.O[i])
-        if learning:
-            state.Ltilde[i] += l / state.P[i]  # 11
+    first, count = graph.start[arm], graph.stop[arm] - graph.start[arm]
+    if graph.contiguous and count >= LONG_RANGE:
+        _learn_range(state, first, losses[:count], learning)
+    else:
+        for k in range(count):
+            _learn(state, np.uint64(graph.targets[first + k]), losses[k], learning)
     if learning:
         for j in range(p.size):
             state.P[j] = p[j] / state.P[j]  # in place: P has been used
         trace[_THETA] = total(state.P)
         state.Theta[0] += trace[_THETA]  # 12
+
+
+@kernel
+def _learn(state: State, i: Whole, l: float, learning: bool) -> None:
+    state.Lhat[i] += l
+    state.O[i] += 1.0
+    state.mean[i] = state.Lhat[i] / state.O[i]
+    state.width[i] = 1.0 / math.sqrt(state.O[i])
+    if learning:
+        state.Ltilde[i] += l / state.P[i]  # 11
+
+
+@kernel
+def _learn_range(state: State, first: int, losses: np.ndarray, learning: bool) -> None:
+    """Do the same for arms in a row; the loops are short, for few arrays at a time can be kept apart."""
+    last = first + losses.size
+    Lhat, O, mean, width = state.Lhat[first:last], state.O[first:last], state.mean[first:last], state.width[first:last]
+    for k in range(losses.size):
+        Lhat[k] += losses[k]
+    for k in range(losses.size):
+        O[k] += 1.0
+        width[k] = 1.0 / math.sqrt(O[k])
+    for k in range(losses.size):
+        mean[k] = Lhat[k] / O[k]
+    if learning:
+        Ltilde, P = state.Ltilde[first:last], state.P[first:last]
+        for k in range(losses.size):
+            Ltilde[k] += losses[k] / P[k]

@@ -92,7 +92,7 @@ def drawing(learner: ModuleType) -> Callable[..., int]:
         return learner.draw  # type: ignore[no-any-return]
     if learner not in _drawing:
         name = f"draw_{learner.NAME}"
-        _drawing[learner] = specialise(draw, name, inline=True, distribution=learner.distribution)
+        _drawing[learner] = specialise(draw, name, distribution=learner.distribution)
     return _drawing[learner]
 
 

@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from sidelong._jit import kernel
-from sidelong.numerics import LOSSES, SCENES, exp, log, uniform
+from sidelong.numerics import LOSSES, SCENES, beta, uniform
 
 __all__ = [
     "BERNOULLI",
@@ -33,7 +33,9 @@ __all__ = [
     "TABLE",
     "WorldArrays",
     "cumulative",
+    "has_range",
     "loss",
+    "loss_range",
     "mean",
 ]
 
@@ -85,6 +87,23 @@ def loss(world: WorldArrays, seed: int, run: int, t: int, arm: int) -> float:
         # The very losses of the clean world turned over, not fresh ones with the mean turned over.
         return 1.0 if (u < world.numbers[arm]) != (t <= world.integers[0]) else 0.0
     return 1.0 if u < mean(world, seed, run, t, arm) else 0.0
+
+
+@kernel
+def has_range(world: WorldArrays) -> bool:
+    """Tell whether `loss_range` knows this world: one whose means in a round lie in a row of `numbers`."""
+    return world.kind in (BERNOULLI, CONSTRAINED)
+
+
+@kernel
+def loss_range(world: WorldArrays, seed: int, run: int, t: int, first: int, losses: np.ndarray) -> None:
+    """Write the losses of the arms first, first + 1, ...: what `loss` gives, several at a time."""
+    row = 0
+    if world.kind == CONSTRAINED:
+        row = (_segment(world.integers, world.integers.size // 2, t) % 2) * (world.numbers.size // 2)
+    for k in range(losses.size):
+        u = uniform(seed, LOSSES, run, t, first + k)
+        losses[k] = 1.0 if u < world.numbers[row + first + k] else 0.0
 
 
 @kernel
@@ -210,46 +229,10 @@ def _lower_bound(world: WorldArrays, seed: int, run: int, arm: int) -> float:
     return 0.5 - world.numbers[0] if place == best else 0.5
 
 
-_LOG_4 = 1.3862943611198906
-_1_PLUS_LOG_5 = 2.6094379124341003
-
-
 @kernel
 def _beta(means: np.ndarray, shapes: np.ndarray, seed: int, run: int, t: int, arm: int) -> float:
-    """Draw from Beta(a, b) by rejection from a log-logistic law.
-
-    Cheng, "Generating beta variates with nonintegral shape parameters", CACM 21 (1978). Algorithm BA serves
-    all a, b > 0 and accepts at least one attempt in four; if a, b > 1, two in three. It is exact, and takes
-    exp, log and sqrt only. With V = ln(U1 / (1 - U1)) / lambda and W = a e^V it accepts X = W / (b + W) iff
-
-        (a + b) ln((a + b) / (b + W)) + (a + lambda) V - ln 4 >= ln(U1^2 U2).
-
-    Where V > 0, b + W is written as e^V (a + b e^-V), so that nothing overflows. A quick test comes first, as
-    in his Algorithm BB: ln x >= 1 - 1/x bounds the left side, and ln z <= 5z - 1 - ln 5 the right one.
-    Attempt n takes the random numbers of the arms i + 2nK and i + (2n + 1)K, which do not exist.
-    """
     a = shapes[0, arm]
     b = shapes[1, arm]
     if a < 1e-300 or b < 1e-300:  # the mean is 0 or 1, or next to it; and 1 / lambda must not overflow
         return means[arm]  # type: ignore[no-any-return]
-    power = shapes[2, arm]
-    key = int(arm)
-    while True:
-        u1 = uniform(seed, LOSSES, run, t, key)
-        u2 = uniform(seed, LOSSES, run, t, key + means.size)
-        key += 2 * means.size
-        z = u1 * u1 * u2
-        v = log(u1 / (1.0 - u1)) / power
-        if v <= 0.0:
-            w = a * exp(v)
-            denominator = b + w
-            x = w / denominator
-            tail = (a + power) * v - _LOG_4
-        else:
-            denominator = a + b * exp(-v)
-            x = a / denominator
-            tail = (power - b) * v - _LOG_4
-        if (a + b - denominator) + tail + _1_PLUS_LOG_5 >= 5.0 * z:
-            return x  # type: ignore[no-any-return]
-        if (a + b) * (shapes[3, arm] - log(denominator)) + tail >= log(z):
-            return x  # type: ignore[no-any-return]
+    return beta(a, b, shapes[2, arm], shapes[3, arm], seed, LOSSES, run, t, arm, means.size)

@@ -10,7 +10,7 @@ from sidelong.errors import WorldError
 from sidelong.losses.checks import describe, floats, means_of
 from sidelong.losses.kernels import BERNOULLI, BETA
 from sidelong.losses.world import World, arrays
-from sidelong.numerics import log
+from sidelong.numerics import beta_power, log
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -75,11 +75,8 @@ def beta(means: npt.ArrayLike, concentration: npt.ArrayLike = 10.0) -> World:
         )
     a = m * c
     b = (1.0 - m) * c
-    # Cheng's lambda; b and a are above 1 where the second form is taken, so that it divides by no 0.
-    power = np.minimum(a, b)
-    large = power > 1.0
-    al, bl = a[large], b[large]
-    power[large] = np.minimum(power[large], np.sqrt((2.0 * al * bl - (al + bl)) / (al + bl - 2.0)))
+    # What the draws need, worked out once.
+    power = [beta_power(float(x), float(y)) for x, y in zip(a, b, strict=True)]
     log_sum = [log(float(each)) for each in a + b]
     spread = f"{c.min():g}" if c.min() == c.max() else f"{c.min():g} to {c.max():g}"
     return World(

@@ -10,15 +10,19 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from sidelong._jit import kernel, rebind, specialise
+from sidelong._ahead import compiled_ahead
+from sidelong._jit import entry, is_kept, kernel, rebind, signature_of, specialise
+from sidelong.graphs.arrays import LONG_RANGE
 from sidelong.graphs.bank import BankArrays, keep, pick, redraw, select
-from sidelong.learners.interface import Need, draw, drawing, update
-from sidelong.losses.kernels import loss, mean
+from sidelong.learners.interface import Need, distribution, draw, update
+from sidelong.losses.kernels import has_range, loss, loss_range, mean
+from sidelong.numerics import DRAWS, sample, uniform
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from types import ModuleType
 
+    from sidelong.graphs.arrays import GraphArrays
     from sidelong.losses.world import World
 
 __all__ = ["Tally", "loop_for", "new_tally"]
@@ -32,6 +36,7 @@ class Tally(NamedTuple):
     traces: np.ndarray  #: the sum of each traced quantity since it was last read
     plays: np.ndarray  #: int64, (K,)
     observations: np.ndarray  #: int64, (K,)
+    ranges: np.ndarray  #: int64, (K + 1,): the differences of what is to be added to `observations`
     fault: np.ndarray  #: the arm whose loss stopped the run
     p: np.ndarray
     losses: np.ndarray
@@ -47,6 +52,7 @@ def new_tally(n_arms: int, n_traces: int) -> Tally:
         np.zeros(n_traces),
         counts[0],
         counts[1],
+        np.zeros(n_arms + 1, np.int64),
         np.zeros(1, np.int64),
         np.zeros(n_arms),
         np.zeros(n_arms),
@@ -63,6 +69,9 @@ def add(sum_: np.ndarray, x: float) -> None:
     sum_[0] = s
 
 
+DRAWS_ITSELF = False  # whether the learner has a `draw` of its own
+
+
 @kernel
 def fits(l: float) -> bool:
     """Tell whether a loss is one that the learner takes."""
@@ -75,7 +84,7 @@ def is_binary(l: float) -> bool:
     return l in (0.0, 1.0)
 
 
-def play(
+def play(  # noqa: C901  # a round is one thing, and becomes one function anyway
     params: Any,
     state: Any,
     bank: BankArrays,
@@ -97,15 +106,27 @@ def play(
             index = shown
             redraw(bank, seed, run, t)
             graph = select(bank, index)
-        arm = draw(params, state, graph, t, seed, run, p, trace)
-        count = graph.stop[arm] - graph.start[arm]
+        if DRAWS_ITSELF:  # a constant, so that only one of the two is compiled
+            arm = draw(params, state, graph, t, seed, run, p, trace)
+        else:
+            distribution(params, state, graph, t, p, trace)
+            arm = sample(p, uniform(seed, DRAWS, run, t, np.int64(0)))
+        low, high = graph.start[arm], graph.stop[arm]
+        count = high - low
         suffered = -1.0
-        for k in range(count + 1):
+        done = 0
+        if graph.contiguous and count >= LONG_RANGE and has_range(world):
+            loss_range(world, seed, run, t, low, tally.losses[:count])
+            tally.ranges[low] += 1
+            tally.ranges[high] -= 1
+            suffered = tally.losses[arm - low] if low <= arm < high else -1.0
+            done = count
+        for k in range(done, count + 1):
             # After the revealed arms comes the played one, if it has not been among them. (One call of `loss` in the
             # code, since it is copied here.)
             if k == count and suffered >= 0.0:
                 break
-            i: Any = np.int64(graph.targets[graph.start[arm] + k]) if k < count else arm
+            i: Any = np.int64(graph.targets[low + k]) if k < count else arm
             l = loss(world, seed, run, t, i)
             if not fits(l):
                 tally.fault[0] = i
@@ -136,7 +157,9 @@ def loop_for(learner: ModuleType, world: World, *, anew: bool) -> Callable[..., 
         _loops[learner, name] = (specialise if world.compiled else rebind)(
             play,
             name,
-            draw=drawing(learner),
+            DRAWS_ITSELF=hasattr(learner, "draw"),
+            draw=getattr(learner, "draw", draw),
+            distribution=getattr(learner, "distribution", distribution),
             fits=is_binary if Need.BINARY_LOSSES in learner.NEEDS else fits,
             update=learner.update,
             loss=world_loss,
@@ -146,6 +169,27 @@ def loop_for(learner: ModuleType, world: World, *, anew: bool) -> Callable[..., 
             select=select if world.compiled else getattr(select, "py_func", select),
         )
     return _loops[learner, name]
+
+
+def compile_parts(loop: Any, learner: ModuleType, graph: GraphArrays, *call: Any) -> None:
+    """Compile the kernels that a loop consists of, on two cores, unless it is compiled already."""
+    if not hasattr(loop, "py_func") or is_kept(loop, signature_of(*call)):
+        return
+    params, state, bank, world, seed, run, _, t, tally = call
+    known = (params, state, graph, t)
+    place = (world, seed, run, t, run)
+    with compiled_ahead(
+        (learner.update, (*known, t, tally.p, tally.losses, tally.trace)),
+        (loss, place),
+        (mean, place),
+        (loss_range, (*place, tally.losses)),
+        (pick, (bank, seed, run, t)),
+        (select, (bank, t)),
+    ):
+        if hasattr(learner, "draw"):
+            entry(learner.draw, *known, seed, run, tally.p, tally.trace)
+        else:
+            entry(learner.distribution, *known, tally.p, tally.trace)
 
 
 _loops: dict[tuple[ModuleType, str], Callable[..., int]] = {}

@@ -17,7 +17,7 @@ from sidelong.graphs.graph import FeedbackGraph
 from sidelong.graphs.sequences import GraphSequence, fixed
 from sidelong.learners import catalogue
 from sidelong.losses.world import World
-from sidelong.simulation.loop import Tally, loop_for, new_tally
+from sidelong.simulation.loop import Tally, compile_parts, loop_for, new_tally
 from sidelong.simulation.progress import ProgressLine
 
 if TYPE_CHECKING:
@@ -107,6 +107,7 @@ def simulate(
     numbers = [_whole("A run's number", each, 0, 2**32 - 1) for each in numbers]
     if not numbers:
         raise SimulationError("runs must name at least one run.")
+    at_once = _threads(threads, len(numbers))
     marks = _checkpoints(rounds, checkpoints)
     module = catalogue.find(learner)
     catalogue.check_sequence(module, sequence)
@@ -115,7 +116,7 @@ def simulate(
     simulation = _Simulation(module, sequence, losses, seed, marks, options, rounds)
     simulation.prepare()
     begun = time.monotonic()
-    rows = simulation.play_all(numbers, _threads(threads, len(numbers)), progress=progress)
+    rows = simulation.play_all(numbers, at_once, progress=progress)
     plain = [np.stack(part) for part in zip(*rows, strict=True)]
     regret, loss, plays, observations, traces = plain
     return Result(
@@ -161,7 +162,10 @@ class _Simulation:
         """Compile, or load what was compiled before, outside of what is measured."""
         tally = new_tally(self._sequence.n_arms, len(self._learner.TRACES))
         state = self._learner.init(self._params, self._first)
-        self._play(self._params, state, self._bank, self._world.arrays, self._seed, 0, 1, 0, tally)
+        call = (self._params, state, self._bank, self._world.arrays, self._seed, 0, 1, 0, tally)
+        if self._world.compiled:
+            compile_parts(self._play, self._learner, self._first.arrays, *call)
+        self._play(*call)
 
     def play_all(
         self, numbers: list[int], threads: int, *, progress: bool | Callable[[int, int], None] | None
@@ -217,7 +221,8 @@ class _Simulation:
         cost = expected if self._world.has_means else loss
         best = self._world.best_total(int(self._seed), number, self._marks, self._stop.is_set)
         regret = cost - best
-        return regret, loss, tally.plays, tally.observations, traces
+        observations = tally.observations + np.cumsum(tally.ranges)[:-1]
+        return regret, loss, tally.plays, observations, traces
 
     def _refuse(self, number: int, t: int, tally: Tally) -> None:
         arm = int(tally.fault[0])

@@ -1,0 +1,49 @@
+"""The practical preset of EXP3.G++ against all learners: `python benchmarks/preset.py [tune|report]`."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+import numpy as np
+import suites
+
+from sidelong.simulation.scoreboard import compete
+
+if TYPE_CHECKING:
+    from sidelong.simulation.scoreboard import Scoreboard
+
+RUNS = 16
+
+
+def main() -> None:
+    """Play a suite, and print who did how well."""
+    which = sys.argv[1] if len(sys.argv) > 1 else "report"
+    instances, seed = {
+        "tune": (list(suites.tune()), suites.TUNE_SEED),
+        "report": (list(suites.report()), suites.REPORT_SEED),
+    }[which]
+    board = compete(suites.CONTESTANTS, instances, RUNS, seed, progress=_count)
+    print(f"\n{which} suite, {len(instances)} instances, {RUNS} runs each\n")
+    print_board(board)
+
+
+def print_board(board: Scoreboard) -> None:
+    """Print the worst and the median ratio of each contestant, best first, in Markdown."""
+    print("| learner | worst ratio | median ratio | plays | worst on |\n|---|---:|---:|---:|---|")
+    for row in board.standing:
+        ratio = board.ratio[row]
+        played = np.isfinite(ratio)
+        hardest = board.instances[int(np.nanargmax(ratio))]
+        print(
+            f"| {board.contestants[row]} | {board.worst[row]:.2f} | {np.median(ratio[played]):.2f} | "
+            f"{played.sum()} | {hardest} |"
+        )
+
+
+def _count(done: int, games: int) -> None:
+    print(f"\r{done} of {games}", end="", file=sys.stderr, flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,74 @@
+"""Compiling kernels in a second process, while this one compiles others.
+
+The first run of a learner compiles some fifty kernels. Numba compiles one at a time in a process, so that a second
+core helps only through a second process. It leaves the machine code in the cache folder, where this one finds it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import multiprocessing
+import os
+import pickle
+import subprocess
+import sys
+from typing import TYPE_CHECKING, Any
+
+from sidelong._jit import cache_folder, is_kept, signature_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+__all__ = ["compiled_ahead"]
+
+
+@contextlib.contextmanager
+def compiled_ahead(*calls: tuple[Callable[..., Any], tuple[object, ...]]) -> Iterator[None]:
+    """Compile kernels for the arguments of these calls in a second process, while the body runs.
+
+    Only those of the package: another module may do more than define things when it is imported. This is a help and
+    never a hindrance: what it does not achieve is compiled here, when it is called.
+    """
+    wanted = [
+        (kernel.__module__, kernel.__name__, signature_of(*arguments))
+        for kernel, arguments in calls
+        if kernel.__module__.startswith("sidelong.") and not is_kept(kernel, signature_of(*arguments))
+    ]
+    process = _start(wanted) if wanted and cache_folder() is not None and _has_a_core_to_spare() else None
+    try:
+        yield
+        if process is not None:
+            process.wait()
+    finally:
+        if process is not None:
+            process.kill()
+            process.wait()
+
+
+def _has_a_core_to_spare() -> bool:
+    # A process of a pool has none: its siblings compile other things.
+    return (os.cpu_count() or 1) > 1 and multiprocessing.parent_process() is None
+
+
+def _start(wanted: list[tuple[str, str, tuple[Any, ...]]]) -> subprocess.Popen[bytes] | None:
+    program = f"import sys; sys.path[:] = {sys.path!r}; from sidelong._ahead import compile_all; compile_all()"
+    try:
+        task = pickle.dumps(wanted)
+        process = subprocess.Popen(  # noqa: S603  # our own interpreter
+            [sys.executable, "-c", program],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+    except (OSError, TypeError, AttributeError, pickle.PicklingError):
+        return None
+    with contextlib.suppress(OSError), process.stdin as pipe:  # type: ignore[union-attr]  # it is a pipe
+        pipe.write(task)
+    return process
+
+
+def compile_all() -> None:
+    """Do what the other process asks for on standard input."""
+    for module, name, signature in pickle.load(sys.stdin.buffer):  # noqa: S301  # from our own process
+        getattr(importlib.import_module(module), name).compile(signature)

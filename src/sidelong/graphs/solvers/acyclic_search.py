@@ -1,0 +1,349 @@
+"""The largest set of arms without a directed cycle, by branch and bound over sets of 64 arms a word, in slices.
+
+To *take* an arm is to join all that lead to it with all that it leads to, and to leave it out of the graph; an arm that
+leads to itself then is dropped. So a node of the search is a smaller graph. At each node, again and again:
+
+- an arm that nothing leads to, or that leads to nothing, is taken; and so is one with a single arm before or after it,
+  since every cycle through it passes through that one (H. Levy and D. Low, "A contraction algorithm for finding small
+  cycle cutsets", Journal of Algorithms 9, 1988);
+- an arc that is on no cycle of arcs without a counterpart is dropped: a cycle with it has two arms that lead to each
+  other (H. Lin and J. Jou, "On computing the minimum feedback vertex set of a directed graph by contraction
+  operations", IEEE Transactions on Computer-Aided Design 19, 2000).
+
+Bounded is what is left by disjoint cliques, of which all but one arm go, and disjoint cycles, of which one goes.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from sidelong._jit import kernel, rare_kernel
+from sidelong.graphs.solvers.bits import (
+    _add,
+    _clear,
+    _copy,
+    _discard,
+    _has,
+    _is_empty,
+    _lowest_bit,
+    _next,
+    _size,
+    all_of,
+    pack,
+    words_for,
+)
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from sidelong.graphs.solvers.budget import Budget
+    from sidelong.numerics import Whole
+
+__all__ = ["MOST_ARMS", "AcyclicSearch"]
+
+MOST_ARMS = 512
+_ZERO = np.uint64(0)
+_ONE = np.uint64(1)
+_SLICE = 0.02  # seconds, about
+
+
+class Path(NamedTuple):
+    """The graphs on the path from the root to a node, the arms taken on it, and room to work in."""
+
+    after: np.ndarray  #: uint64, (depths, n, words); what each arm leads to
+    before: np.ndarray  #: uint64, (depths, n, words); what leads to each arm
+    alive: np.ndarray  #: uint64, (depths, words)
+    taken: np.ndarray  #: int64, (n,)
+    size: np.ndarray  #: int64, (depths,); how many arms are taken at each depth
+    branch: np.ndarray  #: int64, (depths,); the arm that was taken, to be dropped now; -1 if the node is new
+    best: np.ndarray  #: int64, (n,)
+    state: np.ndarray  #: int64, (3,); depth, size of the best set, nodes
+    rooms: np.ndarray  #: uint64, (4, words)
+    queue: np.ndarray  #: int64, (n,)
+    parent: np.ndarray  #: int64, (n,)
+
+
+@rare_kernel
+def search(path: Path, most: int) -> None:
+    """Visit at most `most` nodes. The search has ended when the depth is -1."""
+    state = path.state
+    depth = state[0]
+    nodes = 0
+    while depth >= 0:
+        if path.branch[depth] >= 0:  # the second branch takes the place of the node
+            _drop(path, depth, path.branch[depth])
+            path.branch[depth] = -1
+        if nodes == most:
+            break
+        nodes += 1
+        _simplify(path, depth)
+        size = path.size[depth]
+        if _is_empty(path.alive[depth]):
+            if size > state[1]:
+                state[1] = size
+                for k in range(size):
+                    path.best[k] = path.taken[k]
+            depth -= 1
+        elif size + _bound(path, depth) <= state[1]:
+            depth -= 1
+        else:
+            v = _choose(path, depth)
+            path.branch[depth] = v
+            _copy_down(path, depth)
+            depth += 1
+            _take(path, depth, v)
+    state[0] = depth
+    state[2] += nodes
+
+
+@kernel
+def _copy_down(path: Path, depth: Whole) -> None:
+    v = _next(path.alive[depth], np.int64(0))
+    while v >= 0:
+        _copy(path.after[depth, v], path.after[depth + 1, v])
+        _copy(path.before[depth, v], path.before[depth + 1, v])
+        v = _next(path.alive[depth], v + 1)
+    _copy(path.alive[depth], path.alive[depth + 1])
+    path.size[depth + 1] = path.size[depth]
+    path.branch[depth + 1] = -1
+
+
+@rare_kernel
+def _drop(path: Path, depth: Whole, v: Whole) -> None:
+    """Take an arm out of the graph; its own rows stay as they are."""
+    _discard(path.alive[depth], v)
+    u = _next(path.before[depth, v], np.int64(0))
+    while u >= 0:
+        _discard(path.after[depth, u], v)
+        u = _next(path.before[depth, v], u + 1)
+    u = _next(path.after[depth, v], np.int64(0))
+    while u >= 0:
+        _discard(path.before[depth, u], v)
+        u = _next(path.after[depth, v], u + 1)
+
+
+@rare_kernel
+def _take(path: Path, depth: Whole, v: Whole) -> None:
+    """Take an arm into the set."""
+    path.taken[path.size[depth]] = v
+    path.size[depth] += 1
+    after, before = path.after[depth], path.before[depth]
+    _drop(path, depth, v)
+    u = _next(after[v], np.int64(0))
+    while u >= 0:
+        if _has(before[v], u):
+            _drop(path, depth, u)
+            _discard(after[v], u)
+            _discard(before[v], u)
+        u = _next(after[v], u + 1)
+    _join(after[v], before[v], before)
+    _join(before[v], after[v], after)
+
+
+@kernel
+def _join(some: np.ndarray, others: np.ndarray, rows: np.ndarray) -> None:
+    """Add a set to the row of each of some arms."""
+    u = _next(some, np.int64(0))
+    while u >= 0:
+        for w in range(others.size):
+            rows[u, w] |= others[w]
+        u = _next(some, u + 1)
+
+
+@rare_kernel
+def _simplify(path: Path, depth: Whole) -> None:
+    changed = True
+    while changed:
+        changed = False
+        v = _next(path.alive[depth], np.int64(0))
+        while v >= 0:
+            if _size(path.after[depth, v]) <= 1 or _size(path.before[depth, v]) <= 1:
+                _take(path, depth, v)
+                changed = True
+            v = _next(path.alive[depth], v + 1)
+        if not changed:
+            changed = _drop_arcs(path, depth)
+
+
+@rare_kernel
+def _drop_arcs(path: Path, depth: Whole) -> bool:
+    """Drop arcs without a counterpart between strong components of such arcs; tell whether there were any."""
+    left, ahead, component = path.rooms[0], path.rooms[1], path.rooms[2]
+    _copy(path.alive[depth], left)
+    dropped = False
+    v = _next(left, np.int64(0))
+    while v >= 0:
+        _reach(path, path.after[depth], path.before[depth], v, left, ahead)
+        _reach(path, path.before[depth], path.after[depth], v, ahead, component)
+        u = v
+        while u >= 0:
+            dropped |= _keep_within(path.after[depth], path.before[depth], u, component)
+            _discard(left, u)
+            u = _next(component, u + 1)
+        v = _next(left, v + 1)
+    return dropped
+
+
+@rare_kernel
+def _reach(path: Path, forth: np.ndarray, back: np.ndarray, v: Whole, within: np.ndarray, reached: np.ndarray) -> None:
+    """Write what is reached from v within a set, along arcs without a counterpart."""
+    front = path.rooms[3]
+    _clear(reached)
+    _clear(front)
+    _add(reached, v)
+    u = v
+    while u >= 0:
+        _discard(front, u)
+        for w in range(front.size):
+            new = forth[u, w] & ~back[u, w] & within[w] & ~reached[w]
+            front[w] |= new
+            reached[w] |= new
+        u = _next(front, np.int64(0))
+
+
+@kernel
+def _keep_within(after: np.ndarray, before: np.ndarray, u: Whole, component: np.ndarray) -> bool:
+    """Drop the arcs from u that leave its component and have no counterpart."""
+    dropped = False
+    for w in range(component.size):
+        leaving = after[u, w] & ~before[u, w] & ~component[w]
+        after[u, w] &= ~leaving
+        while leaving != _ZERO:
+            _discard(before[64 * w + _lowest_bit(leaving)], u)
+            leaving &= leaving - _ONE
+            dropped = True
+    return dropped
+
+
+@rare_kernel
+def _bound(path: Path, depth: Whole) -> Whole:
+    """Return how many of the arms that are left a set without a cycle has at most."""
+    left, single = path.rooms[0], path.rooms[1]
+    _copy(path.alive[depth], left)
+    _clear(single)
+    bound = 0
+    v = _next(left, np.int64(0))
+    while v >= 0:
+        bound += 1
+        if not _cut_clique(path, depth, v, left):
+            _add(single, v)
+        v = _next(left, v + 1)
+    v = _next(single, np.int64(0))
+    while v >= 0:
+        if _cut_cycle(path, depth, v, single):
+            bound -= 1
+        v = _next(single, v + 1)
+    return bound
+
+
+@kernel
+def _cut_clique(path: Path, depth: Whole, v: Whole, within: np.ndarray) -> bool:
+    """Take a clique around v, its lowest arm, out of a set; tell whether it has another arm."""
+    room = path.rooms[2]
+    _copy(within, room)
+    larger = False
+    u = v
+    while u >= 0:
+        _discard(within, u)
+        for w in range(room.size):
+            room[w] &= path.after[depth, u, w] & path.before[depth, u, w]
+        u = _next(room, u + 1)
+        if u >= 0:
+            larger = True
+    return larger
+
+
+@rare_kernel
+def _cut_cycle(path: Path, depth: Whole, v: Whole, within: np.ndarray) -> bool:
+    """Take a shortest cycle through v out of a set, or v alone; tell whether there is one."""
+    queue, parent = path.queue, path.parent
+    seen = path.rooms[2]
+    _clear(seen)
+    _add(seen, v)
+    queue[0] = v
+    waiting = 1
+    k = 0
+    while k < waiting:
+        u = queue[k]
+        k += 1
+        if _has(path.after[depth, u], v):
+            while u != v:
+                _discard(within, u)
+                u = parent[u]
+            _discard(within, v)
+            return True
+        for w in range(seen.size):
+            new = path.after[depth, u, w] & within[w] & ~seen[w]
+            seen[w] |= new
+            while new != _ZERO:
+                queue[waiting] = 64 * w + _lowest_bit(new)
+                parent[queue[waiting]] = u
+                waiting += 1
+                new &= new - _ONE
+    _discard(within, v)
+    return False
+
+
+@kernel
+def _choose(path: Path, depth: Whole) -> Whole:
+    """Return the arm with the most ways through it."""
+    best = np.int64(-1)
+    most = np.int64(-1)
+    v = _next(path.alive[depth], np.int64(0))
+    while v >= 0:
+        ways = np.int64(_size(path.before[depth, v]) * _size(path.after[depth, v]))
+        if ways > most:
+            most = ways
+            best = np.int64(v)
+        v = _next(path.alive[depth], v + 1)
+    return best
+
+
+class AcyclicSearch:
+    """Looks for a largest acyclic set of at most 512 arms."""
+
+    def __init__(self, reveals: npt.NDArray[np.bool_], known: npt.NDArray[np.int64]) -> None:
+        """Begin with a matrix, of which the diagonal does not matter, and an acyclic set."""
+        n = reveals.shape[0]
+        words = words_for(n)
+        arcs = reveals & ~np.eye(n, dtype=np.bool_)
+        self._path = path = Path(
+            after=np.zeros((n + 1, n, words), np.uint64),
+            before=np.zeros((n + 1, n, words), np.uint64),
+            alive=np.zeros((n + 1, words), np.uint64),
+            taken=np.zeros(n, np.int64),
+            size=np.zeros(n + 1, np.int64),
+            branch=np.full(n + 1, -1),
+            best=np.zeros(n, np.int64),
+            state=np.array([0, known.size, 0]),
+            rooms=np.zeros((4, words), np.uint64),
+            queue=np.zeros(n, np.int64),
+            parent=np.zeros(n, np.int64),
+        )
+        path.after[0], path.before[0] = pack(arcs), pack(arcs.T)
+        path.alive[0] = all_of(n)
+        path.best[: known.size] = known
+        self._nodes = 1 + 300_000 // n**2
+
+    def run(self, budget: Budget) -> bool:
+        """Search until the end or the end of the budget; tell whether the best set is a largest one."""
+        while not self.ended:
+            before = budget.spent
+            search(self._path, self._nodes)
+            if budget.ended:
+                break
+            if budget.spent - before < _SLICE:
+                self._nodes *= 2
+        return self.ended
+
+    @property
+    def ended(self) -> bool:
+        """Whether the best set is a largest one."""
+        return bool(self._path.state[0] < 0)
+
+    @property
+    def best(self) -> npt.NDArray[np.int64]:
+        """The best set so far, ascending."""
+        return np.sort(self._path.best[: self._path.state[1]])

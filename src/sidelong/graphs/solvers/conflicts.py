@@ -1,0 +1,99 @@
+"""Which arms may not be chosen together: an undirected graph as compressed rows, without self-loops."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from scipy import sparse
+from scipy.sparse import csgraph
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from sidelong.graphs.graph import FeedbackGraph
+
+    Arms = npt.NDArray[np.int64]
+
+__all__ = ["Conflicts", "either", "from_scipy", "mutual", "parts"]
+
+
+class Conflicts(NamedTuple):
+    """Arm i may not be chosen together with ``targets[start[i]:start[i + 1]]``, in ascending order."""
+
+    start: np.ndarray  #: int64, (n + 1,)
+    targets: np.ndarray  #: int32, (2m,)
+
+    @property
+    def n(self) -> int:
+        """The number of arms."""
+        return self.start.size - 1
+
+    @property
+    def m(self) -> int:
+        """The number of pairs."""
+        return self.targets.size // 2
+
+    def to_scipy(self) -> sparse.csr_array:
+        """Return the matrix, of bool."""
+        ones = np.ones(self.targets.size, np.bool_)
+        return sparse.csr_array((ones, self.targets, self.start), shape=(self.n, self.n))
+
+    def compatible(self) -> npt.NDArray[np.bool_]:
+        """Return the matrix of the pairs that may be chosen together."""
+        matrix = np.ones((self.n, self.n), np.bool_)
+        matrix[np.repeat(np.arange(self.n), np.diff(self.start)), self.targets] = False
+        np.fill_diagonal(matrix, val=False)
+        return matrix
+
+    def induced(self, arms: Arms) -> Conflicts:
+        """Return the conflicts among some arms, ascending, which are numbered anew."""
+        return from_scipy(self.to_scipy()[arms][:, arms])
+
+
+def from_scipy(matrix: sparse.csr_array) -> Conflicts:
+    """Return the conflicts in a symmetric matrix; what is on its diagonal does not matter."""
+    matrix = sparse.coo_array(matrix)
+    keep = matrix.row != matrix.col
+    rows, columns = matrix.row[keep].astype(np.int64), matrix.col[keep].astype(np.int64)
+    order = rows * matrix.shape[0] + columns
+    order.sort()
+    start = np.zeros(matrix.shape[0] + 1, np.int64)
+    np.cumsum(np.bincount(rows, minlength=matrix.shape[0]), out=start[1:])
+    return Conflicts(start, (order % matrix.shape[0]).astype(np.int32))
+
+
+def either(graph: FeedbackGraph) -> Conflicts:
+    """Return the pairs of arms of which one reveals the other."""
+    matrix = graph.to_scipy()
+    return from_scipy(matrix if graph.is_undirected else matrix.maximum(matrix.T))
+
+
+def mutual(graph: FeedbackGraph) -> Conflicts:
+    """Return the pairs of arms that reveal each other."""
+    matrix = graph.to_scipy()
+    return from_scipy(matrix if graph.is_undirected else matrix.minimum(matrix.T))
+
+
+def parts(conflicts: Conflicts) -> list[tuple[Arms, Conflicts]]:
+    """Divide the arms into connected parts, the smallest first; return the arms of each and their conflicts."""
+    matrix = conflicts.to_scipy()
+    count, label = csgraph.connected_components(matrix, directed=False)
+    if count <= 1:
+        return [(np.arange(conflicts.n), conflicts)] if count else []
+    sizes = np.bincount(label)
+    rank = np.empty(count, np.int64)
+    rank[np.argsort(sizes, kind="stable")] = np.arange(count)
+    arms = np.argsort(rank[label], kind="stable")
+    sorted_ = from_scipy(matrix[arms][:, arms])
+    ends = np.append(0, np.cumsum(np.sort(sizes)))
+    return [
+        (
+            arms[a:b],
+            Conflicts(
+                sorted_.start[a : b + 1] - sorted_.start[a],
+                sorted_.targets[sorted_.start[a] : sorted_.start[b]] - np.int32(a),
+            ),
+        )
+        for a, b in zip(ends[:-1].tolist(), ends[1:].tolist(), strict=True)
+    ]

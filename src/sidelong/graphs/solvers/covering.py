@@ -1,0 +1,188 @@
+"""The fewest arms that reveal all targets, a lower bound, and a packing that proves one.
+
+A packing gives each target a share such that no arm reveals more than 1 in all. Then to reveal all takes at least
+as many arms as the sum of the shares: it is the dual of the linear program whose solution in whole numbers is wanted.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from scipy import sparse
+
+from sidelong._jit import rare_kernel
+from sidelong.graphs.certificates import Shares
+from sidelong.graphs.cover import _INDEX, _choose, _count_uncovered, _pop, _push
+from sidelong.graphs.solvers.on_intervals import smallest_cover
+from sidelong.graphs.solvers.programs import solve_integer_program, solve_linear_program
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from sidelong.graphs.arrays import GraphArrays
+    from sidelong.graphs.solvers.budget import Budget
+    from sidelong.numerics import Whole
+
+    Integers = npt.NDArray[np.int64]
+    Reals = npt.NDArray[np.float64]
+
+__all__ = ["Covered", "Relaxed", "fewest_arms", "relax"]
+
+_UNIT = 2**32
+
+
+class Covered(NamedTuple):
+    """Arms that reveal all targets, and what is needed at least."""
+
+    arms: Integers  #: ascending
+    lower: int
+    packing: Shares
+
+
+class Relaxed(NamedTuple):
+    """A solution of the linear program and of its dual: shares of arms that reveal all targets, and a packing."""
+
+    shares: Shares
+    packing: Shares
+
+
+def fewest_arms(graph: GraphArrays, targets: Integers, budget: Budget) -> Covered:
+    """Return the fewest arms that reveal all targets, each of which some arm reveals, or the best found in time."""
+    if graph.contiguous:
+        arms, apart = smallest_cover(graph, targets)
+        return Covered(arms, arms.size, _shares(graph, apart))
+    arms = _greedy(graph, targets)
+    packing = relax(graph, targets, budget).packing
+    lower = math.ceil(packing.total)
+    if lower < arms.size and not budget.ended:
+        rows = -_matrix(graph, targets).T.tocsr()
+        minus = np.full(targets.size, -1.0)
+        answer = solve_integer_program(np.full(graph.start.size, -1.0), rows, minus, budget)
+        if answer.x is not None:
+            chosen = np.flatnonzero(answer.x > 0.5)
+            if chosen.size < arms.size and (rows[:, chosen].sum(axis=1) <= -1).all():
+                arms = chosen
+        if math.isfinite(answer.bound):
+            lower = min(arms.size, max(lower, math.ceil(-answer.bound)))
+    return Covered(arms, lower, packing)
+
+
+def relax(graph: GraphArrays, targets: Integers, budget: Budget) -> Relaxed:
+    """Solve the linear program and its dual, in whole multiples of 1 / unit."""
+    if graph.contiguous:  # its matrix is totally unimodular: nothing is gained by fractions
+        arms, apart = smallest_cover(graph, targets)
+        return Relaxed(_shares(graph, arms), _shares(graph, apart))
+    reveals = _matrix(graph, targets)
+    answer = solve_linear_program(np.ones(targets.size), reveals, np.ones(graph.start.size), budget)
+    if answer.x is None or answer.dual is None:  # there was not time enough
+        return Relaxed(_shares(graph, _greedy(graph, targets)), _quick_packing(graph, targets))
+    exact = reveals.astype(np.int64)
+    packed = np.floor(_UNIT * answer.x).astype(np.int64)
+    worst = int((exact @ packed).max())
+    if worst > _UNIT:
+        packed = np.array([share * _UNIT // worst for share in packed.tolist()])
+    shares = np.ceil(_UNIT * answer.dual).astype(np.int64)
+    least = int((exact.T @ shares).min())
+    if least < _UNIT:
+        shares = np.array([-(-share * _UNIT // max(least, 1)) for share in shares.tolist()])
+    packing = np.zeros(graph.start.size, np.int64)
+    packing[targets] = packed
+    return Relaxed(Shares(shares, _UNIT), Shares(packing, _UNIT))
+
+
+def _shares(graph: GraphArrays, arms: Integers) -> Shares:
+    whole = np.zeros(graph.start.size, np.int64)
+    whole[arms] = 1
+    return Shares(whole, 1)
+
+
+def _quick_packing(graph: GraphArrays, targets: Integers) -> Shares:
+    """Return the better of two: targets no two of which one arm reveals, and equal shares of what an arm reveals."""
+    wanted = np.zeros(graph.start.size, np.bool_)
+    wanted[targets] = True
+    apart = np.zeros(graph.start.size, np.bool_)
+    in_degree = graph.in_stop - graph.in_start
+    order = targets[np.argsort(in_degree[targets], kind="stable")]
+    pack_greedily(graph, order, np.zeros(graph.start.size, np.bool_), apart)
+    whole = _shares(graph, np.flatnonzero(apart))
+    sums = np.append(0, np.cumsum(wanted[graph.targets]))
+    revealed = sums[graph.stop] - sums[graph.start]
+    most = np.ones(graph.start.size, np.int64)
+    np.maximum.at(most, graph.targets, np.repeat(revealed, graph.stop - graph.start))
+    equal = Shares(np.where(wanted, _UNIT // most, 0), _UNIT)
+    return whole if whole.total >= equal.total else equal
+
+
+@rare_kernel
+def pack_greedily(graph: GraphArrays, order: np.ndarray, used: np.ndarray, apart: np.ndarray) -> None:
+    """Mark the targets, in order, that no arm reveals together with one before."""
+    for k in range(order.size):
+        j = order[k]
+        free = True
+        for e in range(graph.in_start[j], graph.in_stop[j]):
+            if used[graph.sources[e]]:
+                free = False
+        if free:
+            apart[j] = True
+            for e in range(graph.in_start[j], graph.in_stop[j]):
+                used[graph.sources[e]] = True
+
+
+def _matrix(graph: GraphArrays, targets: Integers) -> sparse.csr_array:
+    """Return the matrix with a row for each arm and a column for each target."""
+    n = graph.start.size
+    entries = (np.ones(graph.targets.size), graph.targets, np.append(graph.start, graph.targets.size))
+    return sparse.csr_array(entries, shape=(n, n))[:, targets]
+
+
+def _greedy(graph: GraphArrays, targets: Integers) -> Integers:
+    """Take an arm that reveals most of what is left, and so on; then leave out what is not needed."""
+    n = graph.start.size
+    free = np.arange(1, n + 2)
+    free[targets] = targets
+    chosen = np.zeros(n, np.bool_)
+    take_greedily(graph, free, chosen, np.empty(n, np.int64))
+    times = np.full(n, 2)  # an arm that is no target is not missed
+    times[targets] = 0
+    leave_out(graph, chosen, times)
+    return np.flatnonzero(chosen)
+
+
+@rare_kernel
+def take_greedily(graph: GraphArrays, free: np.ndarray, chosen: np.ndarray, heap: np.ndarray) -> None:
+    """Mark the arms that are taken; ``free[j] == j`` says that j is to be revealed yet."""
+    waiting: Whole = np.int64(0)
+    for k in range(graph.start.size):
+        i = np.int64(k)
+        waiting = _push(heap, waiting, _count_uncovered(graph, i, free) << 32 | (_INDEX - i))
+    while waiting > 0:
+        count = heap[0] >> 32
+        i = _INDEX - (heap[0] & _INDEX)
+        waiting = _pop(heap, waiting)
+        # A count can only have fallen since it was pushed: if it still holds, no other arm has a larger one.
+        now = _count_uncovered(graph, i, free)
+        if now == count > 0:
+            _choose(graph, i, chosen, free)
+        elif now > 0:
+            waiting = _push(heap, waiting, now << 32 | (_INDEX - i))
+
+
+@rare_kernel
+def leave_out(graph: GraphArrays, chosen: np.ndarray, times: np.ndarray) -> None:
+    """Leave out each arm without which every arm is revealed still; `times` says how often each is by others."""
+    for i in range(chosen.size):
+        if chosen[i]:
+            for e in range(graph.start[i], graph.stop[i]):
+                times[graph.targets[e]] += 1
+    for i in range(chosen.size):
+        if not chosen[i]:
+            continue
+        least = np.int64(2)
+        for e in range(graph.start[i], graph.stop[i]):
+            least = min(least, times[graph.targets[e]])
+        if least > 1:
+            chosen[i] = False
+            for e in range(graph.start[i], graph.stop[i]):
+                times[graph.targets[e]] -= 1

@@ -1,0 +1,182 @@
+"""Quick bounds on acyclic sets: a set without a cycle, and cycles that have no arm in common."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from sidelong._jit import kernel, rare_kernel
+from sidelong.graphs.cover import _INDEX, _pop, _push
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+    from scipy import sparse
+
+    from sidelong.numerics import Whole
+
+    Integers = npt.NDArray[np.int64]
+
+__all__ = ["Arcs", "arcs_of", "disjoint_cycles", "without_cycles"]
+
+_FAR = 300  # how many arms are looked at for a cycle
+_MOST_WAYS = 2**30
+
+
+class Arcs(NamedTuple):
+    """Arcs in both directions: arm i leads to ``after[start[i]:start[i + 1]]``."""
+
+    start: np.ndarray  #: int64, (n + 1,)
+    after: np.ndarray  #: int64, (arcs,)
+    in_start: np.ndarray  #: int64, (n + 1,)
+    before: np.ndarray  #: int64, (arcs,)
+
+
+def arcs_of(matrix: sparse.csr_array) -> Arcs:
+    """Return the arcs of a matrix without a diagonal."""
+    back = matrix.T.tocsr()
+    return Arcs(*(each.astype(np.int64) for each in (matrix.indptr, matrix.indices, back.indptr, back.indices)))
+
+
+def without_cycles(arcs: Arcs, arms: Integers) -> Integers:
+    """Leave out arms, those with the most ways through them first, until there is no cycle; return the others."""
+    n = arcs.start.size - 1
+    inside = np.zeros(n, np.bool_)
+    inside[arms] = True
+    kept = inside.copy()
+    degree = np.zeros((2, n), np.int64)
+    leave_out(arcs, inside, kept, degree, np.empty(2 * n, np.int64), np.empty(n, np.int64))
+    return np.flatnonzero(kept)
+
+
+@rare_kernel
+def leave_out(
+    arcs: Arcs, inside: np.ndarray, kept: np.ndarray, degree: np.ndarray, waiting: np.ndarray, heap: np.ndarray
+) -> None:
+    """Take arms out of `inside`: those that nothing in it leads to, or that lead to nothing; else one not to keep."""
+    size: Whole = np.int64(0)
+    height: Whole = np.int64(0)
+    for k in range(inside.size):
+        v = np.int64(k)
+        if inside[v]:
+            for e in range(arcs.start[v], arcs.start[v + 1]):
+                degree[0, v] += inside[arcs.after[e]]
+            for e in range(arcs.in_start[v], arcs.in_start[v + 1]):
+                degree[1, v] += inside[arcs.before[e]]
+            if degree[0, v] == 0 or degree[1, v] == 0:
+                waiting[size] = v
+                size += 1
+            height = _push(heap, height, _ways(degree, v) << 32 | (_INDEX - v))
+    while height > 0 or size > 0:
+        if size > 0:
+            size -= 1
+            v = np.int64(waiting[size])
+            drop = False
+        else:
+            v = np.int64(_INDEX - (heap[0] & _INDEX))
+            ways = heap[0] >> 32
+            height = _pop(heap, height)
+            drop = inside[v] and ways == _ways(degree, v)
+            if inside[v] and not drop:
+                height = _push(heap, height, _ways(degree, v) << 32 | (_INDEX - v))
+        if not inside[v] or (not drop and _ways(degree, v) > 0):
+            continue
+        inside[v] = False
+        kept[v] = not drop
+        size = _lower(arcs.start, arcs.after, v, inside, degree[1], waiting, size)
+        size = _lower(arcs.in_start, arcs.before, v, inside, degree[0], waiting, size)
+
+
+@kernel
+def _ways(degree: np.ndarray, v: Whole) -> Whole:
+    return min(degree[0, v] * degree[1, v], _MOST_WAYS)  # type: ignore[no-any-return]
+
+
+@kernel
+def _lower(
+    start: np.ndarray,
+    targets: np.ndarray,
+    v: Whole,
+    inside: np.ndarray,
+    degree: np.ndarray,
+    waiting: np.ndarray,
+    size: Whole,
+) -> Whole:
+    """Lower the degrees of what v is joined with; return how many arms wait to be taken then."""
+    for e in range(start[v], start[v + 1]):
+        u = targets[e]
+        if inside[u]:
+            degree[u] -= 1
+            if degree[u] == 0:
+                waiting[size] = u
+                size += 1
+    return size
+
+
+def disjoint_cycles(arcs: Arcs) -> tuple[Integers, Integers]:
+    """Return short cycles that have no arm in common, as compressed rows."""
+    n = arcs.start.size - 1
+    start, arms = np.zeros(n + 1, np.int64), np.zeros(n, np.int64)
+    room = np.empty((2, n), np.int64)
+    count = pack_cycles(arcs, np.ones(n, np.bool_), np.full(n, -1), room, start, arms)
+    return start[: count + 1].copy(), arms[: start[count]].copy()
+
+
+@rare_kernel
+def pack_cycles(
+    arcs: Arcs, free: np.ndarray, seen: np.ndarray, room: np.ndarray, start: np.ndarray, arms: np.ndarray
+) -> Whole:
+    """Look for a shortest cycle through each arm, among those that are in none yet; return how many there are."""
+    queue, parent = room[0], room[1]
+    count = 0
+    size: Whole = np.int64(0)
+    for k in range(free.size):
+        v = np.int64(k)
+        if not free[v]:
+            continue
+        last = _last_of_cycle(arcs, v, free, seen, queue, parent)
+        if last < 0:
+            continue
+        end = size
+        while last != v:
+            arms[end] = last
+            end += 1
+            last = parent[last]
+        arms[end] = v
+        size = _turn(arms, size, end + 1, free)
+        count += 1
+        start[count] = size
+    return count
+
+
+@kernel
+def _turn(arms: np.ndarray, first: Whole, behind: Whole, free: np.ndarray) -> Whole:
+    """Turn a cycle that was found backwards, and mark its arms; return where it ends."""
+    for k in range(first, behind):
+        free[arms[k]] = False
+    for k in range((behind - first) // 2):
+        arms[first + k], arms[behind - 1 - k] = arms[behind - 1 - k], arms[first + k]
+    return behind
+
+
+@kernel
+def _last_of_cycle(
+    arcs: Arcs, v: Whole, free: np.ndarray, seen: np.ndarray, queue: np.ndarray, parent: np.ndarray
+) -> Whole:
+    """Return the last arm of a short cycle that begins with v, or -1; `parent` leads back from it."""
+    queue[0] = v
+    waiting = 1
+    k = 0
+    while k < waiting and k < _FAR:
+        u = queue[k]
+        k += 1
+        for e in range(arcs.start[u], arcs.start[u + 1]):
+            w = arcs.after[e]
+            if w == v:
+                return u  # type: ignore[no-any-return]
+            if free[w] and seen[w] != v:
+                seen[w] = v
+                parent[w] = u
+                queue[waiting] = w
+                waiting += 1
+    return -1

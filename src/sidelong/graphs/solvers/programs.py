@@ -1,0 +1,59 @@
+"""Graph numbers as linear and integer programs, for HiGHS."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from scipy import optimize
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+    from scipy import sparse
+
+    from sidelong.graphs.solvers.budget import Budget
+
+    Reals = npt.NDArray[np.float64]
+
+__all__ = ["Answer", "solve_integer_program", "solve_linear_program"]
+
+_TOLERANCE = 1e-6  # of HiGHS
+
+
+class Answer(NamedTuple):
+    """What HiGHS found in time."""
+
+    x: Reals | None  #: None if it found no solution
+    dual: Reals | None  #: of a linear program, for each row
+    bound: float  #: of the objective, with the tolerance of HiGHS; infinite if nothing is known
+    optimal: bool
+
+
+def solve_linear_program(objective: Reals, rows: sparse.csr_array, most: Reals, budget: Budget) -> Answer:
+    """Maximise the objective over x >= 0 with rows @ x <= most."""
+    found = optimize.linprog(
+        -objective,
+        A_ub=rows,
+        b_ub=most,
+        bounds=(0, None),
+        method="highs",
+        options={"time_limit": max(budget.left, 1e-3)},
+    )
+    if found.status != 0:
+        return Answer(None, None, math.inf, optimal=False)
+    return Answer(np.maximum(0.0, found.x), np.maximum(0.0, -found.ineqlin.marginals), -found.fun, optimal=True)
+
+
+def solve_integer_program(objective: Reals, rows: sparse.csr_array, most: Reals, budget: Budget) -> Answer:
+    """Maximise the objective over x of 0 and 1 with rows @ x <= most."""
+    found = optimize.milp(
+        -objective,
+        integrality=np.ones(objective.size),
+        bounds=optimize.Bounds(0, 1),
+        constraints=optimize.LinearConstraint(rows, -np.inf, most),
+        options={"time_limit": max(budget.left, 1e-3), "mip_rel_gap": 0.0},
+    )
+    bound = math.inf if found.mip_dual_bound is None else -found.mip_dual_bound
+    scale = _TOLERANCE * max(1.0, float(np.abs(objective).max(initial=0.0)))
+    return Answer(found.x, None, bound + scale, optimal=found.status == 0)

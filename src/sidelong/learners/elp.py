@@ -1,0 +1,168 @@
+r"""ELP: exponential weights with the exploration that a linear program finds for the graph.
+
+S. Mannor, O. Shamir, "From Bandits to Experts: On the Value of Side-Observations", NIPS 2011. Algorithm ELP
+("exponentially-weighted algorithm with linear programming"), for one graph, known at the start.
+
+::
+
+    s = the distribution with the largest v = min_i sum of s_j over the arms j that reveal i  1
+    for t = 1, 2, ...
+        b = min(v / 2, sqrt(ln K / (2 C)))                                                    2
+        g = b / v                                                                             3
+        p_i = (1 - g) w_i / sum_j w_j + g s_i,  w_i = exp(b Ghat_i)                           4
+        draw I ~ p, observe the gains 1 - l_i of all arms i that I reveals                    5
+        P_i = sum of p_j over the arms j that reveal i                                        6
+        Ghat_i += (1 - l_i) / P_i   for each observed i                                       7
+        C += (e - 2) sum_i p_i / P_i + 1 / v                                                  8
+
+The paper has a constant b, tuned by the horizon T and the independence number alpha: the option `b` is for that. With
+any b up to v / 2 the regret is at most ln K / b + b ((e - 2) theta + 1 / v) T, where theta bounds sum_i p_i / P_i. On
+an undirected graph theta and 1 / v are at most alpha, and the best b gives 2 sqrt((e - 1) alpha T ln K). On a directed
+one both are at most the number of cliques in a cover, and theta at most the size of the largest acyclic set.
+
+Lines 2 and 8 need neither T nor alpha. With b_t, g_t, C_t for what b, g, C are in round t and q for w over its sum, the
+regret is at most
+
+    E[ln K / b_T + sum_t b_t ((e - 2) sum_i q_i / P_i + 1 / v)]
+    <= 2 sqrt(2 E[C_T] ln K) + (2 + log2(T + 1)) ln K / v
+
+The first line holds as b_t does not grow and b_t / P_i is at most 1. The second: C begins with (e - 2) K + 1 / v, a
+bound on all that is ever added to it, so that sqrt pays for the sum with C_T; and q_i <= p_i / (1 - g_t) for its last
+part. Since E[C_T] is of order ((e - 2) theta + 1 / v) T, this is 3.71 sqrt(alpha T ln K) on an undirected graph.
+
+We have the paper's rates but not its text: both bounds are derived for the lines as they stand here.
+
+Line 1 is the linear program of the fractional domination number, 1 / v. Where it has several solutions the solver
+chooses one. Its result is rounded to 2^-40, so that the solver's last bits do not show.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from scipy import optimize
+
+from sidelong._jit import kernel
+from sidelong.errors import LearnerError
+from sidelong.graphs.arrays import GraphArrays, observe
+from sidelong.learners.interface import About, Need
+from sidelong.learners.options import number
+from sidelong.numerics import exp, log, total
+
+if TYPE_CHECKING:
+    from sidelong.graphs.graph import FeedbackGraph
+
+NAME = "elp"
+NEEDS = frozenset({Need.SELF_LOOPS, Need.FIXED_GRAPH, Need.GRAPH_BEFORE})
+ABOUT = About(
+    paper="Mannor, Shamir 2011",
+    proved=("adversarial",),
+    cost="O(K + E), after a linear program",
+    bound="3.71 sqrt(alpha T ln K), undirected; the clique cover number for alpha if directed",
+)
+TRACES = ("theta", "exploration_mass", "learning_rate")
+_THETA, _MASS, _B = range(3)
+
+_E2 = 0.7182818284590452  # e - 2
+_MOST_EDGES = 1_000_000
+
+
+class Params(NamedTuple):
+    """The constants, in the paper's symbols; its beta is b."""
+
+    log_K: float
+    b: float  #: a constant one, or 0 if it follows C
+    v: float
+    s: np.ndarray
+
+
+def configure(graph: FeedbackGraph, *, b: float | None = None) -> Params:
+    """Turn options into constants, and solve the linear program.
+
+    Args:
+        graph: the graph.
+        b: a constant rate, as in the paper, instead of the one that follows what was seen. At most half of v.
+    """
+    reveals = _matrix(graph)
+    s = _spread(reveals)
+    v = float((s @ reveals).min() / s.sum())
+    return Params(
+        log_K=log(float(max(graph.n_arms, 2))),  # a single arm is played whatever the constants are
+        b=0.0 if b is None else number("b", b, above=0, most=v / 2),
+        v=v,
+        s=s / s.sum(),
+    )
+
+
+def _matrix(graph: FeedbackGraph) -> Any:
+    if graph.n_edges > _MOST_EDGES:
+        raise LearnerError(
+            f"elp solves its linear program for at most {_MOST_EDGES:,} edges, and {graph!r} has more. "
+            f"Use a learner that needs none, such as exp3.g++."
+        )
+    return graph.to_scipy().astype(np.float64)
+
+
+def _spread(reveals: Any) -> np.ndarray:
+    """Return s times 2^40, in whole numbers: the least weights that reveal each arm with weight 1, over their sum."""
+    one = np.ones(reveals.shape[0])
+    found = optimize.linprog(one, A_ub=-reveals.T, b_ub=-one, bounds=(0, None), method="highs-ds")
+    if found.x is None:
+        raise LearnerError(f"The linear program of elp was not solved: {found.message}")
+    return np.asarray(np.rint(np.maximum(found.x, 0.0) / found.x.sum() * 2.0**40))
+
+
+class State(NamedTuple):
+    """What the next round needs, and room to compute it in."""
+
+    Ghat: np.ndarray
+    C: np.ndarray
+    P: np.ndarray
+
+
+def init(params: Params, graph: FeedbackGraph) -> State:
+    """Return the state before round 1."""
+    K = graph.n_arms
+    return State(Ghat=np.zeros(K), C=np.array([_E2 * K + 1.0 / params.v]), P=np.zeros(K))
+
+
+@kernel
+def distribution(params: Params, state: State, graph: GraphArrays, t: int, p: np.ndarray, trace: np.ndarray) -> None:
+    """Write into `p` the probabilities of round t."""
+    b = params.b if params.b > 0.0 else min(params.v / 2.0, math.sqrt(params.log_K / (2.0 * state.C[0])))  # 2
+    g = b / params.v  # 3
+    most = state.Ghat[0]
+    for i in range(1, p.size):
+        most = max(most, state.Ghat[i])
+    for i in range(p.size):
+        p[i] = exp(b * (state.Ghat[i] - most))
+    scale = (1.0 - g) / total(p)
+    for i in range(p.size):
+        p[i] = scale * p[i] + g * params.s[i]  # 4
+    trace[_MASS] = g
+    trace[_B] = b
+
+
+@kernel
+def update(
+    params: Params,
+    state: State,
+    graph: GraphArrays,
+    t: int,
+    arm: int,
+    p: np.ndarray,
+    losses: np.ndarray,
+    trace: np.ndarray,
+) -> None:
+    """Learn the losses that playing `arm` revealed in round t, when the probabilities were `p`."""
+    observe(graph, p, state.P)  # 6
+    first = graph.start[arm]
+    for e in range(first, graph.stop[arm]):
+        i = np.uint64(graph.targets[e])
+        state.Ghat[i] += (1.0 - losses[e - first]) / state.P[i]  # 7
+    for j in range(p.size):
+        state.P[j] = p[j] / state.P[j] if p[j] > 0.0 else 0.0  # in place: P has been used
+    trace[_THETA] = total(state.P)
+    state.C[0] += _E2 * trace[_THETA] + 1.0 / params.v  # 8

@@ -1,0 +1,122 @@
+r"""EXP3-SET: exponential weights with the importance weights of a feedback graph, and nothing else.
+
+N. Alon, N. Cesa-Bianchi, C. Gentile, S. Mannor, Y. Mansour, O. Shamir, "Nonstochastic Multi-Armed Bandits with
+Graph-Structured Feedback", SIAM Journal on Computing 46 (2017). Algorithm 1, with a rate that needs no horizon.
+
+::
+
+    Theta = K
+    for t = 1, 2, ...
+        eta = m sqrt(ln K / Theta)                                                            1
+        p_i ~ exp(-eta Lhat_i)                                                                2
+        draw I ~ p, observe the losses l_i of all arms i that I reveals                       3
+        P_i = sum of p_j over the arms j that reveal i                                        4
+        Lhat_i += l_i / P_i   for each observed i                                             5
+        Theta += theta = sum_i p_i / P_i                                                      6
+
+The graphs may be directed, may change, and may be shown after the draw; every arm must reveal itself.
+
+The paper has one eta for all rounds and proves R <= ln K / eta + (eta / 2) sum_t E theta_t, where theta_t is at most
+mas(G_t), the size of the largest acyclic set of arms, which is the independence number if the graph is undirected. With
+the rate of line 1, which never grows, the same proof gives R <= ln K / eta_T + sum_t (eta_t / 2) E theta_t. As theta is
+at most K, the first Theta, and m = 1, that is at most
+
+    2 sqrt(ln K sum_t E theta_t) + sqrt(K ln K)  <=  2 sqrt(ln K sum_t mas(G_t)) + sqrt(K ln K).
+
+For any m the leading 2 becomes m + 1 / m. EXP3-SET is EXP3.G++ without exploration: it shows what that is worth.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from sidelong._jit import kernel
+from sidelong.graphs.arrays import GraphArrays, observe
+from sidelong.learners.interface import About, Need
+from sidelong.learners.options import number
+from sidelong.numerics import exp, log, smallest, total
+
+if TYPE_CHECKING:
+    from sidelong.graphs.graph import FeedbackGraph
+
+NAME = "exp3-set"
+NEEDS = frozenset({Need.SELF_LOOPS})
+ABOUT = About(
+    paper="Alon, Cesa-Bianchi, Gentile, Mannor, Mansour, Shamir 2017",
+    proved=("adversarial",),
+    cost="O(K + E)",
+    bound="2 sqrt(ln K sum_t mas(G_t))",
+)
+TRACES = ("theta", "learning_rate")
+_THETA, _ETA = range(2)
+
+
+class Params(NamedTuple):
+    """The constants."""
+
+    log_K: float
+    eta_scale: float
+
+
+def configure(graph: FeedbackGraph, *, eta_scale: float = 1.0) -> Params:
+    """Turn options into constants.
+
+    Args:
+        graph: the graph that the learner starts on.
+        eta_scale: m, a factor on the learning rate. With 1 / sqrt(2) it is that of EXP3.G++'s adaptive rate.
+    """
+    return Params(log_K=log(float(graph.n_arms)), eta_scale=number("eta_scale", eta_scale, above=0))
+
+
+class State(NamedTuple):
+    """What the next round needs, and room to compute it in."""
+
+    Lhat: np.ndarray
+    Theta: np.ndarray
+    P: np.ndarray
+
+
+def init(params: Params, graph: FeedbackGraph) -> State:
+    """Return the state before round 1."""
+    K = graph.n_arms
+    return State(Lhat=np.zeros(K), Theta=np.array([float(K)]), P=np.zeros(K))
+
+
+@kernel
+def distribution(params: Params, state: State, graph: GraphArrays, t: int, p: np.ndarray, trace: np.ndarray) -> None:
+    """Write into `p` the probabilities of round t."""
+    eta = params.eta_scale * math.sqrt(params.log_K / state.Theta[0])  # 1
+    least = smallest(state.Lhat)
+    for i in range(p.size):
+        p[i] = exp(-eta * (state.Lhat[i] - least))
+    scale = 1.0 / total(p)
+    for i in range(p.size):
+        p[i] *= scale  # 2
+    trace[_ETA] = eta
+
+
+@kernel
+def update(
+    params: Params,
+    state: State,
+    graph: GraphArrays,
+    t: int,
+    arm: int,
+    p: np.ndarray,
+    losses: np.ndarray,
+    trace: np.ndarray,
+) -> None:
+    """Learn the losses that playing `arm` revealed in round t, when the probabilities were `p`."""
+    observe(graph, p, state.P)  # 4
+    first = graph.start[arm]
+    for e in range(first, graph.stop[arm]):
+        i = np.uint64(graph.targets[e])
+        # p[arm] is a part of P_i. Where rounding has lost it beside larger parts, it is still above 0.
+        state.Lhat[i] += losses[e - first] / max(state.P[i], p[arm])  # 5
+    for j in range(p.size):  # in place: P has been used
+        state.P[j] = p[j] / state.P[j] if state.P[j] > 0.0 else 0.0
+    trace[_THETA] = total(state.P)
+    state.Theta[0] += trace[_THETA]  # 6

@@ -1,0 +1,102 @@
+r"""Hedge: exponential weights where every loss is seen, with a rate that decreases.
+
+Y. Freund, R. E. Schapire, "A Decision-Theoretic Generalization of On-Line Learning and an Application to Boosting",
+Journal of Computer and System Sciences 55 (1997), with the rate that J. Mourtada, S. Gaiffas, "On the optimality of the
+Hedge algorithm in the stochastic regime", JMLR 20 (2019), call decreasing Hedge.
+
+::
+
+    for t = 1, 2, ...
+        eta = 2 sqrt(ln K / t)                                                                1
+        p_i ~ exp(-eta L_i)                                                                   2
+        draw I ~ p, observe the losses l_i of all arms i                                      3
+        L_i += l_i                                                                            4
+
+Against any adversary the regret is at most ln K / eta_T + sum_t eta_t / 8 <= sqrt(T ln K). Mourtada and Gaiffas prove
+that in a stochastic world it also stays below (4 ln K + 25) / gap for ever, where gap is the smallest one; with a rate
+tuned to a horizon it does not.
+
+The graph must be complete: every arm reveals all arms. There EXP3-SET is Hedge too, with the rate
+sqrt(ln K / (K + t - 1)).
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from sidelong._jit import kernel
+from sidelong.learners.interface import About, Need
+from sidelong.numerics import exp, log, smallest, total
+
+if TYPE_CHECKING:
+    from sidelong.graphs.arrays import GraphArrays
+    from sidelong.graphs.graph import FeedbackGraph
+
+NAME = "hedge"
+NEEDS = frozenset({Need.FULL_INFORMATION})
+ABOUT = About(
+    paper="Freund, Schapire 1997; Mourtada, Gaiffas 2019",
+    proved=("adversarial", "stochastic"),
+    cost="O(K)",
+    bound="sqrt(T ln K); (4 ln K + 25) / smallest gap",
+)
+TRACES = ("learning_rate",)
+_ETA = 0
+
+
+class Params(NamedTuple):
+    """The constants."""
+
+    log_K: float
+
+
+def configure(graph: FeedbackGraph) -> Params:
+    """Return the constants; there are no options.
+
+    Args:
+        graph: a complete graph.
+    """
+    return Params(log_K=log(float(graph.n_arms)))
+
+
+class State(NamedTuple):
+    """What the next round needs."""
+
+    L: np.ndarray
+
+
+def init(params: Params, graph: FeedbackGraph) -> State:
+    """Return the state before round 1."""
+    return State(L=np.zeros(graph.n_arms))
+
+
+@kernel
+def distribution(params: Params, state: State, graph: GraphArrays, t: int, p: np.ndarray, trace: np.ndarray) -> None:
+    """Write into `p` the probabilities of round t."""
+    eta = 2.0 * math.sqrt(params.log_K / float(t))  # 1
+    least = smallest(state.L)
+    for i in range(p.size):
+        p[i] = exp(-eta * (state.L[i] - least))
+    scale = 1.0 / total(p)
+    for i in range(p.size):
+        p[i] *= scale  # 2
+    trace[_ETA] = eta
+
+
+@kernel
+def update(
+    params: Params,
+    state: State,
+    graph: GraphArrays,
+    t: int,
+    arm: int,
+    p: np.ndarray,
+    losses: np.ndarray,
+    trace: np.ndarray,
+) -> None:
+    """Learn all losses of round t."""
+    for i in range(p.size):  # what an arm reveals is in ascending order: losses[i] is that of arm i
+        state.L[i] += losses[i]  # 4

@@ -1,0 +1,178 @@
+r"""Exponential weights whose rate follows the entropy: near-optimal in both worlds on a graph.
+
+S. Ito, T. Tsuchiya, J. Honda, "Nearly Optimal Best-of-Both-Worlds Algorithms for Online Learning with Feedback
+Graphs", NeurIPS 2022, for graphs in which every arm reveals itself. The constants are our own, from the proof below.
+
+::
+
+    for t = 1, 2, ...
+        p_i ~ exp(-Lhat_i / beta)                                                             1
+        H = -sum_i p_i ln p_i                                                                 2
+        draw I ~ p, observe the losses l_i of all arms i that I reveals                       3
+        P_i = sum of p_j over the arms j that reveal i                                        4
+        Lhat_i += l_i / P_i   for each observed i                                             5
+        B += H,  beta += c / sqrt(1 + B / ln K)               (variant "entropy")             6
+        beta += z / (beta max(H, 1/1000)),                                                    7
+            z = sum_i p_i / P_i / 2                           (variant "parameter-free")
+
+"entropy" is the paper's. With Z the strong independence number, or any other bound on sum_i p_i / P_i, and a known
+horizon T it has c = sqrt(Z (1 + ln T) / ln K) / 2, and beta = max(1, c) in round 1. The regret is at most
+
+    E[sum_t Z / (2 beta_t) + sum_t (beta_{t+1} - beta_t) H_{t+1}] + beta_1 ln K
+
+and by line 6 both sums are at most sqrt(Z (1 + ln T) (ln K + B)), so that it is of order 2 sqrt(Z T ln K (1 + ln T))
+against any adversary. In a stochastic world with one best arm, B itself is bounded by the regret over the smallest
+gap, which leaves 4 Z (1 + ln T) ln(e K T) / gap.
+
+"parameter-free" needs neither Z nor T. It matches the two terms of the sum in each round, after S. Ito, T. Tsuchiya,
+J. Honda, "Adaptive Learning Rate for Follow-the-Regularized-Leader: Competitive Analysis and Best-of-Both-Worlds",
+COLT 2024. It begins with beta = sqrt(K). That, and the 1/1000, are our own, and no bound is proved for them.
+
+Where this departs from the paper: it mixes p with some exploration, which is not needed where every arm reveals itself.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from sidelong._jit import kernel
+from sidelong.errors import GraphError, LearnerError
+from sidelong.graphs.arrays import GraphArrays, observe
+from sidelong.graphs.numbers import strong_independence as compute_strong_independence
+from sidelong.learners.interface import About, Need
+from sidelong.learners.options import number, one_of
+from sidelong.numerics import exp, log, smallest, total
+
+if TYPE_CHECKING:
+    from sidelong.graphs.graph import FeedbackGraph
+
+NAME = "ito-2022"
+NEEDS = frozenset({Need.SELF_LOOPS, Need.HORIZON})
+ABOUT = About(
+    paper="Ito, Tsuchiya, Honda 2022",
+    proved=("adversarial", "stochastic"),
+    cost="O(K + E)",
+    bound="2 sqrt(alpha~ T ln K (1 + ln T)); 4 alpha~ (1 + ln T) ln(e K T) / smallest gap",
+)
+TRACES = ("theta", "entropy", "learning_rate")
+_THETA, _H, _ETA = range(3)
+
+
+class Params(NamedTuple):
+    """The constants."""
+
+    log_K: float
+    follows_entropy: bool  #: variant "entropy"
+    c: float  #: of no effect if parameter-free
+    beta_1: float
+
+
+def configure(
+    graph: FeedbackGraph,
+    *,
+    horizon: float,
+    variant: str = "entropy",
+    strong_independence: float | None = None,
+) -> Params:
+    """Turn options into constants.
+
+    Args:
+        graph: the graph that the learner starts on.
+        horizon: how many rounds there will be. Of no effect on the parameter-free variant.
+        variant: "entropy", or "parameter-free", which is unproved.
+        strong_independence: Z, for "entropy". Computed if not given, and refused if ten seconds are not enough. Any
+            number from it up to K is valid and gives the same bounds with that number in its place. If graphs change,
+            it must bound the strong independence number of each.
+    """
+    K = graph.n_arms
+    log_K = log(float(max(K, 2)))  # a single arm is played whatever the constants are
+    T = number("horizon", horizon, least=1)
+    follows_entropy = one_of("variant", variant, ("entropy", "parameter-free")) == "entropy"
+    Z = 1.0
+    if strong_independence is not None:
+        Z = number("strong_independence", strong_independence, least=1, most=K)
+    elif follows_entropy:
+        Z = _strong_independence(graph)
+    c = math.sqrt(Z * (1.0 + log(T)) / log_K) / 2.0
+    return Params(log_K, follows_entropy, c, beta_1=max(1.0, c) if follows_entropy else math.sqrt(K))
+
+
+def _strong_independence(graph: FeedbackGraph) -> float:
+    # What a time limit leaves open would differ between machines, and so would every bit after it.
+    try:
+        found = compute_strong_independence(graph)
+    except GraphError:
+        raise LearnerError(
+            f"{graph!r} is too large for its strong independence number to be computed. Give strong_independence=..., "
+            f"any number from it up to {graph.n_arms}, or use the variant 'parameter-free', which does not need it."
+        ) from None
+    if found.value is None:
+        raise LearnerError(
+            f"The strong independence number of this graph is hard: after ten seconds it is only known to lie from "
+            f"{found.lower} to {found.upper}. Give strong_independence={found.upper}, which is valid, or use the "
+            f"variant 'parameter-free', which does not need it."
+        )
+    return float(found.value)
+
+
+class State(NamedTuple):
+    """What the next round needs, and room to compute it in."""
+
+    Lhat: np.ndarray
+    beta: np.ndarray
+    B: np.ndarray
+    P: np.ndarray
+    terms: np.ndarray
+
+
+def init(params: Params, graph: FeedbackGraph) -> State:
+    """Return the state before round 1."""
+    K = graph.n_arms
+    return State(Lhat=np.zeros(K), beta=np.array([params.beta_1]), B=np.zeros(1), P=np.zeros(K), terms=np.zeros(K))
+
+
+@kernel
+def distribution(params: Params, state: State, graph: GraphArrays, t: int, p: np.ndarray, trace: np.ndarray) -> None:
+    """Write into `p` the probabilities of round t."""
+    eta = 1.0 / state.beta[0]
+    least = smallest(state.Lhat)
+    for i in range(p.size):
+        x = eta * (state.Lhat[i] - least)
+        p[i] = exp(-x)
+        state.terms[i] = p[i] * x
+    sum_ = total(p)
+    trace[_H] = log(sum_) + total(state.terms) / sum_  # 2: as -ln p_i = x_i + ln(sum)
+    trace[_ETA] = eta
+    for i in range(p.size):
+        p[i] /= sum_  # 1
+
+
+@kernel
+def update(
+    params: Params,
+    state: State,
+    graph: GraphArrays,
+    t: int,
+    arm: int,
+    p: np.ndarray,
+    losses: np.ndarray,
+    trace: np.ndarray,
+) -> None:
+    """Learn the losses that playing `arm` revealed in round t, when the probabilities were `p`."""
+    observe(graph, p, state.P)  # 4
+    first = graph.start[arm]
+    for e in range(first, graph.stop[arm]):
+        i = np.uint64(graph.targets[e])
+        # p[arm] is a part of P_i. Where rounding has lost it beside larger parts, it is still above 0.
+        state.Lhat[i] += losses[e - first] / max(state.P[i], p[arm])  # 5
+    for j in range(p.size):
+        state.terms[j] = p[j] / state.P[j] if p[j] > 0.0 else 0.0
+    trace[_THETA] = total(state.terms)
+    state.B[0] += trace[_H]
+    if params.follows_entropy:
+        state.beta[0] += params.c / math.sqrt(1.0 + state.B[0] / params.log_K)  # 6
+    else:
+        state.beta[0] += 0.5 * trace[_THETA] * trace[_ETA] / max(trace[_H], 1e-3)  # 7: with the beta of round t

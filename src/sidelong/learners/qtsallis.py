@@ -1,0 +1,167 @@
+r"""q-Tsallis: follow the regularised leader, with a regulariser fitted to how dense the graph is.
+
+K. Eldowa, E. Esposito, T. Cesari, N. Cesa-Bianchi, "On the Minimax Regret for Online Learning with Feedback Graphs",
+NeurIPS 2023. Algorithm 1 with the q and the eta of Theorem 1, for undirected graphs in which every arm reveals itself.
+
+::
+
+    L = ln(K / alpha),  q = (1 + L / (sqrt(L^2 + 4) + 2)) / 2                                 1
+    eta = sqrt(2 q K^(1-q) / ((1 - q) T alpha^q))                                             2
+    for t = 1, 2, ..., T
+        p = argmin of eta <Lhat, p> + (1 - sum_i p_i^q) / (1 - q)                             3
+        draw I ~ p, observe the losses l_i of all arms i that I reveals                       4
+        P_i = sum of p_j over the arms j that reveal i                                        5
+        Lhat_i += l_i / P_i   for each observed i                                             6
+
+alpha is the independence number and T the horizon. Against any adversary the regret is at most
+sqrt(2 K^(1-q) alpha^q T / (q (1 - q))) <= 2 sqrt(e alpha T (2 + L)): without the ln K of exponential weights where
+there are few edges (q = 1/2, Tsallis-INF, for self-loops), and with it where there are many (q near 1). The bound holds
+for graphs that change, with the mean of their independence numbers for alpha.
+
+Line 3 has p_i = (c / (eta Lhat_i + u))^(1 / (1 - q)), c = q / (1 - q), where the multiplier u makes the sum 1. Newton's
+method is used on this sum to the power -(1 - q), a concave function of u that is almost a line: it begins at the u of
+the last round that was told, never stands above the root after a step, and needs about two steps. The one from a sum
+within 1e-6 of 1 is the last, and is taken to first order in p, which leaves an error of order 1e-12.
+
+A single arm is played.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from sidelong._jit import kernel
+from sidelong.errors import GraphError, LearnerError
+from sidelong.graphs.arrays import GraphArrays, observe
+from sidelong.graphs.numbers import strong_independence
+from sidelong.learners.interface import About, Need
+from sidelong.learners.options import number
+from sidelong.numerics import exp, log, smallest, total
+
+if TYPE_CHECKING:
+    from sidelong.graphs.graph import FeedbackGraph
+
+NAME = "q-tsallis"
+NEEDS = frozenset({Need.SELF_LOOPS, Need.UNDIRECTED, Need.HORIZON})
+ABOUT = About(
+    paper="Eldowa, Esposito, Cesari, Cesa-Bianchi 2023",
+    proved=("adversarial",),
+    cost="O(K + E)",
+    bound="2 sqrt(e alpha T (2 + ln(K / alpha)))",
+)
+TRACES = ("theta", "multiplier")
+_THETA, _U = range(2)
+
+
+class Params(NamedTuple):
+    """The constants."""
+
+    q: float
+    eta: float
+
+
+def configure(graph: FeedbackGraph, *, horizon: float, independence: float | None = None) -> Params:
+    """Turn options into constants.
+
+    Args:
+        graph: the graph that the learner starts on.
+        horizon: how many rounds there will be.
+        independence: alpha. Computed if not given, and refused if ten seconds are not enough. Any number from it
+            up to K is valid and gives the same bound with that number in its place. If graphs change, give the mean
+            of theirs.
+    """
+    K = float(graph.n_arms)
+    T = number("horizon", horizon, least=1)
+    alpha = _independence(graph) if independence is None else number("independence", independence, least=1, most=K)
+    L = log(K / alpha)
+    q = 0.5 * (1.0 + L / (math.sqrt(L * L + 4.0) + 2.0))  # 1
+    powers = exp((1.0 - q) * log(K) - q * log(alpha))
+    return Params(q=q, eta=math.sqrt(2.0 * q * powers / ((1.0 - q) * T)))  # 2
+
+
+def _independence(graph: FeedbackGraph) -> float:
+    # In an undirected graph two arms reveal each other or neither does, so that it is the strong one too.
+    try:
+        found = strong_independence(graph)
+    except GraphError:
+        raise LearnerError(
+            f"{graph!r} is too large for its independence number to be computed. Give independence=..., any number "
+            f"from it up to {graph.n_arms}."
+        ) from None
+    if found.value is None:  # what a time limit leaves open would differ between machines
+        raise LearnerError(
+            f"The independence number of this graph is hard: after ten seconds it is only known to lie from "
+            f"{found.lower} to {found.upper}. Give independence={found.upper}, which is valid."
+        )
+    return float(found.value)
+
+
+class State(NamedTuple):
+    """What the next round needs, and room to compute it in."""
+
+    Lhat: np.ndarray
+    u: np.ndarray  #: the multiplier of a round before
+    share: np.ndarray
+    P: np.ndarray
+
+
+def init(params: Params, graph: FeedbackGraph) -> State:
+    """Return the state before round 1."""
+    K = graph.n_arms
+    return State(Lhat=np.zeros(K), u=np.zeros(1), share=np.zeros(K), P=np.zeros(K))
+
+
+@kernel
+def distribution(params: Params, state: State, graph: GraphArrays, t: int, p: np.ndarray, trace: np.ndarray) -> None:
+    """Write into `p` the probabilities of round t."""
+    power = 1.0 / (1.0 - params.q)
+    c = params.q * power
+    least = smallest(state.Lhat)
+    y = max(c, state.u[0] + params.eta * least)  # eta Lhat_i + u of the best arm is never below c, as p_i <= 1
+    step = 0.0
+    for _ in range(100):  # 3
+        for i in range(p.size):
+            state.share[i] = 1.0 / (params.eta * (state.Lhat[i] - least) + y)
+        for i in range(p.size):
+            p[i] = power * log(c * state.share[i])  # log and exp apart: together they take twice as long
+        for i in range(p.size):
+            p[i] = exp(p[i])
+            state.share[i] *= p[i]
+        sum_ = total(p)
+        step = sum_ * (exp(log(sum_) / power) - 1.0) / total(state.share)
+        y = max(c, y + step)
+        if abs(sum_ - 1.0) <= 1e-6:
+            break
+    for i in range(p.size):
+        p[i] -= power * step * state.share[i]
+    scale = 1.0 / total(p)
+    for i in range(p.size):
+        p[i] *= scale
+    trace[_U] = y - params.eta * least
+
+
+@kernel
+def update(
+    params: Params,
+    state: State,
+    graph: GraphArrays,
+    t: int,
+    arm: int,
+    p: np.ndarray,
+    losses: np.ndarray,
+    trace: np.ndarray,
+) -> None:
+    """Learn the losses that playing `arm` revealed in round t, when the probabilities were `p`."""
+    observe(graph, p, state.P)  # 5
+    first = graph.start[arm]
+    for e in range(first, graph.stop[arm]):
+        i = np.uint64(graph.targets[e])
+        # p[arm] is a part of P_i. Where rounding has lost it beside larger parts, it is still above 0.
+        state.Lhat[i] += losses[e - first] / max(state.P[i], p[arm])  # 6
+    for j in range(p.size):
+        state.P[j] = p[j] / state.P[j] if p[j] > 0.0 else 0.0  # in place: P has been used
+    trace[_THETA] = total(state.P)
+    state.u[0] = trace[_U]

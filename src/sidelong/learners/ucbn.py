@@ -1,0 +1,121 @@
+r"""UCB-N: UCB1 that also counts what it sees on the side.
+
+S. Caron, B. Kveton, M. Lelarge, S. Bhagat, "Leveraging Side Observations in Stochastic Bandits", UAI 2012; for
+losses in place of rewards, so that the largest upper bound becomes the smallest lower bound.
+
+::
+
+    for t = 1, 2, ...
+        play the arm I of the smallest mean_i - sqrt(2 ln t / O_i);                           1
+            arms that were never observed first, the lowest index between equal ones
+        O_i += 1, and mean_i takes in l_i,   for each i that I reveals                        2
+
+In a stochastic world the regret is at most the least value, over all ways to cover the graph by cliques C, of
+sum_C 8 (max_C gap / min_C gap^2) ln T + O(sum of gaps): Caron et al. On undirected graphs it is also of the order of
+the largest value, over independent sets S, of sum_S ln(K T) ln T / gap_i: T. Lykouris, E. Tardos, D. Wali, "Feedback
+graph regret bounds for Thompson Sampling and UCB", ALT 2020. Against an adversary nothing is proved, and nothing
+holds: the world `losses.breaker` costs it 1 in every round.
+
+The graph need not be known before the draw. On self-loops this is UCB1. Late feedback does no harm to the means, but
+the learner knows nothing of decisions that were not told yet: asked many times in a row, it repeats one arm.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from sidelong._jit import kernel
+from sidelong.learners.interface import About, Need
+from sidelong.learners.options import number
+from sidelong.numerics import log, smallest
+
+if TYPE_CHECKING:
+    from sidelong.graphs.arrays import GraphArrays
+    from sidelong.graphs.graph import FeedbackGraph
+
+NAME = "ucb-n"
+NEEDS = frozenset({Need.SELF_LOOPS})
+ABOUT = About(
+    paper="Caron, Kveton, Lelarge, Bhagat 2012",
+    proved=("stochastic",),
+    cost="O(K)",
+    bound="undirected: sum over independent arms of ln(K T) ln T / gap",
+)
+TRACES: tuple[str, ...] = ()
+
+
+class Params(NamedTuple):
+    """The constants."""
+
+    width: float
+
+
+def configure(graph: FeedbackGraph, *, width: float = 2.0) -> Params:
+    """Turn options into constants.
+
+    Args:
+        graph: the graph that the learner starts on.
+        width: w in sqrt(w ln t / O_i), which is taken off the mean: 2 in the paper. Smaller ones often do better, and
+            below 1/2 the interval no longer holds with probability 1 - 1/t.
+    """
+    return Params(number("width", width, above=0))
+
+
+class State(NamedTuple):
+    """What the next round needs, and room to compute it in."""
+
+    O: np.ndarray
+    L: np.ndarray  #: the sum of the losses observed
+    mean: np.ndarray  #: L / O
+    bound: np.ndarray  #: the lower bounds of this round
+
+
+def init(params: Params, graph: FeedbackGraph) -> State:
+    """Return the state before round 1."""
+    K = graph.n_arms
+    return State(O=np.zeros(K), L=np.zeros(K), mean=np.zeros(K), bound=np.zeros(K))
+
+
+@kernel
+def distribution(params: Params, state: State, graph: GraphArrays, t: int, p: np.ndarray, trace: np.ndarray) -> None:
+    """Write into `p` the probabilities of round t: 1 for one arm."""
+    p[:] = 0.0
+    p[lowest(params, state, t)] = 1.0
+
+
+@kernel
+def lowest(params: Params, state: State, t: int) -> int:
+    """Return the first arm of the smallest lower bound."""
+    numerator = params.width * log(float(t))
+    for i in range(state.O.size):
+        n = state.O[i]
+        bound = state.mean[i] - math.sqrt(numerator / (n if n > 0.0 else 1.0))  # 1
+        state.bound[i] = bound if n > 0.0 else -math.inf
+    least = smallest(state.bound)
+    arm = 0
+    while state.bound[arm] != least:
+        arm += 1
+    return arm
+
+
+@kernel
+def update(
+    params: Params,
+    state: State,
+    graph: GraphArrays,
+    t: int,
+    arm: int,
+    p: np.ndarray,
+    losses: np.ndarray,
+    trace: np.ndarray,
+) -> None:
+    """Learn the losses that playing `arm` revealed in round t."""
+    first = graph.start[arm]
+    for e in range(first, graph.stop[arm]):
+        i = np.uint64(graph.targets[e])
+        state.O[i] += 1.0  # 2
+        state.L[i] += losses[e - first]
+        state.mean[i] = state.L[i] / state.O[i]

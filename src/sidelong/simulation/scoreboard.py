@@ -1,0 +1,133 @@
+"""Many learners on many instances: what each lost, next to the best of them."""
+
+from __future__ import annotations
+
+import concurrent.futures
+import multiprocessing
+import os
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from sidelong.errors import SidelongError
+from sidelong.simulation.simulate import simulate
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    import numpy.typing as npt
+
+    from sidelong.graphs.graph import FeedbackGraph
+    from sidelong.graphs.sequences import GraphSequence
+    from sidelong.losses.world import World
+
+__all__ = ["Contestant", "Instance", "Scoreboard", "compete"]
+
+
+class Instance(NamedTuple):
+    """A world on a graph, for some rounds."""
+
+    name: str
+    graph: FeedbackGraph | GraphSequence
+    losses: World
+    rounds: int
+
+
+class Contestant(NamedTuple):
+    """A learner with its options, under a name for the table."""
+
+    name: str
+    learner: str
+    options: Mapping[str, Any] = {}
+
+
+@dataclass(frozen=True)
+class Scoreboard:
+    """The mean regret of each contestant on each instance; NaN where it cannot play."""
+
+    contestants: tuple[str, ...]
+    instances: tuple[str, ...]
+    regret: npt.NDArray[np.float64]  #: (contestants, instances)
+    error: npt.NDArray[np.float64]  #: one standard error of each
+    arms: npt.NDArray[np.int64]  #: K of each instance
+
+    @property
+    def ratio(self) -> npt.NDArray[np.float64]:
+        """(regret + K) / (the smallest regret of any contestant + K): K is the price of playing each arm once."""
+        ratio: npt.NDArray[np.float64] = (self.regret + self.arms) / (np.nanmin(self.regret, axis=0) + self.arms)
+        return ratio
+
+    @property
+    def worst(self) -> npt.NDArray[np.float64]:
+        """The largest ratio of each contestant, over the instances that it can play."""
+        worst: npt.NDArray[np.float64] = np.nanmax(self.ratio, axis=1)
+        return worst
+
+    @property
+    def standing(self) -> list[int]:
+        """The contestants, best first: by their worst ratio, those that cannot play everywhere last."""
+        return sorted(
+            range(len(self.contestants)), key=lambda k: (bool(np.isnan(self.regret[k]).any()), float(self.worst[k]))
+        )
+
+
+def compete(
+    contestants: Sequence[Contestant],
+    instances: Sequence[Instance],
+    runs: int = 8,
+    seed: int = 0,
+    processes: int | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> Scoreboard:
+    """Let every contestant play every instance, all with the same losses.
+
+    Contestants go to processes, since each has to be compiled once, which threads could not do at the same time.
+
+    Args:
+        contestants: the learners.
+        instances: what they play.
+        runs: how often.
+        seed: the seed of all runs.
+        processes: how many at once; as many as there are cores if not given.
+        progress: is called with the number of games done and the number of all.
+    """
+    # By instance, so that two processes do not begin by compiling the same learner.
+    games = [(row, column) for column in range(len(instances)) for row in range(len(contestants))]
+    regret, error = np.full((2, len(contestants), len(instances)), np.nan)
+    spawn = multiprocessing.get_context("spawn")
+    with concurrent.futures.ProcessPoolExecutor(processes or os.cpu_count(), spawn) as pool:
+        futures = {
+            pool.submit(_play, contestants[row], instances[column], runs, seed): (row, column) for row, column in games
+        }
+        for done, future in enumerate(concurrent.futures.as_completed(futures), 1):
+            regret[futures[future]], error[futures[future]] = future.result()
+            if progress is not None:
+                progress(done, len(games))
+    return Scoreboard(
+        tuple(each.name for each in contestants),
+        tuple(each.name for each in instances),
+        regret,
+        error,
+        np.array([each.graph.n_arms for each in instances]),
+    )
+
+
+def _play(contestant: Contestant, instance: Instance, runs: int, seed: int) -> tuple[float, float]:
+    try:
+        result = simulate(
+            contestant.learner,
+            instance.graph,
+            instance.losses,
+            instance.rounds,
+            runs,
+            seed,
+            checkpoints=[instance.rounds],
+            threads=1,
+            progress=False,
+            **contestant.options,
+        )
+    except SidelongError:  # it cannot play on this graph
+        return np.nan, np.nan
+    last = result.regret[:, -1]
+    return float(last.mean()), float(last.std(ddof=1) / np.sqrt(last.size)) if last.size > 1 else np.nan

@@ -1,0 +1,125 @@
+"""EXP3++ against its oracle, golden values and EXP3.G++, of which it is a special case."""
+
+import math
+
+import numpy as np
+import pytest
+
+import naive
+import sidelong as sl
+from learners.stepping import Stepper, endure, follow, random_digraph
+from sidelong.errors import LearnerError, ObservabilityError
+
+
+@pytest.mark.interpreted
+@pytest.mark.parametrize("late", [False, True])
+@pytest.mark.parametrize("seed", range(4))
+def test_agrees_with_the_oracle_in_every_round(seed, late):
+    """Half of the seeds have constants that let gaps show early."""
+    rng = np.random.default_rng(seed)
+    K = int(rng.integers(2, 6))
+    bank = [random_digraph(rng, K) for _ in range(3)]
+    constants = {"gamma": 0.1, "beta": 0.001} if seed % 2 else {}
+    agent = sl.Agent("exp3++", sl.FeedbackGraph.from_matrix(bank[0]), seed=seed, **constants)
+    oracle = naive.Exp3pp(K, **constants)
+    follow(agent, oracle, bank, rounds=400, late=late, seed=seed)
+    estimates = agent.estimates()
+    np.testing.assert_array_equal(estimates.counts, oracle.O)
+    assert (estimates.gaps > 0).any() == bool(constants)
+
+
+@pytest.mark.interpreted
+def test_on_self_loops_it_is_exp3gpp_up_to_the_constants():
+    """The exploration rates leave their cap within these rounds, so that every line is compared."""
+    graph = sl.graphs.self_loops(2)
+    constants = {"gamma": 0.1, "beta": 0.2}
+    a = Stepper("exp3++", graph, **constants)
+    b = Stepper("exp3.g++", graph, rate="fixed", exploration=2, eta_scale=math.sqrt(0.5), **constants)
+    rng = np.random.default_rng(2)
+    for _ in range(1500):
+        np.testing.assert_allclose(a.distribution(), b.distribution(), rtol=1e-11)
+        arm = int(rng.choice(2, p=a.p))
+        for stepper in (a, b):
+            stepper.update(arm, [0.1, 0.9])
+    assert a.state.eps[1] < 0.7 * a.state.eps[0]
+    np.testing.assert_allclose(a.state.eps, b.state.eps, rtol=1e-11)
+
+
+def test_with_its_own_constants_it_is_exp3gpp_with_those():
+    graph = sl.graphs.self_loops(7)
+    a = Stepper("exp3++", graph)
+    same = {"gamma": 3, "beta": 256, "exploration": 7, "eta_scale": math.sqrt(0.5)}
+    b = Stepper("exp3.g++", graph, rate="fixed", **same)
+    rng = np.random.default_rng(3)
+    for _ in range(3000):
+        np.testing.assert_allclose(a.distribution(), b.distribution(), rtol=1e-10)
+        arm, losses = int(rng.choice(7, p=a.p)), rng.random(7) < np.linspace(0.2, 0.9, 7)
+        for stepper in (a, b):
+            stepper.update(arm, losses)
+
+
+@pytest.mark.interpreted
+def test_golden_values_where_the_exploration_rate_leaves_its_cap():
+    stepper = Stepper("exp3++", sl.graphs.path(4), gamma=4, beta=1)
+    state = stepper.state
+    state.O[:] = [4e5, 9e5, 5e5, 2.5e5]
+    state.mean[:] = [0.1, 0.5, 0.9, 0.6]
+    state.width[:] = 1 / np.sqrt(state.O)
+    stepper.t = 10**6 - 1
+    p = stepper.distribution()
+    assert state.gap == pytest.approx([0, 0.38597518, 0.78405860, 0.48094102], abs=1e-8)
+    assert state.eps == pytest.approx([2.9435250e-4, 9.2735962e-5, 2.2473458e-5, 5.9728733e-5], rel=1e-7)
+    assert stepper.traced("exploration_mass") == pytest.approx(math.fsum(state.eps))
+    assert p == pytest.approx((1 - math.fsum(state.eps)) / 4 + state.eps, rel=1e-12)
+
+
+@pytest.mark.interpreted
+def test_what_is_revealed_on_the_side_is_not_used():
+    a, b = Stepper("exp3++", sl.graphs.complete(4)), Stepper("exp3++", sl.graphs.self_loops(4))
+    rng = np.random.default_rng(1)
+    for _ in range(100):
+        assert a.distribution().tolist() == b.distribution().tolist()
+        arm, losses = int(rng.choice(4, p=a.p)), rng.random(4)
+        a.update(arm, losses)
+        b.update(arm, losses)
+    assert a.state.O.sum() == 100
+
+
+@pytest.mark.interpreted
+def test_each_arm_is_played_once_at_first():
+    agent = sl.Agent("exp3++", sl.graphs.self_loops(4))
+    decisions = [agent.ask() for _ in range(5)]
+    assert [d.arm for d in decisions[:4]] == [0, 1, 2, 3]
+    assert [d.probability for d in decisions[:4]] == [1.0] * 4
+    assert decisions[4].probabilities == pytest.approx([0.25] * 4)
+
+
+def test_ten_million_harsh_rounds_keep_every_number_finite():
+    endure("exp3++", sl.graphs.self_loops(3), 0.0, 1.0)
+
+
+def test_the_regret_stays_below_the_bound():
+    """The mean of 8 runs is at most 40 % of the bound, its standard error 2 %: failure probability below 1e-9."""
+    world = sl.losses.constrained(0.2, n_arms=10, best=3)
+    result = sl.simulate("exp3++", sl.graphs.self_loops(10), world, rounds=100_000, runs=8, seed=5)
+    assert (result.regret.mean(axis=0) < 4 * np.sqrt(10 * result.rounds * math.log(10))).all()
+
+
+@pytest.mark.interpreted
+def test_one_arm_is_played():
+    agent = sl.Agent("exp3++", sl.graphs.complete(1))
+    for _ in range(3):
+        decision = agent.ask()
+        assert (decision.arm, decision.probability) == (0, 1.0)
+        agent.tell(decision, {0: 1.0})
+
+
+@pytest.mark.parametrize("option", ["gamma", "beta"])
+def test_a_bad_option_is_refused(option):
+    with pytest.raises(LearnerError, match=f"{option} must be above 0, not 0"):
+        sl.Agent("exp3++", sl.graphs.complete(3), **{option: 0})
+
+
+def test_a_graph_without_a_self_loop_is_refused():
+    with pytest.raises(ObservabilityError, match=r"exp3\+\+ needs every arm to reveal itself, and arm 1"):
+        sl.Agent("exp3++", sl.FeedbackGraph.from_edges([(0, 0), (0, 1)], 2))
