@@ -59,7 +59,9 @@ class Exp3Gpp:
         eta_scale=1.0,
         ties="paper",  # or "practical"
         start=None,  # the arms of the initial rounds
+        estimator="plain",  # or "shifted"
     ):
+        self.estimator = estimator
         self.K = n_arms
         self.rate = rate
         self.alpha = strong_independence
@@ -101,13 +103,20 @@ class Exp3Gpp:
         assert told.p[arm] > 0
         assert set(losses) == {i for i in range(self.K) if A[arm, i]}
         P = observation(told.p, A)  # 6
-        for i, l in losses.items():
-            if told.t > len(self.start):
-                self.Ltilde[i] += l / P[i]
-            self.Lhat[i] += l
-            self.O[i] += 1
-        if told.t > len(self.start) and self.rate == "adaptive":
-            self.Theta += theta(told.p, A)
+        learning = told.t > len(self.start)
+        shifted = [learning and self.estimator == "shifted" and P[i] >= told.eta for i in range(self.K)]
+        for i in range(self.K):
+            if learning and shifted[i]:
+                self.Ltilde[i] += (losses[i] - 0.5) / P[i] + 0.5 if i in losses else 0.5
+            elif learning and i in losses:
+                self.Ltilde[i] += losses[i] / P[i]
+            if i in losses:
+                self.Lhat[i] += losses[i]
+                self.O[i] += 1
+        if learning and self.rate == "adaptive":
+            self.Theta += math.fsum(
+                told.p[i] / P[i] * (0.25 if shifted[i] else 1) for i in range(self.K) if told.p[i] > 0
+            )
 
 
 def gaps(Lhat, O, t, gamma):

@@ -226,8 +226,8 @@ def test_fractional_numbers_in_closed_form():
     [
         {"_TINY": 0},
         {"_FEW_ARMS": 0, "_MOST_BITS": 0},
-        {"_FEW_ARMS": 0, "_MOST_BITS": 0, "_LARGE_PROGRAM": 0},
-        {"_SMALL_PROGRAM": 0, "_LARGE_PROGRAM": 0},
+        {"_FEW_ARMS": 0, "_MOST_BITS": 0, "_LISTED": 0},
+        {"_SMALL_PROGRAM": 0, "_LISTED": 0},
     ],
     ids=["local search", "programs", "neither", "search"],
 )

@@ -113,6 +113,7 @@ def follow_the_oracle(seed, rate, ties, *, changing, rounds=2000):
     bank = [random_digraph(rng, K) for _ in range(4 if changing else 1)]
     graphs = [sl.FeedbackGraph.from_matrix(A) for A in bank]
     constants = {"gamma": 0.2, "beta": 0.01} if seed % 2 else {}
+    constants["estimator"] = ["plain", "shifted"][seed // 8 % 2]
     oracle = naive.Exp3Gpp(K, rate, naive.strong_independence(bank[0]), ties=ties, **constants)
     agent = sl.Agent("exp3.g++", graphs[0], seed=seed, rate=rate, ties=ties, **constants)
     means = rng.random(K)
@@ -134,7 +135,7 @@ def follow_the_oracle(seed, rate, ties, *, changing, rounds=2000):
 @pytest.mark.parametrize("seed", range(24))
 @pytest.mark.parametrize("rate", ["fixed", "adaptive"])
 def test_agrees_with_the_oracle_in_every_round(seed, rate):
-    """48 random digraphs and 2,000 rounds each; ties and changing graphs take turns."""
+    """48 random digraphs and 2,000 rounds each; ties, changing graphs and estimators take turns."""
     follow_the_oracle(seed, rate, ["paper", "practical"][seed // 2 % 2], changing=seed // 4 % 2 == 1)
 
 
@@ -360,6 +361,7 @@ def test_a_strong_independence_number_that_is_not_known_exactly_is_refused(monke
         ({"exploration": 0.5}, "exploration must be at least 1 and at most 4, not 0.5"),
         ({"eta_scale": -1}, "eta_scale must be above 0"),
         ({"strong_independence": 9, "rate": "fixed"}, "strong_independence must be at least 1 and at most 4"),
+        ({"estimator": "wild"}, "estimator must be 'plain' or 'shifted'"),
         ({"ties": "random"}, "ties must be 'paper' or 'practical'"),
         ({"start": "some"}, "start must be 'all' or 'cover' or 'none'"),
         (

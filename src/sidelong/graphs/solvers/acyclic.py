@@ -8,6 +8,7 @@ are added until their solution has none.
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -36,6 +37,7 @@ __all__ = ["AcyclicFound", "largest_acyclic"]
 _ROUNDS = 30  # of adding cycles to a linear program
 _FEW_ROUNDS = 5  # if it is for a better cover only
 _LARGE_PROGRAM = 1_000  # arms
+_LISTED = 20_000_000  # pairs looked at in a second, at least, when rows are listed
 
 
 class AcyclicFound(NamedTuple):
@@ -154,11 +156,15 @@ class _Part:
             other = found._replace(upper=min(found.upper, other.upper))
         return other._replace(upper=min(found.upper, other.upper))
 
+    @functools.cached_property
+    def _cliques(self) -> tuple[Integers, Integers]:
+        return cliques_around_edges(self._conflicts)
+
     # Linear and integer programs. A row says how many of its arms a set has at most: one of a clique, and of a cycle
     # all but one.
 
     def _rows(self) -> tuple[Groups, Reals, npt.NDArray[np.bool_]]:
-        start, arms = cliques_around_edges(self._conflicts)
+        start, arms = self._cliques
         sizes = np.array([len(cycle) for cycle in self._cycles], np.int64)
         rows = Groups(
             np.append(start, start[-1] + np.cumsum(sizes)),
@@ -191,6 +197,9 @@ class _Part:
     def _optimise(self, budget: Budget) -> int:
         """Solve integer programs, each with the cycles of the last solution added, until one has none."""
         upper: int = self._n
+        size = self._conflicts.targets.size
+        if size**2 / self._n > _LISTED * budget.left:
+            return upper * self._unit
         while not budget.ended:
             rows, most, _ = self._rows()
             answer = solve_integer_program(np.ones(self._n), rows.matrix(self._n), most, budget)

@@ -39,6 +39,7 @@ __all__ = ["Fractional", "Grouped", "fewest_cliques", "fewest_fractions"]
 _MOST_BITS = 2048  # arms for which there are matrices
 _MOST_CLIQUES = 20_000
 _QUICK = 0.05  # seconds for a first attempt
+_STEPS = 10_000_000  # conflicts looked at to divide arms quickly, at most
 _SCALE = 2**30  # of weights in whole numbers
 
 
@@ -112,7 +113,7 @@ class _Part:
         conflicts = self._conflicts
         self._apart = heaviest_set(conflicts, np.full(conflicts.n, _SCALE), budget.part(0.2)).arms
         self._lower = self._apart.size
-        self._group = divide_into_cliques(conflicts, 100 if conflicts.m < 100_000 else 5, self._lower)
+        self._group = divide_into_cliques(conflicts, min(100, _STEPS // conflicts.m), self._lower)
         if not self._solved and conflicts.n <= _MOST_BITS:
             search = ColoringSearch(conflicts.compatible(), self._group, self._apart)
             self._search(search, budget, _QUICK)
@@ -157,16 +158,22 @@ class _Relaxation:
 
     def __init__(self, conflicts: Conflicts) -> None:
         self._conflicts = conflicts
+        self._whole = by_label(divide_into_cliques(conflicts, min(5, _STEPS // conflicts.m)))
         few = conflicts.n <= _MOST_BITS
         listed_ = list_maximal_cliques(conflicts, _MOST_CLIQUES) if few else None
         self.complete = listed_ is not None  #: whether all maximal cliques are listed
-        self.cliques = Groups(*cliques_around_edges(conflicts)) if listed_ is None else listed_
+        if listed_ is not None:
+            self.cliques = listed_
+        elif conflicts.targets.size**2 / conflicts.n <= _STEPS:
+            self.cliques = Groups(*cliques_around_edges(conflicts))
+        else:
+            self.cliques = self._whole
 
     def solve(self, unit: int, budget: Budget) -> Fractional:
         """Solve it, adding cliques as long as there are any that weigh more than 1."""
         n = self._conflicts.n
-        start, arms = by_label(divide_into_cliques(self._conflicts, 5))
-        apart = LocalSearch(self._conflicts).run(20 * n)
+        start, arms = self._whole
+        apart = LocalSearch(self._conflicts).run(min(20 * n, _STEPS * n // self._conflicts.targets.size))
         whole = Fractional(WeightedGroups(start, arms, np.full(start.size - 1, unit)), apart.size * unit)
         best: Fractional | None = None
         while best is None or not budget.ended:

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 __all__ = ["list_maximal_cliques"]
 
+_STEPS = 100_000_000  # words looked at, at most
+
 
 class Path(NamedTuple):
     """A clique, and at each depth what can extend it: not tried yet, tried before, and to be tried from here."""
@@ -103,5 +105,5 @@ def list_maximal_cliques(conflicts: Conflicts, most: int) -> Groups | None:
     path = Path(pack(joined), fresh, tried, branches, np.zeros(depths, np.int64))
     fresh[0] = all_of(n)
     start, arms = np.zeros(most + 1, np.int64), np.zeros(20 * most, np.int64)
-    count = int(list_all(path, start, arms, 20 * most))
+    count = int(list_all(path, start, arms, min(20 * most, _STEPS // (n * words))))
     return None if count < 0 else Groups(start[: count + 1].copy(), arms[: start[count]].copy())

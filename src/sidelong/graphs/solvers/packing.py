@@ -39,7 +39,7 @@ _TINY = 64  # arms for which a search is as quick as a guess
 _FEW_PARTS = 50
 _QUICK = 0.05  # seconds for a first attempt
 _SMALL_PROGRAM = 3_000  # entries of a linear program that takes a few milliseconds
-_LARGE_PROGRAM = 2_000_000
+_LISTED = 20_000_000  # pairs looked at in a second, at least, when rows are listed
 _STEPS = 2_000_000  # of a local search, at most, counted in conflicts looked at
 
 
@@ -53,7 +53,7 @@ def heaviest_set(conflicts: Conflicts, weight: Integers, budget: Budget) -> Foun
         left = conflicts.induced(core)
         inside = np.zeros(core.size, np.bool_)
         inside[_large_set(left, weight[core])] = True
-        clique = divide_into_cliques(left, 10, int(inside.sum()))
+        clique = divide_into_cliques(left, min(10, _STEPS // left.targets.size), int(inside.sum()))
         pieces = parts(left)
         sizes = np.cumsum([0.0] + [float(piece.n) ** 2 for _, piece in pieces[::-1]])[::-1]
         for k, (arms, piece) in enumerate(pieces):
@@ -106,22 +106,31 @@ class _Part:
 
     def solve(self, budget: Budget, *, polish: bool) -> None:
         """Look for a better set and bound; if to polish, for a better cover of a small part even if both are known."""
-        search, rows, size = None, None, self._conflicts.targets.size
+        search, rows = None, None
         if not self.solved and self._suits_search():
             most = self.upper // self._unit if self._equal else None
             search = CliqueSearch(self._conflicts.compatible(), self._weight // self._unit, self.arms, most)
             self._search(search, budget, _QUICK)
-        proved = self.cover.total // self._unit * self._unit == self.lower
-        if not proved and (
-            size <= _SMALL_PROGRAM if self.solved and polish else not self.solved and size <= _LARGE_PROGRAM
-        ):
+        if self._suits_program(budget, polish=polish):
             rows = Groups(*cliques_around_edges(self._conflicts))
             self._relax(rows, budget.part(0.5))
+        if search is None:
             self._look_longer(budget.part(0.1))
-        if search is not None:
+        else:
             self._search(search, budget, budget.left * (0.6 if rows else 1.0))
         if rows is not None:
             self._optimise(rows, budget)
+        if search is not None:
+            self._search(search, budget, budget.left)
+
+    def _suits_program(self, budget: Budget, *, polish: bool) -> bool:
+        """Tell whether a linear program may give a better cover, and there is time to list its rows."""
+        if self.cover.total // self._unit * self._unit == self.lower:
+            return False
+        size = self._conflicts.targets.size
+        if self.solved:
+            return polish and size <= _SMALL_PROGRAM
+        return size**2 / self._conflicts.n <= _LISTED * budget.left
 
     def _suits_search(self) -> bool:
         """Tell whether there are few arms or many conflicts, so that sets are small."""

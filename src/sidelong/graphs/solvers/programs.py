@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 __all__ = ["Answer", "solve_integer_program", "solve_linear_program"]
 
 _TOLERANCE = 1e-6  # of HiGHS
+# HiGHS looks at the clock only now and then. A program with more entries for each second is not worth a try.
+_LINEAR, _INTEGER = 50_000, 20_000
+_SMALL = 3_000  # entries that always are
 
 
 class Answer(NamedTuple):
@@ -32,13 +35,15 @@ class Answer(NamedTuple):
 
 def solve_linear_program(objective: Reals, rows: sparse.csr_array, most: Reals, budget: Budget) -> Answer:
     """Maximise the objective over x >= 0 with rows @ x <= most."""
+    if not _is_worth_a_try(rows, budget, _LINEAR):
+        return Answer(None, None, math.inf, optimal=False)
     found = optimize.linprog(
         -objective,
         A_ub=rows,
         b_ub=most,
         bounds=(0, None),
         method="highs",
-        options={"time_limit": max(budget.left, 1e-3)},
+        options={"time_limit": budget.left},
     )
     if found.status != 0:
         return Answer(None, None, math.inf, optimal=False)
@@ -47,13 +52,19 @@ def solve_linear_program(objective: Reals, rows: sparse.csr_array, most: Reals, 
 
 def solve_integer_program(objective: Reals, rows: sparse.csr_array, most: Reals, budget: Budget) -> Answer:
     """Maximise the objective over x of 0 and 1 with rows @ x <= most."""
+    if not _is_worth_a_try(rows, budget, _INTEGER):
+        return Answer(None, None, math.inf, optimal=False)
     found = optimize.milp(
         -objective,
         integrality=np.ones(objective.size),
         bounds=optimize.Bounds(0, 1),
         constraints=optimize.LinearConstraint(rows, -np.inf, most),
-        options={"time_limit": max(budget.left, 1e-3), "mip_rel_gap": 0.0},
+        options={"time_limit": budget.left, "mip_rel_gap": 0.0},
     )
     bound = math.inf if found.mip_dual_bound is None else -found.mip_dual_bound
     scale = _TOLERANCE * max(1.0, float(np.abs(objective).max(initial=0.0)))
     return Answer(found.x, None, bound + scale, optimal=found.status == 0)
+
+
+def _is_worth_a_try(rows: sparse.csr_array, budget: Budget, rate: int) -> bool:
+    return not budget.ended and rows.nnz <= max(_SMALL, rate * budget.left)
