@@ -13,7 +13,7 @@ from sidelong.simulation.scoreboard import compete
 if TYPE_CHECKING:
     from sidelong.simulation.scoreboard import Scoreboard
 
-RUNS = 16
+RUNS = 8
 
 
 def main() -> None:

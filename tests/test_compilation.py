@@ -89,7 +89,7 @@ worlds = [
     sl.losses.table(np.full((30, K), 0.5)),
     sl.losses.function(plain, n_arms=K),
 ]
-options = [{}, {"rate": "fixed"}, {"preset": "practical", "start": "cover"}, {"start": "none", "gamma": 1}]
+options = [{}, {"rate": "fixed"}, {"ties": "practical", "start": "cover"}, {"preset": "practical"}, {"start": "none"}]
 for k in range(max(len(graphs), len(worlds)) + 1):
     graph, world = graphs[k % len(graphs)], worlds[k % len(worlds)]
     seed = [3, 2**64 - 1, np.uint64(5), np.int32(7)][k % 4]
@@ -134,7 +134,7 @@ def test_each_kernel_is_compiled_once_for_all_and_a_second_process_compiles_noth
     assert not offenders, "\n".join(f"{name}: {len(each)} signatures {each}" for name, each in offenders.items())
     reached = [name for name, signatures in first["signatures"].items() if signatures]
     assert len(reached) > 20
-    assert any(name.startswith("sidelong.simulation.loop.play_exp3.g++_builtin") for name in reached)
+    assert any(name.startswith("sidelong.simulation.loop.play_exp3.g++_exp3gpp_builtin") for name in reached)
     assert first["compiled"]
 
     second = run(REPORT + EVERYTHING, tmp_path, tmp_path / "cache")

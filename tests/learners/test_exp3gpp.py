@@ -325,11 +325,8 @@ def test_start_decides_the_initial_rounds(start, arms):
     assert decisions[len(arms)].probabilities.tolist() == pytest.approx([0.2] * 5)
 
 
-def test_practical_preset_doubles_eta_and_takes_the_hub_first():
-    paper = exp3gpp.configure(sl.graphs.star(6, hub=3))
-    practical = exp3gpp.configure(sl.graphs.star(6, hub=3), preset="practical")
-    assert practical.eta_scale == 2 * paper.eta_scale
-    stepper = Stepper(sl.graphs.star(6, hub=3), preset="practical", start="none")
+def test_practical_ties_take_the_hub_first():
+    stepper = Stepper(sl.graphs.star(6, hub=3), ties="practical", start="none")
     stepper.distribution()
     assert np.flatnonzero(stepper.state.S).tolist() == [3]
 

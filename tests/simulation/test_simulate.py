@@ -267,7 +267,7 @@ def test_every_learner_meets_the_same_losses():
 
 
 def test_options_reach_the_learner():
-    options = {"gamma": 0.3, "beta": 0.02, "preset": "practical", "start": "cover"}
+    options = {"gamma": 0.3, "beta": 0.02, "ties": "practical", "start": "cover"}
     arms = arms_of_an_agent(GRAPH, WORLD, 200, seed=2, **options)
     assert simulate(rounds=200, seed=2, **options).plays[0].tolist() == np.bincount(arms, minlength=4).tolist()
     assert simulate(rounds=200, seed=2).plays[0].tolist() != np.bincount(arms, minlength=4).tolist()

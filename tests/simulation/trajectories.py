@@ -53,10 +53,11 @@ WORLDS = itertools.cycle(
     ]
 )
 OPTIONS = itertools.cycle(
-    [{"gamma": 0.2, "beta": 0.01}, {"rate": "fixed"}, {"preset": "practical", "gamma": 0.1, "start": "cover"}]
+    [{"gamma": 0.2, "beta": 0.01}, {"rate": "fixed"}, {"ties": "practical", "gamma": 0.1, "start": "cover"}]
 )
 #: by the name of the graph: the graph, a world and the learner's options
 CASES = {name: (graph, next(WORLDS), next(OPTIONS)) for name, graph in GRAPHS.items()}
+CASES["practical preset"] = (sl.graphs.resampled(K, 0.3), sl.losses.beta(MEANS, 3.0), {"preset": "practical"})
 #: ranges so long that they are taken several arms at a time
 CASES["long ranges"] = (sl.graphs.nested(40), sl.losses.constrained(gaps=0.3, n_arms=40, best=22), {"start": "none"})
 

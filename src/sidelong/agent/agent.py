@@ -78,7 +78,7 @@ class Agent:
             )
         if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or not 0 <= seed < 2**64:
             raise LearnerError(f"seed must be a whole number from 0 to 2**64 - 1, not {seed!r}.")
-        module = catalogue.find(learner)
+        module = catalogue.choose(learner, options)
         plain = catalogue.plain_options(module, options)
         self._begin(module, graph, int(seed), plain, catalogue.configure(module, graph, plain))
 

@@ -128,7 +128,7 @@ def find_learner(path: str | os.PathLike[str], header: Mapping[str, Any], given:
             f"{path} is of the learner {name!r}, which is not one of the package's own. "
             f"Load it with the module that is: Agent.load(path, learner=module)."
         )
-    learner = catalogue.find(given or name)
+    learner = catalogue.choose(given or name, header["options"])
     if name != learner.NAME:
         raise StateFileError(f"{path} is of the learner {name!r}, not of {learner.NAME!r}.")
     return learner

@@ -263,7 +263,7 @@ class FeedbackGraph:
             >>> numbers.independence.value, numbers.acyclic.value, numbers.strong_independence.value
             (1, 2, 3)
             >>> numbers.acyclic.certificate
-            array([0, 1])
+            array([1, 2])
 
         """
         from sidelong.graphs.numbers import GraphNumbers  # noqa: PLC0415  # SciPy's solvers take time to load

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from sidelong.graphs.graph import FeedbackGraph
     from sidelong.graphs.sequences import GraphSequence
 
-__all__ = ["check_graph", "check_sequence", "configure", "find", "names", "option_names", "plain_options"]
+__all__ = ["check_graph", "check_sequence", "choose", "configure", "find", "names", "option_names", "plain_options"]
 
 #: The name of each learner and the module beside this one that is it.
 _MODULES = {
@@ -73,6 +73,12 @@ def find(learner: str | ModuleType) -> ModuleType:
     return importlib.import_module(f"sidelong.learners.{_MODULES[learner]}")
 
 
+def choose(learner: str | ModuleType, options: Mapping[str, Any]) -> ModuleType:
+    """Return the module that plays a learner with these options: a preset may be a module of its own."""
+    module = find(learner)
+    return cast("ModuleType", module.variant(options)) if hasattr(module, "variant") else module
+
+
 def plain_options(learner: ModuleType, options: Mapping[str, Any]) -> dict[str, Any]:
     """Return the options with NumPy's and other numbers as plain ones, so that they can be written to a file."""
     plain = {name: _plain(value) for name, value in options.items()}
@@ -101,7 +107,7 @@ def configure(learner: ModuleType, graph: FeedbackGraph, options: Mapping[str, A
     for name in options:
         if name not in known:
             raise LearnerError(
-                f"{learner.NAME} has no option {name!r}.{nearest(name, known)} "
+                f"{getattr(learner, 'TITLE', learner.NAME)} has no option {name!r}.{nearest(name, known)} "
                 f"Its options are: {', '.join(known) or 'none'}."
             )
     if Need.HORIZON in learner.NEEDS and options.get("horizon") is None:

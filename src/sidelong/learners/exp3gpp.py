@@ -30,8 +30,9 @@ notice and Theorem 4 needs. A single arm is played.
 
 from __future__ import annotations
 
+import importlib
 import math
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -45,6 +46,9 @@ from sidelong.learners.options import initial_arms, number, one_of
 from sidelong.numerics import exp, log, reorder, total
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from types import ModuleType
+
     from sidelong.graphs.graph import FeedbackGraph
     from sidelong.graphs.numbers import GraphNumber
     from sidelong.numerics import Whole
@@ -76,17 +80,23 @@ class Params(NamedTuple):
     initial: np.ndarray  #: the arms of the initial rounds, in order
 
 
+def variant(options: Mapping[str, Any]) -> ModuleType:
+    """Return the module for these options: this one, or that of the practical preset."""
+    practical = options.get("preset") == "practical"
+    return importlib.import_module(f"{__name__}_practical" if practical else __name__)
+
+
 def configure(
     graph: FeedbackGraph,
     *,
     rate: str = "adaptive",
     preset: str = "paper",
-    gamma: float | None = None,
-    beta: float | None = None,
+    gamma: float = 4.0,
+    beta: float = 320.0,
     exploration: float | None = None,
-    eta_scale: float | None = None,
+    eta_scale: float = 1.0,
     strong_independence: int | None = None,
-    ties: str | None = None,
+    ties: str = "paper",
     start: str = "all",
     estimator: str = "plain",
 ) -> Params:
@@ -95,14 +105,14 @@ def configure(
     Args:
         graph: the graph that the learner starts on.
         rate: "adaptive" follows theta and suits changing graphs; "fixed" is tuned by the strong independence number.
-        preset: the defaults of the constants. "paper" has the paper's. "practical" doubles eta, which keeps the
-            adversarial bound with the constant (m + 1/m) sqrt(2) + 1 = 4.54 for m = 2 in place of 3.83, and breaks
-            ties by the largest uncovered neighbourhood.
+        preset: "paper" is this. "practical" has other weights, which lose far less at horizons that people use and keep
+            a bound against any adversary; its options are those of `sidelong.learners.exp3gpp_practical.configure`.
         gamma: the width of the confidence intervals (4).
         beta: the rate of exploration once a gap is known (320).
         exploration: lambda, in [1, K], the height of the cap on exploration (1; fixed rate: the strong independence
             number).
-        eta_scale: m, a factor on the learning rate (1; practical: 2).
+        eta_scale: m, a factor on the learning rate (1). Any other keeps the adversarial bound with the constant
+            (m + 1/m) sqrt(2) + 1 in place of 2 sqrt(2) + 1.
         strong_independence: for the fixed rate. Computed if not given, and refused if ten seconds are not enough. Any
             number from it up to K is valid and gives the same bounds with that number in its place.
         ties: how the exploration set treats arms of equal gap: "paper" takes the lowest index first, "practical"
@@ -114,9 +124,9 @@ def configure(
             x >= -1, the regret against any adversary is at most (2 m + 1/m) sqrt(2 ln K Theta_T) plus the exploration.
     """
     one_of("rate", rate, ("adaptive", "fixed"))
-    one_of("preset", preset, ("paper", "practical"))
+    one_of("preset", preset, ("paper", "practical"))  # `variant` has seen to the second
     K = graph.n_arms
-    adaptive, practical = rate == "adaptive", preset == "practical"
+    adaptive = rate == "adaptive"
     alpha: float = 1
     if strong_independence is not None:
         alpha = number("strong_independence", strong_independence, least=1, most=K)
@@ -126,16 +136,16 @@ def configure(
         log_K=log(float(K)),
         adaptive=adaptive,
         alpha=float(alpha),
-        gamma=number("gamma", 4.0 if gamma is None else gamma, above=0),
-        beta=number("beta", 320.0 if beta is None else beta, above=0),
+        gamma=number("gamma", gamma, above=0),
+        beta=number("beta", beta, above=0),
         lambda_=number(
             "exploration",
             (1.0 if adaptive else alpha) if exploration is None else exploration,
             least=1,
             most=K,
         ),
-        eta_scale=number("eta_scale", (2.0 if practical else 1.0) if eta_scale is None else eta_scale, above=0),
-        largest_first=one_of("ties", preset if ties is None else ties, ("paper", "practical")) == "practical",
+        eta_scale=number("eta_scale", eta_scale, above=0),
+        largest_first=one_of("ties", ties, ("paper", "practical")) == "practical",
         shifted=one_of("estimator", estimator, ("plain", "shifted")) == "shifted",
         initial=initial_arms(graph, start),
     )

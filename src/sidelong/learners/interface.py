@@ -2,7 +2,8 @@
 
 A module defines ``NAME``, ``NEEDS`` (a set of `Need`), ``TRACES`` (names of the numbers that it writes in each round),
 ``Params``, ``configure``, ``State``, ``init``, ``update``, and ``distribution`` or, where no closed form tells the
-probabilities, ``draw``. Those of the package also have ``ABOUT``. Two of the kernels are only names here:
+probabilities, ``draw``. Those of the package also have ``ABOUT``, and one whose options lead to another module has
+``variant``. Two of the kernels are only names here:
 `sidelong._jit.specialise` puts a learner's own in their place.
 """
 
@@ -91,7 +92,7 @@ def drawing(learner: ModuleType) -> Callable[..., int]:
     if hasattr(learner, "draw"):
         return learner.draw  # type: ignore[no-any-return]
     if learner not in _drawing:
-        name = f"draw_{learner.NAME}"
+        name = f"draw_{learner.NAME}_{learner.__name__.rpartition('.')[2]}"
         _drawing[learner] = specialise(draw, name, distribution=learner.distribution)
     return _drawing[learner]
 

@@ -151,7 +151,8 @@ def loop_for(learner: ModuleType, world: World, *, anew: bool) -> Callable[..., 
     A world in plain Python is played by the same loop in plain Python, around the learner's compiled kernels.
     `anew` says whether graphs are drawn anew.
     """
-    name = f"play_{learner.NAME}_{world.code}{'_anew' * anew}{'' if world.compiled else '_plain'}"
+    module = learner.__name__.rpartition(".")[2]
+    name = f"play_{learner.NAME}_{module}_{world.code}{'_anew' * anew}{'' if world.compiled else '_plain'}"
     if (learner, name) not in _loops:
         world_loss, world_mean = world.kernels
         _loops[learner, name] = (specialise if world.compiled else rebind)(

@@ -109,7 +109,7 @@ def simulate(
         raise SimulationError("runs must name at least one run.")
     at_once = _threads(threads, len(numbers))
     marks = _checkpoints(rounds, checkpoints)
-    module = catalogue.find(learner)
+    module = catalogue.choose(learner, options)
     catalogue.check_sequence(module, sequence)
     if "horizon" in catalogue.option_names(module):
         options.setdefault("horizon", rounds)

@@ -1,0 +1,265 @@
+r"""EXP3.G++ with preset="practical": the smallest worst ratio to the best learner that we found, with a bound.
+
+It keeps what makes EXP3.G++: importance weights by the graph, exploration on a set of arms that reveals all, and a rate
+that follows what the graphs reveal. The weights, the estimator and the rule for the exploration are others, since the
+paper's constants take hundreds of millions of rounds to show what they are worth. `docs/preset.md` has the measurements
+and the proof.
+
+::
+
+    n = max(2, round(ln K)),  H = n (K^(1/n) - 1),  x = sqrt(2 / H) / m,  eps = 0
+    play each arm of a cover of the graph once                                                1
+    in each round after that, with eta = 1 / x
+        q_i = (eta (L_i - min L) / (n - 1) + y)^-n,  where y >= 1 makes them sum to 1         2
+        r_i = q_i^(1/n),  h = n (sum_i q_i / r_i - 1)                                         3
+        w_i = n / (n - 1) q_i r_i,  times min(1, 2 (1 - q_i)) if eta <= 1/2                   4
+        D = uniform on a cover of the graph;  P(e) the observation of (1 - e) q + e D         5
+        eps moves by a step of Newton's towards the least eta sum_i w_i / P_i(e) + e,         6
+            and is at most 2/5 and eta sum_i w_i / P_i(eps)
+        p = (1 - eps) q + eps D;  draw I ~ p;  observe l_i for all i that I reveals           7
+        b_i = 1/2, v_i = 1/4  where P_i >= eta r_i;  b_i = 0, v_i = 1  elsewhere              8
+        L_i += b_i,  and for each observed i also (l_i - b_i) / P_i                           9
+        z = sum_i w_i v_i / P_i;  x += z / (m^2 max(h, H / 4) x)                              10
+
+Line 2 minimises eta <q, L> minus the Tsallis entropy of order 1 - 1/n. For n = 2 these are the weights of Tsallis-INF,
+and for n without end exponential ones. n = ln K takes from the first that late rounds cost little, and from the second
+that H <= 2 ln K, not a power of K. Line 6 explores where that lowers the bound, line 10 matches the rate to it.
+
+Against any adversary the regret is at most |cover| + 51 sqrt(H (1 + sum_t E z_t)) + 26.1 sqrt(H) max z, so of the
+order of sqrt(ln K sum_t theta_t), as in Theorem 4 of the paper, with a larger constant. In a stochastic world nothing
+is proved.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from sidelong._jit import kernel
+from sidelong.graphs.arrays import GraphArrays, observe
+from sidelong.graphs.cover import cover_largest_first
+from sidelong.learners.exp3gpp import ABOUT, NAME, NEEDS  # noqa: F401  # the same learner, with another preset
+from sidelong.learners.options import initial_arms, number, one_of
+from sidelong.numerics import exp, log, smallest, total
+
+if TYPE_CHECKING:
+    from sidelong.graphs.graph import FeedbackGraph
+
+TITLE = "exp3.g++ with preset='practical'"
+TRACES = ("stability", "entropy", "exploration_mass", "learning_rate")
+_Z, _H, _EPS, _ETA = range(4)
+
+
+class Params(NamedTuple):
+    """The constants."""
+
+    n: int
+    H: float
+    m: float
+    initial: np.ndarray  #: the arms of the initial rounds, in order
+
+
+def configure(
+    graph: FeedbackGraph,
+    *,
+    preset: str = "practical",
+    rate: str = "adaptive",
+    eta_scale: float = 2.5,
+    start: str = "cover",
+) -> Params:
+    """Turn options into constants.
+
+    Args:
+        graph: the graph that the learner starts on.
+        preset: "practical".
+        rate: "adaptive": this preset follows what the graphs reveal.
+        eta_scale: m, the scale of the learning rate.
+        start: the initial rounds: "all" arms once, a "cover" of the graph, or "none".
+    """
+    one_of("preset", preset, ("practical",))
+    one_of("rate", rate, ("adaptive",))
+    log_K = log(float(graph.n_arms))
+    n = max(2, math.floor(log_K + 0.5))
+    H = n * (exp(log_K / n) - 1.0) if graph.n_arms > 1 else 1.0
+    return Params(n, H, number("eta_scale", eta_scale, above=0), initial_arms(graph, start))
+
+
+class State(NamedTuple):
+    """What the next round needs, and room to compute it in."""
+
+    L: np.ndarray
+    O: np.ndarray  #: how often each arm was observed
+    mean: np.ndarray  #: of its losses
+    q: np.ndarray
+    r: np.ndarray
+    w: np.ndarray
+    P: np.ndarray
+    D: np.ndarray
+    u: np.ndarray  #: the probability that D reveals each arm
+    rate: np.ndarray  #: x, and where y and eps were last
+    known: np.ndarray  #: the key of the graph of D and u, and the round of q, r and w
+    order: np.ndarray
+    zeros: np.ndarray
+    chosen: np.ndarray
+    free: np.ndarray
+    heap: np.ndarray
+
+
+_X, _Y, _E = range(3)
+
+
+def init(params: Params, graph: FeedbackGraph) -> State:
+    """Return the state before round 1."""
+    K = graph.n_arms
+    vectors = {name: np.zeros(K) for name in ("L", "O", "mean", "q", "r", "w", "P", "D", "u", "zeros")}
+    return State(
+        rate=np.array([math.sqrt(2.0 / params.H) / params.m, 1.0, 0.0]),
+        known=np.array([-1, 0]),
+        order=np.arange(K, dtype=np.uint32),
+        chosen=np.zeros(K, np.bool_),
+        free=np.zeros(K + 1, np.uint32),
+        heap=np.zeros(K, np.int64),
+        **vectors,
+    )
+
+
+@kernel
+def distribution(params: Params, state: State, graph: GraphArrays, t: int, p: np.ndarray, trace: np.ndarray) -> None:
+    """Write into `p` the probabilities of round t."""
+    if t <= params.initial.size or p.size == 1:
+        p[:] = 0.0
+        p[params.initial[t - 1] if t <= params.initial.size else 0] = 1.0  # 1
+        return
+    eta = 1.0 / state.rate[_X]
+    trace[_ETA] = eta
+    trace[_H] = _weigh(state, params.n, eta)
+    _stabilise(state, params.n, eta)
+    _cover(state, graph)
+    observe(graph, state.q, state.P)
+    eps = _exploration(state, eta)
+    for i in range(p.size):
+        p[i] = (1.0 - eps) * state.q[i] + eps * state.D[i]  # 7
+    trace[_EPS] = eps
+    state.known[1] = t
+
+
+@kernel
+def _weigh(state: State, n: int, eta: float) -> float:
+    """Write q and r, by Newton's method on the power -1/n of the sum, nearly linear in y; return h."""
+    least = smallest(state.L)
+    slope = eta / (n - 1.0)
+    y = state.rate[_Y]
+    sum_ = 0.0
+    for _ in range(60):
+        for i in range(state.q.size):
+            state.r[i] = 1.0 / (slope * (state.L[i] - least) + y)  # 2
+            state.q[i] = _power(state.r[i], n)
+            state.w[i] = state.q[i] * state.r[i]
+        sum_ = total(state.q)
+        if abs(sum_ - 1.0) <= 1e-12:
+            break
+        y = max(1.0, y + sum_ * (exp(log(sum_) / n) - 1.0) / total(state.w))
+    state.rate[_Y] = y
+    for i in range(state.q.size):
+        state.q[i] /= sum_
+        state.w[i] = state.q[i] / state.r[i]
+    return n * (total(state.w) - 1.0)  # 3
+
+
+@kernel
+def _power(r: float, n: int) -> float:
+    product = r * r
+    for _ in range(2, n):
+        product *= r
+    return product
+
+
+@kernel
+def _stabilise(state: State, n: int, eta: float) -> None:
+    factor = n / (n - 1.0)
+    for i in range(state.q.size):
+        rest = 2.0 * (1.0 - state.q[i]) if eta <= 0.5 else 1.0
+        state.w[i] = factor * state.q[i] * state.r[i] * (rest if rest < 1.0 else 1.0)  # 4
+
+
+@kernel
+def _cover(state: State, graph: GraphArrays) -> None:
+    """Make D and u, unless the graph is the one they were made for."""
+    if state.known[0] == graph.key:
+        return
+    size = cover_largest_first(graph, state.order, state.zeros, state.chosen, state.free, state.heap)
+    for i in range(state.D.size):
+        state.D[i] = 1.0 / size if state.chosen[i] else 0.0  # 5
+    observe(graph, state.D, state.u)
+    state.known[0] = graph.key
+
+
+@kernel
+def _exploration(state: State, eta: float) -> float:
+    eps = state.rate[_E]
+    first = 0.0
+    second = 0.0
+    for i in range(state.q.size):
+        gain = state.u[i] - state.P[i]
+        inverse = 1.0 / (state.P[i] + eps * gain)
+        change = state.w[i] * inverse * inverse * gain
+        first += change
+        second += 2.0 * change * inverse * gain
+    if eta * second > 1e-300:
+        eps += (eta * first - 1.0) / (eta * second)  # 6
+    eps = min(0.4, max(0.0, eps))
+    bound = 0.0
+    for i in range(state.q.size):
+        bound += state.w[i] / (state.P[i] + eps * (state.u[i] - state.P[i]))
+    state.rate[_E] = min(eps, eta * bound)
+    return state.rate[_E]  # type: ignore[no-any-return]
+
+
+@kernel
+def update(
+    params: Params,
+    state: State,
+    graph: GraphArrays,
+    t: int,
+    arm: int,
+    p: np.ndarray,
+    losses: np.ndarray,
+    trace: np.ndarray,
+) -> None:
+    """Learn the losses that playing `arm` revealed in round t, when the probabilities were `p`."""
+    first = graph.start[arm]
+    for e in range(first, graph.stop[arm]):
+        i = np.uint64(graph.targets[e])
+        state.O[i] += 1.0
+        state.mean[i] += (losses[e - first] - state.mean[i]) / state.O[i]
+    if t <= params.initial.size or p.size == 1:
+        return
+    eta = trace[_ETA]
+    if state.known[1] != t:
+        _recall(params, state, graph, t, p, trace)
+    observe(graph, p, state.P)
+    z = 0.0
+    for j in range(p.size):
+        shifted = state.P[j] >= eta * state.r[j]
+        state.L[j] += 0.5 if shifted else 0.0  # 9
+        z += state.w[j] * (0.25 if shifted else 1.0) / state.P[j]  # 8
+    for e in range(first, graph.stop[arm]):
+        i = np.uint64(graph.targets[e])
+        b = 0.5 if state.P[i] >= eta * state.r[i] else 0.0
+        state.L[i] += (losses[e - first] - b) / max(state.P[i], p[arm])  # 9; rounding may lose p[arm] in P
+    state.rate[_X] += z / (params.m * params.m * max(trace[_H], 0.25 * params.H) * state.rate[_X])  # 10
+    trace[_Z] = z
+
+
+@kernel
+def _recall(params: Params, state: State, graph: GraphArrays, t: int, p: np.ndarray, trace: np.ndarray) -> None:
+    """Find q, r and w of a round that is told late, from its probabilities."""
+    _cover(state, graph)
+    eps = trace[_EPS]
+    for i in range(p.size):
+        state.q[i] = max((p[i] - eps * state.D[i]) / (1.0 - eps), 1e-300)
+        state.r[i] = exp(log(state.q[i]) / params.n)
+    _stabilise(state, params.n, trace[_ETA])
+    state.known[1] = t
