@@ -49,6 +49,7 @@ def rows() -> Iterator[Row]:
         yield against_c(family, graph, strict=True)
     yield from against_numpy()
     yield from against_packages()
+    yield from against_each_other()
 
 
 def simulated(graph: sl.FeedbackGraph, rounds: int, start: str = "all") -> sl.Result:
@@ -153,6 +154,25 @@ def against_packages() -> Iterator[Row]:
         else:
             mine, theirs = best_within(BUDGET, ours, rival)
             yield Row(what, mine, name, theirs)
+
+
+def against_each_other() -> Iterator[Row]:
+    """Let every learner play ten arms on a graph that it can play: none may take more than three times EXP3.G++."""
+    K, rounds = 10, 200_000
+    world = sl.losses.bernoulli(means(K))
+    contestants = [("exp3.g++ practical", "exp3.g++", {"preset": "practical"})]
+    contestants += [(name, name, {}) for name in sl.learners.names() if name != "exp3.g++"]
+    for title, name, options in contestants:
+        graph = graphs(K)["cliques of 5"] if name != "hedge" else sl.graphs.complete(K)
+
+        def a_round_of(learner: str, graph: sl.FeedbackGraph = graph, **options: Any) -> float:
+            return seconds(lambda: sl.simulate(learner, graph, world, rounds, threads=1, **options)) / rounds
+
+        times = best_within(
+            1.0, functools.partial(a_round_of, name, **options), functools.partial(a_round_of, "exp3.g++")
+        )
+        excepted = name in {"ts-n", "ucb-lp"}
+        yield Row(f"simulate, {title}, K = {K}", times[0], "exp3.g++", times[1], None if excepted else 1 / 3)
 
 
 if __name__ == "__main__":

@@ -145,7 +145,9 @@ class _Part:
             self.arms = arms
 
     def _offer_upper(self, upper: float) -> None:
-        self.upper = max(self.lower, min(self.upper, int(upper) // self._unit * self._unit))
+        whole = int(upper) // self._unit * self._unit
+        if whole >= self.lower:  # what is less cannot be right, and proves nothing
+            self.upper = min(self.upper, whole)
 
     def _search(self, search: CliqueSearch, budget: Budget, seconds: float) -> None:
         if self.solved or budget.ended:
