@@ -166,10 +166,10 @@ def table(n):
         yield graphs.banded(n, k), undirected(up(n, k + 1), up(n, 2 * k + 1), up(n, k + 1))
 
 
-@pytest.mark.parametrize("n", range(1, 41))
+@pytest.mark.parametrize("n", [*range(1, 13), 16, 17, 21, 24, 28, 31, 35, 39, 40])
 def test_families_have_the_numbers_of_their_formulas(n):
     for graph, want in table(n):
-        for each in (graph, graph.as_arcs()) if n % 10 == 0 else (graph,):
+        for each in (graph, graph.as_arcs()) if n in (5, 12, 40) else (graph,):
             for name, value in zip(NAMES, want, strict=True):
                 found = getattr(each.numbers(), name)
                 assert found.exact
@@ -371,6 +371,29 @@ def test_a_large_sparse_graph_needs_no_matrix():
     found = sl.FeedbackGraph.from_networkx(network).with_self_loops().numbers().independence
     assert found.exact
     assert found.proved[0] == found.value
+
+
+def test_many_equal_parts_are_solved_once():
+    m = 2_000
+    first, i = 5 * np.arange(m)[:, None], np.arange(5)
+    around = np.stack([first + i, first + (i + 1) % 5], axis=-1).reshape(-1, 2)
+    further = np.stack([first + i, first + (i + 2) % 5], axis=-1).reshape(-1, 2)
+    cycles = sl.FeedbackGraph.from_edges(around, undirected=True, self_loops=True)
+    tournaments = sl.FeedbackGraph.from_edges(np.concatenate([around, further]), self_loops=True)
+    for graph, want in ((cycles, (2, 2, 2, 2, 3)), (tournaments, (1, 3, 5, 2, 5))):
+        found = graph.numbers()
+        assert [getattr(found, name).value for name in NAMES] == [m * each for each in want]
+        assert all(getattr(found, name).holds_for(graph) for name in NAMES)
+        assert max(getattr(found, name).seconds for name in NAMES) < 5
+
+
+def test_dense_graphs_come_back_in_time():
+    graph = graphs.erdos_renyi(700, 0.3, 1, directed=True)
+    for name in (*NAMES, "fractional_clique_cover", "fractional_domination"):
+        found = getattr(graph.numbers(0.2), name)
+        assert found.seconds < 4, name  # twenty times the budget, for machines that do something else
+        assert found.lower < found.upper
+        assert found.holds_for(graph)
 
 
 def test_a_graph_that_is_too_large_is_refused_with_what_to_do():

@@ -7,7 +7,7 @@ closed forms              on_intervals
 before a search           reductions; local_search, clique_partition and cycles for quick bounds
 search                    clique_search, acyclic_search, coloring_search: branch and bound, in slices
 programs                  programs: HiGHS; edge_cliques and maximal_cliques list the rows
-what they work on         conflicts, groups, bits, budget
+what they work on         conflicts, parts, groups, bits, budget
 ========================  =====================================================================================
 
 The names below are imported when first used: SciPy's solvers take half a second to load.

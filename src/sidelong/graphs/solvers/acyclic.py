@@ -20,14 +20,16 @@ from sidelong.graphs.solvers.acyclic_search import MOST_ARMS, AcyclicSearch
 from sidelong.graphs.solvers.conflicts import from_scipy
 from sidelong.graphs.solvers.cycles import arcs_of, disjoint_cycles, without_cycles
 from sidelong.graphs.solvers.edge_cliques import cliques_around_edges
-from sidelong.graphs.solvers.groups import Found, Groups, WeightedGroups, join, round_up
+from sidelong.graphs.solvers.groups import Found, Groups, WeightedGroups, join, round_up, select
 from sidelong.graphs.solvers.packing import heaviest_set
+from sidelong.graphs.solvers.parts import solve_each, split
 from sidelong.graphs.solvers.programs import solve_integer_program, solve_linear_program
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
     from sidelong.graphs.solvers.budget import Budget
+    from sidelong.graphs.solvers.conflicts import Conflicts
 
     Integers = npt.NDArray[np.int64]
     Reals = npt.NDArray[np.float64]
@@ -52,31 +54,72 @@ class AcyclicFound(NamedTuple):
 def largest_acyclic(reveals: sparse.csr_array, unit: int, budget: Budget) -> AcyclicFound:
     """Return a largest set without a cycle, each arm of which counts `unit`, or the best that was found in time."""
     arcs = _drop_arcs(reveals)
-    count, label = csgraph.connected_components(arcs, directed=False)
+    _, label = csgraph.connected_components(arcs, directed=False)
     one_way = arcs - arcs.multiply(arcs.T)
     one_way.eliminate_zeros()
-    mixed = np.zeros(count, np.bool_)
-    mixed[label[one_way.tocoo().row]] = True
+    mixed = np.isin(label, label[one_way.tocoo().row])  # whether an arc of its part goes one way
     found = []
-    sizes = np.bincount(label)
-    both_ways = np.flatnonzero(~mixed[label])
-    if both_ways.size:
-        conflicts = from_scipy(arcs[both_ways][:, both_ways])
+    if not mixed.all():
+        arms = np.flatnonzero(~mixed)
         share = budget.part(0.5 if mixed.any() else 1.0)
-        found.append((both_ways, _without_cycles(heaviest_set(conflicts, np.full(both_ways.size, unit), share))))
-    by_part = np.split(np.argsort(label, kind="stable"), np.cumsum(sizes)[:-1])
-    parts = sorted(np.flatnonzero(mixed).tolist(), key=lambda part: sizes[part])
-    left = np.cumsum(np.append(0.0, sizes[parts[::-1]].astype(float) ** 2))[::-1]
-    for k, part in enumerate(parts):
-        arms = by_part[part]
-        share = budget.part((left[k] - left[k + 1]) / left[k])
-        found.append((arms, _Part(arcs[arms][:, arms], unit).solve(share)))
+        found.append((arms, _as_found(heaviest_set(from_scipy(arcs[arms][:, arms]), np.full(arms.size, unit), share))))
+    if mixed.any():
+        arms = np.flatnonzero(mixed)
+        found.append((arms, _by_parts(arcs[arms][:, arms], unit, budget)))
     return AcyclicFound(
         np.sort(np.concatenate([arms[each.arms] for arms, each in found])),
         sum(each.upper for _, each in found),
         join([each.cover._replace(arms=arms[each.cover.arms]) for arms, each in found]),
         np.concatenate([each.is_cycle for _, each in found]),
     )
+
+
+def _by_parts(matrix: sparse.csr_array, unit: int, budget: Budget) -> AcyclicFound:
+    """Look for a set and for cycles of the whole, and then at each part for which they do not meet."""
+    quick = _look_quickly(matrix, unit)
+    parts = split(from_scipy(matrix))
+    part = parts.of_arm
+    count = parts.ends.size - 1
+    group_part = part[quick.cover.arms[quick.cover.start[:-1]]]
+    most = np.where(quick.is_cycle, np.diff(quick.cover.start) - 1, 1)
+    lower = np.bincount(part[quick.arms], minlength=count)
+    upper = np.zeros(count, np.int64)
+    np.add.at(upper, group_part, most)
+    inside = np.isin(np.arange(part.size), quick.arms)
+
+    def solve(arms: Integers, piece: Conflicts, share: Budget) -> AcyclicFound:
+        return _Part(piece.to_scipy().astype(np.int8), np.flatnonzero(inside[arms]), unit).solve(share)
+
+    solved = solve_each(parts, np.flatnonzero(lower < upper), solve, budget)
+    rest = np.ones(count, np.bool_)
+    rest[list(solved)] = False
+    sets = [quick.arms[rest[part[quick.arms]]]]
+    covers = [select(quick.cover, rest[group_part])]
+    for k, each in solved.items():
+        arms, _ = parts.piece(k)
+        sets.append(arms[each.arms])
+        covers.append(each.cover._replace(arms=arms[each.cover.arms]))
+    return AcyclicFound(
+        np.concatenate(sets),
+        int(upper[rest].sum()) * unit + sum(each.upper for each in solved.values()),
+        join(covers),
+        np.concatenate([quick.is_cycle[rest[group_part]], *(each.is_cycle for each in solved.values())]),
+    )
+
+
+def _look_quickly(matrix: sparse.csr_array, unit: int) -> AcyclicFound:
+    """Leave out arms until there is no cycle, and bound that by cycles that have no arm in common."""
+    n, arcs = matrix.shape[0], arcs_of(matrix)
+    start, arms = disjoint_cycles(arcs)
+    alone = np.setdiff1d(np.arange(n), arms)
+    cycles = start.size - 1
+    cover = WeightedGroups(
+        np.append(start, start[-1] + np.arange(1, alone.size + 1)),
+        np.append(arms, alone),
+        np.full(cycles + alone.size, unit),
+    )
+    best = without_cycles(arcs, np.arange(n))
+    return AcyclicFound(best, (n - cycles) * unit, cover, np.arange(cycles + alone.size) < cycles)
 
 
 def _drop_arcs(reveals: sparse.csr_array) -> sparse.csr_array:
@@ -93,27 +136,26 @@ def _drop_arcs(reveals: sparse.csr_array) -> sparse.csr_array:
     return sparse.csr_array(kept + both_ways)
 
 
-def _without_cycles(found: Found) -> AcyclicFound:
+def _as_found(found: Found) -> AcyclicFound:
     return AcyclicFound(found.arms, found.upper, found.cover, np.zeros(found.cover.weight.size, np.bool_))
 
 
 class _Part:
     """A connected part in which some arcs go one way."""
 
-    def __init__(self, matrix: sparse.csr_array, unit: int) -> None:
+    def __init__(self, matrix: sparse.csr_array, best: Integers, unit: int) -> None:
+        """Begin with a set that has no cycle."""
         self._matrix = matrix
         self._arcs = arcs_of(matrix)
         self._n = matrix.shape[0]
         self._unit = unit
         self._conflicts = from_scipy(matrix.multiply(matrix.T))
-        self._best = np.empty(0, np.int64)
+        self._best = best
         self._cycles: list[list[int]] = []
 
     def solve(self, budget: Budget) -> AcyclicFound:
-        found = self._look_quickly()
-        if self._best.size * self._unit == found.upper or budget.ended:
-            return found._replace(arms=self._best)
-        found = self._try_sets_without_conflict(found, budget.part(0.3))
+        """Look for a better set and bound."""
+        found = self._try_sets_without_conflict(_look_quickly(self._matrix, self._unit), budget.part(0.3))
         if self._best.size * self._unit == found.upper:
             return found._replace(arms=self._best)
         search = None
@@ -132,23 +174,9 @@ class _Part:
             upper = min(upper, self._optimise(budget))
         return found._replace(arms=self._best, upper=max(upper, self._best.size * self._unit))
 
-    def _look_quickly(self) -> AcyclicFound:
-        """Leave out arms until there is no cycle, and bound that by cycles that have no arm in common."""
-        self._best = without_cycles(self._arcs, np.arange(self._n))
-        start, arms = disjoint_cycles(self._arcs)
-        alone = np.setdiff1d(np.arange(self._n), arms)
-        upper = (self._n - (start.size - 1)) * self._unit
-        groups = start.size - 1 + alone.size
-        cover = WeightedGroups(
-            np.append(start, start[-1] + np.arange(1, alone.size + 1)),
-            np.append(arms, alone),
-            np.full(groups, self._unit),
-        )
-        return AcyclicFound(self._best, upper, cover, np.arange(groups) < start.size - 1)
-
     def _try_sets_without_conflict(self, found: AcyclicFound, budget: Budget) -> AcyclicFound:
         """Take a largest set of arms no two of which lead to each other: no acyclic one is larger."""
-        other = _without_cycles(heaviest_set(self._conflicts, np.full(self._n, self._unit), budget))
+        other = _as_found(heaviest_set(self._conflicts, np.full(self._n, self._unit), budget))
         arms = without_cycles(self._arcs, other.arms)
         if arms.size > self._best.size:
             self._best = arms

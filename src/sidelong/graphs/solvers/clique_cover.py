@@ -16,12 +16,12 @@ import numpy as np
 from sidelong.graphs.solvers.clique_partition import divide_into_cliques
 from sidelong.graphs.solvers.clique_search import CliqueSearch
 from sidelong.graphs.solvers.coloring_search import ColoringSearch
-from sidelong.graphs.solvers.conflicts import parts
 from sidelong.graphs.solvers.edge_cliques import cliques_around_edges
-from sidelong.graphs.solvers.groups import Groups, WeightedGroups, by_label, join, listed, round_up, spread
+from sidelong.graphs.solvers.groups import Groups, WeightedGroups, by_label, join, listed, round_up, select, spread
 from sidelong.graphs.solvers.local_search import LocalSearch
 from sidelong.graphs.solvers.maximal_cliques import list_maximal_cliques
 from sidelong.graphs.solvers.packing import heaviest_set
+from sidelong.graphs.solvers.parts import solve_each, split
 from sidelong.graphs.solvers.programs import solve_integer_program, solve_linear_program
 from sidelong.graphs.solvers.reductions import reduce_conflicts
 
@@ -39,7 +39,7 @@ __all__ = ["Fractional", "Grouped", "fewest_cliques", "fewest_fractions"]
 _MOST_BITS = 2048  # arms for which there are matrices
 _MOST_CLIQUES = 20_000
 _QUICK = 0.05  # seconds for a first attempt
-_STEPS = 10_000_000  # conflicts looked at to divide arms quickly, at most
+_STEPS = 2_000_000  # conflicts looked at to divide arms quickly, at most
 _SCALE = 2**30  # of weights in whole numbers
 
 
@@ -64,17 +64,35 @@ def fewest_cliques(conflicts: Conflicts, budget: Budget) -> Grouped:
     core, taken = reduction.core, reduction.taken
     group = np.full(conflicts.n, -1)
     group[taken] = np.arange(taken.size)
-    count = lower = taken.size
-    apart = [taken]
-    pieces = parts(conflicts.induced(core)) if core.size else []
-    sizes = [float(piece.n) ** 2 for _, piece in pieces]
-    for k, (arms, piece) in enumerate(pieces):
-        found = _Part(piece).solve(budget.part(sizes[k] / sum(sizes[k:])))
-        group[core[arms]] = count + found.group
-        count += int(found.group.max()) + 1
+    lower, apart = taken.size, taken
+    if core.size:
+        found = _cliques_by_parts(conflicts.induced(core), budget)
+        group[core] = taken.size + found.group
         lower += found.lower
-        apart.append(core[arms[found.apart]])
-    return Grouped(group[reduction.stands_for], lower, np.sort(np.concatenate(apart)))
+        apart = np.sort(np.append(taken, core[found.apart]))
+    return Grouped(group[reduction.stands_for], lower, apart)
+
+
+def _cliques_by_parts(conflicts: Conflicts, budget: Budget) -> Grouped:
+    """Look for a set and for cliques of the whole, and then at each part for which they do not meet."""
+    inside = np.zeros(conflicts.n, np.bool_)
+    inside[heaviest_set(conflicts, np.full(conflicts.n, _SCALE), budget.part(0.3)).arms] = True
+    group = divide_into_cliques(conflicts, min(100, _STEPS // conflicts.m), int(inside.sum()))
+    parts = split(conflicts)
+    part = parts.of_arm
+    start, arms = by_label(group)
+    lower = np.bincount(part[inside], minlength=parts.ends.size - 1)
+    upper = np.bincount(part[arms[start[:-1]]], minlength=parts.ends.size - 1)
+
+    def solve(arms: Integers, piece: Conflicts, share: Budget) -> Grouped:
+        alone = np.unique(group[arms], return_inverse=True)[1]
+        return _Part(piece, np.flatnonzero(inside[arms]), alone).solve(share)
+
+    for k, found in solve_each(parts, np.flatnonzero(lower < upper), solve, budget).items():
+        arms, _ = parts.piece(k)
+        group[arms] = conflicts.n * (1 + k) + found.group  # a number that no other has
+        lower[k] = found.lower
+    return Grouped(np.unique(group, return_inverse=True)[1], int(lower.sum()), np.flatnonzero(inside))
 
 
 def fewest_fractions(conflicts: Conflicts, unit: int, budget: Budget) -> Fractional:
@@ -83,23 +101,49 @@ def fewest_fractions(conflicts: Conflicts, unit: int, budget: Budget) -> Fractio
     core, taken = reduction.core, reduction.taken
     covers = [WeightedGroups(np.arange(taken.size + 1), taken, np.full(taken.size, unit))]
     lower = taken.size * unit
-    pieces = parts(conflicts.induced(core)) if core.size else []
-    sizes = [float(piece.n) ** 2 for _, piece in pieces]
-    for k, (arms, piece) in enumerate(pieces):
-        found = _Relaxation(piece).solve(unit, budget.part(sizes[k] / sum(sizes[k:])))
-        covers.append(found.cover._replace(arms=core[arms[found.cover.arms]]))
+    if core.size:
+        found = _fractions_by_parts(conflicts.induced(core), unit, budget)
+        covers.append(found.cover._replace(arms=core[found.cover.arms]))
         lower += found.lower
     return Fractional(spread(join(covers), reduction.stands_for), lower)
+
+
+def _fractions_by_parts(conflicts: Conflicts, unit: int, budget: Budget) -> Fractional:
+    """Do the same as for whole cliques."""
+    inside = np.zeros(conflicts.n, np.bool_)
+    inside[LocalSearch(conflicts).run(min(20 * conflicts.n, _STEPS * conflicts.n // conflicts.targets.size))] = True
+    group = divide_into_cliques(conflicts, min(5, _STEPS // conflicts.m), int(inside.sum()))
+    parts = split(conflicts)
+    part = parts.of_arm
+    start, arms = by_label(group)
+    clique_part = part[arms[start[:-1]]]
+    lower = np.bincount(part[inside], minlength=parts.ends.size - 1) * unit
+    upper = np.bincount(clique_part, minlength=parts.ends.size - 1) * unit
+
+    def solve(arms: Integers, piece: Conflicts, share: Budget) -> Fractional:
+        whole = by_label(np.unique(group[arms], return_inverse=True)[1])
+        return _Relaxation(piece, whole, int(inside[arms].sum())).solve(unit, share)
+
+    solved = solve_each(parts, np.flatnonzero(lower < upper), solve, budget)
+    rest = np.ones(parts.ends.size - 1, np.bool_)
+    rest[list(solved)] = False
+    covers = [select(WeightedGroups(start, arms, np.full(start.size - 1, unit)), rest[clique_part])]
+    for k, found in solved.items():
+        arms, _ = parts.piece(k)
+        covers.append(found.cover._replace(arms=arms[found.cover.arms]))
+    total = int(lower[rest].sum()) + sum(found.lower for found in solved.values())
+    return Fractional(join(covers), total)
 
 
 class _Part:
     """A connected part, in whole cliques."""
 
-    def __init__(self, conflicts: Conflicts) -> None:
+    def __init__(self, conflicts: Conflicts, apart: Integers, group: Integers) -> None:
+        """Begin with a set without a conflict, and with the number of each arm's clique."""
         self._conflicts = conflicts
-        self._apart = np.empty(0, np.int64)
-        self._group = np.arange(conflicts.n)
-        self._lower = 1
+        self._apart = apart
+        self._group = group
+        self._lower = apart.size
 
     @property
     def _count(self) -> int:
@@ -111,14 +155,11 @@ class _Part:
 
     def solve(self, budget: Budget) -> Grouped:
         conflicts = self._conflicts
-        self._apart = heaviest_set(conflicts, np.full(conflicts.n, _SCALE), budget.part(0.2)).arms
-        self._lower = self._apart.size
-        self._group = divide_into_cliques(conflicts, min(100, _STEPS // conflicts.m), self._lower)
         if not self._solved and conflicts.n <= _MOST_BITS:
             search = ColoringSearch(conflicts.compatible(), self._group, self._apart)
             self._search(search, budget, _QUICK)
             if not self._solved:
-                relaxation = _Relaxation(conflicts)
+                relaxation = _Relaxation(conflicts, by_label(self._group), self._lower)
                 fractional = relaxation.solve(_SCALE, budget.part(0.3))
                 self._lower = max(self._lower, -(-fractional.lower // _SCALE))
                 if not self._solved and not budget.ended:
@@ -156,15 +197,17 @@ class _Part:
 class _Relaxation:
     """The linear program over cliques of a connected part: the most weight that arms can have, with 1 a clique."""
 
-    def __init__(self, conflicts: Conflicts) -> None:
+    def __init__(self, conflicts: Conflicts, whole: Groups, lower: int) -> None:
+        """Begin with whole cliques, and with how many are needed at least."""
         self._conflicts = conflicts
-        self._whole = by_label(divide_into_cliques(conflicts, min(5, _STEPS // conflicts.m)))
+        self._whole = whole
+        self._lower = lower
         few = conflicts.n <= _MOST_BITS
         listed_ = list_maximal_cliques(conflicts, _MOST_CLIQUES) if few else None
         self.complete = listed_ is not None  #: whether all maximal cliques are listed
         if listed_ is not None:
             self.cliques = listed_
-        elif conflicts.targets.size**2 / conflicts.n <= _STEPS:
+        elif conflicts.targets.size**2 / conflicts.n <= 10 * _STEPS:
             self.cliques = Groups(*cliques_around_edges(conflicts))
         else:
             self.cliques = self._whole
@@ -173,8 +216,7 @@ class _Relaxation:
         """Solve it, adding cliques as long as there are any that weigh more than 1."""
         n = self._conflicts.n
         start, arms = self._whole
-        apart = LocalSearch(self._conflicts).run(min(20 * n, _STEPS * n // self._conflicts.targets.size))
-        whole = Fractional(WeightedGroups(start, arms, np.full(start.size - 1, unit)), apart.size * unit)
+        whole = Fractional(WeightedGroups(start, arms, np.full(start.size - 1, unit)), self._lower * unit)
         best: Fractional | None = None
         while best is None or not budget.ended:
             answer = solve_linear_program(np.ones(n), self.cliques.matrix(n), np.ones(self.cliques.number), budget)

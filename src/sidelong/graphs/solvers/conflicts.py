@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from scipy import sparse
-from scipy.sparse import csgraph
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -15,7 +14,7 @@ if TYPE_CHECKING:
 
     Arms = npt.NDArray[np.int64]
 
-__all__ = ["Conflicts", "either", "from_scipy", "mutual", "parts"]
+__all__ = ["Conflicts", "either", "from_scipy", "mutual"]
 
 
 class Conflicts(NamedTuple):
@@ -73,27 +72,3 @@ def mutual(graph: FeedbackGraph) -> Conflicts:
     """Return the pairs of arms that reveal each other."""
     matrix = graph.to_scipy()
     return from_scipy(matrix if graph.is_undirected else matrix.minimum(matrix.T))
-
-
-def parts(conflicts: Conflicts) -> list[tuple[Arms, Conflicts]]:
-    """Divide the arms into connected parts, the smallest first; return the arms of each and their conflicts."""
-    matrix = conflicts.to_scipy()
-    count, label = csgraph.connected_components(matrix, directed=False)
-    if count <= 1:
-        return [(np.arange(conflicts.n), conflicts)] if count else []
-    sizes = np.bincount(label)
-    rank = np.empty(count, np.int64)
-    rank[np.argsort(sizes, kind="stable")] = np.arange(count)
-    arms = np.argsort(rank[label], kind="stable")
-    sorted_ = from_scipy(matrix[arms][:, arms])
-    ends = np.append(0, np.cumsum(np.sort(sizes)))
-    return [
-        (
-            arms[a:b],
-            Conflicts(
-                sorted_.start[a : b + 1] - sorted_.start[a],
-                sorted_.targets[sorted_.start[a] : sorted_.start[b]] - np.int32(a),
-            ),
-        )
-        for a, b in zip(ends[:-1].tolist(), ends[1:].tolist(), strict=True)
-    ]

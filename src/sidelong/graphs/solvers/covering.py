@@ -13,9 +13,12 @@ import numpy as np
 from scipy import sparse
 
 from sidelong._jit import rare_kernel
+from sidelong.graphs import layout
 from sidelong.graphs.certificates import Shares
 from sidelong.graphs.cover import _INDEX, _choose, _count_uncovered, _pop, _push
+from sidelong.graphs.solvers.conflicts import from_scipy
 from sidelong.graphs.solvers.on_intervals import smallest_cover
+from sidelong.graphs.solvers.parts import solve_each, split
 from sidelong.graphs.solvers.programs import solve_integer_program, solve_linear_program
 
 if TYPE_CHECKING:
@@ -23,6 +26,7 @@ if TYPE_CHECKING:
 
     from sidelong.graphs.arrays import GraphArrays
     from sidelong.graphs.solvers.budget import Budget
+    from sidelong.graphs.solvers.conflicts import Conflicts
     from sidelong.numerics import Whole
 
     Integers = npt.NDArray[np.int64]
@@ -53,20 +57,44 @@ def fewest_arms(graph: GraphArrays, targets: Integers, budget: Budget) -> Covere
     if graph.contiguous:
         arms, apart = smallest_cover(graph, targets)
         return Covered(arms, arms.size, _shares(graph, apart))
-    arms = _greedy(graph, targets)
-    packing = relax(graph, targets, budget).packing
-    lower = math.ceil(packing.total)
-    if lower < arms.size and not budget.ended:
-        rows = -_matrix(graph, targets).T.tocsr()
-        minus = np.full(targets.size, -1.0)
-        answer = solve_integer_program(np.full(graph.start.size, -1.0), rows, minus, budget)
-        if answer.x is not None:
-            chosen = np.flatnonzero(answer.x > 0.5)
-            if chosen.size < arms.size and (rows[:, chosen].sum(axis=1) <= -1).all():
-                arms = chosen
-        if math.isfinite(answer.bound):
-            lower = min(arms.size, max(lower, math.ceil(-answer.bound)))
-    return Covered(arms, lower, packing)
+    chosen = np.zeros(graph.start.size, np.bool_)
+    chosen[_greedy(graph, targets)] = True
+    packing = relax(graph, targets, budget.part(0.5)).packing
+    wanted = np.zeros(graph.start.size, np.bool_)
+    wanted[targets] = True
+    reveals_itself = layout.reveals_itself(graph)
+    parts = split(from_scipy(_matrix(graph, np.arange(graph.start.size))))
+    part = parts.of_arm
+    upper = np.bincount(part[chosen], minlength=parts.ends.size - 1)
+    lower = np.zeros_like(upper)
+    np.add.at(lower, part, packing.weight)
+    lower = -(-lower // packing.unit)
+
+    def solve(arms: Integers, piece: Conflicts, share: Budget) -> tuple[Integers | None, int]:
+        reveals = piece.to_scipy().astype(np.float64) + sparse.diags_array(reveals_itself[arms].astype(np.float64))
+        return _fewest_rows(sparse.csr_array(reveals)[:, wanted[arms]], share)
+
+    kinds = 2 * wanted + reveals_itself
+    for k, found in solve_each(parts, np.flatnonzero(lower < upper), solve, budget, kinds).items():
+        arms, _ = parts.piece(k)
+        if found[0] is not None and found[0].size < upper[k]:
+            chosen[arms] = False
+            chosen[arms[found[0]]] = True
+            upper[k] = found[0].size
+        lower[k] = min(upper[k], max(lower[k], found[1]))
+    return Covered(np.flatnonzero(chosen), int(lower.sum()), packing)
+
+
+def _fewest_rows(reveals: sparse.csr_array, budget: Budget) -> tuple[Integers | None, int]:
+    """Return the fewest rows with an entry in every column, if found, and how many are needed at least."""
+    columns = -reveals.T.tocsr()
+    minus = np.full(columns.shape[0], -1.0)
+    answer = solve_integer_program(np.full(columns.shape[1], -1.0), columns, minus, budget)
+    lower = math.ceil(-answer.bound) if math.isfinite(answer.bound) else 1
+    if answer.x is None:
+        return None, lower
+    rows = np.flatnonzero(answer.x > 0.5)
+    return (rows if (columns[:, rows].sum(axis=1) <= -1).all() else None), lower
 
 
 def relax(graph: GraphArrays, targets: Integers, budget: Budget) -> Relaxed:

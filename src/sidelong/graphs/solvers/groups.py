@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     Integers = npt.NDArray[np.int64]
 
-__all__ = ["Found", "Groups", "WeightedGroups", "by_label", "join", "listed", "round_up", "spread"]
+__all__ = ["Found", "Groups", "WeightedGroups", "by_label", "join", "listed", "round_up", "select", "spread"]
 
 
 class Groups(NamedTuple):
@@ -72,6 +72,14 @@ def join(groups: Sequence[WeightedGroups]) -> WeightedGroups:
         np.append(0, np.cumsum(sizes)),
         np.concatenate([each.arms for each in groups]),
         np.concatenate([each.weight for each in groups]),
+    )
+
+
+def select(groups: WeightedGroups, which: npt.NDArray[np.bool_]) -> WeightedGroups:
+    """Return some of the groups."""
+    size = np.diff(groups.start)
+    return WeightedGroups(
+        np.append(0, np.cumsum(size[which])), groups.arms[np.repeat(which, size)], groups.weight[which]
     )
 
 

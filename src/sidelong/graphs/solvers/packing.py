@@ -16,10 +16,10 @@ import numpy as np
 
 from sidelong.graphs.solvers.clique_partition import divide_into_cliques
 from sidelong.graphs.solvers.clique_search import CliqueSearch
-from sidelong.graphs.solvers.conflicts import parts
 from sidelong.graphs.solvers.edge_cliques import cliques_around_edges
-from sidelong.graphs.solvers.groups import Found, Groups, WeightedGroups, by_label, join, round_up, spread
+from sidelong.graphs.solvers.groups import Found, Groups, WeightedGroups, by_label, join, round_up, select, spread
 from sidelong.graphs.solvers.local_search import LocalSearch
+from sidelong.graphs.solvers.parts import solve_each, split
 from sidelong.graphs.solvers.programs import solve_integer_program, solve_linear_program
 from sidelong.graphs.solvers.reductions import reduce_conflicts
 
@@ -50,20 +50,43 @@ def heaviest_set(conflicts: Conflicts, weight: Integers, budget: Budget) -> Foun
     sets, upper = [taken], int(weight[taken].sum())
     covers = [WeightedGroups(np.arange(taken.size + 1), taken, weight[taken])]
     if core.size:
-        left = conflicts.induced(core)
-        inside = np.zeros(core.size, np.bool_)
-        inside[_large_set(left, weight[core])] = True
-        clique = divide_into_cliques(left, min(10, _STEPS // left.targets.size), int(inside.sum()))
-        pieces = parts(left)
-        sizes = np.cumsum([0.0] + [float(piece.n) ** 2 for _, piece in pieces[::-1]])[::-1]
-        for k, (arms, piece) in enumerate(pieces):
-            part = _Part(piece, weight[core[arms]], np.flatnonzero(inside[arms]), clique[arms])
-            if not budget.ended:
-                part.solve(budget.part((sizes[k] - sizes[k + 1]) / sizes[k]), polish=len(pieces) <= _FEW_PARTS)
-            sets.append(core[arms[part.arms]])
-            upper += part.upper
-            covers.append(part.cover._replace(arms=core[arms[part.cover.arms]]))
+        found = _by_parts(conflicts.induced(core), weight[core], budget)
+        sets.append(core[found.arms])
+        upper += found.upper
+        covers.append(found.cover._replace(arms=core[found.cover.arms]))
     return Found(np.sort(np.concatenate(sets)), upper, spread(join(covers), reduction.stands_for))
+
+
+def _by_parts(conflicts: Conflicts, weight: Integers, budget: Budget) -> Found:
+    """Look for a set and a cover of the whole, and then at each part for which they do not meet."""
+    inside = np.zeros(conflicts.n, np.bool_)
+    inside[_large_set(conflicts, weight)] = True
+    clique = divide_into_cliques(conflicts, min(10, _STEPS // conflicts.targets.size), int(inside.sum()))
+    start, members = by_label(clique)
+    cover = WeightedGroups(start, members, np.maximum.reduceat(weight[members], start[:-1]))
+    parts = split(conflicts)
+    part = parts.of_arm
+    clique_part = part[members[start[:-1]]]
+    lower, upper = np.zeros((2, parts.ends.size - 1), np.int64)
+    np.add.at(lower, part[inside], weight[inside])
+    np.add.at(upper, clique_part, cover.weight)
+
+    def solve(arms: Integers, piece: Conflicts, share: Budget) -> _Part:
+        each = _Part(piece, weight[arms], np.flatnonzero(inside[arms]), clique[arms])
+        each.solve(share, polish=parts.ends.size <= _FEW_PARTS)
+        return each
+
+    solved = solve_each(parts, np.flatnonzero(lower < upper), solve, budget, weight)
+    rest = np.ones(parts.ends.size - 1, np.bool_)
+    rest[list(solved)] = False
+    sets = [np.flatnonzero(inside & rest[part])]
+    covers = [select(cover, rest[clique_part])]
+    for k, each in solved.items():
+        arms, _ = parts.piece(k)
+        sets.append(arms[each.arms])
+        covers.append(each.cover._replace(arms=arms[each.cover.arms]))
+    total = int(upper[rest].sum()) + sum(each.upper for each in solved.values())
+    return Found(np.concatenate(sets), total, join(covers))
 
 
 def _large_set(conflicts: Conflicts, weight: Integers) -> Integers:

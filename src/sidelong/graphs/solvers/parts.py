@@ -1,0 +1,88 @@
+"""Connected parts, each of which is solved by itself."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
+
+import numpy as np
+from scipy.sparse import csgraph
+
+from sidelong.graphs.solvers.conflicts import Conflicts, from_scipy
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import numpy.typing as npt
+
+    from sidelong.graphs.solvers.budget import Budget
+
+    Integers = npt.NDArray[np.int64]
+
+__all__ = ["Parts", "solve_each", "split"]
+
+T = TypeVar("T")
+
+_SMALL = 64  # arms of a part that may well come up again
+_SHARE = 0.1  # of the time, for a part, at least
+
+
+class Parts(NamedTuple):
+    """The arms one part after the other, the smallest part first: part k has ``arms[ends[k]:ends[k + 1]]``."""
+
+    arms: Integers
+    ends: Integers
+    conflicts: Conflicts  #: among the arms as numbered in this order
+
+    @property
+    def of_arm(self) -> Integers:
+        """The part of each arm."""
+        part = np.empty(self.arms.size, np.int64)
+        part[self.arms] = np.repeat(np.arange(self.ends.size - 1), np.diff(self.ends))
+        return part
+
+    def piece(self, k: int) -> tuple[Integers, Conflicts]:
+        """Return the arms of a part, ascending, and the conflicts among them."""
+        a, b = int(self.ends[k]), int(self.ends[k + 1])
+        start, targets = self.conflicts
+        return self.arms[a:b], Conflicts(start[a : b + 1] - start[a], targets[start[a] : start[b]] - np.int32(a))
+
+
+def split(conflicts: Conflicts) -> Parts:
+    """Divide the arms into connected parts. The rows may also be arcs, of which one direction is there."""
+    matrix = conflicts.to_scipy()
+    count, label = csgraph.connected_components(matrix, directed=False)
+    sizes = np.bincount(label, minlength=count)
+    rank = np.empty(count, np.int64)
+    rank[np.argsort(sizes, kind="stable")] = np.arange(count)
+    arms = np.argsort(rank[label], kind="stable")
+    sorted_ = conflicts if count == 1 else from_scipy(matrix[arms][:, arms])
+    return Parts(arms, np.append(0, np.cumsum(np.sort(sizes))), sorted_)
+
+
+def solve_each(
+    parts: Parts,
+    which: Integers,
+    solve: Callable[[Integers, Conflicts, Budget], T],
+    budget: Budget,
+    weight: Integers | None = None,
+) -> dict[int, T]:
+    """Solve some of the parts, the smallest first, as long as there is time; equal small ones once."""
+    solved: dict[int, T] = {}
+    known: dict[bytes, T] = {}
+    sizes = np.diff(parts.ends)[which].astype(np.float64) ** 2
+    left = np.append(np.cumsum(sizes[::-1])[::-1], 0.0)
+    for turn, k in enumerate(which.tolist()):
+        if budget.ended:
+            break
+        arms, piece = parts.piece(k)
+        key = b""
+        if piece.n <= _SMALL:
+            key = piece.start.tobytes() + piece.targets.tobytes() + (b"" if weight is None else weight[arms].tobytes())
+        if key not in known:
+            share = sizes[turn] / left[turn]
+            solved[k] = solve(arms, piece, budget.part(max(_SHARE, share)))
+            if key:
+                known[key] = solved[k]
+        else:
+            solved[k] = known[key]
+    return solved
