@@ -8,6 +8,7 @@ import re
 from pathlib import Path
 
 import ask_tell
+import graph_numbers
 import growth
 import loop
 import start
@@ -24,7 +25,9 @@ def main() -> None:
     write = parser.parse_args().write
     place = machine()
     print(place)
-    table = print_table(itertools.chain.from_iterable(part.rows() for part in (loop, threads, start, ask_tell, growth)))
+    table = print_table(
+        itertools.chain.from_iterable(part.rows() for part in (loop, threads, start, ask_tell, growth, graph_numbers))
+    )
     if write:
         text = PAGE.read_text(encoding="utf-8")
         measured = f"{place}.\n\n{table}"

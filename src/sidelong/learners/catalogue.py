@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import inspect
 import json
+import sys
 from numbers import Real
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, cast
@@ -76,7 +77,11 @@ def find(learner: str | ModuleType) -> ModuleType:
 def choose(learner: str | ModuleType, options: Mapping[str, Any]) -> ModuleType:
     """Return the module that plays a learner with these options: a preset may be a module of its own."""
     module = find(learner)
-    return cast("ModuleType", module.variant(options)) if hasattr(module, "variant") else module
+    variant = getattr(module, "variant", None)
+    # One that a module has copied from another speaks for that other one.
+    if variant is None or sys.modules.get(variant.__module__) is not module:
+        return module
+    return cast("ModuleType", variant(options))
 
 
 def plain_options(learner: ModuleType, options: Mapping[str, Any]) -> dict[str, Any]:
