@@ -25,9 +25,9 @@ Line 2 minimises eta <q, L> minus the Tsallis entropy of order 1 - 1/n. For n = 
 and for n without end exponential ones. n = ln K takes from the first that late rounds cost little, and from the second
 that H <= 2 ln K, not a power of K. Line 6 explores where that lowers the bound, line 10 matches the rate to it.
 
-Against any adversary the regret is at most |cover| + 51 sqrt(H (1 + sum_t E z_t)) + 26.1 sqrt(H) max z, so of the
-order of sqrt(ln K sum_t theta_t), as in Theorem 4 of the paper, with a larger constant. In a stochastic world nothing
-is proved.
+Against any adversary the regret is at most |cover| + 51 sqrt(H (1 + sum_t E z_t)) + 26.1 sqrt(H) max z with m = 5/2, so
+of the order of sqrt(ln K sum_t theta_t), which is at most sqrt(ln K sum_t mas(G_t)). Unlike in Theorem 4 of the paper,
+no bound in the independence number is claimed. In a stochastic world nothing is proved.
 """
 
 from __future__ import annotations
@@ -40,7 +40,8 @@ import numpy as np
 from sidelong._jit import kernel
 from sidelong.graphs.arrays import GraphArrays, observe
 from sidelong.graphs.cover import cover_largest_first
-from sidelong.learners.exp3gpp import ABOUT, NAME, NEEDS  # noqa: F401  # the same learner, with another preset
+from sidelong.learners.exp3gpp import NAME, NEEDS  # noqa: F401  # the same learner, with another preset
+from sidelong.learners.interface import About
 from sidelong.learners.options import initial_arms, number, one_of
 from sidelong.numerics import exp, log, smallest, total
 
@@ -48,6 +49,12 @@ if TYPE_CHECKING:
     from sidelong.graphs.graph import FeedbackGraph
 
 TITLE = "exp3.g++ with preset='practical'"
+ABOUT = About(
+    paper="this package, after Rouyer et al. 2022",
+    proved=("adversarial",),
+    cost="O(K + E)",
+    bound="132 sqrt(ln K sum_t theta_t)",
+)
 TRACES = ("stability", "entropy", "exploration_mass", "learning_rate")
 _Z, _H, _EPS, _ETA = range(4)
 
