@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 import naive
 import sidelong as sl
+from learners.stepping import Stepper, random_digraph
 from sidelong._jit import kernel
 from sidelong.errors import LearnerError, ObservabilityError
 from sidelong.graphs.numbers import GraphNumber
@@ -16,36 +17,13 @@ from sidelong.learners import exp3gpp
 from sidelong.numerics import DRAWS, sample, uniform
 
 
-class Stepper:
-    """The kernels of the learner, stepped by hand, with arms of one's own choice."""
-
-    def __init__(self, graph, **options):
-        self.graph = graph
-        self.params = exp3gpp.configure(graph, **options)
-        self.state = exp3gpp.init(self.params, graph)
-        self.t = 0
-        self.p = np.zeros(graph.n_arms)
-        self.trace = np.zeros(len(exp3gpp.TRACES))
-
-    def distribution(self):
-        self.t += 1
-        exp3gpp.distribution(self.params, self.state, self.graph.arrays, self.t, self.p, self.trace)
-        return self.p
-
-    def update(self, arm, loss):
-        losses = np.zeros(self.graph.n_arms)
-        revealed = self.graph.out_neighbors(arm)
-        losses[: revealed.size] = [loss(int(i)) for i in revealed]
-        exp3gpp.update(self.params, self.state, self.graph.arrays, self.t, arm, self.p, losses, self.trace)
-
-
 def play_golden_rounds(rate):
     """Yield the stepper in each round of the golden run, between `distribution` and `update`."""
-    stepper = Stepper(sl.graphs.path(3), rate=rate)
+    stepper = Stepper("exp3.g++", sl.graphs.path(3), rate=rate)
     for t, arm in enumerate([0, 1, 2, 0, 2, 1, 1, 0, 2, 2, 1, 0], start=1):
         stepper.distribution()
         yield stepper
-        stepper.update(arm, lambda i, t=t: (t * (i + 2)) % 5 / 4)
+        stepper.update(arm, [(t * (i + 2)) % 5 / 4 for i in range(3)])
 
 
 @pytest.mark.interpreted
@@ -84,7 +62,7 @@ def test_golden_values_of_the_adaptive_rate():
 
 @pytest.mark.interpreted
 def test_golden_values_where_the_exploration_rate_leaves_its_cap():
-    stepper = Stepper(sl.graphs.path(4), rate="fixed", strong_independence=2, beta=1, start="none")
+    stepper = Stepper("exp3.g++", sl.graphs.path(4), rate="fixed", strong_independence=2, beta=1, start="none")
     state = stepper.state
     state.O[:] = [4e5, 9e5, 5e5, 2.5e5]
     state.mean[:] = [0.1, 0.5, 0.9, 0.6]
@@ -94,12 +72,6 @@ def test_golden_values_where_the_exploration_rate_leaves_its_cap():
     assert state.gap == pytest.approx([0, 0.38597518, 0.78405860, 0.48094102], abs=1e-8)
     assert state.S.tolist() == [True, False, False, True]
     assert state.eps == pytest.approx([2.0813865e-4, 4e-12, 4e-12, 5.9728733e-5], rel=1e-7)
-
-
-def random_digraph(rng, K):
-    A = rng.random((K, K)) < rng.uniform(0.05, 0.6)
-    np.fill_diagonal(A, val=True)
-    return A
 
 
 def follow_the_oracle(seed, rate, ties, *, changing, rounds=2000):
@@ -190,7 +162,7 @@ def histories(draw, most_arms=7):
 def after(history):
     """Return a stepper that has drawn up the distribution of a round after such a history."""
     A, counts, means, weights, t, options = history
-    stepper = Stepper(sl.FeedbackGraph.from_matrix(A), **options)
+    stepper = Stepper("exp3.g++", sl.FeedbackGraph.from_matrix(A), **options)
     state = stepper.state
     state.O[:], state.mean[:], state.Lhat[:], state.Ltilde[:] = counts, means, means * counts, weights
     with np.errstate(divide="ignore"):
@@ -237,7 +209,7 @@ def test_every_arm_is_observed_as_often_as_the_proof_needs(history):
 @settings(max_examples=150, deadline=None)
 def test_theta_is_between_1_and_the_largest_acyclic_set(history):
     stepper = after(history)
-    stepper.update(int(np.argmax(stepper.p)), lambda _: 0.5)
+    stepper.update(int(np.argmax(stepper.p)), [0.5] * stepper.graph.n_arms)
     theta = stepper.trace[exp3gpp.TRACES.index("theta")]
     assert 1 - 1e-12 <= theta <= naive.maximum_acyclic(history[0]) + 1e-12
 
@@ -251,7 +223,7 @@ def test_the_estimate_is_unbiased(history):
     expected = np.zeros(len(A))
     for arm in range(len(A)):
         stepper = after((A, history[1], history[2], weights * 0, *history[4:]))
-        stepper.update(arm, lambda i: losses[i])
+        stepper.update(arm, losses)
         expected += stepper.p[arm] * stepper.state.Ltilde
     np.testing.assert_allclose(expected, losses, atol=1e-9)
 
@@ -326,7 +298,7 @@ def test_start_decides_the_initial_rounds(start, arms):
 
 
 def test_practical_ties_take_the_hub_first():
-    stepper = Stepper(sl.graphs.star(6, hub=3), ties="practical", start="none")
+    stepper = Stepper("exp3.g++", sl.graphs.star(6, hub=3), ties="practical", start="none")
     stepper.distribution()
     assert np.flatnonzero(stepper.state.S).tolist() == [3]
 

@@ -49,6 +49,7 @@ from sidelong.errors import LearnerError
 from sidelong.graphs.arrays import GraphArrays, observe
 from sidelong.learners.interface import About, Need
 from sidelong.learners.options import number
+from sidelong.learners.weights import theta
 from sidelong.numerics import exp, log, total
 
 if TYPE_CHECKING:
@@ -162,7 +163,5 @@ def update(
     for e in range(first, graph.stop[arm]):
         i = np.uint64(graph.targets[e])
         state.Ghat[i] += (1.0 - losses[e - first]) / state.P[i]  # 7
-    for j in range(p.size):
-        state.P[j] = p[j] / state.P[j] if p[j] > 0.0 else 0.0  # in place: P has been used
-    trace[_THETA] = total(state.P)
+    trace[_THETA] = theta(p, state.P)
     state.C[0] += _E2 * trace[_THETA] + 1.0 / params.v  # 8

@@ -28,7 +28,8 @@ import numpy as np
 
 from sidelong._jit import kernel
 from sidelong.learners.interface import About, Need
-from sidelong.numerics import exp, log, smallest, total
+from sidelong.learners.weights import exponential
+from sidelong.numerics import log
 
 if TYPE_CHECKING:
     from sidelong.graphs.arrays import GraphArrays
@@ -76,10 +77,7 @@ def init(params: Params, graph: FeedbackGraph) -> State:
 def distribution(params: Params, state: State, graph: GraphArrays, t: int, p: np.ndarray, trace: np.ndarray) -> None:
     """Write into `p` the probabilities of round t."""
     eta = math.sqrt(params.log_K / (float(t) * float(p.size)))  # 1
-    least = smallest(state.Lhat)
-    for i in range(p.size):
-        p[i] = exp(-eta * (state.Lhat[i] - least))
-    scale = 1.0 / total(p)
+    scale = 1.0 / exponential(state.Lhat, eta, p)
     for i in range(p.size):
         p[i] *= scale  # 2
     trace[_ETA] = eta

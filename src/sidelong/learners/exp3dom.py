@@ -42,7 +42,8 @@ from sidelong._jit import kernel
 from sidelong.graphs.arrays import GraphArrays, observe
 from sidelong.graphs.domination import dominate
 from sidelong.learners.interface import About, Need
-from sidelong.numerics import exp, log, smallest, total
+from sidelong.learners.weights import exponential, theta
+from sidelong.numerics import log
 
 if TYPE_CHECKING:
     from sidelong.graphs.graph import FeedbackGraph
@@ -126,10 +127,7 @@ def distribution(params: Params, state: State, graph: GraphArrays, t: int, p: np
     b = _instance(size)  # 2
     g = math.sqrt(float(1 << b) * params.log_K / state.M[b])  # 3
     eta = g / float(1 << b)
-    least = smallest(state.Lhat[b])
-    for i in range(p.size):
-        p[i] = exp(-eta * (state.Lhat[b, i] - least))
-    scale = (1.0 - g) / total(p)
+    scale = (1.0 - g) / exponential(state.Lhat[b], eta, p)
     for i in range(p.size):
         p[i] = scale * p[i] + (g / size if state.R[i] else 0.0)  # 4
     trace[_SIZE] = size
@@ -155,9 +153,7 @@ def update(
     for e in range(first, graph.stop[arm]):
         i = np.uint64(graph.targets[e])
         state.Lhat[b, i] += losses[e - first] / state.P[i]  # 7
-    for j in range(p.size):
-        state.P[j] = p[j] / state.P[j] if p[j] > 0.0 else 0.0  # in place: P has been used
-    trace[_THETA] = total(state.P)
+    trace[_THETA] = theta(p, state.P)
     state.Q[b] += 1.0 + trace[_THETA] / float(2 << b)  # 8
     if state.Q[b] > state.M[b]:  # 9
         state.M[b] *= 2.0

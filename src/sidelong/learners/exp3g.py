@@ -40,8 +40,9 @@ from sidelong.errors import GraphError, LearnerError
 from sidelong.graphs.arrays import GraphArrays, observe
 from sidelong.graphs.numbers import independence as compute_independence
 from sidelong.learners.interface import About, Need
-from sidelong.learners.options import number
-from sidelong.numerics import exp, log, smallest, total
+from sidelong.learners.options import number, settled
+from sidelong.learners.weights import exponential
+from sidelong.numerics import exp, log
 
 if TYPE_CHECKING:
     from sidelong.graphs.graph import FeedbackGraph
@@ -89,18 +90,11 @@ def configure(graph: FeedbackGraph, *, horizon: float, independence: int | None 
 
 
 def _independence(graph: FeedbackGraph) -> int:
-    # What a time limit leaves open would differ between machines, and so would every bit after it.
     try:
-        known = compute_independence(graph)
+        found = compute_independence(graph)
     except GraphError as error:
         raise LearnerError(f"{error} Give independence=..., any number from it up to {graph.n_arms}.") from None
-    if known.value is None:
-        raise LearnerError(
-            f"The independence number of this graph is hard: after ten seconds it is only known to lie from "
-            f"{known.lower} to {known.upper}. Give independence={known.upper}, which is valid, or use a learner that "
-            f"does not need it, such as exp3.g++."
-        )
-    return known.value
+    return settled(found, "independence", ", or use a learner that does not need it, such as exp3.g++")
 
 
 def _weak_dominating_set(graph: FeedbackGraph, weak: np.ndarray) -> list[int]:
@@ -145,10 +139,7 @@ def init(params: Params, graph: FeedbackGraph) -> State:
 @kernel
 def distribution(params: Params, state: State, graph: GraphArrays, t: int, p: np.ndarray, trace: np.ndarray) -> None:
     """Write into `p` the probabilities of round t."""
-    least = smallest(state.Lhat)
-    for i in range(p.size):
-        p[i] = exp(-params.eta * (state.Lhat[i] - least))  # 1
-    scale = (1.0 - params.gamma) / total(p)
+    scale = (1.0 - params.gamma) / exponential(state.Lhat, params.eta, p)  # 1
     for i in range(p.size):
         p[i] = scale * p[i] + params.gamma * params.u[i]  # 2
     trace[_MASS] = params.gamma

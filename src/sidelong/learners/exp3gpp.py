@@ -37,12 +37,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from sidelong._jit import kernel
-from sidelong.errors import LearnerError
 from sidelong.graphs.arrays import LONG_RANGE, GraphArrays, observe
 from sidelong.graphs.cover import cover_in_order, cover_largest_first
 from sidelong.graphs.numbers import strong_independence as compute_strong_independence
 from sidelong.learners.interface import About, Need
-from sidelong.learners.options import initial_arms, number, one_of
+from sidelong.learners.options import initial_arms, number, one_of, settled
 from sidelong.numerics import exp, log, reorder, total
 
 if TYPE_CHECKING:
@@ -50,7 +49,6 @@ if TYPE_CHECKING:
     from types import ModuleType
 
     from sidelong.graphs.graph import FeedbackGraph
-    from sidelong.graphs.numbers import GraphNumber
     from sidelong.numerics import Whole
 
 NAME = "exp3.g++"
@@ -131,7 +129,8 @@ def configure(
     if strong_independence is not None:
         alpha = number("strong_independence", strong_independence, least=1, most=K)
     elif not adaptive:
-        alpha = _known(compute_strong_independence(graph))
+        instead = ", or use the adaptive rate, which does not need it"
+        alpha = settled(compute_strong_independence(graph), "strong_independence", instead)
     return Params(
         log_K=log(float(K)),
         adaptive=adaptive,
@@ -149,17 +148,6 @@ def configure(
         shifted=one_of("estimator", estimator, ("plain", "shifted")) == "shifted",
         initial=initial_arms(graph, start),
     )
-
-
-def _known(number: GraphNumber) -> int:
-    # What a time limit leaves open would differ between machines, and so would every bit after it.
-    if number.value is None:
-        raise LearnerError(
-            f"The strong independence number of this graph is hard: after ten seconds it is only known to lie from "
-            f"{number.lower} to {number.upper}. Give strong_independence={number.upper}, which is valid, or use the "
-            f"adaptive rate, which does not need it."
-        )
-    return number.value
 
 
 class State(NamedTuple):

@@ -36,7 +36,8 @@ import numpy as np
 from sidelong._jit import kernel
 from sidelong.learners.interface import About, Need
 from sidelong.learners.options import number
-from sidelong.numerics import exp, log, smallest, total
+from sidelong.learners.weights import exponential
+from sidelong.numerics import log, smallest, total
 
 if TYPE_CHECKING:
     from sidelong.graphs.arrays import GraphArrays
@@ -126,10 +127,7 @@ def distribution(params: Params, state: State, graph: GraphArrays, t: int, p: np
         state.gap[i] = gap
         state.eps[i] = xi / (gap * gap) if gap * gap * cap > xi else cap  # 5
     mass = total(state.eps)
-    least = smallest(state.Ltilde)
-    for i in range(K):
-        p[i] = exp(-eta * (state.Ltilde[i] - least))  # 6
-    scale = (1.0 - mass) / total(p)
+    scale = (1.0 - mass) / exponential(state.Ltilde, eta, p)  # 6
     for i in range(K):
         p[i] = scale * p[i] + state.eps[i]  # 7
     trace[_MASS] = mass

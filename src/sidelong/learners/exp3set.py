@@ -37,7 +37,8 @@ from sidelong._jit import kernel
 from sidelong.graphs.arrays import GraphArrays, observe
 from sidelong.learners.interface import About, Need
 from sidelong.learners.options import number
-from sidelong.numerics import exp, log, smallest, total
+from sidelong.learners.weights import exponential, theta
+from sidelong.numerics import log
 
 if TYPE_CHECKING:
     from sidelong.graphs.graph import FeedbackGraph
@@ -89,10 +90,7 @@ def init(params: Params, graph: FeedbackGraph) -> State:
 def distribution(params: Params, state: State, graph: GraphArrays, t: int, p: np.ndarray, trace: np.ndarray) -> None:
     """Write into `p` the probabilities of round t."""
     eta = params.eta_scale * math.sqrt(params.log_K / state.Theta[0])  # 1
-    least = smallest(state.Lhat)
-    for i in range(p.size):
-        p[i] = exp(-eta * (state.Lhat[i] - least))
-    scale = 1.0 / total(p)
+    scale = 1.0 / exponential(state.Lhat, eta, p)
     for i in range(p.size):
         p[i] *= scale  # 2
     trace[_ETA] = eta
@@ -116,7 +114,5 @@ def update(
         i = np.uint64(graph.targets[e])
         # p[arm] is a part of P_i. Where rounding has lost it beside larger parts, it is still above 0.
         state.Lhat[i] += losses[e - first] / max(state.P[i], p[arm])  # 5
-    for j in range(p.size):  # in place: P has been used
-        state.P[j] = p[j] / state.P[j] if state.P[j] > 0.0 else 0.0
-    trace[_THETA] = total(state.P)
+    trace[_THETA] = theta(p, state.P)
     state.Theta[0] += trace[_THETA]  # 6

@@ -43,7 +43,8 @@ from sidelong.errors import GraphError, LearnerError
 from sidelong.graphs.arrays import GraphArrays, observe
 from sidelong.graphs.numbers import strong_independence as compute_strong_independence
 from sidelong.learners.interface import About, Need
-from sidelong.learners.options import number, one_of
+from sidelong.learners.options import number, one_of, settled
+from sidelong.learners.weights import theta
 from sidelong.numerics import exp, log, smallest, total
 
 if TYPE_CHECKING:
@@ -101,7 +102,6 @@ def configure(
 
 
 def _strong_independence(graph: FeedbackGraph) -> float:
-    # What a time limit leaves open would differ between machines, and so would every bit after it.
     try:
         found = compute_strong_independence(graph)
     except GraphError:
@@ -109,13 +109,8 @@ def _strong_independence(graph: FeedbackGraph) -> float:
             f"{graph!r} is too large for its strong independence number to be computed. Give strong_independence=..., "
             f"any number from it up to {graph.n_arms}, or use the variant 'parameter-free', which does not need it."
         ) from None
-    if found.value is None:
-        raise LearnerError(
-            f"The strong independence number of this graph is hard: after ten seconds it is only known to lie from "
-            f"{found.lower} to {found.upper}. Give strong_independence={found.upper}, which is valid, or use the "
-            f"variant 'parameter-free', which does not need it."
-        )
-    return float(found.value)
+    instead = ", or use the variant 'parameter-free', which does not need it"
+    return float(settled(found, "strong_independence", instead))
 
 
 class State(NamedTuple):
@@ -168,9 +163,7 @@ def update(
         i = np.uint64(graph.targets[e])
         # p[arm] is a part of P_i. Where rounding has lost it beside larger parts, it is still above 0.
         state.Lhat[i] += losses[e - first] / max(state.P[i], p[arm])  # 5
-    for j in range(p.size):
-        state.terms[j] = p[j] / state.P[j] if p[j] > 0.0 else 0.0
-    trace[_THETA] = total(state.terms)
+    trace[_THETA] = theta(p, state.P)
     state.B[0] += trace[_H]
     if params.follows_entropy:
         state.beta[0] += params.c / math.sqrt(1.0 + state.B[0] / params.log_K)  # 6

@@ -16,8 +16,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from sidelong.graphs.graph import FeedbackGraph
+    from sidelong.graphs.numbers import GraphNumber
 
-__all__ = ["initial_arms", "nearest", "number", "one_of"]
+__all__ = ["initial_arms", "nearest", "number", "one_of", "settled"]
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
@@ -46,6 +47,20 @@ def number(
         bounds += [f"at most {most:g}"] if most < math.inf else []
         raise LearnerError(f"{name} must be {' and '.join(bounds)}, not {value!r}.")
     return float(value)
+
+
+def settled(found: GraphNumber, what: str, instead: str = "") -> int:
+    """Return a number of a graph that is known exactly; `what` names it, and its option, as in "independence".
+
+    What a time limit leaves open would differ between machines, and so would every bit after it.
+    """
+    if found.value is None:
+        name = what.replace("_", " ")
+        raise LearnerError(
+            f"The {name} number of this graph is hard: after ten seconds it is only known to lie from {found.lower} to "
+            f"{found.upper}. Give {what}={found.upper}, which is valid{instead}."
+        )
+    return found.value
 
 
 def initial_arms(graph: FeedbackGraph, start: str) -> np.ndarray:

@@ -38,7 +38,7 @@ from sidelong.errors import GraphError, LearnerError
 from sidelong.graphs.arrays import GraphArrays, observe
 from sidelong.graphs.numbers import strong_independence
 from sidelong.learners.interface import About, Need
-from sidelong.learners.options import number
+from sidelong.learners.options import number, settled
 from sidelong.numerics import exp, log, smallest, total
 
 if TYPE_CHECKING:
@@ -91,12 +91,7 @@ def _independence(graph: FeedbackGraph) -> float:
             f"{graph!r} is too large for its independence number to be computed. Give independence=..., any number "
             f"from it up to {graph.n_arms}."
         ) from None
-    if found.value is None:  # what a time limit leaves open would differ between machines
-        raise LearnerError(
-            f"The independence number of this graph is hard: after ten seconds it is only known to lie from "
-            f"{found.lower} to {found.upper}. Give independence={found.upper}, which is valid."
-        )
-    return float(found.value)
+    return float(settled(found, "independence"))
 
 
 class State(NamedTuple):

@@ -156,6 +156,8 @@ class _Simulation:
         self._play = loop_for(learner, world, anew=not sequence.bank)
         self._stop = threading.Event()
         self._lock = threading.Lock()
+        self._best_lock = threading.Lock()
+        self._best_of_all: npt.NDArray[np.float64] | None = None
         self._done = 0
 
     def prepare(self) -> None:
@@ -219,10 +221,18 @@ class _Simulation:
             expected[column] = tally.expected.sum()
             traces[column] = tally.traces / max(t - since, 1)
         cost = expected if self._world.has_means else loss
-        best = self._world.best_total(int(self._seed), number, self._marks, self._stop.is_set)
-        regret = cost - best
+        regret = cost - self._best(number)
         observations = tally.observations + np.cumsum(tally.ranges)[:-1]
         return regret, loss, tally.plays, observations, traces
+
+    def _best(self, number: int) -> npt.NDArray[np.float64]:
+        """Return what the best arm has lost at each checkpoint; once for all runs, where it is the same in all."""
+        if not self._world.same_in_all_runs:
+            return self._world.best_total(int(self._seed), number, self._marks, self._stop.is_set)
+        with self._best_lock:
+            if self._best_of_all is None:
+                self._best_of_all = self._world.best_total(int(self._seed), number, self._marks, self._stop.is_set)
+            return self._best_of_all
 
     def _refuse(self, number: int, t: int, tally: Tally) -> None:
         arm = int(tally.fault[0])

@@ -46,7 +46,6 @@ __all__ = ["MOST_ARMS", "AcyclicSearch"]
 MOST_ARMS = 512
 _ZERO = np.uint64(0)
 _ONE = np.uint64(1)
-_SLICE = 0.02  # seconds, about
 
 
 class Path(NamedTuple):
@@ -329,13 +328,13 @@ class AcyclicSearch:
 
     def run(self, budget: Budget) -> bool:
         """Search until the end or the end of the budget; tell whether the best set is a largest one."""
-        while not self.ended:
-            before = budget.spent
-            search(self._path, self._nodes)
-            if budget.ended:
-                break
-            if budget.spent - before < _SLICE:
-                self._nodes *= 2
+
+        def step(nodes: int) -> bool:
+            search(self._path, nodes)
+            return self.ended
+
+        if not self.ended:
+            self._nodes = budget.in_slices(step, self._nodes)
         return self.ended
 
     @property

@@ -12,13 +12,14 @@ from numba.core import event
 from sidelong.errors import GraphError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 __all__ = ["Budget", "uncounted"]
 
 _compiling = event.TimingListener()
 event.register("numba:compile", _compiling)
 _uncounted = [0.0]
+_SLICE = 0.02  # seconds, about
 
 
 class Budget:
@@ -44,6 +45,18 @@ class Budget:
     def ended(self) -> bool:
         """Whether nothing is left."""
         return self.left <= 0
+
+    def in_slices(self, search: Callable[[int], bool], nodes: int) -> int:
+        """Let a search go over some nodes at a time, until it says that it has ended or nothing is left.
+
+        A slice takes about as long as one may be late. Return how many nodes that were, to go on with.
+        """
+        while True:
+            before = self.spent
+            if search(nodes) or self.ended:
+                return nodes
+            if self.spent - before < _SLICE:
+                nodes *= 2
 
     def part(self, share: float) -> Budget:
         """Return a budget of its own, beginning now, of a share of what is left."""

@@ -42,7 +42,6 @@ __all__ = ["CliqueSearch", "order_by_degeneracy"]
 
 _ZERO = np.uint64(0)
 _ONE = np.uint64(1)
-_SLICE = 0.02  # seconds, about
 
 
 class Tree(NamedTuple):
@@ -297,13 +296,13 @@ class CliqueSearch:
     def run(self, budget: Budget) -> bool:
         """Search until the end or the end of the budget; tell whether the best clique is a largest one."""
         go = search if self._unit else search_weighted
-        while not self.ended:
-            before = budget.spent
-            go(self._tree, self._nodes)
-            if budget.ended:
-                break
-            if budget.spent - before < _SLICE:
-                self._nodes *= 2
+
+        def step(nodes: int) -> bool:
+            go(self._tree, nodes)
+            return self.ended
+
+        if not self.ended:
+            self._nodes = budget.in_slices(step, self._nodes)
         return self.ended
 
     @property

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 
 __all__ = ["ColoringSearch"]
 
-_SLICE = 0.02  # seconds, about
-
 
 class Path(NamedTuple):
     """The arms that were placed, in order, and what follows for the others."""
@@ -154,13 +152,13 @@ class ColoringSearch:
 
         That no fewer than `enough` groups will do is known.
         """
-        while not self.ended:
-            before = budget.spent
-            search(self._path, max(self._enough, enough), self._nodes)
-            if budget.ended:
-                break
-            if budget.spent - before < _SLICE:
-                self._nodes *= 2
+
+        def step(nodes: int) -> bool:
+            search(self._path, max(self._enough, enough), nodes)
+            return self.ended
+
+        if not self.ended:
+            self._nodes = budget.in_slices(step, self._nodes)
         return self.ended
 
     @property

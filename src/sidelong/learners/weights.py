@@ -1,0 +1,30 @@
+"""What learners with exponential weights and a graph's importance weights share."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sidelong._jit import kernel
+from sidelong.numerics import exp, smallest, total
+
+if TYPE_CHECKING:
+    import numpy as np
+
+__all__ = ["exponential", "theta"]
+
+
+@kernel
+def exponential(L: np.ndarray, eta: float, w: np.ndarray) -> float:
+    """Write the weights exp(-eta (L_i - min L)) into `w`, none of which overflows; return their sum."""
+    least = smallest(L)
+    for i in range(w.size):
+        w[i] = exp(-eta * (L[i] - least))
+    return total(w)
+
+
+@kernel
+def theta(p: np.ndarray, P: np.ndarray) -> float:
+    """Return the sum of p_i / P_i, where 0 / 0 is 0. The terms are written into `P`."""
+    for i in range(p.size):
+        P[i] = p[i] / P[i] if P[i] > 0.0 else 0.0
+    return total(P)
