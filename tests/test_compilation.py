@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from sidelong import _jit
+from sidelong import _cache
 
 ROOT = Path(__file__).parent.parent
 
@@ -31,11 +31,12 @@ def report():
         each.data["dispatcher"].py_func.__qualname__ for _, each in compiled.buffer if each.is_start
     )
     kernels = [each for each in gc.get_objects() if isinstance(each, Dispatcher)]
-    signatures = {
-        f"{each.py_func.__module__}.{each.py_func.__qualname__}": [str(one) for one in each.signatures]
-        for each in kernels
-        if each.py_func.__module__.startswith(("sidelong", "__main__"))
-    }
+    signatures = {}  # of a kernel as a part of others, and of what Python calls
+    for each in kernels:
+        if each.py_func.__module__.startswith(("sidelong", "__main__")):
+            name = f"{each.py_func.__module__}.{each.py_func.__qualname__}"
+            signatures.setdefault(name, set()).update(str(one) for one in each.signatures)
+    signatures = {name: sorted(each) for name, each in signatures.items()}
     print(json.dumps({"compiled": names, "signatures": signatures}))
 """
 
@@ -149,6 +150,7 @@ def test_each_kernel_is_compiled_once_for_all_and_a_second_process_compiles_noth
 AHEAD = """
 import numpy as np
 from sidelong import _ahead
+from sidelong._jit import signature_of
 from sidelong.losses.kernels import loss
 from sidelong.losses.stochastic import bernoulli
 
@@ -156,7 +158,7 @@ call = (bernoulli([0.5]).arrays, np.uint64(0), 0, 1, 0)
 BEFORE
 with _ahead.compiled_ahead((loss, call)):
     pass
-loss(*call)
+loss.compile(signature_of(*call))
 report()
 """
 
@@ -178,9 +180,21 @@ def test_a_second_process_that_fails_does_no_harm(tmp_path, command):
 #: the learner of the guide; and files of a user, which take from each other
 LEARNER = re.findall(r"^```python\n(.*?)^```", (ROOT / "CONTRIBUTING.md").read_text(), re.MULTILINE | re.DOTALL)[0]
 FILES = {
-    "learner": LEARNER.replace("import numpy", "from helper import CONSTANT, helper\nimport numpy").replace(
-        "trace[0] = params.share", "trace[0] = 1.0 + CONSTANT + helper(params.share)"
+    "learner": LEARNER.replace("import numpy", "import far\nfrom helper import CONSTANT, helper\nimport numpy").replace(
+        "trace[0] = params.share", "trace[0] = 1.0 + CONSTANT + helper(params.share) + far.TABLE[1500] + far.away()"
     ),
+    "far": """
+import numpy as np
+from sidelong._jit import kernel
+
+TABLE = np.zeros(2000)
+TABLE[1500] = 0.0
+
+
+@kernel
+def away():
+    return 0.0
+""",
     "helper": """
 from sidelong._jit import kernel
 
@@ -238,6 +252,8 @@ def test_an_edit_is_seen_in_whichever_file_it_is(tmp_path, cache):
         ("helper", "8.0 * x", "9.0 + x"),
         ("world", "0.125", "0.250"),
         ("constants", "1.0", "2.0"),
+        ("far", "TABLE[1500] = 0.0", "TABLE[1500] = 5.0"),
+        ("far", "return 0.0", "return 7.0"),
     ):
         path = tmp_path / f"{file}.py"
         assert path.read_text().count(old) == 1
@@ -250,6 +266,8 @@ def test_an_edit_is_seen_in_whichever_file_it_is(tmp_path, cache):
         "helper: 9.0 + x": [[16.75, 16.75, 1.0]],
         "world: 0.250": [[16.75, 16.75, 2.0]],
         "constants: 2.0": [[16.75, 16.75, 4.0]],
+        "far: TABLE[1500] = 5.0": [[21.75, 21.75, 4.0]],
+        "far: return 7.0": [[28.75, 28.75, 4.0]],
     }
 
 
@@ -262,6 +280,53 @@ def test_learners_in_one_process_do_not_run_the_code_of_another(tmp_path, cache)
     program = USE.replace("LEARNERS", "['learner_0', 'learner_1', 'learner_2'] * 2")
     for _ in range(2):  # compiled, and from the cache
         assert run(program, tmp_path, cache) == [[0.0, 0.0, 1.0], [1.0, 1.0, 1.0], [2.0, 2.0, 1.0]] * 2
+
+
+RELOAD = """
+import importlib
+import json
+from pathlib import Path
+
+import learner
+import sidelong as sl
+
+graph, world, seen = sl.graphs.star(4), sl.losses.bernoulli([0.5] * 4), []
+for k in range(2):
+    result = sl.simulate(learner, graph, world, rounds=8, checkpoints=1)
+    seen.append([result.traces["largest"][0, 0], sl.Agent(learner, graph).ask()._trace[0]])
+    file = Path(learner.__file__)
+    file.write_text(file.read_text().replace("= 1.0 + C", "= 3.0 + C"))
+    importlib.reload(learner)
+print(json.dumps(seen))
+"""
+
+
+def test_a_learner_that_is_loaded_again_is_run_as_it_is_now(tmp_path, cache):
+    write(tmp_path, **FILES)
+    assert run(RELOAD, tmp_path, cache) == [[3.5, 3.5], [5.5, 5.5]]
+
+
+TYPED = """
+import sidelong as sl
+
+@sl.losses.compiled
+def loss(seed, run, t, arm):
+    return 0.25
+
+print(sl.simulate("uniform", sl.graphs.star(4), sl.losses.function(loss, n_arms=4), rounds=8).loss[0, -1])
+"""
+
+
+def test_a_function_that_is_in_no_file_can_be_compiled(cache):
+    for text, wanted in ((TYPED, "2.0\n"), (TYPED.replace("0.25", "0.5"), "4.0\n"), (TYPED, "2.0\n")):
+        done = subprocess.run(
+            [sys.executable, "-W", "error", "-c", text],
+            env=os.environ | {"SIDELONG_CACHE_DIR": str(cache), "NUMBA_DISABLE_JIT": "0"},
+            check=False,
+            capture_output=True,
+            text=True,
+        )
+        assert (done.stdout, done.stderr) == (wanted, "")
 
 
 # The folder
@@ -299,14 +364,14 @@ def choose(monkeypatch):
 
     def find(root):
         monkeypatch.setenv("SIDELONG_CACHE_DIR", str(root))
-        return _jit.cache_folder.__wrapped__()
+        return _cache.cache_folder.__wrapped__()
 
     return find
 
 
 def test_the_folder_is_named_after_the_sources(tmp_path, choose):
     folder = choose(tmp_path)
-    assert folder == tmp_path / "kernels" / _jit.source_hash()
+    assert folder == tmp_path / "kernels" / _cache.source_hash()
     assert folder.is_dir()
     assert choose(tmp_path) == folder
 
@@ -338,5 +403,5 @@ def test_the_hash_of_the_sources_sees_every_byte_and_name(tmp_path):
     for texts in (("x = 1", ""), ("x = 2", ""), ("", "x = 1"), ("x = 1", " ")):
         for file, text in zip(files, texts, strict=True):
             file.write_text(text)
-        seen.add(_jit._hash_files(files))
+        seen.add(_cache._hash_files(files))
     assert len(seen) == 4

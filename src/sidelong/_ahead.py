@@ -15,12 +15,15 @@ import subprocess
 import sys
 from typing import TYPE_CHECKING, Any
 
-from sidelong._jit import cache_folder, is_kept, signature_of
+from sidelong._cache import cache_folder
+from sidelong._jit import is_kept, signature_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-__all__ = ["compiled_ahead"]
+__all__ = ["compiled_ahead", "cores"]
+
+_PATIENCE = 60.0  # seconds; the other process may have been stopped
 
 
 @contextlib.contextmanager
@@ -39,16 +42,22 @@ def compiled_ahead(*calls: tuple[Callable[..., Any], tuple[object, ...]]) -> Ite
     try:
         yield
         if process is not None:
-            process.wait()
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(_PATIENCE)
     finally:
         if process is not None:
             process.kill()
             process.wait()
 
 
+def cores() -> int:
+    """Return how many cores this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
 def _has_a_core_to_spare() -> bool:
-    # A process of a pool has none: its siblings compile other things.
-    return (os.cpu_count() or 1) > 1 and multiprocessing.parent_process() is None
+    # A process of a pool has none: its siblings compile other things. A frozen program has no interpreter to start.
+    return cores() > 1 and multiprocessing.parent_process() is None and not getattr(sys, "frozen", False)
 
 
 def _start(wanted: list[tuple[str, str, tuple[Any, ...]]]) -> subprocess.Popen[bytes] | None:

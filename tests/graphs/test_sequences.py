@@ -1,6 +1,7 @@
 """Graphs over time: the graph of a round is a pure function, has the law it should have, and is what a run meets."""
 
 import math
+import types
 from collections import Counter
 from itertools import combinations
 
@@ -10,6 +11,7 @@ import pytest
 import sidelong as sl
 from sidelong.errors import GraphError, ObservabilityError
 from sidelong.graphs import alternating, drawn, resampled, scheduled, shadows
+from sidelong.learners.interface import Need
 from simulation import round_robin
 
 A, B, C = sl.graphs.nested(4), sl.graphs.complete(4), sl.graphs.directed_cycle(4)
@@ -116,6 +118,13 @@ def test_drawn_graphs_have_their_frequencies():
     assert ((found - expected) ** 2 / expected).sum() < 18.42  # the 0.9999 quantile with 2 degrees of freedom
 
 
+def test_large_weights_are_weights():
+    counts = np.bincount([drawn([A, B], [1e308, 1e308]).bank.index(g) for g in [A, B]], minlength=2)
+    assert counts.tolist() == [1, 1]
+    of_rounds = [drawn([A, B], [1e308, 1e308]).graph_of_round(t) is A for t in range(1, 101)]
+    assert 20 < sum(of_rounds) < 80  # a fair coin leaves this once in 10^9 times
+
+
 def test_without_weights_all_graphs_are_equally_likely():
     """A chi-square test over 3,000 draws: once in 10,000."""
     counts = Counter(drawn([A, B, C]).graph_of_round(t, seed=2).content_hash for t in range(1, 3001))
@@ -215,6 +224,10 @@ BAD = [
     (lambda: drawn([A, B], [1, math.nan]), r"weights must be .*, not \[1, nan\]\."),
     (lambda: drawn([A, B], [1, math.inf]), r"weights must be .*, not \[1, inf\]\."),
     (lambda: drawn([A, B], ["x", 1]), r"weights must be .*, not \['x', 1\]\."),
+    (lambda: drawn([A, B], 5), r"weights must be 2 numbers, .*, not 5\."),
+    (lambda: resampled(4, 0.5, directed="yes"), r"directed must be True or False, not 'yes'\."),
+    (lambda: drawn([A, B]).graph_of_round(1, seed=1.5), r"in whole numbers; not t = 1, run = 0, seed = 1\.5\."),
+    (lambda: drawn([A, B]).graph_of_round("1"), r"in whole numbers; not t = '1', run = 0, seed = 0\."),
     (lambda: resampled(4, 1.5), r"r must be a chance in \[0, 1\], not 1\.5\."),
     (lambda: resampled(4, -0.1), r"r must be .*, not -0\.1\."),
     (lambda: resampled(4, math.nan), r"r must be .*, not nan\."),
@@ -255,6 +268,32 @@ def test_every_graph_of_a_bank_is_looked_at():
     sequence = drawn([A, without], [1.0, 1e-9])
     with pytest.raises(ObservabilityError, match="arm 1 of <FeedbackGraph: 4 arms"):
         sl.simulate("exp3.g++", sequence, WORLD, rounds=10)
+
+
+UNDIRECTED = types.SimpleNamespace(NAME="undirected", NEEDS=frozenset({Need.UNDIRECTED}))
+
+
+@pytest.mark.parametrize(
+    ("learner", "sequence", "refusal"),
+    [
+        ("hedge", resampled(3, 0.999), "needs every arm to reveal all arms"),
+        ("hedge", shadows(3, 3), "needs every arm to reveal all arms"),
+        ("hedge", resampled(3, 1.0), None),
+        ("hedge", resampled(1, 0.1), None),
+        ("exp3-set", resampled(3, 0.001, directed=True), None),
+        (UNDIRECTED, resampled(3, 0.001, directed=True), "needs an undirected graph"),
+        (UNDIRECTED, shadows(3, 1), "needs an undirected graph"),
+        (UNDIRECTED, shadows(3, 0), None),
+        (UNDIRECTED, resampled(3, 0.5), None),
+    ],
+)
+def test_graphs_drawn_anew_are_refused_by_what_they_may_be_and_not_by_what_they_are_first(learner, sequence, refusal):
+    module = sl.learners.catalogue.find(learner) if isinstance(learner, str) else learner
+    if refusal is None:
+        sl.learners.catalogue.check_sequence(module, sequence)
+    else:
+        with pytest.raises(ObservabilityError, match=refusal):
+            sl.learners.catalogue.check_sequence(module, sequence)
 
 
 @pytest.mark.interpreted

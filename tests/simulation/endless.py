@@ -30,6 +30,8 @@ KINDS = {
     "compiled, no means": lambda: sl.losses.function(compiled, n_arms=4),
     "plain, no means": lambda: sl.losses.function(plain, n_arms=4),
     "plain, many arms": lambda: sl.losses.function(plain, np.full(20_000, 0.5)),
+    "a million checkpoints": lambda: sl.losses.constrained(0.1, 2000),
+    "compiling": lambda: sl.losses.bernoulli(MEANS),
     "bad in run 0": lambda: sl.losses.function(bad_in_run_0, n_arms=4),
 }
 
@@ -38,6 +40,9 @@ if __name__ == "__main__":
     world = KINDS[sys.argv[1]]()
     graph = sl.graphs.nested(world.n_arms)
     checkpoints = [*range(1, 300), 10**12] if sys.argv[1] == "many checkpoints" else 1  # what makes it hardest to stop
-    sl.simulate("exp3.g++", graph, world, rounds=1, start="none")
+    if sys.argv[1] != "compiling":
+        sl.simulate("exp3.g++", graph, world, rounds=1, start="none")
     print("ready", flush=True)  # noqa: T201  # read by test_simulate.py
+    if sys.argv[1] == "a million checkpoints":  # which take long when the rounds are over
+        sl.simulate("uniform", graph, world, rounds=10**6, runs=3, checkpoints=range(1, 10**6 + 1))
     sl.simulate("exp3.g++", graph, world, rounds=10**12, runs=3, threads=2, checkpoints=checkpoints, start="none")

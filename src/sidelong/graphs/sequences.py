@@ -6,7 +6,6 @@ round alone, so that every learner meets the same graphs and any round can be as
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Iterable
 from dataclasses import dataclass
 from numbers import Integral, Real
@@ -16,6 +15,7 @@ import numpy as np
 
 from sidelong.errors import GraphError
 from sidelong.graphs.bank import CYCLE, DRAWN, RESAMPLED, SHADOWS, BankArrays, lay_out, pick, redraw
+from sidelong.graphs.families import complete, self_loops
 from sidelong.graphs.graph import FeedbackGraph
 
 if TYPE_CHECKING:
@@ -50,18 +50,37 @@ class GraphSequence:
 
     def graph_of_round(self, t: int, *, seed: int = 0, run: int = 0) -> FeedbackGraph:
         """Return the graph of a round: the one that `simulate` uses with this seed in this run."""
-        t, run = operator.index(t), operator.index(run)
-        if t < 1 or not 0 <= run < 2**32 or not 0 <= seed < 2**64:
-            raise GraphError(f"Rounds count from 1, runs and seeds from 0; not t = {t}, run = {run}, seed = {seed}.")
+        whole = all(isinstance(each, Integral) and not isinstance(each, bool) for each in (t, run, seed))
+        if not whole or t < 1 or not 0 <= run < 2**32 or not 0 <= seed < 2**64:
+            given = f"t = {t!r}, run = {run!r}, seed = {seed!r}"
+            raise GraphError(f"Rounds count from 1, runs and seeds from 0, in whole numbers; not {given}.")
         if self._kind == CYCLE:
             return self.bank[int(self._schedule[(t - 1) % self._schedule.size])]
         arrays = self.arrays
         if self._kind == DRAWN:
-            return self.bank[pick(arrays, np.uint64(seed), run, t)]
-        redraw(arrays, np.uint64(seed), run, t)
+            return self.bank[pick(arrays, np.uint64(seed), int(run), int(t))]
+        redraw(arrays, np.uint64(seed), int(run), int(t))
         start, stop = arrays.rows[:2]
         edges = np.column_stack([np.repeat(np.arange(self.n_arms), stop - start), arrays.lists[0, : stop[-1]]])
         return FeedbackGraph.from_edges(edges, self.n_arms).as_arcs()
+
+    @property
+    def extremes(self) -> tuple[FeedbackGraph, ...]:
+        """Graphs that stand for all: a learner that may play on each of them may play on any of the sequence."""
+        if self.bank:
+            return self.bank
+        K, (r, symmetric) = self.n_arms, self._likelihood
+        if K == 1 or r == 1.0:
+            return (complete(K),)
+        one_arc = self_loops(K) if r == 0.0 else FeedbackGraph.from_edges([(0, 1)], K).with_self_loops()
+        return (self_loops(K), self_loops(K) if symmetric else one_arc)
+
+    @property
+    def _likelihood(self) -> tuple[float, bool]:
+        """The chance of an arc, and whether each comes with its opposite."""
+        if self._kind == RESAMPLED:
+            return float(self._numbers[0]), not self._schedule[0]
+        return (0.5 if self._schedule[0] else 0.0), False  # there may be no shadow, or one arm that all others show
 
     @property
     def arrays(self) -> BankArrays:
@@ -101,20 +120,24 @@ def drawn(
 ) -> GraphSequence:
     """Draw one of the graphs in each round, all with the same chance or in proportion to the weights."""
     bank = _checked_bank(graphs)
-    chances = (
-        np.ones(len(bank))
-        if weights is None
-        else np.array([each if isinstance(each, Real) else np.nan for each in weights], np.float64)
-    )
-    if chances.shape != (len(bank),) or not (np.isfinite(chances).all() and (chances >= 0).all() and chances.sum() > 0):
+    given: Iterable[object] = weights if isinstance(weights, Iterable) else [weights]
+    numbers = [1.0] * len(bank) if weights is None else [x if isinstance(x, Real) else np.nan for x in given]
+    chances = np.array(numbers, np.float64)
+    if chances.shape != (len(bank),) or not (np.isfinite(chances).all() and (chances >= 0).all() and chances.any()):
         raise GraphError(f"weights must be {len(bank)} numbers, none negative and not all 0, not {weights!r}.")
+    chances /= chances.max()  # the sum of large ones would not be finite
     cumulated = np.cumsum(chances / chances.sum())
     name = f"drawn from {len(bank)} graphs"
     return GraphSequence(bank[0].n_arms, bank, shown, name, DRAWN, np.zeros(1, np.int64), cumulated)
 
 
 def resampled(n_arms: int, r: float, *, directed: bool = False, shown: str = "before") -> GraphSequence:
-    """Draw an Erdos-Renyi graph anew in each round: an edge with chance r between any two arms, and all self-loops."""
+    """Draw an Erdos-Renyi graph anew in each round: an edge with chance r between any two arms, and all self-loops.
+
+    A round costs K^2 random numbers, and a run has room for K^2 arcs, whatever r is.
+    """
+    if not isinstance(directed, bool):
+        raise GraphError(f"directed must be True or False, not {directed!r}.")
     if not (isinstance(r, Real) and 0.0 <= r <= 1.0):
         raise GraphError(f"r must be a chance in [0, 1], not {r!r}.")
     name = f"resampled G({n_arms}, {r:g})"

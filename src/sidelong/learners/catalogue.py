@@ -161,5 +161,5 @@ def check_sequence(learner: ModuleType, sequence: GraphSequence) -> None:
         )
     if Need.FIXED_GRAPH in learner.NEEDS and len(set(sequence.bank)) != 1:
         raise ObservabilityError(f"{learner.NAME} needs one graph for all rounds, and {sequence!r} has several.")
-    for graph in sequence.bank or [sequence.graph_of_round(t) for t in range(1, 9)]:  # drawn anew: a few of them
+    for graph in sequence.extremes:
         check_graph(learner, graph)

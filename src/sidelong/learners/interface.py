@@ -91,10 +91,11 @@ def drawing(learner: ModuleType) -> Callable[..., int]:
     """Return the kernel `draw` of a learner: its own, or the one that draws from its distribution."""
     if hasattr(learner, "draw"):
         return learner.draw  # type: ignore[no-any-return]
-    if learner not in _drawing:
+    kernel = learner.distribution  # and not the module, which may be loaded again
+    if kernel not in _drawing:
         name = f"draw_{learner.NAME}_{learner.__name__.rpartition('.')[2]}"
-        _drawing[learner] = specialise(draw, name, distribution=learner.distribution)
-    return _drawing[learner]
+        _drawing[kernel] = specialise(draw, name, distribution=kernel)
+    return _drawing[kernel]
 
 
-_drawing: dict[ModuleType, Callable[..., int]] = {}
+_drawing: dict[Callable[..., None], Callable[..., int]] = {}

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import math
+import time
 from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
+from sidelong._fingerprint import fingerprint
 from sidelong._jit import kernel, rebind, specialise
 from sidelong.errors import LossError, WorldError
-from sidelong.losses.binding import Functions, bind, code_of, is_compiled
+from sidelong.losses.binding import Functions, bind, is_compiled
 from sidelong.losses.checks import LAST_ROUND, whole
 from sidelong.losses.kernels import BERNOULLI, BETA, BREAKER, FUNCTION, TABLE, WorldArrays, cumulative, loss, mean
 
@@ -22,7 +24,9 @@ if TYPE_CHECKING:
 
 __all__ = ["World", "WorldArrays", "arrays", "loss", "mean"]
 
-_CALLS_AT_A_TIME = 2**22  # between two chances to stop: some 50 ms
+#: Between two chances to stop: how long, and how many calls of a built-in world's kernel that is.
+_STRETCH = 0.05
+_CALLS_AT_A_TIME = 2**22
 
 
 def arrays(
@@ -89,7 +93,7 @@ class World:
     @cached_property
     def code(self) -> str:
         """A name for the kernels: two worlds of one name can share compiled code."""
-        return "builtin" if self.functions is None else code_of(*self.functions)
+        return "builtin" if self.functions is None else fingerprint(*self.functions)
 
     @property
     def same_in_all_runs(self) -> bool:
@@ -134,25 +138,27 @@ class World:
             return wanted * float(self.arrays.numbers.min())
         if self._in_closed_form:
             best = np.empty(wanted.size)
-            best_totals(self.arrays, self.n_arms, s, r, wanted, best)
+            step = max(1, _CALLS_AT_A_TIME // self.n_arms)
+            for k in range(0, wanted.size, step):
+                if not stopped():
+                    best_totals(self.arrays, self.n_arms, s, r, wanted[k : k + step], best[k : k + step])
             return best
         ascending, places = np.unique(wanted, return_inverse=True)
         best = np.empty(ascending.size)
         totals = np.zeros(self.n_arms)
-        done = 0
+        done, stretch = 0, 1
         for k, last in enumerate(ascending.tolist()):
             while done < last and not stopped():
-                stop = min(last, done + max(1, self._calls_at_a_time // self.n_arms))
+                begun = time.monotonic()
+                stop = min(last, done + stretch)
                 bad = self._add(self.arrays, s, r, done + 1, stop, totals)
                 if bad >= 0:
                     self._refuse(seed, run, done + 1 + bad // self.n_arms, bad % self.n_arms)
+                seconds = time.monotonic() - begun
+                stretch = max(1, min(int((stop - done) * _STRETCH / max(seconds, 1e-6)), 8 * stretch, 2**40))
                 done = stop
             best[k] = totals.min()
         return best[places]
-
-    @property
-    def _calls_at_a_time(self) -> int:
-        return _CALLS_AT_A_TIME if self.compiled else _CALLS_AT_A_TIME // 256
 
     @cached_property
     def _add(self) -> Callable[..., int]:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from sidelong._ahead import compiled_ahead
-from sidelong._jit import entry, is_kept, kernel, rebind, signature_of, specialise
+from sidelong._jit import is_kept, kernel, rebind, signature_of, specialise
 from sidelong.graphs.arrays import LONG_RANGE
 from sidelong.graphs.bank import BankArrays, keep, pick, redraw, select
 from sidelong.learners.interface import Need, distribution, draw, update
@@ -151,30 +151,31 @@ def loop_for(learner: ModuleType, world: World, *, anew: bool) -> Callable[..., 
     A world in plain Python is played by the same loop in plain Python, around the learner's compiled kernels.
     `anew` says whether graphs are drawn anew.
     """
+    world_loss, world_mean = world.kernels
+    bindings = {
+        "DRAWS_ITSELF": hasattr(learner, "draw"),
+        "draw": getattr(learner, "draw", draw),
+        "distribution": getattr(learner, "distribution", distribution),
+        "fits": is_binary if Need.BINARY_LOSSES in learner.NEEDS else fits,
+        "update": learner.update,
+        "loss": world_loss,
+        "mean": world_mean,
+        "redraw": redraw if anew else keep,
+    }
+    if not world.compiled:
+        # A kernel cannot give slices to plain Python, where there is nobody to count who holds them.
+        return rebind(play, "play", **bindings, select=getattr(select, "py_func", select))
     module = learner.__name__.rpartition(".")[2]
-    name = f"play_{learner.NAME}_{module}_{world.code}{'_anew' * anew}{'' if world.compiled else '_plain'}"
-    if (learner, name) not in _loops:
-        world_loss, world_mean = world.kernels
-        _loops[learner, name] = (specialise if world.compiled else rebind)(
-            play,
-            name,
-            DRAWS_ITSELF=hasattr(learner, "draw"),
-            draw=getattr(learner, "draw", draw),
-            distribution=getattr(learner, "distribution", distribution),
-            fits=is_binary if Need.BINARY_LOSSES in learner.NEEDS else fits,
-            update=learner.update,
-            loss=world_loss,
-            mean=world_mean,
-            redraw=redraw if anew else keep,
-            # A kernel cannot give slices to plain Python, where there is nobody to count who holds them.
-            select=select if world.compiled else getattr(select, "py_func", select),
-        )
-    return _loops[learner, name]
+    name = f"play_{learner.NAME}_{module}_{world.code}{'_anew' * anew}"
+    key = (name, *bindings.values())  # the kernels themselves: a module that was loaded again has new ones
+    if key not in _loops:
+        _loops[key] = specialise(play, name, **bindings)
+    return _loops[key]
 
 
 def compile_parts(loop: Any, learner: ModuleType, graph: GraphArrays, *call: Any) -> None:
     """Compile the kernels that a loop consists of, on two cores, unless it is compiled already."""
-    if not hasattr(loop, "py_func") or is_kept(loop, signature_of(*call)):
+    if not hasattr(loop, "whole") or is_kept(loop.whole, signature_of(*call)):
         return
     params, state, bank, world, seed, run, _, t, tally = call
     known = (params, state, graph, t)
@@ -184,13 +185,12 @@ def compile_parts(loop: Any, learner: ModuleType, graph: GraphArrays, *call: Any
         (loss, place),
         (mean, place),
         (loss_range, (*place, tally.losses)),
-        (pick, (bank, seed, run, t)),
-        (select, (bank, t)),
     ):
+        select.compile(signature_of(bank, t))  # type: ignore[attr-defined]
         if hasattr(learner, "draw"):
-            entry(learner.draw, *known, seed, run, tally.p, tally.trace)
+            learner.draw.compile(signature_of(*known, seed, run, tally.p, tally.trace))
         else:
-            entry(learner.distribution, *known, tally.p, tally.trace)
+            learner.distribution.compile(signature_of(*known, tally.p, tally.trace))
 
 
-_loops: dict[tuple[ModuleType, str], Callable[..., int]] = {}
+_loops: dict[tuple[object, ...], Callable[..., int]] = {}

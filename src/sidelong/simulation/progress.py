@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
+import threading
 import time
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 __all__ = ["ProgressLine"]
+
+
+_PATIENCE = 2.0  # seconds
 
 
 class ProgressLine:
@@ -14,8 +23,23 @@ class ProgressLine:
     def __init__(self, *, shown: bool | None) -> None:
         self._shown = sys.stderr.isatty() if shown is None else shown
         self._begun = time.monotonic()
-        self._next = self._begun + 2.0
+        self._next = self._begun + _PATIENCE
         self._width = 0
+
+    @contextlib.contextmanager
+    def saying(self, text: str) -> Iterator[None]:
+        """Show what is being done, if that takes long."""
+        timer = threading.Timer(_PATIENCE, self._write, [f"{text} ..."])
+        timer.daemon = True
+        if self._shown:
+            timer.start()
+        try:
+            yield
+        finally:
+            timer.cancel()
+            self.close()
+            self._begun = time.monotonic()
+            self._next = self._begun + _PATIENCE
 
     def __call__(self, done: int, total: int) -> None:
         """Tell how many rounds of all are done."""
@@ -23,6 +47,9 @@ class ProgressLine:
         if not self._shown or now < self._next:
             return
         self._next = now + 0.2
+        if done == total:
+            self._write("All rounds are played; summing up the losses of all arms to find the best ...")
+            return
         rate = done / (now - self._begun)
         left = (total - done) / rate if rate else 0.0
         bar = "#" * round(24 * done / total)
@@ -33,6 +60,7 @@ class ProgressLine:
         if self._width:
             self._write("")
             sys.stderr.write("\r")
+            self._width = 0
 
     def _write(self, text: str) -> None:
         sys.stderr.write("\r" + text.ljust(self._width))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import concurrent.futures
-import os
 import threading
 import time
 from collections.abc import Iterable
@@ -12,11 +11,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from sidelong._ahead import cores
+from sidelong._jit import CompilationError, entry
 from sidelong.errors import GraphError, SimulationError, WorldError
 from sidelong.graphs.graph import FeedbackGraph
 from sidelong.graphs.sequences import GraphSequence, fixed
 from sidelong.learners import catalogue
 from sidelong.losses.world import World
+from sidelong.simulation.interrupt import interrupts_repeated
 from sidelong.simulation.loop import Tally, compile_parts, loop_for, new_tally
 from sidelong.simulation.progress import ProgressLine
 
@@ -25,11 +27,12 @@ if TYPE_CHECKING:
     from types import ModuleType
 
     import numpy.typing as npt
+    from typing_extensions import TypeIs
 
 __all__ = ["Result", "simulate"]
 
 #: How long a thread plays before it looks whether to stop: this bounds the wait after Ctrl-C.
-_STRETCH = 0.2
+_STRETCH = 0.05
 
 
 @dataclass(frozen=True)
@@ -103,7 +106,7 @@ def simulate(
     if losses.rounds is not None and rounds > losses.rounds:
         raise SimulationError(f"The world has {losses.rounds:,} rounds, and {rounds:,} were asked for.")
     seed = _whole("seed", seed, 0, 2**64 - 1)
-    numbers = runs if isinstance(runs, Iterable) else range(_whole("runs", runs, 1, 2**32 - 1))
+    numbers = runs if _is_list(runs) else range(_whole("runs", runs, 1, 2**32 - 1))
     numbers = [_whole("A run's number", each, 0, 2**32 - 1) for each in numbers]
     if not numbers:
         raise SimulationError("runs must name at least one run.")
@@ -114,9 +117,14 @@ def simulate(
     if "horizon" in catalogue.option_names(module):
         options.setdefault("horizon", rounds)
     simulation = _Simulation(module, sequence, losses, seed, marks, options, rounds)
-    simulation.prepare()
+    line = ProgressLine(shown=False if callable(progress) else progress)
+    with line.saying(f"Compiling {module.NAME}, once for all later runs"), interrupts_repeated():
+        simulation.prepare()
     begun = time.monotonic()
-    rows = simulation.play_all(numbers, at_once, progress=progress)
+    try:
+        rows = simulation.play_all(numbers, at_once, progress if callable(progress) else line)
+    finally:
+        line.close()
     plain = [np.stack(part) for part in zip(*rows, strict=True)]
     regret, loss, plays, observations, traces = plain
     return Result(
@@ -165,31 +173,31 @@ class _Simulation:
         tally = new_tally(self._sequence.n_arms, len(self._learner.TRACES))
         state = self._learner.init(self._params, self._first)
         call = (self._params, state, self._bank, self._world.arrays, self._seed, 0, 1, 0, tally)
-        if self._world.compiled:
-            compile_parts(self._play, self._learner, self._first.arrays, *call)
-        self._play(*call)
+        try:
+            if self._world.compiled:
+                compile_parts(self._play, self._learner, self._first.arrays, *call)
+            self._play = entry(self._play, *call)
+        except CompilationError as error:
+            if self._world.functions is None:
+                raise
+            raise WorldError(f"The function of {self._world!r} could not be compiled: {error}") from error
 
     def play_all(
-        self, numbers: list[int], threads: int, *, progress: bool | Callable[[int, int], None] | None
+        self, numbers: list[int], threads: int, report: Callable[[int, int], None]
     ) -> list[tuple[np.ndarray, ...]]:
-        line = None if callable(progress) else ProgressLine(shown=progress)
-        report = line or progress
+        futures: list[concurrent.futures.Future[tuple[np.ndarray, ...]]] = []
         with concurrent.futures.ThreadPoolExecutor(threads) as pool:
             try:
-                futures = [pool.submit(self._run, number) for number in numbers]
+                futures.extend(pool.submit(self._run, number) for number in numbers)
                 waiting = set(futures)
                 while waiting:
                     finished, waiting = concurrent.futures.wait(waiting, 0.1, concurrent.futures.FIRST_EXCEPTION)
                     for future in finished:
                         future.result()
-                    if callable(report):
-                        report(self._done, self._rounds * len(numbers))  # the last time with all done
+                    report(self._done, self._rounds * len(numbers))  # the last time with all done
             finally:  # also on Ctrl-C: the threads look at this between two stretches
                 self._stop.set()
-                if line:
-                    line.close()
-                for future in futures:
-                    future.cancel()
+                pool.shutdown(cancel_futures=True)
         return [future.result() for future in futures]
 
     def _run(self, number: int) -> tuple[np.ndarray, ...]:
@@ -248,6 +256,10 @@ def _checked(graph: FeedbackGraph) -> FeedbackGraph:
     return graph
 
 
+def _is_list(value: object) -> TypeIs[Iterable[Any]]:
+    return isinstance(value, Iterable) and getattr(value, "ndim", 1) > 0  # an array may be a single number
+
+
 def _whole(name: str, value: int, least: int, most: int) -> int:
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or not least <= value <= most:
         raise SimulationError(f"{name} must be a whole number from {least} to {most:,}, not {value!r}.")
@@ -255,12 +267,11 @@ def _whole(name: str, value: int, least: int, most: int) -> int:
 
 
 def _threads(threads: int | None, runs: int) -> int:
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return min(cores if threads is None else _whole("threads", threads, 1, 4096), runs)
+    return min(cores() if threads is None else _whole("threads", threads, 1, 4096), runs)
 
 
 def _checkpoints(rounds: int, wanted: int | Sequence[int] | None) -> npt.NDArray[np.int64]:
-    if wanted is None or not isinstance(wanted, Iterable):
+    if wanted is None or not _is_list(wanted):
         count = 100 if wanted is None else _whole("checkpoints", wanted, 1, 1_000_000)
         spread = np.geomspace(1, rounds, count) if count > 1 else [rounds]
         marks = np.unique(np.round(spread).astype(np.int64))

@@ -1,0 +1,120 @@
+"""Where machine code is kept from one process to the next.
+
+The folder is keyed by a hash of all sources of the package, so that an edited kernel never runs from old code,
+whichever file the edit was in. A user's own kernels are keyed by their `fingerprint` as well.
+``SIDELONG_CACHE_DIR`` moves the folder.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import hashlib
+import inspect
+import os
+import shutil
+import types
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from numba.core import caching
+from numba.misc.appdirs import AppDirs
+
+from sidelong._fingerprint import PACKAGE, fingerprint, is_own
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+__all__ = ["cache_folder", "new_cache", "source_hash"]
+
+_KEPT_FOLDERS = 8
+
+
+@functools.cache
+def source_hash() -> str:
+    """Return a hash of all Python sources of the package."""
+    return _hash_files(sorted(PACKAGE.rglob("*.py")))
+
+
+def _hash_files(files: Iterable[Path]) -> str:
+    digest = hashlib.sha256()
+    for file in files:
+        digest.update(file.name.encode() + b"\0" + file.read_bytes() + b"\0")
+    return digest.hexdigest()[:16]
+
+
+@functools.cache
+def cache_folder() -> Path | None:
+    """Return the folder for machine code, or None where none can be written: then each process compiles."""
+    chosen = os.environ.get("SIDELONG_CACHE_DIR")
+    root = Path(chosen or AppDirs(appname="sidelong", appauthor=False).user_cache_dir) / "kernels"
+    folder = root / source_hash()
+    try:
+        if not folder.is_dir():
+            folder.mkdir(parents=True)
+            by_age = sorted(root.iterdir(), key=lambda path: path.stat().st_mtime)
+            for outdated in by_age[:-_KEPT_FOLDERS]:
+                shutil.rmtree(outdated, ignore_errors=True)
+    except OSError:
+        return None
+    return folder if os.access(folder, os.W_OK) else None
+
+
+class _Locator(caching._CacheLocator):  # type: ignore[misc]  # noqa: SLF001  # Numba has no public hook for the folder
+    """Tells Numba where a function's machine code lies."""
+
+    def __init__(self, function: Callable[..., Any], kind: str) -> None:
+        self._py_file = inspect.getfile(function)
+        self._kind = kind
+
+    def get_cache_path(self) -> str:
+        return str(cache_folder())
+
+    def get_source_stamp(self) -> str:
+        return ""  # not yet: when a kernel is decorated, the names that it uses need not exist
+
+    def get_disambiguator(self) -> str:
+        # Two files may share a base name (graphs/kernels.py and a user's kernels.py).
+        return self._kind + hashlib.sha256(self._py_file.encode()).hexdigest()[:8]
+
+
+def new_cache(function: Any, kind: str, implementation: type[caching.CacheImpl]) -> Any:
+    """Return what keeps the machine code of a function, of one kind: it is a help and never a hindrance.
+
+    What cannot be read or written is compiled anew.
+    """
+    locator = _Locator(function, kind)
+
+    class Implementation(implementation):  # type: ignore[misc]
+        _locator_classes = (types.SimpleNamespace(from_function=lambda *_: locator),)
+
+    class Cache(caching.FunctionCache):  # type: ignore[misc]
+        _impl_class = Implementation
+
+        def load_overload(self, signature: Any, target: Any) -> Any:
+            with contextlib.suppress(Exception):  # a damaged file raises anything
+                self._stamp()
+                return super().load_overload(signature, target)
+            return None
+
+        def holds(self, signature: Any, target: Any) -> bool:
+            with contextlib.suppress(Exception):
+                self._stamp()
+                target.refresh()
+                return self._index_key(signature, target.codegen()) in self._cache_file._load_index()  # noqa: SLF001
+            return False
+
+        def save_overload(self, signature: Any, data: Any) -> None:
+            try:
+                super().save_overload(signature, data)
+            except Exception:  # noqa: BLE001
+                with contextlib.suppress(Exception):  # a full disk
+                    self.flush()
+                    super().save_overload(signature, data)
+
+        def _stamp(self) -> None:
+            # A stamp that fails is like no other: nothing will be found under it.
+            self._cache_file._source_stamp = object()  # noqa: SLF001
+            self._cache_file._source_stamp = "" if is_own(function) else fingerprint(function)  # noqa: SLF001
+
+    return Cache(function)

@@ -1,0 +1,89 @@
+"""What the machine code of a function depends on, as one hash.
+
+That is its bytecode and constants, the values that it captured, and the functions, arrays and numbers that it reaches
+by global names, also through modules. The package's own functions stand for themselves: a hash of all its sources
+keys the folder of machine code.
+"""
+
+from __future__ import annotations
+
+import enum
+import hashlib
+import pickle
+import sys
+import types
+import uuid
+from pathlib import Path
+from typing import Any
+
+__all__ = ["PACKAGE", "fingerprint"]
+
+PACKAGE = Path(__file__).parent
+#: The compiler knows these by name, and its own version is part of every key.
+_KNOWN = sys.stdlib_module_names | {"numpy", "numba", "scipy", "sidelong"}
+
+
+def fingerprint(*values: object) -> str:
+    """Return a hash of functions: equal ones mean equal code, constants, closures and globals."""
+    digest = hashlib.sha256()
+    seen: set[object] = set()
+    for value in values:
+        _add(digest, value, frozenset(), seen)
+    return digest.hexdigest()[:32]
+
+
+def is_own(function: types.FunctionType) -> bool:
+    """Tell whether a function is of the package, with no name bound to anything else."""
+    module = sys.modules.get(function.__module__)
+    own = PACKAGE in Path(function.__code__.co_filename).parents
+    return own and function.__globals__ is getattr(module, "__dict__", None)
+
+
+def _add(digest: hashlib._Hash, value: Any, names: frozenset[str], seen: set[object]) -> None:
+    """Add a value to a hash; `names` are those by which a module may be asked for more."""
+    value = getattr(value, "py_func", value)
+    if isinstance(value, types.FunctionType):
+        digest.update(f"{value.__module__}.{value.__qualname__}".encode())
+        if value not in seen and not is_own(value):
+            seen.add(value)
+            _add_function(digest, value, seen)
+    elif isinstance(value, types.CodeType):
+        digest.update(value.co_code + repr(value.co_names).encode())
+        for constant in value.co_consts:
+            _add(digest, constant, names, seen)
+    elif isinstance(value, types.ModuleType):
+        digest.update(value.__name__.encode())
+        known = value.__name__.partition(".")[0] in _KNOWN
+        if not known and (value, names) not in seen:
+            seen.add((value, names))
+            _add_named(digest, vars(value), names, seen)
+    elif isinstance(value, type):
+        described = list(value) if issubclass(value, enum.Enum) else getattr(value, "_fields", ())
+        digest.update(f"{value.__module__}.{value.__qualname__}{described!r}".encode())
+    elif isinstance(value, set | frozenset):  # whose order differs from process to process
+        digest.update(repr(sorted(map(repr, value))).encode())
+    else:
+        try:
+            digest.update(pickle.dumps(value, protocol=5))
+        except (pickle.PicklingError, TypeError, AttributeError):
+            digest.update(uuid.uuid4().bytes)  # cannot be compared, so it equals nothing
+
+
+def _add_function(digest: hashlib._Hash, function: types.FunctionType, seen: set[object]) -> None:
+    names = frozenset(_names(function.__code__))
+    _add(digest, function.__code__, names, seen)
+    _add(digest, function.__defaults__, names, seen)
+    captured = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
+    _add_named(digest, {name: cell.cell_contents for name, cell in captured.items()}, frozenset(captured), seen)
+    _add_named(digest, function.__globals__, names, seen)
+
+
+def _add_named(digest: hashlib._Hash, values: dict[str, Any], names: frozenset[str], seen: set[object]) -> None:
+    for name in sorted(names & values.keys()):
+        digest.update(name.encode())
+        _add(digest, values[name], names, seen)
+
+
+def _names(code: types.CodeType) -> set[str]:
+    inner = (_names(constant) for constant in code.co_consts if isinstance(constant, types.CodeType))
+    return set(code.co_names).union(*inner)
