@@ -14,6 +14,7 @@
     │   └── ConflictError         it was told before, with something else
     ├── StateFileError            a state file is truncated, altered or newer than this program
     └── SimulationError           a simulation cannot be run as asked
+        └── BinaryLossError       a learner needs losses 0 or 1, and the world gave another
 
 A message gives the rule, the value received and what to do. An error is raised before anything changes:
 the graph, the agent or the file is as it was.
@@ -22,6 +23,7 @@ the graph, the agent or the file is as it was.
 from __future__ import annotations
 
 __all__ = [
+    "BinaryLossError",
     "ConflictError",
     "DecisionError",
     "GraphError",
@@ -83,3 +85,7 @@ class StateFileError(SidelongError):
 
 class SimulationError(SidelongError, ValueError):
     """A simulation cannot be run as asked."""
+
+
+class BinaryLossError(SimulationError):
+    """A learner needs losses that are 0 or 1, and the world gave another."""

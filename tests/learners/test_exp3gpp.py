@@ -86,7 +86,10 @@ def follow_the_oracle(seed, rate, ties, *, changing, rounds=2000):
     graphs = [sl.FeedbackGraph.from_matrix(A) for A in bank]
     constants = {"gamma": 0.2, "beta": 0.01} if seed % 2 else {}
     constants["estimator"] = ["plain", "shifted"][seed // 8 % 2]
-    oracle = naive.Exp3Gpp(K, rate, naive.strong_independence(bank[0]), ties=ties, **constants)
+    alpha = max(naive.strong_independence(A) for A in bank)
+    oracle = naive.Exp3Gpp(K, rate, alpha, ties=ties, **constants)
+    if rate == "fixed" and changing:
+        constants["strong_independence"] = alpha
     agent = sl.Agent("exp3.g++", graphs[0], seed=seed, rate=rate, ties=ties, **constants)
     means = rng.random(K)
     explored = set()

@@ -23,8 +23,10 @@ def test_agrees_with_the_oracle_in_every_round(seed, late, after, variant):
     rng = np.random.default_rng(seed)
     K = int(rng.integers(2, 8))
     bank = [random_digraph(rng, K) for _ in range(3)]
-    agent = sl.Agent("ito-2022", sl.FeedbackGraph.from_matrix(bank[0]), seed=seed, horizon=5000, variant=variant)
-    oracle = naive.Ito2022(K, naive.strong_independence(bank[0]), 5000, variant)
+    Z = max(naive.strong_independence(A) for A in bank)
+    tuned = {"horizon": 5000, "strong_independence": Z} if variant == "entropy" else {}
+    agent = sl.Agent("ito-2022", sl.FeedbackGraph.from_matrix(bank[0]), seed=seed, variant=variant, **tuned)
+    oracle = naive.Ito2022(K, Z, 5000, variant)
     follow(agent, oracle, bank, late=late, after=after, seed=seed)
 
 
@@ -56,7 +58,7 @@ def test_two_rounds_by_hand():
 
 @pytest.mark.interpreted
 def test_two_rounds_by_hand_without_parameters():
-    stepper = Stepper("ito-2022", sl.graphs.self_loops(4), horizon=1, variant="parameter-free")
+    stepper = Stepper("ito-2022", sl.graphs.self_loops(4), variant="parameter-free")
     stepper.distribution()
     assert stepper.traced("learning_rate") == 0.5
     stepper.update(0, [1, 0, 0, 0])
@@ -179,6 +181,7 @@ def test_one_arm_is_played(variant):
     [
         ({}, "ito-2022 needs to know how many rounds it will play"),
         ({"horizon": 0}, "horizon must be at least 1, not 0"),
+        ({"horizon": 0, "variant": "parameter-free"}, "horizon must be at least 1, not 0"),
         ({"horizon": 10, "variant": "free"}, "variant must be 'entropy' or 'parameter-free'"),
         ({"horizon": 10, "strong_independence": 4}, "strong_independence must be at least 1 and at most 3, not 4"),
     ],

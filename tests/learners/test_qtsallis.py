@@ -94,8 +94,10 @@ def test_agrees_with_the_oracle_in_every_round(seed, late):
     rng = np.random.default_rng(seed)
     K = int(rng.integers(2, 9))
     bank = [random_graph(rng, K) for _ in range(3)]
-    agent = sl.Agent("q-tsallis", sl.FeedbackGraph.from_matrix(bank[0]), seed=seed, horizon=500)
-    oracle = naive.QTsallis(K, naive.independence(bank[0]), 500)
+    alpha = float(np.mean([naive.independence(A) for A in bank]))
+    graph = sl.FeedbackGraph.from_matrix(bank[0])
+    agent = sl.Agent("q-tsallis", graph, seed=seed, horizon=500, independence=alpha)
+    oracle = naive.QTsallis(K, alpha, 500)
     follow(agent, oracle, bank, rounds=200, late=late, after=seed == 3, seed=seed)
 
 

@@ -281,8 +281,8 @@ class Agent:
             raise GraphError(
                 f"The graph of a round must have the agent's {self._graph.n_arms} arms, and {graph!r} does not."
             )
-        if Need.FIXED_GRAPH in self._learner.NEEDS and graph != self._graph:
-            raise GraphError(f"{self.learner} needs one graph for all rounds: {self._graph!r}, not {graph!r}.")
+        if graph != self._graph:
+            catalogue.check_fixed(self._learner, self._options, f"{self._graph!r}, not {graph!r}")
         catalogue.check_graph(self._learner, graph)
         return graph
 

@@ -6,6 +6,7 @@ import math
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from rich import box
 from rich.console import Console
 from rich.progress import Progress
 from rich.table import Table
@@ -28,7 +29,7 @@ def demo(
     """Play learners in a stochastic and in an adversarial world, on several graphs, and print the scoreboard."""
     from sidelong.simulation.scoreboard import compete  # noqa: PLC0415  # the compiler takes half a second to load
 
-    console = Console()
+    console = Console(highlight=False)
     with Progress(console=console, transient=True, disable=not console.is_terminal) as bar:
         task = bar.add_task("compiling and playing", total=None)
         board = compete(
@@ -38,8 +39,14 @@ def demo(
             seed,
             progress=lambda done, games: bar.update(task, completed=done, total=games),
         )
-    console.print(_table(board, f"Regret after {rounds:,} rounds, {_ARMS} arms, mean of {runs} runs"))
-    console.print(_LEGEND, soft_wrap=True)
+    console.print(f"Regret after {rounds:,} rounds, mean of {runs} runs, and its ratio to the best\n")
+    half = len(board.instances) // 2
+    console.print(_table(board, "In a stochastic world", range(half)))
+    console.print(_table(board, "Against an adversary", range(half, 2 * half)))
+    nowhere = [board.contestants[row] for row in board.standing if math.isnan(board.worst[row])]
+    if nowhere:
+        console.print(f"{', '.join(nowhere)}: cannot play on any of these graphs.")
+    console.print(_legend())
 
 
 def _instances(rounds: int) -> list[Instance]:
@@ -48,20 +55,13 @@ def _instances(rounds: int) -> list[Instance]:
 
     kinds = {
         "bandit": graphs.self_loops(_ARMS),
-        "clique": graphs.cliques([5, 5]),
+        "cliques": graphs.cliques([5, 5]),
         "nested": graphs.nested(_ARMS),
         "star": graphs.star(_ARMS),
     }
     means = [0.5 + _GAP / 2 - _GAP * (arm == _BEST) for arm in range(_ARMS)]
-    worlds = {
-        "stoch": losses.bernoulli(means),
-        "advers": losses.constrained(gaps=_GAP, n_arms=_ARMS, best=_BEST),
-    }
-    return [
-        Instance(f"{kind}\n{name}", graph, world, rounds)
-        for name, world in worlds.items()
-        for kind, graph in kinds.items()
-    ]
+    worlds = (losses.bernoulli(means), losses.constrained(gaps=_GAP, n_arms=_ARMS, best=_BEST))
+    return [Instance(kind, graph, world, rounds) for world in worlds for kind, graph in kinds.items()]
 
 
 def _contestants(*, every: bool) -> list[Contestant]:
@@ -77,33 +77,46 @@ def _contestants(*, every: bool) -> list[Contestant]:
     ]
 
 
-def _table(board: Scoreboard, title: str) -> Table:
-    table = Table(title=title, title_justify="left", row_styles=["", "dim"], padding=(0, 1, 0, 0))
-    table.add_column("learner", no_wrap=True)
-    table.add_column("worst\nratio", justify="right")
-    for name in board.instances:
-        table.add_column(name, justify="right")
+def _table(board: Scoreboard, title: str, columns: range) -> Table:
+    """Lay out the instances of one world: 80 columns are enough."""
+    table = Table(
+        title=title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 0)
+    )
+    table.add_column("learner", no_wrap=True, min_width=19)
+    table.add_column("worst", justify="right", no_wrap=True)
+    for column in columns:
+        table.add_column(board.instances[column], justify="right", no_wrap=True, min_width=12)
     for row in board.standing:
+        if math.isnan(board.worst[row]):
+            continue
         plays_all = not any(math.isnan(regret) for regret in board.regret[row])
-        worst = f"[{_colour(board.worst[row])}]{board.worst[row]:.1f}[/]" if plays_all else "-"
         cells = [
-            "-" if math.isnan(regret) else f"{regret:,.0f} [{_colour(ratio)}]{ratio:.1f}[/]"
-            for regret, ratio in zip(board.regret[row], board.ratio[row], strict=True)
+            "-" if math.isnan(regret) else f"{regret:,.0f} {_painted(ratio)}"
+            for regret, ratio in zip(board.regret[row, columns], board.ratio[row, columns], strict=True)
         ]
-        table.add_row(board.contestants[row], worst, *cells)
+        table.add_row(board.contestants[row], _painted(board.worst[row]) if plays_all else "-", *cells)
     return table
 
 
-def _colour(ratio: float) -> str:
-    return "green" if ratio <= 3 else "yellow" if ratio <= 10 else "red"
+def _painted(ratio: float) -> str:
+    colour = "green" if ratio <= 3 else "yellow" if ratio <= 10 else "red"
+    return f"[{colour}]{ratio:>5{'.1f' if ratio < 999 else ',.0f'}}[/]"
 
 
-_LEGEND = """\
-cells   the regret: what was lost beyond the best arm. And its ratio to the smallest in the column, 10 added to both.
-ratio   best first: by the largest ratio in the row. "-": the learner cannot play on this graph.
-graphs  bandit: a play reveals its own loss. clique: those of its five. nested: of all smaller arms. star: arm 0
-        reveals all, and each other arm itself and arm 0.
-worlds  stoch: arm 3 is best by 0.2, on average. advers: by 0.2 in every round, while the level of all losses jumps
-        between low and high, in phases that grow.
+def _legend() -> Table:
+    table = Table.grid(padding=(0, 2, 0, 0))
+    for word, meaning in _LEGEND.items():
+        table.add_row(f"[bold]{word}[/]", meaning)
+    return table
 
-Next: the ten lines at the top of README.md; `sidelong learners` for what each learner is; `sidelong demo --all`."""
+
+_LEGEND = {
+    "regret": "what was lost beyond the best arm. The ratio is to the smallest in the column, with 10, the price of "
+    "playing each arm once, added to both.",
+    "worst": 'the largest ratio of the row in both tables: best first. "-": the learner cannot play on this graph.',
+    "graphs": "bandit: a play reveals its own loss. cliques: those of its five. nested: of all smaller arms. star: "
+    "arm 0 reveals all, and each other arm itself and arm 0.",
+    "worlds": "arm 3 is best by 0.2: in the stochastic one on average; against the adversary in every round, while the "
+    "level of all losses jumps between low and high, in phases that grow.",
+    "next": "the ten lines at the top of README.md; `sidelong learners` for what each is; `sidelong demo --all`.",
+}

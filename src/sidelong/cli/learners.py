@@ -1,36 +1,137 @@
-"""`sidelong learners`: the catalogue as a table."""
+"""`sidelong learners`: the catalogue as a table, or all about one learner."""
 
 from __future__ import annotations
 
+import inspect
+import re
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich import box
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from types import ModuleType
 
 __all__ = ["learners"]
 
+#: From this width on, every fact has a column of its own.
+_WIDE = 110
 
-def learners() -> None:
+
+def learners(
+    name: Annotated[str | None, typer.Argument(help="A learner, to see all about it and its options.")] = None,
+) -> None:
     """List the learners: paper, worlds with a proof, what each needs, its cost a round and its bound."""
-    from sidelong.learners import catalogue  # noqa: PLC0415  # the compiler takes half a second to load
+    from sidelong.errors import LearnerError  # noqa: PLC0415  # the compiler takes half a second to load
+    from sidelong.learners import catalogue  # noqa: PLC0415
 
-    console = Console()
-    table = Table(show_lines=True)
-    for heading in ("name", "paper", "proved", "needs", "a round", "bound on the regret"):
-        table.add_column(heading, no_wrap=heading == "name", overflow="fold")
+    console = Console(highlight=False)
+    if name is None:
+        console.print(_table(wide=console.width >= _WIDE))
+        console.print(_LEGEND)
+        return
+    try:
+        catalogue.find(name)
+    except LearnerError as error:
+        raise typer.BadParameter(str(error)) from None
+    for title, module, options in _versions(name):
+        _describe(console, title, module, options)
+
+
+def _versions(name: str) -> Iterator[tuple[str, ModuleType, Mapping[str, Any]]]:
+    """Yield a learner as it comes, and with the options that lead to another module: title, module, options."""
+    from sidelong.learners import catalogue  # noqa: PLC0415
+
+    for options in ({}, *getattr(catalogue.find(name), "VARIANTS", ())):
+        yield " ".join([name, *options.values()]), catalogue.choose(name, options), options
+
+
+def _needs(module: ModuleType, options: Mapping[str, Any]) -> list[str]:
+    from sidelong.learners import catalogue  # noqa: PLC0415
+
+    return sorted(need.value for need in catalogue.needs(module, options)) or ["-"]
+
+
+def _table(*, wide: bool) -> Table:
+    from sidelong.learners import catalogue  # noqa: PLC0415
+
+    table = Table(box=box.SIMPLE_HEAD, show_lines=True, pad_edge=False, padding=(0, 1, 0, 0))
+    if wide:
+        table.add_column("learner", no_wrap=True, style="bold")
+        table.add_column("paper", max_width=24)
+    else:
+        table.add_column("learner, paper", width=22)
+    table.add_column("proved", no_wrap=True)
+    if wide:
+        table.add_column("needs", width=24)
+        table.add_column("a round", width=12)
+    else:
+        table.add_column("needs; a round", width=16)
+    table.add_column("bound on the regret")
     for name in catalogue.names():
-        module = catalogue.find(name)
-        needs = sorted(need.value for need in module.NEEDS)
-        about = module.ABOUT
-        table.add_row(
-            name, about.paper, "\n".join(about.proved) or "-", "\n".join(needs) or "-", about.cost, about.bound or "-"
-        )
+        for title, module, options in _versions(name):
+            about = module.ABOUT
+            needs = _needs(module, options)
+            first = [title, about.paper] if wide else [f"[bold]{title}[/]\n{about.paper}"]
+            second = ["\n".join(needs), about.cost] if wide else [f"{', '.join(needs)}\n{about.cost}"]
+            table.add_row(*first, "\n".join(about.proved) or "-", *second, "\n".join(about.bound.split("; ")))
+    return table
+
+
+def _describe(console: Console, title: str, module: ModuleType, options: Mapping[str, Any]) -> None:
+    headline, reference = (" ".join(part.split()) for part in (module.__doc__ or "").split("\n\n")[:2])
+    about = module.ABOUT
+    console.print(f"\n[bold]{title}[/]\n{escape(headline)}\n")
+    facts = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
+    facts.add_column(no_wrap=True)
+    facts.add_column()
+    for key, value in (
+        ("reference", reference),
+        ("proved", ", ".join(about.proved) or "nothing"),
+        ("bound", about.bound),
+        ("theorem", about.theorem or "see the reference"),
+        ("needs", ", ".join(_needs(module, options))),
+        ("a round", about.cost),
+        ("source", f'help("{module.__name__}") has the pseudo-code and where it departs from the page'),
+    ):
+        facts.add_row(key, escape(value))
+    console.print(facts)
+    found = list(_options(module))
+    if not found:
+        console.print("\nIt has no options.")
+        return
+    given = "".join(f", {key}={value!r}" for key, value in options.items())
+    console.print(f'\nOptions, as in sl.Agent("{module.NAME}", graph{given}, {found[-1][0]}=...):\n', soft_wrap=True)
+    table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 1, 0))
+    table.add_column(no_wrap=True)
+    table.add_column(no_wrap=True)
+    table.add_column()
+    for row in found:
+        table.add_row(*map(escape, row))
     console.print(table)
-    console.print(_LEGEND, soft_wrap=True)
+
+
+def _options(module: ModuleType) -> Iterator[tuple[str, str, str]]:
+    """Yield the name, the default and the meaning of each option, as `configure` has and documents them."""
+    text = inspect.getdoc(module.configure) or ""
+    meanings = dict(re.findall(r"^    (\w+): (.*(?:\n {8,}.*)*)", text, re.MULTILINE))
+    for name, parameter in inspect.signature(module.configure).parameters.items():
+        if parameter.kind is inspect.Parameter.KEYWORD_ONLY:
+            default = "" if parameter.default is inspect.Parameter.empty else repr(parameter.default)
+            yield name, default, " ".join(meanings.get(name, "").split())
 
 
 _LEGEND = """\
-K arms, E edges, T rounds, gap: by how much an arm is worse than the best one. Of the graph: alpha is its independence
-number, alpha~ the strong one, mas its largest acyclic set, chi its clique cover number, delta its weak domination one.
-Erez and Koren (2021), the first learner for both worlds on graphs, is not here: no public source gives its regulariser
-exactly.
+K arms, E edges, T rounds, gap: by how much an arm is worse than the best. Of the graph: alpha is the independence \
+number, alpha~ the strong one, mas the largest acyclic set, chi the clique cover number, delta the weak domination \
+number. With _t, of the graph of round t. theta is at most mas. The first bound holds against any adversary, the \
+second in a stochastic world, where both are proved.
 
-Options of a learner: python -c "from sidelong.learners import exp3gpp; help(exp3gpp.configure)\""""
+Erez and Koren (2021), the first learner for both worlds on graphs, is not here: no public source that we could read \
+gives its regulariser exactly.
+
+All about one, with its options: sidelong learners exp3.g++"""

@@ -51,6 +51,7 @@ ABOUT = About(
     proved=("stochastic",),
     cost="O(K)",
     bound="sqrt(alpha T) up to logarithms; sum over O(alpha ln(K T)) arms of ln T / gap",
+    theorem="Cohen, Hazan, Koren 2016",
 )
 TRACES = ("phase", "active")
 _PHASE, _ACTIVE = range(2)

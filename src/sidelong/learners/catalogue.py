@@ -17,12 +17,23 @@ from sidelong.learners.interface import Need
 from sidelong.learners.options import nearest
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from sidelong.graphs.graph import FeedbackGraph
     from sidelong.graphs.sequences import GraphSequence
 
-__all__ = ["check_graph", "check_sequence", "choose", "configure", "find", "names", "option_names", "plain_options"]
+__all__ = [
+    "check_fixed",
+    "check_graph",
+    "check_sequence",
+    "choose",
+    "configure",
+    "find",
+    "names",
+    "needs",
+    "option_names",
+    "plain_options",
+]
 
 #: The name of each learner and the module beside this one that is it.
 _MODULES = {
@@ -77,11 +88,20 @@ def find(learner: str | ModuleType) -> ModuleType:
 def choose(learner: str | ModuleType, options: Mapping[str, Any]) -> ModuleType:
     """Return the module that plays a learner with these options: a preset may be a module of its own."""
     module = find(learner)
-    variant = getattr(module, "variant", None)
-    # One that a module has copied from another speaks for that other one.
-    if variant is None or sys.modules.get(variant.__module__) is not module:
-        return module
-    return cast("ModuleType", variant(options))
+    variant = _own(module, "variant")
+    return module if variant is None else cast("ModuleType", variant(options))
+
+
+def needs(learner: ModuleType, options: Mapping[str, Any]) -> frozenset[Need]:
+    """Return what a learner needs with these options."""
+    own = _own(learner, "needs")
+    return cast("frozenset[Need]", learner.NEEDS if own is None else own(options))
+
+
+def _own(module: ModuleType, name: str) -> Callable[[Mapping[str, Any]], Any] | None:
+    """Return a function of a module; one that it has copied from another module speaks for that other one."""
+    function = getattr(module, name, None)
+    return function if function is not None and sys.modules.get(function.__module__) is module else None
 
 
 def plain_options(learner: ModuleType, options: Mapping[str, Any]) -> dict[str, Any]:
@@ -115,7 +135,7 @@ def configure(learner: ModuleType, graph: FeedbackGraph, options: Mapping[str, A
                 f"{getattr(learner, 'TITLE', learner.NAME)} has no option {name!r}.{nearest(name, known)} "
                 f"Its options are: {', '.join(known) or 'none'}."
             )
-    if Need.HORIZON in learner.NEEDS and options.get("horizon") is None:
+    if Need.HORIZON in needs(learner, options) and options.get("horizon") is None:
         raise LearnerError(f"{learner.NAME} needs to know how many rounds it will play: give horizon=...")
     check_graph(learner, graph)
     return cast("tuple[Any, ...]", learner.configure(graph, **options))
@@ -153,13 +173,24 @@ def check_graph(learner: ModuleType, graph: FeedbackGraph) -> None:
         )
 
 
-def check_sequence(learner: ModuleType, sequence: GraphSequence) -> None:
-    """Refuse graphs over time that the learner cannot play on."""
+def check_fixed(learner: ModuleType, options: Mapping[str, Any], found: str) -> None:
+    """Refuse graphs that change, as `found` says, if the learner with these options needs one for all rounds."""
+    if Need.FIXED_GRAPH not in needs(learner, options):
+        return
+    # Some are tuned by a number of the graph, and do not need the graph itself if they are given the number.
+    open_ = [name for name in option_names(learner) if options.get(name) is None]
+    given = [name for name in open_ if Need.FIXED_GRAPH not in needs(learner, {**options, name: 1})]
+    tuned = f", unless it is given {given[0]}=..., a number that holds for every graph" if given else ""
+    raise ObservabilityError(f"{learner.NAME} needs one graph for all rounds{tuned}: {found}.")
+
+
+def check_sequence(learner: ModuleType, sequence: GraphSequence, options: Mapping[str, Any]) -> None:
+    """Refuse graphs over time that the learner cannot play on with these options."""
     if Need.GRAPH_BEFORE in learner.NEEDS and sequence.shown == "after":
         raise ObservabilityError(
             f"{learner.NAME} needs to see the graph before the draw; this sequence shows it after."
         )
-    if Need.FIXED_GRAPH in learner.NEEDS and len(set(sequence.bank)) != 1:
-        raise ObservabilityError(f"{learner.NAME} needs one graph for all rounds, and {sequence!r} has several.")
+    if len(set(sequence.bank)) != 1:
+        check_fixed(learner, options, f"{sequence!r} has several")
     for graph in sequence.extremes:
         check_graph(learner, graph)

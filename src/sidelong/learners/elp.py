@@ -1,7 +1,8 @@
 r"""ELP: exponential weights with the exploration that a linear program finds for the graph.
 
 S. Mannor, O. Shamir, "From Bandits to Experts: On the Value of Side-Observations", NIPS 2011. Algorithm ELP
-("exponentially-weighted algorithm with linear programming"), for one graph, known at the start.
+("exponentially-weighted algorithm with linear programming"). The paper's graphs may change, and are seen before the
+draw. That there is one graph for all rounds is a restriction of ours: line 1 is solved once, when the learner is made.
 
 ::
 
@@ -39,14 +40,13 @@ chooses one. Its result is rounded to 2^-40, so that the solver's last bits do n
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-from scipy import optimize
 
 from sidelong._jit import kernel
-from sidelong.errors import LearnerError
 from sidelong.graphs.arrays import GraphArrays, observe
+from sidelong.learners.fractional_cover import cheapest_shares
 from sidelong.learners.interface import About, Need
 from sidelong.learners.options import number
 from sidelong.learners.weights import theta
@@ -60,14 +60,14 @@ NEEDS = frozenset({Need.SELF_LOOPS, Need.FIXED_GRAPH, Need.GRAPH_BEFORE})
 ABOUT = About(
     paper="Mannor, Shamir 2011",
     proved=("adversarial",),
-    cost="O(K + E), after a linear program",
-    bound="3.71 sqrt(alpha T ln K), undirected; the clique cover number for alpha if directed",
+    cost="O(K + E), after one linear program",
+    bound="3.71 sqrt(alpha T ln K), with chi for alpha if directed",
+    theorem="derived in its file, from the rates of the paper",
 )
 TRACES = ("theta", "exploration_mass", "learning_rate")
 _THETA, _MASS, _B = range(3)
 
 _E2 = 0.7182818284590452  # e - 2
-_MOST_EDGES = 1_000_000
 
 
 class Params(NamedTuple):
@@ -86,33 +86,15 @@ def configure(graph: FeedbackGraph, *, b: float | None = None) -> Params:
         graph: the graph.
         b: a constant rate, as in the paper, instead of the one that follows what was seen. At most half of v.
     """
-    reveals = _matrix(graph)
-    s = _spread(reveals)
-    v = float((s @ reveals).min() / s.sum())
+    shares = cheapest_shares(graph, NAME)
+    s = np.rint(shares / shares.sum() * 2.0**40)  # whole numbers: the solver's last bits do not show
+    v = float((s @ graph.to_scipy().astype(np.float64)).min() / s.sum())  # 1
     return Params(
         log_K=log(float(max(graph.n_arms, 2))),  # a single arm is played whatever the constants are
         b=0.0 if b is None else number("b", b, above=0, most=v / 2),
         v=v,
         s=s / s.sum(),
     )
-
-
-def _matrix(graph: FeedbackGraph) -> Any:
-    if graph.n_edges > _MOST_EDGES:
-        raise LearnerError(
-            f"elp solves its linear program for at most {_MOST_EDGES:,} edges, and {graph!r} has more. "
-            f"Use a learner that needs none, such as exp3.g++."
-        )
-    return graph.to_scipy().astype(np.float64)
-
-
-def _spread(reveals: Any) -> np.ndarray:
-    """Return s times 2^40, in whole numbers: the least weights that reveal each arm with weight 1, over their sum."""
-    one = np.ones(reveals.shape[0])
-    found = optimize.linprog(one, A_ub=-reveals.T, b_ub=-one, bounds=(0, None), method="highs-ds")
-    if found.x is None:
-        raise LearnerError(f"The linear program of elp was not solved: {found.message}")
-    return np.asarray(np.rint(np.maximum(found.x, 0.0) / found.x.sum() * 2.0**40))
 
 
 class State(NamedTuple):

@@ -42,6 +42,7 @@ ABOUT = About(
     proved=("adversarial",),
     cost="O(K)",
     bound="2 sqrt(K T ln K)",
+    theorem="Theorem 3.1 of Bubeck, Cesa-Bianchi 2012",
 )
 TRACES = ("learning_rate",)
 _ETA = 0

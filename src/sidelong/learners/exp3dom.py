@@ -55,6 +55,7 @@ ABOUT = About(
     proved=("adversarial",),
     cost="O(K + E)",
     bound="O(ln K sqrt(ln(K T) sum_t alpha_t))",
+    theorem="derived in its file, from the rates of the paper",
 )
 TRACES = ("theta", "exploration_set", "exploration_mass", "learning_rate")
 _THETA, _SIZE, _MASS, _ETA = range(4)

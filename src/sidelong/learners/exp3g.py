@@ -37,14 +37,14 @@ import numpy as np
 
 from sidelong._jit import kernel
 from sidelong.errors import GraphError, LearnerError
-from sidelong.graphs.arrays import GraphArrays, observe
 from sidelong.graphs.numbers import independence as compute_independence
 from sidelong.learners.interface import About, Need
 from sidelong.learners.options import number, settled
-from sidelong.learners.weights import exponential
+from sidelong.learners.weights import _learn, exponential
 from sidelong.numerics import exp, log
 
 if TYPE_CHECKING:
+    from sidelong.graphs.arrays import GraphArrays
     from sidelong.graphs.graph import FeedbackGraph
 
 NAME = "exp3.g"
@@ -54,6 +54,7 @@ ABOUT = About(
     proved=("adversarial",),
     cost="O(K + E)",
     bound="O(sqrt(alpha T) ln(K T)); weakly observable: O((delta ln K)^(1/3) T^(2/3))",
+    theorem="Theorem 2",
 )
 TRACES = ("exploration_mass", "learning_rate")
 _MASS, _ETA = range(2)
@@ -158,9 +159,4 @@ def update(
     trace: np.ndarray,
 ) -> None:
     """Learn the losses that playing `arm` revealed in round t, when the probabilities were `p`."""
-    observe(graph, p, state.P)  # 4
-    first = graph.start[arm]
-    for e in range(first, graph.stop[arm]):
-        i = np.uint64(graph.targets[e])
-        # p[arm] is a part of P_i. Where rounding has lost it beside larger parts, it is still above 0.
-        state.Lhat[i] += losses[e - first] / max(state.P[i], p[arm])  # 5
+    _learn(graph, p, arm, losses, state.P, state.Lhat)  # 4, 5

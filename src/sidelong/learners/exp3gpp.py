@@ -19,8 +19,18 @@ Learning with Feedback Graphs", NeurIPS 2022. Algorithm 1, with the exploration 
         Ltilde_i += l_i / P_i,  Lhat_i += l_i,  O_i += 1   for each observed i                11
         Theta += theta = sum_i p_i / P_i                   (adaptive rate)                    12
 
-Rate "fixed" has eta = sqrt(ln K / (2 alpha t)) and lambda = alpha, the strong independence number: Theorem 2 and
-Theorem 3. Rate "adaptive" has eta = sqrt(ln K / (2 Theta)) and lambda = 1: Theorem 4, for graphs that change.
+Rate "fixed" has eta = sqrt(ln K / (2 alpha~ t)) and lambda = alpha~, the strong independence number, and is for one
+graph. Against any adversary the regret is at most 4 sqrt(alpha~ T ln K) + K (Theorem 2), and in a stochastic world, up
+to terms of lower order, the largest sum of 4 beta ln^2 T / gap_i over a strongly independent set (Theorem 3). The
+adversarial proof uses only that alpha~ bounds theta: graphs may change if a number is given that does so for each.
+
+Rate "adaptive" has eta = sqrt(ln K / (2 Theta)) and lambda = 1, for graphs that change (Theorem 4). Against any
+adversary the regret is at most 9 sqrt(ln K ln(K T) sum_t alpha_t) + 2 K, where alpha_t is the independence number of
+the graph of round t; on one graph also 3.83 sqrt(alpha~ T ln K) + K + 2.13 sqrt(K ln K). In a stochastic world it is,
+up to terms of lower order and for every n, n plus the largest sum of 4 beta ln^2 T / gap_i over as many arms as the
+strong independence number that at most n of the graphs exceed.
+
+Lines 2 to 7 are in `sidelong.learners.exploration`.
 
 Where this departs from the page: q uses Ltilde of the rounds before t (printed: of t), as the proof does. A gap
 of 0 makes xi infinite. What the initial rounds reveal on the side counts for Lhat and O, never for Ltilde. An
@@ -38,11 +48,11 @@ import numpy as np
 
 from sidelong._jit import kernel
 from sidelong.graphs.arrays import LONG_RANGE, GraphArrays, observe
-from sidelong.graphs.cover import cover_in_order, cover_largest_first
 from sidelong.graphs.numbers import strong_independence as compute_strong_independence
+from sidelong.learners.exploration import _estimate_gaps, _explore, _extremes, _set_rates
 from sidelong.learners.interface import About, Need
 from sidelong.learners.options import initial_arms, number, one_of, settled
-from sidelong.numerics import exp, log, reorder, total
+from sidelong.numerics import exp, log, total
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -57,8 +67,12 @@ ABOUT = About(
     paper="Rouyer, van der Hoeven, Cesa-Bianchi, Seldin 2022",
     proved=("adversarial", "stochastic"),
     cost="O(K + E)",
-    bound="4 sqrt(alpha~ T ln K); sum over independent arms of 4 beta ln^2 T / gap",
+    bound="9 sqrt(ln K ln(K T) sum_t alpha_t), and 3.83 sqrt(alpha~ T ln K) on one graph; "
+    "sum over at most alpha~ arms of 4 beta ln^2 T / gap",
+    theorem='Theorem 4; with rate="fixed", Theorems 2 and 3',
 )
+#: The options that lead to a module of their own.
+VARIANTS = ({"preset": "practical"},)
 TRACES = ("theta", "exploration_set", "exploration_mass", "learning_rate")
 _THETA, _SIZE, _MASS, _ETA = range(4)
 
@@ -82,6 +96,12 @@ def variant(options: Mapping[str, Any]) -> ModuleType:
     """Return the module for these options: this one, or that of the practical preset."""
     practical = options.get("preset") == "practical"
     return importlib.import_module(f"{__name__}_practical" if practical else __name__)
+
+
+def needs(options: Mapping[str, Any]) -> frozenset[Need]:
+    """Return what it needs with these options: a rate that is tuned by the graph needs one for all rounds."""
+    tuned = options.get("rate") == "fixed" and options.get("strong_independence") is None
+    return NEEDS | {Need.FIXED_GRAPH} if tuned else NEEDS
 
 
 def configure(
@@ -112,7 +132,8 @@ def configure(
         eta_scale: m, a factor on the learning rate (1). Any other keeps the adversarial bound with the constant
             (m + 1/m) sqrt(2) + 1 in place of 2 sqrt(2) + 1.
         strong_independence: for the fixed rate. Computed if not given, and refused if ten seconds are not enough. Any
-            number from it up to K is valid and gives the same bounds with that number in its place.
+            number from it up to K is valid and gives the same bounds with that number in its place. If graphs change,
+            it must be given, and bound that of each.
         ties: how the exploration set treats arms of equal gap: "paper" takes the lowest index first, "practical"
             the one that reveals most arms that are not covered yet.
         start: the initial rounds: "all" arms once (the paper), a "cover" of the graph, or "none".
@@ -220,70 +241,6 @@ def distribution(params: Params, state: State, graph: GraphArrays, t: int, p: np
     trace[_SIZE] = state.known[1]
     trace[_MASS] = mass
     trace[_ETA] = eta
-
-
-@kernel
-def _extremes(state: State, radius: float) -> tuple[float, float, float]:
-    """Return the smallest UCB, the largest LCB and the smallest Ltilde."""
-    ucb = 1.0
-    lcb = 0.0
-    least = state.Ltilde[0]
-    for i in range(state.mean.size):
-        upper = state.mean[i] + radius * state.width[i]
-        lower = state.mean[i] - radius * state.width[i]
-        ucb = upper if upper < ucb else ucb  # 2
-        lcb = lower if lower > lcb else lcb  # 3
-        least = state.Ltilde[i] if state.Ltilde[i] < least else least
-    return ucb, lcb, least
-
-
-@kernel
-def _estimate_gaps(state: State, radius: float, ucb: float) -> None:
-    for i in range(state.gap.size):
-        excess = (state.mean[i] - radius * state.width[i]) - ucb
-        state.gap[i] = excess if excess > 0.0 else 0.0  # 3, 4: ucb >= 0 implies LCB's own maximum with 0
-
-
-@kernel
-def _set_rates(state: State, cap: float, floor: float, xi: float, largest_gap: float) -> float:
-    """Write the rates of exploration; return their sum."""
-    if largest_gap * largest_gap * cap <= xi:  # no xi is below the cap: two values, and no division
-        for i in range(state.eps.size):
-            state.eps[i] = cap if state.S[i] else floor
-        return state.known[1] * cap + (state.eps.size - state.known[1]) * floor  # type: ignore[no-any-return]
-    for i in range(state.eps.size):
-        square = state.gap[i] * state.gap[i]
-        eps = xi / square if square * cap > xi else cap
-        state.eps[i] = max(eps, floor) if state.S[i] else floor  # 6, 7
-    return total(state.eps)
-
-
-@kernel
-def _explore(params: Params, state: State, graph: GraphArrays, known: bool) -> None:
-    """Make S by Algorithm 2, unless neither the order of the gaps nor the graph has changed."""  # 5
-    changed = state.known[0] != graph.key
-    if known or state.known[2] > 0:  # else all gaps are 0, as they were
-        # While S stands, `free` is not needed, and the sort may use it.
-        changed = reorder(state.order, state.gap, state.free) or changed
-        changed = (params.largest_first and _ties_changed(state)) or changed
-        state.known[2] = known
-    if not changed:
-        return
-    state.known[0] = graph.key
-    if params.largest_first:
-        state.known[1] = cover_largest_first(graph, state.order, state.gap, state.S, state.free, state.heap)
-    else:
-        state.known[1] = cover_in_order(graph, state.order, state.S, state.free)
-
-
-@kernel
-def _ties_changed(state: State) -> bool:
-    changed = False
-    for k in range(1, state.order.size):
-        tie = state.gap[state.order[k]] == state.gap[state.order[k - 1]]
-        changed = changed or tie != state.ties[k]
-        state.ties[k] = tie
-    return changed
 
 
 @kernel

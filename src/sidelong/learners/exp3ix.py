@@ -45,6 +45,7 @@ ABOUT = About(
     proved=("adversarial",),
     cost="O(K + E)",
     bound="4 sqrt(2 ln K sum_t H_t alpha_t), H_t of order ln(K t)",
+    theorem="Theorem 1",
 )
 TRACES = ("Q", "learning_rate")
 _Q, _ETA = range(2)

@@ -50,6 +50,7 @@ ABOUT = About(
     proved=("adversarial", "stochastic"),
     cost="O(K)",
     bound="4 sqrt(K T ln K); O(sum of ln^2 T / gap)",
+    theorem="adversarial: Theorem 1 of Seldin, Slivkins 2014; stochastic: Seldin, Lugosi 2017",
 )
 TRACES = ("exploration_mass", "learning_rate")
 _MASS, _ETA = range(2)

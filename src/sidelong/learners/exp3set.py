@@ -34,13 +34,13 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from sidelong._jit import kernel
-from sidelong.graphs.arrays import GraphArrays, observe
 from sidelong.learners.interface import About, Need
 from sidelong.learners.options import number
-from sidelong.learners.weights import exponential, theta
+from sidelong.learners.weights import _learn, exponential, theta
 from sidelong.numerics import log
 
 if TYPE_CHECKING:
+    from sidelong.graphs.arrays import GraphArrays
     from sidelong.graphs.graph import FeedbackGraph
 
 NAME = "exp3-set"
@@ -50,6 +50,7 @@ ABOUT = About(
     proved=("adversarial",),
     cost="O(K + E)",
     bound="2 sqrt(ln K sum_t mas(G_t))",
+    theorem="derived in its file, for a rate without a horizon, by the paper's proof",
 )
 TRACES = ("theta", "learning_rate")
 _THETA, _ETA = range(2)
@@ -108,11 +109,6 @@ def update(
     trace: np.ndarray,
 ) -> None:
     """Learn the losses that playing `arm` revealed in round t, when the probabilities were `p`."""
-    observe(graph, p, state.P)  # 4
-    first = graph.start[arm]
-    for e in range(first, graph.stop[arm]):
-        i = np.uint64(graph.targets[e])
-        # p[arm] is a part of P_i. Where rounding has lost it beside larger parts, it is still above 0.
-        state.Lhat[i] += losses[e - first] / max(state.P[i], p[arm])  # 5
+    _learn(graph, p, arm, losses, state.P, state.Lhat)  # 4, 5
     trace[_THETA] = theta(p, state.P)
     state.Theta[0] += trace[_THETA]  # 6

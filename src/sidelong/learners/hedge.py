@@ -43,6 +43,7 @@ ABOUT = About(
     proved=("adversarial", "stochastic"),
     cost="O(K)",
     bound="sqrt(T ln K); (4 ln K + 25) / smallest gap",
+    theorem="adversarial: classic, in its file; stochastic: Mourtada, Gaiffas 2019",
 )
 TRACES = ("learning_rate",)
 _ETA = 0

@@ -2,9 +2,9 @@
 
 A module defines ``NAME``, ``NEEDS`` (a set of `Need`), ``TRACES`` (names of the numbers that it writes in each round),
 ``Params``, ``configure``, ``State``, ``init``, ``update``, and ``distribution`` or, where no closed form tells the
-probabilities, ``draw``. Those of the package also have ``ABOUT``, and one whose options lead to another module has
-``variant``. Two of the kernels are only names here:
-`sidelong._jit.specialise` puts a learner's own in their place.
+probabilities, ``draw``. Those of the package also have ``ABOUT``. One whose options lead to another module has
+``variant``, and one that needs more or less than ``NEEDS`` with some options has ``needs``; both take the options.
+Two of the kernels are only names here: `sidelong._jit.specialise` puts a learner's own in their place.
 """
 
 from __future__ import annotations
@@ -46,6 +46,7 @@ class About(NamedTuple):
     proved: tuple[str, ...]  #: the worlds with a theorem: "adversarial", "stochastic"
     cost: str  #: of a round
     bound: str  #: on the regret, the leading term
+    theorem: str = ""  #: where the bound is proved
 
 
 def distribution(params: Any, state: Any, graph: GraphArrays, t: int, p: np.ndarray, trace: np.ndarray) -> None:

@@ -34,29 +34,32 @@ Where this departs from the paper: it mixes p with some exploration, which is no
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from sidelong._jit import kernel
 from sidelong.errors import GraphError, LearnerError
-from sidelong.graphs.arrays import GraphArrays, observe
 from sidelong.graphs.numbers import strong_independence as compute_strong_independence
 from sidelong.learners.interface import About, Need
 from sidelong.learners.options import number, one_of, settled
-from sidelong.learners.weights import theta
+from sidelong.learners.weights import _learn, theta
 from sidelong.numerics import exp, log, smallest, total
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from sidelong.graphs.arrays import GraphArrays
     from sidelong.graphs.graph import FeedbackGraph
 
 NAME = "ito-2022"
-NEEDS = frozenset({Need.SELF_LOOPS, Need.HORIZON})
+NEEDS = frozenset({Need.SELF_LOOPS, Need.FIXED_GRAPH, Need.HORIZON})
 ABOUT = About(
     paper="Ito, Tsuchiya, Honda 2022",
     proved=("adversarial", "stochastic"),
     cost="O(K + E)",
     bound="2 sqrt(alpha~ T ln K (1 + ln T)); 4 alpha~ (1 + ln T) ln(e K T) / smallest gap",
+    theorem="derived in its file, with constants of our own",
 )
 TRACES = ("theta", "entropy", "learning_rate")
 _THETA, _H, _ETA = range(3)
@@ -71,10 +74,17 @@ class Params(NamedTuple):
     beta_1: float
 
 
+def needs(options: Mapping[str, Any]) -> frozenset[Need]:
+    """Return what it needs with these options: the graph may change if Z is given or of no effect."""
+    if options.get("variant") == "parameter-free":
+        return frozenset({Need.SELF_LOOPS})
+    return NEEDS - {Need.FIXED_GRAPH} if options.get("strong_independence") is not None else NEEDS
+
+
 def configure(
     graph: FeedbackGraph,
     *,
-    horizon: float,
+    horizon: float | None = None,
     variant: str = "entropy",
     strong_independence: float | None = None,
 ) -> Params:
@@ -82,17 +92,18 @@ def configure(
 
     Args:
         graph: the graph that the learner starts on.
-        horizon: how many rounds there will be. Of no effect on the parameter-free variant.
+        horizon: T, how many rounds there will be, for "entropy". `simulate` fills it in.
         variant: "entropy", or "parameter-free", which is unproved.
         strong_independence: Z, for "entropy". Computed if not given, and refused if ten seconds are not enough. Any
             number from it up to K is valid and gives the same bounds with that number in its place. If graphs change,
-            it must bound the strong independence number of each.
+            it must be given, and bound the strong independence number of each.
     """
     K = graph.n_arms
     log_K = log(float(max(K, 2)))  # a single arm is played whatever the constants are
-    T = number("horizon", horizon, least=1)
     follows_entropy = one_of("variant", variant, ("entropy", "parameter-free")) == "entropy"
-    Z = 1.0
+    T, Z = 1.0, 1.0
+    if follows_entropy or horizon is not None:
+        T = number("horizon", horizon, least=1)
     if strong_independence is not None:
         Z = number("strong_independence", strong_independence, least=1, most=K)
     elif follows_entropy:
@@ -157,12 +168,7 @@ def update(
     trace: np.ndarray,
 ) -> None:
     """Learn the losses that playing `arm` revealed in round t, when the probabilities were `p`."""
-    observe(graph, p, state.P)  # 4
-    first = graph.start[arm]
-    for e in range(first, graph.stop[arm]):
-        i = np.uint64(graph.targets[e])
-        # p[arm] is a part of P_i. Where rounding has lost it beside larger parts, it is still above 0.
-        state.Lhat[i] += losses[e - first] / max(state.P[i], p[arm])  # 5
+    _learn(graph, p, arm, losses, state.P, state.Lhat)  # 4, 5
     trace[_THETA] = theta(p, state.P)
     state.B[0] += trace[_H]
     if params.follows_entropy:

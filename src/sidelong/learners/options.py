@@ -36,7 +36,7 @@ def one_of(name: str, value: str, allowed: tuple[str, ...]) -> str:
 
 
 def number(
-    name: str, value: float, *, above: float = -math.inf, least: float = -math.inf, most: float = math.inf
+    name: str, value: float | None, *, above: float = -math.inf, least: float = -math.inf, most: float = math.inf
 ) -> float:
     """Return `value` as a float if it is a finite number, above `above` and from `least` to `most`."""
     if isinstance(value, bool) or not isinstance(value, Real) or not math.isfinite(value):

@@ -29,28 +29,32 @@ A single arm is played.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from sidelong._jit import kernel
 from sidelong.errors import GraphError, LearnerError
-from sidelong.graphs.arrays import GraphArrays, observe
 from sidelong.graphs.numbers import strong_independence
 from sidelong.learners.interface import About, Need
 from sidelong.learners.options import number, settled
+from sidelong.learners.weights import _learn
 from sidelong.numerics import exp, log, smallest, total
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from sidelong.graphs.arrays import GraphArrays
     from sidelong.graphs.graph import FeedbackGraph
 
 NAME = "q-tsallis"
-NEEDS = frozenset({Need.SELF_LOOPS, Need.UNDIRECTED, Need.HORIZON})
+NEEDS = frozenset({Need.SELF_LOOPS, Need.UNDIRECTED, Need.FIXED_GRAPH, Need.HORIZON})
 ABOUT = About(
     paper="Eldowa, Esposito, Cesari, Cesa-Bianchi 2023",
     proved=("adversarial",),
     cost="O(K + E)",
     bound="2 sqrt(e alpha T (2 + ln(K / alpha)))",
+    theorem="Theorem 1",
 )
 TRACES = ("theta", "multiplier")
 _THETA, _U = range(2)
@@ -63,6 +67,11 @@ class Params(NamedTuple):
     eta: float
 
 
+def needs(options: Mapping[str, Any]) -> frozenset[Need]:
+    """Return what it needs with these options: the graph may change if alpha is given."""
+    return NEEDS - {Need.FIXED_GRAPH} if options.get("independence") is not None else NEEDS
+
+
 def configure(graph: FeedbackGraph, *, horizon: float, independence: float | None = None) -> Params:
     """Turn options into constants.
 
@@ -70,8 +79,8 @@ def configure(graph: FeedbackGraph, *, horizon: float, independence: float | Non
         graph: the graph that the learner starts on.
         horizon: how many rounds there will be.
         independence: alpha. Computed if not given, and refused if ten seconds are not enough. Any number from it
-            up to K is valid and gives the same bound with that number in its place. If graphs change, give the mean
-            of theirs.
+            up to K is valid and gives the same bound with that number in its place. If graphs change, it must be
+            given: the mean of their numbers, or any bound on it.
     """
     K = float(graph.n_arms)
     T = number("horizon", horizon, least=1)
@@ -150,12 +159,7 @@ def update(
     trace: np.ndarray,
 ) -> None:
     """Learn the losses that playing `arm` revealed in round t, when the probabilities were `p`."""
-    observe(graph, p, state.P)  # 5
-    first = graph.start[arm]
-    for e in range(first, graph.stop[arm]):
-        i = np.uint64(graph.targets[e])
-        # p[arm] is a part of P_i. Where rounding has lost it beside larger parts, it is still above 0.
-        state.Lhat[i] += losses[e - first] / max(state.P[i], p[arm])  # 6
+    _learn(graph, p, arm, losses, state.P, state.Lhat)  # 5, 6
     for j in range(p.size):
         state.P[j] = p[j] / state.P[j] if p[j] > 0.0 else 0.0  # in place: P has been used
     trace[_THETA] = total(state.P)

@@ -50,6 +50,7 @@ ABOUT = About(
     proved=("adversarial", "stochastic"),
     cost="O(K)",
     bound="4 sqrt(K T); O(sum of ln T / gap)",
+    theorem="Theorem 1",
 )
 TRACES = ("learning_rate",)
 _ETA = 0

@@ -46,6 +46,7 @@ ABOUT = About(
     proved=("stochastic",),
     cost="O(K)",
     bound="undirected: sum over independent arms of ln(K T) ln T / gap",
+    theorem="Lykouris, Tardos, Wali 2020",
 )
 TRACES: tuple[str, ...] = ()
 

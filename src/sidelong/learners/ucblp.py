@@ -40,10 +40,9 @@ import math
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-from scipy import optimize, sparse
 
 from sidelong._jit import kernel
-from sidelong.errors import LearnerError
+from sidelong.learners.fractional_cover import cheapest_shares
 from sidelong.learners.interface import About, Need
 from sidelong.learners.options import number
 from sidelong.numerics import DRAWS, log, uniform
@@ -61,9 +60,9 @@ ABOUT = About(
     proved=("stochastic",),
     cost="O(K), after one linear program",
     bound="for every d: sum z ln T / d^2 + sum of ln T / gap over gaps below d",
+    theorem="derived in its file, up to constants",
 )
 TRACES = ("round", "survivors")
-_MOST_EDGES = 1_000_000
 
 
 class Params(NamedTuple):
@@ -88,27 +87,11 @@ def configure(graph: FeedbackGraph, *, horizon: float) -> Params:
 
 def fractional_cover(graph: FeedbackGraph) -> npt.NDArray[np.float64]:
     """Return the cheapest weights for which every arm is revealed by arms with a weight of 1 or more."""
-    if graph.n_edges > _MOST_EDGES:
-        raise LearnerError(
-            f"ucb-lp solves its linear program for at most {_MOST_EDGES:,} edges, and {graph!r} has more. "
-            f"Use a learner that needs none, such as ucb-n."
-        )
-    K = graph.n_arms
-    revealed_by = -graph.to_scipy().astype(np.float64).T
-    ones = np.ones(K)
-    cheapest = _minimise(ones, revealed_by, -ones)
+    least = cheapest_shares(graph, NAME).sum()
     # Of the cheapest covers, that of the least weight: by chance, no two weigh the same. Round 0 is never played.
-    weights = np.array([uniform(np.uint64(0), DRAWS, 0, 0, i) for i in range(K)])
-    both = sparse.vstack([revealed_by, sparse.csr_array(ones[None])])
-    z = _minimise(weights, both, np.append(-ones, cheapest.sum()))
-    return np.asarray(np.round(np.clip(z, 0.0, 1.0), 12))
-
-
-def _minimise(cost: np.ndarray, matrix: object, bound: np.ndarray) -> np.ndarray:
-    result = optimize.linprog(cost, A_ub=matrix, b_ub=bound, bounds=(0, 1), method="highs-ds")
-    if not result.success:
-        raise LearnerError(f"The linear program for the cheapest cover was not solved: {result.message}")
-    return result.x  # type: ignore[no-any-return]
+    weights = np.array([uniform(np.uint64(0), DRAWS, 0, 0, i) for i in range(graph.n_arms)])
+    z = cheapest_shares(graph, NAME, weights, least)
+    return np.asarray(np.round(np.minimum(z, 1.0), 12))
 
 
 class State(NamedTuple):

@@ -42,6 +42,7 @@ ABOUT = About(
     proved=("stochastic",),
     cost="O(K)",
     bound="undirected: sum over covering cliques of ln T max gap / min gap^2",
+    theorem="Caron, Kveton, Lelarge, Bhagat 2012",
 )
 TRACES: tuple[str, ...] = ()
 

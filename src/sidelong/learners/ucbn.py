@@ -43,6 +43,7 @@ ABOUT = About(
     proved=("stochastic",),
     cost="O(K)",
     bound="undirected: sum over independent arms of ln(K T) ln T / gap",
+    theorem="Lykouris, Tardos, Wali 2020; over cliques that cover the graph: Caron et al. 2012",
 )
 TRACES: tuple[str, ...] = ()
 

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from sidelong._jit import kernel
+from sidelong.graphs.arrays import observe
 from sidelong.numerics import exp, smallest, total
 
 if TYPE_CHECKING:
-    import numpy as np
+    from sidelong.graphs.arrays import GraphArrays
 
 __all__ = ["exponential", "theta"]
 
@@ -20,6 +23,17 @@ def exponential(L: np.ndarray, eta: float, w: np.ndarray) -> float:
     for i in range(w.size):
         w[i] = exp(-eta * (L[i] - least))
     return total(w)
+
+
+@kernel
+def _learn(graph: GraphArrays, p: np.ndarray, arm: int, losses: np.ndarray, P: np.ndarray, L: np.ndarray) -> None:
+    """Write into `P` how likely each arm was observed, and add l_i / P_i to L_i for each i that `arm` revealed."""
+    observe(graph, p, P)
+    first = graph.start[arm]
+    for e in range(first, graph.stop[arm]):
+        i = np.uint64(graph.targets[e])
+        # p[arm] is a part of P_i. Where rounding has lost it beside larger parts, it is still above 0.
+        L[i] += losses[e - first] / max(P[i], p[arm])
 
 
 @kernel

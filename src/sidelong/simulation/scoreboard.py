@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from sidelong.errors import SidelongError
+from sidelong.errors import BinaryLossError, ObservabilityError
 from sidelong.simulation.simulate import simulate
 
 if TYPE_CHECKING:
@@ -54,22 +54,27 @@ class Scoreboard:
 
     @property
     def ratio(self) -> npt.NDArray[np.float64]:
-        """(regret + K) / (the smallest regret of any contestant + K): K is the price of playing each arm once."""
-        ratio: npt.NDArray[np.float64] = (self.regret + self.arms) / (np.nanmin(self.regret, axis=0) + self.arms)
+        """(regret + K) / (the smallest regret of any contestant + K): K is the price of playing each arm once.
+
+        A world without means can let a learner beat the best arm by K or more: then there is no price to compare
+        with, the smallest counts as 1 - K, and a ratio is at least 0.
+        """
+        least = np.fmin.reduce(self.regret, axis=0)  # NaN only where no contestant can play
+        ratio: npt.NDArray[np.float64] = np.maximum(self.regret + self.arms, 0.0) / np.maximum(least + self.arms, 1.0)
         return ratio
 
     @property
     def worst(self) -> npt.NDArray[np.float64]:
-        """The largest ratio of each contestant, over the instances that it can play."""
-        worst: npt.NDArray[np.float64] = np.nanmax(self.ratio, axis=1)
+        """The largest ratio of each contestant, over the instances that it can play; NaN if it can play none."""
+        worst: npt.NDArray[np.float64] = np.fmax.reduce(self.ratio, axis=1)
         return worst
 
     @property
     def standing(self) -> list[int]:
         """The contestants, best first: by their worst ratio, those that cannot play everywhere last."""
-        return sorted(
-            range(len(self.contestants)), key=lambda k: (bool(np.isnan(self.regret[k]).any()), float(self.worst[k]))
-        )
+        missing = np.isnan(self.regret).sum(axis=1)
+        worst = np.nan_to_num(self.worst, nan=np.inf)
+        return sorted(range(len(self.contestants)), key=lambda k: (bool(missing[k]), float(worst[k])))
 
 
 def compete(
@@ -100,10 +105,13 @@ def compete(
         futures = {
             pool.submit(_play, contestants[row], instances[column], runs, seed): (row, column) for row, column in games
         }
-        for done, future in enumerate(concurrent.futures.as_completed(futures), 1):
-            regret[futures[future]], error[futures[future]] = future.result()
-            if progress is not None:
-                progress(done, len(games))
+        try:
+            for done, future in enumerate(concurrent.futures.as_completed(futures), 1):
+                regret[futures[future]], error[futures[future]] = future.result()
+                if progress is not None:
+                    progress(done, len(games))
+        finally:  # after an error, nobody waits for the games that have not begun
+            pool.shutdown(wait=False, cancel_futures=True)
     return Scoreboard(
         tuple(each.name for each in contestants),
         tuple(each.name for each in instances),
@@ -127,7 +135,7 @@ def _play(contestant: Contestant, instance: Instance, runs: int, seed: int) -> t
             progress=False,
             **contestant.options,
         )
-    except SidelongError:  # it cannot play on this graph
+    except (ObservabilityError, BinaryLossError):  # it cannot play this instance; any other error is the caller's
         return np.nan, np.nan
     last = result.regret[:, -1]
     return float(last.mean()), float(last.std(ddof=1) / np.sqrt(last.size)) if last.size > 1 else np.nan

@@ -13,7 +13,7 @@ import numpy as np
 
 from sidelong._ahead import cores
 from sidelong._jit import CompilationError, entry
-from sidelong.errors import GraphError, SimulationError, WorldError
+from sidelong.errors import BinaryLossError, GraphError, SimulationError, WorldError
 from sidelong.graphs.graph import FeedbackGraph
 from sidelong.graphs.sequences import GraphSequence, fixed
 from sidelong.learners import catalogue
@@ -113,7 +113,7 @@ def simulate(
     at_once = _threads(threads, len(numbers))
     marks = _checkpoints(rounds, checkpoints)
     module = catalogue.choose(learner, options)
-    catalogue.check_sequence(module, sequence)
+    catalogue.check_sequence(module, sequence, options)
     if "horizon" in catalogue.option_names(module):
         options.setdefault("horizon", rounds)
     simulation = _Simulation(module, sequence, losses, seed, marks, options, rounds)
@@ -245,9 +245,10 @@ class _Simulation:
     def _refuse(self, number: int, t: int, tally: Tally) -> None:
         arm = int(tally.fault[0])
         value = self._world.kernels[0](self._world.arrays, self._seed, number, t, arm)
-        rule = f"{self._learner.NAME} needs losses that are" if 0.0 <= value <= 1.0 else "A loss must be"
-        allowed = "0 or 1" if 0.0 <= value <= 1.0 else "in [0, 1]"
-        raise SimulationError(f"{rule} {allowed}; the world gave {value!r} in run {number}, round {t}, for arm {arm}.")
+        gave = f"the world gave {value!r} in run {number}, round {t}, for arm {arm}."
+        if 0.0 <= value <= 1.0:
+            raise BinaryLossError(f"{self._learner.NAME} needs losses that are 0 or 1; {gave}")
+        raise SimulationError(f"A loss must be in [0, 1]; {gave}")
 
 
 def _checked(graph: FeedbackGraph) -> FeedbackGraph:

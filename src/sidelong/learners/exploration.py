@@ -1,0 +1,81 @@
+"""Lines 2 to 7 of EXP3.G++: confidence intervals, gaps, the exploration set and its rates.
+
+Each function goes through arrays of the learner's `State` in one short loop, which the compiler can vectorise. What
+did not change since the round before, as the order of the gaps in most rounds, is not computed again.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sidelong._jit import kernel
+from sidelong.graphs.cover import cover_in_order, cover_largest_first
+from sidelong.numerics import reorder, total
+
+if TYPE_CHECKING:
+    from sidelong.graphs.arrays import GraphArrays
+    from sidelong.learners.exp3gpp import Params, State
+
+
+@kernel
+def _extremes(state: State, radius: float) -> tuple[float, float, float]:
+    """Return the smallest UCB, the largest LCB and the smallest Ltilde."""
+    ucb = 1.0
+    lcb = 0.0
+    least = state.Ltilde[0]
+    for i in range(state.mean.size):
+        upper = state.mean[i] + radius * state.width[i]
+        lower = state.mean[i] - radius * state.width[i]
+        ucb = upper if upper < ucb else ucb  # 2
+        lcb = lower if lower > lcb else lcb  # 3
+        least = state.Ltilde[i] if state.Ltilde[i] < least else least
+    return ucb, lcb, least
+
+
+@kernel
+def _estimate_gaps(state: State, radius: float, ucb: float) -> None:
+    for i in range(state.gap.size):
+        excess = (state.mean[i] - radius * state.width[i]) - ucb
+        state.gap[i] = excess if excess > 0.0 else 0.0  # 3, 4: ucb >= 0 implies LCB's own maximum with 0
+
+
+@kernel
+def _set_rates(state: State, cap: float, floor: float, xi: float, largest_gap: float) -> float:
+    """Write the rates of exploration; return their sum."""
+    if largest_gap * largest_gap * cap <= xi:  # no xi is below the cap: two values, and no division
+        for i in range(state.eps.size):
+            state.eps[i] = cap if state.S[i] else floor
+        return state.known[1] * cap + (state.eps.size - state.known[1]) * floor  # type: ignore[no-any-return]
+    for i in range(state.eps.size):
+        square = state.gap[i] * state.gap[i]
+        eps = xi / square if square * cap > xi else cap
+        state.eps[i] = max(eps, floor) if state.S[i] else floor  # 6, 7
+    return total(state.eps)
+
+
+@kernel
+def _explore(params: Params, state: State, graph: GraphArrays, known: bool) -> None:
+    """Make S by Algorithm 2, unless neither the order of the gaps nor the graph has changed."""  # 5
+    changed = state.known[0] != graph.key
+    if known or state.known[2] > 0:  # else all gaps are 0, as they were
+        # While S stands, `free` is not needed, and the sort may use it.
+        changed = reorder(state.order, state.gap, state.free) or changed
+        changed = (params.largest_first and _ties_changed(state)) or changed
+        state.known[2] = known
+    if not changed:
+        return
+    state.known[0] = graph.key
+    if params.largest_first:
+        state.known[1] = cover_largest_first(graph, state.order, state.gap, state.S, state.free, state.heap)
+    else:
+        state.known[1] = cover_in_order(graph, state.order, state.S, state.free)
+
+
+@kernel
+def _ties_changed(state: State) -> bool:
+    changed = False
+    for k in range(1, state.order.size):
+        tie = state.gap[state.order[k]] == state.gap[state.order[k - 1]]
+        changed = changed or tie != state.ties[k]
+        state.ties[k] = tie
+    return changed
