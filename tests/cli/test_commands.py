@@ -1,28 +1,53 @@
 """The command line: what it prints, and what it says where it cannot."""
 
+import os
+import re
 import subprocess
 import sys
 
 import pytest
+from typer.testing import CliRunner
 
 import sidelong as sl
-from sidelong import __main__
+from sidelong import __main__, cli
+from sidelong.learners import catalogue
 
 
-def run(*arguments):
-    return subprocess.run([sys.executable, "-m", "sidelong", *arguments], capture_output=True, text=True, check=False)
+def run(*arguments, **environment):
+    return subprocess.run(
+        [sys.executable, "-m", "sidelong", *arguments],
+        env=os.environ | environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
 
 
 def test_demo_ends_with_the_scoreboard_and_what_to_do_next():
     done = run("demo", "--rounds", "300", "--runs", "2")
     assert done.returncode == 0
     assert done.stderr == ""
-    for word in ("bandit", "nested", "stoch", "advers", "exp3.g++ practical", "ucb-n", "worst", "Next:"):
+    for word in ("bandit", "nested", "stochastic world", "an adversary", "ucb-n", "worst", "next"):
         assert word in done.stdout
-    lines = done.stdout.splitlines()
-    ratios = [float(line.split()[0]) for line in (each.split("│")[2] for each in lines if "│" in each) if line.strip()]
-    assert ratios == sorted(ratios)
-    assert len(ratios) == 8
+    rows = [line.split("practical")[-1].split() for line in done.stdout.splitlines() if line.startswith(" exp3.g++ ")]
+    assert len(rows) == 4  # two presets in two tables
+    assert all(len(row) >= 9 for row in rows)  # the worst ratio, and four times a regret and a ratio
+    table = done.stdout.partition("Against")[0].partition("───\n"[1:])[2]
+    worst = [float(re.split(r"\s{2,}", line.strip())[1]) for line in table.splitlines()[1:] if line.strip()]
+    assert worst == sorted(worst)
+    assert len(worst) == 8
+
+
+@pytest.mark.parametrize("width", [80, 120])
+@pytest.mark.parametrize(
+    "command", [("demo", "--rounds", "100", "--runs", "2"), ("learners",), ("learners", "exp3.g++")]
+)
+def test_no_word_is_cut_at_the_width_of_a_terminal(command, width):
+    done = run(*command, COLUMNS=str(width), NO_COLOR="1")
+    assert done.returncode == 0
+    assert max(map(len, done.stdout.splitlines())) <= width
+    assert "…" not in done.stdout
+    assert "\x1b[3" not in done.stdout
 
 
 def test_the_same_seed_prints_the_same_scoreboard():
@@ -30,12 +55,31 @@ def test_the_same_seed_prints_the_same_scoreboard():
     assert one == other != another
 
 
-def test_learners_lists_all_of_them_with_their_papers():
-    done = run("learners")
+@pytest.mark.parametrize("width", [80, 120])
+def test_learners_lists_all_of_them_with_their_papers(width):
+    done = run("learners", COLUMNS=str(width))
     assert done.returncode == 0
-    for name in sl.learners.names():
-        assert f"│ {name} " in done.stdout
+    for name in (*sl.learners.names(), "exp3.g++ practical"):
+        assert f"\n {name} " in done.stdout
+        assert catalogue.find(name.split()[0]).ABOUT.paper.split(",")[0] in done.stdout
     assert "Erez and Koren" in done.stdout
+
+
+@pytest.mark.parametrize("name", sl.learners.names())
+def test_learners_tells_all_about_one(name):
+    done = CliRunner().invoke(cli.app, ["learners", name], env={"COLUMNS": "120"})
+    assert done.exit_code == 0
+    for word in ("reference", "theorem", "bound", "needs"):
+        assert f"\n{word} " in done.output
+    for option in catalogue.option_names(catalogue.find(name)):
+        assert f"\n{option} " in done.output
+
+
+def test_learners_shows_the_options_of_both_presets():
+    shown = run("learners", "exp3.g++").stdout
+    assert "exp3.g++ practical" in shown
+    assert "2.5" in shown  # its eta_scale
+    assert "'adaptive'" in shown
 
 
 def test_version():
@@ -53,6 +97,7 @@ def test_without_arguments_it_helps():
         (("demo", "--rounds", "many"), "--rounds"),
         (("demo", "--rounds", "1"), "greater than or equal to 100"),
         (("dmeo",), "Did you mean 'demo'"),
+        (("learners", "ucbn"), "Did you mean 'ucb-n'"),
     ],
 )
 def test_a_wrong_argument_gives_one_message_and_code_2(arguments, named):

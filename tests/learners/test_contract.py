@@ -91,9 +91,10 @@ def play(agent, rounds):
 @pytest.mark.parametrize("label", CONFIGURATIONS)
 def test_a_learner_says_what_it_is(label):
     learner = module_of(label)
-    assert learner.NAME == CONFIGURATIONS[label][0]
-    assert catalogue.needs(learner, {}) == learner.NEEDS
-    assert learner.NEEDS <= set(Need)
+    name, needs = learner.NAME, learner.NEEDS
+    assert name == CONFIGURATIONS[label][0]
+    assert needs == catalogue.needs(learner, {})
+    assert needs <= set(Need)
     paper, proved, cost, bound, theorem = learner.ABOUT
     assert set(proved) <= {"adversarial", "stochastic"}
     assert cost.startswith("O(")

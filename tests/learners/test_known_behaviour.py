@@ -1,12 +1,12 @@
 """What the literature says about the learners shows, with fixed seeds.
 
 Each comparison is of means over runs that share their losses. The failure probability is that of a normal mean at the
-distance, in standard errors, that the assertion leaves: below 1e-6 for all but the last, which states its own.
+distance, in standard errors, that the assertion leaves: below 1e-6 for all but those that state their own.
 """
 
+import functools
 import math
 
-import numpy as np
 import pytest
 
 import sidelong as sl
@@ -49,7 +49,7 @@ def ix_bound():
 
 #: learner, options, graph, and the bound that its file states, for ALPHA and T
 ADVERSARIAL = [
-    ("exp3.g++", {}, CLIQUES, 4 * math.sqrt(ALPHA * T * LOG_K) + K + 2.13 * math.sqrt(K * LOG_K)),
+    ("exp3.g++", {}, CLIQUES, 3.83 * math.sqrt(ALPHA * T * LOG_K) + K + 2.13 * math.sqrt(K * LOG_K)),
     ("exp3.g++", {"rate": "fixed"}, CLIQUES, 4 * math.sqrt(ALPHA * T * LOG_K) + K),
     ("exp3-set", {}, CLIQUES, 2 * math.sqrt(ALPHA * T * LOG_K) + math.sqrt(K * LOG_K)),
     ("exp3-ix", {}, CLIQUES, ix_bound()),
@@ -71,12 +71,12 @@ def test_regret_stays_below_the_adversarial_bound(learner, options, graph, bound
     assert regret.mean() + 5 * regret.std() / RUNS**0.5 < bound
 
 
-#: learner, options, and the stochastic bound for two cliques of five, one of which holds the best arm
+#: learner and the stochastic bound for two cliques of five, one of which holds the best arm; that of AlphaSample, with
+#: the constants of its phases, is above any possible regret here
 IN_THE_STOCHASTIC_WORLD = [
     ("ucb-n", 2 * 8 * LOG_T / GAP + (1 + math.pi**2 / 3) * K * GAP),
     ("ucb-maxn", 2 * 8 * LOG_T / GAP + (1 + math.pi**2 / 3) * K * GAP),
     ("ts-n", ALPHA * math.log(K * T) * LOG_T / GAP),
-    ("alphasample", 8 * ALPHA * math.log(K * T) * math.log(2 * K * T) * 16 / GAP),
 ]
 
 
@@ -86,14 +86,81 @@ def test_regret_stays_below_the_stochastic_bound(learner, bound):
     assert regret.mean() + 5 * regret.std() / RUNS**0.5 < bound
 
 
-def test_what_a_stochastic_learner_loses_to_an_adversary():
-    """On self-loops at T = 10^5 the practical preset loses a fifth of what TS-N and UCB-N do, or less.
+LONG = 1_000_000
+LOG_LONG = math.log(LONG)
 
-    Their regrets have heavy tails, with deviations of the size of the mean: 64 runs leave over 4 standard errors, and
-    another seed might fail with a probability of 1e-4.
+#: learner, options, graph, and the bound for K arms with one gap over LONG rounds, below the adversarial one there
+SELF_BOUNDING = [
+    ("ito-2022", {}, CLIQUES, 4 * ALPHA * (1 + LOG_LONG) * math.log(math.e * K * LONG) / GAP),
+    (
+        "tsallis-inf",
+        {"estimator": "rv"},
+        LOOPS,
+        (K - 1) * (LOG_LONG + 3) / GAP + 2 / GAP + 28 * K * LOG_LONG + 1.5 * math.sqrt(K) + 32,
+    ),
+    ("hedge", {}, COMPLETE, (4 * LOG_K + 25) / GAP),
+]
+
+
+@pytest.mark.parametrize(("learner", "options", "graph", "bound"), SELF_BOUNDING)
+@pytest.mark.parametrize("world", [STOCHASTIC, CONSTRAINED], ids=["stochastic", "constrained"])
+def test_regret_stays_below_the_logarithmic_bound(learner, options, graph, bound, world):
+    """Of those for which it is known with its constants. The proofs use the gap in every round and not the means, so
+    that it holds in both worlds. What is left to the bound is more than 50 standard errors.
+
+    The bounds of EXP3++ and EXP3.G++ are not tested: their constants, 4 beta with beta above 250, make them larger than
+    any regret that is possible in fewer than about 10^9 rounds, and such a test could not fail.
     """
-    ours = regrets("exp3.g++", LOOPS, CONSTRAINED, 100_000, preset="practical")
-    for learner in ("ucb-n", "ts-n"):
-        theirs = sl.simulate(learner, LOOPS, CONSTRAINED, 100_000, 64, seed=5, checkpoints=[100_000]).regret[:, -1]
-        assert theirs.mean() > 5 * ours.mean()
-    assert np.isfinite(ours).all()
+    regret = sl.simulate(learner, graph, world, LONG, 4, seed=5, checkpoints=[LONG], **options).regret[:, -1]
+    assert regret.mean() + 5 * regret.std() / 4**0.5 < bound
+
+
+FAR, LARGE_GAP = 100_000, 0.5
+EASY = sl.losses.bernoulli([0.5 + LARGE_GAP / 2 - LARGE_GAP * (arm == BEST) for arm in range(K)])
+
+
+@functools.cache
+def mean_and_error(learner, world, runs, **options):
+    regret = sl.simulate(learner, LOOPS, world, FAR, runs, seed=5, checkpoints=[FAR], **options).regret[:, -1]
+    return regret.mean(), regret.std(ddof=1) / runs**0.5
+
+
+@pytest.mark.parametrize(
+    ("theirs", "ours", "world"),
+    [
+        (("ts-n", {}), {}, STOCHASTIC),
+        (("ts-n", {}), {"preset": "practical"}, STOCHASTIC),
+        (("ts-n", {}), {}, EASY),
+        (("ts-n", {}), {"preset": "practical"}, EASY),
+        (("ucb-n", {}), {}, EASY),
+        (("ucb-n", {"width": 0.5}), {}, STOCHASTIC),
+        (("ucb-n", {"width": 0.5}), {}, EASY),
+        (("ucb-n", {"width": 0.5}), {"preset": "practical"}, EASY),
+    ],
+)
+def test_in_a_stochastic_world_stochastic_learners_win_on_self_loops(theirs, ours, world):
+    """At T = 10^5, with 10 arms, TS-N always does. UCB-N does so only in part.
+
+    With a gap of 0.2 UCB-N, as published, loses to both presets: about 920 to the paper's 750 and the practical one's
+    210. It beats the paper's preset where the gap is 0.5 (385 to 467), or with the narrower interval of width 1/2
+    (236), which beats the practical preset too where the gap is 0.5 (100 to 131). The differences that are tested are
+    of more than 4 standard errors: failure probability below 1e-4 for another seed.
+    """
+    their_mean, their_error = mean_and_error(theirs[0], world, 24, **theirs[1])
+    our_mean, our_error = mean_and_error("exp3.g++", world, 24, **ours)
+    assert their_mean + 4 * math.hypot(their_error, our_error) < our_mean
+
+
+@pytest.mark.parametrize("preset", ["paper", "practical"])
+@pytest.mark.parametrize(("learner", "runs"), [("ucb-n", 256), ("ts-n", 64)])
+def test_what_a_stochastic_learner_loses_to_an_adversary(learner, runs, preset):
+    """On self-loops at T = 10^5 with a gap of 0.2, EXP3.G++ loses a fifth of what UCB-N and TS-N do, or less.
+
+    Their regrets have heavy tails, with deviations larger than the mean. For the practical preset both ratios are
+    about 20, and nothing is marginal. For the paper's they are 7.3 +- 0.9 for UCB-N (128 runs), of which 5 is left with
+    256 runs by some 3 standard errors; and 5.7 +- 0.9 for TS-N (48 runs), so that 5 is marginal there, and 3 is what
+    is asserted: another seed might fail with a probability of about 1e-3.
+    """
+    theirs, _ = mean_and_error(learner, CONSTRAINED, runs)
+    ours, _ = mean_and_error("exp3.g++", CONSTRAINED, 16, preset=preset)
+    assert theirs > (3 if (learner, preset) == ("ts-n", "paper") else 5) * ours
