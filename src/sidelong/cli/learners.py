@@ -88,7 +88,7 @@ def _describe(console: Console, title: str, module: ModuleType, options: Mapping
     console.print(f"\n[bold]{title}[/]\n{escape(headline)}\n")
     facts = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
     facts.add_column(no_wrap=True)
-    facts.add_column()
+    facts.add_column(overflow="fold")
     for key, value in (
         ("reference", reference),
         ("proved", ", ".join(about.proved) or "nothing"),
@@ -109,7 +109,7 @@ def _describe(console: Console, title: str, module: ModuleType, options: Mapping
     table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 1, 0))
     table.add_column(no_wrap=True)
     table.add_column(no_wrap=True)
-    table.add_column()
+    table.add_column(overflow="fold")
     for row in found:
         table.add_row(*map(escape, row))
     console.print(table)
