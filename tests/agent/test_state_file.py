@@ -31,7 +31,11 @@ def walk(agent, rounds, rng):
     return drawn
 
 
-KINDS = [{"rate": "fixed", "gamma": 0.2, "beta": 0.01}, {"gamma": 0.2, "beta": 0.01}, {"preset": "practical"}]
+KINDS = [
+    {"rate": "fixed", "strong_independence": 5, "gamma": 0.2, "beta": 0.01},
+    {"gamma": 0.2, "beta": 0.01},
+    {"preset": "practical"},
+]
 
 
 @given(st.integers(0, 40), st.sampled_from(KINDS))

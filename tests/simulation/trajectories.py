@@ -53,7 +53,11 @@ WORLDS = itertools.cycle(
     ]
 )
 OPTIONS = itertools.cycle(
-    [{"gamma": 0.2, "beta": 0.01}, {"rate": "fixed"}, {"ties": "practical", "gamma": 0.1, "start": "cover"}]
+    [
+        {"gamma": 0.2, "beta": 0.01},
+        {"rate": "fixed", "strong_independence": K},
+        {"ties": "practical", "gamma": 0.1, "start": "cover"},
+    ]
 )
 #: by the name of the graph: the graph, a world and the learner's options
 CASES = {name: (graph, next(WORLDS), next(OPTIONS)) for name, graph in GRAPHS.items()}
