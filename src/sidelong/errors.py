@@ -13,7 +13,8 @@
     │   ├── UnknownDecisionError  this agent did not make it
     │   └── ConflictError         it was told before, with something else
     ├── StateFileError            a state file is truncated, altered or newer than this program
-    └── SimulationError           a simulation cannot be run as asked
+    ├── SimulationError           a simulation cannot be run as asked
+    └── TheoryError               a bound cannot be evaluated for what was given
 
 A message gives the rule, the value received and what to do. An error is raised before anything changes:
 the graph, the agent or the file is as it was.
@@ -32,6 +33,7 @@ __all__ = [
     "SidelongError",
     "SimulationError",
     "StateFileError",
+    "TheoryError",
     "UnknownDecisionError",
     "WorldError",
 ]
@@ -83,3 +85,7 @@ class StateFileError(SidelongError):
 
 class SimulationError(SidelongError, ValueError):
     """A simulation cannot be run as asked."""
+
+
+class TheoryError(SidelongError, ValueError):
+    """A bound cannot be evaluated for what was given."""

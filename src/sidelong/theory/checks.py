@@ -1,0 +1,83 @@
+"""What a bound takes: whole numbers of arms, horizons, gaps. Each refusal gives the rule and the value."""
+
+from __future__ import annotations
+
+import math
+import operator
+from numbers import Real
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from sidelong.errors import TheoryError
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+__all__ = ["Gaps", "at_least_two", "number", "read_gaps", "whole"]
+
+
+def number(
+    name: str, value: object, *, least: float = -math.inf, most: float = math.inf, above: float = -math.inf
+) -> float:
+    """Return `value` as a float, if it is a finite number within these limits."""
+    if not isinstance(value, Real) or isinstance(value, bool | np.bool_) or not math.isfinite(value):
+        raise TheoryError(f"{name} is a finite number, not {value!r}.")
+    if not (least <= value <= most and value > above):
+        limits = [f"at least {least:g}"] * (least > -math.inf) + [f"above {above:g}"] * (above > -math.inf)
+        limits += [f"at most {most:g}"] * (most < math.inf)
+        raise TheoryError(f"{name} is {' and '.join(limits)}; it is {value!r}.")
+    return float(value)
+
+
+def whole(name: str, value: object, *, least: int = 1) -> int:
+    """Return `value` as an int, if it is a whole number that is large enough."""
+    try:
+        integer = operator.index(value)  # type: ignore[arg-type]
+    except TypeError:
+        raise TheoryError(f"{name} is a whole number, not {value!r}.") from None
+    if integer < least:
+        raise TheoryError(f"{name} is at least {least}; it is {integer}.")
+    return integer
+
+
+def at_least_two(K: object) -> int:
+    """Return K, if there are arms to choose from: with one arm ln K is 0, and there is nothing to regret."""
+    return whole("K", K, least=2)
+
+
+class Gaps:
+    """The gaps of all arms: by how much the mean loss of each is above that of the best one."""
+
+    def __init__(self, all_gaps: npt.NDArray[np.float64]) -> None:
+        self.all = all_gaps
+        self.K = all_gaps.size
+        self.positive: list[float] = np.sort(all_gaps[all_gaps > 0]).tolist()
+        self.least = self.positive[0]
+
+    @property
+    def inverse_sum(self) -> float:
+        """The sum of 1 / gap over the arms that are not best."""
+        return math.fsum(1.0 / gap for gap in self.positive)
+
+    def largest_inverses(self, count: int) -> float:
+        """Return the largest sum of 1 / gap over `count` arms that are not best: over the smallest gaps."""
+        return math.fsum(1.0 / gap for gap in self.positive[:count])
+
+
+def read_gaps(gaps: npt.ArrayLike) -> Gaps:
+    """Return the gaps, if they are numbers from 0 to 1, 0 for some arm and more for another."""
+    try:
+        read = np.array(gaps, np.float64)
+    except (TypeError, ValueError) as error:
+        raise TheoryError(f"gaps cannot be read as numbers: {error}.") from error
+    if read.ndim != 1:
+        raise TheoryError(f"gaps are a list with one number for each arm; their shape is {read.shape}.")
+    wrong = read[~((read >= 0) & (read <= 1))]
+    if wrong.size:
+        raise TheoryError(f"A gap is a number from 0 to 1, because losses are; {wrong[0]:g} is not.")
+    if not (read == 0).any():
+        raise TheoryError("The best arm has gap 0, and no gap here is 0: list the gaps of all arms, the best one too.")
+    if not (read > 0).any():
+        raise TheoryError("Every gap is 0: all arms are best, and no learner regrets anything.")
+    return Gaps(read)
