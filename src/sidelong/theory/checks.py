@@ -23,11 +23,12 @@ def number(
     """Return `value` as a float, if it is a finite number within these limits."""
     if not isinstance(value, Real) or isinstance(value, bool | np.bool_) or not math.isfinite(value):
         raise TheoryError(f"{name} is a finite number, not {value!r}.")
-    if not (least <= value <= most and value > above):
+    read = float(value)
+    if not (least <= read <= most and read > above):
         limits = [f"at least {least:g}"] * (least > -math.inf) + [f"above {above:g}"] * (above > -math.inf)
         limits += [f"at most {most:g}"] * (most < math.inf)
         raise TheoryError(f"{name} is {' and '.join(limits)}; it is {value!r}.")
-    return float(value)
+    return read
 
 
 def whole(name: str, value: object, *, least: int = 1) -> int:

@@ -66,7 +66,7 @@ def lemma_1_upper(*, K: int, t: float, gamma: float = GAMMA, as_printed: bool = 
     uses the K.
     """
     K, t, gamma = at_least_two(K), number("t", t, least=1), number("gamma", gamma, least=1)
-    return 1 / ((K if as_printed else 1) * t ** (gamma - 1))
+    return 1 / ((K if as_printed else 1) * math.pow(t, gamma - 1))
 
 
 def lemma_1_lower(
@@ -80,10 +80,10 @@ def lemma_1_lower(
     """
     K, t, gamma = at_least_two(K), number("t", t, above=1), number("gamma", gamma, least=3)
     beta = number("beta", beta, least=64 * (gamma + 1))
-    rate = (math.log(t) / (t * number("gap", gap, above=0, most=1) ** 2)) ** (gamma - 2)
+    rate = math.pow(math.log(t) / (t * number("gap", gap, above=0, most=1) ** 2), gamma - 2)
     if not as_printed:
         rate = 2 * lemma_9(t=t, gap=gap, gamma=gamma)
-    return rate + 2 / (K * t ** (gamma - 1)) + 2 * (1 / t) ** (beta / 10)
+    return rate + 2 / (K * math.pow(t, gamma - 1)) + 2 * math.pow(1 / t, beta / 10)
 
 
 def lemma_2(*, gamma: float, m: float, as_printed: bool = False) -> float:
@@ -94,8 +94,8 @@ def lemma_2(*, gamma: float, m: float, as_printed: bool = False) -> float:
     """
     gamma, m = number("gamma", gamma, least=2), number("m", m, least=1)
     if as_printed:
-        return 1 / (2 * m ** (gamma - 1))
-    return 1 / m**gamma + 1 / ((gamma - 1) * m ** (gamma - 1))
+        return 1 / (2 * math.pow(m, gamma - 1))
+    return 1 / math.pow(m, gamma) + 1 / ((gamma - 1) * math.pow(m, gamma - 1))
 
 
 def lemma_3(*, total: float, power: float) -> float:
@@ -103,7 +103,7 @@ def lemma_3(*, total: float, power: float) -> float:
     total, power = number("total", total, above=0), number("power", power, above=0)
     if power >= 1:
         raise TheoryError(f"power is above 0 and below 1; it is {power!r}.")
-    return total ** (1 - power) / (1 - power)
+    return math.pow(total, 1 - power) / (1 - power)
 
 
 def lemma_4(*, K: float, total: float) -> float:
@@ -146,7 +146,7 @@ def lemma_8(*, K: int, t: float, gamma: float = GAMMA) -> float:
 
     For UCB < mean, and for LCB > mean; with equality it is false for a mean of 1 or 0 (E8). Printed with T for t (E7).
     """
-    return 1 / (at_least_two(K) * number("t", t, least=1) ** (number("gamma", gamma, least=1) - 1))
+    return 1 / (at_least_two(K) * math.pow(number("t", t, least=1), number("gamma", gamma, least=1) - 1))
 
 
 def lemma_9(*, t: float, gap: float, gamma: float = GAMMA, as_printed: bool = False) -> float:
@@ -157,7 +157,7 @@ def lemma_9(*, t: float, gap: float, gamma: float = GAMMA, as_printed: bool = Fa
     """
     t, gap, gamma = number("t", t, above=1), number("gap", gap, above=0, most=1), number("gamma", gamma, least=3)
     if as_printed:
-        return (math.log(t) / (t * gap**2)) ** (gamma - 2)
+        return math.pow(math.log(t) / (t * gap**2), gamma - 2)
     return lemma_2(gamma=gamma - 1, m=t * gap**2 / math.log(t))
 
 

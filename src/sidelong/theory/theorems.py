@@ -103,9 +103,9 @@ def theorem_3(
         4 beta (ln T)^2 W + 2 ln T + (80 beta K / d^2) ln(6 beta^2 K^2 / d^4)
             + sum_i 16 alpha~ / (gap_i ln K) + 13 K + 3
 
-    Printed: 2 alpha~ ln T, 81 for 80 and no 13 K + 3 (E11), and 4 alpha~ / gap_i in the last sum. That sum is too small:
-    the proof loses a factor 1/2 in an exponent and then ln K (E10). But 81 for 80 leaves room for it, so that the
-    printed total is never below this one, and holds.
+    Printed: 2 alpha~ ln T, 81 for 80 and no 13 K + 3 (E11), and 4 alpha~ / gap_i in the last sum. That sum is too
+    small: the proof loses a factor 1/2 in an exponent and then ln K (E10). But 81 for 80 leaves room for it, so that
+    the printed total is never below this one, and holds.
 
     Args:
         T: the number of rounds.
@@ -181,7 +181,8 @@ def theorem_4_stochastic(
 
     where alpha~_n is the largest strong independence number that is left when the n largest of T are struck out.
     Printed: 16 K / gap_i, which drops ln K and is too small for K = 2 (E10; the 181, where the proof has 180, leaves
-    room for it), and alpha~_n as the n-th largest of the *set* of numbers, where each counts as often as it occurs (E23).
+    room for it), and alpha~_n as the n-th largest of the *set* of numbers, where each counts as often as it occurs
+    (E23).
 
     Args:
         T: the number of rounds.
@@ -205,7 +206,7 @@ def theorem_4_stochastic(
     if not as_printed:
         least = min(least, struck)
     weights = 16 * K / (1.0 if as_printed else math.log(K)) * g.inverse_sum
-    initial = 181 * beta * K**1.5 / d**2 * math.log(20 * beta**2 * K**2.5 / d**4) ** 2
+    initial = 181 * beta * math.pow(K, 1.5) / d**2 * math.log(20 * beta**2 * math.pow(K, 2.5) / d**4) ** 2
     return least + 2 * log_T + weights + initial
 
 
@@ -262,7 +263,7 @@ def o_t(*, K: int, t: float, gap_estimate: float, lambda_: float, beta: float = 
 
 
 def R_tmin(*, K: int, gap: float, strong_independence: float, lambda_: float, beta: float = BETA) -> float:
-    """Return Theorem 2 at t_min: what the rounds may cost before the gaps are known. Proposition 6 has a closed form."""
+    """Return Theorem 2 at t_min: what rounds may cost before the gaps are known. Proposition 6 has a closed form."""
     end = max(1.0, t_min(K=K, gap=gap, lambda_=lambda_, beta=beta))
     return theorem_2(K=K, T=end, strong_independence=strong_independence)
 
