@@ -54,7 +54,7 @@ class Gaps:
         self.all = all_gaps
         self.K = all_gaps.size
         self.positive: list[float] = np.sort(all_gaps[all_gaps > 0]).tolist()
-        self.least = self.positive[0]
+        self.least: float = self.positive[0]
 
     @property
     def inverse_sum(self) -> float:
