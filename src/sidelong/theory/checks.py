@@ -14,7 +14,9 @@ from sidelong.errors import TheoryError
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-__all__ = ["Gaps", "at_least_two", "number", "read_gaps", "whole"]
+__all__ = ["Gaps", "at_least_two", "horizon", "number", "positive_gap", "read_gaps", "whole"]
+
+LEAST_GAP = 1e-30
 
 
 def number(
@@ -42,6 +44,16 @@ def whole(name: str, value: object, *, least: int = 1) -> int:
     return integer
 
 
+def horizon(T: object) -> float:
+    """Return T, which need not be whole, if it is a number of rounds that floats have room for."""
+    return number("T", T, least=1, most=1e100)
+
+
+def positive_gap(gap: object) -> float:
+    """Return the gap of an arm that is not best, if floats have room for its fourth power."""
+    return number("gap", gap, least=LEAST_GAP, most=1)
+
+
 def at_least_two(K: object) -> int:
     """Return K, if there are arms to choose from: with one arm ln K is 0, and there is nothing to regret."""
     return whole("K", K, least=2)
@@ -55,19 +67,24 @@ class Gaps:
         self.K = all_gaps.size
         self.positive: list[float] = np.sort(all_gaps[all_gaps > 0]).tolist()
         self.least: float = self.positive[0]
+        self._sums: dict[int, float] = {}
 
     @property
     def inverse_sum(self) -> float:
         """The sum of 1 / gap over the arms that are not best."""
-        return math.fsum(1.0 / gap for gap in self.positive)
+        return self.largest_inverses(self.K)
 
     def largest_inverses(self, count: int) -> float:
         """Return the largest sum of 1 / gap over `count` arms that are not best: over the smallest gaps."""
-        return math.fsum(1.0 / gap for gap in self.positive[:count])
+        if count not in self._sums:
+            self._sums[count] = math.fsum(1.0 / gap for gap in self.positive[:count])
+        return self._sums[count]
 
 
-def read_gaps(gaps: npt.ArrayLike) -> Gaps:
+def read_gaps(gaps: npt.ArrayLike | Gaps) -> Gaps:
     """Return the gaps, if they are numbers from 0 to 1, 0 for some arm and more for another."""
+    if isinstance(gaps, Gaps):
+        return gaps
     try:
         read = np.array(gaps, np.float64)
     except (TypeError, ValueError) as error:
@@ -77,6 +94,8 @@ def read_gaps(gaps: npt.ArrayLike) -> Gaps:
     wrong = read[~((read >= 0) & (read <= 1))]
     if wrong.size:
         raise TheoryError(f"A gap is a number from 0 to 1, because losses are; {wrong[0]:g} is not.")
+    if ((read > 0) & (read < LEAST_GAP)).any():
+        raise TheoryError(f"A gap is 0 or at least {LEAST_GAP:g}; {read[read > 0].min():g} is neither.")
     if not (read == 0).any():
         raise TheoryError("The best arm has gap 0, and no gap here is 0: list the gaps of all arms, the best one too.")
     if not (read > 0).any():

@@ -30,13 +30,15 @@ import math
 from typing import TYPE_CHECKING
 
 from sidelong.errors import TheoryError
-from sidelong.theory.checks import at_least_two, number, read_gaps, whole
+from sidelong.theory.checks import at_least_two, horizon, number, positive_gap, read_gaps, whole
 from sidelong.theory.theorems import BETA, GAMMA
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     import numpy.typing as npt
+
+    from sidelong.theory.checks import Gaps
 
 __all__ = [
     "lemma_1_lower",
@@ -66,7 +68,7 @@ def lemma_1_upper(*, K: int, t: float, gamma: float = GAMMA, as_printed: bool = 
     uses the K.
     """
     K, t, gamma = at_least_two(K), number("t", t, least=1), number("gamma", gamma, least=1)
-    return 1 / ((K if as_printed else 1) * math.pow(t, gamma - 1))
+    return math.pow(t, 1 - gamma) / (K if as_printed else 1)
 
 
 def lemma_1_lower(
@@ -80,10 +82,10 @@ def lemma_1_lower(
     """
     K, t, gamma = at_least_two(K), number("t", t, above=1), number("gamma", gamma, least=3)
     beta = number("beta", beta, least=64 * (gamma + 1))
-    rate = math.pow(math.log(t) / (t * number("gap", gap, above=0, most=1) ** 2), gamma - 2)
+    rate = math.pow(math.log(t) / (t * positive_gap(gap) ** 2), gamma - 2)
     if not as_printed:
         rate = 2 * lemma_9(t=t, gap=gap, gamma=gamma)
-    return rate + 2 / (K * math.pow(t, gamma - 1)) + 2 * math.pow(1 / t, beta / 10)
+    return rate + 2 * math.pow(t, 1 - gamma) / K + 2 * math.pow(t, -beta / 10)
 
 
 def lemma_2(*, gamma: float, m: float, as_printed: bool = False) -> float:
@@ -94,8 +96,8 @@ def lemma_2(*, gamma: float, m: float, as_printed: bool = False) -> float:
     """
     gamma, m = number("gamma", gamma, least=2), number("m", m, least=1)
     if as_printed:
-        return 1 / (2 * math.pow(m, gamma - 1))
-    return 1 / math.pow(m, gamma) + 1 / ((gamma - 1) * math.pow(m, gamma - 1))
+        return math.pow(m, 1 - gamma) / 2
+    return math.pow(m, -gamma) + math.pow(m, 1 - gamma) / (gamma - 1)
 
 
 def lemma_3(*, total: float, power: float) -> float:
@@ -146,7 +148,7 @@ def lemma_8(*, K: int, t: float, gamma: float = GAMMA) -> float:
 
     For UCB < mean, and for LCB > mean; with equality it is false for a mean of 1 or 0 (E8). Printed with T for t (E7).
     """
-    return 1 / (at_least_two(K) * math.pow(number("t", t, least=1), number("gamma", gamma, least=1) - 1))
+    return math.pow(number("t", t, least=1), 1 - number("gamma", gamma, least=1)) / at_least_two(K)
 
 
 def lemma_9(*, t: float, gap: float, gamma: float = GAMMA, as_printed: bool = False) -> float:
@@ -155,7 +157,7 @@ def lemma_9(*, t: float, gap: float, gamma: float = GAMMA, as_printed: bool = Fa
     Lemma 2 from m = t gap^2 / ln t on, with the power gamma - 1. Printed: 1 / m^(gamma - 2), twice what the printed
     Lemma 2 gives; that holds where m >= 2 and gamma >= 4 (E9).
     """
-    t, gap, gamma = number("t", t, above=1), number("gap", gap, above=0, most=1), number("gamma", gamma, least=3)
+    t, gap, gamma = number("t", t, above=1), positive_gap(gap), number("gamma", gamma, least=3)
     if as_printed:
         return math.pow(math.log(t) / (t * gap**2), gamma - 2)
     return lemma_2(gamma=gamma - 1, m=t * gap**2 / math.log(t))
@@ -171,14 +173,14 @@ def lemma_10(*, K: int, independence: float, floor: float) -> float:
 
 
 def proposition_2(
-    *, T: float, gaps: npt.ArrayLike, strong_independence: float, beta: float = BETA, as_printed: bool = False
+    *, T: float, gaps: npt.ArrayLike | Gaps, strong_independence: float, beta: float = BETA, as_printed: bool = False
 ) -> float:
     """Return a bound on the exponential weights' share of the regret after t_min, at the fixed rate.
 
     sum_i 16 alpha~ / (gap_i ln K) + (alpha~ ln K / (4 K beta^2) + 1) ln T. Printed, in the proof of Theorem 3:
     6 alpha~ / gap_i (E10).
     """
-    g, T = read_gaps(gaps), number("T", T, least=1)
+    g, T = read_gaps(gaps), horizon(T)
     K, beta = g.K, number("beta", beta, least=BETA)
     strong, log_K = number("strong_independence", strong_independence, least=1, most=K), math.log(K)
     weights = (6.0 if as_printed else 16 / log_K) * strong * g.inverse_sum
@@ -190,7 +192,7 @@ def proposition_3(*, K: int, T: float, strong_independence: float, inverse_gap_s
 
     4 beta (ln T)^2 W + alpha~ ln T ln K / (4 K beta^2) + 12 K + 3, with W as in Theorem 3.
     """
-    T, beta = number("T", T, least=1), number("beta", beta, least=BETA)
+    T, beta = horizon(T), number("beta", beta, least=BETA)
     exploration = 4 * beta * math.log(T) ** 2 * number("inverse_gap_sum", inverse_gap_sum, least=0)
     return proposition_8(K=K, T=T, exploration=exploration, lambda_=strong_independence, beta=beta)
 
@@ -206,7 +208,7 @@ def proposition_6(*, K: int, gap: float, strong_independence: float, lambda_: fl
 
     (80 beta K / gap^2) sqrt(alpha~ / lambda) ln(6 beta^2 K^2 / gap^4) + K with the smallest gap. 40 would do (E11).
     """
-    K, gap, beta = at_least_two(K), number("gap", gap, above=0, most=1), number("beta", beta, least=BETA)
+    K, gap, beta = at_least_two(K), positive_gap(gap), number("beta", beta, least=BETA)
     strong = number("strong_independence", strong_independence, least=1, most=K)
     height = math.sqrt(strong / number("lambda_", lambda_, least=1, most=K))
     return 80 * beta * K / gap**2 * height * math.log(6 * beta**2 * K**2 / gap**4) + K
@@ -217,7 +219,7 @@ def proposition_7(*, K: int, t: float, gap: float, learning_rate: float, lambda_
 
     exp(-t eta gap / 2) + (lambda ln K / (4 K^2 beta^2) + 1 / K) / t; the proposition is the sum over the rounds.
     """
-    K, t, gap = at_least_two(K), number("t", t, least=1), number("gap", gap, above=0, most=1)
+    K, t, gap = at_least_two(K), number("t", t, least=1), positive_gap(gap)
     beta, lambda_ = number("beta", beta, least=BETA), number("lambda_", lambda_, least=1, most=K)
     weight = math.exp(-t * number("learning_rate", learning_rate, above=0) * gap / 2)
     return weight + (lambda_ * math.log(K) / (4 * K**2 * beta**2) + 1 / K) / t
@@ -237,6 +239,6 @@ def proposition_8(*, K: int, T: float, exploration: float, lambda_: float, beta:
         beta: 320 or more.
 
     """
-    K, T, beta = at_least_two(K), number("T", T, least=1), number("beta", beta, least=BETA)
+    K, T, beta = at_least_two(K), horizon(T), number("beta", beta, least=BETA)
     failures = number("lambda_", lambda_, least=1, most=K) * math.log(T) * math.log(K) / (4 * K * beta**2)
     return number("exploration", exploration, least=0) + failures + 12 * K + 3

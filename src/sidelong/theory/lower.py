@@ -14,7 +14,7 @@ import numpy as np
 from scipy import optimize
 
 from sidelong.errors import TheoryError
-from sidelong.theory.checks import number
+from sidelong.theory.checks import horizon, number
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -32,7 +32,7 @@ def adversarial_floor(*, T: float, independence: float) -> float | None:
     None where the theorem is silent: for T below 374 alpha^3, and where alpha is 1. `independence` may be any number
     up to alpha.
     """
-    T, alpha = number("T", T, least=1), number("independence", independence, least=1)
+    T, alpha = horizon(T), number("independence", independence, least=1)
     if alpha < 2 or adversarial_floor_from(independence=alpha) > T:
         return None
     return 0.06 * math.sqrt(alpha * T)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from sidelong.errors import TheoryError
-from sidelong.theory.checks import Gaps, at_least_two, number, read_gaps, whole
+from sidelong.theory.checks import Gaps, at_least_two, horizon, number, read_gaps, whole
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -118,7 +118,7 @@ def hedge(*, K: int, T: float) -> float:
     return math.sqrt(T * math.log(K))
 
 
-def hedge_stochastic(*, gaps: npt.ArrayLike) -> float:
+def hedge_stochastic(*, gaps: npt.ArrayLike | Gaps) -> float:
     """Return (4 ln K + 25) / gap with the smallest gap: Hedge in a stochastic world (Mourtada and Gaiffas 2019)."""
     g = read_gaps(gaps)
     return (4 * math.log(g.K) + 25) / g.least
@@ -142,12 +142,12 @@ def tsallis_inf_rv(*, K: int, T: float, as_printed: bool = False) -> float:
     return 2 * math.sqrt(K * T) + (10 if as_printed else 14) * K * math.log(T) + 16
 
 
-def tsallis_inf_rv_stochastic(*, T: float, gaps: npt.ArrayLike) -> float:
+def tsallis_inf_rv_stochastic(*, T: float, gaps: npt.ArrayLike | Gaps) -> float:
     """Return the bound of the same in a stochastic world with one best arm.
 
     sum_i (ln T + 3) / gap_i + 2 / gap + 28 K ln T + 1.5 sqrt(K) + 32, with the smallest gap.
     """
-    g, T = _one_best(gaps), number("T", T, least=1)
+    g, T = _one_best(gaps), horizon(T)
     log_T = math.log(T)
     return (log_T + 3) * g.inverse_sum + 2 / g.least + 28 * g.K * log_T + 1.5 * math.sqrt(g.K) + 32
 
@@ -162,7 +162,7 @@ def ito_2022(*, K: int, T: float, strong_independence: float) -> float:
     return 2 * math.sqrt(A * (1 + T) * math.log(K)) + start
 
 
-def ito_2022_stochastic(*, T: float, gaps: npt.ArrayLike, strong_independence: float) -> float:
+def ito_2022_stochastic(*, T: float, gaps: npt.ArrayLike | Gaps, strong_independence: float) -> float:
     """Return the bound of the same in a stochastic world with one best arm.
 
     4 Z (1 + ln T) ln(e K T) / gap + 4 sqrt(Z (1 + ln T) ln K) + 2 b ln K, with the smallest gap.
@@ -185,7 +185,7 @@ def q_tsallis(*, K: int, T: float, independence: float) -> float:
     return math.sqrt(2 * math.pow(K, 1 - q) * math.pow(alpha, q) * T / (q * (1 - q)))
 
 
-def ucb_n_stochastic(*, T: float, gaps: npt.ArrayLike, groups: npt.ArrayLike) -> float:
+def ucb_n_stochastic(*, T: float, gaps: npt.ArrayLike | Gaps, groups: npt.ArrayLike) -> float:
     """Return the bound of UCB-N in a stochastic world (Caron, Kveton, Lelarge and Bhagat 2012).
 
     8 ln T times the sum over groups of max gap / (min gap)^2, and (1 + pi^2 / 3) times the sum of all gaps. In each
@@ -197,14 +197,15 @@ def ucb_n_stochastic(*, T: float, gaps: npt.ArrayLike, groups: npt.ArrayLike) ->
         groups: the number of each arm's group: the certificate of a clique cover, or 0, ..., K - 1 for no groups.
 
     """
-    g, T = read_gaps(gaps), number("T", T, least=1)
+    g, T = read_gaps(gaps), horizon(T)
     group = np.asarray(groups)
     if group.shape != g.all.shape or not np.issubdtype(group.dtype, np.integer):
         raise TheoryError(f"groups are {g.K} whole numbers, one for each arm; their shape is {group.shape}.")
-    total = 0.0
-    for number_of_group in np.unique(group[g.all > 0]):
-        inside = g.all[(group == number_of_group) & (g.all > 0)]
-        total += float(inside.max()) / float(inside.min()) ** 2
+    some = np.flatnonzero(g.all > 0)
+    some = some[np.argsort(group[some], kind="stable")]
+    first = np.flatnonzero(np.diff(group[some], prepend=group.min() - 1))
+    largest, least = np.maximum.reduceat(g.all[some], first), np.minimum.reduceat(g.all[some], first)
+    total = math.fsum((largest / least**2).tolist())
     return 8 * math.log(T) * total + (1 + math.pi**2 / 3) * math.fsum(g.positive)
 
 
@@ -214,10 +215,10 @@ def uniform(*, K: int, T: float) -> float:
     return T * (1 - 1 / K)
 
 
-def uniform_stochastic(*, T: float, gaps: npt.ArrayLike) -> float:
+def uniform_stochastic(*, T: float, gaps: npt.ArrayLike | Gaps) -> float:
     """Return T times the mean gap: what drawing arms with equal probability loses, exactly."""
     g = read_gaps(gaps)
-    return number("T", T, least=1) * math.fsum(g.positive) / g.K
+    return horizon(T) * math.fsum(g.positive) / g.K
 
 
 def practical(*, K: int, T: float, cover: int, acyclic: float) -> float:
@@ -239,7 +240,7 @@ def _ito(K: int, T: float, strong_independence: float) -> tuple[float, float]:
     return A, max(1.0, math.sqrt(A / log_K) / 2) * log_K
 
 
-def _one_best(gaps: npt.ArrayLike) -> Gaps:
+def _one_best(gaps: npt.ArrayLike | Gaps) -> Gaps:
     g = read_gaps(gaps)
     if len(g.positive) < g.K - 1:
         raise TheoryError(f"This bound is proved for one best arm, and {g.K - len(g.positive)} arms have gap 0.")
@@ -247,7 +248,7 @@ def _one_best(gaps: npt.ArrayLike) -> Gaps:
 
 
 def _game(K: int, T: float) -> tuple[int, float]:
-    return at_least_two(K), number("T", T, least=1)
+    return at_least_two(K), horizon(T)
 
 
 def _part(name: str, value: float, K: int) -> float:

@@ -45,12 +45,8 @@ class Setting:
         return 0 if self._gaps is None else self.K - len(self._gaps.positive)
 
     @property
-    def gaps(self) -> npt.NDArray[np.float64]:
+    def gaps(self) -> Gaps:
         """The gaps of all arms."""
-        return self._known_gaps.all
-
-    @property
-    def _known_gaps(self) -> Gaps:
         if self._gaps is None:
             raise TheoryError("A bound in a stochastic world needs gaps: one for each arm, 0 for the best.")
         return self._gaps
@@ -107,7 +103,7 @@ class Setting:
     @cached_property
     def inverse_gap_sum(self) -> float:
         """The largest sum of 1 / gap over strongly independent sets, or more."""
-        gaps = self._known_gaps
+        gaps = self.gaps
         weights = np.divide(1.0, gaps.all, out=np.zeros(self.K), where=gaps.all > 0)
         try:
             found = self._numbers.weighted_strong_independence(weights)

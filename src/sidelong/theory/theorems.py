@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from scipy.special import lambertw
 
 from sidelong.errors import TheoryError
-from sidelong.theory.checks import Gaps, at_least_two, number, read_gaps, whole
+from sidelong.theory.checks import Gaps, at_least_two, horizon, number, positive_gap, read_gaps, whole
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -90,7 +90,7 @@ def theorem_2(*, K: int, T: float, strong_independence: float) -> float:
 def theorem_3(
     *,
     T: float,
-    gaps: npt.ArrayLike,
+    gaps: npt.ArrayLike | Gaps,
     strong_independence: float,
     inverse_gap_sum: float,
     beta: float = BETA,
@@ -141,7 +141,7 @@ def theorem_4_adversarial(*, K: int, T: float, independence_sum: float) -> float
         independence_sum: the sum of the independence numbers of the graphs of all rounds.
 
     """
-    K, T = at_least_two(K), number("T", T, least=1)
+    K, T = at_least_two(K), horizon(T)
     total = number("independence_sum", independence_sum, least=T, most=K * T)
     return 9 * math.sqrt(math.log(K)) * math.sqrt(math.log(K * T)) * math.sqrt(total) + 2 * K
 
@@ -159,7 +159,7 @@ def theorem_4_theta(*, K: int, T: float, theta_sum: float) -> float:
         theta_sum: Theta, or a bound on it: the sum of the sizes of the largest acyclic sets.
 
     """
-    K, T = at_least_two(K), number("T", T, least=1)
+    K, T = at_least_two(K), horizon(T)
     total, log_K = number("theta_sum", theta_sum, least=0, most=K * T), math.log(K)
     return 2 * math.sqrt(2 * log_K * total) + math.sqrt(T * log_K) + K + 3 * math.sqrt(K * log_K / 2)
 
@@ -167,7 +167,7 @@ def theorem_4_theta(*, K: int, T: float, theta_sum: float) -> float:
 def theorem_4_stochastic(
     *,
     T: float,
-    gaps: npt.ArrayLike,
+    gaps: npt.ArrayLike | Gaps,
     strong_independence: float | Mapping[int, float],
     beta: float = BETA,
     as_printed: bool = False,
@@ -193,7 +193,7 @@ def theorem_4_stochastic(
         as_printed: evaluate the theorem as it stands in the paper.
 
     """
-    g, T, beta = read_gaps(gaps), number("T", T, least=1), number("beta", beta, least=BETA)
+    g, T, beta = read_gaps(gaps), horizon(T), number("beta", beta, least=BETA)
     K, d, log_T = g.K, g.least, math.log(T)
     counts = strong_independence if isinstance(strong_independence, Mapping) else {strong_independence: T}
     least, struck = math.inf, 0.0
@@ -269,14 +269,14 @@ def R_tmin(*, K: int, gap: float, strong_independence: float, lambda_: float, be
 
 
 def _c(K: int, gap: float, lambda_: float, beta: float) -> float:
-    K, gap = at_least_two(K), number("gap", gap, above=0, most=1)
+    K, gap = at_least_two(K), positive_gap(gap)
     lambda_, beta = number("lambda_", lambda_, least=1, most=K), number("beta", beta, above=0)
     return 4 * beta**2 * K**2 / (lambda_ * math.log(K) * gap**4)
 
 
 def _game(K: int, T: float, strong_independence: float) -> tuple[int, float, float]:
     K = at_least_two(K)
-    return K, number("T", T, least=1), number("strong_independence", strong_independence, least=1, most=K)
+    return K, horizon(T), number("strong_independence", strong_independence, least=1, most=K)
 
 
 def _leading(inverse_gap_sum: float, gaps: Gaps) -> float:
