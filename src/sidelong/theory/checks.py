@@ -55,8 +55,11 @@ def positive_gap(gap: object) -> float:
 
 
 def at_least_two(K: object) -> int:
-    """Return K, if there are arms to choose from: with one arm ln K is 0, and there is nothing to regret."""
-    return whole("K", K, least=2)
+    """Return K, if there are arms to choose from."""
+    arms = whole("K", K)
+    if arms == 1:
+        raise TheoryError("K is the number of arms and at least 2: with one arm there is nothing to regret.")
+    return arms
 
 
 class Gaps:

@@ -82,10 +82,8 @@ def lemma_1_lower(
     """
     K, t, gamma = at_least_two(K), number("t", t, above=1), number("gamma", gamma, least=3)
     beta = number("beta", beta, least=64 * (gamma + 1))
-    rate = math.pow(math.log(t) / (t * positive_gap(gap) ** 2), gamma - 2)
-    if not as_printed:
-        rate = 2 * lemma_9(t=t, gap=gap, gamma=gamma)
-    return rate + 2 * math.pow(t, 1 - gamma) / K + 2 * math.pow(t, -beta / 10)
+    rare = lemma_9(t=t, gap=gap, gamma=gamma, as_printed=as_printed)
+    return (1 if as_printed else 2) * rare + 2 * math.pow(t, 1 - gamma) / K + 2 * math.pow(t, -beta / 10)
 
 
 def lemma_2(*, gamma: float, m: float, as_printed: bool = False) -> float:
@@ -158,9 +156,12 @@ def lemma_9(*, t: float, gap: float, gamma: float = GAMMA, as_printed: bool = Fa
     Lemma 2 gives; that holds where m >= 2 and gamma >= 4 (E9).
     """
     t, gap, gamma = number("t", t, above=1), positive_gap(gap), number("gamma", gamma, least=3)
-    if as_printed:
-        return math.pow(math.log(t) / (t * gap**2), gamma - 2)
-    return lemma_2(gamma=gamma - 1, m=t * gap**2 / math.log(t))
+    m = t * gap**2 / math.log(t)
+    if m < 1:
+        raise TheoryError(
+            f"The lemma is for rounds after t_min, where t gap^2 is above ln t; t is {t:g} and gap {gap:g}."
+        )
+    return math.pow(m, 2 - gamma) if as_printed else lemma_2(gamma=gamma - 1, m=m)
 
 
 def lemma_10(*, K: int, independence: float, floor: float) -> float:
