@@ -40,7 +40,7 @@ _HEAD = """\
 <svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {side} {height}" width="{side}" height="{height}" role="img"
   font-family="system-ui, sans-serif">
 <title>{name}</title>
-<style>line {{ stroke: #94a3b8; stroke-width: 1.3 }} circle {{ stroke-width: 1.6 }}
+<style>line {{ stroke: #94a3b8; stroke-width: {width} }} circle {{ stroke-width: 1.6 }}
 circle + text {{ text-anchor: middle }}</style>
 <defs><marker id="tip" viewBox="0 0 10 10" refX="9" refY="5" markerWidth="7" markerHeight="7" orient="auto">
 <path d="M0 1 L10 5 L0 9 z" fill="#64748b"/></marker></defs>
@@ -71,8 +71,8 @@ def _picture(graph: FeedbackGraph, marked: npt.NDArray[np.int64], mark: str) -> 
     radius = 17.0 if graph.n_arms <= 40 else 12.0
     grouped = marked.max(initial=0) > 0
     name = escape(graph.name or f"{graph.n_arms} arms")
-    height = _SIDE + 64
-    parts = [_HEAD.format(side=_SIDE, height=height, name=name)]
+    width = 1.4 if A.sum() <= 8 * graph.n_arms else 0.7
+    parts = [_HEAD.format(side=_SIDE, height=_SIDE + 84, name=name, width=width)]
     for i, j in np.argwhere(A).tolist():
         if A[j, i] and j < i:
             continue  # drawn with (j, i)
@@ -93,13 +93,15 @@ def _picture(graph: FeedbackGraph, marked: npt.NDArray[np.int64], mark: str) -> 
 
 
 def _legend(graph: FeedbackGraph, name: str, mark: str, *, grouped: bool, one_way: bool) -> list[str]:
-    meaning = "colours" if grouped else "filled"
-    says = [f"{meaning}: {mark.replace('-', ' ')}", "line: both reveal each other"]
-    says += ["arrow: the one reveals the other"] if one_way else []
-    says += ["dashed: does not reveal itself"] if graph.arms_without_self_loop.size else ["every arm reveals itself"]
+    marks = [f"{'colours' if grouped else 'filled'}: {mark.replace('-', ' ')}"]
+    marks.append("dashed: does not reveal itself" if graph.arms_without_self_loop.size else "every arm reveals itself")
+    edges = ["line: both reveal each other"] + ["arrow: from an arm to one that it reveals"] * one_way
     return [
         f'<text x="{_MARGIN}" y="{_SIDE + 14}" font-size="16" font-weight="600" fill="#0f172a">{name}</text>',
-        f'<text x="{_MARGIN}" y="{_SIDE + 40}" font-size="13" fill="#475569">{escape("; ".join(says))}</text>',
+        *(
+            f'<text x="{_MARGIN}" y="{_SIDE + 40 + 20 * row}" font-size="13" fill="#475569">{"; ".join(says)}</text>'
+            for row, says in enumerate((marks, edges))
+        ),
     ]
 
 
