@@ -133,8 +133,20 @@ def _layout(A: npt.NDArray[np.bool_]) -> Floats:
     extent = np.maximum(place.max(axis=0), 1e-9)
     room = _SIDE - 2 * _MARGIN
     scale = room / extent.max()
-    fitted: Floats = place * scale + _MARGIN + (room - extent * scale) / 2
-    return fitted
+    return _apart(place * scale + _MARGIN + (room - extent * scale) / 2)
+
+
+def _apart(place: Floats) -> Floats:
+    """Push arms that overlap from each other, and keep all within the picture."""
+    for _ in range(100):
+        between = place[:, None] - place[None]
+        distance = np.maximum(np.hypot(between[..., 0], between[..., 1]), 1e-3)
+        push = np.maximum(44.0 - distance, 0.0) / distance / 4
+        np.fill_diagonal(push, 0.0)
+        if not push.any():
+            break
+        place = np.clip(place + (between * push[..., None]).sum(axis=1), _MARGIN / 2, _SIDE - _MARGIN / 2)
+    return place
 
 
 def _springs(place: Floats, joined: npt.NDArray[np.bool_]) -> Floats:
@@ -144,7 +156,7 @@ def _springs(place: Floats, joined: npt.NDArray[np.bool_]) -> Floats:
     for step in np.linspace(0.2, 0.002, 400):
         between = place[:, None] - place[None]
         distance = np.maximum(np.hypot(between[..., 0], between[..., 1]), 1e-3)
-        force = (rest / distance) ** 2 - joined * distance / rest
+        force = (rest / distance) ** 2 * (distance < 3 * rest) - joined * distance / rest
         np.fill_diagonal(force, 0.0)
         move = (between * force[..., None]).sum(axis=1) - 0.3 * place  # and a pull to the middle keeps parts together
         size = np.maximum(np.hypot(move[:, 0], move[:, 1]), 1e-9)
