@@ -83,22 +83,18 @@ class Answer:
         """
         worlds = ("adversarial", "stochastic") if world == "stochastic" else ("adversarial",)
         found = [
-            (value, number, row)
-            for number, row in enumerate(self.rows)
+            (row, value)
+            for row in self.rows
             for value in (getattr(row, each) for each in worlds)
             if value is not None and row.promise.learner != "uniform"
         ]
-        if not found or min(found)[0] >= self.chance(world):
-            return None
-        value, _, row = min(found)
-        return row, value
+        least = min(found, key=lambda each: each[1], default=None)
+        return None if least is None or least[1] >= self.chance(world) else least
 
     def chance(self, world: Literal["adversarial", "stochastic"]) -> float:
-        """Return what drawing arms at random loses."""
-        return min(
-            (getattr(row, world) for row in self.rows if row.promise.learner == "uniform"),
-            default=math.inf,
-        )
+        """Return what drawing arms at random loses; it may be anything where no gaps are given."""
+        losses = [getattr(row, world) for row in self.rows if row.promise.learner == "uniform"]
+        return min((loss for loss in losses if loss is not None), default=math.inf)
 
     def is_vain(self, row: Row, world: Literal["adversarial", "stochastic"]) -> bool:
         """Tell whether a bound is not below what drawing arms at random loses."""

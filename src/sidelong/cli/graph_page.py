@@ -72,7 +72,7 @@ def _certificate(number: GraphNumber | RealGraphNumber) -> str:
         return f"shares of {_count(int(np.count_nonzero(found.weight)))}"
     if number.kind == "clique_cover":
         return f"{found.max() + 1} groups"
-    return f"{'arm' if found.size == 1 else 'arms'} {_some(found)}" if found.size else "none is needed"
+    return f"{'arm' if found.size == 1 else 'arms'} {_some(found, 19)}" if found.size else "none is needed"
 
 
 def _checks(report: Report) -> str:
@@ -83,9 +83,13 @@ def _checks(report: Report) -> str:
     return "All certificates were checked, and hold."
 
 
-def _some(arms: np.ndarray) -> str:
-    listed = arms.tolist()
-    return " ".join(map(str, listed[:6])) + (f" ... ({len(listed)})" if len(listed) > 6 else "")
+def _some(arms: np.ndarray, room: int) -> str:
+    """Return the arms, or the first ones and how many there are, in at most this many characters."""
+    listed = " ".join(map(str, arms.tolist()))
+    if len(listed) <= room:
+        return listed
+    rest = f" ... ({arms.size})"
+    return listed[: room - len(rest) + 1].rpartition(" ")[0] + rest
 
 
 def _meaning(report: Report) -> list[str]:
@@ -100,7 +104,9 @@ def _meaning(report: Report) -> list[str]:
     else:
         lines.append(_strong(report))
     if report.exploration.size and not graph.arms_without_self_loop.size:
-        lines.append(f"EXP3.G++ begins to explore with {_count(report.exploration.size)}: {_some(report.exploration)}.")
+        lines.append(
+            f"EXP3.G++ begins to explore with {_count(report.exploration.size)}: {_some(report.exploration, 30)}."
+        )
     lines.append(f"May play: {', '.join(report.able) or 'no learner'}.")
     if report.unable:
         lines.append(f"May not: {', '.join(report.unable)}.")
