@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from itertools import combinations
 
+import numpy as np
+from scipy.optimize import linprog
+
 
 def numbers(matrix):
     """Return independence, acyclic, strong independence, domination and clique cover."""
@@ -69,3 +72,26 @@ def _cover_with_cliques(matrix, left, known):
             if all(matrix[i][j] and matrix[j][i] for i, j in combinations(rest, 2))
         )
     return known[left]
+
+
+def fractional_clique_cover(matrix):
+    """Return the least sum of shares of all cliques, listed one by one, such that each arm is in 1 or more."""
+    n = len(matrix)
+    cliques = [
+        arms
+        for size in range(1, n + 1)
+        for arms in combinations(range(n), size)
+        if all(matrix[i][j] and matrix[j][i] for i, j in combinations(arms, 2))
+    ]
+    return _least_shares(np.array([[arm in clique for clique in cliques] for arm in range(n)], float))
+
+
+def fractional_domination(matrix):
+    """Return the least sum of shares of arms such that those that reveal it have 1 or more, for each arm."""
+    return _least_shares(np.array(matrix, float).T)
+
+
+def _least_shares(covers):
+    found = linprog(np.ones(covers.shape[1]), A_ub=-covers, b_ub=-np.ones(covers.shape[0]), bounds=(0, None))
+    assert found.status == 0
+    return found.fun

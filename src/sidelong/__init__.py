@@ -21,7 +21,7 @@ from sidelong._version import __version__
 from sidelong.errors import SidelongError
 
 if TYPE_CHECKING:
-    from sidelong import graphs, learners, losses
+    from sidelong import graphs, learners, losses, theory
     from sidelong.agent import Agent, Decision
     from sidelong.graphs import FeedbackGraph, GraphSequence
     from sidelong.simulation import Result, simulate
@@ -38,6 +38,7 @@ __all__ = [
     "learners",
     "losses",
     "simulate",
+    "theory",
 ]
 
 #: Where each name lives. They are imported when first used, so that `import sidelong` does not load the compiler.
@@ -51,6 +52,7 @@ _HOMES = {
     "learners": "",
     "losses": "",
     "simulate": "sidelong.simulation",
+    "theory": "",
 }
 
 

@@ -16,8 +16,13 @@ def main() -> None:
         )
         sys.exit(2)
     from sidelong.cli import app  # noqa: PLC0415  # after the check
+    from sidelong.errors import SidelongError  # noqa: PLC0415
 
-    app()
+    try:
+        app()
+    except SidelongError as error:  # what was given is refused: one sentence, no traceback
+        print(f"sidelong: {error}", file=sys.stderr)  # noqa: T201
+        sys.exit(2)
 
 
 if __name__ == "__main__":

@@ -13,8 +13,9 @@
     │   ├── UnknownDecisionError  this agent did not make it
     │   └── ConflictError         it was told before, with something else
     ├── StateFileError            a state file is truncated, altered or newer than this program
-    └── SimulationError           a simulation cannot be run as asked
-        └── BinaryLossError       a learner needs losses 0 or 1, and the world gave another
+    ├── SimulationError           a simulation cannot be run as asked
+    │   └── BinaryLossError       a learner needs losses 0 or 1, and the world gave another
+    └── TheoryError               a bound cannot be evaluated for what was given
 
 A message gives the rule, the value received and what to do. An error is raised before anything changes:
 the graph, the agent or the file is as it was.
@@ -34,6 +35,7 @@ __all__ = [
     "SidelongError",
     "SimulationError",
     "StateFileError",
+    "TheoryError",
     "UnknownDecisionError",
     "WorldError",
 ]
@@ -89,3 +91,7 @@ class SimulationError(SidelongError, ValueError):
 
 class BinaryLossError(SimulationError):
     """A learner needs losses that are 0 or 1, and the world gave another."""
+
+
+class TheoryError(SidelongError, ValueError):
+    """A bound cannot be evaluated for what was given."""

@@ -266,3 +266,30 @@ def test_a_certificate_is_for_one_graph():
     assert number.holds_for(graphs.cycle(9).as_arcs())
     assert not number.holds_for(graphs.circulant(9, 2))
     assert not number.holds_for(graphs.path(9))  # without the edge that joins the ends, a clique is none
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_certificates_of_random_graphs_hold_until_they_are_tampered_with(seed):
+    rng = np.random.default_rng(seed)
+    graph = random_graph(rng, intervals=seed % 3 == 0)
+    numbers = graph.numbers()
+    for name in SETS:  # a largest set: one arm less has another size, and one more does not exist
+        number = getattr(numbers, name)
+        assert number.holds_for(graph)
+        others = np.setdiff1d(np.arange(graph.n_arms), number.certificate)
+        assert not replace(number, certificate=number.certificate[:-1]).holds_for(graph)
+        for other in others:
+            larger = np.sort(np.append(number.certificate, other))
+            assert not replace(number, certificate=larger, lower=larger.size, upper=larger.size).holds_for(graph)
+    cover = numbers.clique_cover
+    assert cover.holds_for(graph)
+    if cover.upper > 1:  # the fewest groups: the last two cannot be one
+        wrong = np.minimum(cover.certificate, cover.upper - 2)
+        assert not replace(cover, certificate=wrong, lower=1, upper=cover.upper - 1).holds_for(graph)
+    if graph.observability.kind == "none":
+        return
+    for number in (numbers.domination, numbers.weak_domination):
+        assert number.holds_for(graph)
+        for k in range(number.upper):  # the fewest arms: none can be left out
+            fewer = np.delete(number.certificate, k)
+            assert not replace(number, certificate=fewer, lower=0, upper=fewer.size).holds_for(graph)

@@ -7,7 +7,9 @@ from typing import Annotated
 import typer
 
 from sidelong._version import __version__
+from sidelong.cli.bounds import bounds
 from sidelong.cli.demo import demo
+from sidelong.cli.graph import graph
 from sidelong.cli.learners import learners
 
 __all__ = ["app"]
@@ -20,6 +22,8 @@ app = typer.Typer(
 )
 app.command()(demo)
 app.command()(learners)
+app.command()(graph)
+app.command()(bounds)
 
 
 def _print_version(wanted: bool) -> None:  # noqa: FBT001  # what typer calls

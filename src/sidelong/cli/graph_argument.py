@@ -1,0 +1,80 @@
+"""How a graph is named on the command line: a file, or a family with its arguments.
+
+A family is written ``NAME:ARGUMENT,ARGUMENT,...`` with the names and arguments of `sidelong.graphs`: ``nested:24``,
+``star:10,hub=3``, ``circulant:12,2``, ``erdos_renyi:50,0.1,seed=1,directed=true``, ``petersen``. A hyphen may stand for
+each underscore. The sizes of cliques are listed, ``cliques:4,3,3``, and ``cliques:4x5`` is four of five. Anything with
+the suffix of a graph file is a file.
+"""
+
+from __future__ import annotations
+
+import difflib
+import inspect
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from sidelong.errors import GraphError
+
+if TYPE_CHECKING:
+    from sidelong.graphs import FeedbackGraph
+
+__all__ = ["HELP", "read_graph"]
+
+HELP = "A graph file, or a family with its arguments, such as nested:24, star:10,hub=3, cliques:4x5, grid:3,4."
+_SUFFIXES = (".txt", ".edges", ".tsv", ".csv", ".json", ".npz")
+
+
+def read_graph(text: str, *, self_loops: bool = False) -> FeedbackGraph:
+    """Return the graph that `text` names, with a self-loop for each arm if so wished."""
+    from sidelong.graphs import FeedbackGraph  # noqa: PLC0415  # the compiler takes half a second to load
+
+    graph = FeedbackGraph.load(text) if text.lower().endswith(_SUFFIXES) else _family(text)
+    return graph.with_self_loops() if self_loops else graph
+
+
+def _family(text: str) -> FeedbackGraph:
+    from sidelong.graphs import families  # noqa: PLC0415
+
+    written, _, arguments = text.partition(":")
+    name = written.strip().replace("-", "_")
+    if name not in families.__all__:
+        close = difflib.get_close_matches(name, families.__all__, n=1)
+        hint = f" Did you mean {close[0]!r}?" if close else ""
+        raise GraphError(
+            f"{written!r} is neither a graph file ({', '.join(_SUFFIXES)}) nor a family.{hint} "
+            f"The families are: {', '.join(families.__all__)}."
+        )
+    make = getattr(families, name)
+    listed = [part.strip() for part in arguments.split(",") if part.strip()]
+    positional = [part for part in listed if "=" not in part]
+    named = dict(part.split("=", 1) for part in listed if "=" in part)
+    try:
+        values: list[Any] = [_sizes(positional)] if name == "cliques" else [_value(part) for part in positional]
+        bound = inspect.signature(make).bind(*values, **{key.strip(): _value(part) for key, part in named.items()})
+    except (TypeError, ValueError) as error:
+        _refuse(name, text, error)
+    return make(*bound.args, **bound.kwargs)  # type: ignore[no-any-return]
+
+
+def _refuse(name: str, text: str, error: Exception) -> NoReturn:
+    from sidelong.graphs import families  # noqa: PLC0415
+
+    parameters = inspect.signature(getattr(families, name)).parameters.values()
+    usage = ",".join(p.name if p.default is p.empty else f"{p.name}={p.default}" for p in parameters)
+    raise GraphError(f"{text!r} cannot be made: {error}. The arguments are {name}:{usage}.") from None
+
+
+def _sizes(parts: list[str]) -> list[int]:
+    sizes: list[int] = []
+    for part in parts:
+        count, times, size = part.partition("x")
+        sizes += [int(size)] * int(count) if times else [int(part)]
+    return sizes
+
+
+def _value(text: str) -> Any:
+    for read in (int, float):
+        try:
+            return read(text)
+        except ValueError:
+            continue
+    return {"true": True, "false": False}.get(text.strip().lower(), text.strip())

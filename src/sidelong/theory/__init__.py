@@ -1,0 +1,89 @@
+"""Theory that runs: the paper's theorems, propositions and lemmas by number, and what they promise on a graph.
+
+The rivals' bounds are in `sidelong.theory.rivals`, the lower bounds in `sidelong.theory.lower`.
+
+    >>> from sidelong import theory
+    >>> round(theory.theorem_2(K=10, T=100_000, strong_independence=10))
+    6080
+    >>> theory.t_min(K=10, gap=0.2, lambda_=10) > 1e11  # rounds, before exploration leaves its cap
+    True
+"""
+
+from sidelong.theory import lower, rivals
+from sidelong.theory.lemmas import (
+    lemma_1_lower,
+    lemma_1_upper,
+    lemma_2,
+    lemma_3,
+    lemma_4,
+    lemma_5_linear,
+    lemma_5_root,
+    lemma_6,
+    lemma_8,
+    lemma_9,
+    lemma_10,
+    proposition_2,
+    proposition_3,
+    proposition_5,
+    proposition_6,
+    proposition_7,
+    proposition_8,
+)
+from sidelong.theory.promises import Promise, crossing, promises
+from sidelong.theory.setting import Setting
+from sidelong.theory.theorems import (
+    BETA,
+    GAMMA,
+    Orders,
+    R_tmin,
+    o_t,
+    t_min,
+    theorem_1,
+    theorem_2,
+    theorem_3,
+    theorem_4_adversarial,
+    theorem_4_stochastic,
+    theorem_4_theta,
+    theorem_5,
+    theorem_6,
+)
+
+__all__ = [
+    "BETA",
+    "GAMMA",
+    "Orders",
+    "Promise",
+    "R_tmin",
+    "Setting",
+    "crossing",
+    "lemma_1_lower",
+    "lemma_1_upper",
+    "lemma_2",
+    "lemma_3",
+    "lemma_4",
+    "lemma_5_linear",
+    "lemma_5_root",
+    "lemma_6",
+    "lemma_8",
+    "lemma_9",
+    "lemma_10",
+    "lower",
+    "o_t",
+    "promises",
+    "proposition_2",
+    "proposition_3",
+    "proposition_5",
+    "proposition_6",
+    "proposition_7",
+    "proposition_8",
+    "rivals",
+    "t_min",
+    "theorem_1",
+    "theorem_2",
+    "theorem_3",
+    "theorem_4_adversarial",
+    "theorem_4_stochastic",
+    "theorem_4_theta",
+    "theorem_5",
+    "theorem_6",
+]

@@ -1,0 +1,186 @@
+"""What each learner promises on a graph: its bounds as functions of T, put together from the numbers of the graph."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from sidelong.theory import rivals
+from sidelong.theory.theorems import (
+    theorem_2,
+    theorem_3,
+    theorem_4_adversarial,
+    theorem_4_stochastic,
+    theorem_4_theta,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from sidelong.theory.setting import Setting
+
+__all__ = ["Promise", "crossing", "promises"]
+
+
+@dataclass(frozen=True)
+class Promise:
+    """What a learner promises, against any adversary and in a stochastic world; None where no constants are known."""
+
+    learner: str
+    adversarial: Callable[[Setting, float], float] | None
+    stochastic: Callable[[Setting, float], float] | None
+    adversarial_source: str = ""
+    stochastic_source: str = ""
+    options: dict[str, Any] = field(default_factory=dict)
+    needs_self_loops: bool = False  #: for the bound: the learner plays without
+    needs_one_best_arm: bool = False  #: for the stochastic bound
+
+    @property
+    def title(self) -> str:
+        """The learner's name, and what sets it apart from others of that name."""
+        return " ".join([self.learner, *map(str, self.options.values())])
+
+
+def promises(setting: Setting, learners: Iterable[str]) -> list[Promise]:
+    """Return what these learners promise, in this order; a bound that the setting does not allow is None."""
+    loops = not setting.graph.arms_without_self_loop.size
+    found = []
+    for row in (row for name in learners for row in _ROWS if row.learner == name):
+        kept = row
+        if row.needs_self_loops and not loops:
+            kept = replace(kept, adversarial=None)
+        if not setting.best_arms or (row.needs_one_best_arm and setting.best_arms > 1):
+            kept = replace(kept, stochastic=None)
+        found.append(kept)
+    return found
+
+
+def crossing(setting: Setting, promise: Promise) -> float | None:
+    """Return the T from which the learner's stochastic bound is below its adversarial one and stays there.
+
+    None if it has not both, or if that is beyond 10^60 rounds.
+    """
+    adversarial, stochastic = promise.adversarial, promise.stochastic
+    if adversarial is None or stochastic is None:
+        return None
+
+    def above(log_T: float) -> bool:
+        T = math.exp(log_T)
+        return stochastic(setting, T) > adversarial(setting, T)
+
+    grid = np.linspace(0.0, 60 * math.log(10), 1000).tolist()
+    last = next((k for k in range(len(grid) - 1, -1, -1) if above(grid[k])), -1)
+    if last in {-1, len(grid) - 1}:
+        return 1.0 if last == -1 else None
+    low, high = grid[last], grid[last + 1]
+    while high - low > 1e-13 * high:
+        middle = (low + high) / 2
+        low, high = (middle, high) if above(middle) else (low, middle)
+    return math.exp(high)
+
+
+def _adaptive(s: Setting, T: float) -> float:
+    """Return the smaller of what Theorem 4 states and of what its proof gives with theta <= mas."""
+    in_alpha = theorem_4_adversarial(K=s.K, T=T, independence_sum=s.independence[1] * T)
+    return min(in_alpha, theorem_4_theta(K=s.K, T=T, theta_sum=s.acyclic * T))
+
+
+def _ucb_n(s: Setting, T: float) -> float:
+    """Return the smaller of the bounds with the groups and without them."""
+    covers = (s.groups, np.arange(s.K))
+    return min(rivals.ucb_n_stochastic(T=T, gaps=s.gaps, groups=groups) for groups in covers)
+
+
+_ROWS = (
+    Promise(
+        "exp3.g++",
+        _adaptive,
+        lambda s, T: theorem_4_stochastic(
+            T=T, gaps=s.gaps, strong_independence=s.strong_independence, as_printed=s.as_printed
+        ),
+        "Theorem 4",
+        "Theorem 4",
+    ),
+    Promise(
+        "exp3.g++",
+        lambda s, T: theorem_2(K=s.K, T=T, strong_independence=s.strong_independence),
+        lambda s, T: theorem_3(
+            T=T,
+            gaps=s.gaps,
+            strong_independence=s.strong_independence,
+            inverse_gap_sum=s.inverse_gap_sum,
+            as_printed=s.as_printed,
+        ),
+        "Theorem 2",
+        "Theorem 3",
+        {"rate": "fixed"},
+    ),
+    Promise(
+        "exp3.g++",
+        lambda s, T: rivals.practical(K=s.K, T=T, cover=s.cover, acyclic=s.acyclic),
+        None,
+        "derived",
+        options={"preset": "practical"},
+    ),
+    Promise(
+        "exp3.g",
+        lambda s, T: rivals.exp3_g(K=s.K, T=T, independence=s.independence[1], acyclic=s.acyclic),
+        None,
+        "derived",
+        needs_self_loops=True,
+    ),
+    Promise("exp3-set", lambda s, T: rivals.exp3_set(K=s.K, T=T, acyclic=s.acyclic), None, "derived"),
+    Promise(
+        "exp3-dom", lambda s, T: rivals.exp3_dom(K=s.K, T=T, cover=s.dominating, acyclic=s.acyclic), None, "derived"
+    ),
+    Promise("exp3-ix", lambda s, T: rivals.exp3_ix(K=s.K, T=T, independence=s.independence[1]), None, "its paper"),
+    Promise(
+        "elp",
+        lambda s, T: rivals.elp(K=s.K, T=T, acyclic=s.acyclic, fractional_domination=s.fractional_domination),
+        None,
+        "derived",
+    ),
+    Promise("exp3", lambda s, T: rivals.exp3(K=s.K, T=T), None, "its paper"),
+    Promise("exp3++", lambda s, T: rivals.exp3_plus_plus(K=s.K, T=T), None, "its paper"),
+    Promise("tsallis-inf", lambda s, T: rivals.tsallis_inf(K=s.K, T=T), None, "its paper"),
+    Promise(
+        "tsallis-inf",
+        lambda s, T: rivals.tsallis_inf_rv(K=s.K, T=T, as_printed=s.as_printed),
+        lambda s, T: rivals.tsallis_inf_rv_stochastic(T=T, gaps=s.gaps),
+        "its paper",
+        "its paper",
+        {"estimator": "rv"},
+        needs_one_best_arm=True,
+    ),
+    Promise(
+        "hedge",
+        lambda s, T: rivals.hedge(K=s.K, T=T),
+        lambda s, _T: rivals.hedge_stochastic(gaps=s.gaps),
+        "derived",
+        "its paper",
+    ),
+    Promise("ucb-n", None, _ucb_n, "", "its paper"),
+    Promise("ucb-maxn", None, None),
+    Promise("ts-n", None, None),
+    Promise("ucb-lp", None, None),
+    Promise("alphasample", None, None),
+    Promise(
+        "ito-2022",
+        lambda s, T: rivals.ito_2022(K=s.K, T=T, strong_independence=s.strong_independence),
+        lambda s, T: rivals.ito_2022_stochastic(T=T, gaps=s.gaps, strong_independence=s.strong_independence),
+        "derived",
+        "derived",
+        needs_one_best_arm=True,
+    ),
+    Promise("q-tsallis", lambda s, T: rivals.q_tsallis(K=s.K, T=T, independence=s.independence[1]), None, "its paper"),
+    Promise(
+        "uniform",
+        lambda s, T: rivals.uniform(K=s.K, T=T),
+        lambda s, T: rivals.uniform_stochastic(T=T, gaps=s.gaps),
+        "exact",
+        "exact",
+    ),
+)
