@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from sidelong.claims.claim import Outcome, Setting, claim
-from sidelong.claims.walks import rounds_of
+from sidelong.claims.walks import remember, rounds_of
 from sidelong.graphs import FeedbackGraph
 
 if TYPE_CHECKING:
@@ -35,12 +35,13 @@ def apart(a: npt.ArrayLike, b: npt.ArrayLike) -> float:
         return float(np.where(same, 0.0, np.abs(x - y) / np.maximum(np.abs(y), 1e-12)).max(initial=0.0))
 
 
-def _compared(differences: list[float], what: str) -> Outcome:
+def compared(differences: list[float]) -> Outcome:
+    """Return the outcome of a comparison in many rounds, which only rounding may tell apart."""
     worst = max(differences)
-    return Outcome(worst, ROUNDING, f"{worst:.1g} apart, {what} in {len(differences):,} rounds", allowed="rounding")
+    return Outcome(worst, ROUNDING, f"largest error {worst:.1g} in {len(differences):,} rounds", f"{ROUNDING:g}")
 
 
-@claim("alg-1-estimates", "Lhat, O and Ltilde are what was observed", "Section 3, Algorithm 1")
+@claim("alg-1-sums", "Lhat, O and Ltilde sum what was observed", "Algorithm 1")
 def estimates(setting: Setting) -> Outcome:
     """Lhat sums the observed losses, O counts them, and Ltilde sums l / P over the rounds after the first K.
 
@@ -50,10 +51,10 @@ def estimates(setting: Setting) -> Outcome:
         max(apart(each.own[name], getattr(each, name)) for name in ("Lhat", "O", "Ltilde"))
         for each in rounds_of(setting, played=True)
     ]
-    return _compared(differences, "at most,")
+    return compared(differences)
 
 
-@claim("alg-1-gaps", "gap estimates are differences of confidence bounds", "Section 3, Algorithm 1")
+@claim("alg-1-gaps", "gap estimates are differences of confidence bounds", "Algorithm 1")
 def gap_estimates(setting: Setting) -> Outcome:
     """gap_i = max(0, LCB_i - min_j UCB_j), with the radius sqrt((gamma ln t + ln K) / (2 O_i)), cut to [0, 1]."""
     differences = []
@@ -61,7 +62,7 @@ def gap_estimates(setting: Setting) -> Outcome:
         lcb, ucb = confidence(each.Lhat, each.O, each.t, each.rules.gamma)
         # A gap is a difference of two numbers up to 1, so that rounding is relative to 1.
         differences.append(float(np.abs(each.gap - np.maximum(0.0, lcb - ucb.min())).max()))
-    return _compared(differences, "at most,")
+    return compared(differences)
 
 
 def confidence(Lhat: Floats, O: Floats, t: int, gamma: float) -> tuple[Floats, Floats]:
@@ -70,40 +71,40 @@ def confidence(Lhat: Floats, O: Floats, t: int, gamma: float) -> tuple[Floats, F
     return np.maximum(0.0, Lhat / O - radius), np.minimum(1.0, Lhat / O + radius)
 
 
-@claim("alg-1-weights", "p mixes exponential weights with exploration", "Section 3, Algorithm 1")
+@claim("alg-1-mix", "p mixes exponential weights with exploration", "Algorithm 1")
 def weights(setting: Setting) -> Outcome:
     """p_i = (1 - sum_j eps_j) q_i + eps_i, with q_i proportional to exp(-eta Ltilde_i) of the rounds before (E1)."""
     differences = [apart(each.p, (1 - each.eps.sum()) * each.q + each.eps) for each in rounds_of(setting)]
-    return _compared(differences, "at most,")
+    return compared(differences)
 
 
-@claim("unbiased", "the loss estimates have no bias", "Section 3, Algorithm 1; equation (9)")
+@claim("unbiased", "the loss estimates have no bias", "Algorithm 1; eq. (9)")
 def unbiased(setting: Setting) -> Outcome:
     """Over the draw of the arm, the mean of l~_i is l_i and that of its square at most 1 / P_i: by enumeration."""
     differences = []
     for each in rounds_of(setting, played=True):
         excess = float((each.square * each.P).max()) - 1.0
         differences.append(max(apart(each.estimate, each.losses), excess))
-    return _compared(differences, "mean and loss,")
+    return compared(differences)
 
 
-@claim("prop-1", "the exploration set dominates, and is strongly independent", "Section 3, Proposition 1")
+@claim("prop-1", "the exploration set dominates, and is strongly independent", "Proposition 1")
 def proposition_1(setting: Setting) -> Outcome:
     """Algorithm 2 returns a set S that reveals every arm i by some j in S of no larger gap, and no two arms of S reveal each other.
 
     On all digraphs of two and three arms with all orders of the gaps and all ties, and on those of the walks.
     """
     sets = wrong = 0
-    for A, gap, S in itertools.chain(_all_small(setting), ((r.A, r.gap, r.S) for r in rounds_of(setting))):
+    for A, gap, S in itertools.chain(small_sets(setting), ((r.A, r.gap, r.S) for r in rounds_of(setting))):
         covers = A[S] & (gap[S][:, None] <= gap[None, :])
         mutual = A[np.ix_(S, S)] & A[np.ix_(S, S)].T & ~np.eye(S.size, dtype=bool)
         wrong += not covers.any(axis=0).all() or bool(mutual.any())
         sets += 1
-    return Outcome(wrong, 0, f"{wrong} of {sets:,} sets break it")
+    return Outcome(wrong, 0, f"{wrong} of {sets:,} sets break it", "0")
 
 
-def _all_small(setting: Setting) -> Iterator[Sets]:
-    """Return the learner's exploration sets on all digraphs of two and three arms (with effort, of four)."""
+def small_sets(setting: Setting) -> Iterator[Sets]:
+    """Yield digraphs, gaps and exploration sets: all of two and three arms, with more effort of four."""
     for K in (2, 3, 4)[: 2 + (setting.effort > 1)]:
         places = [(i, j) for i in range(K) for j in range(K) if i != j]
         levels = list(itertools.product(range(K), repeat=K))
@@ -121,13 +122,12 @@ def _explored(setting: Setting, graph: FeedbackGraph, A: npt.NDArray[np.bool_], 
     state = learner.init(params, graph)
     p, trace = np.zeros(K), np.zeros(len(learner.TRACES))
     for level in levels:
-        state.O[:], state.mean[:] = 1e8, np.array(level) / K
-        state.Lhat[:], state.width[:] = state.mean * state.O, 1e-4
+        remember(state, np.full(K, 1e8), np.array(level) / K)
         learner.distribution(params, state, graph.arrays, t, p, trace)
         yield A, state.gap.copy(), np.flatnonzero(state.S)
 
 
-@claim("eq-2-3", "exploration is capped, and follows the gaps on the exploration set", "Section 3, equations (2) and (3)")
+@claim("eq-2-3", "exploration is capped, and follows the gaps", "eqs. (2), (3)")
 def exploration_rates(setting: Setting) -> Outcome:
     """eps_i = min(1 / (2 K), sqrt(lambda ln K / (t K^2)) / 2, xi_i) with xi_i = beta ln t / (t gap_i^2) on S, else 4 / t^2.
 
@@ -137,7 +137,7 @@ def exploration_rates(setting: Setting) -> Outcome:
     for each in rounds_of(setting):
         excess = max(0.0, float(each.eps.sum()) - 0.5)
         differences.append(max(apart(each.eps, _rates(each)), excess))
-    return _compared(differences, "at most,")
+    return compared(differences)
 
 
 def _rates(each: Round) -> Floats:
@@ -149,7 +149,7 @@ def _rates(each: Round) -> Floats:
     return eps
 
 
-@claim("eq-4", "every arm is observed as often as the proofs need", "Section 3, equation (4)")
+@claim("eq-4", "every arm is observed as often as the proofs need", "eq. (4)")
 def observation(setting: Setting) -> Outcome:
     """P_i >= o_i = min(1 / (2 K), sqrt(lambda ln K / (t K^2)) / 2, beta ln t / (t gap_i^2)) for every arm i."""
     ratios = []
@@ -157,4 +157,4 @@ def observation(setting: Setting) -> Outcome:
         with np.errstate(divide="ignore"):
             o = np.minimum(each.cap, each.rules.beta * np.log(each.t) / (each.t * each.gap**2))
         ratios.append(float((o / each.P).max()))
-    return Outcome(max(ratios), 1 + ROUNDING, f"largest o / P {max(ratios):.4g} in {len(ratios):,} rounds", allowed="1")
+    return Outcome(max(ratios), 1 + ROUNDING, f"largest o / P {max(ratios):.4g} in {len(ratios):,} rounds", "1")

@@ -28,24 +28,26 @@ class Verdict(Enum):
 
 @dataclass(frozen=True)
 class Outcome:
-    """One number that was measured and the number that it must not exceed.
+    """A number that was measured, and the one that it must not exceed. Of a random quantity, a lower confidence limit.
 
-    An erratum has two of those: the number must exceed what is printed, or nothing would be wrong with that, and must
-    not exceed what is right. Of a random quantity `measured` is a lower confidence limit.
+    An erratum also has such a pair for what is printed, where the first must exceed the second: else nothing is wrong
+    with what is printed.
     """
 
     measured: float
     bound: float
     shown: str  #: the measurement in words
-    corrected: float | None = None
-    allowed: str = ""  #: the bound in words, where the number does not speak for itself
+    allowed: str  #: the bound in words
+    printed: tuple[float, float] | None = None
 
     @property
     def verdict(self) -> Verdict:
         """What the numbers say. Anything that is not a number fails."""
-        if self.corrected is not None:
-            return Verdict.CORRECTED if self.bound < self.measured <= self.corrected else Verdict.FAILS
-        return Verdict.HOLDS if self.measured <= self.bound else Verdict.FAILS
+        if not self.measured <= self.bound:
+            return Verdict.FAILS
+        if self.printed is None:
+            return Verdict.HOLDS
+        return Verdict.CORRECTED if self.printed[0] > self.printed[1] else Verdict.FAILS
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     Floats = npt.NDArray[np.float64]
 
-__all__ = ["Round", "Rules", "digraphs", "rounds_of", "walks"]
+__all__ = ["Round", "Rules", "digraphs", "remember", "rounds_of", "walks"]
 
 
 @dataclass(frozen=True)
@@ -177,7 +177,7 @@ def _leap(setting: Setting, last: Round, params: Any, state: Any, graph: Feedbac
     p, trace = np.zeros(K), np.zeros(len(learner.TRACES))
     far = _copy(state)
     grown = t // (10 * int(state.O.sum()) + 1)
-    far.O[:], far.Lhat[:], far.width[:] = state.O * grown, state.Lhat * grown, 1 / np.sqrt(state.O * grown)
+    remember(far, state.O * grown, state.Lhat / state.O)
     learner.distribution(params, far, graph.arrays, t, p, trace)
     own = {"Lhat": far.Lhat, "O": far.O, "Ltilde": far.Ltilde}
     eta = float(trace[learner.TRACES.index("learning_rate")])
@@ -186,6 +186,11 @@ def _leap(setting: Setting, last: Round, params: Any, state: Any, graph: Feedbac
         last.rules, t, graph.matrix(), p, far.eps, far.gap, np.flatnonzero(far.S), eta,
         far.Lhat, far.O, far.Ltilde, float(far.Theta[0]), own, none, none, none, float("nan"),
     )  # fmt: skip
+
+
+def remember(state: Any, O: Floats, mean: Floats) -> None:
+    """Let a learner believe that it has seen each arm O times, with these mean losses."""
+    state.O[:], state.Lhat[:], state.mean[:], state.width[:] = O, O * mean, mean, 1 / np.sqrt(O)
 
 
 def _copy(state: Any) -> Any:
