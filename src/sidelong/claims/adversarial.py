@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from sidelong import graphs, losses, theory
-from sidelong.claims.algorithm import ROUNDING, apart, compared
+from sidelong.claims.algorithm import ROUNDING, apart, compared, largest
 from sidelong.claims.claim import Outcome, Setting, claim
 from sidelong.claims.games import Contest, worst_contest
 from sidelong.claims.walks import digraphs, walks
@@ -37,11 +37,12 @@ def lemma_6(setting: Setting) -> Outcome:
         X = rng.exponential(10 ** rng.uniform(-2, 2), (T, K)) * (rng.random((T, K)) < rng.uniform(0.1, 1))
         eta = np.minimum.accumulate(10 ** rng.uniform(-3, 1, T))
         excess.append(_regret_over_bound(eta.tolist(), X))
-    return Outcome(max(excess), 1 + ROUNDING, f"left / right up to {max(excess):.4g} on {len(excess)} sequences", "1")
+    worst = largest(excess)
+    return Outcome(worst, 1 + ROUNDING, f"left / right up to {worst:.4g} on {len(excess)} sequences", "1")
 
 
 def _played(walk: list[Round]) -> list[Round]:
-    return [each for each in walk if not math.isnan(each.theta)]
+    return [each for each in walk if each.played]
 
 
 def _steps(walk: list[Round]) -> npt.NDArray[np.float64]:
@@ -108,7 +109,8 @@ def lemma_7(setting: Setting) -> Outcome:
             near = np.zeros(graph.n_arms)
             near[rng.permutation(found.certificate)] = 10.0 ** -(2.0 * np.arange(len(found.certificate)))
             ratios += [theta(A, p) / found.upper, theta(A, near / near.sum()) / found.upper]
-    return Outcome(max(ratios), 1 + ROUNDING, f"theta / mas up to {max(ratios):.5g} for {len(ratios):,} p", "1")
+    worst = largest(ratios)
+    return Outcome(worst, 1 + ROUNDING, f"theta / mas up to {worst:.5g} for {len(ratios):,} p", "1")
 
 
 def theta(A: npt.NDArray[np.bool_], p: npt.NDArray[np.float64]) -> float:

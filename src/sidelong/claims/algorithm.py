@@ -12,7 +12,7 @@ from sidelong.claims.walks import remember, rounds_of
 from sidelong.graphs import FeedbackGraph
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     import numpy.typing as npt
 
@@ -30,14 +30,18 @@ ROUNDING = 1e-9
 def apart(a: npt.ArrayLike, b: npt.ArrayLike) -> float:
     """Return the largest difference of two arrays, relative to what they are about."""
     x, y = np.asarray(a, np.float64), np.asarray(b, np.float64)
-    same = (x == y) | (np.isnan(x) & np.isnan(y))
     with np.errstate(invalid="ignore"):
-        return float(np.where(same, 0.0, np.abs(x - y) / np.maximum(np.abs(y), 1e-12)).max(initial=0.0))
+        return float(np.where(x == y, 0.0, np.abs(x - y) / np.maximum(np.abs(y), 1e-12)).max())
+
+
+def largest(values: Iterable[float]) -> float:
+    """Return the largest value, or NaN if any is: no fault of a learner may hide behind it, as it does behind `max`."""
+    return float(np.max(list(values)))
 
 
 def compared(differences: list[float]) -> Outcome:
     """Return the outcome of a comparison in many rounds, which only rounding may tell apart."""
-    worst = max(differences)
+    worst = largest(differences)
     return Outcome(worst, ROUNDING, f"largest error {worst:.1g} in {len(differences):,} rounds", f"{ROUNDING:g}")
 
 
@@ -48,7 +52,7 @@ def estimates(setting: Setting) -> Outcome:
     The initial rounds count for Lhat and O with all that they reveal, and for Ltilde with nothing (E24).
     """
     differences = [
-        max(apart(each.own[name], getattr(each, name)) for name in ("Lhat", "O", "Ltilde"))
+        largest(apart(each.own[name], getattr(each, name)) for name in ("Lhat", "O", "Ltilde"))
         for each in rounds_of(setting, played=True)
     ]
     return compared(differences)
@@ -84,7 +88,7 @@ def unbiased(setting: Setting) -> Outcome:
     differences = []
     for each in rounds_of(setting, played=True):
         excess = float((each.square * each.P).max()) - 1.0
-        differences.append(max(apart(each.estimate, each.losses), excess))
+        differences.append(largest([apart(each.estimate, each.losses), excess]))
     return compared(differences)
 
 
@@ -135,8 +139,7 @@ def exploration_rates(setting: Setting) -> Outcome:
     """
     differences = []
     for each in rounds_of(setting):
-        excess = max(0.0, float(each.eps.sum()) - 0.5)
-        differences.append(max(apart(each.eps, _rates(each)), excess))
+        differences.append(largest([apart(each.eps, _rates(each)), float(each.eps.sum()) - 0.5]))
     return compared(differences)
 
 
@@ -157,4 +160,5 @@ def observation(setting: Setting) -> Outcome:
         with np.errstate(divide="ignore"):
             o = np.minimum(each.cap, each.rules.beta * np.log(each.t) / (each.t * each.gap**2))
         ratios.append(float((o / each.P).max()))
-    return Outcome(max(ratios), 1 + ROUNDING, f"largest o / P {max(ratios):.4g} in {len(ratios):,} rounds", "1")
+    worst = largest(ratios)
+    return Outcome(worst, 1 + ROUNDING, f"largest o / P {worst:.4g} in {len(ratios):,} rounds", "1")

@@ -7,6 +7,8 @@ import math
 import numpy as np
 from scipy import optimize, stats
 
+from sidelong.errors import TheoryError
+
 __all__ = ["least_mean", "least_probability", "most_probability"]
 
 #: The shares of the wealth that are bet, one bettor each.
@@ -32,7 +34,7 @@ def least_mean(sample: np.ndarray, risk: float) -> float:
     """
     x = np.asarray(sample, np.float64)
     if (x < 0).any():
-        raise ValueError(f"least_mean takes numbers that are not negative, not {x.min()!r}.")
+        raise TheoryError(f"A limit for a mean takes numbers that are not negative, not {x.min():g}.")
     top = float(x.mean())
     if top == 0.0:
         return 0.0

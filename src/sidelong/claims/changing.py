@@ -10,7 +10,7 @@ import numpy as np
 
 from sidelong import graphs, losses, theory
 from sidelong.claims.adversarial import theta
-from sidelong.claims.algorithm import apart, compared
+from sidelong.claims.algorithm import apart, compared, largest
 from sidelong.claims.claim import Outcome, Setting, claim
 from sidelong.claims.games import Contest, worst_contest
 from sidelong.claims.walks import digraphs, rounds_of
@@ -27,8 +27,8 @@ def theta_of_the_learner(setting: Setting) -> Outcome:
     """theta_t = sum_i p_i / P_i with the p that was played and the graph of the round; it lies from 1 to K."""
     differences = []
     for each in rounds_of(setting, played=True):
-        outside = max(0.0, 1 - each.theta, each.theta - each.rules.K)
-        differences.append(max(apart(each.theta, theta(each.A, each.p)), outside))
+        outside = [1 - each.theta, each.theta - each.rules.K]
+        differences.append(largest([apart(each.theta, theta(each.A, each.p)), *outside]))
     return compared(differences)
 
 

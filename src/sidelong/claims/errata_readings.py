@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from sidelong import graphs, theory
-from sidelong.claims.algorithm import ROUNDING, apart, confidence, small_sets
+from sidelong.claims.algorithm import ROUNDING, apart, confidence, largest, small_sets
 from sidelong.claims.claim import Outcome, Setting, claim
 from sidelong.claims.walks import rounds_of, walks
 
@@ -31,8 +31,9 @@ def e1(setting: Setting) -> Outcome:
         after = each.Ltilde + np.where(each.A, each.losses / each.P, 0.0)  # a row for each arm that might be drawn
         w = np.exp(-each.eta * (after - after.min(axis=1, keepdims=True)))
         spread = max(spread, float(np.ptp(w / w.sum(axis=1, keepdims=True), axis=0).max()))
-    shown = f"largest error {max(differences):.1g}; printed: q differs by up to {spread:.2g} with the arm drawn"
-    return Outcome(max(differences), ROUNDING, shown, f"{ROUNDING:g}", (spread, 0.0))
+    worst = largest(differences)
+    shown = f"largest error {worst:.1g}; printed: q differs by up to {spread:.2g} with the arm drawn"
+    return Outcome(worst, ROUNDING, shown, f"{ROUNDING:g}", (spread, 0.0))
 
 
 @claim("e2", "the smallest UCB may be that of the arm itself", "Algorithm 1, App. C.1")
@@ -52,7 +53,8 @@ def e2(setting: Setting) -> Outcome:
 def e3(setting: Setting) -> Outcome:
     """An arm of the exploration set with gap 0 is explored at the cap. As printed, xi divides by 0."""
     found = [apart(r.eps[i], r.cap) for r in rounds_of(setting) for i in r.S if r.gap[i] == 0]
-    return Outcome(max(found), ROUNDING, f"{max(found):.1g} from the cap, at most, {len(found):,} times", f"{ROUNDING:g}")
+    worst = largest(found)
+    return Outcome(worst, ROUNDING, f"{worst:.1g} from the cap, at most, {len(found):,} times", f"{ROUNDING:g}")
 
 
 @claim("e4", "a single arm is played", "Section 2, App. B")

@@ -101,5 +101,6 @@ def worst_contest(setting: Setting, contests: list[Contest], runs: int, **option
         mean, error = float(regret.mean()), float(regret.std(ddof=1)) / math.sqrt(runs)
         shown = f"regret {mean:,.0f} ± {error:,.0f} on {each.name}, T = {each.rounds:,}; {len(contests)} games"
         outcome = Outcome(limit, each.bound, shown, f"{each.bound:,.0f}" if each.bound < 1e6 else f"{each.bound:.2g}")
-        worst = max(worst, (mean / each.bound + 1e9 * (limit > each.bound), outcome), key=lambda pair: pair[0])
+        nearness = mean / each.bound if limit <= each.bound else math.inf
+        worst = max(worst, (nearness, outcome), key=lambda pair: pair[0])
     return worst[1]

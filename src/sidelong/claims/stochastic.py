@@ -58,8 +58,8 @@ def late_looks(setting: Setting, beta: float) -> tuple[list[list[Look]], float]:
         first = math.ceil(theory.t_min(K=2, gap=gap, lambda_=2, beta=beta)) + 1
         rounds = [first, first + first // 8, first + first // 4]
         world = losses.bernoulli([(1 - gap) / 2, (1 + gap) / 2])
-        graph = graphs.self_loops(2)
-        setting.shared[key] = looks(setting, graph, world, rounds, 4, rate="fixed", beta=beta)
+        graph, runs = graphs.self_loops(2), min(4, setting.size(4, 2))
+        setting.shared[key] = looks(setting, graph, world, rounds, runs, rate="fixed", beta=beta)
     return setting.shared[key], gap
 
 
@@ -112,7 +112,8 @@ def _worst_mean(setting: Setting, quantity: object) -> Outcome:
             mean, bound = (float(x) for x in pairs.mean(axis=0))
             limit = least_mean(pairs[:, 0], setting.risk / (3 * len(betas)))
             shown = f"mean {mean:.3g} in round {seen[0].t:,}, beta = {beta:g}, {len(runs)} runs"
-            worst = max(worst, (mean / bound, Outcome(limit, bound, shown, f"{bound:.3g}")), key=lambda pair: pair[0])
+            nearness = mean / bound if limit <= bound else math.inf
+            worst = max(worst, (nearness, Outcome(limit, bound, shown, f"{bound:.3g}")), key=lambda pair: pair[0])
     return worst[1]
 
 

@@ -59,7 +59,8 @@ class Round:
     losses: Floats
     estimate: Floats  #: the mean, over the draw of the arm, of what Ltilde grows by
     square: Floats  #: and of its square
-    theta: float  #: what the learner took for theta; NaN where it only looked
+    theta: float  #: what the learner took for theta
+    played: bool  #: or only looked at: then there are no losses, and no theta
 
     @property
     def P(self) -> Floats:
@@ -99,7 +100,7 @@ def walks(setting: Setting) -> list[list[Round]]:
 
 def rounds_of(setting: Setting, *, played: bool = False) -> list[Round]:
     """Return the rounds of all walks; with `played` only those that were played, not only looked at."""
-    return [each for walk in walks(setting) for each in walk if not (played and np.isnan(each.theta))]
+    return [each for walk in walks(setting) for each in walk if each.played or not played]
 
 
 def _walks(setting: Setting) -> Iterator[list[Round]]:
@@ -128,7 +129,7 @@ def _walk(setting: Setting, rng: np.random.Generator, bank: Sequence[FeedbackGra
     p, trace, told = np.zeros(K), np.zeros(len(learner.TRACES)), np.zeros(K)
     Lhat, O, Ltilde, Theta = np.zeros(K), np.zeros(K), np.zeros(K), float(K)
     means = rng.random(K)
-    rounds = []
+    rounds: list[Round] = []
 
     def learn(into: Any, graph: FeedbackGraph, t: int, arm: int, losses: Floats) -> None:
         arms = graph.out_neighbors(arm)
@@ -158,7 +159,7 @@ def _walk(setting: Setting, rng: np.random.Generator, bank: Sequence[FeedbackGra
                     rules, t, A, p.copy(), before.eps, before.gap, np.flatnonzero(before.S),
                     float(noted[learner.TRACES.index("learning_rate")]),
                     Lhat.copy(), O.copy(), Ltilde.copy(), Theta, own, losses, estimate, square,
-                    float(trace[learner.TRACES.index("theta")]),
+                    float(trace[learner.TRACES.index("theta")]), True,
                 )
             )  # fmt: skip
             Ltilde += np.where(A[arm], losses / P, 0.0)
@@ -172,19 +173,20 @@ def _walk(setting: Setting, rng: np.random.Generator, bank: Sequence[FeedbackGra
 
 
 def _leap(setting: Setting, last: Round, params: Any, state: Any, graph: FeedbackGraph, t: int) -> Round:
-    """Look at a round far on: as if all that was seen had been seen many times."""
+    """Look at a round far on, as if all that was seen had been seen many times."""
     learner, K = setting.learner, last.rules.K
     p, trace = np.zeros(K), np.zeros(len(learner.TRACES))
     far = _copy(state)
     grown = t // (10 * int(state.O.sum()) + 1)
     remember(far, state.O * grown, state.Lhat / state.O)
+    far.Ltilde[:] *= t / last.t  # so that most arms are played by exploration alone
     learner.distribution(params, far, graph.arrays, t, p, trace)
     own = {"Lhat": far.Lhat, "O": far.O, "Ltilde": far.Ltilde}
     eta = float(trace[learner.TRACES.index("learning_rate")])
     none = np.full(K, np.nan)
     return Round(
         last.rules, t, graph.matrix(), p, far.eps, far.gap, np.flatnonzero(far.S), eta,
-        far.Lhat, far.O, far.Ltilde, float(far.Theta[0]), own, none, none, none, float("nan"),
+        far.Lhat, far.O, far.Ltilde, float(far.Theta[0]), own, none, none, none, float("nan"), False,
     )  # fmt: skip
 
 

@@ -89,14 +89,14 @@ def _table(results: list[Result], width: int) -> Table:
     table.add_column("verdict", width=9)
     for result in results:
         claim, outcome = result.claim, result.outcome
-        name = Text.assemble((claim.id, "bold"), " ", claim.title)
+        name = Text.assemble((claim.id, "bold"), "\n", claim.title)
         table.add_row(name, claim.where, Text(outcome.shown), outcome.allowed, Text(*_WORDS[result.verdict.value]))
     return table
 
 
 def _summary(results: list[Result], seed: int, risk: float, seconds: float) -> str:
     verdicts = Counter(_WORDS[result.verdict.value][0] for result in results)
-    counts = ", ".join(f"{count} {verdict}" for verdict, count in verdicts.items())
+    counts = ", ".join(f"{count} {verdict.lower().removesuffix('s')}" for verdict, count in verdicts.items())
     return (
         f"{len(results)} claims in {seconds:.0f} seconds, seed {seed}: {counts}.\n"
         "corrected: false as printed, holds as corrected; docs/paper.md has the errata in plain words.\n"
