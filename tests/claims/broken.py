@@ -79,7 +79,7 @@ def learn_with_theta_of_a_bandit(params, state, graph, t, arm, p, losses, trace)
 
 
 def explore(choose):
-    def _explore(params, state, graph, known):
+    def _explore(_params, state, graph, _known):
         state.S[:] = False
         state.S[choose(state.gap, graph)] = True
         state.known[1] = state.S.sum()
@@ -96,11 +96,11 @@ def worst_first(gap, graph):
     return S
 
 
-def rates_without_a_falling_cap(state, cap, floor, xi, largest_gap):
+def rates_without_a_falling_cap(state, _cap, floor, xi, largest_gap):
     return exp3gpp._set_rates(state, 1 / (2 * state.eps.size), floor, xi, largest_gap)
 
 
-def rates_without_the_gaps(state, cap, floor, xi, largest_gap):
+def rates_without_the_gaps(state, cap, floor, xi, _largest_gap):
     return exp3gpp._set_rates(state, cap, floor, xi, 0.0)
 
 

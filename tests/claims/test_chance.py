@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from sidelong.errors import TheoryError
-
 from sidelong.claims.chance import least_mean, least_probability, most_probability
+from sidelong.errors import TheoryError
 
 
 @pytest.mark.interpreted

@@ -55,7 +55,7 @@ def test_a_claim_measures_the_same_alone_and_among_others(results):
 
 
 def test_an_unknown_claim_is_refused_with_the_list():
-    with pytest.raises(TheoryError, match="no claim 'prop-9'.*prop-1, "):
+    with pytest.raises(TheoryError, match=r"no claim 'prop-9'.*prop-1, "):
         claims.choose(["prop-1", "prop-9"])
 
 
@@ -117,7 +117,7 @@ def test_a_learner_that_does_not_learn_breaks_theorem_2():
     lazy = types.ModuleType("lazy")
     lazy.__dict__.update({name: getattr(uniform, name) for name in dir(uniform) if not name.startswith("__")})
     lazy.NAME = "lazy"
-    lazy.configure = lambda graph, *, rate: uniform.configure(graph)  # noqa: ARG005
+    lazy.configure = lambda graph, **_: uniform.configure(graph)
     (result,) = claims.verify(["thm-2"], learner=lazy)
     assert result.verdict is Verdict.FAILS, result.outcome
 

@@ -1,7 +1,7 @@
 """The paper's numbered statements as checks that run: `sidelong verify`.
 
-A claim compares a number that was measured with one that it must not exceed. Statements about single rounds, series
-and graphs are checked exactly, or to rounding; statements about chances and means by sampling, with confidence limits that
+A claim compares a number that was measured with one that it must not exceed. Statements about single rounds, series and
+graphs are checked exactly, or to rounding; statements about chances and means by sampling, with confidence limits that
 hold for every sample size. All are checked against a learner's module, so that a wrong learner is found out.
 """
 

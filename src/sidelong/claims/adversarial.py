@@ -76,22 +76,25 @@ def _all_digraphs(K: int) -> list[FeedbackGraph]:
 
 @claim("prop-4", "alpha <= mas <= alpha~", "Proposition 4, App. B")
 def proposition_4(setting: Setting) -> Outcome:
-    """The largest acyclic set is at most as large as the largest strongly independent one, and at least as an independent one.
+    """The largest acyclic set has at most as many arms as the largest strongly independent one.
 
-    On all digraphs of three arms and on random ones; on undirected graphs all three are equal.
+    And at least as many as the largest independent one. On all digraphs of three arms and on random ones; on undirected
+    graphs all three are equal.
     """
     some = [*_all_digraphs(3), *digraphs(setting.rng("prop-4"), setting.size(120, 10), largest=8)]
     wrong = 0
     for graph in some:
         numbers = graph.numbers()
-        alpha, mas, strong = (n.value or -1 for n in (numbers.independence, numbers.acyclic, numbers.strong_independence))
+        alpha, mas, strong = (
+            n.value or -1 for n in (numbers.independence, numbers.acyclic, numbers.strong_independence)
+        )
         wrong += not alpha <= mas <= strong or (graph.is_undirected and alpha != strong)
     return Outcome(wrong, 0, f"{wrong} of {len(some)} digraphs break it", "0")
 
 
 @claim("lem-7", "theta is at most mas: Lemma 10 of Alon et al. 2014", "Lemma 7, App. B")
 def lemma_7(setting: Setting) -> Outcome:
-    """theta = sum_i p_i / P_i is at most the size of the largest acyclic set, for every distribution p on every digraph.
+    """theta = sum_i p_i / P_i is at most the size of the largest acyclic set, for every p on every digraph.
 
     With the learner's own theta, and with distributions that come near to the largest: geometric along an acyclic set.
     """

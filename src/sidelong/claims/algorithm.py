@@ -94,9 +94,10 @@ def unbiased(setting: Setting) -> Outcome:
 
 @claim("prop-1", "the exploration set dominates, and is strongly independent", "Proposition 1")
 def proposition_1(setting: Setting) -> Outcome:
-    """Algorithm 2 returns a set S that reveals every arm i by some j in S of no larger gap, and no two arms of S reveal each other.
+    """Every arm i is revealed by an arm of S with no larger gap, and no two arms of S reveal each other.
 
-    On all digraphs of two and three arms with all orders of the gaps and all ties, and on those of the walks.
+    S is what Algorithm 2 returns. On all digraphs of two and three arms with all orders of the gaps and all ties,
+    and on those of the walks.
     """
     sets = wrong = 0
     for A, gap, S in itertools.chain(small_sets(setting), ((r.A, r.gap, r.S) for r in rounds_of(setting))):
@@ -119,7 +120,9 @@ def small_sets(setting: Setting) -> Iterator[Sets]:
             yield from _explored(setting, graph, A, levels)
 
 
-def _explored(setting: Setting, graph: FeedbackGraph, A: npt.NDArray[np.bool_], levels: list[tuple[int, ...]]) -> Iterator[Sets]:
+def _explored(
+    setting: Setting, graph: FeedbackGraph, A: npt.NDArray[np.bool_], levels: list[tuple[int, ...]]
+) -> Iterator[Sets]:
     """Show the learner arms that were seen so often that their gaps are as the levels say."""
     learner, K, t = setting.learner, graph.n_arms, 10**9
     params: Any = learner.configure(graph)
@@ -133,13 +136,12 @@ def _explored(setting: Setting, graph: FeedbackGraph, A: npt.NDArray[np.bool_], 
 
 @claim("eq-2-3", "exploration is capped, and follows the gaps", "eqs. (2), (3)")
 def exploration_rates(setting: Setting) -> Outcome:
-    """eps_i = min(1 / (2 K), sqrt(lambda ln K / (t K^2)) / 2, xi_i) with xi_i = beta ln t / (t gap_i^2) on S, else 4 / t^2.
+    """eps_i = min(1 / (2 K), sqrt(lambda ln K / (t K^2)) / 2, xi_i), and xi_i = beta ln t / (t gap_i^2) on S.
 
-    A gap of 0 makes xi infinite (E3), xi is at least 4 / t^2 on S too, and all rates sum to at most 1/2.
+    Else xi_i = 4 / t^2. A gap of 0 makes xi infinite (E3), xi is at least 4 / t^2 on S too, and all rates sum to
+    at most 1/2.
     """
-    differences = []
-    for each in rounds_of(setting):
-        differences.append(largest([apart(each.eps, _rates(each)), float(each.eps.sum()) - 0.5]))
+    differences = [largest([apart(each.eps, _rates(each)), float(each.eps.sum()) - 0.5]) for each in rounds_of(setting)]
     return compared(differences)
 
 

@@ -28,9 +28,10 @@ def most_probability(hits: int, trials: int, risk: float) -> float:
 def least_mean(sample: np.ndarray, risk: float) -> float:
     """Return a lower limit for the mean of a variable that is never negative, whatever its law.
 
-    If the mean is at most m, then 1 - s + s x / m has a mean of at most 1, and so has its product over independent x: the
-    wealth of one who stakes the share s of all he has on each x being above m. By Markov's inequality the wealth
-    reaches 1 / risk with a probability of at most `risk`. So each m that makes some bettor that rich is ruled out.
+    If the mean is at most m, then 1 - s + s x / m has a mean of at most 1, and so has its product over independent
+    x: it is the wealth of one who stakes the share s of all he has on each x being above m. By Markov's inequality
+    the wealth reaches 1 / risk with a probability of at most `risk`. So each m that makes some bettors that rich is
+    ruled out.
     """
     x = np.asarray(sample, np.float64)
     if (x < 0).any():

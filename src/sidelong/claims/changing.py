@@ -14,10 +14,9 @@ from sidelong.claims.algorithm import apart, compared, largest
 from sidelong.claims.claim import Outcome, Setting, claim
 from sidelong.claims.games import Contest, worst_contest
 from sidelong.claims.walks import digraphs, rounds_of
-from sidelong.graphs import FeedbackGraph
 
 if TYPE_CHECKING:
-    from sidelong.graphs import GraphSequence
+    from sidelong.graphs import FeedbackGraph, GraphSequence
 
 __all__ = ["lemma_10", "rate", "theorem_4_adversarial", "theorem_4_stochastic", "theta_of_the_learner"]
 
@@ -53,13 +52,15 @@ def lemma_10(setting: Setting) -> Outcome:
         for eps in (1e-2, 1e-6, 1e-12):
             for w in (rng.dirichlet(np.full(K, 0.3)), 10.0 ** -np.arange(K), 10.0 ** -np.arange(K)[::-1]):
                 least = np.maximum(w / w.sum() * (1 - K * eps), eps)
-                ratios.append(theta(A, least / max(1.0, least.sum())) / theory.lemma_10(K=K, independence=alpha, floor=eps / 2))
+                ratios.append(
+                    theta(A, least / max(1.0, least.sum())) / theory.lemma_10(K=K, independence=alpha, floor=eps / 2)
+                )
     return Outcome(max(ratios), 1.0, f"left / right up to {max(ratios):.3g} for {len(ratios)} weights", "1")
 
 
 def _sequences(setting: Setting) -> dict[str, tuple[GraphSequence, list[FeedbackGraph]]]:
     rng = setting.rng("thm-4")
-    drawn = []
+    drawn: list[FeedbackGraph] = []
     while len(drawn) < 4:
         drawn += [graph for graph in digraphs(rng, 10) if graph.n_arms == 6][: 4 - len(drawn)]
     banks = {
@@ -86,10 +87,10 @@ def theorem_4_adversarial(setting: Setting) -> Outcome:
 
 @claim("thm-4-sto", "regret in a stochastic world, graphs that change", "Theorem 4, second part; E10", random=True)
 def theorem_4_stochastic(setting: Setting) -> Outcome:
-    """R_T is at most the sum over the alpha~_n smallest gaps of 4 beta (ln T)^2 / Delta_i, plus n, and terms that do not grow.
+    """R_T is at most the sum of 4 beta (ln T)^2 / Delta_i over the alpha~_n smallest gaps, plus n, for any n.
 
-    Those are above 10^9, so that at any horizon one can play the bound says less than the first part; its parts are checked as
-    propositions 5 to 8.
+    And terms that do not grow. Those are above 10^9, so that at any horizon one can play the bound says less than
+    the first part; its parts are checked as propositions 5 to 8.
     """
     T, contests = setting.size(30_000, 300) // 4 * 4, []
     gaps = np.array([0.1, 0.0, 0.2, 0.3, 0.4, 0.5])

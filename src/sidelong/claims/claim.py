@@ -81,9 +81,7 @@ class Claim:
     random: bool  #: whether the check samples, so that a true claim fails with the probability `Setting.risk`
 
 
-def claim(
-    id_: str, title: str, where: str, *, random: bool = False
-) -> Callable[[Callable[[Setting], Outcome]], Claim]:
+def claim(id_: str, title: str, where: str, *, random: bool = False) -> Callable[[Callable[[Setting], Outcome]], Claim]:
     """Make a claim of a function that checks it; its docstring is the statement."""
 
     def make(check: Callable[[Setting], Outcome]) -> Claim:

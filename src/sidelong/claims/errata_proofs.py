@@ -26,7 +26,10 @@ def _t_mins() -> list[tuple[int, float, float]]:
 
 @claim("e5", "the radius has gamma ln t + ln K", "App. C.2, before eq. (11)")
 def e5(_: Setting) -> Outcome:
-    """gamma ln(t K^(1/gamma)) = ln(t^gamma K) <= (gamma + 1) ln t for t >= K. Printed in between: gamma ln(t^gamma K)."""
+    """gamma ln(t K^(1/gamma)) = ln(t^gamma K) <= (gamma + 1) ln t for t >= K.
+
+    Printed in between: gamma ln(t^gamma K).
+    """
     ratios = [GAMMA * math.log(t * K ** (1 / GAMMA)) / ((GAMMA + 1) * math.log(t)) for K in _ARMS for t in (K, 10 * K)]
     K, t = 10, 100
     printed = GAMMA * math.log(t**GAMMA * K), (GAMMA + 1) * math.log(t)
@@ -37,18 +40,19 @@ def e5(_: Setting) -> Outcome:
 @claim("e6", "a union over K arms costs a factor K", "Lemma 1, first part")
 def e6(_: Setting) -> Outcome:
     """K failures of 1 / (K t^(gamma - 1)) each give 1 / t^(gamma - 1). Printed with a K in the denominator."""
-    sizes = {"K": 10, "t": 100}
-    union = 10 * theory.lemma_8(**sizes)
-    printed, right = theory.lemma_1_upper(**sizes, as_printed=True), theory.lemma_1_upper(**sizes)
+    K, t = 10, 100
+    union = K * theory.lemma_8(K=K, t=t)
+    printed, right = theory.lemma_1_upper(K=K, t=t, as_printed=True), theory.lemma_1_upper(K=K, t=t)
     shown = f"K = 10, t = 100: the union gives {union:.3g}; printed: {printed:.3g}"
     return Outcome(union, right * (1 + ROUNDING), shown, f"{right:.3g}", (union, printed))
 
 
 @claim("e7", "confidence bounds are of round t, not T", "Lemma 8")
 def e7(_: Setting) -> Outcome:
-    """P[UCB < mu] <= 1 / (K t^(gamma - 1)). Printed with T: what happens in round t would depend on when the game ends.
+    """P[UCB < mu] <= 1 / (K t^(gamma - 1)). Printed with T, as if round t knew when the game ends.
 
-    Exactly, in full information with two arms: after 29 rounds every arm was seen 29 times. gamma = 3, mu = 1/2, T = 10^9.
+    Exactly, in full information with two arms, where after 29 rounds every arm was seen 29 times; gamma = 3, mu =
+    1/2 and T = 10^9.
     """
     gamma, t, n = 3.0, 30, 29
     radius = math.sqrt((gamma * math.log(t) + math.log(2)) / (2 * n))
@@ -77,9 +81,10 @@ def e8(_: Setting) -> Outcome:
 
 @claim("e10", "the last term of Theorem 3 is 16 alpha~ / (Delta ln K)", "Theorem 3 and its proof")
 def e10(_: Setting) -> Outcome:
-    """Delta times the sum of exp(-t eta_t Delta / 2) over all t is at most 16 alpha~ / (Delta ln K). Printed: 4 alpha~ / Delta; in the proof 6.
+    """Delta times the sum of exp(-t eta_t Delta / 2) over all t is at most 16 alpha~ / (Delta ln K).
 
-    A factor 1/2 is lost in the exponent, and then ln K.
+    Printed: 4 alpha~ / Delta, and 6 in the proof. A factor 1/2 is lost in the exponent, and then ln K. (After t_min
+    the sum is next to nothing, so that Theorem 3 is true all the same.)
     """
     ratios = []
     for K, alpha in ((2, 1), (2, 2), (10, 3), (100, 100)):
@@ -131,7 +136,7 @@ def e14(setting: Setting) -> Outcome:
 
 @claim("e15", "for a best arm too, the series starts at t Delta_i^2 / ln t", "Lemma 9, proof")
 def e15(_: Setting) -> Outcome:
-    """The series for i* starts at t Delta_i^2 / ln t >= 1. Printed with Delta_i* = 0: it would start at 0 and not converge."""
+    """The series for i* starts at t Delta_i^2 / ln t >= 1. Printed with Delta_i* = 0: then it starts at 0."""
     worst = max(math.log(t) / (t * gap**2) for _, gap, t in _t_mins())
     return Outcome(worst, 1.0, f"1 / start up to {worst:.2g}; printed: starts at 0, where 1 is needed", "1", (1.0, 0.0))
 
@@ -150,7 +155,7 @@ def e16(_: Setting) -> Outcome:
 
 @claim("e17", "half a gap costs a factor 4", "Proposition 8, proof")
 def e17(_: Setting) -> Outcome:
-    """beta ln t / (t gap^2) <= 4 beta ln t / (t Delta^2) for gap >= Delta / 2. In one line of the proof the 4 is missing."""
+    """beta ln t / (t gap^2) <= 4 beta ln t / (t Delta^2) for gap >= Delta / 2. One line lacks the 4."""
     t, Delta = 10**9, 0.5
     xi = BETA * math.log(t) / (t * (Delta / 2) ** 2)
     printed = BETA * math.log(t) / (t * Delta**2)
@@ -160,8 +165,13 @@ def e17(_: Setting) -> Outcome:
 
 @claim("e18", "what holds after t_min does not hold at t_min", "Lemma 1, App. C.2")
 def e18(_: Setting) -> Outcome:
-    """sqrt(lambda ln K / (t K^2)) / 2 >= beta ln t / (t gap^2) for t > t_min. Printed for t >= t_min, where it is the other way round."""
-    K, gap, after, at = 2, 0.8, [], []
+    """sqrt(lambda ln K / (t K^2)) / 2 >= beta ln t / (t gap^2) for t > t_min.
+
+    Printed for t >= t_min, where it is the other way round.
+    """
+    K, gap = 2, 0.8
+    after: list[float] = []
+    at: list[float] = []
     for beta in (0.5, 1.0, 4.0):  # so that the two can be told apart in double precision
         end = math.floor(theory.t_min(K=K, gap=gap, lambda_=K, beta=beta))
         for t, ratios in ((end + 1, after), (end, at)):
@@ -172,7 +182,10 @@ def e18(_: Setting) -> Outcome:
 
 @claim("e22", "theta_K = K is not bounded by alpha, and Theorem 4 has room for it", "Theorem 4, proof")
 def e22(_: Setting) -> Outcome:
-    """K and the sqrt(K ln K) that the proof forgets fit into 9 and 2 K. Printed: theta_t <= 8 alpha_t ln(K T) also for t = K."""
+    """K and the sqrt(K ln K) that the proof forgets fit into 9 and 2 K.
+
+    Printed: theta_t <= 8 alpha_t ln(K T) also for t = K, where theta is set to K.
+    """
     ratios = []
     for K in (2, 3, 10, 1000):
         for alpha in {1, max(1, K // 2), K}:

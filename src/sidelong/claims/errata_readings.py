@@ -72,7 +72,7 @@ def e4(setting: Setting) -> Outcome:
 
 @claim("e19", "exploration sets are strongly independent, not independent", "Proposition 1, proof")
 def e19(setting: Setting) -> Outcome:
-    """No two arms of S reveal each other. The proof says that none reveals another, which holds in one direction only."""
+    """No two arms of S reveal each other. Printed in the proof: none reveals another."""
     sets = mutual = single = 0
     for A, _, S in small_sets(setting):
         inside = A[np.ix_(S, S)] & ~np.eye(S.size, dtype=bool)
@@ -102,7 +102,10 @@ def _largest_without(A: npt.NDArray[np.bool_]) -> int:
 
 @claim("e21", "an arm may be played less often than 4 / t^2 at first", "after eq. (3)")
 def e21(setting: Setting) -> Outcome:
-    """The cap is at least 4 / T^2 once T >= 4 K^(2/3) / (ln K)^(1/3). Printed for every t; it fails for K = 10 at t = 11."""
+    """The cap is at least 4 / T^2 once T >= 4 K^(2/3) / (ln K)^(1/3).
+
+    Printed for every t; it fails for K = 10 at t = 11.
+    """
     ratios = []
     for K in (2, 3, 10, 100):
         late = [t for t in range(K + 1, 10_000) if _cap(K, t) < 4 / t**2]
@@ -122,9 +125,10 @@ def _cap(K: int, t: int) -> float:
 
 @claim("e23", "alpha~_n counts rounds, not values", "Theorem 4, second part")
 def e23(_: Setting) -> Outcome:
-    """alpha~_n is what is left when the n rounds with the largest numbers are struck out. Printed: n-th largest of a set.
+    """alpha~_n is what is left when the n rounds with the largest numbers are struck out.
 
-    With alpha~ = 6 in half of T rounds and 1 in the others, the second largest element of the set is 1, but T / 2 rounds have more.
+    Printed: the n-th largest element of a set. With alpha~ = 6 in half of the rounds and 1 in the others, the
+    second largest element is 1, but half of the rounds have more.
     """
     T, gaps = 10**30, [0.0, 0.1, 0.1, 0.1, 0.1, 0.1]
     rounds = np.repeat([6, 1], 500)

@@ -71,7 +71,7 @@ def lemma_5(_: Setting) -> Outcome:
 
 
 def tail(c: float) -> float:
-    """Return the sum of exp(-c sqrt t) over t >= 1, from above: terms of some millions, and an integral for the rest."""
+    """Return the sum of exp(-c sqrt t) over t >= 1, from above: millions of terms, and an integral for the rest."""
     last = min(5_000_000, math.ceil((50 / c) ** 2))
     head = float(np.exp(-c * np.sqrt(np.arange(1, last + 1, dtype=np.float64))).sum())
     root = math.sqrt(last)

@@ -42,17 +42,20 @@ _SIZES = [
 
 @claim("prop-6", "what the first t_min rounds cost", "Proposition 6, App. D.1")
 def proposition_6(_: Setting) -> Outcome:
-    """Theorem 2 at t_min is at most (80 beta K / Dmin^2) sqrt(alpha~ / lambda) ln(6 beta^2 K^2 / Dmin^4) + K. 40 would do."""
+    """R_tmin <= (80 beta K / Dmin^2) sqrt(alpha~ / lambda) ln(6 beta^2 K^2 / Dmin^4) + K, by Theorem 2 at t_min.
+
+    40 in the place of 80 would do (E11).
+    """
     ratios = []
     for K, alpha, lambda_, gap in _SIZES:
-        sizes = {"K": K, "gap": gap, "strong_independence": alpha, "lambda_": lambda_}
-        ratios.append(theory.R_tmin(**sizes) / theory.proposition_6(**sizes))
+        cost = theory.R_tmin(K=K, gap=gap, strong_independence=alpha, lambda_=lambda_)
+        ratios.append(cost / theory.proposition_6(K=K, gap=gap, strong_independence=alpha, lambda_=lambda_))
     worst = max(ratios)
     return Outcome(worst, 1.0, f"R_tmin / bound up to {worst:.4g} for {len(ratios)} sizes; 1/2 would do", "1")
 
 
 def late_looks(setting: Setting, beta: float) -> tuple[list[list[Look]], float]:
-    """Return runs, seen in some rounds after t_min, where that comes early, and the gap: two arms that reveal themselves."""
+    """Return runs of two arms that reveal themselves, seen in some rounds after t_min, and the gap."""
     gap, key = 0.95 if beta < theory.BETA else 1.0, f"late {beta}"
     if key not in setting.shared:
         first = math.ceil(theory.t_min(K=2, gap=gap, lambda_=2, beta=beta)) + 1
@@ -69,10 +72,11 @@ def _betas(setting: Setting) -> tuple[float, ...]:
 
 @claim("prop-7", "exponential weights after t_min", "Propositions 2, 7, App. D.2", random=True)
 def proposition_7(setting: Setting) -> Outcome:
-    """After t_min, E[q_i] <= exp(-t eta Delta_i / 2) + (lambda ln K / (4 K^2 beta^2) + 1 / K) / t for every arm that is not best.
+    """After t_min, E[q_i] <= exp(-t eta Delta_i / 2) + (lambda ln K / (4 K^2 beta^2) + 1 / K) / t.
 
-    With beta = 320, t_min is 4e8 or more; --thorough plays that long. Else with beta = 40, for which the proof still goes
-    through: Bernstein's inequality leaves more than half of t Delta (E16).
+    For every arm i that is not best. With beta = 320, t_min is 4e8 or more; --thorough plays that long. Else with
+    beta = 40, for which the proof still goes through: Bernstein's inequality leaves more than half of t Delta
+    (E16).
     """
     return _worst_mean(setting, _weight)
 
@@ -89,8 +93,8 @@ def _weight(look: Look, gap: float, beta: float) -> tuple[float, float]:
 def proposition_8(setting: Setting) -> Outcome:
     """After t_min, Delta_i E[eps_i] <= 4 beta ln t / (t Delta_i) for an arm in S, and what failures and 4 / t^2 add.
 
-    With beta = 320, t_min is 4e8 or more; --thorough plays that long. Else with beta = 40, where the step of the proof that
-    knows half of the gap is not proved, but seen.
+    With beta = 320, t_min is 4e8 or more; --thorough plays that long. Else with beta = 40, where the step of the
+    proof by which half of the gap is known is not proved, but seen.
     """
     return _worst_mean(setting, _exploration)
 
@@ -119,10 +123,10 @@ def _worst_mean(setting: Setting, quantity: object) -> Outcome:
 
 @claim("thm-3", "regret in a stochastic world", "Theorem 3; E10", random=True)
 def theorem_3(setting: Setting) -> Outcome:
-    """R_T is at most the sum over a strongly independent set of 4 beta (ln T)^2 / Delta_i and terms that do not grow.
+    """R_T is at most the sum of 4 beta (ln T)^2 / Delta_i over a strongly independent set, and terms that do not grow.
 
-    Those are above 10^8, so that at any horizon one can play the bound says less than Theorem 2; its parts are checked as
-    propositions 5 to 8.
+    Those are above 10^8, so that at any horizon one can play the bound says less than Theorem 2; its parts are
+    checked as propositions 5 to 8.
     """
     T, contests = setting.size(30_000, 300), []
     for name, graph in {

@@ -6,7 +6,8 @@ Algorithm 1, with matrices, and shares no code with the learner.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -31,11 +32,11 @@ class Rules:
     """The constants of a walk, as its options say."""
 
     K: int
-    rate: str
     alpha: float  #: the strong independence number of the graph; of the first, if they change
     gamma: float
     beta: float
     lambda_: float
+    rate: str
     ties: str
 
 
@@ -60,7 +61,7 @@ class Round:
     estimate: Floats  #: the mean, over the draw of the arm, of what Ltilde grows by
     square: Floats  #: and of its square
     theta: float  #: what the learner took for theta
-    played: bool  #: or only looked at: then there are no losses, and no theta
+    played: bool  #: or only looked at: then own, losses, estimates and theta are of an earlier round
 
     @property
     def P(self) -> Floats:
@@ -77,7 +78,7 @@ class Round:
     def cap(self) -> float:
         """The first two terms of equation (2)."""
         K, rules = self.rules.K, self.rules
-        return min(1 / (2 * K), 0.5 * np.sqrt(rules.lambda_ * np.log(K) / (self.t * K**2)))
+        return min(1 / (2 * K), 0.5 * math.sqrt(rules.lambda_ * math.log(K) / (self.t * K**2)))
 
 
 def digraphs(rng: np.random.Generator, count: int, largest: int = 6) -> list[FeedbackGraph]:
@@ -118,12 +119,13 @@ def _walks(setting: Setting) -> Iterator[list[Round]]:
             yield _walk(setting, rng, bank, rounds, rate=rate, ties=ties, **constants)
 
 
-def _walk(setting: Setting, rng: np.random.Generator, bank: Sequence[FeedbackGraph], n: int, **options: Any) -> list[Round]:
+def _walk(
+    setting: Setting, rng: np.random.Generator, bank: Sequence[FeedbackGraph], n: int, **options: Any
+) -> list[Round]:
     learner, K = setting.learner, bank[0].n_arms
     alpha = float(bank[0].numbers().strong_independence.upper)
-    rules = Rules(K, options["rate"], alpha, options["gamma"], options["beta"], 1.0, options["ties"])
-    if rules.rate == "fixed":
-        rules = Rules(K, "fixed", alpha, rules.gamma, rules.beta, alpha, rules.ties)
+    height = alpha if options["rate"] == "fixed" else 1.0
+    rules = Rules(K, alpha=alpha, lambda_=height, **options)
     params = learner.configure(bank[0], **options)
     state = learner.init(params, bank[0])
     p, trace, told = np.zeros(K), np.zeros(len(learner.TRACES)), np.zeros(K)
@@ -153,15 +155,28 @@ def _walk(setting: Setting, rng: np.random.Generator, bank: Sequence[FeedbackGra
                 estimate, square = estimate + p[i] * grown, square + p[i] * grown**2
             trace[:] = noted
             learn(state, graph, t, arm, losses)
-            own = {name: getattr(before, name) for name in ("Lhat", "O", "Ltilde")}
             rounds.append(
                 Round(
-                    rules, t, A, p.copy(), before.eps, before.gap, np.flatnonzero(before.S),
-                    float(noted[learner.TRACES.index("learning_rate")]),
-                    Lhat.copy(), O.copy(), Ltilde.copy(), Theta, own, losses, estimate, square,
-                    float(trace[learner.TRACES.index("theta")]), True,
+                    rules=rules,
+                    t=t,
+                    A=A,
+                    p=p.copy(),
+                    eps=before.eps,
+                    gap=before.gap,
+                    S=np.flatnonzero(before.S),
+                    eta=float(noted[learner.TRACES.index("learning_rate")]),
+                    Lhat=Lhat.copy(),
+                    O=O.copy(),
+                    Ltilde=Ltilde.copy(),
+                    Theta=Theta,
+                    own={name: getattr(before, name) for name in ("Lhat", "O", "Ltilde")},
+                    losses=losses,
+                    estimate=estimate,
+                    square=square,
+                    theta=float(trace[learner.TRACES.index("theta")]),
+                    played=True,
                 )
-            )  # fmt: skip
+            )
             Ltilde += np.where(A[arm], losses / P, 0.0)
             Theta += float((p / P).sum())
         else:
@@ -181,13 +196,20 @@ def _leap(setting: Setting, last: Round, params: Any, state: Any, graph: Feedbac
     remember(far, state.O * grown, state.Lhat / state.O)
     far.Ltilde[:] *= t / last.t  # so that most arms are played by exploration alone
     learner.distribution(params, far, graph.arrays, t, p, trace)
-    own = {"Lhat": far.Lhat, "O": far.O, "Ltilde": far.Ltilde}
-    eta = float(trace[learner.TRACES.index("learning_rate")])
-    none = np.full(K, np.nan)
-    return Round(
-        last.rules, t, graph.matrix(), p, far.eps, far.gap, np.flatnonzero(far.S), eta,
-        far.Lhat, far.O, far.Ltilde, float(far.Theta[0]), own, none, none, none, float("nan"), False,
-    )  # fmt: skip
+    return replace(
+        last,
+        t=t,
+        A=graph.matrix(),
+        p=p,
+        eps=far.eps,
+        gap=far.gap,
+        S=np.flatnonzero(far.S),
+        eta=float(trace[learner.TRACES.index("learning_rate")]),
+        Lhat=far.Lhat,
+        O=far.O,
+        Ltilde=far.Ltilde,
+        played=False,
+    )
 
 
 def remember(state: Any, O: Floats, mean: Floats) -> None:

@@ -29,7 +29,9 @@ def verify(
         list[str] | None,
         typer.Option(metavar="ID", help="Check this claim alone; may be repeated, and may be a list with commas."),
     ] = None,
-    thorough: Annotated[bool, typer.Option("--thorough", help="Larger samples and longer games: up to an hour.")] = False,
+    thorough: Annotated[
+        bool, typer.Option("--thorough", help="Larger samples and longer games: up to an hour.")
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object, for machines.")] = False,
     seed: Annotated[int, typer.Option(min=0, max=2**64 - 1, help="The same seed gives the same numbers.")] = 0,
 ) -> None:
