@@ -107,7 +107,7 @@ def rounds_of(setting: Setting, *, played: bool = False) -> list[Round]:
 def _walks(setting: Setting) -> Iterator[list[Round]]:
     rng = setting.rng("walks")
     families = [graphs.star(4), graphs.nested(5), graphs.self_loops(2), graphs.directed_cycle(4), graphs.complete(3)]
-    rounds = setting.size(60, 20)
+    rounds = min(setting.size(60, 20), 200)
     for number, graph in enumerate(families + digraphs(rng, setting.size(7, 3))):
         for rate in ("fixed", "adaptive"):
             # The paper's constants, under which gaps stay 0 for long, and small ones, under which everything moves.

@@ -42,6 +42,8 @@ def verify(
     from sidelong import claims  # noqa: PLC0415  # the compiler takes half a second to load
 
     ids = None if only is None else [each for part in only for each in part.replace(",", " ").split()]
+    if ids == []:
+        raise typer.BadParameter("no claim is named.", param_hint="'--only'")
     try:
         chosen = claims.choose(ids)
     except TheoryError as error:
