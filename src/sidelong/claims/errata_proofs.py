@@ -83,8 +83,8 @@ def e8(_: Setting) -> Outcome:
 def e10(_: Setting) -> Outcome:
     """Delta times the sum of exp(-t eta_t Delta / 2) over all t is at most 16 alpha~ / (Delta ln K).
 
-    Printed: 4 alpha~ / Delta, and 6 in the proof. A factor 1/2 is lost in the exponent, and then ln K. (After t_min
-    the sum is next to nothing, so that Theorem 3 is true all the same.)
+    Printed: 4 alpha~ / Delta, and 6 in the proof. A factor 1/2 is lost in the exponent, and then ln K. After t_min the
+    sum is next to nothing, so that Theorem 3 is true as printed, though not proved.
     """
     ratios = []
     for K, alpha in ((2, 1), (2, 2), (10, 3), (100, 100)):

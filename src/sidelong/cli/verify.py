@@ -104,8 +104,8 @@ def _summary(results: list[Result], seed: int, risk: float, seconds: float) -> s
     return (
         f"{len(results)} claims in {seconds:.0f} seconds, seed {seed}: {counts}.\n"
         "corrected: false as printed, holds as corrected; docs/paper.md has the errata in plain words.\n"
-        "A claim that samples holds unless a confidence limit contradicts it. The chance that any of these fails though\n"
-        f"it is true is at most {risk:g}, over all of them. The others are exact. More of each: sidelong verify --json."
+        "A claim that samples holds unless a confidence limit contradicts it. The chance that any of these fails\n"
+        f"though true is at most {risk:g}, over all of them. The others are exact. More of each: --json."
     )
 
 
