@@ -11,6 +11,7 @@ from sidelong.cli.bounds import bounds
 from sidelong.cli.demo import demo
 from sidelong.cli.graph import graph
 from sidelong.cli.learners import learners
+from sidelong.cli.verify import verify
 
 __all__ = ["app"]
 
@@ -24,6 +25,7 @@ app.command()(demo)
 app.command()(learners)
 app.command()(graph)
 app.command()(bounds)
+app.command()(verify)
 
 
 def _print_version(wanted: bool) -> None:  # noqa: FBT001  # what typer calls

@@ -1,0 +1,91 @@
+"""What a claim is, what checking it gives, and what it is checked against."""
+
+from __future__ import annotations
+
+import zlib
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from sidelong.learners import exp3gpp
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import ModuleType
+
+__all__ = ["Claim", "Outcome", "Setting", "Verdict", "claim"]
+
+
+class Verdict(Enum):
+    """How a claim fared."""
+
+    HOLDS = "holds"
+    FAILS = "fails"
+    CORRECTED = "false as printed, holds as corrected"
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """A number that was measured, and the one that it must not exceed. Of a random quantity, a lower confidence limit.
+
+    An erratum also has such a pair for what is printed, where the first must exceed the second: else nothing is wrong
+    with what is printed.
+    """
+
+    measured: float
+    bound: float
+    shown: str  #: the measurement in words
+    allowed: str  #: the bound in words
+    printed: tuple[float, float] | None = None
+
+    @property
+    def verdict(self) -> Verdict:
+        """What the numbers say. Anything that is not a number fails."""
+        if not self.measured <= self.bound:
+            return Verdict.FAILS
+        if self.printed is None:
+            return Verdict.HOLDS
+        return Verdict.CORRECTED if self.printed[0] > self.printed[1] else Verdict.FAILS
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What claims are checked against: a learner, how hard to try, and which random numbers."""
+
+    learner: ModuleType = exp3gpp
+    seed: int = 0
+    effort: float = 1.0  #: a factor on sample sizes
+    risk: float = 1e-8  #: the chance that one claim which is true fails
+    shared: dict[str, Any] = field(default_factory=dict, compare=False)  #: what several claims look at, made once
+
+    def size(self, usual: int, least: int = 1) -> int:
+        """Return a sample size: the usual one times the effort."""
+        return max(least, round(usual * self.effort))
+
+    def rng(self, name: str) -> np.random.Generator:
+        """Return random numbers that depend on the seed and a name only, not on which claims ran before."""
+        return np.random.default_rng([self.seed, zlib.crc32(name.encode())])
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A statement of the paper that can be checked."""
+
+    id: str
+    title: str
+    where: str  #: in the paper
+    statement: str
+    check: Callable[[Setting], Outcome]
+    random: bool  #: whether the check samples, so that a true claim fails with the probability `Setting.risk`
+
+
+def claim(id_: str, title: str, where: str, *, random: bool = False) -> Callable[[Callable[[Setting], Outcome]], Claim]:
+    """Make a claim of a function that checks it; its docstring is the statement."""
+
+    def make(check: Callable[[Setting], Outcome]) -> Claim:
+        words = " ".join((check.__doc__ or "").split())
+        return Claim(id_, title, where, words, check, random)
+
+    return make

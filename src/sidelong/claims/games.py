@@ -1,0 +1,106 @@
+"""Games: many runs of the compiled loop, stopped in a round to look at the learner."""
+
+from __future__ import annotations
+
+import math
+import os
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from sidelong.claims.chance import least_mean
+from sidelong.claims.claim import Outcome
+from sidelong.graphs.sequences import GraphSequence, fixed
+from sidelong.simulation import simulate
+from sidelong.simulation.loop import loop_for, new_tally
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from sidelong.claims.claim import Setting
+    from sidelong.graphs import FeedbackGraph
+    from sidelong.losses import World
+
+    Floats = npt.NDArray[np.float64]
+
+__all__ = ["Contest", "Look", "looks", "worst_contest"]
+
+
+@dataclass(frozen=True)
+class Look:
+    """A learner before the draw of round t."""
+
+    t: int
+    state: Any
+    p: Floats
+    eta: float
+
+
+def looks(
+    setting: Setting, graph: FeedbackGraph, world: World, rounds: list[int], runs: int, **options: Any
+) -> list[list[Look]]:
+    """Play runs, on all cores, and return for each the learner in these ascending rounds."""
+    learner = setting.learner
+    play = loop_for(learner, world, anew=False)
+    params = learner.configure(graph, **options)
+    bank, seed, K = fixed(graph).arrays, np.uint64(setting.seed), graph.n_arms
+    eta = learner.TRACES.index("learning_rate")
+
+    def one(run: int) -> list[Look]:
+        state, tally = learner.init(params, graph), new_tally(K, len(learner.TRACES))
+        seen, done = [], 0
+        for t in rounds:
+            play(params, state, bank, world.arrays, seed, run, done + 1, t - 1, tally)
+            done = t - 1
+            p, trace = np.zeros(K), np.zeros(len(learner.TRACES))
+            learner.distribution(params, state, graph.arrays, t, p, trace)
+            kept = type(state)(*(np.copy(array) for array in state)) if t != rounds[-1] else state
+            seen.append(Look(t, kept, p, float(trace[eta])))
+        return seen
+
+    first = one(0)  # compiles
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        return [first, *pool.map(one, range(1, runs))]
+
+
+@dataclass(frozen=True)
+class Contest:
+    """A game whose regret a theorem bounds."""
+
+    name: str
+    graph: FeedbackGraph | GraphSequence
+    world: World
+    rounds: int
+    bound: float
+    least: float = 0.0  #: the least regret that is possible: 0 where one arm is best in every round
+
+
+def worst_contest(setting: Setting, contests: list[Contest], runs: int, **options: Any) -> Outcome:
+    """Play all contests; return the one whose regret comes nearest to its bound.
+
+    A contest fails where a lower confidence limit for its mean regret is above the bound.
+    """
+    risk = setting.risk / len(contests)
+    worst = (-math.inf, Outcome(math.nan, math.nan, "", ""))
+    for each in contests:
+        result = simulate(
+            setting.learner,
+            each.graph,
+            each.world,
+            each.rounds,
+            runs,
+            setting.seed,
+            checkpoints=1,
+            progress=False,
+            **options,
+        )
+        regret = result.regret[:, -1]
+        limit = least_mean(np.maximum(regret - each.least, 0.0), risk) + each.least
+        mean, error = float(regret.mean()), float(regret.std(ddof=1)) / math.sqrt(runs)
+        shown = f"regret {mean:,.0f} ± {error:,.0f} on {each.name}, T = {each.rounds:,}; {len(contests)} games"
+        outcome = Outcome(limit, each.bound, shown, f"{each.bound:,.0f}" if each.bound < 1e6 else f"{each.bound:.2g}")
+        nearness = mean / each.bound if limit <= each.bound else math.inf
+        worst = max(worst, (nearness, outcome), key=lambda pair: pair[0])
+    return worst[1]

@@ -1,0 +1,221 @@
+"""Walks: a learner stepped by hand through short games, with all that it does written down beside what it should.
+
+Claims about single rounds look at these. What "it should" is computed here from the losses alone, by the formulas of
+Algorithm 1, with matrices, and shares no code with the learner.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from sidelong import graphs
+from sidelong.graphs import FeedbackGraph
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    import numpy.typing as npt
+
+    from sidelong.claims.claim import Setting
+
+    Floats = npt.NDArray[np.float64]
+
+__all__ = ["Round", "Rules", "digraphs", "remember", "rounds_of", "walks"]
+
+
+@dataclass(frozen=True)
+class Rules:
+    """The constants of a walk, as its options say."""
+
+    K: int
+    alpha: float  #: the strong independence number of the graph; of the first, if they change
+    gamma: float
+    beta: float
+    lambda_: float
+    rate: str
+    ties: str
+
+
+@dataclass(frozen=True)
+class Round:
+    """A round with t > K: what the learner did, and sums over the rounds before as they should be."""
+
+    rules: Rules
+    t: int
+    A: npt.NDArray[np.bool_]  #: A[i, j]: playing i reveals j
+    p: Floats
+    eps: Floats
+    gap: Floats
+    S: npt.NDArray[np.int64]
+    eta: float
+    Lhat: Floats  #: as it should be before the round
+    O: Floats
+    Ltilde: Floats
+    Theta: float
+    own: dict[str, Floats]  #: the learner's Lhat, O and Ltilde before the round
+    losses: Floats
+    estimate: Floats  #: the mean, over the draw of the arm, of what Ltilde grows by
+    square: Floats  #: and of its square
+    theta: float  #: what the learner took for theta
+    played: bool  #: or only looked at: then own, losses, estimates and theta are of an earlier round
+
+    @property
+    def P(self) -> Floats:
+        """The probability of observing each arm."""
+        return self.p @ self.A
+
+    @property
+    def q(self) -> Floats:
+        """The exponential weights, as they should be."""
+        w = np.exp(-self.eta * (self.Ltilde - self.Ltilde.min()))
+        return w / w.sum()  # type: ignore[no-any-return]
+
+    @property
+    def cap(self) -> float:
+        """The first two terms of equation (2)."""
+        K, rules = self.rules.K, self.rules
+        return min(1 / (2 * K), 0.5 * math.sqrt(rules.lambda_ * math.log(K) / (self.t * K**2)))
+
+
+def digraphs(rng: np.random.Generator, count: int, largest: int = 6) -> list[FeedbackGraph]:
+    """Return random digraphs with self-loops, from 2 arms on, sparse and dense."""
+    drawn = []
+    for _ in range(count):
+        K = int(rng.integers(2, largest + 1))
+        A = rng.random((K, K)) < rng.uniform(0.05, 0.7)
+        np.fill_diagonal(A, val=True)
+        drawn.append(FeedbackGraph.from_matrix(A))
+    return drawn
+
+
+def walks(setting: Setting) -> list[list[Round]]:
+    """Return the walks of a setting, made once: every rate, both tie rules, fixed and changing graphs."""
+    if "walks" not in setting.shared:
+        setting.shared["walks"] = list(_walks(setting))
+    return setting.shared["walks"]  # type: ignore[no-any-return]
+
+
+def rounds_of(setting: Setting, *, played: bool = False) -> list[Round]:
+    """Return the rounds of all walks; with `played` only those that were played, not only looked at."""
+    return [each for walk in walks(setting) for each in walk if each.played or not played]
+
+
+def _walks(setting: Setting) -> Iterator[list[Round]]:
+    rng = setting.rng("walks")
+    families = [graphs.star(4), graphs.nested(5), graphs.self_loops(2), graphs.directed_cycle(4), graphs.complete(3)]
+    rounds = min(setting.size(60, 20), 200)
+    for number, graph in enumerate(families + digraphs(rng, setting.size(7, 3))):
+        for rate in ("fixed", "adaptive"):
+            # The paper's constants, under which gaps stay 0 for long, and small ones, under which everything moves.
+            constants = {"gamma": 4.0, "beta": 320.0} if number % 3 == 0 else {"gamma": 0.1, "beta": 0.02}
+            bank = [graph]
+            if rate == "adaptive" and number % 2:
+                bank += [g for g in digraphs(rng, 40) if g.n_arms == graph.n_arms][:3]
+            ties = "paper" if number % 4 else "practical"
+            yield _walk(setting, rng, bank, rounds, rate=rate, ties=ties, **constants)
+
+
+def _walk(
+    setting: Setting, rng: np.random.Generator, bank: Sequence[FeedbackGraph], n: int, **options: Any
+) -> list[Round]:
+    learner, K = setting.learner, bank[0].n_arms
+    alpha = float(bank[0].numbers().strong_independence.upper)
+    height = alpha if options["rate"] == "fixed" else 1.0
+    rules = Rules(K, alpha=alpha, lambda_=height, **options)
+    params = learner.configure(bank[0], **options)
+    state = learner.init(params, bank[0])
+    p, trace, told = np.zeros(K), np.zeros(len(learner.TRACES)), np.zeros(K)
+    Lhat, O, Ltilde, Theta = np.zeros(K), np.zeros(K), np.zeros(K), float(K)
+    means = rng.random(K)
+    rounds: list[Round] = []
+
+    def learn(into: Any, graph: FeedbackGraph, t: int, arm: int, losses: Floats) -> None:
+        arms = graph.out_neighbors(arm)
+        told[: arms.size] = losses[arms]
+        learner.update(params, into, graph.arrays, t, arm, p, told, trace)
+
+    for t in range(1, n + 1):
+        graph = bank[int(rng.integers(len(bank)))]
+        A = graph.matrix()
+        losses = np.where(rng.random(K) < 0.5, rng.random(K) < means, means).astype(float)
+        learner.distribution(params, state, graph.arrays, t, p, trace)
+        arm = int(np.argmax(np.cumsum(p) > rng.random() * p.sum()))
+        if t > K:
+            before, noted = _copy(state), trace.copy()
+            P = p @ A
+            estimate, square = np.zeros(K), np.zeros(K)
+            for i in range(K):
+                copy = _copy(state)
+                learn(copy, graph, t, i, losses)
+                grown = copy.Ltilde - before.Ltilde
+                estimate, square = estimate + p[i] * grown, square + p[i] * grown**2
+            trace[:] = noted
+            learn(state, graph, t, arm, losses)
+            rounds.append(
+                Round(
+                    rules=rules,
+                    t=t,
+                    A=A,
+                    p=p.copy(),
+                    eps=before.eps,
+                    gap=before.gap,
+                    S=np.flatnonzero(before.S),
+                    eta=float(noted[learner.TRACES.index("learning_rate")]),
+                    Lhat=Lhat.copy(),
+                    O=O.copy(),
+                    Ltilde=Ltilde.copy(),
+                    Theta=Theta,
+                    own={name: getattr(before, name) for name in ("Lhat", "O", "Ltilde")},
+                    losses=losses,
+                    estimate=estimate,
+                    square=square,
+                    theta=float(trace[learner.TRACES.index("theta")]),
+                    played=True,
+                )
+            )
+            Ltilde += np.where(A[arm], losses / P, 0.0)
+            Theta += float((p / P).sum())
+        else:
+            learn(state, graph, t, arm, losses)
+        Lhat += np.where(A[arm], losses, 0.0)
+        O += A[arm]
+    rounds += [_leap(setting, rounds[-1], params, state, bank[-1], t) for t in (10**4, 10**7, 10**10)]
+    return rounds
+
+
+def _leap(setting: Setting, last: Round, params: Any, state: Any, graph: FeedbackGraph, t: int) -> Round:
+    """Look at a round far on, as if all that was seen had been seen many times."""
+    learner, K = setting.learner, last.rules.K
+    p, trace = np.zeros(K), np.zeros(len(learner.TRACES))
+    far = _copy(state)
+    grown = t // (10 * int(state.O.sum()) + 1)
+    remember(far, state.O * grown, state.Lhat / state.O)
+    far.Ltilde[:] *= t / last.t  # so that most arms are played by exploration alone
+    learner.distribution(params, far, graph.arrays, t, p, trace)
+    return replace(
+        last,
+        t=t,
+        A=graph.matrix(),
+        p=p,
+        eps=far.eps,
+        gap=far.gap,
+        S=np.flatnonzero(far.S),
+        eta=float(trace[learner.TRACES.index("learning_rate")]),
+        Lhat=far.Lhat,
+        O=far.O,
+        Ltilde=far.Ltilde,
+        played=False,
+    )
+
+
+def remember(state: Any, O: Floats, mean: Floats) -> None:
+    """Let a learner believe that it has seen each arm O times, with these mean losses."""
+    state.O[:], state.Lhat[:], state.mean[:], state.width[:] = O, O * mean, mean, 1 / np.sqrt(O)
+
+
+def _copy(state: Any) -> Any:
+    return type(state)(*(np.copy(array) for array in state))

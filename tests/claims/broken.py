@@ -1,0 +1,186 @@
+"""EXP3.G++ broken in many ways: each a module made from the real one, with one thing wrong.
+
+Run as a program with the JIT off, where a kernel is plain Python and costs no compilation: it prints, as JSON, which
+claims each of them fails.
+"""
+
+import json
+import sys
+import types
+
+import numpy as np
+
+from sidelong import claims
+from sidelong._jit import rebind
+from sidelong.learners import exp3gpp
+
+#: The claims that look at single rounds: they find out a wrong learner within a second.
+OF_A_ROUND = (
+    "alg-1-sums",
+    "alg-1-gaps",
+    "alg-1-mix",
+    "unbiased",
+    "prop-1",
+    "eq-2-3",
+    "eq-4",
+    "thm-2-rate",
+    "eq-7",
+    "thm-4-rate",
+    "lem-6",
+    "lem-7",
+    "e3",
+    "e24",
+)
+
+
+def observe_from_out_neighbours(graph, p, P):
+    for i in range(p.size):
+        P[i] = p[graph.targets[graph.start[i] : graph.stop[i]]].sum()
+
+
+def learn_without_weights(state, i, l, learning, least):
+    exp3gpp._learn(state, i, l, False, least)  # noqa: FBT003
+    state.Ltilde[i] += l if learning else 0.0
+
+
+def learn_without_itself(params, state, graph, t, arm, p, losses, trace):
+    own = ("Lhat", "O", "mean", "width", "Ltilde")
+    before = [getattr(state, name)[arm] for name in own]
+    exp3gpp.update(params, state, graph, t, arm, p, losses, trace)
+    if t > params.initial.size:
+        for name, value in zip(own, before, strict=True):
+            getattr(state, name)[arm] = value
+
+
+def learn_itself_only(params, state, graph, t, arm, p, losses, trace):
+    first = graph.start[arm]
+    k = int(np.flatnonzero(graph.targets[first : graph.stop[arm]] == arm)[0])
+    alone = graph._replace(start=graph.start.copy(), stop=graph.stop.copy())
+    alone.start[arm], alone.stop[arm] = first + k, first + k + 1
+    exp3gpp.update(params, state, alone, t, arm, p, losses[k:], trace)
+
+
+def learn_from_the_first_round(params, state, graph, t, arm, p, losses, trace):
+    exp3gpp.update(params, state, graph, max(t, params.initial.size + 1), arm, p, losses, trace)
+
+
+def learn_with_a_stale_rate(params, state, graph, t, arm, p, losses, trace):
+    Theta = state.Theta.copy()
+    exp3gpp.update(params, state, graph, t, arm, p, losses, trace)
+    state.Theta[:] = Theta
+
+
+def learn_with_theta_of_a_bandit(params, state, graph, t, arm, p, losses, trace):
+    Theta = state.Theta[0]
+    exp3gpp.update(params, state, graph, t, arm, p, losses, trace)
+    if t > params.initial.size:
+        trace[exp3gpp._THETA] = p.size
+        state.Theta[0] = Theta + p.size
+
+
+def explore(choose):
+    def _explore(_params, state, graph, _known):
+        state.S[:] = False
+        state.S[choose(state.gap, graph)] = True
+        state.known[1] = state.S.sum()
+
+    return _explore
+
+
+def worst_first(gap, graph):
+    S, covered = [], set()
+    for i in np.argsort(-gap, kind="stable").tolist():
+        if i not in covered:
+            S.append(i)
+            covered |= set(graph.targets[graph.start[i] : graph.stop[i]].tolist())
+    return S
+
+
+def rates_without_a_falling_cap(state, _cap, floor, xi, largest_gap):
+    return exp3gpp._set_rates(state, 1 / (2 * state.eps.size), floor, xi, largest_gap)
+
+
+def rates_without_the_gaps(state, cap, floor, xi, _largest_gap):
+    return exp3gpp._set_rates(state, cap, floor, xi, 0.0)
+
+
+def narrow_extremes(state, radius):
+    return exp3gpp._extremes(state, radius / 20)
+
+
+def narrow_gaps(state, radius, ucb):
+    exp3gpp._estimate_gaps(state, radius / 20, ucb)
+
+
+def mix_without_taking_away(params, state, graph, t, p, trace):
+    exp3gpp.distribution(params, state, graph, t, p, trace)
+    if t > params.initial.size:
+        p += state.eps
+        p /= p.sum()
+
+
+def grow_the_rate(params, state, graph, t, p, trace):
+    exp3gpp.distribution(params._replace(eta_scale=float(t)), state, graph, t, p, trace)
+
+
+def derive(name, **changes):
+    module = types.ModuleType(f"exp3gpp_{name}")
+    module.__dict__.update({key: value for key, value in vars(exp3gpp).items() if not key.startswith("__")})
+    module.__dict__.update(changes)
+    return module
+
+
+def with_explorer(choose):
+    return {"distribution": rebind(exp3gpp.distribution, "distribution", _explore=explore(choose))}
+
+
+#: What is wrong with each, and the claim that must say so, beside any others that do.
+BROKEN = {
+    "intact": ({}, None),
+    "P_from_out_neighbours": (
+        {"update": rebind(exp3gpp.update, "update", observe=observe_from_out_neighbours)},
+        "unbiased",
+    ),
+    "no_importance_weights": ({"update": rebind(exp3gpp.update, "update", _learn=learn_without_weights)}, "unbiased"),
+    "blind_to_itself": ({"update": learn_without_itself}, "unbiased"),
+    "blind_to_the_side": ({"update": learn_itself_only}, "alg-1-sums"),
+    "explores_one_arm": (with_explorer(lambda gap, _: [int(gap.argmin())]), "prop-1"),
+    "explores_all_arms": (with_explorer(lambda gap, _: list(range(gap.size))), "prop-1"),
+    "explores_the_worst_first": (with_explorer(worst_first), "eq-4"),
+    "stale_rate": ({"update": learn_with_a_stale_rate}, "thm-4-rate"),
+    "growing_rate": ({"distribution": grow_the_rate}, "lem-6"),
+    "learns_from_initial_rounds": ({"update": learn_from_the_first_round}, "e24"),
+    "theta_of_a_bandit": ({"update": learn_with_theta_of_a_bandit}, "eq-7"),
+    "cap_does_not_fall": (
+        {"distribution": rebind(exp3gpp.distribution, "distribution", _set_rates=rates_without_a_falling_cap)},
+        "eq-2-3",
+    ),
+    "explores_for_ever": (
+        {"distribution": rebind(exp3gpp.distribution, "distribution", _set_rates=rates_without_the_gaps)},
+        "eq-2-3",
+    ),
+    "narrow_intervals": (
+        {
+            "distribution": rebind(
+                exp3gpp.distribution, "distribution", _extremes=narrow_extremes, _estimate_gaps=narrow_gaps
+            )
+        },
+        "lem-1-upper",
+    ),
+    "mixes_without_taking_away": ({"distribution": mix_without_taking_away}, "alg-1-mix"),
+}
+
+
+def main():
+    """Print what fails for each broken learner."""
+    failed = {}
+    for name, (changes, caught_by) in BROKEN.items():
+        learner = derive(name, **changes)
+        only = {*OF_A_ROUND, caught_by} - {None}
+        results = claims.verify(only, learner=learner, seed=0, effort=0.05)
+        failed[name] = [result.claim.id for result in results if result.verdict is claims.Verdict.FAILS]
+    json.dump(failed, sys.stdout)
+
+
+if __name__ == "__main__":
+    main()

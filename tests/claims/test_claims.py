@@ -1,0 +1,144 @@
+"""The claims hold for EXP3.G++, and fail for learners that are not it."""
+
+import json
+import os
+import subprocess
+import sys
+import types
+from pathlib import Path
+
+import pytest
+
+from claims.broken import BROKEN
+from sidelong import claims
+from sidelong.claims.claim import Outcome, Setting, Verdict
+from sidelong.errors import TheoryError
+from sidelong.learners import exp3gpp, uniform
+
+
+@pytest.fixture(scope="module")
+def results():
+    """All claims with a tenth of the usual sample sizes: one chance in a million that a true one fails, at any size."""
+    return {result.claim.id: result for result in claims.verify(effort=0.1)}
+
+
+@pytest.mark.parametrize("claim", claims.CLAIMS, ids=lambda claim: claim.id)
+def test_it_holds(claim, results):
+    result = results[claim.id]
+    printed_is_right = result.outcome.printed is None
+    assert result.verdict is (Verdict.HOLDS if printed_is_right else Verdict.CORRECTED), result.outcome
+    assert result.outcome.shown
+    assert result.outcome.allowed
+
+
+def test_every_claim_says_what_it_is():
+    ids = [claim.id for claim in claims.CLAIMS]
+    assert len(set(ids)) == len(ids)
+    for claim in claims.CLAIMS:
+        assert claim.title
+        assert claim.where
+        assert claim.statement.endswith("."), claim.id
+        assert len(claim.statement) > 40, claim.id
+
+
+def test_the_same_seed_measures_the_same_and_another_does_not():
+    def measure(seed):
+        return [result.outcome for result in claims.verify(["lem-4", "lem-6", "lem-1-upper"], seed=seed, effort=0.1)]
+
+    assert measure(3) == measure(3) != measure(4)
+
+
+def test_a_claim_measures_the_same_alone_and_among_others(results):
+    for name in ("lem-6", "lem-7", "thm-4-sto"):
+        (alone,) = claims.verify([name], effort=0.1)
+        assert alone.outcome == results[name].outcome
+
+
+def test_an_unknown_claim_is_refused_with_the_list():
+    with pytest.raises(TheoryError, match=r"no claim 'prop-9'.*prop-1, "):
+        claims.choose(["prop-1", "prop-9"])
+
+
+def test_chosen_claims_come_in_the_order_of_the_paper():
+    assert [claim.id for claim in claims.choose(["e7", "prop-1", "lem-2"])] == ["prop-1", "lem-2", "e7"]
+
+
+@pytest.mark.parametrize(
+    ("outcome", "verdict"),
+    [
+        (Outcome(1.0, 1.0, "", ""), Verdict.HOLDS),
+        (Outcome(1.1, 1.0, "", ""), Verdict.FAILS),
+        (Outcome(float("nan"), 1.0, "", ""), Verdict.FAILS),
+        (Outcome(1.0, float("nan"), "", ""), Verdict.FAILS),
+        (Outcome(1.0, 1.0, "", "", (2.0, 1.0)), Verdict.CORRECTED),
+        (Outcome(1.0, 1.0, "", "", (1.0, 1.0)), Verdict.FAILS),  # nothing is wrong with what is printed
+        (Outcome(1.1, 1.0, "", "", (2.0, 1.0)), Verdict.FAILS),
+    ],
+)
+def test_the_verdict_follows_from_the_numbers(outcome, verdict):
+    assert outcome.verdict is verdict
+
+
+def test_risk_is_shared_by_all_claims_that_sample():
+    sampled = [result for result in claims.verify(["lem-9", "lem-2"], effort=0.1) if result.confidence < 1]
+    assert [result.claim.id for result in sampled] == ["lem-9"]
+    random = sum(claim.random for claim in claims.CLAIMS)
+    assert 1 - sampled[0].confidence == pytest.approx(claims.FALSE_ALARM / random, rel=1e-6)
+
+
+# A claim can fail.
+
+
+@pytest.fixture(scope="module")
+def failed():
+    """What each broken learner fails, found in a process of its own with the JIT off: so none of them is compiled."""
+    program = Path(__file__).with_name("broken.py")
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", str(program)],  # a broken learner may divide by 0
+        env={**os.environ, "NUMBA_DISABLE_JIT": "1"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return json.loads(done.stdout)
+
+
+def test_the_intact_learner_passes_where_broken_ones_fail(failed):
+    assert failed["intact"] == []
+
+
+@pytest.mark.parametrize("name", [name for name in BROKEN if name != "intact"])
+def test_a_broken_learner_is_found_out(name, failed):
+    assert BROKEN[name][1] in failed[name]
+
+
+def test_a_learner_that_does_not_learn_breaks_theorem_2():
+    """Playing at random in full information, the regret is 0.26 a round; after 30,000 rounds, eight times the bound."""
+    lazy = types.ModuleType("lazy")
+    lazy.__dict__.update({name: getattr(uniform, name) for name in dir(uniform) if not name.startswith("__")})
+    lazy.NAME = "lazy"
+    lazy.configure = lambda graph, **_: uniform.configure(graph)
+    (result,) = claims.verify(["thm-2"], learner=lazy)
+    assert result.verdict is Verdict.FAILS, result.outcome
+
+
+def test_a_learner_that_cannot_be_measured_fails():
+    def refuse(*_arguments, **_options):
+        raise ZeroDivisionError("gap of 0")
+
+    shy = types.ModuleType("shy")
+    shy.__dict__.update({name: getattr(exp3gpp, name) for name in dir(exp3gpp) if not name.startswith("__")})
+    shy.distribution = refuse
+    (result,) = claims.verify(["e4"], learner=shy)
+    assert result.verdict is Verdict.FAILS
+    assert "gap of 0" in result.outcome.shown
+
+
+def test_nan_does_not_hide():
+    setting = Setting()
+    assert setting.size(100) == 100
+    from sidelong.claims.algorithm import apart, compared  # noqa: PLC0415
+
+    nan = float("nan")
+    assert compared([0.0, nan, 0.0]).verdict is Verdict.FAILS
+    assert compared([apart([1.0, nan], [1.0, nan]), 0.0]).verdict is Verdict.FAILS
