@@ -10,6 +10,22 @@ The rivals' bounds are in `sidelong.theory.rivals`, the lower bounds in `sidelon
 """
 
 from sidelong.theory import lower, rivals
+from sidelong.theory.bounds import (
+    BETA,
+    GAMMA,
+    Orders,
+    R_tmin,
+    o_t,
+    t_min,
+    theorem_1,
+    theorem_2,
+    theorem_3,
+    theorem_4_adversarial,
+    theorem_4_stochastic,
+    theorem_4_theta,
+    theorem_5,
+    theorem_6,
+)
 from sidelong.theory.lemmas import (
     lemma_1_lower,
     lemma_1_upper,
@@ -31,22 +47,6 @@ from sidelong.theory.lemmas import (
 )
 from sidelong.theory.promises import Promise, crossing, promises
 from sidelong.theory.setting import Setting
-from sidelong.theory.theorems import (
-    BETA,
-    GAMMA,
-    Orders,
-    R_tmin,
-    o_t,
-    t_min,
-    theorem_1,
-    theorem_2,
-    theorem_3,
-    theorem_4_adversarial,
-    theorem_4_stochastic,
-    theorem_4_theta,
-    theorem_5,
-    theorem_6,
-)
 
 __all__ = [
     "BETA",

@@ -21,7 +21,7 @@ Proposition 7  the exponential weights in one round
 Proposition 8  the exploration's share, for the sets that were played
 =============  =====================================================================================================
 
-``as_printed=True`` and the numbers of errata are as in `sidelong.theory.theorems`.
+``as_printed=True`` and the numbers of errata are as in `sidelong.theory.bounds`.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ import math
 from typing import TYPE_CHECKING
 
 from sidelong.errors import TheoryError
+from sidelong.theory.bounds import BETA, GAMMA
 from sidelong.theory.checks import at_least_two, horizon, number, positive_gap, read_gaps, whole
-from sidelong.theory.theorems import BETA, GAMMA
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from sidelong.theory import rivals
-from sidelong.theory.theorems import (
+from sidelong.theory.bounds import (
     theorem_2,
     theorem_3,
     theorem_4_adversarial,
