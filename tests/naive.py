@@ -843,7 +843,7 @@ class Exp3GppPractical:
             b = min(self.b, P[i] / (2 * eta * r[i]))
             a[i] = b + ((losses[i] - b) / P[i] if i in losses else 0)  # 5
         self.L += a
-        c = min(sum(q * r * a) / sum(q * r), min(a + 1 / (2 * eta * r)))  # 6
+        c = min(sum(q * r * a) / sum(q * r), *(a + 1 / (2 * eta * r)))  # 6
         s = eta * (a - c) * r / (n - 1)
         S = math.fsum(q ** (1 - 1 / n) * ((1 + s) ** -(n - 1.0) - 1 + (n - 1) * s)) / eta
         self.x += (S + told.eps / 10) / (self.m**2 * max(told.h, self.H / 4))  # 7

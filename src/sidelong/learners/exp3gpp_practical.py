@@ -93,7 +93,8 @@ def configure(
         graph: the graph that the learner starts on.
         preset: "practical".
         rate: "adaptive": this preset follows what the graphs reveal.
-        eta_scale: m, the scale of the learning rate; the leading term of the bound is (20 m + 8 / m) sqrt(H sum_t E y_t).
+        eta_scale: m, the scale of the learning rate, by which the leading term of the bound is
+            (20 m + 8 / m) sqrt(H sum_t E y_t).
         start: the initial rounds: "all" arms once, a "cover" of the graph, or "none".
     """
     one_of("preset", preset, ("practical",))
