@@ -2,10 +2,10 @@
 
 An instance is a graph, a world and a horizon. Both suites go through graphs of few and many arms, with a best arm that
 reveals all, itself alone, or something between, fixed and changing. On each graph they play a stochastic world, one
-with gaps that stay while the level jumps (the stochastically constrained adversary), and in turn Beta losses, a best arm
-that is second best in the first rounds, and corrupted first rounds. Gaps, their shape, the level of the losses and the
-horizon are drawn. The second suite has other graphs, numbers of arms, gaps, horizons and seeds, and nothing was chosen
-by it.
+with gaps that stay while the level jumps (the stochastically constrained adversary), and in turn Beta losses, a best
+arm that is second best in the first rounds, and corrupted first rounds. Gaps, their shape, the level of the losses and
+the horizon are drawn. The second suite has other graphs, numbers of arms, gaps, horizons and seeds, and nothing was
+chosen by it.
 """
 
 from __future__ import annotations
@@ -162,7 +162,7 @@ def report() -> Iterator[Instance]:
 def games(
     places: list[Place], long: list[tuple[Place, str, float]], choice: Choice, rng: np.random.Generator
 ) -> Iterator[Instance]:
-    """Yield five instances on each place, and the long ones."""
+    """Yield the instances on each place, and the long ones."""
     for k, place in enumerate(places):
         third = ("beta", "switching", "corrupted")[k % 3]
         for world in (*choice.worlds, third):

@@ -113,6 +113,7 @@ class State(NamedTuple):
     mean: np.ndarray  #: of its losses
     q: np.ndarray
     r: np.ndarray
+    g: np.ndarray  #: 1 / r
     w: np.ndarray
     P: np.ndarray
     D: np.ndarray
@@ -133,7 +134,7 @@ _X, _Y, _E, _B = range(4)
 def init(params: Params, graph: FeedbackGraph) -> State:
     """Return the state before round 1."""
     K = graph.n_arms
-    vectors = {name: np.zeros(K) for name in ("L", "O", "mean", "q", "r", "w", "P", "D", "u", "a", "zeros")}
+    vectors = {name: np.zeros(K) for name in ("L", "O", "mean", "q", "r", "g", "w", "P", "D", "u", "a", "zeros")}
     return State(
         rate=np.array([math.sqrt(2.0 / params.H) / params.m, 1.0, 0.0, 0.5]),
         known=np.array([-1, 0]),
@@ -173,7 +174,8 @@ def _weigh(state: State, n: int, eta: float) -> float:
     sum_ = 0.0
     for _ in range(60):
         for i in range(state.q.size):
-            state.r[i] = 1.0 / (slope * (state.L[i] - least) + y)  # 2
+            state.g[i] = slope * (state.L[i] - least) + y  # 2
+            state.r[i] = 1.0 / state.g[i]
             state.q[i] = _power(state.r[i], n)
             state.w[i] = state.q[i] * state.r[i]
         sum_ = total(state.q)
@@ -183,7 +185,7 @@ def _weigh(state: State, n: int, eta: float) -> float:
     state.rate[_Y] = y
     for i in range(state.q.size):
         state.q[i] /= sum_
-        state.w[i] = state.q[i] / state.r[i]
+        state.w[i] = state.q[i] * state.g[i]
     return n * (total(state.w) - 1.0)  # 3
 
 
@@ -257,12 +259,12 @@ def update(
     half = 0.5 / trace[_ETA]
     b = state.rate[_B]
     for j in range(p.size):
-        state.a[j] = min(b, half * state.P[j] / state.r[j])  # 8
+        state.a[j] = min(b, half * state.P[j] * state.g[j])  # 8
     for e in range(first, last):
         i = np.uint64(graph.targets[e])
         # Rounding may lose p[arm] in P.
         state.a[i] += (losses[e - first] - state.a[i]) / max(state.P[i], p[arm])  # 9
-    S = _stability(state, params.n, trace[_ETA])
+    S = _stability(state, params.n, half)
     for j in range(p.size):
         state.L[j] += state.a[j]
     cost = S + 0.1 * trace[_EPS]
@@ -272,7 +274,7 @@ def update(
 
 
 @kernel
-def _stability(state: State, n: int, eta: float) -> float:
+def _stability(state: State, n: int, half: float) -> float:
     """Return S, with phi(s) as s^2 u (N + (N - 1) u + ... + u^(N - 1)), where N = n - 1 and u = 1 / (1 + s)."""
     above = 0.0
     below = 0.0
@@ -281,18 +283,18 @@ def _stability(state: State, n: int, eta: float) -> float:
         weight = state.q[i] * state.r[i]
         above += weight * state.a[i]
         below += weight
-        least = min(least, state.a[i] + 0.5 / (eta * state.r[i]))
+        least = min(least, state.a[i] + half * state.g[i])
     c = min(above / below, least)  # 10
-    N = n - 1.0
+    slope = 0.5 / (half * (n - 1.0))
     S = 0.0
     for i in range(state.q.size):
-        s = eta * (state.a[i] - c) * state.r[i] / N
+        s = slope * (state.a[i] - c) * state.r[i]
         u = 1.0 / (1.0 + s)
         sum_ = 0.0
         for k in range(1, n):
             sum_ = sum_ * u + k
-        S += state.q[i] / state.r[i] * s * s * u * sum_  # 11
-    return S / eta
+        S += state.q[i] * state.g[i] * s * s * u * sum_  # 11
+    return 2.0 * half * S
 
 
 @kernel
@@ -303,4 +305,5 @@ def _recall(params: Params, state: State, graph: GraphArrays, t: int, p: np.ndar
     for i in range(p.size):
         state.q[i] = max((p[i] - eps * state.D[i]) / (1.0 - eps), 1e-300)
         state.r[i] = exp(log(state.q[i]) / params.n)
+        state.g[i] = 1.0 / state.r[i]
     state.known[1] = t
