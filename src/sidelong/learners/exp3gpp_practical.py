@@ -65,6 +65,7 @@ ABOUT = About(
     proved=("adversarial",),
     cost="O(K + E)",
     bound="140 sqrt(ln K sum_t theta_t)",
+    theorem="derived in docs/preset.md",
 )
 TRACES = ("stability", "entropy", "exploration_mass", "learning_rate")
 _Z, _H, _EPS, _ETA = range(4)

@@ -120,7 +120,7 @@ _ROWS = (
     ),
     Promise(
         "exp3.g++",
-        lambda s, T: rivals.practical(K=s.K, T=T, cover=s.cover, acyclic=s.acyclic),
+        lambda s, T: rivals.practical(K=s.K, T=T, cover=s.cover, acyclic=s.acyclic, revealed=s.revealed),
         None,
         "derived",
         options={"preset": "practical"},
