@@ -13,7 +13,9 @@
     │   ├── UnknownDecisionError  this agent did not make it
     │   └── ConflictError         it was told before, with something else
     ├── StateFileError            a state file is truncated, altered or newer than this program
-    └── SimulationError           a simulation cannot be run as asked
+    ├── SimulationError           a simulation cannot be run as asked
+    └── StudyError                a study file is wrong, or its results cannot be written or read
+        └── ResultFileError       a result file is truncated or altered
 
 A message gives the rule, the value received and what to do. An error is raised before anything changes:
 the graph, the agent or the file is as it was.
@@ -29,9 +31,11 @@ __all__ = [
     "LearnerError",
     "LossError",
     "ObservabilityError",
+    "ResultFileError",
     "SidelongError",
     "SimulationError",
     "StateFileError",
+    "StudyError",
     "UnknownDecisionError",
     "WorldError",
 ]
@@ -83,3 +87,11 @@ class StateFileError(SidelongError):
 
 class SimulationError(SidelongError, ValueError):
     """A simulation cannot be run as asked."""
+
+
+class StudyError(SidelongError, ValueError):
+    """A study file is wrong, or its results cannot be written or read."""
+
+
+class ResultFileError(StudyError):
+    """A result file is truncated or altered."""
