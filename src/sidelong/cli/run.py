@@ -7,7 +7,7 @@ import importlib.util
 import signal
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NoReturn
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn, Self
 
 import typer
 from rich.console import Console
@@ -46,8 +46,8 @@ def run(
 ) -> None:
     """Run a study, or go on with one that was stopped.
 
-    Ends with 0 if all is done, 1 if cells failed, 2 if the study is wrong, 3 if damaged results were found and made again,
-    4 if results could not be written, 130 after Ctrl-C.
+    Ends with 0 if all is done, 1 if cells failed, 2 if the study is wrong, 3 if damaged results were found and made
+    again, 4 if results could not be written, 130 after Ctrl-C.
     """
     missing = [name for name in ("pydantic", "pyarrow") if importlib.util.find_spec(name) is None]
     if missing:
@@ -88,7 +88,7 @@ def _interrupted_by_sigterm() -> Iterator[None]:
     """Stop on SIGTERM, which is how Slurm and Kubernetes say that time is up, as on Ctrl-C."""
 
     def stop(*_: object) -> NoReturn:
-        raise KeyboardInterrupt("SIGTERM")
+        raise KeyboardInterrupt("terminated")
 
     before = signal.signal(signal.SIGTERM, stop)
     try:
@@ -102,11 +102,15 @@ class _Display:
 
     def __init__(self, console: Console) -> None:
         self._progress = Progress(
-            BarColumn(24), TextColumn("{task.description}"), console=console, transient=True, disable=not console.is_terminal
+            BarColumn(24),
+            TextColumn("{task.description}"),
+            console=console,
+            transient=True,
+            disable=not console.is_terminal,
         )
         self._task = self._progress.add_task("starting", total=1)
 
-    def __enter__(self) -> _Display:
+    def __enter__(self) -> Self:
         self._progress.start()
         return self
 

@@ -9,20 +9,23 @@ from __future__ import annotations
 import importlib.util
 import inspect
 import sys
-from pathlib import Path
+import threading
+from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from sidelong import graphs, losses
-from sidelong.errors import StudyError
+from sidelong.errors import LearnerError
 from sidelong.graphs.graph import FeedbackGraph
 from sidelong.learners import catalogue
 from sidelong.learners.options import nearest
 from sidelong.studies.cell import options_of
+from sidelong.studies.lines import MisplacedError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+    from pathlib import Path
     from types import ModuleType
 
     from sidelong.graphs.sequences import GraphSequence
@@ -30,17 +33,9 @@ if TYPE_CHECKING:
 
     Locate = Callable[[Mapping[str, str]], Path]  #: from the name and the hash of a file to where it lies
 
-__all__ = ["Game", "MisplacedError", "build", "build_graph", "build_learner", "build_world", "takes_list"]
+__all__ = ["Game", "build", "build_graph", "build_learner", "build_world", "takes_list"]
 
 Table = dict[str, Any]
-
-
-class MisplacedError(StudyError):
-    """Something is wrong with a key of a table; the reader of the file adds where that stands."""
-
-    def __init__(self, message: str, *key: str | int) -> None:
-        super().__init__(message)
-        self.key = key
 
 
 class Game(NamedTuple):
@@ -68,7 +63,10 @@ def build_learner(table: Table, locate: Locate) -> str | ModuleType:
     name = table.get("name")
     if not isinstance(name, str):
         raise MisplacedError(f"A learner has a name or a file; name is {name!r}.", "name")
-    catalogue.find(name)
+    try:
+        catalogue.find(name)
+    except LearnerError as error:
+        raise MisplacedError(str(error), "name") from error
     return name
 
 
@@ -105,6 +103,7 @@ def takes_list(table: Table, key: str) -> bool:
     return False
 
 
+@cache
 def _makers(room: ModuleType) -> dict[str, Callable[..., Any]]:
     """Return the functions of a room that make its things."""
     named = {name: getattr(room, name) for name in room.__all__}
@@ -174,7 +173,7 @@ def _means(value: Table, n_arms: int) -> list[float]:
         raise MisplacedError(f"gap and center are numbers, not {gap!r} and {center!r}.", "means")
     if not isinstance(best, int) or isinstance(best, bool) or not 0 <= best < n_arms:
         raise MisplacedError(f"best is one of the arms 0 to {n_arms - 1}, not {best!r}.", "means", "best")
-    return [center + gap / 2 - gap * (arm == best) for arm in range(n_arms)]
+    return [center - gap / 2 if arm == best else center + gap / 2 for arm in range(n_arms)]
 
 
 def _from_file(key: str, value: Table, locate: Locate) -> Any:
@@ -202,8 +201,14 @@ def _from_file(key: str, value: Table, locate: Locate) -> Any:
 def _module(path: Path) -> ModuleType:
     """Import a file of a user. Its name comes from its folder too, which is named by its content."""
     name = f"{path.stem}_{path.parent.name[:12]}"
-    if name in sys.modules:
-        return sys.modules[name]
+    with _importing:
+        return sys.modules.get(name) or _import(name, path)
+
+
+_importing = threading.Lock()  # a worker of a cluster has several threads
+
+
+def _import(name: str, path: Path) -> ModuleType:
     spec = importlib.util.spec_from_file_location(name, path)
     if path.suffix != ".py" or spec is None or spec.loader is None:
         raise MisplacedError(f"Code is in a file .py, not {path.name!r}.", "file")

@@ -25,7 +25,7 @@ class Dask:
             import distributed  # noqa: PLC0415  # heavy, and an extra
         except ImportError as error:
             raise StudyError("--on needs Dask. Install with: pip install 'sidelong[dask]'") from error
-        self.died = (distributed.scheduler.KilledWorker,)
+        self.died: tuple[type[Exception], ...] = (distributed.scheduler.KilledWorker,)
         self._cluster = None
         if address == "local-cluster":
             self._cluster = distributed.LocalCluster(
@@ -43,15 +43,17 @@ class Dask:
     @property
     def slots(self) -> int:
         """How many threads the workers have now."""
-        return max(1, sum(self._client.nthreads().values()))
+        return max(1, sum(map(int, self._client.nthreads().values())))
 
     def warm(self, cell: Cell) -> Future[None]:
         """Compile what a cell needs, on one of the workers."""
-        return self._submit(_warm_far, cell)
+        done: Future[None] = self._submit(_warm_far, cell)
+        return done
 
     def play(self, cell: Cell) -> Future[work.Outcome]:
         """Play a cell."""
-        return self._submit(_play_far, cell)
+        outcome: Future[work.Outcome] = self._submit(_play_far, cell)
+        return outcome
 
     def _submit(self, function: Any, cell: Cell) -> Any:
         return self._executor.submit(function, work.Task(cell.spec, 1, source_hash()), self._files)

@@ -18,7 +18,7 @@ from sidelong.errors import StudyError
 from sidelong.studies.folder import CannotWriteError, ResultFolder
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
     from concurrent.futures import Future
     from pathlib import Path
 
@@ -32,6 +32,7 @@ __all__ = ["Summary", "run"]
 _ALONE = 2  # how often a cell may kill the process that plays it and nothing else
 _RESTARTS = 20
 _POLL = 0.1
+_WRITERS = 4  # threads: a disk takes ten milliseconds to say that a file is safe
 
 
 @dataclass
@@ -49,7 +50,7 @@ class Summary:
     rounds_played: int = 0
     slowest: tuple[float, Cell] | None = None  #: of the finished ones: seconds and cell
     seconds: float = 0.0
-    stopped: str = ""  #: why it ended before its end: "interrupted", or what could not be written
+    stopped: str = ""  #: why it ended before its end: "interrupted", "terminated", or what could not be written
 
     @property
     def done(self) -> int:
@@ -72,7 +73,8 @@ def run(
         watch: is called some ten times a second with what was done so far.
 
     Raises:
-        StudyError: the folder holds another study, or there is no engine. What happens to single cells is in the summary.
+        StudyError: the folder holds another study, or there is no engine. What becomes of single cells is in the
+            summary.
 
     """
     try:
@@ -81,8 +83,8 @@ def run(
             try:
                 runner.survey()
                 runner.run(engine)
-            except KeyboardInterrupt:
-                runner.summary.stopped = "interrupted"
+            except KeyboardInterrupt as error:
+                runner.summary.stopped = str(error) or "interrupted"
             except CannotWriteError as error:
                 runner.summary.stopped = str(error)
             finally:
@@ -104,6 +106,8 @@ class _Runner:
         self._suspects: list[Cell] = []  # were being played when workers died
         self._elsewhere: list[Cell] = []  # claimed by another runner
         self._running: dict[Future[Any], Cell | str] = {}  # a cell, or a kind that is being compiled
+        self._writing: dict[Future[None], tuple[Cell, float]] = {}
+        self._writers = concurrent.futures.ThreadPoolExecutor(_WRITERS)
         self._alone: dict[Cell, int] = {}
         self._rounds_finished = 0
         self._restarts = 0
@@ -133,19 +137,22 @@ class _Runner:
         try:
             for kind, cells in self._waiting.items():
                 self._running[engine.warm(cells[0])] = kind
-            while self._waiting or self._ready or self._suspects or self._running or self._elsewhere:
+            while self._waiting or self._ready or self._suspects or self._running or self._writing or self._elsewhere:
                 self._step(engine)
         finally:
             engine.close()
+            self._writers.shutdown()
+            self._count_written(self._writing)
 
     def _step(self, engine: Engine) -> None:
         try:
             self._fill(engine)
             finished = self._wait()
-            for future in finished:
+            for future in finished & self._running.keys():
                 self._take(future, future.result())
         except engine.died:
             self._after_death(engine)
+        self._count_written([future for future in self._writing if future.done()])
         self._look_elsewhere()
         # Of the rounds in unfinished cells only some engines know.
         self.summary.rounds_played = max(self._rounds_finished, engine.rounds())
@@ -170,10 +177,9 @@ class _Runner:
                 heapq.heappop(self._ready)
 
     def _wait(self) -> set[Future[Any]]:
-        if not self._running:
+        if not self._running and not self._writing:
             time.sleep(_POLL if self._elsewhere else 0.0)
-            return set()
-        return concurrent.futures.wait(self._running, _POLL, concurrent.futures.FIRST_COMPLETED).done
+        return concurrent.futures.wait([*self._running, *self._writing], _POLL, concurrent.futures.FIRST_COMPLETED).done
 
     def _take(self, future: Future[Any], outcome: Outcome | None) -> None:
         what = self._running.pop(future)
@@ -182,14 +188,22 @@ class _Runner:
                 self._push(cell)
             return
         if outcome.content:
-            self._results.write(what, outcome.content)
-            self.summary.played += 1
-            self._rounds_finished += what.n_rounds
-            if self.summary.slowest is None or outcome.seconds > self.summary.slowest[0]:
-                self.summary.slowest = (outcome.seconds, what)
+            write = self._writers.submit(self._results.write, what, outcome.content)
+            self._writing[write] = (what, outcome.seconds)
         else:
             self.summary.failed[what] = outcome.error
-        self._results.release(what)
+            self._results.release(what)
+
+    def _count_written(self, finished: Iterable[Future[None]]) -> None:
+        """Count cells whose results are safe on the disk."""
+        for future in [*finished]:
+            cell, seconds = self._writing.pop(future)
+            future.result()
+            self._results.release(cell)
+            self.summary.played += 1
+            self._rounds_finished += cell.n_rounds
+            if self.summary.slowest is None or seconds > self.summary.slowest[0]:
+                self.summary.slowest = (seconds, cell)
 
     def _push(self, cell: Cell) -> None:
         heapq.heappush(self._ready, (-float(cell.n_rounds) * cell.n_arms, cell.name, cell))

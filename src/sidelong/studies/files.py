@@ -53,8 +53,9 @@ class Files:
     def locate(self, reference: Reference) -> Path:
         """Return a path under which the content of a file lies, with the file's own name."""
         if self._folder is None:
-            self._folder = _own_folder()
-            self.save(self._folder)
+            folder = _own_folder()
+            self.save(folder)
+            self._folder = folder  # only now: threads share this
         path = self._folder / reference["sha256"] / reference["name"]
         if not _has_hash(path, reference["sha256"]):
             raise StudyError(f"{path}: this copy of a file of the study is not as it was. Run again to replace it.")

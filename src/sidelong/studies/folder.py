@@ -8,7 +8,8 @@
     damaged/             result files whose checksum did not hold
     claims               empty; processes lock a byte of it for each cell that they run
 
-A process that dies loses its locks, and leaves at most a hidden temporary file, which whoever runs that cell next removes.
+A process that dies loses its locks, and leaves at most a hidden temporary file, which whoever runs the cell next
+removes.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ import fcntl
 import json
 import os
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from sidelong._version import __version__
 from sidelong.errors import ResultFileError, StudyError
@@ -47,10 +48,11 @@ class ResultFolder:
     def __init__(self, path: Path, study: Study) -> None:
         self.path = path.resolve()
         self.set_aside: list[Path] = []  #: the damaged files that were found
+        self._left_over: dict[str, list[Path]] = {}  # temporary files of processes that died, by cell
         self._study = study
         self._claims = -1
 
-    def __enter__(self) -> ResultFolder:
+    def __enter__(self) -> Self:
         if self.path in _open_here:  # locks are between processes
             raise StudyError(f"{self.path}: this process is running a study in this folder already.")
         with self._writing():
@@ -84,6 +86,8 @@ class ResultFolder:
                 }
                 replace(self.path / "study.json", json.dumps(content, indent=1).encode())
                 self._study.files.save(self.path / "files")
+                for draft in (self.path / "cells").glob(".*.tmp"):
+                    self._left_over.setdefault(draft.name.split(".")[1], []).append(draft)
             finally:
                 fcntl.lockf(self._claims, fcntl.LOCK_UN, 1, 0)
 
@@ -100,6 +104,8 @@ class ResultFolder:
             if error.errno in {errno.EACCES, errno.EAGAIN}:
                 return False
             raise CannotWriteError(f"{self.path}: files cannot be locked here: {error.strerror}.") from error
+        for draft in self._left_over.pop(cell.name, ()):
+            draft.unlink(missing_ok=True)
         return True
 
     def release(self, cell: Cell) -> None:
@@ -122,10 +128,7 @@ class ResultFolder:
     def write(self, cell: Cell, content: bytes) -> None:
         """Keep the results of a cell that this process has claimed."""
         with self._writing():
-            folder = self.path / "cells"
-            for left_over in folder.glob(f".{cell.name}.*.tmp"):
-                left_over.unlink(missing_ok=True)
-            replace(folder / f"{cell.name}.parquet", content)
+            replace(self.path / "cells" / f"{cell.name}.parquet", content)
 
     @contextmanager
     def _writing(self) -> Iterator[None]:
@@ -174,7 +177,9 @@ def read_study(folder: Path) -> dict[str, Any] | None:
     except FileNotFoundError:
         return None
     except ValueError as error:
-        raise StudyError(f"{folder / 'study.json'}: this file was altered: {error}. Remove it and run again.") from error
+        raise StudyError(
+            f"{folder / 'study.json'}: this file was altered: {error}. Remove it and run again."
+        ) from error
     return content
 
 
@@ -193,5 +198,3 @@ def difference(before: Any, now: Any, place: str = "") -> list[str]:
         shown = ["nothing" if each is None else json.dumps(each) for each in (before, now)]
         return [f"{place}: was {shown[0]}, is {shown[1]}"]
     return [line for part in parts for line in difference(part[1], part[2], part[0])]
-
-

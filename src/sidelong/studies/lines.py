@@ -5,10 +5,20 @@ from __future__ import annotations
 import tomllib
 from typing import Any
 
-__all__ = ["line_of"]
+from sidelong.errors import StudyError
+
+__all__ = ["MisplacedError", "line_of"]
 
 #: What may complete a value of several lines that was cut after one of them: a list, a list of lists, a long text.
 _ENDS = ("", "\n]", "\n]]", "\n]]]", '\n"""', "\n'''")
+
+
+class MisplacedError(StudyError):
+    """Something is wrong with a key of a table; the reader of the file adds where that stands."""
+
+    def __init__(self, message: str, *key: str | int) -> None:
+        super().__init__(message)
+        self.key = key
 
 
 def line_of(text: str, path: tuple[str | int, ...]) -> int:
@@ -41,9 +51,7 @@ def _parsed(text: str) -> dict[str, Any]:
 
 def _has(content: Any, path: tuple[str | int, ...]) -> bool:
     for key in path:
-        if isinstance(content, dict) and key in content:
-            content = content[key]
-        elif isinstance(content, list) and isinstance(key, int) and key < len(content):
+        if key in content if isinstance(content, dict) else isinstance(content, list) and key in range(len(content)):
             content = content[key]
         elif not (isinstance(content, dict) and key == 0):  # [graph] stands for a list of one, [[graph]]
             return False

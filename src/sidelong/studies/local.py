@@ -33,7 +33,7 @@ def cores() -> int:
 class Local:
     """An engine of processes. They are started anew, not forked, and leave when the process that started them dies."""
 
-    died = (BrokenProcessPool,)
+    died: tuple[type[Exception], ...] = (BrokenProcessPool,)
 
     def __init__(self, workers: int, n_cells: int, files: Path) -> None:
         self._files = str(files)

@@ -2,34 +2,34 @@
 
 A row is one run at one checkpoint:
 
-==================  ==========  =========================================================================================
-column              type        what it is
-==================  ==========  =========================================================================================
-``cell``            text        the hash that names the cell, and its file
-``learner``         text        the learner's name, or that of its file
-``learner_options``  text       its options, as JSON
-``graph``           text        the graph's name, a function of ``sidelong.graphs``, or that of its file
-``graph_options``   text        its arguments, as JSON
-``arms``            int64       how many arms the graph has
-``world``           text        the world's name, a function of ``sidelong.losses``
-``world_options``   text        its arguments, as JSON
-``horizon``         int64       how many rounds were played in all
-``seed``            uint64      the seed
-``run``             int64       the number of the run: run r of every learner meets the same losses
-``round``           int64       how many rounds had been played
-``regret``          double      the regret so far, against the best arm
-``loss``            double      the losses suffered so far
-``trace_...``       double      what the learner traces, mean since the checkpoint before; null for other learners
-==================  ==========  =========================================================================================
+===================  ======  ====================================================================================
+column               type    what it is
+===================  ======  ====================================================================================
+``cell``             text    the hash that names the cell, and its file
+``learner``          text    the learner's name, or that of its file
+``learner_options``  text    its options, as JSON
+``graph``            text    the graph's name, a function of ``sidelong.graphs``, or that of its file
+``graph_options``    text    its arguments, as JSON
+``arms``             int64   how many arms the graph has
+``world``            text    the world's name, a function of ``sidelong.losses``
+``world_options``    text    its arguments, as JSON
+``horizon``          int64   how many rounds were played in all
+``seed``             uint64  the seed
+``run``              int64   the number of the run: run r of every learner meets the same losses
+``round``            int64   how many rounds had been played
+``regret``           double  the regret so far, against the best arm
+``loss``             double  the losses suffered so far
+``trace_...``        double  what a learner traces, mean since the checkpoint before; null for learners without it
+===================  ======  ====================================================================================
 
 The columns are the same bytes whoever ran the cell. What may differ is kept beside them, in the file's metadata:
-``sidelong`` is JSON with the cell's spec, versions, platform and time, and ``sidelong.checksum`` is the SHA-256 of all other
-bytes of the file.
+``sidelong`` is JSON with the cell's spec, versions, platform and time, and ``sidelong.checksum`` is the SHA-256 of the
+file with zeros in its place.
 """
 
 from __future__ import annotations
 
-import datetime
+import datetime as dt
 import hashlib
 import io
 import json
@@ -85,7 +85,7 @@ def to_parquet(cell: Cell, n_arms: int, result: Result) -> bytes:
     traces = {f"trace_{name}": pa.array(trace.ravel()) for name, trace in result.traces.items()}
     table = pa.table({name: columns[name] for name in _COLUMNS} | traces)
     sink = io.BytesIO()
-    with pq.ParquetWriter(sink, table.schema, compression="zstd") as writer:
+    with pq.ParquetWriter(sink, table.schema, compression="snappy") as writer:
         writer.write_table(table)
         # Not through the schema, of which the file keeps a second, encoded copy.
         writer.add_key_value_metadata(
@@ -129,7 +129,7 @@ def _provenance(cell: Cell, result: Result) -> dict[str, Any]:
         "numpy": np.__version__,
         "numba": numba.__version__,
         "seconds": result.seconds,
-        "finished": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+        "finished": dt.datetime.now(dt.UTC).isoformat(timespec="seconds"),
     }
 
 
@@ -164,8 +164,8 @@ def read_results(folder: str | PathLike[str]) -> pa.Table:
     """Return all results in a folder as one Arrow table, with one row for each run at each checkpoint.
 
     The columns are described in `sidelong.studies.results`. Cells come in the order of the study. ``.to_pandas()``
-    and ``polars.from_arrow`` make data frames of it; the files in ``cells`` can be read by DuckDB and all others who know
-    Parquet.
+    and ``polars.from_arrow`` make data frames of it; the files in ``cells`` can be read by DuckDB and all others who
+    know Parquet.
 
     Args:
         folder: what `sidelong run` wrote to.

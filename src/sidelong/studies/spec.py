@@ -18,8 +18,8 @@
     name = "bernoulli"                # a function of sidelong.losses, with its arguments
     means = { gap = 0.2 }
 
-The study is the product of all lists. ``docs/studies.md`` has the rest: values that go in step, arguments that are lists
-themselves, files, worlds of your own.
+The study is the product of all lists. ``docs/studies.md`` has the rest: values that go in step, arguments that are
+lists themselves, files, worlds of your own.
 """
 
 from __future__ import annotations
@@ -38,10 +38,10 @@ from sidelong.errors import ObservabilityError, SidelongError, StudyError
 from sidelong.graphs.sequences import GraphSequence, fixed
 from sidelong.learners import catalogue
 from sidelong.learners.options import nearest
-from sidelong.studies.build import MisplacedError, build_graph, build_learner, build_world, takes_list
+from sidelong.studies.build import build_graph, build_learner, build_world, takes_list
 from sidelong.studies.cell import Cell, canonical, options_of
 from sidelong.studies.files import Files
-from sidelong.studies.lines import line_of
+from sidelong.studies.lines import MisplacedError, line_of
 from sidelong.studies.sweeps import expand, steps
 
 if TYPE_CHECKING:
@@ -161,11 +161,7 @@ class _Reader:
         return Study(self._name, self._content, tuple(cells.values()), tuple(unplayable.values()), self._files)
 
     def _cells(self) -> Iterator[tuple[Cell, str | None]]:
-        try:
-            in_step = steps(self._content)
-        except StudyError as error:
-            self._refuse(str(error), ())
-        for step in range(in_step):
+        for step in range(self._try((), steps, self._content)):
             tables = {key: [*self._variants(key, step)] for key in _TABLES}
             numbers = [*self._numbers(step)]
             for graph, world, number, learner in itertools.product(
@@ -253,7 +249,7 @@ class _Reader:
         return value
 
     def _refuse_first(self, error: ValidationError, place: Path_, known: list[str]) -> NoReturn:
-        first = error.errors()[0]
+        first = min(error.errors(), key=lambda each: each["type"] != "extra_forbidden")  # a misspelt key is missing too
         path = (*place, *first["loc"])
         key, given = path[-1], first["input"]
         if first["type"] == "extra_forbidden":

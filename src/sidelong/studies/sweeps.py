@@ -1,8 +1,8 @@
 """From a table with several values to the tables with one value each.
 
-A list stands for each of its values, in a product with all other lists. Where an argument takes a list itself, as `means` does,
-the list is one value. ``{ each = [...] }`` stands for each of its values everywhere, and ``{ zip = [...] }`` too, but all of
-those in a study go in step: the first of each, then the second of each.
+A list stands for each of its values, in a product with all other lists. Where an argument takes a list itself, as
+`means` does, the list is one value. ``{ each = [...] }`` stands for each of its values everywhere, and ``{ zip = [...]
+}`` too, but all of those in a study go in step: the first of each, then the second of each.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 from typing import TYPE_CHECKING, Any
 
-from sidelong.errors import StudyError
+from sidelong.studies.lines import MisplacedError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -61,26 +61,35 @@ def _each(values: list[Any], step: int, takes_list: Callable[[Table, str], bool]
 
 def steps(content: Any) -> int:
     """Return how many values each `zip` of a study has; 1 if there is none."""
-    lengths = sorted(_zip_lengths(content))
-    if len(lengths) > 1:
-        raise StudyError(f"Every zip of a study has as many values; these have {' and '.join(map(str, lengths))}.")
-    return lengths[0] if lengths else 1
+    lengths = dict(_zips(content, ()))
+    first = next(iter(lengths.values()), 1)
+    for place, length in lengths.items():
+        if length != first:
+            raise MisplacedError(
+                f"every zip of a study has as many values; the first has {first}, this one {length}.", *place
+            )
+    return first
 
 
-def _zip_lengths(content: Any) -> set[int]:
-    if isinstance(content, list):
-        return set().union(*map(_zip_lengths, content))
-    if not isinstance(content, dict):
-        return set()
-    inside = set().union(*map(_zip_lengths, content.values()))
-    return inside | {len(content["zip"])} if _kind(content) == "zip" else inside
+def _zips(content: Any, place: tuple[str | int, ...]) -> Iterator[tuple[tuple[str | int, ...], int]]:
+    """Yield where each `zip` stands and how many values it has."""
+    if isinstance(content, dict):
+        if _kind(content, place) == "zip":
+            yield place, len(content["zip"])
+        for key, value in content.items():
+            yield from _zips(value, (*place, key))
+    elif isinstance(content, list):
+        for number, value in enumerate(content):
+            yield from _zips(value, (*place, number))
 
 
-def _kind(value: Table) -> str | None:
+def _kind(value: Table, place: tuple[str | int, ...] = ()) -> str | None:
     """Tell whether a table in braces says `each` or `zip`."""
     for kind in ("each", "zip"):
         if kind in value:
             if len(value) > 1 or not isinstance(value[kind], list) or not value[kind]:
-                raise StudyError(f"Write {{ {kind} = [...] }}, with at least one value and nothing else, not {value!r}.")
+                raise MisplacedError(
+                    f"write {{ {kind} = [...] }}, with at least one value and nothing else, not {value!r}.", *place
+                )
             return kind
     return None
