@@ -214,7 +214,7 @@ def test_a_learner_a_function_and_a_table_come_from_files(tmp_path):
         ('name = "uniform"', 'preset = "paper"', 3, "A learner has a name or a file"),
         ('name = "uniform"', 'file = "none.py"', 4, "none.py: cannot be read: No such file"),
         ('"nested"', '"nestd"', 7, "There is no graph named 'nestd'. Did you mean 'nested'?"),
-        ("n = 4", "n = 4\nreveal = 1", 9, "graph.reveal: nested takes no 'reveal'. Did you mean 'reveals'? It takes: n,"),
+        ("n = 4", "n = 4\nreveal = 1", 9, "graph.reveal: nested takes no 'reveal'. Did you mean 'reveals'?"),
         ("n = 4", "", 6, "nested needs n. It takes: n, reveals."),
         ("n = 4", "n = 0", 8, "graph.n: nested takes n from 1 to"),
         ("n = 4", "n = [4, '5']", 8, "nested takes whole numbers; n is '5'"),

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from sidelong._jit import source_hash
 from sidelong.errors import StudyError
 from sidelong.studies import work
+from sidelong.studies.folder import StoppedError
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
@@ -20,12 +21,13 @@ __all__ = ["Dask"]
 class Dask:
     """An engine on a Dask scheduler, or on a cluster of this machine, for a try."""
 
+    died: tuple[type[Exception], ...] = ()  # Dask gives the work of the dead to others
+
     def __init__(self, address: str, workers: int, files: Files) -> None:
         try:
             import distributed  # noqa: PLC0415  # heavy, and an extra
         except ImportError as error:
             raise StudyError("--on needs Dask. Install with: pip install 'sidelong[dask]'") from error
-        self.died: tuple[type[Exception], ...] = (distributed.scheduler.KilledWorker,)
         self._cluster = None
         if address == "local-cluster":
             self._cluster = distributed.LocalCluster(
@@ -43,6 +45,8 @@ class Dask:
     @property
     def slots(self) -> int:
         """How many threads the workers have now."""
+        if self._client.status != "running":
+            raise StoppedError("the Dask scheduler is gone.")
         return max(1, sum(map(int, self._client.nthreads().values())))
 
     def warm(self, cell: Cell) -> Future[None]:

@@ -16,7 +16,7 @@ __all__ = ["Engine"]
 class Engine(Protocol):
     """What `execute` asks for."""
 
-    died: tuple[type[Exception], ...]  #: what a future raises if its worker died and nobody else will do its work
+    died: tuple[type[Exception], ...]  #: what futures raise when all workers are gone
 
     @property
     def slots(self) -> int:

@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from sidelong._jit import source_hash
-from sidelong.errors import StudyError
-from sidelong.studies.folder import CannotWriteError, ResultFolder
+from sidelong.studies.folder import ResultFolder, StoppedError
+from sidelong.studies.work import Outcome
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from sidelong.studies.cell import Cell
     from sidelong.studies.engine import Engine
     from sidelong.studies.spec import Study
-    from sidelong.studies.work import Outcome
 
 __all__ = ["Summary", "run"]
 
@@ -85,12 +84,12 @@ def run(
                 runner.run(engine)
             except KeyboardInterrupt as error:
                 runner.summary.stopped = str(error) or "interrupted"
-            except CannotWriteError as error:
+            except StoppedError as error:
                 runner.summary.stopped = str(error)
             finally:
                 runner.tell()
             return runner.summary
-    except CannotWriteError as error:
+    except StoppedError as error:
         return Summary(len(study.cells), 0, stopped=str(error))
 
 
@@ -147,9 +146,8 @@ class _Runner:
     def _step(self, engine: Engine) -> None:
         try:
             self._fill(engine)
-            finished = self._wait()
-            for future in finished & self._running.keys():
-                self._take(future, future.result())
+            for future in self._wait() & self._running.keys():
+                self._take(future, _outcome(future, engine.died))
         except engine.died:
             self._after_death(engine)
         self._count_written([future for future in self._writing if future.done()])
@@ -181,10 +179,10 @@ class _Runner:
             time.sleep(_POLL if self._elsewhere else 0.0)
         return concurrent.futures.wait([*self._running, *self._writing], _POLL, concurrent.futures.FIRST_COMPLETED).done
 
-    def _take(self, future: Future[Any], outcome: Outcome | None) -> None:
+    def _take(self, future: Future[Any], outcome: Outcome) -> None:
         what = self._running.pop(future)
-        if outcome is None or isinstance(what, str):  # its machine code is there
-            for cell in self._waiting.pop(str(what), []):
+        if isinstance(what, str):  # its machine code is there
+            for cell in self._waiting.pop(what):
                 self._push(cell)
             return
         if outcome.content:
@@ -224,7 +222,7 @@ class _Runner:
                 self._suspects.append(cell)
         self._restarts += 1
         if self._restarts > _RESTARTS:
-            raise StudyError("Workers die again and again. Is there enough memory? Try fewer with --workers.")
+            raise StoppedError("workers die again and again. Is there enough memory? Try fewer with --workers.")
         engine.restart()
 
     def _look_elsewhere(self) -> None:
@@ -253,3 +251,13 @@ class _Runner:
         """Show what was done so far."""
         self.summary.seconds = time.monotonic() - self._begun
         self._watch(self.summary)
+
+
+def _outcome(future: Future[Any], died: tuple[type[Exception], ...]) -> Outcome:
+    """Return what became of a cell, also where an engine gave it up."""
+    try:
+        return future.result() or Outcome(b"", "", 0.0)
+    except died:
+        raise
+    except Exception as error:  # noqa: BLE001  # such as Dask's KilledWorker
+        return Outcome(b"", f"{type(error).__name__}: {error}", 0.0)

@@ -33,13 +33,13 @@ if TYPE_CHECKING:
     from sidelong.studies.cell import Cell
     from sidelong.studies.spec import Study
 
-__all__ = ["CannotWriteError", "ResultFolder", "difference", "read_cell", "read_study", "refuse_another"]
+__all__ = ["ResultFolder", "StoppedError", "difference", "read_cell", "read_study", "refuse_another"]
 
 _open_here: set[Path] = set()  # the folders in which this process runs a study
 
 
-class CannotWriteError(StudyError):
-    """The folder takes no more: the disk is full, or it cannot be written to."""
+class StoppedError(StudyError):
+    """A study cannot go on now, but will when it is run again: the disk is full, say."""
 
 
 class ResultFolder:
@@ -103,7 +103,7 @@ class ResultFolder:
         except OSError as error:
             if error.errno in {errno.EACCES, errno.EAGAIN}:
                 return False
-            raise CannotWriteError(f"{self.path}: files cannot be locked here: {error.strerror}.") from error
+            raise StoppedError(f"{self.path}: files cannot be locked here: {error.strerror}.") from error
         for draft in self._left_over.pop(cell.name, ()):
             draft.unlink(missing_ok=True)
         return True
@@ -135,7 +135,7 @@ class ResultFolder:
         try:
             yield
         except OSError as error:
-            raise CannotWriteError(f"{self.path}: cannot be written: {error.strerror or error}.") from error
+            raise StoppedError(f"{self.path}: cannot be written: {error.strerror or error}.") from error
 
 
 def _place(cell: Cell) -> int:
