@@ -9,6 +9,7 @@ import typer
 from sidelong._version import __version__
 from sidelong.cli.demo import demo
 from sidelong.cli.learners import learners
+from sidelong.cli.report import report
 from sidelong.cli.run import run
 
 __all__ = ["app"]
@@ -22,6 +23,7 @@ app = typer.Typer(
 app.command()(demo)
 app.command()(learners)
 app.command()(run)
+app.command()(report)
 
 
 def _print_version(wanted: bool) -> None:  # noqa: FBT001  # what typer calls

@@ -71,6 +71,7 @@ def options_of(table: dict[str, Any]) -> dict[str, Any]:
 
 def _short(value: Any) -> str:
     if isinstance(value, dict):
-        return describe(value) if "name" in value or "file" in value else _short(canonical(value))
+        inside = ", ".join(f"{key}={_short(each)}" for key, each in value.items())
+        return describe(value) if "name" in value or "file" in value else f"{{{inside}}}"
     text = f"[{', '.join(map(_short, value))}]" if isinstance(value, list) else str(value)
     return text if len(text) <= 40 else f"{text[:37]}..."

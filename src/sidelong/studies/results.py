@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     from sidelong.simulation import Result
     from sidelong.studies.cell import Cell
 
-__all__ = ["check", "read_provenance", "read_results", "to_parquet"]
+__all__ = ["check", "in_order", "read_provenance", "read_results", "to_parquet"]
 
 FORMAT = 1
 _EMPTY = b"0" * 64
@@ -176,7 +176,7 @@ def read_results(folder: str | PathLike[str]) -> pa.Table:
     """
     folder = Path(folder)
     tables = []
-    for path in _in_order(folder):
+    for path in in_order(folder):
         try:
             content = path.read_bytes()
             read_provenance(content)
@@ -188,7 +188,8 @@ def read_results(folder: str | PathLike[str]) -> pa.Table:
     return pa.concat_tables(tables, promote_options="default").unify_dictionaries()
 
 
-def _in_order(folder: Path) -> list[Path]:
+def in_order(folder: Path) -> list[Path]:
+    """Return the result files in a folder, in the order of the study."""
     there = {path.stem: path for path in sorted((folder / "cells").glob("*.parquet")) if not path.name.startswith(".")}
     try:
         order = json.loads((folder / "study.json").read_text())["cells"]
