@@ -109,7 +109,8 @@ def test_a_worker_of_this_machine_that_is_killed_costs_nothing_but_time(long_who
     wait_for_cells(results, 2)
     workers = [pid for pid in children(runner.pid) if b"spawn_main" in Path(f"/proc/{pid}/cmdline").read_bytes()]
     os.kill(workers[0], signal.SIGKILL)
-    assert runner.wait(300) == 0
+    out, err = runner.communicate(timeout=300)
+    assert runner.returncode == 0, out + err
     assert small.columns(results) == small.columns(long_whole)
 
 
