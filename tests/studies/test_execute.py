@@ -18,8 +18,8 @@ from sidelong.studies.spec import load
 from studies import small
 
 HERE = Path(__file__).parent
-#: Cells that take long enough to be interrupted: some 0.2 s each.
-LONG = small.STUDY.replace("rounds = [200, 300]", "rounds = 1_000_000").replace("runs = 2", "runs = 3")
+#: Cells that take long enough to be interrupted: some 0.1 s each.
+LONG = small.STUDY.replace("rounds = [200, 300]", "rounds = 400_000").replace("runs = 2", "runs = 3")
 
 
 @pytest.fixture(scope="module")
@@ -33,7 +33,7 @@ def whole(tmp_path_factory):
 @pytest.fixture(scope="module")
 def long_whole(tmp_path_factory):
     folder = tmp_path_factory.mktemp("long")
-    small.run(small.write(folder, 2, LONG), "--out", folder / "results", "--workers", 2)
+    small.run(small.write(folder, 4, LONG), "--out", folder / "results", "--workers", 2)
     return folder / "results"
 
 
@@ -90,7 +90,7 @@ def test_a_dask_worker_that_is_killed_costs_nothing_but_time(long_whole, tmp_pat
     try:
         address, pid, _ = cluster.stdout.readline().split()
         results = tmp_path / "results"
-        runner = start(small.write(tmp_path, 2, LONG), "--out", results, "--on", address)
+        runner = start(small.write(tmp_path, 4, LONG), "--out", results, "--on", address)
         wait_for_cells(results, 2)
         os.kill(int(pid), signal.SIGKILL)
         done = len([*(results / "cells").glob("*.parquet")])
@@ -105,7 +105,7 @@ def test_a_dask_worker_that_is_killed_costs_nothing_but_time(long_whole, tmp_pat
 
 def test_a_worker_of_this_machine_that_is_killed_costs_nothing_but_time(long_whole, tmp_path):
     results = tmp_path / "results"
-    runner = start(small.write(tmp_path, 2, LONG), "--out", results, "--workers", 2)
+    runner = start(small.write(tmp_path, 4, LONG), "--out", results, "--workers", 2)
     wait_for_cells(results, 2)
     workers = [pid for pid in children(runner.pid) if b"spawn_main" in Path(f"/proc/{pid}/cmdline").read_bytes()]
     os.kill(workers[0], signal.SIGKILL)
@@ -133,7 +133,7 @@ def test_twenty_kills_at_random_moments_change_no_byte(whole, tmp_path):
 
 
 def test_workers_leave_when_the_runner_is_killed_and_the_next_one_goes_on(long_whole, tmp_path):
-    path, results = small.write(tmp_path, 2, LONG), tmp_path / "results"
+    path, results = small.write(tmp_path, 4, LONG), tmp_path / "results"
     runner = start(path, "--out", results, "--workers", 2)
     wait_for_cells(results, 1)
     workers = children(runner.pid)
@@ -149,7 +149,7 @@ def test_workers_leave_when_the_runner_is_killed_and_the_next_one_goes_on(long_w
 
 @pytest.mark.parametrize(("sign", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_an_interrupt_gives_a_summary_and_can_be_resumed(long_whole, tmp_path, sign, code):
-    path, results = small.write(tmp_path, 2, LONG), tmp_path / "results"
+    path, results = small.write(tmp_path, 4, LONG), tmp_path / "results"
     runner = start(path, "--out", results, "--workers", 1)
     wait_for_cells(results, 1)
     runner.send_signal(sign)
@@ -168,11 +168,11 @@ def test_an_interrupt_gives_a_summary_and_can_be_resumed(long_whole, tmp_path, s
 
 
 def test_two_runners_do_each_cell_once(long_whole, tmp_path):
-    path, results = small.write(tmp_path, 2, LONG), tmp_path / "results"
+    path, results = small.write(tmp_path, 4, LONG), tmp_path / "results"
     runners = [start(path, "--out", results, "--workers", 1) for _ in range(2)]
     told = [runner.communicate(timeout=300) for runner in runners]
     assert [runner.returncode for runner in runners] == [0, 0], told
-    played = [int(re.search(r"([\d,]+) rounds in", out)[1].replace(",", "")) // 3_000_000 for out, _ in told]
+    played = [int(re.search(r"([\d,]+) rounds in", out)[1].replace(",", "")) // 1_200_000 for out, _ in told]
     assert sum(played) == 16
     assert small.columns(results) == small.columns(long_whole)
 
