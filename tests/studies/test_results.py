@@ -75,7 +75,7 @@ def test_cells_come_in_the_order_of_the_study(folder):
 
 def test_the_columns_are_those_of_the_documents(folder):
     names = [name for name in sl.read_results(folder).column_names if not name.startswith("trace_")]
-    assert re.findall(r"^``(\w+)``", results.__doc__, re.MULTILINE) == names
+    assert re.findall(r"^``(\w+)`` +(?:text|int64|uint64|double)", results.__doc__, re.MULTILINE) == names
     page = (Path(__file__).parents[2] / "docs" / "studies.md").read_text()
     assert re.findall(r"^\| `(\w+)` \| (?:text|int64|uint64|double)", page, re.MULTILINE) == names
 

@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 
 __all__ = ["seconds_of"]
 
-_ROUNDS = 2_000
+_FIRST = 500  # rounds
+_ENOUGH = 0.05  # seconds
 _BUDGET = 15.0  # seconds
 
 
@@ -39,15 +40,24 @@ def seconds_of(cells: Sequence[Cell], files: Files, done: Sequence[tuple[Cell, f
         learner = name_of(cell.spec["learner"])
         if _sort(cell) not in pace and (time.monotonic() < begun + _BUDGET or not by_learner):
             try:
-                played = work.probe(work.Task(cell.spec, 1, source_hash()), files, _ROUNDS)
+                pace[_sort(cell)] = _measured(cell, files)
             except SidelongError:
                 continue  # it will fail as fast
-            pace[_sort(cell)] = played.seconds / int(played.rounds[-1])
             by_learner[learner] = pace[_sort(cell)] / cell.n_arms
         # Where time is up: by the arms, from the same learner or from any.
         guess = by_learner.get(learner, max(by_learner.values(), default=0.0)) * cell.n_arms
         total += pace.get(_sort(cell), guess) * cell.n_rounds
     return total
+
+
+def _measured(cell: Cell, files: Files) -> float:
+    """Return how long a round takes, from so many rounds that starting does not count."""
+    rounds = _FIRST
+    while True:
+        played = work.probe(work.Task(cell.spec, 1, source_hash()), files, rounds)
+        if played.seconds >= _ENOUGH or rounds >= cell.spec["rounds"]:
+            return played.seconds / int(played.rounds[-1])
+        rounds *= 8
 
 
 def _sort(cell: Cell) -> str:
