@@ -304,3 +304,17 @@ def test_a_nan_fails_its_cell_and_the_others_go_on(tmp_path):
     assert len(re.findall(r"nan in run \d, round 37, for arm 2|run \d, round 37, arm 2 has nan", done.stderr)) == 4
     assert done.stderr.count("ZeroDivisionError: float division by zero (mine.py:5)") == 4
     assert len([*(tmp_path / "results" / "cells").iterdir()]) == 8
+
+
+def test_a_cell_that_kills_its_worker_fails_alone(tmp_path):
+    (tmp_path / "mine.py").write_text(
+        "import os\n\ndef deadly(seed, run, t, arm):\n    return 0.5 if t < 5 or seed != 1 else os._exit(9)\n"
+    )
+    text = small.STUDY.replace("[200, 300]", "20").replace('["nested", "star"]', '"star"').replace(
+        'name = "bernoulli"\nmeans = {{ gap = [0.1, 0.2] }}',
+        'name = "function"\nf = {{ file = "mine.py", function = "deadly" }}',
+    )  # fmt: skip
+    done = small.run(small.write(tmp_path, 4, text), "--out", tmp_path / "results", "--workers", 2, code=1)
+    assert "3 of 4 cells are done" in done.stdout
+    assert done.stderr.count("failed: ") == 1
+    assert "seed 1\n  The process that played it died: killed, or out of memory." in done.stderr

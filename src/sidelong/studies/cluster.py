@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import signal
+import threading
 from typing import TYPE_CHECKING, Any
 
 from sidelong._jit import source_hash
@@ -10,6 +13,7 @@ from sidelong.studies import work
 from sidelong.studies.folder import StoppedError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from concurrent.futures import Future
 
     from sidelong.studies.cell import Cell
@@ -30,9 +34,10 @@ class Dask:
             raise StudyError("--on needs Dask. Install with: pip install 'sidelong[dask]'") from error
         self._cluster = None
         if address == "local-cluster":
-            self._cluster = distributed.LocalCluster(
-                n_workers=workers, threads_per_worker=1, dashboard_address=None, silence_logs=50
-            )
+            with _deaf_to_interrupts():
+                self._cluster = distributed.LocalCluster(
+                    n_workers=workers, threads_per_worker=1, dashboard_address=None, silence_logs=50
+                )
         try:
             self._client = distributed.Client(self._cluster or address, timeout="10s", set_as_default=False)
         except (OSError, ValueError, TypeError) as error:
@@ -75,6 +80,19 @@ class Dask:
         self._client.close(timeout=5)
         if self._cluster is not None:
             self._cluster.close(timeout=5)
+
+
+@contextlib.contextmanager
+def _deaf_to_interrupts() -> Iterator[None]:
+    """Start processes that do not hear Ctrl-C: the first of all processes speaks for all."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def _same(files: Any) -> Any:
