@@ -198,13 +198,22 @@ def _headline(curves: Sequence[Curve]) -> str:
 
 def _growth(curve: Curve) -> list[str]:
     low, high = (end[-1] for end in curve.band())
-    slope, law = curve.slope(), curve.law()
+    slope = curve.slope()
     return [
         curve.learner,
         f"{curve.final.mean():,.1f} ({low:,.1f} to {high:,.1f})",
         "-" if slope is None else f"{slope[0]:.2f} ({slope[1]:.2f} to {slope[2]:.2f})",
-        "-" if law is None else f"{law[0]}, in {law[1]:.0%} of resamples" if law[1] >= 0.9 else "undecided",
+        _law(curve),
     ]
+
+
+def _law(curve: Curve) -> str:
+    slope, law = curve.slope(), curve.law()
+    if slope is not None and slope[2] < 0.05:  # log T itself has a slope of 1 / log T: above 0.05 until T = 5 * 10^8
+        return "nothing: it has stopped"
+    if law is None:
+        return "-"
+    return f"{law[0]}, in {law[1]:.0%} of resamples" if law[1] >= 0.9 else "undecided"
 
 
 def _trend(name: str, points: dict[str, list[tuple[float, Curve]]]) -> str:
