@@ -146,6 +146,7 @@ def test_the_page_says_who_is_best_and_what_was_run(page):
     assert re.search(r"uniform follows with [\d.]+ times as much \(p = ", page)
     assert "From n = 3 to 6 the regret of" in page
     assert "T, in 100% of resamples" in page  # uniform
+    assert "nothing: it has stopped" in page  # ts-n
     for word in ("0, 1", "seed", "numba", "source", "sidelong run STUDY.toml --out results"):
         assert word in page
 
