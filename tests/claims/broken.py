@@ -60,6 +60,13 @@ def learn_itself_only(params, state, graph, t, arm, p, losses, trace):
     exp3gpp.update(params, state, alone, t, arm, p, losses[k:], trace)
 
 
+def learn_a_row_without_weights(state, first, losses, learning, least):
+    before = state.Ltilde.copy()
+    exp3gpp._learn_range(state, first, losses, learning, least)
+    state.Ltilde[:] = before
+    state.Ltilde[first : first + losses.size] += losses
+
+
 def learn_from_the_first_round(params, state, graph, t, arm, p, losses, trace):
     exp3gpp.update(params, state, graph, max(t, params.initial.size + 1), arm, p, losses, trace)
 
@@ -142,6 +149,10 @@ BROKEN = {
         "unbiased",
     ),
     "no_importance_weights": ({"update": rebind(exp3gpp.update, "update", _learn=learn_without_weights)}, "unbiased"),
+    "no_importance_weights_in_a_row": (
+        {"update": rebind(exp3gpp.update, "update", _learn_range=learn_a_row_without_weights)},
+        "unbiased",
+    ),
     "blind_to_itself": ({"update": learn_without_itself}, "unbiased"),
     "blind_to_the_side": ({"update": learn_itself_only}, "alg-1-sums"),
     "explores_one_arm": (with_explorer(lambda gap, _: [int(gap.argmin())]), "prop-1"),
