@@ -90,7 +90,13 @@ worlds = [
     sl.losses.table(np.full((30, K), 0.5)),
     sl.losses.function(plain, n_arms=K),
 ]
-options = [{}, {"rate": "fixed", "strong_independence": 4}, {"ties": "practical", "start": "cover"}, {"preset": "practical"}, {"start": "none"}]
+options = [
+    {},
+    {"rate": "fixed", "strong_independence": 4},
+    {"ties": "practical", "start": "cover"},
+    {"preset": "practical"},
+    {"start": "none"},
+]
 for k in range(max(len(graphs), len(worlds)) + 1):
     graph, world = graphs[k % len(graphs)], worlds[k % len(worlds)]
     seed = [3, 2**64 - 1, np.uint64(5), np.int32(7)][k % 4]
