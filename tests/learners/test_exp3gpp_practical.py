@@ -25,6 +25,45 @@ def test_agrees_with_the_oracle_in_every_round(seed, late):
     follow(agent, naive.Exp3GppPractical(bank[0]), bank, rounds=300, late=late, seed=seed)
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_late_rounds_whose_graph_only_the_outcome_shows_agree_with_the_oracle(seed):
+    """One graph is asked with, and others are told, up to ten rounds later: the cover is that of the first."""
+    rng = np.random.default_rng(seed)
+    K = [4, 6, 9, 14][seed]
+    bank = [random_digraph(rng, K) for _ in range(4)]
+    graphs = [sl.FeedbackGraph.from_matrix(A) for A in bank]
+    agent, oracle = sl.Agent("exp3.g++", graphs[0], preset="practical"), naive.Exp3GppPractical(bank[0])
+    waiting = []
+    for _ in range(150):
+        decision, told = agent.ask(), oracle.distribution(bank[0])
+        np.testing.assert_allclose(decision.probabilities, told.p, rtol=1e-8)
+        waiting.append((decision, told))
+        while len(waiting) > rng.integers(1, 10):
+            decision, told = waiting.pop(int(rng.integers(len(waiting))))
+            shown = int(rng.integers(4))
+            losses = {int(i): rng.random() for i in np.flatnonzero(bank[shown][decision.arm])}
+            oracle.update(told, decision.arm, losses, bank[shown])
+            agent.tell(decision, losses, graph=graphs[shown])
+
+
+def test_where_the_cover_of_a_late_round_is_gone_its_probabilities_stand_for_the_weights():
+    star, cycle, cliques = sl.graphs.star(6), sl.graphs.directed_cycle(6), sl.graphs.cliques([3, 3])
+    agent, oracle = sl.Agent("exp3.g++", star, preset="practical"), naive.Exp3GppPractical(star.matrix())
+    for _ in range(3):
+        decision, told = agent.ask(), oracle.distribution(star.matrix())
+        losses = {int(i): 0.1 * int(i) for i in decision.reveals}
+        agent.tell(decision, losses)
+        oracle.update(told, decision.arm, losses)
+    decision, told = agent.ask(), oracle.distribution(star.matrix())
+    agent.ask(cycle)
+    oracle.distribution(cycle.matrix())
+    assert told.eps > 0.1
+    losses = {int(i): 0.1 * int(i) for i in cliques.out_neighbors(decision.arm)}
+    agent.tell(decision, losses, graph=cliques)
+    oracle.update(told._replace(q=told.p), decision.arm, losses, cliques.matrix())
+    np.testing.assert_allclose(agent.ask().probabilities, oracle.distribution(star.matrix()).p, rtol=1e-9)
+
+
 def test_the_preset_is_chosen_by_its_name():
     graph = sl.graphs.star(5)
     assert catalogue.choose("exp3.g++", {}) is exp3gpp

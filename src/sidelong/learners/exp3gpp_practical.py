@@ -63,7 +63,7 @@ TITLE = "exp3.g++ with preset='practical'"
 ABOUT = About(
     paper="this package, after Rouyer et al. 2022",
     proved=("adversarial",),
-    cost="O(K + E)",
+    cost="O(K ln K + E)",
     bound="140 sqrt(ln K sum_t theta_t)",
     theorem="derived in docs/preset.md",
 )
@@ -163,6 +163,7 @@ def distribution(params: Params, state: State, graph: GraphArrays, t: int, p: np
     for i in range(p.size):
         p[i] = (1.0 - eps) * state.q[i] + eps * state.D[i]  # 7
     trace[_EPS] = eps
+    trace[_Z] = graph.key  # until the round is told, and S takes its place: `_recall` needs the graph of D
     state.known[1] = t
 
 
@@ -300,9 +301,14 @@ def _stability(state: State, n: int, half: float) -> float:
 
 @kernel
 def _recall(params: Params, state: State, graph: GraphArrays, t: int, p: np.ndarray, trace: np.ndarray) -> None:
-    """Find q and r of a round that is told late, from its probabilities."""
-    _cover(state, graph)
-    eps = trace[_EPS]
+    """Find q and r of a round that is told late, from its probabilities.
+
+    That takes D of the graph that was asked. Where `tell` is given another one, and graphs have changed since, D is
+    gone, and p, which was played, stands for q: the estimates stay unbiased, and S is what p would have cost.
+    """
+    if trace[_Z] == float(graph.key):
+        _cover(state, graph)
+    eps = trace[_EPS] if trace[_Z] == float(state.known[0]) else 0.0
     for i in range(p.size):
         state.q[i] = max((p[i] - eps * state.D[i]) / (1.0 - eps), 1e-300)
         state.r[i] = exp(log(state.q[i]) / params.n)
