@@ -158,10 +158,10 @@ def test_in_a_stochastic_world_stochastic_learners_win_on_self_loops(theirs, our
 def test_what_a_stochastic_learner_loses_to_an_adversary(learner, runs, preset):
     """On self-loops at T = 10^5 with a gap of 0.2, EXP3.G++ loses a fifth of what UCB-N and TS-N do, or less.
 
-    Their regrets have heavy tails, with deviations larger than the mean. For the practical preset the ratios
-    are above 20, and nothing is marginal. For the paper's they are 7.3 +- 0.9 for UCB-N (128 runs), of which 5 is left with
-    256 runs by some 3 standard errors; and 5.7 +- 0.9 for TS-N (48 runs), so that 5 is marginal there, and 3 is what
-    is asserted: another seed might fail with a probability of about 1e-3.
+    Their regrets have heavy tails, with deviations larger than the mean. For the practical preset the ratios are above
+    20, and nothing is marginal. For the paper's they are 7.3 +- 0.9 for UCB-N (128 runs), of which 5 is left with 256
+    runs by some 3 standard errors; and 5.7 +- 0.9 for TS-N (48 runs), so that 5 is marginal there, and 3 is what is
+    asserted: another seed might fail with a probability of about 1e-3.
     """
     theirs, _ = mean_and_error(learner, CONSTRAINED, runs)
     ours, _ = mean_and_error("exp3.g++", CONSTRAINED, 16, preset=preset)

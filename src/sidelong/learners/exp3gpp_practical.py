@@ -66,7 +66,10 @@ ABOUT = About(
     cost="O(K ln K + E)",
     bound="140 sqrt(ln K sum_t theta_t)",
     theorem="derived in docs/preset.md",
+    published=False,
 )
+#: The options of the other preset that have one value here, and are taken with it.
+SETTLED = frozenset({"preset", "rate"})
 TRACES = ("stability", "entropy", "exploration_mass", "learning_rate")
 _Z, _H, _EPS, _ETA = range(4)
 
