@@ -87,7 +87,7 @@ def find(learner: str | ModuleType) -> ModuleType:
 
 def _suggestion(name: str) -> str:
     """Return " Did you mean ...?" for the name of a module, with any signs in it, or for a name that is close."""
-    letters = "".join(filter(str.isalnum, name))
+    letters = "".join(filter(str.isalnum, name.replace("+", "p")))
     return nearest(next((known for known, module in _MODULES.items() if module == letters), name), _MODULES)
 
 
