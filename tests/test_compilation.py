@@ -442,7 +442,7 @@ def choose(monkeypatch):
 
 def test_the_folder_is_named_after_the_sources(tmp_path, choose):
     folder = choose(tmp_path)
-    assert folder == tmp_path / "kernels" / _cache.source_hash()
+    assert folder == tmp_path / "kernels" / _cache.kernel_hash()
     assert folder.is_dir()
     assert choose(tmp_path) == folder
 
@@ -476,3 +476,10 @@ def test_the_hash_of_the_sources_sees_every_byte_and_name(tmp_path):
             file.write_text(text)
         seen.add(_cache._hash_files(files))
     assert len(seen) == 4
+
+
+def test_rooms_whose_edits_compile_nothing_hold_no_kernels():
+    rooms = [_cache.PACKAGE / room for room in _cache._ROOMS_WITHOUT_KERNELS]
+    texts = {file: file.read_text() for room in rooms for file in room.rglob("*.py")}
+    assert texts
+    assert [file for file, text in texts.items() if re.search(r"_jit\b|njit|from numba", text)] == []

@@ -1,7 +1,7 @@
 """Where machine code is kept from one process to the next.
 
-The folder is keyed by a hash of all sources of the package, so that an edited kernel never runs from old code,
-whichever file the edit was in. A user's own kernels are keyed by their `fingerprint` as well.
+The folder is keyed by a hash of all sources of the rooms that kernels may live in, so that an edited kernel never runs
+from old code, whichever file the edit was in. A user's own kernels are keyed by their `fingerprint` as well.
 ``SIDELONG_CACHE_DIR`` moves the folder.
 """
 
@@ -28,15 +28,23 @@ from sidelong._fingerprint import PACKAGE, fingerprint, is_own
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-__all__ = ["cache_folder", "new_cache", "source_hash"]
+__all__ = ["cache_folder", "kernel_hash", "new_cache", "source_hash"]
 
 _KEPT_FOLDERS = 8
+_ROOMS_WITHOUT_KERNELS = ("claims", "cli", "service", "studies")
 
 
 @functools.cache
 def source_hash() -> str:
     """Return a hash of all Python sources of the package."""
     return _hash_files(sorted(PACKAGE.rglob("*.py")))
+
+
+@functools.cache
+def kernel_hash() -> str:
+    """Return a hash of the Python sources that kernels may live in."""
+    every = sorted(PACKAGE.rglob("*.py"))
+    return _hash_files(file for file in every if file.relative_to(PACKAGE).parts[0] not in _ROOMS_WITHOUT_KERNELS)
 
 
 def _hash_files(files: Iterable[Path]) -> str:
@@ -51,7 +59,7 @@ def cache_folder() -> Path | None:
     """Return the folder for machine code, or None where none can be written: then each process compiles."""
     chosen = os.environ.get("SIDELONG_CACHE_DIR")
     root = Path(chosen or AppDirs(appname="sidelong", appauthor=False).user_cache_dir) / "kernels"
-    folder = root / source_hash()
+    folder = root / kernel_hash()
     try:
         if not folder.is_dir():
             folder.mkdir(parents=True)

@@ -1,7 +1,7 @@
 """What the machine code of a function depends on, as one hash.
 
 That is its bytecode and constants, the values that it captured, and the functions, arrays and numbers that it reaches
-by global names, also through modules. The package's own functions stand for themselves: a hash of all its sources
+by global names, also through modules. The package's own functions stand for themselves: a hash of their sources
 keys the folder of machine code.
 """
 
