@@ -16,8 +16,9 @@
     ├── SimulationError           a simulation cannot be run as asked
     │   └── BinaryLossError       a learner needs losses 0 or 1, and the world gave another
     ├── TheoryError               a bound cannot be evaluated for what was given
-    └── StudyError                a study file is wrong, or its results cannot be written or read
-        └── ResultFileError       a result file is truncated or altered
+    ├── StudyError                a study file is wrong, or its results cannot be written or read
+    │   └── ResultFileError       a result file is truncated or altered
+    └── ServiceError              the decision service cannot start, or refused a request
 
 A message gives the rule, the value received and what to do. An error is raised before anything changes:
 the graph, the agent or the file is as it was.
@@ -35,6 +36,7 @@ __all__ = [
     "LossError",
     "ObservabilityError",
     "ResultFileError",
+    "ServiceError",
     "SidelongError",
     "SimulationError",
     "StateFileError",
@@ -107,3 +109,28 @@ class StudyError(SidelongError, ValueError):
 
 class ResultFileError(StudyError):
     """A result file is truncated or altered."""
+
+
+class ServiceError(SidelongError):
+    """The decision service cannot start, or refused a request.
+
+    `status` and `code` are those of the reply, as the documentation of the service lists them; `path` says which value
+    was wrong, and `value` what it was; after `retry_after` seconds the same request may succeed.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        status: int = 500,
+        code: str = "internal",
+        path: str | None = None,
+        value: object = None,
+        retry_after: float | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.status = status
+        self.code = code
+        self.path = path
+        self.value = value
+        self.retry_after = retry_after
