@@ -49,8 +49,7 @@ class NamedGraph(BaseModel):
 
     model_config = ConfigDict(extra="allow", json_schema_extra={"examples": [{"name": "nested", "n": 24}]})
 
-    name: str
-    self_loops: Annotated[bool, Field(strict=True)] = False
+    name: str = Field(max_length=64)
 
 
 class EdgesGraph(_Request):
