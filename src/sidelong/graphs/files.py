@@ -49,9 +49,7 @@ _SEPARATORS = {".txt": " ", ".edges": " ", ".tsv": "\t", ".csv": ","}
 _VERSION = 1
 
 
-def load(
-    path: str | os.PathLike[str], *, max_arms: int = MAX_ARMS, max_edges: int = MAX_EDGES
-) -> FeedbackGraph:
+def load(path: str | os.PathLike[str], *, max_arms: int = MAX_ARMS, max_edges: int = MAX_EDGES) -> FeedbackGraph:
     """Read a graph from a file, and name it after the file; `max_arms` and `max_edges` may lower the limits."""
     path = Path(path)
     suffix = _suffix(path)

@@ -180,7 +180,9 @@ class Tell(Command):
             values = self._values(turn, decided, graph)
             which = None if graph is None else graph.id
             turn.events.append(turn.experiment.late(self.number, decided.arm or 0, values, which, turn.moment))
-        raise _refusal(410, "expired", "The decision has expired. What was told is kept as late, and not learned.", self)
+        raise _refusal(
+            410, "expired", "The decision has expired. What was told is kept as late, and not learned.", self
+        )
 
     def _repeats(self, turn: Turn, decided: Event, told: Event, graph: KnownGraph | None) -> bool:
         if told.graph != (graph and graph.id):

@@ -94,10 +94,11 @@ class Database:
                 connect_args={"options": options, "connect_timeout": 5},
                 isolation_level=isolation,
                 pool_pre_ping=True,
+                hide_parameters=True,
                 **pool,
             )
         arguments = {"timeout": wait / 1000, "check_same_thread": False}
-        engine = create_engine(self.url, connect_args=arguments, **pool)
+        engine = create_engine(self.url, connect_args=arguments, hide_parameters=True, **pool)
 
         @event.listens_for(engine, "connect")
         def prepare(connection: sqlite3.Connection, _: object) -> None:

@@ -90,15 +90,20 @@ class Experiment:
         values = matched(losses, reveals.tolist())
         observe = self.observe(decision, shown, reveals)
         self.agent.tell(decision, values, None if graph is None else shown)
-        self.tallies.told(
-            decision.arm, decision.probabilities, reveals, values, observe, after=graph is not None
-        )
+        self.tallies.told(decision.arm, decision.probabilities, reveals, values, observe, after=graph is not None)
         del self.outstanding[number]
         which = None if graph is None else graph.id
         seen = None if observe is None else observe.astype("<f8").tobytes()
         return self._record(
             Event(
-                Kind.TOLD, number, *moment, decision.arm, None, which, losses=values.astype("<f8").tobytes(), observe=seen
+                Kind.TOLD,
+                number,
+                *moment,
+                decision.arm,
+                None,
+                which,
+                losses=values.astype("<f8").tobytes(),
+                observe=seen,
             )
         )
 

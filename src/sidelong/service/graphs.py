@@ -115,9 +115,7 @@ def _edges(message: EdgesGraph, settings: Settings) -> FeedbackGraph:
     if len(unique) < len(edges):
         again = int(np.setdiff1d(np.arange(len(edges)), first)[0])
         raise GraphError(f"Each edge stands once; edge number {again} is {edges[again].tolist()} again.")
-    return FeedbackGraph.from_edges(
-        edges, message.n_arms, undirected=message.undirected, self_loops=message.self_loops
-    )
+    return FeedbackGraph.from_edges(edges, message.n_arms, undirected=message.undirected, self_loops=message.self_loops)
 
 
 def _limit(number: float, most: int, what: str) -> None:

@@ -6,6 +6,7 @@ Each event carries a hash of itself and of all events before it, so that a snaps
 from __future__ import annotations
 
 import hashlib
+import itertools
 import json
 from enum import IntEnum
 from typing import TYPE_CHECKING, NamedTuple
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
     from sqlalchemy import Connection
 
-__all__ = ["Event", "Kind", "append", "chain_at", "linked", "of_keys", "of_round", "since"]
+__all__ = ["Event", "Kind", "append", "by_round", "chain_at", "linked", "of_keys", "of_round", "since"]
 
 
 class Kind(IntEnum):
@@ -59,9 +60,11 @@ _APPEND = insert(events)
 _READ = select(*_COLUMNS).where(events.c.experiment == bindparam("of"))
 _SINCE = _READ.where(events.c.seq > bindparam("after")).order_by(events.c.seq).limit(bindparam("most"))
 _ROUND = _READ.where(events.c.round == bindparam("number")).order_by(events.c.slot)
+_SPAN = _READ.where(events.c.round.between(bindparam("first"), bindparam("last"))).order_by(
+    events.c.round, events.c.slot
+)
 _KEYS = _READ.where(events.c.key.in_(bindparam("keys", expanding=True)))
 _CHAIN = select(events.c.chain).where(events.c.experiment == bindparam("of"), events.c.seq == bindparam("number"))
-_PAGE = 5000
 
 
 def linked(event: Event, seq: int, chain: bytes) -> Event:
@@ -81,14 +84,27 @@ def append(connection: Connection, experiment: int, new: Iterable[Event]) -> Non
         connection.execute(_APPEND, rows)
 
 
-def since(connection: Connection, experiment: int, after: int) -> Iterator[Event]:
+def since(connection: Connection, experiment: int, after: int, page_size: int = 1000) -> Iterator[Event]:
     """Yield the events after the one of number `after`."""
     while True:
-        page = connection.execute(_SINCE, {"of": experiment, "after": after, "most": _PAGE}).all()
+        page = connection.execute(_SINCE, {"of": experiment, "after": after, "most": page_size}).all()
         yield from map(_event, page)
-        if len(page) < _PAGE:
+        if len(page) < page_size:
             return
         after = page[-1].seq
+
+
+def by_round(connection: Connection, experiment: int, page_size: int = 200) -> Iterator[list[Event]]:
+    """Yield the events of each round together, from round 1: decided, settled, told too late."""
+    first = 1
+    while True:
+        span = {"of": experiment, "first": first, "last": first + page_size - 1}
+        page = [_event(row) for row in connection.execute(_SPAN, span)]
+        for _, events_ in itertools.groupby(page, lambda event: event.round):
+            yield list(events_)
+        if not page:  # rounds have no gaps
+            return
+        first += page_size
 
 
 def of_round(connection: Connection, experiment: int, number: int) -> list[Event]:

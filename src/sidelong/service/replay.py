@@ -77,7 +77,9 @@ def _from_snapshot(connection: Connection, identity: Identity) -> Experiment | N
         try:
             experiment = Experiment.from_contents(identity, row.data)
         except (StateFileError, KeyError, ValueError, TypeError) as error:
-            _log.warning("snapshot damaged", extra={"experiment": identity.name, "sequence": row.seq, "why": str(error)})
+            _log.warning(
+                "snapshot damaged", extra={"experiment": identity.name, "sequence": row.seq, "why": str(error)}
+            )
             continue
         if journal.chain_at(connection, identity.id, experiment.head) != experiment.chain:
             raise ServiceError(

@@ -8,6 +8,7 @@ when they are next needed.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import logging
 import secrets
@@ -18,10 +19,11 @@ from sqlalchemy import bindparam, func, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
 from sidelong.errors import ServiceError
-from sidelong.service import journal, replay
+from sidelong.service import journal, replay, views
 from sidelong.service.commands import Turn
 from sidelong.service.experiment import Experiment, Identity
 from sidelong.service.graphs import KnownGraph, Shelf, identify
+from sidelong.service.messages import ExperimentList
 from sidelong.service.schema import clock as clock_table
 from sidelong.service.schema import experiments
 
@@ -34,6 +36,7 @@ if TYPE_CHECKING:
     from sidelong.service.clock import Clock
     from sidelong.service.commands import Command
     from sidelong.service.database import Database
+    from sidelong.service.messages import DecisionState
     from sidelong.service.settings import Settings
 
     T = TypeVar("T")
@@ -188,8 +191,42 @@ class Store:
         """Return how many experiments there are, and the names of some of them."""
         with self.database.reading() as connection:
             total = connection.execute(select(func.count()).select_from(experiments)).scalar() or 0
-            rows = connection.execute(select(experiments.c.name).order_by(experiments.c.name).offset(offset).limit(limit))
+            rows = connection.execute(
+                select(experiments.c.name).order_by(experiments.c.name).offset(offset).limit(limit)
+            )
             return total, [row.name for row in rows]
+
+    def summaries(self, offset: int, limit: int) -> ExperimentList:
+        """Return a page of the list of experiments."""
+        total, names = self.names(offset, limit)
+        items = []
+        for name in names:
+            with contextlib.suppress(ServiceError):  # one that is refused is in the log, and on its own page
+                items.append(self.view(name, lambda each, _: views.summary(each)))
+        return ExperimentList(total=total, items=items)
+
+    def decision(self, of: str, number: int) -> DecisionState:
+        """Return a decision, whatever became of it."""
+        return self.view(of, lambda each, connection: views.decision(each, number, connection, self._shelf))
+
+    def identity(self, name: str) -> Identity:
+        """Return what an experiment is."""
+        with self.database.reading() as connection:
+            found = self._identify(connection, name)
+        if found is None:
+            raise _unknown(name)
+        return found
+
+    def find_graph(self, connection: Connection, id_: str) -> FeedbackGraph:
+        """Return a graph by its id."""
+        with self._memory:
+            return self._shelf.find(connection, id_)
+
+    def counts(self) -> list[tuple[str, Any, int]]:
+        """Return, for each experiment in memory, its name, its events by kind, and how many are outstanding."""
+        with self._memory:
+            every = self._open.values()
+            return [(each.identity.name, each.tallies.counts.copy(), len(each.outstanding)) for each in every]
 
     def due(self) -> list[str]:
         """Return the experiments in memory that have decisions to expire, by key."""
