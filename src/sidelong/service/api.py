@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import logging
 import secrets
 import time
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
 __all__ = ["make_app"]
 
 _log = logging.getLogger("sidelong.service")
+_BOOT = secrets.token_hex(4)  # what the names of this process's requests begin with
 _PAGE_POLICY = "default-src 'self'; img-src 'self' data:; frame-ancestors 'none'; base-uri 'none'; form-action 'none'"
 
 router = APIRouter(route_class=GuardedRoute, responses=DOCUMENTED, tags=["server"])
@@ -61,9 +63,8 @@ def make_app(settings: Settings, clock: Clock | None = None) -> FastAPI:
         redoc_url=None,
         exception_handlers={HTTPException: _framework_error, 404: _framework_error, 405: _framework_error},
     )
-    app.include_router(experiments.router)
-    app.include_router(decisions.router)
-    app.include_router(router)
+    for part in (decisions.router, router, experiments.router):  # flat, and the most frequent first: half the search
+        app.router.routes.extend(part.routes)
     app.mount("/", StaticFiles(directory=Path(__file__).parent / "dashboard", html=True), name="dashboard")
     app.add_middleware(_Watched)
     return app
@@ -113,13 +114,14 @@ class _Watched:
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
+        self._numbers = itertools.count(1)
 
     async def __call__(self, scope: Connection, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
         begun = time.perf_counter()
-        request = secrets.token_hex(6)
+        request = f"{_BOOT}-{next(self._numbers)}"
         status = 0
 
         async def answer_(message: Message) -> None:
