@@ -18,7 +18,7 @@ from starlette.staticfiles import StaticFiles
 
 from sidelong._version import __version__
 from sidelong.errors import ServiceError
-from sidelong.service import decisions, experiments, problems
+from sidelong.service import decisions, documents, experiments, problems
 from sidelong.service.decisions import answer
 from sidelong.service.gate import GuardedRoute, from_http, guarded
 from sidelong.service.messages import Access, Health, Ready
@@ -67,6 +67,7 @@ def make_app(settings: Settings, clock: Clock | None = None) -> FastAPI:
         app.router.routes.extend(part.routes)
     app.mount("/", StaticFiles(directory=Path(__file__).parent / "dashboard", html=True), name="dashboard")
     app.add_middleware(_Watched)
+    documents.complete(app)
     return app
 
 

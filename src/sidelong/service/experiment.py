@@ -14,6 +14,7 @@ import numpy as np
 
 from sidelong.agent import Agent, state_file
 from sidelong.errors import GraphError, ServiceError, SidelongError
+from sidelong.graphs.arrays import observe
 from sidelong.service.clock import Moment
 from sidelong.service.graphs import KnownGraph
 from sidelong.service.journal import Event, Kind, linked
@@ -150,11 +151,12 @@ class Experiment:
 
     def observe(self, decision: Decision, graph: FeedbackGraph, arms: np.ndarray) -> np.ndarray | None:
         """Return the probability that each of these arms would be revealed, when the decision was drawn."""
-        p = decision.probabilities
         if np.isnan(decision.probability):
             return None
-        few = graph.representation == "arcs" and arms.size <= 16
-        return graph.observe_probabilities(p, arms) if few else graph.observe_probabilities(p)[arms]
+        p = decision.probabilities.copy()  # what a decision shows is read-only, and the kernel takes one type
+        P = np.empty(p.size)
+        observe(graph.arrays, p, P)
+        return P[arms]
 
     def contents(self) -> bytes:
         """Return everything, for a snapshot; the last 32 bytes are a checksum, equal for equal states."""
