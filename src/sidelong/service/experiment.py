@@ -156,7 +156,7 @@ class Experiment:
         p = decision.probabilities.copy()  # what a decision shows is read-only, and the kernel takes one type
         P = np.empty(p.size)
         observe(graph.arrays, p, P)
-        return P[arms]
+        return P[arms.astype(np.intp)]
 
     def contents(self) -> bytes:
         """Return everything, for a snapshot; the last 32 bytes are a checksum, equal for equal states."""

@@ -56,25 +56,26 @@ class Tallies:
         after: bool,
     ) -> None:
         """Count the losses that playing an arm revealed; `after` says that the graph came with them."""
+        at = reveals.astype(np.intp)  # NumPy is five times as slow with other integers
         self.plays[arm] += 1
-        self.observations[reveals] += 1
-        self.losses[reveals] += losses
+        self.observations[at] += 1
+        self.losses[at] += losses
         self.counts[6] += after
-        place = int(np.searchsorted(reveals, arm))
-        own = losses[place] if place < reveals.size and reveals[place] == arm else np.nan
-        if np.isnan(own):
+        own = next((float(losses[place]) for place in np.flatnonzero(at == arm)), None)
+        if own is None:
             self.counts[8] += 1
         else:
-            self.own += own, own * own
+            self.own[0] += own
+            self.own[1] += own * own
         if observe is None:
             self.counts[7] += 1
             return
         self.expected += p
         x = losses / observe
-        self.weighted[reveals] += x
-        self.squares[reveals] += x * x
-        if not np.isnan(own):
-            self.products[reveals] += x * own
+        self.weighted[at] += x
+        self.squares[at] += x * x
+        if own is not None:
+            self.products[at] += x * own
 
     def contents(self) -> tuple[list[list[int]], dict[str, np.ndarray]]:
         """Return everything, for a snapshot."""
