@@ -233,7 +233,7 @@ def draw(
         p[k] = p[k - 1] if again else _observed(state, graph, scale, i, base)  # 8
         own = p[k] if i == arm else own
     if theta < 0.0:
-        j = min(np.int64(uniform(seed, DRAWS, run, t, np.int64(1)) * K), K - 1)
+        j = np.int64(uniform(seed, DRAWS, run, t, np.int64(1)) * K)
         theta = _share(state, scale, arm, own, base)  # 11
         theta += _share(state, scale, j, _observed(state, graph, scale, j, base), base)
     trace[_THETA] = theta

@@ -14,7 +14,10 @@ from sidelong.numerics import reorder, total
 
 if TYPE_CHECKING:
     from sidelong.graphs.arrays import GraphArrays
-    from sidelong.learners.exp3gpp import Params, State
+    from sidelong.learners import exp3gpp, exp3gpp_epoch
+
+    Params = exp3gpp.Params | exp3gpp_epoch.Params
+    State = exp3gpp.State | exp3gpp_epoch.State
 
 
 @kernel

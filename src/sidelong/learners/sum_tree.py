@@ -1,8 +1,8 @@
 """A sum tree: many numbers, none negative, of which one can change, a range be summed or one be drawn in O(log n).
 
 A node has eight children, which lie side by side in memory, so that a million numbers are seven levels deep. The tree
-is one array: the root, its children, theirs, ..., and last the numbers themselves, the *leaves*. Node k has the children
-8 k + 1 to 8 k + 8, and leaf i is node `first_leaf(n)` + i.
+is one array: the root, its children, theirs, ..., and last the numbers themselves, the *leaves*. Node k has the
+children 8 k + 1 to 8 k + 8, and leaf i is node `first_leaf(n)` + i.
 
 A node is always the sum of its eight children in a fixed order, made anew when one of them changes, and never corrected
 by a difference. So no error ever builds up: after any number of changes the tree has the bits of one that was just
@@ -11,7 +11,7 @@ built, and as nothing is taken away, a sum is exact to within 3 roundings a leve
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -63,8 +63,8 @@ def plant(tree: np.ndarray, leaves: np.ndarray) -> None:
 
 @kernel
 def range_sum(tree: np.ndarray, first: Whole, after: Whole) -> float:
-    """Return the sum of the nodes from `first` to `after` - 1, all of one level, which `first_leaf` tells for leaves."""
-    s = 0.0
+    """Return the sum of the nodes from `first` to `after` - 1, which are leaves."""
+    s: Any = 0.0
     while after - first > 16:
         while (first - 1) & 7:
             s += tree[first]
@@ -76,7 +76,7 @@ def range_sum(tree: np.ndarray, first: Whole, after: Whole) -> float:
         after = (after - 1) >> 3
     for node in range(first, after):
         s += tree[node]
-    return s
+    return s  # type: ignore[no-any-return]
 
 
 @kernel
