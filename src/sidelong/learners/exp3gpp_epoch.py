@@ -25,10 +25,10 @@ are revealed, from two sum trees, one over exp(-eta Ltilde_i) and one over eps_i
 the graph are, and is at most 2 K: that is all that the proof asks of theta. With growth 0 every round begins an epoch,
 and this is EXP3.G++ as it is printed.
 
-Against any adversary the regret is at most (1 + sqrt(1 + growth)) sqrt(2 ln K E[Theta]) + sqrt(T ln K) + K
-+ sqrt(2 (1 + growth) K ln K), where Theta is K plus the sum of theta over all rounds, as in the paper up to the factor
-sqrt(1 + growth) on half of the first term. Theorem 4 bounds E[Theta]. For a stochastic world the proof has not been
-redone.
+Against any adversary the regret is at most (1 + sqrt(1 + growth)) sqrt(2 ln K E[Theta]) + sqrt(T ln K) + K, where
+Theta is K plus the sum of theta over all rounds: the paper's bound, but for the factor sqrt(1 + growth) on half of the
+first term. With rate="fixed" and growth <= 1/4, Theorem 2 holds as it is printed. For a stochastic world the proof has
+not been redone.
 
 The weights are centred anew at the begin of an epoch, and within one before they could underflow. P of intervals is a
 range of the tree where those that reveal an arm lie in a row: where neither end of the intervals ever moves back from
