@@ -9,6 +9,7 @@ from scipy import stats
 import naive
 import sidelong as sl
 from learners.stepping import follow, random_digraph
+from sidelong import theory
 from sidelong.errors import DecisionError, LearnerError
 from sidelong.graphs.sequences import fixed
 from sidelong.learners import catalogue, exp3gpp, exp3gpp_epoch
@@ -232,6 +233,26 @@ def test_regret_is_that_of_the_exact_schedule():
     error = difference.std(ddof=1) / math.sqrt(difference.size)
     assert abs(difference.mean()) < 0.03 * exact.mean() + 4 * error
     assert error < 0.03 * exact.mean()
+
+
+@pytest.mark.parametrize("family", ["self_loops", "star", "nested", "directed_cycle"])
+def test_regret_stays_below_the_bound(family):
+    """The constrained adversary, 8 runs, at every checkpoint, with the theta that was measured."""
+    graph = getattr(sl.graphs, family)(12)
+    losses = sl.losses.constrained(gaps=0.3, n_arms=12, best=7)
+    result = sl.simulate("exp3.g++", graph, losses, rounds=20_000, runs=8, seed=1, refresh="epoch", growth=0.2)
+    lengths = np.diff(result.rounds, prepend=0)
+    theta = (result.traces["theta"] * lengths).mean(axis=0).cumsum() - np.minimum(result.rounds, 12)
+    for T, regret, total in zip(result.rounds, result.regret.mean(axis=0), theta, strict=True):
+        assert regret <= theory.theorem_4_epochs(K=12, T=int(T), theta_sum=max(0.0, total), growth=0.2)
+
+
+def test_the_estimate_of_theta_changes_the_rate_by_little():
+    """Theta after 30,000 rounds on a star is that of the exact schedule within 10 %, in each of 8 runs."""
+    graph, losses = sl.graphs.star(20), world(20)
+    options = {"rounds": 30_000, "runs": 8, "seed": 2, "checkpoints": 1}
+    exact, epochs = (sl.simulate("exp3.g++", graph, losses, **options, refresh=each) for each in ("round", "epoch"))
+    assert epochs.traces["theta"][:, 0] == pytest.approx(exact.traces["theta"][:, 0], rel=0.1)
 
 
 # The agent

@@ -158,6 +158,7 @@ def test_the_rivals_against_any_adversary(game, part):
         (rivals.ito_2022(K=K, T=T, strong_independence=strong), formulas.ito_2022(K, T, strong)),
         (rivals.q_tsallis(K=K, T=T, independence=alpha), formulas.q_tsallis(K, T, alpha)),
         (rivals.practical(K=K, T=T, cover=alpha, acyclic=mas), formulas.practical(K, T, alpha, mas)),
+        (theory.theorem_4_epochs(K=K, T=T, theta_sum=mas * T, growth=part), formulas.epochs(K, T, mas, part)),
         (rivals.uniform(K=K, T=T), mpf(T) * (K - 1) / K),
     )
     for number, (found, want) in enumerate(pairs):

@@ -96,7 +96,7 @@ def configure(
     graph: FeedbackGraph,
     *,
     refresh: str = "epoch",
-    growth: float = 0.1,
+    growth: float = 0.05,
     rate: str = "adaptive",
     preset: str = "paper",
     gamma: float = 4.0,
@@ -112,7 +112,7 @@ def configure(
     Args:
         graph: the graph that the learner starts on.
         refresh: "epoch".
-        growth: from 0 to 1, by which share the round or Theta grows until all arms are looked at again.
+        growth: from 0 to 1, by which share the round or Theta grows until all arms are looked at again (0.05).
         rate: "adaptive" follows theta and suits changing graphs; "fixed" is tuned by the strong independence number.
         preset: "paper": the practical one has no epochs.
         gamma: the width of the confidence intervals (4).
