@@ -103,6 +103,7 @@ def test_with_growth_0_it_is_the_exact_schedule(name):
             theirs[:] = ours
 
 
+@pytest.mark.interpreted
 @every_graph
 def test_probabilities_are_exact_within_an_epoch_too(name):
     """p is the formula's for the Ltilde of this round and the rates of the epoch, and P the sum of it."""

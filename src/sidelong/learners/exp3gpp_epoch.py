@@ -297,7 +297,7 @@ def _refresh(params: Params, state: State, graph: GraphArrays, t: int) -> float:
     state.epoch[_RANGES] = graph.contiguous and _in_a_row(graph)
     state.rates[_LIMIT] = (1.0 + params.growth) * state.Theta[0]
     for i in range(K):
-        state.width[i] = 1.0 / math.sqrt(state.O[i])
+        state.width[i] = 1.0 / math.sqrt(state.O[i]) if state.O[i] > 0.0 else math.inf
     log_K = params.log_K
     radius = math.sqrt((params.gamma * log(float(t)) + log_K) / 2.0)
     ucb, lcb, _ = _extremes(state, radius)
