@@ -26,6 +26,7 @@ def main() -> None:
     board = compete(suites.CONTESTANTS, instances, RUNS, seed, progress=_count)
     print(f"\n{which} suite, {len(instances)} instances, {RUNS} runs each\n")
     print_board(board)
+    print_hard(board)
 
 
 def print_board(board: Scoreboard) -> None:
@@ -34,10 +35,27 @@ def print_board(board: Scoreboard) -> None:
     for row in board.standing:
         ratio = board.ratio[row]
         played = np.isfinite(ratio)
+        if not played.any():
+            print(f"| {board.contestants[row]} | - | - | 0 | - |")
+            continue
         hardest = board.instances[int(np.nanargmax(ratio))]
         print(
             f"| {board.contestants[row]} | {board.worst[row]:.2f} | {np.median(ratio[played]):.2f} | "
             f"{played.sum()} | {hardest} |"
+        )
+
+
+def print_hard(board: Scoreboard, row: int = 0, limit: float = 2.0) -> None:
+    """Print the instances on which the ratio of a contestant is above a limit, hardest first, with the best learner."""
+    ratio = board.ratio[row]
+    hard = sorted(np.flatnonzero(ratio > limit), key=lambda column: -ratio[column])
+    print(f"\n{board.contestants[row]} is above {limit:g} on {len(hard)} of {len(board.instances)} instances:\n")
+    print("| instance | ratio | regret | best learner | its regret |\n|---|---:|---:|---|---:|")
+    for column in hard:
+        best = int(np.nanargmin(board.regret[:, column]))
+        print(
+            f"| {board.instances[column]} | {ratio[column]:.2f} | {board.regret[row, column]:.0f} | "
+            f"{board.contestants[best]} | {board.regret[best, column]:.0f} |"
         )
 
 

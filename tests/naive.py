@@ -762,13 +762,15 @@ class AlphaSample(Counting):
 # EXP3.G++ with the practical preset. Each round t after the initial ones, with eta = 1 / x:
 #
 #  1  q_i = (eta (L_i - min L) / (n - 1) + y)^-n, with the y that makes them sum to 1; r_i = q_i^(1/n)
-#  2  h = n (sum_i q_i / r_i - 1); w_i = n / (n - 1) q_i r_i, times min(1, 2 (1 - q_i)) if eta <= 1/2
+#  2  h = n (sum_i q_i / r_i - 1); w_i = n / (n - 1) q_i r_i
 #  3  D uniform on a greedy cover; P_i(e) = (1 - e) sum of q_j + e sum of D_j, over the j that reveal i
-#     eps: one step of Newton's from the last eps towards the least f(e) = eta sum_i w_i / P_i(e) + e, from 0 to 2/5,
-#     and then at most eta sum_i w_i / P_i(eps)
+#     eps: one step of Newton's from the last eps towards the least f(e) = 4 eta sum_i w_i / P_i(e) + e, from 0 to 3/5,
+#     and then at most 4 eta sum_i w_i / P_i(eps)
 #  4  p = (1 - eps) q + eps D; play I ~ p
-#  5  b_i = 1/2, v_i = 1/4 where P_i >= eta r_i, else 0 and 1; L_i += b_i, and (l_i - b_i) / P_i if observed
-#  6  z = sum_i w_i v_i / P_i; x += z / (m^2 max(h, H / 4) x)
+#  5  b_i = min(b, P_i / (2 eta r_i)); a_i = b_i, and (l_i - b_i) / P_i more if observed; L += a
+#  6  c = min(sum_i q_i r_i a_i / sum_i q_i r_i, min_i (a_i + 1 / (2 eta r_i)))
+#     S = x sum_i q_i^(1 - 1/n) phi(eta (a_i - c) r_i / (n - 1)), phi(s) = (1 + s)^-(n - 1) - 1 + (n - 1) s
+#  7  x += (S + eps / 10) / (m^2 max(h, H / 4)); b += (mean of the observed losses - b) / 20
 
 
 class PracticalRound(NamedTuple):
@@ -779,14 +781,15 @@ class PracticalRound(NamedTuple):
     p: np.ndarray
     eta: float = 0.0
     h: float = 0.0
-    r: np.ndarray | None = None
-    w: np.ndarray | None = None
+    eps: float = 0.0
+    q: np.ndarray | None = None
+    y: float = 0.0  # sum_i w_i / P_i, which the bound is made of
 
 
 class Exp3GppPractical:
     """The practical preset, with exact roots; the step of line 3 is as the algorithm takes it."""
 
-    def __init__(self, A, m=2.5, start=None):
+    def __init__(self, A, m=2.0, start=None):
         K = len(A)
         self.K = K
         self.m = m
@@ -795,6 +798,7 @@ class Exp3GppPractical:
         self.start = sorted(exploration_set([0] * K, A, "practical")) if start is None else list(start)
         self.x = math.sqrt(2 / self.H) / m
         self.eps = 0.0
+        self.b = 0.5
         self.L = np.zeros(K)
         self.t = 0
 
@@ -813,30 +817,38 @@ class Exp3GppPractical:
         q = (excess + low) ** -float(n)  # 1
         r = q ** (1 / n)
         h = n * (sum(q / r) - 1)  # 2
-        w = n / (n - 1) * q * r * (np.minimum(1, 2 * (1 - q)) if eta <= 0.5 else 1)
+        w = n / (n - 1) * q * r
         cover = exploration_set([0] * K, A, "practical")
         D = np.array([1 / len(cover) if i in cover else 0.0 for i in range(K)])
         Q, u = observation(q, A), observation(D, A)
         inside = Q + self.eps * (u - Q)
-        slope = 1 - eta * sum(w * (u - Q) / inside**2)  # f'(eps) and f''(eps)
-        bend = 2 * eta * sum(w * (u - Q) ** 2 / inside**3)
+        slope = 1 - 4 * eta * sum(w * (u - Q) / inside**2)  # f'(eps) and f''(eps)
+        bend = 2 * 4 * eta * sum(w * (u - Q) ** 2 / inside**3)
         eps = self.eps - slope / bend if bend > 1e-300 else self.eps
-        eps = min(0.4, max(0.0, eps))
-        self.eps = min(eps, eta * sum(w / (Q + eps * (u - Q))))  # 3
-        return PracticalRound(self.t, A, (1 - self.eps) * q + self.eps * D, eta, h, r, w)  # 4
+        eps = min(0.6, max(0.0, eps))
+        eps = min(eps, 4 * eta * sum(w / (Q + eps * (u - Q))))  # 3
+        self.eps = eps
+        p = (1 - eps) * q + eps * D  # 4
+        return PracticalRound(self.t, A, p, eta, h, eps, q, sum(w / observation(p, A)))
 
     def update(self, told: PracticalRound, arm, losses, A=None):
-        """Learn what a round revealed."""
+        """Learn what a round revealed; return S."""
         assert told.p[arm] > 0
         if told.t <= len(self.start):
-            return
+            return 0.0
+        n, eta, q, r = self.n, told.eta, told.q, told.q ** (1 / self.n)
         P = observation(told.p, told.A if A is None else np.array(A, dtype=bool))
-        shifted = [P[i] >= told.eta * told.r[i] for i in range(self.K)]
+        a = np.zeros(self.K)
         for i in range(self.K):
-            b = 0.5 if shifted[i] else 0.0
-            self.L[i] += b + ((losses[i] - b) / P[i] if i in losses else 0)  # 5
-        z = math.fsum(told.w[i] * (0.25 if shifted[i] else 1) / P[i] for i in range(self.K))
-        self.x += z / (self.m**2 * max(told.h, self.H / 4) * self.x)  # 6
+            b = min(self.b, P[i] / (2 * eta * r[i]))
+            a[i] = b + ((losses[i] - b) / P[i] if i in losses else 0)  # 5
+        self.L += a
+        c = min(sum(q * r * a) / sum(q * r), *(a + 1 / (2 * eta * r)))  # 6
+        s = eta * (a - c) * r / (n - 1)
+        S = math.fsum(q ** (1 - 1 / n) * ((1 + s) ** -(n - 1.0) - 1 + (n - 1) * s)) / eta
+        self.x += (S + told.eps / 10) / (self.m**2 * max(told.h, self.H / 4))  # 7
+        self.b += (sum(losses.values()) / len(losses) - self.b) / 20
+        return S
 
 
 # EXP3.G++ in epochs. Each round t after the initial ones, with d the growth:

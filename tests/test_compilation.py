@@ -90,7 +90,13 @@ worlds = [
     sl.losses.table(np.full((30, K), 0.5)),
     sl.losses.function(plain, n_arms=K),
 ]
-options = [{}, {"rate": "fixed"}, {"ties": "practical", "start": "cover"}, {"preset": "practical"}, {"start": "none"}]
+options = [
+    {},
+    {"rate": "fixed", "strong_independence": 4},
+    {"ties": "practical", "start": "cover"},
+    {"preset": "practical"},
+    {"start": "none"},
+]
 for k in range(max(len(graphs), len(worlds)) + 1):
     graph, world = graphs[k % len(graphs)], worlds[k % len(worlds)]
     seed = [3, 2**64 - 1, np.uint64(5), np.int32(7)][k % 4]
@@ -306,6 +312,71 @@ def test_a_learner_that_is_loaded_again_is_run_as_it_is_now(tmp_path, cache):
     assert run(RELOAD, tmp_path, cache) == [[3.5, 3.5], [5.5, 5.5]]
 
 
+CHANGED = """
+import sys
+
+import constants
+import sidelong as sl
+import world
+
+for factor in sys.argv[1:] or [None]:
+    constants.FACTOR = world.FACTOR = float(factor or constants.FACTOR)
+    losses = sl.losses.function(world.loss, n_arms=4)
+    print(sl.simulate("uniform", sl.graphs.star(4), losses, rounds=8).loss[0, -1])
+"""
+
+
+def test_a_number_that_was_changed_while_a_program_ran_is_not_mistaken_for_another(tmp_path, cache):
+    write(tmp_path, **FILES, program=CHANGED)
+
+    def seen(*factors):
+        program = [sys.executable, "-W", "error", tmp_path / "program.py", *factors]
+        environment = os.environ | {"SIDELONG_CACHE_DIR": str(cache), "NUMBA_DISABLE_JIT": "0"}
+        done = subprocess.run(program, env=environment, check=True, capture_output=True, text=True)
+        return [float(line) for line in done.stdout.split()]
+
+    assert seen("1", "4", "1") == [1.0, 4.0, 1.0]
+    assert seen("4") == [4.0]
+    write(tmp_path, constants="FACTOR = 4.0\n")
+    assert seen() == [4.0]
+
+
+SAYS = """
+import json
+import numba
+from sidelong._jit import kernel
+
+
+@kernel
+def inner(x):
+    print("seen", x)
+    return x + 1.0
+
+
+@kernel
+def outer(x):
+    return inner(x)
+
+
+outer(1.0)
+print(json.dumps(outer(x=1.0)))
+"""
+
+
+def test_a_kernel_that_is_part_of_another_can_print(tmp_path, cache):
+    (tmp_path / "program.py").write_text(SAYS)
+    for _ in range(2):
+        done = subprocess.run(
+            [sys.executable, tmp_path / "program.py"],
+            env=os.environ | {"SIDELONG_CACHE_DIR": str(cache), "NUMBA_DISABLE_JIT": "0"},
+            check=False,
+            capture_output=True,
+            text=True,
+            timeout=120,
+        )
+        assert sorted(done.stdout.split("\n")) == ["", "2.0", "seen 1.0", "seen 1.0"], done.stderr
+
+
 TYPED = """
 import sidelong as sl
 
@@ -350,11 +421,11 @@ def test_a_full_disk_stops_nothing(tmp_path):
 
 def test_a_damaged_cache_is_made_anew(tmp_path):
     assert run(LOG, tmp_path, tmp_path / "cache") == 0.0
-    for suffix in ("nbi", "nbc"):
-        files = list((tmp_path / "cache").rglob(f"*.{suffix}"))
-        assert files
+    files = list((tmp_path / "cache").rglob("*.code"))
+    assert files
+    for damage in (lambda whole: whole[:20], lambda _: b"", lambda whole: whole[:-9] + b"!" + whole[-8:]):
         for file in files:
-            file.write_bytes(file.read_bytes()[:20])
+            file.write_bytes(damage(file.read_bytes()))
         assert run(LOG, tmp_path, tmp_path / "cache") == 0.0
 
 
@@ -371,7 +442,7 @@ def choose(monkeypatch):
 
 def test_the_folder_is_named_after_the_sources(tmp_path, choose):
     folder = choose(tmp_path)
-    assert folder == tmp_path / "kernels" / _cache.source_hash()
+    assert folder == tmp_path / "kernels" / _cache.kernel_hash()
     assert folder.is_dir()
     assert choose(tmp_path) == folder
 
@@ -405,3 +476,10 @@ def test_the_hash_of_the_sources_sees_every_byte_and_name(tmp_path):
             file.write_text(text)
         seen.add(_cache._hash_files(files))
     assert len(seen) == 4
+
+
+def test_rooms_whose_edits_compile_nothing_hold_no_kernels():
+    rooms = [_cache.PACKAGE / room for room in _cache._ROOMS_WITHOUT_KERNELS]
+    texts = {file: file.read_text() for room in rooms for file in room.rglob("*.py")}
+    assert texts
+    assert [file for file, text in texts.items() if re.search(r"_jit\b|njit|from numba", text)] == []

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from sidelong.agent import Agent, Decision
     from sidelong.graphs import FeedbackGraph, GraphSequence
     from sidelong.simulation import Result, simulate
+    from sidelong.studies import read_results
 
 __all__ = [
     "Agent",
@@ -37,6 +38,7 @@ __all__ = [
     "graphs",
     "learners",
     "losses",
+    "read_results",
     "simulate",
     "theory",
 ]
@@ -51,6 +53,7 @@ _HOMES = {
     "graphs": "",
     "learners": "",
     "losses": "",
+    "read_results": "sidelong.studies",
     "simulate": "sidelong.simulation",
     "theory": "",
 }

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 __all__ = ["compiled_ahead", "cores"]
 
+_MARK = "SIDELONG_COMPILES_AHEAD"  # in the environment of the other process
 _PATIENCE = 60.0  # seconds; the other process may have been stopped
 
 
@@ -36,7 +37,7 @@ def compiled_ahead(*calls: tuple[Callable[..., Any], tuple[object, ...]]) -> Ite
     wanted = [
         (kernel.__module__, kernel.__name__, signature_of(*arguments))
         for kernel, arguments in calls
-        if kernel.__module__.startswith("sidelong.") and not is_kept(kernel, signature_of(*arguments))
+        if _is_own(kernel, signature_of(*arguments)) and not is_kept(kernel, signature_of(*arguments))
     ]
     process = _start(wanted) if wanted and cache_folder() is not None and _has_a_core_to_spare() else None
     try:
@@ -50,6 +51,14 @@ def compiled_ahead(*calls: tuple[Callable[..., Any], tuple[object, ...]]) -> Ite
             process.wait()
 
 
+def _is_own(kernel: Any, signature: tuple[Any, ...]) -> bool:
+    """Tell whether the other process finds a kernel and all types of its arguments in the package."""
+    classes = [getattr(each, "instance_class", int) for each in signature]  # of a NamedTuple
+    places = [kernel.__module__, *(each.__module__ for each in classes if each is not int)]
+    named = getattr(sys.modules.get(kernel.__module__), kernel.__name__, None)
+    return named is kernel and all(place.startswith("sidelong.") for place in places)
+
+
 def cores() -> int:
     """Return how many cores this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
@@ -57,7 +66,8 @@ def cores() -> int:
 
 def _has_a_core_to_spare() -> bool:
     # A process of a pool has none: its siblings compile other things. A frozen program has no interpreter to start.
-    return cores() > 1 and multiprocessing.parent_process() is None and not getattr(sys, "frozen", False)
+    alone = multiprocessing.parent_process() is None and _MARK not in os.environ
+    return cores() > 1 and alone and not getattr(sys, "frozen", False)
 
 
 def _start(wanted: list[tuple[str, str, tuple[Any, ...]]]) -> subprocess.Popen[bytes] | None:
@@ -66,6 +76,7 @@ def _start(wanted: list[tuple[str, str, tuple[Any, ...]]]) -> subprocess.Popen[b
         task = pickle.dumps(wanted)
         process = subprocess.Popen(  # noqa: S603  # our own interpreter
             [sys.executable, "-c", program],
+            env={**os.environ, _MARK: "1"},
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,

@@ -1,7 +1,7 @@
 """Where machine code is kept from one process to the next.
 
-The folder is keyed by a hash of all sources of the package, so that an edited kernel never runs from old code,
-whichever file the edit was in. A user's own kernels are keyed by their `fingerprint` as well.
+The folder is keyed by a hash of all sources of the rooms that kernels may live in, so that an edited kernel never runs
+from old code, whichever file the edit was in. A user's own kernels are keyed by their `fingerprint` as well.
 ``SIDELONG_CACHE_DIR`` moves the folder.
 """
 
@@ -12,12 +12,15 @@ import functools
 import hashlib
 import inspect
 import os
+import pickle
 import shutil
 import types
+import uuid
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from numba.core import caching
+import numba
+from numba.core import caching, serialize
 from numba.misc.appdirs import AppDirs
 
 from sidelong._fingerprint import PACKAGE, fingerprint, is_own
@@ -25,15 +28,23 @@ from sidelong._fingerprint import PACKAGE, fingerprint, is_own
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-__all__ = ["cache_folder", "new_cache", "source_hash"]
+__all__ = ["cache_folder", "kernel_hash", "new_cache", "source_hash"]
 
 _KEPT_FOLDERS = 8
+_ROOMS_WITHOUT_KERNELS = ("claims", "cli", "service", "studies")
 
 
 @functools.cache
 def source_hash() -> str:
     """Return a hash of all Python sources of the package."""
     return _hash_files(sorted(PACKAGE.rglob("*.py")))
+
+
+@functools.cache
+def kernel_hash() -> str:
+    """Return a hash of the Python sources that kernels may live in."""
+    every = sorted(PACKAGE.rglob("*.py"))
+    return _hash_files(file for file in every if file.relative_to(PACKAGE).parts[0] not in _ROOMS_WITHOUT_KERNELS)
 
 
 def _hash_files(files: Iterable[Path]) -> str:
@@ -48,7 +59,7 @@ def cache_folder() -> Path | None:
     """Return the folder for machine code, or None where none can be written: then each process compiles."""
     chosen = os.environ.get("SIDELONG_CACHE_DIR")
     root = Path(chosen or AppDirs(appname="sidelong", appauthor=False).user_cache_dir) / "kernels"
-    folder = root / source_hash()
+    folder = root / kernel_hash()
     try:
         if not folder.is_dir():
             folder.mkdir(parents=True)
@@ -71,11 +82,49 @@ class _Locator(caching._CacheLocator):  # type: ignore[misc]  # noqa: SLF001  # 
         return str(cache_folder())
 
     def get_source_stamp(self) -> str:
-        return ""  # not yet: when a kernel is decorated, the names that it uses need not exist
+        return ""  # `_Files` knows it
 
     def get_disambiguator(self) -> str:
         # Two files may share a base name (graphs/kernels.py and a user's kernels.py).
         return self._kind + hashlib.sha256(self._py_file.encode()).hexdigest()[:8]
+
+
+class _Files:
+    """A file for each signature and fingerprint of a function, so that none is ever written over by other code.
+
+    Numba has an index file, which may name a file that is not written yet, and does not notice a damaged one. A
+    damaged file of LLVM's code crashes the process.
+    """
+
+    def __init__(self, folder: str, base: str) -> None:
+        self._start = Path(folder) / base
+        self.stamp = ""
+
+    def _path(self, key: Any) -> Path:
+        name = hashlib.sha256(repr((numba.__version__, self.stamp, key)).encode()).hexdigest()[:24]
+        return self._start.with_name(f"{self._start.name}.{name}.code")
+
+    def holds(self, key: Any) -> bool:
+        return self._path(key).exists()
+
+    def load(self, key: Any) -> Any:
+        content = self._path(key).read_bytes()
+        checksum, payload = content[:32], content[32:]
+        if hashlib.sha256(payload).digest() != checksum:
+            return None
+        # Types of different classes may be written alike, so that the key itself has the last word.
+        saved, data = pickle.loads(payload)  # noqa: S301  # as Numba does, from a folder of the user's own
+        return data if saved == key else None
+
+    def save(self, key: Any, data: Any) -> None:
+        payload = serialize.dumps((key, data))
+        path = self._path(key)
+        unfinished = path.with_suffix(f".{uuid.uuid4().hex}.unfinished")
+        try:
+            unfinished.write_bytes(hashlib.sha256(payload).digest() + payload)
+            unfinished.replace(path)
+        finally:
+            unfinished.unlink(missing_ok=True)
 
 
 def new_cache(function: Any, kind: str, implementation: type[caching.CacheImpl]) -> Any:
@@ -91,8 +140,12 @@ def new_cache(function: Any, kind: str, implementation: type[caching.CacheImpl])
     class Cache(caching.FunctionCache):  # type: ignore[misc]
         _impl_class = Implementation
 
+        def __init__(self, function: Any) -> None:
+            super().__init__(function)
+            self._cache_file = _Files(self._cache_path, self._impl.filename_base)
+
         def load_overload(self, signature: Any, target: Any) -> Any:
-            with contextlib.suppress(Exception):  # a damaged file raises anything
+            with contextlib.suppress(Exception):  # a file that was made by something else raises anything
                 self._stamp()
                 return super().load_overload(signature, target)
             return None
@@ -101,20 +154,16 @@ def new_cache(function: Any, kind: str, implementation: type[caching.CacheImpl])
             with contextlib.suppress(Exception):
                 self._stamp()
                 target.refresh()
-                return self._index_key(signature, target.codegen()) in self._cache_file._load_index()  # noqa: SLF001
+                return self._cache_file.holds(self._index_key(signature, target.codegen()))
             return False
 
         def save_overload(self, signature: Any, data: Any) -> None:
-            try:
+            with contextlib.suppress(Exception):  # a full disk
                 super().save_overload(signature, data)
-            except Exception:  # noqa: BLE001
-                with contextlib.suppress(Exception):  # a full disk
-                    self.flush()
-                    super().save_overload(signature, data)
 
         def _stamp(self) -> None:
             # A stamp that fails is like no other: nothing will be found under it.
-            self._cache_file._source_stamp = object()  # noqa: SLF001
-            self._cache_file._source_stamp = "" if is_own(function) else fingerprint(function)  # noqa: SLF001
+            self._cache_file.stamp = uuid.uuid4().hex
+            self._cache_file.stamp = "" if is_own(function) else fingerprint(function)
 
     return Cache(function)

@@ -17,11 +17,9 @@ import types
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numba
-from numba.core.caching import CompileResultCacheImpl
 from numba.core.errors import NumbaError as CompilationError
 
-from sidelong._cache import cache_folder, new_cache
-from sidelong._parts import PartCache, PartDispatcher
+from sidelong._parts import PartDispatcher
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -45,11 +43,7 @@ def _compile(function: F, *, inline: bool) -> F:
         "forceinline": inline,
         "no_cfunc_wrapper": True,
     }
-    dispatcher: Any = PartDispatcher(function, None, options)
-    if cache_folder() is not None:
-        dispatcher._cache = new_cache(function, "part", PartCache)  # noqa: SLF001
-        dispatcher.whole._cache = new_cache(function, "whole", CompileResultCacheImpl)  # noqa: SLF001
-    return dispatcher  # type: ignore[no-any-return]
+    return PartDispatcher(function, None, options)
 
 
 def kernel(function: F) -> F:
@@ -100,5 +94,6 @@ def entry(function: F, *arguments: object) -> F:
     if not hasattr(function, "whole"):  # the JIT is off
         return function
     signature = signature_of(*arguments)
+    function.forget_old_code()  # type: ignore[attr-defined]
     function.whole.compile(signature)
     return function.whole.overloads[signature].entry_point  # type: ignore[no-any-return]

@@ -10,16 +10,20 @@ dispatcher, and the file format of its cache.
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, Any
 
 from llvmlite import binding as llvm
 from numba import _dynfunc, extending, types
 from numba.core import caching, codegen, compiler, imputils, registry
 
+from sidelong._cache import cache_folder, new_cache
+from sidelong._fingerprint import fingerprint, is_own
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["PartCache", "PartDispatcher"]
+__all__ = ["PartDispatcher"]
 
 
 class _Library(codegen.JITCodeLibrary):  # type: ignore[misc]
@@ -69,7 +73,7 @@ def _nothing(context: Any, *_: Any) -> Any:
     return context.get_dummy_value()
 
 
-class PartCache(caching.CompileResultCacheImpl):  # type: ignore[misc]
+class _PartCache(caching.CompileResultCacheImpl):  # type: ignore[misc]
     """How such code is kept on disk."""
 
     def check_cachable(self, result: Any) -> bool:
@@ -91,6 +95,16 @@ class PartCache(caching.CompileResultCacheImpl):  # type: ignore[misc]
         )
 
 
+class _Whole(registry.CPUDispatcher):  # type: ignore[misc]
+    """A function that Python calls."""
+
+    def add_overload(self, result: Any) -> None:
+        super().add_overload(result)
+        # What a part needs of Python, to print for example, is set here, where the code is made that it is part of.
+        for environment in result._find_referenced_environments():  # noqa: SLF001
+            result.codegen.set_env(environment.env_name, environment)
+
+
 class PartDispatcher(registry.CPUDispatcher):  # type: ignore[misc]
     """A function that kernels call as a part of themselves, and Python as a whole.
 
@@ -101,7 +115,28 @@ class PartDispatcher(registry.CPUDispatcher):  # type: ignore[misc]
         self, function: Callable[..., Any], locals_: dict[str, Any] | None = None, options: dict[str, Any] | None = None
     ) -> None:
         super().__init__(function, locals_, options, pipeline_class=_Compiler)
-        self.whole = registry.CPUDispatcher(function, locals_, {**(options or {}), "forceinline": False})
+        self._fingerprint = ""
+        self._new_whole()
+
+    def _new_whole(self) -> None:
+        self.whole = _Whole(self.py_func, self.locals, {**self.targetoptions, "forceinline": False})
+        if cache_folder() is not None:
+            self._cache = new_cache(self.py_func, "part", _PartCache)
+            self.whole._cache = new_cache(  # noqa: SLF001
+                self.py_func, "whole", caching.CompileResultCacheImpl
+            )
+
+    def compile(self, signature: Any) -> Any:
+        self.forget_old_code()
+        return super().compile(signature)
+
+    def forget_old_code(self) -> None:
+        """Forget what was compiled, if a number or a function that went into it has been changed since."""
+        now = "" if is_own(self.py_func) else fingerprint(self.py_func)
+        if self._fingerprint not in {"", now}:
+            self.overloads.clear()
+            self._new_whole()
+        self._fingerprint = now
 
     @property
     def _numba_type_(self) -> _Type:
@@ -110,5 +145,12 @@ class PartDispatcher(registry.CPUDispatcher):  # type: ignore[misc]
     def add_overload(self, result: Any) -> None:
         self.overloads[tuple(result.signature.args)] = result  # where kernels look, and Python does not
 
-    def __call__(self, *arguments: Any) -> Any:
-        return self.whole(*arguments)
+    def __call__(self, *arguments: Any, **named: Any) -> Any:
+        return self.whole(*arguments, **named)
+
+    def __reduce__(self) -> Any:
+        # By name where there is one, so that another process has this function and not a copy; a script has none there.
+        module = sys.modules.get(self.__module__)
+        if self.__module__ != "__main__" and getattr(module, self.__qualname__, None) is self:
+            return self.__qualname__
+        return super().__reduce__()

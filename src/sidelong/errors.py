@@ -15,7 +15,9 @@
     ├── StateFileError            a state file is truncated, altered or newer than this program
     ├── SimulationError           a simulation cannot be run as asked
     │   └── BinaryLossError       a learner needs losses 0 or 1, and the world gave another
-    └── TheoryError               a bound cannot be evaluated for what was given
+    ├── TheoryError               a bound cannot be evaluated for what was given
+    └── StudyError                a study file is wrong, or its results cannot be written or read
+        └── ResultFileError       a result file is truncated or altered
 
 A message gives the rule, the value received and what to do. An error is raised before anything changes:
 the graph, the agent or the file is as it was.
@@ -32,9 +34,11 @@ __all__ = [
     "LearnerError",
     "LossError",
     "ObservabilityError",
+    "ResultFileError",
     "SidelongError",
     "SimulationError",
     "StateFileError",
+    "StudyError",
     "TheoryError",
     "UnknownDecisionError",
     "WorldError",
@@ -95,3 +99,11 @@ class BinaryLossError(SimulationError):
 
 class TheoryError(SidelongError, ValueError):
     """A bound cannot be evaluated for what was given."""
+
+
+class StudyError(SidelongError, ValueError):
+    """A study file is wrong, or its results cannot be written or read."""
+
+
+class ResultFileError(StudyError):
+    """A result file is truncated or altered."""

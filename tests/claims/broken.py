@@ -60,6 +60,13 @@ def learn_itself_only(params, state, graph, t, arm, p, losses, trace):
     exp3gpp.update(params, state, alone, t, arm, p, losses[k:], trace)
 
 
+def learn_a_row_without_weights(state, first, losses, learning, least):
+    before = state.Ltilde.copy()
+    exp3gpp._learn_range(state, first, losses, learning, least)
+    state.Ltilde[:] = before
+    state.Ltilde[first : first + losses.size] += losses
+
+
 def learn_from_the_first_round(params, state, graph, t, arm, p, losses, trace):
     exp3gpp.update(params, state, graph, max(t, params.initial.size + 1), arm, p, losses, trace)
 
@@ -79,12 +86,12 @@ def learn_with_theta_of_a_bandit(params, state, graph, t, arm, p, losses, trace)
 
 
 def explore(choose):
-    def _explore(_params, state, graph, _known):
+    def chosen(_params, state, graph, _known):
         state.S[:] = False
         state.S[choose(state.gap, graph)] = True
         state.known[1] = state.S.sum()
 
-    return _explore
+    return chosen
 
 
 def worst_first(gap, graph):
@@ -97,19 +104,19 @@ def worst_first(gap, graph):
 
 
 def rates_without_a_falling_cap(state, _cap, floor, xi, largest_gap):
-    return exp3gpp._set_rates(state, 1 / (2 * state.eps.size), floor, xi, largest_gap)
+    return exp3gpp.set_rates(state, 1 / (2 * state.eps.size), floor, xi, largest_gap)
 
 
 def rates_without_the_gaps(state, cap, floor, xi, _largest_gap):
-    return exp3gpp._set_rates(state, cap, floor, xi, 0.0)
+    return exp3gpp.set_rates(state, cap, floor, xi, 0.0)
 
 
 def narrow_extremes(state, radius):
-    return exp3gpp._extremes(state, radius / 20)
+    return exp3gpp.extremes(state, radius / 20)
 
 
 def narrow_gaps(state, radius, ucb):
-    exp3gpp._estimate_gaps(state, radius / 20, ucb)
+    exp3gpp.estimate_gaps(state, radius / 20, ucb)
 
 
 def mix_without_taking_away(params, state, graph, t, p, trace):
@@ -131,7 +138,7 @@ def derive(name, **changes):
 
 
 def with_explorer(choose):
-    return {"distribution": rebind(exp3gpp.distribution, "distribution", _explore=explore(choose))}
+    return {"distribution": rebind(exp3gpp.distribution, "distribution", explore=explore(choose))}
 
 
 #: What is wrong with each, and the claim that must say so, beside any others that do.
@@ -142,6 +149,10 @@ BROKEN = {
         "unbiased",
     ),
     "no_importance_weights": ({"update": rebind(exp3gpp.update, "update", _learn=learn_without_weights)}, "unbiased"),
+    "no_importance_weights_in_a_row": (
+        {"update": rebind(exp3gpp.update, "update", _learn_range=learn_a_row_without_weights)},
+        "unbiased",
+    ),
     "blind_to_itself": ({"update": learn_without_itself}, "unbiased"),
     "blind_to_the_side": ({"update": learn_itself_only}, "alg-1-sums"),
     "explores_one_arm": (with_explorer(lambda gap, _: [int(gap.argmin())]), "prop-1"),
@@ -152,17 +163,17 @@ BROKEN = {
     "learns_from_initial_rounds": ({"update": learn_from_the_first_round}, "e24"),
     "theta_of_a_bandit": ({"update": learn_with_theta_of_a_bandit}, "eq-7"),
     "cap_does_not_fall": (
-        {"distribution": rebind(exp3gpp.distribution, "distribution", _set_rates=rates_without_a_falling_cap)},
+        {"distribution": rebind(exp3gpp.distribution, "distribution", set_rates=rates_without_a_falling_cap)},
         "eq-2-3",
     ),
     "explores_for_ever": (
-        {"distribution": rebind(exp3gpp.distribution, "distribution", _set_rates=rates_without_the_gaps)},
+        {"distribution": rebind(exp3gpp.distribution, "distribution", set_rates=rates_without_the_gaps)},
         "eq-2-3",
     ),
     "narrow_intervals": (
         {
             "distribution": rebind(
-                exp3gpp.distribution, "distribution", _extremes=narrow_extremes, _estimate_gaps=narrow_gaps
+                exp3gpp.distribution, "distribution", extremes=narrow_extremes, estimate_gaps=narrow_gaps
             )
         },
         "lem-1-upper",

@@ -67,17 +67,20 @@ def test_learners_lists_all_of_them_with_their_papers(width):
 def test_learners_tells_all_about_one(name):
     done = CliRunner().invoke(cli.app, ["learners", name], env={"COLUMNS": "120"})
     assert done.exit_code == 0
-    for word in ("reference", "theorem", "bound", "needs"):
+    for word in ("idea" if name == "uniform" else "reference", "theorem", "bound", "needs"):
         assert f"\n{word} " in done.output
     for option in catalogue.option_names(catalogue.find(name)):
         assert f"\n{option} " in done.output
 
 
 def test_learners_shows_the_options_of_both_presets():
-    shown = CliRunner().invoke(cli.app, ["learners", "exp3.g++"]).output
-    assert "exp3.g++ practical" in shown
-    assert "2.5" in shown  # its eta_scale
-    assert "'adaptive'" in shown
+    shown = CliRunner().invoke(cli.app, ["learners", "exp3.g++"], env={"COLUMNS": "120"}).output
+    paper, practical = shown.split("\nexp3.g++ practical\n")
+    assert re.search(r"\nrate +'adaptive' ", paper)
+    assert re.search(r"\neta_scale +2\.0 ", practical)
+    assert not re.search(r"\n(rate|preset|reference) ", practical)  # they have one value there, or none
+    assert "departs from the page" in paper
+    assert "departs from the page" not in practical
 
 
 def test_version():
@@ -96,6 +99,7 @@ def test_without_arguments_it_helps():
         (("demo", "--rounds", "1"), "greater than or equal to 100"),
         (("dmeo",), "Did you mean 'demo'"),
         (("learners", "ucbn"), "Did you mean 'ucb-n'"),
+        (("learners", "exp3.gpp"), "'exp3.g++'?"),
     ],
 )
 def test_a_wrong_argument_gives_one_message_and_code_2(arguments, named):

@@ -290,10 +290,10 @@ UNDIRECTED = types.SimpleNamespace(NAME="undirected", NEEDS=frozenset({Need.UNDI
 def test_graphs_drawn_anew_are_refused_by_what_they_may_be_and_not_by_what_they_are_first(learner, sequence, refusal):
     module = sl.learners.catalogue.find(learner) if isinstance(learner, str) else learner
     if refusal is None:
-        sl.learners.catalogue.check_sequence(module, sequence)
+        sl.learners.catalogue.check_sequence(module, sequence, {})
     else:
         with pytest.raises(ObservabilityError, match=refusal):
-            sl.learners.catalogue.check_sequence(module, sequence)
+            sl.learners.catalogue.check_sequence(module, sequence, {})
 
 
 @pytest.mark.interpreted

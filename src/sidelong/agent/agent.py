@@ -91,7 +91,7 @@ class Agent:
         self._options = options
         self._params = params
         self._state = learner.init(params, graph)
-        self._binary = Need.BINARY_LOSSES in learner.NEEDS
+        self._binary = str(learner.NAME) if Need.BINARY_LOSSES in learner.NEEDS else ""
         self._round = 0
         self._pending: dict[int, Decision] = {}
         self._told: OrderedDict[int, Any] = OrderedDict()  # fingerprints, or what they are made from
@@ -324,7 +324,8 @@ class Agent:
                 f"The graph of a round must have the agent's {self._graph.n_arms} arms, and {graph!r} does not."
             )
         if graph != self._graph:
-            catalogue.check_fixed(self._learner, self._options, f"{self._graph!r}, not {graph!r}")
+            found = f"The agent began on {self._graph!r}, and this round has {graph!r}."
+            catalogue.check_fixed(self._learner, self._options, found)
         catalogue.check_graph(self._learner, graph)
         return graph
 

@@ -20,12 +20,18 @@ if TYPE_CHECKING:
 __all__ = ["fingerprint", "read_losses", "same"]
 
 
-def read_losses(losses: Losses, reveals: npt.NDArray[np.int32], into: np.ndarray, *, binary: bool = False) -> None:
+def read_losses(losses: Losses, reveals: npt.NDArray[np.int32], into: np.ndarray, *, binary: str = "") -> None:
     """Write the losses of the revealed arms into an array, in the order of the arms.
 
+    Args:
+        losses: by arm, or in the order of the revealed arms.
+        reveals: the revealed arms.
+        into: where they go.
+        binary: the name of the learner, if it needs losses that are 0 or 1.
+
     Raises:
-        LossError: if an arm is missing, was not revealed, or has a loss that is not a number in [0, 1], or, if
-            `binary`, neither 0 nor 1.
+        LossError: if an arm is missing, was not revealed, or has a loss that is not a number in [0, 1], or, for a
+            learner that needs it, neither 0 nor 1.
     """
     arms = reveals.tolist()
     if isinstance(losses, Mapping):
@@ -48,7 +54,7 @@ def read_losses(losses: Losses, reveals: npt.NDArray[np.int32], into: np.ndarray
                 f"Scale losses before you tell them; they are never clipped."
             )
         if binary and value not in {0, 1}:
-            raise LossError(f"The loss of arm {arms[k]} must be 0 or 1 for this learner, not {value!r}.")
+            raise LossError(f"The loss of arm {arms[k]} must be 0 or 1 for {binary}, not {value!r}.")
     into[: len(values)] = values
 
 

@@ -100,6 +100,8 @@ def worst_contest(setting: Setting, contests: list[Contest], runs: int, **option
         limit = least_mean(np.maximum(regret - each.least, 0.0), risk) + each.least
         mean, error = float(regret.mean()), float(regret.std(ddof=1)) / math.sqrt(runs)
         shown = f"regret {mean:,.0f} ± {error:,.0f} on {each.name}, T = {each.rounds:,}; {len(contests)} games"
+        if each.bound > each.rounds:
+            shown += "; the bound is above T, so this could not fail"
         outcome = Outcome(limit, each.bound, shown, f"{each.bound:,.0f}" if each.bound < 1e6 else f"{each.bound:.2g}")
         nearness = mean / each.bound if limit <= each.bound else math.inf
         worst = max(worst, (nearness, outcome), key=lambda pair: pair[0])

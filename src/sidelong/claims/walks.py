@@ -108,7 +108,7 @@ def _walks(setting: Setting) -> Iterator[list[Round]]:
     rng = setting.rng("walks")
     families = [graphs.star(4), graphs.nested(5), graphs.self_loops(2), graphs.directed_cycle(4), graphs.complete(3)]
     rounds = min(setting.size(60, 20), 200)
-    for number, graph in enumerate(families + digraphs(rng, setting.size(7, 3))):
+    for number, graph in enumerate(families + _large(rng) + digraphs(rng, setting.size(7, 3))):
         for rate in ("fixed", "adaptive"):
             # The paper's constants, under which gaps stay 0 for long, and small ones, under which everything moves.
             constants = {"gamma": 4.0, "beta": 320.0} if number % 3 == 0 else {"gamma": 0.1, "beta": 0.02}
@@ -116,7 +116,19 @@ def _walks(setting: Setting) -> Iterator[list[Round]]:
             if rate == "adaptive" and number % 2:
                 bank += [g for g in digraphs(rng, 40) if g.n_arms == graph.n_arms][:3]
             ties = "paper" if number % 4 else "practical"
-            yield _walk(setting, rng, bank, rounds, rate=rate, ties=ties, **constants)
+            yield _walk(setting, rng, bank, graph.n_arms + rounds, rate=rate, ties=ties, **constants)
+
+
+def _large(rng: np.random.Generator) -> list[FeedbackGraph]:
+    """Return graphs for the code that treats many arms in a row, and intervals in no order, in its own way."""
+    centre = np.arange(20)
+    low, high = np.maximum(centre - rng.integers(0, 20, 20), 0), np.minimum(centre + rng.integers(1, 20, 20), 20)
+    arcs = rng.random((18, 18)) < 0.2
+    return [
+        graphs.nested(18),
+        FeedbackGraph.from_intervals(low, np.maximum(high, centre + 1)),
+        FeedbackGraph.from_matrix(arcs).with_self_loops(),
+    ]
 
 
 def _walk(

@@ -11,6 +11,8 @@ from sidelong.cli.bounds import bounds
 from sidelong.cli.demo import demo
 from sidelong.cli.graph import graph
 from sidelong.cli.learners import learners
+from sidelong.cli.report import report
+from sidelong.cli.run import run
 from sidelong.cli.verify import verify
 
 __all__ = ["app"]
@@ -26,6 +28,8 @@ app.command()(learners)
 app.command()(graph)
 app.command()(bounds)
 app.command()(verify)
+app.command()(run)
+app.command()(report)
 
 
 def _print_version(wanted: bool) -> None:  # noqa: FBT001  # what typer calls

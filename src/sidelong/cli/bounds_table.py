@@ -138,7 +138,7 @@ def _left_out(answer: Answer) -> list[str]:
     }
     lines = [f"{reason}: {', '.join(names)}." for reason, names in lists.items() if names]
     for name, (lower, upper) in answer.setting.intervals.items():
-        lines.append(f"Only known to lie from {lower:g} to {upper:g}: {name}. Bounds use {upper:g}.")
+        lines.append(f"Only known to lie from {lower:g} to {upper:g}: {name}. Bounds use what is worst of it.")
     return lines
 
 

@@ -113,7 +113,8 @@ def _legend() -> Table:
 _LEGEND = {
     "regret": "what was lost beyond the best arm. The ratio is to the smallest in the column, with 10, the price of "
     "playing each arm once, added to both.",
-    "worst": 'the largest ratio of the row in both tables: best first. "-": the learner cannot play on this graph.',
+    "worst": "the largest ratio of the row in both tables: best first.",
+    "-": "the learner cannot play on this graph. It has no worst ratio then, and comes last.",
     "graphs": "bandit: a play reveals its own loss. cliques: those of its five. nested: of all smaller arms. star: "
     "arm 0 reveals all, and each other arm itself and arm 0.",
     "worlds": "arm 3 is best by 0.2: in the stochastic one on average; against the adversary in every round, while the "

@@ -49,8 +49,8 @@ def _table(report: Report) -> Table:
     for name, number in report.numbers.items():
         table.add_row(
             _title(name),
-            f"{number.lower:.6g}",
-            f"{number.upper:.6g}",
+            _plain(number.lower),
+            _plain(number.upper),
             "yes" if number.exact else "[yellow]no[/]",
             _certificate(number),
             f"{number.seconds:.2f}",
@@ -157,3 +157,7 @@ def _picture(report: Report, width: int) -> Text:
 
 
 _SIGNS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMN"  # as many as there are arms in a picture
+
+
+def _plain(value: float) -> str:
+    return f"{value:,.0f}" if value == round(value) else f"{value:.6g}"

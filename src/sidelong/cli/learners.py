@@ -83,20 +83,21 @@ def _table(*, wide: bool) -> Table:
 
 
 def _describe(console: Console, title: str, module: ModuleType, options: Mapping[str, Any]) -> None:
-    headline, reference = (" ".join(part.split()) for part in (module.__doc__ or "").split("\n\n")[:2])
+    headline, second = (" ".join(part.split()) for part in (module.__doc__ or "").split("\n\n")[:2])
     about = module.ABOUT
+    departs = " and where it departs from the page" if about.published else ""
     console.print(f"\n[bold]{title}[/]\n{escape(headline)}\n")
     facts = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
     facts.add_column(no_wrap=True)
     facts.add_column(overflow="fold")
     for key, value in (
-        ("reference", reference),
+        ("reference" if about.published else "idea", second),
         ("proved", ", ".join(about.proved) or "nothing"),
         ("bound", about.bound),
         ("theorem", about.theorem or "see the reference"),
         ("needs", ", ".join(_needs(module, options))),
         ("a round", about.cost),
-        ("source", f'help("{module.__name__}") has the pseudo-code and where it departs from the page'),
+        ("source", f'help("{module.__name__}") has the pseudo-code{departs}'),
     ):
         facts.add_row(key, escape(value))
     console.print(facts)
@@ -116,11 +117,11 @@ def _describe(console: Console, title: str, module: ModuleType, options: Mapping
 
 
 def _options(module: ModuleType) -> Iterator[tuple[str, str, str]]:
-    """Yield the name, the default and the meaning of each option, as `configure` has and documents them."""
+    """Yield the name, the default and the meaning of each option with a choice, as `configure` documents them."""
     text = inspect.getdoc(module.configure) or ""
     meanings = dict(re.findall(r"^    (\w+): (.*(?:\n {8,}.*)*)", text, re.MULTILINE))
     for name, parameter in inspect.signature(module.configure).parameters.items():
-        if parameter.kind is inspect.Parameter.KEYWORD_ONLY:
+        if parameter.kind is inspect.Parameter.KEYWORD_ONLY and name not in getattr(module, "SETTLED", ()):
             default = "" if parameter.default is inspect.Parameter.empty else repr(parameter.default)
             yield name, default, " ".join(meanings.get(name, "").split())
 

@@ -94,7 +94,9 @@ def _table(results: list[Result], width: int) -> Table:
     for result in results:
         claim, outcome = result.claim, result.outcome
         name = Text.assemble((claim.id, "bold"), "\n", claim.title)
-        table.add_row(name, claim.where, Text(outcome.shown), outcome.allowed, Text(*_WORDS[result.verdict.value]))
+        word, colour = _WORDS[result.verdict.value]
+        word += " *" * (claim.random and word == "holds")
+        table.add_row(name, claim.where, Text(outcome.shown), outcome.allowed, Text(word, colour))
     return table
 
 
@@ -104,7 +106,7 @@ def _summary(results: list[Result], seed: int, risk: float, seconds: float) -> s
     return (
         f"{len(results)} claims in {seconds:.0f} seconds, seed {seed}: {counts}.\n"
         "corrected: false as printed, holds as corrected; docs/paper.md has the errata in plain words.\n"
-        "A claim that samples holds unless a confidence limit contradicts it. The chance that any of these fails\n"
+        "*: it samples, and holds unless a confidence limit contradicts it. The chance that any of these fails\n"
         f"though true is at most {risk:g}, over all of them. The others are exact. More of each: --json."
     )
 

@@ -79,10 +79,16 @@ def find(learner: str | ModuleType) -> ModuleType:
         return learner
     if not isinstance(learner, str) or learner not in _MODULES:
         raise LearnerError(
-            f"There is no learner named {learner!r}.{nearest(str(learner).lower(), _MODULES)} "
+            f"There is no learner named {learner!r}.{_suggestion(str(learner).lower())} "
             f"The learners are: {', '.join(_MODULES)}."
         )
     return importlib.import_module(f"sidelong.learners.{_MODULES[learner]}")
+
+
+def _suggestion(name: str) -> str:
+    """Return " Did you mean ...?" for the name of a module, with any signs in it, or for a name that is close."""
+    letters = "".join(filter(str.isalnum, name.replace("+", "p")))
+    return nearest(next((known for known, module in _MODULES.items() if module == letters), name), _MODULES)
 
 
 def choose(learner: str | ModuleType, options: Mapping[str, Any]) -> ModuleType:
@@ -174,14 +180,19 @@ def check_graph(learner: ModuleType, graph: FeedbackGraph) -> None:
 
 
 def check_fixed(learner: ModuleType, options: Mapping[str, Any], found: str) -> None:
-    """Refuse graphs that change, as `found` says, if the learner with these options needs one for all rounds."""
+    """Refuse graphs that change, which the sentence `found` says, if the learner needs one with these options."""
     if Need.FIXED_GRAPH not in needs(learner, options):
         return
     # Some are tuned by a number of the graph, and do not need the graph itself if they are given the number.
     open_ = [name for name in option_names(learner) if options.get(name) is None]
     given = [name for name in open_ if Need.FIXED_GRAPH not in needs(learner, {**options, name: 1})]
-    tuned = f", unless it is given {given[0]}=..., a number that holds for every graph" if given else ""
-    raise ObservabilityError(f"{learner.NAME} needs one graph for all rounds{tuned}: {found}.")
+    tuned = (
+        f", unless it is given a number that holds for every graph. Give {given[0]}=...; the number of arms is always "
+        f"valid"
+        if given
+        else ""
+    )
+    raise ObservabilityError(f"{learner.NAME} needs one graph for all rounds{tuned}. {found}")
 
 
 def check_sequence(learner: ModuleType, sequence: GraphSequence, options: Mapping[str, Any]) -> None:
@@ -191,6 +202,6 @@ def check_sequence(learner: ModuleType, sequence: GraphSequence, options: Mappin
             f"{learner.NAME} needs to see the graph before the draw; this sequence shows it after."
         )
     if len(set(sequence.bank)) != 1:
-        check_fixed(learner, options, f"{sequence!r} has several")
+        check_fixed(learner, options, f"{sequence!r} has several.")
     for graph in sequence.extremes:
         check_graph(learner, graph)

@@ -40,7 +40,7 @@ from sidelong.errors import GraphError, LearnerError
 from sidelong.graphs.numbers import independence as compute_independence
 from sidelong.learners.interface import About, Need
 from sidelong.learners.options import number, settled
-from sidelong.learners.weights import _learn, exponential
+from sidelong.learners.weights import exponential, learn
 from sidelong.numerics import exp, log
 
 if TYPE_CHECKING:
@@ -159,4 +159,4 @@ def update(
     trace: np.ndarray,
 ) -> None:
     """Learn the losses that playing `arm` revealed in round t, when the probabilities were `p`."""
-    _learn(graph, p, arm, losses, state.P, state.Lhat)  # 4, 5
+    learn(graph, p, arm, losses, state.P, state.Lhat)  # 4, 5

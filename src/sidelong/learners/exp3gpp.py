@@ -49,7 +49,7 @@ import numpy as np
 from sidelong._jit import kernel
 from sidelong.graphs.arrays import LONG_RANGE, GraphArrays, observe
 from sidelong.graphs.numbers import strong_independence as compute_strong_independence
-from sidelong.learners.exploration import _estimate_gaps, _explore, _extremes, _set_rates
+from sidelong.learners.exploration import estimate_gaps, explore, extremes, set_rates
 from sidelong.learners.interface import About, Need
 from sidelong.learners.options import initial_arms, number, one_of, settled
 from sidelong.numerics import exp, log, total
@@ -230,14 +230,14 @@ def distribution(params: Params, state: State, graph: GraphArrays, t: int, p: np
         return
     log_t, log_K = log(float(t)), params.log_K
     radius = math.sqrt((params.gamma * log_t + log_K) / 2.0)
-    ucb, lcb, least = _extremes(state, radius)
+    ucb, lcb, least = extremes(state, radius)
     if lcb > ucb or state.known[2] > 0:
-        _estimate_gaps(state, radius, ucb)
-    _explore(params, state, graph, lcb > ucb)
+        estimate_gaps(state, radius, ucb)
+    explore(params, state, graph, lcb > ucb)
     cap = min(1.0 / (2.0 * K), math.sqrt(params.lambda_ * log_K / t) / (2.0 * K))
     floor = min(cap, 4.0 / (float(t) * float(t)))
     xi = params.beta * log_t / t  # times 1 / gap^2
-    mass = _set_rates(state, cap, floor, xi, max(lcb - ucb, 0.0))
+    mass = set_rates(state, cap, floor, xi, max(lcb - ucb, 0.0))
     eta = params.eta_scale * math.sqrt(log_K / (2.0 * (state.Theta[0] if params.adaptive else params.alpha * t)))
     for i in range(K):
         p[i] = exp(-eta * (state.Ltilde[i] - least))

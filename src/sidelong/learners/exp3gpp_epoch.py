@@ -46,7 +46,7 @@ from sidelong._jit import kernel, rare_kernel
 from sidelong.graphs.arrays import GraphArrays, observe
 from sidelong.learners import exp3gpp
 from sidelong.learners.exp3gpp import NAME, NEEDS  # noqa: F401  # the same learner, on another schedule
-from sidelong.learners.exploration import _estimate_gaps, _explore, _extremes, _set_rates
+from sidelong.learners.exploration import estimate_gaps, explore, extremes, set_rates
 from sidelong.learners.interface import About, Need
 from sidelong.learners.options import number, one_of
 from sidelong.learners.sum_tree import first_leaf, locate, new_tree, plant, range_sum, resum
@@ -300,14 +300,14 @@ def _refresh(params: Params, state: State, graph: GraphArrays, t: int) -> float:
         state.width[i] = 1.0 / math.sqrt(state.O[i]) if state.O[i] > 0.0 else math.inf
     log_K = params.log_K
     radius = math.sqrt((params.gamma * log(float(t)) + log_K) / 2.0)
-    ucb, lcb, _ = _extremes(state, radius)
+    ucb, lcb, _ = extremes(state, radius)
     if lcb > ucb or state.known[2] > 0:
-        _estimate_gaps(state, radius, ucb)
-    _explore(params, state, graph, lcb > ucb)  # 3
+        estimate_gaps(state, radius, ucb)
+    explore(params, state, graph, lcb > ucb)  # 3
     cap = min(1.0 / (2.0 * K), math.sqrt(params.lambda_ * log_K / last) / (2.0 * K))  # 4
     floor = min(cap, 4.0 / (float(last) * float(last)))
     xi = params.beta * min(log(float(t)) / t, log(float(last)) / last)  # ln t / t has no minimum but at the ends
-    state.rates[_EPS] = _set_rates(state, cap, floor, xi, max(lcb - ucb, 0.0))
+    state.rates[_EPS] = set_rates(state, cap, floor, xi, max(lcb - ucb, 0.0))
     Theta = state.Theta[0] if params.adaptive else params.alpha * t
     state.rates[_RATE] = params.eta_scale * math.sqrt(log_K / (2.0 * Theta))  # 5
     plant(state.e, state.eps)

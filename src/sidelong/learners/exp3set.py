@@ -36,7 +36,7 @@ import numpy as np
 from sidelong._jit import kernel
 from sidelong.learners.interface import About, Need
 from sidelong.learners.options import number
-from sidelong.learners.weights import _learn, exponential, theta
+from sidelong.learners.weights import exponential, learn, theta
 from sidelong.numerics import log
 
 if TYPE_CHECKING:
@@ -109,6 +109,6 @@ def update(
     trace: np.ndarray,
 ) -> None:
     """Learn the losses that playing `arm` revealed in round t, when the probabilities were `p`."""
-    _learn(graph, p, arm, losses, state.P, state.Lhat)  # 4, 5
+    learn(graph, p, arm, losses, state.P, state.Lhat)  # 4, 5
     trace[_THETA] = theta(p, state.P)
     state.Theta[0] += trace[_THETA]  # 6

@@ -19,9 +19,11 @@ if TYPE_CHECKING:
     Params = exp3gpp.Params | exp3gpp_epoch.Params
     State = exp3gpp.State | exp3gpp_epoch.State
 
+__all__ = ["estimate_gaps", "explore", "extremes", "set_rates"]
+
 
 @kernel
-def _extremes(state: State, radius: float) -> tuple[float, float, float]:
+def extremes(state: State, radius: float) -> tuple[float, float, float]:
     """Return the smallest UCB, the largest LCB and the smallest Ltilde."""
     ucb = 1.0
     lcb = 0.0
@@ -36,14 +38,15 @@ def _extremes(state: State, radius: float) -> tuple[float, float, float]:
 
 
 @kernel
-def _estimate_gaps(state: State, radius: float, ucb: float) -> None:
+def estimate_gaps(state: State, radius: float, ucb: float) -> None:
+    """Write by how much each arm is worse than the best one, with confidence."""
     for i in range(state.gap.size):
         excess = (state.mean[i] - radius * state.width[i]) - ucb
         state.gap[i] = excess if excess > 0.0 else 0.0  # 3, 4: ucb >= 0 implies LCB's own maximum with 0
 
 
 @kernel
-def _set_rates(state: State, cap: float, floor: float, xi: float, largest_gap: float) -> float:
+def set_rates(state: State, cap: float, floor: float, xi: float, largest_gap: float) -> float:
     """Write the rates of exploration; return their sum."""
     if largest_gap * largest_gap * cap <= xi:  # no xi is below the cap: two values, and no division
         for i in range(state.eps.size):
@@ -57,7 +60,7 @@ def _set_rates(state: State, cap: float, floor: float, xi: float, largest_gap: f
 
 
 @kernel
-def _explore(params: Params, state: State, graph: GraphArrays, known: bool) -> None:
+def explore(params: Params, state: State, graph: GraphArrays, known: bool) -> None:
     """Make S by Algorithm 2, unless neither the order of the gaps nor the graph has changed."""  # 5
     changed = state.known[0] != graph.key
     if known or state.known[2] > 0:  # else all gaps are 0, as they were

@@ -43,7 +43,7 @@ from sidelong.errors import GraphError, LearnerError
 from sidelong.graphs.numbers import strong_independence as compute_strong_independence
 from sidelong.learners.interface import About, Need
 from sidelong.learners.options import number, one_of, settled
-from sidelong.learners.weights import _learn, theta
+from sidelong.learners.weights import learn, theta
 from sidelong.numerics import exp, log, smallest, total
 
 if TYPE_CHECKING:
@@ -168,7 +168,7 @@ def update(
     trace: np.ndarray,
 ) -> None:
     """Learn the losses that playing `arm` revealed in round t, when the probabilities were `p`."""
-    _learn(graph, p, arm, losses, state.P, state.Lhat)  # 4, 5
+    learn(graph, p, arm, losses, state.P, state.Lhat)  # 4, 5
     trace[_THETA] = theta(p, state.P)
     state.B[0] += trace[_H]
     if params.follows_entropy:

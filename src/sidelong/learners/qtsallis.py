@@ -38,7 +38,7 @@ from sidelong.errors import GraphError, LearnerError
 from sidelong.graphs.numbers import strong_independence
 from sidelong.learners.interface import About, Need
 from sidelong.learners.options import number, settled
-from sidelong.learners.weights import _learn
+from sidelong.learners.weights import learn
 from sidelong.numerics import exp, log, smallest, total
 
 if TYPE_CHECKING:
@@ -159,7 +159,7 @@ def update(
     trace: np.ndarray,
 ) -> None:
     """Learn the losses that playing `arm` revealed in round t, when the probabilities were `p`."""
-    _learn(graph, p, arm, losses, state.P, state.Lhat)  # 5, 6
+    learn(graph, p, arm, losses, state.P, state.Lhat)  # 5, 6
     for j in range(p.size):
         state.P[j] = p[j] / state.P[j] if p[j] > 0.0 else 0.0  # in place: P has been used
     trace[_THETA] = total(state.P)

@@ -26,7 +26,9 @@ if TYPE_CHECKING:
 
 NAME = "uniform"
 NEEDS: frozenset[Need] = frozenset()
-ABOUT = About(paper="no paper", proved=(), cost="O(K)", bound="T times the mean gap")
+ABOUT = About(
+    paper="no paper", proved=(), cost="O(K)", bound="T times the mean gap", theorem="none is needed", published=False
+)
 TRACES = ("observed",)
 _OBSERVED = 0
 

@@ -13,7 +13,7 @@ from sidelong.numerics import exp, smallest, total
 if TYPE_CHECKING:
     from sidelong.graphs.arrays import GraphArrays
 
-__all__ = ["exponential", "theta"]
+__all__ = ["exponential", "learn", "theta"]
 
 
 @kernel
@@ -26,7 +26,7 @@ def exponential(L: np.ndarray, eta: float, w: np.ndarray) -> float:
 
 
 @kernel
-def _learn(graph: GraphArrays, p: np.ndarray, arm: int, losses: np.ndarray, P: np.ndarray, L: np.ndarray) -> None:
+def learn(graph: GraphArrays, p: np.ndarray, arm: int, losses: np.ndarray, P: np.ndarray, L: np.ndarray) -> None:
     """Write into `P` how likely each arm was observed, and add l_i / P_i to L_i for each i that `arm` revealed."""
     observe(graph, p, P)
     first = graph.start[arm]

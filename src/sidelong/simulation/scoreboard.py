@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import concurrent.futures
 import multiprocessing
-import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from sidelong._ahead import cores
 from sidelong.errors import BinaryLossError, ObservabilityError
 from sidelong.simulation.simulate import simulate
 
@@ -94,14 +94,14 @@ def compete(
         instances: what they play.
         runs: how often.
         seed: the seed of all runs.
-        processes: how many at once; as many as there are cores if not given.
+        processes: how many at once; as many as there are cores that it may use if not given.
         progress: is called with the number of games done and the number of all.
     """
     # By instance, so that two processes do not begin by compiling the same learner.
     games = [(row, column) for column in range(len(instances)) for row in range(len(contestants))]
     regret, error = np.full((2, len(contestants), len(instances)), np.nan)
     spawn = multiprocessing.get_context("spawn")
-    with concurrent.futures.ProcessPoolExecutor(processes or os.cpu_count(), spawn) as pool:
+    with concurrent.futures.ProcessPoolExecutor(processes or cores(), spawn) as pool:
         futures = {
             pool.submit(_play, contestants[row], instances[column], runs, seed): (row, column) for row, column in games
         }

@@ -116,9 +116,9 @@ def simulate(
     catalogue.check_sequence(module, sequence, options)
     if "horizon" in catalogue.option_names(module):
         options.setdefault("horizon", rounds)
-    simulation = _Simulation(module, sequence, losses, seed, marks, options, rounds)
     line = ProgressLine(shown=False if callable(progress) else progress)
     with line.saying(f"Compiling {module.NAME}, once for all later runs"), interrupts_repeated():
+        simulation = _Simulation(module, sequence, losses, seed, marks, options, rounds)
         simulation.prepare()
     begun = time.monotonic()
     try:
@@ -244,7 +244,7 @@ class _Simulation:
 
     def _refuse(self, number: int, t: int, tally: Tally) -> None:
         arm = int(tally.fault[0])
-        value = self._world.kernels[0](self._world.arrays, self._seed, number, t, arm)
+        value = float(self._world.kernels[0](self._world.arrays, self._seed, number, t, arm))
         gave = f"the world gave {value!r} in run {number}, round {t}, for arm {arm}."
         if 0.0 <= value <= 1.0:
             raise BinaryLossError(f"{self._learner.NAME} needs losses that are 0 or 1; {gave}")

@@ -120,14 +120,17 @@ _ROWS = (
     ),
     Promise(
         "exp3.g++",
-        lambda s, T: rivals.practical(K=s.K, T=T, cover=s.cover, acyclic=s.acyclic),
+        lambda s, T: rivals.practical(K=s.K, T=T, cover=s.cover, acyclic=s.acyclic, revealed=s.revealed),
         None,
         "derived",
         options={"preset": "practical"},
     ),
     Promise(
         "exp3.g",
-        lambda s, T: rivals.exp3_g(K=s.K, T=T, independence=s.independence[1], acyclic=s.acyclic),
+        lambda s, T: max(  # which grows with alpha or falls, and the learner may use any that is possible
+            rivals.exp3_g(K=s.K, T=T, independence=alpha, acyclic=s.acyclic)
+            for alpha in range(s.independence[0], s.independence[1] + 1)
+        ),
         None,
         "derived",
         needs_self_loops=True,

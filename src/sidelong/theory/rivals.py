@@ -221,17 +221,21 @@ def uniform_stochastic(*, T: float, gaps: npt.ArrayLike | Gaps) -> float:
     return horizon(T) * math.fsum(g.positive) / g.K
 
 
-def practical(*, K: int, T: float, cover: int, acyclic: float) -> float:
+def practical(*, K: int, T: float, cover: int, acyclic: float, revealed: int, eta_scale: float = 2.0) -> float:
     """Return the bound of EXP3.G++ with the preset "practical", against any adversary.
 
-    Steps 6 and 7 of ``docs/preset.md``: cover + 51 sqrt(H (1 + s mas T)) + 26.1 sqrt(H) s mas, where
-    n = max(2, round(ln K)), H = n (K^(1/n) - 1) and s = 5 n / (3 (n - 1)); the first rounds play `cover` arms.
+    Steps 8 and 9 of ``docs/preset.md``, with y at most 5 n / (2 (n - 1)) mas in each round:
+    cover + sqrt(2 H) / m + (10 + 4 / m^2) (4.6 + 11.25 d + 2 m sqrt(H sum of y)), where n = max(2, round(ln K)),
+    H = n (K^(1/n) - 1) and m is `eta_scale`. The first rounds play `cover` arms, and a play reveals at most d =
+    `revealed` arms.
     """
     K, T = _game(K, T)
+    m = number("eta_scale", eta_scale, above=0)
     n = max(2, math.floor(math.log(K) + 0.5))
     H = n * (math.pow(K, 1 / n) - 1)
-    largest = 5 * n / (3 * (n - 1)) * _part("acyclic", acyclic, K)
-    return whole("cover", cover) + 51 * math.sqrt(H * (1 + largest * T)) + 26.1 * math.sqrt(H) * largest
+    Y = 5 * n / (2 * (n - 1)) * _part("acyclic", acyclic, K) * T
+    rounds = 4.6 + 11.25 * whole("revealed", revealed) + 2 * m * math.sqrt(H * Y)
+    return whole("cover", cover) + math.sqrt(2 * H) / m + (10 + 4 / m**2) * rounds
 
 
 def _ito(K: int, T: float, strong_independence: float) -> tuple[float, float]:

@@ -87,6 +87,11 @@ class Setting:
         return int(cover_largest_first(self.graph.arrays, order, np.zeros(self.K), chosen, free, heap))
 
     @cached_property
+    def revealed(self) -> int:
+        """The largest number of arms that a play reveals."""
+        return int((self.graph.arrays.stop - self.graph.arrays.start).max())
+
+    @cached_property
     def dominating(self) -> int:
         """The size of the greedy dominating set of EXP3-DOM."""
         chosen, free = np.zeros(self.K, np.bool_), np.zeros(self.K + 1, np.uint32)

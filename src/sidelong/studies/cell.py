@@ -1,0 +1,77 @@
+"""A cell of a study: one learner in one world on one graph, for some runs.
+
+A cell is plain data: numbers, text, lists and tables, with files by name and content. Its canonical JSON says all
+that its results depend on, and nothing else, so that its hash names it wherever and in whichever study it is run.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+__all__ = ["Cell", "canonical", "describe", "name_of", "options_of"]
+
+FORMAT = 1
+
+
+def canonical(content: Any) -> str:
+    """Return JSON that is the same for the same content: keys in order, no spaces, floats that read back to the bit."""
+    return json.dumps(content, sort_keys=True, separators=(",", ":"), allow_nan=False)
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One learner in one world on one graph."""
+
+    spec: dict[str, Any]  #: learner, graph, world, rounds, runs, seed, checkpoints
+    kind: str = field(default="", compare=False)  #: cells of one kind run the same machine code
+    n_arms: int = field(default=0, compare=False)
+
+    @cached_property
+    def json(self) -> str:
+        """The canonical JSON."""
+        return canonical({"format": FORMAT, **self.spec})
+
+    @cached_property
+    def name(self) -> str:
+        """The hash of the canonical JSON, which is what its file is called."""
+        return hashlib.sha256(self.json.encode()).hexdigest()[:32]
+
+    @property
+    def n_rounds(self) -> int:
+        """How many rounds its runs have together."""
+        return int(self.spec["rounds"] * self.spec["runs"])
+
+    def __str__(self) -> str:
+        parts = [describe(self.spec[key]) for key in ("learner", "graph", "world")]
+        return f"{parts[0]} on {parts[1]} in {parts[2]}, {self.spec['rounds']:,} rounds, seed {self.spec['seed']}"
+
+    def __hash__(self) -> int:
+        return hash(self.name)
+
+
+def describe(table: dict[str, Any]) -> str:
+    """Return a table of a cell as a person would say it: ``nested(n=10)``."""
+    options = ", ".join(f"{key}={_short(value)}" for key, value in table.items() if key not in {"name", "file"})
+    return f"{name_of(table)}({options})" if options else name_of(table)
+
+
+def name_of(table: dict[str, Any]) -> str:
+    """Return the name of a learner, a graph or a world; that of its file, if it comes from one."""
+    return str(table["file"]["name"] if "file" in table else table["name"])
+
+
+def options_of(table: dict[str, Any]) -> dict[str, Any]:
+    """Return what is said of a learner, a graph or a world beside its name."""
+    return {key: value for key, value in table.items() if key not in {"name", "file"}}
+
+
+def _short(value: Any) -> str:
+    if isinstance(value, dict):
+        inside = ", ".join(f"{key}={_short(each)}" for key, each in value.items())
+        return describe(value) if "name" in value or "file" in value else f"{{{inside}}}"
+    text = f"[{', '.join(map(_short, value))}]" if isinstance(value, list) else str(value)
+    return text if len(text) <= 40 else f"{text[:37]}..."

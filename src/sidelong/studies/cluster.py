@@ -1,0 +1,107 @@
+"""The workers of a Dask cluster. Results come back over the network: workers need no folder of ours."""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import threading
+from typing import TYPE_CHECKING, Any
+
+from sidelong._cache import source_hash
+from sidelong.errors import StudyError
+from sidelong.studies import work
+from sidelong.studies.folder import StoppedError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from concurrent.futures import Future
+
+    from sidelong.studies.cell import Cell
+    from sidelong.studies.files import Files
+
+__all__ = ["Dask"]
+
+
+class Dask:
+    """An engine on a Dask scheduler, or on a cluster of this machine, for a try."""
+
+    died: tuple[type[Exception], ...] = ()  # Dask gives the work of the dead to others
+
+    def __init__(self, address: str, workers: int, files: Files) -> None:
+        try:
+            import distributed  # noqa: PLC0415  # heavy, and an extra
+        except ImportError as error:
+            raise StudyError("--on needs Dask. Install with: pip install 'sidelong[dask]'") from error
+        self._cluster = None
+        if address == "local-cluster":
+            with _deaf_to_interrupts():
+                self._cluster = distributed.LocalCluster(
+                    n_workers=workers, threads_per_worker=1, dashboard_address=None, silence_logs=50
+                )
+        try:
+            self._client = distributed.Client(self._cluster or address, timeout="10s", set_as_default=False)
+        except (OSError, ValueError, TypeError) as error:
+            raise StudyError(f"--on {address}: there is no Dask scheduler there: {error}") from error
+        self._executor = self._client.get_executor(pure=False)
+        names = tuple(files.contents)
+        # The result of a task, not scattered data: Dask makes it again when the worker that has it dies.
+        self._files = self._client.submit(_same, (names, tuple(files.contents[name] for name in names)), pure=False)
+
+    @property
+    def slots(self) -> int:
+        """How many threads the workers have now."""
+        if self._client.status != "running":
+            raise StoppedError("the Dask scheduler is gone.")
+        return max(1, sum(map(int, self._client.nthreads().values())))
+
+    def warm(self, cell: Cell) -> Future[None]:
+        """Compile what a cell needs, on one of the workers."""
+        done: Future[None] = self._submit(_warm_far, cell)
+        return done
+
+    def play(self, cell: Cell) -> Future[work.Outcome]:
+        """Play a cell."""
+        outcome: Future[work.Outcome] = self._submit(_play_far, cell)
+        return outcome
+
+    def _submit(self, function: Any, cell: Cell) -> Any:
+        return self._executor.submit(function, work.Task(cell.spec, 1, source_hash()), self._files)
+
+    def rounds(self) -> int:
+        """Return 0: workers tell when they are done."""
+        return 0
+
+    def restart(self) -> None:
+        """Do nothing: Dask starts workers."""
+
+    def close(self) -> None:
+        """Cancel what is not done, and leave."""
+        self._executor.shutdown(wait=False)
+        self._client.close(timeout=5)
+        if self._cluster is not None:
+            self._cluster.close(timeout=5)
+
+
+@contextlib.contextmanager
+def _deaf_to_interrupts() -> Iterator[None]:
+    """Start processes that do not hear Ctrl-C: the first of all processes speaks for all."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def _same(files: Any) -> Any:
+    return files
+
+
+def _warm_far(task: work.Task, files: Any) -> None:
+    work.warm(task, work.unpacked(*files))
+
+
+def _play_far(task: work.Task, files: Any) -> work.Outcome:
+    return work.play(task, work.unpacked(*files))

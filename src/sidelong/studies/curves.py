@@ -1,0 +1,137 @@
+"""Results as curves: the regret of one learner on one instance, one row a run, and what can be said of them."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from scipy import stats
+
+from sidelong.studies.cell import canonical, describe
+from sidelong.studies.results import in_order, read_provenance
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import numpy.typing as npt
+
+    Array = npt.NDArray[np.float64]
+
+__all__ = ["LAWS", "Curve", "chance_of_no_difference", "read_curves"]
+
+_RESAMPLES = 1_000
+#: How regret may grow.
+LAWS: dict[str, Callable[[Array], Array]] = {
+    "log T": np.log,
+    "log² T": lambda t: np.log(t) ** 2,
+    "√T": np.sqrt,
+    "T": lambda t: t,
+}
+
+
+@dataclass(frozen=True)
+class Curve:
+    """The regret of a learner on an instance. Cells that differ in their seed alone are one curve."""
+
+    spec: dict[str, Any]
+    arms: int  #: of the graph
+    rounds: npt.NDArray[np.int64]  #: (C,)
+    regret: Array  #: (runs, C)
+    traces: dict[str, Array]  #: by name, (runs, C)
+    provenance: tuple[dict[str, Any], ...]  #: of each cell
+
+    @property
+    def learner(self) -> str:
+        """The learner with its options, as a person would say it."""
+        return describe(self.spec["learner"])
+
+    @property
+    def instance(self) -> str:
+        """What it played: the graph and the world."""
+        return f"{describe(self.spec['graph'])}, {describe(self.spec['world'])}"
+
+    @property
+    def final(self) -> Array:
+        """The regret of each run at the end."""
+        return self.regret[:, -1]
+
+    @cached_property
+    def resampled(self) -> Array:
+        """(resamples, C): means over runs that were drawn anew, with replacement. The same draws for every learner."""
+        runs = len(self.regret)
+        drawn = np.random.Generator(np.random.Philox(key=runs)).multinomial(runs, [1 / runs] * runs, _RESAMPLES)
+        return drawn @ self.regret / runs
+
+    def band(self, level: float = 0.95) -> tuple[Array, Array]:
+        """Return the ends of the bootstrap interval of the mean, at each checkpoint."""
+        low, high = np.quantile(self.resampled, [(1 - level) / 2, (1 + level) / 2], axis=0)
+        return low, high
+
+    @cached_property
+    def _late(self) -> npt.NDArray[np.bool_]:
+        late: npt.NDArray[np.bool_] = self.rounds >= self.rounds[-1] / 30
+        return late
+
+    def slope(self, level: float = 0.95) -> tuple[float, float, float] | None:
+        """Return the slope of log regret over log rounds, late in the run, and the ends of its interval."""
+        x = np.log(self.rounds[self._late])
+        means = np.vstack([self.regret.mean(axis=0), self.resampled])[:, self._late]
+        if x.size < 4 or (means <= 0).any():
+            return None
+        x = x - x.mean()
+        slopes = (np.log(means) * x).sum(axis=1) / (x**2).sum()
+        low, high = np.quantile(slopes[1:], [(1 - level) / 2, (1 + level) / 2])
+        return float(slopes[0]), float(low), float(high)
+
+    def law(self) -> tuple[str, float] | None:
+        """Return which law fits best, as a + b f(t) late in the run, and in which part of the resamples it does."""
+        t = self.rounds[self._late].astype(np.float64)
+        if t.size < 6:
+            return None
+        means = np.vstack([self.regret.mean(axis=0), self.resampled])[:, self._late]
+        misfit = []
+        for f in LAWS.values():
+            basis, _ = np.linalg.qr(np.column_stack([np.ones(t.size), f(t)]))
+            misfit.append(((means - means @ basis @ basis.T) ** 2).sum(axis=1))
+        best = np.argmin(misfit, axis=0)
+        return list(LAWS)[best[0]], float((best[1:] == best[0]).mean())
+
+
+def chance_of_no_difference(one: Curve, other: Curve) -> float | None:
+    """Return the p-value of Wilcoxon's signed rank test on the final regret, run by run: both met the same losses."""
+    if one.final.shape != other.final.shape or one.final.size < 6:
+        return None
+    differences = one.final - other.final
+    return float(stats.wilcoxon(differences).pvalue) if differences.any() else 1.0
+
+
+def read_curves(folder: Path) -> list[Curve]:
+    """Read all results in a folder, in the order of the study."""
+    parts: dict[str, list[tuple[pa.Table, dict[str, Any]]]] = {}
+    for path in in_order(Path(folder)):
+        content = path.read_bytes()
+        provenance = read_provenance(content)
+        same = canonical({key: value for key, value in provenance["cell"].items() if key != "seed"})
+        parts.setdefault(same, []).append((pq.read_table(pa.BufferReader(content)), provenance))
+    return [_curve(json.loads(same), cells) for same, cells in parts.items()]
+
+
+def _curve(spec: dict[str, Any], cells: list[tuple[pa.Table, dict[str, Any]]]) -> Curve:
+    def column(name: str) -> Array:
+        return np.vstack([table[name].to_numpy().reshape(spec["runs"], -1) for table, _ in cells])
+
+    names = [name for name in cells[0][0].column_names if name.startswith("trace_")]
+    return Curve(
+        spec,
+        int(cells[0][0]["arms"][0].as_py()),
+        column("round")[0].astype(np.int64),
+        column("regret"),
+        {name.removeprefix("trace_"): column(name) for name in names},
+        tuple(provenance for _, provenance in cells),
+    )

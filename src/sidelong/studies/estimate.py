@@ -1,0 +1,65 @@
+"""How long a study will take: from cells that are done, and from the first rounds of others."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+from sidelong._cache import source_hash
+from sidelong.errors import SidelongError
+from sidelong.studies import work
+from sidelong.studies.cell import canonical, name_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from sidelong.studies.cell import Cell
+    from sidelong.studies.files import Files
+
+__all__ = ["seconds_of"]
+
+_FIRST = 500  # rounds
+_ENOUGH = 0.05  # seconds
+_BUDGET = 15.0  # seconds
+
+
+def seconds_of(cells: Sequence[Cell], files: Files, done: Sequence[tuple[Cell, float]] = ()) -> float:
+    """Return about how many seconds one core takes for some cells.
+
+    Args:
+        cells: to be played.
+        files: which they may need.
+        done: cells that were played, with the seconds they took.
+
+    """
+    begun = time.monotonic()
+    pace = {_sort(cell): seconds / cell.n_rounds for cell, seconds in done}  # seconds a round
+    by_learner = {name_of(cell.spec["learner"]): seconds / cell.n_rounds / cell.n_arms for cell, seconds in done}
+    total = 0.0
+    for cell in cells:
+        learner = name_of(cell.spec["learner"])
+        if _sort(cell) not in pace and (time.monotonic() < begun + _BUDGET or not by_learner):
+            try:
+                pace[_sort(cell)] = _measured(cell, files)
+            except SidelongError:
+                continue  # it will fail as fast
+            by_learner[learner] = pace[_sort(cell)] / cell.n_arms
+        # Where time is up: by the arms, from the same learner or from any.
+        guess = by_learner.get(learner, max(by_learner.values(), default=0.0)) * cell.n_arms
+        total += pace.get(_sort(cell), guess) * cell.n_rounds
+    return total
+
+
+def _measured(cell: Cell, files: Files) -> float:
+    """Return how long a round takes, from so many rounds that starting does not count."""
+    rounds = _FIRST
+    while True:
+        played = work.probe(work.Task(cell.spec, 1, source_hash()), files, rounds)
+        if played.seconds >= _ENOUGH or rounds >= cell.spec["rounds"]:
+            return played.seconds / int(played.rounds[-1])
+        rounds *= 8
+
+
+def _sort(cell: Cell) -> str:
+    """Return what decides how long a round takes."""
+    return canonical([cell.spec["learner"], cell.spec["graph"], cell.kind])

@@ -1,0 +1,263 @@
+"""Run the cells of a study, each once, whatever dies on the way.
+
+One process, the *runner*, claims cells, has an engine play them and writes what comes back. Workers write nothing. So a
+worker can die at any moment; a runner can, since a result file appears whole or not at all; and two runners can share
+a folder, since a claim is a lock that dies with its holder.
+"""
+
+from __future__ import annotations
+
+import concurrent.futures
+import heapq
+import time
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from sidelong._cache import source_hash
+from sidelong.studies.folder import ResultFolder, StoppedError
+from sidelong.studies.work import Outcome
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from concurrent.futures import Future
+    from pathlib import Path
+
+    from sidelong.studies.cell import Cell
+    from sidelong.studies.engine import Engine
+    from sidelong.studies.spec import Study
+
+__all__ = ["Summary", "run"]
+
+_ALONE = 2  # how often a cell may kill the process that plays it and nothing else
+_RESTARTS = 20
+_POLL = 0.1
+_WRITERS = 4  # threads: a disk takes ten milliseconds to say that a file is safe
+
+
+@dataclass
+class Summary:
+    """What became of a study. While it runs, what became of it so far."""
+
+    cells: int
+    rounds: int  #: of the cells that were not done before
+    done_before: int = 0
+    played: int = 0
+    done_by_others: int = 0  #: another runner of the same folder
+    failed: dict[Cell, str] = field(default_factory=dict)
+    set_aside: list[Path] = field(default_factory=list)  #: damaged result files
+    other_source: int = 0  #: cells that were done before, by another version of the package
+    rounds_played: int = 0
+    slowest: tuple[float, Cell] | None = None  #: of the finished ones: seconds and cell
+    seconds: float = 0.0
+    stopped: str = ""  #: why it ended before its end: "interrupted", "terminated", or what could not be written
+
+    @property
+    def done(self) -> int:
+        """How many cells have results."""
+        return self.done_before + self.played + self.done_by_others
+
+
+def run(
+    study: Study,
+    folder: Path,
+    engine: Callable[[ResultFolder, int], Engine],
+    watch: Callable[[Summary], None] = lambda _: None,
+) -> Summary:
+    """Run the cells of a study that are not done.
+
+    Args:
+        study: what to run.
+        folder: where the results are or will be.
+        engine: makes the engine, from the folder and the number of cells to play.
+        watch: is called some ten times a second with what was done so far.
+
+    Raises:
+        StudyError: the folder holds another study, or there is no engine. What becomes of single cells is in the
+            summary.
+
+    """
+    try:
+        with ResultFolder(folder, study) as results:
+            runner = _Runner(study, results, watch)
+            try:
+                runner.survey()
+                runner.run(engine)
+            except KeyboardInterrupt as error:
+                runner.summary.stopped = str(error) or "interrupted"
+            except StoppedError as error:
+                runner.summary.stopped = str(error)
+            finally:
+                runner.tell()
+            return runner.summary
+    except StoppedError as error:
+        return Summary(len(study.cells), 0, stopped=str(error))
+
+
+class _Runner:
+    def __init__(self, study: Study, results: ResultFolder, watch: Callable[[Summary], None]) -> None:
+        self.summary = Summary(len(study.cells), 0, set_aside=results.set_aside)
+        self._study = study
+        self._results = results
+        self._watch = watch
+        self._begun = time.monotonic()
+        self._waiting: dict[str, list[Cell]] = {}  # by kind, until its machine code is there
+        self._ready: list[tuple[float, str, Cell]] = []  # a heap, the longest first
+        self._suspects: list[Cell] = []  # were being played when workers died
+        self._elsewhere: list[Cell] = []  # claimed by another runner
+        self._running: dict[Future[Any], Cell | str] = {}  # a cell, or a kind that is being compiled
+        self._writing: dict[Future[None], tuple[Cell, float]] = {}
+        self._writers = concurrent.futures.ThreadPoolExecutor(_WRITERS)
+        self._alone: dict[Cell, int] = {}
+        self._rounds_finished = 0
+        self._restarts = 0
+        self._polled = 0.0
+
+    def survey(self) -> None:
+        """Find out what is done."""
+        for cell in self._study.cells:
+            if not self._results.claim(cell):
+                self._elsewhere.append(cell)
+                continue
+            provenance = self._results.read(cell)
+            self._results.release(cell)
+            if provenance is None:
+                self._waiting.setdefault(cell.kind, []).append(cell)
+                self.summary.rounds += cell.n_rounds
+            else:
+                self.summary.done_before += 1
+                self.summary.other_source += provenance["source"] != source_hash()
+
+    def run(self, make_engine: Callable[[ResultFolder, int], Engine]) -> None:
+        """Play what is not done."""
+        count = sum(map(len, self._waiting.values()))
+        if not count and not self._elsewhere:
+            return
+        engine = make_engine(self._results, max(count, 1))
+        try:
+            for kind, cells in self._waiting.items():
+                self._running[engine.warm(cells[0])] = kind
+            while self._waiting or self._ready or self._suspects or self._running or self._writing or self._elsewhere:
+                self._step(engine)
+        finally:
+            engine.close()
+            self._writers.shutdown()
+            self._count_written(self._writing)
+
+    def _step(self, engine: Engine) -> None:
+        try:
+            self._fill(engine)
+            for future in self._wait() & self._running.keys():
+                self._take(future, _outcome(future, engine.died))
+        except engine.died:
+            self._after_death(engine)
+        self._count_written([future for future in self._writing if future.done()])
+        self._look_elsewhere()
+        # Of the rounds in unfinished cells only some engines know.
+        self.summary.rounds_played = max(self._rounds_finished, engine.rounds())
+        self.tell()
+
+    def _fill(self, engine: Engine) -> None:
+        # One more than are played, so that no worker waits for us; alone, where it is not clear who kills workers.
+        slots = 1 if self._suspects else engine.slots + 1
+        while len(self._running) < slots and (self._suspects or self._ready):
+            cell = self._suspects[0] if self._suspects else self._ready[0][2]
+            if not self._results.claim(cell):
+                self._elsewhere.append(cell)
+            elif self._results.read(cell) is not None:
+                self._results.release(cell)
+                self._done_by_another(cell)
+            else:
+                self._running[engine.play(cell)] = cell
+            # Only now: if the engine is dead, the cell is still there.
+            if self._suspects:
+                self._suspects.pop(0)
+            else:
+                heapq.heappop(self._ready)
+
+    def _wait(self) -> set[Future[Any]]:
+        if not self._running and not self._writing:
+            time.sleep(_POLL if self._elsewhere else 0.0)
+        return concurrent.futures.wait([*self._running, *self._writing], _POLL, concurrent.futures.FIRST_COMPLETED).done
+
+    def _take(self, future: Future[Any], outcome: Outcome) -> None:
+        what = self._running.pop(future)
+        if isinstance(what, str):  # its machine code is there
+            for cell in self._waiting.pop(what):
+                self._push(cell)
+            return
+        if outcome.content:
+            write = self._writers.submit(self._results.write, what, outcome.content)
+            self._writing[write] = (what, outcome.seconds)
+        else:
+            self.summary.failed[what] = outcome.error
+            self._results.release(what)
+
+    def _count_written(self, finished: Iterable[Future[None]]) -> None:
+        """Count cells whose results are safe on the disk."""
+        for future in [*finished]:
+            cell, seconds = self._writing.pop(future)
+            future.result()
+            self._results.release(cell)
+            self.summary.played += 1
+            self._rounds_finished += cell.n_rounds
+            if self.summary.slowest is None or seconds > self.summary.slowest[0]:
+                self.summary.slowest = (seconds, cell)
+
+    def _push(self, cell: Cell) -> None:
+        heapq.heappush(self._ready, (-float(cell.n_rounds) * cell.n_arms, cell.name, cell))
+
+    def _after_death(self, engine: Engine) -> None:
+        """Go on after workers have died, and find out which cell it was."""
+        cells = [what for what in self._running.values() if not isinstance(what, str)]
+        for kind in [what for what in self._running.values() if isinstance(what, str)]:
+            for cell in self._waiting.pop(kind, []):
+                self._push(cell)
+        self._running.clear()
+        for cell in cells:
+            self._results.release(cell)
+            self._alone[cell] = self._alone.get(cell, 0) + (len(cells) == 1)
+            if self._alone[cell] >= _ALONE:
+                self.summary.failed[cell] = "The process that played it died: killed, or out of memory."
+            else:
+                self._suspects.append(cell)
+        self._restarts += 1
+        if self._restarts > _RESTARTS:
+            raise StoppedError("workers die again and again. Is there enough memory? Try fewer with --workers.")
+        engine.restart()
+
+    def _look_elsewhere(self) -> None:
+        """See what became of cells that another runner claimed; it may have died."""
+        now = time.monotonic()
+        if not self._elsewhere or now < self._polled + 0.5:
+            return
+        self._polled = now
+        claimed, self._elsewhere = self._elsewhere, []
+        for cell in claimed:
+            if not self._results.claim(cell):
+                self._elsewhere.append(cell)
+                continue
+            done = self._results.read(cell) is not None
+            self._results.release(cell)
+            if done:
+                self._done_by_another(cell)
+            else:
+                self._push(cell)
+
+    def _done_by_another(self, cell: Cell) -> None:
+        self.summary.done_by_others += 1
+        self.summary.rounds -= min(cell.n_rounds, self.summary.rounds)
+
+    def tell(self) -> None:
+        """Show what was done so far."""
+        self.summary.seconds = time.monotonic() - self._begun
+        self._watch(self.summary)
+
+
+def _outcome(future: Future[Any], died: tuple[type[Exception], ...]) -> Outcome:
+    """Return what became of a cell, also where an engine gave it up."""
+    try:
+        return future.result() or Outcome(b"", "", 0.0)
+    except died:
+        raise
+    except Exception as error:  # noqa: BLE001  # such as Dask's KilledWorker
+        return Outcome(b"", f"{type(error).__name__}: {error}", 0.0)

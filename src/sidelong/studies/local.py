@@ -1,0 +1,111 @@
+"""Processes of this machine. Threads over the runs of a cell, where there are more cores than cells."""
+
+from __future__ import annotations
+
+import concurrent.futures
+import contextlib
+import multiprocessing
+import os
+import signal
+import threading
+from concurrent.futures.process import BrokenProcessPool
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from sidelong._cache import source_hash
+from sidelong.studies import work
+from sidelong.studies.files import Files
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future
+    from multiprocessing.connection import Connection
+
+    from sidelong.studies.cell import Cell
+
+__all__ = ["Local", "cores"]
+
+
+def cores() -> int:
+    """Return how many cores this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+class Local:
+    """An engine of processes. They are started anew, not forked, and leave when the process that started them dies."""
+
+    died: tuple[type[Exception], ...] = (BrokenProcessPool,)
+
+    def __init__(self, workers: int, n_cells: int, files: Path) -> None:
+        self._files = str(files)
+        self.slots = max(1, min(workers, n_cells))
+        self._threads = max(1, workers // self.slots)
+        self._spawn = multiprocessing.get_context("spawn")
+        self._played = self._spawn.Value("q", 0)
+        self._start()
+
+    def _start(self) -> None:
+        # Workers hold the other end, and leave when this one is closed, by us or by our death.
+        reader, self._alive = self._spawn.Pipe(duplex=False)
+        self._reader = reader
+        self._pool = concurrent.futures.ProcessPoolExecutor(
+            self.slots, self._spawn, _begin, (reader, self._played, self._files)
+        )
+
+    def warm(self, cell: Cell) -> Future[None]:
+        """Compile what a cell needs."""
+        return self._pool.submit(_warm, self._task(cell))
+
+    def play(self, cell: Cell) -> Future[work.Outcome]:
+        """Play a cell."""
+        return self._pool.submit(_play, self._task(cell))
+
+    def _task(self, cell: Cell) -> work.Task:
+        return work.Task(cell.spec, self._threads, source_hash())
+
+    def rounds(self) -> int:
+        """Return how many rounds were played."""
+        return int(self._played.value)
+
+    def restart(self) -> None:
+        """Start new workers."""
+        self.close()
+        self._start()
+
+    def close(self) -> None:
+        """Stop all workers at once."""
+        self._alive.close()
+        self._reader.close()
+        self._pool.shutdown(wait=True, cancel_futures=True)
+
+
+def _begin(alive: Connection, played: Any, files: str) -> None:
+    """Begin as a worker of this machine."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches all processes; the first of them speaks for all
+    threading.Thread(target=_leave_with, args=(alive,), daemon=True).start()
+    _worker.update(played=played, files=Files(folder=Path(files)))
+
+
+def _leave_with(alive: Connection) -> None:
+    with contextlib.suppress(EOFError, OSError):
+        alive.recv()
+    os._exit(1)
+
+
+_worker: dict[str, Any] = {}
+
+
+def _warm(task: work.Task) -> None:
+    work.warm(task, _worker["files"])
+
+
+def _play(task: work.Task) -> work.Outcome:
+    before = 0
+
+    def progress(done: int, _: int) -> None:
+        nonlocal before
+        played = _worker["played"]
+        with played.get_lock():
+            played.value += done - before
+        before = done
+
+    return work.play(task, _worker["files"], progress)

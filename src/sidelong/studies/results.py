@@ -1,0 +1,198 @@
+"""The results of a cell as a Parquet file, and all results of a study as one table.
+
+A row is one run at one checkpoint:
+
+===================  ======  ====================================================================================
+column               type    what it is
+===================  ======  ====================================================================================
+``cell``             text    the hash that names the cell, and its file
+``learner``          text    the learner's name, or that of its file
+``learner_options``  text    its options, as JSON
+``graph``            text    the graph's name, a function of ``sidelong.graphs``, or that of its file
+``graph_options``    text    its arguments, as JSON
+``arms``             int64   how many arms the graph has
+``world``            text    the world's name, a function of ``sidelong.losses``
+``world_options``    text    its arguments, as JSON
+``horizon``          int64   how many rounds were played in all
+``seed``             uint64  the seed
+``run``              int64   the number of the run: run r of every learner meets the same losses
+``round``            int64   how many rounds had been played
+``regret``           double  the regret so far, against the best arm
+``loss``             double  the losses suffered so far
+``trace_...``        double  what a learner traces, mean since the checkpoint before; null for learners without it
+===================  ======  ====================================================================================
+
+The columns are the same bytes whoever ran the cell. What may differ is kept beside them, in the file's metadata:
+``sidelong`` is JSON with the cell's spec, versions, platform and time, and ``sidelong.checksum`` is the SHA-256 of the
+file with zeros in its place.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import hashlib
+import io
+import json
+import platform
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numba
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from sidelong._cache import source_hash
+from sidelong._version import __version__
+from sidelong.errors import ResultFileError, StudyError
+from sidelong.studies.cell import canonical, name_of, options_of
+
+if TYPE_CHECKING:
+    from os import PathLike
+
+    from sidelong.simulation import Result
+    from sidelong.studies.cell import Cell
+
+__all__ = ["check", "in_order", "read_provenance", "read_results", "to_parquet"]
+
+FORMAT = 1
+_EMPTY = b"0" * 64
+_CHECKSUM = re.compile(rb"sidelong\.checksum\x18\x40([0-9a-f]{64})")  # as Parquet's footer has a key and a value
+
+
+def to_parquet(cell: Cell, n_arms: int, result: Result) -> bytes:
+    """Return the Parquet file of a cell."""
+    spec = cell.spec
+    rows, marks = result.regret.shape
+    size = rows * marks
+    constant = {
+        "cell": cell.name,
+        **{
+            key: value
+            for kind in ("learner", "graph", "world")
+            for key, value in ((kind, name_of(spec[kind])), (f"{kind}_options", canonical(options_of(spec[kind]))))
+        },
+    }
+    columns: dict[str, pa.Array] = {name: _repeated(text, size) for name, text in constant.items()}
+    columns["arms"] = pa.array(np.full(size, n_arms, np.int64))
+    columns["horizon"] = pa.array(np.full(size, spec["rounds"], np.int64))
+    columns["seed"] = pa.array(np.full(size, spec["seed"], np.uint64))
+    columns["run"] = pa.array(np.repeat(result.runs, marks))
+    columns["round"] = pa.array(np.tile(result.rounds, rows))
+    columns["regret"] = pa.array(result.regret.ravel())
+    columns["loss"] = pa.array(result.loss.ravel())
+    traces = {f"trace_{name}": pa.array(trace.ravel()) for name, trace in result.traces.items()}
+    table = pa.table({name: columns[name] for name in _COLUMNS} | traces)
+    sink = io.BytesIO()
+    with pq.ParquetWriter(sink, table.schema, compression="snappy") as writer:
+        writer.write_table(table)
+        # Not through the schema, of which the file keeps a second, encoded copy.
+        writer.add_key_value_metadata(
+            {"sidelong": canonical(_provenance(cell, result)), "sidelong.checksum": _EMPTY.decode()}
+        )
+    content = sink.getvalue()
+    return _with_checksum(content, hashlib.sha256(content).hexdigest().encode())
+
+
+_COLUMNS = (
+    "cell",
+    "learner",
+    "learner_options",
+    "graph",
+    "graph_options",
+    "arms",
+    "world",
+    "world_options",
+    "horizon",
+    "seed",
+    "run",
+    "round",
+    "regret",
+    "loss",
+)
+
+
+def _repeated(text: str, size: int) -> pa.DictionaryArray:
+    return pa.DictionaryArray.from_arrays(pa.array(np.zeros(size, np.int32)), pa.array([text]))
+
+
+def _provenance(cell: Cell, result: Result) -> dict[str, Any]:
+    return {
+        "format": FORMAT,
+        "cell": cell.spec,
+        "seed": cell.spec["seed"],
+        "version": __version__,
+        "source": source_hash(),
+        "platform": f"{platform.system()} {platform.machine()}",
+        "python": platform.python_version(),
+        "numpy": np.__version__,
+        "numba": numba.__version__,
+        "seconds": result.seconds,
+        "finished": dt.datetime.now(dt.UTC).isoformat(timespec="seconds"),
+    }
+
+
+def _with_checksum(content: bytes, checksum: bytes) -> bytes:
+    found = [*_CHECKSUM.finditer(content)]
+    if len(found) != 1:
+        raise ResultFileError("this is not a whole result file: it has no checksum.")
+    first, last = found[0].span(1)
+    return content[:first] + checksum + content[last:]
+
+
+def check(content: bytes) -> None:
+    """Refuse a result file of which a single bit differs from what was written."""
+    found = _CHECKSUM.search(content)
+    if found is None or hashlib.sha256(_with_checksum(content, _EMPTY)).hexdigest().encode() != found[1]:
+        raise ResultFileError("this result file is truncated or altered: its checksum does not hold.")
+
+
+def read_provenance(content: bytes) -> dict[str, Any]:
+    """Return what a result file tells beside its columns, and check it."""
+    check(content)
+    provenance: dict[str, Any] = json.loads(pq.read_metadata(pa.BufferReader(content)).metadata[b"sidelong"])
+    if provenance["format"] > FORMAT:
+        raise StudyError(
+            f"This result file has format {provenance['format']}, and this sidelong reads up to {FORMAT}: it is newer; "
+            f"upgrade with: pip install --upgrade sidelong."
+        )
+    return provenance
+
+
+def read_results(folder: str | PathLike[str]) -> pa.Table:
+    """Return all results in a folder as one Arrow table, with one row for each run at each checkpoint.
+
+    The columns are described in `sidelong.studies.results`. Cells come in the order of the study. ``.to_pandas()``
+    and ``polars.from_arrow`` make data frames of it; the files in ``cells`` can be read by DuckDB and all others who
+    know Parquet.
+
+    Args:
+        folder: what `sidelong run` wrote to.
+
+    Raises:
+        StudyError: there are no results, or a file is truncated or altered.
+
+    """
+    folder = Path(folder)
+    tables = []
+    for path in in_order(folder):
+        try:
+            content = path.read_bytes()
+            read_provenance(content)
+        except ResultFileError as error:
+            raise ResultFileError(f"{path}: {error} Run the study again: it will be replaced.") from error
+        tables.append(pq.read_table(pa.BufferReader(content)))
+    if not tables:
+        raise StudyError(f"{folder}: there are no results here; `sidelong run` writes them.")
+    return pa.concat_tables(tables, promote_options="default").unify_dictionaries()
+
+
+def in_order(folder: Path) -> list[Path]:
+    """Return the result files in a folder, in the order of the study."""
+    there = {path.stem: path for path in sorted((folder / "cells").glob("*.parquet")) if not path.name.startswith(".")}
+    try:
+        order = json.loads((folder / "study.json").read_text())["cells"]
+    except (OSError, ValueError, KeyError):
+        order = []
+    return [there.pop(name) for name in order if name in there] + [*there.values()]

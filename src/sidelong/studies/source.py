@@ -1,0 +1,74 @@
+"""The text of a study file, and how to say that something in it is wrong: with the line, the key and what is near."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from sidelong.errors import SidelongError, StudyError
+from sidelong.learners.options import nearest
+from sidelong.studies.lines import MisplacedError, line_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from pydantic import ValidationError
+
+    Place = tuple[str | int, ...]  #: keys, and places in lists
+
+__all__ = ["Source"]
+
+
+class Source:
+    """A study file."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        try:
+            self._text = path.read_bytes().decode()
+            self.content = tomllib.loads(self._text)
+        except OSError as error:
+            raise StudyError(f"{path}: cannot be read: {error.strerror or error}.") from error
+        except UnicodeDecodeError as error:
+            raise StudyError(f"{path}: a study file is text in UTF-8: {error}.") from error
+        except tomllib.TOMLDecodeError as error:
+            line = re.search(r"line (\d+)", str(error))
+            number = line[1] if line else self._text.count("\n") + 1
+            raise StudyError(f"{path}:{number}: this is not TOML: {error}.") from error
+
+    def refuse(self, message: str, place: Place) -> NoReturn:
+        """Raise an error that says where."""
+        key = ".".join(part for part in place if isinstance(part, str))
+        raise StudyError(f"{self.path}:{line_of(self._text, place)}: {key}{': ' * bool(key)}{message}")
+
+    def refuse_first(self, error: ValidationError, known: list[str]) -> NoReturn:
+        """Raise the first error of pydantic, with the nearest of the known keys."""
+        # A misspelt key is missing too.
+        first = min(error.errors(), key=lambda each: each["type"] != "extra_forbidden")
+        key = first["loc"][0]
+        if first["type"] == "extra_forbidden":
+            message = f"there is no key {key!r}.{nearest(str(key), known)} The keys are: {', '.join(known)}."
+        elif first["type"] == "missing":
+            message = f"{key} is missing."
+        else:
+            message = f"{first['msg'].removeprefix('Value error, ')}; got {first['input']!r}."
+        self.refuse(message, first["loc"])
+
+    def attempt(self, place: Place, make: Callable[..., Any], *arguments: Any) -> Any:
+        """Return what a function makes from the table at a place; what it refuses is an error there."""
+        try:
+            return make(*arguments)
+        except MisplacedError as error:
+            self.refuse(str(error), (*place, *error.key))
+        except (SidelongError, TypeError, ValueError) as error:
+            self.refuse(str(error), (*place, *self._key_in(str(error), place)))
+
+    def _key_in(self, message: str, place: Place) -> Place:
+        """Return the key of a table that a message speaks of."""
+        table: Any = self.content
+        for key in place:
+            table = table if isinstance(table, dict) and key == 0 else table[key]
+        keys = table if isinstance(table, dict) else {}
+        return tuple(key for key in keys if key != "name" and re.search(rf"\b{re.escape(key)}\b", message))[:1]

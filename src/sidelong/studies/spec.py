@@ -1,0 +1,200 @@
+"""The study file: TOML that says which learners play which worlds on which graphs.
+
+::
+
+    rounds = [10_000, 100_000]        # a list stands for each of its values
+    runs = 16
+    seed = 0
+
+    [[learner]]
+    name = "exp3.g++"                 # any name of `sidelong learners`, or file = "my_learner.py"
+    preset = ["paper", "practical"]   # its options
+
+    [[graph]]
+    name = "nested"                   # a function of sidelong.graphs, with its arguments; or file = "graph.json"
+    n = 24
+
+    [[world]]
+    name = "bernoulli"                # a function of sidelong.losses, with its arguments
+    means = { gap = 0.2 }
+
+The study is the product of all lists. ``docs/studies.md`` has the rest: values that go in step, arguments that are
+lists themselves, files, worlds of your own.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pydantic import ValidationError
+
+from sidelong.errors import ObservabilityError, StudyError
+from sidelong.graphs.sequences import GraphSequence, fixed
+from sidelong.learners import catalogue
+from sidelong.studies.build import build_graph, build_learner, build_world, takes_list
+from sidelong.studies.cell import Cell, canonical, options_of
+from sidelong.studies.files import Files
+from sidelong.studies.keys import NUMBERS, TABLES, File, Numbers
+from sidelong.studies.source import Source
+from sidelong.studies.sweeps import expand, steps
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from os import PathLike
+
+    from sidelong.studies.source import Place
+
+__all__ = ["MAX_CELLS", "Study", "load"]
+
+MAX_CELLS = 100_000
+
+
+@dataclass(frozen=True)
+class Study:
+    """A study: its cells, and what they need."""
+
+    name: str
+    content: dict[str, Any]  #: what the file says, with other files by content
+    cells: tuple[Cell, ...]
+    unplayable: tuple[tuple[Cell, str], ...]  #: cells whose learner cannot play on their graph, and why
+    files: Files
+
+
+def load(path: str | PathLike[str]) -> Study:
+    """Read a study file, and make every learner, graph and world in it once.
+
+    Raises:
+        StudyError: something in it is wrong; the message begins with the file and the line.
+
+    """
+    return _Reader(Source(Path(path))).study()
+
+
+class _Reader:
+    """Turns the content of a file into cells."""
+
+    def __init__(self, source: Source) -> None:
+        self._source = source
+        self._files = Files()
+        try:
+            file = File.model_validate(source.content)
+        except ValidationError as error:
+            source.refuse_first(error, list(File.model_fields))
+        self._name = file.name or source.path.stem
+        self._content = self._checked(file.model_dump(exclude={"name"}), ())
+        self._made: dict[tuple[Any, ...], Any] = {}
+
+    def study(self) -> Study:
+        cells: dict[str, Cell] = {}
+        unplayable: dict[str, tuple[Cell, str]] = {}
+        for cell, reason in self._cells():
+            if reason is None:
+                cells.setdefault(cell.name, cell)
+            else:
+                unplayable.setdefault(cell.name, (cell, reason))
+            if len(cells) > MAX_CELLS:
+                raise StudyError(f"{self._source.path}: a study has at most {MAX_CELLS:,} cells, and this one more.")
+        if not cells:
+            reasons = "; ".join(sorted({reason for _, reason in unplayable.values()})[:3])
+            raise StudyError(f"{self._source.path}: no learner of this study can play on any of its graphs: {reasons}")
+        return Study(self._name, self._content, tuple(cells.values()), tuple(unplayable.values()), self._files)
+
+    def _cells(self) -> Iterator[tuple[Cell, str | None]]:
+        for step in range(self._source.attempt((), steps, self._content)):
+            tables = {key: [*self._variants(key, step)] for key in TABLES}
+            numbers = [*self._numbers(step)]
+            for graph, world, number, learner in itertools.product(
+                tables["graph"], tables["world"], numbers, tables["learner"]
+            ):
+                yield self._cell(learner, graph, world, number)
+
+    def _numbers(self, step: int) -> Iterator[dict[str, Any]]:
+        table = {key: self._content[key] for key in NUMBERS}
+        for variant in expand(table, lambda _, key: key == "checkpoints", step):
+            try:
+                yield Numbers.model_validate(variant).model_dump()
+            except ValidationError as error:
+                self._source.refuse_first(error, [])
+
+    def _variants(self, key: str, step: int) -> Iterator[tuple[int, dict[str, Any]]]:
+        for number, table in enumerate(self._content[key]):
+            for variant in self._source.attempt((key, number), lambda table: [*expand(table, takes_list, step)], table):
+                yield number, variant
+
+    def _cell(
+        self,
+        learner: tuple[int, dict[str, Any]],
+        graph: tuple[int, dict[str, Any]],
+        world: tuple[int, dict[str, Any]],
+        numbers: dict[str, Any],
+    ) -> tuple[Cell, str | None]:
+        tables = {"learner": learner[1], "graph": graph[1], "world": world[1]}
+        names = {key: canonical(table) for key, table in tables.items()}
+        made_graph = self._once(("graph", graph[0]), build_graph, (names["graph"],), graph[1])
+        rounds = numbers["rounds"]
+        n_arms, last, code = self._once(
+            ("world", world[0]), _facts, (names["world"], names["graph"], rounds), world[1], made_graph, rounds
+        )
+        if n_arms != made_graph.n_arms:
+            self._source.refuse(
+                f"the world has {n_arms} arms and graph number {graph[0] + 1}, {made_graph!r}, has "
+                f"{made_graph.n_arms}: they must agree.",
+                ("world", world[0]),
+            )
+        if last is not None and rounds > last:
+            self._source.refuse(f"the world has {last:,} rounds, fewer than rounds = {rounds:,}.", ("rounds",))
+        if isinstance(numbers["checkpoints"], list) and numbers["checkpoints"][-1] > rounds:
+            self._source.refuse(f"a checkpoint is beyond the last round, {rounds:,}.", ("checkpoints",))
+        module, reason = self._once(
+            ("learner", learner[0]),
+            _configured,
+            (names["learner"], names["graph"], rounds),
+            learner[1],
+            made_graph,
+            rounds,
+        )
+        anew = isinstance(made_graph, GraphSequence) and not made_graph.bank
+        return Cell({**tables, **numbers}, f"{module} {code}{' anew' * anew}", n_arms), reason
+
+    def _once(self, place: Place, make: Callable[..., Any], key: tuple[Any, ...], *arguments: Any) -> Any:
+        """Make something, or return what was made from the same before."""
+        if (make, key) not in self._made:
+            self._made[make, key] = self._source.attempt(place, make, *arguments, self._files.locate)
+        return self._made[make, key]
+
+    def _checked(self, value: Any, place: Place) -> Any:
+        """Return what the file says with files by content, and refuse what JSON does not have."""
+        if isinstance(value, dict):
+            return {key: self._checked(each, (*place, key)) for key, each in value.items()}
+        if isinstance(value, list):
+            return [self._checked(each, (*place, number)) for number, each in enumerate(value)]
+        if isinstance(value, str) and "file" in place:
+            return self._source.attempt(place, self._files.read, self._source.path.parent / value)
+        if not isinstance(value, str | int | float | None) or (isinstance(value, float) and not math.isfinite(value)):
+            self._source.refuse(f"a value is text, a finite number, true or false, not {value}.", place)
+        return value
+
+
+def _facts(table: dict[str, Any], graph: Any, rounds: int, locate: Any) -> tuple[int, int | None, str]:
+    """Return of a world, which may be large, its number of arms, its last round and what its machine code is."""
+    world = build_world(table, graph, rounds, locate)
+    return world.n_arms, world.rounds, f"{world.name} {world.code}"
+
+
+def _configured(table: dict[str, Any], graph: Any, rounds: int, locate: Any) -> tuple[str, str | None]:
+    """Return the module that plays a learner, and why it cannot play on a graph."""
+    options = options_of(table)
+    module = catalogue.choose(build_learner(table, locate), options)
+    sequence = graph if isinstance(graph, GraphSequence) else fixed(graph)
+    if "horizon" in catalogue.option_names(module):
+        options.setdefault("horizon", rounds)
+    try:
+        catalogue.check_sequence(module, sequence, options)
+        catalogue.configure(module, sequence.graph_of_round(1), options)
+    except ObservabilityError as error:
+        return module.__name__, str(error)
+    return module.__name__, None

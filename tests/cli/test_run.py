@@ -1,0 +1,119 @@
+"""`sidelong run`: what it prints, and its exit codes. What survives what is tested in tests/studies."""
+
+import subprocess
+import sys
+
+import pytest
+from typer.testing import CliRunner
+
+from sidelong.cli import app
+from studies import small
+
+
+def invoke(*arguments):
+    done = CliRunner().invoke(app, ["run", *map(str, arguments)])
+    assert done.exception is None or isinstance(done.exception, SystemExit)
+    return done
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("rounds = ", "ronds = ", "study.toml:1: ronds: there is no key 'ronds'. Did you mean 'rounds'?"),
+        ("runs = 2", "runs = 0", "study.toml:2: runs: Input should be greater than or equal to 1; got 0."),
+        ('"uniform"', '"unifrom"', "study.toml:7: learner.name: There is no learner named 'unifrom'. Did you mean"),
+        ('"star"]', '"sta"]', "study.toml:10: graph.name: There is no graph named 'sta'. Did you mean 'star'?"),
+        ('name = ["nested", "star"]\nn = 4', 'file = "no.json"', "study.toml:10: graph.file: "),
+        ("n = 4", "n = -4", "study.toml:11: graph.n: nested takes n from 1 to"),
+    ],
+)
+def test_what_is_wrong_gives_one_message_and_code_2(tmp_path, old, new, said):
+    assert old in small.STUDY
+    done = invoke(small.write(tmp_path, text=small.STUDY.replace(old, new)), "--out", tmp_path / "results")
+    assert done.exit_code == 2
+    assert said in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+    assert done.stdout == ""
+    assert not (tmp_path / "results").exists()
+
+
+def test_a_study_that_is_not_there(tmp_path):
+    done = invoke(tmp_path / "none.toml")
+    assert done.exit_code == 2
+    assert "none.toml: cannot be read: No such file or directory." in done.stderr
+
+
+def test_a_process_ends_with_code_2_and_no_traceback(tmp_path):
+    path = small.write(tmp_path, text=small.STUDY.replace("uniform", "unifrom"))
+    done = small.run(path, code=2)
+    assert done.stderr.startswith("sidelong run: ")
+    assert done.stdout == ""
+
+
+def test_a_dry_run_lists_the_cells_and_writes_nothing(tmp_path):
+    done = invoke(small.write(tmp_path), "--out", tmp_path / "results", "--dry-run", "--workers", 2)
+    assert done.exit_code == 0
+    lines = done.stdout.splitlines()
+    assert sum("to do    " in line for line in lines) == 24
+    assert "uniform on star(n=4) in bernoulli(means=" in done.stdout
+    assert lines[-1].startswith("24 cells, 0 done, 24 to do: 12,000 rounds, about 0:0")
+    assert lines[-1].endswith("on 2 cores, and compilation.")
+    assert not (tmp_path / "results").exists()
+
+
+def test_a_run_ends_with_a_summary_and_a_dry_run_knows_what_is_done(tmp_path):
+    path = small.write(tmp_path, 1)
+    done = small.run(path, "--out", tmp_path / "results", "--workers", 2)
+    assert done.stdout.startswith("8 of 8 cells are done. 4,000 rounds in ")
+    assert done.stderr == ""
+    told = invoke(path, "--out", tmp_path / "results", "--dry-run").stdout
+    assert sum("done     " in line for line in told.splitlines()) == 8
+    assert "8 cells, 8 done, 0 to do: 0 rounds" in told
+
+
+def test_the_estimate_is_of_the_right_size(tmp_path):
+    """One cell that takes seconds, so that start-up does not count; within a factor of five, on a busy machine too."""
+    text = (
+        small.STUDY.replace("[200, 300]", "3_000_000")
+        .replace('["nested", "star"]', '"star"')
+        .replace("[0.1, 0.2]", "0.2")
+    )
+    from sidelong._cache import source_hash  # noqa: PLC0415
+    from sidelong.studies import estimate, work  # noqa: PLC0415
+    from sidelong.studies.spec import load  # noqa: PLC0415
+
+    study = load(small.write(tmp_path, 1, text))
+    guess = estimate.seconds_of(study.cells, study.files)
+    taken = work.play(work.Task(study.cells[0].spec, 1, source_hash()), study.files).seconds
+    assert taken / 5 < guess < taken * 5
+
+
+def test_left_out_cells_are_listed_with_the_reason(tmp_path):
+    path = small.write(tmp_path, 1, small.STUDY.replace('"uniform"', '["uniform", "hedge"]'))
+    told = invoke(path, "--out", tmp_path / "results", "--dry-run").stdout
+    assert told.count("left out") == 8
+    assert "hedge needs every arm to reveal all arms" in told
+
+
+def test_no_scheduler_is_code_2(tmp_path):
+    done = invoke(small.write(tmp_path, 1), "--out", tmp_path / "results", "--on", "nonsense://nowhere")
+    assert done.exit_code == 2
+    assert "there is no Dask scheduler there" in done.stderr
+
+
+def test_without_the_packages_of_studies_it_gives_the_pip_command(tmp_path, monkeypatch):
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None if name == "pyarrow" else object())
+    done = invoke(small.write(tmp_path))
+    assert done.exit_code == 2
+    assert "studies need pyarrow. Install with: pip install 'sidelong[study]'" in done.stderr
+
+
+def test_without_pyarrow_the_rest_of_the_package_works():
+    program = (
+        "import sys; sys.modules['pyarrow'] = None\n"
+        "import sidelong as sl; sl.graphs.nested(3)\n"
+        "try: sl.read_results('.')\n"
+        "except ModuleNotFoundError as error: print(error)"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert done.stdout == "Studies need pyarrow. Install with: pip install 'sidelong[study]'\n"

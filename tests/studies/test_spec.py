@@ -1,0 +1,287 @@
+"""Study files: what they stand for, what names a cell, and what is said where something is wrong."""
+
+import json
+
+import numpy as np
+import pytest
+
+import sidelong as sl
+from sidelong.errors import StudyError
+from sidelong.studies.build import build
+from sidelong.studies.lines import line_of
+from sidelong.studies.spec import load
+
+BASE = """\
+rounds = 50
+
+[[learner]]
+name = "uniform"
+
+[[graph]]
+name = "nested"
+n = 4
+
+[[world]]
+name = "bernoulli"
+means = [0.2, 0.5, 0.5, 0.5]
+"""
+
+
+def write(folder, text=BASE, name="study.toml", **changes):
+    for old, new in changes.items():
+        assert old in text
+        text = text.replace(old, new)
+    path = folder / name
+    path.write_text(text)
+    return path
+
+
+def cells(folder, text=BASE, **changes):
+    return load(write(folder, text, **changes)).cells
+
+
+def values(cells, *path):
+    found = []
+    for cell in cells:
+        value = cell.spec
+        for key in path:
+            value = value[key]
+        found.append(value)
+    return found
+
+
+# What a study stands for
+
+
+def test_a_study_is_the_product_of_its_lists(tmp_path):
+    text = BASE.replace("rounds = 50", "rounds = [50, 60]\nseed = [1, 2, 3]\nruns = 2")
+    text = text.replace('"uniform"', '["uniform", "exp3"]').replace("[0.2, 0.5, 0.5, 0.5]", "{ gap = [0.1, 0.2] }")
+    found = cells(tmp_path, text)
+    assert len(found) == 2 * 3 * 2 * 2
+    assert len({cell.name for cell in found}) == len(found)
+    assert {(c.spec["rounds"], c.spec["seed"], c.spec["world"]["means"]["gap"]) for c in found} == {
+        (rounds, seed, gap) for rounds in (50, 60) for seed in (1, 2, 3) for gap in (0.1, 0.2)
+    }
+
+
+def test_a_list_is_one_value_where_an_argument_takes_a_list(tmp_path):
+    (one,) = cells(tmp_path)
+    assert one.spec["world"]["means"] == [0.2, 0.5, 0.5, 0.5]
+    text = BASE.replace("[0.2, 0.5, 0.5, 0.5]", "{ each = [[0.2, 0.5, 0.5, 0.5], [0.1, 0.5, 0.5, 0.5]] }")
+    assert [means[0] for means in values(cells(tmp_path, text), "world", "means")] == [0.2, 0.1]
+    text = BASE.replace("rounds = 50", "rounds = 50\ncheckpoints = [10, 50]")
+    assert values(cells(tmp_path, text), "checkpoints") == [[10, 50]]
+
+
+def test_zips_go_in_step_over_the_whole_file(tmp_path):
+    text = BASE.replace("n = 4", "n = { zip = [4, 8] }").replace(
+        "rounds = 50", "rounds = { zip = [50, 70] }\nseed = [0, 1]"
+    )
+    text = text.replace("[0.2, 0.5, 0.5, 0.5]", "{ gap = 0.1 }")
+    found = cells(tmp_path, text)
+    assert [(c.spec["graph"]["n"], c.spec["rounds"], c.spec["seed"]) for c in found] == [
+        (4, 50, 0),
+        (4, 50, 1),
+        (8, 70, 0),
+        (8, 70, 1),
+    ]
+
+
+def test_what_has_no_zip_is_there_once(tmp_path):
+    text = BASE + '\n[[world]]\nname = "constrained"\ngaps = { zip = [0.1, 0.2, 0.3] }\n'
+    assert len(cells(tmp_path, text)) == 1 + 3
+
+
+def test_graphs_of_a_sequence_are_tables_with_lists_too(tmp_path):
+    text = BASE.replace(
+        'name = "nested"\nn = 4',
+        'name = "alternating"\ngraphs = [{ name = "nested", n = 4 }, { name = ["star", "path"], n = 4 }]',
+    )
+    found = cells(tmp_path, text)
+    assert [each[1]["name"] for each in values(found, "graph", "graphs")] == ["star", "path"]
+    graph = build(found[0].spec, None).graph
+    assert isinstance(graph, sl.GraphSequence)
+    assert graph.bank == (sl.graphs.nested(4), sl.graphs.star(4))
+
+
+def test_a_cell_plays_what_the_functions_of_the_package_make(tmp_path):
+    text = BASE.replace("[0.2, 0.5, 0.5, 0.5]", "{ gap = 0.2, best = 2 }")
+    text += '[[world]]\nname = "constrained"\ngaps = 0.25\n'
+    text += '[[world]]\nname = "breaker"\n[[world]]\nname = "lower_bound"\ngap = 0.1\n'
+    games = [build(cell.spec, None) for cell in cells(tmp_path, text)]
+    expected = [
+        sl.losses.bernoulli([0.6, 0.6, 0.4, 0.6]),
+        sl.losses.constrained(0.25, 4),
+        sl.losses.breaker(sl.graphs.nested(4), 50),
+        sl.losses.lower_bound(sl.graphs.nested(4), gap=0.1),
+    ]
+    for game, world in zip(games, expected, strict=True):
+        assert game.graph == sl.graphs.nested(4)
+        assert repr(game.world) == repr(world)
+        for mine, theirs in zip(game.world.arrays, world.arrays, strict=True):
+            np.testing.assert_array_equal(mine, theirs)
+
+
+def test_cells_that_cannot_be_played_are_left_out_with_the_reason(tmp_path):
+    study = load(write(tmp_path, BASE.replace('"uniform"', '["uniform", "hedge"]')))
+    assert values(study.cells, "learner", "name") == ["uniform"]
+    ((cell, reason),) = study.unplayable
+    assert cell.spec["learner"]["name"] == "hedge"
+    assert "needs every arm to reveal all arms" in reason
+    with pytest.raises(StudyError, match="no learner of this study can play"):
+        load(write(tmp_path, BASE.replace('"uniform"', '"hedge"')))
+
+
+# What names a cell
+
+
+def test_a_cell_does_not_depend_on_the_study_around_it(tmp_path):
+    (one,) = cells(tmp_path)
+    many = cells(
+        tmp_path,
+        'name = "another"\n'
+        + BASE.replace('"uniform"', '["exp3", "uniform"]').replace("n = 4", "n = [4]")
+        + '\n[[world]]\nmeans = [0.5, 0.5, 0.5, 0.5]\nname = "bernoulli"\n',
+    )
+    assert one.name in {cell.name for cell in many}
+    assert len(many) == 4
+
+
+def test_the_name_of_a_cell_is_fixed(tmp_path):
+    """Results of former versions are found by it: a change here is a new format of cells."""
+    (cell,) = cells(tmp_path)
+    assert cell.json == (
+        '{"checkpoints":null,"format":1,"graph":{"n":4,"name":"nested"},"learner":{"name":"uniform"},"rounds":50,"runs":1,'
+        '"seed":0,"world":{"means":[0.2,0.5,0.5,0.5],"name":"bernoulli"}}'
+    )
+    assert cell.name == "fde86c13f846b854d93eed74b8ee1125"
+    assert json.loads(cell.json).items() >= cell.spec.items()
+
+
+def test_a_graph_file_counts_by_its_name_and_content_not_by_its_folder(tmp_path):
+    text = BASE.replace('name = "nested"\nn = 4', 'file = "{}"')
+    for folder in ("a", "b", "c"):
+        (tmp_path / folder).mkdir()
+        sl.graphs.star(4).save(tmp_path / folder / "g.json")
+    sl.graphs.path(4).save(tmp_path / "c" / "g.json")
+    names = [cells(tmp_path, text.replace("{}", f"{folder}/g.json"))[0].name for folder in ("a", "b", "c")]
+    assert names[0] == names[1] != names[2]
+    study = load(write(tmp_path, text.replace("{}", "a/g.json")))
+    (tmp_path / "a" / "g.json").write_text("edited after the study was read")
+    assert build(study.cells[0].spec, study.files.locate).graph == sl.graphs.star(4)
+
+
+def test_a_learner_a_function_and_a_table_come_from_files(tmp_path):
+    (tmp_path / "mine.py").write_text("def weekly(seed, run, t, arm):\n    return ((t + arm) % 7) / 7\n")
+    np.save(tmp_path / "table.npy", np.full((60, 4), 0.25))
+    names = "NAME, NEEDS, TRACES, State, Params, configure, init, distribution, update"
+    (tmp_path / "twin.py").write_text(f"from sidelong.learners.uniform import {names}\n")
+    text = (
+        BASE.replace('name = "uniform"', 'file = "twin.py"').replace(
+            'name = "bernoulli"\nmeans = [0.2, 0.5, 0.5, 0.5]',
+            'name = "function"\nf = { file = "mine.py", function = "weekly" }',
+        )
+        + '\n[[world]]\nname = "table"\narray = { file = "table.npy" }\n'
+    )
+    study = load(write(tmp_path, text))
+    function, table = (build(cell.spec, study.files.locate) for cell in study.cells)
+    assert function.world.loss(0, 0, 9, 3) == 5 / 7
+    assert function.learner.NAME == "uniform"
+    assert table.world.loss(0, 0, 9, 3) == 0.25
+    assert "tmp" not in study.cells[0].json
+
+
+# What is said where something is wrong
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "line", "said"),
+    [
+        ("rounds = 50", "rouns = 50", 1, "there is no key 'rouns'. Did you mean 'rounds'?"),
+        ("rounds = 50", "runs = 2", 1, "rounds is missing"),
+        ("rounds = 50", "rounds = [50, 0]", 1, "rounds: Input should be greater than or equal to 1; got 0"),
+        ("rounds = 50", "rounds = 'many'", 1, "rounds: Input should be a valid integer; got 'many'"),
+        ("rounds = 50", "rounds = true", 1, "rounds: Input should be a valid integer; got True"),
+        ("rounds = 50", "rounds = 50\nseed = -1", 2, "seed: Input should be greater than or equal to 0"),
+        ("rounds = 50", "rounds = 50\ncheckpoints = [5, 3]", 2, "checkpoints: how many, or a list of ascending rounds"),
+        ("rounds = 50", "rounds = 50\ncheckpoints = [5, 300]", 2, "beyond the last round, 50"),
+        ("rounds = 50", "rounds = 2024-01-01", 1, "rounds: a value is text, a finite number"),
+        ("rounds = 50", "rounds = 50\n\nx y", 3, "this is not TOML"),
+        ('"uniform"', '"exp3-seet"', 4, "There is no learner named 'exp3-seet'. Did you mean 'exp3-set'?"),
+        ('"uniform"', '"exp3.g++"\ngama = 3', 5, "has no option 'gama'. Did you mean 'gamma'?"),
+        ('"uniform"', '"exp3.g++"\ngamma = -3', 5, "gamma must be"),
+        ('"uniform"', '"exp3.g++"\ngamma = inf', 5, "learner.gamma: a value is text, a finite number"),
+        ('name = "uniform"', 'preset = "paper"', 3, "A learner has a name or a file"),
+        ('name = "uniform"', 'file = "none.py"', 4, "none.py: cannot be read: No such file"),
+        ('"nested"', '"nestd"', 7, "There is no graph named 'nestd'. Did you mean 'nested'?"),
+        ("n = 4", "n = 4\nreveal = 1", 9, "graph.reveal: nested takes no 'reveal'. Did you mean 'reveals'?"),
+        ("n = 4", "", 6, "nested needs n. It takes: n, reveals."),
+        ("n = 4", "n = 0", 8, "graph.n: nested takes n from 1 to"),
+        ("n = 4", "n = [4, '5']", 8, "nested takes whole numbers; n is '5'"),
+        ("n = 4", "n = 5", 10, "the world has 4 arms and graph number 1"),
+        ("n = 4", "n = { each = [] }", 8, "write { each = [...] }, with at least one value"),
+        ("n = 4", "n = { zip = [4, 5] }\nreveals = { zip = [1] }", 9, "the first has 2, this one 1"),
+        ('name = "nested"\nn = 4', 'file = "none.json"', 7, "none.json: cannot be read: No such file"),
+        ('"bernoulli"', '"bernouli"', 11, "There is no world named 'bernouli'. Did you mean 'bernoulli'?"),
+        ("[0.2,", "[1.2,", 12, "world.means: "),
+        ("[0.2, 0.5, 0.5, 0.5]", "{ gp = 0.2 }", 12, "world.means.gp: means is a value or { file = ... }, and means"),
+        ("[0.2, 0.5, 0.5, 0.5]", "{ gap = 0.2, best = 4 }", 12, "best is one of the arms 0 to 3, not 4"),
+        ("[0.2, 0.5, 0.5, 0.5]", "[\n  0.2, # first\n  0.5,\n  nan,\n  0.5]", 15, "a finite number"),
+    ],
+)  # fmt: skip
+def test_an_error_says_where_it_is_and_what_is_near(tmp_path, old, new, line, said):
+    path = write(tmp_path, **{old: new})
+    with pytest.raises(StudyError) as error:
+        load(path)
+    message = str(error.value)
+    assert message.startswith(f"{path}:{line}: ")
+    assert said in message
+
+
+def test_code_that_cannot_be_imported_is_an_error_of_the_study(tmp_path):
+    (tmp_path / "mine.py").write_text("import sys\nsys.exit('no')\n")
+    path = write(tmp_path, BASE.replace('name = "uniform"', 'file = "mine.py"'))
+    with pytest.raises(StudyError, match=r"study.toml:4: learner.file: mine.py cannot be imported: SystemExit: no"):
+        load(path)
+
+
+@pytest.mark.parametrize(
+    ("place", "line"),
+    [
+        (("a",), 1),
+        (("b", "c", "d"), 2),
+        (("b", "e"), 3),
+        (("t", 0), 5),
+        (("t", 0, "x"), 6),
+        (("t", 0, "x", 1), 8),
+        (("t", 0, "x", 2), 9),
+        (("t", 1, "y", "z"), 14),
+        (("t", 1, "text"), 15),
+        (("t", 1, "after"), 17),
+        (("t", 1, "missing"), 13),
+        (("t", 1, "sub", "deep"), 19),
+        (("nothing",), 1),
+    ],
+)
+def test_the_line_of_a_key(place, line):
+    text = """a = 1
+b.c.d = 2
+b.e = 3 # a = 1
+
+[[t]]
+x = [
+  1, # y = [
+  2,
+  { k = "]" },
+]
+
+
+[[t]]
+y = { z = 1, w = [1, 2] }
+text = '''
+a = 1'''
+after = 1
+[t.sub]
+deep = 2
+"""
+    assert line_of(text, place) == line
