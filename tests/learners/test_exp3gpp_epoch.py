@@ -26,6 +26,7 @@ GRAPHS = {
     "complete": sl.graphs.complete(12),
     "cliques": sl.graphs.cliques([20, 1, 5, 30]),
 }
+EVERY_ROUND = {"refresh": "epoch", "growth": 0}
 every_graph = pytest.mark.parametrize("name", GRAPHS)
 
 
@@ -78,16 +79,26 @@ def test_agrees_with_the_oracle_in_every_round(seed, late):
     assert len(bank) > 1 or options["growth"] == 0 or len(oracle.begun) < 200
 
 
-@every_graph
-def test_with_growth_0_it_is_the_exact_schedule(name):
+LEARNERS = {"exp3.g++": EARLY, "exp3-set": {}, "exp3-ix": {}}
+
+
+@pytest.mark.parametrize(
+    ("learner", "name"),
+    [
+        *(("exp3.g++", name) for name in GRAPHS),
+        *((learner, name) for learner in ("exp3-set", "exp3-ix") for name in ("intervals in a row", "arcs")),
+    ],
+)
+def test_with_growth_0_it_is_the_exact_schedule(learner, name):
     """The same arms and, to 1e-12, the same distributions in every round.
 
     An arm of tiny P multiplies the rounding errors of both when it is seen, and so does each further one. So that this
     does not hide anything, the small difference that one round makes is checked and taken out.
     """
-    graph = GRAPHS[name]
-    exact, epochs = sl.Agent("exp3.g++", graph, seed=3, **EARLY), new_agent(graph, growth=0, **EARLY)
-    for _ in range(500):
+    graph, options = GRAPHS[name], LEARNERS[learner]
+    exact, epochs = (sl.Agent(learner, graph, seed=3, **options, **each) for each in ({}, EVERY_ROUND))
+    Ltilde, Theta = {"exp3.g++": ("Ltilde", "Theta"), "exp3-set": ("Lhat", "Theta"), "exp3-ix": ("Lhat", "Q")}[learner]
+    for _ in range(400):
         one, two = exact.ask(), epochs.ask()
         assert one.arm == two.arm
         assert two.probability == two.probabilities[two.arm]
@@ -97,10 +108,22 @@ def test_with_growth_0_it_is_the_exact_schedule(name):
         np.testing.assert_allclose(two._p, P[one.reveals], rtol=1e-12)  # what `update` will divide by
         exact.tell(one, losses_of(one))
         epochs.tell(two, losses_of(two))
-        for field in ("Ltilde", "Theta"):
-            ours, theirs = getattr(epochs._state, field), getattr(exact._state, field)
-            np.testing.assert_allclose(ours, theirs, rtol=1e-12)
-            theirs[:] = ours
+        for ours, theirs in (("Ltilde", Ltilde), ("Theta", Theta)):
+            np.testing.assert_allclose(getattr(epochs._state, ours), getattr(exact._state, theirs), rtol=1e-12)
+            getattr(exact._state, theirs)[:] = getattr(epochs._state, ours)
+
+
+@every_graph
+def test_with_growth_0_nothing_drifts_apart(name):
+    """The same, where each goes its own way for 300 rounds: no probability differs by 1e-12."""
+    graph = GRAPHS[name]
+    exact, epochs = (sl.Agent("exp3.g++", graph, seed=3, **each) for each in ({}, EVERY_ROUND))
+    for _ in range(300):
+        one, two = exact.ask(), epochs.ask()
+        assert one.arm == two.arm
+        np.testing.assert_allclose(two.probabilities, one.probabilities, rtol=0, atol=1e-12)
+        exact.tell(one, losses_of(one))
+        epochs.tell(two, losses_of(two))
 
 
 @pytest.mark.interpreted
