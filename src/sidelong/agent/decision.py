@@ -81,6 +81,11 @@ class Decision:
         """The arms whose losses playing `arm` reveals: what `tell` wants to know."""
         return self._graph.out_neighbors(self._arm)
 
+    @property
+    def revealed_probabilities(self) -> npt.NDArray[np.float64]:
+        """The probability, before the draw, that the loss of each arm in `reveals` would be revealed."""
+        return self.observe_probabilities[self.reveals]
+
     def __repr__(self) -> str:
         return f"<Decision {self.id}: play arm {self._arm}, drawn with probability {self.probability:.4g}>"
 
@@ -129,3 +134,8 @@ class SparingDecision(Decision):
     def observe_probabilities(self) -> npt.NDArray[np.float64]:
         """The probability, before the draw, that the loss of each arm would be revealed."""
         return self._graph.observe_probabilities(self.probabilities)
+
+    @property
+    def revealed_probabilities(self) -> npt.NDArray[np.float64]:
+        """The probability, before the draw, that the loss of each arm in `reveals` would be revealed; always there."""
+        return self._p.copy()

@@ -165,7 +165,7 @@ def theorem_4_theta(*, K: int, T: float, theta_sum: float) -> float:
     return 2 * math.sqrt(2 * log_K * total) + math.sqrt(T * log_K) + K + 3 * math.sqrt(K * log_K / 2)
 
 
-def theorem_4_epochs(*, K: int, T: float, theta_sum: float, growth: float) -> float:
+def theorem_4_epochs(*, K: int, T: float, theta_sum: float, growth: float = 0.05) -> float:
     """Return what is left of that for refresh="epoch", against any oblivious adversary.
 
     (1 + sqrt(1 + growth)) sqrt(2 ln K (K + Theta)) + sqrt(T ln K) + K, where Theta is the expected sum of theta_t,
@@ -175,7 +175,7 @@ def theorem_4_epochs(*, K: int, T: float, theta_sum: float, growth: float) -> fl
         K: the number of arms.
         T: the number of rounds.
         theta_sum: Theta, or a bound on it: the sum of the sizes of the largest acyclic sets.
-        growth: the learner's option.
+        growth: the learner's option, with its default.
 
     """
     K, T = at_least_two(K), horizon(T)
