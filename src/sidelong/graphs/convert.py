@@ -177,7 +177,7 @@ def from_rows(degree: npt.NDArray[np.integer], targets: npt.NDArray[np.integer])
     """Lay out rows as arcs: arm i reveals the next degree[i] arms of `targets`, ascending."""
     n = _check_arms(degree.size)
     if degree.min() < 0 or degree.sum() != targets.size:
-        raise GraphError(f"The rows of a graph hold {targets.size} edges in all, and these {degree.sum()}.")
+        raise GraphError(f"The lengths of rows are 0 or more, and {targets.size} in all; these are {degree.sum()}.")
     if targets.size and not 0 <= targets.min() <= targets.max() < n:
         raise GraphError(f"An edge joins two of the arms 0 to {n - 1}, not {targets.min()} or {targets.max()}.")
     rising = np.ones(targets.size + 1, np.bool_)
