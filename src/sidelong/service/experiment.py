@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from sidelong.agent import Agent, state_file
+from sidelong.agent.decision import SparingDecision
 from sidelong.errors import GraphError, ServiceError, SidelongError
-from sidelong.graphs.arrays import observe
 from sidelong.service.clock import Moment
 from sidelong.service.graphs import KnownGraph
 from sidelong.service.journal import Event, Kind, linked
@@ -89,9 +89,10 @@ class Experiment:
         self._check_size(shown)
         reveals = shown.out_neighbors(decision.arm)
         values = matched(losses, reveals.tolist())
-        observe = self.observe(decision, shown, reveals)
+        observe = self.observe(decision, shown)
+        p = None if observe is None or isinstance(decision, SparingDecision) else decision.probabilities
         self.agent.tell(decision, values, None if graph is None else shown)
-        self.tallies.told(decision.arm, decision.probabilities, reveals, values, observe, after=graph is not None)
+        self.tallies.told(decision.arm, p, reveals, values, observe, after=graph is not None)
         del self.outstanding[number]
         which = None if graph is None else graph.id
         seen = None if observe is None else observe.astype("<f8").tobytes()
@@ -149,14 +150,13 @@ class Experiment:
         if made != event:
             raise self._differs(event, f"it says {_shown(event)}, and doing it again gives {_shown(made)}")
 
-    def observe(self, decision: Decision, graph: FeedbackGraph, arms: np.ndarray) -> np.ndarray | None:
-        """Return the probability that each of these arms would be revealed, when the decision was drawn."""
+    def observe(self, decision: Decision, graph: FeedbackGraph) -> np.ndarray | None:
+        """Return the probability that each arm which the decision reveals would be, when it was drawn; if it is known."""
         if np.isnan(decision.probability):
             return None
-        p = decision.probabilities.copy()  # what a decision shows is read-only, and the kernel takes one type
-        P = np.empty(p.size)
-        observe(graph.arrays, p, P)
-        return P[arms.astype(np.intp)]
+        if graph is decision.graph:
+            return decision.revealed_probabilities
+        return graph.observe_probabilities(decision.probabilities)[graph.out_neighbors(decision.arm)]
 
     def contents(self) -> bytes:
         """Return everything, for a snapshot; the last 32 bytes are a checksum, equal for equal states."""
