@@ -1,8 +1,8 @@
 """Clients that never give up, what they were told, and the check that the journal agrees.
 
 Each client decides and tells in turn. A request that gets no reply, or one that says "send it again", is sent again,
-with the same key, until it is answered. So at the end every request was acknowledged, and the journal must hold each of them
-once: no more, no fewer, with what the client was told.
+with the same key, until it is answered. So at the end every request was acknowledged, and the journal must hold each of
+them once: no more, no fewer, with what the client was told.
 """
 
 import asyncio
