@@ -11,6 +11,7 @@ import ask_tell
 import graph_numbers
 import growth
 import loop
+import service
 import start
 import threads
 from measure import machine, print_table
@@ -26,7 +27,9 @@ def main() -> None:
     place = machine()
     print(place)
     table = print_table(
-        itertools.chain.from_iterable(part.rows() for part in (loop, threads, start, ask_tell, growth, graph_numbers))
+        itertools.chain.from_iterable(
+            part.rows() for part in (loop, threads, start, ask_tell, growth, graph_numbers, service)
+        )
     )
     if write:
         text = PAGE.read_text(encoding="utf-8")
