@@ -11,10 +11,11 @@ import ask_tell
 import graph_numbers
 import growth
 import loop
-import service
 import start
 import threads
 from measure import machine, print_table
+
+import service
 
 PAGE = Path(__file__).parents[1] / "docs" / "benchmarks.md"
 

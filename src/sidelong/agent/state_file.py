@@ -66,7 +66,7 @@ def _parts(header: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> list[
     plain = {name: np.asarray(array, array.dtype.newbyteorder("<"), order="C") for name, array in arrays.items()}
     layout = [[name, array.dtype.str, list(array.shape)] for name, array in plain.items()]
     text = json.dumps({**header, "arrays": layout}, sort_keys=True).encode()
-    views = [memoryview(array).cast("B") if array.size else b"" for array in plain.values()]  # no copies of large ones
+    views = [array.reshape(-1).view(np.uint8).data for array in plain.values()]  # no copies of large ones
     return [_START.pack(MAGIC, VERSION, len(text)), text, *views]
 
 

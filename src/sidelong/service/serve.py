@@ -60,7 +60,7 @@ def serve(settings: Settings, ready: Callable[[str], None] = lambda _: None) -> 
 
 
 def _give_memory_back() -> None:
-    """Let glibc keep one heap for all threads, and return large arrays to the system: it saves a tenth of the memory."""
+    """Let glibc keep one heap for all threads, and return large arrays to the system: it saves a tenth of memory."""
     most_arenas, mmap_threshold = -8, -3
     with contextlib.suppress(OSError, AttributeError):  # another C library
         library = ctypes.CDLL(None)
