@@ -36,6 +36,8 @@ if TYPE_CHECKING:
 DOCS = Path(__file__).parents[1] / "docs"
 NUMBERS, FIGURE, PAGE = DOCS / "figures" / "epoch.csv", DOCS / "figures" / "epoch.svg", DOCS / "epoch.md"
 ARMS = tuple(10**power for power in range(1, 7))
+#: So many rounds are timed one by one.
+SINGLE = 500_000
 SCHEDULES: dict[str, ModuleType] = {"round": exp3gpp, "epoch": exp3gpp_epoch}
 
 
@@ -95,7 +97,7 @@ def measure(most: int) -> Iterator[Row]:
             graph = family(K)
             for schedule in SCHEDULES:
                 many = max(10**6, 10 * K) if schedule == "epoch" else max(20, 2 * 10**7 // K)
-                times, refreshes = single_rounds(graph, schedule, min(many, 10**6))
+                times, refreshes = single_rounds(graph, schedule, min(many, SINGLE))
                 row = Row(
                     name, K, schedule, a_round(graph, many, schedule), *np.quantile(times, [0.999, 1.0]), refreshes
                 )

@@ -81,6 +81,20 @@ def test_with_growth_0_it_is_the_exact_schedule(learner, name):
             getattr(exact._state, theirs)[:] = getattr(epochs._state, ours)
 
 
+def test_on_self_loops_it_can_be_exp3pp():
+    """With the options that docs/epoch.md gives, and growth 0."""
+    K = 12
+    graph = sl.graphs.self_loops(K)
+    options = {"rate": "fixed", "strong_independence": K, "eta_scale": 0.5**0.5, "gamma": 3, "beta": 256}
+    exact, epochs = sl.Agent("exp3++", graph, seed=3), sl.Agent("exp3.g++", graph, seed=3, **EVERY_ROUND, **options)
+    for _ in range(400):
+        one, two = exact.ask(), epochs.ask()
+        assert one.arm == two.arm
+        np.testing.assert_allclose(two.probabilities, one.probabilities, rtol=1e-12)
+        exact.tell(one, losses_of(one))
+        epochs.tell(two, losses_of(two))
+
+
 @every_graph
 def test_with_growth_0_nothing_drifts_apart(name):
     """The same, where each goes its own way for 300 rounds: no probability differs by 1e-12."""

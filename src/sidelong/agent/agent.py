@@ -13,6 +13,7 @@ from sidelong._jit import entry
 from sidelong.agent import state_file
 from sidelong.agent.decision import Decision, SparingDecision
 from sidelong.agent.feedback import fingerprint, read_losses, same
+from sidelong.agent.pending import degree, read_pending, write_pending
 from sidelong.errors import ConflictError, DecisionError, GraphError, LearnerError, UnknownDecisionError
 from sidelong.graphs.graph import FeedbackGraph
 from sidelong.learners import catalogue
@@ -149,7 +150,7 @@ class Agent:
         arm = int(self._draw(self._params, self._state, graph.arrays, t, self._seed, 0, p, trace))
         if self._sparing:
             probability = self._probability(self._params, self._state, graph.arrays, t, arm)
-            decision = self._spared(t, arm, graph, p[: _degree(graph, arm)].copy(), trace, probability)
+            decision = self._spared(t, arm, graph, p[: degree(graph, arm)].copy(), trace, probability)
         else:
             decision = Decision(self._tag, t, arm, graph, p, trace)
         self._round = self._fresh = t
@@ -244,7 +245,6 @@ class Agent:
         for made in self._pending.values():
             graphs.setdefault(_identity(made.graph), made.graph)
         numbers = {identity: index for index, identity in enumerate(graphs)}
-        pending = self._pending.values()
         header = {
             "learner": self._learner.NAME,
             "options": self._options,
@@ -253,22 +253,19 @@ class Agent:
             "graphs": [graph.name for graph in graphs.values()],
             "traces": list(self._learner.TRACES),
         }
+        if self._sparing:
+            header["fresh"] = self._fresh
         arrays = {f"params.{name}": np.asarray(value) for name, value in self._params._asdict().items()}
         arrays |= {f"state.{name}": array for name, array in self._state._asdict().items()}
         for index, graph in enumerate(graphs.values()):
             arrays |= {f"graph.{index}.{name}": array for name, array in state_file.graph_to_arrays(graph).items()}
-        width = len(self._learner.TRACES)
-        arrays["pending.round"] = np.array([made.round for made in pending], np.int64)
-        arrays["pending.arm"] = np.array([made.arm for made in pending], np.int64)
-        arrays["pending.graph"] = np.array([numbers[_identity(made.graph)] for made in pending], np.int64)
-        rows = [made._p for made in pending]  # noqa: SLF001
-        if self._sparing:  # rows of different lengths, one after the other
-            arrays["pending.p"] = np.concatenate([np.empty(0), *rows])
-            arrays["pending.probability"] = np.array([made.probability for made in pending], np.float64)
-        else:
-            arrays["pending.p"] = np.array(rows, np.float64).reshape(len(pending), self._graph.n_arms)
-        traces = np.array([made._trace for made in pending], np.float64)  # noqa: SLF001
-        arrays["pending.trace"] = traces.reshape(len(pending), width)
+        arrays |= write_pending(
+            self._pending.values(),
+            lambda graph: numbers[_identity(graph)],
+            self._graph.n_arms,
+            len(self._learner.TRACES),
+            sparing=self._sparing,
+        )
         arrays["told.round"] = np.array(list(self._told), np.int64)
         marks = b"".join(map(_mark, self._told.values()))
         arrays["told.fingerprint"] = np.frombuffer(marks, np.uint8).reshape(-1, 16)
@@ -300,15 +297,10 @@ class Agent:
     ) -> None:
         self._state = state_file.read_state(path, self._state, arrays)
         self._round = header["round"]
-        columns: list[Any] = [arrays[f"pending.{name}"] for name in ("round", "arm", "graph", "trace")]
+        for made in read_pending(arrays, bank, sparing=self._sparing):
+            self._pending[made[0]] = self._spared(*made) if self._sparing else Decision(self._tag, *made)
         if self._sparing:
-            ends = np.cumsum([_degree(bank[g], arm) for arm, g in zip(*columns[1:3], strict=True)], dtype=np.int64)
-            columns += [np.split(arrays["pending.p"], ends)[:-1], arrays["pending.probability"]]
-        else:
-            columns += [arrays["pending.p"]]
-        for t, arm, g, trace, p, *probability in zip(*columns, strict=True):
-            made = (int(t), int(arm), bank[g], p.copy(), trace.copy(), *map(float, probability))
-            self._pending[int(t)] = self._spared(*made) if self._sparing else Decision(self._tag, *made)
+            self._fresh = header["fresh"]
         rounds, prints = arrays["told.round"], arrays["told.fingerprint"]
         self._told.update((int(t), mark.tobytes()) for t, mark in zip(rounds, prints, strict=True))
 
@@ -374,10 +366,6 @@ def _identity(graph: FeedbackGraph) -> tuple[str, str]:
 
 def _alike(one: Any, other: Decision) -> bool:
     return one.arm == other.arm and np.array_equal(one._p, other._p, equal_nan=True)  # noqa: SLF001
-
-
-def _degree(graph: FeedbackGraph, arm: int) -> int:
-    return int(graph.arrays.stop[arm] - graph.arrays.start[arm])
 
 
 def _short(name: object) -> str:
