@@ -175,7 +175,7 @@ def loop_for(learner: ModuleType, world: World, *, anew: bool) -> Callable[..., 
 
 def compile_parts(loop: Any, learner: ModuleType, graph: GraphArrays, *call: Any) -> None:
     """Compile the kernels that a loop consists of, on two cores, unless it is compiled already."""
-    if not hasattr(loop, "whole") or is_kept(loop.whole, signature_of(*call)):
+    if is_kept(loop.whole, signature_of(*call)):
         return
     params, state, bank, world, seed, run, _, t, tally = call
     known = (params, state, graph, t)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import concurrent.futures
+import functools
 import threading
 import time
 from collections.abc import Iterable
@@ -167,16 +168,16 @@ class _Simulation:
         self._best_lock = threading.Lock()
         self._best_of_all: npt.NDArray[np.float64] | None = None
         self._done = 0
+        self._tell: Callable[[], None] = lambda: None  # is called between two stretches
 
     def prepare(self) -> None:
         """Compile, or load what was compiled before, outside of what is measured."""
         tally = new_tally(self._sequence.n_arms, len(self._learner.TRACES))
         state = self._learner.init(self._params, self._first)
         call = (self._params, state, self._bank, self._world.arrays, self._seed, 0, 1, 0, tally)
+        parts = functools.partial(compile_parts, self._play, self._learner, self._first.arrays, *call)
         try:
-            if self._world.compiled:
-                compile_parts(self._play, self._learner, self._first.arrays, *call)
-            self._play = entry(self._play, *call)
+            self._play = entry(self._play, *call, before=parts)
         except CompilationError as error:
             if self._world.functions is None:
                 raise
@@ -185,6 +186,9 @@ class _Simulation:
     def play_all(
         self, numbers: list[int], threads: int, report: Callable[[int, int], None]
     ) -> list[tuple[np.ndarray, ...]]:
+        if threads == 1:  # to start a thread takes as long as a thousand rounds
+            self._tell = lambda: report(self._done, self._rounds * len(numbers))
+            return [self._run(number) for number in numbers]
         futures: list[concurrent.futures.Future[tuple[np.ndarray, ...]]] = []
         with concurrent.futures.ThreadPoolExecutor(threads) as pool:
             try:
@@ -223,6 +227,7 @@ class _Simulation:
                 with self._lock:
                     self._done += last - t
                 t = last
+                self._tell()
             if column == self._marks.size:  # the rounds after the last checkpoint
                 break
             loss[column] = tally.suffered.sum()

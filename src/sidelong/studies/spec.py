@@ -64,14 +64,20 @@ class Study:
     files: Files
 
 
-def load(path: str | PathLike[str]) -> Study:
+def load(path: str | PathLike[str], **changes: Any) -> Study:
     """Read a study file, and make every learner, graph and world in it once.
+
+    Args:
+        path: the file.
+        **changes: keys of the file that shall have another value.
 
     Raises:
         StudyError: something in it is wrong; the message begins with the file and the line.
 
     """
-    return _Reader(Source(Path(path))).study()
+    source = Source(Path(path))
+    source.content.update(changes)
+    return _Reader(source).study()
 
 
 class _Reader:
