@@ -167,6 +167,24 @@ def test_draws_follow_p_and_the_estimate_of_theta_has_the_mean_theta(name, withi
     assert max(theta) <= 2 * graph.n_arms
 
 
+@pytest.mark.parametrize("name", ["intervals in a row", "arcs"])
+@pytest.mark.parametrize("learner", ["exp3-set", "exp3-ix"])
+def test_the_estimate_has_the_mean_theta_without_exploration_too(learner, name):
+    """Or Q, where gamma = eta is added to each P: 20,000 draws of one round, to 5 standard errors (1e-6)."""
+    graph = GRAPHS[name]
+    agent = sl.Agent(learner, graph, seed=3, refresh="epoch", growth=1)
+    play(agent, 100)
+    decision = agent.ask()
+    assert not decision._trace[exp3gpp_epoch.TRACES.index("refreshed")]
+    gamma = decision._trace[exp3gpp_epoch.TRACES.index("learning_rate")] if learner == "exp3-ix" else 0.0
+    exact = sum(decision.probabilities / (decision.observe_probabilities + gamma))
+    room, trace, found = np.zeros(graph.n_arms), np.zeros(5), []
+    for run in range(20_000):
+        agent._draw(agent._params, agent._state, graph.arrays, decision.round, np.uint64(5), run, room, trace)
+        found.append(trace[0])
+    assert np.mean(found) == pytest.approx(exact, abs=5 * np.std(found) / math.sqrt(len(found)))
+
+
 @pytest.mark.parametrize("name", ["intervals in a row", "arcs", "other intervals"])
 def test_draws_follow_p_over_refreshes(name):
     """1,500 rounds, each with its own p, some of which begin epochs.

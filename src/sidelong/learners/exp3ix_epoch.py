@@ -28,7 +28,10 @@ ABOUT = About(
     proved=(),
     cost="O(log K) for each revealed arm",
     bound="none proved",
+    published=False,
 )
+#: Options that have one value here.
+SETTLED = ("refresh",)
 TRACES = ("Q", *epochs.TRACES[1:])
 
 
