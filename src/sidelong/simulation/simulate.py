@@ -34,6 +34,8 @@ __all__ = ["Result", "simulate"]
 
 #: How long a thread plays before it looks whether to stop: this bounds the wait after Ctrl-C.
 _STRETCH = 0.05
+#: How many numbers may be kept for feedback that comes late.
+_MEMORY = 10**8
 
 
 @dataclass(frozen=True)
@@ -70,6 +72,7 @@ def simulate(
     checkpoints: int | Sequence[int] | None = None,
     threads: int | None = None,
     progress: bool | Callable[[int, int], None] | None = None,  # noqa: FBT001  # as keyword, by all who can read
+    delay: int = 0,
     **options: Any,  # each learner has its own
 ) -> Result:
     """Play `learner` against the world `losses` on `graph`, and return its regret.
@@ -89,6 +92,8 @@ def simulate(
         threads: how many runs to play at once; as many as there are cores if not given.
         progress: whether to show progress; on a terminal after two seconds if not given. Or a function that is called
             with the rounds done and the rounds in all.
+        delay: how many rounds later the feedback of a round comes: with 1, round t is learned after the draw of
+            round t + 1. No theorem of the learners covers it; `Result.traces` are of the rounds that were learned.
         **options: the options of the learner; for "exp3.g++" see `help(sidelong.learners.exp3gpp.configure)`.
 
     Example:
@@ -112,6 +117,7 @@ def simulate(
     if not numbers:
         raise SimulationError("runs must name at least one run.")
     at_once = _threads(threads, len(numbers))
+    delay = _delay(delay, sequence)
     marks = _checkpoints(rounds, checkpoints)
     module = catalogue.choose(learner, options)
     catalogue.check_sequence(module, sequence, options)
@@ -119,7 +125,7 @@ def simulate(
         options.setdefault("horizon", rounds)
     line = ProgressLine(shown=False if callable(progress) else progress)
     with line.saying(f"Compiling {module.NAME}, once for all later runs"), interrupts_repeated():
-        simulation = _Simulation(module, sequence, losses, seed, marks, options, rounds)
+        simulation = _Simulation(module, sequence, losses, seed, marks, options, rounds, delay)
         simulation.prepare()
     begun = time.monotonic()
     try:
@@ -152,6 +158,7 @@ class _Simulation:
         marks: npt.NDArray[np.int64],
         options: dict[str, Any],
         rounds: int,
+        delay: int,
     ) -> None:
         self._learner = learner
         self._sequence = sequence
@@ -162,7 +169,8 @@ class _Simulation:
         self._first = sequence.graph_of_round(1, seed=seed)
         self._params = catalogue.configure(learner, self._first, options)
         self._bank = sequence.arrays
-        self._play = loop_for(learner, world, anew=not sequence.bank)
+        self._delay = delay
+        self._play = loop_for(learner, world, anew=not sequence.bank, late=delay > 0)
         self._stop = threading.Event()
         self._lock = threading.Lock()
         self._best_lock = threading.Lock()
@@ -172,7 +180,7 @@ class _Simulation:
 
     def prepare(self) -> None:
         """Compile, or load what was compiled before, outside of what is measured."""
-        tally = new_tally(self._sequence.n_arms, len(self._learner.TRACES))
+        tally = new_tally(self._sequence.n_arms, len(self._learner.TRACES), self._delay)
         state = self._learner.init(self._params, self._first)
         call = (self._params, state, self._bank, self._world.arrays, self._seed, 0, 1, 0, tally)
         parts = functools.partial(compile_parts, self._play, self._learner, self._first.arrays, *call)
@@ -209,7 +217,7 @@ class _Simulation:
         state = learner.init(self._params, self._first)
         # A sequence that draws graphs anew writes into its arrays, so that each run has its own.
         bank = self._bank if self._sequence.bank else self._sequence.arrays
-        tally = new_tally(self._sequence.n_arms, width)
+        tally = new_tally(self._sequence.n_arms, width, self._delay)
         loss, expected = np.zeros(self._marks.size), np.zeros(self._marks.size)
         traces = np.zeros((self._marks.size, width))
         t, stretch = 0, 1
@@ -274,6 +282,13 @@ def _whole(name: str, value: int, least: int, most: int) -> int:
 
 def _threads(threads: int | None, runs: int) -> int:
     return min(cores() if threads is None else _whole("threads", threads, 1, 4096), runs)
+
+
+def _delay(delay: int, sequence: GraphSequence) -> int:
+    delay = _whole("delay", delay, 0, _MEMORY // sequence.n_arms)
+    if delay and not sequence.bank:
+        raise SimulationError(f"Feedback that comes late needs graphs that are kept; {sequence!r} draws them anew.")
+    return delay
 
 
 def _checkpoints(rounds: int, wanted: int | Sequence[int] | None) -> npt.NDArray[np.int64]:
