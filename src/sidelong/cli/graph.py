@@ -15,7 +15,7 @@ from rich.console import Console
 from sidelong.cli.bounds import read_gaps_option
 from sidelong.cli.graph_argument import HELP, read_graph
 from sidelong.cli.graph_page import show
-from sidelong.cli.graph_svg import MOST_DRAWN, draw
+from sidelong.cli.graph_svg import draw
 from sidelong.errors import GraphError, ObservabilityError
 
 if TYPE_CHECKING:
@@ -52,6 +52,8 @@ def graph(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Print the numbers of a graph on which regret depends, with certificates, and draw it."""
+    from sidelong.graphs.drawing import MOST_DRAWN  # noqa: PLC0415  # the compiler takes half a second to load
+
     named = read_graph(graph, self_loops=self_loops)
     if svg is not None and named.n_arms > MOST_DRAWN:
         raise GraphError(f"A graph is drawn with up to {MOST_DRAWN} arms, and {named!r} has more.")
