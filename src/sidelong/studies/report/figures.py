@@ -147,10 +147,10 @@ def svg(figure: Figure, name: str, says: str) -> str:
 def save(figure: Figure, path: Path) -> list[Path]:
     """Write a figure for a paper: as SVG, PDF and PNG."""
     paths = [path.with_name(f"{path.name}.{kind}") for kind in ("svg", "pdf", "png")]
+    figure.set_facecolor("white")  # whatever they are laid upon
     with mpl.rc_context({**_STYLE, "svg.fonttype": "path", "pdf.fonttype": 42}):
         FigureCanvasSVG(figure).print_svg(paths[0], metadata={"Date": None})
         FigureCanvasPdf(figure).print_pdf(paths[1], metadata={"CreationDate": None})
         figure.set_dpi(200)
-        figure.set_facecolor("white")
         FigureCanvasAgg(figure).print_png(paths[2])
     return paths
