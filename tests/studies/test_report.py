@@ -146,13 +146,6 @@ def test_the_page_says_what_was_run_and_how_to_make_it_again(folder, page, tmp_p
     assert again.name == "Small & <quick>"
 
 
-def test_the_same_results_give_the_same_page(folder, page):
-    again, *files = write(folder, folder.parent / "again.html", files=False)
-    assert again.read_text() == page
-    assert files == []
-    assert not (folder.parent / "again-figures").exists()
-
-
 @pytest.mark.parametrize("width", [400, 1280])
 @pytest.mark.parametrize("dark", [False, True])
 def test_a_browser_shows_all_of_it_and_nothing_leaves(browser, written, width, dark):
@@ -195,10 +188,15 @@ def test_text_in_figures_can_be_read_and_stays_inside(browser, written, width):
     assert outside == []
 
 
-def test_the_command(folder, tmp_path):
-    done = CliRunner().invoke(app, ["report", str(folder), "--out", str(tmp_path / "r.html"), "--no-figures"])
+def test_the_command_gives_the_same_page_for_the_same_results(folder, page, tmp_path):
+    done = CliRunner().invoke(app, ["report", str(folder), "--out", str(tmp_path / "again.html"), "--no-figures"])
     assert done.exit_code == 0
-    assert done.stdout.split() == [str(tmp_path / "r.html")]
+    assert done.stdout.split() == [str(tmp_path / "again.html")]
+    assert (tmp_path / "again.html").read_text() == page
+    assert [path.name for path in tmp_path.iterdir()] == ["again.html"]
+
+
+def test_the_command_refuses_a_folder_without_results(tmp_path):
     done = CliRunner().invoke(app, ["report", str(tmp_path)])
     assert done.exit_code == 2
     assert "there are no results here" in done.stderr

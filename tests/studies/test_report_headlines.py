@@ -6,6 +6,7 @@ import pytest
 import sidelong as sl
 from sidelong.simulation.scoreboard import Scoreboard
 from sidelong.studies.report import headlines
+from sidelong.studies.report.parameters import trend
 from sidelong.studies.report.pictures import headline
 from sidelong.studies.report.promised import Bound
 from sidelong.studies.report.reading import Instance
@@ -60,6 +61,7 @@ def test_who_leads():
     assert headlines.leader(Instance("", "", {"a": one, "b": curve(np.sqrt, 0.5, seed=3)})).endswith("may be chance.")
     few = curve(np.sqrt, 0.5, runs=4)
     assert headlines.leader(Instance("", "", {"a": few, "b": shifted(few, 9)})).endswith("too few runs for a test.")
+    assert headlines.leader(Instance("", "", {"a": one, "b": one})).endswith(f"all have the same regret, {mean}.")
     less = shifted(one, -1e6)
     assert " follows with -" in headlines.leader(Instance("", "", {"a": less, "b": shifted(less, 1)}))
 
@@ -149,7 +151,7 @@ def test_what_is_traced(drawn, said):
     ],
 )
 def test_the_trend_along_a_parameter(exponents, changes, said):
-    assert headlines.trend("K", exponents, changes).endswith(said)
+    assert trend("K", exponents, changes).endswith(said)
 
 
 @pytest.mark.parametrize(

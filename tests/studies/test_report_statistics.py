@@ -4,8 +4,10 @@ import numpy as np
 import pytest
 
 from sidelong.studies.curves import FLAT, UNDECIDED, Curve
+from sidelong.studies.files import Files
 from sidelong.studies.report.pairs import LEVEL, chance_of_no_difference, duels, least_runs
-from sidelong.studies.report.parameters import Sweep, exponents
+from sidelong.studies.report.parameters import Sweep, exponents, parameters, sweeps
+from sidelong.studies.report.reading import Reading
 from studies.made import curve, shifted
 
 
@@ -39,6 +41,7 @@ def test_a_curve_that_is_too_steep_for_the_law_that_fits_best_is_undecided():
 
 def test_flat_is_flat_and_a_logarithm_is_not():
     assert curve(lambda t: 40 - 20 / t).growth == FLAT
+    assert curve(np.zeros_like).growth == FLAT
     assert curve(np.log1p, last=10**8).growth == "log T"  # of a slope of 0.06
 
 
@@ -125,3 +128,31 @@ def test_the_exponent_along_a_parameter():
     assert low < 0.7 < high  # the seed is fixed; the interval misses in 5 % of all seeds
     assert low < value < high < low + 0.2
     assert exponents(Sweep("budget", "", {"a": [(0.0, points[0][1]), *points[1:]]})) == {}
+
+
+def test_a_sweep_is_along_one_number_with_all_else_equal():
+    def played(n, gap, eta):
+        learner = {"name": "exp3.g++", "eta_scale": eta}
+        world = {"name": "bernoulli", "means": {"gap": gap}}
+        return curve(np.sqrt, points=3, learner=learner, graph={"name": "star", "n": n}, world=world, rounds=9, seed=1)
+
+    grid = [played(n, gap, eta) for n in (2, 4, 8) for gap in (0.1, 0.2) for eta in (0.5, 1.0, 2.0)]
+    found = [*sweeps(Reading("x", None, grid, Files()))]
+    assert [each.name for each in found].count("K") == 2  # for each gap; each learner has a line
+    assert [each.name for each in found].count("eta_scale") == 6
+    assert {each.name for each in found} == {"K", "eta_scale"}
+    along = next(each for each in found if each.name == "eta_scale")
+    assert [value for value, _ in along.points["exp3.g++"]] == [0.5, 1.0, 2.0]
+    drawn = [*parameters(Reading("x", None, grid, Files()))]
+    assert [len(figures) for _, figures in drawn] == [6, 2]
+
+
+def test_numbers_in_step_are_one_parameter():
+    curves = [
+        curve(np.sqrt, points=3, world={"name": "corrupted", "budget": budget}, rounds=rounds)
+        for rounds, budget in ((100, 10), (400, 20), (1600, 40))
+    ]
+    assert [*sweeps(Reading("x", None, curves, Files()))] == []
+    study = {"rounds": {"zip": [100, 400, 1600]}, "world": [{"name": "corrupted", "budget": {"zip": [10, 20, 40]}}]}
+    (found,) = sweeps(Reading("x", study, curves, Files()))
+    assert (found.name, [value for value, _ in found.points["x"]]) == ("T", [100, 400, 1600])

@@ -117,6 +117,8 @@ class Curve:
         A law is one that fits best in nine of ten resamples, and whose curves are as steep as this one late in a run.
         """
         slope, law = self.slope(), self.law()
+        if law is not None and not np.ptp(self.regret[:, self._late], axis=1).any():
+            return FLAT
         if slope is not None and slope[2] < 0.05:
             return FLAT
         if law is None:

@@ -5,26 +5,19 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-from matplotlib.patches import Circle, FancyArrowPatch
-from matplotlib.path import Path as Outline
 
-from sidelong.graphs.drawing import SIDE, lay_out
-from sidelong.studies.report.figures import INK, MUTED, PAPER, colour, label_ends, line_style, new, scale
+from sidelong.studies.report.figures import INK, MUTED, colour, label_ends, line_style, new, scale
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    import numpy.typing as npt
-    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from sidelong.graphs.drawing import Line
-    from sidelong.graphs.graph import FeedbackGraph
     from sidelong.simulation.scoreboard import Scoreboard
     from sidelong.studies.curves import Curve
     from sidelong.studies.report.promised import Bound
 
-__all__ = ["Series", "against", "graph", "ratios", "regret", "trace"]
+__all__ = ["Series", "against", "ratios", "regret", "trace"]
 
 
 class Series(NamedTuple):
@@ -63,7 +56,8 @@ def regret(
             axes.plot(bound.rounds, bound.values, color=colour(number), marker="v", markersize=5, clip_on=False)
         ends.append((float(bound.values[-1]), name, colour(number)))
     top = max([highest, *(float(bound.values[-1]) for bound, _ in shown.values())])
-    axes.set_xlim((max(1, last / 1_000) if logarithmic else 0), last)
+    first = max(1, last / 1_000) if logarithmic else 0
+    axes.set_xlim(first, max(last, first + 1))
     if logarithmic:
         positive = [float(each.curve.regret.mean(axis=0)[each.curve.rounds >= last / 1_000].min()) for each in series]
         axes.set_ylim(max(min(positive, default=1.0), top / 1e5, 1e-6), 1.6 * max(top, 1e-5))
@@ -111,7 +105,7 @@ def against(
 def trace(name: str, what: str, series: Sequence[Series], *, whole: bool = False) -> Figure:
     """Draw something that learners trace over rounds: the mean over runs, and the range of the middle half."""
     figure, axes = new("rounds", what)
-    first, last = 1, max(each.curve.rounds[-1] for each in series)
+    last = max(each.curve.rounds[-1] for each in series)
     ends, highest = [], 0.0
     for label, number, curve in series:
         style = line_style(number)
@@ -121,7 +115,7 @@ def trace(name: str, what: str, series: Sequence[Series], *, whole: bool = False
         axes.fill_between(curve.rounds, low, high, color=style["color"], alpha=0.2, linewidth=0)
         ends.append((float(mean[-1]), label, style["color"]))
         highest = max(highest, float(high.max()), float(mean.max()))
-    axes.set_xlim(first, last)
+    axes.set_xlim(1, max(last, 2))
     axes.set_ylim(0, 1.08 * highest if highest > 0 else 1.0)
     scale(axes, "x", logarithmic=True)
     scale(axes, "y", whole=whole)
@@ -150,7 +144,7 @@ def ratios(board: Scoreboard, styles: Mapping[str, int]) -> Figure:
             fontsize=8.6,
             color=INK,
         )
-    axes.set_yticks(range(len(rows)), [board.contestants[row] for row in reversed(rows)])
+    axes.set_yticks(range(len(rows)), [board.contestants[row] for row in reversed(rows)], parse_math=False)
     axes.grid(visible=False, axis="y")
     axes.tick_params(axis="y", length=0)
     most = max(float(board.worst[row]) for row in rows)
@@ -158,42 +152,3 @@ def ratios(board: Scoreboard, styles: Mapping[str, int]) -> Figure:
     scale(axes, "x", logarithmic=True)
     axes.set_ylim(-0.6, len(rows) - 0.4)
     return figure
-
-
-def graph(drawn: FeedbackGraph, marked: npt.NDArray[np.int64]) -> Figure:
-    """Draw a graph, with some of its arms filled."""
-    drawing = lay_out(drawn)
-    figure, axes = new(size=(3.4, 3.4))
-    axes.set_position((0, 0, 1, 1))
-    axes.set_axis_off()
-    axes.set_xlim(0, SIDE)
-    axes.set_ylim(SIDE, 0)
-    axes.set_aspect("equal")
-    for line in drawing.lines:
-        _edge(axes, line, fine=len(drawing.lines) > 6 * drawn.n_arms)
-    loops = np.ones(drawn.n_arms, np.bool_)
-    loops[drawn.arms_without_self_loop] = False
-    for arm, (x, y) in enumerate(drawing.place.tolist()):
-        filled = arm in marked
-        face, rim = (colour(0), colour(0)) if filled else (PAPER, INK)
-        dashes = "-" if loops[arm] else "--"
-        axes.add_patch(Circle((x, y), drawing.radius, facecolor=face, edgecolor=rim, linestyle=dashes, zorder=3))
-        size = 0.45 * drawing.radius * (0.8 if arm > 99 else 1.0)
-        axes.text(x, y, str(arm), color=PAPER if filled else INK, fontsize=size, ha="center", va="center", zorder=4)
-    return figure
-
-
-def _edge(axes: Axes, line: Line, *, fine: bool) -> None:
-    corners = [line.start, line.end] if line.bend is None else [line.start, line.bend, line.end]
-    codes = [Outline.MOVETO, Outline.LINETO] if line.bend is None else [Outline.MOVETO, Outline.CURVE3, Outline.CURVE3]
-    axes.add_patch(
-        FancyArrowPatch(
-            path=Outline(corners, codes),
-            arrowstyle="-" if line.both else "-|>,head_length=4,head_width=2",
-            mutation_scale=0.7 if fine else 1.2,
-            color=MUTED,
-            linewidth=0.5 if fine else 1.0,
-            shrinkA=0,
-            shrinkB=0,
-        )
-    )

@@ -123,7 +123,7 @@ def label_ends(figure: Figure, axes: Axes, ends: Sequence[tuple[float, str, str]
         _, name, paint = ends[k]
         at: dict[str, Any] = {"transform": axes.transAxes, "clip_on": False}
         axes.plot([1.0, 1.02, 1.045], [heights[k], heights[k], height], color=paint, linewidth=0.8, **at)
-        axes.text(1.055, height, name, va="center", fontsize=8.6, color=INK, **at)
+        axes.text(1.055, height, name, va="center", fontsize=8.6, color=INK, parse_math=False, **at)
 
 
 def svg(figure: Figure, name: str, says: str) -> str:
@@ -133,7 +133,9 @@ def svg(figure: Figure, name: str, says: str) -> str:
         FigureCanvasSVG(figure).print_svg(sink, metadata={"Date": None})
     element = sink.getvalue()[sink.getvalue().index("<svg") :]
     element = re.sub(r"<metadata>.*?</metadata>|<style.*?</style>|<!--.*?-->", "", element, flags=re.DOTALL)
-    element = re.sub(r'^<svg[^>]*(viewBox="[^"]*")[^>]*>', rf'<svg \1 role="img" aria-label="{says}">', element)
+    box = re.search(r'viewBox="[^"]*"', element)
+    head = f'<svg {box[0] if box else ""} role="img" aria-label="{says}">'
+    element = head + element[element.index(">") + 1 :]
     used = set(re.findall(r"#([\w-]+)[\")]", element))
     element = re.sub(r' id="([^"]*)"', lambda m: f' id="{name}-{m[1]}"' if m[1] in used else "", element)
     element = re.sub(r"((?:xlink:href=\"|url\()#)", rf"\g<1>{name}-", element).replace("xlink:href", "href")
@@ -145,10 +147,10 @@ def svg(figure: Figure, name: str, says: str) -> str:
 def save(figure: Figure, path: Path) -> list[Path]:
     """Write a figure for a paper: as SVG, PDF and PNG."""
     paths = [path.with_name(f"{path.name}.{kind}") for kind in ("svg", "pdf", "png")]
+    figure.set_facecolor("white")  # whatever they are laid upon
     with mpl.rc_context({**_STYLE, "svg.fonttype": "path", "pdf.fonttype": 42}):
         FigureCanvasSVG(figure).print_svg(paths[0], metadata={"Date": None})
         FigureCanvasPdf(figure).print_pdf(paths[1], metadata={"CreationDate": None})
         figure.set_dpi(200)
-        figure.set_facecolor("white")
         FigureCanvasAgg(figure).print_png(paths[2])
     return paths

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from sidelong.studies.report.promised import Bound
     from sidelong.studies.report.reading import Instance
 
-__all__ = ["best_counts", "bounds", "contest", "growth", "leader", "listed", "percent", "scoreboard", "trace", "trend"]
+__all__ = ["best_counts", "bounds", "contest", "growth", "leader", "listed", "percent", "scoreboard", "trace"]
 
 
 def listed(words: Sequence[str]) -> str:
@@ -91,6 +91,8 @@ def leader(instance: Instance) -> str:
     if len(ranked) == 1:
         return f"{said}."
     second = instance.curves[ranked[1]]
+    if best.final.mean() == instance.curves[ranked[-1]].final.mean():
+        return f"After {int(best.rounds[-1]):,} rounds all have the same regret, {best.final.mean():,.1f}."
     duel = instance.duels[ranked[0], ranked[1]]
     sure = {
         "less": "" if duel.chance is None else f" (p = {duel.chance:.1g})",
@@ -164,32 +166,3 @@ def trace(what: str, drawn: Mapping[str, tuple[float, float]]) -> str:
         return f"{what} stays where it was: {last:.2g} at the end for {most}."
     word = "falls" if last < first else "rises"
     return f"{what} of {most} {word} from {first:.2g} to {last:.2g}."
-
-
-def trend(name: str, exponents: Mapping[str, tuple[float, float, float]], changes: Mapping[str, float]) -> str:
-    """Say how regret changes along a parameter: by its power where there is one, else by a factor.
-
-    Args:
-        name: of the parameter.
-        exponents: of each learner, the slope of log regret over the log of the parameter, and the ends of its interval.
-        changes: of each learner, the regret at the last value in parts of that at the first.
-
-    """
-    if exponents:
-        ranked = sorted(exponents, key=lambda learner: exponents[learner][0])
-        told = [_power(name, learner, exponents[learner]) for learner in dict.fromkeys([ranked[-1], ranked[0]])]
-        return f"The regret of {'; that of '.join(told)}."
-    if not changes:
-        return f"Regret against {name}."
-    most, least = max(changes, key=lambda each: changes[each]), min(changes, key=lambda each: changes[each])
-    said = (
-        f"From the first value of {name} to the last, the regret of {most} becomes {changes[most]:.2g} times as large"
-    )
-    return f"{said}, that of {least} {changes[least]:.2g} times." if most != least else f"{said}."
-
-
-def _power(name: str, learner: str, exponent: tuple[float, float, float]) -> str:
-    value, low, high = exponent
-    if low <= 0.0 <= high or abs(value) < 0.05:
-        return f"{learner} does not depend on {name}"
-    return f"{learner} {'grows' if value > 0 else 'falls'} like {name}^{value:.2f} ({low:.2f} to {high:.2f})"

@@ -7,20 +7,20 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from sidelong.studies.cell import canonical, describe
-from sidelong.studies.report import charts, headlines
+from sidelong.studies.cell import canonical, describe, name_of
+from sidelong.studies.report import charts
 from sidelong.studies.report.markup import Drawn, section
 from sidelong.studies.report.reading import flat
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from sidelong.studies.curves import Curve
     from sidelong.studies.report.reading import Reading
 
     Place = tuple[str, ...]
 
-__all__ = ["Sweep", "exponents", "parameters", "sweeps"]
+__all__ = ["Sweep", "exponents", "parameters", "sweeps", "trend"]
 
 _NAMES = {
     ("graph", "n"): "K",
@@ -49,8 +49,9 @@ def parameters(reading: Reading) -> Iterator[tuple[str, list[Drawn]]]:
         drawn = []
         for number, sweep in enumerate(group, 1):
             whole = all(value.is_integer() for points in sweep.points.values() for value, _ in points)
-            figure = charts.against(name, sweep.points, reading.styles, whole=whole)
-            said = headlines.trend(name, exponents(sweep), _changes(sweep))
+            styles = {learner: reading.styles.get(learner, k) for k, learner in enumerate(sweep.points)}
+            figure = charts.against(name, sweep.points, styles, whole=whole)
+            said = trend(name, exponents(sweep), _changes(sweep))
             drawn.append(Drawn(f"against-{name}-{number:02d}", figure, said, sweep.others))
         yield section(f"Regret against {name}", drawn, about="At the end of the rounds, with 95 % intervals."), drawn
 
@@ -72,6 +73,35 @@ def sweeps(reading: Reading) -> Iterator[Sweep]:
                 points.setdefault(_learner(reading, curve, place), []).append((value, curve))
             if max(map(len, points.values())) >= 3:
                 yield Sweep(_NAMES.get(place, place[-1]), _said(rest), points)
+
+
+def trend(name: str, exponents: Mapping[str, tuple[float, float, float]], changes: Mapping[str, float]) -> str:
+    """Say how regret changes along a parameter: by its power where there is one, else by a factor.
+
+    Args:
+        name: of the parameter.
+        exponents: of each learner, the slope of log regret over the log of the parameter, and the ends of its interval.
+        changes: of each learner, the regret at the last value in parts of that at the first.
+
+    """
+    if exponents:
+        ranked = sorted(exponents, key=lambda learner: exponents[learner][0])
+        told = [_power(name, learner, exponents[learner]) for learner in dict.fromkeys([ranked[-1], ranked[0]])]
+        return f"The regret of {'; that of '.join(told)}."
+    if not changes:
+        return f"Regret against {name}."
+    most, least = max(changes, key=lambda each: changes[each]), min(changes, key=lambda each: changes[each])
+    said = (
+        f"From the first value of {name} to the last, the regret of {most} becomes {changes[most]:.2g} times as large"
+    )
+    return f"{said}, that of {least} {changes[least]:.2g} times." if most != least else f"{said}."
+
+
+def _power(name: str, learner: str, exponent: tuple[float, float, float]) -> str:
+    value, low, high = exponent
+    if low <= 0.0 <= high or abs(value) < 0.05:
+        return f"{learner} does not depend on {name}"
+    return f"{learner} {'grows' if value > 0 else 'falls'} like {name}^{value:.2f} ({low:.2f} to {high:.2f})"
 
 
 def exponents(sweep: Sweep) -> dict[str, tuple[float, float, float]]:
@@ -98,7 +128,7 @@ def _changes(sweep: Sweep) -> dict[str, float]:
 
 def _learner(reading: Reading, curve: Curve, place: Place) -> str:
     """Return who a curve is of; along an option of learners, that option is no part of it."""
-    return reading.label("learner", curve) if place[0] != "learner" else str(curve.spec["learner"]["name"])
+    return reading.label("learner", curve) if place[0] != "learner" else name_of(curve.spec["learner"])
 
 
 def _numbers(spec: dict[str, Any]) -> dict[Place, float]:

@@ -4,19 +4,28 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
+from matplotlib.patches import Circle, FancyArrowPatch
+from matplotlib.path import Path as Outline
+
 from sidelong.graphs.cover import exploration_start
-from sidelong.graphs.drawing import MOST_DRAWN
+from sidelong.graphs.drawing import MOST_DRAWN, SIDE, lay_out
 from sidelong.graphs.graph import FeedbackGraph
-from sidelong.studies.report import charts
+from sidelong.studies.report.figures import INK, MUTED, PAPER, colour, new
 from sidelong.studies.report.markup import Drawn, paragraph, section
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    import numpy.typing as npt
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from sidelong.graphs.drawing import Line
     from sidelong.studies.report.promised import Promised
     from sidelong.studies.report.reading import Reading
 
-__all__ = ["headline", "pictures"]
+__all__ = ["draw", "headline", "pictures"]
 
 _BUDGET = 1.0  # seconds for each number
 _MOST, _CLEAR = 8, 24  # pictures; and arms, up to which they are clear
@@ -42,7 +51,7 @@ def pictures(reading: Reading, promised: Promised) -> Iterator[tuple[str, list[D
     small = [each for each in small if _arms(each) <= _CLEAR] or small[:1]
     drawn = []
     for number, (label, graph) in enumerate(small[:_MOST], 1):
-        figure = charts.graph(graph, exploration_start(graph))
+        figure = draw(graph, exploration_start(graph))
         drawn.append(Drawn(f"graph-{number:02d}", figure, headline(label, graph)))
     left = len(graphs) - len(drawn)
     more = paragraph(f"{left} more {'graphs are' if left > 1 else 'graph is'} not drawn.", "note") if left else ""
@@ -70,3 +79,42 @@ def headline(label: str, graph: FeedbackGraph) -> str:
         return f"{label}: {tell}, and some arm is never seen."
     cover = numbers.domination.upper
     return f"{label}: {cover} arm{'s' * (cover > 1)} show{'s' * (cover == 1)} all, and {tell}."
+
+
+def draw(drawn: FeedbackGraph, marked: npt.NDArray[np.int64]) -> Figure:
+    """Draw a graph, with some of its arms filled."""
+    drawing = lay_out(drawn)
+    figure, axes = new(size=(3.4, 3.4))
+    axes.set_position((0, 0, 1, 1))
+    axes.set_axis_off()
+    axes.set_xlim(0, SIDE)
+    axes.set_ylim(SIDE, 0)
+    axes.set_aspect("equal")
+    for line in drawing.lines:
+        _edge(axes, line, fine=len(drawing.lines) > 6 * drawn.n_arms)
+    loops = np.ones(drawn.n_arms, np.bool_)
+    loops[drawn.arms_without_self_loop] = False
+    for arm, (x, y) in enumerate(drawing.place.tolist()):
+        filled = arm in marked
+        face, rim = (colour(0), colour(0)) if filled else (PAPER, INK)
+        dashes = "-" if loops[arm] else "--"
+        axes.add_patch(Circle((x, y), drawing.radius, facecolor=face, edgecolor=rim, linestyle=dashes, zorder=3))
+        size = 0.45 * drawing.radius * (0.8 if arm > 99 else 1.0)
+        axes.text(x, y, str(arm), color=PAPER if filled else INK, fontsize=size, ha="center", va="center", zorder=4)
+    return figure
+
+
+def _edge(axes: Axes, line: Line, *, fine: bool) -> None:
+    corners = [line.start, line.end] if line.bend is None else [line.start, line.bend, line.end]
+    codes = [Outline.MOVETO, Outline.LINETO] if line.bend is None else [Outline.MOVETO, Outline.CURVE3, Outline.CURVE3]
+    axes.add_patch(
+        FancyArrowPatch(
+            path=Outline(corners, codes),
+            arrowstyle="-" if line.both else "-|>,head_length=4,head_width=2",
+            mutation_scale=0.7 if fine else 1.2,
+            color=MUTED,
+            linewidth=0.5 if fine else 1.0,
+            shrinkA=0,
+            shrinkB=0,
+        )
+    )

@@ -19,8 +19,8 @@ __all__ = ["scores"]
 
 _NOTE = (
     "Regret at the end: the mean over runs, ± half of its 95 % bootstrap interval, and its ratio to the smallest on "
-    "the instance, with the number of arms, the price of playing each once, added to both. The worst ratio of a learner "
-    "is over all instances. = marks what cannot be told from the best on the instance."
+    "the instance, with the number of arms, the price of playing each once, added to both. The worst ratio of a "
+    "learner is over all instances. = marks what cannot be told from the best on the instance."
 )
 _DUELS = (
     f"On how many instances the learner of the row has less regret than that of the column, and on how many more: "
