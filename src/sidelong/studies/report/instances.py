@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from sidelong.studies.report import charts, headlines
 from sidelong.studies.report.charts import Series
-from sidelong.studies.report.markup import Drawn, section, table
+from sidelong.studies.report.markup import Drawn, Section, section, table
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -26,7 +26,7 @@ _TRACES = {
 _MOST_BOUNDS = 3
 
 
-def instances(reading: Reading, promised: Promised) -> Iterator[tuple[str, list[Drawn]]]:
+def instances(reading: Reading, promised: Promised) -> Iterator[tuple[Section, list[Drawn]]]:
     """Yield a section for each instance, and its figures."""
     for number, instance in enumerate(reading.instances, 1):
         found = {name: promised.of(curve) for name, curve in instance.curves.items()}

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from matplotlib.figure import Figure
 
-__all__ = ["Cell", "Drawn", "document", "paragraph", "section", "table"]
+__all__ = ["Cell", "Drawn", "Section", "document", "paragraph", "section", "table"]
 
 
 class Drawn(NamedTuple):
@@ -46,6 +46,16 @@ class Cell(NamedTuple):
         return f"<td{name}{style}>{html.escape(self.text)}{small}</td>"
 
 
+class Section(NamedTuple):
+    """A part of the page."""
+
+    title: str
+    inside: str
+
+    def __str__(self) -> str:
+        return f"<h2>{html.escape(self.title)}</h2>\n{self.inside}"
+
+
 def table(head: Sequence[str], rows: Sequence[Sequence[str | Cell]], kind: str = "") -> str:
     """Return a table whose first column stays in sight while the others are scrolled."""
     top = (
@@ -64,22 +74,23 @@ def paragraph(text: str, kind: str = "") -> str:
     return f'<p class="{kind}">{html.escape(text)}</p>' if kind else f"<p>{html.escape(text)}</p>"
 
 
-def section(title: str, *parts: str | Sequence[Drawn], about: str = "") -> str:
+def section(title: str, *parts: str | Sequence[Drawn], about: str = "") -> Section:
     """Return a part of the page; figures in a list stand side by side where there is room."""
     inside = "\n".join(
         part if isinstance(part, str) else f"<div class=figures>{''.join(map(str, part))}</div>"
         for part in parts
         if part
     )
-    said = f"\n<p class=about>{html.escape(about)}</p>" if about else ""
-    return f"<section>\n<h2>{html.escape(title)}</h2>{said}\n{inside}\n</section>"
+    said = f"<p class=about>{html.escape(about)}</p>\n" if about else ""
+    return Section(title, f"{said}{inside}")
 
 
-def document(title: str, lead: str, facts: Sequence[tuple[str, str]], sections: Sequence[str]) -> str:
+def document(title: str, lead: str, facts: Sequence[tuple[str, str]], sections: Sequence[Section]) -> str:
     """Return the page."""
     style = resources.files("sidelong.studies.report").joinpath("style.css").read_text()
     told = "".join(f"<div><dt>{html.escape(what)}</dt><dd>{html.escape(value)}</dd></div>" for what, value in facts)
-    body = "\n".join(sections)
+    links = "".join(f'<li><a href="#part-{k}">{html.escape(each.title)}</a></li>' for k, each in enumerate(sections))
+    body = "\n".join(f'<section id="part-{k}">\n{each}\n</section>' for k, each in enumerate(sections))
     return (
         f'<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         f'<meta name="viewport" content="width=device-width, initial-scale=1">\n'
@@ -87,5 +98,6 @@ def document(title: str, lead: str, facts: Sequence[tuple[str, str]], sections: 
         f"<title>{html.escape(title)}: a study with sidelong</title>\n<style>\n{style}</style>\n</head>\n"
         f"<body>\n<main>\n<header>\n<p class=eyebrow>A study with sidelong</p>\n<h1>{html.escape(title)}</h1>\n"
         f"<p class=lead>{html.escape(lead)}</p>\n<dl class=facts>{told}</dl>\n</header>\n"
+        f'<nav aria-label="On this page"><ul>{links}</ul></nav>\n'
         f"{body}\n</main>\n</body>\n</html>\n"
     )

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from sidelong._version import __version__
 from sidelong.studies.cell import describe
-from sidelong.studies.report.markup import Cell, paragraph, section, table
+from sidelong.studies.report.markup import Cell, Section, paragraph, section, table
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -42,7 +42,7 @@ def facts(reading: Reading) -> list[tuple[str, str]]:
     ]
 
 
-def origin(reading: Reading, folder: Path) -> str:
+def origin(reading: Reading, folder: Path) -> Section:
     """Return the section."""
     told = [each for curve in reading.curves for each in curve.provenance]
     slowest = max(told, key=lambda each: float(each["seconds"]))

@@ -9,7 +9,7 @@ import numpy as np
 
 from sidelong.studies.cell import canonical, describe, name_of
 from sidelong.studies.report import charts
-from sidelong.studies.report.markup import Drawn, section
+from sidelong.studies.report.markup import Drawn, Section, section
 from sidelong.studies.report.reading import flat
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ class Sweep(NamedTuple):
     points: dict[str, list[tuple[float, Curve]]]  #: by learner, three or more for one of them
 
 
-def parameters(reading: Reading) -> Iterator[tuple[str, list[Drawn]]]:
+def parameters(reading: Reading) -> Iterator[tuple[Section, list[Drawn]]]:
     """Yield a section for each number that has three values or more, and its figures."""
     found: dict[str, list[Sweep]] = {}
     for sweep in sweeps(reading):

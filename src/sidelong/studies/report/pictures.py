@@ -12,7 +12,7 @@ from sidelong.graphs.cover import exploration_start
 from sidelong.graphs.drawing import MOST_DRAWN, SIDE, lay_out
 from sidelong.graphs.graph import FeedbackGraph
 from sidelong.studies.report.figures import INK, MUTED, PAPER, colour, new
-from sidelong.studies.report.markup import Drawn, paragraph, section
+from sidelong.studies.report.markup import Drawn, Section, paragraph, section
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -35,7 +35,7 @@ _NOTE = (
 )
 
 
-def pictures(reading: Reading, promised: Promised) -> Iterator[tuple[str, list[Drawn]]]:
+def pictures(reading: Reading, promised: Promised) -> Iterator[tuple[Section, list[Drawn]]]:
     """Yield the section, and its figures."""
     graphs: dict[str, FeedbackGraph] = {}
     for curve in reading.curves:

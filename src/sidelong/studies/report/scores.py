@@ -7,7 +7,7 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from sidelong.studies.report import charts, headlines
-from sidelong.studies.report.markup import Cell, Drawn, paragraph, section, table
+from sidelong.studies.report.markup import Cell, Drawn, Section, paragraph, section, table
 from sidelong.studies.report.pairs import LEVEL
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ _DUELS = (
 )
 
 
-def scores(reading: Reading) -> Iterator[tuple[str, list[Drawn]]]:
+def scores(reading: Reading) -> Iterator[tuple[Section, list[Drawn]]]:
     """Yield the section, and its figures."""
     board = reading.board
     drawn = []
@@ -41,7 +41,9 @@ def scores(reading: Reading) -> Iterator[tuple[str, list[Drawn]]]:
     yield section("Scoreboard", drawn, _scoreboard(reading), paragraph(_NOTE, "note")), drawn
     if len(board.contestants) > 1:
         said = paragraph(headlines.contest(reading.instances), "says")
-        yield section("Who beats whom", said, _duels(reading), paragraph(_DUELS, "note")), []
+        tested = any(duel.verdict != "untested" for each in reading.instances for duel in each.duels.values())
+        details = (_duels(reading), paragraph(_DUELS, "note")) if tested else ()
+        yield section("Who beats whom", said, *details), []
 
 
 def _scoreboard(reading: Reading) -> str:
