@@ -164,7 +164,7 @@ def test_a_delay_is_part_of_a_cell_if_there_is_one(tmp_path):
     assert (late.delay, late.spec["delay"]) == (7, 7)
     assert "50 rounds, 7 late" in str(late)
     anew = BASE.replace('name = "nested"\nn = 4', 'name = "shadows"\nn_arms = 4\ncapacity = 1')
-    with pytest.raises(StudyError, match="study.toml:2: delay: feedback comes late only with graphs that are kept"):
+    with pytest.raises(StudyError, match=r"study\.toml:2: delay: feedback comes late only with graphs that are kept"):
         load(write(tmp_path, anew.replace("rounds = 50", "rounds = 50\ndelay = 7")))
 
 

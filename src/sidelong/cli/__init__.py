@@ -12,6 +12,7 @@ from sidelong.cli.demo import demo
 from sidelong.cli.graph import graph
 from sidelong.cli.learners import learners
 from sidelong.cli.report import report
+from sidelong.cli.reproduce import reproduce
 from sidelong.cli.run import run
 from sidelong.cli.verify import verify
 
@@ -30,6 +31,7 @@ app.command()(bounds)
 app.command()(verify)
 app.command()(run)
 app.command()(report)
+app.command()(reproduce)
 
 
 def _print_version(wanted: bool) -> None:  # noqa: FBT001  # what typer calls

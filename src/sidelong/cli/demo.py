@@ -24,7 +24,7 @@ def demo(
     *,
     rounds: Annotated[int, typer.Option(min=100, help="How many rounds to play.")] = 100_000,
     runs: Annotated[int, typer.Option(min=2, help="How many times to play them.")] = 8,
-    seed: Annotated[int, typer.Option(min=0, help="The same seed gives the same table.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, max=2**64 - 1, help="The same seed gives the same table.")] = 0,
     every: Annotated[bool, typer.Option("--all", help="Let all learners play, not only those that matter.")] = False,
     out: Annotated[
         Path | None, typer.Option(help="The folder for results and report.", show_default="results/demo")

@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from sidelong.studies.engine import Engine
-    from sidelong.studies.execute import Summary
     from sidelong.studies.folder import ResultFolder
     from sidelong.studies.spec import Study
+    from sidelong.studies.summary import Summary
 
 __all__ = ["WRONG", "clock", "finish", "play", "refuse", "require", "stop_unless_done"]
 

@@ -88,7 +88,7 @@ def is_binary(l: float) -> bool:
     return l in (0.0, 1.0)
 
 
-def play(  # noqa: C901  # a round is one thing, and becomes one function anyway
+def play(  # noqa: C901, PLR0912, PLR0915  # a round is one thing, and becomes one function anyway
     params: Any,
     state: Any,
     bank: BankArrays,

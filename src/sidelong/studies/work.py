@@ -26,6 +26,12 @@ if TYPE_CHECKING:
 __all__ = ["Outcome", "Task", "play", "probe", "warm"]
 
 
+_OTHER = (
+    "The worker has another version of sidelong. Install the same one on all workers; if they are processes of this "
+    "machine, its files were changed while the study ran: run again."
+)
+
+
 class Task(NamedTuple):
     """A cell to play."""
 
@@ -45,7 +51,7 @@ class Outcome(NamedTuple):
 def play(task: Task, files: Files, progress: Callable[[int, int], None] | None = None) -> Outcome:
     """Play a cell. What goes wrong inside of it is its outcome; others go on."""
     if task.source != source_hash():
-        return Outcome(b"", "The worker has another version of sidelong. Install the same one on all workers.", 0.0)
+        return Outcome(b"", _OTHER, 0.0)
     cell = Cell(task.spec)
     try:
         game = build(cell.spec, files.locate)
