@@ -9,6 +9,7 @@ import typer
 from sidelong._version import __version__
 from sidelong.cli.bounds import bounds
 from sidelong.cli.demo import demo
+from sidelong.cli.evaluate import evaluate
 from sidelong.cli.graph import graph
 from sidelong.cli.learners import learners
 from sidelong.cli.report import report
@@ -30,6 +31,7 @@ app.command()(bounds)
 app.command()(verify)
 app.command()(run)
 app.command()(report)
+app.command()(evaluate)
 
 
 def _print_version(wanted: bool) -> None:  # noqa: FBT001  # what typer calls
