@@ -6,7 +6,7 @@ import importlib.util
 import io
 import json
 import math
-from pathlib import Path
+from pathlib import Path  # noqa: TC003  # typer reads the annotation
 from typing import TYPE_CHECKING, Annotated, Any
 from urllib.parse import urlsplit
 

@@ -94,7 +94,8 @@ def from_table(table: Any, n_arms: int | None = None) -> DecisionLog:
         arm, loss, probability = action[told], cost[told], _numbers(table, "pscore")[told]
     else:
         raise EvaluationError(f"A log has a column pscore, or all of {', '.join(_LISTS)}; this one has neither.")
-    return _checked(DecisionLog(_count(action, arm, n_arms), told, cost, row, arm, loss, probability))
+    K = _count(action, arm, n_arms)
+    return DecisionLog(K, told, cost, row, *_checked(K, row, arm, loss, probability))
 
 
 def _numbers(table: Any, name: str) -> Floats:
@@ -136,22 +137,19 @@ def _count(action: Floats, arm: Floats, n_arms: int | None) -> int:
     return n_arms
 
 
-def _checked(log: DecisionLog) -> DecisionLog:
-    arm = log.arm.astype(np.int64)
+def _checked(K: int, row: Integers, arm: Floats, loss: Floats, P: Floats) -> tuple[Integers, Floats, Floats]:
+    """Return arms, losses and probabilities, if they can be that."""
     for right, rule, values in (
-        ((arm >= 0) & (arm == log.arm), "an arm is a whole number from 0", log.arm),
-        ((log.loss >= 0) & (log.loss <= 1), "a loss, and a reward, is a number in [0, 1]", log.loss),
-        (
-            (log.probability > 0) & (log.probability <= 1 + 1e-9),
-            "a probability is above 0, and at most 1",
-            log.probability,
-        ),
+        ((arm >= 0) & (arm == np.floor(arm)), "an arm is a whole number from 0", arm),
+        ((loss >= 0) & (loss <= 1), "a loss, and a reward, is a number in [0, 1]", loss),
+        ((P > 0) & (P <= 1 + 1e-9), "a probability is above 0, and at most 1", P),
     ):
         if not right.all():
             first = np.flatnonzero(~right)[0]
             raise EvaluationError(
-                f"In a log {rule}; in row {log.round[first] + 1} (without cancelled ones) it is {values[first]!r}."
+                f"In a log {rule}; in row {row[first] + 1} (without cancelled ones) it is {values[first]:.12g}."
             )
-    if np.unique(log.round * log.n_arms + arm).size < arm.size:
+    whole = arm.astype(np.int64)
+    if np.unique(row * K + whole).size < whole.size:
         raise EvaluationError("A round of the log reveals an arm twice.")
-    return log._replace(arm=arm, probability=np.minimum(log.probability, 1.0))
+    return whole, loss, np.minimum(P, 1.0)

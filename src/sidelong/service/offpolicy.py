@@ -101,7 +101,7 @@ def evaluate_arms(log: DecisionLog, confidence: float = 0.95) -> Estimates:
     told_round = (np.cumsum(log.told) - 1)[log.round]
 
     def total(values: Floats) -> Floats:
-        return np.bincount(log.arm, values, K)
+        return np.bincount(log.arm, values, K).astype(np.float64)  # without values, 0 is an int
 
     def over_time(first: float, change: Floats, round_: npt.NDArray[np.int64], rounds: int) -> Floats:
         """Return the sums over all rounds of what begins with `first` and changes after some of them."""
@@ -132,7 +132,7 @@ def evaluate_distribution(log: DecisionLog, probabilities: npt.ArrayLike, confid
     before, after = _baselines(log)
 
     def each_round(values: Floats) -> Floats:
-        return np.bincount(log.round, values, n)
+        return np.bincount(log.round, values, n).astype(np.float64)
 
     share = pi[log.arm]
     w = share / log.probability
@@ -229,7 +229,8 @@ def _least_mean(total: Floats, squares: Floats, n: int, risk: float) -> Floats:
         exponents = _S * (total - n * middle)[:, None] - _PSI * squares[:, None]
         rich = np.logaddexp.reduce(exponents, axis=1) - math.log(_S.size) >= needed
         low, high = np.where(rich, middle, low), np.where(rich, high, middle)
-    return np.clip(low, 0.0, 1.0)
+    limit: Floats = np.clip(low, 0.0, 1.0)
+    return limit
 
 
 def _risk(confidence: float) -> float:
@@ -247,4 +248,4 @@ def _distribution(probabilities: npt.ArrayLike, n_arms: int) -> Floats:
         raise EvaluationError(f"A distribution has one number for each of the {n_arms} arms, not shape {pi.shape}.")
     if not (pi >= 0.0).all() or abs(pi.sum() - 1.0) > 1e-9:
         raise EvaluationError(f"A distribution has numbers of at least 0 with the sum 1, not {pi.sum():.12g}.")
-    return pi / pi.sum()
+    return np.asarray(pi / pi.sum())
