@@ -73,6 +73,7 @@ class Service:
     def __init__(self, url: str, token: str | None, patience: float, timeout: float) -> None:
         self._http = httpx.Client(**wire.settings(url, token, timeout))
         self._patience = patience
+        self._timeout = timeout
 
     def __getitem__(self, name: str) -> Experiment:
         return Experiment(self, name)
@@ -117,9 +118,10 @@ class Service:
     def do(self, call: Call[T]) -> T:
         """Send a request, again where that may help, and return what its reply says."""
         patience = wire.Patience(self._patience)
+        more = {} if call.timeout is None else {"timeout": max(call.timeout, self._timeout)}
         while True:
             try:
-                reply = self._http.request(call.method, call.path, content=call.body, headers=call.headers)
+                reply = self._http.request(call.method, call.path, content=call.body, headers=call.headers, **more)
             except httpx.TransportError as error:
                 pause = patience.after(error)
                 if pause is None:

@@ -28,6 +28,7 @@ class AsyncService:
     def __init__(self, url: str, token: str | None, patience: float, timeout: float) -> None:
         self._http = httpx.AsyncClient(**wire.settings(url, token, timeout))
         self._patience = patience
+        self._timeout = timeout
 
     def __getitem__(self, name: str) -> AsyncExperiment:
         return AsyncExperiment(self, name)
@@ -62,9 +63,12 @@ class AsyncService:
     async def do(self, call: Call[T]) -> T:
         """Send a request, again where that may help, and return what its reply says."""
         patience = wire.Patience(self._patience)
+        more = {} if call.timeout is None else {"timeout": max(call.timeout, self._timeout)}
         while True:
             try:
-                reply = await self._http.request(call.method, call.path, content=call.body, headers=call.headers)
+                reply = await self._http.request(
+                    call.method, call.path, content=call.body, headers=call.headers, **more
+                )
             except httpx.TransportError as error:
                 pause = patience.after(error)
                 if pause is None:

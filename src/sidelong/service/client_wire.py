@@ -52,6 +52,7 @@ class Call(Generic[T]):
     read: Callable[[Any, bool], T]  #: from the JSON of the reply, and whether an earlier attempt may have succeeded
     body: bytes | None = None
     headers: Mapping[str, str] = field(default_factory=dict)
+    timeout: float | None = None  #: seconds, where a reply may take longer than others
 
     def result(self, reply: httpx.Response, *, repeated: bool) -> T:
         """Read a reply, or raise the error that it is."""
@@ -161,7 +162,8 @@ def create(
 ) -> Call[dict[str, Any]]:
     """Make an experiment. The same again changes nothing."""
     content = {"name": name, "learner": learner, "graph": graph_message(graph), "options": options, **more}
-    return Call("POST", "/v1/experiments", _whole, *_json(content, LearnerError))
+    # The first experiment with a learner waits for the compiler.
+    return Call("POST", "/v1/experiments", _whole, *_json(content, LearnerError), timeout=120.0)
 
 
 def names(offset: int) -> Call[dict[str, Any]]:

@@ -51,18 +51,22 @@ class DecisionLog(NamedTuple):
         return int(self.told.sum())
 
 
-def read_log(source: str | PathLike[str] | BinaryIO, n_arms: int | None = None) -> DecisionLog:
+def read_log(
+    source: str | PathLike[str] | BinaryIO, n_arms: int | None = None, most_losses: int | None = None
+) -> DecisionLog:
     """Read a log from a Parquet file.
 
     Args:
         source: the file.
         n_arms: how many arms there are, where the file does not say and the highest arm is not the last.
+        most_losses: a log with more is refused before it is read.
     """
     from pyarrow import ArrowException, parquet  # noqa: PLC0415  # an extra
 
     wanted = ("round", "action", "reward", "loss", "pscore", "status", *_LISTS)
     try:
         with parquet.ParquetFile(source) as file:
+            _check_size(file.metadata, most_losses)
             about = (file.schema_arrow.metadata or {}).get(b"sidelong.experiment")
             table = file.read([name for name in file.schema_arrow.names if name in wanted])
     except (OSError, ArrowException) as error:
@@ -70,6 +74,16 @@ def read_log(source: str | PathLike[str] | BinaryIO, n_arms: int | None = None) 
     if n_arms is None and about is not None:
         n_arms = int(json.loads(about)["n_arms"])
     return from_table(table, n_arms)
+
+
+def _check_size(metadata: Any, most: int | None) -> None:
+    """Refuse a log with too many losses, each of which is a value of the longest column."""
+    groups = [metadata.row_group(index) for index in range(metadata.num_row_groups)]
+    size = sum(max(group.column(index).num_values for index in range(group.num_columns)) for group in groups)
+    if most is not None and size > most:
+        raise EvaluationError(
+            f"The log has {size:,} losses, and at most {most:,} are read here. Use: sidelong evaluate FILE_OR_ADDRESS"
+        )
 
 
 def from_table(table: Any, n_arms: int | None = None) -> DecisionLog:
