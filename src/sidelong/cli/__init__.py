@@ -14,6 +14,8 @@ from sidelong.cli.graph import graph
 from sidelong.cli.learners import learners
 from sidelong.cli.report import report
 from sidelong.cli.run import run
+from sidelong.cli.serve import serve
+from sidelong.cli.token import app as token
 from sidelong.cli.verify import verify
 
 __all__ = ["app"]
@@ -32,6 +34,8 @@ app.command()(verify)
 app.command()(run)
 app.command()(report)
 app.command()(evaluate)
+app.command()(serve)
+app.add_typer(token, name="token")
 
 
 def _print_version(wanted: bool) -> None:  # noqa: FBT001  # what typer calls

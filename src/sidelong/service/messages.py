@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Discriminator, Field, StringConstraints, Tag
 
 __all__ = [
+    "Access",
     "ArmState",
     "Arms",
     "Cancelled",
@@ -49,8 +50,7 @@ class NamedGraph(BaseModel):
 
     model_config = ConfigDict(extra="allow", json_schema_extra={"examples": [{"name": "nested", "n": 24}]})
 
-    name: str
-    self_loops: Annotated[bool, Field(strict=True)] = False
+    name: str = Field(max_length=64)
 
 
 class EdgesGraph(_Request):
@@ -77,15 +77,20 @@ class KnownGraph(_Request):
 
 def _kind(value: Any) -> str:
     keys = value if isinstance(value, dict) else vars(value) if isinstance(value, BaseModel) else {}
-    return next((kind for kind in ("edges", "low", "id") if kind in keys), "name")
+    return next((f"[{kind}]" for kind in ("edges", "low", "id") if kind in keys), "[name]")
 
 
+# The tags stand in the paths of pydantic's errors; the brackets tell them from what was sent.
 GraphMessage = Annotated[
-    Annotated[NamedGraph, Tag("name")]
-    | Annotated[EdgesGraph, Tag("edges")]
-    | Annotated[IntervalsGraph, Tag("low")]
-    | Annotated[KnownGraph, Tag("id")],
+    Annotated[NamedGraph, Tag("[name]")]
+    | Annotated[EdgesGraph, Tag("[edges]")]
+    | Annotated[IntervalsGraph, Tag("[low]")]
+    | Annotated[KnownGraph, Tag("[id]")],
     Discriminator(_kind),
+]
+Losses = Annotated[
+    Annotated[dict[Arm, Loss], Tag("[by arm]")] | Annotated[list[Loss], Tag("[in order]")],
+    Discriminator(lambda value: "[in order]" if isinstance(value, list) else "[by arm]"),
 ]
 
 
@@ -116,7 +121,7 @@ class DecideRequest(_Request):
 class Feedback(_Request):
     """The losses that a decision revealed: by arm, or in the order of `reveals`."""
 
-    losses: dict[Arm, Loss] | list[Loss]
+    losses: Losses
     graph: GraphMessage | None = Field(
         None, description="where only the outcome shows what is revealed: what every arm would have revealed"
     )
@@ -324,6 +329,14 @@ class Health(BaseModel):
 
     status: Literal["ok"] = "ok"
     version: str
+
+
+class Access(BaseModel):
+    """What a token may do."""
+
+    token: str | None
+    scopes: list[Literal["decide", "feedback", "read", "admin"]]
+    open: bool
 
 
 class Ready(BaseModel):
