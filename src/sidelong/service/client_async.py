@@ -63,11 +63,11 @@ class AsyncService:
     async def do(self, call: Call[T]) -> T:
         """Send a request, again where that may help, and return what its reply says."""
         patience = wire.Patience(self._patience)
-        more = {} if call.timeout is None else {"timeout": max(call.timeout, self._timeout)}
+        timeout = self._timeout if call.timeout is None else max(call.timeout, self._timeout)
         while True:
             try:
                 reply = await self._http.request(
-                    call.method, call.path, content=call.body, headers=call.headers, **more
+                    call.method, call.path, content=call.body, headers=call.headers, timeout=timeout
                 )
             except httpx.TransportError as error:
                 pause = patience.after(error)

@@ -58,17 +58,18 @@ export async function post(path, content) {
 }
 
 /**
- * Follow a stream of Server-Sent Events until the returned function is called; after a break, go on where it stopped.
+ * Follow a stream of Server-Sent Events from after one on, until the returned function is called; after a break, go on
+ * where it stopped.
  * EventSource would do the same, but cannot send a token.
  */
-export function follow(path, onEvent, onState) {
+export function follow(path, after, onEvent, onState) {
   const stop = new AbortController();
-  let last = null;
+  let last = String(after);
   let pause = 500;
 
   async function once() {
-    const more = last === null ? {} : { "Last-Event-ID": last };
-    const reply = await send(path, { headers: headers({ Accept: "text/event-stream", ...more }), signal: stop.signal });
+    const wanted = headers({ Accept: "text/event-stream", "Last-Event-ID": last });
+    const reply = await send(path, { headers: wanted, signal: stop.signal });
     if (!reply.ok) throw await refusal(reply);
     onState("live");
     pause = 500;

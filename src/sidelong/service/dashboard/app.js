@@ -79,26 +79,35 @@ function leave() {
 
 function state(kind) {
   $("link").dataset.state = kind;
-  write($("link"), { live: "live", lost: "connection lost, trying again", quiet: "" }[kind]);
+  write($("link"), { live: "live", lost: "connection lost, trying again", busy: "loading", quiet: "" }[kind]);
 }
 
 async function open(name) {
   leave();
-  const now = { name, sort: "arm", rows: ROWS, picture: null, state: null, all: [], stop: () => {} };
+  state("busy");
+  const now = { name, sort: "probability", rows: ROWS, picture: null, state: null, all: [], stop: () => {} };
   shown = now;
   instead.clear();
   $("latest").replaceChildren();
   $("experiment").dataset.name = name;
   document.title = `${name} · sidelong`;
   for (const link of $("experiments").querySelectorAll("a")) {
-    if (link.hash === `#/${encodeURIComponent(name)}`) link.setAttribute("aria-current", "page");
-    else link.removeAttribute("aria-current");
+    if (link.hash === `#/${encodeURIComponent(name)}`) {
+      link.setAttribute("aria-current", "page");
+      link.scrollIntoView({ block: "nearest", inline: "nearest" });
+    } else {
+      link.removeAttribute("aria-current");
+    }
   }
   const drawing = await get(`${address(name)}/graph?limit=200`);
   if (shown !== now) return;
   now.picture = draw($("graph"), drawing, (text) => write($("graph-caption"), text));
+  await refresh.now();
+  if (shown !== now) return;
+  show($("experiment"));
   now.stop = follow(
     `${address(name)}/events`,
+    Math.max(0, now.state.sequence - LATEST), // the latest are shown from the beginning
     (event) => {
       if (shown !== now) return;
       latest(event);
@@ -106,8 +115,6 @@ async function open(name) {
     },
     (kind, error) => shown === now && (state(kind), error && trouble(error), kind === "live" && refresh.soon()),
   );
-  await refresh.now();
-  if (shown === now) show($("experiment"));
 }
 
 /** Ask for everything that changes; while requests come fast, about once a second. */
@@ -158,13 +165,15 @@ function display(now, found) {
   const given = Object.entries(found.options).map(([name, value]) => `${name} ${value}`);
   const waits = found.expire_after === null ? "decisions never expire" : `feedback within ${duration(found.expire_after)}`;
   const graph = `${found.graph.name ?? "a graph"} with ${some(found.graph.n_arms, "arm")}`;
-  write($("facts"), [[found.learner, ...given].join(", "), graph, waits, `seed ${found.seed}`, `made ${ago(found.created_at)}`].join(" · "));
+  write($("facts"), [[found.learner, ...given].join(", "), graph, waits, seed(found.seed), `made ${ago(found.created_at)}`].join(" · "));
   guarantee(found.guarantee);
   $("numbers").replaceChildren(...numbers(found).map(figure));
   now.picture.update(found.arms.items);
   now.all = found.arms.items;
   rows(now);
 }
+
+const seed = (value) => (Number.isSafeInteger(value) ? `seed ${value}` : "a seed above 2^53"); // more digits than JavaScript has
 
 function guarantee({ holds, reasons }) {
   const place = $("guarantee");
@@ -249,6 +258,7 @@ function trouble(error) {
 
 async function route() {
   show($("trouble"), false);
+  if (!shown) state("busy");
   try {
     if (!access) await enter();
     const found = await list();
@@ -264,6 +274,7 @@ async function route() {
       show($("experiment"), false);
     }
   } catch (error) {
+    state("quiet");
     trouble(error);
   }
 }

@@ -9,8 +9,8 @@ const COLUMNS = [
   [null, "label"],
   ["plays", "plays"],
   [null, "observed"],
-  ["probability", "playing"],
-  [null, "observing"],
+  ["probability", "will play"],
+  [null, "will observe"],
   ["mean", "cost"],
   [null, "95 % interval"],
 ];
@@ -30,7 +30,7 @@ export function table(arms, sort, best, onSort) {
   const head = columns.map(([by, title]) =>
     h(
       "th",
-      { scope: "col", "aria-sort": by === sort ? (by === "arm" || by === "mean" ? "ascending" : "descending") : null },
+      { scope: "col", class: title === "label" ? title : null, "aria-sort": by === sort ? (by === "arm" || by === "mean" ? "ascending" : "descending") : null },
       by ? h("button", { type: "button", "data-sort": by, onclick: () => onSort(by) }, title) : title,
     ),
   );

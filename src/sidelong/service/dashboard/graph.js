@@ -56,15 +56,16 @@ class Net {
     const pairs = [...joined].map(([key, ways]) => [...key.split(" ").map(Number), ways]);
     const sparse = pairs.length <= 2.5 * n;
     this.r = Math.max(8, Math.min(18, 230 / n + 6));
-    const height = sparse ? 420 : 470;
-    this.at = fit(sparse ? springs(n, pairs) : circle(n), WIDTH, height, this.r + 22);
+    this.sparse = sparse;
+    this.height = sparse ? 420 : 480;
+    this.at = fit(sparse ? springs(n, pairs) : circle(n), WIDTH, this.height, this.r + 24);
     this.edges = pairs.map(([i, j, ways]) => this.line(ways === 2 ? j : i, ways === 2 ? i : j, ways !== 3));
     this.nodes = drawing.arms.map((arm, i) => this.node(i, loops.has(i)));
     const tip = s("path", { d: "M0 1 L9 5 L0 9 z", fill: "context-stroke" });
     this.svg = s(
       "svg",
       {
-        viewBox: `0 0 ${WIDTH} ${height}`,
+        viewBox: `0 0 ${WIDTH} ${this.height}`,
         class: `net${pairs.length > 4 * n ? " dense" : ""}`,
         role: "group",
         "aria-label": `The graph: ${count(n)} arms. Arrow keys go from arm to arm.`,
@@ -102,7 +103,7 @@ class Net {
     const seen = circle("seen", this.r);
     seen.setAttribute("transform", `rotate(-90 ${x} ${y})`);
     const played = circle("played", 0);
-    const label = s("text", { x, y: Number(y) + this.r + 13 });
+    const label = s("text", this.beside(i));
     const element = s(
       "g",
       {
@@ -119,6 +120,15 @@ class Net {
       label,
     );
     return { element, seen, played, label };
+  }
+
+  /** Where the name of an arm stands: outside of the circle, or below. */
+  beside(i) {
+    const [x, y] = this.at[i];
+    if (this.sparse) return { x: x.toFixed(1), y: (y + this.r + 14).toFixed(1) };
+    const [dx, dy] = [x - WIDTH / 2, y - this.height / 2];
+    const far = (this.r + 15) / Math.max(Math.hypot(dx, dy), 1e-9);
+    return { x: (x + dx * far).toFixed(1), y: (y + dy * far + 4).toFixed(1) };
   }
 
   update(arms) {
@@ -164,7 +174,7 @@ class Net {
 
   tell() {
     const arm = this.chosen === null ? null : this.arms[this.chosen];
-    this.caption(arm ? sentence(arm, this.names(this.chosen)) : "");
+    this.caption(arm ? sentence(arm, this.names(this.chosen)) : "Point at an arm, or go to it with Tab and the arrow keys, to see what playing it reveals.");
   }
 
   key(event) {
@@ -176,6 +186,9 @@ class Net {
   }
 }
 
+const MIDDLE = 170;
+const FOOT = 340;
+
 /** Many arms: two rows of bars, one for playing and one for observing; several arms share a bar where there are too many. */
 class Strip {
   constructor(total, caption) {
@@ -184,11 +197,11 @@ class Strip {
     this.bars = [];
     this.chosen = null;
     this.content = s("g", {});
-    this.cursor = s("line", { class: "cursor", y1: 8, y2: 196, visibility: "hidden" });
+    this.cursor = s("line", { class: "cursor", y1: 20, y2: FOOT, visibility: "hidden" });
     this.svg = s(
       "svg",
       {
-        viewBox: `0 0 ${WIDTH} 214`,
+        viewBox: `0 0 ${WIDTH} ${FOOT + 20}`,
         class: "strip",
         role: "img",
         tabindex: 0,
@@ -224,14 +237,14 @@ class Strip {
     };
     const text = (y, words) => s("text", { x: 0, y }, words);
     this.content.replaceChildren(
-      text(12, `playing, up to ${percent(top)}`),
-      ...this.bars.map((bar, i) => column(bar, i, "probability", top, 98, 78)),
-      s("line", { class: "axis", x1: 0, x2: WIDTH, y1: 98.5, y2: 98.5 }),
-      text(116, "observing, up to 100 %"),
-      ...this.bars.map((bar, i) => column(bar, i, "observe_probability", 1, 196, 74)),
-      s("line", { class: "axis", x1: 0, x2: WIDTH, y1: 196.5, y2: 196.5 }),
-      text(210, `arm ${sorted[0]?.arm ?? 0}`),
-      s("text", { x: WIDTH, y: 210, "text-anchor": "end" }, `arm ${sorted.at(-1)?.arm ?? 0}`),
+      text(14, `playing, up to ${percent(top)}`),
+      ...this.bars.map((bar, i) => column(bar, i, "probability", top, MIDDLE, MIDDLE - 24)),
+      s("line", { class: "axis", x1: 0, x2: WIDTH, y1: MIDDLE, y2: MIDDLE }),
+      text(MIDDLE + 24, "observing, up to 100 %"),
+      ...this.bars.map((bar, i) => column(bar, i, "observe_probability", 1, FOOT, FOOT - MIDDLE - 34)),
+      s("line", { class: "axis", x1: 0, x2: WIDTH, y1: FOOT, y2: FOOT }),
+      text(FOOT + 17, `arm ${sorted[0]?.arm ?? 0}`),
+      s("text", { x: WIDTH, y: FOOT + 17, "text-anchor": "end" }, `arm ${sorted.at(-1)?.arm ?? 0}`),
     );
     this.choose(this.chosen);
   }
