@@ -121,11 +121,11 @@ class Catalogue(BaseModel):
 
 
 @router.post("/experiments/{name}/evaluation", response_model=Evaluation, openapi_extra=guarded(Scope.READ))
-async def evaluate(name: str, body: EvaluationRequest, request: Request) -> Response:
+async def evaluate(name: str, request: Request, body: EvaluationRequest | None = None) -> Response:
     """Estimate what each arm, or another distribution, would have cost in the same rounds."""
     service: Service = request.app.state.service
     async with _turn:
-        return answer(await asyncio.to_thread(_evaluate, service, name, body))
+        return answer(await asyncio.to_thread(_evaluate, service, name, body or EvaluationRequest.model_validate({})))
 
 
 @router.get("/catalogue", response_model=Catalogue, openapi_extra=guarded(Scope.READ))
@@ -146,7 +146,8 @@ def _evaluate(service: Service, name: str, body: EvaluationRequest) -> dict[str,
         found = {key: offpolicy.evaluate_distribution(log, pi, body.confidence) for key, pi in mixed.items()}
         regret = offpolicy.regret(log, body.confidence)
     except EvaluationError as error:
-        raise ServiceError(str(error), status=422, code="invalid", path=None) from error
+        path = None if body.distribution is None else "body.distribution"
+        raise ServiceError(str(error), status=422, code="invalid", path=path) from error
     known = log.cost[~np.isnan(log.cost)]
     cheapest = np.argsort(arms.value, kind="stable")[: body.limit].tolist()  # NaN comes last
     return {

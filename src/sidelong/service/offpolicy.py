@@ -96,6 +96,10 @@ def evaluate_arms(log: DecisionLog, confidence: float = 0.95) -> Estimates:
 
     Each interval holds with the given confidence by itself; `regret` has one for all of them together.
     """
+    return _evaluate_arms(log, _risk(confidence))
+
+
+def _evaluate_arms(log: DecisionLog, risk: float) -> Estimates:
     K, n, m = log.n_arms, log.n_rounds, log.n_told
     before, after = _baselines(log)
     told_round = (np.cumsum(log.told) - 1)[log.round]
@@ -122,7 +126,7 @@ def evaluate_arms(log: DecisionLog, confidence: float = 0.95) -> Estimates:
         weights_squared=total(w * w),
         rounds=np.bincount(log.arm, minlength=K),
     )
-    return _estimates(sums, n, m, _risk(confidence))
+    return _estimates(sums, n, m, risk)
 
 
 def evaluate_distribution(log: DecisionLog, probabilities: npt.ArrayLike, confidence: float = 0.95) -> Estimates:
@@ -157,8 +161,7 @@ def evaluate_distribution(log: DecisionLog, probabilities: npt.ArrayLike, confid
 
 def regret(log: DecisionLog, confidence: float = 0.95) -> Regret:
     """Estimate the regret: what was paid, less what the best single arm would have cost in the same rounds."""
-    risk = _risk(confidence)
-    arms = evaluate_arms(log, 1.0 - risk / log.n_arms)  # all intervals hold together
+    arms = _evaluate_arms(log, _risk(confidence) / log.n_arms)  # all intervals hold together
     paid = np.nansum(log.cost)
     unknown = np.isnan(log.cost).sum()
     n = log.n_rounds

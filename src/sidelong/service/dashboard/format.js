@@ -1,6 +1,6 @@
 // How numbers, probabilities and times are written.
 
-const whole = new Intl.NumberFormat("en", { maximumFractionDigits: 0 });
+const whole = new Intl.NumberFormat("en", { maximumFractionDigits: 1 });
 
 export const count = (n) => whole.format(n);
 
@@ -13,7 +13,7 @@ export function number(value, digits = 3) {
 export function percent(p) {
   if (p === null || p === undefined) return "–";
   const value = 100 * p;
-  if (value !== 0 && value < 0.01) return "< 0.01 %";
+  if (value !== 0 && value < 0.01) return `${value < 1e-6 ? value.toExponential(0) : Number(value.toPrecision(2)).toFixed(8).replace(/0+$/, "")} %`;
   return `${value.toFixed(value >= 99.95 || value === 0 ? 0 : value >= 10 ? 1 : 2)} %`;
 }
 

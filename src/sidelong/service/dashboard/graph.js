@@ -218,7 +218,7 @@ class Strip {
 
   update(arms) {
     const sorted = [...arms].sort((a, b) => a.arm - b.arm);
-    const each = Math.ceil(sorted.length / 280);
+    const each = Math.ceil(sorted.length / 160);
     this.bars = [];
     for (let i = 0; i < sorted.length; i += each) this.bars.push(sorted.slice(i, i + each));
     const wide = WIDTH / this.bars.length;
