@@ -10,6 +10,7 @@ import pytest
 
 import sidelong as sl
 from sidelong import __main__, graphs
+from sidelong.cli import graph_argument
 from sidelong.cli.graph_argument import read_graph
 from sidelong.cli.graph_svg import draw
 from sidelong.errors import GraphError
@@ -172,3 +173,17 @@ def test_what_cannot_be_drawn_or_written_is_refused(run, tmp_path):
     assert "cannot be written" in done.stderr
     with pytest.raises(GraphError, match="neither a graph file"):
         read_graph("__import__:1")
+
+
+def test_a_long_edge_list_has_a_bar_on_a_terminal_and_no_other(tmp_path, monkeypatch, capsys):
+    path = tmp_path / "wheel.txt"
+    sl.graphs.wheel(9).save(path)
+    monkeypatch.setattr(graph_argument, "_LONG", 1)
+    assert read_graph(str(path)) == sl.graphs.wheel(9)
+    assert capsys.readouterr().err == ""
+    monkeypatch.setenv("FORCE_COLOR", "1")  # rich takes it for a terminal
+    read_graph(str(path))
+    assert "making the graph" in capsys.readouterr().err
+    monkeypatch.setattr(graph_argument, "_LONG", 10**6)
+    read_graph(str(path))
+    assert "making the graph" not in capsys.readouterr().err

@@ -32,7 +32,7 @@ from sidelong.graphs import edge_list, npz
 from sidelong.graphs.graph import FeedbackGraph
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     import numpy.typing as npt
 
@@ -49,15 +49,25 @@ _SEPARATORS = {".txt": " ", ".edges": " ", ".tsv": "\t", ".csv": ","}
 _VERSION = 1
 
 
-def load(path: str | os.PathLike[str], *, max_arms: int = MAX_ARMS, max_edges: int = MAX_EDGES) -> FeedbackGraph:
-    """Read a graph from a file, and name it after the file; `max_arms` and `max_edges` may lower the limits."""
+def load(
+    path: str | os.PathLike[str],
+    progress: Callable[[int], None] | None = None,
+    *,
+    max_arms: int = MAX_ARMS,
+    max_edges: int = MAX_EDGES,
+) -> FeedbackGraph:
+    """Read a graph from a file, and name it after the file.
+
+    An edge list of millions of lines takes seconds: `progress` is told how many bytes of it have been read. `max_arms`
+    and `max_edges` may lower the limits.
+    """
     path = Path(path)
     suffix = _suffix(path)
     try:
         with path.open("rb") as file:
             _check_size(file, MAX_JSON_BYTES if suffix == ".json" else MAX_BYTES)
             if suffix in _SEPARATORS:
-                n_arms, edges = edge_list.read(path, file, max_arms, max_edges)
+                n_arms, edges = edge_list.read(path, file, max_arms, max_edges, progress or _tell_nobody)
                 graph = FeedbackGraph.from_edges(edges, n_arms)
             else:
                 content = (_read_json if suffix == ".json" else _read_npz)(file, max_arms, max_edges)
@@ -92,6 +102,10 @@ def save(graph: FeedbackGraph, path: str | os.PathLike[str]) -> None:
         else:
             small = {name: part.astype(np.int32) for name, part in parts.items()}
             np.savez(file, allow_pickle=False, version=_VERSION, n_arms=graph.n_arms, **small)
+
+
+def _tell_nobody(_: int) -> None:
+    pass
 
 
 def _check_size(file: BinaryIO, limit: int) -> None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from sidelong.errors import GraphError, LossError, ServiceError
+from sidelong.errors import DecisionError, GraphError, LossError, ServiceError
 from sidelong.service import journal
 from sidelong.service.graphs import KnownGraph, identify
 from sidelong.service.journal import Kind
@@ -161,7 +161,7 @@ class Tell(Command):
                 turn.events.append(turn.experiment.tell(self.number, self.losses, graph, turn.moment))
             except LossError as error:
                 raise ServiceError(str(error), status=422, code="invalid", path="body.losses") from error
-            except GraphError as error:
+            except (GraphError, DecisionError) as error:
                 raise ServiceError(str(error), status=422, code="invalid", path="body.graph") from error
             return Settled(self.number, duplicate=False)
         decided, settled, *late = _settled(turn, self)

@@ -26,13 +26,34 @@ from sqlalchemy.pool import NullPool, QueuePool
 from sidelong.errors import ServiceError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
-    from sqlalchemy import Connection, Engine
+    from sqlalchemy import Connection, CursorResult, Engine
 
-__all__ = ["Database", "explain"]
+__all__ = ["Database", "Statement", "explain"]
 
 _MIGRATION_LOCK = 0x51DE1046  # of PostgreSQL; any number, as long as it is always the same
+
+
+class Statement:
+    """A statement that is turned into SQL once for each kind of database, and not anew each time it is run."""
+
+    def __init__(self, construct: Any, columns: list[str] | None = None) -> None:
+        self._construct = construct
+        self._columns = columns
+        self._compiled: dict[str, Any] = {}
+
+    def run(self, connection: Connection, *rows: Mapping[str, Any]) -> CursorResult[Any]:
+        """Run it for each of these parameters; the values go to the driver as they are."""
+        dialect = connection.dialect
+        compiled = self._compiled.get(dialect.name)
+        if compiled is None:
+            compiled = self._construct.compile(dialect=dialect, column_keys=self._columns)
+            self._compiled[dialect.name] = compiled
+        given: Any = rows
+        if compiled.positional:
+            given = [tuple(row[name] for name in compiled.positiontup) for row in rows]
+        return connection.exec_driver_sql(compiled.string, given[0] if len(rows) == 1 else list(given))
 
 
 class Database:
@@ -109,7 +130,7 @@ class Database:
 
         @event.listens_for(engine, "begin")
         def start(connection: Connection) -> None:
-            connection.exec_driver_sql(begin)
+            connection.connection.driver_connection.execute(begin)  # type: ignore[union-attr]
 
         return engine
 

@@ -5,33 +5,32 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-from fastapi import APIRouter, Header, Path, Request
+from fastapi import APIRouter, Request
 from pydantic_core import to_json
 from starlette.responses import Response
 
 from sidelong.errors import ServiceError
-from sidelong.service import views
-from sidelong.service.commands import Cancel, Decide, Decided, Settled, Tell
-from sidelong.service.gate import GuardedRoute, guarded
+from sidelong.service import documents, views
+from sidelong.service.commands import Cancel, Decide, Tell
+from sidelong.service.gate import GuardedRoute, guarded, read
 from sidelong.service.graphs import build
 from sidelong.service.messages import Cancelled, DecideRequest, DecisionReply, DecisionState, Feedback, FeedbackReply
 from sidelong.service.messages import KnownGraph as KnownGraphMessage
 from sidelong.service.problems import DOCUMENTED
-from sidelong.service.service import Service
 from sidelong.service.tokens import Scope
+
+if TYPE_CHECKING:
+    from sidelong.service.commands import Decided, Settled
+    from sidelong.service.service import Service
 
 __all__ = ["router"]
 
 router = APIRouter(prefix="/v1", route_class=GuardedRoute, responses=DOCUMENTED, tags=["decisions"])
 
 _ID = re.compile(r"([0-9a-f]{16})-([1-9][0-9]{0,17})")
-Id = Annotated[str, Path(description="the id of a decision", examples=["4f1c0a9be2d37785-1"])]
-Key = Annotated[
-    str | None,
-    Header(min_length=1, max_length=200, pattern=r"^[\x21-\x7e]+$", description="the same again, the same decision"),
-]
+_KEY = re.compile(r"[\x21-\x7e]{1,200}")
 
 
 @router.post(
@@ -39,18 +38,18 @@ Key = Annotated[
     status_code=201,
     response_model=DecisionReply,
     responses={200: {"model": DecisionReply, "description": "The decision that was made before under this key."}},
-    openapi_extra=guarded(Scope.DECIDE),
+    openapi_extra=guarded(Scope.DECIDE, **documents.takes(DecideRequest, "name", key=True, required=False)),
 )
-async def decide(
-    name: str, request: Request, body: DecideRequest | None = None, idempotency_key: Key = None
-) -> Response:
+async def decide(request: Request) -> Response:
     """Draw an arm."""
     service: Service = request.app.state.service
+    key = _key(request)
+    body = await read(request, DecideRequest)
     graph = context = None
     if body is not None:
         graph = await graph_of(body.graph, service)
         context = _context(body.context, service.settings.max_context)
-    made: Decided = await waited(service, Decide(name, graph, context, idempotency_key))
+    made: Decided = await waited(service, Decide(request.path_params["name"], graph, context, key))
     event = made.event
     expires = None if made.expire_after is None else views.timestamp(event.at + round(made.expire_after * 1e6))
     content = {
@@ -65,29 +64,45 @@ async def decide(
     return answer(content, 200 if made.duplicate else 201)
 
 
-@router.post("/decisions/{id}/feedback", response_model=FeedbackReply, openapi_extra=guarded(Scope.FEEDBACK))
-async def feedback(id: Id, request: Request, body: Feedback) -> Response:  # noqa: A002  # as the address has it
+@router.post(
+    "/decisions/{id}/feedback",
+    response_model=FeedbackReply,
+    openapi_extra=guarded(Scope.FEEDBACK, **documents.takes(Feedback, "id")),
+)
+async def feedback(request: Request) -> Response:
     """Tell the losses that a decision revealed."""
     service: Service = request.app.state.service
-    of, number = parse(id)
+    id_ = request.path_params["id"]
+    of, number = parse(id_)
+    body = await read(request, Feedback)
+    if body is None:
+        raise ServiceError("losses is missing.", status=422, code="invalid", path="body.losses")
     graph = await graph_of(body.graph, service)
     told: Settled = await waited(service, Tell(of, number, body.losses, graph))
-    return answer({"id": id, "round": told.round, "learned": not told.duplicate, "duplicate": told.duplicate})
+    return answer({"id": id_, "round": told.round, "learned": not told.duplicate, "duplicate": told.duplicate})
 
 
-@router.post("/decisions/{id}/cancel", response_model=Cancelled, openapi_extra=guarded(Scope.DECIDE))
-async def cancel(id: Id, request: Request) -> Response:  # noqa: A002
+@router.post(
+    "/decisions/{id}/cancel",
+    response_model=Cancelled,
+    openapi_extra=guarded(Scope.DECIDE, **documents.takes(None, "id")),
+)
+async def cancel(request: Request) -> Response:
     """Give up a decision that was never carried out: nothing is learned from it."""
-    cancelled: Settled = await waited(request.app.state.service, Cancel(*parse(id)))
-    return answer({"id": id, "round": cancelled.round, "duplicate": cancelled.duplicate})
+    id_ = request.path_params["id"]
+    cancelled: Settled = await waited(request.app.state.service, Cancel(*parse(id_)))
+    return answer({"id": id_, "round": cancelled.round, "duplicate": cancelled.duplicate})
 
 
-@router.get("/decisions/{id}", response_model=DecisionState, openapi_extra=guarded(Scope.READ))
-async def look(id: Id, request: Request) -> Response:  # noqa: A002
+@router.get(
+    "/decisions/{id}",
+    response_model=DecisionState,
+    openapi_extra=guarded(Scope.READ, **documents.takes(None, "id")),
+)
+async def look(request: Request) -> Response:
     """Return a decision, whatever became of it."""
     store = request.app.state.service.store
-    of, number = parse(id)
-    return answer(await asyncio.to_thread(store.decision, of, number))
+    return answer(await asyncio.to_thread(store.decision, *parse(request.path_params["id"])))
 
 
 def answer(content: Any, status: int = 200) -> Response:
@@ -122,6 +137,22 @@ def parse(id_: str) -> tuple[str, int]:
     if found is None:
         raise ServiceError(f"There is no decision {id_[:60]!r}.", status=404, code="not_found", path="path.id")
     return f"#{found[1]}", int(found[2])
+
+
+def _key(request: Request) -> str | None:
+    given = dict(request.scope["headers"]).get(b"idempotency-key")
+    if given is None:
+        return None
+    key: str = given.decode("latin-1")
+    if _KEY.fullmatch(key) is None:
+        raise ServiceError(
+            "An Idempotency-Key has 1 to 200 characters of printable ASCII, without blanks.",
+            status=422,
+            code="invalid",
+            path="header.idempotency-key",
+            value=key,
+        )
+    return key
 
 
 def _context(given: dict[str, Any] | None, most: int) -> str | None:

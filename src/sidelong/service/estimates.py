@@ -88,8 +88,8 @@ def sample_ratio(tallies: Tallies) -> SampleRatio:
     Pearson's chi-squared, with the arms that are expected fewer than five times put together. Probabilities that change from
     round to round only make it smaller, so that it cries wolf less often than p says.
     """
-    told, blind = int(tallies.counts[Kind.TOLD]), int(tallies.counts[7])
-    if blind:
+    told, blind = int(tallies.counts[Kind.TOLD]), int(tallies.counts[9])
+    if blind:  # a learner that does not say, or does not look at, the probabilities of all arms
         return SampleRatio(p_value=None, ok=True, told=told)
     expected, seen = tallies.expected, tallies.plays
     rare = expected < _LEAST_EXPECTED

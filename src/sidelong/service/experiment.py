@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from sidelong.agent import Agent, state_file
+from sidelong.agent.decision import SparingDecision
 from sidelong.errors import GraphError, ServiceError, SidelongError
 from sidelong.service.clock import Moment
 from sidelong.service.graphs import KnownGraph
@@ -88,9 +89,10 @@ class Experiment:
         self._check_size(shown)
         reveals = shown.out_neighbors(decision.arm)
         values = matched(losses, reveals.tolist())
-        observe = self.observe(decision, shown, reveals)
+        observe = self.observe(decision, shown)
+        p = None if observe is None or isinstance(decision, SparingDecision) else decision.probabilities
         self.agent.tell(decision, values, None if graph is None else shown)
-        self.tallies.told(decision.arm, decision.probabilities, reveals, values, observe, after=graph is not None)
+        self.tallies.told(decision.arm, p, reveals, values, observe, after=graph is not None)
         del self.outstanding[number]
         which = None if graph is None else graph.id
         seen = None if observe is None else observe.astype("<f8").tobytes()
@@ -148,13 +150,13 @@ class Experiment:
         if made != event:
             raise self._differs(event, f"it says {_shown(event)}, and doing it again gives {_shown(made)}")
 
-    def observe(self, decision: Decision, graph: FeedbackGraph, arms: np.ndarray) -> np.ndarray | None:
-        """Return the probability that each of these arms would be revealed, when the decision was drawn."""
-        p = decision.probabilities
+    def observe(self, decision: Decision, graph: FeedbackGraph) -> np.ndarray | None:
+        """Return the probability that each arm which the decision reveals would be, when it was drawn; if it is known."""
         if np.isnan(decision.probability):
             return None
-        few = graph.representation == "arcs" and arms.size <= 16
-        return graph.observe_probabilities(p, arms) if few else graph.observe_probabilities(p)[arms]
+        if graph is decision.graph:
+            return decision.revealed_probabilities
+        return graph.observe_probabilities(decision.probabilities)[graph.out_neighbors(decision.arm)]
 
     def contents(self) -> bytes:
         """Return everything, for a snapshot; the last 32 bytes are a checksum, equal for equal states."""

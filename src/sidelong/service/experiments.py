@@ -11,7 +11,7 @@ from starlette.responses import Response, StreamingResponse
 from sidelong.errors import GraphError, LearnerError, ServiceError
 from sidelong.service import export, live, views
 from sidelong.service.decisions import answer, graph_of, waited
-from sidelong.service.gate import GuardedRoute, LimitedRequest, guarded
+from sidelong.service.gate import GuardedRoute, guarded, read_body
 from sidelong.service.graphs import read_upload
 from sidelong.service.messages import (
     CreateExperiment,
@@ -147,7 +147,7 @@ async def log(name: str, request: Request) -> Response:
 async def upload(request: Request, format: Literal["json", "edges", "npz"] = "json") -> Response:  # noqa: A002
     """Keep a graph file, for experiments and decisions that name it by its id."""
     service: Service = request.app.state.service
-    data = await LimitedRequest(request.scope, request.receive).body()
+    data = await read_body(request)
     made = await asyncio.to_thread(read_upload, data, _SUFFIXES[format], service.settings)
     known, new = await waited(service, lambda: service.store.keep_graph(made))
     return answer(views.graph_summary(known.id, known.graph), 201 if new else 200)

@@ -8,11 +8,14 @@ from __future__ import annotations
 import hashlib
 import itertools
 import json
+import math
+import struct
 from enum import IntEnum
 from typing import TYPE_CHECKING, NamedTuple
 
-from sqlalchemy import bindparam, insert, select
+from sqlalchemy import bindparam, insert, select, text
 
+from sidelong.service.database import Statement
 from sidelong.service.schema import events
 
 if TYPE_CHECKING:
@@ -55,33 +58,41 @@ class Event(NamedTuple):
     chain: bytes = b""
 
 
+_NUMBERS = struct.Struct("<qbqqqqd")
 _COLUMNS = [events.c[name] for name in Event._fields]
-_APPEND = insert(events)
+_APPEND = Statement(insert(events), ["experiment", "slot", *Event._fields])
 _READ = select(*_COLUMNS).where(events.c.experiment == bindparam("of"))
 _SINCE = _READ.where(events.c.seq > bindparam("after")).order_by(events.c.seq).limit(bindparam("most"))
 _ROUND = _READ.where(events.c.round == bindparam("number")).order_by(events.c.slot)
 _SPAN = _READ.where(events.c.round.between(bindparam("first"), bindparam("last"))).order_by(
     events.c.round, events.c.slot
 )
-_KEYS = _READ.where(events.c.key.in_(bindparam("keys", expanding=True)))
+# One text for any number of keys, so that it is compiled once.
+_KEYS = {
+    "sqlite": Statement(_READ.where(text("events.key IN (SELECT value FROM json_each(:keys))"))),
+    "postgresql": Statement(_READ.where(text("events.key = ANY(:keys)"))),
+}
 _CHAIN = select(events.c.chain).where(events.c.experiment == bindparam("of"), events.c.seq == bindparam("number"))
 
 
 def linked(event: Event, seq: int, chain: bytes) -> Event:
     """Return the event as the one of number `seq`, behind one whose hash is `chain`."""
-    digest = hashlib.blake2b(chain, digest_size=16)
-    plain = [seq, int(event.kind), *event[1:9]]
-    digest.update(json.dumps(plain, separators=(",", ":")).encode())
-    for part in (event.losses, event.observe):
-        digest.update(b"-" if part is None else len(part).to_bytes(8, "little") + part)
-    return event._replace(seq=seq, chain=digest.digest())
+    arm = -1 if event.arm is None else event.arm
+    probability = math.nan if event.probability is None else event.probability
+    parts = [chain, _NUMBERS.pack(seq, event.kind, event.round, event.at, event.clock, arm, probability)]
+    for text_ in (event.graph, event.key, event.context):
+        parts.append(b"-" if text_ is None else b"%d:%s" % (len(text_), text_.encode()))
+    for data in (event.losses, event.observe):
+        parts.append(b"-" if data is None else b"%d:%s" % (len(data), data))
+    digest = hashlib.blake2b(b"".join(parts), digest_size=16).digest()
+    return Event(*event[:11], seq, digest)
 
 
 def append(connection: Connection, experiment: int, new: Iterable[Event]) -> None:
     """Write events."""
     rows = [{"experiment": experiment, "slot": _SLOTS[event.kind], **event._asdict()} for event in new]
     if rows:
-        connection.execute(_APPEND, rows)
+        _APPEND.run(connection, *rows)
 
 
 def since(connection: Connection, experiment: int, after: int, page_size: int = 1000) -> Iterator[Event]:
@@ -114,7 +125,8 @@ def of_round(connection: Connection, experiment: int, number: int) -> list[Event
 
 def of_keys(connection: Connection, experiment: int, keys: list[str]) -> dict[str, Event]:
     """Return the decisions that were made under these Idempotency-Keys."""
-    rows = connection.execute(_KEYS, {"of": experiment, "keys": keys})
+    name = connection.dialect.name
+    rows = _KEYS[name].run(connection, {"of": experiment, "keys": json.dumps(keys) if name == "sqlite" else keys})
     return {str(row.key): _event(row) for row in rows}
 
 

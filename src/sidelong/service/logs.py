@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import atexit
+import contextlib
 import json
 import logging
 import sys
 import time
+from typing import TextIO
 
-__all__ = ["configure"]
+__all__ = ["configure", "flush"]
 
 #: What may stand in a line beside time, level and event. Anything else is left out.
 _FIELDS = (
@@ -42,12 +45,32 @@ class _Lines(logging.Formatter):
         return json.dumps(line, default=str)
 
 
+class _Stream(logging.StreamHandler[TextIO]):
+    """Writes lines in blocks, but warnings at once: a flush for each request would cost as much as the request."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        super().emit(record)
+        if record.levelno >= logging.WARNING:
+            super().flush()
+
+    def flush(self) -> None:
+        """Wait for more; `flush` of this module does it."""
+
+
+def flush() -> None:
+    """Write out what has been logged."""
+    sys.stderr.flush()
+
+
 def configure(level: int = logging.INFO) -> None:
     """Send the log of the service, and of the server below it, to standard error."""
-    handler = logging.StreamHandler(sys.stderr)
+    with contextlib.suppress(AttributeError):  # what tests put in its place
+        sys.stderr.reconfigure(line_buffering=False, write_through=False)  # type: ignore[union-attr]
+    handler = _Stream(sys.stderr)
     handler.setFormatter(_Lines())
     for name in ("sidelong.service", "uvicorn.error"):
         logger = logging.getLogger(name)
         logger.handlers[:] = [handler]
         logger.setLevel(level)
         logger.propagate = False
+    atexit.register(flush)

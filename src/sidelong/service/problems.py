@@ -13,7 +13,7 @@ from sidelong.errors import ServiceError
 from sidelong.service.messages import Problem
 
 if TYPE_CHECKING:
-    from fastapi.exceptions import RequestValidationError
+    from collections.abc import Sequence
 
 __all__ = ["DOCUMENTED", "invalid", "reply"]
 
@@ -50,9 +50,9 @@ def reply(error: ServiceError) -> Response:
     return Response(to_json(problem), error.status, headers, "application/problem+json")
 
 
-def invalid(error: RequestValidationError) -> ServiceError:
-    """Return what is wrong with a request: the first of all that pydantic has found."""
-    first = error.errors()[0]
+def invalid(errors: Sequence[Any], within: str = "") -> ServiceError:
+    """Return what is wrong with a request: the first of what pydantic has found, `within` a part of it."""
+    first = errors[0]
     if first["type"] == "json_invalid":
         return ServiceError(
             f"The body is not JSON: {first.get('ctx', {}).get('error', first['msg'])}.",
@@ -61,8 +61,7 @@ def invalid(error: RequestValidationError) -> ServiceError:
             path="body",
         )
     # The tags of the kinds of graphs, and of lists and dicts, are not part of what was sent.
-    place = [str(part) for part in first["loc"] if "[" not in str(part)]
-    path = ".".join(place)
+    path = ".".join([within] * bool(within) + [str(part) for part in first["loc"] if "[" not in str(part)])
     given = _shown(first["input"])
     return ServiceError(
         f"{path}: {first['msg']}; it is {given!r}." if first["type"] != "missing" else f"{path} is missing.",

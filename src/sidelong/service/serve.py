@@ -76,6 +76,7 @@ def _bind(settings: Settings) -> socket.socket:
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listening.bind((settings.host, settings.port))
+        listening.listen(2048)  # whoever comes from now on waits, and is not turned away
     except OSError as error:
         listening.close()
         raise ServiceError(f"{settings.host}:{settings.port} cannot be listened on: {error.strerror}.") from error

@@ -8,6 +8,7 @@ import logging
 from typing import TYPE_CHECKING, Self
 
 from sidelong.errors import ServiceError
+from sidelong.service import logs
 from sidelong.service.clock import Clock
 from sidelong.service.commands import Expire
 from sidelong.service.commits import Commits
@@ -67,6 +68,7 @@ class Service:
         written = self.clock.now().clock
         while True:
             await asyncio.sleep(self.settings.sweep_every)
+            logs.flush()
             try:
                 for experiment in await asyncio.to_thread(self.store.due):
                     await self.commits.submit(Expire(experiment))

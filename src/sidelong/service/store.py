@@ -16,11 +16,11 @@ import threading
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from sqlalchemy import bindparam, func, insert, select, update
-from sqlalchemy.exc import IntegrityError
 
 from sidelong.errors import ServiceError
 from sidelong.service import journal, replay, views
 from sidelong.service.commands import Turn
+from sidelong.service.database import Statement
 from sidelong.service.experiment import Experiment, Identity
 from sidelong.service.graphs import KnownGraph, Shelf, identify
 from sidelong.service.messages import ExperimentList
@@ -46,13 +46,10 @@ __all__ = ["Draft", "Store"]
 _log = logging.getLogger("sidelong.service")
 _BY_NAME = select(experiments).where(experiments.c.name == bindparam("of"))
 _BY_KEY = select(experiments).where(experiments.c.key == bindparam("of"))
-_LOCK = (
-    select(experiments.c.id, experiments.c.head)
-    .where(experiments.c.id.in_(bindparam("ids", expanding=True)))
-    .order_by(experiments.c.id)
-    .with_for_update(key_share=True)
+_LOCK = Statement(
+    select(experiments.c.head).where(experiments.c.id == bindparam("of")).with_for_update(key_share=True)
 )
-_HEAD = update(experiments).where(experiments.c.id == bindparam("of")).values(head=bindparam("new"))
+_HEAD = Statement(update(experiments).where(experiments.c.id == bindparam("of")).values(head=bindparam("new")))
 
 
 class Draft(NamedTuple):
@@ -96,7 +93,8 @@ class Store:
         turns: dict[int, Turn] = {}
         with self.database.writing() as connection:
             found = [self._identify(connection, command.of) for command in commands]
-            heads = self._lock(connection, {each.id for each in found if each is not None})
+            ids = sorted({each.id for each in found if each is not None})  # in one order, so that none waits in a circle
+            heads = {of: _LOCK.run(connection, {"of": of}).scalar_one() for of in ids}
             with self._memory:
                 try:
                     outcomes = []
@@ -114,7 +112,7 @@ class Store:
                         turn.write()
                     if changed:
                         new = [{"of": each.experiment.identity.id, "new": each.experiment.head} for each in changed]
-                        connection.execute(_HEAD, new)
+                        _HEAD.run(connection, *new)
                     connection.commit()
                 except BaseException:
                     for of in turns:
@@ -283,10 +281,6 @@ class Store:
                 _log.error("experiment refused", extra={"experiment": identity.name, "why": str(error)})
             raise
         return experiment
-
-    def _lock(self, connection: Connection, ids: set[int]) -> dict[int, int]:
-        rows = connection.execute(_LOCK, {"ids": sorted(ids)}) if ids else []
-        return {row.id: row.head for row in rows}
 
     def _identify(self, connection: Connection, of: str) -> Identity | None:
         if of not in self._known:

@@ -151,7 +151,7 @@ def decision(experiment: Experiment, number: int, connection: Connection, shelf:
     if told is not None and told.observe is not None:
         observe = np.frombuffer(told.observe, "<f8")
     elif number in experiment.outstanding:
-        observe = experiment.observe(experiment.outstanding[number][0], graph, reveals)
+        observe = experiment.observe(experiment.outstanding[number][0], graph)
     return DecisionState(
         id=f"{identity.key}-{number}",
         experiment=identity.name,
