@@ -63,7 +63,8 @@ def make_app(settings: Settings, clock: Clock | None = None) -> FastAPI:
         redoc_url=None,
         exception_handlers={HTTPException: _framework_error, 404: _framework_error, 405: _framework_error},
     )
-    for part in (decisions.router, router, experiments.router, evaluation.router):  # flat, and the most frequent first: half the search
+    # flat, and the most frequent first: half the search
+    for part in (decisions.router, router, experiments.router, evaluation.router):
         app.router.routes.extend(part.routes)
     app.mount("/", StaticFiles(directory=Path(__file__).parent / "dashboard", html=True), name="dashboard")
     app.add_middleware(_Watched)

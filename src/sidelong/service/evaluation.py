@@ -7,12 +7,12 @@ import inspect
 import math
 import tempfile
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import numpy as np
 from fastapi import APIRouter, Request
 from pydantic import BaseModel, ConfigDict, Field
-from starlette.responses import Response
+from starlette.responses import Response  # noqa: TC002  # FastAPI reads the annotations
 
 from sidelong.errors import EvaluationError, ServiceError
 from sidelong.graphs import families
@@ -21,10 +21,12 @@ from sidelong.service import export, offpolicy
 from sidelong.service.decision_log import DecisionLog, read_log
 from sidelong.service.decisions import answer
 from sidelong.service.gate import GuardedRoute, guarded
-from sidelong.service.messages import Arm
+from sidelong.service.messages import Arm  # noqa: TC001  # and so does pydantic
 from sidelong.service.problems import DOCUMENTED
-from sidelong.service.service import Service
 from sidelong.service.tokens import Scope
+
+if TYPE_CHECKING:
+    from sidelong.service.service import Service
 
 __all__ = ["router"]
 
@@ -121,11 +123,11 @@ class Catalogue(BaseModel):
 
 
 @router.post("/experiments/{name}/evaluation", response_model=Evaluation, openapi_extra=guarded(Scope.READ))
-async def evaluate(name: str, request: Request, body: EvaluationRequest | None = None) -> Response:
+async def evaluate(name: str, body: EvaluationRequest, request: Request) -> Response:
     """Estimate what each arm, or another distribution, would have cost in the same rounds."""
     service: Service = request.app.state.service
     async with _turn:
-        return answer(await asyncio.to_thread(_evaluate, service, name, body or EvaluationRequest.model_validate({})))
+        return answer(await asyncio.to_thread(_evaluate, service, name, body))
 
 
 @router.get("/catalogue", response_model=Catalogue, openapi_extra=guarded(Scope.READ))

@@ -13,7 +13,8 @@ export function number(value, digits = 3) {
 export function percent(p) {
   if (p === null || p === undefined) return "–";
   const value = 100 * p;
-  if (value !== 0 && value < 0.01) return `${value < 1e-6 ? value.toExponential(0) : Number(value.toPrecision(2)).toFixed(8).replace(/0+$/, "")} %`;
+  if (value !== 0 && value < 0.0001) return "< 0.0001 %";
+  if (value !== 0 && value < 0.01) return `${value.toPrecision(1)} %`;
   return `${value.toFixed(value >= 99.95 || value === 0 ? 0 : value >= 10 ? 1 : 2)} %`;
 }
 
