@@ -227,10 +227,10 @@ def _least_mean(total: Floats, squares: Floats, n: int, risk: float) -> Floats:
     alone = (total[:, None] - (needed + _PSI * squares[:, None]) / _S) / n
     shared = (total[:, None] - (needed + math.log(_S.size) + _PSI * squares[:, None]) / _S) / n
     low, high = shared.max(axis=1), alone.max(axis=1)
-    for _ in range(40):
+    for _ in range(25):
         middle = (low + high) / 2
-        exponents = _S * (total - n * middle)[:, None] - _PSI * squares[:, None]
-        rich = np.logaddexp.reduce(exponents, axis=1) - math.log(_S.size) >= needed
+        exponents = _S * (total - n * middle)[:, None] - _PSI * squares[:, None] - needed  # 0: the product is 1 / risk
+        rich = np.exp(exponents).mean(axis=1) >= 1.0  # no more than 16 times that, between the ends
         low, high = np.where(rich, middle, low), np.where(rich, high, middle)
     limit: Floats = np.clip(low, 0.0, 1.0)
     return limit

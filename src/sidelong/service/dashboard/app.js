@@ -276,6 +276,7 @@ async function route() {
   } catch (error) {
     state("quiet");
     trouble(error);
+    if (error.status === 0 || error.status >= 500) setTimeout(route, 3000); // it may come back
   }
 }
 
