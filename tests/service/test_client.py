@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 
 import sidelong as sl
-from service.serving import serving
 from sidelong.errors import (
     ConflictError,
     DecisionError,
@@ -28,14 +27,15 @@ from sidelong.service.client import Service, connect_async
 
 
 @pytest.fixture(scope="module")
-def served(tmp_path_factory):
-    with serving(tmp_path_factory.mktemp("server")) as running:
-        yield running
+def served(nursery, tmp_path_factory):
+    running = nursery.start(f"sqlite:///{tmp_path_factory.mktemp('server')}/sidelong.db")
+    yield running
+    running.stop()
 
 
 @pytest.fixture(scope="module")
 def service(served):
-    with sl.connect(served.url) as connected:
+    with sl.connect(served.address) as connected:
         yield connected
 
 
@@ -141,7 +141,7 @@ def test_a_key_of_ones_own_brings_the_same_decision_again(service):
 
 def test_the_same_with_await(served):
     async def drive_two():
-        async with connect_async(served.url) as service:
+        async with connect_async(served.address) as service:
             agent = await service.create("awaited", "exp3.g++", sl.graphs.nested(3), seed=5)
             decisions = await asyncio.gather(*(agent.ask() for _ in range(8)))
             told = await asyncio.gather(*(agent.tell(each, [0.5] * each.reveals.size) for each in decisions))
@@ -201,7 +201,7 @@ class Lossy:
 
 def test_a_lost_reply_is_asked_for_again_and_counts_once(served, service):
     service.create("lossy", "exp3.g++", sl.graphs.nested(3), seed=2)
-    relay = Lossy(served.url)
+    relay = Lossy(served.address)
     with contextlib.closing(relay), sl.connect(relay.url) as unlucky:
         agent = unlucky["lossy"]
         for _ in range(5):

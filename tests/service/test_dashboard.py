@@ -1,5 +1,6 @@
 """The dashboard in a real browser, against a real server: what it shows is what the API says, as it happens."""
 
+import contextlib
 import io
 import re
 
@@ -8,22 +9,29 @@ import pytest
 
 import sidelong as sl
 from browser import visit
-from service.serving import serving
 from sidelong.service import offpolicy
+from sidelong.service.database import Database
 from sidelong.service.decision_log import read_log
+from sidelong.service.tokens import Tokens
 
 PATIENCE = 60_000  # milliseconds: of a machine that does much else
 
 
 @pytest.fixture(scope="module")
-def served(tmp_path_factory):
-    with serving(tmp_path_factory.mktemp("server")) as running:
-        yield running
+def database(tmp_path_factory):
+    return f"sqlite:///{tmp_path_factory.mktemp('server')}/sidelong.db"
+
+
+@pytest.fixture(scope="module")
+def served(nursery, database):
+    running = nursery.start(database)
+    yield running
+    running.stop()
 
 
 @pytest.fixture(scope="module")
 def service(served):
-    with sl.connect(served.url) as connected:
+    with sl.connect(served.address) as connected:
         yield connected
 
 
@@ -40,7 +48,7 @@ def played(service):
 
 
 def opened(browser, served, name, **how):
-    return visit(browser, f"{served.url}/#/{name}", until="load", **how)
+    return visit(browser, f"{served.address}/#/{name}", until="load", **how)
 
 
 def wait(page, selector, text=None):
@@ -59,7 +67,7 @@ def fine(seen):
 
 
 def test_an_experiment_is_made_with_the_keyboard_and_its_decisions_arrive_live(browser, served, service):
-    with visit(browser, served.url, until="load") as seen:
+    with visit(browser, served.address, until="load") as seen:
         page = seen.page
         wait(page, "#welcome:not([hidden])")
         page.locator("#first").focus()
@@ -96,7 +104,7 @@ def test_every_number_is_what_the_api_says(browser, served, played):
     with opened(browser, served, "models") as seen:
         page = seen.page
         wait_for_count(page, "decided", 31)
-        state = httpx.get(f"{served.url}/v1/experiments/models?limit=100&sort=arm", timeout=60).json()
+        state = httpx.get(f"{served.address}/v1/experiments/models?limit=100&sort=arm", timeout=60).json()
         for name in ("decided", "told", "outstanding", "expired", "cancelled"):
             assert page.locator(f'[data-figure="{name}"] dd').inner_text() == str(state["counts"][name])
         regret = state["regret"]
@@ -175,7 +183,7 @@ def test_the_degraded_notice_comes_after_an_expiry(browser, served, service):
 
 @pytest.mark.usefixtures("played")
 def test_off_policy_estimates_are_those_of_the_log(browser, served):
-    log = read_log(io.BytesIO(httpx.get(f"{served.url}/v1/experiments/models/log", timeout=60).content))
+    log = read_log(io.BytesIO(httpx.get(f"{served.address}/v1/experiments/models/log", timeout=60).content))
     arms = offpolicy.evaluate_arms(log)
     mix = offpolicy.evaluate_distribution(log, [0.5, 0, 0, 0.5])
     with opened(browser, served, "models") as seen:
@@ -253,10 +261,11 @@ def test_it_can_be_read_in_the_dark_and_on_a_phone(browser, served, width, dark)
 
 
 @pytest.mark.usefixtures("played")
-def test_a_token_is_asked_for_and_forgotten_with_the_tab(browser, served):
+def test_a_token_is_asked_for_and_forgotten_with_the_tab(browser, served, database):
     """The last test: from now on the server wants a token."""
-    token = served.make_token("read")
-    with visit(browser, f"{served.url}/#/models", until="load") as seen:
+    with contextlib.closing(Database(database, 5.0)) as opened_too:
+        token = Tokens(opened_too).create("test", ["read"])
+    with visit(browser, f"{served.address}/#/models", until="load") as seen:
         page = seen.page
         for _ in range(20):  # a server notices within a second
             if page.locator("#token-form:not([hidden])").count():

@@ -7,16 +7,16 @@ import numpy as np
 import pytest
 
 import sidelong as sl
-from service.serving import serving
 from sidelong.graphs import families
 from sidelong.service import offpolicy
 from sidelong.service.decision_log import read_log
 
 
 @pytest.fixture(scope="module")
-def http(tmp_path_factory):
-    with serving(tmp_path_factory.mktemp("server")) as served, httpx.Client(base_url=served.url, timeout=60) as client:
-        with sl.connect(served.url) as service:
+def http(nursery, tmp_path_factory):
+    served = nursery.start(f"sqlite:///{tmp_path_factory.mktemp('server')}/sidelong.db")
+    with httpx.Client(base_url=served.address, timeout=60) as client:
+        with sl.connect(served.address) as service:
             agent = service.create("orders", "exp3.g++", sl.graphs.nested(5), seed=4, labels=list("abcde"))
             for t in range(40):
                 decision = agent.ask()
@@ -25,6 +25,7 @@ def http(tmp_path_factory):
                 elif t % 10 != 5:
                     agent.tell(decision, {int(arm): ((t + int(arm)) % 4) / 4 for arm in decision.reveals})
         yield client
+    served.stop()
 
 
 def test_the_estimates_are_those_of_the_exported_log(http):
