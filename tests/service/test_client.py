@@ -88,6 +88,9 @@ def test_errors_are_those_of_an_agent_and_tell_what_the_service_said(service):
             agent.tell(decision, wrong)
     with pytest.raises(LossError, match="one for each"):
         agent.tell(decision, [0.1] * 9)
+    for wrong in (None, "0.5", 0.5, [[0.5]]):
+        with pytest.raises(LossError):
+            agent.tell(decision, wrong)
     assert agent.tell(decision, right)
     with pytest.raises(ConflictError) as refused:
         agent.tell(decision, dict.fromkeys(right, 0.25))

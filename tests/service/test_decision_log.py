@@ -53,6 +53,13 @@ def test_a_plain_bandit_reveals_what_it_plays(tmp_path):
     assert (costs.n_arms, costs.loss.tolist()) == (7, [0.25])
 
 
+@pytest.mark.parametrize("about", ["{", "[]", "{}", '{"n_arms": "4"}', '{"n_arms": 0}'])
+def test_metadata_that_does_not_say_how_many_arms_is_refused(tmp_path, about):
+    parquet.write_table(table({}).replace_schema_metadata({"sidelong.experiment": about}), tmp_path / "log.parquet")
+    with pytest.raises(EvaluationError, match="how many arms"):
+        read_log(tmp_path / "log.parquet")
+
+
 @pytest.mark.parametrize(
     ("row", "says"),
     [

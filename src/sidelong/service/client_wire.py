@@ -6,7 +6,7 @@ import json
 import math
 import random
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from urllib.parse import quote, urlsplit
@@ -28,7 +28,7 @@ from sidelong.errors import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
     import httpx
     import numpy.typing as npt
@@ -285,6 +285,8 @@ def _plain(value: Any) -> Any:
 
 def _plain_losses(losses: Losses) -> Any:
     """Return losses as JSON has them. Whether they are right is for the service to say, but JSON has no NaN."""
+    if not isinstance(losses, Mapping | Sequence | np.ndarray) or isinstance(losses, str | bytes):
+        raise LossError(f"losses must be given by arm, or a list in the order of the revealed arms, not {losses!r}.")
     pairs = losses.items() if isinstance(losses, Mapping) else enumerate(losses)
     for arm, value in pairs:
         if isinstance(value, float | np.floating) and not math.isfinite(value):

@@ -72,8 +72,18 @@ def read_log(
     except (OSError, ArrowException) as error:
         raise EvaluationError(f"The log cannot be read as Parquet: {error}") from error
     if n_arms is None and about is not None:
-        n_arms = int(json.loads(about)["n_arms"])
+        n_arms = _declared(about)
     return from_table(table, n_arms)
+
+
+def _declared(about: bytes) -> int:
+    try:
+        n_arms = json.loads(about)["n_arms"]
+    except (ValueError, KeyError, TypeError):
+        n_arms = None
+    if type(n_arms) is not int or n_arms < 1:
+        raise EvaluationError("The log's metadata, sidelong.experiment, must say how many arms there are: n_arms.")
+    return n_arms
 
 
 def _check_size(metadata: Any, most: int | None) -> None:

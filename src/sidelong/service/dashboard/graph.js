@@ -61,7 +61,7 @@ class Net {
     this.at = fit(sparse ? springs(n, pairs) : circle(n), WIDTH, this.height, this.r + 24);
     this.edges = pairs.map(([i, j, ways]) => this.line(ways === 2 ? j : i, ways === 2 ? i : j, ways !== 3));
     this.nodes = drawing.arms.map((arm, i) => this.node(i, loops.has(i)));
-    const tip = s("path", { d: "M0 1 L9 5 L0 9 z", fill: "context-stroke" });
+    const tip = s("path", { d: "M0 1 L9 5 L0 9 z", class: "tip" });
     this.svg = s(
       "svg",
       {
