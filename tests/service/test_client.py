@@ -22,8 +22,8 @@ from sidelong.errors import (
     ServiceError,
     UnknownDecisionError,
 )
-from sidelong.service import client_wire
 from sidelong.service.client import Service, connect_async
+from sidelong.service.client_replies import Patience
 
 
 @pytest.fixture(scope="module")
@@ -246,7 +246,7 @@ def test_every_attempt_has_the_same_key_and_the_service_says_how_long_to_wait():
     assert math.isnan(decision.probability)
     service["x"].ask()
     assert got[-1].headers["Idempotency-Key"] != got[0].headers["Idempotency-Key"]
-    patient = client_wire.Patience(10.0)
+    patient = Patience(10.0)
     assert patient.after(httpx.Response(429, headers={"Retry-After": "3"}, json={})) >= 3.0
     assert patient.after(httpx.Response(429, headers={"Retry-After": "60"}, json={})) is None
 

@@ -25,9 +25,10 @@ try:
 except ModuleNotFoundError as error:
     raise ModuleNotFoundError("The client needs httpx. Install with: pip install 'sidelong[service]'") from error
 
+from sidelong.service import client_replies as replies
 from sidelong.service import client_wire as wire
 from sidelong.service.client_async import AsyncExperiment, AsyncService
-from sidelong.service.client_wire import RemoteDecision
+from sidelong.service.client_decision import RemoteDecision
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -117,7 +118,7 @@ class Service:
 
     def do(self, call: Call[T]) -> T:
         """Send a request, again where that may help, and return what its reply says."""
-        patience = wire.Patience(self._patience)
+        patience = replies.Patience(self._patience)
         timeout = self._timeout if call.timeout is None else max(call.timeout, self._timeout)
         while True:
             try:
@@ -127,7 +128,7 @@ class Service:
             except httpx.TransportError as error:
                 pause = patience.after(error)
                 if pause is None:
-                    raise wire.unreachable(str(self._http.base_url), error) from error
+                    raise replies.unreachable(str(self._http.base_url), error) from error
             else:
                 pause = None if reply.is_success else patience.after(reply)
                 if pause is None:

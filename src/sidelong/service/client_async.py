@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import httpx
 
+from sidelong.service import client_replies as replies
 from sidelong.service import client_wire as wire
 
 if TYPE_CHECKING:
@@ -15,7 +16,8 @@ if TYPE_CHECKING:
     from sidelong.agent import Estimates
     from sidelong.agent.feedback import Losses
     from sidelong.graphs import FeedbackGraph
-    from sidelong.service.client_wire import Call, RemoteDecision
+    from sidelong.service.client_decision import RemoteDecision
+    from sidelong.service.client_wire import Call
 
 __all__ = ["AsyncExperiment", "AsyncService"]
 
@@ -62,7 +64,7 @@ class AsyncService:
 
     async def do(self, call: Call[T]) -> T:
         """Send a request, again where that may help, and return what its reply says."""
-        patience = wire.Patience(self._patience)
+        patience = replies.Patience(self._patience)
         timeout = self._timeout if call.timeout is None else max(call.timeout, self._timeout)
         while True:
             try:
@@ -72,7 +74,7 @@ class AsyncService:
             except httpx.TransportError as error:
                 pause = patience.after(error)
                 if pause is None:
-                    raise wire.unreachable(str(self._http.base_url), error) from error
+                    raise replies.unreachable(str(self._http.base_url), error) from error
             else:
                 pause = None if reply.is_success else patience.after(reply)
                 if pause is None:

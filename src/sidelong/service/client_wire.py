@@ -1,11 +1,9 @@
-"""What both clients say and understand: requests, replies, errors, and when to try again. Nothing is sent here."""
+"""What both clients ask, and how they read the replies. Nothing is sent here."""
 
 from __future__ import annotations
 
 import json
 import math
-import random
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
@@ -15,17 +13,9 @@ from uuid import uuid4
 import numpy as np
 
 from sidelong._version import __version__
-from sidelong.errors import (
-    ConflictError,
-    DecisionError,
-    ExpiredError,
-    GraphError,
-    LearnerError,
-    LossError,
-    ServiceError,
-    SidelongError,
-    UnknownDecisionError,
-)
+from sidelong.errors import DecisionError, GraphError, LearnerError, LossError, ServiceError, SidelongError
+from sidelong.service.client_decision import RemoteDecision
+from sidelong.service.client_replies import refusal
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -37,7 +27,7 @@ if TYPE_CHECKING:
     from sidelong.agent.feedback import Losses
     from sidelong.graphs import FeedbackGraph
 
-__all__ = ["Call", "Patience", "RemoteDecision"]
+__all__ = ["Call"]
 
 T = TypeVar("T")
 PAGE = 1000
@@ -57,83 +47,8 @@ class Call(Generic[T]):
     def result(self, reply: httpx.Response, *, repeated: bool) -> T:
         """Read a reply, or raise the error that it is."""
         if not reply.is_success:
-            raise _refusal(reply, self.path)
+            raise refusal(reply, self.path)
         return self.read(reply.json() if reply.content else None, repeated)
-
-
-class RemoteDecision:
-    """What a service answers to `ask`, with the names of an agent's `Decision`."""
-
-    __slots__ = ("_reply", "_reveals")
-
-    def __init__(self, reply: dict[str, Any]) -> None:
-        self._reply = reply
-        self._reveals = np.array(reply["reveals"], np.int32)
-        self._reveals.setflags(write=False)
-
-    @property
-    def id(self) -> str:
-        """What names this decision: pass it to `tell`, from anywhere."""
-        return str(self._reply["id"])
-
-    @property
-    def round(self) -> int:
-        """The number of the round, from 1."""
-        return int(self._reply["round"])
-
-    @property
-    def arm(self) -> int:
-        """The arm to play."""
-        return int(self._reply["arm"])
-
-    @property
-    def probability(self) -> float:
-        """The probability with which `arm` was drawn; NaN if the learner draws without knowing it, as ts-n does."""
-        p = self._reply["probability"]
-        return math.nan if p is None else float(p)
-
-    @property
-    def reveals(self) -> npt.NDArray[np.int32]:
-        """The arms whose losses playing `arm` reveals: what `tell` wants to know."""
-        return self._reveals
-
-    @property
-    def expires_at(self) -> str | None:
-        """Until when the service waits for feedback, in UTC; None if it always does."""
-        expires: str | None = self._reply["expires_at"]
-        return expires
-
-    def __getattr__(self, name: str) -> Any:
-        if name in {"probabilities", "observe_probabilities", "graph"}:
-            raise AttributeError(
-                f"A decision that came over the network has no {name}. experiment.look_up(decision) has the "
-                f"probabilities of observing the revealed arms, experiment.estimates().weights those of the next draw."
-            )
-        raise AttributeError(f"'RemoteDecision' object has no attribute {name!r}")
-
-    def __repr__(self) -> str:
-        return f"<RemoteDecision {self.id}: play arm {self.arm}, drawn with probability {self.probability:.4g}>"
-
-
-class Patience:
-    """How long to try, and how long to wait in between: twice as long each time, at random, or as the service says."""
-
-    def __init__(self, seconds: float) -> None:
-        self._until = time.monotonic() + seconds
-        self._attempts = 0
-        self.repeated = False  #: whether an earlier attempt may have succeeded
-
-    def after(self, failure: httpx.Response | Exception) -> float | None:
-        """Return how many seconds to wait before the next attempt; None if this failure is the answer."""
-        told = 0.0
-        if not isinstance(failure, Exception):
-            if failure.status_code not in {408, 429, 502, 503, 504} or _problem(failure).get("code") == "refused":
-                return None
-            told = _retry_after(failure) or 0.0
-        self.repeated |= isinstance(failure, Exception) or failure.status_code in {502, 504}
-        pause = max(told, min(5.0, 0.1 * 2**self._attempts) * random.uniform(0.5, 1.0))  # noqa: S311  # no secret
-        self._attempts += 1
-        return pause if time.monotonic() + pause < self._until else None
 
 
 def settings(url: str, token: str | None, timeout: float) -> dict[str, Any]:
@@ -145,16 +60,6 @@ def settings(url: str, token: str | None, timeout: float) -> dict[str, Any]:
     if token is not None:
         headers["Authorization"] = f"Bearer {token}"
     return {"base_url": url.rstrip("/"), "headers": headers, "timeout": timeout}
-
-
-def unreachable(url: str, error: Exception) -> ServiceError:
-    """Return what to raise when no reply came."""
-    reason = str(error) or type(error).__name__
-    return ServiceError(
-        f"The service at {url} does not answer: {reason}. Is it running (sidelong serve)?",
-        status=0,
-        code="unreachable",
-    )
 
 
 def create(
@@ -293,48 +198,3 @@ def _plain_losses(losses: Losses) -> Any:
             which = f"arm {arm!r}" if isinstance(losses, Mapping) else f"place {arm}"
             raise LossError(f"The loss of {which} must be a number in [0, 1], not {value!r}.")
     return {str(arm): value for arm, value in losses.items()} if isinstance(losses, Mapping) else list(losses)
-
-
-def _problem(reply: httpx.Response) -> dict[str, Any]:
-    try:
-        problem = reply.json()
-    except ValueError:
-        return {}
-    return problem if isinstance(problem, dict) else {}
-
-
-def _retry_after(reply: httpx.Response) -> float | None:
-    try:
-        return max(0.0, float(reply.headers["Retry-After"]))
-    except (KeyError, ValueError):  # absent, or a date, which no sidelong sends
-        return None
-
-
-def _refusal(reply: httpx.Response, path: str) -> SidelongError:
-    """Return the error that an agent would raise, where there is one; its cause is what the service said."""
-    problem = _problem(reply)
-    detail = str(problem.get("detail") or f"The service answers {reply.status_code} {reply.reason_phrase}.")
-    said = ServiceError(
-        detail,
-        status=reply.status_code,
-        code=str(problem.get("code", "unknown")),
-        path=problem.get("path"),
-        value=problem.get("value"),
-        retry_after=_retry_after(reply),
-    )
-    kind: type[SidelongError] | None = {
-        "conflict": ConflictError,
-        "expired": ExpiredError,
-        "told": DecisionError,
-        "cancelled": DecisionError,
-    }.get(said.code)
-    if said.code == "not_found" and path.startswith("/v1/decisions/"):
-        kind = UnknownDecisionError
-    if said.code == "invalid":
-        place = str(said.path).removeprefix("body.").split(".")[0]
-        kind = {"losses": LossError, "graph": GraphError, "learner": LearnerError, "options": LearnerError}.get(place)
-    if kind is None:
-        return said
-    error = kind(detail)
-    error.__cause__ = said
-    return error
