@@ -45,10 +45,8 @@ async def decide(request: Request) -> Response:
     service: Service = request.app.state.service
     key = _key(request)
     body = await read(request, DecideRequest)
-    graph = context = None
-    if body is not None:
-        graph = await graph_of(body.graph, service)
-        context = _context(body.context, service.settings.max_context)
+    graph = await graph_of(body.graph, service)
+    context = _context(body.context, service.settings.max_context)
     made: Decided = await waited(service, Decide(request.path_params["name"], graph, context, key))
     event = made.event
     expires = None if made.expire_after is None else views.timestamp(event.at + round(made.expire_after * 1e6))
@@ -75,8 +73,6 @@ async def feedback(request: Request) -> Response:
     id_ = request.path_params["id"]
     of, number = parse(id_)
     body = await read(request, Feedback)
-    if body is None:
-        raise ServiceError("losses is missing.", status=422, code="invalid", path="body.losses")
     graph = await graph_of(body.graph, service)
     told: Settled = await waited(service, Tell(of, number, body.losses, graph))
     return answer({"id": id_, "round": told.round, "learned": not told.duplicate, "duplicate": told.duplicate})

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic.json_schema import models_json_schema
 
-from sidelong.service.messages import DecideRequest, Feedback
+from sidelong.service.messages import CreateExperiment, DecideRequest, Feedback
 
 if TYPE_CHECKING:
     from fastapi import FastAPI
@@ -47,7 +47,7 @@ def complete(app: FastAPI) -> None:
     def openapi() -> dict[str, Any]:
         if not app.openapi_schema:
             document = make()
-            bodies = [(body, "validation") for body in (DecideRequest, Feedback)]
+            bodies = [(body, "validation") for body in (CreateExperiment, DecideRequest, Feedback)]
             _, found = models_json_schema(bodies, ref_template=_SCHEMAS)  # type: ignore[arg-type]
             known = document["components"]["schemas"]
             known.update({name: schema for name, schema in found["$defs"].items() if name not in known})

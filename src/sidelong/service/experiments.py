@@ -9,9 +9,9 @@ from fastapi import APIRouter, Header, Query, Request
 from starlette.responses import Response, StreamingResponse
 
 from sidelong.errors import GraphError, LearnerError, ServiceError
-from sidelong.service import export, live, views
+from sidelong.service import documents, export, live, views
 from sidelong.service.decisions import answer, graph_of, waited
-from sidelong.service.gate import GuardedRoute, guarded, read_body
+from sidelong.service.gate import GuardedRoute, guarded, read, read_body
 from sidelong.service.graphs import read_upload
 from sidelong.service.messages import (
     CreateExperiment,
@@ -39,11 +39,12 @@ Offset = Annotated[int, Query(ge=0, lt=2**31)]
     status_code=201,
     response_model=ExperimentState,
     responses={200: {"model": ExperimentState, "description": "It exists, and is the same."}},
-    openapi_extra=guarded(Scope.ADMIN),
+    openapi_extra=guarded(Scope.ADMIN, **documents.takes(CreateExperiment)),
 )
-async def create(body: CreateExperiment, request: Request) -> Response:
+async def create(request: Request) -> Response:
     """Make an experiment. The first one of a learner may take some seconds of compilation."""
     service: Service = request.app.state.service
+    body = await read(request, CreateExperiment)
     graph = await graph_of(body.graph, service)
     spec = body.model_dump(include={"learner", "options", "seed", "expire_after", "description", "labels"})
     if not isinstance(graph, str) and body.labels is not None and len(body.labels) != graph.n_arms:

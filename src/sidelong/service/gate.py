@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-import json
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
 from pydantic import BaseModel, ValidationError
-from pydantic_core import from_json
 from starlette.exceptions import HTTPException
-from starlette.requests import Request
 
 from sidelong.errors import ServiceError
 from sidelong.service import problems
@@ -22,6 +19,7 @@ from sidelong.service.tokens import Scope
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
 
+    from starlette.requests import Request
     from starlette.responses import Response
 
     from sidelong.service.service import Service
@@ -30,6 +28,8 @@ __all__ = ["GuardedRoute", "from_http", "guarded", "read", "read_body"]
 
 M = TypeVar("M", bound=BaseModel)
 _SCOPE = "x-sidelong-scope"
+#: A body that is too large is read up to here and thrown away: many clients hear the reply only when all is sent.
+_HOPELESS = 2**25
 _LOCAL = ("localhost", "127.0.0.1", "[::1]")
 
 
@@ -38,56 +38,43 @@ def guarded(scope: Scope | None, **more: Any) -> dict[str, Any]:
     return {_SCOPE: scope or "any", **more}
 
 
-class LimitedRequest(Request):
-    """A request whose body may not be too large, nor come too slowly, nor be nested too deeply."""
-
-    async def body(self) -> bytes:
-        """Return the body, if it is small enough and comes in time."""
-        if not hasattr(self, "_body"):
-            self._body = await read_body(self)
-        return self._body
-
-    async def json(self) -> Any:
-        """Return what the body says. Python's own reader fails on deep nesting; this one refuses it."""
-        try:
-            return from_json(await self.body())
-        except ValueError as error:
-            raise json.JSONDecodeError(str(error), "", 0) from None
-
-
 async def read_body(request: Request) -> bytes:
     """Return the body of a request, if it is small enough and comes in time."""
     settings = request.app.state.service.settings
     length = dict(request.scope["headers"]).get(b"content-length")
     if length == b"0":
         return b""
-    if length is not None and int(length) > settings.max_body:
+    if length is not None and int(length) > _HOPELESS:
         raise _too_large(settings.max_body)
-    body = b""
+    parts: list[bytes] = []
+    size, more = 0, True
     try:
         async with asyncio.timeout(settings.request_timeout):
-            more = True
             while more:
                 message = await request.receive()
                 if message["type"] == "http.disconnect":
                     raise ServiceError("The connection broke off.", status=400, code="malformed")
-                body += message.get("body", b"")
+                part = message.get("body", b"")
+                size += len(part)
+                if size <= settings.max_body:
+                    parts.append(part)
+                elif size > _HOPELESS:
+                    break
                 more = message.get("more_body", False)
-                if len(body) > settings.max_body:
-                    raise _too_large(settings.max_body)
     except TimeoutError:
         raise ServiceError("The body came too slowly.", status=408, code="timeout") from None
-    return body
+    if size > settings.max_body:
+        raise _too_large(settings.max_body)
+    return b"".join(parts)
 
 
-async def read(request: Request, kind: type[M]) -> M | None:
-    """Return what the body of a request says, or None if it is empty."""
+async def read(request: Request, kind: type[M]) -> M:
+    """Return what the body of a request says; an empty one says {}."""
     body = await read_body(request)
-    if not body:
-        return None
-    _check_media_type(dict(request.scope["headers"]).get(b"content-type", b""))
+    if body:
+        _check_media_type(dict(request.scope["headers"]).get(b"content-type", b""))
     try:
-        return kind.model_validate_json(body)
+        return kind.model_validate_json(body or b"{}")
     except ValidationError as error:
         raise problems.invalid(error.errors(), "body") from None
 
@@ -105,18 +92,13 @@ class GuardedRoute(APIRoute):
         handle = self.endpoint if plain else super().get_route_handler()
         named = (self.openapi_extra or {}).get(_SCOPE)
         scope = Scope(named) if named in set(Scope) else None
-        takes_json = self.body_field is not None
 
         async def guard(request: Request) -> Response:
             service: Service = request.app.state.service
             try:
                 if named is not None:
                     await _admit(service, request, scope)
-                if plain:
-                    return await handle(request)
-                if takes_json:
-                    _check_media_type(dict(request.scope["headers"]).get(b"content-type", b""))
-                return await handle(LimitedRequest(request.scope, request.receive))
+                return await handle(request)
             except ServiceError as error:
                 return problems.reply(error)
             except RequestValidationError as error:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import ipaddress
 import logging
+import signal
 import socket
+import sys
 from typing import TYPE_CHECKING
 
 import uvicorn
@@ -46,8 +48,13 @@ def serve(settings: Settings, ready: Callable[[str], None] = lambda _: None) -> 
         h11_max_incomplete_event_size=16_384,
     )
     _log.info("starting", extra={"address": address, "version": __version__})
+    for signal_ in (signal.SIGINT, signal.SIGTERM):  # which uvicorn raises again when it has stopped
+        signal.signal(signal_, lambda *_: sys.exit(0))
     ready(address)
-    uvicorn.Server(config).run(sockets=[listening])
+    try:
+        uvicorn.Server(config).run(sockets=[listening])
+    finally:
+        logs.flush()
 
 
 def _check_tokens(settings: Settings) -> None:
