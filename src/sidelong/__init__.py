@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from sidelong import graphs, learners, losses, theory
     from sidelong.agent import Agent, Decision
     from sidelong.graphs import FeedbackGraph, GraphSequence
+    from sidelong.service.client import connect
     from sidelong.simulation import Result, simulate
     from sidelong.studies import read_results
 
@@ -35,6 +36,7 @@ __all__ = [
     "Result",
     "SidelongError",
     "__version__",
+    "connect",
     "graphs",
     "learners",
     "losses",
@@ -50,6 +52,7 @@ _HOMES = {
     "FeedbackGraph": "sidelong.graphs",
     "GraphSequence": "sidelong.graphs",
     "Result": "sidelong.simulation",
+    "connect": "sidelong.service.client",
     "graphs": "",
     "learners": "",
     "losses": "",

@@ -240,6 +240,10 @@ class Agent:
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write everything to a file, from which `Agent.load` goes on as if it had never stopped."""
+        state_file.write(path, *self.contents())
+
+    def contents(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        """Return everything, as the header and the arrays of a state file."""
         # By representation too: arcs and intervals of one graph may differ in the last bit of a probability.
         graphs = {_identity(self._graph): self._graph}
         for made in self._pending.values():
@@ -269,7 +273,7 @@ class Agent:
         arrays["told.round"] = np.array(list(self._told), np.int64)
         marks = b"".join(map(_mark, self._told.values()))
         arrays["told.fingerprint"] = np.frombuffer(marks, np.uint8).reshape(-1, 16)
-        state_file.write(path, header, arrays)
+        return header, arrays
 
     @classmethod
     def load(cls, path: str | PathLike[str], learner: ModuleType | None = None) -> Self:
@@ -279,7 +283,17 @@ class Agent:
             path: the file.
             learner: the module, for a learner that is not one of the package's own.
         """
-        header, arrays = state_file.read(path)
+        return cls.from_contents(*state_file.read(path), path, learner)
+
+    @classmethod
+    def from_contents(
+        cls,
+        header: dict[str, Any],
+        arrays: dict[str, np.ndarray],
+        path: str | PathLike[str],
+        learner: ModuleType | None = None,
+    ) -> Self:
+        """Go on from what `contents` returned; `path` is what messages call the place it was kept in."""
         bank = state_file.read_graphs(path, header, arrays)
         module = state_file.find_learner(path, header, learner)
         agent = cls.__new__(cls)

@@ -9,11 +9,14 @@ import typer
 from sidelong._version import __version__
 from sidelong.cli.bounds import bounds
 from sidelong.cli.demo import demo
+from sidelong.cli.evaluate import evaluate
 from sidelong.cli.graph import graph
 from sidelong.cli.learners import learners
 from sidelong.cli.report import report
 from sidelong.cli.reproduce import reproduce
 from sidelong.cli.run import run
+from sidelong.cli.serve import serve
+from sidelong.cli.token import app as token
 from sidelong.cli.verify import verify
 
 __all__ = ["app"]
@@ -32,6 +35,9 @@ app.command()(verify)
 app.command()(run)
 app.command()(report)
 app.command()(reproduce)
+app.command()(evaluate)
+app.command()(serve)
+app.add_typer(token, name="token")
 
 
 def _print_version(wanted: bool) -> None:  # noqa: FBT001  # what typer calls
