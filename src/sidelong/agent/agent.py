@@ -20,6 +20,7 @@ from sidelong.learners import catalogue
 from sidelong.learners.interface import Need, drawing, is_sparing, telling
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from os import PathLike
     from types import ModuleType
 
@@ -102,6 +103,7 @@ class Agent:
         self._update = entry(learner.update, *known, 0, self._buffer, self._buffer, trace)
         self._sparing = is_sparing(learner)
         self._fresh = 0  # the last round, until something is told
+        self._telling: Callable[..., None] | None = None
         if self._sparing:
             self._probability = entry(learner.probability, *known, 0)
         identity = [learner.NAME, options, seed, graph.content_hash]
@@ -168,8 +170,10 @@ class Agent:
 
     def _probabilities(self, state: Any, graph: FeedbackGraph, t: int) -> np.ndarray:
         p = np.empty(graph.n_arms)
-        tell_all = entry(telling(self._learner), self._params, state, graph.arrays, t, p)
-        tell_all(self._params, state, graph.arrays, t, p)
+        known = (self._params, state, graph.arrays, t, p)
+        if self._telling is None:  # compiled when it is first needed, which may be never
+            self._telling = entry(telling(self._learner), *known)
+        self._telling(*known)
         return p
 
     def tell(
