@@ -4,7 +4,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: help demo test lint bench bench-cap clean
+.PHONY: help demo test lint packages bench bench-cap clean
 .DEFAULT_GOAL := help
 
 help:            ## list the commands
@@ -31,9 +31,12 @@ lint: $(VENV)/stamp-lint ## style, types, and the order of imports
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-test: $(VENV)/stamp-test lint ## all checks: style, types, imports, tests, and a part of them with the JIT off
+test: $(VENV)/stamp-test lint packages ## all checks: style, types, imports, tests, and a part of them with the JIT off
 	NUMBA_DISABLE_JIT=1 $(BIN)/pytest -q -n 2 -m interpreted
 	$(BIN)/pytest -q -n 2
+
+packages:        ## install what tests need beside Python packages: Chromium and PostgreSQL, where that is allowed
+	@tests/packages.sh
 
 bench: $(VENV)/stamp-bench ## measure, side by side with others: one table, in five minutes
 	$(BIN)/python benchmarks

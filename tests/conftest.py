@@ -1,0 +1,24 @@
+"""What tests of several rooms share."""
+
+import pytest
+
+import browser as browsing
+import installed
+
+
+@pytest.fixture(scope="module")
+def browser():
+    """Return a real Chromium, for `browser.visit`. It ends with its module: beside it, asyncio.run cannot be called."""
+    with browsing.chromium(installed.chromium()) as running:
+        yield running
+
+
+def pytest_terminal_summary(terminalreporter):
+    """Say at the end what was skipped because something is not installed."""
+    reasons = [report.longrepr[2] for report in terminalreporter.getreports("skipped")]
+    lacking = [reason.partition(installed.MISSING)[2] for reason in reasons if installed.MISSING in reason]
+    if not lacking:
+        return
+    terminalreporter.section("NOT TESTED", red=True, bold=True)
+    for package in sorted(set(lacking)):
+        terminalreporter.line(f"{lacking.count(package)} tests were skipped, not installed: {package}", red=True)

@@ -1,0 +1,33 @@
+"""What tests need that pip does not install: `make test` does, where it may. Elsewhere they are skipped, loudly."""
+
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+MISSING = "not installed: "  # how the reason of such a skip begins
+
+
+def chromium():
+    """Return the browser."""
+    found = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    return Path(found) if found else _missing("chromium")
+
+
+def postgresql():
+    """Return the folder of PostgreSQL's programs: initdb, postgres and others."""
+    folders = sorted(
+        Path("/usr/lib/postgresql").glob("*/bin"), key=lambda path: int(path.parent.name.partition(".")[0])
+    )
+    on_path = shutil.which("initdb")
+    if folders and (folders[-1] / "initdb").exists():
+        return folders[-1]
+    return Path(on_path).parent if on_path else _missing("postgresql")
+
+
+def _missing(package):
+    reason = f"{MISSING}{package} (apt-get install {package})"
+    if os.environ.get("CI") == "true":
+        pytest.fail(f"{reason}. Where CI=true nothing is skipped for want of a package.", pytrace=False)
+    pytest.skip(reason)
