@@ -15,7 +15,7 @@ $(VENV)/stamp: pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "sidelong needs Python 3.11 or newer: make PYTHON=python3.12 ...")'
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade 'pip>=25.1'
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[cli,study,report]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[cli,study,plot]'
 	touch $@
 
 $(VENV)/stamp-%: $(VENV)/stamp
