@@ -3,11 +3,11 @@
 What an environment says beyond Gymnasium's own interface, it says in ``info``. `GraphBandit` says all of it, and `play`
 listens to any environment that does:
 
-========================  ===============================================================================
-``info["revealed"]``      after a step: the reward of each arm that the play revealed, by arm
-``info["graph"]``         the graph of the coming round, where graphs change and are shown before the draw
-``info["outcome_graph"]`` after a step: the graph of that round, where only the outcome shows it
-========================  ===============================================================================
+=========================  ===============================================================================
+``info["revealed"]``       after a step: the reward of each arm that the play revealed, by arm
+``info["graph"]``          the graph of the coming round, where graphs change and are shown before the draw
+``info["outcome_graph"]``  after a step: the graph of that round, where only the outcome shows it
+=========================  ===============================================================================
 """
 
 from __future__ import annotations
