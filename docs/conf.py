@@ -25,6 +25,7 @@ html_theme = "furo"
 html_title = "sidelong"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
+html_favicon = "_static/icon.svg"
 html_show_sourcelink = False
 html_copy_source = False
 pygments_style, pygments_dark_style = "tango", "monokai"

@@ -33,7 +33,7 @@ def _row(sheet: Canvas, y: float, played: int, seen: set[int], arcs: bool, n: in
         kind = "play" if k == played else "seen" if k in seen else "hidden"
         sheet.circle(x + 59 * k, y, 17, kind, str(k + 1))
         if arcs and k in seen and k != played:
-            bend = (14 + 9 * abs(played - k)) * (1 if k > played else -1)
+            bend = (10 + 8 * abs(played - k)) * (1 if k > played else -1)
             sheet.arrow(x + 59 * played, y - 18, x + 59 * k, y - 19, "arc", bend)
 
 
@@ -67,30 +67,25 @@ def loop() -> None:
 
 
 def cases() -> None:
-    """Four graphs that people have."""
-    sheet = Canvas(480, 400)
+    """Draw four graphs that people have."""
     kinds = (
         ("A large order shows the smaller ones", "stock, early exit, training length", 3, {0, 1, 2, 3}),
         ("A bid that won shows the higher ones", "first-price auctions", 1, {1, 2, 3, 4}),
         ("Today's spare capacity shadows two models", "another graph each day, known before the draw", 2, {0, 2, 4}),
         ("Nothing else is seen: a bandit", "no graph, and sidelong still works", 2, {2}),
     )
+    sheet = Canvas(480, 126 * len(kinds) - 20)
     for k, (title, who, played, seen) in enumerate(kinds):
-        top = 98 * k
-        sheet.text(12, top + 22, title, "head")
-        sheet.text(12, top + 40, who, "small")
-        _row(sheet, top + 74, played, seen, arcs=False, n=5, x=40)
-        for other in seen - {played}:
-            way = 1 if other > played else -1
-            sheet.arrow(
-                40 + 59 * played + 0, top + 55, 40 + 59 * other, top + 54, "arc", way * (4 + 6 * abs(other - played))
-            )
+        top = 126 * k
+        sheet.text(12, top + 20, title, "head")
+        sheet.text(12, top + 39, who, "small")
+        _row(sheet, top + 84, played, seen, arcs=True, n=5, x=32)
     sheet.save("cases")
 
 
 def prices() -> None:
     """Draw the trap: what a sale at a price shows, and what it does not."""
-    sheet = Canvas(480, 210)
+    sheet = Canvas(480, 226)
     sheet.text(12, 24, "Price 4 was posted, and the buyer bought", "head")
     for k in range(8):
         kind = "play" if k == 3 else "seen" if k < 3 else "hidden"
@@ -99,8 +94,9 @@ def prices() -> None:
     sheet.text(121, 128, "would have sold too: known", "", "middle")
     sheet.path("M252 100 L252 108 L460 108 L460 100", "c")
     sheet.text(356, 128, "up to which price?", "", "middle")
-    sheet.text(12, 166, "How likely was it to learn about price 2? Every price that would have sold")
-    sheet.text(12, 186, "shows it, and which ones those are, nobody learns.")
+    sheet.text(12, 166, "How likely was it to learn about price 2?")
+    sheet.text(12, 188, "Every price from 2 up that would have sold shows it,")
+    sheet.text(12, 210, "and which ones those are, nobody learns.")
     sheet.save("prices")
 
 
@@ -262,7 +258,7 @@ def worlds() -> None:
         "Against an adversary": sl.losses.constrained(gaps=gap, n_arms=K, best=best),
     }
     learners = (
-        ('exp3.g++, preset="practical"', "exp3.g++", {"preset": "practical"}, "a"),
+        ("exp3.g++ practical", "exp3.g++", {"preset": "practical"}, "a"),
         ("exp3.g++", "exp3.g++", {}, "b"),
         ("ucb-n", "ucb-n", {}, "c"),
         ("ts-n", "ts-n", {}, "d"),
