@@ -28,6 +28,7 @@ html_css_files = ["site.css"]
 html_favicon = "_static/icon.svg"
 html_show_sourcelink = False
 html_copy_source = False
+highlight_language = "text"
 pygments_style, pygments_dark_style = "tango", "monokai"
 
 # Docstrings: `name` is a name, linked where it leads somewhere.

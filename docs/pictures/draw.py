@@ -106,28 +106,28 @@ def choose() -> None:
     steps = (
         ("Does every arm reveal all arms?", "hedge"),
         ("Does some arm not reveal itself?", "exp3.g"),
-        ("Are losses 0 or 1, and will nothing ever change?", "ts-n"),
-        ("Do you need the paper's theorem in both worlds?", "exp3.g++"),
+        ("Losses 0 or 1, and nothing ever changes?", "ts-n"),
+        ("The paper's theorem in both worlds?", "exp3.g++"),
     )
     for k, (question, answer) in enumerate(steps):
         y = 12 + 76 * k
-        sheet.box(10, y, 352, 42)
-        sheet.text(24, y + 27, question)
-        sheet.arrow(362, y + 21, 394, y + 21)
-        sheet.text(376, y + 12, "yes", "small", "middle")
-        sheet.box(396, y + 3, 78, 36, "seen")
-        sheet.text(435, y + 26, answer, "head", "middle")
-        sheet.arrow(186, y + 42, 186, y + 76)
-        sheet.text(194, y + 64, "no", "small")
-    sheet.box(60, 316, 252, 42, "play")
-    sheet.text(186, 342, 'exp3.g++, preset="practical"', "onplay", "middle")
+        sheet.box(6, y, 322, 42)
+        sheet.text(18, y + 27, question)
+        sheet.arrow(328, y + 21, 374, y + 21)
+        sheet.text(348, y + 13, "yes", "small", "middle")
+        sheet.box(374, y + 3, 100, 36, "seen")
+        sheet.text(424, y + 26, answer, "head", "middle")
+        sheet.arrow(166, y + 42, 166, y + 76)
+        sheet.text(174, y + 64, "no", "small")
+    sheet.box(16, 316, 300, 42, "play")
+    sheet.text(166, 342, 'exp3.g++, preset="practical"', "onplay", "middle")
     sheet.save("choose")
 
 
 def late() -> None:
     """Feedback that comes late."""
     sheet = Canvas(480, 214)
-    sheet.text(12, 24, "Each decision keeps the probabilities it was drawn with", "head")
+    sheet.text(12, 24, "Each decision keeps its own probabilities", "head")
     asked, told = (80, 150, 220), {0: 430, 1: 300, 2: 365}
     sheet.path("M20 66 L470 66", "rule")
     sheet.path("M20 176 L470 176", "rule")
@@ -172,20 +172,20 @@ def study() -> None:
         for column in range(4):
             done = row < 2 or column < 1
             sheet.box(190 + 26 * column, 14 + 26 * row, 22, 22, "play" if done else "hidden", r=4)
-    sheet.text(240, 112, "cells: on cores or a cluster,", "small", "middle")
-    sheet.text(240, 130, "stopped and resumed at will", "small", "middle")
+    sheet.text(12, 112, "cells: on cores or a cluster,", "small")
+    sheet.text(12, 131, "stopped and resumed at will", "small")
     sheet.arrow(296, 50, 340, 50, "arc")
     sheet.box(340, 20, 130, 60)
     sheet.text(405, 46, "Parquet", "head", "middle")
     sheet.text(405, 66, "one file a cell", "small", "middle")
     sheet.arrow(405, 80, 405, 160, "arc")
-    sheet.box(340, 162, 130, 60)
-    sheet.text(405, 188, "report.html", "head", "middle")
-    sheet.text(405, 208, "figures, scoreboard", "small", "middle")
-    sheet.arrow(340, 70, 142, 176, "line")
-    sheet.box(10, 162, 130, 60)
-    sheet.text(75, 188, "read_results", "head", "middle")
-    sheet.text(75, 208, "one Arrow table", "small", "middle")
+    sheet.box(330, 162, 144, 60)
+    sheet.text(402, 188, "report.html", "head", "middle")
+    sheet.text(402, 208, "figures, scoreboard", "small", "middle")
+    sheet.arrow(370, 80, 262, 160, "arc")
+    sheet.box(180, 162, 136, 60)
+    sheet.text(248, 188, "read_results", "head", "middle")
+    sheet.text(248, 208, "one Arrow table", "small", "middle")
     sheet.save("study")
 
 
@@ -231,7 +231,7 @@ def speed() -> None:
     )
     bars = [("sidelong", ours)] + [(name, next(seconds(t) for _, other, t in rows if other == name)) for name in wanted]
     sheet = Canvas(480, 60 + 44 * len(bars))
-    sheet.text(12, 22, "A round with ten arms; each line is ten times the one before", "head")
+    sheet.text(12, 22, "A round with ten arms, on a logarithmic scale", "head")
     low = 1e-7
 
     def x(time: float) -> float:
@@ -240,8 +240,8 @@ def speed() -> None:
     for decade in range(8):
         left = x(low * 10**decade)
         sheet.path(f"M{left:.1f} 34 L{left:.1f} {sheet.height - 22}", "rule")
-        name = ("100 ns", "1 µs", "10 µs", "100 µs", "1 ms", "10 ms", "100 ms", "1 s")[decade]
-        sheet.text(left, sheet.height - 6, name, "small", "middle" if decade else "start")
+        name = ("", "1 µs", "", "100 µs", "", "10 ms", "", "1 s")[decade]
+        sheet.text(left, sheet.height - 6, name, "small", "middle")
     for k, (name, time) in enumerate(bars):
         top = 42 + 44 * k
         sheet.box(12, top + 20, x(time) - 12, 14, "play" if k == 0 else "seen", r=2)
