@@ -16,7 +16,7 @@ from browser import visit
 
 ROOT = Path(__file__).parent.parent.parent
 DOCS = ROOT / "docs"
-LOOKED_AT = ("index", "quickstart", "feedback-graph", "which-learner", "benchmarks", "paper", "api/learners")
+LOOKED_AT = ("index", "feedback-graph", "which-learner", "benchmarks", "api/learners")
 
 
 class Quiet(http.server.SimpleHTTPRequestHandler):
