@@ -35,5 +35,5 @@ pygments_style, pygments_dark_style = "tango", "monokai"
 default_role = "py:obj"
 autodoc_member_order = "bysource"
 autodoc_typehints = "none"  # the signature of a NamedTuple of arrays helps nobody; docstrings say what is wanted
-autodoc_default_options = {"members": True, "show-inheritance": False}
+autodoc_default_options = {"members": True}
 napoleon_use_rtype = False

@@ -106,7 +106,7 @@ def choose() -> None:
     steps = (
         ("Does every arm reveal all arms?", "hedge"),
         ("Does some arm not reveal itself?", "exp3.g"),
-        ("Losses 0 or 1, and nothing ever changes?", "ts-n"),
+        ("Losses 0 or 1, and nothing changes?", "ts-n"),
         ("The paper's theorem in both worlds?", "exp3.g++"),
     )
     for k, (question, answer) in enumerate(steps):
