@@ -849,3 +849,67 @@ class Exp3GppPractical:
         self.x += (S + told.eps / 10) / (self.m**2 * max(told.h, self.H / 4))  # 7
         self.b += (sum(losses.values()) / len(losses) - self.b) / 20
         return S
+
+
+# EXP3.G++ in epochs. Each round t after the initial ones, with d the growth:
+#
+#  1  an epoch begins, r = t, if t > (1 + d) r, or Theta > (1 + d) Theta_r, or the graph is not that of r
+#  2  gap, S and eta as in round r of EXP3.G++; eps_i = the smallest rate of rounds r, ..., floor((1 + d) r) for them
+#  3  q_i ~ exp(-eta Ltilde_i), p_i = (1 - sum_j eps_j) q_i + eps_i; the rest as in EXP3.G++, but
+#  4  Theta += X: theta if t = r, else sum over i = I and i = J of (p_i / P_i) / (p_i + 1 / K), with J uniform
+
+
+class Epoch(NamedTuple):
+    """What stays the same in an epoch."""
+
+    last: int
+    Theta: float
+    A: np.ndarray
+    eta: float
+    gap: np.ndarray
+    S: set[int]
+    eps: np.ndarray
+
+
+class Exp3GppEpoch(Exp3Gpp):
+    """EXP3.G++ in epochs; `uniform_arm` says which arm J is in round t."""
+
+    def __init__(self, n_arms, growth, uniform_arm, rate="adaptive", **options):
+        super().__init__(n_arms, rate, **options)
+        self.growth = growth
+        self.uniform_arm = uniform_arm
+        self.epoch = None
+        self.begun = []  # the first rounds of the epochs
+
+    def distribution(self, A) -> Round:
+        """Begin a round, in which the graph is A."""
+        A = np.array(A, dtype=bool)
+        if self.t < len(self.start):
+            return super().distribution(A)
+        self.t += 1
+        t, epoch = self.t, self.epoch
+        if epoch is None or t > epoch.last or self.Theta > (1 + self.growth) * epoch.Theta or (A != epoch.A).any():  # 1
+            self.epoch = epoch = self._begin(t, A)
+        q = softmax([-epoch.eta * L for L in self.Ltilde])
+        p = (1 - sum(epoch.eps)) * q + epoch.eps  # 3
+        return Round(t, A, p, observation(p, A), theta(p, A), epoch.eta, epoch.gap, epoch.S, epoch.eps, q)
+
+    def _begin(self, t, A):
+        self.begun.append(t)
+        gap = gaps(self.Lhat, self.O, t, self.gamma)
+        S = exploration_set(gap, A, self.ties)
+        last = math.floor((1 + self.growth) * t)
+        rates = [exploration_rates(gap, S, s, self.lam, self.beta) for s in range(t, last + 1)]
+        Theta = self.alpha * t if self.rate == "fixed" else self.Theta
+        eta = self.eta_scale * math.sqrt(math.log(self.K) / (2 * Theta))
+        return Epoch(last, self.Theta, A, eta, gap, S, np.min(rates, axis=0))  # 2
+
+    def update(self, told: Round, arm, losses, A=None):
+        """Learn what a round revealed; its graph is known since it began."""
+        assert A is None or (told.A == A).all()
+        Theta = self.Theta
+        super().update(told, arm, losses)
+        if told.t > len(self.start):
+            pair = arm, self.uniform_arm(told.t)
+            X = sum(told.p[i] / told.P[i] / (told.p[i] + 1 / self.K) for i in pair)
+            self.Theta = Theta + (told.theta if told.t in self.begun else X)  # 4

@@ -10,6 +10,7 @@ import pytest
 
 import sidelong as sl
 from sidelong import __main__, graphs
+from sidelong.cli import graph_argument
 from sidelong.cli.graph_argument import read_graph
 from sidelong.cli.graph_svg import draw
 from sidelong.errors import GraphError
@@ -125,7 +126,7 @@ def test_the_drawing_has_a_circle_for_each_arm_and_a_line_for_each_edge(tmp_path
     marked[0] = 0
     draw(tmp_path / "one.svg", graph.named("a <b> & c"), marked, "exploration")
     root = ET.parse(tmp_path / "one.svg").getroot()  # noqa: S314  # our own file
-    circles, drawn = root.findall(f"{SVG}circle"), root.findall(f"{SVG}line")
+    circles, drawn = root.findall(f"{SVG}circle"), root.findall(f"{SVG}path[@class='edge']")
     assert len(circles) == graph.n_arms
     assert (len(drawn), sum("marker-end" in line.attrib for line in drawn)) == (lines, arrows)
     assert sum("stroke-dasharray" in circle.attrib for circle in circles) == dashed
@@ -172,3 +173,17 @@ def test_what_cannot_be_drawn_or_written_is_refused(run, tmp_path):
     assert "cannot be written" in done.stderr
     with pytest.raises(GraphError, match="neither a graph file"):
         read_graph("__import__:1")
+
+
+def test_a_long_edge_list_has_a_bar_on_a_terminal_and_no_other(tmp_path, monkeypatch, capsys):
+    path = tmp_path / "wheel.txt"
+    sl.graphs.wheel(9).save(path)
+    monkeypatch.setattr(graph_argument, "_LONG", 1)
+    assert read_graph(str(path)) == sl.graphs.wheel(9)
+    assert capsys.readouterr().err == ""
+    monkeypatch.setenv("FORCE_COLOR", "1")  # rich takes it for a terminal
+    read_graph(str(path))
+    assert "making the graph" in capsys.readouterr().err
+    monkeypatch.setattr(graph_argument, "_LONG", 10**6)
+    read_graph(str(path))
+    assert "making the graph" not in capsys.readouterr().err

@@ -466,3 +466,13 @@ def test_large_edge_lists_are_read_in_blocks(tmp_path):
         "# arms: 50000",
         f"{edges[0][0]},{edges[0][1]}",
     ]
+
+
+def test_reading_an_edge_list_tells_how_far_it_is(tmp_path, monkeypatch):
+    monkeypatch.setattr(edge_list, "_BLOCK", 1000)
+    path, told = tmp_path / "path.txt", []
+    graphs.path(500).save(path)
+    files.load(path, told.append)
+    assert told == sorted(told)
+    assert len(told) > 5
+    assert told[-1] == path.stat().st_size

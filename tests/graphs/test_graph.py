@@ -471,3 +471,31 @@ REFUSED = [
 def test_a_refusal_gives_the_rule_and_the_value(make, match):
     with pytest.raises(GraphError, match=match):
         make()
+
+
+def test_rows_of_arcs_come_back():
+    rng = np.random.default_rng(4)
+    for _ in range(50):
+        matrix = rng.random((7, 7)) < rng.random()
+        graph = FeedbackGraph.from_matrix(matrix).as_arcs()
+        arrays = graph.arrays
+        again = FeedbackGraph.from_rows(arrays.stop - arrays.start, arrays.targets)
+        assert again.representation == "arcs"
+        assert again == graph
+        for arm in range(7):
+            assert again.in_neighbors(arm).tolist() == np.flatnonzero(matrix[:, arm]).tolist()
+
+
+@pytest.mark.parametrize(
+    ("degree", "targets", "message"),
+    [
+        ([1, 1], [0, 2], "arms 0 to 1, not 0 or 2"),
+        ([2, 0], [1, 0], "ascend, each once"),
+        ([2, 0], [0, 0], "ascend, each once"),
+        ([-1, 3], [0, 1], "0 or more, and 2 in all; these are 2"),
+        ([1], [0, 0], "0 or more, and 2 in all; these are 1"),
+    ],
+)
+def test_wrong_rows_are_refused(degree, targets, message):
+    with pytest.raises(GraphError, match=message):
+        FeedbackGraph.from_rows(np.array(degree), np.array(targets))

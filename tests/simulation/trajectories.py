@@ -62,6 +62,13 @@ OPTIONS = itertools.cycle(
 #: by the name of the graph: the graph, a world and the learner's options
 CASES = {name: (graph, next(WORLDS), next(OPTIONS)) for name, graph in GRAPHS.items()}
 CASES["practical preset"] = (sl.graphs.resampled(K, 0.3), sl.losses.beta(MEANS, 3.0), {"preset": "practical"})
+EPOCHS = {"refresh": "epoch", "gamma": 0.2, "beta": 0.01}
+CASES["epochs"] = (INTERVALS.as_arcs(), sl.losses.beta(MEANS, 3.0), EPOCHS)
+CASES["epochs, graphs that change"] = (
+    sl.graphs.alternating(BANK),
+    sl.losses.drifting(MEANS, every=9),
+    EPOCHS | {"start": "none"},
+)
 #: ranges so long that they are taken several arms at a time
 CASES["long ranges"] = (sl.graphs.nested(40), sl.losses.constrained(gaps=0.3, n_arms=40, best=22), {"start": "none"})
 

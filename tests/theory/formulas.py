@@ -226,3 +226,9 @@ def practical(K, T, cover, mas, d, m):
 def relative_entropy(p, q):
     p, q = mpf(p), mpf(q)
     return sum(a * ln(a / b) for a, b in ((p, q), (1 - p, 1 - q)) if a > 0)
+
+
+def epochs(K, T, mas, d):
+    """EXP3.G++ in epochs: step 8 of docs/epoch.md, theta being at most mas."""
+    first = sqrt(2 * ln(K) * (K + mpf(mas) * T))
+    return first + sqrt(1 + mpf(d)) * first + sqrt(mpf(T) * ln(K)) + K

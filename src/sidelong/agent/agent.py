@@ -11,12 +11,13 @@ import numpy as np
 
 from sidelong._jit import entry
 from sidelong.agent import state_file
-from sidelong.agent.decision import Decision
+from sidelong.agent.decision import Decision, SparingDecision
 from sidelong.agent.feedback import fingerprint, read_losses, same
+from sidelong.agent.pending import degree, read_pending, write_pending
 from sidelong.errors import ConflictError, DecisionError, GraphError, LearnerError, UnknownDecisionError
 from sidelong.graphs.graph import FeedbackGraph
 from sidelong.learners import catalogue
-from sidelong.learners.interface import Need, drawing
+from sidelong.learners.interface import Need, drawing, is_sparing, telling
 
 if TYPE_CHECKING:
     from os import PathLike
@@ -99,6 +100,10 @@ class Agent:
         known = (params, self._state, graph.arrays, 1)
         self._draw = entry(drawing(learner), *known, self._seed, 0, self._buffer, trace)
         self._update = entry(learner.update, *known, 0, self._buffer, self._buffer, trace)
+        self._sparing = is_sparing(learner)
+        self._fresh = 0  # the last round, until something is told
+        if self._sparing:
+            self._probability = entry(learner.probability, *known, 0)
         identity = [learner.NAME, options, seed, graph.content_hash]
         self._tag = hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()[:8]
 
@@ -140,13 +145,32 @@ class Agent:
         """
         graph = self._graph if graph is None else self._checked(graph)
         t = self._round + 1
-        p = np.empty(self._graph.n_arms)
+        p = self._buffer if self._sparing else np.empty(self._graph.n_arms)
         trace = np.zeros(len(self._learner.TRACES))
         arm = int(self._draw(self._params, self._state, graph.arrays, t, self._seed, 0, p, trace))
-        decision = Decision(self._tag, t, arm, graph, p, trace)
-        self._round = t
+        if self._sparing:
+            probability = self._probability(self._params, self._state, graph.arrays, t, arm)
+            decision = self._spared(t, arm, graph, p[: degree(graph, arm)].copy(), trace, probability)
+        else:
+            decision = Decision(self._tag, t, arm, graph, p, trace)
+        self._round = self._fresh = t
         self._pending[t] = decision
         return decision
+
+    def _spared(
+        self, t: int, arm: int, graph: FeedbackGraph, p: np.ndarray, trace: np.ndarray, probability: float
+    ) -> Decision:
+        return SparingDecision(self._tag, t, arm, graph, p, trace, probability, self._tell_all)
+
+    def _tell_all(self, t: int, graph: FeedbackGraph) -> np.ndarray | None:
+        """Return the probabilities of all arms in round t, or None if the state has changed since."""
+        return self._probabilities(self._state, graph, t) if t == self._fresh else None
+
+    def _probabilities(self, state: Any, graph: FeedbackGraph, t: int) -> np.ndarray:
+        p = np.empty(graph.n_arms)
+        tell_all = entry(telling(self._learner), self._params, state, graph.arrays, t, p)
+        tell_all(self._params, state, graph.arrays, t, p)
+        return p
 
     def tell(
         self,
@@ -174,11 +198,17 @@ class Agent:
             self._compare(t, losses, graph)
             return False
         shown = made.graph if graph is None else self._checked(graph)
+        if self._sparing and shown != made.graph:
+            raise DecisionError(
+                "A learner that does not look at every arm must know at `ask` what its decision reveals: "
+                "tell without graph=..., or take refresh='round'."
+            )
         arrays = shown.arrays
         arms = arrays.targets[arrays.start[made.arm] : arrays.stop[made.arm]]
         read_losses(losses, arms, self._buffer, binary=self._binary)
         p, trace = made._p, made._trace  # noqa: SLF001  # what users see of them is read-only
         self._update(self._params, self._state, arrays, t, made.arm, p, self._buffer, trace)
+        self._fresh = 0
         del self._pending[t]
         told = (arms.copy(), self._buffer[: arms.size].copy(), _key(graph))  # copies: a view would keep its graph alive
         self._told[t] = told if arms.size <= _FEW else fingerprint(*told)
@@ -201,6 +231,8 @@ class Agent:
         weights = np.empty(self._graph.n_arms)
         trace = np.zeros(len(self._learner.TRACES))
         self._draw(self._params, state, self._graph.arrays, self._round + 1, self._seed, 0, weights, trace)
+        if self._sparing:
+            weights = self._probabilities(state, self._graph, self._round + 1)
         unknown = np.full(weights.size, np.nan)
         counts = getattr(state, "O", np.zeros(weights.size)).astype(np.int64)
         means = np.where(counts > 0, getattr(state, "mean", unknown), np.nan)
@@ -213,7 +245,6 @@ class Agent:
         for made in self._pending.values():
             graphs.setdefault(_identity(made.graph), made.graph)
         numbers = {identity: index for index, identity in enumerate(graphs)}
-        pending = self._pending.values()
         header = {
             "learner": self._learner.NAME,
             "options": self._options,
@@ -222,17 +253,19 @@ class Agent:
             "graphs": [graph.name for graph in graphs.values()],
             "traces": list(self._learner.TRACES),
         }
+        if self._sparing:
+            header["fresh"] = self._fresh
         arrays = {f"params.{name}": np.asarray(value) for name, value in self._params._asdict().items()}
         arrays |= {f"state.{name}": array for name, array in self._state._asdict().items()}
         for index, graph in enumerate(graphs.values()):
             arrays |= {f"graph.{index}.{name}": array for name, array in state_file.graph_to_arrays(graph).items()}
-        K, width = self._graph.n_arms, len(self._learner.TRACES)
-        arrays["pending.round"] = np.array([made.round for made in pending], np.int64)
-        arrays["pending.arm"] = np.array([made.arm for made in pending], np.int64)
-        arrays["pending.graph"] = np.array([numbers[_identity(made.graph)] for made in pending], np.int64)
-        arrays["pending.p"] = np.array([made._p for made in pending], np.float64).reshape(len(pending), K)  # noqa: SLF001
-        traces = np.array([made._trace for made in pending], np.float64)  # noqa: SLF001
-        arrays["pending.trace"] = traces.reshape(len(pending), width)
+        arrays |= write_pending(
+            self._pending.values(),
+            lambda graph: numbers[_identity(graph)],
+            self._graph.n_arms,
+            len(self._learner.TRACES),
+            sparing=self._sparing,
+        )
         arrays["told.round"] = np.array(list(self._told), np.int64)
         marks = b"".join(map(_mark, self._told.values()))
         arrays["told.fingerprint"] = np.frombuffer(marks, np.uint8).reshape(-1, 16)
@@ -264,9 +297,10 @@ class Agent:
     ) -> None:
         self._state = state_file.read_state(path, self._state, arrays)
         self._round = header["round"]
-        columns = ("pending.round", "pending.arm", "pending.graph", "pending.p", "pending.trace")
-        for t, arm, graph, p, trace in zip(*(arrays[name] for name in columns), strict=True):
-            self._pending[int(t)] = Decision(self._tag, int(t), int(arm), bank[graph], p.copy(), trace.copy())
+        for made in read_pending(arrays, bank, sparing=self._sparing):
+            self._pending[made[0]] = self._spared(*made) if self._sparing else Decision(self._tag, *made)
+        if self._sparing:
+            self._fresh = header["fresh"]
         rounds, prints = arrays["told.round"], arrays["told.fingerprint"]
         self._told.update((int(t), mark.tobytes()) for t, mark in zip(rounds, prints, strict=True))
 
@@ -331,7 +365,7 @@ def _identity(graph: FeedbackGraph) -> tuple[str, str]:
 
 
 def _alike(one: Any, other: Decision) -> bool:
-    return one.arm == other.arm and np.array_equal(one.probabilities, other.probabilities, equal_nan=True)
+    return one.arm == other.arm and np.array_equal(one._p, other._p, equal_nan=True)  # noqa: SLF001
 
 
 def _short(name: object) -> str:

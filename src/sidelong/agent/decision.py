@@ -6,16 +6,24 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from sidelong.errors import DecisionError
+
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     import numpy.typing as npt
 
     from sidelong.graphs.graph import FeedbackGraph
 
-__all__ = ["Decision"]
+__all__ = ["Decision", "SparingDecision"]
 
 
 class Decision:
-    """What an agent answers to `ask`. It cannot be changed, and keeps its probabilities, whatever is learned later."""
+    """What an agent answers to `ask`. It cannot be changed, and keeps its probabilities, whatever is learned later.
+
+    If its learner does not look at every arm (refresh="epoch"), it keeps those of its arm and of what that reveals.
+    Those of all arms are made when they are first read, which must be before the agent is asked or told again.
+    """
 
     __slots__ = ("_arm", "_graph", "_p", "_round", "_tag", "_trace")
 
@@ -73,5 +81,61 @@ class Decision:
         """The arms whose losses playing `arm` reveals: what `tell` wants to know."""
         return self._graph.out_neighbors(self._arm)
 
+    @property
+    def revealed_probabilities(self) -> npt.NDArray[np.float64]:
+        """The probability, before the draw, that the loss of each arm in `reveals` would be revealed."""
+        return self.observe_probabilities[self.reveals]
+
     def __repr__(self) -> str:
         return f"<Decision {self.id}: play arm {self._arm}, drawn with probability {self.probability:.4g}>"
+
+
+class SparingDecision(Decision):
+    """A decision of a learner that does not look at every arm: `p` holds P of the revealed arms alone."""
+
+    __slots__ = ("_all", "_make", "_probability")
+
+    def __init__(
+        self,
+        tag: str,
+        round_: int,
+        arm: int,
+        graph: FeedbackGraph,
+        p: np.ndarray,
+        trace: np.ndarray,
+        probability: float,
+        make: Callable[[int, FeedbackGraph], np.ndarray | None],
+    ) -> None:
+        super().__init__(tag, round_, arm, graph, p, trace)
+        self._probability = probability
+        self._make = make
+        self._all: np.ndarray | None = None
+
+    @property
+    def probability(self) -> float:
+        """The probability with which `arm` was drawn."""
+        return self._probability
+
+    @property
+    def probabilities(self) -> npt.NDArray[np.float64]:
+        """The probability of each arm, made when it is first read."""
+        if self._all is None:
+            self._all = self._make(self._round, self._graph)
+        if self._all is None:
+            raise DecisionError(
+                f"The agent was asked or told since decision {self.id}, and its learner does not keep the "
+                f"probabilities of all arms. Read them before; `probability` and `tell` work at any time."
+            )
+        view = self._all.view()
+        view.flags.writeable = False
+        return view
+
+    @property
+    def observe_probabilities(self) -> npt.NDArray[np.float64]:
+        """The probability, before the draw, that the loss of each arm would be revealed."""
+        return self._graph.observe_probabilities(self.probabilities)
+
+    @property
+    def revealed_probabilities(self) -> npt.NDArray[np.float64]:
+        """The probability, before the draw, that the loss of each arm in `reveals` would be revealed; always there."""
+        return self._p.copy()

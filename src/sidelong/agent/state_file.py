@@ -81,7 +81,7 @@ def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, np.nda
             f"{path} has format version {version}, and this program reads up to {VERSION}. "
             f"It was written by a newer sidelong: upgrade with `pip install --upgrade sidelong`."
         )
-    if hashlib.sha256(data[:-_CHECKSUM]).digest() != data[-_CHECKSUM:]:
+    if hashlib.sha256(memoryview(data)[:-_CHECKSUM]).digest() != data[-_CHECKSUM:]:
         raise StateFileError(f"{path} is truncated or was altered: its checksum does not hold. Load an earlier copy.")
     header = json.loads(data[_START.size : _START.size + length])
     arrays = {}
@@ -111,9 +111,7 @@ def read_graphs(
             if "low" in parts:
                 graph = FeedbackGraph.from_intervals(parts["low"], parts["high"])
             else:
-                n = parts["degree"].size
-                edges = np.column_stack([np.repeat(np.arange(n), parts["degree"]), parts["targets"]])
-                graph = FeedbackGraph.from_edges(edges, n).as_arcs()
+                graph = FeedbackGraph.from_rows(parts["degree"], parts["targets"])
         except SidelongError as error:
             raise StateFileError(f"{path} holds a graph that cannot be built: {error}") from error
         graphs.append(graph.named(name))

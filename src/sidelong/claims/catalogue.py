@@ -1,4 +1,4 @@
-"""The list of all claims, in the order of the paper, and the checking of them."""
+"""The list of all claims, in the order of the paper and then beyond it, and the checking of them."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from sidelong.claims import (
     adversarial,
     algorithm,
     changing,
+    epochs,
     errata_proofs,
     errata_readings,
     gaps,
@@ -84,6 +85,8 @@ CLAIMS: tuple[Claim, ...] = (
     errata_readings.e25,
     errata_proofs.e26,
     errata_readings.e27,
+    epochs.rates,
+    epochs.theorem_4_epochs,
 )
 
 #: The chance that any claim fails though all are true, over all random claims together (a union bound).

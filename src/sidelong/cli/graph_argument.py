@@ -10,7 +10,11 @@ from __future__ import annotations
 
 import difflib
 import inspect
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
+
+from rich.console import Console
+from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
 
 from sidelong.errors import GraphError
 
@@ -21,14 +25,29 @@ __all__ = ["HELP", "read_graph"]
 
 HELP = "A graph file, or a family with its arguments, such as nested:24, star:10,hub=3, cliques:4x5, grid:3,4."
 _SUFFIXES = (".txt", ".edges", ".tsv", ".csv", ".json", ".npz")
+_LONG = 2**24  # bytes; fewer are read within a second
 
 
 def read_graph(text: str, *, self_loops: bool = False) -> FeedbackGraph:
     """Return the graph that `text` names, with a self-loop for each arm if so wished."""
-    from sidelong.graphs import FeedbackGraph  # noqa: PLC0415  # the compiler takes half a second to load
-
-    graph = FeedbackGraph.load(text) if text.lower().endswith(_SUFFIXES) else _family(text)
+    graph = _load(Path(text)) if text.lower().endswith(_SUFFIXES) else _family(text)
     return graph.with_self_loops() if self_loops else graph
+
+
+def _load(path: Path) -> FeedbackGraph:
+    """Read a file, with a bar on the terminal if that takes long."""
+    from sidelong.graphs import files  # noqa: PLC0415  # the compiler takes half a second to load
+
+    size = path.stat().st_size if path.is_file() else 0
+    console = Console(stderr=True)
+    columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal or size < _LONG) as bar:
+        task = bar.add_task(f"reading {path.name}", total=size)
+
+        def show(done: int) -> None:
+            bar.update(task, completed=done, description="making the graph" if done >= size else None)
+
+        return files.load(path, show)
 
 
 def _family(text: str) -> FeedbackGraph:

@@ -25,6 +25,7 @@ __all__ = [
     "from_intervals",
     "from_matrix",
     "from_networkx",
+    "from_rows",
     "from_scipy",
     "import_networkx",
 ]
@@ -170,6 +171,21 @@ def from_intervals(low: npt.ArrayLike, high: npt.ArrayLike) -> GraphArrays:
             f"that of arm {arm} is [{ends[0][arm]}, {ends[1][arm]})."
         )
     return layout.intervals(ends[0].astype(np.int64), ends[1].astype(np.int64))
+
+
+def from_rows(degree: npt.NDArray[np.integer], targets: npt.NDArray[np.integer]) -> GraphArrays:
+    """Lay out rows as arcs: arm i reveals the next degree[i] arms of `targets`, ascending."""
+    n = _check_arms(degree.size)
+    if degree.min() < 0 or degree.sum() != targets.size:
+        raise GraphError(f"The lengths of rows are 0 or more, and {targets.size} in all; these are {degree.sum()}.")
+    if targets.size and not 0 <= targets.min() <= targets.max() < n:
+        raise GraphError(f"An edge joins two of the arms 0 to {n - 1}, not {targets.min()} or {targets.max()}.")
+    rising = np.ones(targets.size + 1, np.bool_)
+    np.greater(targets[1:], targets[:-1], out=rising[1:-1])
+    rising[np.cumsum(degree)] = True  # where a row ends, the next one begins with any arm
+    if not rising.all():
+        raise GraphError("The arms in each row of a graph ascend, each once.")
+    return layout.arcs(degree, targets)
 
 
 def from_networkx(graph: Any) -> GraphArrays:  # networkx is optional

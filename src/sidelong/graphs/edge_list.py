@@ -20,7 +20,7 @@ import numpy as np
 from sidelong.errors import GraphFileError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     import numpy.typing as npt
@@ -37,8 +37,10 @@ _COMMENT = re.compile(rb"#[^\n]*+")
 _ARMS = re.compile(rb"^[ \t]*+#[ \t]*+arms[ \t]*+:[ \t]*+([^\r\n]*?)[ \t]*\r?$", re.MULTILINE)
 
 
-def read(path: Path, file: BinaryIO, max_arms: int, max_edges: int) -> tuple[int | None, npt.NDArray[np.int64]]:
-    """Return the number of arms, if the file gives it, and the edges."""
+def read(
+    path: Path, file: BinaryIO, max_arms: int, max_edges: int, progress: Callable[[int], None]
+) -> tuple[int | None, npt.NDArray[np.int64]]:
+    """Return the number of arms, if the file gives it, and the edges; tell `progress` how many bytes are read."""
     n_arms: int | None = None
     parts: list[npt.NDArray[np.int64]] = []
     lines = edges = 0
@@ -60,6 +62,7 @@ def read(path: Path, file: BinaryIO, max_arms: int, max_edges: int) -> tuple[int
             edges += len(parts[-1])
         if edges > max_edges:
             raise GraphFileError(f"{path}: a graph file holds at most {max_edges:,} edges, and this one more.")
+        progress(file.tell())
     if n_arms is None and not parts:
         raise GraphFileError(f"{path}: a graph has at least one arm; here is neither an edge nor '# arms: N'.")
     pairs = np.concatenate(parts) if parts else np.empty((0, 2), np.int64)

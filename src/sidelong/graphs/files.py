@@ -32,7 +32,7 @@ from sidelong.graphs import edge_list, npz
 from sidelong.graphs.graph import FeedbackGraph
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     import numpy.typing as npt
 
@@ -49,15 +49,18 @@ _SEPARATORS = {".txt": " ", ".edges": " ", ".tsv": "\t", ".csv": ","}
 _VERSION = 1
 
 
-def load(path: str | os.PathLike[str]) -> FeedbackGraph:
-    """Read a graph from a file, and name it after the file."""
+def load(path: str | os.PathLike[str], progress: Callable[[int], None] | None = None) -> FeedbackGraph:
+    """Read a graph from a file, and name it after the file.
+
+    An edge list of millions of lines takes seconds: `progress` is told how many bytes of it have been read.
+    """
     path = Path(path)
     suffix = _suffix(path)
     try:
         with path.open("rb") as file:
             _check_size(file, MAX_JSON_BYTES if suffix == ".json" else MAX_BYTES)
             if suffix in _SEPARATORS:
-                n_arms, edges = edge_list.read(path, file, MAX_ARMS, MAX_EDGES)
+                n_arms, edges = edge_list.read(path, file, MAX_ARMS, MAX_EDGES, progress or _tell_nobody)
                 graph = FeedbackGraph.from_edges(edges, n_arms)
             else:
                 graph = _build(_read_json(file) if suffix == ".json" else _read_npz(file))
@@ -91,6 +94,10 @@ def save(graph: FeedbackGraph, path: str | os.PathLike[str]) -> None:
         else:
             small = {name: part.astype(np.int32) for name, part in parts.items()}
             np.savez(file, allow_pickle=False, version=_VERSION, n_arms=graph.n_arms, **small)
+
+
+def _tell_nobody(_: int) -> None:
+    pass
 
 
 def _check_size(file: BinaryIO, limit: int) -> None:

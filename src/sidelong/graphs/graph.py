@@ -102,6 +102,11 @@ class FeedbackGraph:
         return cls(convert.from_intervals(low, high))
 
     @classmethod
+    def from_rows(cls, degree: npt.NDArray[np.integer], targets: npt.NDArray[np.integer]) -> FeedbackGraph:
+        """Make a graph as arcs in O(K + E): playing i reveals the next degree[i] arms of `targets`, ascending."""
+        return cls(convert.from_rows(degree, targets))
+
+    @classmethod
     def from_scipy(cls, matrix: Any) -> FeedbackGraph:  # SciPy's sparse types share no public base class
         """Make a graph from a square scipy.sparse matrix of 0 and 1: row i says what playing i reveals."""
         return cls(convert.from_scipy(matrix))

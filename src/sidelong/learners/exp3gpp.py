@@ -73,7 +73,7 @@ ABOUT = About(
     theorem='Theorem 4; with rate="fixed", Theorems 2 and 3',
 )
 #: The options that lead to a module of their own.
-VARIANTS = ({"preset": "practical"},)
+VARIANTS = ({"preset": "practical"}, {"refresh": "epoch"})
 TRACES = ("theta", "exploration_set", "exploration_mass", "learning_rate")
 _THETA, _SIZE, _MASS, _ETA = range(4)
 
@@ -94,9 +94,10 @@ class Params(NamedTuple):
 
 
 def variant(options: Mapping[str, Any]) -> ModuleType:
-    """Return the module for these options: this one, or that of the practical preset."""
-    practical = options.get("preset") == "practical"
-    return importlib.import_module(f"{__name__}_practical" if practical else __name__)
+    """Return the module for these options: this one, that of the practical preset, or that of the epochs."""
+    if options.get("preset") == "practical":
+        return importlib.import_module(f"{__name__}_practical")
+    return importlib.import_module(f"{__name__}_epoch" if options.get("refresh") == "epoch" else __name__)
 
 
 def needs(options: Mapping[str, Any]) -> frozenset[Need]:
@@ -118,6 +119,7 @@ def configure(
     ties: str = "paper",
     start: str = "all",
     estimator: str = "plain",
+    refresh: str = "round",
 ) -> Params:
     """Turn options into constants.
 
@@ -142,9 +144,13 @@ def configure(
             where P_i is at least eta, and counts those arms by a quarter in Theta. It has no bias either, and a
             fourth of the second moment, so that eta may be larger: with q <= 2 p and exp(-x) <= 1 - x + x^2 for
             x >= -1, the regret against any adversary is at most (2 m + 1/m) sqrt(2 ln K Theta_T) plus the exploration.
+        refresh: "round" looks at every arm in each round. "epoch" does so only when the round or Theta has grown by a
+            share `growth`, so that a round costs O(log K) for each revealed arm: for thousands of arms and more. Its
+            options are those of `sidelong.learners.exp3gpp_epoch.configure`.
     """
     one_of("rate", rate, ("adaptive", "fixed"))
-    one_of("preset", preset, ("paper", "practical"))  # `variant` has seen to the second
+    one_of("preset", preset, ("paper", "practical"))  # `variant` has seen to the second, and here too
+    one_of("refresh", refresh, ("round", "epoch"))
     K = graph.n_arms
     adaptive = rate == "adaptive"
     alpha: float = 1

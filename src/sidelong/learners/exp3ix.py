@@ -24,18 +24,23 @@ A round that is told late is weighted by its own gamma.
 
 from __future__ import annotations
 
+import importlib
 import math
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from sidelong._jit import kernel
 from sidelong.graphs.arrays import GraphArrays, observe
 from sidelong.learners.interface import About, Need
+from sidelong.learners.options import one_of
 from sidelong.learners.weights import exponential
 from sidelong.numerics import log, total
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from types import ModuleType
+
     from sidelong.graphs.graph import FeedbackGraph
 
 NAME = "exp3-ix"
@@ -48,6 +53,8 @@ ABOUT = About(
     bound="4 sqrt(2 ln K sum_t H_t alpha_t), H_t of order ln(K t)",
     theorem="Theorem 1",
 )
+#: The options that lead to a module of their own.
+VARIANTS = ({"refresh": "epoch"},)
 TRACES = ("Q", "learning_rate")
 _Q, _ETA = range(2)
 
@@ -58,12 +65,19 @@ class Params(NamedTuple):
     log_K: float
 
 
-def configure(graph: FeedbackGraph) -> Params:
-    """Return the constants; there are no options.
+def variant(options: Mapping[str, Any]) -> ModuleType:
+    """Return the module for these options: this one, or that of the epochs."""
+    return importlib.import_module(f"{__name__}_epoch" if options.get("refresh") == "epoch" else __name__)
+
+
+def configure(graph: FeedbackGraph, *, refresh: str = "round") -> Params:
+    """Turn options into constants.
 
     Args:
         graph: the graph that the learner starts on.
+        refresh: "round", or "epoch" for many arms: see `sidelong.learners.exp3ix_epoch`.
     """
+    one_of("refresh", refresh, ("round", "epoch"))
     return Params(log_K=log(float(graph.n_arms)))
 
 

@@ -28,18 +28,22 @@ For any m the leading 2 becomes m + 1 / m. EXP3-SET is EXP3.G++ without explorat
 
 from __future__ import annotations
 
+import importlib
 import math
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from sidelong._jit import kernel
 from sidelong.learners.interface import About, Need
-from sidelong.learners.options import number
+from sidelong.learners.options import number, one_of
 from sidelong.learners.weights import exponential, learn, theta
 from sidelong.numerics import log
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from types import ModuleType
+
     from sidelong.graphs.arrays import GraphArrays
     from sidelong.graphs.graph import FeedbackGraph
 
@@ -53,6 +57,8 @@ ABOUT = About(
     bound="2 sqrt(ln K sum_t mas(G_t))",
     theorem="derived in its file, for a rate without a horizon, by the paper's proof",
 )
+#: The options that lead to a module of their own.
+VARIANTS = ({"refresh": "epoch"},)
 TRACES = ("theta", "learning_rate")
 _THETA, _ETA = range(2)
 
@@ -64,13 +70,20 @@ class Params(NamedTuple):
     eta_scale: float
 
 
-def configure(graph: FeedbackGraph, *, eta_scale: float = 1.0) -> Params:
+def variant(options: Mapping[str, Any]) -> ModuleType:
+    """Return the module for these options: this one, or that of the epochs."""
+    return importlib.import_module(f"{__name__}_epoch" if options.get("refresh") == "epoch" else __name__)
+
+
+def configure(graph: FeedbackGraph, *, eta_scale: float = 1.0, refresh: str = "round") -> Params:
     """Turn options into constants.
 
     Args:
         graph: the graph that the learner starts on.
         eta_scale: m, a factor on the learning rate. With 1 / sqrt(2) it is that of EXP3.G++'s adaptive rate.
+        refresh: "round", or "epoch" for many arms: see `sidelong.learners.exp3set_epoch`.
     """
+    one_of("refresh", refresh, ("round", "epoch"))
     return Params(log_K=log(float(graph.n_arms)), eta_scale=number("eta_scale", eta_scale, above=0))
 
 

@@ -14,7 +14,10 @@ from sidelong.numerics import reorder, total
 
 if TYPE_CHECKING:
     from sidelong.graphs.arrays import GraphArrays
-    from sidelong.learners.exp3gpp import Params, State
+    from sidelong.learners import epoch_refresh, exp3gpp
+
+    Params = exp3gpp.Params | epoch_refresh.Params
+    State = exp3gpp.State | epoch_refresh.State
 
 __all__ = ["estimate_gaps", "explore", "extremes", "set_rates"]
 

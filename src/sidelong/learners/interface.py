@@ -2,9 +2,12 @@
 
 A module defines ``NAME``, ``NEEDS`` (a set of `Need`), ``TRACES`` (names of the numbers that it writes in each round),
 ``Params``, ``configure``, ``State``, ``init``, ``update``, and ``distribution`` or, where no closed form tells the
-probabilities, ``draw``. Those of the package also have ``ABOUT``. One whose options lead to another module has
-``variant``, and one that needs more or less than ``NEEDS`` with some options has ``needs``; both take the options.
-Two of the kernels are only names here: `sidelong._jit.specialise` puts a learner's own in their place.
+probabilities, ``draw``. One that must not look at every arm in each round has ``draw`` and ``probability``, and is
+*sparing*: what its ``draw`` writes into `p` and its ``update`` gets are not the probabilities of the arms, but the
+probabilities of observing those that the drawn arm reveals, one after the other. Those of the package also have
+``ABOUT``. One whose options lead to another module has ``variant``, and one that needs more or less than ``NEEDS`` with
+some options has ``needs``; both take the options.
+Some of the kernels are only names here: `sidelong._jit.specialise` puts a learner's own in their place.
 """
 
 from __future__ import annotations
@@ -23,7 +26,7 @@ if TYPE_CHECKING:
 
     from sidelong.graphs.arrays import GraphArrays
 
-__all__ = ["About", "Need", "distribution", "draw", "drawing", "update"]
+__all__ = ["About", "Need", "distribution", "draw", "drawing", "is_sparing", "probability", "telling", "update"]
 
 
 class Need(Enum):
@@ -90,6 +93,31 @@ def draw(
     return sample(p, uniform(seed, DRAWS, run, t, np.int64(0)))
 
 
+def probability(params: Any, state: Any, graph: GraphArrays, t: int, arm: int) -> float:
+    """Return the probability of `arm` in round t, which has been drawn, before anything else was drawn or told."""
+    return np.nan
+
+
+def _tell_all(params: Any, state: Any, graph: GraphArrays, t: int, p: np.ndarray) -> None:
+    """Write into `p` what `probability` says of each arm."""
+    for i in range(p.size):
+        p[i] = probability(params, state, graph, t, i)
+
+
+def is_sparing(learner: ModuleType) -> bool:
+    """Tell whether a learner does not look at every arm in each round."""
+    return hasattr(learner, "probability")
+
+
+def telling(learner: ModuleType) -> Callable[..., None]:
+    """Return the kernel that writes the probabilities of all arms, for a sparing learner that has drawn."""
+    kernel = learner.probability
+    if kernel not in _telling:
+        name = f"tell_{learner.NAME}_{learner.__name__.rpartition('.')[2]}"
+        _telling[kernel] = specialise(_tell_all, name, probability=kernel)
+    return _telling[kernel]
+
+
 def drawing(learner: ModuleType) -> Callable[..., int]:
     """Return the kernel `draw` of a learner: its own, or the one that draws from its distribution."""
     if hasattr(learner, "draw"):
@@ -102,3 +130,4 @@ def drawing(learner: ModuleType) -> Callable[..., int]:
 
 
 _drawing: dict[Callable[..., None], Callable[..., int]] = {}
+_telling: dict[Callable[..., float], Callable[..., None]] = {}

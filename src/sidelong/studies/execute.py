@@ -31,6 +31,7 @@ __all__ = ["Summary", "run"]
 _ALONE = 2  # how often a cell may kill the process that plays it and nothing else
 _RESTARTS = 20
 _POLL = 0.1
+_BRIEF = 0.05  # seconds
 _WRITERS = 4  # threads: a disk takes ten milliseconds to say that a file is safe
 
 
@@ -111,6 +112,7 @@ class _Runner:
         self._rounds_finished = 0
         self._restarts = 0
         self._polled = 0.0
+        self._are_brief = False
 
     def survey(self) -> None:
         """Find out what is done."""
@@ -157,8 +159,9 @@ class _Runner:
         self.tell()
 
     def _fill(self, engine: Engine) -> None:
-        # One more than are played, so that no worker waits for us; alone, where it is not clear who kills workers.
-        slots = 1 if self._suspects else engine.slots + 1
+        # One more than are played, so that no worker waits for us, and more if they are brief; alone, where it is not
+        # clear who kills workers.
+        slots = 1 if self._suspects else engine.slots * (2 if self._are_brief else 1) + 1
         while len(self._running) < slots and (self._suspects or self._ready):
             cell = self._suspects[0] if self._suspects else self._ready[0][2]
             if not self._results.claim(cell):
@@ -181,6 +184,7 @@ class _Runner:
 
     def _take(self, future: Future[Any], outcome: Outcome) -> None:
         what = self._running.pop(future)
+        self._are_brief = outcome.seconds < _BRIEF
         if isinstance(what, str):  # its machine code is there
             for cell in self._waiting.pop(what):
                 self._push(cell)

@@ -59,6 +59,7 @@ def play(task: Task, files: Files, progress: Callable[[int, int], None] | None =
             checkpoints=cell.spec["checkpoints"],
             threads=task.threads,
             progress=progress or False,
+            delay=cell.delay,
             **game.options,
         )
         return Outcome(to_parquet(cell, game.graph.n_arms, result), "", result.seconds)
@@ -72,14 +73,24 @@ def play(task: Task, files: Files, progress: Callable[[int, int], None] | None =
 
 def probe(task: Task, files: Files, rounds: int = 1) -> Result:
     """Play the first rounds of a cell, of one run."""
-    spec = Cell(task.spec).spec
+    cell = Cell(task.spec)
+    spec = cell.spec
     rounds = min(rounds, spec["rounds"])
     game = build({**spec, "rounds": rounds}, files.locate)
     options = dict(game.options)
     if "horizon" in catalogue.option_names(catalogue.choose(game.learner, options)):
         options.setdefault("horizon", spec["rounds"])
     return simulate(
-        game.learner, game.graph, game.world, rounds, 1, spec["seed"], [rounds], threads=1, progress=False, **options
+        game.learner,
+        game.graph,
+        game.world,
+        rounds,
+        seed=spec["seed"],
+        checkpoints=[rounds],
+        threads=1,
+        progress=False,
+        delay=cell.delay,
+        **options,
     )
 
 

@@ -45,6 +45,7 @@ __all__ = [
     "theorem_2",
     "theorem_3",
     "theorem_4_adversarial",
+    "theorem_4_epochs",
     "theorem_4_stochastic",
     "theorem_4_theta",
     "theorem_5",
@@ -162,6 +163,25 @@ def theorem_4_theta(*, K: int, T: float, theta_sum: float) -> float:
     K, T = at_least_two(K), horizon(T)
     total, log_K = number("theta_sum", theta_sum, least=0, most=K * T), math.log(K)
     return 2 * math.sqrt(2 * log_K * total) + math.sqrt(T * log_K) + K + 3 * math.sqrt(K * log_K / 2)
+
+
+def theorem_4_epochs(*, K: int, T: float, theta_sum: float, growth: float = 0.05) -> float:
+    """Return what is left of that for refresh="epoch", against any oblivious adversary.
+
+    (1 + sqrt(1 + growth)) sqrt(2 ln K (K + Theta)) + sqrt(T ln K) + K, where Theta is the expected sum of theta_t,
+    t > K. It is not in the paper; ``docs/epoch.md`` has the proof.
+
+    Args:
+        K: the number of arms.
+        T: the number of rounds.
+        theta_sum: Theta, or a bound on it: the sum of the sizes of the largest acyclic sets.
+        growth: the learner's option, with its default.
+
+    """
+    K, T = at_least_two(K), horizon(T)
+    total, log_K = number("theta_sum", theta_sum, least=0, most=K * T), math.log(K)
+    factor = 1 + math.sqrt(1 + number("growth", growth, least=0, most=1))
+    return factor * math.sqrt(2 * log_K * (K + total)) + math.sqrt(T * log_K) + K
 
 
 def theorem_4_stochastic(

@@ -13,6 +13,7 @@ from sidelong.theory.bounds import (
     theorem_2,
     theorem_3,
     theorem_4_adversarial,
+    theorem_4_epochs,
     theorem_4_stochastic,
     theorem_4_theta,
 )
@@ -124,6 +125,13 @@ _ROWS = (
         None,
         "derived",
         options={"preset": "practical"},
+    ),
+    Promise(
+        "exp3.g++",
+        lambda s, T: theorem_4_epochs(K=s.K, T=T, theta_sum=s.acyclic * T),
+        None,
+        "derived",
+        options={"refresh": "epoch"},
     ),
     Promise(
         "exp3.g",

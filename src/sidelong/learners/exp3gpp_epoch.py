@@ -1,0 +1,130 @@
+r"""EXP3.G++ with refresh="epoch": a round whose cost does not grow with the number of arms.
+
+Between two rounds only the arms that were observed change, and all else changes slowly. So what takes a look at every
+arm is done once an *epoch*, and a round in between takes O(log K) steps for each arm that it reveals, and for arcs as
+many as there are arms that reveal those. `docs/epoch.md` has the proof of the bound, and the measurements.
+
+::
+
+    play each arm once to initialise Lhat and O                                               1
+    for t = K + 1, K + 2, ...
+        if t > e or Theta > (1 + growth) Theta_r or the graph is another:       (a new epoch)
+            r = t,  Theta_r = Theta,  e = floor((1 + growth) t)                               2
+            gap and S as in lines 2 to 5 of `sidelong.learners.exp3gpp`, in round r           3
+            eps_i = the smallest that lines 6 and 7 there give for any round from r to e      4
+            eta = sqrt(ln K / (2 Theta_r))                                                    5
+        q_i ~ exp(-eta Ltilde_i),  p_i = (1 - sum_j eps_j) q_i + eps_i                        6
+        draw I ~ p, observe the losses l_i of all arms i that I reveals                       7
+        P_i = sum of p_j over the arms j that reveal i                                        8
+        Ltilde_i += l_i / P_i,  Lhat_i += l_i,  O_i += 1   for each observed i                9
+        Theta += X,  where X = theta = sum_i p_i / P_i if t = r, and else an estimate:        10
+            J uniform on all arms,  X = sum over i = I, J of (p_i / P_i) / (p_i + 1 / K)      11
+
+Nothing is approximated in what is played and learned: p is exact for the arm that is drawn, and P for those that
+are revealed, from two sum trees, one over exp(-eta Ltilde_i) and one over eps_i. X has the mean theta, whatever p and
+the graph are, and is at most 2 K: that is all that the proof asks of theta. With growth 0 every round begins an epoch,
+and this is EXP3.G++ as it is printed.
+
+Against any adversary the regret is at most (1 + sqrt(1 + growth)) sqrt(2 ln K E[Theta]) + sqrt(T ln K) + K, where
+Theta is K plus the sum of theta over all rounds: the paper's bound, but for the factor sqrt(1 + growth) on half of the
+first term. With rate="fixed" and growth <= 1/4, Theorem 2 holds as it is printed. For a stochastic world the proof has
+not been redone.
+
+The kernels are in `sidelong.learners.epochs`. P of intervals is a range of the tree where those that reveal an arm lie
+in a row: where neither end of the intervals ever moves back from one arm to the next. On other intervals each round
+looks at every arm: take `graph.as_arcs()` there. Graphs that change begin an epoch with each change.
+
+Two options of EXP3.G++ have no epochs, because they change the estimate of every arm in every round: the shifted
+estimator and the practical preset.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from sidelong.learners import exp3gpp
+from sidelong.learners.epoch_refresh import Params, State, init  # noqa: F401
+from sidelong.learners.epochs import TRACES, draw, probability, update  # noqa: F401
+from sidelong.learners.exp3gpp import NAME, NEEDS  # noqa: F401  # the same learner, on another schedule
+from sidelong.learners.interface import About, Need
+from sidelong.learners.options import number, one_of
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from sidelong.graphs.graph import FeedbackGraph
+
+TITLE = "exp3.g++ with refresh='epoch'"
+ABOUT = About(
+    paper="this package, after Rouyer et al. 2022",
+    proved=("adversarial",),
+    cost="O(log K) for each revealed arm",
+    bound="(1 + sqrt(1 + growth)) sqrt(2 ln K sum_t theta_t) + sqrt(T ln K)",
+    theorem="docs/epoch.md",
+    published=False,
+)
+#: Options that have one value here.
+SETTLED = ("preset", "refresh")
+
+
+def needs(options: Mapping[str, Any]) -> frozenset[Need]:
+    """Return what it needs with these options: a rate that is tuned by the graph needs one for all rounds."""
+    return exp3gpp.needs(options)
+
+
+def configure(
+    graph: FeedbackGraph,
+    *,
+    refresh: str = "epoch",
+    growth: float = 0.05,
+    rate: str = "adaptive",
+    preset: str = "paper",
+    gamma: float = 4.0,
+    beta: float = 320.0,
+    exploration: float | None = None,
+    eta_scale: float = 1.0,
+    strong_independence: int | None = None,
+    ties: str = "paper",
+    start: str = "all",
+) -> Params:
+    """Turn options into constants.
+
+    Args:
+        graph: the graph that the learner starts on.
+        refresh: "epoch".
+        growth: from 0 to 1, by which share the round or Theta grows until all arms are looked at again (0.05). At 0
+            they are in every round. `docs/epoch.md` says how the default was measured.
+        rate: "adaptive" follows theta and suits changing graphs; "fixed" is tuned by the strong independence number.
+        preset: "paper": the practical one has no epochs.
+        gamma: the width of the confidence intervals (4).
+        beta: the rate of exploration once a gap is known (320).
+        exploration: lambda, in [1, K], the height of the cap on exploration (1; fixed rate: the strong independence
+            number).
+        eta_scale: m, a factor on the learning rate (1).
+        strong_independence: for the fixed rate; see `sidelong.learners.exp3gpp.configure`.
+        ties: how the exploration set treats arms of equal gap: "paper" takes the lowest index first, "practical"
+            the one that reveals most arms that are not covered yet.
+        start: the initial rounds: "all" arms once (the paper), a "cover" of the graph, or "none", where an arm that
+            was not observed yet has LCB 0 and UCB 1. Theta begins with their number, or 1. `docs/epoch.md` has the
+            bound of each.
+    """
+    one_of("refresh", refresh, ("epoch",))
+    paper = exp3gpp.configure(
+        graph,
+        rate=rate,
+        preset=preset,
+        gamma=gamma,
+        beta=beta,
+        exploration=exploration,
+        eta_scale=eta_scale,
+        strong_independence=strong_independence,
+        ties=ties,
+        start=start,
+    )
+    shared = {name: value for name, value in paper._asdict().items() if name in Params._fields}
+    return Params(
+        growth=number("growth", growth, least=0, most=1),
+        Theta_0=max(1.0, float(paper.initial.size)),
+        implicit=0.0,
+        **shared,
+    )
