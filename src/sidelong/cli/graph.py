@@ -13,6 +13,7 @@ import typer
 from rich.console import Console
 
 from sidelong.cli.bounds import read_gaps_option
+from sidelong.cli.completion import graph_names
 from sidelong.cli.graph_argument import HELP, read_graph
 from sidelong.cli.graph_page import show
 from sidelong.cli.graph_svg import draw
@@ -39,7 +40,7 @@ class Mark(Enum):
 
 
 def graph(
-    graph: Annotated[str, typer.Argument(help=HELP)],
+    graph: Annotated[str, typer.Argument(help=HELP, autocompletion=graph_names)],
     *,
     mark: Annotated[Mark, typer.Option(help="What to mark in the pictures.")] = Mark.EXPLORATION,
     svg: Annotated[Path | None, typer.Option(help="Draw the graph into this file.")] = None,

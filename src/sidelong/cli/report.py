@@ -25,7 +25,7 @@ def report(
     """Write a page about a study that needs no network, and its figures as SVG, PDF and PNG beside it."""
     missing = [name for name in ("pyarrow", "matplotlib") if importlib.util.find_spec(name) is None]
     if missing:
-        _refuse(f"reports need {' and '.join(missing)}. Install with: pip install 'sidelong[study,report]'")
+        _refuse(f"reports need {' and '.join(missing)}. Install with: pip install 'sidelong[study,plot]'")
     from sidelong.errors import StudyError  # noqa: PLC0415
     from sidelong.studies.report import write  # noqa: PLC0415  # heavy, and extras
 
