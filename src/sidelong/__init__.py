@@ -21,7 +21,7 @@ from sidelong._version import __version__
 from sidelong.errors import SidelongError
 
 if TYPE_CHECKING:
-    from sidelong import graphs, learners, losses, theory
+    from sidelong import graphs, learners, losses, outcomes, theory
     from sidelong.agent import Agent, Decision
     from sidelong.graphs import FeedbackGraph, GraphSequence
     from sidelong.simulation import Result, simulate
@@ -38,6 +38,7 @@ __all__ = [
     "graphs",
     "learners",
     "losses",
+    "outcomes",
     "read_results",
     "simulate",
     "theory",
@@ -53,6 +54,7 @@ _HOMES = {
     "graphs": "",
     "learners": "",
     "losses": "",
+    "outcomes": "",
     "read_results": "sidelong.studies",
     "simulate": "sidelong.simulation",
     "theory": "",

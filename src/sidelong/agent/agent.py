@@ -17,6 +17,7 @@ from sidelong.errors import ConflictError, DecisionError, GraphError, LearnerErr
 from sidelong.graphs.graph import FeedbackGraph
 from sidelong.learners import catalogue
 from sidelong.learners.interface import Need, drawing
+from sidelong.outcomes.scale import Scale
 
 if TYPE_CHECKING:
     from os import PathLike
@@ -48,6 +49,7 @@ class Agent:
         learner: the name of a learner (`sidelong.learners.names()`), or a module that is one.
         graph: whose losses playing an arm reveals. It also says how many arms there are.
         seed: a whole number from 0 to 2**64 - 1.
+        scale: the range of your own costs or scores, if `tell` is to take those in place of losses in [0, 1].
         **options: the options of the learner; for "exp3.g++" see `help(sidelong.learners.exp3gpp.configure)`.
 
     Example:
@@ -69,6 +71,7 @@ class Agent:
         graph: FeedbackGraph,
         *,
         seed: int = 0,
+        scale: Scale | None = None,
         **options: Any,  # each learner has its own
     ) -> None:
         if not isinstance(graph, FeedbackGraph):
@@ -78,6 +81,9 @@ class Agent:
             )
         if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or not 0 <= seed < 2**64:
             raise LearnerError(f"seed must be a whole number from 0 to 2**64 - 1, not {seed!r}.")
+        if scale is not None and not isinstance(scale, Scale):
+            raise LearnerError(f"scale must be a sidelong.outcomes.Scale, not {scale!r}.")
+        self._scale = scale
         module = catalogue.choose(learner, options)
         plain = catalogue.plain_options(module, options)
         self._begin(module, graph, int(seed), plain, catalogue.configure(module, graph, plain))
@@ -123,6 +129,11 @@ class Agent:
         return int(self._seed)
 
     @property
+    def scale(self) -> Scale | None:
+        """The range of the numbers that `tell` takes; None if they are losses in [0, 1]."""
+        return self._scale
+
+    @property
     def round(self) -> int:
         """How many decisions were asked for."""
         return self._round
@@ -158,7 +169,8 @@ class Agent:
 
         Args:
             decision: the decision, or its id.
-            losses: a number in [0, 1] for every arm in `decision.reveals`, by arm or in their order.
+            losses: a number in [0, 1], or in the agent's `scale`, for every arm in `decision.reveals`, by arm or in
+                their order.
             graph: where only the outcome shows what is revealed, the graph of the round as the outcome made it. It
                 takes the place of the decision's own. It must say what *every* arm would have revealed, and so must not
                 depend on the arm that was played: with a demand of 7, an order of 7 or more reveals all orders, and a
@@ -169,6 +181,7 @@ class Agent:
             True if something was learned, False if the same was told before.
         """
         t = self._round_of(decision)
+        losses = losses if self._scale is None else self._scale.losses(losses)
         made = self._pending.get(t)
         if made is None:
             self._compare(t, losses, graph)
@@ -222,6 +235,8 @@ class Agent:
             "graphs": [graph.name for graph in graphs.values()],
             "traces": list(self._learner.TRACES),
         }
+        if self._scale is not None:
+            header["scale"] = [self._scale.best, self._scale.worst]
         arrays = {f"params.{name}": np.asarray(value) for name, value in self._params._asdict().items()}
         arrays |= {f"state.{name}": array for name, array in self._state._asdict().items()}
         for index, graph in enumerate(graphs.values()):
@@ -250,6 +265,7 @@ class Agent:
         bank = state_file.read_graphs(path, header, arrays)
         module = state_file.find_learner(path, header, learner)
         agent = cls.__new__(cls)
+        agent._scale = Scale(*header["scale"]) if "scale" in header else None  # noqa: SLF001  # its own
         params = state_file.read_params(path, module, arrays)
         agent._begin(module, bank[0], header["seed"], header["options"], params)  # noqa: SLF001  # its own
         agent._resume(path, header, arrays, bank)  # noqa: SLF001
