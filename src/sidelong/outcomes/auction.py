@@ -72,10 +72,9 @@ class FirstPrice:
 
     def graph(self, shown: Shown = "lost") -> FeedbackGraph:
         """Return what is known before the bid about what it reveals, for `Agent` and `ask`."""
-        families = {"always": complete, "lost": _higher, "never": self_loops}
-        if shown not in families:
+        if shown not in {"always", "lost", "never"}:
             raise OutcomeError(f"shown must be one of 'always', 'lost' and 'never', not {shown!r}.")
-        return families[shown](self._fractions.size)
+        return _before(self._fractions.size, shown)
 
     def losses(self, value: float, price: float) -> npt.NDArray[np.float64]:
         """Return the loss of every arm: `price` is the least bid that wins."""
@@ -124,8 +123,10 @@ class FirstPrice:
         return f"<FirstPrice: {self._fractions.size} fractions from {ends}, values up to {self._unit:g}>"
 
 
-def _higher(n: int) -> FeedbackGraph:
-    return nested(n, reveals="higher")
+# Graphs are kept, as a graph that is made anew must be checked and hashed anew, which takes longer than to learn.
+@lru_cache(maxsize=16)
+def _before(n: int, shown: Shown) -> FeedbackGraph:
+    return {"always": complete(n), "lost": nested(n, reveals="higher"), "never": self_loops(n)}[shown]
 
 
 @lru_cache(maxsize=64)

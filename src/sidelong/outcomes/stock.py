@@ -51,8 +51,13 @@ class StockOrders:
         >>> decision = agent.ask()
         >>> decision.arm
         20
-        >>> agent.tell(decision, *orders.outcome(decision.arm, sales=7))
+        >>> seen = orders.outcome(decision.arm, sales=7)
+        >>> agent.tell(decision, *seen)
         True
+        >>> decision = agent.ask(seen.graph)  # a good guess of what an order will reveal next time
+
+    An agent that is asked with the graph of the last round does much better than one that is not: it knows that orders
+    far below the largest mostly show everything. `tell` corrects the guess, so that a wrong one does not bias it.
     """
 
     def __init__(
@@ -70,6 +75,7 @@ class StockOrders:
         self._holding = number("holding", holding, 0.0)
         self._shortage = number("shortage", shortage, 0.0)
         self._sees_unmet = yes_or_no("sees_unmet", sees_unmet)
+        self._graph = nested(self._orders.size)
         if not 0.0 < self.unit < np.inf:
             raise OutcomeError(f"holding and shortage must not both be 0, nor endless, not {holding!r}, {shortage!r}.")
 
@@ -81,7 +87,7 @@ class StockOrders:
     @property
     def graph(self) -> FeedbackGraph:
         """What is revealed whatever happens, for the agent to begin with: an order shows itself and smaller ones."""
-        return nested(self._orders.size)
+        return self._graph
 
     @property
     def unit(self) -> float:
@@ -116,7 +122,7 @@ class StockOrders:
                 f"wanted more, and would see it in every round, say StockOrders(..., sees_unmet=True)."
             )
         if short:  # those who see the demand reveal no more of these arms than `nested` says
-            return Revealed(self._losses(self._orders[: arm + 1], sales), self.graph)
+            return Revealed(self._losses(self._orders[: arm + 1], sales), self._graph)
         first = int(np.searchsorted(self._orders, sales, "left" if self._sees_unmet else "right"))
         return Revealed(self._losses(self._orders, sales), _all_from(self._orders.size, first))
 
