@@ -21,7 +21,7 @@ from sidelong._version import __version__
 from sidelong.errors import SidelongError
 
 if TYPE_CHECKING:
-    from sidelong import graphs, learners, losses, theory
+    from sidelong import graphs, learners, losses, outcomes, theory
     from sidelong.agent import Agent, Decision
     from sidelong.graphs import FeedbackGraph, GraphSequence
     from sidelong.service.client import connect
@@ -40,6 +40,7 @@ __all__ = [
     "graphs",
     "learners",
     "losses",
+    "outcomes",
     "read_results",
     "simulate",
     "theory",
@@ -56,6 +57,7 @@ _HOMES = {
     "graphs": "",
     "learners": "",
     "losses": "",
+    "outcomes": "",
     "read_results": "sidelong.studies",
     "simulate": "sidelong.simulation",
     "theory": "",

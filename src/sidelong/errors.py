@@ -8,6 +8,7 @@
     │   └── ObservabilityError    a learner cannot play on this graph; names the arm
     ├── LearnerError              an unknown learner, or an option it does not take
     ├── LossError                 a loss outside [0, 1], missing, or of an arm that was not revealed
+    │   └── OutcomeError          what happened contradicts itself, or leaves its range
     ├── WorldError                a world of losses cannot be built from what was given
     ├── DecisionError             a decision cannot be told or cancelled
     │   ├── UnknownDecisionError  this agent did not make it
@@ -39,6 +40,7 @@ __all__ = [
     "LearnerError",
     "LossError",
     "ObservabilityError",
+    "OutcomeError",
     "ResultFileError",
     "ServiceError",
     "SidelongError",
@@ -73,6 +75,10 @@ class LearnerError(SidelongError, ValueError):
 
 class LossError(SidelongError, ValueError):
     """A loss outside [0, 1], missing, or of an arm that was not revealed."""
+
+
+class OutcomeError(LossError):
+    """What happened cannot be turned into losses: it contradicts itself, or leaves its range."""
 
 
 class WorldError(SidelongError, ValueError):
