@@ -17,7 +17,7 @@ import tempfile
 import time
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 from measure import Row, print_table
 
@@ -36,7 +36,9 @@ def rows() -> Iterator[Row]:
         asyncio.run(create(port, "small", {"name": "cliques", "sizes": [5, 5]}))
         turns = [(concurrently(port, idle), concurrently(port, work)) for _ in range(TURNS)]
         noop, pair = max(rate for rate, _ in turns), max(rate for _, rate in turns)
-        yield Row(f"service, {CLIENTS} clients, a request", 1 / pair, "a route that does nothing", 1 / noop, at_least=0.5)
+        yield Row(
+            f"service, {CLIENTS} clients, a request", 1 / pair, "a route that does nothing", 1 / noop, at_least=0.5
+        )
         yield from against_optuna(port, folder)
         yield from many_arms(port, process)
 
@@ -53,7 +55,7 @@ def against_optuna(port: int, folder: str) -> Iterator[Row]:
 
 def optuna_pair(folder: str) -> float:
     """Return the seconds of an ask and a tell of Optuna, with a parameter of ten values, as many as our arms."""
-    import optuna
+    import optuna  # noqa: PLC0415  # takes seconds to load
 
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     sampler = optuna.samplers.RandomSampler(seed=1)  # the fastest one
@@ -137,7 +139,7 @@ class Line:
     def __init__(self, port: int) -> None:
         self._port = port
 
-    async def __aenter__(self) -> Line:
+    async def __aenter__(self) -> Self:
         self._reader, self._writer = await asyncio.open_connection("127.0.0.1", self._port, limit=2**24)
         return self
 
@@ -160,7 +162,12 @@ class Line:
 @contextmanager
 def server(folder: str) -> Iterator[tuple[int, subprocess.Popen[str]]]:
     """Start a server on a port of its own."""
-    environment = {**os.environ, "SIDELONG_DECIDE_RATE": "1e9", "SIDELONG_FEEDBACK_RATE": "1e9", "SIDELONG_READ_RATE": "1e9"}
+    environment = {
+        **os.environ,
+        "SIDELONG_DECIDE_RATE": "1e9",
+        "SIDELONG_FEEDBACK_RATE": "1e9",
+        "SIDELONG_READ_RATE": "1e9",
+    }
     process = subprocess.Popen(
         [sys.executable, "-m", "sidelong", "serve", "--database", f"{folder}/service.db", "--port", "0"],
         stdout=subprocess.PIPE,

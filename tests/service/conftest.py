@@ -26,7 +26,10 @@ def postgresql():
     """Return the address of a running PostgreSQL."""
     programs = installed.postgresql()
     # Not among pytest's own folders, which are for one user alone.
-    with tempfile.TemporaryDirectory(prefix="sidelong-") as folder, servers.postgresql(programs, Path(folder)) as address:
+    with (
+        tempfile.TemporaryDirectory(prefix="sidelong-") as folder,
+        servers.postgresql(programs, Path(folder)) as address,
+    ):
         yield address
 
 

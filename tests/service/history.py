@@ -1,8 +1,8 @@
 """Clients that never give up, what they were told, and the check that the journal agrees.
 
 Each client decides and tells in turn. A request that gets no reply, or one that says "send it again", is sent again,
-with the same key, until it is answered. So at the end every request was acknowledged, and the journal must hold each of them
-once: no more, no fewer, with what the client was told.
+with the same key, until it is answered. So at the end every request was acknowledged, and the journal must hold each of
+them once: no more, no fewer, with what the client was told.
 """
 
 import asyncio
@@ -40,8 +40,9 @@ class History:
 class Line:
     """A connection to whichever server there is."""
 
-    def __init__(self, ports, history):
+    def __init__(self, ports, history, *, hops):
         self._ports = ports
+        self._hops = hops  # whether each request takes a new connection
         self._history = history
         self._streams = None
 
@@ -58,6 +59,8 @@ class Line:
             except (OSError, asyncio.IncompleteReadError, TimeoutError):
                 self.close()
                 continue
+            if self._hops:
+                self.close()
             if status not in _AGAIN:
                 return status, content
 
@@ -78,9 +81,9 @@ class Line:
             self._streams = None
 
 
-async def client(name, experiment, ports, history, seed, stop):
+async def client(name, experiment, ports, history, seed, stop, *, hops=False):
     """Decide and tell until told to stop; cancel one in ten, and repeat one in ten."""
-    draws, line = random.Random(f"{seed} {name}"), Line(ports, history)
+    draws, line = random.Random(f"{seed} {name}"), Line(ports, history, hops=hops)
     number = 0
     while not stop():
         number += 1

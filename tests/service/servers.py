@@ -128,7 +128,19 @@ def postgresql(programs, folder):
     assert made.returncode == 0, output.decode()
     log = (folder / "postgresql.log").open("wb")
     running = subprocess.Popen(
-        [programs / "postgres", "-D", data, "-h", "127.0.0.1", "-p", str(port), "-k", folder, "-c", "max_connections=60"],
+        [
+            programs / "postgres",
+            "-D",
+            data,
+            "-h",
+            "127.0.0.1",
+            "-p",
+            str(port),
+            "-k",
+            folder,
+            "-c",
+            "max_connections=60",
+        ],
         user=user,
         cwd=folder,
         stdout=log,

@@ -33,7 +33,7 @@ def test_nothing_acknowledged_is_lost_and_nothing_counted_twice(nursery, databas
         for kill in range(KILLS):
             before = len(history.told)
             await asyncio.sleep(moments.uniform(0.0, 0.25))
-            while len(history.told) == before:  # under load: something was acknowledged since the last kill
+            while len(history.told) == before:  # noqa: ASYNC110  # something was acknowledged since the last kill
                 await asyncio.sleep(0.001)
             server.kill()
             if kill % 5 == 0:  # nobody writes now: what is there is what was acknowledged, and a little more

@@ -1,4 +1,4 @@
-"""What a server answers: the bad input of the contract, sizes, speeds, live events, the log, and the page of addresses."""
+"""What a server answers: bad input, sizes, speeds, live events, the log, and what the page about it shows."""
 
 import io
 import itertools
@@ -206,7 +206,9 @@ def test_the_log_has_the_columns_of_the_open_bandit_pipeline_and_the_observation
         server.post(f"/v1/decisions/{each['id']}/feedback", {"losses": losses})
     server.post(f"/v1/decisions/{made[6]['id']}/cancel")
     table = pq.read_table(io.BytesIO(server.get(f"/v1/experiments/{experiment}/log")[1]))
-    documented = re.findall(r"^\| `(\w+)` \| (?!`)", PAGE.partition("`GET /v1/experiments/{name}/log`\n")[2], re.MULTILINE)
+    documented = re.findall(
+        r"^\| `(\w+)` \| (?!`)", PAGE.partition("`GET /v1/experiments/{name}/log`\n")[2], re.MULTILINE
+    )
     assert table.column_names == documented
     rows = table.to_pylist()
     assert [row["status"] for row in rows] == ["told"] * 6 + ["cancelled", "outstanding"]
@@ -249,7 +251,9 @@ def test_events_arrive_live_and_go_on_after_a_break(server, experiment):
 def test_a_slow_body_is_given_up(nursery, tmp_path):
     server = nursery.start(f"sqlite:///{tmp_path}/slow.db", request_timeout=0.3)
     with socket.create_connection(("127.0.0.1", server.port), timeout=20) as line:
-        head = "POST /v1/experiments HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 100"
+        head = (
+            "POST /v1/experiments HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 100"
+        )
         line.sendall(f"{head}\r\n\r\n{{".encode())
         with line.makefile("rb") as stream:
             assert b" 408 " in stream.readline()
@@ -300,7 +304,9 @@ def test_the_page_about_the_service_shows_replies_as_they_are(server, experiment
         "decision": made,
         "told": told,
     }
-    examples = [json.loads(line) for block in re.findall(r"```json\n(.*?)```", PAGE, re.DOTALL) for line in objects(block)]
+    examples = [
+        json.loads(line) for block in re.findall(r"```json\n(.*?)```", PAGE, re.DOTALL) for line in objects(block)
+    ]
     for address, reply in shown.items():
         assert any(alike(reply, example) for example in examples), address
 

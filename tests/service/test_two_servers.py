@@ -24,10 +24,11 @@ def test_two_servers_on_one_database_keep_one_order(nursery, database):
             histories.client(
                 f"c{number}",
                 "shared",
-                lambda: servers[next(turns) % 2].port,  # every connection goes to the other one
+                lambda: servers[next(turns) % 2].port,  # every request goes to another server than the one before
                 history,
                 3,
                 lambda: time.monotonic() > end,
+                hops=True,
             )
             for number in range(CLIENTS)
         ]

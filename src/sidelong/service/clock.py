@@ -1,8 +1,9 @@
 """The service's own clock, by which decisions expire.
 
-The wall clock may jump: by an hour, when a machine wakes up, or when someone sets it. Decisions must not expire for that. So
-age is counted by a clock that only ever runs while a server does: each server moves it on by its own monotonic clock, writes it
-beside what it stores, and never falls behind what it reads there. An hour in which no server runs does not count.
+The wall clock may jump: by an hour, when a machine wakes up, or when someone sets it. Decisions must not expire for
+that. So age is counted by a clock that only ever runs while a server does: each server moves it on by its own monotonic
+clock, writes it beside what it stores, and never falls behind what it reads there. An hour in which no server runs does
+not count.
 """
 
 from __future__ import annotations

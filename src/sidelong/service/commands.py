@@ -1,7 +1,7 @@
 """What changes an experiment, and the rules: what is a repetition, what is a conflict, and what is refused.
 
-A command runs in a `Turn`: while no other server changes the experiment. It does all of what it is asked, or refuses and changes
-nothing.
+A command runs in a `Turn`: while no other server changes the experiment. It does all of what it is asked, or refuses
+and changes nothing.
 """
 
 from __future__ import annotations
@@ -61,8 +61,8 @@ class Turn:
 
     def write(self) -> None:
         """Write what happened, and the graphs that it needs."""
-        for id_ in {event.graph for event in self.events} & self.graphs.keys():
-            self.shelf.put(self.connection, KnownGraph(id_, self.graphs[id_]))  # type: ignore[arg-type]
+        for id_ in {event.graph for event in self.events if event.graph in self.graphs}:
+            self.shelf.put(self.connection, KnownGraph(str(id_), self.graphs[str(id_)]))
         journal.append(self.connection, self.experiment.identity.id, self.events)
 
     def outcome(self, number: int) -> list[Event]:

@@ -1,7 +1,7 @@
 """The two databases, behind one type: SQLite in a file of its own, and PostgreSQL.
 
-SQLite writes ahead (WAL), so that readers and one writer do not wait for each other, and flushes every commit to the disk. A
-transaction that writes takes the lock at once: one that asked for it halfway would fail instead of waiting.
+SQLite writes ahead (WAL), so that readers and one writer do not wait for each other, and flushes every commit to the
+disk. A transaction that writes takes the lock at once: one that asked for it halfway would fail instead of waiting.
 """
 
 from __future__ import annotations
@@ -155,9 +155,8 @@ def _parse(address: str) -> URL:
     names = {"sqlite": "sqlite+pysqlite", "postgresql": "postgresql+psycopg", "postgres": "postgresql+psycopg"}
     driver = url and names.get(url.drivername.partition("+")[0])
     if not url or not driver:
-        raise ServiceError(
-            f"The database is sqlite:///FILE or postgresql://USER@HOST/NAME, not {address.split('@')[-1]!r}."
-        )
+        shown = address.rpartition("@")[2]  # without a password
+        raise ServiceError(f"The database is sqlite:///FILE or postgresql://USER@HOST/NAME, not {shown!r}.")
     if driver == "sqlite+pysqlite":
         if url.database in {None, "", ":memory:"}:
             raise ServiceError("The database must be a file, such as sqlite:///sidelong.db: memory does not last.")

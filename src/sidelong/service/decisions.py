@@ -98,7 +98,8 @@ async def cancel(request: Request) -> Response:
 async def look(request: Request) -> Response:
     """Return a decision, whatever became of it."""
     store = request.app.state.service.store
-    return answer(await asyncio.to_thread(store.decision, *parse(request.path_params["id"])))
+    of, number = parse(request.path_params["id"])
+    return answer(await asyncio.to_thread(store.decision, of, number))
 
 
 def answer(content: Any, status: int = 200) -> Response:

@@ -25,9 +25,7 @@ _KEY = {
 }
 
 
-def takes(
-    body: type[BaseModel] | None, *places: str, key: bool = False, required: bool = True
-) -> dict[str, Any]:
+def takes(body: type[BaseModel] | None, *places: str, key: bool = False, required: bool = True) -> dict[str, Any]:
     """Describe a request: its body, the parts of its address, and whether it may have an Idempotency-Key."""
     parameters: list[dict[str, Any]] = [
         {"name": place, "in": "path", "required": True, "schema": {"type": "string"}, "example": _EXAMPLES[place]}

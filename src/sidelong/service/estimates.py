@@ -84,8 +84,8 @@ def regret(tallies: Tallies) -> Regret:
 def sample_ratio(tallies: Tallies) -> SampleRatio:
     """Compare how often each arm was played with the sum of its probabilities, over the told rounds.
 
-    Pearson's chi-squared, with the arms that are expected fewer than five times put together. Probabilities that change from
-    round to round only make it smaller, so that it cries wolf less often than p says.
+    Pearson's chi-squared, with the arms that are expected fewer than five times put together. Probabilities that change
+    from round to round only make it smaller, so that it cries wolf less often than p says.
     """
     told, blind = int(tallies.counts[Kind.TOLD]), int(tallies.counts[9])
     if blind:  # a learner that does not say, or does not look at, the probabilities of all arms

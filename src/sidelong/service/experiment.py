@@ -142,7 +142,7 @@ class Experiment:
             elif event.kind is Kind.TOLD:
                 made = self.tell(number, losses, graph, moment)
             elif event.kind is Kind.LATE:
-                made = self.late(number, event.arm, np.array(losses), event.graph, moment)
+                made = self.late(number, event.arm or 0, np.array(losses), event.graph, moment)
             else:
                 made = self.settle(number, event.kind, moment)
         except (SidelongError, KeyError) as error:
@@ -151,7 +151,7 @@ class Experiment:
             raise self._differs(event, f"it says {_shown(event)}, and doing it again gives {_shown(made)}")
 
     def observe(self, decision: Decision, graph: FeedbackGraph) -> np.ndarray | None:
-        """Return the probability that each arm which the decision reveals would be, when it was drawn; if it is known."""
+        """Return the probability that each arm which a decision reveals would be revealed, when it was drawn."""
         if np.isnan(decision.probability):
             return None
         if graph is decision.graph:
@@ -174,7 +174,7 @@ class Experiment:
         service = header.pop("service")
         experiment = cls.__new__(cls)
         agent = Agent.from_contents(header, arrays, place)
-        experiment._begin(identity, agent, Tallies.from_contents(service["minutes"], arrays))
+        experiment._begin(identity, agent, Tallies.from_contents(service["minutes"], arrays))  # noqa: SLF001  # its own
         moments = arrays["outstanding"].tolist()
         experiment.outstanding = {
             decision.round: (decision, Moment(*moment)) for decision, moment in zip(agent.pending, moments, strict=True)
@@ -200,7 +200,7 @@ class Experiment:
 
     def _differs(self, event: Event, how: str) -> ServiceError:
         return ServiceError(
-            f"Event {event.seq} of the journal of {self.identity.name!r} does not follow from what is before it: {how}. "
+            f"Event {event.seq} of the journal of {self.identity.name!r} does not follow from those before it: {how}. "
             f"The journal or a snapshot was altered, or was written by a version that computes otherwise. "
             f"Nothing is learned or decided until it is restored.",
             status=503,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from fastapi import APIRouter, Header, Query, Request
 from starlette.responses import Response, StreamingResponse
@@ -22,9 +22,11 @@ from sidelong.service.messages import (
     Rates,
 )
 from sidelong.service.problems import DOCUMENTED
-from sidelong.service.service import Service
 from sidelong.service.tallies import MINUTES
 from sidelong.service.tokens import Scope
+
+if TYPE_CHECKING:
+    from sidelong.service.service import Service
 
 __all__ = ["router"]
 

@@ -80,10 +80,8 @@ def linked(event: Event, seq: int, chain: bytes) -> Event:
     arm = -1 if event.arm is None else event.arm
     probability = math.nan if event.probability is None else event.probability
     parts = [chain, _NUMBERS.pack(seq, event.kind, event.round, event.at, event.clock, arm, probability)]
-    for text_ in (event.graph, event.key, event.context):
-        parts.append(b"-" if text_ is None else b"%d:%s" % (len(text_), text_.encode()))
-    for data in (event.losses, event.observe):
-        parts.append(b"-" if data is None else b"%d:%s" % (len(data), data))
+    texts = [text_ and text_.encode() for text_ in (event.graph, event.key, event.context)]
+    parts += [b"-" if data is None else b"%d:%s" % (len(data), data) for data in (*texts, event.losses, event.observe)]
     digest = hashlib.blake2b(b"".join(parts), digest_size=16).digest()
     return Event(*event[:11], seq, digest)
 
@@ -137,4 +135,4 @@ def chain_at(connection: Connection, experiment: int, number: int) -> bytes | No
 
 def _event(row: Iterable[object]) -> Event:
     kind, *others = row
-    return Event(Kind(kind), *others)  # type: ignore[arg-type, call-overload]
+    return Event(Kind(kind), *others)  # type: ignore[arg-type]

@@ -1,7 +1,7 @@
 """What happens to an experiment, as it happens: Server-Sent Events, read off the journal.
 
-Reading the journal, and not listening in memory, shows what other servers do as well, and lets a browser that was cut off
-go on where it was.
+Reading the journal, and not listening in memory, shows what other servers do as well, and lets a browser that was cut
+off go on where it was.
 """
 
 from __future__ import annotations

@@ -310,7 +310,7 @@ class GraphDrawing(BaseModel):
     total_edges: int
     truncated: bool
     arms: list[int]
-    edges: list[tuple[int, int]]
+    edges: list[list[int]]
     labels: list[str] | None
 
 

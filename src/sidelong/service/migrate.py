@@ -1,7 +1,7 @@
 """Bringing a database to the schema of this program, by one process at a time.
 
-A database of an older version is migrated, step by step, in one transaction under a lock: a second process that starts at
-the same time waits, and then finds nothing to do. A database of a newer version is refused.
+A database of an older version is migrated, step by step, in one transaction under a lock: a second process that starts
+at the same time waits, and then finds nothing to do. A database of a newer version is refused.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Bringing an experiment into memory: the last good snapshot, and the journal from there on.
 
-A snapshot only saves time: the journal is what counts. A damaged snapshot is passed over. One that is whole, but is of another
-journal than the one beside it, means that one of the two was altered: the experiment is refused, because nobody can say
-which.
+A snapshot only saves time: the journal is what counts. A damaged snapshot is passed over. One that is whole, but is of
+another journal than the one beside it, means that one of the two was altered: the experiment is refused, because nobody
+can say which.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ def _from_snapshot(connection: Connection, identity: Identity) -> Experiment | N
             continue
         if journal.chain_at(connection, identity.id, experiment.head) != experiment.chain:
             raise ServiceError(
-                f"The snapshot of {identity.name!r} after event {row.seq} is whole, but is not of the journal beside it: "
+                f"The snapshot of {identity.name!r} after event {row.seq} is whole, but not of the journal beside it: "
                 f"one of the two was altered. Restore the database from a copy, or delete the snapshot if the journal "
                 f"is right. Until then nothing is learned or decided.",
                 status=503,

@@ -30,7 +30,7 @@ _log = logging.getLogger("sidelong.service")
 
 
 def serve(settings: Settings, ready: Callable[[str], None] = lambda _: None) -> None:
-    """Serve until SIGINT or SIGTERM; `ready` is told the address once it is bound."""
+    """Serve until SIGINT or SIGTERM; `ready` is told the address once it answers."""
     logs.configure()
     _check_tokens(settings)
     listening = _bind(settings)
@@ -50,11 +50,23 @@ def serve(settings: Settings, ready: Callable[[str], None] = lambda _: None) -> 
     _log.info("starting", extra={"address": address, "version": __version__})
     for signal_ in (signal.SIGINT, signal.SIGTERM):  # which uvicorn raises again when it has stopped
         signal.signal(signal_, lambda *_: sys.exit(0))
-    ready(address)
     try:
-        uvicorn.Server(config).run(sockets=[listening])
+        _Announcing(config, lambda: ready(address)).run(sockets=[listening])
     finally:
         logs.flush()
+
+
+class _Announcing(uvicorn.Server):
+    """A server that says when it is ready."""
+
+    def __init__(self, config: uvicorn.Config, announce: Callable[[], None]) -> None:
+        super().__init__(config)
+        self._announce = announce
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        if self.started:
+            self._announce()
 
 
 def _check_tokens(settings: Settings) -> None:

@@ -1,9 +1,9 @@
 """The store: experiments in memory, the journal behind them, and the one place where both change.
 
 Commands come in batches. A batch is one transaction: lock the experiments, catch up with what other servers wrote, run
-the commands in memory, write their events, commit. So one flush of the disk serves all requests of a batch, and nothing is
-acknowledged that is not on the disk. If anything fails, the experiments are forgotten, and read again from the journal
-when they are next needed.
+the commands in memory, write their events, commit. So one flush of the disk serves all requests of a batch, and nothing
+is acknowledged that is not on the disk. If anything fails, the experiments are forgotten, and read again from the
+journal when they are next needed.
 """
 
 from __future__ import annotations
@@ -46,9 +46,7 @@ __all__ = ["Draft", "Store"]
 _log = logging.getLogger("sidelong.service")
 _BY_NAME = select(experiments).where(experiments.c.name == bindparam("of"))
 _BY_KEY = select(experiments).where(experiments.c.key == bindparam("of"))
-_LOCK = Statement(
-    select(experiments.c.head).where(experiments.c.id == bindparam("of")).with_for_update(key_share=True)
-)
+_LOCK = Statement(select(experiments.c.head).where(experiments.c.id == bindparam("of")).with_for_update(key_share=True))
 _HEAD = Statement(update(experiments).where(experiments.c.id == bindparam("of")).values(head=bindparam("new")))
 
 
@@ -81,7 +79,7 @@ class Store:
             return self._run(commands)
         except ServiceError as error:
             return [error] * len(commands)
-        except Exception as error:  # a mistake of ours: find the command that makes it, and let the others pass
+        except Exception as error:  # noqa: BLE001  # a mistake of ours: find whose command it is, let the others pass
             if len(commands) > 1:
                 return [outcome for command in commands for outcome in self.run([command])]
             _log.exception("command failed", extra={"command": type(commands[0]).__name__})
@@ -93,7 +91,9 @@ class Store:
         turns: dict[int, Turn] = {}
         with self.database.writing() as connection:
             found = [self._identify(connection, command.of) for command in commands]
-            ids = sorted({each.id for each in found if each is not None})  # in one order, so that none waits in a circle
+            ids = sorted(
+                {each.id for each in found if each is not None}
+            )  # in one order, so that none waits in a circle
             heads = {of: _LOCK.run(connection, {"of": of}).scalar_one() for of in ids}
             with self._memory:
                 try:
@@ -153,7 +153,7 @@ class Store:
             row = {"key": identity.key, "name": identity.name, "spec": json.dumps(identity.spec), "head": 1}
             try:
                 self._shelf.put(connection, known)
-                id_ = connection.execute(insert(experiments).values(row)).inserted_primary_key[0]
+                id_ = connection.execute(insert(experiments).values(row)).inserted_primary_key[0]  # type: ignore[index]
                 event = experiment.create(self.clock.now())
                 journal.append(connection, id_, [event])
                 connection.commit()
@@ -237,11 +237,11 @@ class Store:
         with self._memory:
             moved = [each for each in self._open.values() if each.head - each.saved >= least]
             packed = [(each, each.head, each.chain, each.contents()) for each in moved]
-        for experiment, *content in packed:
+        for experiment, head, chain, data in packed:
             with self.database.writing() as connection:
-                replay.save_snapshot(connection, experiment.identity, *content)
+                replay.save_snapshot(connection, experiment.identity, head, chain, data)
                 connection.commit()
-            experiment.saved = content[0]
+            experiment.saved = head
 
     def save_clock(self) -> None:
         """Write the service's clock, so that decisions do not become younger when a server stops."""
@@ -264,7 +264,7 @@ class Store:
         return Turn(experiment, connection, self._shelf, self.settings, self.clock.now(), before)
 
     def _current(self, connection: Connection, identity: Identity, head: int | None = None) -> Experiment:
-        """Return an experiment that has caught up with the journal, of which `head` is the last event, if it is known."""
+        """Return an experiment that has caught up with the journal; `head` is its last event, if that is known."""
         if identity.id in self._refused:
             raise self._refused[identity.id]
         experiment = self._open.get(identity.id)

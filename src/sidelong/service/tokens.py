@@ -12,7 +12,7 @@ import secrets
 import threading
 import time
 from enum import StrEnum
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from sqlalchemy import insert, select, update
 
@@ -21,6 +21,8 @@ from sidelong.service.schema import tokens
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+
+    from sqlalchemy import Row
 
     from sidelong.service.database import Database
 
@@ -136,9 +138,8 @@ class Tokens:
         return Access(token.id, frozenset(token.scopes))
 
 
-def _token(row: object) -> Token:
-    id_, name, _, scopes, created_at, revoked_at = row  # type: ignore[misc]
-    return Token(id_, name, tuple(scopes.split()), created_at, revoked_at)
+def _token(row: Row[Any]) -> Token:
+    return Token(row.id, row.name, tuple(row.scopes.split()), row.created_at, row.revoked_at)
 
 
 def _hash(secret: str) -> bytes:

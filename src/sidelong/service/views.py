@@ -115,7 +115,7 @@ def drawing(experiment: Experiment, limit: int) -> GraphDrawing:
     edges = []
     for arm in arms.tolist():
         seen = np.intersect1d(graph.out_neighbors(arm), arms, assume_unique=True)
-        edges += [(arm, other) for other in seen.tolist()]
+        edges += [[arm, other] for other in seen.tolist()]
     return GraphDrawing(
         total_arms=graph.n_arms,
         total_edges=graph.n_edges,
