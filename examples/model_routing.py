@@ -34,7 +34,7 @@ FIGURE = {
     "title": "Which of six models should answer",
     "x": "questions",
     "y": "loss beyond the best model of each half",
-    "turn": "from here on, half of the questions by day have no answer",
+    "turn": "from here on, half by day have no answer",
 }
 MODELS = {  # and what a question costs, of 1 for the dearest that one could rent
     DecisionTreeClassifier(max_depth=6, random_state=0): 0.05,

@@ -68,12 +68,15 @@ def test_what_is_lost_is_counted_against_the_best_arm_of_each_half():
 
 def test_a_script_prints_its_table_and_writes_its_figure(tmp_path):
     figure = tmp_path / "new" / "figure.svg"
-    script = [sys.executable, ROOT / "examples" / "stock_orders.py"]
-    done = subprocess.run(
-        [*script, "--rounds", "60", "--streams", "2", "--figure", figure], capture_output=True, text=True, check=True
-    )
+    size = ["--rounds", "60", "--streams", "2", "--figure", figure]
+    script = [sys.executable, ROOT / "examples" / "stock_orders.py", *size]
+    done = subprocess.run(script, capture_output=True, text=True, check=True)
     assert "Looking to the side saved" in done.stdout
     assert figure.read_text().startswith("<?xml")
-    refused = subprocess.run([*script, "--rounds", "1"], capture_output=True, text=True, check=False)
-    assert refused.returncode == 2
-    assert "two rounds" in refused.stderr
+
+
+def test_a_size_that_has_no_halves_is_refused(monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", ["early_exit.py", "--rounds", "1"])
+    with pytest.raises(SystemExit, match="2"):
+        comparison.main(importlib.import_module("early_exit"))
+    assert "two rounds and one stream" in capsys.readouterr().err

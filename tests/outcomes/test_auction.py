@@ -80,6 +80,7 @@ WRONG = [
     ({"arm": 2, "value": 1, "won": True, "price": 0.6, "shown": "always"}, "cannot have won"),
     ({"arm": 2, "value": 1, "won": False, "price": float("nan")}, "price must be a number"),
     ({"arm": 2, "value": 1, "won": True, "shown": "sometimes"}, "'always', 'lost' and 'never'"),
+    ({"arm": 2, "value": 1, "won": True, "shown": ["lost"]}, "'always', 'lost' and 'never'"),
 ]
 
 

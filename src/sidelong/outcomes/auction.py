@@ -72,7 +72,7 @@ class FirstPrice:
 
     def graph(self, shown: Shown = "lost") -> FeedbackGraph:
         """Return what is known before the bid about what it reveals, for `Agent` and `ask`."""
-        if shown not in {"always", "lost", "never"}:
+        if shown not in ("always", "lost", "never"):  # a tuple: what is given need not be hashable
             raise OutcomeError(f"shown must be one of 'always', 'lost' and 'never', not {shown!r}.")
         return _before(self._fractions.size, shown)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Iterable
 from numbers import Real
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -29,7 +30,7 @@ class Revealed(NamedTuple):
 def number(name: str, value: Any, least: float, most: float = math.inf) -> float:
     """Return `value` as a float if it is a finite number from `least` to `most`."""
     real = isinstance(value, Real) and not isinstance(value, bool | np.bool_)
-    if not real or not least <= value <= most or math.isinf(value):
+    if not real or not least <= value <= min(most, sys.float_info.max):
         until = f"from {least:g} to {most:g}" if most < math.inf else f"of at least {least:g}"
         raise OutcomeError(f"{name} must be a number {until}, not {value!r}.")
     return float(value)

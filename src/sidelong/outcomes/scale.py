@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from numbers import Real
@@ -45,7 +46,7 @@ class Scale:
 
     def __post_init__(self) -> None:
         for name, value in (("best", self.best), ("worst", self.worst)):
-            if not _is_number(value) or not np.isfinite(float(value)):
+            if not _is_number(value) or not abs(value) <= sys.float_info.max:
                 raise OutcomeError(f"{name} must be a finite number, not {value!r}.")
             object.__setattr__(self, name, float(value))
         if self.best == self.worst or not np.isfinite(self.worst - self.best):
@@ -74,7 +75,7 @@ class Scale:
                 f"The value {where} must be a number from {low:g} to {high:g}, the scale of this agent, not {value!r}. "
                 f"It is not clipped. If such values do come, begin a new agent with a wider scale."
             )
-        return (float(value) - self.best) / (self.worst - self.best)
+        return (float(value) - self.best) / (self.worst - self.best) + 0.0  # not -0.0
 
 
 def _is_number(value: Any) -> bool:
