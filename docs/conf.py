@@ -16,7 +16,7 @@ release = version = __version__
 
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx.ext.viewcode"]
 extensions += ["contents", "docstrings", "pictures"]  # in _ext
-exclude_patterns = ["_build", "figures", "**/README.md"]
+exclude_patterns = ["_build", "figures"]
 source_suffix = {".md": "markdown"}
 myst_enable_extensions = ["colon_fence", "deflist", "attrs_block"]
 myst_heading_anchors = 3
