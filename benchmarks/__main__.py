@@ -15,6 +15,8 @@ import start
 import threads
 from measure import machine, print_table
 
+import studies
+
 PAGE = Path(__file__).parents[1] / "docs" / "benchmarks.md"
 
 
@@ -26,7 +28,9 @@ def main() -> None:
     place = machine()
     print(place)
     table = print_table(
-        itertools.chain.from_iterable(part.rows() for part in (loop, threads, start, ask_tell, growth, graph_numbers))
+        itertools.chain.from_iterable(
+            part.rows() for part in (loop, threads, start, studies, ask_tell, growth, graph_numbers)
+        )
     )
     if write:
         text = PAGE.read_text(encoding="utf-8")

@@ -8,16 +8,20 @@
     │   └── ObservabilityError    a learner cannot play on this graph; names the arm
     ├── LearnerError              an unknown learner, or an option it does not take
     ├── LossError                 a loss outside [0, 1], missing, or of an arm that was not revealed
+    │   └── OutcomeError          what happened contradicts itself, or leaves its range
     ├── WorldError                a world of losses cannot be built from what was given
     ├── DecisionError             a decision cannot be told or cancelled
     │   ├── UnknownDecisionError  this agent did not make it
-    │   └── ConflictError         it was told before, with something else
+    │   ├── ConflictError         it was told before, with something else
+    │   └── ExpiredError          the service no longer waits for its feedback
     ├── StateFileError            a state file is truncated, altered or newer than this program
     ├── SimulationError           a simulation cannot be run as asked
     │   └── BinaryLossError       a learner needs losses 0 or 1, and the world gave another
     ├── TheoryError               a bound cannot be evaluated for what was given
-    └── StudyError                a study file is wrong, or its results cannot be written or read
-        └── ResultFileError       a result file is truncated or altered
+    ├── StudyError                a study file is wrong, or its results cannot be written or read
+    │   └── ResultFileError       a result file is truncated or altered
+    ├── ServiceError              the decision service cannot start, or refused a request
+    └── EvaluationError           a log of decisions cannot be evaluated as asked
 
 A message gives the rule, the value received and what to do. An error is raised before anything changes:
 the graph, the agent or the file is as it was.
@@ -29,12 +33,16 @@ __all__ = [
     "BinaryLossError",
     "ConflictError",
     "DecisionError",
+    "EvaluationError",
+    "ExpiredError",
     "GraphError",
     "GraphFileError",
     "LearnerError",
     "LossError",
     "ObservabilityError",
+    "OutcomeError",
     "ResultFileError",
+    "ServiceError",
     "SidelongError",
     "SimulationError",
     "StateFileError",
@@ -69,6 +77,10 @@ class LossError(SidelongError, ValueError):
     """A loss outside [0, 1], missing, or of an arm that was not revealed."""
 
 
+class OutcomeError(LossError):
+    """What happened cannot be turned into losses: it contradicts itself, or leaves its range."""
+
+
 class WorldError(SidelongError, ValueError):
     """A world of losses cannot be built from what was given."""
 
@@ -83,6 +95,10 @@ class UnknownDecisionError(DecisionError):
 
 class ConflictError(DecisionError):
     """The decision was told before, with something else."""
+
+
+class ExpiredError(DecisionError):
+    """The decision has expired: the service keeps feedback that comes now, and does not learn from it."""
 
 
 class StateFileError(SidelongError):
@@ -107,3 +123,32 @@ class StudyError(SidelongError, ValueError):
 
 class ResultFileError(StudyError):
     """A result file is truncated or altered."""
+
+
+class ServiceError(SidelongError):
+    """The decision service cannot start, or refused a request.
+
+    `status` and `code` are those of the reply, as the documentation of the service lists them; `path` says which value
+    was wrong, and `value` what it was; after `retry_after` seconds the same request may succeed.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        status: int = 500,
+        code: str = "internal",
+        path: str | None = None,
+        value: object = None,
+        retry_after: float | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.status = status
+        self.code = code
+        self.path = path
+        self.value = value
+        self.retry_after = retry_after
+
+
+class EvaluationError(SidelongError, ValueError):
+    """A log of decisions cannot be evaluated as asked."""

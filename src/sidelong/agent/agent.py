@@ -18,6 +18,7 @@ from sidelong.errors import ConflictError, DecisionError, GraphError, LearnerErr
 from sidelong.graphs.graph import FeedbackGraph
 from sidelong.learners import catalogue
 from sidelong.learners.interface import Need, drawing, is_sparing, telling
+from sidelong.outcomes.scale import Scale
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -50,6 +51,7 @@ class Agent:
         learner: the name of a learner (`sidelong.learners.names()`), or a module that is one.
         graph: whose losses playing an arm reveals. It also says how many arms there are.
         seed: a whole number from 0 to 2**64 - 1.
+        scale: the range of your own costs or scores, if `tell` is to take those in place of losses in [0, 1].
         **options: the options of the learner; for "exp3.g++" see `help(sidelong.learners.exp3gpp.configure)`.
 
     Example:
@@ -71,6 +73,7 @@ class Agent:
         graph: FeedbackGraph,
         *,
         seed: int = 0,
+        scale: Scale | None = None,
         **options: Any,  # each learner has its own
     ) -> None:
         if not isinstance(graph, FeedbackGraph):
@@ -80,6 +83,9 @@ class Agent:
             )
         if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or not 0 <= seed < 2**64:
             raise LearnerError(f"seed must be a whole number from 0 to 2**64 - 1, not {seed!r}.")
+        if scale is not None and not isinstance(scale, Scale):
+            raise LearnerError(f"scale must be a sidelong.outcomes.Scale, not {scale!r}.")
+        self._scale = scale
         module = catalogue.choose(learner, options)
         plain = catalogue.plain_options(module, options)
         self._begin(module, graph, int(seed), plain, catalogue.configure(module, graph, plain))
@@ -128,6 +134,11 @@ class Agent:
     def seed(self) -> int:
         """The seed."""
         return int(self._seed)
+
+    @property
+    def scale(self) -> Scale | None:
+        """The range of the numbers that `tell` takes; None if they are losses in [0, 1]."""
+        return self._scale
 
     @property
     def round(self) -> int:
@@ -186,7 +197,8 @@ class Agent:
 
         Args:
             decision: the decision, or its id.
-            losses: a number in [0, 1] for every arm in `decision.reveals`, by arm or in their order.
+            losses: a number in [0, 1], or in the agent's `scale`, for every arm in `decision.reveals`, by arm or in
+                their order.
             graph: where only the outcome shows what is revealed, the graph of the round as the outcome made it. It
                 takes the place of the decision's own. It must say what *every* arm would have revealed, and so must not
                 depend on the arm that was played: with a demand of 7, an order of 7 or more reveals all orders, and a
@@ -197,6 +209,7 @@ class Agent:
             True if something was learned, False if the same was told before.
         """
         t = self._round_of(decision)
+        losses = losses if self._scale is None else self._scale.losses(losses)
         made = self._pending.get(t)
         if made is None:
             self._compare(t, losses, graph)
@@ -244,6 +257,10 @@ class Agent:
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write everything to a file, from which `Agent.load` goes on as if it had never stopped."""
+        state_file.write(path, *self.contents())
+
+    def contents(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        """Return everything, as the header and the arrays of a state file."""
         # By representation too: arcs and intervals of one graph may differ in the last bit of a probability.
         graphs = {_identity(self._graph): self._graph}
         for made in self._pending.values():
@@ -259,6 +276,8 @@ class Agent:
         }
         if self._sparing:
             header["fresh"] = self._fresh
+        if self._scale is not None:
+            header["scale"] = [self._scale.best, self._scale.worst]
         arrays = {f"params.{name}": np.asarray(value) for name, value in self._params._asdict().items()}
         arrays |= {f"state.{name}": array for name, array in self._state._asdict().items()}
         for index, graph in enumerate(graphs.values()):
@@ -273,7 +292,7 @@ class Agent:
         arrays["told.round"] = np.array(list(self._told), np.int64)
         marks = b"".join(map(_mark, self._told.values()))
         arrays["told.fingerprint"] = np.frombuffer(marks, np.uint8).reshape(-1, 16)
-        state_file.write(path, header, arrays)
+        return header, arrays
 
     @classmethod
     def load(cls, path: str | PathLike[str], learner: ModuleType | None = None) -> Self:
@@ -283,10 +302,21 @@ class Agent:
             path: the file.
             learner: the module, for a learner that is not one of the package's own.
         """
-        header, arrays = state_file.read(path)
+        return cls.from_contents(*state_file.read(path), path, learner)
+
+    @classmethod
+    def from_contents(
+        cls,
+        header: dict[str, Any],
+        arrays: dict[str, np.ndarray],
+        path: str | PathLike[str],
+        learner: ModuleType | None = None,
+    ) -> Self:
+        """Go on from what `contents` returned; `path` is what messages call the place it was kept in."""
         bank = state_file.read_graphs(path, header, arrays)
         module = state_file.find_learner(path, header, learner)
         agent = cls.__new__(cls)
+        agent._scale = Scale(*header["scale"]) if "scale" in header else None  # noqa: SLF001  # its own
         params = state_file.read_params(path, module, arrays)
         agent._begin(module, bank[0], header["seed"], header["options"], params)  # noqa: SLF001  # its own
         agent._resume(path, header, arrays, bank)  # noqa: SLF001

@@ -32,7 +32,17 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from types import ModuleType
 
-__all__ = ["find_learner", "graph_to_arrays", "read", "read_graphs", "read_params", "read_state", "write"]
+__all__ = [
+    "find_learner",
+    "graph_to_arrays",
+    "pack",
+    "read",
+    "read_graphs",
+    "read_params",
+    "read_state",
+    "unpack",
+    "write",
+]
 
 MAGIC = b"SIDELONG"
 VERSION = 1
@@ -40,21 +50,25 @@ _START = struct.Struct("<8sII")
 _CHECKSUM = 32
 
 
-def write(path: str | os.PathLike[str], header: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> None:
-    """Write a state file, all of it or nothing."""
+def pack(header: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> bytes:
+    """Return the content of a state file."""
     plain = {name: np.asarray(array, array.dtype.newbyteorder("<"), order="C") for name, array in arrays.items()}
     layout = [[name, array.dtype.str, list(array.shape)] for name, array in plain.items()]
     text = json.dumps({**header, "arrays": layout}, sort_keys=True).encode()
+    parts = [_START.pack(MAGIC, VERSION, len(text)), text, *(array.tobytes() for array in plain.values())]
+    digest = hashlib.sha256()
+    for part in parts:
+        digest.update(part)
+    return b"".join([*parts, digest.digest()])
+
+
+def write(path: str | os.PathLike[str], header: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> None:
+    """Write a state file, all of it or nothing."""
     target = Path(path)
     temporary = target.with_name(f".{target.name}.{os.getpid()}.new")
-    digest = hashlib.sha256()
     try:
         with temporary.open("wb") as file:
-            parts: list[Any] = [_START.pack(MAGIC, VERSION, len(text)), text, *plain.values()]
-            for part in parts:
-                digest.update(part)
-                file.write(part)
-            file.write(digest.digest())
+            file.write(pack(header, arrays))
             file.flush()
             os.fsync(file.fileno())
         temporary.replace(target)
@@ -71,6 +85,11 @@ def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, np.nda
         data = Path(path).read_bytes()
     except OSError as error:
         raise StateFileError(f"{path} cannot be read: {error.strerror}.") from error
+    return unpack(data, path)
+
+
+def unpack(data: bytes, path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    """Return the header and the arrays of the content of a state file; `path` is what messages call it."""
     if data[: len(MAGIC)] != MAGIC:
         raise StateFileError(f"{path} is not a state file of sidelong: it does not begin with {MAGIC.decode()!r}.")
     if len(data) < _START.size + _CHECKSUM:

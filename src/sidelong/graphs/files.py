@@ -49,10 +49,17 @@ _SEPARATORS = {".txt": " ", ".edges": " ", ".tsv": "\t", ".csv": ","}
 _VERSION = 1
 
 
-def load(path: str | os.PathLike[str], progress: Callable[[int], None] | None = None) -> FeedbackGraph:
+def load(
+    path: str | os.PathLike[str],
+    progress: Callable[[int], None] | None = None,
+    *,
+    max_arms: int = MAX_ARMS,
+    max_edges: int = MAX_EDGES,
+) -> FeedbackGraph:
     """Read a graph from a file, and name it after the file.
 
-    An edge list of millions of lines takes seconds: `progress` is told how many bytes of it have been read.
+    An edge list of millions of lines takes seconds: `progress` is told how many bytes of it have been read. `max_arms`
+    and `max_edges` may lower the limits.
     """
     path = Path(path)
     suffix = _suffix(path)
@@ -60,10 +67,11 @@ def load(path: str | os.PathLike[str], progress: Callable[[int], None] | None = 
         with path.open("rb") as file:
             _check_size(file, MAX_JSON_BYTES if suffix == ".json" else MAX_BYTES)
             if suffix in _SEPARATORS:
-                n_arms, edges = edge_list.read(path, file, MAX_ARMS, MAX_EDGES, progress or _tell_nobody)
+                n_arms, edges = edge_list.read(path, file, max_arms, max_edges, progress or _tell_nobody)
                 graph = FeedbackGraph.from_edges(edges, n_arms)
             else:
-                graph = _build(_read_json(file) if suffix == ".json" else _read_npz(file))
+                content = (_read_json if suffix == ".json" else _read_npz)(file, max_arms, max_edges)
+                graph = _build(content, max_arms)
     except OSError as error:
         raise GraphFileError(f"{path}: cannot be read: {error.strerror or error}.") from error
     except GraphFileError:
@@ -144,10 +152,11 @@ def _write_json(file: BinaryIO, graph: FeedbackGraph, parts: dict[str, npt.NDArr
     file.write(text)
 
 
-def _read_json(file: BinaryIO) -> dict[str, Any]:
-    text = file.read(MAX_JSON_BYTES)
-    if text.count(b"[") + text.count(b"{") > MAX_JSON_EDGES + 2:  # each takes as much memory as an edge
-        raise GraphError(f"a .json file holds at most {MAX_JSON_EDGES:,} edges, and this one more; use .npz.")
+def _read_json(file: BinaryIO, max_arms: int, max_edges: int) -> dict[str, Any]:
+    text = file.read(os.fstat(file.fileno()).st_size)  # and not up to the limit, for which room would be made at once
+    most = min(max_edges, MAX_JSON_EDGES)
+    if text.count(b"[") + text.count(b"{") > most + 2:  # each takes as much memory as an edge
+        raise GraphError(f"a .json file holds at most {most:,} edges here, and this one more; use .npz.")
     try:
         content = json.loads(text)
     except RecursionError:
@@ -159,11 +168,11 @@ def _read_json(file: BinaryIO) -> dict[str, Any]:
     _check_version(content.get("version"))
     for name in ("edges", "low", "high"):
         if name in content:
-            content[name] = _integers(name, content[name])
+            content[name] = _integers(name, content[name], max_arms)
     return content
 
 
-def _integers(name: str, values: Any) -> npt.NDArray[np.int64]:  # whatever JSON holds
+def _integers(name: str, values: Any, max_arms: int) -> npt.NDArray[np.int64]:  # whatever JSON holds
     """Return a list of arms, or of pairs of arms, as an array."""
     if type(values) is not list:
         raise GraphError(f'"{name}" must be a list, not {reprlib.repr(values)}.')
@@ -174,19 +183,19 @@ def _integers(name: str, values: Any) -> npt.NDArray[np.int64]:  # whatever JSON
                 raise GraphError(f'"edges"[{number}] must be a pair [i, j], not {reprlib.repr(pair)}.')
         flat, width = list(chain.from_iterable(values)), 2
     for number, arm in enumerate(flat):
-        if type(arm) is not int or not 0 <= arm <= MAX_ARMS:  # a bool is an int to Python, but no arm
+        if type(arm) is not int or not 0 <= arm <= max_arms:  # a bool is an int to Python, but no arm
             raise GraphError(
-                f'"{name}"[{number // width}] must hold whole numbers from 0 to {MAX_ARMS:,}, not {reprlib.repr(arm)}.'
+                f'"{name}"[{number // width}] must hold whole numbers from 0 to {max_arms:,}, not {reprlib.repr(arm)}.'
             )
     return np.array(flat, np.int64).reshape((-1, 2) if width == 2 else -1)
 
 
-def _read_npz(file: BinaryIO) -> dict[str, Any]:
+def _read_npz(file: BinaryIO, max_arms: int, max_edges: int) -> dict[str, Any]:
     try:
         with zipfile.ZipFile(file) as archive:
             _check_version(npz.read_array(archive, "version", ()))
             content = {"n_arms": npz.read_array(archive, "n_arms", ())}
-            shapes = {"edges": (MAX_EDGES, 2), "low": (MAX_ARMS,), "high": (MAX_ARMS,)}
+            shapes = {"edges": (max_edges, 2), "low": (max_arms,), "high": (max_arms,)}
             given = [name for name in shapes if f"{name}.npy" in archive.namelist()]
             return content | {name: npz.read_array(archive, name, shapes[name]) for name in given}
     except GraphError:
@@ -205,11 +214,11 @@ def _check_version(version: object) -> None:
         )
 
 
-def _build(content: dict[str, Any]) -> FeedbackGraph:
+def _build(content: dict[str, Any], max_arms: int) -> FeedbackGraph:
     """Make the graph that a file of either format describes."""
     n_arms = content.get("n_arms")
-    if type(n_arms) is not int or not 1 <= n_arms <= MAX_ARMS:
-        raise GraphError(f'"n_arms" must be a whole number from 1 to {MAX_ARMS:,}, not {reprlib.repr(n_arms)}.')
+    if type(n_arms) is not int or not 1 <= n_arms <= max_arms:
+        raise GraphError(f'"n_arms" must be a whole number from 1 to {max_arms:,}, not {reprlib.repr(n_arms)}.')
     given = content.keys() & {"edges", "low", "high"}
     if given == {"low", "high"}:
         graph = FeedbackGraph.from_intervals(content["low"], content["high"])

@@ -25,6 +25,7 @@ TITLE = "exp3-ix with refresh='epoch'"
 NEEDS = exp3ix.NEEDS | {Need.GRAPH_BEFORE}
 ABOUT = About(
     paper="this package, after Kocak et al. 2014",
+    cite=("kocak2014implicit",),
     proved=(),
     cost="O(log K) for each revealed arm",
     bound="none proved",

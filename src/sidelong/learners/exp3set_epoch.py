@@ -38,6 +38,7 @@ TITLE = "exp3-set with refresh='epoch'"
 NEEDS = exp3set.NEEDS | {Need.GRAPH_BEFORE}
 ABOUT = About(
     paper="this package, after Alon et al. 2017",
+    cite=("alon2017nonstochastic",),
     proved=("adversarial",),
     cost="O(log K) for each revealed arm",
     bound="(1 + sqrt(1 + growth)) sqrt(ln K sum_t mas(G_t))",

@@ -1,0 +1,57 @@
+"""`sidelong serve`: the decision service."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from typing import Annotated, Any, NoReturn
+
+import typer
+
+__all__ = ["load_service", "serve"]
+
+_NEEDED = ("fastapi", "uvicorn", "sqlalchemy", "alembic", "psycopg", "prometheus_client", "pydantic_settings")
+
+
+def serve(
+    *,
+    database: Annotated[
+        str | None,
+        typer.Option(help="sqlite:///FILE or postgresql://USER@HOST/NAME.", show_default="sqlite:///sidelong.db"),
+    ] = None,
+    host: Annotated[str | None, typer.Option(help="The address to listen on.", show_default="127.0.0.1")] = None,
+    port: Annotated[
+        int | None, typer.Option(min=0, max=65_535, help="The port; 0 for any that is free.", show_default="8431")
+    ] = None,
+) -> None:
+    """Run the decision service: decisions over HTTP, feedback later, nothing lost, nothing counted twice.
+
+    Each setting may also come from the environment, as SIDELONG_DATABASE, SIDELONG_PORT and so on. Other machines can
+    reach it only if there is a token: see sidelong token.
+    """
+    settings = load_service(database=database, host=host, port=port)
+    from sidelong.service.serve import serve as run  # noqa: PLC0415  # takes a second to load
+
+    run(settings, lambda address: print(f"sidelong serves {address}", flush=True))  # noqa: T201
+
+
+def load_service(**given: Any) -> Any:
+    """Return the settings of the service, from the command line and the environment."""
+    missing = [name for name in _NEEDED if importlib.util.find_spec(name) is None]
+    if missing:
+        _refuse(f"the service needs {', '.join(missing)}. Install with: pip install 'sidelong[service]'")
+    from pydantic import ValidationError  # noqa: PLC0415
+
+    from sidelong.service.settings import Settings  # noqa: PLC0415
+
+    try:
+        return Settings(**{name: value for name, value in given.items() if value is not None})
+    except ValidationError as error:
+        first = error.errors()[0]
+        name = "_".join(map(str, first["loc"])).upper()
+        _refuse(f"SIDELONG_{name.removeprefix('SIDELONG_')} is {first['input']!r}: {first['msg']}.")
+
+
+def _refuse(message: str) -> NoReturn:
+    print(f"sidelong serve: {message}", file=sys.stderr)  # noqa: T201
+    raise typer.Exit(2)

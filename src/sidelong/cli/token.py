@@ -1,0 +1,75 @@
+"""`sidelong token`: who may use the decision service."""
+
+from __future__ import annotations
+
+import datetime as dt
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from sidelong.cli.serve import load_service
+
+if TYPE_CHECKING:
+    from sidelong.service.tokens import Tokens
+
+__all__ = ["app"]
+
+app = typer.Typer(
+    help="Make, list and revoke the tokens of the decision service.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+)
+Database = Annotated[
+    str | None,
+    typer.Option(help="The database of the service, as for sidelong serve.", show_default="sqlite:///sidelong.db"),
+]
+_SCOPES = ("decide", "feedback", "read", "admin")
+
+
+@app.command()
+def create(
+    name: Annotated[str, typer.Argument(help="What it is for.", show_default=False)],
+    *,
+    scope: Annotated[
+        list[str], typer.Option(help="What it allows: decide, feedback, read or admin, which is all. May be repeated.")
+    ],
+    database: Database = None,
+) -> None:
+    """Make a token, and print it: it cannot be seen again."""
+    unknown = [each for each in scope if each not in _SCOPES]
+    if unknown:
+        raise typer.BadParameter(f"{unknown[0]!r} is none of {', '.join(_SCOPES)}.", param_hint="--scope")
+    if not 1 <= len(name) <= 64 or not name.isprintable():
+        raise typer.BadParameter("a name has 1 to 64 printable characters.", param_hint="NAME")
+    print(_tokens(database).create(name, scope))  # noqa: T201
+
+
+@app.command("list")
+def list_(*, database: Database = None) -> None:
+    """List the tokens, without their secrets."""
+    for token in _tokens(database).list():
+        state = "revoked" if token.revoked_at is not None else "active"
+        made = dt.datetime.fromtimestamp(token.created_at / 1e6, dt.UTC)
+        print(f"{token.id}  {state:7}  {made:%Y-%m-%d %H:%M}  {','.join(token.scopes):28}  {token.name}")  # noqa: T201
+
+
+@app.command()
+def revoke(
+    id_: Annotated[str, typer.Argument(metavar="ID", help="As sidelong token list shows it.", show_default=False)],
+    *,
+    database: Database = None,
+) -> None:
+    """Make a token worthless, for ever; a running server notices within a second."""
+    token = _tokens(database).revoke(id_)
+    print(f"Token {token.id} ({token.name}) is revoked.")  # noqa: T201
+
+
+def _tokens(database: str | None) -> Tokens:
+    settings = load_service(database=database)
+    from sidelong.service.database import Database as Opened  # noqa: PLC0415
+    from sidelong.service.migrate import migrate  # noqa: PLC0415
+    from sidelong.service.tokens import Tokens  # noqa: PLC0415
+
+    opened = Opened(settings.database, settings.busy_timeout)
+    migrate(opened)
+    return Tokens(opened)

@@ -1,0 +1,46 @@
+"""The service's own clock, by which decisions expire.
+
+The wall clock may jump: by an hour, when a machine wakes up, or when someone sets it. Decisions must not expire for
+that. So age is counted by a clock that only ever runs while a server does: each server moves it on by its own monotonic
+clock, writes it beside what it stores, and never falls behind what it reads there. An hour in which no server runs does
+not count.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = ["Clock", "Moment"]
+
+
+class Moment(NamedTuple):
+    """When something happened."""
+
+    at: int  #: microseconds since 1970, by the wall clock: what people are shown
+    clock: int  #: milliseconds, by the service's own clock: what expiry is counted by
+
+
+class Clock:
+    """A clock that goes on where the last one was seen.
+
+    Args:
+        wall: seconds since 1970, as `time.time`.
+        steady: seconds that never go back or jump, as `time.monotonic`.
+    """
+
+    def __init__(self, wall: Callable[[], float] = time.time, steady: Callable[[], float] = time.monotonic) -> None:
+        self._wall = wall
+        self._steady = steady
+        self._ahead = -round(steady() * 1000)
+
+    def now(self) -> Moment:
+        """Return the moment."""
+        return Moment(round(self._wall() * 1e6), round(self._steady() * 1000) + self._ahead)
+
+    def saw(self, clock: int) -> None:
+        """Take notice of a time that was written down: this clock is not behind it."""
+        self._ahead = max(self._ahead, clock - round(self._steady() * 1000))

@@ -1,0 +1,62 @@
+"""What happens to an experiment, as it happens: Server-Sent Events, read off the journal.
+
+Reading the journal, and not listening in memory, shows what other servers do as well, and lets a browser that was cut
+off go on where it was.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import time
+from typing import TYPE_CHECKING
+
+from pydantic_core import to_json
+
+from sidelong.errors import ServiceError
+from sidelong.service import journal
+from sidelong.service.views import timestamp
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from sidelong.service.database import Database
+    from sidelong.service.journal import Event
+
+__all__ = ["stream"]
+
+_EVERY = 0.25
+_ALIVE = 15.0
+_MOST = 500
+
+
+async def stream(database: Database, experiment: int, after: int) -> AsyncIterator[bytes]:
+    """Yield the events after one, for ever."""
+    yield b": sidelong\n\n"
+    spoken = time.monotonic()
+    while True:
+        try:
+            found = await asyncio.to_thread(_read, database, experiment, after)
+        except ServiceError:  # the database is away: the next time, perhaps
+            found = []
+        if found:
+            after = found[-1].seq
+            yield b"".join(map(_format, found))
+        elif time.monotonic() - spoken > _ALIVE:
+            yield b": alive\n\n"
+        else:
+            await asyncio.sleep(_EVERY)
+            continue
+        spoken = time.monotonic()
+        await asyncio.sleep(_EVERY)
+
+
+def _read(database: Database, experiment: int, after: int) -> list[Event]:
+    with database.reading() as connection:
+        return list(itertools.islice(journal.since(connection, experiment, after, _MOST), _MOST))
+
+
+def _format(event: Event) -> bytes:
+    kind = event.kind.name.lower()
+    data = {"sequence": event.seq, "kind": kind, "round": event.round, "arm": event.arm, "at": timestamp(event.at)}
+    return b"id: %d\nevent: %s\ndata: %s\n\n" % (event.seq, kind.encode(), to_json(data))

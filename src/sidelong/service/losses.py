@@ -1,0 +1,50 @@
+"""The losses of a request, brought into the order of the arms that were revealed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from sidelong.errors import ServiceError
+
+__all__ = ["matched"]
+
+
+def matched(losses: Mapping[str, float] | list[float], reveals: list[int]) -> np.ndarray:
+    """Return the losses in the order of the revealed arms, one for each and none for another."""
+    if not isinstance(losses, Mapping):
+        if len(losses) != len(reveals):
+            raise _wrong(
+                f"Losses without arms must be one for each of the {len(reveals)} revealed arms, in their order; "
+                f"{len(losses)} were given. The arms are {_listed(reveals)}.",
+                "body.losses",
+                len(losses),
+            )
+        return np.array(losses, np.float64)
+    try:
+        values = [losses[str(arm)] for arm in reveals]
+    except KeyError as error:
+        arm = error.args[0]
+        raise _wrong(
+            f"The loss of arm {arm} was revealed and is missing. Tell all of {_listed(reveals)}.",
+            f"body.losses.{arm}",
+            None,
+        ) from None
+    if len(losses) != len(values):
+        arm = min(losses.keys() - set(map(str, reveals)), key=int)
+        raise _wrong(
+            f"Arm {arm} was not revealed, and a loss was told for it. The revealed arms are {_listed(reveals)}. "
+            f"If only the outcome shows what is revealed, tell it with a graph.",
+            f"body.losses.{arm}",
+            losses[arm],
+        )
+    return np.array(values, np.float64)
+
+
+def _wrong(message: str, path: str, value: object) -> ServiceError:
+    return ServiceError(message, status=422, code="invalid", path=path, value=value)
+
+
+def _listed(arms: list[int]) -> str:
+    return ", ".join(map(str, arms)) if len(arms) <= 12 else f"{arms[0]}, {arms[1]}, ..., {arms[-1]}"

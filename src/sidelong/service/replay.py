@@ -1,0 +1,94 @@
+"""Bringing an experiment into memory: the last good snapshot, and the journal from there on.
+
+A snapshot only saves time: the journal is what counts. A damaged snapshot is passed over. One that is whole, but is of
+another journal than the one beside it, means that one of the two was altered: the experiment is refused, because nobody
+can say which.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+from sqlalchemy import bindparam, delete, insert, select
+
+from sidelong.errors import ServiceError, StateFileError
+from sidelong.service import journal
+from sidelong.service.experiment import Experiment
+from sidelong.service.schema import snapshots
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection
+
+    from sidelong.service.clock import Clock
+    from sidelong.service.experiment import Identity
+    from sidelong.service.graphs import Shelf
+
+__all__ = ["catch_up", "open_experiment", "rebuild", "save_snapshot"]
+
+_log = logging.getLogger("sidelong.service")
+_KEPT = 2
+_LATEST = (
+    select(snapshots).where(snapshots.c.experiment == bindparam("of")).order_by(snapshots.c.seq.desc()).limit(_KEPT)
+)
+
+
+def open_experiment(connection: Connection, identity: Identity, shelf: Shelf, clock: Clock) -> Experiment:
+    """Return an experiment as it is now."""
+    experiment = _from_snapshot(connection, identity) or _new(connection, identity, shelf)
+    catch_up(connection, experiment, shelf, clock)
+    return experiment
+
+
+def rebuild(connection: Connection, identity: Identity, shelf: Shelf, clock: Clock) -> Experiment:
+    """Return an experiment as the journal alone makes it."""
+    experiment = _new(connection, identity, shelf)
+    catch_up(connection, experiment, shelf, clock)
+    return experiment
+
+
+def catch_up(connection: Connection, experiment: Experiment, shelf: Shelf, clock: Clock) -> int:
+    """Do what other servers have done since, and return how many events that were."""
+    before = experiment.head
+    for event in journal.since(connection, experiment.identity.id, before):
+        experiment.replay(event, lambda id_: shelf.find(connection, id_))
+        clock.saw(event.clock)
+    return experiment.head - before
+
+
+def save_snapshot(connection: Connection, identity: Identity, seq: int, chain: bytes, data: bytes) -> None:
+    """Keep a state, and forget all but the last ones."""
+    kept = [row.seq for row in connection.execute(_LATEST, {"of": identity.id})]
+    if seq in kept:
+        return
+    row = {"experiment": identity.id, "seq": seq, "chain": chain, "data": data}
+    connection.execute(insert(snapshots).values(row))
+    oldest = min(kept[: _KEPT - 1], default=0)
+    connection.execute(delete(snapshots).where(snapshots.c.experiment == identity.id, snapshots.c.seq < oldest))
+
+
+def _new(connection: Connection, identity: Identity, shelf: Shelf) -> Experiment:
+    graph = shelf.find(connection, identity.spec["graph"]).named(identity.spec["graph_name"])
+    return Experiment(identity, graph)
+
+
+def _from_snapshot(connection: Connection, identity: Identity) -> Experiment | None:
+    for row in connection.execute(_LATEST, {"of": identity.id}):
+        try:
+            experiment = Experiment.from_contents(identity, row.data)
+        except (StateFileError, KeyError, ValueError, TypeError) as error:
+            _log.warning(
+                "snapshot damaged", extra={"experiment": identity.name, "sequence": row.seq, "why": str(error)}
+            )
+            continue
+        if journal.chain_at(connection, identity.id, experiment.head) != experiment.chain:
+            raise ServiceError(
+                f"The snapshot of {identity.name!r} after event {row.seq} is whole, but not of the journal beside it: "
+                f"one of the two was altered. Restore the database from a copy, or delete the snapshot if the journal "
+                f"is right. Until then nothing is learned or decided.",
+                status=503,
+                code="refused",
+            )
+        experiment.saved = experiment.head
+        return experiment
+    return None

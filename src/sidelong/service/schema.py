@@ -1,0 +1,102 @@
+"""The tables. What changes here needs a migration beside the others, in ``migrations/versions``.
+
+``events`` is the journal: it is only ever appended to, and the state of an experiment is what replaying it gives.
+Each event has a number of its own within its experiment, and each decision is made once and settled once: the
+database itself refuses anything else.
+"""
+
+from __future__ import annotations
+
+from sqlalchemy import (
+    BigInteger,
+    Column,
+    Double,
+    ForeignKey,
+    Index,
+    Integer,
+    LargeBinary,
+    MetaData,
+    SmallInteger,
+    String,
+    Table,
+    Text,
+    UniqueConstraint,
+    text,
+)
+
+__all__ = ["clock", "events", "experiments", "graphs", "metadata", "snapshots", "tokens"]
+
+metadata = MetaData()
+
+experiments = Table(
+    "experiments",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("key", String(16), nullable=False, unique=True),  # what the ids of its decisions begin with
+    Column("name", String(64), nullable=False, unique=True),
+    Column("spec", Text, nullable=False),  # JSON
+    Column("head", BigInteger, nullable=False),  # the number of the last event
+)
+
+graphs = Table(
+    "graphs",
+    metadata,
+    Column("id", String(32), primary_key=True),
+    Column("data", LargeBinary, nullable=False),
+)
+
+events = Table(
+    "events",
+    metadata,
+    Column("experiment", ForeignKey("experiments.id"), primary_key=True),
+    Column("seq", BigInteger, primary_key=True, autoincrement=False),
+    Column("kind", SmallInteger, nullable=False),
+    Column("round", BigInteger, nullable=False),
+    Column("slot", SmallInteger, nullable=False),  # 0: decided, 1: settled, 2: told too late
+    Column("at", BigInteger, nullable=False),  # microseconds since 1970, by the wall clock: for people
+    Column("clock", BigInteger, nullable=False),  # milliseconds by the service's own clock: for expiry
+    Column("arm", Integer),
+    Column("probability", Double),
+    Column("graph", ForeignKey("graphs.id")),
+    Column("key", String(200)),
+    Column("context", Text),
+    Column("losses", LargeBinary),
+    Column("observe", LargeBinary),
+    Column("chain", LargeBinary(16), nullable=False),  # a hash of this event and all before
+    UniqueConstraint("experiment", "round", "slot"),
+    Index(
+        "events_by_key",
+        "experiment",
+        "key",
+        unique=True,
+        sqlite_where=text("key IS NOT NULL"),
+        postgresql_where=text("key IS NOT NULL"),
+    ),
+)
+
+snapshots = Table(
+    "snapshots",
+    metadata,
+    Column("experiment", ForeignKey("experiments.id"), primary_key=True),
+    Column("seq", BigInteger, primary_key=True, autoincrement=False),
+    Column("chain", LargeBinary(16), nullable=False),  # that of the event of this number
+    Column("data", LargeBinary, nullable=False),
+)
+
+clock = Table(
+    "clock",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("now", BigInteger, nullable=False),
+)
+
+tokens = Table(
+    "tokens",
+    metadata,
+    Column("id", String(8), primary_key=True),
+    Column("name", String(64), nullable=False),
+    Column("hash", LargeBinary(32), nullable=False),
+    Column("scopes", String(64), nullable=False),
+    Column("created_at", BigInteger, nullable=False),
+    Column("revoked_at", BigInteger),
+)

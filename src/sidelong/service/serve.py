@@ -1,0 +1,102 @@
+"""Running the service until it is told to stop."""
+
+from __future__ import annotations
+
+import ipaddress
+import logging
+import signal
+import socket
+import sys
+from typing import TYPE_CHECKING
+
+import uvicorn
+
+from sidelong._version import __version__
+from sidelong.errors import ServiceError
+from sidelong.service import logs
+from sidelong.service.api import make_app
+from sidelong.service.database import Database
+from sidelong.service.migrate import migrate
+from sidelong.service.tokens import Tokens
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from sidelong.service.settings import Settings
+
+__all__ = ["serve"]
+
+_log = logging.getLogger("sidelong.service")
+
+
+def serve(settings: Settings, ready: Callable[[str], None] = lambda _: None) -> None:
+    """Serve until SIGINT or SIGTERM; `ready` is told the address once it answers."""
+    logs.configure()
+    _check_tokens(settings)
+    listening = _bind(settings)
+    host, port = listening.getsockname()[:2]
+    address = f"http://{f'[{host}]' if ':' in host else host}:{port}"
+    config = uvicorn.Config(
+        make_app(settings),
+        log_config=None,
+        access_log=False,  # ours has more, and no queries
+        server_header=False,
+        date_header=False,
+        timeout_keep_alive=30,
+        timeout_graceful_shutdown=5,
+        limit_concurrency=2000,
+        h11_max_incomplete_event_size=16_384,
+    )
+    _log.info("starting", extra={"address": address, "version": __version__})
+    for signal_ in (signal.SIGINT, signal.SIGTERM):  # which uvicorn raises again when it has stopped
+        signal.signal(signal_, lambda *_: sys.exit(0))
+    try:
+        _Announcing(config, lambda: ready(address)).run(sockets=[listening])
+    finally:
+        logs.flush()
+
+
+class _Announcing(uvicorn.Server):
+    """A server that says when it is ready."""
+
+    def __init__(self, config: uvicorn.Config, announce: Callable[[], None]) -> None:
+        super().__init__(config)
+        self._announce = announce
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        if self.started:
+            self._announce()
+
+
+def _check_tokens(settings: Settings) -> None:
+    """Refuse to be open to other machines."""
+    database = Database(settings.database, settings.busy_timeout)
+    migrate(database)
+    open_ = not Tokens(database).list()
+    database.close()
+    if open_ and not _is_local(settings.host):
+        raise ServiceError(
+            f"Without a token the service listens on this machine only, not on {settings.host}. "
+            f"Make one first: sidelong token create NAME --scope admin"
+        )
+
+
+def _is_local(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def _bind(settings: Settings) -> socket.socket:
+    family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
+    listening = socket.socket(family, socket.SOCK_STREAM)
+    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listening.bind((settings.host, settings.port))
+        listening.listen(2048)  # whoever comes from now on waits, and is not turned away
+    except OSError as error:
+        listening.close()
+        raise ServiceError(f"{settings.host}:{settings.port} cannot be listened on: {error.strerror}.") from error
+    return listening

@@ -1,0 +1,89 @@
+"""The parts of a running service, and what it does by itself: expire decisions, write its clock and snapshots."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from typing import TYPE_CHECKING, Self
+
+from sidelong.errors import ServiceError
+from sidelong.service import logs
+from sidelong.service.clock import Clock
+from sidelong.service.commands import Expire
+from sidelong.service.commits import Commits
+from sidelong.service.database import Database
+from sidelong.service.limits import Limits
+from sidelong.service.metrics import Metrics
+from sidelong.service.migrate import migrate
+from sidelong.service.store import Store
+from sidelong.service.tokens import Tokens
+
+if TYPE_CHECKING:
+    from sidelong.service.settings import Settings
+
+__all__ = ["Service"]
+
+_log = logging.getLogger("sidelong.service")
+_CLOCK_EVERY = 10.0
+
+
+class Service:
+    """Everything behind the addresses. Use it as an asynchronous context manager."""
+
+    commits: Commits
+
+    def __init__(self, settings: Settings, clock: Clock | None = None) -> None:
+        self.settings = settings
+        self.clock = clock or Clock()
+        self.metrics = Metrics()
+        self.database = Database(settings.database, settings.busy_timeout)
+        migrate(self.database)
+        self.store = Store(self.database, settings, self.clock)
+        self.tokens = Tokens(self.database)
+        self.tokens.refresh()
+        self.limits = Limits(settings)
+        self.metrics.watch(self.store)
+
+    async def __aenter__(self) -> Self:
+        self.commits = Commits(self.store, self.metrics)
+        self._sweeping = asyncio.create_task(self._sweep())
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self._sweeping.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await self._sweeping
+        try:  # so that the next start has nothing to replay
+            await self.commits.submit(self.store.save_clock)
+            await self.commits.submit(lambda: self.store.save(least=1))
+        except ServiceError as error:
+            _log.warning("no snapshot at the end", extra={"why": str(error)})
+        await self.commits.close()
+        self.database.close()
+
+    async def _sweep(self) -> None:
+        """Look for expired decisions, again and again."""
+        await asyncio.to_thread(self._open_all)
+        written = self.clock.now().clock
+        while True:
+            await asyncio.sleep(self.settings.sweep_every)
+            logs.flush()
+            try:
+                for experiment in await asyncio.to_thread(self.store.due):
+                    await self.commits.submit(Expire(experiment))
+                now = self.clock.now().clock
+                if now - written > _CLOCK_EVERY * 1000 and any(waiting for _, _, waiting in self.store.counts()):
+                    await self.commits.submit(self.store.save_clock)
+                    written = now
+            except ServiceError as error:  # a full disk, say: the next round may fare better
+                _log.warning("nothing expires", extra={"why": str(error)})
+
+    def _open_all(self) -> None:
+        """Bring all experiments into memory: their decisions expire even if nobody asks for them."""
+        _, names = self.store.names(0, self.settings.max_experiments)
+        for name in names:
+            try:
+                self.store.view(name, lambda *_: None)
+            except ServiceError as error:
+                _log.warning("experiment not opened", extra={"experiment": name, "why": str(error)})

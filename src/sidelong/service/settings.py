@@ -1,0 +1,42 @@
+"""What the operator of the service may choose: on the command line, or in the environment as ``SIDELONG_PORT=...``."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import Field
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+__all__ = ["Settings"]
+
+Seconds = Annotated[float, Field(gt=0, le=86_400, allow_inf_nan=False)]
+Count = Annotated[int, Field(ge=1)]
+Rate = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+
+
+class Settings(BaseSettings):
+    """The settings, each with its default."""
+
+    model_config = SettingsConfigDict(env_prefix="SIDELONG_", extra="ignore")
+
+    database: str = "sqlite:///sidelong.db"
+    host: str = "127.0.0.1"
+    port: Annotated[int, Field(ge=0, le=65_535)] = 8431
+
+    busy_timeout: Seconds = 5.0  #: how long to wait for another server that writes
+    request_timeout: Seconds = 30.0  #: for the body to come and for the reply to be durable
+    sweep_every: Seconds = 1.0  #: between looks for expired decisions
+    snapshot_every: Count = 2000  #: events
+
+    max_body: Count = 4 * 2**20  #: bytes
+    max_arms: Count = 200_000
+    max_edges: Count = 1_000_000
+    max_experiments: Count = 1_000
+    max_outstanding: Count = 100_000  #: decisions of one experiment
+    max_outstanding_bytes: Count = 2**28  #: their probabilities in memory
+    max_context: Count = 4_096  #: bytes of the context of a decision
+
+    decide_rate: Rate = 2_000.0  #: requests a second for each token, or address where there is none
+    feedback_rate: Rate = 10_000.0
+    read_rate: Rate = 200.0
+    burst: Seconds = 2.0  #: seconds' worth of requests that may come at once

@@ -1,0 +1,141 @@
+"""Clients that never give up, what they were told, and the check that the journal agrees.
+
+Each client decides and tells in turn. A request that gets no reply, or one that says "send it again", is sent again,
+with the same key, until it is answered. So at the end every request was acknowledged, and the journal must hold each of
+them once: no more, no fewer, with what the client was told.
+"""
+
+import asyncio
+import collections
+import json
+import random
+import re
+
+import numpy as np
+from sqlalchemy import select
+
+from sidelong.service import journal, replay
+from sidelong.service.clock import Clock
+from sidelong.service.database import Database
+from sidelong.service.experiment import Identity
+from sidelong.service.graphs import Shelf
+from sidelong.service.journal import Kind
+from sidelong.service.schema import experiments
+
+_LENGTH = re.compile(rb"content-length: *(\d+)", re.IGNORECASE)
+_AGAIN = (429, 503, 507)
+
+
+class History:
+    """What clients were told."""
+
+    def __init__(self):
+        self.decided = {}  # by key
+        self.told = {}  # by id: the losses
+        self.learned = collections.Counter()  # by id: how often a reply said that something was learned
+        self.cancelled = set()
+        self.sent_again = 0
+
+
+class Line:
+    """A connection to whichever server there is."""
+
+    def __init__(self, ports, history, *, hops):
+        self._ports = ports
+        self._hops = hops  # whether each request takes a new connection
+        self._history = history
+        self._streams = None
+
+    async def send(self, path, body="", key=""):
+        """Send a request, again and again, until there is a reply."""
+        first = True
+        while True:
+            if not first:
+                self._history.sent_again += 1
+                await asyncio.sleep(0.005)
+            first = False
+            try:
+                status, content = await asyncio.wait_for(self._send(path, body, key), 20)
+            except (OSError, asyncio.IncompleteReadError, TimeoutError):
+                self.close()
+                continue
+            if self._hops:
+                self.close()
+            if status not in _AGAIN:
+                return status, content
+
+    async def _send(self, path, body, key):
+        if self._streams is None:
+            self._streams = await asyncio.open_connection("127.0.0.1", self._ports())
+        reader, writer = self._streams
+        head = f"POST {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: {len(body)}\r\n"
+        head += "Content-Type: application/json\r\n" * bool(body) + f"Idempotency-Key: {key}\r\n" * bool(key)
+        writer.write(f"{head}\r\n{body}".encode())
+        reply = await reader.readuntil(b"\r\n\r\n")
+        content = await reader.readexactly(int(_LENGTH.search(reply)[1]))
+        return int(reply.split()[1]), json.loads(content)
+
+    def close(self):
+        if self._streams is not None:
+            self._streams[1].close()
+            self._streams = None
+
+
+async def client(name, experiment, ports, history, seed, stop, *, hops=False):
+    """Decide and tell until told to stop; cancel one in ten, and repeat one in ten."""
+    draws, line = random.Random(f"{seed} {name}"), Line(ports, history, hops=hops)
+    number = 0
+    while not stop():
+        number += 1
+        key = f"{name}-{number}"
+        status, made = await line.send(f"/v1/experiments/{experiment}/decisions", key=key)
+        assert status in {200, 201}, made
+        history.decided[key] = made
+        if draws.random() < 0.1:
+            status, reply = await line.send(f"/v1/decisions/{made['id']}/cancel")
+            assert status == 200, reply
+            history.cancelled.add(made["id"])
+            continue
+        losses = {str(arm): draws.random() for arm in made["reveals"]}
+        for _ in range(2 if draws.random() < 0.1 else 1):
+            status, reply = await line.send(f"/v1/decisions/{made['id']}/feedback", json.dumps({"losses": losses}))
+            assert status == 200, reply
+            assert reply["learned"] is not reply["duplicate"]
+            history.learned[made["id"]] += reply["learned"]
+        history.told[made["id"]] = losses
+    line.close()
+
+
+def check(address, experiment, history):
+    """Compare the journal with what clients were told; return the digest of what replaying it gives."""
+    database = Database(address)
+    with database.reading() as connection:
+        row = connection.execute(select(experiments).where(experiments.c.name == experiment)).one()
+        identity = Identity(row.id, row.key, row.name, json.loads(row.spec))
+        events = list(journal.since(connection, row.id, 0))
+        rebuilt = replay.rebuild(connection, identity, Shelf(), Clock())
+    database.close()
+    assert [event.seq for event in events] == list(range(1, row.head + 1))
+    by_kind = {kind: [event for event in events if event.kind is kind] for kind in Kind}
+    rounds = [event.round for event in by_kind[Kind.DECIDED]]
+    assert rounds == list(range(1, len(rounds) + 1))
+    decided = {event.key: event for event in by_kind[Kind.DECIDED]}
+    for key, made in history.decided.items():
+        event = decided[key]
+        assert (made["id"], made["arm"]) == (f"{identity.key}-{event.round}", event.arm)
+        assert made["probability"] == event.probability
+    told = {f"{identity.key}-{event.round}": event for event in by_kind[Kind.TOLD]}
+    assert len(told) == len(by_kind[Kind.TOLD])
+    for id_, losses in history.told.items():
+        assert np.frombuffer(told[id_].losses, "<f8").tolist() == list(losses.values())
+    assert not [id_ for id_, times in history.learned.items() if times > 1]
+    cancelled = {f"{identity.key}-{event.round}" for event in by_kind[Kind.CANCELLED]}
+    assert history.cancelled <= cancelled
+    return rebuilt.contents()[-32:].hex(), by_kind
+
+
+def check_complete(history, by_kind):
+    """Check that the journal holds nothing but what was acknowledged: to be called when no request is under way."""
+    assert len(by_kind[Kind.DECIDED]) == len(history.decided)
+    assert len(by_kind[Kind.TOLD]) == len(history.told)
+    assert len(by_kind[Kind.CANCELLED]) == len(history.cancelled)

@@ -1,0 +1,173 @@
+"""Servers for the tests: real ones, in processes of their own, that start fast and can be killed."""
+
+import contextlib
+import json
+import os
+import pwd
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+
+_PARENT = """
+import json, os, signal, sys
+import sidelong as sl
+from sidelong.service.serve import serve
+from sidelong.service.settings import Settings
+
+agent = sl.Agent("exp3.g++", sl.graphs.cliques([3, 2]))  # loads its machine code, for all children
+agent.tell(decision := agent.ask(), [0.5] * decision.reveals.size)
+signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+print("ready", flush=True)
+for line in sys.stdin:
+    wanted = json.loads(line)
+    if os.fork():
+        continue
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    os.dup2(os.open(wanted["log"], os.O_WRONLY | os.O_CREAT | os.O_APPEND), 2)
+    serve(
+        Settings(port=0, **wanted["settings"]),
+        lambda address: print(json.dumps({"address": address, "pid": os.getpid()}), flush=True),
+    )
+    os._exit(0)
+"""
+
+
+class Server:
+    """A running server."""
+
+    def __init__(self, address, pid, log):
+        self.address = address
+        self.port = int(address.rpartition(":")[2])
+        self.pid = pid
+        self.log = log
+
+    def kill(self):
+        """Stop it as a power cut would."""
+        os.kill(self.pid, signal.SIGKILL)
+
+    def stop(self, patience=20.0):
+        """Stop it, and wait until it has gone."""
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(self.pid, signal.SIGTERM)
+        end = time.monotonic() + patience
+        while time.monotonic() < end:
+            try:
+                os.kill(self.pid, 0)
+            except ProcessLookupError:
+                return
+            time.sleep(0.02)
+        os.kill(self.pid, signal.SIGKILL)
+
+    def send(self, method, path, body=None, headers=None):
+        """Send a request; return the status, the body read as JSON where it is, and the headers."""
+        data = body if isinstance(body, bytes) or body is None else json.dumps(body).encode()
+        given = {**({"Content-Type": "application/json"} if data is not None else {}), **(headers or {})}
+        request = urllib.request.Request(self.address + path, data, given, method=method)
+        try:
+            with urllib.request.urlopen(request, timeout=60) as reply:
+                status, content, received = reply.status, reply.read(), reply.headers
+        except urllib.error.HTTPError as error:
+            status, content, received = error.code, error.read(), error.headers
+        is_json = "json" in received.get("Content-Type", "")
+        return status, json.loads(content) if is_json else content, received
+
+    def post(self, path, body=None, **headers):
+        status, content, _ = self.send("POST", path, body, headers)
+        return status, content
+
+    def get(self, path, **headers):
+        status, content, _ = self.send("GET", path, None, headers)
+        return status, content
+
+
+class Nursery:
+    """A process that has loaded everything, and forks servers in some hundredths of a second."""
+
+    def __init__(self, folder):
+        self._folder = folder
+        self._process = subprocess.Popen(
+            [sys.executable, "-c", _PARENT], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+        assert self._process.stdout.readline() == "ready\n"
+        self._started = []
+
+    def start(self, database, **settings):
+        """Start a server on a port of its own."""
+        log = self._folder / "server.log"
+        wanted = {"log": str(log), "settings": {"database": database, **settings}}
+        self._process.stdin.write(json.dumps(wanted) + "\n")
+        self._process.stdin.flush()
+        server = Server(**json.loads(self._process.stdout.readline()), log=log)
+        self._started.append(server)
+        return server
+
+    def close(self):
+        for server in self._started:
+            with contextlib.suppress(ProcessLookupError):
+                server.kill()
+        self._process.communicate()
+
+
+@contextlib.contextmanager
+def postgresql(programs, folder):
+    """Run a PostgreSQL of our own, with fsync on, as a user who is not root; yield the address of a database in it."""
+    user = _somebody(folder) if os.geteuid() == 0 else None
+    data, port = folder / "data", _free_port()
+
+    def start(program, *arguments):
+        return subprocess.Popen(
+            [programs / program, *arguments], user=user, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+        )
+
+    made = start("initdb", "-D", data, "-U", "sidelong", "--auth=trust", "--no-sync", "--encoding=UTF8", "--locale=C")
+    output, _ = made.communicate()
+    assert made.returncode == 0, output.decode()
+    log = (folder / "postgresql.log").open("wb")
+    running = subprocess.Popen(
+        [
+            programs / "postgres",
+            "-D",
+            data,
+            "-h",
+            "127.0.0.1",
+            "-p",
+            str(port),
+            "-k",
+            folder,
+            "-c",
+            "max_connections=60",
+        ],
+        user=user,
+        cwd=folder,
+        stdout=log,
+        stderr=log,
+    )
+    try:
+        for _ in range(600):
+            asked = start("pg_isready", "-h", "127.0.0.1", "-p", str(port))
+            asked.communicate()
+            if asked.returncode == 0:
+                break
+            time.sleep(0.05)
+        yield f"postgresql://sidelong@127.0.0.1:{port}/postgres"
+    finally:
+        running.send_signal(signal.SIGINT)  # without waiting for connections
+        running.wait()
+        log.close()
+
+
+def _somebody(folder):
+    """Return a user who is not root, to whom the folder is given."""
+    name = next(name for name in ("postgres", "nobody") if name in {entry.pw_name for entry in pwd.getpwall()})
+    os.chown(folder, pwd.getpwnam(name).pw_uid, -1)
+    return name
+
+
+def _free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]

@@ -1,0 +1,160 @@
+"""Who may do what: tokens and scopes, addresses, names of hosts, other sites; and what the log does not say."""
+
+import json
+import re
+import socket
+import subprocess
+import sys
+import time
+
+import pytest
+from typer.testing import CliRunner
+
+from sidelong.cli import app
+from sidelong.errors import ServiceError
+from sidelong.service.database import Database
+from sidelong.service.migrate import migrate
+from sidelong.service.tokens import Tokens
+
+REQUESTS = {
+    "admin": [("POST", "/v1/experiments", {"name": "x", "graph": {"name": "cliques", "sizes": [3, 2]}})],
+    "decide": [("POST", "/v1/experiments/e/decisions", None), ("POST", "/v1/decisions/ID/cancel", None)],
+    "feedback": [("POST", "/v1/decisions/ID/feedback", {"losses": [0.5]})],
+    "read": [
+        ("GET", f"/v1/{path}", None)
+        for path in ("experiments", "experiments/e", "experiments/e/graph", "experiments/e/rates", "experiments/e/log")
+    ]
+    + [("GET", "/metrics", None), ("GET", "/v1/decisions/ID", None)],
+}
+
+
+@pytest.fixture(scope="module")
+def guarded(nursery, tmp_path_factory):
+    """Return a server, a token for each scope, and what makes and revokes more."""
+    address = f"sqlite:///{tmp_path_factory.mktemp('access')}/access.db"
+    database = Database(address)
+    migrate(database)
+    tokens = Tokens(database)
+    made = {scope: tokens.create(scope, [scope]) for scope in REQUESTS}
+    server = nursery.start(address)
+    body = {"name": "e", "graph": {"name": "cliques", "sizes": [3, 2]}}
+    assert server.post("/v1/experiments", body, Authorization=f"Bearer {made['admin']}")[0] == 201
+    yield server, made, tokens
+    server.stop()
+    database.close()
+
+
+def statuses(server, requests, token):
+    headers = {"Authorization": f"Bearer {token}"} if token else {}
+    id_ = "0" * 16 + "-1"
+    return {server.send(method, path.replace("ID", id_), body, headers)[0] for method, path, body in requests}
+
+
+def test_each_scope_allows_what_it_says_and_nothing_else(guarded):
+    server, tokens, _ = guarded
+    for scope, requests in REQUESTS.items():
+        for holder, token in tokens.items():
+            found = statuses(server, requests, token)
+            if holder in {scope, "admin"}:
+                assert found <= {200, 201, 404}, (scope, holder)
+            else:
+                assert found == {403}, (scope, holder)
+
+
+def test_a_missing_wrong_or_revoked_token_is_refused(guarded):
+    server, tokens, keeper = guarded
+    every = [request for requests in REQUESTS.values() for request in requests]
+    right = tokens["admin"]
+    id_ = right.split("_")[1]
+    for wrong in ("", "x", right[:-1], right + "x", f"sl_{id_}_", "sl__", f"sl_00000000_{right.split('_', 2)[2]}", "é"):
+        assert statuses(server, every, wrong.encode("utf-8").decode("latin-1")) == {401}
+    assert server.send("GET", "/v1/experiments", None, {"Authorization": right})[0] == 401
+    status, problem, headers = server.send("GET", "/v1/experiments")
+    assert (status, problem["code"], headers["WWW-Authenticate"]) == (401, "unauthenticated", "Bearer")
+    extra = keeper.create("extra", ["read"])
+    time.sleep(Tokens.fresh_for + 0.1)
+    assert statuses(server, REQUESTS["read"][:1], extra) == {200}
+    keeper.revoke(extra.split("_")[1])
+    time.sleep(Tokens.fresh_for + 0.1)
+    assert statuses(server, every, extra) == {401}
+    assert server.get("/health")[0] == 200
+
+
+def test_secrets_are_neither_stored_nor_logged(guarded):
+    server, tokens, keeper = guarded
+    for token in tokens.values():
+        server.send("GET", f"/v1/experiments?token={token}", None, {"Authorization": f"Bearer {token}"})
+    time.sleep(1.5)  # the log is written every second
+    log = server.log.read_text()
+    stored = b"".join(path.read_bytes() for path in server.log.parent.parent.rglob("access.db*"))
+    assert stored
+    for token in tokens.values():
+        secret = token.split("_", 2)[2]
+        assert secret not in log
+        assert secret.encode() not in stored
+    lines = [json.loads(line) for line in log.splitlines()]
+    mine = [line for line in lines if line.get("token") == tokens["read"].split("_")[1]]
+    assert {"time", "level", "event", "request", "method", "path", "status", "milliseconds"} <= mine[0].keys()
+    assert {token.name for token in keeper.list()} >= set(REQUESTS)
+
+
+def test_an_open_server_answers_only_to_localhost_and_to_pages_of_its_own(nursery, tmp_path):
+    server = nursery.start(f"sqlite:///{tmp_path}/open.db")
+    assert server.get("/v1/access")[1] == {"token": None, "scopes": ["admin"], "open": True}
+    for host, status in (("localhost", 200), ("[::1]:80", 200), ("evil.example", 403), ("127.0.0.1.evil.example", 403)):
+        assert ask(server, host) == status, host
+    own = {"Host": f"localhost:{server.port}", "Origin": f"http://localhost:{server.port}"}
+    assert server.send("GET", "/v1/access", None, own)[0] == 200
+    assert server.send("GET", "/v1/access", None, {**own, "Origin": "http://evil.example"})[0] == 403
+    database = Database(f"sqlite:///{tmp_path}/open.db")
+    keeper = Tokens(database)
+    token = keeper.create("first", ["admin"])
+    keeper.revoke(token.split("_")[1])
+    database.close()
+    time.sleep(Tokens.fresh_for + 0.1)
+    assert server.get("/v1/access")[0] == 401  # a server that has had a token is never open again
+    server.stop()
+
+
+def ask(server, host):
+    with socket.create_connection(("127.0.0.1", server.port), timeout=20) as line:
+        line.sendall(f"GET /v1/access HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n".encode())
+        with line.makefile("rb") as stream:
+            return int(stream.readline().split()[1])
+
+
+def test_the_commands_make_list_and_revoke_tokens(tmp_path):
+    runner, where = CliRunner(), ["--database", str(tmp_path / "tokens.db")]
+    made = runner.invoke(app, ["token", "create", "robot", "--scope", "decide", "--scope", "feedback", *where])
+    token = made.stdout.strip()
+    assert re.fullmatch(r"sl_[0-9a-f]{8}_[\w-]{43}", token), made.output
+    id_ = token.split("_")[1]
+    listed = runner.invoke(app, ["token", "list", *where]).stdout
+    assert re.fullmatch(rf"{id_}  active   \d{{4}}-\d\d-\d\d \d\d:\d\d  decide,feedback +robot\n", listed)
+    assert runner.invoke(app, ["token", "revoke", id_, *where]).exit_code == 0
+    assert f"{id_}  revoked" in runner.invoke(app, ["token", "list", *where]).stdout
+    assert runner.invoke(app, ["token", "create", "x", "--scope", "all", *where]).exit_code == 2
+    assert isinstance(runner.invoke(app, ["token", "revoke", "nothing", *where]).exception, ServiceError)
+
+
+def test_the_service_refuses_to_be_open_to_other_machines(tmp_path):
+    words = ["serve", "--host", "0.0.0.0", "--port", "0", "--database", str(tmp_path / "open.db")]
+    refused = subprocess.run([sys.executable, "-m", "sidelong", *words], capture_output=True, text=True, check=False)
+    assert refused.returncode == 2
+    assert "sidelong token create" in refused.stderr
+    assert "Traceback" not in refused.stderr
+
+
+def test_the_command_serves_until_it_is_told_to_stop(tmp_path):
+    process = subprocess.Popen(
+        [sys.executable, "-m", "sidelong", "serve", "--port", "0", "--database", str(tmp_path / "here.db")],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    address = process.stdout.readline()
+    assert re.fullmatch(r"sidelong serves http://127\.0\.0\.1:\d+\n", address)
+    process.terminate()
+    _, log = process.communicate(timeout=60)
+    assert process.returncode == 0
+    assert all(json.loads(line)["event"] for line in log.splitlines())

@@ -1,0 +1,79 @@
+"""Any request that the OpenAPI document allows, and many that it does not: no 5xx, and replies as documented."""
+
+import re
+from pathlib import Path
+
+import pytest
+import schemathesis
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+from schemathesis.checks import not_a_server_error
+from schemathesis.specs.openapi.checks import (
+    content_type_conformance,
+    response_schema_conformance,
+    status_code_conformance,
+)
+
+from sidelong.service.api import make_app
+from sidelong.service.settings import Settings
+
+CHECKS = [not_a_server_error, status_code_conformance, content_type_conformance, response_schema_conformance]
+EXAMPLES = 20
+DOCUMENT = make_app(Settings()).openapi()
+POSITIVE, NEGATIVE = schemathesis.GenerationMode.POSITIVE, schemathesis.GenerationMode.NEGATIVE
+
+
+def operations():
+    """Yield what can be asked, and in which ways: rightly, and wrongly where there is something to be wrong."""
+    for path, methods in DOCUMENT["paths"].items():
+        for method, described in methods.items():
+            if path.endswith("/events"):  # which never ends
+                continue
+            yield path, method, POSITIVE
+            free = [each for each in described.get("parameters", ()) if each["in"] != "path"]
+            if free or "requestBody" in described:
+                yield path, method, NEGATIVE
+
+
+@pytest.fixture(scope="module")
+def server(nursery, tmp_path_factory):
+    started = nursery.start(f"sqlite:///{tmp_path_factory.mktemp('any')}/any.db", read_rate=1e6, decide_rate=1e6)
+    started.post("/v1/experiments", {"name": "e", "graph": {"name": "cliques", "sizes": [3, 2]}})
+    yield started
+    started.stop()
+
+
+@pytest.fixture(scope="module")
+def document(server):
+    return schemathesis.openapi.from_url(f"{server.address}/openapi.json")
+
+
+@pytest.mark.parametrize(("path", "method", "mode"), list(operations()))
+def test_no_request_breaks_the_server(server, document, path, method, mode):
+    cases = document[path][method].as_strategy(generation_mode=mode)
+    made = server.post("/v1/experiments/e/decisions")[1]["id"]
+
+    @settings(
+        max_examples=EXAMPLES,
+        derandomize=True,
+        deadline=None,
+        database=None,
+        phases=[Phase.generate],
+        suppress_health_check=list(HealthCheck),
+    )
+    @given(case=cases, known=st.booleans())
+    def send(case, known):
+        if known:  # most names that are drawn are of nothing
+            case.path_parameters = {name: {"name": "e", "id": made}[name] for name in case.path_parameters or {}}
+        case.call_and_validate(checks=CHECKS)
+
+    send()
+    assert server.get("/health")[0] == 200
+
+
+def test_the_document_and_the_page_name_the_same_addresses():
+    page = (Path(__file__).parents[2] / "docs" / "service.md").read_text(encoding="utf-8")
+    table = page.partition("## Addresses")[2].partition("###")[0]
+    listed = {tuple(found) for found in re.findall(r"`(GET|POST) ([^`?]+)", table)}
+    served = {(method.upper(), path) for path, methods in DOCUMENT["paths"].items() for method in methods}
+    assert served | {("GET", "/"), ("GET", "/openapi.json")} == listed

@@ -1,0 +1,206 @@
+"""Damaged snapshots, altered journals, full disks, databases that are old, new or something else."""
+
+import resource
+import sqlite3
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from alembic import command
+from alembic.config import Config
+from sqlalchemy import event, text
+
+from service.stores import opened
+from service.test_store import refused
+from sidelong.errors import ServiceError
+from sidelong.service import migrate as migrations
+from sidelong.service.database import Database
+from sidelong.service.journal import Kind
+from sidelong.service.migrate import migrate
+
+OLD = Path(__file__).parent / "files" / "schema-0001.sql"
+
+
+def run(database, statement, **values):
+    with database.writing() as connection:
+        connection.execute(text(statement), values)
+        connection.commit()
+
+
+@pytest.fixture
+def played(database):
+    """Return the address of a database with a snapshot in mid-journal, and the digest of its state."""
+    with opened(database) as bench:
+        bench.create()
+        for number in range(20):
+            bench.tell(bench.decide(), number / 20)
+            if number == 12:
+                bench.store.save(least=1)
+        return database, bench.digest()
+
+
+def test_a_damaged_snapshot_is_rebuilt_from_the_journal(played, caplog):
+    address, digest = played
+    with opened(address) as bench:
+        with bench.database.reading() as connection:
+            data = connection.execute(text("SELECT data FROM snapshots")).scalar_one()
+        for broken in (b"", data[:-1], data[:200] + bytes([data[200] ^ 1]) + data[201:], b"\0" * len(data)):
+            run(bench.database, "UPDATE snapshots SET data = :data", data=broken)
+            with opened(address) as other:
+                assert other.digest() == digest
+                other.tell(other.decide())
+                digest = other.digest()
+    assert caplog.messages.count("snapshot damaged") == 4
+
+
+@pytest.mark.parametrize(
+    "altered",
+    [
+        "UPDATE events SET losses = observe WHERE seq = 5",  # before the snapshot: its chain is not the journal's
+        "UPDATE events SET arm = (arm + 1) % 4 WHERE seq = 34",  # after it
+        "UPDATE events SET probability = probability + 1e-16 * (1 - 2 * (probability > 0.5)) WHERE seq = 34",
+    ],
+)
+def test_a_snapshot_and_a_journal_that_differ_are_refused_by_name(played, altered):
+    address, _ = played
+    with opened(address) as bench:
+        if "seq = 5" in altered:  # whoever alters an event without its hash is found when it is replayed
+            run(bench.database, "DELETE FROM snapshots")
+        run(bench.database, altered.replace("(probability > 0.5)", "CASE WHEN probability > 0.5 THEN 1 ELSE 0 END"))
+        for _ in range(2):
+            error = refused("refused", bench.decide)
+            assert error.status == 503
+            assert "'e'" in str(error)
+        assert error.retry_after is None
+
+
+def test_a_snapshot_of_another_journal_is_refused(played):
+    address, _ = played
+    with opened(address) as bench:
+        run(bench.database, "UPDATE events SET chain = :chain WHERE seq = 27", chain=b"x" * 16)
+        error = refused("refused", bench.decide)
+        assert "snapshot" in str(error)
+
+
+def test_other_experiments_go_on_beside_one_that_is_refused(played):
+    address, _ = played
+    with opened(address) as bench:
+        bench.create("fine")
+        run(bench.database, "UPDATE events SET arm = (arm + 1) % 4 WHERE seq = 34 AND experiment = 1")
+        refused("refused", bench.decide)
+        bench.tell(bench.decide("fine"))
+        assert [each.name for each in bench.store.summaries(0, 9).items] == ["fine"]
+
+
+def test_a_full_disk_refuses_writes_lets_reads_pass_and_recovers(tmp_path):
+    with opened(f"sqlite:///{tmp_path}/full.db") as bench:
+        bench.create()
+        pages = []
+
+        @event.listens_for(bench.database._writer, "begin")
+        def limit(connection):
+            for most in pages:  # SQLite's own limit acts as a full disk does
+                connection.connection.driver_connection.execute(f"PRAGMA max_page_count={most}")
+
+        pages[:] = [1]  # as many as there are now
+        errors, made = [], []
+        for _ in range(200):
+            try:
+                made.append(bench.decide())
+            except ServiceError as error:
+                errors.append(error)
+                if len(errors) > 3:
+                    break
+        assert {(error.status, error.code) for error in errors} == {(507, "disk_full")}
+        assert bench.counts()[Kind.DECIDED] == len(made)
+        digest = bench.digest()
+        pages[:] = [1_000_000]
+        assert bench.decide().event.round == len(made) + 1
+        bench.tell(made[0])
+        with opened(f"sqlite:///{tmp_path}/full.db") as other:
+            assert other.digest() == bench.digest() != digest
+
+
+def test_a_server_that_cannot_write_goes_on_reading_and_recovers_by_itself(nursery, tmp_path):
+    server = nursery.start(f"sqlite:///{tmp_path}/limited.db")
+    server.post("/v1/experiments", {"name": "e", "graph": {"name": "cliques", "sizes": [3, 2]}})
+    made = server.post("/v1/experiments/e/decisions")[1]
+    nothing = (0, resource.RLIM_INFINITY)
+    resource.prlimit(server.pid, resource.RLIMIT_FSIZE, nothing)  # every write to a file fails from now on
+    for _ in range(3):
+        status, problem, headers = server.send("POST", "/v1/experiments/e/decisions")
+        assert status in {503, 507}, problem
+        assert int(headers["Retry-After"]) >= 1
+    assert server.get("/health")[0] == 200
+    status, ready = server.get("/ready")
+    assert (status, ready["status"]) == (200, "degraded")
+    assert server.get("/v1/experiments/e")[1]["counts"]["decided"] == 1
+    resource.prlimit(server.pid, resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+    losses = {"losses": [0.5] * len(made["reveals"])}
+    assert server.post(f"/v1/decisions/{made['id']}/feedback", losses)[1]["learned"]
+    assert server.post("/v1/experiments/e/decisions")[1]["round"] == 2
+    assert server.get("/ready")[1]["status"] == "ok"
+    server.stop()
+
+
+def test_a_writer_that_holds_the_lock_too_long_is_answered_with_busy(database):
+    with opened(database, busy_timeout=0.1) as bench:
+        bench.create()
+        slow = Database(database)
+        with slow.writing() as other:
+            other.execute(text("UPDATE experiments SET head = head"))
+            begun = time.monotonic()
+            error = refused("busy", bench.decide)
+            assert time.monotonic() - begun < 10
+            assert (error.status, error.retry_after) == (503, 1.0)
+        slow.close()
+        bench.decide()
+
+
+def test_a_file_of_an_older_version_opens_and_goes_on(tmp_path):
+    path = tmp_path / "old.db"
+    with sqlite3.connect(path) as connection:
+        connection.executescript(OLD.read_text())
+    connection.close()
+    with opened(str(path)) as bench:
+        assert bench.counts("old")[1:6] == [6, 4, 1, 0, 0]
+        digest = bench.digest("old")
+        assert bench.decide("old", key="k5").event.round == 6
+        run(bench.database, "DELETE FROM snapshots")
+        with opened(str(path)) as other:
+            assert other.digest("old") == digest
+            other.decide("old")
+
+
+def test_a_newer_database_and_one_of_something_else_are_refused(database):
+    with opened(database) as bench:
+        run(bench.database, "UPDATE alembic_version SET version_num = '9999'")
+        with pytest.raises(ServiceError, match="newer sidelong"):
+            migrate(bench.database)
+        run(bench.database, "DROP TABLE alembic_version")
+        with pytest.raises(ServiceError, match="tables of something else"):
+            migrate(bench.database)
+
+
+def test_two_that_start_at_once_on_an_old_schema_migrate_it_once(database):
+    old = Database(database)
+    with old.migrating() as connection:
+        config = Config(attributes={"connection": connection})
+        config.set_main_option("script_location", str(migrations._FOLDER))
+        config.set_main_option("path_separator", "os")
+        command.upgrade(config, "0001")
+    old.close()
+    program = (
+        "import sys; from sidelong.service.database import Database; from sidelong.service.migrate import migrate;"
+        "print(migrate(Database(sys.argv[1])))"
+    )
+    starts = [
+        subprocess.Popen([sys.executable, "-c", program, database], stdout=subprocess.PIPE, text=True) for _ in range(3)
+    ]
+    said = [process.communicate()[0].strip() for process in starts]
+    assert sorted(said) == ["False", "False", "True"]
+    with opened(database) as bench:
+        bench.create()
+        bench.decide()

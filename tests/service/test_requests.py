@@ -1,0 +1,331 @@
+"""What a server answers: bad input, sizes, speeds, live events, the log, and what the page about it shows."""
+
+import io
+import itertools
+import json
+import re
+import socket
+import time
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from sidelong.service import messages
+
+PAGE = (Path(__file__).parents[2] / "docs" / "service.md").read_text(encoding="utf-8")
+
+
+_numbers = itertools.count(1)
+
+
+@pytest.fixture(scope="module")
+def server(nursery, tmp_path_factory):
+    started = nursery.start(f"sqlite:///{tmp_path_factory.mktemp('requests')}/requests.db", read_rate=1e6)
+    yield started
+    started.stop()
+
+
+@pytest.fixture
+def experiment(server):
+    """Return the name of an experiment of this test alone."""
+    name = f"e{next(_numbers)}"
+    body = {"name": name, "graph": {"name": "cliques", "sizes": [3, 2]}, "seed": 1, "labels": list("abcde")}
+    assert server.post("/v1/experiments", body)[0] == 201
+    return name
+
+
+def sequence(server, name):
+    return server.get(f"/v1/experiments/{name}")[1]["sequence"]
+
+
+@pytest.mark.parametrize(
+    ("written", "value"),
+    [
+        ("NaN", "NaN"),
+        ("Infinity", "Infinity"),
+        ("-Infinity", "-Infinity"),
+        ("1e400", "Infinity"),
+        ("-0.1", -0.1),
+        ("1.0000001", 1.0000001),
+        ('"NaN"', "NaN"),
+        ('"0.5"', "0.5"),
+        ("true", True),
+        ("null", None),
+        ("[0.5]", "[0.5]"),
+    ],
+)
+def test_a_bad_loss_is_refused_with_its_path_and_value_and_nothing_is_stored(server, experiment, written, value):
+    made = server.post(f"/v1/experiments/{experiment}/decisions")[1]
+    before = server.get(f"/v1/experiments/{experiment}")[1]
+    losses = {str(arm): "0.5" for arm in made["reveals"]} | {str(made["arm"]): written}
+    by_arm = "{" + ",".join(f'"{arm}": {loss}' for arm, loss in losses.items()) + "}"
+    in_order = "[" + ",".join(losses.values()) + "]"
+    for given, place in ((by_arm, made["arm"]), (in_order, made["reveals"].index(made["arm"]))):
+        body = f'{{"losses": {given}}}'.encode()
+        status, problem = server.post(f"/v1/decisions/{made['id']}/feedback", body)
+        assert (status, problem["code"], problem["path"]) == (422, "invalid", f"body.losses.{place}")
+        assert problem["value"] == value
+    assert server.get(f"/v1/experiments/{experiment}")[1] == before
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "path"),
+    [
+        ({"losses": {}}, 422, "body.losses"),
+        ({"losses": {"9": 0.5}}, 422, "body.losses"),
+        ({"losses": {"x": 0.5}}, 422, "body.losses.x"),
+        ({"losses": {"00": 0.5}}, 422, "body.losses.00"),
+        ({"losses": 0.5}, 422, "body.losses"),
+        ({"losses": [0.5] * 9}, 422, "body.losses"),
+        ({}, 422, "body.losses"),
+        ([], 422, "body"),
+        ({"losses": [0.5], "more": 1}, 422, "body.more"),
+        ({"losses": [0.5], "graph": {"name": "nested", "n": 4}}, 422, "body.graph"),
+        ({"losses": [0.5], "graph": {"id": "0" * 32}}, 422, "body.graph.id"),
+        (b"{", 400, "body"),
+        (b"", 422, "body.losses"),
+        (b"[" * 100_000, 400, "body"),
+        (b"\xff\xfe", 400, "body"),
+        (b"PK\x03\x04" + b"\0" * 100, 400, "body"),
+        (b" " * (5 * 2**20), 413, "body"),
+    ],
+)
+def test_bad_feedback_is_refused_and_nothing_is_stored(server, experiment, body, status, path):
+    made = server.post(f"/v1/experiments/{experiment}/decisions")[1]
+    before = sequence(server, experiment)
+    found, problem = server.post(f"/v1/decisions/{made['id']}/feedback", body)
+    assert (found, problem["path"][: len(path)]) == (status, path), problem
+    assert messages.Problem.model_validate(problem).status == status
+    assert sequence(server, experiment) == before
+
+
+@pytest.mark.parametrize(
+    ("graph", "status"),
+    [
+        ({"name": "nested", "n": 0}, 422),
+        ({"name": "nested", "n": True}, 422),
+        ({"name": "nested", "n": "4"}, 422),
+        ({"name": "nested", "n": 4, "m": 1}, 422),
+        ({"name": "nested", "n": 10**9}, 413),
+        ({"name": "nested"}, 422),
+        ({"name": "nothing", "n": 3}, 422),
+        ({"name": "load", "n": 3}, 422),
+        ({"name": "erdos_renyi", "n": 5000, "r": 0.5, "seed": 1}, 413),
+        ({"name": "hypercube", "d": 60}, 413),
+        ({"name": "complete_bipartite", "a": 3000, "b": 3000}, 413),
+        ({"name": "cliques", "sizes": [[[1]]]}, 422),
+        ({"name": "cliques", "sizes": [150_000, 150_000]}, 413),
+        ({"n_arms": 2, "edges": [[0, 0], [1, 1], [0, 0]]}, 422),
+        ({"n_arms": 2, "edges": [[0, 0], [1, 2]]}, 422),
+        ({"n_arms": 2, "edges": [[0, -1]]}, 422),
+        ({"n_arms": 2, "edges": [[0, 1.5]]}, 422),
+        ({"n_arms": 2, "edges": [[0, 1, 1]]}, 422),
+        ({"n_arms": 2, "edges": "pickle"}, 422),
+        ({"n_arms": 10**6, "edges": []}, 413),
+        ({"n_arms": 3, "edges": [[0, 0], [1, 1]]}, 422),  # arm 2 does not reveal itself
+        ({"low": [0, 0], "high": [1]}, 422),
+        ({"low": [0, 0], "high": [1, 9]}, 422),
+        ({"id": "../../etc/passwd"}, 422),
+        ({"id": "0" * 32}, 422),
+        ([], 422),
+        (None, 422),
+    ],
+)
+def test_a_bad_graph_is_refused_and_no_experiment_is_made(server, graph, status):
+    total = server.get("/v1/experiments")[1]["total"]
+    found, problem = server.post("/v1/experiments", {"name": "bad", "graph": graph})
+    assert (found, problem["path"][:10]) == (status, "body.graph"), problem
+    assert server.get("/v1/experiments")[1]["total"] == total
+
+
+@pytest.mark.parametrize(
+    ("change", "path"),
+    [
+        ({"name": "../x"}, "body.name"),
+        ({"name": ""}, "body.name"),
+        ({"name": "a" * 65}, "body.name"),
+        ({"learner": "exp4"}, "body.learner"),
+        ({"options": {"gama": 4}}, "body.learner"),
+        ({"seed": -1}, "body.seed"),
+        ({"seed": 2**64}, "body.seed"),
+        ({"seed": "1"}, "body.seed"),
+        ({"expire_after": 0}, "body.expire_after"),
+        ({"labels": ["a"]}, "body.labels"),
+        ({"more": 1}, "body.more"),
+    ],
+)
+def test_a_bad_experiment_is_refused(server, change, path):
+    body = {"name": "bad", "graph": {"name": "nested", "n": 4}, **change}
+    status, problem = server.post("/v1/experiments", body)
+    assert (status, problem["path"]) == (422, path), problem
+
+
+def test_unknown_things_are_not_found(server, experiment):
+    key = server.post(f"/v1/experiments/{experiment}/decisions")[1]["id"].partition("-")[0]
+    for id_ in (f"{key}-99", f"{key}-0", f"{key}-01", f"{'0' * 16}-1", "x", f"{key}-{10**18}"):
+        assert server.post(f"/v1/decisions/{id_}/feedback", {"losses": [0.5]})[0] == 404
+        assert server.post(f"/v1/decisions/{id_}/cancel")[0] == 404
+        assert server.get(f"/v1/decisions/{id_}")[0] == 404
+    for path in ("", "/graph", "/rates", "/events", "/log"):
+        assert server.get(f"/v1/experiments/nothing{path}")[1]["code"] == "not_found"
+    assert server.get("/v1/nothing")[1]["code"] == "not_found"
+    assert server.post("/health")[1]["code"] == "method_not_allowed"
+
+
+def test_a_key_is_answered_with_the_decision_that_it_got(server, experiment):
+    path, key = f"/v1/experiments/{experiment}/decisions", {"Idempotency-Key": "a/b:c"}
+    status, made = server.post(path, **key)
+    again, same = server.post(path, **key)
+    assert (status, again) == (201, 200)
+    assert same == {**made, "duplicate": True}
+    assert server.post(path, {"context": {"a": 1}}, **key)[1]["code"] == "key_reused"
+    assert server.post(path, **{"Idempotency-Key": "a b"})[0] == 422
+    assert server.post(path, **{"Idempotency-Key": "k" * 201})[0] == 422
+
+
+def test_a_body_of_another_type_is_refused_with_what_to_send(server, experiment):
+    for path in (f"/v1/experiments/{experiment}/decisions", "/v1/experiments"):
+        status, problem, _ = server.send("POST", path, b"{}", {"Content-Type": "text/plain"})
+        assert (status, problem["code"]) == (415, "unsupported_media_type")
+        assert "application/json" in problem["detail"]
+
+
+def test_a_context_comes_back_in_the_log_and_is_limited(server, experiment):
+    path = f"/v1/experiments/{experiment}/decisions"
+    made = server.post(path, {"context": {"store": 12, "name": "\u0000é"}})[1]
+    assert server.get(f"/v1/decisions/{made['id']}")[1]["context"] == {"store": 12, "name": "\u0000é"}
+    assert server.post(path, {"context": {"x": "y" * 5000}})[0] == 413
+    assert server.post(path, b'{"context": {"x": NaN}}')[0] == 422
+
+
+def test_the_log_has_the_columns_of_the_open_bandit_pipeline_and_the_observation_probabilities(server, experiment):
+    made = [server.post(f"/v1/experiments/{experiment}/decisions")[1] for _ in range(8)]
+    for number, each in enumerate(made[:6]):
+        losses = {str(arm): 0.1 * arm + 0.01 * number for arm in each["reveals"]}
+        server.post(f"/v1/decisions/{each['id']}/feedback", {"losses": losses})
+    server.post(f"/v1/decisions/{made[6]['id']}/cancel")
+    table = pq.read_table(io.BytesIO(server.get(f"/v1/experiments/{experiment}/log")[1]))
+    documented = re.findall(
+        r"^\| `(\w+)` \| (?!`)", PAGE.partition("`GET /v1/experiments/{name}/log`\n")[2], re.MULTILINE
+    )
+    assert table.column_names == documented
+    rows = table.to_pylist()
+    assert [row["status"] for row in rows] == ["told"] * 6 + ["cancelled", "outstanding"]
+    for row, each in zip(rows, made, strict=True):
+        assert (row["decision"], row["action"], row["pscore"]) == (each["id"], each["arm"], each["probability"])
+        state = server.get(f"/v1/decisions/{each['id']}")[1]
+        if row["status"] != "told":
+            assert (row["reward"], row["losses"], row["observed"]) == (None, None, None)
+            continue
+        assert row["observed"] == each["reveals"]
+        assert row["losses"] == state["losses"]
+        assert row["observe_probabilities"] == state["observe_probabilities"]
+        assert row["reward"] == 1 - row["losses"][row["observed"].index(row["action"])]
+    about = json.loads(table.schema.metadata[b"sidelong.experiment"])
+    assert (about["name"], about["learner"], about["n_arms"]) == (experiment, "exp3.g++", 5)
+
+
+def test_events_arrive_live_and_go_on_after_a_break(server, experiment):
+    with socket.create_connection(("127.0.0.1", server.port), timeout=20) as line:
+        line.sendall(f"GET /v1/experiments/{experiment}/events HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
+        with line.makefile("rb") as stream:
+            assert b"200" in stream.readline()
+            begun = time.monotonic()
+            made = server.post(f"/v1/experiments/{experiment}/decisions")[1]
+            data = next(text for text in stream if text.startswith(b"data:"))
+        assert time.monotonic() - begun < 15
+        event = json.loads(data[5:])
+        assert (event["kind"], event["round"], event["arm"]) == ("decided", 1, made["arm"])
+    server.post(f"/v1/decisions/{made['id']}/cancel")
+    with socket.create_connection(("127.0.0.1", server.port), timeout=20) as line:
+        line.sendall(
+            f"GET /v1/experiments/{experiment}/events HTTP/1.1\r\nHost: localhost\r\nLast-Event-ID: 1\r\n\r\n".encode()
+        )
+        with line.makefile("rb") as stream:
+            lines = (text for text in stream if text.startswith((b"event:", b"id:")))
+            found = [next(lines).strip() for _ in range(4)]
+        assert found == [b"id: 2", b"event: decided", b"id: 3", b"event: cancelled"]
+
+
+def test_a_slow_body_is_given_up(nursery, tmp_path):
+    server = nursery.start(f"sqlite:///{tmp_path}/slow.db", request_timeout=0.3)
+    with socket.create_connection(("127.0.0.1", server.port), timeout=20) as line:
+        head = (
+            "POST /v1/experiments HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 100"
+        )
+        line.sendall(f"{head}\r\n\r\n{{".encode())
+        with line.makefile("rb") as stream:
+            assert b" 408 " in stream.readline()
+    server.stop()
+
+
+def test_too_fast_is_said_with_when_to_come_back_and_feedback_has_a_bucket_of_its_own(nursery, tmp_path):
+    server = nursery.start(f"sqlite:///{tmp_path}/fast.db", decide_rate=0.5, burst=6.0, read_rate=1e6)
+    server.post("/v1/experiments", {"name": "e", "graph": {"name": "cliques", "sizes": [3, 2]}})
+    replies = [server.send("POST", "/v1/experiments/e/decisions") for _ in range(6)]
+    assert [status for status, *_ in replies].count(201) in {3, 4}
+    slow = next(reply for reply in replies if reply[0] == 429)
+    assert slow[1]["code"] == "too_fast"
+    assert 1 <= int(slow[2]["Retry-After"]) <= 2
+    for status, made, _ in replies:
+        if status == 201:
+            losses = {"losses": [0.5] * len(made["reveals"])}
+            assert server.post(f"/v1/decisions/{made['id']}/feedback", losses)[0] == 200
+    server.stop()
+
+
+def test_graph_files_are_uploaded_and_used_by_id(server):
+    text = b"# arms: 3\n0 0\n1 1\n2 2\n0 2\n"
+    status, found = server.post("/v1/graphs?format=edges", text)
+    again, same = server.post("/v1/graphs?format=edges", text)
+    assert (status, again) == (201, 200)
+    assert found == same
+    assert (found["n_arms"], found["n_edges"]) == (3, 4)
+    body = {"name": "uploaded", "graph": {"id": found["id"]}}
+    assert server.post("/v1/experiments", body)[1]["graph"]["id"] == found["id"]
+    for format_, data in (("npz", b"\x80\x04K\x00."), ("json", b"[]"), ("edges", b"0 x\n"), ("npz", b"")):
+        assert server.post(f"/v1/graphs?format={format_}", data)[0] == 422
+    assert server.post("/v1/graphs?format=edges", b"#" * (5 * 2**20))[0] == 413
+
+
+def test_the_page_about_the_service_shows_replies_as_they_are(server, experiment):
+    made = server.post(f"/v1/experiments/{experiment}/decisions")[1]
+    told = server.post(f"/v1/decisions/{made['id']}/feedback", {"losses": [0.5] * len(made["reveals"])})[1]
+    state = server.get(f"/v1/experiments/{experiment}")[1]
+    shown = {
+        f"/v1/experiments/{experiment}": state,
+        "/v1/experiments": server.get("/v1/experiments")[1],
+        f"/v1/experiments/{experiment}/graph": server.get(f"/v1/experiments/{experiment}/graph")[1],
+        f"/v1/experiments/{experiment}/rates": server.get(f"/v1/experiments/{experiment}/rates?minutes=2")[1],
+        f"/v1/decisions/{made['id']}": server.get(f"/v1/decisions/{made['id']}")[1],
+        "/v1/access": server.get("/v1/access")[1],
+        "/ready": server.get("/ready")[1],
+        "decision": made,
+        "told": told,
+    }
+    examples = [
+        json.loads(line) for block in re.findall(r"```json\n(.*?)```", PAGE, re.DOTALL) for line in objects(block)
+    ]
+    for address, reply in shown.items():
+        assert any(alike(reply, example) for example in examples), address
+
+
+def objects(block):
+    """Return the objects of a block of examples, one after the other."""
+    decoder, place = json.JSONDecoder(), 0
+    while block[place:].strip():
+        place += len(block[place:]) - len(block[place:].lstrip())
+        _, end = decoder.raw_decode(block, place)
+        yield block[place:end]
+        place = end
+
+
+def alike(reply, example):
+    """Tell whether two replies have the same keys, at every depth."""
+    if isinstance(reply, dict) and isinstance(example, dict):
+        free = {"options", "context"}
+        return reply.keys() == example.keys() and all(alike(reply[k], example[k]) for k in reply if k not in free)
+    if isinstance(reply, list) and isinstance(example, list):
+        return not reply or not example or alike(reply[0], example[0])
+    return not isinstance(reply, dict | list) and not isinstance(example, dict | list)

@@ -1,0 +1,252 @@
+"""The rules of the store, on both databases: what is learned, what is refused, and that a replay gives equal bits."""
+
+import numpy as np
+import pytest
+from sqlalchemy import text
+
+import sidelong as sl
+from service.stores import opened
+from sidelong.errors import ServiceError
+from sidelong.service.commands import Decide, Tell
+from sidelong.service.journal import Kind
+
+GRAPH = sl.graphs.cliques([3, 2])
+
+
+@pytest.fixture
+def bench(database):
+    with opened(database) as made:
+        yield made
+
+
+def refused(code, function, *arguments, **more):
+    with pytest.raises(ServiceError) as caught:
+        function(*arguments, **more)
+    assert caught.value.code == code, caught.value
+    return caught.value
+
+
+def test_a_decision_is_what_the_agent_alone_would_have_made(bench):
+    bench.create(graph=GRAPH, seed=11)
+    agent = sl.Agent("exp3.g++", GRAPH, seed=11)
+    for number in range(40):
+        made, expected = bench.decide(), agent.ask()
+        assert (made.event.arm, made.event.probability) == (expected.arm, expected.probability)
+        assert made.reveals == expected.reveals.tolist()
+        losses = [(number * 7 + arm * 3) % 10 / 10 for arm in made.reveals]
+        bench.tell(made, losses)
+        agent.tell(expected, losses)
+
+
+def test_telling_the_same_again_changes_nothing_and_something_else_is_refused(bench):
+    bench.create()
+    made = bench.decide()
+    assert not bench.tell(made, 0.25).duplicate
+    digest = bench.digest()
+    assert bench.tell(made, 0.25).duplicate
+    assert bench.tell(made, dict.fromkeys(map(str, made.reveals), 0.25)).duplicate
+    assert refused("conflict", bench.tell, made, 0.5).status == 409
+    assert refused("conflict", bench.tell, made, 0.25, graph=sl.graphs.nested(4)).status == 409
+    assert refused("told", bench.cancel, made).status == 409
+    assert bench.digest() == digest
+    assert bench.counts()[Kind.TOLD] == 1
+
+
+def test_feedback_out_of_order_is_learned_with_the_probabilities_of_its_own_round(bench):
+    bench.create(graph=GRAPH, seed=2)
+    agent = sl.Agent("exp3.g++", GRAPH, seed=2)
+    made = [bench.decide() for _ in range(12)]
+    twins = [agent.ask() for _ in range(12)]
+    for number in np.random.default_rng(1).permutation(12):
+        losses = [0.1 * (number % 7)] * len(made[number].reveals)
+        bench.tell(made[number], losses)
+        agent.tell(twins[number], losses)
+    assert bench.decide().event.probability == agent.ask().probability
+
+
+def test_wrong_arms_are_refused_by_name_and_nothing_is_learned(bench):
+    bench.create()
+    made = next(each for each in (bench.decide() for _ in range(9)) if len(each.reveals) == 2)
+    digest = bench.digest()
+    assert refused("invalid", bench.tell, made, {"0": 0.5}).path == "body.losses.1"
+    assert refused("invalid", bench.tell, made, {"0": 0.5, "1": 0.5, "3": 0.5}).path == "body.losses.3"
+    assert refused("invalid", bench.tell, made, [0.5]).status == 422
+    assert refused("invalid", bench.tell, made, 0.5, graph=sl.graphs.nested(5)).path == "body.graph"
+    assert bench.digest() == digest
+
+
+def test_a_key_gives_the_same_decision_again_also_after_a_restart_and_far_later(database):
+    with opened(database) as bench:
+        bench.create()
+        first = bench.decide(key="a")
+        again = bench.decide(key="a")
+        assert again.duplicate
+        assert again.event == first.event
+        assert refused("key_reused", bench.decide, key="a", graph=sl.graphs.self_loops(4)).status == 409
+        one, two = bench.store.run([Decide("e", key="b"), Decide("e", key="b")])
+        assert one.event == two.event
+        assert [one.duplicate, two.duplicate] == [False, True]
+        bench.store.save(least=1)
+    with opened(database) as bench:  # from the snapshot, which knows no keys
+        assert bench.decide(key="a").event == first.event
+        bench.decide(key="c")
+        assert bench.counts()[Kind.DECIDED] == 3
+
+
+def test_a_batch_refuses_only_what_is_wrong_in_it(bench):
+    bench.create()
+    made = bench.decide()
+    name = f"#{made.experiment}"
+    outcomes = bench.store.run(
+        [Tell(name, 1, [0.5] * 9), Decide("nothing"), Tell(name, 1, [0.5] * len(made.reveals)), Tell(name, 7, [0.5])]
+    )
+    assert [getattr(each, "code", "fine") for each in outcomes] == ["invalid", "not_found", "fine", "not_found"]
+
+
+def test_a_cancelled_decision_is_forgotten(bench):
+    bench.create()
+    made = bench.decide()
+    assert not bench.cancel(made).duplicate
+    assert bench.cancel(made).duplicate
+    assert refused("cancelled", bench.tell, made).status == 409
+
+
+def test_what_comes_after_expiry_is_kept_once_and_not_learned(bench):
+    bench.create(expire_after=10.0)
+    made = bench.decide()
+    bench.hands.move(9.9)
+    assert bench.expire() == 0
+    bench.hands.move(0.2)
+    assert bench.expire() == 1
+    before = bench.store.view("e", lambda experiment, _: experiment.agent.contents()[1]["state.O"].copy())
+    for _ in range(2):
+        assert refused("expired", bench.tell, made).status == 410
+    after = bench.store.view("e", lambda experiment, _: experiment.agent.contents()[1]["state.O"].copy())
+    assert np.array_equal(before, after)
+    assert refused("expired", bench.cancel, made).status == 410
+    counts = bench.counts()
+    assert [counts[kind] for kind in (Kind.EXPIRED, Kind.LATE, Kind.TOLD)] == [1, 1, 0]
+    assert bench.store.decision(f"#{made.experiment}", 1).status == "late"
+
+
+def test_a_wall_clock_that_jumps_expires_nothing(database):
+    with opened(database) as bench:
+        bench.create(expire_after=60.0)
+        made = [bench.decide() for _ in range(5)]
+        for jump in (3600, -7200, 86_400):
+            bench.hands.wall += jump
+            assert bench.expire() == 0
+        bench.hands.move(30)
+        bench.store.save_clock()
+        hands = bench.hands
+    hands.steady, hands.wall = 3.0, hands.wall + 500_000  # a reboot, and days later by the wall clock
+    with opened(database, hands) as bench:
+        assert bench.expire() == 0
+        bench.hands.move(29)
+        assert bench.expire() == 0  # 59 seconds in which a server ran
+        bench.hands.move(2)
+        assert bench.expire() == 5
+        assert refused("expired", bench.tell, made[0]).status == 410
+
+
+def test_order_comes_from_sequence_numbers_even_if_the_wall_clock_goes_back(bench):
+    bench.create()
+    first = bench.decide()
+    bench.hands.wall -= 3600
+    second = bench.decide()
+    assert second.event.at < first.event.at
+    assert second.event.seq == first.event.seq + 1
+    bench.tell(first)
+    bench.tell(second)
+
+
+def test_a_graph_of_one_decision_and_a_graph_known_only_afterwards(bench):
+    bench.create(graph=sl.graphs.self_loops(4))
+    made = bench.decide(graph=sl.graphs.complete(4))
+    assert made.reveals == [0, 1, 2, 3]
+    bench.tell(made)
+    later = bench.decide()
+    assert len(later.reveals) == 1
+    bench.tell(later, [0.5] * 4, graph=sl.graphs.complete(4))
+    assert bench.tell(later, [0.5] * 4, graph=sl.graphs.complete(4)).duplicate
+    seen = bench.store.decision(f"#{later.experiment}", 2)
+    assert seen.reveals == [0, 1, 2, 3]
+    assert seen.observe_probabilities == pytest.approx([1.0] * 4)
+    assert bench.store.view("e", lambda experiment, _: experiment.tallies.counts[6]) == 1
+
+
+@pytest.mark.parametrize(
+    ("learner", "options"),
+    [
+        ("exp3.g++", {}),
+        ("exp3.g++", {"refresh": "epoch"}),
+        ("exp3.g++", {"preset": "practical"}),
+        ("ts-n", {}),
+        ("ucb-n", {}),
+    ],
+)
+def test_the_state_is_the_replay_of_the_journal_bit_for_bit(database, learner, options):
+    draws, expired = np.random.default_rng(5), []
+    with opened(database) as bench:
+        bench.create(graph=GRAPH, learner=learner, expire_after=5.0, **options)
+        open_ = []
+        for _ in range(60):
+            bench.hands.move(1.0)
+            open_.append(bench.decide())
+            bench.expire()
+            made = open_.pop(int(draws.integers(len(open_))))
+            if draws.random() < 0.1:
+                continue
+            try:
+                if draws.random() < 0.1:
+                    bench.cancel(made)
+                else:
+                    bench.tell(made, draws.integers(0, 2, len(made.reveals)).astype(float).tolist())
+            except ServiceError as error:
+                expired.append(error.code)
+            if draws.random() < 0.1:
+                bench.store.save(least=1)
+        assert set(expired) == {"expired"}
+        digest = bench.digest()
+        bench.store.save(least=1)
+    with opened(database) as bench:
+        assert bench.digest() == digest  # from the snapshot
+        with bench.database.writing() as connection:
+            connection.execute(text("DELETE FROM snapshots"))
+            connection.commit()
+    with opened(database) as bench:
+        assert bench.digest() == digest  # from the journal alone
+
+
+def test_two_stores_take_turns_and_keep_one_order(database):
+    with opened(database) as one, opened(database, one.hands) as two:
+        one.create(graph=GRAPH, seed=4)
+        agent = sl.Agent("exp3.g++", GRAPH, seed=4)
+        for number in range(30):
+            asked, told = (one, two) if number % 3 else (two, one)
+            made, twin = asked.decide(key=str(number)), agent.ask()
+            assert (made.event.round, made.event.arm) == (number + 1, twin.arm)
+            told.tell(made, 0.3)
+            agent.tell(twin, [0.3] * twin.reveals.size)
+            assert told.decide(key=str(number)).event == made.event
+        assert one.digest() == two.digest()
+
+
+def test_outstanding_decisions_are_limited(database):
+    with opened(database, max_outstanding=3) as bench:
+        bench.create()
+        made = [bench.decide() for _ in range(3)]
+        error = refused("too_many_outstanding", bench.decide)
+        assert (error.status, error.retry_after) == (429, 1.0)
+        bench.tell(made[0])
+        bench.decide()
+
+
+def test_an_experiment_made_twice_is_one_and_another_of_its_name_is_refused(bench):
+    first, new = bench.create()
+    again, newer = bench.create()
+    assert (new, newer) == (True, False)
+    assert again.key == first.key
+    assert refused("exists", bench.create, graph=sl.graphs.nested(5)).status == 409
+    assert refused("exists", bench.create, seed=4).status == 409
+    assert bench.store.names(0, 10) == (1, ["e"])
