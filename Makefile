@@ -4,7 +4,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: help demo test lint docs docs-fresh pictures dist packages bench bench-cap clean
+.PHONY: help demo test soak lint docs docs-fresh pictures dist packages bench bench-cap clean
 .DEFAULT_GOAL := help
 
 help:            ## list the commands
@@ -34,6 +34,9 @@ lint: $(VENV)/stamp-lint ## style, types, and the order of imports
 test: $(VENV)/stamp-test lint packages ## all checks: style, types, imports, tests, and a part of them with the JIT off
 	NUMBA_DISABLE_JIT=1 $(BIN)/pytest -q -n 2 -m interpreted
 	$(BIN)/pytest -q -n 2
+
+soak: $(VENV)/stamp-test packages ## kill the service 200 times under load, on SQLite and on PostgreSQL
+	SIDELONG_KILLS=200 $(BIN)/pytest -q tests/service/test_kills.py
 
 packages:        ## install what tests need beside Python packages: Chromium and PostgreSQL, where that is allowed
 	@tests/packages.sh

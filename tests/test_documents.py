@@ -95,7 +95,7 @@ def test_every_link_to_a_file_leads_somewhere(document):
 def modules():
     yield sl
     for module in pkgutil.walk_packages(sl.__path__, "sidelong."):
-        if module.name != "sidelong.__main__":
+        if module.name not in {"sidelong.__main__", "sidelong.service.migrations.env"}:  # importing these runs them
             yield importlib.import_module(module.name)
 
 

@@ -52,7 +52,7 @@ class Bench:
         return self._run(Expire(name))
 
     def digest(self, name="e"):
-        return self.store.view(name, lambda experiment, _: experiment.contents()[-32:].hex())
+        return self.store.view(name, lambda experiment, _: experiment.digest())
 
     def counts(self, name="e"):
         return self.store.view(name, lambda experiment, _: experiment.tallies.counts.tolist())

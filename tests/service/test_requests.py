@@ -147,6 +147,11 @@ def test_a_bad_graph_is_refused_and_no_experiment_is_made(server, graph, status)
         ({"name": "a" * 65}, "body.name"),
         ({"learner": "exp4"}, "body.learner"),
         ({"options": {"gama": 4}}, "body.learner"),
+        ({"options": {"gamma": "x"}}, "body.learner"),
+        ({"options": {"gamma": 10**400}}, "body.options"),
+        ({"options": {"gamma": {"a": [1]}}}, "body.learner"),
+        ({"options": {"seed": 3}}, "body.options"),
+        ({"options": {"self": 3}}, "body.options"),
         ({"seed": -1}, "body.seed"),
         ({"seed": 2**64}, "body.seed"),
         ({"seed": "1"}, "body.seed"),
@@ -284,6 +289,8 @@ def test_graph_files_are_uploaded_and_used_by_id(server):
     assert (found["n_arms"], found["n_edges"]) == (3, 4)
     body = {"name": "uploaded", "graph": {"id": found["id"]}}
     assert server.post("/v1/experiments", body)[1]["graph"]["id"] == found["id"]
+    wrong = {"name": "unlabelled", "graph": {"id": found["id"]}, "labels": ["a"]}
+    assert server.post("/v1/experiments", wrong)[1]["path"] == "body.labels"
     for format_, data in (("npz", b"\x80\x04K\x00."), ("json", b"[]"), ("edges", b"0 x\n"), ("npz", b"")):
         assert server.post(f"/v1/graphs?format={format_}", data)[0] == 422
     assert server.post("/v1/graphs?format=edges", b"#" * (5 * 2**20))[0] == 413

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from types import ModuleType
 
 __all__ = [
+    "checksum",
     "find_learner",
     "graph_to_arrays",
     "pack",
@@ -52,14 +53,28 @@ _CHECKSUM = 32
 
 def pack(header: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> bytes:
     """Return the content of a state file."""
+    parts = _parts(header, arrays)
+    return b"".join([*parts, _digest(parts)])
+
+
+def checksum(header: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> bytes:
+    """Return the last 32 bytes of what `pack` returns: equal for equal contents."""
+    return _digest(_parts(header, arrays))
+
+
+def _parts(header: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> list[Any]:
     plain = {name: np.asarray(array, array.dtype.newbyteorder("<"), order="C") for name, array in arrays.items()}
     layout = [[name, array.dtype.str, list(array.shape)] for name, array in plain.items()]
     text = json.dumps({**header, "arrays": layout}, sort_keys=True).encode()
-    parts = [_START.pack(MAGIC, VERSION, len(text)), text, *(array.tobytes() for array in plain.values())]
+    views = [array.reshape(-1).view(np.uint8).data for array in plain.values()]  # no copies of large ones
+    return [_START.pack(MAGIC, VERSION, len(text)), text, *views]
+
+
+def _digest(parts: list[Any]) -> bytes:
     digest = hashlib.sha256()
     for part in parts:
         digest.update(part)
-    return b"".join([*parts, digest.digest()])
+    return digest.digest()
 
 
 def write(path: str | os.PathLike[str], header: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> None:

@@ -98,7 +98,7 @@ class Commits:
         if self.failing is None:
             try:
                 self._store.save(least=self._store.settings.snapshot_every)
-            except ServiceError as error:
+            except Exception as error:  # noqa: BLE001  # a snapshot only saves time; this thread must go on
                 _log.warning("no snapshot", extra={"why": str(error)})
 
 

@@ -159,12 +159,19 @@ class Experiment:
         return graph.observe_probabilities(decision.probabilities)[graph.out_neighbors(decision.arm)]
 
     def contents(self) -> bytes:
-        """Return everything, for a snapshot; the last 32 bytes are a checksum, equal for equal states."""
+        """Return everything, for a snapshot."""
+        return state_file.pack(*self._contents())
+
+    def digest(self) -> str:
+        """Return a checksum of everything, equal for equal states."""
+        return state_file.checksum(*self._contents()).hex()
+
+    def _contents(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         header, arrays = self.agent.contents()
         minutes, counted = self.tallies.contents()
         moments = np.array([moment for _, moment in self.outstanding.values()], np.int64).reshape(-1, 2)
         service = {"experiment": self.identity.key, "head": self.head, "chain": self.chain.hex(), "minutes": minutes}
-        return state_file.pack({**header, "service": service}, {**arrays, **counted, "outstanding": moments})
+        return {**header, "service": service}, {**arrays, **counted, "outstanding": moments}
 
     @classmethod
     def from_contents(cls, identity: Identity, data: bytes) -> Experiment:

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from fastapi import APIRouter, Header, Query, Request
 from starlette.responses import Response, StreamingResponse
 
-from sidelong.errors import GraphError, LearnerError, ServiceError
 from sidelong.service import documents, export, live, views
 from sidelong.service.decisions import answer, graph_of, waited
 from sidelong.service.gate import GuardedRoute, guarded, read, read_body
@@ -49,24 +48,7 @@ async def create(request: Request) -> Response:
     body = await read(request, CreateExperiment)
     graph = await graph_of(body.graph, service)
     spec = body.model_dump(include={"learner", "options", "seed", "expire_after", "description", "labels"})
-    if not isinstance(graph, str) and body.labels is not None and len(body.labels) != graph.n_arms:
-        raise ServiceError(
-            f"labels has one for each of the {graph.n_arms} arms, not {len(body.labels)}.",
-            status=422,
-            code="invalid",
-            path="body.labels",
-            value=len(body.labels),
-        )
-    try:
-        draft = await asyncio.to_thread(service.store.draft, body.name, spec, graph)
-    except (LearnerError, GraphError) as error:
-        raise ServiceError(
-            str(error),
-            status=422,
-            code="invalid",
-            path="body.learner" if isinstance(error, LearnerError) else "body.graph",
-            value=body.learner if isinstance(error, LearnerError) else None,
-        ) from error
+    draft = await asyncio.to_thread(service.store.draft, body.name, spec, graph)
     _, new = await waited(service, lambda: service.store.create(draft))
     state = await asyncio.to_thread(service.store.view, body.name, lambda each, _: views.state(each))
     return answer(state, 201 if new else 200)

@@ -10,7 +10,8 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
-from sqlalchemy import bindparam, delete, insert, select
+from sqlalchemy import bindparam, delete, select
+from sqlalchemy.dialects import postgresql, sqlite
 
 from sidelong.errors import ServiceError, StateFileError
 from sidelong.service import journal
@@ -62,7 +63,8 @@ def save_snapshot(connection: Connection, identity: Identity, seq: int, chain: b
     if seq in kept:
         return
     row = {"experiment": identity.id, "seq": seq, "chain": chain, "data": data}
-    connection.execute(insert(snapshots).values(row))
+    insert = (sqlite if connection.dialect.name == "sqlite" else postgresql).insert
+    connection.execute(insert(snapshots).values(row).on_conflict_do_nothing())  # another server may have written it
     oldest = min(kept[: _KEPT - 1], default=0)
     connection.execute(delete(snapshots).where(snapshots.c.experiment == identity.id, snapshots.c.seq < oldest))
 

@@ -76,7 +76,7 @@ class Service:
                 if now - written > _CLOCK_EVERY * 1000 and any(waiting for _, _, waiting in self.store.counts()):
                     await self.commits.submit(self.store.save_clock)
                     written = now
-            except ServiceError as error:  # a full disk, say: the next round may fare better
+            except Exception as error:  # noqa: BLE001  # a full disk, say: the next round may fare better
                 _log.warning("nothing expires", extra={"why": str(error)})
 
     def _open_all(self) -> None:

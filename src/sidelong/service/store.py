@@ -8,44 +8,35 @@ journal when they are next needed.
 
 from __future__ import annotations
 
-import contextlib
 import json
 import logging
 import secrets
-import threading
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from sqlalchemy import bindparam, func, insert, select, update
+from sqlalchemy.exc import IntegrityError
 
-from sidelong.errors import ServiceError
-from sidelong.service import journal, replay, views
+from sidelong.errors import GraphError, LearnerError, ServiceError
+from sidelong.service import journal, replay
 from sidelong.service.commands import Turn
 from sidelong.service.database import Statement
 from sidelong.service.experiment import Experiment, Identity
-from sidelong.service.graphs import KnownGraph, Shelf, identify
-from sidelong.service.messages import ExperimentList
+from sidelong.service.graphs import KnownGraph, identify
+from sidelong.service.library import Library, unknown
 from sidelong.service.schema import clock as clock_table
 from sidelong.service.schema import experiments
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Iterable, Sequence
 
     from sqlalchemy import Connection
 
     from sidelong.graphs import FeedbackGraph
-    from sidelong.service.clock import Clock
     from sidelong.service.commands import Command
-    from sidelong.service.database import Database
-    from sidelong.service.messages import DecisionState
-    from sidelong.service.settings import Settings
-
-    T = TypeVar("T")
 
 __all__ = ["Draft", "Store"]
 
 _log = logging.getLogger("sidelong.service")
-_BY_NAME = select(experiments).where(experiments.c.name == bindparam("of"))
-_BY_KEY = select(experiments).where(experiments.c.key == bindparam("of"))
 _LOCK = Statement(select(experiments.c.head).where(experiments.c.id == bindparam("of")).with_for_update(key_share=True))
 _HEAD = Statement(update(experiments).where(experiments.c.id == bindparam("of")).values(head=bindparam("new")))
 
@@ -58,20 +49,8 @@ class Draft(NamedTuple):
     experiment: Experiment | None = None
 
 
-class Store:
-    """All experiments of a database."""
-
-    def __init__(self, database: Database, settings: Settings, clock: Clock) -> None:
-        self.database = database
-        self.settings = settings
-        self.clock = clock
-        self._shelf = Shelf()
-        self._memory = threading.RLock()  # held from the first change in memory until the commit
-        self._open: dict[int, Experiment] = {}
-        self._refused: dict[int, ServiceError] = {}
-        self._known: dict[str, Identity] = {}  # by name, and by "#" and key
-        with database.reading() as connection:
-            clock.saw(connection.execute(select(clock_table.c.now)).scalar() or 0)
+class Store(Library):
+    """The experiments of a database, to be read and changed. One thread changes them."""
 
     def run(self, commands: Sequence[Command]) -> list[Any]:
         """Run commands, all in one transaction, and return for each its reply or the error that refuses it."""
@@ -101,7 +80,7 @@ class Store:
                     for command, identity in zip(commands, found, strict=True):
                         try:
                             if identity is None:
-                                raise _unknown(command.of)
+                                raise unknown(command.of)
                             if identity.id not in turns:
                                 turns[identity.id] = self._turn(connection, identity, heads, commands)
                             outcomes.append(command.run(turns[identity.id]))
@@ -129,13 +108,23 @@ class Store:
                 with self._memory:
                     graph = self._shelf.find(connection, graph)
         known = identify(graph)
+        if spec["labels"] is not None and len(spec["labels"]) != graph.n_arms:
+            raise _invalid(f"labels has one for each of the {graph.n_arms} arms, not {len(spec['labels'])}.", "labels")
         spec = {**spec, "graph": known.id, "graph_name": graph.name}
         if before is not None:
             return Draft(_same(before, spec), known)
         spec = {**spec, "created_at": self.clock.now().at}
         spec["seed"] = secrets.randbelow(2**53) if spec["seed"] is None else spec["seed"]
         identity = Identity(0, secrets.token_hex(8), name, spec)
-        return Draft(identity, known, Experiment(identity, graph))
+        try:
+            json.dumps(spec, allow_nan=False)
+            return Draft(identity, known, Experiment(identity, graph))
+        except LearnerError as error:
+            raise _invalid(str(error), "learner", spec["learner"]) from error
+        except GraphError as error:
+            raise _invalid(str(error), "graph") from error
+        except (TypeError, ValueError, ArithmeticError) as error:  # of values that no learner thought of
+            raise _invalid(f"These options cannot be used: {error}.", "options") from error
 
     def create(self, draft: Draft) -> tuple[Identity, bool]:
         """Store a new experiment; return it, and whether it is new."""
@@ -157,6 +146,14 @@ class Store:
                 event = experiment.create(self.clock.now())
                 journal.append(connection, id_, [event])
                 connection.commit()
+            except IntegrityError as error:
+                self._shelf.forget()
+                raise ServiceError(
+                    "Another server is making an experiment of this name. Send the request again.",
+                    status=503,
+                    code="busy",
+                    retry_after=1.0,
+                ) from error
             except BaseException:
                 self._shelf.forget()
                 raise
@@ -175,62 +172,6 @@ class Store:
                 self._shelf.forget()
                 raise
         return known, new
-
-    def view(self, of: str, look: Callable[[Experiment, Connection], T]) -> T:
-        """Return what `look` sees of an experiment, as all servers have made it; it must not change anything."""
-        with self.database.reading() as connection:
-            identity = self._identify(connection, of)
-            if identity is None:
-                raise _unknown(of)
-            with self._memory:
-                return look(self._current(connection, identity), connection)
-
-    def names(self, offset: int, limit: int) -> tuple[int, list[str]]:
-        """Return how many experiments there are, and the names of some of them."""
-        with self.database.reading() as connection:
-            total = connection.execute(select(func.count()).select_from(experiments)).scalar() or 0
-            rows = connection.execute(
-                select(experiments.c.name).order_by(experiments.c.name).offset(offset).limit(limit)
-            )
-            return total, [row.name for row in rows]
-
-    def summaries(self, offset: int, limit: int) -> ExperimentList:
-        """Return a page of the list of experiments."""
-        total, names = self.names(offset, limit)
-        items = []
-        for name in names:
-            with contextlib.suppress(ServiceError):  # one that is refused is in the log, and on its own page
-                items.append(self.view(name, lambda each, _: views.summary(each)))
-        return ExperimentList(total=total, items=items)
-
-    def decision(self, of: str, number: int) -> DecisionState:
-        """Return a decision, whatever became of it."""
-        return self.view(of, lambda each, connection: views.decision(each, number, connection, self._shelf))
-
-    def identity(self, name: str) -> Identity:
-        """Return what an experiment is."""
-        with self.database.reading() as connection:
-            found = self._identify(connection, name)
-        if found is None:
-            raise _unknown(name)
-        return found
-
-    def find_graph(self, connection: Connection, id_: str) -> FeedbackGraph:
-        """Return a graph by its id."""
-        with self._memory:
-            return self._shelf.find(connection, id_)
-
-    def counts(self) -> list[tuple[str, Any, int]]:
-        """Return, for each experiment in memory, its name, its events by kind, and how many are outstanding."""
-        with self._memory:
-            every = self._open.values()
-            return [(each.identity.name, each.tallies.counts.copy(), len(each.outstanding)) for each in every]
-
-    def due(self) -> list[str]:
-        """Return the experiments in memory that have decisions to expire, by key."""
-        with self._memory:
-            clock = self.clock.now().clock
-            return [f"#{each.identity.key}" for each in self._open.values() if each.due(clock)]
 
     def save(self, *, least: int) -> None:
         """Write snapshots of the experiments in memory that had `least` events since their last one."""
@@ -263,37 +204,6 @@ class Store:
         before = journal.of_keys(connection, identity.id, keys) if keys else {}  # type: ignore[arg-type]
         return Turn(experiment, connection, self._shelf, self.settings, self.clock.now(), before)
 
-    def _current(self, connection: Connection, identity: Identity, head: int | None = None) -> Experiment:
-        """Return an experiment that has caught up with the journal; `head` is its last event, if that is known."""
-        if identity.id in self._refused:
-            raise self._refused[identity.id]
-        experiment = self._open.get(identity.id)
-        try:
-            if experiment is None:
-                experiment = replay.open_experiment(connection, identity, self._shelf, self.clock)
-                self._open[identity.id] = experiment
-            elif experiment.head != head:
-                replay.catch_up(connection, experiment, self._shelf, self.clock)
-        except ServiceError as error:
-            self._open.pop(identity.id, None)
-            if error.code == "refused":
-                self._refused[identity.id] = error
-                _log.error("experiment refused", extra={"experiment": identity.name, "why": str(error)})
-            raise
-        return experiment
-
-    def _identify(self, connection: Connection, of: str) -> Identity | None:
-        if of not in self._known:
-            row = connection.execute(_BY_KEY if of.startswith("#") else _BY_NAME, {"of": of.removeprefix("#")}).first()
-            if row is None:
-                return None
-            self._remember(Identity(row.id, row.key, row.name, json.loads(row.spec)))
-        return self._known[of]
-
-    def _remember(self, identity: Identity) -> Identity:
-        self._known[identity.name] = self._known[f"#{identity.key}"] = identity
-        return identity
-
 
 def _same(before: Identity, spec: dict[str, Any]) -> Identity:
     """Return the experiment of a name, if it is what `spec` says."""
@@ -309,6 +219,5 @@ def _same(before: Identity, spec: dict[str, Any]) -> Identity:
     return before
 
 
-def _unknown(of: str) -> ServiceError:
-    what = "decision" if of.startswith("#") else f"experiment {of!r}"
-    return ServiceError(f"There is no such {what}.", status=404, code="not_found", path="path")
+def _invalid(message: str, part: str, value: object = None) -> ServiceError:
+    return ServiceError(message, status=422, code="invalid", path=f"body.{part}", value=value)

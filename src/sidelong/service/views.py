@@ -71,7 +71,7 @@ def state(experiment: Experiment, offset: int = 0, limit: int = 50, sort: Sort =
         graph=graph_summary(spec["graph"], experiment.agent.graph),
         round=experiment.agent.round,
         sequence=experiment.head,
-        digest=experiment.contents()[-32:].hex(),
+        digest=experiment.digest(),
         counts=estimates.counts(experiment),
         arms=_arms(experiment, offset, limit, sort),
         guarantee=estimates.guarantee(experiment),
