@@ -4,7 +4,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: help demo test soak lint packages bench bench-cap clean
+.PHONY: help demo test soak lint docs docs-fresh pictures dist packages bench bench-cap clean
 .DEFAULT_GOAL := help
 
 help:            ## list the commands
@@ -15,7 +15,7 @@ $(VENV)/stamp: pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "sidelong needs Python 3.11 or newer: make PYTHON=python3.12 ...")'
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade 'pip>=25.1'
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[cli,study,report,service]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[cli,study,plot,service]'
 	touch $@
 
 $(VENV)/stamp-%: $(VENV)/stamp
@@ -41,6 +41,22 @@ soak: $(VENV)/stamp-test packages ## kill the service 200 times under load, on S
 packages:        ## install what tests need beside Python packages: Chromium and PostgreSQL, where that is allowed
 	@tests/packages.sh
 
+docs: $(VENV)/stamp-docs ## the documentation as a site: docs/_build/html/index.html
+	$(BIN)/sphinx-build --quiet --fail-on-warning --keep-going docs docs/_build/html
+	@echo docs/_build/html/index.html
+
+docs-fresh: dist ## do every page in order, in an environment that has only the wheel
+	rm -rf build/fresh && $(PYTHON) -m venv build/fresh
+	build/fresh/bin/python -m pip install --quiet --disable-pip-version-check \
+		"$$(ls dist/*.whl)[cli,study,plot,dask,networkx,gymnasium,river]"
+	env --unset=PYTHONPATH SIDELONG_CACHE_DIR=$(CURDIR)/build/fresh/cache build/fresh/bin/python docs/walk.py
+
+pictures: $(VENV)/stamp ## draw the pictures of the documentation anew
+	$(BIN)/python docs/pictures/draw.py
+
+dist: $(VENV)/stamp-release ## wheel and sdist, the same bytes wherever they are built
+	rm -rf dist && $(BIN)/python -m build --no-isolation --outdir dist >/dev/null && ls dist/*
+
 bench: $(VENV)/stamp-bench ## measure, side by side with others: one table, in five minutes
 	$(BIN)/python benchmarks
 
@@ -48,4 +64,4 @@ bench-cap: $(VENV)/stamp-bench ## a billion rounds: see exploration leave its ca
 	$(BIN)/python benchmarks/cap.py
 
 clean:           ## remove the environment and all caches
-	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) build dist docs/_build .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

@@ -16,6 +16,7 @@ import threads
 from measure import machine, print_table
 
 import service
+import studies
 
 PAGE = Path(__file__).parents[1] / "docs" / "benchmarks.md"
 
@@ -29,7 +30,7 @@ def main() -> None:
     print(place)
     table = print_table(
         itertools.chain.from_iterable(
-            part.rows() for part in (loop, threads, start, ask_tell, growth, graph_numbers, service)
+            part.rows() for part in (loop, threads, start, studies, ask_tell, growth, graph_numbers, service)
         )
     )
     if write:

@@ -29,7 +29,7 @@ def chromium(program):
 class Visit:
     """A page that is open. `asked` has the requests that left it, `complaints` what it wrote to the console."""
 
-    def __init__(self, page, url):
+    def __init__(self, page, url, until):
         self.page = page
         self.asked, self.complaints = [], []
         page.on("request", lambda request: self._note(request.url, urlsplit(url)))
@@ -37,7 +37,7 @@ class Visit:
             "console", lambda message: message.type in {"error", "warning"} and self.complaints.append(message.text)
         )
         page.on("pageerror", lambda error: self.complaints.append(str(error)))
-        page.goto(url, wait_until="networkidle")
+        page.goto(url, wait_until=until)
 
     def _note(self, url, home):
         where = urlsplit(url)
@@ -56,11 +56,11 @@ class Visit:
 
 
 @contextmanager
-def visit(browser, url, *, width=1280, height=900, dark=False):
-    """Open a page in a window of its own, without a network beyond the host that it comes from."""
+def visit(browser, url, *, width=1280, height=900, dark=False, until="networkidle"):
+    """Open a page in a window of its own; one that never stops asking is open once it has loaded: until="load"."""
     scheme = "dark" if dark else "light"
     context = browser.new_context(viewport={"width": width, "height": height}, color_scheme=scheme)
     try:
-        yield Visit(context.new_page(), url)
+        yield Visit(context.new_page(), url, until)
     finally:
         context.close()

@@ -49,7 +49,7 @@ import numpy as np
 import sidelong as sl
 
 for module in pkgutil.walk_packages(sl.__path__, "sidelong."):
-    if not module.name.endswith("__main__"):
+    if not module.name.endswith(("__main__", "migrations.env")):
         importlib.import_module(module.name)
 
 K = 4

@@ -21,9 +21,10 @@ from sidelong._version import __version__
 from sidelong.errors import SidelongError
 
 if TYPE_CHECKING:
-    from sidelong import graphs, learners, losses, theory
+    from sidelong import graphs, learners, losses, outcomes, theory
     from sidelong.agent import Agent, Decision
     from sidelong.graphs import FeedbackGraph, GraphSequence
+    from sidelong.service.client import connect
     from sidelong.simulation import Result, simulate
     from sidelong.studies import read_results
 
@@ -35,9 +36,11 @@ __all__ = [
     "Result",
     "SidelongError",
     "__version__",
+    "connect",
     "graphs",
     "learners",
     "losses",
+    "outcomes",
     "read_results",
     "simulate",
     "theory",
@@ -50,9 +53,11 @@ _HOMES = {
     "FeedbackGraph": "sidelong.graphs",
     "GraphSequence": "sidelong.graphs",
     "Result": "sidelong.simulation",
+    "connect": "sidelong.service.client",
     "graphs": "",
     "learners": "",
     "losses": "",
+    "outcomes": "",
     "read_results": "sidelong.studies",
     "simulate": "sidelong.simulation",
     "theory": "",

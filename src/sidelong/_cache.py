@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 __all__ = ["cache_folder", "kernel_hash", "new_cache", "source_hash"]
 
 _KEPT_FOLDERS = 8
-_ROOMS_WITHOUT_KERNELS = ("claims", "cli", "service", "studies")
+_ROOMS_WITHOUT_KERNELS = ("claims", "cli", "integrations", "outcomes", "service", "studies")
 
 
 @functools.cache

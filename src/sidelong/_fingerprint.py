@@ -8,6 +8,7 @@ keys the folder of machine code.
 from __future__ import annotations
 
 import enum
+import functools
 import hashlib
 import pickle
 import sys
@@ -36,8 +37,12 @@ def fingerprint(*values: object) -> str:
 def is_own(function: types.FunctionType) -> bool:
     """Tell whether a function is of the package, with no name bound to anything else."""
     module = sys.modules.get(function.__module__)
-    own = PACKAGE in Path(function.__code__.co_filename).parents
-    return own and function.__globals__ is getattr(module, "__dict__", None)
+    return _is_of_package(function.__code__.co_filename) and function.__globals__ is getattr(module, "__dict__", None)
+
+
+@functools.cache
+def _is_of_package(file: str) -> bool:
+    return PACKAGE in Path(file).parents
 
 
 def _add(digest: hashlib._Hash, value: Any, names: frozenset[str], seen: set[object]) -> None:

@@ -119,6 +119,7 @@ class PartDispatcher(registry.CPUDispatcher):  # type: ignore[misc]
         self._new_whole()
 
     def _new_whole(self) -> None:
+        self.entries: dict[Any, Any] = {}  # machine code that is ready to be called, by what it is called with
         self.whole = _Whole(self.py_func, self.locals, {**self.targetoptions, "forceinline": False})
         if cache_folder() is not None:
             self._cache = new_cache(self.py_func, "part", _PartCache)

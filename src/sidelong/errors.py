@@ -8,17 +8,20 @@
     │   └── ObservabilityError    a learner cannot play on this graph; names the arm
     ├── LearnerError              an unknown learner, or an option it does not take
     ├── LossError                 a loss outside [0, 1], missing, or of an arm that was not revealed
+    │   └── OutcomeError          what happened contradicts itself, or leaves its range
     ├── WorldError                a world of losses cannot be built from what was given
     ├── DecisionError             a decision cannot be told or cancelled
     │   ├── UnknownDecisionError  this agent did not make it
-    │   └── ConflictError         it was told before, with something else
+    │   ├── ConflictError         it was told before, with something else
+    │   └── ExpiredError          the service no longer waits for its feedback
     ├── StateFileError            a state file is truncated, altered or newer than this program
     ├── SimulationError           a simulation cannot be run as asked
     │   └── BinaryLossError       a learner needs losses 0 or 1, and the world gave another
     ├── TheoryError               a bound cannot be evaluated for what was given
     ├── StudyError                a study file is wrong, or its results cannot be written or read
     │   └── ResultFileError       a result file is truncated or altered
-    └── ServiceError              the decision service cannot start, or refused a request
+    ├── ServiceError              the decision service cannot start, or refused a request
+    └── EvaluationError           a log of decisions cannot be evaluated as asked
 
 A message gives the rule, the value received and what to do. An error is raised before anything changes:
 the graph, the agent or the file is as it was.
@@ -30,11 +33,14 @@ __all__ = [
     "BinaryLossError",
     "ConflictError",
     "DecisionError",
+    "EvaluationError",
+    "ExpiredError",
     "GraphError",
     "GraphFileError",
     "LearnerError",
     "LossError",
     "ObservabilityError",
+    "OutcomeError",
     "ResultFileError",
     "ServiceError",
     "SidelongError",
@@ -71,6 +77,10 @@ class LossError(SidelongError, ValueError):
     """A loss outside [0, 1], missing, or of an arm that was not revealed."""
 
 
+class OutcomeError(LossError):
+    """What happened cannot be turned into losses: it contradicts itself, or leaves its range."""
+
+
 class WorldError(SidelongError, ValueError):
     """A world of losses cannot be built from what was given."""
 
@@ -85,6 +95,10 @@ class UnknownDecisionError(DecisionError):
 
 class ConflictError(DecisionError):
     """The decision was told before, with something else."""
+
+
+class ExpiredError(DecisionError):
+    """The decision has expired: the service keeps feedback that comes now, and does not learn from it."""
 
 
 class StateFileError(SidelongError):
@@ -134,3 +148,7 @@ class ServiceError(SidelongError):
         self.path = path
         self.value = value
         self.retry_after = retry_after
+
+
+class EvaluationError(SidelongError, ValueError):
+    """A log of decisions cannot be evaluated as asked."""

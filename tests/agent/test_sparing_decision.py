@@ -18,6 +18,7 @@ def test_an_agent_may_be_saved_between_and_at_refreshes(name, tmp_path):
         agent.save(tmp_path / "agent.sidelong")
         resumed = sl.Agent.load(tmp_path / "agent.sidelong")
         assert resumed.pending[0].probability == late.probability
+        assert resumed.pending[0].probabilities.tolist() == late.probabilities.tolist()
         for each in (agent, resumed):
             assert each.tell(late.id, losses_of(late))
         begun.add(agent.round == agent._state.epoch[0])

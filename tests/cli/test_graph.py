@@ -126,7 +126,7 @@ def test_the_drawing_has_a_circle_for_each_arm_and_a_line_for_each_edge(tmp_path
     marked[0] = 0
     draw(tmp_path / "one.svg", graph.named("a <b> & c"), marked, "exploration")
     root = ET.parse(tmp_path / "one.svg").getroot()  # noqa: S314  # our own file
-    circles, drawn = root.findall(f"{SVG}circle"), root.findall(f"{SVG}line")
+    circles, drawn = root.findall(f"{SVG}circle"), root.findall(f"{SVG}path[@class='edge']")
     assert len(circles) == graph.n_arms
     assert (len(drawn), sum("marker-end" in line.attrib for line in drawn)) == (lines, arrows)
     assert sum("stroke-dasharray" in circle.attrib for circle in circles) == dashed

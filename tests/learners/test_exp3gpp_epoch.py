@@ -81,6 +81,20 @@ def test_with_growth_0_it_is_the_exact_schedule(learner, name):
             getattr(exact._state, theirs)[:] = getattr(epochs._state, ours)
 
 
+def test_on_self_loops_it_can_be_exp3pp():
+    """With the options that docs/epoch.md gives, and growth 0."""
+    K = 12
+    graph = sl.graphs.self_loops(K)
+    options = {"rate": "fixed", "strong_independence": K, "eta_scale": 0.5**0.5, "gamma": 3, "beta": 256}
+    exact, epochs = sl.Agent("exp3++", graph, seed=3), sl.Agent("exp3.g++", graph, seed=3, **EVERY_ROUND, **options)
+    for _ in range(400):
+        one, two = exact.ask(), epochs.ask()
+        assert one.arm == two.arm
+        np.testing.assert_allclose(two.probabilities, one.probabilities, rtol=1e-12)
+        exact.tell(one, losses_of(one))
+        epochs.tell(two, losses_of(two))
+
+
 @every_graph
 def test_with_growth_0_nothing_drifts_apart(name):
     """The same, where each goes its own way for 300 rounds: no probability differs by 1e-12."""
@@ -151,6 +165,24 @@ def test_draws_follow_p_and_the_estimate_of_theta_has_the_mean_theta(name, withi
     error = np.std(theta) / math.sqrt(len(theta))
     assert np.mean(theta) == pytest.approx(exact, abs=5 * error + 1e-9)
     assert max(theta) <= 2 * graph.n_arms
+
+
+@pytest.mark.parametrize("name", ["intervals in a row", "arcs"])
+@pytest.mark.parametrize("learner", ["exp3-set", "exp3-ix"])
+def test_the_estimate_has_the_mean_theta_without_exploration_too(learner, name):
+    """Or Q, where gamma = eta is added to each P: 20,000 draws of one round, to 5 standard errors (1e-6)."""
+    graph = GRAPHS[name]
+    agent = sl.Agent(learner, graph, seed=3, refresh="epoch", growth=1)
+    play(agent, 100)
+    decision = agent.ask()
+    assert not decision._trace[exp3gpp_epoch.TRACES.index("refreshed")]
+    gamma = decision._trace[exp3gpp_epoch.TRACES.index("learning_rate")] if learner == "exp3-ix" else 0.0
+    exact = sum(decision.probabilities / (decision.observe_probabilities + gamma))
+    room, trace, found = np.zeros(graph.n_arms), np.zeros(5), []
+    for run in range(20_000):
+        agent._draw(agent._params, agent._state, graph.arrays, decision.round, np.uint64(5), run, room, trace)
+        found.append(trace[0])
+    assert np.mean(found) == pytest.approx(exact, abs=5 * np.std(found) / math.sqrt(len(found)))
 
 
 @pytest.mark.parametrize("name", ["intervals in a row", "arcs", "other intervals"])

@@ -25,6 +25,7 @@ def bad_in_run_0(seed, run, t, arm):  # noqa: ARG001
 MEANS = [0.1, 0.2, 0.3, 0.4]
 KINDS = {
     "built in": lambda: sl.losses.bernoulli(MEANS),
+    "one thread": lambda: sl.losses.bernoulli(MEANS),
     "many checkpoints": lambda: sl.losses.bernoulli(MEANS),
     "many arms": lambda: sl.losses.bernoulli(np.linspace(0, 1, 100_000)),
     "compiled, no means": lambda: sl.losses.function(compiled, n_arms=4),
@@ -45,4 +46,5 @@ if __name__ == "__main__":
     print("ready", flush=True)  # noqa: T201  # read by test_simulate.py
     if sys.argv[1] == "a million checkpoints":  # which take long when the rounds are over
         sl.simulate("uniform", graph, world, rounds=10**6, runs=3, checkpoints=range(1, 10**6 + 1))
-    sl.simulate("exp3.g++", graph, world, rounds=10**12, runs=3, threads=2, checkpoints=checkpoints, start="none")
+    threads = 1 if sys.argv[1] == "one thread" else 2
+    sl.simulate("exp3.g++", graph, world, rounds=10**12, runs=3, threads=threads, checkpoints=checkpoints, start="none")

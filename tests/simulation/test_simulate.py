@@ -33,13 +33,15 @@ def simulate(learner="exp3.g++", graph=GRAPH, losses=WORLD, rounds=300, **argume
     return sl.simulate(learner, graph, losses, rounds, **arguments)
 
 
-def arms_of_an_agent(graph, world, rounds, seed, **options):
-    """Return what an agent plays that is told the losses of run 0 of a world."""
-    agent = sl.Agent("exp3.g++", graph, seed=seed, **options)
-    arms = []
+def arms_of_an_agent(graph, world, rounds, seed, delay=0, learner="exp3.g++", **options):
+    """Return what an agent plays that is told the losses of run 0 of a world, some rounds later."""
+    agent = sl.Agent(learner, graph, seed=seed, **options)
+    arms, waiting = [], []
     for t in range(1, rounds + 1):
         decision = agent.ask()
-        agent.tell(decision, [world.loss(seed, 0, t, int(i)) for i in decision.reveals])
+        waiting.append((decision, [world.loss(seed, 0, t, int(i)) for i in decision.reveals]))
+        if len(waiting) > delay:
+            agent.tell(*waiting.pop(0))
         arms.append(decision.arm)
     return arms
 
@@ -104,6 +106,36 @@ def test_regret_is_by_its_definition_for_the_decisions_of_an_agent(name):
     result = simulate(graph=graph, losses=world, rounds=150, seed=5, checkpoints=list(range(1, 151)))
     np.testing.assert_allclose(result.regret[0], regret_of(arms, world, 5, 0), rtol=0, atol=1e-10)
     np.testing.assert_allclose(np.diff(result.loss[0]), [world.loss(5, 0, t + 1, arms[t]) for t in range(1, 150)])
+
+
+@pytest.mark.parametrize("delay", [1, 7, 200])
+@pytest.mark.parametrize(
+    ("learner", "options"), [("exp3.g++", {}), ("exp3.g++", {"preset": "practical"}), ("ucb-n", {}), ("ts-n", {})]
+)
+@pytest.mark.interpreted
+def test_feedback_that_comes_late_is_that_of_an_agent_that_is_told_late(learner, options, delay):
+    """Longer than the run, it is never learned."""
+    arms = arms_of_an_agent(GRAPH, WORLD, 150, seed=5, delay=delay, learner=learner, **options)
+    result = simulate(learner, rounds=150, seed=5, checkpoints=list(range(1, 151)), delay=delay, **options)
+    np.testing.assert_allclose(result.regret[0], regret_of(arms, WORLD, 5, 0), rtol=0, atol=1e-10)
+    assert result.plays[0].tolist() == np.bincount(arms, minlength=4).tolist()
+
+
+@pytest.mark.interpreted
+def test_late_feedback_is_learned_with_the_graph_of_its_round():
+    """The graphs alternate, so that with a delay of 2 a wrong graph would be the right one again, and with 1 not."""
+    bank = [sl.graphs.star(4), sl.graphs.self_loops(4)]
+    for delay in (1, 2):
+        agent = sl.Agent("exp3.g++", bank[0], seed=5)
+        plays, waiting = np.zeros(4, int), []
+        for t in range(1, 101):
+            decision = agent.ask(bank[(t - 1) % 2])
+            plays[decision.arm] += 1
+            waiting.append((decision, [WORLD.loss(5, 0, t, int(i)) for i in decision.reveals]))
+            if t > delay:
+                agent.tell(*waiting.pop(0))
+        played = simulate(graph=sl.graphs.alternating(bank), rounds=100, seed=5, delay=delay).plays[0]
+        assert played.tolist() == plays.tolist()
 
 
 @pytest.mark.parametrize("name", EXAMPLES)
@@ -300,6 +332,8 @@ BAD = [
     ({"seed": None}, SimulationError, r"seed must be .*, not None\."),
     ({"threads": 0}, SimulationError, r"threads must be a whole number from 1 .*, not 0\."),
     ({"threads": 1.0}, SimulationError, r"threads must be .*, not 1\.0\."),
+    ({"delay": -1}, SimulationError, r"delay must be a whole number from 0 .*, not -1\."),
+    ({"delay": 1, "graph": sl.graphs.shadows(4, 1)}, SimulationError, r"comes late needs graphs that are kept; .*anew"),
     ({"checkpoints": 0}, SimulationError, r"checkpoints must be a whole number from 1 .*, not 0\."),
     ({"checkpoints": 2.5}, SimulationError, r"checkpoints must be .*, not 2\.5\."),
     ({"checkpoints": []}, SimulationError, r"checkpoints must be ascending rounds, at least one, not \[\]\."),

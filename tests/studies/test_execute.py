@@ -37,8 +37,10 @@ def long_whole(tmp_path_factory):
     return folder / "results"
 
 
-def start(*arguments):
-    return subprocess.Popen(small.command(*arguments), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+def start(*arguments, **options):
+    return subprocess.Popen(
+        small.command(*arguments), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **options
+    )
 
 
 def wait_for_cells(folder, least, seconds=300):
@@ -65,7 +67,7 @@ def is_alive(pid):
 def test_any_number_of_workers_gives_the_same_bytes(whole, tmp_path, workers):
     small.run(small.write(tmp_path), "--out", tmp_path / "results", "--workers", workers)
     assert small.columns(tmp_path / "results") == small.columns(whole)
-    assert len(small.columns(whole)) == 24 * 15
+    assert len(small.columns(whole)) == 24 * 18
 
 
 def test_threads_over_runs_give_the_same_bytes(whole, tmp_path):
@@ -73,7 +75,7 @@ def test_threads_over_runs_give_the_same_bytes(whole, tmp_path):
     text = small.STUDY.replace("[200, 300]", "300").replace('["nested", "star"]', '"star"').replace("[0.1, 0.2]", "0.2")
     small.run(small.write(tmp_path, 1, text), "--out", tmp_path / "results", "--workers", 4)
     one = small.columns(tmp_path / "results")
-    assert len(one) == 15
+    assert len(one) == 18
     assert one.items() <= small.columns(whole).items()
 
 
@@ -162,6 +164,24 @@ def test_an_interrupt_gives_a_summary_and_can_be_resumed(long_whole, tmp_path, s
     if sign == signal.SIGINT:
         small.run(path, "--out", results)
         assert small.columns(results) == small.columns(long_whole)
+
+
+@pytest.mark.parametrize("on", [(), ("--on", "local-cluster")], ids=["processes", "local-cluster"])
+def test_ctrl_c_reaches_all_processes_and_one_of_them_speaks(long_whole, tmp_path, on):
+    """A terminal sends it to runner and workers alike."""
+    results = tmp_path / "results"
+    runner = start(small.write(tmp_path, 4, LONG), "--out", results, "--workers", 2, *on, start_new_session=True)
+    wait_for_cells(results, 1)
+    os.killpg(runner.pid, signal.SIGINT)
+    out, err = runner.communicate(timeout=60)  # it takes a second or two
+    assert runner.returncode == 130
+    assert re.search(r"\d+ of 16 cells are done", out)
+    assert err == "stopped: interrupted. Run the same command to go on.\n"
+    assert small.columns(results).items() < small.columns(long_whole).items()
+    with pytest.raises(ProcessLookupError):  # in the end nobody is left
+        for _ in range(200):
+            os.killpg(runner.pid, 0)
+            time.sleep(0.1)
 
 
 # Two runners

@@ -1,7 +1,14 @@
 """What a cell costs beside its rounds."""
 
+import os
+import subprocess
+import sys
+import threading
 import time
 
+import pytest
+
+from sidelong import _jit
 from sidelong._cache import source_hash
 from sidelong.studies import execute, local, work
 from sidelong.studies.spec import load
@@ -17,14 +24,36 @@ TINY = (
 )
 
 
-def test_a_thousand_small_cells_would_take_ten_seconds_of_two_cores_at_most(tmp_path):
-    """Processor time of all that is done for a cell, in one process, since other people may use the machine."""
-    study = load(small.write(tmp_path, 201, TINY))
-    work.play(work.Task(study.cells[0].spec, 1, source_hash()), study.files)  # compiles
-    begun = time.process_time()
+def test_a_cell_is_one_safe_file_and_nothing_is_compiled_or_typed_twice(tmp_path, monkeypatch):
+    """Counts, not seconds: a cell costs milliseconds as long as these hold."""
+    study = load(small.write(tmp_path, 21, TINY))
+    work.play(work.Task(study.cells[0].spec, 1, source_hash()), study.files)
+    fsync, safe = os.fsync, []
+    monkeypatch.setattr(os, "fsync", lambda file: safe.append(fsync(file)))
+    for once in ("signature_of", "specialise"):
+        monkeypatch.setattr(_jit, once, lambda *_, **__: pytest.fail("this was done before"))
+    monkeypatch.setattr(threading.Thread, "start", lambda *_: pytest.fail("a cell needs no thread"))
+    for cell in study.cells:
+        assert work.play(work.Task(cell.spec, 1, source_hash()), study.files).content
+    monkeypatch.undo()
+    monkeypatch.setattr(os, "fsync", lambda file: safe.append(fsync(file)))
     summary = execute.run(study, tmp_path / "results", lambda *_: Inline(study.files))
-    assert summary.played == 201
-    assert (time.process_time() - begun) / 201 < 10.0 * 2 / 1000
+    assert summary.played == 21
+    assert len(safe) == 21 + 1  # and study.json
+
+
+def test_a_worker_does_not_import_what_it_does_not_need(tmp_path):
+    """Each takes as long to import as hundreds of cells to play. pandas is there: these tests need it."""
+    spec = load(small.write(tmp_path, 1, TINY)).cells[0].spec
+    program = (
+        "import sys\n"
+        "from sidelong.studies import local, work; from sidelong._cache import source_hash\n"
+        "from sidelong.studies.files import Files\n"
+        f"assert work.play(work.Task({spec}, 1, source_hash()), Files()).content\n"
+        "print({'pandas', 'pydantic', 'matplotlib', 'distributed'} & sys.modules.keys())"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout == "set()\n"
 
 
 def test_two_workers_play_at_the_same_time(tmp_path):

@@ -24,6 +24,7 @@ STUDY = """\
 rounds = 120
 runs = 3
 seed = [5, 18446744073709551615]
+delay = 2
 checkpoints = [1, 60, 120]
 
 [[learner]]
@@ -58,12 +59,15 @@ def test_the_table_is_what_simulate_returns(folder):
     assert len(table) == 4 * 3 * 3
     world, graph = sl.losses.bernoulli([0.4, 0.6, 0.6, 0.6]), sl.graphs.star(4)
     for (learner, seed), rows in table.groupby(["learner", "seed"], observed=True):
-        played = sl.simulate(learner, graph, world, 120, runs=3, seed=int(seed), checkpoints=[1, 60, 120])
+        played = sl.simulate(learner, graph, world, 120, runs=3, seed=int(seed), checkpoints=[1, 60, 120], delay=2)
         for run in range(3):
             mine = rows[rows["run"] == run]
             np.testing.assert_array_equal(mine["round"], played.rounds)
             np.testing.assert_array_equal(mine["regret"], played.regret[run])
             np.testing.assert_array_equal(mine["loss"], played.loss[run])
+            assert mine["plays"].notna().tolist() == mine["observations"].notna().tolist() == [False, False, True]
+            np.testing.assert_array_equal(mine["plays"].iloc[-1], played.plays[run])
+            np.testing.assert_array_equal(mine["observations"].iloc[-1], played.observations[run])
             for name, trace in played.traces.items():
                 np.testing.assert_array_equal(mine[f"trace_{name}"], trace[run])
 
@@ -75,9 +79,9 @@ def test_cells_come_in_the_order_of_the_study(folder):
 
 def test_the_columns_are_those_of_the_documents(folder):
     names = [name for name in sl.read_results(folder).column_names if not name.startswith("trace_")]
-    assert re.findall(r"^``(\w+)`` +(?:text|int64|uint64|double)", results.__doc__, re.MULTILINE) == names
+    assert re.findall(r"^``(\w+)`` +(?:text|int64|uint64|double|list)", results.__doc__, re.MULTILINE) == names
     page = (Path(__file__).parents[2] / "docs" / "studies.md").read_text()
-    assert re.findall(r"^\| `(\w+)` \| (?:text|int64|uint64|double)", page, re.MULTILINE) == names
+    assert re.findall(r"^\| `(\w+)` \| (?:text|int64|uint64|double|list)", page, re.MULTILINE) == names
 
 
 def test_what_a_learner_does_not_trace_is_null(folder):

@@ -158,6 +158,16 @@ def test_the_name_of_a_cell_is_fixed(tmp_path):
     assert json.loads(cell.json).items() >= cell.spec.items()
 
 
+def test_a_delay_is_part_of_a_cell_if_there_is_one(tmp_path):
+    none, late = cells(tmp_path, BASE.replace("rounds = 50", "rounds = 50\ndelay = [0, 7]"))
+    assert none.name == cells(tmp_path)[0].name
+    assert (late.delay, late.spec["delay"]) == (7, 7)
+    assert "50 rounds, 7 late" in str(late)
+    anew = BASE.replace('name = "nested"\nn = 4', 'name = "shadows"\nn_arms = 4\ncapacity = 1')
+    with pytest.raises(StudyError, match=r"study\.toml:2: delay: feedback comes late only with graphs that are kept"):
+        load(write(tmp_path, anew.replace("rounds = 50", "rounds = 50\ndelay = 7")))
+
+
 def test_a_graph_file_counts_by_its_name_and_content_not_by_its_folder(tmp_path):
     text = BASE.replace('name = "nested"\nn = 4', 'file = "{}"')
     for folder in ("a", "b", "c"):
@@ -202,6 +212,7 @@ def test_a_learner_a_function_and_a_table_come_from_files(tmp_path):
         ("rounds = 50", "rounds = [50, 0]", 1, "rounds: Input should be greater than or equal to 1; got 0"),
         ("rounds = 50", "rounds = 'many'", 1, "rounds: Input should be a valid integer; got 'many'"),
         ("rounds = 50", "rounds = true", 1, "rounds: Input should be a valid integer; got True"),
+        ("rounds = 50", "rounds = 50\ndelay = -1", 2, "delay: Input should be greater than or equal to 0"),
         ("rounds = 50", "rounds = 50\nseed = -1", 2, "seed: Input should be greater than or equal to 0"),
         ("rounds = 50", "rounds = 50\ncheckpoints = [5, 3]", 2, "checkpoints: how many, or a list of ascending rounds"),
         ("rounds = 50", "rounds = 50\ncheckpoints = [5, 300]", 2, "beyond the last round, 50"),

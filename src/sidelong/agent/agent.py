@@ -13,12 +13,15 @@ from sidelong._jit import entry
 from sidelong.agent import state_file
 from sidelong.agent.decision import Decision, SparingDecision
 from sidelong.agent.feedback import fingerprint, read_losses, same
+from sidelong.agent.pending import degree, read_pending, write_pending
 from sidelong.errors import ConflictError, DecisionError, GraphError, LearnerError, UnknownDecisionError
 from sidelong.graphs.graph import FeedbackGraph
 from sidelong.learners import catalogue
 from sidelong.learners.interface import Need, drawing, is_sparing, telling
+from sidelong.outcomes.scale import Scale
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from os import PathLike
     from types import ModuleType
 
@@ -48,6 +51,7 @@ class Agent:
         learner: the name of a learner (`sidelong.learners.names()`), or a module that is one.
         graph: whose losses playing an arm reveals. It also says how many arms there are.
         seed: a whole number from 0 to 2**64 - 1.
+        scale: the range of your own costs or scores, if `tell` is to take those in place of losses in [0, 1].
         **options: the options of the learner; for "exp3.g++" see `help(sidelong.learners.exp3gpp.configure)`.
 
     Example:
@@ -69,6 +73,7 @@ class Agent:
         graph: FeedbackGraph,
         *,
         seed: int = 0,
+        scale: Scale | None = None,
         **options: Any,  # each learner has its own
     ) -> None:
         if not isinstance(graph, FeedbackGraph):
@@ -78,6 +83,9 @@ class Agent:
             )
         if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or not 0 <= seed < 2**64:
             raise LearnerError(f"seed must be a whole number from 0 to 2**64 - 1, not {seed!r}.")
+        if scale is not None and not isinstance(scale, Scale):
+            raise LearnerError(f"scale must be a sidelong.outcomes.Scale, not {scale!r}.")
+        self._scale = scale
         module = catalogue.choose(learner, options)
         plain = catalogue.plain_options(module, options)
         self._begin(module, graph, int(seed), plain, catalogue.configure(module, graph, plain))
@@ -101,6 +109,7 @@ class Agent:
         self._update = entry(learner.update, *known, 0, self._buffer, self._buffer, trace)
         self._sparing = is_sparing(learner)
         self._fresh = 0  # the last round, until something is told
+        self._telling: Callable[..., None] | None = None
         if self._sparing:
             self._probability = entry(learner.probability, *known, 0)
         identity = [learner.NAME, options, seed, graph.content_hash]
@@ -127,6 +136,11 @@ class Agent:
         return int(self._seed)
 
     @property
+    def scale(self) -> Scale | None:
+        """The range of the numbers that `tell` takes; None if they are losses in [0, 1]."""
+        return self._scale
+
+    @property
     def round(self) -> int:
         """How many decisions were asked for."""
         return self._round
@@ -149,7 +163,7 @@ class Agent:
         arm = int(self._draw(self._params, self._state, graph.arrays, t, self._seed, 0, p, trace))
         if self._sparing:
             probability = self._probability(self._params, self._state, graph.arrays, t, arm)
-            decision = self._spared(t, arm, graph, p[: _degree(graph, arm)].copy(), trace, probability)
+            decision = self._spared(t, arm, graph, p[: degree(graph, arm)].copy(), trace, probability)
         else:
             decision = Decision(self._tag, t, arm, graph, p, trace)
         self._round = self._fresh = t
@@ -167,8 +181,10 @@ class Agent:
 
     def _probabilities(self, state: Any, graph: FeedbackGraph, t: int) -> np.ndarray:
         p = np.empty(graph.n_arms)
-        tell_all = entry(telling(self._learner), self._params, state, graph.arrays, t, p)
-        tell_all(self._params, state, graph.arrays, t, p)
+        known = (self._params, state, graph.arrays, t, p)
+        if self._telling is None:  # compiled when it is first needed, which may be never
+            self._telling = entry(telling(self._learner), *known)
+        self._telling(*known)
         return p
 
     def tell(
@@ -181,7 +197,8 @@ class Agent:
 
         Args:
             decision: the decision, or its id.
-            losses: a number in [0, 1] for every arm in `decision.reveals`, by arm or in their order.
+            losses: a number in [0, 1], or in the agent's `scale`, for every arm in `decision.reveals`, by arm or in
+                their order.
             graph: where only the outcome shows what is revealed, the graph of the round as the outcome made it. It
                 takes the place of the decision's own. It must say what *every* arm would have revealed, and so must not
                 depend on the arm that was played: with a demand of 7, an order of 7 or more reveals all orders, and a
@@ -192,6 +209,7 @@ class Agent:
             True if something was learned, False if the same was told before.
         """
         t = self._round_of(decision)
+        losses = losses if self._scale is None else self._scale.losses(losses)
         made = self._pending.get(t)
         if made is None:
             self._compare(t, losses, graph)
@@ -248,7 +266,6 @@ class Agent:
         for made in self._pending.values():
             graphs.setdefault(_identity(made.graph), made.graph)
         numbers = {identity: index for index, identity in enumerate(graphs)}
-        pending = self._pending.values()
         header = {
             "learner": self._learner.NAME,
             "options": self._options,
@@ -257,22 +274,21 @@ class Agent:
             "graphs": [graph.name for graph in graphs.values()],
             "traces": list(self._learner.TRACES),
         }
+        if self._sparing:
+            header["fresh"] = self._fresh
+        if self._scale is not None:
+            header["scale"] = [self._scale.best, self._scale.worst]
         arrays = {f"params.{name}": np.asarray(value) for name, value in self._params._asdict().items()}
         arrays |= {f"state.{name}": array for name, array in self._state._asdict().items()}
         for index, graph in enumerate(graphs.values()):
             arrays |= {f"graph.{index}.{name}": array for name, array in state_file.graph_to_arrays(graph).items()}
-        width = len(self._learner.TRACES)
-        arrays["pending.round"] = np.array([made.round for made in pending], np.int64)
-        arrays["pending.arm"] = np.array([made.arm for made in pending], np.int64)
-        arrays["pending.graph"] = np.array([numbers[_identity(made.graph)] for made in pending], np.int64)
-        rows = [made._p for made in pending]  # noqa: SLF001
-        if self._sparing:  # rows of different lengths, one after the other
-            arrays["pending.p"] = np.concatenate([np.empty(0), *rows])
-            arrays["pending.probability"] = np.array([made.probability for made in pending], np.float64)
-        else:
-            arrays["pending.p"] = np.array(rows, np.float64).reshape(len(pending), self._graph.n_arms)
-        traces = np.array([made._trace for made in pending], np.float64)  # noqa: SLF001
-        arrays["pending.trace"] = traces.reshape(len(pending), width)
+        arrays |= write_pending(
+            self._pending.values(),
+            lambda graph: numbers[_identity(graph)],
+            self._graph.n_arms,
+            len(self._learner.TRACES),
+            sparing=self._sparing,
+        )
         arrays["told.round"] = np.array(list(self._told), np.int64)
         marks = b"".join(map(_mark, self._told.values()))
         arrays["told.fingerprint"] = np.frombuffer(marks, np.uint8).reshape(-1, 16)
@@ -300,6 +316,7 @@ class Agent:
         bank = state_file.read_graphs(path, header, arrays)
         module = state_file.find_learner(path, header, learner)
         agent = cls.__new__(cls)
+        agent._scale = Scale(*header["scale"]) if "scale" in header else None  # noqa: SLF001  # its own
         params = state_file.read_params(path, module, arrays)
         agent._begin(module, bank[0], header["seed"], header["options"], params)  # noqa: SLF001  # its own
         agent._resume(path, header, arrays, bank)  # noqa: SLF001
@@ -314,15 +331,10 @@ class Agent:
     ) -> None:
         self._state = state_file.read_state(path, self._state, arrays)
         self._round = header["round"]
-        columns: list[Any] = [arrays[f"pending.{name}"] for name in ("round", "arm", "graph", "trace")]
+        for made in read_pending(arrays, bank, sparing=self._sparing):
+            self._pending[made[0]] = self._spared(*made) if self._sparing else Decision(self._tag, *made)
         if self._sparing:
-            ends = np.cumsum([_degree(bank[g], arm) for arm, g in zip(*columns[1:3], strict=True)], dtype=np.int64)
-            columns += [np.split(arrays["pending.p"], ends)[:-1], arrays["pending.probability"]]
-        else:
-            columns += [arrays["pending.p"]]
-        for t, arm, g, trace, p, *probability in zip(*columns, strict=True):
-            made = (int(t), int(arm), bank[g], p.copy(), trace.copy(), *map(float, probability))
-            self._pending[int(t)] = self._spared(*made) if self._sparing else Decision(self._tag, *made)
+            self._fresh = header["fresh"]
         rounds, prints = arrays["told.round"], arrays["told.fingerprint"]
         self._told.update((int(t), mark.tobytes()) for t, mark in zip(rounds, prints, strict=True))
 
@@ -388,10 +400,6 @@ def _identity(graph: FeedbackGraph) -> tuple[str, str]:
 
 def _alike(one: Any, other: Decision) -> bool:
     return one.arm == other.arm and np.array_equal(one._p, other._p, equal_nan=True)  # noqa: SLF001
-
-
-def _degree(graph: FeedbackGraph, arm: int) -> int:
-    return int(graph.arrays.stop[arm] - graph.arrays.start[arm])
 
 
 def _short(name: object) -> str:

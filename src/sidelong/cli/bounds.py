@@ -11,6 +11,7 @@ import typer
 from rich.console import Console
 
 from sidelong.cli.bounds_table import show
+from sidelong.cli.completion import graph_names
 from sidelong.cli.graph_argument import HELP, read_graph
 from sidelong.errors import ObservabilityError, TheoryError
 
@@ -21,7 +22,7 @@ __all__ = ["Answer", "Row", "bounds", "read_gaps_option"]
 
 
 def bounds(
-    graph: Annotated[str, typer.Argument(help=HELP)],
+    graph: Annotated[str, typer.Argument(help=HELP, autocompletion=graph_names)],
     *,
     rounds: Annotated[float, typer.Option(min=1, help="The horizon T, such as 100000 or 1e12.")] = 1e5,
     gaps: Annotated[

@@ -3,81 +3,85 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Annotated
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich import box
 from rich.console import Console
-from rich.progress import Progress
 from rich.table import Table
 
+from sidelong.cli.playing import play, refuse, require, stop_unless_done
+
 if TYPE_CHECKING:
-    from sidelong.simulation.scoreboard import Contestant, Instance, Scoreboard
+    from sidelong.simulation.scoreboard import Scoreboard
 
-__all__ = ["demo"]
-
-_ARMS, _GAP, _BEST = 10, 0.2, 3
+__all__ = ["demo", "folder_name"]
 
 
 def demo(
     *,
     rounds: Annotated[int, typer.Option(min=100, help="How many rounds to play.")] = 100_000,
     runs: Annotated[int, typer.Option(min=2, help="How many times to play them.")] = 8,
-    seed: Annotated[int, typer.Option(min=0, help="The same seed gives the same table.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, max=2**64 - 1, help="The same seed gives the same table.")] = 0,
     every: Annotated[bool, typer.Option("--all", help="Let all learners play, not only those that matter.")] = False,
+    out: Annotated[
+        Path | None, typer.Option(help="The folder for results and report.", show_default="results/demo")
+    ] = None,
 ) -> None:
-    """Play learners in a stochastic and in an adversarial world, on several graphs, and print the scoreboard."""
-    from sidelong.simulation.scoreboard import compete  # noqa: PLC0415  # the compiler takes half a second to load
+    """Play learners in a stochastic and in an adversarial world, on several graphs: a scoreboard, and a report.
 
+    This is a study like others: it can be stopped and goes on where it was, and what is done already is not played
+    again. With other options than the default ones, results/demo has them in its name.
+    """
+    require("demo", pydantic="study", pyarrow="study", matplotlib="plot")
+    from sidelong.errors import StudyError  # noqa: PLC0415
+    from sidelong.studies import reference, report, scores, spec  # noqa: PLC0415  # the compiler takes long to load
+
+    folder = out or Path("results") / folder_name(rounds, runs, seed, every=every)
+    changes: dict[str, Any] = {"rounds": rounds, "runs": runs, "seed": seed}
+    if every:
+        changes["learner"] = _every_learner()
+    try:
+        study = spec.load(reference.find("demo"), **changes)
+        stop_unless_done(play(study, folder))
+        board = scores.read_scoreboard(folder)
+        _print(board, rounds, runs, [str(cell.spec["learner"]["name"]) for cell, _ in study.unplayable])
+        page, *_ = report.write(folder, folder / "report.html")
+    except (StudyError, OSError) as error:
+        refuse("demo", str(error))
+    print(f"report  {page}")  # noqa: T201
+
+
+def folder_name(rounds: int, runs: int, seed: int, *, every: bool) -> str:
+    """Return a name for a folder that no other options have."""
+    changed = [("", rounds, 100_000), ("x", runs, 8), ("seed", seed, 0)]
+    parts = [f"{word}{value}" for word, value, default in changed if value != default]
+    return "-".join(["demo", *["all"] * every, *parts])
+
+
+def _every_learner() -> list[dict[str, Any]]:
+    from sidelong.learners import names  # noqa: PLC0415
+
+    presets = [{"name": "exp3.g++", "preset": "practical"}, {"name": "tsallis-inf", "estimator": "rv"}]
+    return [*presets, {"name": [*names()]}]
+
+
+def _print(board: Scoreboard, rounds: int, runs: int, unplayable: list[str]) -> None:
     console = Console(highlight=False)
-    with Progress(console=console, transient=True, disable=not console.is_terminal) as bar:
-        task = bar.add_task("compiling and playing", total=None)
-        board = compete(
-            _contestants(every=every),
-            _instances(rounds),
-            runs,
-            seed,
-            progress=lambda done, games: bar.update(task, completed=done, total=games),
-        )
     console.print(f"Regret after {rounds:,} rounds, mean of {runs} runs, and its ratio to the best\n")
-    half = len(board.instances) // 2
-    console.print(_table(board, "In a stochastic world", range(half)))
-    console.print(_table(board, "Against an adversary", range(half, 2 * half)))
-    nowhere = [board.contestants[row] for row in board.standing if math.isnan(board.worst[row])]
+    for world, title in {"bernoulli": "In a stochastic world", "constrained": "Against an adversary"}.items():
+        columns = [number for number, name in enumerate(board.instances) if f" in {world}(" in name]
+        console.print(_table(board, title, columns))
+    shown = {name.partition("(")[0] for name in board.contestants}
+    nowhere = sorted(set(unplayable) - shown)
     if nowhere:
         console.print(f"{', '.join(nowhere)}: cannot play on any of these graphs.")
     console.print(_legend())
 
 
-def _instances(rounds: int) -> list[Instance]:
-    from sidelong import graphs, losses  # noqa: PLC0415
-    from sidelong.simulation.scoreboard import Instance  # noqa: PLC0415
-
-    kinds = {
-        "bandit": graphs.self_loops(_ARMS),
-        "cliques": graphs.cliques([5, 5]),
-        "nested": graphs.nested(_ARMS),
-        "star": graphs.star(_ARMS),
-    }
-    means = [0.5 + _GAP / 2 - _GAP * (arm == _BEST) for arm in range(_ARMS)]
-    worlds = (losses.bernoulli(means), losses.constrained(gaps=_GAP, n_arms=_ARMS, best=_BEST))
-    return [Instance(kind, graph, world, rounds) for world in worlds for kind, graph in kinds.items()]
-
-
-def _contestants(*, every: bool) -> list[Contestant]:
-    from sidelong.learners import names  # noqa: PLC0415
-    from sidelong.simulation.scoreboard import Contestant  # noqa: PLC0415
-
-    chosen = names() if every else ("exp3-set", "exp3-ix", "ucb-n", "ts-n", "uniform")
-    return [
-        Contestant("exp3.g++ practical", "exp3.g++", {"preset": "practical"}),
-        Contestant("exp3.g++", "exp3.g++"),
-        Contestant("tsallis-inf rv", "tsallis-inf", {"estimator": "rv"}),
-        *(Contestant(name, name) for name in chosen if name != "exp3.g++"),
-    ]
-
-
-def _table(board: Scoreboard, title: str, columns: range) -> Table:
+def _table(board: Scoreboard, title: str, columns: list[int]) -> Table:
     """Lay out the instances of one world: 80 columns are enough."""
     table = Table(
         title=title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 0)
@@ -85,16 +89,16 @@ def _table(board: Scoreboard, title: str, columns: range) -> Table:
     table.add_column("learner", no_wrap=True, min_width=19)
     table.add_column("worst", justify="right", no_wrap=True)
     for column in columns:
-        table.add_column(board.instances[column], justify="right", no_wrap=True, min_width=12)
+        table.add_column(board.instances[column].partition("(")[0], justify="right", no_wrap=True, min_width=12)
     for row in board.standing:
-        if math.isnan(board.worst[row]):
-            continue
         plays_all = not any(math.isnan(regret) for regret in board.regret[row])
         cells = [
             "-" if math.isnan(regret) else f"{regret:,.0f} {_painted(ratio)}"
             for regret, ratio in zip(board.regret[row, columns], board.ratio[row, columns], strict=True)
         ]
-        table.add_row(board.contestants[row], _painted(board.worst[row]) if plays_all else "-", *cells)
+        # exp3.g++(preset=practical) is exp3.g++ practical
+        name = re.sub(r"\(\w+=(.*)\)", r" \1", board.contestants[row])
+        table.add_row(name, _painted(board.worst[row]) if plays_all else "-", *cells)
     return table
 
 
@@ -115,8 +119,8 @@ _LEGEND = {
     "playing each arm once, added to both.",
     "worst": "the largest ratio of the row in both tables: best first.",
     "-": "the learner cannot play on this graph. It has no worst ratio then, and comes last.",
-    "graphs": "bandit: a play reveals its own loss. cliques: those of its five. nested: of all smaller arms. star: "
-    "arm 0 reveals all, and each other arm itself and arm 0.",
+    "graphs": "self_loops: a play reveals its own loss, as in a bandit. nested: those of all smaller arms. star: arm 0 "
+    "reveals all, and each other arm itself and arm 0. cliques: those of its five.",
     "worlds": "arm 3 is best by 0.2: in the stochastic one on average; against the adversary in every round, while the "
     "level of all losses jumps between low and high, in phases that grow.",
     "next": "the ten lines at the top of README.md; `sidelong learners` for what each is; `sidelong demo --all`.",

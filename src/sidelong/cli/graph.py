@@ -13,9 +13,10 @@ import typer
 from rich.console import Console
 
 from sidelong.cli.bounds import read_gaps_option
+from sidelong.cli.completion import graph_names
 from sidelong.cli.graph_argument import HELP, read_graph
 from sidelong.cli.graph_page import show
-from sidelong.cli.graph_svg import MOST_DRAWN, draw
+from sidelong.cli.graph_svg import draw
 from sidelong.errors import GraphError, ObservabilityError
 
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ class Mark(Enum):
 
 
 def graph(
-    graph: Annotated[str, typer.Argument(help=HELP)],
+    graph: Annotated[str, typer.Argument(help=HELP, autocompletion=graph_names)],
     *,
     mark: Annotated[Mark, typer.Option(help="What to mark in the pictures.")] = Mark.EXPLORATION,
     svg: Annotated[Path | None, typer.Option(help="Draw the graph into this file.")] = None,
@@ -52,6 +53,8 @@ def graph(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Print the numbers of a graph on which regret depends, with certificates, and draw it."""
+    from sidelong.graphs.drawing import MOST_DRAWN  # noqa: PLC0415  # the compiler takes half a second to load
+
     named = read_graph(graph, self_loops=self_loops)
     if svg is not None and named.n_arms > MOST_DRAWN:
         raise GraphError(f"A graph is drawn with up to {MOST_DRAWN} arms, and {named!r} has more.")
@@ -95,7 +98,8 @@ _NAMES = (
 
 
 def _report(named: FeedbackGraph, weights: npt.NDArray[np.float64], budget: float, mark: Mark) -> Report:
-    from sidelong.learners import catalogue  # noqa: PLC0415  # the compiler takes half a second to load
+    from sidelong.graphs.cover import exploration_start  # noqa: PLC0415  # the compiler takes half a second to load
+    from sidelong.learners import catalogue  # noqa: PLC0415
 
     found, numbers, refused = named.numbers(budget), {}, {}
     for name in (*_NAMES, "weighted_strong_independence"):
@@ -111,7 +115,7 @@ def _report(named: FeedbackGraph, weights: npt.NDArray[np.float64], budget: floa
             able.append(name)
         except ObservabilityError as error:
             unable[name] = str(error)
-    exploration = _exploration(named)
+    exploration = exploration_start(named)
     marked = np.full(named.n_arms, -1)
     key = mark.value.replace("-", "_")
     if mark is Mark.EXPLORATION:
@@ -123,15 +127,6 @@ def _report(named: FeedbackGraph, weights: npt.NDArray[np.float64], budget: floa
     else:
         marked[numbers[key].certificate] = 0
     return Report(named, numbers, refused, exploration, mark, marked, able, unable)
-
-
-def _exploration(named: FeedbackGraph) -> npt.NDArray[np.int64]:
-    """Return the exploration set of EXP3.G++ while all gaps are 0: arms by index, each that no other has revealed."""
-    from sidelong.graphs.cover import cover_in_order  # noqa: PLC0415
-
-    chosen, free = np.zeros(named.n_arms, np.bool_), np.zeros(named.n_arms + 1, np.uint32)
-    cover_in_order(named.arrays, np.arange(named.n_arms, dtype=np.uint32), chosen, free)
-    return np.flatnonzero(chosen)
 
 
 def _weights(gaps: str | None, n_arms: int) -> npt.NDArray[np.float64]:

@@ -12,6 +12,8 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from sidelong.cli.completion import learner_names
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from types import ModuleType
@@ -23,7 +25,10 @@ _WIDE = 110
 
 
 def learners(
-    name: Annotated[str | None, typer.Argument(help="A learner, to see all about it and its options.")] = None,
+    name: Annotated[
+        str | None,
+        typer.Argument(help="A learner, to see all about it and its options.", autocompletion=learner_names),
+    ] = None,
 ) -> None:
     """List the learners: paper, worlds with a proof, what each needs, its cost a round and its bound."""
     from sidelong.errors import LearnerError  # noqa: PLC0415  # the compiler takes half a second to load

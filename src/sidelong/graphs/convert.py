@@ -205,7 +205,5 @@ def import_networkx() -> ModuleType:
     try:
         import networkx as nx  # noqa: PLC0415  # optional
     except ImportError as error:
-        raise GraphError(
-            'This needs networkx, which is not installed; run: pip install "sidelong[networkx]"'
-        ) from error
+        raise GraphError("This needs networkx. Install with: pip install 'sidelong[networkx]'") from error
     return nx  # type: ignore[no-any-return]

@@ -16,10 +16,13 @@ import numpy as np
 from sidelong._jit import kernel, rare_kernel
 
 if TYPE_CHECKING:
+    import numpy.typing as npt
+
     from sidelong.graphs.arrays import GraphArrays
+    from sidelong.graphs.graph import FeedbackGraph
     from sidelong.numerics import Whole
 
-__all__ = ["cover_in_order", "cover_largest_first"]
+__all__ = ["cover_in_order", "cover_largest_first", "exploration_start"]
 
 _INDEX = 0xFFFFFFFF
 
@@ -151,3 +154,10 @@ def _pop(heap: np.ndarray, size: Whole) -> Whole:
         k = child
     heap[k] = item
     return size
+
+
+def exploration_start(graph: FeedbackGraph) -> npt.NDArray[np.int64]:
+    """Return the exploration set of EXP3.G++ while all gaps are 0: arms by index, each that no other has revealed."""
+    chosen, free = np.zeros(graph.n_arms, np.bool_), np.zeros(graph.n_arms + 1, np.uint32)
+    cover_in_order(graph.arrays, np.arange(graph.n_arms, dtype=np.uint32), chosen, free)
+    return np.flatnonzero(chosen)

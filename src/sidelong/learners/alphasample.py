@@ -48,6 +48,7 @@ NAME = "alphasample"
 NEEDS = frozenset({Need.SELF_LOOPS, Need.HORIZON})
 ABOUT = About(
     paper="Cohen, Hazan, Koren 2016",
+    cite=("cohen2016without",),
     proved=("stochastic",),
     cost="O(K)",
     bound="sqrt(alpha T) up to logarithms; sum over O(alpha ln(K T)) arms of ln T / gap",

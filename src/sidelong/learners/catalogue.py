@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import importlib
 import inspect
 import json
@@ -149,8 +150,13 @@ def configure(learner: ModuleType, graph: FeedbackGraph, options: Mapping[str, A
 
 def option_names(learner: ModuleType) -> list[str]:
     """Return the names of the learner's options: the keyword arguments of its `configure`."""
-    parameters = inspect.signature(learner.configure).parameters.items()
-    return [name for name, parameter in parameters if parameter.kind is inspect.Parameter.KEYWORD_ONLY]
+    return [*_keywords(learner.configure)]
+
+
+@functools.cache
+def _keywords(function: Callable[..., Any]) -> tuple[str, ...]:
+    parameters = inspect.signature(function).parameters.items()
+    return tuple(name for name, parameter in parameters if parameter.kind is inspect.Parameter.KEYWORD_ONLY)
 
 
 def check_graph(learner: ModuleType, graph: FeedbackGraph) -> None:

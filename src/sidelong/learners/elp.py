@@ -59,6 +59,7 @@ NAME = "elp"
 NEEDS = frozenset({Need.SELF_LOOPS, Need.FIXED_GRAPH, Need.GRAPH_BEFORE})
 ABOUT = About(
     paper="Mannor, Shamir 2011",
+    cite=("mannor2011side",),
     proved=("adversarial",),
     cost="O(K + E), after one linear program",
     bound="3.71 sqrt(alpha T ln K), with chi for alpha if directed",

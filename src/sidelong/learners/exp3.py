@@ -39,6 +39,7 @@ NAME = "exp3"
 NEEDS = frozenset({Need.SELF_LOOPS})
 ABOUT = About(
     paper="Auer, Cesa-Bianchi, Freund, Schapire 2002; Bubeck, Cesa-Bianchi 2012",
+    cite=("auer2002nonstochastic", "bubeck2012regret"),
     proved=("adversarial",),
     cost="O(K)",
     bound="2 sqrt(K T ln K)",

@@ -52,6 +52,7 @@ NAME = "exp3-dom"
 NEEDS = frozenset({Need.SELF_LOOPS, Need.GRAPH_BEFORE})
 ABOUT = About(
     paper="Alon, Cesa-Bianchi, Gentile, Mansour 2013",
+    cite=("alon2013tale", "alon2017nonstochastic"),
     proved=("adversarial",),
     cost="O(K + E)",
     bound="O(ln K sqrt(ln(K T) sum_t alpha_t))",

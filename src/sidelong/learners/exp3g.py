@@ -51,6 +51,7 @@ NAME = "exp3.g"
 NEEDS = frozenset({Need.OBSERVABLE, Need.FIXED_GRAPH, Need.HORIZON})
 ABOUT = About(
     paper="Alon, Cesa-Bianchi, Dekel, Koren 2015",
+    cite=("alon2015beyond",),
     proved=("adversarial",),
     cost="O(K + E)",
     bound="O(sqrt(alpha T) ln(K T)); weakly observable: O((delta ln K)^(1/3) T^(2/3))",

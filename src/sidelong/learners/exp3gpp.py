@@ -65,6 +65,7 @@ NAME = "exp3.g++"
 NEEDS = frozenset({Need.SELF_LOOPS, Need.GRAPH_BEFORE})
 ABOUT = About(
     paper="Rouyer, van der Hoeven, Cesa-Bianchi, Seldin 2022",
+    cite=("rouyer2022near",),
     proved=("adversarial", "stochastic"),
     cost="O(K + E)",
     bound="9 sqrt(ln K ln(K T) sum_t alpha_t), and 3.83 sqrt(alpha~ T ln K) on one graph; "

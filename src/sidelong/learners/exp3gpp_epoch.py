@@ -57,11 +57,15 @@ if TYPE_CHECKING:
 TITLE = "exp3.g++ with refresh='epoch'"
 ABOUT = About(
     paper="this package, after Rouyer et al. 2022",
+    cite=("rouyer2022near",),
     proved=("adversarial",),
     cost="O(log K) for each revealed arm",
     bound="(1 + sqrt(1 + growth)) sqrt(2 ln K sum_t theta_t) + sqrt(T ln K)",
     theorem="docs/epoch.md",
+    published=False,
 )
+#: Options that have one value here.
+SETTLED = ("preset", "refresh")
 
 
 def needs(options: Mapping[str, Any]) -> frozenset[Need]:

@@ -62,6 +62,7 @@ if TYPE_CHECKING:
 TITLE = "exp3.g++ with preset='practical'"
 ABOUT = About(
     paper="this package, after Rouyer et al. 2022",
+    cite=("rouyer2022near",),
     proved=("adversarial",),
     cost="O(K ln K + E)",
     bound="140 sqrt(ln K sum_t theta_t)",

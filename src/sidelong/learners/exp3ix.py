@@ -47,6 +47,7 @@ NAME = "exp3-ix"
 NEEDS = frozenset({Need.SELF_LOOPS})
 ABOUT = About(
     paper="Kocak, Neu, Valko, Munos 2014",
+    cite=("kocak2014implicit",),
     proved=("adversarial",),
     cost="O(K + E)",
     bound="4 sqrt(2 ln K sum_t H_t alpha_t), H_t of order ln(K t)",

@@ -25,10 +25,14 @@ TITLE = "exp3-ix with refresh='epoch'"
 NEEDS = exp3ix.NEEDS | {Need.GRAPH_BEFORE}
 ABOUT = About(
     paper="this package, after Kocak et al. 2014",
+    cite=("kocak2014implicit",),
     proved=(),
     cost="O(log K) for each revealed arm",
     bound="none proved",
+    published=False,
 )
+#: Options that have one value here.
+SETTLED = ("refresh",)
 TRACES = ("Q", *epochs.TRACES[1:])
 
 

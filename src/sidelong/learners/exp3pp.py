@@ -47,6 +47,7 @@ NAME = "exp3++"
 NEEDS = frozenset({Need.SELF_LOOPS})
 ABOUT = About(
     paper="Seldin, Lugosi 2017",
+    cite=("seldin2017improved", "seldin2014practical"),
     proved=("adversarial", "stochastic"),
     cost="O(K)",
     bound="4 sqrt(K T ln K); O(sum of ln^2 T / gap)",

@@ -51,6 +51,7 @@ NAME = "exp3-set"
 NEEDS = frozenset({Need.SELF_LOOPS})
 ABOUT = About(
     paper="Alon, Cesa-Bianchi, Gentile, Mannor, Mansour, Shamir 2017",
+    cite=("alon2017nonstochastic",),
     proved=("adversarial",),
     cost="O(K + E)",
     bound="2 sqrt(ln K sum_t mas(G_t))",

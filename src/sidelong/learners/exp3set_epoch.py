@@ -1,6 +1,8 @@
 r"""EXP3-SET with refresh="epoch": a round whose cost does not grow with the number of arms.
 
-The schedule is that of `sidelong.learners.exp3gpp_epoch`, without initial rounds and without exploration::
+The schedule is that of `sidelong.learners.exp3gpp_epoch`, without initial rounds and without exploration.
+
+::
 
     Theta = K
     for t = 1, 2, ...
@@ -36,11 +38,15 @@ TITLE = "exp3-set with refresh='epoch'"
 NEEDS = exp3set.NEEDS | {Need.GRAPH_BEFORE}
 ABOUT = About(
     paper="this package, after Alon et al. 2017",
+    cite=("alon2017nonstochastic",),
     proved=("adversarial",),
     cost="O(log K) for each revealed arm",
     bound="(1 + sqrt(1 + growth)) sqrt(ln K sum_t mas(G_t))",
     theorem="docs/epoch.md",
+    published=False,
 )
+#: Options that have one value here.
+SETTLED = ("refresh",)
 
 
 def configure(graph: FeedbackGraph, *, refresh: str = "epoch", growth: float = 0.05, eta_scale: float = 1.0) -> Params:

@@ -40,6 +40,7 @@ NAME = "hedge"
 NEEDS = frozenset({Need.FULL_INFORMATION})
 ABOUT = About(
     paper="Freund, Schapire 1997; Mourtada, Gaiffas 2019",
+    cite=("freund1997decision", "mourtada2019optimality"),
     proved=("adversarial", "stochastic"),
     cost="O(K)",
     bound="sqrt(T ln K); (4 ln K + 25) / smallest gap",

@@ -51,6 +51,7 @@ class About(NamedTuple):
     bound: str  #: on the regret, the leading term
     theorem: str = ""  #: where the bound is proved
     published: bool = True  #: whether the pseudo-code is a paper's; its reference is the docstring's second paragraph
+    cite: tuple[str, ...] = ()  #: its entries in references.bib
 
 
 def distribution(params: Any, state: Any, graph: GraphArrays, t: int, p: np.ndarray, trace: np.ndarray) -> None:

@@ -56,6 +56,7 @@ NAME = "ito-2022"
 NEEDS = frozenset({Need.SELF_LOOPS, Need.FIXED_GRAPH, Need.HORIZON})
 ABOUT = About(
     paper="Ito, Tsuchiya, Honda 2022",
+    cite=("ito2022nearly",),
     proved=("adversarial", "stochastic"),
     cost="O(K + E)",
     bound="2 sqrt(alpha~ T ln K (1 + ln T)); 4 alpha~ (1 + ln T) ln(e K T) / smallest gap",

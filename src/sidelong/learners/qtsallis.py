@@ -51,6 +51,7 @@ NAME = "q-tsallis"
 NEEDS = frozenset({Need.SELF_LOOPS, Need.UNDIRECTED, Need.FIXED_GRAPH, Need.HORIZON})
 ABOUT = About(
     paper="Eldowa, Esposito, Cesari, Cesa-Bianchi 2023",
+    cite=("eldowa2023minimax",),
     proved=("adversarial",),
     cost="O(K + E)",
     bound="2 sqrt(e alpha T (2 + ln(K / alpha)))",

@@ -47,6 +47,7 @@ NAME = "tsallis-inf"
 NEEDS = frozenset({Need.SELF_LOOPS})
 ABOUT = About(
     paper="Zimmert, Seldin 2021",
+    cite=("zimmert2021tsallis",),
     proved=("adversarial", "stochastic"),
     cost="O(K)",
     bound="4 sqrt(K T); O(sum of ln T / gap)",

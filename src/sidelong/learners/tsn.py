@@ -43,6 +43,7 @@ NAME = "ts-n"
 NEEDS = frozenset({Need.SELF_LOOPS, Need.BINARY_LOSSES})
 ABOUT = About(
     paper="Tossou, Dimitrakakis, Dubhashi 2017",
+    cite=("tossou2017thompson", "lykouris2020feedback"),
     proved=("stochastic",),
     cost="O(K)",
     bound="undirected: sum over independent arms of ln(K T) ln T / gap",

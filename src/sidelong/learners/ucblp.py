@@ -57,6 +57,7 @@ NAME = "ucb-lp"
 NEEDS = frozenset({Need.SELF_LOOPS, Need.FIXED_GRAPH, Need.HORIZON})
 ABOUT = About(
     paper="Buccapatnam, Liu, Eryilmaz, Shroff 2018",
+    cite=("buccapatnam2014stochastic", "buccapatnam2018reward"),
     proved=("stochastic",),
     cost="O(K), after one linear program",
     bound="for every d: sum z ln T / d^2 + sum of ln T / gap over gaps below d",

@@ -39,6 +39,7 @@ NAME = "ucb-maxn"
 NEEDS = frozenset({Need.SELF_LOOPS, Need.GRAPH_BEFORE})
 ABOUT = About(
     paper="Caron, Kveton, Lelarge, Bhagat 2012",
+    cite=("caron2012leveraging",),
     proved=("stochastic",),
     cost="O(K)",
     bound="undirected: sum over covering cliques of ln T max gap / min gap^2",

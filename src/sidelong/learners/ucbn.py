@@ -40,6 +40,7 @@ NAME = "ucb-n"
 NEEDS = frozenset({Need.SELF_LOOPS})
 ABOUT = About(
     paper="Caron, Kveton, Lelarge, Bhagat 2012",
+    cite=("caron2012leveraging", "lykouris2020feedback"),
     proved=("stochastic",),
     cost="O(K)",
     bound="undirected: sum over independent arms of ln(K T) ln T / gap",

@@ -18,7 +18,7 @@ from starlette.staticfiles import StaticFiles
 
 from sidelong._version import __version__
 from sidelong.errors import ServiceError
-from sidelong.service import decisions, documents, experiments, problems
+from sidelong.service import decisions, documents, evaluation, experiments, problems
 from sidelong.service.decisions import answer
 from sidelong.service.gate import GuardedRoute, from_http, guarded
 from sidelong.service.messages import Access, Health, Ready
@@ -63,7 +63,8 @@ def make_app(settings: Settings, clock: Clock | None = None) -> FastAPI:
         redoc_url=None,
         exception_handlers={HTTPException: _framework_error, 404: _framework_error, 405: _framework_error},
     )
-    for part in (decisions.router, router, experiments.router):  # flat, and the most frequent first: half the search
+    # flat, and the most frequent first: half the search
+    for part in (decisions.router, router, experiments.router, evaluation.router):
         app.router.routes.extend(part.routes)
     app.mount("/", StaticFiles(directory=Path(__file__).parent / "dashboard", html=True), name="dashboard")
     app.add_middleware(_Watched)

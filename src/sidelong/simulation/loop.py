@@ -38,12 +38,14 @@ class Tally(NamedTuple):
     observations: np.ndarray  #: int64, (K,)
     ranges: np.ndarray  #: int64, (K + 1,): the differences of what is to be added to `observations`
     fault: np.ndarray  #: the arm whose loss stopped the run
+    # Of the rounds that are not learned yet: a row for each, and one row if feedback comes at once.
+    arms: np.ndarray  #: int64
     p: np.ndarray
     losses: np.ndarray
     trace: np.ndarray
 
 
-def new_tally(n_arms: int, n_traces: int) -> Tally:
+def new_tally(n_arms: int, n_traces: int, delay: int = 0) -> Tally:
     """Return a tally of nothing."""
     counts = np.zeros((2, n_arms), np.int64)
     return Tally(
@@ -54,9 +56,10 @@ def new_tally(n_arms: int, n_traces: int) -> Tally:
         counts[1],
         np.zeros(n_arms + 1, np.int64),
         np.zeros(1, np.int64),
-        np.zeros(n_arms),
-        np.zeros(n_arms),
-        np.zeros(n_traces),
+        np.zeros(delay + 1, np.int64),
+        np.zeros((delay + 1, n_arms)),
+        np.zeros((delay + 1, n_arms)),
+        np.zeros((delay + 1, n_traces)),
     )
 
 
@@ -70,6 +73,7 @@ def add(sum_: np.ndarray, x: float) -> None:
 
 
 DRAWS_ITSELF = False  # whether the learner has a `draw` of its own
+LATE = False  # whether feedback comes some rounds later
 
 
 @kernel
@@ -84,7 +88,7 @@ def is_binary(l: float) -> bool:
     return l in (0.0, 1.0)
 
 
-def play(  # noqa: C901  # a round is one thing, and becomes one function anyway
+def play(  # noqa: C901, PLR0912, PLR0915  # a round is one thing, and becomes one function anyway
     params: Any,
     state: Any,
     bank: BankArrays,
@@ -96,7 +100,7 @@ def play(  # noqa: C901  # a round is one thing, and becomes one function anyway
     tally: Tally,
 ) -> int:
     """Play the rounds from `first` to `last`; return the round of a loss that does not fit, or 0."""
-    p, trace = tally.p, tally.trace
+    p, losses, trace = tally.p[0], tally.losses[0], tally.trace[0]
     index = pick(bank, seed, run, first)
     redraw(bank, seed, run, first)
     graph = select(bank, index)
@@ -106,6 +110,9 @@ def play(  # noqa: C901  # a round is one thing, and becomes one function anyway
             index = shown
             redraw(bank, seed, run, t)
             graph = select(bank, index)
+        if LATE:
+            row = t % tally.arms.size
+            p, losses, trace = tally.p[row], tally.losses[row], tally.trace[row]
         if DRAWS_ITSELF:  # a constant, so that only one of the two is compiled
             arm = draw(params, state, graph, t, seed, run, p, trace)
         else:
@@ -116,10 +123,10 @@ def play(  # noqa: C901  # a round is one thing, and becomes one function anyway
         suffered = -1.0
         done = 0
         if graph.contiguous and count >= LONG_RANGE and has_range(world):
-            loss_range(world, seed, run, t, low, tally.losses[:count])
+            loss_range(world, seed, run, t, low, losses[:count])
             tally.ranges[low] += 1
             tally.ranges[high] -= 1
-            suffered = tally.losses[arm - low] if low <= arm < high else -1.0
+            suffered = losses[arm - low] if low <= arm < high else -1.0
             done = count
         for k in range(done, count + 1):
             # After the revealed arms comes the played one, if it has not been among them. (One call of `loss` in the
@@ -134,26 +141,36 @@ def play(  # noqa: C901  # a round is one thing, and becomes one function anyway
             if i == arm:
                 suffered = l
             if k < count:
-                tally.losses[k] = l
+                losses[k] = l
                 tally.observations[i] += 1
         tally.plays[arm] += 1
         add(tally.suffered, suffered)
         add(tally.expected, mean(world, seed, run, t, arm))
-        update(params, state, graph, t, arm, p, tally.losses, trace)
+        if LATE:
+            tally.arms[row] = arm
+            told = t - tally.arms.size + 1  # the round whose feedback comes now
+            if told < 1:
+                continue
+            row = told % tally.arms.size
+            arm, p, losses, trace = tally.arms[row], tally.p[row], tally.losses[row], tally.trace[row]
+            update(params, state, select(bank, pick(bank, seed, run, told)), told, arm, p, losses, trace)
+        else:
+            update(params, state, graph, t, arm, p, losses, trace)
         for k in range(trace.size):
             tally.traces[k] += trace[k]
     return 0
 
 
-def loop_for(learner: ModuleType, world: World, *, anew: bool) -> Callable[..., int]:
+def loop_for(learner: ModuleType, world: World, *, anew: bool, late: bool = False) -> Callable[..., int]:
     """Return `play` for a learner and a world; all built-in worlds share one.
 
     A world in plain Python is played by the same loop in plain Python, around the learner's compiled kernels.
-    `anew` says whether graphs are drawn anew.
+    `anew` says whether graphs are drawn anew, `late` whether feedback comes some rounds later.
     """
     world_loss, world_mean = world.kernels
     bindings = {
         "DRAWS_ITSELF": hasattr(learner, "draw"),
+        "LATE": late,
         "draw": getattr(learner, "draw", draw),
         "distribution": getattr(learner, "distribution", distribution),
         "fits": is_binary if Need.BINARY_LOSSES in learner.NEEDS else fits,
@@ -166,7 +183,7 @@ def loop_for(learner: ModuleType, world: World, *, anew: bool) -> Callable[..., 
         # A kernel cannot give slices to plain Python, where there is nobody to count who holds them.
         return rebind(play, "play", **bindings, select=getattr(select, "py_func", select))
     module = learner.__name__.rpartition(".")[2]
-    name = f"play_{learner.NAME}_{module}_{world.code}{'_anew' * anew}"
+    name = f"play_{learner.NAME}_{module}_{world.code}{'_anew' * anew}{'_late' * late}"
     key = (name, *bindings.values())  # the kernels themselves: a module that was loaded again has new ones
     if key not in _loops:
         _loops[key] = specialise(play, name, **bindings)
@@ -175,22 +192,23 @@ def loop_for(learner: ModuleType, world: World, *, anew: bool) -> Callable[..., 
 
 def compile_parts(loop: Any, learner: ModuleType, graph: GraphArrays, *call: Any) -> None:
     """Compile the kernels that a loop consists of, on two cores, unless it is compiled already."""
-    if not hasattr(loop, "whole") or is_kept(loop.whole, signature_of(*call)):
+    if is_kept(loop.whole, signature_of(*call)):
         return
     params, state, bank, world, seed, run, _, t, tally = call
     known = (params, state, graph, t)
+    p, losses, trace = tally.p[0], tally.losses[0], tally.trace[0]
     place = (world, seed, run, t, run)
     with compiled_ahead(
-        (learner.update, (*known, t, tally.p, tally.losses, tally.trace)),
+        (learner.update, (*known, t, p, losses, trace)),
         (loss, place),
         (mean, place),
-        (loss_range, (*place, tally.losses)),
+        (loss_range, (*place, losses)),
     ):
         select.compile(signature_of(bank, t))  # type: ignore[attr-defined]
         if hasattr(learner, "draw"):
-            learner.draw.compile(signature_of(*known, seed, run, tally.p, tally.trace))
+            learner.draw.compile(signature_of(*known, seed, run, p, trace))
         else:
-            learner.distribution.compile(signature_of(*known, tally.p, tally.trace))
+            learner.distribution.compile(signature_of(*known, p, trace))
 
 
 _loops: dict[tuple[object, ...], Callable[..., int]] = {}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import concurrent.futures
+import functools
 import threading
 import time
 from collections.abc import Iterable
@@ -33,6 +34,8 @@ __all__ = ["Result", "simulate"]
 
 #: How long a thread plays before it looks whether to stop: this bounds the wait after Ctrl-C.
 _STRETCH = 0.05
+#: How many numbers may be kept for feedback that comes late.
+_MEMORY = 10**8
 
 
 @dataclass(frozen=True)
@@ -69,6 +72,7 @@ def simulate(
     checkpoints: int | Sequence[int] | None = None,
     threads: int | None = None,
     progress: bool | Callable[[int, int], None] | None = None,  # noqa: FBT001  # as keyword, by all who can read
+    delay: int = 0,
     **options: Any,  # each learner has its own
 ) -> Result:
     """Play `learner` against the world `losses` on `graph`, and return its regret.
@@ -88,6 +92,8 @@ def simulate(
         threads: how many runs to play at once; as many as there are cores if not given.
         progress: whether to show progress; on a terminal after two seconds if not given. Or a function that is called
             with the rounds done and the rounds in all.
+        delay: how many rounds later the feedback of a round comes: with 1, round t is learned after the draw of
+            round t + 1. No theorem of the learners covers it; `Result.traces` are of the rounds that were learned.
         **options: the options of the learner; for "exp3.g++" see `help(sidelong.learners.exp3gpp.configure)`.
 
     Example:
@@ -111,6 +117,7 @@ def simulate(
     if not numbers:
         raise SimulationError("runs must name at least one run.")
     at_once = _threads(threads, len(numbers))
+    delay = _delay(delay, sequence)
     marks = _checkpoints(rounds, checkpoints)
     module = catalogue.choose(learner, options)
     catalogue.check_sequence(module, sequence, options)
@@ -118,7 +125,7 @@ def simulate(
         options.setdefault("horizon", rounds)
     line = ProgressLine(shown=False if callable(progress) else progress)
     with line.saying(f"Compiling {module.NAME}, once for all later runs"), interrupts_repeated():
-        simulation = _Simulation(module, sequence, losses, seed, marks, options, rounds)
+        simulation = _Simulation(module, sequence, losses, seed, marks, options, rounds, delay)
         simulation.prepare()
     begun = time.monotonic()
     try:
@@ -151,6 +158,7 @@ class _Simulation:
         marks: npt.NDArray[np.int64],
         options: dict[str, Any],
         rounds: int,
+        delay: int,
     ) -> None:
         self._learner = learner
         self._sequence = sequence
@@ -161,22 +169,23 @@ class _Simulation:
         self._first = sequence.graph_of_round(1, seed=seed)
         self._params = catalogue.configure(learner, self._first, options)
         self._bank = sequence.arrays
-        self._play = loop_for(learner, world, anew=not sequence.bank)
+        self._delay = delay
+        self._play = loop_for(learner, world, anew=not sequence.bank, late=delay > 0)
         self._stop = threading.Event()
         self._lock = threading.Lock()
         self._best_lock = threading.Lock()
         self._best_of_all: npt.NDArray[np.float64] | None = None
         self._done = 0
+        self._tell: Callable[[], None] = lambda: None  # is called between two stretches
 
     def prepare(self) -> None:
         """Compile, or load what was compiled before, outside of what is measured."""
-        tally = new_tally(self._sequence.n_arms, len(self._learner.TRACES))
+        tally = new_tally(self._sequence.n_arms, len(self._learner.TRACES), self._delay)
         state = self._learner.init(self._params, self._first)
         call = (self._params, state, self._bank, self._world.arrays, self._seed, 0, 1, 0, tally)
+        parts = functools.partial(compile_parts, self._play, self._learner, self._first.arrays, *call)
         try:
-            if self._world.compiled:
-                compile_parts(self._play, self._learner, self._first.arrays, *call)
-            self._play = entry(self._play, *call)
+            self._play = entry(self._play, *call, before=parts)
         except CompilationError as error:
             if self._world.functions is None:
                 raise
@@ -185,6 +194,9 @@ class _Simulation:
     def play_all(
         self, numbers: list[int], threads: int, report: Callable[[int, int], None]
     ) -> list[tuple[np.ndarray, ...]]:
+        if threads == 1:  # to start a thread takes as long as a thousand rounds
+            self._tell = lambda: report(self._done, self._rounds * len(numbers))
+            return [self._run(number) for number in numbers]
         futures: list[concurrent.futures.Future[tuple[np.ndarray, ...]]] = []
         with concurrent.futures.ThreadPoolExecutor(threads) as pool:
             try:
@@ -205,7 +217,7 @@ class _Simulation:
         state = learner.init(self._params, self._first)
         # A sequence that draws graphs anew writes into its arrays, so that each run has its own.
         bank = self._bank if self._sequence.bank else self._sequence.arrays
-        tally = new_tally(self._sequence.n_arms, width)
+        tally = new_tally(self._sequence.n_arms, width, self._delay)
         loss, expected = np.zeros(self._marks.size), np.zeros(self._marks.size)
         traces = np.zeros((self._marks.size, width))
         t, stretch = 0, 1
@@ -223,6 +235,7 @@ class _Simulation:
                 with self._lock:
                     self._done += last - t
                 t = last
+                self._tell()
             if column == self._marks.size:  # the rounds after the last checkpoint
                 break
             loss[column] = tally.suffered.sum()
@@ -269,6 +282,13 @@ def _whole(name: str, value: int, least: int, most: int) -> int:
 
 def _threads(threads: int | None, runs: int) -> int:
     return min(cores() if threads is None else _whole("threads", threads, 1, 4096), runs)
+
+
+def _delay(delay: int, sequence: GraphSequence) -> int:
+    delay = _whole("delay", delay, 0, _MEMORY // sequence.n_arms)
+    if delay and not sequence.bank:
+        raise SimulationError(f"Feedback that comes late needs graphs that are kept; {sequence!r} draws them anew.")
+    return delay
 
 
 def _checkpoints(rounds: int, wanted: int | Sequence[int] | None) -> npt.NDArray[np.int64]:

@@ -6,22 +6,19 @@ the functions of `sidelong.graphs` and `sidelong.losses` make of their own argum
 
 from __future__ import annotations
 
-import importlib.util
 import inspect
-import sys
-import threading
-from functools import cache
+import json
+from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
-
-import numpy as np
 
 from sidelong import graphs, losses
 from sidelong.errors import LearnerError
 from sidelong.graphs.graph import FeedbackGraph
 from sidelong.learners import catalogue
 from sidelong.learners.options import nearest
-from sidelong.studies.cell import options_of
+from sidelong.studies.cell import canonical, options_of
 from sidelong.studies.lines import MisplacedError
+from sidelong.studies.values import from_file, import_file, means_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -49,15 +46,20 @@ class Game(NamedTuple):
 
 def build(spec: Table, locate: Locate) -> Game:
     """Make the learner, the graph and the world of a cell."""
-    graph = build_graph(spec["graph"], locate)
+    graph = _graph(canonical(spec["graph"]), locate)
     learner = build_learner(spec["learner"], locate)
     return Game(learner, options_of(spec["learner"]), graph, build_world(spec["world"], graph, spec["rounds"], locate))
+
+
+@lru_cache(maxsize=4)
+def _graph(table: str, locate: Locate) -> FeedbackGraph | GraphSequence:
+    return build_graph(json.loads(table), locate)
 
 
 def build_learner(table: Table, locate: Locate) -> str | ModuleType:
     """Return the name of a learner, or the module that is one."""
     if "file" in table:
-        module = _module(locate(table["file"]))
+        module = import_file(locate(table["file"]))
         catalogue.find(module)
         return module
     name = table.get("name")
@@ -88,7 +90,7 @@ def build_world(table: Table, graph: FeedbackGraph | GraphSequence, rounds: int,
     given = {key: _argument(key, value, graph.n_arms, locate) for key, value in options_of(table).items()}
     filled = {"graph": graph, "n_arms": graph.n_arms, "rounds": rounds}
     _check_arguments(maker, given, filled)
-    taken = {key: value for key, value in filled.items() if key in inspect.signature(maker).parameters}
+    taken = {key: value for key, value in filled.items() if key in _parameters(maker)}
     if isinstance(given.get("gaps", given.get("means")), list):
         taken.pop("n_arms", None)  # the list tells
     return maker(**{**taken, **given})  # type: ignore[no-any-return]
@@ -97,7 +99,7 @@ def build_world(table: Table, graph: FeedbackGraph | GraphSequence, rounds: int,
 def takes_list(table: Table, key: str) -> bool:
     """Tell whether an argument takes a list as one value, such as `means`."""
     for room in (graphs, losses):
-        parameter = inspect.signature(_makers(room).get(table.get("name", ""), lambda: 0)).parameters.get(key)
+        parameter = _parameters(_makers(room).get(table.get("name", ""), _nothing)).get(key)
         if parameter is not None:
             return any(word in str(parameter.annotation) for word in ("ArrayLike", "Sequence", "Iterable"))
     return False
@@ -115,6 +117,10 @@ def _makers(room: ModuleType) -> dict[str, Callable[..., Any]]:
     }
 
 
+def _nothing() -> None:
+    """Stand for what a name that nobody knows makes."""
+
+
 def _maker(room: ModuleType, kind: str, table: Table) -> Callable[..., Any]:
     makers, name = _makers(room), table.get("name")
     if name is None:
@@ -128,8 +134,13 @@ def _maker(room: ModuleType, kind: str, table: Table) -> Callable[..., Any]:
     return makers[name]
 
 
+@cache
+def _parameters(maker: Callable[..., Any]) -> Mapping[str, inspect.Parameter]:
+    return inspect.signature(maker).parameters
+
+
 def _check_arguments(maker: Callable[..., Any], given: Table, filled: Table) -> None:
-    parameters = inspect.signature(maker).parameters
+    parameters = _parameters(maker)
     for key in given:
         if key not in parameters:
             raise MisplacedError(
@@ -154,7 +165,7 @@ def _argument(key: str, value: Any, n_arms: int, locate: Locate) -> Any:
     if key == "graph":
         return build_graph(value, locate)
     if "file" in value:
-        return _from_file(key, value, locate)
+        return from_file(key, value, locate(value["file"]))
     unknown = sorted(value.keys() - {"gap", "best", "center"})
     if key != "means" or unknown or "gap" not in value:
         raise MisplacedError(
@@ -163,62 +174,4 @@ def _argument(key: str, value: Any, n_arms: int, locate: Locate) -> Any:
             key,
             *unknown[:1],
         )
-    return _means(value, n_arms)
-
-
-def _means(value: Table, n_arms: int) -> list[float]:
-    """Return the means of one arm that is better than all others by a gap."""
-    gap, best, center = value["gap"], value.get("best", 0), value.get("center", 0.5)
-    if not all(isinstance(number, int | float) and not isinstance(number, bool) for number in (gap, center)):
-        raise MisplacedError(f"gap and center are numbers, not {gap!r} and {center!r}.", "means")
-    if not isinstance(best, int) or isinstance(best, bool) or not 0 <= best < n_arms:
-        raise MisplacedError(f"best is one of the arms 0 to {n_arms - 1}, not {best!r}.", "means", "best")
-    return [center - gap / 2 if arm == best else center + gap / 2 for arm in range(n_arms)]
-
-
-def _from_file(key: str, value: Table, locate: Locate) -> Any:
-    path = locate(value["file"])
-    if "function" in value:
-        function = getattr(_module(path), str(value["function"]), None)
-        if not callable(function):
-            raise MisplacedError(f"{path.name} has no function {value['function']!r}.", key, "function")
-        return function
-    try:
-        if path.suffix == ".npy":
-            return np.load(path, mmap_mode="r", allow_pickle=False)
-        if path.suffix in {".csv", ".txt"}:
-            return np.loadtxt(path, delimiter="," if path.suffix == ".csv" else None)
-    except (ValueError, OSError) as error:
-        raise MisplacedError(f"{path.name} is not a table of numbers: {error}.", key, "file") from error
-    raise MisplacedError(
-        f"{key} is read from a file .npy, .csv or .txt, or is a function of a file .py, with function = ...; "
-        f"not {path.name!r}.",
-        key,
-        "file",
-    )
-
-
-def _module(path: Path) -> ModuleType:
-    """Import a file of a user. Its name comes from its folder too, which is named by its content."""
-    name = f"{path.stem}_{path.parent.name[:12]}"
-    with _importing:
-        return sys.modules.get(name) or _import(name, path)
-
-
-_importing = threading.Lock()  # a worker of a cluster has several threads
-
-
-def _import(name: str, path: Path) -> ModuleType:
-    spec = importlib.util.spec_from_file_location(name, path)
-    if path.suffix != ".py" or spec is None or spec.loader is None:
-        raise MisplacedError(f"Code is in a file .py, not {path.name!r}.", "file")
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module
-    try:
-        spec.loader.exec_module(module)
-    except BaseException as error:
-        del sys.modules[name]
-        if isinstance(error, KeyboardInterrupt):
-            raise
-        raise MisplacedError(f"{path.name} cannot be imported: {type(error).__name__}: {error}", "file") from error
-    return module
+    return means_of(value, n_arms)

@@ -26,7 +26,7 @@ def canonical(content: Any) -> str:
 class Cell:
     """One learner in one world on one graph."""
 
-    spec: dict[str, Any]  #: learner, graph, world, rounds, runs, seed, checkpoints
+    spec: dict[str, Any]  #: learner, graph, world, rounds, runs, seed, checkpoints, and delay if there is one
     kind: str = field(default="", compare=False)  #: cells of one kind run the same machine code
     n_arms: int = field(default=0, compare=False)
 
@@ -41,13 +41,19 @@ class Cell:
         return hashlib.sha256(self.json.encode()).hexdigest()[:32]
 
     @property
+    def delay(self) -> int:
+        """How many rounds later feedback comes."""
+        return int(self.spec.get("delay", 0))
+
+    @property
     def n_rounds(self) -> int:
         """How many rounds its runs have together."""
         return int(self.spec["rounds"] * self.spec["runs"])
 
     def __str__(self) -> str:
         parts = [describe(self.spec[key]) for key in ("learner", "graph", "world")]
-        return f"{parts[0]} on {parts[1]} in {parts[2]}, {self.spec['rounds']:,} rounds, seed {self.spec['seed']}"
+        late = f", {self.delay:,} late" if self.delay else ""
+        return f"{parts[0]} on {parts[1]} in {parts[2]}, {self.spec['rounds']:,} rounds{late}, seed {self.spec['seed']}"
 
     def __hash__(self) -> int:
         return hash(self.name)

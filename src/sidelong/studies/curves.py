@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-from scipy import stats
 
 from sidelong.studies.cell import canonical, describe
 from sidelong.studies.results import in_order, read_provenance
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
 
     Array = npt.NDArray[np.float64]
 
-__all__ = ["LAWS", "Curve", "chance_of_no_difference", "read_curves"]
+__all__ = ["FLAT", "LAWS", "UNDECIDED", "Curve", "read_curves"]
 
 _RESAMPLES = 1_000
 #: How regret may grow.
@@ -33,6 +32,9 @@ LAWS: dict[str, Callable[[Array], Array]] = {
     "√T": np.sqrt,
     "T": lambda t: t,
 }
+FLAT, UNDECIDED = "flat", "undecided"
+#: A curve that is steeper late in its run has not come to such a law yet, though none may fit better.
+_STEEPEST = {"log T": 0.5, "log² T": 0.5, "√T": 0.7}
 
 
 @dataclass(frozen=True)
@@ -45,6 +47,9 @@ class Curve:
     regret: Array  #: (runs, C)
     traces: dict[str, Array]  #: by name, (runs, C)
     provenance: tuple[dict[str, Any], ...]  #: of each cell
+    runs: tuple[tuple[int, int], ...]  #: the seed and the number of each row's run: all learners meet the same losses
+
+    _bands: dict[float, tuple[Array, Array]] = field(default_factory=dict, compare=False, repr=False)
 
     @property
     def learner(self) -> str:
@@ -70,8 +75,10 @@ class Curve:
 
     def band(self, level: float = 0.95) -> tuple[Array, Array]:
         """Return the ends of the bootstrap interval of the mean, at each checkpoint."""
-        low, high = np.quantile(self.resampled, [(1 - level) / 2, (1 + level) / 2], axis=0)
-        return low, high
+        if level not in self._bands:
+            low, high = np.quantile(self.resampled, [(1 - level) / 2, (1 + level) / 2], axis=0)
+            self._bands[level] = low, high
+        return self._bands[level]
 
     @cached_property
     def _late(self) -> npt.NDArray[np.bool_]:
@@ -102,13 +109,22 @@ class Curve:
         best = np.argmin(misfit, axis=0)
         return list(LAWS)[best[0]], float((best[1:] == best[0]).mean())
 
+    @cached_property
+    def growth(self) -> str | None:
+        """How regret looks to grow late in the run: `FLAT`, one of `LAWS`, or `UNDECIDED`; None if too little is known.
 
-def chance_of_no_difference(one: Curve, other: Curve) -> float | None:
-    """Return the p-value of Wilcoxon's signed rank test on the final regret, run by run: both met the same losses."""
-    if one.final.shape != other.final.shape or one.final.size < 6:
-        return None
-    differences = one.final - other.final
-    return float(stats.wilcoxon(differences).pvalue) if differences.any() else 1.0
+        Flat is a slope below 0.05: a regret of log T alone has a slope of 1 / log T, and is above until T = 5 * 10^8.
+        A law is one that fits best in nine of ten resamples, and whose curves are as steep as this one late in a run.
+        """
+        slope, law = self.slope(), self.law()
+        if law is not None and not np.ptp(self.regret[:, self._late], axis=1).any():
+            return FLAT
+        if slope is not None and slope[2] < 0.05:
+            return FLAT
+        if law is None:
+            return None
+        too_steep = slope is not None and slope[1] > _STEEPEST.get(law[0], np.inf)
+        return law[0] if law[1] >= 0.9 and not too_steep else UNDECIDED
 
 
 def read_curves(folder: Path) -> list[Curve]:
@@ -134,4 +150,10 @@ def _curve(spec: dict[str, Any], cells: list[tuple[pa.Table, dict[str, Any]]]) -
         column("regret"),
         {name.removeprefix("trace_"): column(name) for name in names},
         tuple(provenance for _, provenance in cells),
+        tuple((table["seed"][0].as_py(), run) for table, _ in cells for run in _runs(table, spec["runs"])),
     )
+
+
+def _runs(table: pa.Table, count: int) -> list[int]:
+    runs: list[int] = table["run"].to_numpy().reshape(count, -1)[:, 0].tolist()
+    return runs

@@ -8,13 +8,13 @@ a folder, since a claim is a lock that dies with its holder.
 from __future__ import annotations
 
 import concurrent.futures
-import heapq
 import time
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from sidelong._cache import source_hash
 from sidelong.studies.folder import ResultFolder, StoppedError
+from sidelong.studies.queue import Queue
+from sidelong.studies.summary import Summary
 from sidelong.studies.work import Outcome
 
 if TYPE_CHECKING:
@@ -26,35 +26,12 @@ if TYPE_CHECKING:
     from sidelong.studies.engine import Engine
     from sidelong.studies.spec import Study
 
-__all__ = ["Summary", "run"]
+__all__ = ["run"]
 
-_ALONE = 2  # how often a cell may kill the process that plays it and nothing else
 _RESTARTS = 20
 _POLL = 0.1
+_BRIEF = 0.05  # seconds
 _WRITERS = 4  # threads: a disk takes ten milliseconds to say that a file is safe
-
-
-@dataclass
-class Summary:
-    """What became of a study. While it runs, what became of it so far."""
-
-    cells: int
-    rounds: int  #: of the cells that were not done before
-    done_before: int = 0
-    played: int = 0
-    done_by_others: int = 0  #: another runner of the same folder
-    failed: dict[Cell, str] = field(default_factory=dict)
-    set_aside: list[Path] = field(default_factory=list)  #: damaged result files
-    other_source: int = 0  #: cells that were done before, by another version of the package
-    rounds_played: int = 0
-    slowest: tuple[float, Cell] | None = None  #: of the finished ones: seconds and cell
-    seconds: float = 0.0
-    stopped: str = ""  #: why it ended before its end: "interrupted", "terminated", or what could not be written
-
-    @property
-    def done(self) -> int:
-        """How many cells have results."""
-        return self.done_before + self.played + self.done_by_others
 
 
 def run(
@@ -100,17 +77,15 @@ class _Runner:
         self._results = results
         self._watch = watch
         self._begun = time.monotonic()
-        self._waiting: dict[str, list[Cell]] = {}  # by kind, until its machine code is there
-        self._ready: list[tuple[float, str, Cell]] = []  # a heap, the longest first
-        self._suspects: list[Cell] = []  # were being played when workers died
+        self._queue = Queue()
         self._elsewhere: list[Cell] = []  # claimed by another runner
         self._running: dict[Future[Any], Cell | str] = {}  # a cell, or a kind that is being compiled
         self._writing: dict[Future[None], tuple[Cell, float]] = {}
         self._writers = concurrent.futures.ThreadPoolExecutor(_WRITERS)
-        self._alone: dict[Cell, int] = {}
         self._rounds_finished = 0
         self._restarts = 0
         self._polled = 0.0
+        self._are_brief = False
 
     def survey(self) -> None:
         """Find out what is done."""
@@ -121,7 +96,7 @@ class _Runner:
             provenance = self._results.read(cell)
             self._results.release(cell)
             if provenance is None:
-                self._waiting.setdefault(cell.kind, []).append(cell)
+                self._queue.wait(cell)
                 self.summary.rounds += cell.n_rounds
             else:
                 self.summary.done_before += 1
@@ -129,14 +104,14 @@ class _Runner:
 
     def run(self, make_engine: Callable[[ResultFolder, int], Engine]) -> None:
         """Play what is not done."""
-        count = sum(map(len, self._waiting.values()))
+        count = sum(map(len, self._queue.waiting.values()))
         if not count and not self._elsewhere:
             return
         engine = make_engine(self._results, max(count, 1))
         try:
-            for kind, cells in self._waiting.items():
+            for kind, cells in self._queue.waiting.items():
                 self._running[engine.warm(cells[0])] = kind
-            while self._waiting or self._ready or self._suspects or self._running or self._writing or self._elsewhere:
+            while self._queue or self._running or self._writing or self._elsewhere:
                 self._step(engine)
         finally:
             engine.close()
@@ -157,10 +132,10 @@ class _Runner:
         self.tell()
 
     def _fill(self, engine: Engine) -> None:
-        # One more than are played, so that no worker waits for us; alone, where it is not clear who kills workers.
-        slots = 1 if self._suspects else engine.slots + 1
-        while len(self._running) < slots and (self._suspects or self._ready):
-            cell = self._suspects[0] if self._suspects else self._ready[0][2]
+        # One more than are played, so that no worker waits for us, and more if they are brief; alone, where it is not
+        # clear who kills workers.
+        slots = 1 if self._queue.one_by_one else engine.slots * (2 if self._are_brief else 1) + 1
+        while len(self._running) < slots and (cell := self._queue.first()) is not None:
             if not self._results.claim(cell):
                 self._elsewhere.append(cell)
             elif self._results.read(cell) is not None:
@@ -168,11 +143,7 @@ class _Runner:
                 self._done_by_another(cell)
             else:
                 self._running[engine.play(cell)] = cell
-            # Only now: if the engine is dead, the cell is still there.
-            if self._suspects:
-                self._suspects.pop(0)
-            else:
-                heapq.heappop(self._ready)
+            self._queue.drop_first()  # only now: if the engine is dead, the cell is still there
 
     def _wait(self) -> set[Future[Any]]:
         if not self._running and not self._writing:
@@ -181,11 +152,10 @@ class _Runner:
 
     def _take(self, future: Future[Any], outcome: Outcome) -> None:
         what = self._running.pop(future)
-        if isinstance(what, str):  # its machine code is there
-            for cell in self._waiting.pop(what):
-                self._push(cell)
-            return
-        if outcome.content:
+        if isinstance(what, str):
+            self._queue.is_compiled(what)
+        elif outcome.content:
+            self._are_brief = outcome.seconds < _BRIEF
             write = self._writers.submit(self._results.write, what, outcome.content)
             self._writing[write] = (what, outcome.seconds)
         else:
@@ -203,23 +173,16 @@ class _Runner:
             if self.summary.slowest is None or seconds > self.summary.slowest[0]:
                 self.summary.slowest = (seconds, cell)
 
-    def _push(self, cell: Cell) -> None:
-        heapq.heappush(self._ready, (-float(cell.n_rounds) * cell.n_arms, cell.name, cell))
-
     def _after_death(self, engine: Engine) -> None:
         """Go on after workers have died, and find out which cell it was."""
         cells = [what for what in self._running.values() if not isinstance(what, str)]
         for kind in [what for what in self._running.values() if isinstance(what, str)]:
-            for cell in self._waiting.pop(kind, []):
-                self._push(cell)
+            self._queue.is_compiled(kind)
         self._running.clear()
         for cell in cells:
             self._results.release(cell)
-            self._alone[cell] = self._alone.get(cell, 0) + (len(cells) == 1)
-            if self._alone[cell] >= _ALONE:
-                self.summary.failed[cell] = "The process that played it died: killed, or out of memory."
-            else:
-                self._suspects.append(cell)
+        for cell in self._queue.were_played(cells):
+            self.summary.failed[cell] = "The process that played it died: killed, or out of memory."
         self._restarts += 1
         if self._restarts > _RESTARTS:
             raise StoppedError("workers die again and again. Is there enough memory? Try fewer with --workers.")
@@ -241,7 +204,7 @@ class _Runner:
             if done:
                 self._done_by_another(cell)
             else:
-                self._push(cell)
+                self._queue.put(cell)
 
     def _done_by_another(self, cell: Cell) -> None:
         self.summary.done_by_others += 1

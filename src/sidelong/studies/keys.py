@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 __all__ = ["NUMBERS", "TABLES", "File", "Numbers"]
 
-NUMBERS = ("rounds", "runs", "seed", "checkpoints")
+NUMBERS = ("rounds", "runs", "seed", "delay", "checkpoints")
 TABLES = ("learner", "graph", "world")
 
 
@@ -22,6 +22,7 @@ class File(BaseModel):
     rounds: Any
     runs: Any = 1
     seed: Any = 0
+    delay: Any = 0
     checkpoints: Any = None
     learner: list[dict[str, Any]] = Field(min_length=1)
     graph: list[dict[str, Any]] = Field(min_length=1)
@@ -41,6 +42,7 @@ class Numbers(BaseModel):
     rounds: int = Field(ge=1, lt=2**48)
     runs: int = Field(ge=1, lt=2**32)
     seed: int = Field(ge=0, lt=2**64)
+    delay: int = Field(ge=0, lt=2**20)
     checkpoints: Any
 
     @field_validator("checkpoints")

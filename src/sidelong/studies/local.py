@@ -17,6 +17,7 @@ from sidelong.studies import work
 from sidelong.studies.files import Files
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from concurrent.futures import Future
     from multiprocessing.connection import Connection
 
@@ -53,11 +54,13 @@ class Local:
 
     def warm(self, cell: Cell) -> Future[None]:
         """Compile what a cell needs."""
-        return self._pool.submit(_warm, self._task(cell))
+        with _interrupts_held():
+            return self._pool.submit(_warm, self._task(cell))
 
     def play(self, cell: Cell) -> Future[work.Outcome]:
         """Play a cell."""
-        return self._pool.submit(_play, self._task(cell))
+        with _interrupts_held():
+            return self._pool.submit(_play, self._task(cell))
 
     def _task(self, cell: Cell) -> work.Task:
         return work.Task(cell.spec, self._threads, source_hash())
@@ -78,9 +81,21 @@ class Local:
         self._pool.shutdown(wait=True, cancel_futures=True)
 
 
+@contextlib.contextmanager
+def _interrupts_held() -> Iterator[None]:
+    """Start processes, if the body does, that do not hear Ctrl-C: the first of all processes speaks for all.
+
+    It reaches this process when the body is over.
+    """
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
 def _begin(alive: Connection, played: Any, files: str) -> None:
     """Begin as a worker of this machine."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches all processes; the first of them speaks for all
     threading.Thread(target=_leave_with, args=(alive,), daemon=True).start()
     _worker.update(played=played, files=Files(folder=Path(files)))
 

@@ -14,11 +14,14 @@ column               type    what it is
 ``world``            text    the world's name, a function of ``sidelong.losses``
 ``world_options``    text    its arguments, as JSON
 ``horizon``          int64   how many rounds were played in all
+``delay``            int64   how many rounds later feedback came
 ``seed``             uint64  the seed
 ``run``              int64   the number of the run: run r of every learner meets the same losses
 ``round``            int64   how many rounds had been played
 ``regret``           double  the regret so far, against the best arm
 ``loss``             double  the losses suffered so far
+``plays``            list    of int64, for each arm: how often it was played, by the end; null but on a run's last row
+``observations``     list    of int64, for each arm: how often its loss was revealed, by the end; the same
 ``trace_...``        double  what a learner traces, mean since the checkpoint before; null for learners without it
 ===================  ======  ====================================================================================
 
@@ -51,6 +54,8 @@ from sidelong.studies.cell import canonical, name_of, options_of
 if TYPE_CHECKING:
     from os import PathLike
 
+    import numpy.typing as npt
+
     from sidelong.simulation import Result
     from sidelong.studies.cell import Cell
 
@@ -75,17 +80,23 @@ def to_parquet(cell: Cell, n_arms: int, result: Result) -> bytes:
         },
     }
     columns: dict[str, pa.Array] = {name: _repeated(text, size) for name, text in constant.items()}
-    columns["arms"] = pa.array(np.full(size, n_arms, np.int64))
-    columns["horizon"] = pa.array(np.full(size, spec["rounds"], np.int64))
-    columns["seed"] = pa.array(np.full(size, spec["seed"], np.uint64))
-    columns["run"] = pa.array(np.repeat(result.runs, marks))
-    columns["round"] = pa.array(np.tile(result.rounds, rows))
-    columns["regret"] = pa.array(result.regret.ravel())
-    columns["loss"] = pa.array(result.loss.ravel())
-    traces = {f"trace_{name}": pa.array(trace.ravel()) for name, trace in result.traces.items()}
+    columns["arms"] = _numbers(np.full(size, n_arms, np.int64))
+    columns["horizon"] = _numbers(np.full(size, spec["rounds"], np.int64))
+    columns["delay"] = _numbers(np.full(size, cell.delay, np.int64))
+    columns["seed"] = _numbers(np.full(size, spec["seed"], np.uint64))
+    columns["run"] = _numbers(np.repeat(result.runs, marks))
+    columns["round"] = _numbers(np.tile(result.rounds, rows))
+    columns["regret"] = _numbers(result.regret)
+    columns["loss"] = _numbers(result.loss)
+    columns["plays"] = _on_last_rows(result.plays, marks)
+    columns["observations"] = _on_last_rows(result.observations, marks)
+    traces = {f"trace_{name}": _numbers(trace) for name, trace in result.traces.items()}
     table = pa.table({name: columns[name] for name in _COLUMNS} | traces)
     sink = io.BytesIO()
-    with pq.ParquetWriter(sink, table.schema, compression="snappy") as writer:
+    # Statistics and dictionaries of numbers are of no use in so small a file, and half of its size.
+    with pq.ParquetWriter(
+        sink, table.schema, compression="snappy", use_dictionary=[*constant], write_statistics=False
+    ) as writer:
         writer.write_table(table)
         # Not through the schema, of which the file keeps a second, encoded copy.
         writer.add_key_value_metadata(
@@ -105,16 +116,42 @@ _COLUMNS = (
     "world",
     "world_options",
     "horizon",
+    "delay",
     "seed",
     "run",
     "round",
     "regret",
     "loss",
+    "plays",
+    "observations",
 )
 
 
+# The next two are not pa.array, which imports pandas, if it is there, to see whether it was given a part of it: a
+# second for each worker.
+
+
 def _repeated(text: str, size: int) -> pa.DictionaryArray:
-    return pa.DictionaryArray.from_arrays(pa.array(np.zeros(size, np.int32)), pa.array([text]))
+    word = text.encode()
+    ends = pa.py_buffer(np.array([0, len(word)], np.int32))
+    dictionary = pa.StringArray.from_buffers(1, ends, pa.py_buffer(word))
+    return pa.DictionaryArray.from_arrays(_numbers(np.zeros(size, np.int32)), dictionary)
+
+
+def _numbers(values: npt.NDArray[Any]) -> pa.Array:
+    flat = values.ravel()
+    return pa.Array.from_buffers(pa.from_numpy_dtype(flat.dtype), flat.size, [None, pa.py_buffer(flat)])
+
+
+def _on_last_rows(counts: npt.NDArray[np.int64], marks: int) -> pa.ListArray:
+    """Return a column that is null but for the last checkpoint of each run, where it has a row of counts."""
+    rows, n_arms = counts.shape
+    lengths = np.zeros((rows, marks), np.int32)
+    lengths[:, -1] = n_arms
+    ends = np.append(np.int32(0), np.cumsum(lengths, dtype=np.int32))
+    there = pa.py_buffer(np.packbits(lengths.ravel() > 0, bitorder="little"))
+    kind = pa.list_(pa.int64())
+    return pa.Array.from_buffers(kind, rows * marks, [there, pa.py_buffer(ends)], children=[_numbers(counts)])
 
 
 def _provenance(cell: Cell, result: Result) -> dict[str, Any]:

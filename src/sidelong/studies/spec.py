@@ -64,14 +64,20 @@ class Study:
     files: Files
 
 
-def load(path: str | PathLike[str]) -> Study:
+def load(path: str | PathLike[str], **changes: Any) -> Study:
     """Read a study file, and make every learner, graph and world in it once.
+
+    Args:
+        path: the file.
+        **changes: keys of the file that shall have another value.
 
     Raises:
         StudyError: something in it is wrong; the message begins with the file and the line.
 
     """
-    return _Reader(Source(Path(path))).study()
+    source = Source(Path(path))
+    source.content.update(changes)
+    return _Reader(source).study()
 
 
 class _Reader:
@@ -116,7 +122,9 @@ class _Reader:
         table = {key: self._content[key] for key in NUMBERS}
         for variant in expand(table, lambda _, key: key == "checkpoints", step):
             try:
-                yield Numbers.model_validate(variant).model_dump()
+                numbers = Numbers.model_validate(variant).model_dump()
+                # Cells were named before there were delays: none is not said.
+                yield {key: value for key, value in numbers.items() if key != "delay" or value}
             except ValidationError as error:
                 self._source.refuse_first(error, [])
 
@@ -157,8 +165,10 @@ class _Reader:
             made_graph,
             rounds,
         )
-        anew = isinstance(made_graph, GraphSequence) and not made_graph.bank
-        return Cell({**tables, **numbers}, f"{module} {code}{' anew' * anew}", n_arms), reason
+        anew, late = isinstance(made_graph, GraphSequence) and not made_graph.bank, "delay" in numbers
+        if anew and late:
+            self._source.refuse("feedback comes late only with graphs that are kept, not drawn anew.", ("delay",))
+        return Cell({**tables, **numbers}, f"{module} {code}{' anew' * anew}{' late' * late}", n_arms), reason
 
     def _once(self, place: Place, make: Callable[..., Any], key: tuple[Any, ...], *arguments: Any) -> Any:
         """Make something, or return what was made from the same before."""

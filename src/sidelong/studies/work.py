@@ -26,6 +26,12 @@ if TYPE_CHECKING:
 __all__ = ["Outcome", "Task", "play", "probe", "warm"]
 
 
+_OTHER = (
+    "The worker has another version of sidelong. Install the same one on all workers; if they are processes of this "
+    "machine, its files were changed while the study ran: run again."
+)
+
+
 class Task(NamedTuple):
     """A cell to play."""
 
@@ -45,7 +51,7 @@ class Outcome(NamedTuple):
 def play(task: Task, files: Files, progress: Callable[[int, int], None] | None = None) -> Outcome:
     """Play a cell. What goes wrong inside of it is its outcome; others go on."""
     if task.source != source_hash():
-        return Outcome(b"", "The worker has another version of sidelong. Install the same one on all workers.", 0.0)
+        return Outcome(b"", _OTHER, 0.0)
     cell = Cell(task.spec)
     try:
         game = build(cell.spec, files.locate)
@@ -59,6 +65,7 @@ def play(task: Task, files: Files, progress: Callable[[int, int], None] | None =
             checkpoints=cell.spec["checkpoints"],
             threads=task.threads,
             progress=progress or False,
+            delay=cell.delay,
             **game.options,
         )
         return Outcome(to_parquet(cell, game.graph.n_arms, result), "", result.seconds)
@@ -72,14 +79,24 @@ def play(task: Task, files: Files, progress: Callable[[int, int], None] | None =
 
 def probe(task: Task, files: Files, rounds: int = 1) -> Result:
     """Play the first rounds of a cell, of one run."""
-    spec = Cell(task.spec).spec
+    cell = Cell(task.spec)
+    spec = cell.spec
     rounds = min(rounds, spec["rounds"])
     game = build({**spec, "rounds": rounds}, files.locate)
     options = dict(game.options)
     if "horizon" in catalogue.option_names(catalogue.choose(game.learner, options)):
         options.setdefault("horizon", spec["rounds"])
     return simulate(
-        game.learner, game.graph, game.world, rounds, 1, spec["seed"], [rounds], threads=1, progress=False, **options
+        game.learner,
+        game.graph,
+        game.world,
+        rounds,
+        seed=spec["seed"],
+        checkpoints=[rounds],
+        threads=1,
+        progress=False,
+        delay=cell.delay,
+        **options,
     )
 
 

@@ -1,0 +1,20 @@
+"""What a shell offers when Tab is pressed, beyond the names of commands and options."""
+
+from __future__ import annotations
+
+__all__ = ["graph_names", "learner_names"]
+
+
+def learner_names(incomplete: str) -> list[str]:
+    """Return the learners that begin so."""
+    from sidelong.learners import names  # noqa: PLC0415  # the compiler takes half a second to load
+
+    return [name for name in names() if name.startswith(incomplete)]
+
+
+def graph_names(incomplete: str) -> list[str]:
+    """Return the families of graphs that begin so, with hyphens for one who types them."""
+    from sidelong.graphs import families  # noqa: PLC0415
+
+    names = [name.replace("_", "-") if "-" in incomplete else name for name in families.__all__]
+    return [f"{name}:" for name in names if name.startswith(incomplete)]

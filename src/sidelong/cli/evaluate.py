@@ -1,0 +1,204 @@
+"""`sidelong evaluate`: what other arms, or another distribution, would have cost in the rounds of a log."""
+
+from __future__ import annotations
+
+import importlib.util
+import io
+import json
+import math
+from pathlib import Path  # noqa: TC003  # typer reads the annotation
+from typing import TYPE_CHECKING, Annotated, Any
+from urllib.parse import urlsplit
+
+import numpy as np
+import typer
+from rich import box
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from sidelong.errors import EvaluationError
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from sidelong.service.decision_log import DecisionLog
+    from sidelong.service.offpolicy import Estimates
+
+__all__ = ["evaluate"]
+
+#: With fewer effective rounds than this, a normal interval is doubtful.
+_FEW = 30
+
+
+def evaluate(
+    log: Annotated[
+        str,
+        typer.Argument(
+            help="The log: a Parquet file, or an experiment, http://HOST:8431/v1/experiments/NAME.", show_default=False
+        ),
+    ],
+    *,
+    token: Annotated[
+        str | None,
+        typer.Option(envvar="SIDELONG_TOKEN", help="For a service that wants one; better kept in the environment."),
+    ] = None,
+    distribution: Annotated[
+        list[Path] | None,
+        typer.Option(
+            help='A JSON file with the probability of each arm, [0.5, 0.5] or {"3": 1}; may be repeated.',
+            show_default=False,
+        ),
+    ] = None,
+    confidence: Annotated[float, typer.Option(help="Of each interval.")] = 0.95,
+    arms: Annotated[int, typer.Option(min=0, help="How many arms to print, the cheapest first.")] = 20,
+    n_arms: Annotated[
+        int | None, typer.Option("--n-arms", min=1, help="How many arms there are.", show_default="as the log says")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print all of them as JSON.")] = False,
+) -> None:
+    """Estimate what each arm, or another distribution, would have cost in the same rounds.
+
+    By importance weights, with the probabilities of observing that the log holds. docs/evaluate.md says what the
+    intervals assume.
+    """
+    missing = [name for name in ("pyarrow", *["httpx"] * _is_address(log)) if importlib.util.find_spec(name) is None]
+    if missing:
+        raise EvaluationError(
+            f"evaluation needs {' and '.join(missing)}. Install with: pip install 'sidelong[cli,service]'"
+        )
+    from sidelong.service import offpolicy  # noqa: PLC0415  # heavy
+    from sidelong.service.decision_log import read_log  # noqa: PLC0415
+
+    found = read_log(_fetch(log, token) if _is_address(log) else log, n_arms)
+    rows = {
+        f"arm {arm}": _row(estimate) for arm, estimate in enumerate(_each(offpolicy.evaluate_arms(found, confidence)))
+    }
+    others = {"uniform": np.full(found.n_arms, 1 / found.n_arms)}
+    others |= {path.name: _read_distribution(path, found.n_arms) for path in distribution or []}
+    mixed = {
+        name: _row(next(_each(offpolicy.evaluate_distribution(found, pi, confidence)))) for name, pi in others.items()
+    }
+    summary = _summary(found, offpolicy.regret(found, confidence), confidence)
+    if as_json:
+        typer.echo(json.dumps(summary | {"arms": [*rows.values()], "distributions": mixed}, indent=2, allow_nan=False))
+    else:
+        _print(summary, rows, mixed, arms)
+
+
+def _is_address(log: str) -> bool:
+    return log.startswith(("http://", "https://"))
+
+
+def _fetch(address: str, token: str | None) -> io.BytesIO:
+    import httpx  # noqa: PLC0415  # an extra
+
+    parts = urlsplit(address)
+    if not parts.path.startswith("/v1/experiments/"):
+        raise EvaluationError(
+            f"{address} is not the address of an experiment, which looks like http://HOST:8431/v1/experiments/NAME."
+        )
+    path = parts.path.rstrip("/").removesuffix("/log") + "/log"
+    headers = {"Authorization": f"Bearer {token}"} if token else {}
+    try:
+        reply = httpx.get(parts._replace(path=path, query="", fragment="").geturl(), headers=headers, timeout=60.0)
+    except (httpx.HTTPError, httpx.InvalidURL) as error:
+        raise EvaluationError(f"{address} cannot be reached: {error}.") from error
+    if reply.status_code != httpx.codes.OK:
+        try:
+            detail = reply.json()["detail"]
+        except (ValueError, KeyError, TypeError):
+            detail = reply.reason_phrase
+        hint = " Give a token with --token or SIDELONG_TOKEN." if reply.status_code in {401, 403} else ""
+        raise EvaluationError(f"{address} answers {reply.status_code}: {detail}{hint}")
+    return io.BytesIO(reply.content)
+
+
+def _read_distribution(path: Path, n_arms: int) -> npt.NDArray[np.float64]:
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+        if isinstance(content, dict):
+            pi = np.zeros(n_arms)
+            for arm, share in content.items():
+                if not 0 <= int(arm) < n_arms:
+                    raise EvaluationError(f"{path}: there is no arm {arm}; arms go from 0 to {n_arms - 1}.")
+                pi[int(arm)] = share
+            return pi
+        return np.asarray(content, np.float64)
+    except OSError as error:
+        raise EvaluationError(f"{path} cannot be read: {error.strerror or error}.") from error
+    except (ValueError, TypeError) as error:
+        if isinstance(error, EvaluationError):
+            raise
+        raise EvaluationError(
+            f'{path} is not a distribution: it must be a JSON list of probabilities, or {{"arm": probability}}.'
+        ) from error
+
+
+def _each(estimates: Estimates) -> Any:
+    """Yield one dictionary a candidate."""
+    return (dict(zip(estimates._fields, values, strict=True)) for values in zip(*map(np.ndarray.tolist, estimates)))  # noqa: B905
+
+
+def _row(estimate: dict[str, float]) -> dict[str, float | None]:
+    return {name: None if math.isnan(value) else value for name, value in estimate.items()}
+
+
+def _summary(log: DecisionLog, regret: Any, confidence: float) -> dict[str, Any]:
+    known = log.cost[~np.isnan(log.cost)]
+    return {
+        "rounds": log.n_rounds,
+        "without_feedback": log.n_rounds - log.n_told,
+        "confidence": confidence,
+        "played": float(known.mean()) if known.size else None,
+        "regret": _row(regret._asdict()),
+    }
+
+
+def _print(summary: dict[str, Any], rows: dict[str, dict[str, float | None]], mixed: dict[str, Any], most: int) -> None:
+    console = Console(highlight=False)
+    n, lacking, percent = summary["rounds"], summary["without_feedback"], f"{100 * summary['confidence']:g} %"
+    console.print(f"{n:,} rounds, {lacking:,} of them without feedback. Costs are mean losses a round.\n")
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 2, 0, 0))
+    table.add_column("instead", min_width=16, overflow="fold")
+    for name in ("cost", f"{percent} guaranteed", f"{percent} normal", "seen", "effective"):
+        table.add_column(name, justify="right", no_wrap=True)
+    table.add_row("[bold]what was played[/]", _number(summary["played"]), "", "", f"{n - lacking:,}", "")
+    table.add_section()
+    for name, row in mixed.items():
+        _add(table, name, row)
+    table.add_section()
+    cheapest = sorted(rows, key=lambda name: (rows[name]["value"] is None, rows[name]["value"]))
+    for name in cheapest[:most]:
+        _add(table, name, rows[name])
+    console.print(table)
+    if len(rows) > most:
+        console.print(f"and {len(rows) - most:,} arms more: --arms {len(rows)}, or --json.")
+    regret = summary["regret"]
+    if regret["value"] is not None:
+        console.print(
+            f"Regret against arm {regret['best']:g}, the best by these estimates: {regret['value']:,.1f} in all; "
+            f"{percent} guaranteed, for whichever arm is best: {regret['lower']:,.1f} to {regret['upper']:,.1f}."
+        )
+    console.print(_LEGEND)
+
+
+def _add(table: Table, name: str, row: dict[str, Any]) -> None:
+    guaranteed = f"{row['lower']:.3f} to {row['upper']:.3f}"
+    doubt = "? " * (row["effective"] < _FEW)
+    normal = "" if row["value"] is None else f"{doubt}{row['normal_lower']:.3f} to {row['normal_upper']:.3f}"
+    table.add_row(
+        escape(name), _number(row["value"]), guaranteed, normal, f"{row['rounds']:,}", f"{row['effective']:,.0f}"
+    )
+
+
+def _number(value: float | None) -> str:
+    return "unknown" if value is None else f"{value:.4f}"
+
+
+_LEGEND = """\
+
+guaranteed: holds whatever the losses are, however rounds depend on each other, and whatever the missing losses were, \
+if the log's probabilities are right. normal: shorter, an approximation for many effective rounds; with a question \
+mark, for fewer than 30, do not trust it. Each interval holds by itself, not all at once. seen: rounds that revealed a \
+loss of it."""

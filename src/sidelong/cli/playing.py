@@ -1,0 +1,150 @@
+"""How commands play a study: with a line that says how far it is, and an exit code that says what became of it."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import signal
+import sys
+from typing import TYPE_CHECKING, NoReturn, Self
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from sidelong.studies.engine import Engine
+    from sidelong.studies.folder import ResultFolder
+    from sidelong.studies.spec import Study
+    from sidelong.studies.summary import Summary
+
+__all__ = ["WRONG", "clock", "finish", "play", "refuse", "require", "stop_unless_done"]
+
+FAILED, WRONG, DAMAGED, STOPPED, INTERRUPTED, TERMINATED = 1, 2, 3, 4, 130, 143
+
+
+def require(command: str, **packages: str) -> None:
+    """Refuse to go on where packages are missing; `packages` has the name of each with that of its extra."""
+    missing = [name for name in packages if importlib.util.find_spec(name) is None]
+    if missing:
+        extras = ",".join(dict.fromkeys(packages[name] for name in missing))
+        are = "are" if len(missing) > 1 else "is"
+        refuse(command, f"{' and '.join(missing)} {are} missing. Install with: pip install 'sidelong[{extras}]'")
+
+
+def refuse(command: str, message: str) -> NoReturn:
+    """Say in one sentence why a command cannot be run."""
+    print(f"sidelong {command}: {message}", file=sys.stderr)  # noqa: T201
+    raise typer.Exit(WRONG)
+
+
+def play(study: Study, folder: Path, workers: int | None = None, on: str | None = None) -> Summary:
+    """Play the cells of a study that are not done, and show how far it is."""
+    from sidelong.studies import execute, local  # noqa: PLC0415
+
+    count = workers or local.cores()
+
+    def engine(results: ResultFolder, n_cells: int) -> Engine:
+        if on is None:
+            return local.Local(count, n_cells, results.path / "files")
+        from sidelong.studies.cluster import Dask  # noqa: PLC0415  # an extra
+
+        return Dask(on, count, study.files)
+
+    console = Console(stderr=True)
+    with _interrupted_by_sigterm(), _Display(console) as display:
+        return execute.run(study, folder, engine, display)
+
+
+@contextlib.contextmanager
+def _interrupted_by_sigterm() -> Iterator[None]:
+    """Stop on SIGTERM, which is how Slurm and Kubernetes say that time is up, as on Ctrl-C."""
+
+    def stop(*_: object) -> NoReturn:
+        raise KeyboardInterrupt("terminated")
+
+    before = signal.signal(signal.SIGTERM, stop)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+class _Display:
+    """A line that says how far a study is."""
+
+    def __init__(self, console: Console) -> None:
+        self._progress = Progress(
+            BarColumn(24),
+            TextColumn("{task.description}"),
+            console=console,
+            transient=True,
+            disable=not console.is_terminal,
+        )
+        self._task = self._progress.add_task("starting", total=1)
+
+    def __enter__(self) -> Self:
+        self._progress.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._progress.stop()
+
+    def __call__(self, summary: Summary) -> None:
+        rate = summary.rounds_played / max(summary.seconds, 1e-9)
+        left = f"{clock((summary.rounds - summary.rounds_played) / rate)} left" if rate else "compiling"
+        slowest = f"  slowest {summary.slowest[0]:.1f} s: {summary.slowest[1]}" if summary.slowest else ""
+        self._progress.update(
+            self._task,
+            total=max(summary.rounds, 1),
+            completed=summary.rounds_played,
+            description=f"{summary.done}/{summary.cells} cells  {rate:,.0f} rounds a second  {left}{slowest}",
+        )
+
+
+def finish(summary: Summary, folder: Path) -> None:
+    """Print what became of a study, and end with the code that says it."""
+    before = f", {summary.done_before:,} of them before" if summary.done_before else ""
+    others = f", {summary.done_by_others:,} by another runner" if summary.done_by_others else ""
+    rate = summary.rounds_played / max(summary.seconds, 1e-9)
+    print(  # noqa: T201
+        f"{summary.done:,} of {summary.cells:,} cells are done{before}{others}. "
+        f"{summary.rounds_played:,} rounds in {summary.seconds:.1f} s, {rate:,.0f} a second.\nResults: {folder}"
+    )
+    _complain(summary)
+    raise typer.Exit(_code(summary))
+
+
+def stop_unless_done(summary: Summary) -> None:
+    """Print what went wrong, if anything, and end if cells are missing."""
+    _complain(summary)
+    if summary.done < summary.cells:
+        raise typer.Exit(_code(summary))
+
+
+def _complain(summary: Summary) -> None:
+    """Print what went wrong."""
+    notes = [f"failed: {cell}\n  {reason}" for cell, reason in summary.failed.items()]
+    notes += [f"damaged, set aside and run again: {path}" for path in summary.set_aside]
+    if summary.other_source:
+        notes.append(f"note: {summary.other_source:,} cells were run by another version of sidelong, and kept.")
+    if summary.stopped:
+        notes.append(f"stopped: {summary.stopped.removesuffix('.')}. Run the same command to go on.")
+    for note in notes:
+        print(note, file=sys.stderr)  # noqa: T201
+
+
+def _code(summary: Summary) -> int:
+    if summary.stopped:
+        return {"interrupted": INTERRUPTED, "terminated": TERMINATED}.get(summary.stopped, STOPPED)
+    return FAILED if summary.failed else DAMAGED if summary.set_aside else 0
+
+
+def clock(seconds: float) -> str:
+    """Return a time as hours, minutes and seconds."""
+    minutes, seconds = divmod(round(max(seconds, 0)), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{seconds:02}" if hours else f"{minutes}:{seconds:02}"

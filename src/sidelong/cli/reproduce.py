@@ -1,0 +1,130 @@
+"""`sidelong reproduce`: the reference studies of this project, and whether they give what they are expected to."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+from sidelong.cli.playing import play, refuse, require, stop_unless_done
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from sidelong.studies.reproduce.statements import Expected, Verdict
+
+__all__ = ["reproduce"]
+
+_QUICK = 4  # the share of the runs, one in so many
+
+
+def reproduce(
+    names: Annotated[
+        list[str] | None, typer.Argument(metavar="[NAME]...", help="Which studies.", show_default="all but long ones")
+    ] = None,
+    *,
+    quick: Annotated[bool, typer.Option("--quick", help="A quarter of the runs, and twice the tolerance.")] = False,
+    seed: Annotated[
+        int, typer.Option(min=0, max=2**64 - 1, help="Another seed must give the same within the tolerance.")
+    ] = 0,
+    workers: Annotated[
+        int | None, typer.Option(min=1, max=1024, help="How many cores to use.", show_default="all")
+    ] = None,
+    out: Annotated[Path, typer.Option(help="The folder for results, one folder a study.")] = Path("results/reproduce"),
+    docs: Annotated[Path | None, typer.Option(hidden=True, help="Renew figures and tables in this folder.")] = None,
+) -> None:
+    """Play the reference studies, and compare what they give with the numbers that lie beside them.
+
+    Ends with 0 if all is reproduced, 1 if something is not. A study that is done already is not played again.
+    `sidelong report results/reproduce/NAME` makes a page of one.
+    """
+    require("reproduce", pydantic="study", pyarrow="study", **({"matplotlib": "report"} if docs else {}))
+    from sidelong.errors import StudyError  # noqa: PLC0415
+    from sidelong.studies import reference  # noqa: PLC0415  # the compiler takes long to load
+    from sidelong.studies.reproduce import cells, statements  # noqa: PLC0415
+
+    console = Console(highlight=False)
+    judged: dict[str, list[Verdict]] = {}
+    try:
+        for name, expected in _chosen(names).items():
+            study, share = _load(reference.find(name), seed, quick=quick)
+            folder = out / "-".join([name, *["quick"] * quick, *[f"seed{seed}"] * bool(seed)])
+            stop_unless_done(play(study, folder, workers))
+            played = cells.read_cells(folder)
+            judged[name] = [statements.judge(each, played, share) for each in expected.statement]
+            console.print(f"{name}: {expected.about}  ({folder})", soft_wrap=True)
+            if docs is not None:
+                _renew(docs, name, expected, judged[name], played)
+    except (StudyError, OSError) as error:
+        refuse("reproduce", str(error))
+    console.print(_table(judged))
+    failed = sum(not verdict.holds for verdicts in judged.values() for verdict in verdicts)
+    count = sum(map(len, judged.values()))
+    console.print(f"{count - failed} of {count} statements are reproduced.")
+    raise typer.Exit(1 if failed else 0)
+
+
+def _chosen(names: Sequence[str] | None) -> dict[str, Expected]:
+    """Return what is expected of the studies that were asked for."""
+    from sidelong.learners.options import nearest  # noqa: PLC0415
+    from sidelong.studies import reference  # noqa: PLC0415
+    from sidelong.studies.reproduce.statements import read_expected  # noqa: PLC0415
+
+    known = reference.names()
+    for name in names or ():
+        if name not in known:
+            refuse(
+                "reproduce", f"there is no study {name!r}.{nearest(name, known)} The studies are: {', '.join(known)}."
+            )
+    expected = {name: read_expected(reference.find(name)) for name in names or known}
+    return {name: each for name, each in expected.items() if names or not each.long}
+
+
+def _load(path: Path, seed: int, *, quick: bool) -> tuple[Any, float]:
+    """Return a study, with a part of its runs if that is asked for, and which part it is."""
+    from sidelong.studies.spec import load  # noqa: PLC0415
+
+    study = load(path, seed=seed)
+    runs = study.content["runs"]
+    fewer = max(1, runs // _QUICK) if quick else runs
+    return (load(path, seed=seed, runs=fewer) if fewer < runs else study), fewer / runs
+
+
+def _table(judged: dict[str, list[Verdict]]) -> Table:
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for column in ("study", "statement"):
+        table.add_column(column, overflow="fold")
+    for column in ("expected", "measured"):
+        table.add_column(column, justify="right", no_wrap=True)
+    table.add_column("verdict")
+    for name, verdicts in judged.items():
+        for number, verdict in enumerate(verdicts):
+            colour, word = ("green", "reproduced") if verdict.holds else ("red", "NOT reproduced")
+            table.add_row("" if number else name, *_texts(verdict), f"[{colour}]{word}[/]")
+    return table
+
+
+def _texts(verdict: Verdict) -> tuple[str, str, str]:
+    statement = verdict.statement
+    return statement.says, f"{statement.expected:.4g} ± {verdict.tolerance:.2g}", f"{verdict.measured:.4g}"
+
+
+def _renew(docs: Path, name: str, expected: Expected, verdicts: Sequence[Verdict], played: Sequence[Any]) -> None:
+    """Draw the figure of a study, and write its table into the page about them."""
+    from sidelong.studies.reproduce.figure import save  # noqa: PLC0415
+
+    save(expected.figure, played, docs / "figures" / f"study-{name}.svg")
+    page = docs / "reproduce.md"
+    rows = [
+        f"| {' | '.join(_texts(verdict))} | {'reproduced' if verdict.holds else 'not reproduced'} |"
+        for verdict in verdicts
+    ]
+    lines = ["", "| statement | expected | measured | verdict |", "|---|---:|---:|---|", *rows, ""]
+    text = page.read_text(encoding="utf-8")
+    place = rf"(?<=<!-- {re.escape(name)} -->\n).*?(?=<!-- / -->)"
+    page.write_text(re.sub(place, lambda _: "\n".join(lines), text, count=1, flags=re.DOTALL), encoding="utf-8")

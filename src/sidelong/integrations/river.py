@@ -1,0 +1,131 @@
+"""river: learners behind its bandit policies, `pull` and `update`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from sidelong.agent import Agent
+from sidelong.errors import DecisionError, GraphError, LossError
+from sidelong.graphs.families import self_loops
+from sidelong.integrations.rewards import check_range, to_loss
+
+try:
+    from river import bandit
+except ModuleNotFoundError as error:
+    raise ModuleNotFoundError(
+        f"This needs {error.name}. Install with: pip install 'sidelong[river]'", name=error.name
+    ) from None
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable, Iterable, Mapping
+
+    from sidelong.agent import Decision
+    from sidelong.graphs import FeedbackGraph
+
+__all__ = ["Policy"]
+
+
+class Policy(bandit.base.Policy):  # type: ignore[misc]  # river is optional, and not read by the type checker
+    """A learner as a policy of river: wherever river takes one, as in `river.bandit.evaluate`.
+
+    The arms are those of the first `pull`, in their order, and stay. What a play reveals of other arms is told with
+    ``update(arm, reward, revealed={other: reward, ...})``; without a graph there is nothing to reveal.
+
+    Args:
+        learner: the name of a learner.
+        graph: whose rewards a pull reveals, arms by their number; if not given, a pull reveals its own alone.
+        seed: a whole number from 0 to 2**64 - 1.
+        rewards: the smallest and the largest reward. One beyond them is refused.
+        late: whether rewards may come after further pulls. Each is then taken for the oldest pull of its arm that has
+            none yet, and learned with the probabilities of that pull. If not, a pull that is followed by another pull
+            counts as not carried out, as in `river.bandit.evaluate_offline`. For more than this use `sidelong.Agent`,
+            whose decisions have names.
+        **options: the options of the learner.
+
+    Example:
+        >>> from sidelong.integrations.river import Policy
+        >>> policy = Policy("tsallis-inf", seed=1)
+        >>> arm = policy.pull(["red", "green", "blue"])
+        >>> policy.update(arm, 1.0)
+        >>> policy.ranking == [arm]
+        True
+    """
+
+    def __init__(
+        self,
+        learner: str = "exp3.g++",
+        graph: FeedbackGraph | None = None,
+        *,
+        seed: int = 0,
+        rewards: tuple[float, float] = (0.0, 1.0),
+        late: bool = False,
+        **options: Any,
+    ) -> None:
+        super().__init__()
+        # river clones a policy by the names of these arguments.
+        self.learner = learner
+        self.graph = graph
+        self.seed = seed
+        self.rewards = check_range(rewards)
+        self.late = late
+        self.options = options
+        self._arms: dict[Hashable, int] = {}
+        self._waiting: list[Decision] = []
+        self._agent: Agent | None = None if graph is None else Agent(learner, graph, seed=seed, **options)
+
+    def _pull(self, arm_ids: Iterable[Hashable]) -> Hashable:
+        names = list(arm_ids)
+        agent = self._agent or self._begin(names)
+        if not self._arms:
+            self._name(names)
+        if names != list(self._arms):
+            raise GraphError(f"The arms of a policy stay as they were at its first pull: {_listed(self._arms)}.")
+        if not self.late:
+            for decision in self._waiting:
+                agent.cancel(decision)
+            self._waiting.clear()
+        decision = agent.ask()
+        self._waiting.append(decision)
+        return names[decision.arm]
+
+    def _begin(self, names: list[Hashable]) -> Agent:
+        if not names:
+            raise GraphError("A policy needs at least one arm to pull; the list of arms is empty.")
+        self._agent = Agent(self.learner, self_loops(len(names)), seed=self.seed, **self.options)
+        return self._agent
+
+    def _name(self, names: list[Hashable]) -> None:
+        expected = self._agent.graph.n_arms if self._agent else 0
+        if len(set(names)) != len(names) or len(names) != expected:
+            raise GraphError(f"The graph has {expected} arms, and they need as many names, all different: not {names}.")
+        self._arms = {name: number for number, name in enumerate(names)}
+
+    def update(self, arm_id: Hashable, reward: float, revealed: Mapping[Hashable, float] | None = None) -> None:
+        """Learn the reward of a pull, and those of other arms that it revealed.
+
+        Args:
+            arm_id: the arm that was pulled.
+            reward: what it gave.
+            revealed: what each other arm that it reveals would have given.
+        """
+        number = self._arms.get(arm_id)
+        decision = next((each for each in self._waiting if each.arm == number), None)
+        if decision is None or self._agent is None:
+            raise DecisionError(
+                f"No pull of arm {arm_id!r} waits for its reward. Update what was pulled, once; "
+                f"where rewards come after further pulls, make the policy with late=True."
+            )
+        given = {**(revealed or {}), arm_id: reward}
+        losses: dict[int, float] = {}
+        for name, value in given.items():
+            if name not in self._arms:
+                raise LossError(f"There is no arm {name!r}. The arms are {_listed(self._arms)}.")
+            losses[self._arms[name]] = to_loss(value, self.rewards, name)
+        self._agent.tell(decision, losses)
+        self._waiting.remove(decision)
+        super().update(arm_id, float(reward))
+
+
+def _listed(arms: Iterable[Hashable]) -> str:
+    names = [repr(name) for name in arms]
+    return ", ".join(names) if len(names) <= 12 else f"{names[0]}, {names[1]}, ..., {names[-1]}"

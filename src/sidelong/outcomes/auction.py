@@ -1,0 +1,136 @@
+"""Bid shading in first-price auctions.
+
+Who bids b for something worth v to him wins if b is at least the least winning bid m, and then gains v - b. An arm is a
+fraction f of one's value: its bid is f v, and with V the highest value that can come,
+
+    loss of f = 1 - (1 - f) v / V   if f v >= m,   and 1 if not.
+
+What a bid reveals depends on whom the exchange shows m:
+
+    shown="always"   m is reported, whatever the outcome:   every bid reveals all
+    shown="lost"     those who lose see the winning bid:    a bid that loses reveals all, one that wins the higher ones
+    shown="never"    nobody sees it:                        a bid reveals itself alone
+
+It may differ from round to round. In the last case a winner knows that higher bids would have won too, and a loser that
+lower ones would have lost too; but neither can tell how likely that was to be seen, as this depends on where m lies, so
+that it cannot be learned from without bias. Posted prices (bought or not) have the same trouble.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+
+from sidelong.errors import OutcomeError
+from sidelong.graphs.families import complete, nested, self_loops
+from sidelong.graphs.graph import FeedbackGraph
+from sidelong.outcomes.revealed import Revealed, ascending, checked_arm, number, yes_or_no
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import numpy.typing as npt
+
+    Shown = Literal["always", "lost", "never"]
+
+__all__ = ["FirstPrice"]
+
+
+class FirstPrice:
+    """Turn the outcome of a first-price auction into the losses of every bid that it reveals.
+
+    Args:
+        fractions: the fraction of one's value that each arm bids, ascending, from 0 to 1.
+        highest_value: the highest value that can come; the losses are in its units.
+
+    Example:
+        >>> import sidelong as sl
+        >>> auction = sl.outcomes.FirstPrice([0.2, 0.4, 0.6, 0.8])
+        >>> auction.outcome(1, value=0.5, won=False, price=0.3).losses
+        array([1. , 1. , 0.8, 0.9])
+        >>> auction.outcome(2, value=0.5, won=True).losses  # of the bids from this one on
+        array([0.8, 0.9])
+    """
+
+    def __init__(self, fractions: Sequence[float] | npt.NDArray[np.float64], *, highest_value: float = 1.0) -> None:
+        self._fractions = ascending("fractions", fractions, 1.0)
+        self._unit = number("highest_value", highest_value, 0.0)
+        if self._unit == 0.0:
+            raise OutcomeError("highest_value must be above 0.")
+
+    @property
+    def fractions(self) -> npt.NDArray[np.float64]:
+        """The fraction of the value that each arm bids."""
+        return self._fractions
+
+    @property
+    def unit(self) -> float:
+        """What a loss of 1 is worth: multiply a difference of losses, such as a regret, to have it as gain."""
+        return self._unit
+
+    def graph(self, shown: Shown = "lost") -> FeedbackGraph:
+        """Return what is known before the bid about what it reveals, for `Agent` and `ask`."""
+        if shown not in ("always", "lost", "never"):  # a tuple: what is given need not be hashable
+            raise OutcomeError(f"shown must be one of 'always', 'lost' and 'never', not {shown!r}.")
+        return _before(self._fractions.size, shown)
+
+    def losses(self, value: float, price: float) -> npt.NDArray[np.float64]:
+        """Return the loss of every arm: `price` is the least bid that wins."""
+        value = number("value", value, 0.0, self._unit)
+        price = number("price", price, 0.0)
+        gains = np.where(self._fractions * value >= price, (1.0 - self._fractions) * (value / self._unit), 0.0)
+        return np.asarray(1.0 - gains)
+
+    def outcome(
+        self, arm: int, *, value: float, won: bool, price: float | None = None, shown: Shown = "lost"
+    ) -> Revealed:
+        """Return what the outcome of a round revealed.
+
+        Args:
+            arm: the arm that was played, `decision.arm`.
+            value: what winning was worth.
+            won: whether the bid won.
+            price: the least bid that would have won, if it is shown.
+            shown: to whom the exchange shows it in this round: "always", if "lost", or "never".
+        """
+        arm = checked_arm(arm, self._fractions.size)
+        value = number("value", value, 0.0, self._unit)
+        won = yes_or_no("won", won)
+        graph = self.graph(shown)
+        if (price is not None) != (shown == "always" or (shown == "lost" and not won)):
+            raise OutcomeError(
+                f"With shown={shown!r}, a bid that {'won' if won else 'lost'} "
+                f"{'needs the price' if price is None else 'does not see a price'}; price is {price!r}. "
+                f"What one round shows must not depend on luck: say to whom it is shown, with shown=..."
+            )
+        if price is None:
+            last = self._fractions.size if shown == "lost" else arm + 1
+            return Revealed(self.losses(value, 0.0 if won else np.finfo(np.float64).max)[arm:last], graph)
+        price = number("price", price, 0.0)
+        bids = self._fractions * value
+        if won != (bids[arm] >= price):
+            raise OutcomeError(
+                f"A bid of {bids[arm]:g} cannot have {'won' if won else 'lost'} at a price of {price:g}."
+            )
+        if shown == "lost":
+            graph = _all_below(bids.size, int(np.searchsorted(bids, price)))
+        return Revealed(self.losses(value, price), graph)
+
+    def __repr__(self) -> str:
+        ends = f"{self._fractions[0]:g} to {self._fractions[-1]:g}"
+        return f"<FirstPrice: {self._fractions.size} fractions from {ends}, values up to {self._unit:g}>"
+
+
+# Graphs are kept, as a graph that is made anew must be checked and hashed anew, which takes longer than to learn.
+@lru_cache(maxsize=16)
+def _before(n: int, shown: Shown) -> FeedbackGraph:
+    return {"always": complete(n), "lost": nested(n, reveals="higher"), "never": self_loops(n)}[shown]
+
+
+@lru_cache(maxsize=64)
+def _all_below(n: int, first: int) -> FeedbackGraph:
+    """Return the graph in which the arms below `first`, which lose, reveal all, and the others the higher ones."""
+    arm = np.arange(n)
+    return FeedbackGraph.from_intervals(np.where(arm < first, 0, arm), np.full(n, n))

@@ -1,0 +1,143 @@
+"""Stock orders with lost sales: the newsvendor's problem.
+
+An order of q meets a demand of D and sells s = min(q, D). What is left over costs `holding` a unit, and what was wanted
+and not there costs `shortage` a unit. The demand is seen only if nothing ran out, and so the true cost
+
+    holding (q - s) + shortage (D - s)
+
+is not. Less shortage times D, which is the same for every order and so leaves all differences as they are, it is
+holding (q - s) - shortage s, for which the sales are enough. Moved and scaled to [0, 1], with Q the largest order:
+
+    loss of q = (holding (q - s) - shortage s + shortage Q) / ((holding + shortage) Q)
+
+An order shows the losses of all smaller ones, which would have sold min(s, their size), and, if nothing ran out,
+of all larger ones too.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from sidelong.errors import OutcomeError
+from sidelong.graphs.families import nested
+from sidelong.graphs.graph import FeedbackGraph
+from sidelong.outcomes.revealed import Revealed, ascending, checked_arm, number, yes_or_no
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import numpy.typing as npt
+
+__all__ = ["StockOrders"]
+
+
+class StockOrders:
+    """Turn sales into the losses of every order that they reveal.
+
+    Args:
+        orders: the largest order, if each arm is the order of its own number; or the orders, ascending, one an arm.
+        holding: what a unit that is left over costs.
+        shortage: what a unit that was wanted and not there costs.
+        sees_unmet: whether you notice that somebody wanted more than was there. If so, `outcome` is told, and an order
+            that was sold to the last unit and disappointed nobody reveals the demand. If not, it does not.
+
+    Example:
+        >>> import sidelong as sl
+        >>> orders = sl.outcomes.StockOrders(20, holding=1, shortage=4)
+        >>> agent = sl.Agent("exp3.g++", orders.graph, seed=7, preset="practical")
+        >>> decision = agent.ask()
+        >>> decision.arm
+        20
+        >>> seen = orders.outcome(decision.arm, sales=7)
+        >>> agent.tell(decision, *seen)
+        True
+        >>> decision = agent.ask(seen.graph)  # a good guess of what an order will reveal next time
+
+    An agent that is asked with the graph of the last round does much better than one that is not: it knows that orders
+    far below the largest mostly show everything. `tell` corrects the guess, so that a wrong one does not bias it.
+    """
+
+    def __init__(
+        self,
+        orders: int | Sequence[float] | npt.NDArray[np.float64],
+        *,
+        holding: float,
+        shortage: float,
+        sees_unmet: bool = False,
+    ) -> None:
+        if isinstance(orders, int | np.integer) and not isinstance(orders, bool):
+            number("The largest order", orders, 1)
+            orders = range(int(orders) + 1)
+        self._orders = ascending("orders", orders)
+        self._holding = number("holding", holding, 0.0)
+        self._shortage = number("shortage", shortage, 0.0)
+        self._sees_unmet = yes_or_no("sees_unmet", sees_unmet)
+        self._graph = nested(self._orders.size)
+        if not 0.0 < self.unit < np.inf:
+            raise OutcomeError(f"holding and shortage must not both be 0, nor endless, not {holding!r}, {shortage!r}.")
+
+    @property
+    def orders(self) -> npt.NDArray[np.float64]:
+        """The order that each arm stands for."""
+        return self._orders
+
+    @property
+    def graph(self) -> FeedbackGraph:
+        """What is revealed whatever happens, for the agent to begin with: an order shows itself and smaller ones."""
+        return self._graph
+
+    @property
+    def unit(self) -> float:
+        """What a loss of 1 is worth: multiply a difference of losses, such as a regret, to have it as cost."""
+        return float((self._holding + self._shortage) * self._orders[-1])
+
+    def losses(self, demand: float) -> npt.NDArray[np.float64]:
+        """Return the loss of every order under a demand."""
+        return self._losses(self._orders, number("demand", demand, 0.0))
+
+    def outcome(self, arm: int, sales: float, *, ran_out: bool | None = None) -> Revealed:
+        """Return what the sales of a round revealed.
+
+        Args:
+            arm: the arm that was played, `decision.arm`.
+            sales: how much was sold.
+            ran_out: whether somebody wanted more than was there, if that is seen. Otherwise, as most shops have it, it
+                follows from the sales: the shelf ran out if it was sold empty.
+        """
+        arm = checked_arm(arm, self._orders.size)
+        order = self._orders[arm]
+        sales = number(f"The sales of an order of {order:g}", sales, 0.0, order)
+        if self._sees_unmet and ran_out is None:
+            raise OutcomeError("With sees_unmet, outcome needs ran_out=True or ran_out=False.")
+        empty = sales == order
+        short = empty if ran_out is None else yes_or_no("ran_out", ran_out)
+        if short and not empty:
+            raise OutcomeError(f"ran_out is True, but {order - sales:g} of the order of {order:g} were left over.")
+        if empty and not short and not self._sees_unmet:
+            raise OutcomeError(
+                f"ran_out is False, but the order of {order:g} was sold to the last unit. If you do see that nobody "
+                f"wanted more, and would see it in every round, say StockOrders(..., sees_unmet=True)."
+            )
+        if short:  # those who see the demand reveal no more of these arms than `nested` says
+            return Revealed(self._losses(self._orders[: arm + 1], sales), self._graph)
+        first = int(np.searchsorted(self._orders, sales, "left" if self._sees_unmet else "right"))
+        return Revealed(self._losses(self._orders, sales), _all_from(self._orders.size, first))
+
+    def _losses(self, orders: npt.NDArray[np.float64], demand: float) -> npt.NDArray[np.float64]:
+        Q, s = self._orders[-1], np.minimum(orders, demand)
+        b = self._shortage / (self._holding + self._shortage)
+        return np.asarray((1.0 - b) * ((orders - s) / Q) + b * ((Q - s) / Q))  # in this form never above 1, by rounding
+
+    def __repr__(self) -> str:
+        largest = f"{self._orders.size} orders up to {self._orders[-1]:g}"
+        return f"<StockOrders: {largest}, holding {self._holding:g}, shortage {self._shortage:g}>"
+
+
+@lru_cache(maxsize=64)
+def _all_from(n: int, first: int) -> FeedbackGraph:
+    """Return the nested graph in which the arms from `first` on reveal all."""
+    arm = np.arange(n)
+    return FeedbackGraph.from_intervals(np.zeros(n, np.int64), np.where(arm < first, arm + 1, n))

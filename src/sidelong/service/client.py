@@ -1,0 +1,237 @@
+"""A service as if it were here: `connect(url)["orders"]` is asked and told like an `Agent`.
+
+    service = sl.connect("http://127.0.0.1:8431", token)
+    agent = service.create("orders", "exp3.g++", sl.graphs.nested(24), preset="practical")   # or service["orders"]
+    decision = agent.ask()
+    agent.tell(decision, {int(arm): cost(arm) for arm in decision.reveals})
+
+A request whose reply got lost is sent again, and counts once: a decision has an Idempotency-Key, and feedback and
+cancellations are recognised when they are repeated. Errors are those of an agent; the cause of one is a `ServiceError`
+with the status and the code of the reply. `connect_async` gives the same with `await`. Both are safe to share between
+threads or tasks.
+
+What an agent has and this does not: `save` and `load`, since the service keeps everything; `pending`, of which the
+service tells the number (`state()["counts"]["outstanding"]`); and a decision's `probabilities`.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from typing import TYPE_CHECKING, Any, Self, TypeVar
+
+try:
+    import httpx
+except ModuleNotFoundError as error:
+    raise ModuleNotFoundError("The client needs httpx. Install with: pip install 'sidelong[service]'") from error
+
+from sidelong.service import client_replies as replies
+from sidelong.service import client_wire as wire
+from sidelong.service.client_async import AsyncExperiment, AsyncService
+from sidelong.service.client_decision import RemoteDecision
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from sidelong.agent import Estimates
+    from sidelong.agent.feedback import Losses
+    from sidelong.graphs import FeedbackGraph
+    from sidelong.service.client_wire import Call
+
+__all__ = [
+    "AsyncExperiment",
+    "AsyncService",
+    "Experiment",
+    "RemoteDecision",
+    "Service",
+    "connect",
+    "connect_async",
+]
+
+T = TypeVar("T")
+
+
+def connect(url: str, token: str | None = None, *, patience: float = 30.0, timeout: float = 10.0) -> Service:
+    """Connect to a decision service.
+
+    Args:
+        url: its address, such as http://127.0.0.1:8431.
+        token: what it demands, if it does; without one, the environment variable SIDELONG_TOKEN.
+        patience: for how many seconds a request that fails for a while is tried again; 0: never.
+        timeout: for how many seconds to wait for a reply.
+    """
+    return Service(url, token or os.environ.get("SIDELONG_TOKEN"), patience, timeout)
+
+
+def connect_async(url: str, token: str | None = None, *, patience: float = 30.0, timeout: float = 10.0) -> AsyncService:
+    """Connect to a decision service; everything that asks it is awaited. The arguments are those of `connect`."""
+    return AsyncService(url, token or os.environ.get("SIDELONG_TOKEN"), patience, timeout)
+
+
+class Service:
+    """The experiments of a service, by name. Nothing is asked for until it is needed."""
+
+    def __init__(self, url: str, token: str | None, patience: float, timeout: float) -> None:
+        self._http = httpx.Client(**wire.settings(url, token, timeout))
+        self._patience = patience
+        self._timeout = timeout
+
+    def __getitem__(self, name: str) -> Experiment:
+        return Experiment(self, name)
+
+    def __iter__(self) -> Iterator[str]:
+        offset = 0
+        while True:
+            page = self.do(wire.names(offset))
+            yield from (item["name"] for item in page["items"])
+            offset += len(page["items"])
+            if offset >= page["total"] or not page["items"]:
+                return
+
+    def create(
+        self,
+        name: str,
+        learner: str,
+        graph: FeedbackGraph,
+        *,
+        seed: int | None = None,
+        expire_after: float | None = 86_400.0,
+        description: str = "",
+        labels: Sequence[str] | None = None,
+        **options: Any,  # each learner has its own
+    ) -> Experiment:
+        """Make an experiment, or find the one that was made alike under this name.
+
+        Args:
+            name: what to call it.
+            learner: as for `Agent`.
+            graph: as for `Agent`.
+            seed: as for `Agent`; one is drawn if none is given.
+            expire_after: after how many seconds without feedback a decision expires; None: never.
+            description: for people.
+            labels: what to call each arm.
+            **options: the options of the learner, as for `Agent`.
+        """
+        more = {"seed": seed, "expire_after": expire_after, "description": description, "labels": labels}
+        self.do(wire.create(name, learner, graph, options, more))
+        return self[name]
+
+    def do(self, call: Call[T]) -> T:
+        """Send a request, again where that may help, and return what its reply says."""
+        patience = replies.Patience(self._patience)
+        timeout = self._timeout if call.timeout is None else max(call.timeout, self._timeout)
+        while True:
+            try:
+                reply = self._http.request(
+                    call.method, call.path, content=call.body, headers=call.headers, timeout=timeout
+                )
+            except httpx.TransportError as error:
+                pause = patience.after(error)
+                if pause is None:
+                    raise replies.unreachable(str(self._http.base_url), error) from error
+            else:
+                pause = None if reply.is_success else patience.after(reply)
+                if pause is None:
+                    return call.result(reply, repeated=patience.repeated)
+            time.sleep(pause)
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._http.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"<Service at {self._http.base_url}>"
+
+
+class Experiment:
+    """An experiment of a service, with the interface of an `Agent`."""
+
+    def __init__(self, service: Service, name: str) -> None:
+        self._service = service
+        self._name = name
+
+    @property
+    def name(self) -> str:
+        """What it is called."""
+        return self._name
+
+    @property
+    def learner(self) -> str:
+        """The name of the learner."""
+        return str(self.state()["learner"])
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """The options that the learner was given."""
+        return dict(self.state()["options"])
+
+    @property
+    def seed(self) -> int:
+        """The seed."""
+        return int(self.state()["seed"])
+
+    @property
+    def round(self) -> int:
+        """How many decisions were asked for."""
+        return int(self.state()["round"])
+
+    @property
+    def graph(self) -> FeedbackGraph:
+        """The graph of every round that `ask` is not given another one for, of up to 500 arms."""
+        return self._service.do(wire.drawing(self._name))
+
+    def ask(
+        self, graph: FeedbackGraph | None = None, *, context: Mapping[str, Any] | None = None, key: str | None = None
+    ) -> RemoteDecision:
+        """Draw an arm.
+
+        Args:
+            graph: the graph of this round alone, where graphs change from round to round.
+            context: what the log should say about this decision; the learner does not see it.
+            key: what this decision is for, such as the number of an order: whoever asks again with the same key gets
+                the same decision. Without one, every call gets another.
+        """
+        return self._service.do(wire.ask(self._name, graph, context, key))
+
+    def tell(self, decision: RemoteDecision | str, losses: Losses, graph: FeedbackGraph | None = None) -> bool:
+        """Learn the losses that a decision revealed: now or later, in any order, from any process.
+
+        Args:
+            decision: the decision, or its id.
+            losses: a number in [0, 1] for every arm in `decision.reveals`, by arm or in their order.
+            graph: where only the outcome shows what is revealed, what every arm would have revealed. See `Agent.tell`.
+
+        Returns:
+            True if something was learned, False if the same was told before.
+        """
+        return self._service.do(wire.tell(decision, losses, graph))
+
+    def cancel(self, decision: RemoteDecision | str) -> None:
+        """Give up a decision that was never carried out: nothing is learned from it."""
+        self._service.do(wire.cancel(decision))
+
+    def estimates(self) -> Estimates:
+        """Return what is known about each arm; the service does not tell gaps."""
+        arms: list[dict[str, Any]] = []
+        while True:
+            page = self._service.do(wire.state(self._name, len(arms), wire.PAGE))["arms"]
+            arms += page["items"]
+            if len(arms) >= page["total"] or not page["items"]:
+                return wire.estimates(arms)
+
+    def state(self) -> dict[str, Any]:
+        """Return all that the service says about the experiment, with its first arm: see docs/service.md."""
+        return self._service.do(wire.state(self._name))
+
+    def look_up(self, decision: RemoteDecision | str) -> dict[str, Any]:
+        """Return what became of a decision: see `GET /v1/decisions/{id}` in docs/service.md."""
+        return self._service.do(wire.look_up(decision))
+
+    def __repr__(self) -> str:
+        return f"<Experiment {self._name} of {self._service!r}>"

@@ -1,0 +1,100 @@
+"""What goes wrong between a client and a service: which errors are raised, and when to try again."""
+
+from __future__ import annotations
+
+import random
+import time
+from typing import TYPE_CHECKING, Any
+
+from sidelong.errors import (
+    ConflictError,
+    DecisionError,
+    ExpiredError,
+    GraphError,
+    LearnerError,
+    LossError,
+    ServiceError,
+    SidelongError,
+    UnknownDecisionError,
+)
+
+if TYPE_CHECKING:
+    import httpx
+
+__all__ = ["Patience", "refusal", "unreachable"]
+
+
+class Patience:
+    """How long to try, and how long to wait in between: twice as long each time, at random, or as the service says."""
+
+    def __init__(self, seconds: float) -> None:
+        self._until = time.monotonic() + seconds
+        self._attempts = 0
+        self.repeated = False  #: whether an earlier attempt may have succeeded
+
+    def after(self, failure: httpx.Response | Exception) -> float | None:
+        """Return how many seconds to wait before the next attempt; None if this failure is the answer."""
+        told = 0.0
+        if not isinstance(failure, Exception):
+            if failure.status_code not in {408, 429, 502, 503, 504} or _problem(failure).get("code") == "refused":
+                return None
+            told = _retry_after(failure) or 0.0
+        self.repeated |= isinstance(failure, Exception) or failure.status_code in {502, 504}
+        pause = max(told, min(5.0, 0.1 * 2**self._attempts) * random.uniform(0.5, 1.0))  # noqa: S311  # no secret
+        self._attempts += 1
+        return pause if time.monotonic() + pause < self._until else None
+
+
+def unreachable(url: str, error: Exception) -> ServiceError:
+    """Return what to raise when no reply came."""
+    reason = str(error) or type(error).__name__
+    return ServiceError(
+        f"The service at {url} does not answer: {reason}. Is it running (sidelong serve)?",
+        status=0,
+        code="unreachable",
+    )
+
+
+def _problem(reply: httpx.Response) -> dict[str, Any]:
+    try:
+        problem = reply.json()
+    except ValueError:
+        return {}
+    return problem if isinstance(problem, dict) else {}
+
+
+def _retry_after(reply: httpx.Response) -> float | None:
+    try:
+        return max(0.0, float(reply.headers["Retry-After"]))
+    except (KeyError, ValueError):  # absent, or a date, which no sidelong sends
+        return None
+
+
+def refusal(reply: httpx.Response, path: str) -> SidelongError:
+    """Return the error that an agent would raise, where there is one; its cause is what the service said."""
+    problem = _problem(reply)
+    detail = str(problem.get("detail") or f"The service answers {reply.status_code} {reply.reason_phrase}.")
+    said = ServiceError(
+        detail,
+        status=reply.status_code,
+        code=str(problem.get("code", "unknown")),
+        path=problem.get("path"),
+        value=problem.get("value"),
+        retry_after=_retry_after(reply),
+    )
+    kind: type[SidelongError] | None = {
+        "conflict": ConflictError,
+        "expired": ExpiredError,
+        "told": DecisionError,
+        "cancelled": DecisionError,
+    }.get(said.code)
+    if said.code == "not_found" and path.startswith("/v1/decisions/"):
+        kind = UnknownDecisionError
+    if said.code == "invalid":
+        place = str(said.path).removeprefix("body.").split(".")[0]
+        kind = {"losses": LossError, "graph": GraphError, "learner": LearnerError, "options": LearnerError}.get(place)
+    if kind is None:
+        return said
+    error = kind(detail)
+    error.__cause__ = said
+    return error

@@ -1,0 +1,245 @@
+// The page: which experiment is shown, and keeping it up to date.
+
+import * as arms from "./arms.js";
+import { Refusal, follow, get, token } from "./api.js";
+import { rates } from "./charts.js";
+import * as create from "./create.js";
+import { $, h, show, write } from "./dom.js";
+import { count, some } from "./format.js";
+import { draw } from "./graph.js";
+import * as instead from "./instead.js";
+import * as panels from "./panels.js";
+
+const MOST_AT_ONCE = 1000; // arms that one request may ask for
+const ROWS = 20;
+
+let access = null; // what the token may do
+let shown = null; // the experiment on the page
+
+const address = (name) => `v1/experiments/${encodeURIComponent(name)}`;
+const wanted = () => decodeURIComponent(location.hash.replace(/^#\/?/, ""));
+
+// Who may see this
+
+async function enter() {
+  access = await get("v1/access");
+  show($("token-form"), false);
+  show($("forget"), Boolean(token.get()));
+  if (!may("read")) throw new Refusal(403, "forbidden", "This token may not read. Ask for one with the scope read.");
+  show($("new"), may("admin"));
+  show($("first"), may("admin"));
+}
+
+const may = (scope) => access.open || access.scopes.includes(scope) || access.scopes.includes("admin");
+
+function demandToken(message) {
+  leave();
+  show($("welcome"), false);
+  show($("experiment"), false);
+  show($("new"), false);
+  show($("trouble"), false);
+  $("experiments").replaceChildren();
+  $("token-error").textContent = message;
+  show($("token-form"));
+  $("token").focus();
+}
+
+// The list
+
+async function list() {
+  const found = await get("v1/experiments?limit=100");
+  $("experiments").replaceChildren(
+    ...found.items.map((item) =>
+      h(
+        "li",
+        {},
+        h(
+          "a",
+          { href: `#/${encodeURIComponent(item.name)}`, "aria-current": item.name === shown?.name ? "page" : null },
+          h("span", { class: "who" }, item.name),
+          item.degraded ? h("span", { class: "badge" }, "degraded") : null,
+          h("span", { class: "what" }, `${some(item.n_arms, "arm")} · ${some(item.counts.decided, "decision")}`),
+        ),
+      ),
+    ),
+  );
+  const left = found.total - found.items.length;
+  show($("more-experiments"), left > 0);
+  write($("more-experiments"), `and ${count(left)} more, by their address: #/NAME`);
+  return found;
+}
+
+// One experiment
+
+function leave() {
+  shown?.stop();
+  shown = null;
+  state("quiet");
+}
+
+function state(kind) {
+  $("link").dataset.state = kind;
+  write($("link"), { live: "live", lost: "connection lost, trying again", busy: "loading", quiet: "" }[kind]);
+}
+
+async function open(name) {
+  leave();
+  state("busy");
+  const now = { name, sort: "probability", rows: ROWS, picture: null, state: null, all: [], stop: () => {} };
+  shown = now;
+  instead.clear();
+  $("latest").replaceChildren();
+  $("experiment").dataset.name = name;
+  document.title = `${name} · sidelong`;
+  for (const link of $("experiments").querySelectorAll("a")) {
+    if (link.hash === `#/${encodeURIComponent(name)}`) {
+      link.setAttribute("aria-current", "page");
+      link.scrollIntoView({ block: "nearest", inline: "nearest" });
+    } else {
+      link.removeAttribute("aria-current");
+    }
+  }
+  const drawing = await get(`${address(name)}/graph?limit=200`);
+  if (shown !== now) return;
+  now.picture = draw($("graph"), drawing, (text) => write($("graph-caption"), text));
+  await refresh.now();
+  if (shown !== now) return;
+  show($("experiment"));
+  now.stop = follow(
+    `${address(name)}/events`,
+    Math.max(0, now.state.sequence - panels.LATEST), // the latest are shown from the beginning
+    (event) => {
+      if (shown !== now) return;
+      panels.latest(event);
+      refresh.soon();
+    },
+    (kind, error) => shown === now && (state(kind), error && trouble(error), kind === "live" && refresh.soon()),
+  );
+}
+
+/** Ask for everything that changes; while requests come fast, about once a second. */
+const refresh = {
+  timer: null,
+  busy: false,
+  again: false,
+  soon() {
+    if (this.busy) this.again = true;
+    else this.timer ??= setTimeout(() => this.now().catch(trouble), 300);
+  },
+  async now() {
+    clearTimeout(this.timer);
+    this.timer = null;
+    if (!shown) return;
+    const now = shown;
+    this.busy = true;
+    this.again = false;
+    try {
+      const [found, minutes] = await Promise.all([ask(now), get(`${address(now.name)}/rates?minutes=60`)]);
+      if (shown !== now) return;
+      show($("trouble"), false);
+      $("rates").replaceChildren(...rates(minutes));
+      display(now, found);
+    } finally {
+      this.busy = false;
+      if (this.again) setTimeout(() => this.soon(), 700);
+    }
+  },
+};
+
+/** Return the state with all arms, or with those that are played most and, beside them, those that the table shows. */
+async function ask(now) {
+  const first = await get(`${address(now.name)}?limit=${MOST_AT_ONCE}&sort=${now.many ? "probability" : "arm"}`);
+  const many = first.arms.total > MOST_AT_ONCE;
+  if (many && !now.many) {
+    now.many = true;
+    return ask(now);
+  }
+  const table = many ? (await get(`${address(now.name)}?limit=${now.rows}&sort=${now.sort}`)).arms.items : null;
+  return { ...first, table };
+}
+
+function display(now, found) {
+  now.state = found;
+  panels.title(found);
+  panels.guarantee(found.guarantee);
+  panels.numbers(found);
+  now.picture.update(found.arms.items);
+  now.all = found.arms.items;
+  rows(now);
+}
+
+function rows(now) {
+  const found = now.state;
+  const listed = found.table ?? arms.sorted(now.all, now.sort).slice(0, now.rows);
+  const best = found.regret.rounds && found.regret.own_loss !== null ? found.regret.own_loss / found.regret.rounds : null;
+  const focused = document.activeElement?.dataset.sort;
+  $("arms").replaceChildren(
+    arms.table(listed, now.sort, best, (by) => {
+      now.sort = by;
+      if (now.many) refresh.now().catch(trouble);
+      else rows(now);
+    }),
+  );
+  if (focused) $("arms").querySelector(`[data-sort="${focused}"]`)?.focus();
+  show($("more-arms"), listed.length < found.arms.total && now.rows < MOST_AT_ONCE);
+}
+
+// What to show
+
+function trouble(error) {
+  if (error.status === 401) return demandToken(token.get() ? error.message : "");
+  write($("trouble"), error.message);
+  show($("trouble"));
+}
+
+async function route() {
+  show($("trouble"), false);
+  if (!shown) state("busy");
+  try {
+    if (!access) await enter();
+    const found = await list();
+    const name = wanted();
+    show($("welcome"), !name && found.total === 0);
+    if (name && name !== shown?.name) {
+      show($("experiment"), false);
+      await open(name);
+    } else if (!name && found.total > 0) {
+      location.replace(`#/${encodeURIComponent(found.items[0].name)}`);
+    } else if (!name) {
+      leave();
+      show($("experiment"), false);
+    }
+  } catch (error) {
+    state("quiet");
+    trouble(error);
+    if (error.status === 0 || error.status >= 500) setTimeout(route, 3000); // it may come back
+  }
+}
+
+$("token-form").addEventListener("submit", (event) => {
+  event.preventDefault();
+  token.set($("token").value.trim());
+  $("token").value = "";
+  access = null;
+  route();
+});
+$("forget").addEventListener("click", () => {
+  token.forget();
+  location.reload();
+});
+for (const id of ["new", "first"]) $(id).addEventListener("click", () => create.open().catch(trouble));
+$("more-arms").addEventListener("click", () => {
+  shown.rows += 5 * ROWS;
+  if (shown.many) refresh.now().catch(trouble);
+  else rows(shown);
+});
+create.prepare((name) => {
+  location.hash = `#/${encodeURIComponent(name)}`;
+});
+instead.prepare(() => shown?.name);
+window.addEventListener("hashchange", () => {
+  route().then(() => $("main").focus());
+});
+setInterval(() => access && !document.hidden && list().catch(trouble), 10_000);
+setInterval(() => access && !document.hidden && shown && refresh.now().catch(trouble), 15_000);
+route();

@@ -1,0 +1,85 @@
+// Small charts in SVG: what happened in each minute, and estimates with their intervals.
+
+import { h, s } from "./dom.js";
+import { clock, count, some } from "./format.js";
+
+const W = 440;
+const H = 150;
+const FOOT = 128;
+const LEFT = 34;
+
+/** Decisions and feedback in each of the last minutes. */
+export function rates(data) {
+  const n = data.minutes.length;
+  const top = nice(Math.max(1, ...data.decided, ...data.told, ...data.expired));
+  const x = (i) => LEFT + (i * (W - LEFT)) / Math.max(n, 1);
+  const y = (value) => FOOT - (value / top) * (FOOT - 14);
+  const steps = (values) => values.map((value, i) => `V${y(value).toFixed(1)}H${x(i + 1).toFixed(1)}`).join("");
+  const line = (values) => `M${LEFT} ${y(values[0]).toFixed(1)}${steps(values)}`;
+  const sum = (values) => values.reduce((a, b) => a + b, 0);
+  const says =
+    `Last ${some(n, "minute")}: ${some(sum(data.decided), "decision")}, ${count(sum(data.told))} told, ` +
+    `${count(sum(data.expired))} expired.`;
+  const picture = s(
+    "svg",
+    { viewBox: `0 0 ${W} ${H}`, role: "img", "aria-label": says },
+    [0, top / 2, top].map((value) => [
+      s("line", { class: "axis", x1: LEFT, x2: W, y1: y(value), y2: y(value) }),
+      Number.isInteger(value) ? s("text", { x: LEFT - 6, y: y(value) + 4, "text-anchor": "end" }, count(value)) : null,
+    ]),
+    n ? s("path", { class: "decided-area", d: `M${LEFT} ${FOOT}${steps(data.decided)}V${FOOT}z` }) : null,
+    n ? s("path", { class: "decided-line", d: line(data.decided) }) : null,
+    n ? s("path", { class: "told-line", d: line(data.told) }) : null,
+    data.expired.map((value, i) =>
+      value
+        ? s("rect", { class: "expired-bar", x: x(i), y: y(value), width: Math.max(2, x(i + 1) - x(i) - 1), height: FOOT - y(value) })
+        : null,
+    ),
+    s("text", { x: LEFT, y: H - 6 }, n ? clock(data.minutes[0]).slice(0, 5) : ""),
+    s("text", { x: W, y: H - 6, "text-anchor": "end" }, "now"),
+  );
+  const key = (name, text) =>
+    h("li", {}, s("svg", { viewBox: "0 0 16 16", "aria-hidden": "true" }, s("path", { class: name, d: "M1 8H15" })), text);
+  const last = (values) => count(values.at(-1) ?? 0);
+  return [
+    picture,
+    h(
+      "ul",
+      { class: "legend" },
+      key("decided-line", `${last(data.decided)} decided`),
+      key("told-line", `${last(data.told)} told`),
+      sum(data.expired) ? key("expired-line", `${last(data.expired)} expired`) : null,
+      h("li", {}, "in this minute"),
+    ),
+  ];
+}
+
+/** The smallest of 1, 2, 4, 10, 20, 40, 100, ... that is large enough. */
+function nice(value) {
+  const power = 10 ** Math.floor(Math.log10(value));
+  return [1, 2, 4, 10].map((k) => k * power).find((k) => k >= value);
+}
+
+const place = (value) => `${(Math.min(1, Math.max(0, value)) * 95 + 2.5).toFixed(2)}%`;
+
+/** The scale above a column of intervals: losses from 0 to 1. */
+export function scale() {
+  const text = (value) => s("text", { x: place(value), y: 18, "text-anchor": "middle" }, String(value));
+  return s("svg", { "aria-hidden": "true" }, [0, 0.5, 1].map(text));
+}
+
+/** An estimate as a dot, a thin line for its interval, and a thick one for a shorter interval. */
+export function interval({ value, low, high, near, far }, line = null) {
+  const bar = (name, from, to) => s("line", { class: name, x1: place(from), x2: place(to), y1: 11, y2: 11 });
+  const known = (number) => number !== null && number !== undefined;
+  const upright = (name, at) => s("line", { class: name, x1: place(at), x2: place(at), y1: 0, y2: 22 });
+  return s(
+    "svg",
+    { "aria-hidden": "true" },
+    [0, 0.5, 1].map((at) => upright("rule", at)),
+    known(line) ? upright("mean", line) : null,
+    known(near) ? bar("thick", near, far) : null,
+    known(low) ? bar("thin", low, high) : null,
+    known(value) ? s("circle", { class: "dot", cx: place(value), cy: 11, r: 3.5 }) : null,
+  );
+}

@@ -1,0 +1,112 @@
+// Off-policy estimates: what something else would have cost in the same rounds.
+
+import { post } from "./api.js";
+import { interval, scale } from "./charts.js";
+import { $, h, show } from "./dom.js";
+import { count, number, range, some } from "./format.js";
+
+const MOST = 12;
+const FEW = 30; // with fewer effective rounds a normal interval is doubtful
+
+/** Read "3: 0.5, 4: 0.5"; null if nothing was written. */
+export function distribution(text) {
+  if (!text.trim()) return null;
+  const shares = {};
+  for (const part of text.split(/[,;\n]+/).filter((piece) => piece.trim())) {
+    const found = part.match(/^\s*(\d+)\s*[:=]\s*([0-9.eE+-]+)\s*$/);
+    if (!found || !Number.isFinite(Number(found[2]))) throw new Error(`“${part.trim()}” is not an arm and a share, such as 3: 0.5.`);
+    shares[found[1]] = (shares[found[1]] ?? 0) + Number(found[2]);
+  }
+  const sum = Object.values(shares).reduce((a, b) => a + b, 0);
+  if (Math.abs(sum - 1) > 1e-6) throw new Error(`The shares must have the sum 1, not ${sum.toPrecision(4)}.`);
+  return shares;
+}
+
+function row(name, found, played) {
+  return h(
+    "tr",
+    {},
+    h("td", {}, name),
+    h("td", {}, number(found.value, 4)),
+    h("td", {}, range(found.lower, found.upper)),
+    h("td", {}, found.value === null ? "" : `${found.effective < FEW ? "? " : ""}${range(found.normal_lower, found.normal_upper)}`),
+    h("td", {}, count(Math.round(found.effective))),
+    h(
+      "td",
+      { class: "plot" },
+      interval({ value: found.value, low: found.lower, high: found.upper, near: found.normal_lower, far: found.normal_upper }, played),
+    ),
+  );
+}
+
+function table(result) {
+  const percent = `${+(100 * result.confidence).toFixed(3)} %`;
+  const named = (arm) => `arm ${arm.arm}${arm.label ? ` · ${arm.label}` : ""}`;
+  const regret = result.regret;
+  const notes = [
+    `${some(result.rounds, "round")}, ${count(result.without_feedback)} without feedback. `,
+    regret.value === null
+      ? null
+      : `Regret against arm ${regret.best}, the best by these estimates: ${number(regret.value, 1)} in all; guaranteed for ` +
+        `whichever arm is best: ${range(regret.lower, regret.upper, 1)}. `,
+    "Guaranteed (thin): holds whatever the losses are and however rounds depend on each other, with any missing losses, if the logged " +
+      "probabilities are right. Normal (thick): an approximation for many effective rounds; a question mark says that there are " +
+      `fewer than ${FEW}. Each interval holds by itself. The dotted line is what was paid.`,
+  ];
+  return h(
+    "table",
+    {},
+    h(
+      "thead",
+      {},
+      h(
+        "tr",
+        {},
+        ["instead", "cost a round", `${percent} guaranteed`, `${percent} normal`, "effective rounds"].map((title) =>
+          h("th", { scope: "col" }, title),
+        ),
+        h("th", { class: "plot", scope: "col", "aria-label": "drawn, from 0 to 1" }, scale()),
+      ),
+    ),
+    h(
+      "tbody",
+      {},
+      h("tr", { class: "total" }, h("td", {}, "what was played"), h("td", {}, number(result.played, 4)), h("td", { colspan: 4 })),
+      result.distributions.map((found) => row(found.name, found, result.played)),
+      result.arms.map((found) => row(named(found), found, result.played)),
+    ),
+    h("tfoot", {}, h("tr", {}, h("td", { colspan: 6 }, notes))),
+  );
+}
+
+/** Make the form work for an experiment, whose name is asked for when it is needed. */
+export function prepare(current) {
+  $("instead-form").addEventListener("submit", async (event) => {
+    event.preventDefault();
+    const name = current();
+    const button = event.submitter;
+    $("mix-error").textContent = "";
+    button.disabled = true;
+    try {
+      const content = {
+        distribution: distribution($("mix").value),
+        confidence: Number($("confidence").value),
+        limit: MOST,
+      };
+      const result = await post(`v1/experiments/${encodeURIComponent(name)}/evaluation`, content);
+      if (name !== current()) return;
+      $("instead").replaceChildren(table(result));
+      show($("instead"));
+    } catch (error) {
+      $("mix-error").textContent = error.message;
+    } finally {
+      button.disabled = false;
+    }
+  });
+}
+
+/** Forget what was shown for another experiment. */
+export function clear() {
+  show($("instead"), false);
+  $("mix-error").textContent = "";
+}

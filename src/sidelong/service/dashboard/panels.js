@@ -1,0 +1,82 @@
+// The small parts of the page about an experiment: what it is, whether its guarantee holds, its counts, the latest events.
+
+import { $, h, s, write } from "./dom.js";
+import { ago, clock, count, duration, number, range, some } from "./format.js";
+
+export const LATEST = 9; // events that are shown
+
+/** What the experiment is. */
+export function title(found) {
+  write($("name"), found.name);
+  write($("description"), found.description);
+  const given = Object.entries(found.options).map(([name, value]) => `${name} ${value}`);
+  const waits = found.expire_after === null ? "decisions never expire" : `feedback within ${duration(found.expire_after)}`;
+  const graph = `${found.graph.name ?? "a graph"} with ${some(found.graph.n_arms, "arm")}`;
+  write($("facts"), [[found.learner, ...given].join(", "), graph, waits, seed(found.seed), `made ${ago(found.created_at)}`].join(" · "));
+}
+
+const seed = (value) => (Number.isSafeInteger(value) ? `seed ${value}` : "a seed above 2^53"); // more digits than JavaScript has
+
+/** Whether the guarantee holds, and why not. */
+export function guarantee({ holds, reasons }) {
+  const place = $("guarantee");
+  const text = holds ? "The guarantee holds." : "The guarantee is degraded.";
+  if (place.dataset.said === [text, ...reasons].join("\n")) return; // not announced again
+  place.dataset.said = [text, ...reasons].join("\n");
+  place.dataset.holds = holds;
+  const sign = holds ? "M5 12.5l4.5 4.5L19 7.5" : "M12 4l9 16H3zM12 10v4.5M12 17.4v.1";
+  place.replaceChildren(
+    s("svg", { viewBox: "0 0 24 24", "aria-hidden": "true" }, s("path", { d: sign })),
+    h("div", {}, h("strong", {}, text), reasons.length ? h("ul", {}, reasons.map((reason) => h("li", {}, reason))) : null),
+  );
+}
+
+/** What became of decisions, the regret and the sample ratio check. */
+export function numbers(found) {
+  $("numbers").replaceChildren(...figures(found).map(figure));
+}
+
+function figures({ counts, regret, sample_ratio: ratio }) {
+  const late = counts.late ? `${count(counts.late)} of them told, too late` : null;
+  const check =
+    ratio.p_value === null ? ["–", "not enough feedback yet"] : [ratio.ok ? "fine" : "off", `p = ${probability(ratio.p_value)}`];
+  return [
+    ["decided", count(counts.decided)],
+    ["told", count(counts.told)],
+    ["outstanding", count(counts.outstanding)],
+    ["expired", count(counts.expired), late, counts.expired > 0],
+    ["cancelled", count(counts.cancelled)],
+    [
+      "regret",
+      number(regret.estimate, 1),
+      regret.estimate === null ? "not known yet" : `${range(regret.low, regret.high, 1)}, against arm ${regret.best_arm}`,
+    ],
+    ["sample ratio", ...check, ratio.p_value !== null && !ratio.ok],
+  ];
+}
+
+const probability = (p) => (p < 0.001 ? p.toExponential(1) : p.toFixed(3));
+
+function figure([name, value, note, alarm]) {
+  return h(
+    "div",
+    { "data-figure": name, "data-alarm": alarm ? "true" : null },
+    h("dt", {}, name),
+    h("dd", {}, value, note ? h("small", {}, note) : null),
+  );
+}
+
+/** Put an event on top of the latest. */
+export function latest(event) {
+  const words = { created: "made", decided: "decided", told: "told", cancelled: "cancelled", expired: "expired", late: "told late" };
+  const what = event.arm === null || event.arm === undefined ? "" : `arm ${event.arm}`;
+  const line = h(
+    "li",
+    { class: "fresh", "data-kind": event.kind, "data-sequence": event.sequence },
+    h("b", {}, words[event.kind] ?? event.kind),
+    h("span", {}, [event.round ? `round ${count(event.round)}` : "", what].filter(Boolean).join(", ")),
+    h("time", { datetime: event.at }, clock(event.at)),
+  );
+  $("latest").prepend(line);
+  while ($("latest").childElementCount > LATEST) $("latest").lastElementChild.remove();
+}

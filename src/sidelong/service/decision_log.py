@@ -1,0 +1,179 @@
+"""The log of an experiment as arrays: what was revealed in each round, and how likely that was before the draw.
+
+It is read from Parquet. The service exports one row a decision; of its columns, `round`, `action`, `reward`, `status`,
+`observed`, `losses` and `observe_probabilities` are used. The log of a bandit that reveals what it plays and nothing
+else may have `action`, `reward` and `pscore` only, as the Open Bandit Pipeline names them. A column `loss` may take
+the place of `reward`, which is 1 - loss.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from sidelong.errors import EvaluationError
+
+if TYPE_CHECKING:
+    from os import PathLike
+    from typing import BinaryIO
+
+    import numpy.typing as npt
+
+    Floats = npt.NDArray[np.float64]
+    Integers = npt.NDArray[np.int64]
+
+__all__ = ["DecisionLog", "read_log"]
+
+_LISTS = ("observed", "losses", "observe_probabilities")
+
+
+class DecisionLog(NamedTuple):
+    """Decisions in the order of their rounds, without those that were cancelled."""
+
+    n_arms: int
+    told: npt.NDArray[np.bool_]  #: of each round, whether its losses are known
+    cost: Floats  #: of each round, the loss of the arm that was played; NaN if it is not known
+    round: Integers  #: of each revealed loss, its round, counted from 0; ascending
+    arm: Integers  #: its arm
+    loss: Floats  #: the loss
+    probability: Floats  #: the probability, before the draw, that it would be revealed
+
+    @property
+    def n_rounds(self) -> int:
+        """How many decisions there are."""
+        return self.told.size
+
+    @property
+    def n_told(self) -> int:
+        """How many of them have feedback."""
+        return int(self.told.sum())
+
+
+def read_log(
+    source: str | PathLike[str] | BinaryIO, n_arms: int | None = None, most_losses: int | None = None
+) -> DecisionLog:
+    """Read a log from a Parquet file.
+
+    Args:
+        source: the file.
+        n_arms: how many arms there are, where the file does not say and the highest arm is not the last.
+        most_losses: a log with more is refused before it is read.
+    """
+    from pyarrow import ArrowException, parquet  # noqa: PLC0415  # an extra
+
+    wanted = ("round", "action", "reward", "loss", "pscore", "status", *_LISTS)
+    try:
+        with parquet.ParquetFile(source) as file:
+            _check_size(file.metadata, most_losses)
+            about = (file.schema_arrow.metadata or {}).get(b"sidelong.experiment")
+            table = file.read([name for name in file.schema_arrow.names if name in wanted])
+    except (OSError, ArrowException) as error:
+        raise EvaluationError(f"The log cannot be read as Parquet: {error}") from error
+    if n_arms is None and about is not None:
+        n_arms = _declared(about)
+    return from_table(table, n_arms)
+
+
+def _declared(about: bytes) -> int:
+    try:
+        n_arms = json.loads(about)["n_arms"]
+    except (ValueError, KeyError, TypeError):
+        n_arms = None
+    if type(n_arms) is not int or n_arms < 1:
+        raise EvaluationError("The log's metadata, sidelong.experiment, must say how many arms there are: n_arms.")
+    return n_arms
+
+
+def _check_size(metadata: Any, most: int | None) -> None:
+    """Refuse a log with too many losses, each of which is a value of the longest column."""
+    groups = [metadata.row_group(index) for index in range(metadata.num_row_groups)]
+    size = sum(max(group.column(index).num_values for index in range(group.num_columns)) for group in groups)
+    if most is not None and size > most:
+        raise EvaluationError(
+            f"The log has {size:,} losses, and at most {most:,} are read here. Use: sidelong evaluate FILE_OR_ADDRESS"
+        )
+
+
+def from_table(table: Any, n_arms: int | None = None) -> DecisionLog:
+    """Make a log of an Arrow table with these columns."""
+    from pyarrow import compute  # noqa: PLC0415
+
+    if "action" not in table.column_names or not {"reward", "loss"} & set(table.column_names):
+        raise EvaluationError(
+            f"A log has a column action, and reward or loss; this one has: {', '.join(table.column_names) or 'none'}."
+        )
+    if "status" in table.column_names:
+        table = table.filter(compute.not_equal(table["status"], "cancelled"))
+    if "round" in table.column_names:
+        table = table.sort_by("round")
+    cost = _numbers(table, "loss") if "loss" in table.column_names else 1.0 - _numbers(table, "reward")
+    action = _numbers(table, "action")
+    if set(_LISTS) <= set(table.column_names):
+        told, row, arm, loss, probability = _revealed(table)
+    elif "pscore" in table.column_names:
+        told = ~np.isnan(cost)
+        row = np.flatnonzero(told)
+        arm, loss, probability = action[told], cost[told], _numbers(table, "pscore")[told]
+    else:
+        raise EvaluationError(f"A log has a column pscore, or all of {', '.join(_LISTS)}; this one has neither.")
+    K = _count(action, arm, n_arms)
+    return DecisionLog(K, told, cost, row, *_checked(K, row, arm, loss, probability))
+
+
+def _numbers(table: Any, name: str) -> Floats:
+    from pyarrow import ArrowException  # noqa: PLC0415
+
+    try:
+        column = table[name].cast("float64").to_numpy()
+    except ArrowException as error:
+        raise EvaluationError(f"The column {name} must hold numbers: {error}") from error
+    return np.asarray(column, np.float64)  # null is NaN
+
+
+def _revealed(table: Any) -> tuple[npt.NDArray[np.bool_], Integers, Floats, Floats, Floats]:
+    """Return which rounds have feedback; and the round, arm, loss and probability of each revealed loss."""
+    from pyarrow import compute  # noqa: PLC0415
+
+    known = [compute.is_valid(table[name]).to_numpy() for name in _LISTS]
+    told = known[0] & known[1]
+    if (told & ~known[2]).any():
+        raise EvaluationError(
+            "A round of the log has losses and no observe_probabilities: its learner draws without knowing them, as "
+            "ts-n does, so that nothing else than what was played can be evaluated."
+        )
+    table = table.filter(told)
+    lengths = [compute.list_value_length(table[name]).to_numpy() for name in _LISTS]
+    if not all(np.array_equal(lengths[0], other) for other in lengths[1:]):
+        raise EvaluationError(f"The lists {', '.join(_LISTS)} of a round must be equally long, and in some are not.")
+    row = np.repeat(np.flatnonzero(told), lengths[0])
+    arm, loss, probability = (np.asarray(compute.list_flatten(table[name]).to_numpy(), np.float64) for name in _LISTS)
+    return told, row, arm, loss, probability
+
+
+def _count(action: Floats, arm: Floats, n_arms: int | None) -> int:
+    highest = max(action.max(initial=-1), arm.max(initial=-1))
+    if n_arms is None:
+        return int(highest) + 1 if highest >= 0 else 1
+    if highest >= n_arms:
+        raise EvaluationError(f"The log has an arm {highest:g}, and there are {n_arms} arms, from 0 to {n_arms - 1}.")
+    return n_arms
+
+
+def _checked(K: int, row: Integers, arm: Floats, loss: Floats, P: Floats) -> tuple[Integers, Floats, Floats]:
+    """Return arms, losses and probabilities, if they can be that."""
+    for right, rule, values in (
+        ((arm >= 0) & (arm == np.floor(arm)), "an arm is a whole number from 0", arm),
+        ((loss >= 0) & (loss <= 1), "a loss, and a reward, is a number in [0, 1]", loss),
+        ((P > 0) & (P <= 1 + 1e-9), "a probability is above 0, and at most 1", P),
+    ):
+        if not right.all():
+            first = np.flatnonzero(~right)[0]
+            raise EvaluationError(
+                f"In a log {rule}; in row {row[first] + 1} (without cancelled ones) it is {values[first]:.12g}."
+            )
+    whole = arm.astype(np.int64)
+    if np.unique(row * K + whole).size < whole.size:
+        raise EvaluationError("A round of the log reveals an arm twice.")
+    return whole, loss, np.minimum(P, 1.0)

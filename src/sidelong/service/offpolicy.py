@@ -1,0 +1,254 @@
+"""Off-policy estimates: what a fixed arm, or another distribution, would have cost in the rounds of a log.
+
+In round t the loss l_a of arm a was revealed with a probability P_a that the log holds, whatever arm was played. So,
+for any number c_a that does not depend on the draw,
+
+    x_t = sum over a of pi_a (c_a + [a was revealed] (l_a - c_a) / P_a)
+
+has the mean sum of pi_a l_a: what a draw from pi would have cost in round t. Each c_a is the mean of the losses of
+the arm that earlier rounds revealed (and one of 1/2), so that x_t varies little. Three things are made of it.
+
+The **estimate** is the mean of x_t over the rounds with feedback. It has no bias.
+
+The **guaranteed interval** takes sums of variables that are never negative, for which no bound on 1 / P is needed: x_t
+with c = 0 for the lower end, and for the upper end 1 - x_t with c = 1. For X >= 0 with mean mu, any b in [0, 1] that
+does not depend on the draw and 0 < s < 1,
+
+    E exp(s (X - mu) - psi(s) (X - b)^2) <= 1,    psi(s) = -log(1 - s) - s
+
+(Fan, Grama, Liu 2015; Howard, Ramdas, McAuliffe, Sekhon 2021). So the product over rounds, averaged over some s,
+ever exceeds 1 / risk with a probability of at most `risk` (Ville). It assumes three things: losses are in [0, 1]; the
+log's probabilities are those of the draws; what a round costs each arm does not depend on that round's draw. Rounds may
+depend on each other and on earlier draws in any way, and the losses may follow no law. A loss that was never reported
+may be any, since a round without feedback adds 0 to both sums. Where every round is told before the next one is drawn,
+all intervals of a growing log hold at once, and one may look as often as one likes; else each look by itself.
+
+The **normal interval** is the estimate with its standard error. It is shorter, and an approximation: it needs many
+effective rounds, probabilities that do not die away, feedback that is not missing for a reason, and one look.
+
+Both also hold for the mean of an arm, where losses are drawn from a law with one.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from scipy import special
+
+from sidelong.errors import EvaluationError
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from sidelong.service.decision_log import DecisionLog
+
+    Floats = npt.NDArray[np.float64]
+
+__all__ = ["Estimates", "Regret", "evaluate_arms", "evaluate_distribution", "regret"]
+
+#: The s over which products are averaged: the best one is near sqrt(2 log(1 / risk) / sum of squares).
+_S = 0.5 ** np.arange(1.0, 17.0)
+_PSI = -np.log1p(-_S) - _S
+
+
+class Estimates(NamedTuple):
+    """What was estimated, one element an arm or a distribution. Costs are mean losses a round."""
+
+    value: Floats  #: the estimate; NaN if no loss of it was ever revealed
+    error: Floats  #: its standard error
+    lower: Floats  #: the guaranteed interval
+    upper: Floats
+    normal_lower: Floats  #: the normal interval
+    normal_upper: Floats
+    rounds: npt.NDArray[np.int64]  #: in how many rounds some of its losses were revealed
+    effective: Floats  #: how many rounds with equal weights would tell as much
+    weight: Floats  #: the mean weight; far from 1, the probabilities are not those of the draws, or were sometimes 0
+
+
+class Regret(NamedTuple):
+    """How much more the rounds of a log cost than the best arm would have in the same rounds, in total."""
+
+    value: float
+    lower: float  #: the guaranteed interval, for whichever arm is best
+    upper: float
+    best: int  #: the arm that the estimates say is best; -1 if no loss was revealed
+
+
+class _Sums(NamedTuple):
+    """Of each candidate, over the rounds: what the estimate and both intervals are made of."""
+
+    base: Floats  # of the baseline c, rounds with feedback only
+    residual: Floats  # of x - c
+    squares: Floats  # of (x - c)^2
+    low: Floats  # of x with c = 0
+    low_squares: Floats  # of its squared distances from the baseline
+    high: Floats  # of 1 - x with c = 1
+    high_squares: Floats
+    weights: Floats
+    weights_squared: Floats
+    rounds: npt.NDArray[np.int64]
+
+
+def evaluate_arms(log: DecisionLog, confidence: float = 0.95) -> Estimates:
+    """Estimate what each arm would have cost, had it been played in every round.
+
+    Each interval holds with the given confidence by itself; `regret` has one for all of them together.
+    """
+    return _evaluate_arms(log, _risk(confidence))
+
+
+def _evaluate_arms(log: DecisionLog, risk: float) -> Estimates:
+    K, n, m = log.n_arms, log.n_rounds, log.n_told
+    before, after = _baselines(log)
+    told_round = (np.cumsum(log.told) - 1)[log.round]
+
+    def total(values: Floats) -> Floats:
+        return np.bincount(log.arm, values, K).astype(np.float64)  # without values, 0 is an int
+
+    def over_time(first: float, change: Floats, round_: npt.NDArray[np.int64], rounds: int) -> Floats:
+        """Return the sums over all rounds of what begins with `first` and changes after some of them."""
+        return rounds * first + total(change * (rounds - 1 - round_))
+
+    w = 1.0 / log.probability
+    r, x, y = (log.loss - before) * w, log.loss * w, (1.0 - log.loss) * w
+    sums = _Sums(
+        base=over_time(0.5, after - before, told_round, m),
+        residual=total(r),
+        squares=total(r * r),
+        low=total(x),
+        low_squares=over_time(0.25, after**2 - before**2, log.round, n) + total(x * (x - 2 * before)),
+        high=total(y),
+        high_squares=over_time(0.25, (1 - after) ** 2 - (1 - before) ** 2, log.round, n)
+        + total(y * (y - 2 * (1 - before))),
+        weights=total(w),
+        weights_squared=total(w * w),
+        rounds=np.bincount(log.arm, minlength=K),
+    )
+    return _estimates(sums, n, m, risk)
+
+
+def evaluate_distribution(log: DecisionLog, probabilities: npt.ArrayLike, confidence: float = 0.95) -> Estimates:
+    """Estimate what draws from a distribution over the arms would have cost. The result has one element."""
+    pi = _distribution(probabilities, log.n_arms)
+    n = log.n_rounds
+    before, after = _baselines(log)
+
+    def each_round(values: Floats) -> Floats:
+        return np.bincount(log.round, values, n).astype(np.float64)
+
+    share = pi[log.arm]
+    w = share / log.probability
+    W, r = each_round(w), each_round((log.loss - before) * w)
+    x, y = each_round(log.loss * w), each_round((1.0 - log.loss) * w)
+    b = 0.5 + np.append(0.0, np.cumsum(each_round(share * (after - before)))[:-1])  # the baseline of each round
+    columns = {
+        "base": b[log.told],
+        "residual": r,
+        "squares": r * r,
+        "low": x,
+        "low_squares": (x - b) ** 2,
+        "high": y,
+        "high_squares": (y - (1 - b)) ** 2,
+        "weights": W,
+        "weights_squared": W * W,
+        "rounds": W > 0,
+    }
+    sums = _Sums(**{name: np.atleast_1d(column.sum()) for name, column in columns.items()})
+    return _estimates(sums, n, log.n_told, _risk(confidence))
+
+
+def regret(log: DecisionLog, confidence: float = 0.95) -> Regret:
+    """Estimate the regret: what was paid, less what the best single arm would have cost in the same rounds."""
+    arms = _evaluate_arms(log, _risk(confidence) / log.n_arms)  # all intervals hold together
+    paid = np.nansum(log.cost)
+    unknown = np.isnan(log.cost).sum()
+    n = log.n_rounds
+    if log.n_told == 0 or np.isnan(arms.value).all():
+        return Regret(math.nan, -float(n), float(n), -1)
+    best = int(np.nanargmin(arms.value))
+    known = ~np.isnan(log.cost) & log.told
+    value = log.cost[known].mean() - arms.value[best] if known.any() else math.nan
+    lower, upper = paid - n * arms.upper.min(), paid + unknown - n * arms.lower.min()
+    return Regret(float(value * n), float(lower), float(upper), best)
+
+
+def _baselines(log: DecisionLog) -> tuple[Floats, Floats]:
+    """Return, for each revealed loss, the arm's mean of those that earlier rounds revealed, and the mean with it.
+
+    One loss of 1/2 counts in both, so that they are defined from the beginning.
+    """
+    order = np.argsort(log.arm, kind="stable")  # rounds stay ascending within an arm
+    loss = log.loss[order]
+    counts = np.bincount(log.arm, minlength=log.n_arms)
+    first = np.repeat(np.cumsum(counts) - counts, counts)
+    total = np.append(0.0, np.cumsum(loss))
+    seen = np.arange(loss.size) - first
+    sums = 0.5 + total[:-1] - total[first]
+    before, after = np.empty((2, loss.size))
+    before[order] = np.clip(sums / (1.0 + seen), 0.0, 1.0)
+    after[order] = np.clip((sums + loss) / (2.0 + seen), 0.0, 1.0)
+    return before, after
+
+
+def _estimates(sums: _Sums, n: int, m: int, risk: float) -> Estimates:
+    """Make the estimates of n rounds, m of which have feedback."""
+    lower = _least_mean(sums.low, sums.low_squares, n, risk / 2)
+    upper = 1.0 - _least_mean(sums.high, sums.high_squares, n, risk / 2)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        value = np.where(sums.rounds > 0, (sums.base + sums.residual) / m, np.nan)
+        error = np.where(sums.rounds > 0, np.sqrt(sums.squares) / m, np.nan)
+        effective = np.where(sums.rounds > 0, sums.weights**2 / sums.weights_squared, 0.0)
+        weight = np.where(sums.rounds > 0, sums.weights / m, 0.0)
+    z = special.ndtri(1.0 - risk / 2)
+    return Estimates(
+        value=value,
+        error=error,
+        lower=np.fmin(lower, value),  # an interval that holds also holds when it is stretched to the estimate
+        upper=np.fmax(upper, value),
+        normal_lower=value - z * error,
+        normal_upper=value + z * error,
+        rounds=sums.rounds,
+        effective=effective,
+        weight=weight,
+    )
+
+
+def _least_mean(total: Floats, squares: Floats, n: int, risk: float) -> Floats:
+    """Return a lower limit for the mean of the means of n variables that are never negative.
+
+    It is the m at which the averaged product reaches 1 / risk. A product alone is the largest or a 16th of the average
+    or something between, so that the limits of the single ones enclose it, and halving finds it.
+    """
+    if n == 0:
+        return np.zeros_like(total)
+    needed = -math.log(risk)
+    alone = (total[:, None] - (needed + _PSI * squares[:, None]) / _S) / n
+    shared = (total[:, None] - (needed + math.log(_S.size) + _PSI * squares[:, None]) / _S) / n
+    low, high = shared.max(axis=1), alone.max(axis=1)
+    for _ in range(25):
+        middle = (low + high) / 2
+        exponents = _S * (total - n * middle)[:, None] - _PSI * squares[:, None] - needed  # 0: the product is 1 / risk
+        rich = np.exp(exponents).mean(axis=1) >= 1.0  # no more than 16 times that, between the ends
+        low, high = np.where(rich, middle, low), np.where(rich, high, middle)
+    limit: Floats = np.clip(low, 0.0, 1.0)
+    return limit
+
+
+def _risk(confidence: float) -> float:
+    if not 0.0 < confidence < 1.0:
+        raise EvaluationError(f"The confidence must be between 0 and 1, such as 0.95, not {confidence!r}.")
+    return 1.0 - confidence
+
+
+def _distribution(probabilities: npt.ArrayLike, n_arms: int) -> Floats:
+    try:
+        pi = np.asarray(probabilities, np.float64)
+    except (TypeError, ValueError) as error:
+        raise EvaluationError(f"A distribution is a list of numbers, one an arm: {error}.") from error
+    if pi.shape != (n_arms,):
+        raise EvaluationError(f"A distribution has one number for each of the {n_arms} arms, not shape {pi.shape}.")
+    if not (pi >= 0.0).all() or abs(pi.sum() - 1.0) > 1e-9:
+        raise EvaluationError(f"A distribution has numbers of at least 0 with the sum 1, not {pi.sum():.12g}.")
+    return np.asarray(pi / pi.sum())

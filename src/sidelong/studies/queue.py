@@ -1,0 +1,73 @@
+"""The cells that are still to be played, and which of them is next.
+
+Cells wait until the machine code of their kind is there; then the longest is next, so that no long one is left alone
+at the end. Cells that were being played when workers died are next before all others, each by itself, until it is
+clear which of them kills workers.
+"""
+
+from __future__ import annotations
+
+import heapq
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from sidelong.studies.cell import Cell
+
+__all__ = ["Queue"]
+
+_ALONE = 2  # how often a cell may kill the process that plays it and nothing else
+
+
+class Queue:
+    """Cells that are to be played."""
+
+    def __init__(self) -> None:
+        self.waiting: dict[str, list[Cell]] = {}  #: by kind, until its machine code is there
+        self._ready: list[tuple[float, str, Cell]] = []  # a heap
+        self._suspects: list[Cell] = []
+        self._alone: dict[Cell, int] = {}
+
+    def __bool__(self) -> bool:
+        return bool(self.waiting or self._ready or self._suspects)
+
+    def wait(self, cell: Cell) -> None:
+        """Add a cell whose machine code may not be there."""
+        self.waiting.setdefault(cell.kind, []).append(cell)
+
+    def is_compiled(self, kind: str) -> None:
+        """Let the cells of a kind be played."""
+        for cell in self.waiting.pop(kind, []):
+            self.put(cell)
+
+    def put(self, cell: Cell) -> None:
+        """Add a cell that can be played."""
+        heapq.heappush(self._ready, (-float(cell.n_rounds) * cell.n_arms, cell.name, cell))
+
+    @property
+    def one_by_one(self) -> bool:
+        """Whether the next cell must be played with no other beside it."""
+        return bool(self._suspects)
+
+    def first(self) -> Cell | None:
+        """Return the cell that is next, and leave it there."""
+        if self._suspects:
+            return self._suspects[0]
+        return self._ready[0][2] if self._ready else None
+
+    def drop_first(self) -> None:
+        """Remove the cell that is next."""
+        if self._suspects:
+            self._suspects.pop(0)
+        else:
+            heapq.heappop(self._ready)
+
+    def were_played(self, cells: list[Cell]) -> Iterable[Cell]:
+        """Put back the cells that were being played when workers died; return those that have killed too often."""
+        for cell in cells:
+            self._alone[cell] = self._alone.get(cell, 0) + (len(cells) == 1)
+            if self._alone[cell] >= _ALONE:
+                yield cell
+            else:
+                self._suspects.append(cell)

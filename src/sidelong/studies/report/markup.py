@@ -1,0 +1,103 @@
+"""HTML: what the sections of a page are written with. Everything that comes in as text is escaped here."""
+
+from __future__ import annotations
+
+import html
+from importlib import resources
+from typing import TYPE_CHECKING, NamedTuple
+
+from sidelong.studies.report import figures
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from matplotlib.figure import Figure
+
+__all__ = ["Cell", "Drawn", "Section", "document", "paragraph", "section", "table"]
+
+
+class Drawn(NamedTuple):
+    """A figure with its sentence."""
+
+    name: str  #: of its files, and of its place on the page
+    figure: Figure
+    headline: str
+    note: str = ""  #: how to read it
+
+    def __str__(self) -> str:
+        says = html.escape(self.headline, quote=True)
+        note = f"<p class=note>{html.escape(self.note)}</p>" if self.note else ""
+        picture = figures.svg(self.figure, self.name, says)
+        return f'<figure id="{self.name}"><figcaption>{says}</figcaption>{picture}{note}</figure>'
+
+
+class Cell(NamedTuple):
+    """A cell of a table that has more than text."""
+
+    text: str
+    small: str = ""
+    heat: float | None = None  #: from 0, good, to 1, bad: how it is coloured
+    kind: str = ""  #: a class of the style
+
+    def __str__(self) -> str:
+        style = "" if self.heat is None else f' style="--heat: {self.heat:.2f}"'
+        name = f' class="{self.kind}{" heat" * (self.heat is not None)}"' if self.kind or self.heat is not None else ""
+        small = f"<small>{html.escape(self.small)}</small>" if self.small else ""
+        return f"<td{name}{style}>{html.escape(self.text)}{small}</td>"
+
+
+class Section(NamedTuple):
+    """A part of the page."""
+
+    title: str
+    inside: str
+
+    def __str__(self) -> str:
+        return f"<h2>{html.escape(self.title)}</h2>\n{self.inside}"
+
+
+def table(head: Sequence[str], rows: Sequence[Sequence[str | Cell]], kind: str = "") -> str:
+    """Return a table whose first column stays in sight while the others are scrolled."""
+    top = (
+        f"<thead><tr>{''.join(f'<th scope=col>{html.escape(each)}</th>' for each in head)}</tr></thead>" if head else ""
+    )
+    lines = []
+    for name, *cells in rows:
+        others = "".join(str(each if isinstance(each, Cell) else Cell(each)) for each in cells)
+        lines.append(f"<tr><th scope=row>{html.escape(str(name))}</th>{others}</tr>")
+    inside = "\n".join(lines)
+    return f'<div class=wide tabindex=0><table class="{kind}">{top}<tbody>\n{inside}\n</tbody></table></div>'
+
+
+def paragraph(text: str, kind: str = "") -> str:
+    """Return a paragraph."""
+    return f'<p class="{kind}">{html.escape(text)}</p>' if kind else f"<p>{html.escape(text)}</p>"
+
+
+def section(title: str, *parts: str | Sequence[Drawn], about: str = "") -> Section:
+    """Return a part of the page; figures in a list stand side by side where there is room."""
+    inside = "\n".join(
+        part if isinstance(part, str) else f"<div class=figures>{''.join(map(str, part))}</div>"
+        for part in parts
+        if part
+    )
+    said = f"<p class=about>{html.escape(about)}</p>\n" if about else ""
+    return Section(title, f"{said}{inside}")
+
+
+def document(title: str, lead: str, facts: Sequence[tuple[str, str]], sections: Sequence[Section]) -> str:
+    """Return the page."""
+    style = resources.files("sidelong.studies.report").joinpath("style.css").read_text()
+    told = "".join(f"<div><dt>{html.escape(what)}</dt><dd>{html.escape(value)}</dd></div>" for what, value in facts)
+    links = "".join(f'<li><a href="#part-{k}">{html.escape(each.title)}</a></li>' for k, each in enumerate(sections))
+    body = "\n".join(f'<section id="part-{k}">\n{each}\n</section>' for k, each in enumerate(sections))
+    return (
+        f'<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        f'<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        f'<meta name="color-scheme" content="light dark">\n'
+        f"<title>{html.escape(title)}: a study with sidelong</title>\n<style>\n{style}</style>\n</head>\n"
+        f"<body>\n<main>\n<header>\n<p class=eyebrow>A study with sidelong</p>\n<h1>{html.escape(title)}</h1>\n"
+        f"<p class=lead>{html.escape(lead)}</p>\n<dl class=facts>{told}</dl>\n</header>\n"
+        f'<nav aria-label="On this page"><ul>{links}</ul></nav>\n'
+        f"{body}\n</main>\n</body>\n</html>\n"
+    )

@@ -1,0 +1,89 @@
+"""The scoreboard: everyone's regret everywhere, its ratio to the best, and which differences are more than chance."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from sidelong.studies.report import charts, headlines
+from sidelong.studies.report.markup import Cell, Drawn, Section, paragraph, section, table
+from sidelong.studies.report.pairs import LEVEL
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from sidelong.studies.report.reading import Instance, Reading
+
+__all__ = ["scores"]
+
+_NOTE = (
+    "Regret at the end: the mean over runs, ± half of its 95 % bootstrap interval, and its ratio to the smallest on "
+    "the instance, with the number of arms, the price of playing each once, added to both. The worst ratio of a "
+    "learner is over all instances. = marks what cannot be told from the best on the instance."
+)
+_DUELS = (
+    f"On how many instances the learner of the row has less regret than that of the column, and on how many more: "
+    f"Wilcoxon's signed rank test on pairs of runs that met the same losses, with Holm's correction for all pairs of "
+    f"an instance, p < {LEVEL}. What is left of all instances cannot be told from chance."
+)
+
+
+def scores(reading: Reading) -> Iterator[tuple[Section, list[Drawn]]]:
+    """Yield the section, and its figures."""
+    board = reading.board
+    drawn = []
+    if len(board.contestants) > 1:
+        note = "Each dot is an instance, the large one the worst. Further left is better."
+        drawn = [
+            Drawn("ratios", charts.ratios(board, reading.styles), headlines.best_counts(board), note),
+        ]
+    yield section("Scoreboard", drawn, _scoreboard(reading), paragraph(_NOTE, "note")), drawn
+    if len(board.contestants) > 1:
+        said = paragraph(headlines.contest(reading.instances), "says")
+        tested = any(duel.verdict != "untested" for each in reading.instances for duel in each.duels.values())
+        details = (_duels(reading), paragraph(_DUELS, "note")) if tested else ()
+        yield section("Who beats whom", said, *details), []
+
+
+def _scoreboard(reading: Reading) -> str:
+    board = reading.board
+    rows: list[list[str | Cell]] = []
+    for row in board.standing:
+        label, worst = board.contestants[row], float(board.worst[row])
+        everywhere = not any(math.isnan(each) for each in board.regret[row])
+        cells = [Cell(f"{worst:,.2f}" if everywhere else "-", "" if everywhere else "not everywhere", kind="worst")]
+        cells += [_score(instance, label, float(board.ratio[row, k])) for k, instance in enumerate(reading.instances)]
+        rows.append([label, *cells])
+    return table(["learner", "worst ratio", *(each.title for each in reading.instances)], rows, "scoreboard")
+
+
+def _score(instance: Instance, label: str, ratio: float) -> Cell:
+    if label not in instance.curves:
+        return Cell("-", "cannot play here")
+    curve, best = instance.curves[label], instance.ranked[0]
+    low, high = (end[-1] for end in curve.band())
+    same = label != best and instance.duels[label, best].verdict == "same"
+    heat = min(1.0, math.log(max(ratio, 1.0)) / math.log(30))
+    kind = "best" if label == best else ""
+    value = f"{curve.final.mean():,.1f} ± {(high - low) / 2:,.1f}"
+    return Cell(f"{ratio:,.2f}{' =' * same}", value, heat, kind)
+
+
+def _duels(reading: Reading) -> str:
+    names = [reading.board.contestants[row] for row in reading.board.standing]
+    counts: dict[tuple[str, str], Counter[str]] = {}
+    for instance in reading.instances:
+        for pair, duel in instance.duels.items():
+            counts.setdefault(pair, Counter())[duel.verdict] += 1
+    rows: list[list[str | Cell]] = [[one, *(_duel(counts.get((one, other))) for other in names)] for one in names]
+    return table(["", *names], rows, "duels")
+
+
+def _duel(count: Counter[str] | None) -> Cell:
+    if count is None:
+        return Cell("")
+    if count["untested"] == count.total():
+        return Cell("?", kind="even")
+    kind = "won" if count["less"] > count["more"] else "lost" if count["less"] < count["more"] else "even"
+    return Cell(f"{count['less']} : {count['more']}", kind=kind)

@@ -1,0 +1,1 @@
+"""Whether the reference studies give what is written beside them."""

@@ -1,0 +1,83 @@
+"""What to cite: the papers that the learners' files name, word for word."""
+
+import re
+from pathlib import Path
+
+import pytest
+import yaml
+from typer.testing import CliRunner
+
+import sidelong as sl
+from sidelong import cli
+from sidelong.learners import catalogue, citations
+
+ROOT = Path(__file__).parent.parent.parent
+ACCENTS = {r"{\'e}": "e", r"{\`o}": "o", r"{\'a}": "a", r"{\"\i}": "i", r"{\'E}": "E"}
+
+
+def cite(*learners):
+    return CliRunner().invoke(cli.app, ["cite", *learners])
+
+
+def fields(entry):
+    for accent, letter in ACCENTS.items():
+        entry = entry.replace(accent, letter)
+    return {name: value.replace("{", "").replace("}", "") for name, value in re.findall(r"(\w+) += \{(.*)\},", entry)}
+
+
+@pytest.mark.parametrize("name", [name for name in sl.learners.names() if name != "uniform"])
+def test_title_authors_and_year_stand_in_the_file_of_the_learner(name):
+    module = catalogue.find(name)
+    text = " ".join(module.__doc__.split())
+    assert module.ABOUT.cite
+    for key in module.ABOUT.cite:
+        found = fields(citations._entries()[key])
+        assert found["title"] in text
+        assert found["year"] in text
+        for author in found["author"].split(" and "):
+            assert author.rpartition(" ")[2] in text
+
+
+def test_an_author_of_a_paper_that_about_names_is_in_its_first_entry():
+    for name in sl.learners.names():
+        about = catalogue.find(name).ABOUT
+        if about.cite:
+            authors = " ".join(fields(citations._entries()[key])["author"] for key in about.cite)
+            assert about.paper.partition(",")[0] in authors
+
+
+def test_each_entry_is_used_has_a_venue_and_is_printed_once():
+    used = {key for name in sl.learners.names() for key in catalogue.find(name).ABOUT.cite}
+    entries = citations._entries()
+    assert used == set(entries)
+    for entry in entries.values():
+        assert entry.count("{") == entry.count("}")
+        assert {"booktitle", "journal"} & set(fields(entry))
+    shown = cite("ucb-n", "ts-n", "ucb-n").output
+    assert re.findall(r"@\w+\{(\w+),", shown) == [
+        "sidelong",
+        "caron2012leveraging",
+        "lykouris2020feedback",
+        "tossou2017thompson",
+    ]
+
+
+def test_without_a_learner_it_is_the_paper():
+    assert re.findall(r"@\w+\{(\w+),", cite().output) == ["sidelong", "rouyer2022near"]
+    assert re.findall(r"@\w+\{(\w+),", cite("uniform").output) == ["sidelong"]
+
+
+def test_an_unknown_learner_is_one_message_and_code_2():
+    done = cite("ucbn")
+    assert done.exit_code == 2
+    assert "Did you mean 'ucb-n'" in " ".join(done.output.replace("│", "").split())
+
+
+def test_the_citation_file_says_what_the_package_says():
+    said = yaml.safe_load((ROOT / "CITATION.cff").read_text())
+    assert str(said["version"]) == sl.__version__
+    assert said["title"] in citations.bibtex()
+    [paper] = said["references"]
+    assert paper["title"] in citations.bibtex()
+    for author in paper["authors"]:
+        assert author["family-names"] in citations.bibtex()

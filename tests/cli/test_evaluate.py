@@ -1,0 +1,116 @@
+"""`sidelong evaluate`: a table, JSON, and one sentence about what is wrong."""
+
+import json
+import threading
+from http.server import BaseHTTPRequestHandler, HTTPServer
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from pyarrow import parquet
+from typer.testing import CliRunner
+
+from sidelong import cli
+from sidelong.errors import EvaluationError
+from sidelong.service import offpolicy
+from sidelong.service.decision_log import read_log
+
+
+@pytest.fixture(scope="module")
+def log(tmp_path_factory):
+    rng = np.random.default_rng(2)
+    p = np.array([0.2, 0.3, 0.5])
+    arms = rng.choice(3, 600, p=p)
+    rewards = [None if k % 50 == 0 else float(rng.random() < [0.8, 0.4, 0.3][arm]) for k, arm in enumerate(arms)]
+    path = tmp_path_factory.mktemp("logs") / "log.parquet"
+    parquet.write_table(pa.table({"action": arms, "reward": rewards, "pscore": p[arms]}), path)
+    return path
+
+
+def run(*arguments, **environment):
+    return CliRunner().invoke(cli.app, ["evaluate", *map(str, arguments)], env={"COLUMNS": "80", **environment})
+
+
+def test_the_table_has_the_numbers_of_the_estimates(log, tmp_path):
+    (tmp_path / "mix.json").write_text('{"0": 0.5, "2": 0.5}')
+    shown = run(log, "--distribution", tmp_path / "mix.json").output
+    found = read_log(log)
+    arms = offpolicy.evaluate_arms(found)
+    lines = {line[:16].strip(): line[16:].split() for line in shown.splitlines()}
+    for arm in range(3):
+        assert lines[f"arm {arm}"][:4] == [
+            f"{arms.value[arm]:.4f}", f"{arms.lower[arm]:.3f}", "to", f"{arms.upper[arm]:.3f}"
+        ]  # fmt: skip
+    mix = offpolicy.evaluate_distribution(found, [0.5, 0, 0.5]).value[0]
+    assert lines["mix.json"][0] == f"{mix:.4f}"
+    assert lines["what was played"][0] == f"{np.nanmean(found.cost):.4f}"
+    assert "600 rounds, 12 of them without feedback" in shown
+    assert "Regret against arm 0" in shown
+    order = [shown.index(f"arm {arm} ") for arm in np.argsort(arms.value)]
+    assert order == sorted(order)
+    assert max(map(len, shown.splitlines())) <= 80
+    assert "…" not in shown
+
+
+def test_json_has_all_of_it(log):
+    shown = json.loads(run(log, "--json", "--confidence", "0.9", "--n-arms", "4").output)
+    arms = offpolicy.evaluate_arms(read_log(log, 4), 0.9)
+    assert [row["value"] for row in shown["arms"]] == [*arms.value[:3].tolist(), None]
+    assert [row["upper"] for row in shown["arms"]] == arms.upper.tolist()
+    assert shown["distributions"]["uniform"]["rounds"] == 588
+    assert (shown["rounds"], shown["without_feedback"], shown["confidence"]) == (600, 12, 0.9)
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [("{", "is not a distribution"), ('{"9": 1}', "no arm 9"), ("[0.5, 0.5]", "3 arms"), ('{"x": 1}', "not a distr")],
+)
+def test_a_wrong_distribution_is_one_sentence(log, tmp_path, content, says):
+    (tmp_path / "mix.json").write_text(content)
+    with pytest.raises(EvaluationError, match=says):
+        raise run(log, "--distribution", tmp_path / "mix.json").exception
+
+
+class Service(BaseHTTPRequestHandler):
+    """A service that wants the token "right" and has one experiment."""
+
+    content = b""
+
+    def do_GET(self):
+        right = self.headers["Authorization"] == "Bearer right"
+        found = self.path == "/v1/experiments/orders/log"
+        body = self.content if right and found else b'{"detail": "No."}'
+        self.send_response(200 if right and found else 404 if right else 401)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_):
+        pass
+
+
+@pytest.fixture
+def address(log):
+    Service.content = log.read_bytes()
+    with HTTPServer(("127.0.0.1", 0), Service) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+
+
+def test_an_experiment_is_read_from_its_address(address, log):
+    for name in ("orders", "orders/log", "orders/"):
+        shown = run(f"{address}/v1/experiments/{name}", SIDELONG_TOKEN="right")  # noqa: S106  # a test's own
+        assert shown.output == run(log).output
+
+
+def test_what_the_service_refuses_is_said(address):
+    for name, token, says in (
+        ("/v1/experiments/orders", "wrong", "401: No. Give a token"),
+        ("/v1/experiments/nothing", "right", "404: No."),
+        ("/", "right", "not the address of an experiment"),
+    ):
+        with pytest.raises(EvaluationError, match=says):
+            raise run(address + name, "--token", token).exception
+    with pytest.raises(EvaluationError, match="cannot be reached"):
+        raise run("http://127.0.0.1:9/v1/experiments/orders").exception

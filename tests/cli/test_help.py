@@ -1,0 +1,119 @@
+"""Help that teaches, names that complete, and the pip command where a package is missing."""
+
+import os
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+from typer.main import get_command
+from typer.testing import CliRunner
+
+import sidelong as sl
+from sidelong import cli
+
+ROOT = Path(__file__).parent.parent.parent
+EXTRAS = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+
+
+def text(output):
+    return " ".join(re.sub(r"[│╭╮╰╯─]", " ", output).split())
+
+
+def test_help_shows_each_command_and_what_to_type_first():
+    shown = CliRunner().invoke(cli.app, ["--help"], env={"COLUMNS": "80", "NO_COLOR": "1"}).output
+    examples = [line.strip() for line in shown.splitlines() if re.match(r" sidelong \w+ ", line)]
+    assert len(examples) == 5
+    for command in get_command(cli.app).commands:
+        assert re.search(rf"│ {command} ", shown), command
+    for example in examples:
+        assert example.split()[1] in get_command(cli.app).commands
+    assert "--install-completion" in shown
+    assert "…" not in shown
+
+
+@pytest.mark.parametrize("command", get_command(cli.app).commands)
+def test_each_command_and_option_says_what_it_is(command):
+    found = get_command(cli.app).commands[command]
+    assert found.help.split("\n")[0].endswith(".")
+    for parameter in found.params:
+        assert parameter.name == "help" or parameter.help, parameter.name
+
+
+@pytest.mark.parametrize(
+    ("words", "offered"),
+    [
+        ("sidelong le", {"learners"}),
+        ("sidelong cite exp3 ucb-m", {"ucb-maxn"}),
+        ("sidelong learners ucb", {"ucb-n", "ucb-maxn", "ucb-lp"}),
+        ("sidelong graph complete-b", {"complete-bipartite:"}),
+    ],
+)
+def test_a_shell_is_offered_names(words, offered):
+    environment = {"_SIDELONG_COMPLETE": "complete_bash", "COMP_WORDS": words, "COMP_CWORD": str(words.count(" "))}
+    code = "import sys; sys.argv = ['sidelong']; from sidelong.__main__ import main; main()"
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=os.environ | environment, capture_output=True, text=True, check=False
+    )
+    assert set(done.stdout.split()) == offered
+
+
+USES = {
+    "typer": "from sidelong.__main__ import main; main()",
+    "rich": "from sidelong.__main__ import main; main()",
+    "networkx": "import sidelong; sidelong.graphs.petersen().to_networkx()",
+    "pyarrow": "import sidelong; sidelong.read_results('nowhere')",
+    "matplotlib": "import sys; sys.argv = ['sidelong', 'report', 'x']; from sidelong.__main__ import main; main()",
+    "gymnasium": "import sidelong.integrations.gymnasium",
+    "river": "import sidelong.integrations.river",
+}
+BLOCK = """
+import importlib.abc, importlib.util, sys
+
+class Missing(importlib.abc.MetaPathFinder):
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] == {missing!r}:
+            raise ModuleNotFoundError(f"No module named {{name!r}}", name={missing!r})
+
+sys.meta_path.insert(0, Missing())
+find = importlib.util.find_spec
+importlib.util.find_spec = lambda name, package=None: None if name == {missing!r} else find(name, package)
+"""
+
+
+@pytest.mark.parametrize("missing", USES)
+def test_a_missing_package_gives_the_pip_command_of_an_extra_that_has_it(missing):
+    code = BLOCK.format(missing=missing) + USES[missing]
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode != 0
+    said = text(done.stderr)
+    [command] = set(re.findall(r"pip install 'sidelong\[([\w,]+)\]'", said))
+    assert any(re.match(rf"{missing}\b", package) for extra in command.split(",") for package in EXTRAS[extra]), said
+    assert missing in said
+
+
+def test_every_pip_command_of_the_package_names_extras_that_exist():
+    pattern = r"sidelong\[([\w,]+)\]"
+    found = [
+        extra
+        for path in [*Path(sl.__file__).parent.rglob("*.py"), ROOT / "README.md", *ROOT.glob("docs/**/*.md")]
+        for names in re.findall(pattern, path.read_text())
+        for extra in names.split(",")
+    ]
+    assert set(found) >= {"cli", "study", "plot", "dask", "networkx", "gymnasium", "river"}
+    assert set(found) <= set(EXTRAS)
+
+
+def test_every_extra_names_the_file_that_needs_it():
+    section = (ROOT / "pyproject.toml").read_text()
+    section = section[section.index("[project.optional-dependencies]") : section.index("[project.scripts]")]
+    for package in {package for extra in EXTRAS.values() for package in extra}:
+        name = re.match(r"[\w-]+", package)[0].replace("-", "_")
+        for line in (line for line in section.splitlines() if f'"{package}"' in line):
+            said = line.rpartition("# ")[2].strip()
+            assert "#" in line, line
+            if said.endswith(".py"):  # else it serves another package, which the comment says
+                code = (Path(sl.__file__).parent / said).read_text()
+                assert re.search(rf"^\s*(import|from) {name}\b", code, re.MULTILINE), line

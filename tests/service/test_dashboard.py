@@ -1,0 +1,290 @@
+"""The dashboard in a real browser, against a real server: what it shows is what the API says, as it happens."""
+
+import contextlib
+import io
+import re
+
+import httpx
+import pytest
+
+import sidelong as sl
+from browser import visit
+from sidelong.service import offpolicy
+from sidelong.service.database import Database
+from sidelong.service.decision_log import read_log
+from sidelong.service.tokens import Tokens
+
+PATIENCE = 60_000  # milliseconds: of a machine that does much else
+
+
+@pytest.fixture(scope="module")
+def database(tmp_path_factory):
+    return f"sqlite:///{tmp_path_factory.mktemp('server')}/sidelong.db"
+
+
+@pytest.fixture(scope="module")
+def served(nursery, database):
+    running = nursery.start(database)
+    yield running
+    running.stop()
+
+
+@pytest.fixture(scope="module")
+def service(served):
+    with sl.connect(served.address) as connected:
+        yield connected
+
+
+@pytest.fixture(scope="module")
+def played(service):
+    """An experiment with labels, one of which tries to be HTML, and with feedback for all but one decision."""
+    labels = [f"<b>{name}</b>" for name in ("tiny", "small", "large", "huge")]
+    agent = service.create("models", "exp3.g++", sl.graphs.nested(4), seed=3, description="<img src=x>", labels=labels)
+    for t in range(30):
+        decision = agent.ask()
+        agent.tell(decision, {int(arm): (t % 3 + int(arm)) / 6 for arm in decision.reveals})
+    agent.ask()
+    return agent
+
+
+def opened(browser, served, name, **how):
+    return visit(browser, f"{served.address}/#/{name}", until="load", **how)
+
+
+def wait(page, selector, text=None):
+    found = page.locator(selector)
+    found = found.filter(has_text=text) if text else found
+    found.first.wait_for(timeout=PATIENCE)
+    return found.first
+
+
+def wait_for_count(page, name, value):
+    wait(page, f'[data-figure="{name}"] dd', re.compile(rf"^{value:,}(\D|$)"))
+
+
+def fine(seen):
+    return seen.complaints == [] and seen.asked == []
+
+
+def test_an_experiment_is_made_with_the_keyboard_and_its_decisions_arrive_live(browser, served, service):
+    with visit(browser, served.address, until="load") as seen:
+        page = seen.page
+        wait(page, "#welcome:not([hidden])")
+        page.locator("#first").focus()
+        page.keyboard.press("Enter")
+        wait(page, "#create[open]")
+        page.keyboard.type("orders")  # the name has the focus
+        page.keyboard.press("Tab")
+        page.keyboard.type("How many to order")
+        page.get_by_label("Family").select_option("nested")
+        page.get_by_label("n", exact=True).fill("6")
+        page.get_by_label("Seed").fill("7")
+        page.keyboard.press("Enter")
+        wait(page, "#experiment:not([hidden])")
+        wait(page, "#link[data-state=live]")
+        assert page.url.endswith("#/orders")
+        assert page.locator("h1#name").inner_text() == "orders"
+        assert "The guarantee holds." in page.locator("#guarantee").inner_text()
+        assert page.locator('nav a[aria-current="page"]').inner_text().startswith("orders")
+        made = service["orders"].state()
+        assert (made["seed"], made["options"], made["graph"]["n_arms"]) == (7, {"preset": "practical"}, 6)
+
+        decision = service["orders"].ask()
+        arrived = wait(page, '#latest [data-kind="decided"]')
+        assert f"round 1, arm {decision.arm}" in arrived.inner_text()
+        wait_for_count(page, "outstanding", 1)
+        service["orders"].tell(decision, [0.5] * decision.reveals.size)
+        wait(page, '#latest [data-kind="told"]')
+        wait_for_count(page, "told", 1)
+        wait_for_count(page, "outstanding", 0)
+        assert fine(seen)
+
+
+def test_every_number_is_what_the_api_says(browser, served, played):
+    with opened(browser, served, "models") as seen:
+        page = seen.page
+        wait_for_count(page, "decided", 31)
+        state = httpx.get(f"{served.address}/v1/experiments/models?limit=100&sort=arm", timeout=60).json()
+        for name in ("decided", "told", "outstanding", "expired", "cancelled"):
+            assert page.locator(f'[data-figure="{name}"] dd').inner_text() == str(state["counts"][name])
+        regret = state["regret"]
+        shown = page.locator('[data-figure="regret"] dd').inner_text()
+        assert shown.startswith(f"{regret['estimate']:.1f}".replace("-", "\N{MINUS SIGN}"))
+        assert f"against arm {regret['best_arm']}" in shown
+        assert (
+            f"p = {state['sample_ratio']['p_value']:.3f}" in page.locator('[data-figure="sample ratio"]').inner_text()
+        )
+        page.locator('[data-sort="arm"]').click()
+        rows = page.locator("#arms tbody tr").all()
+        assert len(rows) == 4
+        for row, arm in zip(rows, state["arms"]["items"], strict=True):
+            cells = row.locator("td").all_inner_texts()
+            assert cells[:4] == [str(arm["arm"]), arm["label"], str(arm["plays"]), str(arm["observations"])]
+            for text, p in zip(cells[4:6], (arm["probability"], arm["observe_probability"]), strict=True):
+                assert float(text.rstrip(" %").lstrip("< ")) == pytest.approx(100 * p, abs=0.06)
+            assert cells[6] == f"{arm['mean']:.3f}"
+            assert cells[7] == f"{arm['low']:.3f} to {arm['high']:.3f}"
+        assert page.locator("#description").inner_text() == "<img src=x>"  # text, whatever it looks like
+        assert page.locator("#description img, td.label b").count() == 0
+        played.tell(played.ask(), dict.fromkeys(range(4), 0.5), graph=sl.graphs.complete(4))
+        wait(page, '#guarantee[data-holds="false"]', "known only after the draw")
+        assert fine(seen)
+
+
+def test_the_graph_tells_what_playing_an_arm_reveals(browser, served, played):
+    state = played.state()
+    with opened(browser, served, "models") as seen:
+        page = seen.page
+        wait(page, ".net .arm[aria-label]")
+        assert page.locator(".net .arm").count() == 4
+        assert page.locator(".net .edge").count() == 6  # each order reveals all smaller ones, and itself
+        page.locator('.net .arm[tabindex="0"]').focus()
+        page.keyboard.press("ArrowRight")
+        page.keyboard.press("ArrowRight")
+        caption = page.locator("#graph-caption").inner_text()
+        assert caption.startswith("Arm 2 (<b>large</b>): played with")
+        assert caption.endswith("Playing it reveals arms 0 to 2.")
+        assert page.locator(".net .edge.out").count() == 2
+        assert page.evaluate("document.activeElement.getAttribute('aria-label')") == caption
+        assert state["graph"]["n_arms"] == 4
+        assert fine(seen)
+
+
+def test_many_arms_are_drawn_as_a_strip(browser, served, service):
+    service.create("ladder", "exp3.g++", sl.graphs.nested(150), seed=1)
+    with opened(browser, served, "ladder") as seen:
+        page = seen.page
+        strip = wait(page, ".strip")
+        assert page.locator(".strip .played").count() == 150
+        strip.focus()
+        page.keyboard.press("ArrowLeft")
+        assert page.locator("#graph-caption").inner_text().startswith("Arm 149: played with")
+        assert page.locator("#arms tbody tr").count() == 20
+        page.get_by_role("button", name="Show more").click()
+        assert page.locator("#arms tbody tr").count() == 120
+        assert fine(seen)
+
+
+def test_the_degraded_notice_comes_after_an_expiry(browser, served, service):
+    agent = service.create("brief", "exp3.g++", sl.graphs.nested(4), seed=1, expire_after=1.0)
+    with opened(browser, served, "brief") as seen:
+        page = seen.page
+        wait(page, '#guarantee[data-holds="true"]')
+        wait(page, "#link[data-state=live]")
+        agent.ask()
+        notice = wait(page, '#guarantee[data-holds="false"]')
+        assert "1 of 1 decisions expired without feedback." in notice.inner_text()
+        assert notice.get_attribute("role") == "status"  # a screen reader says it
+        wait_for_count(page, "expired", 1)
+        wait(page, '#latest [data-kind="expired"]')
+        wait(page, "nav .badge", "degraded")
+        assert fine(seen)
+
+
+@pytest.mark.usefixtures("played")
+def test_off_policy_estimates_are_those_of_the_log(browser, served):
+    log = read_log(io.BytesIO(httpx.get(f"{served.address}/v1/experiments/models/log", timeout=60).content))
+    arms = offpolicy.evaluate_arms(log)
+    mix = offpolicy.evaluate_distribution(log, [0.5, 0, 0, 0.5])
+    with opened(browser, served, "models") as seen:
+        page = seen.page
+        wait(page, "#experiment:not([hidden])")
+        page.get_by_label("Distribution").fill("0: 0.5, 3: 0.6")
+        page.get_by_role("button", name="Estimate").click()
+        assert page.locator("#mix-error").inner_text() == "The shares must have the sum 1, not 1.100."
+        page.get_by_label("Distribution").fill("0: 0.5, 3: 0.5")
+        page.get_by_role("button", name="Estimate").click()
+        wait(page, "#instead table")
+        cells = [row.locator("td").all_inner_texts() for row in page.locator("#instead tbody tr").all()]
+        rows = {row[0].partition(" ·")[0]: row for row in cells}
+        for name, found, k in [("distribution", mix, 0), *((f"arm {arm}", arms, arm) for arm in range(4))]:
+            assert rows[name][1] == f"{found.value[k]:.4f}"
+            assert rows[name][2] == f"{found.lower[k]:.3f} to {found.upper[k]:.3f}"
+        assert fine(seen)
+
+
+CONTRAST = """
+() => {
+  const channel = (c) => (c /= 255) <= 0.03928 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4;
+  const light = ([r, g, b]) => 0.2126 * channel(r) + 0.7152 * channel(g) + 0.0722 * channel(b);
+  const parse = (text) => text.match(/[0-9.]+/g).map(Number);
+  const ground = (e) => { for (; e; e = e.parentElement) {
+    const found = parse(getComputedStyle(e).backgroundColor); if (found.length < 4 || found[3] > 0) return found; }
+    return [255, 255, 255]; };
+  const poor = [];
+  const walk = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+  for (let node; (node = walk.nextNode());) {
+    const e = node.parentElement;
+    if (!node.data.trim() || !e.checkVisibility() || e.closest("noscript, option")) continue;
+    const style = getComputedStyle(e);
+    const [a, b] = [light(parse(e instanceof SVGElement ? style.fill : style.color)), light(ground(e))];
+    const ratio = (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
+    if (ratio < 4.5) poor.push(`${node.data.trim()}: ${ratio.toFixed(2)}`);
+  }
+  return poor;
+}
+"""
+
+
+OUTLINED = """
+() => {
+  const e = document.activeElement;
+  const [style, halo] = [getComputedStyle(e), e.querySelector(".halo")];
+  const outlined = style.outlineStyle !== "none" && parseFloat(style.outlineWidth) >= 2;
+  const ringed = halo !== null && getComputedStyle(halo).stroke !== "rgba(0, 0, 0, 0)";
+  return e === document.body || outlined || ringed || e.outerHTML.slice(0, 80);
+}
+"""
+
+
+@pytest.mark.parametrize("dark", [False, True])
+@pytest.mark.parametrize("width", [1280, 400])
+@pytest.mark.usefixtures("played")
+def test_it_can_be_read_in_the_dark_and_on_a_phone(browser, served, width, dark):
+    with opened(browser, served, "models", width=width, dark=dark) as seen:
+        page = seen.page
+        wait(page, "#guarantee[data-holds]")
+        wait(page, "#latest li")
+        page.evaluate("async () => { await Promise.all(document.getAnimations().map((each) => each.finished)) }")
+        assert seen.overflow <= 0
+        assert page.evaluate(CONTRAST) == []
+        page.locator("#new").click()
+        wait(page, "#create[open]")
+        assert page.evaluate(CONTRAST) == []
+        assert seen.overflow <= 0
+        page.keyboard.press("Escape")
+        assert page.locator("#create[open]").count() == 0
+        for _ in range(40):  # everything that Tab reaches shows where it is
+            page.keyboard.press("Tab")
+            assert page.evaluate(OUTLINED) is True
+        assert fine(seen)
+
+
+@pytest.mark.usefixtures("played")
+def test_a_token_is_asked_for_and_forgotten_with_the_tab(browser, served, database):
+    """The last test: from now on the server wants a token."""
+    with contextlib.closing(Database(database, 5.0)) as opened_too:
+        token = Tokens(opened_too).create("test", ["read"])
+    with visit(browser, f"{served.address}/#/models", until="load") as seen:
+        page = seen.page
+        for _ in range(20):  # a server notices within a second
+            if page.locator("#token-form:not([hidden])").count():
+                break
+            page.wait_for_timeout(500)
+            page.reload()
+            page.wait_for_timeout(500)
+        wait(page, "#token-form:not([hidden])")
+        assert page.evaluate("document.activeElement.id") == "token"
+        page.keyboard.type("sl_wrong")
+        page.keyboard.press("Enter")
+        wait(page, "#token-error", re.compile("."))
+        page.get_by_label("Token", exact=True).fill(token)
+        page.keyboard.press("Enter")
+        wait(page, "#experiment:not([hidden])")
+        wait(page, "#link[data-state=live]")
+        assert page.locator("#new").is_hidden()  # this token may only read
+        assert page.evaluate("[localStorage.length, document.cookie]") == [0, ""]
+        assert token not in page.content()
+        assert seen.asked == []
+        page.get_by_role("button", name="Forget token").click()
+        wait(page, "#token-form:not([hidden])")
