@@ -33,6 +33,9 @@ def read_losses(losses: Losses, reveals: npt.NDArray[np.int32], into: np.ndarray
         LossError: if an arm is missing, was not revealed, or has a loss that is not a number in [0, 1], or, for a
             learner that needs it, neither 0 nor 1.
     """
+    if not binary and _are_losses(losses, reveals.shape):  # a hundred thousand of them take a tenth of a second below
+        into[: reveals.size] = losses
+        return
     arms = reveals.tolist()
     if isinstance(losses, Mapping):
         values = [losses.get(arm) for arm in arms]
@@ -56,6 +59,12 @@ def read_losses(losses: Losses, reveals: npt.NDArray[np.int32], into: np.ndarray
         if binary and value not in {0, 1}:
             raise LossError(f"The loss of arm {arms[k]} must be 0 or 1 for {binary}, not {value!r}.")
     into[: len(values)] = values
+
+
+def _are_losses(losses: Any, shape: tuple[int, ...]) -> bool:
+    """Tell whether an array is all that it should be; what is wrong with another one is found out one by one."""
+    array = isinstance(losses, np.ndarray) and losses.dtype == np.float64 and losses.shape == shape
+    return array and bool(((losses >= 0.0) & (losses <= 1.0)).all())
 
 
 def _is_number(value: Any) -> bool:

@@ -15,6 +15,7 @@ import numpy as np
 from sidelong.agent import Agent, state_file
 from sidelong.agent.decision import SparingDecision
 from sidelong.errors import GraphError, ServiceError, SidelongError
+from sidelong.graphs.arrays import observe
 from sidelong.service.clock import Moment
 from sidelong.service.graphs import KnownGraph
 from sidelong.service.journal import Event, Kind, linked
@@ -154,9 +155,12 @@ class Experiment:
         """Return the probability that each arm which a decision reveals would be revealed, when it was drawn."""
         if np.isnan(decision.probability):
             return None
-        if graph is decision.graph:
+        if isinstance(decision, SparingDecision):
             return decision.revealed_probabilities
-        return graph.observe_probabilities(decision.probabilities)[graph.out_neighbors(decision.arm)]
+        p = decision.probabilities.copy()  # what a decision shows is read-only, and the kernel takes one type
+        P = np.empty(p.size)
+        observe(graph.arrays, p, P)
+        return P[graph.out_neighbors(decision.arm).astype(np.intp)]
 
     def contents(self) -> bytes:
         """Return everything, for a snapshot."""

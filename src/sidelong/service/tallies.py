@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 __all__ = ["MINUTES", "Tallies"]
 
 MINUTES = 1440  #: how many minutes the rates go back
-_ARRAYS = ("plays", "observations", "losses", "weighted", "squares", "products", "expected", "own", "counts")
+_ARRAYS = ("plays", "expected", "sums", "own", "counts")
 
 
 class Tallies:
@@ -27,17 +27,19 @@ class Tallies:
 
     def __init__(self, n_arms: int) -> None:
         self.plays = np.zeros(n_arms, np.int64)
-        self.observations = np.zeros(n_arms, np.int64)
-        self.losses = np.zeros(n_arms)  #: that were seen
-        self.weighted = np.zeros(n_arms)  #: sum of x, the losses by importance weights
-        self.squares = np.zeros(n_arms)  #: sum of x^2
-        self.products = np.zeros(n_arms)  #: sum of x times the own loss
         self.expected = np.zeros(n_arms)  #: sum of the probabilities of playing
+        self.sums = np.zeros((5, n_arms))  #: one array, since NumPy takes as long for one row as for five
         self.own = np.zeros(2)  #: sums of the own loss and its square
         #: By kind of event, then the told rounds that had a graph of their own, that had no probabilities of observing,
         #: whose own loss was not revealed, and that had no probabilities of playing.
         self.counts = np.zeros(10, np.int64)
         self.minutes: dict[int, list[int]] = {}
+        self._name_rows()
+
+    def _name_rows(self) -> None:
+        #: Of each arm: how often it was seen, its losses then, and the sums of x, x^2 and x times the own loss, where x
+        #: is its loss by importance weights.
+        self.observations, self.losses, self.weighted, self.squares, self.products = self.sums
 
     def happened(self, event: Event) -> None:
         """Count an event."""
@@ -58,28 +60,28 @@ class Tallies:
     ) -> None:
         """Count the losses that playing an arm revealed; `after` says that the graph came with them."""
         at = reveals.astype(np.intp)  # NumPy is five times as slow with other integers
-        self.plays[arm] += 1
-        self.observations[at] += 1
-        self.losses[at] += losses
-        self.counts[6] += after
-        own = next((float(losses[place]) for place in np.flatnonzero(at == arm)), None)
+        place = int(at.searchsorted(arm))
+        own = float(losses[place]) if place < at.size and at[place] == arm else None
         if own is None:
             self.counts[8] += 1
         else:
-            self.own[0] += own
-            self.own[1] += own * own
+            self.own += own, own * own
+        self.plays[arm] += 1
+        self.counts[6] += after
         if p is None:
             self.counts[9] += 1
         else:
             self.expected += p
+        new = np.zeros((5, at.size))
+        new[0], new[1] = 1.0, losses
         if observe is None:
             self.counts[7] += 1
-            return
-        x = losses / observe
-        self.weighted[at] += x
-        self.squares[at] += x * x
-        if own is not None:
-            self.products[at] += x * own
+        else:
+            x = losses / observe
+            new[2], new[3] = x, x * x
+            if own is not None:
+                new[4] = x * own
+        self.sums[:, at] += new
 
     def contents(self) -> tuple[list[list[int]], dict[str, np.ndarray]]:
         """Return everything, for a snapshot."""
@@ -93,4 +95,5 @@ class Tallies:
         for name in _ARRAYS:
             setattr(tallies, name, arrays[f"tallies.{name}"])
         tallies.minutes = {minute: counts for minute, *counts in minutes}
+        tallies._name_rows()  # its own
         return tallies

@@ -96,7 +96,7 @@ def _arms(experiment: Experiment, offset: int, limit: int, sort: Sort) -> Arms:
             probability=_known(p[arm]),
             observe_probability=_known(P[arm]),
             plays=tallies.plays[arm],
-            observations=tallies.observations[arm],
+            observations=int(tallies.observations[arm]),
             mean=_known(cost.mean[arm]),
             low=_known(cost.low[arm]),
             high=_known(cost.high[arm]),
