@@ -60,6 +60,13 @@ def is_alive(pid):
     return False
 
 
+def has_members(group):
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(group, 0)
+        return True
+    return False
+
+
 # The same bytes
 
 
@@ -178,17 +185,10 @@ def test_ctrl_c_reaches_all_processes_and_one_of_them_speaks(long_whole, tmp_pat
     assert re.search(r"\d+ of 16 cells are done", out)
     assert err == "stopped: interrupted. Run the same command to go on.\n"
     assert small.columns(results).items() < small.columns(long_whole).items()
-    nobody_is_left(runner.pid)
-
-
-def nobody_is_left(group):
-    for _ in range(200):
-        try:
-            os.killpg(group, 0)
-        except ProcessLookupError:
-            return
-        time.sleep(0.1)
-    pytest.fail("a process goes on")
+    end = time.monotonic() + 20  # they take no time
+    while has_members(runner.pid):
+        assert time.monotonic() < end
+        time.sleep(0.05)
 
 
 # Two runners
