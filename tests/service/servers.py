@@ -155,7 +155,7 @@ def postgresql(programs, folder):
             time.sleep(0.05)
         yield f"postgresql://sidelong@127.0.0.1:{port}/postgres"
     finally:
-        running.send_signal(signal.SIGINT)  # without waiting for connections
+        running.send_signal(signal.SIGQUIT)  # at once: nobody needs what is in it
         running.wait()
         log.close()
 

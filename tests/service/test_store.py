@@ -194,9 +194,9 @@ def test_the_state_is_the_replay_of_the_journal_bit_for_bit(database, learner, o
             bench.hands.move(1.0)
             open_.append(bench.decide())
             bench.expire()
-            made = open_.pop(int(draws.integers(len(open_))))
-            if draws.random() < 0.1:
+            if draws.random() < 0.3:
                 continue
+            made = open_.pop(int(draws.integers(len(open_))))
             try:
                 if draws.random() < 0.1:
                     bench.cancel(made)

@@ -53,8 +53,8 @@ def load(
     path: str | os.PathLike[str],
     progress: Callable[[int], None] | None = None,
     *,
-    max_arms: int = MAX_ARMS,
-    max_edges: int = MAX_EDGES,
+    max_arms: int | None = None,
+    max_edges: int | None = None,
 ) -> FeedbackGraph:
     """Read a graph from a file, and name it after the file.
 
@@ -63,6 +63,7 @@ def load(
     """
     path = Path(path)
     suffix = _suffix(path)
+    max_arms, max_edges = max_arms or MAX_ARMS, max_edges or MAX_EDGES
     try:
         with path.open("rb") as file:
             _check_size(file, MAX_JSON_BYTES if suffix == ".json" else MAX_BYTES)
