@@ -29,7 +29,7 @@ def board(*rows):
         ([[10], [25]], "a has the smallest regret; next comes b, up to 2.5 times the best."),
         ([[40, 10], [10, 30]], "b is never worse than 3.00 times the best, which it is on place 2; next comes a"),
         ([[20, 10], [10, np.nan]], "a is never worse than 2.00 times the best, which it is on place 1; no other"),
-        ([[np.nan, 10], [10, np.nan]], "No learner can play on every instance"),
+        ([[np.nan, 10], [10, np.nan]], "No learner has played on every instance"),
         ([[10, 20]], "a plays alone"),
     ],
 )  # fmt: skip

@@ -18,7 +18,18 @@ if TYPE_CHECKING:
     from sidelong.studies.report.promised import Bound
     from sidelong.studies.report.reading import Instance
 
-__all__ = ["best_counts", "bounds", "contest", "growth", "leader", "listed", "percent", "scoreboard", "trace"]
+__all__ = [
+    "best_counts",
+    "bounds",
+    "contest",
+    "growth",
+    "leader",
+    "listed",
+    "missing",
+    "percent",
+    "scoreboard",
+    "trace",
+]
 
 
 def listed(words: Sequence[str]) -> str:
@@ -37,7 +48,7 @@ def scoreboard(board: Scoreboard) -> str:
     if len(board.contestants) == 1:
         return f"{board.contestants[0]} plays alone: there is nothing to compare it with."
     if not everywhere:
-        return "No learner can play on every instance, so that none can be called the best of all."
+        return "No learner has played on every instance, so that none can be called the best of all."
     first = everywhere[0]
     name, worst = board.contestants[first], float(board.worst[first])
     if worst == 1.0:
@@ -47,9 +58,17 @@ def scoreboard(board: Scoreboard) -> str:
         where = board.instances[int(np.argmax(board.ratio[first]))]
         said = f"{name} is never worse than {worst:.2f} times the best, which it is on {where}"
     if len(everywhere) == 1:
-        return f"{said}; no other learner can play on every instance."
+        return f"{said}; no other learner has played on every instance."
     second = everywhere[1]
     return f"{said}; next comes {board.contestants[second]}, up to {float(board.worst[second]):,.3g} times the best."
+
+
+def missing(cells: int) -> str:
+    """Say that a report is about a part of its study, if it is."""
+    if not cells:
+        return ""
+    have = "cells of this study have" if cells > 1 else "cell of this study has"
+    return f"{cells:,} {have} no results yet, and what follows may change. "
 
 
 def best_counts(board: Scoreboard) -> str:
