@@ -281,6 +281,18 @@ def test_cells_that_are_measured_otherwise_do_not_hide_each_other(tmp_path):
     assert [each.title for each in instances] == ["star · bernoulli · #1", "star · bernoulli · #2"]
 
 
+def test_one_run_is_reported_without_intervals(tmp_path):
+    (tmp_path / "study.toml").write_text(LATE.format(runs=1).replace("[0, 10, 40]", "0"))
+    study = load(tmp_path / "study.toml")
+    execute.run(study, tmp_path / "results", lambda *_: Inline(study.files))
+    text = write(tmp_path / "results", tmp_path / "page.html", files=False)[0].read_text()
+    rows = "".join(re.findall(r"<tr>.*?</tr>", text, re.DOTALL))
+    assert "±" not in rows
+    assert " to " not in rows
+    assert "resamples" not in rows
+    assert "One run, of which no interval can be made." in text
+
+
 def test_a_part_of_a_study_is_called_a_part(late, tmp_path):
     """A cell that was not run yet says nothing about what its learner can play on."""
     shutil.copytree(late, tmp_path / "part")

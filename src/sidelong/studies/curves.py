@@ -124,6 +124,10 @@ class Curve:
         slope, law = self.slope(), self.law()
         if law is not None and not np.ptp(self.regret[:, self._late], axis=1).any():
             return FLAT
+        if law is None and (slope is None or slope[2] >= 0.05):
+            return None
+        if len(self.regret) == 1:
+            return UNDECIDED  # nothing is known of what other runs would do
         if slope is not None and slope[2] < 0.05:
             return FLAT
         if law is None:

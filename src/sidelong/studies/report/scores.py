@@ -69,7 +69,7 @@ def _score(instance: Instance, label: str, ratio: float, absent: str) -> Cell:
     same = label != best and instance.duels[label, best].verdict == "same"
     heat = min(1.0, math.log(max(ratio, 1.0)) / math.log(30))
     kind = "best" if label == best else ""
-    value = f"{curve.final.mean():,.1f} ± {(high - low) / 2:,.1f}"
+    value = f"{curve.final.mean():,.1f}{f' ± {(high - low) / 2:,.1f}' * (len(curve.runs) > 1)}"
     return Cell(f"{ratio:,.2f}{' =' * same}", value, heat, kind)
 
 
