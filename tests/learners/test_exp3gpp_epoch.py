@@ -231,6 +231,19 @@ def test_other_intervals_and_their_arcs_are_played_alike():
         two.tell(each[1], losses_of(each[1]))
 
 
+@pytest.mark.parametrize("arcs_first", [False, True])
+def test_arcs_and_intervals_of_one_graph_may_take_turns(arcs_first):
+    """They are the same graph and have the same key, but P is found in another way."""
+    intervals = GRAPHS["other intervals"]
+    turns = [intervals.as_arcs(), intervals] if arcs_first else [intervals, intervals.as_arcs()]
+    agent = new_agent(turns[0], growth=1, start="none", **EARLY)
+    for t in range(100):
+        decision = agent.ask(turns[t // 3 % 2])
+        P = naive.observation(decision.probabilities, intervals.matrix())
+        np.testing.assert_allclose(decision.revealed_probabilities, P[decision.reveals], rtol=1e-11)
+        agent.tell(decision, losses_of(decision))
+
+
 # Numbers over many rounds
 
 
