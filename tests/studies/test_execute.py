@@ -112,6 +112,28 @@ def test_a_dask_worker_that_is_killed_costs_nothing_but_time(long_whole, tmp_pat
         cluster.communicate("")
 
 
+def test_a_dask_scheduler_that_is_killed_stops_the_study_cleanly(long_whole, tmp_path):
+    """No cell has failed, and the same study goes on elsewhere."""
+    cluster = subprocess.Popen(
+        [sys.executable, HERE / "dask_cluster.py"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    study, results = small.write(tmp_path, 4, LONG), tmp_path / "results"
+    try:
+        address = cluster.stdout.readline().split()[0]
+        runner = start(study, "--out", results, "--on", address)
+        wait_for_cells(results, 2)
+    finally:
+        cluster.kill()
+        cluster.communicate()
+    _, err = runner.communicate(timeout=300)
+    assert runner.returncode == 4, err
+    assert "Traceback" not in err
+    assert "failed" not in err
+    assert "stopped: the Dask scheduler is gone. Run the same command to go on." in err
+    small.run(study, "--out", results)
+    assert small.columns(results) == small.columns(long_whole)
+
+
 def test_a_worker_of_this_machine_that_is_killed_costs_nothing_but_time(long_whole, tmp_path):
     results = tmp_path / "results"
     runner = start(small.write(tmp_path, 4, LONG), "--out", results, "--workers", 2)

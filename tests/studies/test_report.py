@@ -268,6 +268,7 @@ def test_delay_is_a_parameter_and_no_theorem_is_about_it(late, tmp_path):
     text = write(late, tmp_path / "page.html", files=False)[0].read_text()
     assert "Regret against delay" in text
     assert "feedback 40 rounds late" in text
+    assert "… late" not in text
     promised = [row for row in re.findall(r"<tr>.*?</tr>", text, re.DOTALL) if "(Theorem 4)" in row]
     assert len(promised) == 1
 

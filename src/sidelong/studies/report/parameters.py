@@ -168,5 +168,5 @@ def _said(rest: str) -> str:
     spec = json.loads(rest)
     rounds = spec["rounds"] if isinstance(spec["rounds"], str) else f"{spec['rounds']:,}"
     learner = f"{describe(spec['learner'])} on " if spec["learner"] else ""
-    late = f", {spec['delay']} late" if spec["delay"] else ""
+    late = f", {spec['delay']:,} late" if isinstance(spec["delay"], int) and spec["delay"] else ""
     return f"{learner}{describe(spec['graph'])} in {describe(spec['world'])}, {rounds} rounds{late}"
