@@ -154,3 +154,17 @@ def test_an_unknown_study_is_code_2_with_the_nearest():
     done = CliRunner().invoke(app, ["reproduce", "nestd"])
     assert done.exit_code == 2
     assert "there is no study 'nestd'. Did you mean 'nested'?" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("expected = ", "expectd = ", r"statement.0.expected: Field required"),
+        ("expected = ", 'expected = "x', r"this is not TOML"),
+    ],
+)
+def test_a_damaged_file_of_expected_numbers_is_named(tmp_path, old, new, said):
+    beside = reference.find("nested").with_suffix(".expected.toml")
+    (tmp_path / beside.name).write_text(beside.read_text().replace(old, new, 1))
+    with pytest.raises(StudyError, match=rf"nested.expected.toml: .*{said}|nested.expected.toml: {said}"):
+        read_expected(tmp_path / "nested.toml")
