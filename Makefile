@@ -48,7 +48,7 @@ docs: $(VENV)/stamp-docs ## the documentation as a site: docs/_build/html/index.
 docs-fresh: dist ## do every page in order, in an environment that has only the wheel
 	rm -rf build/fresh && $(PYTHON) -m venv build/fresh
 	build/fresh/bin/python -m pip install --quiet --disable-pip-version-check \
-		"$$(ls dist/*.whl)[cli,study,plot,dask,networkx,gymnasium,river]"
+		"$$(ls dist/*.whl)[cli,study,plot,service,dask,networkx,gymnasium,river]"
 	env --unset=PYTHONPATH SIDELONG_CACHE_DIR=$(CURDIR)/build/fresh/cache build/fresh/bin/python docs/walk.py
 
 pictures: $(VENV)/stamp ## draw the pictures of the documentation anew

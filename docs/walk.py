@@ -1,13 +1,15 @@
 """Do what the pages say, in order, as a person would who has only the wheel: `python docs/walk.py [PAGE ...]`.
 
 A block of ``python`` is run, one of ``pycon`` is run and must print what it shows; all blocks of a page are one
-session. The lines of a ``console`` block that begin with $ are run by the shell, and must succeed. A block whose
-first line goes on with the name of a file is that file. One that goes on with "long" is left out by the tests, and one
-with any other word is never run. Everything happens in one folder, which is empty at first.
+session. The lines of a ``console`` block that begin with $ are run by the shell, and must succeed; one that ends with &
+goes on beside the others until the page is done. A block whose first line goes on with the name of a file is that
+file. One that goes on with "long" is left out by the tests, and one with any other word is never run. Everything
+happens in one folder, which is empty at first.
 """
 
 from __future__ import annotations
 
+import contextlib
 import doctest
 import os
 import re
@@ -17,7 +19,10 @@ import tempfile
 import time
 import types
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 DOCS = Path(__file__).parent
 sys.path.insert(0, str(DOCS / "_ext"))
@@ -44,20 +49,28 @@ def blocks(page: Path) -> list[Block]:
 def do(page: Path, *, long: bool = False) -> dict[str, Any]:
     """Do what a page says, in the present folder, and return the names that its session has at the end."""
     session = types.ModuleType("__main__")
-    for block in blocks(page):
-        if "." in block.file:
-            Path(block.file).write_text(block.text, "utf-8")
-        elif block.file and not (long and block.file == "long"):
-            continue
-        elif block.kind == "python":
-            # Lines are counted as in the page, for a traceback.
-            exec(compile("\n" * block.line + block.text, str(page), "exec"), session.__dict__)  # noqa: S102
-        elif block.kind == "pycon":
-            _check(page, block, session.__dict__)
-        elif block.kind == "console":
-            for command in re.findall(r"^\$ (.*?)(?: +# .*)?$", block.text, re.MULTILINE):
-                _shell(page, block, command)
+    with contextlib.ExitStack() as until_done:
+        for block in blocks(page):
+            _do(page, block, session.__dict__, until_done, long=long)
     return session.__dict__
+
+
+def _do(page: Path, block: Block, session: dict[str, Any], until_done: contextlib.ExitStack, *, long: bool) -> None:
+    if "." in block.file:
+        Path(block.file).write_text(block.text, "utf-8")
+    elif block.file and not (long and block.file == "long"):
+        return
+    elif block.kind == "python":
+        # Lines are counted as in the page, for a traceback.
+        exec(compile("\n" * block.line + block.text, str(page), "exec"), session)  # noqa: S102
+    elif block.kind == "pycon":
+        _check(page, block, session)
+    elif block.kind == "console":
+        for command in re.findall(r"^\$ (.*?)(?: +# .*)?$", block.text, re.MULTILINE):
+            if command.endswith("&"):
+                until_done.enter_context(_beside(command.removesuffix("&")))
+            else:
+                _shell(page, block, command)
 
 
 def _check(page: Path, block: Block, names: dict[str, Any]) -> None:
@@ -70,10 +83,21 @@ def _check(page: Path, block: Block, names: dict[str, Any]) -> None:
         raise AssertionError("".join(report))
 
 
-def _shell(page: Path, block: Block, command: str) -> None:
+@contextlib.contextmanager
+def _beside(command: str) -> Iterator[None]:
+    with subprocess.Popen(f"exec {command}", shell=True, env=_environment()) as running:  # noqa: S602  # what the page says
+        yield
+        running.terminate()
+
+
+def _environment() -> dict[str, str]:
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
+    return os.environ | {"PATH": path}
+
+
+def _shell(page: Path, block: Block, command: str) -> None:
     done = subprocess.run(  # noqa: S602  # what the page says
-        command, shell=True, env=os.environ | {"PATH": path}, capture_output=True, text=True, check=False
+        command, shell=True, env=_environment(), capture_output=True, text=True, check=False
     )
     if done.returncode:
         raise AssertionError(

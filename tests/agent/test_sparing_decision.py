@@ -1,5 +1,8 @@
 """Agents of learners that do not look at every arm: what a decision keeps, and what is made when it is asked for."""
 
+import copy
+import pickle
+
 import numpy as np
 import pytest
 
@@ -42,6 +45,21 @@ def test_the_probabilities_of_all_arms_are_made_when_read_and_kept():
         _ = unread.probabilities
     assert 0 < unread.probability < 1
     assert agent.tell(unread, losses_of(unread))
+
+
+@pytest.mark.parametrize("copied", [copy.deepcopy, lambda decision: pickle.loads(pickle.dumps(decision))])  # noqa: S301
+def test_a_decision_can_be_sent_without_its_agent(copied):
+    """It tells what it keeps, and can be told; the probabilities of all arms go along if they were read."""
+    agent = new_agent(GRAPHS["ring"], start="none")
+    decision = agent.ask()
+    sent = copied(decision)
+    assert (sent.id, sent.arm, sent.probability) == (decision.id, decision.arm, decision.probability)
+    assert sent.revealed_probabilities.tolist() == decision.revealed_probabilities.tolist()
+    with pytest.raises(DecisionError, match="this is a copy of it"):
+        _ = sent.probabilities
+    p = decision.probabilities
+    assert copied(decision).probabilities.tolist() == p.tolist()
+    assert agent.tell(sent, losses_of(sent))
 
 
 def test_the_weights_of_the_estimates_are_the_next_probabilities():

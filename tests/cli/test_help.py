@@ -25,7 +25,7 @@ def text(output):
 def test_help_shows_each_command_and_what_to_type_first():
     shown = CliRunner().invoke(cli.app, ["--help"], env={"COLUMNS": "80", "NO_COLOR": "1"}).output
     examples = [line.strip() for line in shown.splitlines() if re.match(r" sidelong \w+ ", line)]
-    assert len(examples) == 5
+    assert len(examples) == 6
     for command in get_command(cli.app).commands:
         assert re.search(rf"│ {command} ", shown), command
     for example in examples:

@@ -2,6 +2,7 @@
 
 import html
 import re
+import shutil
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -15,6 +16,8 @@ from sidelong.studies import execute
 from sidelong.studies.curves import read_curves
 from sidelong.studies.report import write
 from sidelong.studies.report.reading import read
+from sidelong.studies.results import in_order, read_results
+from sidelong.studies.scores import read_scoreboard
 from sidelong.studies.spec import load
 from studies import small
 from studies.killer import Inline
@@ -216,3 +219,99 @@ def test_names_are_short_and_clear(folder):
     reading = read(Path(folder))
     assert [*reading.styles] == ["uniform", "ts-n", "exp3.g++"]
     assert [each.title for each in reading.instances] == [f"star n={n} · bernoulli" for n in (3, 4, 6)]
+
+
+LATE = """\
+rounds = 200
+runs = {runs}
+delay = [0, 10, 40]
+checkpoints = 30
+
+[[learner]]
+name = ["uniform", "exp3.g++"]
+
+[graph]
+name = "star"
+n = 4
+
+[world]
+name = "bernoulli"
+means = {{ gap = 0.4 }}
+"""
+
+
+@pytest.fixture(scope="module")
+def late(tmp_path_factory):
+    place = tmp_path_factory.mktemp("late")
+    (place / "late.toml").write_text(LATE.format(runs=4))
+    study = load(place / "late.toml")
+    assert execute.run(study, place / "results", lambda *_: Inline(study.files)).done == 6
+    return place / "results"
+
+
+def test_each_delay_is_an_instance_with_its_own_numbers(late):
+    reading = read(late)
+    assert [each.title for each in reading.instances] == [
+        f"star · bernoulli{suffix}" for suffix in ("", " · 10 late", " · 40 late")
+    ]
+    table = read_results(late).to_pandas()
+    last = table[table["round"] == 200].groupby(["learner", "delay"]).regret.mean()
+    for column, delay in enumerate((0, 10, 40)):
+        for learner, row in reading.styles.items():
+            assert reading.board.regret[row, column] == pytest.approx(last[learner, delay])
+    board = read_scoreboard(late)
+    assert board.regret.shape == (2, 3)
+    assert board.regret[0, 2] == pytest.approx(last["uniform", 40])
+
+
+def test_delay_is_a_parameter_and_no_theorem_is_about_it(late, tmp_path):
+    text = write(late, tmp_path / "page.html", files=False)[0].read_text()
+    assert "Regret against delay" in text
+    assert "feedback 40 rounds late" in text
+    assert "… late" not in text
+    promised = [row for row in re.findall(r"<tr>.*?</tr>", text, re.DOTALL) if "(Theorem 4)" in row]
+    assert len(promised) == 1
+
+
+def test_cells_that_are_measured_otherwise_do_not_hide_each_other(tmp_path):
+    (tmp_path / "study.toml").write_text(LATE.format(runs="[2, 3]").replace("[0, 10, 40]", "0"))
+    study = load(tmp_path / "study.toml")
+    execute.run(study, tmp_path / "results", lambda *_: Inline(study.files))
+    instances = read(tmp_path / "results").instances
+    assert [len(each.curves["uniform"].runs) for each in instances] == [2, 3]
+    assert [each.title for each in instances] == ["star · bernoulli · #1", "star · bernoulli · #2"]
+
+
+def test_one_run_is_reported_without_intervals(tmp_path):
+    (tmp_path / "study.toml").write_text(LATE.format(runs=1).replace("[0, 10, 40]", "0"))
+    study = load(tmp_path / "study.toml")
+    execute.run(study, tmp_path / "results", lambda *_: Inline(study.files))
+    text = write(tmp_path / "results", tmp_path / "page.html", files=False)[0].read_text()
+    rows = "".join(re.findall(r"<tr>.*?</tr>", text, re.DOTALL))
+    assert "±" not in rows
+    assert " to " not in rows
+    assert "resamples" not in rows
+    assert "One run, of which no interval can be made." in text
+
+
+def test_a_part_of_a_study_is_called_a_part(late, tmp_path):
+    """A cell that was not run yet says nothing about what its learner can play on."""
+    shutil.copytree(late, tmp_path / "part")
+    first, *_ = in_order(tmp_path / "part")
+    first.unlink()
+    text = write(tmp_path / "part", tmp_path / "page.html", files=False)[0].read_text()
+    assert "1 cell of this study has no results yet, and what follows may change." in text
+    assert "5, and 1 without results" in text
+    assert "<small>no results</small>" in text
+    assert "cannot play here" not in text
+    assert "no results" not in write(late, tmp_path / "whole.html", files=False)[0].read_text()
+
+
+def test_a_damaged_result_file_is_named(late, tmp_path):
+    shutil.copytree(late, tmp_path / "part")
+    second = in_order(tmp_path / "part")[1]
+    second.write_bytes(second.read_bytes()[:-100])
+    done = CliRunner().invoke(app, ["report", str(tmp_path / "part")])
+    assert done.exit_code == 2
+    assert str(second) in done.stderr
+    assert "Run the study again" in done.stderr

@@ -82,3 +82,8 @@ def test_where_theory_is_silent_so_is_the_report():
     assert bound("uniform") is None
     same = {"name": "bernoulli", "means": [0.5] * 10}
     assert bound("exp3.g++", world=same).name == "Theorem 4"  # no gaps, and adversaries are worse than that
+
+
+def test_no_theorem_is_about_late_feedback():
+    assert bound("exp3.g++", delay=10) is None
+    assert bound("exp3.g++", {"name": "alternating", "graphs": [{"name": "star", "n": 10}]}, delay=10) is None

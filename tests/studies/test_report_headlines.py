@@ -29,7 +29,7 @@ def board(*rows):
         ([[10], [25]], "a has the smallest regret; next comes b, up to 2.5 times the best."),
         ([[40, 10], [10, 30]], "b is never worse than 3.00 times the best, which it is on place 2; next comes a"),
         ([[20, 10], [10, np.nan]], "a is never worse than 2.00 times the best, which it is on place 1; no other"),
-        ([[np.nan, 10], [10, np.nan]], "No learner can play on every instance"),
+        ([[np.nan, 10], [10, np.nan]], "No learner has played on every instance"),
         ([[10, 20]], "a plays alone"),
     ],
 )  # fmt: skip
@@ -173,3 +173,18 @@ def test_what_a_graph_gives_away(graph, said):
 )
 def test_percents_are_short(part, said):
     assert headlines.percent(part) == said
+
+
+def test_one_run_has_no_interval_and_few_have_one_that_is_too_narrow():
+    assert headlines.interval(1) == "One run, of which no interval can be made."
+    assert headlines.interval(4) == (
+        "Mean over 4 runs, with the 95 % bootstrap interval, which is too narrow for so few runs."
+    )
+    assert headlines.interval(40) == "Mean over 40 runs, with the 95 % bootstrap interval."
+
+
+def test_one_run_above_a_bound_on_the_mean_breaks_nothing():
+    one = curve(np.sqrt, runs=1)
+    low = Bound("Theorem 4", one.rounds, np.sqrt(one.rounds) / 2)
+    assert "above" not in headlines.bounds({"a": low}, {"a": one})
+    assert "is above its bound" in headlines.bounds({"a": low}, {"a": curve(np.sqrt)})

@@ -156,3 +156,8 @@ def test_numbers_in_step_are_one_parameter():
     study = {"rounds": {"zip": [100, 400, 1600]}, "world": [{"name": "corrupted", "budget": {"zip": [10, 20, 40]}}]}
     (found,) = sweeps(Reading("x", study, curves, Files()))
     assert (found.name, [value for value, _ in found.points["x"]]) == ("T", [100, 400, 1600])
+
+
+def test_of_one_run_no_law_is_told():
+    assert curve(np.sqrt, runs=1).growth == UNDECIDED
+    assert curve(np.sqrt, runs=2).growth == "√T"

@@ -1,6 +1,7 @@
 """The reference studies: measures are by their definitions, and a quarter of the runs reproduces what is stated."""
 
 import math
+import sys
 import tomllib
 from pathlib import Path
 
@@ -136,8 +137,9 @@ def test_what_is_not_reproduced_is_exit_code_1(tmp_path, monkeypatch):
     wrong = [each.model_copy(update={"expected": np.inf}) for each in expected.statement[:1]]
     claimed = expected.model_copy(update={"statement": wrong})
     monkeypatch.setattr("sidelong.studies.reproduce.statements.read_expected", lambda _: claimed)
-    monkeypatch.setattr("sidelong.cli.reproduce.play", lambda *_: None)
-    monkeypatch.setattr("sidelong.cli.reproduce.stop_unless_done", lambda _: None)
+    command = sys.modules["sidelong.cli.reproduce"]  # the name in the package is the function's
+    monkeypatch.setattr(command, "play", lambda *_: None)
+    monkeypatch.setattr(command, "stop_unless_done", lambda _: None)
     study = load(reference.find("delay"))
     table = pa.table({"arms": [10], "round": [1], "regret": [1.0]})
     cells = [PlayedCell(each.spec, table) for each in study.cells]
@@ -152,3 +154,17 @@ def test_an_unknown_study_is_code_2_with_the_nearest():
     done = CliRunner().invoke(app, ["reproduce", "nestd"])
     assert done.exit_code == 2
     assert "there is no study 'nestd'. Did you mean 'nested'?" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("expected = ", "expectd = ", r"statement.0.expected: Field required"),
+        ("expected = ", 'expected = "x', r"this is not TOML"),
+    ],
+)
+def test_a_damaged_file_of_expected_numbers_is_named(tmp_path, old, new, said):
+    beside = reference.find("nested").with_suffix(".expected.toml")
+    (tmp_path / beside.name).write_text(beside.read_text().replace(old, new, 1))
+    with pytest.raises(StudyError, match=rf"nested.expected.toml: .*{said}|nested.expected.toml: {said}"):
+        read_expected(tmp_path / "nested.toml")

@@ -296,3 +296,34 @@ after = 1
 deep = 2
 """
     assert line_of(text, place) == line
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("rounds = 50", "rounds = []", r"study.toml:1: rounds: a list stands for each of its values"),
+        ('"uniform"', "[]", r"study.toml:4: learner.name: a list stands for each of its values"),
+        ("n = 4", "n = { each = [[]] }", r"study.toml:8: graph.n: "),
+        ('name = "nested"\nn = 4', "file = 3", r"study.toml:7: graph.file: a file is named by text, not 3."),
+        ('"nested"', '[["nested"]]', r"study.toml:7: graph.name: A graph is named by text, not \['nested'\]."),
+        ('name = "nested"\nn = 4', 'file = "graph.json"', r"study.toml:7: graph.file: graph.json: this is not JSON"),
+        ("n = 4", f"n = {'[' * 5000}4{']' * 5000}", r"study.toml: its lists or tables are nested too deep."),
+    ],
+)
+def test_what_is_no_value_is_refused_in_words(tmp_path, old, new, said):
+    (tmp_path / "graph.json").write_text("{")
+    with pytest.raises(StudyError, match=said):
+        load(write(tmp_path, **{old: new}))
+
+
+def test_too_many_cells_are_refused_before_they_are_made(tmp_path):
+    many = f"rounds = {[*range(1, 3001)]}\nseed = {[*range(3000)]}"
+    with pytest.raises(StudyError, match=r"at most 100,000 cells, and these lists alone make more"):
+        load(write(tmp_path, **{"rounds = 50": many}))
+
+
+def test_a_mark_at_the_beginning_of_a_file_is_no_part_of_it(tmp_path):
+    path = write(tmp_path)
+    names = [cell.name for cell in load(path).cells]
+    path.write_text(f"\ufeff{path.read_text()}")
+    assert [cell.name for cell in load(path).cells] == names

@@ -228,7 +228,9 @@ def relative_entropy(p, q):
     return sum(a * ln(a / b) for a, b in ((p, q), (1 - p, 1 - q)) if a > 0)
 
 
-def epochs(K, T, mas, d):
-    """EXP3.G++ in epochs: step 8 of docs/epoch.md, theta being at most mas."""
-    first = sqrt(2 * ln(K) * (K + mpf(mas) * T))
-    return first + sqrt(1 + mpf(d)) * first + sqrt(mpf(T) * ln(K)) + K
+def epochs(K, T, mas, d, initial):
+    """EXP3.G++ in epochs: steps 6 to 8 of docs/epoch.md with any Theta_0, theta being at most mas."""
+    Theta_0 = max(mpf(1), mpf(initial))
+    Theta = Theta_0 + mpf(mas) * T
+    rates = sqrt((1 + mpf(d)) * ln(K) / 2) * (2 * sqrt(Theta) - 2 * sqrt(Theta_0) + 2 * K / sqrt(Theta_0))
+    return sqrt(2 * ln(K) * Theta) + rates + sqrt(mpf(T) * ln(K)) + initial

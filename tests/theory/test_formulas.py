@@ -165,7 +165,14 @@ def test_the_rivals_against_any_adversary(game, part):
             rivals.practical(K=K, T=T, cover=alpha, acyclic=mas, revealed=strong, eta_scale=0.7),
             formulas.practical(K, T, alpha, mas, strong, 0.7),
         ),
-        (theory.theorem_4_epochs(K=K, T=T, theta_sum=mas * T, growth=part), formulas.epochs(K, T, mas, part)),
+        (theory.theorem_4_epochs(K=K, T=T, theta_sum=mas * T, growth=part), formulas.epochs(K, T, mas, part, K)),
+        *(
+            (
+                theory.theorem_4_epochs(K=K, T=T, theta_sum=mas * T, growth=part, initial=initial),
+                formulas.epochs(K, T, mas, part, initial),
+            )
+            for initial in (0, 1, alpha)
+        ),
         (rivals.uniform(K=K, T=T), mpf(T) * (K - 1) / K),
     )
     for number, (found, want) in enumerate(pairs):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -104,12 +104,18 @@ class SparingDecision(Decision):
         p: np.ndarray,
         trace: np.ndarray,
         probability: float,
-        make: Callable[[int, FeedbackGraph], np.ndarray | None],
+        make: Callable[[int, FeedbackGraph], np.ndarray | None] | None,
+        every: np.ndarray | None = None,
     ) -> None:
         super().__init__(tag, round_, arm, graph, p, trace)
         self._probability = probability
         self._make = make
-        self._all: np.ndarray | None = None
+        self._all = every
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Copy without the agent: the probabilities of all arms go along only if they were read."""
+        known = (self._tag, self._round, self._arm, self._graph, self._p, self._trace, self._probability)
+        return type(self), (*known, None, self._all)
 
     @property
     def probability(self) -> float:
@@ -119,12 +125,12 @@ class SparingDecision(Decision):
     @property
     def probabilities(self) -> npt.NDArray[np.float64]:
         """The probability of each arm, made when it is first read."""
-        if self._all is None:
+        if self._all is None and self._make is not None:
             self._all = self._make(self._round, self._graph)
         if self._all is None:
             raise DecisionError(
-                f"The agent was asked or told since decision {self.id}, and its learner does not keep the "
-                f"probabilities of all arms. Read them before; `probability` and `tell` work at any time."
+                f"The agent was asked or told since decision {self.id}, or this is a copy of it, and its learner does "
+                f"not keep the probabilities of all arms. Read them before; `probability` and `tell` work at any time."
             )
         view = self._all.view()
         view.flags.writeable = False

@@ -48,7 +48,7 @@ def demo(
         stop_unless_done(play(study, folder))
         board = scores.read_scoreboard(folder)
         _print(board, rounds, runs, [str(cell.spec["learner"]["name"]) for cell, _ in study.unplayable])
-        page, *_ = report.write(folder, folder / "report.html")
+        page, *_ = report.write(folder, folder / "report.html", files=False)
     except (StudyError, OSError) as error:
         refuse("demo", str(error))
     print(f"report  {page}")  # noqa: T201

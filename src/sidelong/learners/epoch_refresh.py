@@ -26,13 +26,14 @@ __all__ = [
     "EPS",
     "ETA",
     "IN_TREES",
-    "KEY",
     "LAST",
     "LEAST",
     "LIMIT",
+    "MARK",
     "Params",
     "State",
     "init",
+    "mark_of",
     "refresh",
     "scale_of",
     "weigh",
@@ -67,7 +68,7 @@ class State(NamedTuple):
     w: np.ndarray  #: a tree over exp(-eta (Ltilde_i - least))
     e: np.ndarray  #: a tree over eps
     rates: np.ndarray  #: of the epoch: eta, least, the sum of eps, the largest Theta
-    epoch: np.ndarray  #: the last round of the epoch, the key of its graph, whether P can be read off the trees
+    epoch: np.ndarray  #: the last round of the epoch, the mark of its graph, whether P can be read off the trees
     width: np.ndarray  #: 1 / sqrt(O), and all below: as they were when the epoch began
     gap: np.ndarray
     eps: np.ndarray
@@ -82,7 +83,7 @@ class State(NamedTuple):
 
 
 ETA, LEAST, EPS, LIMIT = range(4)  # in `rates`
-LAST, KEY, IN_TREES = range(3)  # in `epoch`
+LAST, MARK, IN_TREES = range(3)  # in `epoch`
 
 
 def init(params: Params, graph: FeedbackGraph) -> State:
@@ -106,12 +107,18 @@ def init(params: Params, graph: FeedbackGraph) -> State:
     )
 
 
+@kernel
+def mark_of(graph: GraphArrays) -> Whole:
+    """Return what tells graphs apart, and arcs from intervals of one graph: P is read off the trees in another way."""
+    return graph.key ^ np.int64(graph.contiguous)
+
+
 @rare_kernel
 def refresh(params: Params, state: State, graph: GraphArrays, t: int) -> float:
     """Begin an epoch with round t; return theta."""
     last = np.int64(math.floor((1.0 + params.growth) * t))
     state.epoch[LAST] = last  # 2
-    state.epoch[KEY] = graph.key
+    state.epoch[MARK] = mark_of(graph)
     state.epoch[IN_TREES] = not graph.contiguous or sources_are_ranges(graph)
     state.rates[LIMIT] = (1.0 + params.growth) * state.Theta[0]
     if params.lambda_ > 0.0:

@@ -21,12 +21,13 @@ from sidelong.learners.epoch_refresh import (
     EPS,
     ETA,
     IN_TREES,
-    KEY,
     LAST,
     LEAST,
     LIMIT,
+    MARK,
     Params,
     State,
+    mark_of,
     refresh,
     scale_of,
     weigh,
@@ -68,7 +69,7 @@ def draw(
         trace[_THETA] = 1.0
         return arm  # type: ignore[no-any-return]
     known = -1.0
-    if t > state.epoch[LAST] or state.Theta[0] > state.rates[LIMIT] or graph.key != state.epoch[KEY]:
+    if t > state.epoch[LAST] or state.Theta[0] > state.rates[LIMIT] or mark_of(graph) != state.epoch[MARK]:
         known = refresh(params, state, graph, t)
         trace[_REFRESHED] = 1.0
     elif state.w[0] < _FAINT:

@@ -12,7 +12,7 @@ from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from sidelong import graphs, losses
-from sidelong.errors import LearnerError
+from sidelong.errors import GraphError, LearnerError
 from sidelong.graphs.graph import FeedbackGraph
 from sidelong.learners import catalogue
 from sidelong.learners.options import nearest
@@ -77,11 +77,19 @@ def build_graph(table: Table, locate: Locate) -> FeedbackGraph | GraphSequence:
     if "file" in table:
         if table.keys() - {"file"}:
             raise MisplacedError("A graph from a file has no other keys.", *sorted(table.keys() - {"file"})[:1])
-        return FeedbackGraph.load(locate(table["file"])).named(table["file"]["name"])
+        return _load_graph(locate(table["file"]))
     maker = _maker(graphs, "graph", table)
     given = {key: _graphs(value, locate) for key, value in options_of(table).items()}
     _check_arguments(maker, given, {})
     return maker(**given)  # type: ignore[no-any-return]
+
+
+def _load_graph(path: Path) -> FeedbackGraph:
+    """Read a graph; a message has the name of the file, not where its copy lies."""
+    try:
+        return FeedbackGraph.load(path).named(path.name)
+    except GraphError as error:
+        raise MisplacedError(str(error).replace(f"{path.parent}/", ""), "file") from error
 
 
 def build_world(table: Table, graph: FeedbackGraph | GraphSequence, rounds: int, locate: Locate) -> World:
@@ -98,8 +106,9 @@ def build_world(table: Table, graph: FeedbackGraph | GraphSequence, rounds: int,
 
 def takes_list(table: Table, key: str) -> bool:
     """Tell whether an argument takes a list as one value, such as `means`."""
+    name = str(table.get("name", ""))
     for room in (graphs, losses):
-        parameter = _parameters(_makers(room).get(table.get("name", ""), _nothing)).get(key)
+        parameter = _parameters(_makers(room).get(name, _nothing)).get(key)
         if parameter is not None:
             return any(word in str(parameter.annotation) for word in ("ArrayLike", "Sequence", "Iterable"))
     return False
@@ -125,6 +134,8 @@ def _maker(room: ModuleType, kind: str, table: Table) -> Callable[..., Any]:
     makers, name = _makers(room), table.get("name")
     if name is None:
         raise MisplacedError(f"A {kind} needs a name{' or a file' if kind == 'graph' else ''}.")
+    if not isinstance(name, str):
+        raise MisplacedError(f"A {kind} is named by text, not {name!r}.", "name")
     if name not in makers:
         raise MisplacedError(
             f"There is no {kind} named {name!r}.{nearest(str(name).lower(), makers)} "

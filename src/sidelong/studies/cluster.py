@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import signal
 import threading
 from typing import TYPE_CHECKING, Any
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Dask"]
 
+_GONE = "the Dask scheduler is gone."
+
 
 class Dask:
     """An engine on a Dask scheduler, or on a cluster of this machine, for a try."""
@@ -32,6 +35,7 @@ class Dask:
             import distributed  # noqa: PLC0415  # heavy, and an extra
         except ImportError as error:
             raise StudyError("--on needs Dask. Install with: pip install 'sidelong[dask]'") from error
+        logging.getLogger("distributed.client").setLevel(logging.CRITICAL)  # we say ourselves that it is gone
         self._cluster = None
         if address == "local-cluster":
             with _deaf_to_interrupts():
@@ -50,9 +54,18 @@ class Dask:
     @property
     def slots(self) -> int:
         """How many threads the workers have now."""
+        with self._scheduler():
+            return max(1, sum(map(int, self._client.nthreads().values())))
+
+    @contextlib.contextmanager
+    def _scheduler(self) -> Iterator[None]:
+        """Speak with the scheduler, which may be gone before we notice."""
         if self._client.status != "running":
-            raise StoppedError("the Dask scheduler is gone.")
-        return max(1, sum(map(int, self._client.nthreads().values())))
+            raise StoppedError(_GONE)
+        try:
+            yield
+        except (OSError, RuntimeError, TimeoutError) as error:  # what Dask raises when nobody answers
+            raise StoppedError(_GONE) from error
 
     def warm(self, cell: Cell) -> Future[None]:
         """Compile what a cell needs, on one of the workers."""
@@ -65,7 +78,8 @@ class Dask:
         return outcome
 
     def _submit(self, function: Any, cell: Cell) -> Any:
-        return self._executor.submit(function, work.Task(cell.spec, 1, source_hash()), self._files)
+        with self._scheduler():
+            return self._executor.submit(function, work.Task(cell.spec, 1, source_hash()), self._files)
 
     def rounds(self) -> int:
         """Return 0: workers tell when they are done."""
@@ -76,8 +90,11 @@ class Dask:
 
     def close(self) -> None:
         """Cancel what is not done, and leave."""
-        self._executor.shutdown(wait=False)
-        self._client.close(timeout=5)
+        # What is left of a cluster that broke may refuse to be closed.
+        with contextlib.suppress(OSError, RuntimeError, TimeoutError):
+            self._executor.shutdown(wait=False)
+        with contextlib.suppress(OSError, RuntimeError, TimeoutError):
+            self._client.close(timeout=5)
         if self._cluster is not None:
             self._cluster.close(timeout=5)
 

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from sidelong.studies.cell import canonical, describe
-from sidelong.studies.results import in_order, read_provenance
+from sidelong.studies.results import in_order, read_file
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -60,6 +60,11 @@ class Curve:
     def instance(self) -> str:
         """What it played: the graph and the world."""
         return f"{describe(self.spec['graph'])}, {describe(self.spec['world'])}"
+
+    @property
+    def delay(self) -> int:
+        """How many rounds later feedback came."""
+        return int(self.spec.get("delay", 0))
 
     @property
     def final(self) -> Array:
@@ -119,6 +124,10 @@ class Curve:
         slope, law = self.slope(), self.law()
         if law is not None and not np.ptp(self.regret[:, self._late], axis=1).any():
             return FLAT
+        if law is None and (slope is None or slope[2] >= 0.05):
+            return None
+        if len(self.regret) == 1:
+            return UNDECIDED  # nothing is known of what other runs would do
         if slope is not None and slope[2] < 0.05:
             return FLAT
         if law is None:
@@ -131,8 +140,7 @@ def read_curves(folder: Path) -> list[Curve]:
     """Read all results in a folder, in the order of the study."""
     parts: dict[str, list[tuple[pa.Table, dict[str, Any]]]] = {}
     for path in in_order(Path(folder)):
-        content = path.read_bytes()
-        provenance = read_provenance(content)
+        content, provenance = read_file(path)
         same = canonical({key: value for key, value in provenance["cell"].items() if key != "seed"})
         parts.setdefault(same, []).append((pq.read_table(pa.BufferReader(content)), provenance))
     return [_curve(json.loads(same), cells) for same, cells in parts.items()]

@@ -122,7 +122,7 @@ class _Runner:
         try:
             self._fill(engine)
             for future in self._wait() & self._running.keys():
-                self._take(future, _outcome(future, engine.died))
+                self._take(future, _outcome(future, engine))
         except engine.died:
             self._after_death(engine)
         self._count_written([future for future in self._writing if future.done()])
@@ -216,11 +216,12 @@ class _Runner:
         self._watch(self.summary)
 
 
-def _outcome(future: Future[Any], died: tuple[type[Exception], ...]) -> Outcome:
+def _outcome(future: Future[Any], engine: Engine) -> Outcome:
     """Return what became of a cell, also where an engine gave it up."""
     try:
         return future.result() or Outcome(b"", "", 0.0)
-    except died:
+    except engine.died:
         raise
     except Exception as error:  # noqa: BLE001  # such as Dask's KilledWorker
+        _ = engine.slots  # where the engine itself is gone, all cells end like this, and none of them has failed
         return Outcome(b"", f"{type(error).__name__}: {error}", 0.0)

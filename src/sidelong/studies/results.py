@@ -59,7 +59,7 @@ if TYPE_CHECKING:
     from sidelong.simulation import Result
     from sidelong.studies.cell import Cell
 
-__all__ = ["check", "in_order", "read_provenance", "read_results", "to_parquet"]
+__all__ = ["check", "in_order", "read_file", "read_provenance", "read_results", "to_parquet"]
 
 FORMAT = 1
 _EMPTY = b"0" * 64
@@ -197,6 +197,19 @@ def read_provenance(content: bytes) -> dict[str, Any]:
     return provenance
 
 
+def read_file(path: Path) -> tuple[bytes, dict[str, Any]]:
+    """Return a result file and what it tells beside its columns; a message says which file it is about."""
+    try:
+        content = path.read_bytes()
+        return content, read_provenance(content)
+    except ResultFileError as error:
+        raise ResultFileError(f"{path}: {error} Run the study again: it will be replaced.") from error
+    except StudyError as error:
+        raise StudyError(f"{path}: {error}") from error
+    except OSError as error:
+        raise StudyError(f"{path}: cannot be read: {error.strerror or error}.") from error
+
+
 def read_results(folder: str | PathLike[str]) -> pa.Table:
     """Return all results in a folder as one Arrow table, with one row for each run at each checkpoint.
 
@@ -214,11 +227,7 @@ def read_results(folder: str | PathLike[str]) -> pa.Table:
     folder = Path(folder)
     tables = []
     for path in in_order(folder):
-        try:
-            content = path.read_bytes()
-            read_provenance(content)
-        except ResultFileError as error:
-            raise ResultFileError(f"{path}: {error} Run the study again: it will be replaced.") from error
+        content, _ = read_file(path)
         tables.append(pq.read_table(pa.BufferReader(content)))
     if not tables:
         raise StudyError(f"{folder}: there are no results here; `sidelong run` writes them.")

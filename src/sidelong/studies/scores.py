@@ -26,16 +26,16 @@ def read_scoreboard(folder: str | PathLike[str]) -> Scoreboard:
     """
     table = read_results(folder)
     last = table.filter(np.asarray(table["round"]) == np.asarray(table["horizon"]))
-    keys = [key for kind in _KINDS for key in (kind, f"{kind}_options")] + ["horizon", "arms"]
+    keys = [key for kind in _KINDS for key in (kind, f"{kind}_options")] + ["horizon", "delay", "arms"]
     columns = {key: last[key].to_pylist() for key in keys}
     runs: dict[tuple[str, str], list[float]] = {}
     arms: dict[str, int] = {}
-    for *texts, horizon, n_arms, regret in zip(*columns.values(), last["regret"].to_pylist(), strict=True):
+    for *texts, horizon, delay, n_arms, regret in zip(*columns.values(), last["regret"].to_pylist(), strict=True):
         learner, graph, world = (
             describe({"name": name, **json.loads(options)})
             for name, options in zip(texts[::2], texts[1::2], strict=True)
         )
-        instance = f"{graph} in {world}, {horizon:,} rounds"
+        instance = f"{graph} in {world}, {horizon:,} rounds{f', {delay:,} late' * (delay > 0)}"
         arms[instance] = n_arms
         runs.setdefault((learner, instance), []).append(regret)
     learners = tuple(dict.fromkeys(learner for learner, _ in runs))

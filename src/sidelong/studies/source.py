@@ -27,7 +27,7 @@ class Source:
     def __init__(self, path: Path) -> None:
         self.path = path
         try:
-            self._text = path.read_bytes().decode()
+            self._text = path.read_bytes().decode("utf-8-sig")  # some editors begin a file with a mark
             self.content = tomllib.loads(self._text)
         except OSError as error:
             raise StudyError(f"{path}: cannot be read: {error.strerror or error}.") from error

@@ -75,9 +75,12 @@ def load(path: str | PathLike[str], **changes: Any) -> Study:
         StudyError: something in it is wrong; the message begins with the file and the line.
 
     """
-    source = Source(Path(path))
-    source.content.update(changes)
-    return _Reader(source).study()
+    try:
+        source = Source(Path(path))
+        source.content.update(changes)
+        return _Reader(source).study()
+    except RecursionError:
+        raise StudyError(f"{path}: its lists or tables are nested too deep.") from None
 
 
 class _Reader:
@@ -102,12 +105,15 @@ class _Reader:
                 cells.setdefault(cell.name, cell)
             else:
                 unplayable.setdefault(cell.name, (cell, reason))
-            if len(cells) > MAX_CELLS:
-                raise StudyError(f"{self._source.path}: a study has at most {MAX_CELLS:,} cells, and this one more.")
+            self._limit(len(cells) + len(unplayable))
         if not cells:
             reasons = "; ".join(sorted({reason for _, reason in unplayable.values()})[:3])
             raise StudyError(f"{self._source.path}: no learner of this study can play on any of its graphs: {reasons}")
         return Study(self._name, self._content, tuple(cells.values()), tuple(unplayable.values()), self._files)
+
+    def _limit(self, count: int) -> None:
+        if count > MAX_CELLS:
+            raise StudyError(f"{self._source.path}: a study has at most {MAX_CELLS:,} cells, and this one more.")
 
     def _cells(self) -> Iterator[tuple[Cell, str | None]]:
         for step in range(self._source.attempt((), steps, self._content)):
@@ -120,7 +126,7 @@ class _Reader:
 
     def _numbers(self, step: int) -> Iterator[dict[str, Any]]:
         table = {key: self._content[key] for key in NUMBERS}
-        for variant in expand(table, lambda _, key: key == "checkpoints", step):
+        for variant in self._source.attempt((), _variants, table, lambda _, key: key == "checkpoints", step):
             try:
                 numbers = Numbers.model_validate(variant).model_dump()
                 # Cells were named before there were delays: none is not said.
@@ -130,7 +136,7 @@ class _Reader:
 
     def _variants(self, key: str, step: int) -> Iterator[tuple[int, dict[str, Any]]]:
         for number, table in enumerate(self._content[key]):
-            for variant in self._source.attempt((key, number), lambda table: [*expand(table, takes_list, step)], table):
+            for variant in self._source.attempt((key, number), _variants, table, takes_list, step):
                 yield number, variant
 
     def _cell(
@@ -182,11 +188,21 @@ class _Reader:
             return {key: self._checked(each, (*place, key)) for key, each in value.items()}
         if isinstance(value, list):
             return [self._checked(each, (*place, number)) for number, each in enumerate(value)]
+        if place[-1:] == ("file",) and not isinstance(value, str):
+            self._source.refuse(f"a file is named by text, not {value}.", place)
         if isinstance(value, str) and "file" in place:
             return self._source.attempt(place, self._files.read, self._source.path.parent / value)
         if not isinstance(value, str | int | float | None) or (isinstance(value, float) and not math.isfinite(value)):
             self._source.refuse(f"a value is text, a finite number, true or false, not {value}.", place)
         return value
+
+
+def _variants(table: dict[str, Any], is_list: Any, step: int) -> list[dict[str, Any]]:
+    """Return what a table stands for, and stop early where that is too much."""
+    found = [*itertools.islice(expand(table, is_list, step), MAX_CELLS + 1)]
+    if len(found) > MAX_CELLS:
+        raise StudyError(f"a study has at most {MAX_CELLS:,} cells, and these lists alone make more.")
+    return found
 
 
 def _facts(table: dict[str, Any], graph: Any, rounds: int, locate: Any) -> tuple[int, int | None, str]:

@@ -19,6 +19,8 @@ __all__ = ["expand", "steps"]
 
 Table = dict[str, Any]
 
+_NOTHING = "a list stands for each of its values, and this one has none."
+
 
 def expand(table: Table, takes_list: Callable[[Table, str], bool], step: int) -> Iterator[Table]:
     """Yield the tables that a table stands for, in the given step of what goes in step.
@@ -29,12 +31,18 @@ def expand(table: Table, takes_list: Callable[[Table, str], bool], step: int) ->
         step: from 0.
 
     """
-    for name in _choices(table.get("name"), step, takes_list, whole=False):
+    names = _choices(table.get("name"), step, takes_list, whole=False)
+    if not names:
+        raise MisplacedError(_NOTHING, "name")
+    for name in names:
         named = table if name is None else {**table, "name": name}
         choices = [
             [value] if key == "name" else _choices(value, step, takes_list, whole=takes_list(named, key))
             for key, value in named.items()
         ]
+        for key, found in zip(named, choices, strict=True):
+            if not found:
+                raise MisplacedError(_NOTHING, key)
         for values in itertools.product(*choices):
             yield dict(zip(named, values, strict=True))
 

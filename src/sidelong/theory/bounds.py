@@ -165,23 +165,28 @@ def theorem_4_theta(*, K: int, T: float, theta_sum: float) -> float:
     return 2 * math.sqrt(2 * log_K * total) + math.sqrt(T * log_K) + K + 3 * math.sqrt(K * log_K / 2)
 
 
-def theorem_4_epochs(*, K: int, T: float, theta_sum: float, growth: float = 0.05) -> float:
+def theorem_4_epochs(*, K: int, T: float, theta_sum: float, growth: float = 0.05, initial: int | None = None) -> float:
     """Return what is left of that for refresh="epoch", against any oblivious adversary.
 
     (1 + sqrt(1 + growth)) sqrt(2 ln K (K + Theta)) + sqrt(T ln K) + K, where Theta is the expected sum of theta_t,
-    t > K. It is not in the paper; ``docs/epoch.md`` has the proof.
+    t > K. With n < K initial rounds and m = max(1, n) it is that with m + Theta under the root and n at the end, and
+    sqrt(2 (1 + growth) ln K) (K / sqrt(m) - sqrt(m)) more. It is not in the paper; ``docs/epoch.md`` has the proof.
 
     Args:
         K: the number of arms.
         T: the number of rounds.
         theta_sum: Theta, or a bound on it: the sum of the sizes of the largest acyclic sets.
         growth: the learner's option, with its default.
+        initial: how many initial rounds there are: K (as None says) for start="all", the size of the cover for "cover",
+            0 for "none".
 
     """
     K, T = at_least_two(K), horizon(T)
     total, log_K = number("theta_sum", theta_sum, least=0, most=K * T), math.log(K)
-    factor = 1 + math.sqrt(1 + number("growth", growth, least=0, most=1))
-    return factor * math.sqrt(2 * log_K * (K + total)) + math.sqrt(T * log_K) + K
+    n = number("initial", K if initial is None else initial, least=0, most=K)
+    root, old = math.sqrt(max(1.0, n)), math.sqrt(1 + number("growth", growth, least=0, most=1))
+    late = old * math.sqrt(2 * log_K) * (K / root - root)
+    return (1 + old) * math.sqrt(2 * log_K * (max(1.0, n) + total)) + math.sqrt(T * log_K) + n + late
 
 
 def theorem_4_stochastic(

@@ -18,7 +18,22 @@ if TYPE_CHECKING:
     from sidelong.studies.report.promised import Bound
     from sidelong.studies.report.reading import Instance
 
-__all__ = ["best_counts", "bounds", "contest", "growth", "leader", "listed", "percent", "scoreboard", "trace"]
+__all__ = [
+    "best_counts",
+    "bounds",
+    "contest",
+    "growth",
+    "interval",
+    "leader",
+    "listed",
+    "missing",
+    "percent",
+    "scoreboard",
+    "trace",
+]
+
+
+FEW = 8  #: runs; with fewer, a bootstrap interval of 95 % holds the mean clearly less often
 
 
 def listed(words: Sequence[str]) -> str:
@@ -37,7 +52,7 @@ def scoreboard(board: Scoreboard) -> str:
     if len(board.contestants) == 1:
         return f"{board.contestants[0]} plays alone: there is nothing to compare it with."
     if not everywhere:
-        return "No learner can play on every instance, so that none can be called the best of all."
+        return "No learner has played on every instance, so that none can be called the best of all."
     first = everywhere[0]
     name, worst = board.contestants[first], float(board.worst[first])
     if worst == 1.0:
@@ -47,9 +62,25 @@ def scoreboard(board: Scoreboard) -> str:
         where = board.instances[int(np.argmax(board.ratio[first]))]
         said = f"{name} is never worse than {worst:.2f} times the best, which it is on {where}"
     if len(everywhere) == 1:
-        return f"{said}; no other learner can play on every instance."
+        return f"{said}; no other learner has played on every instance."
     second = everywhere[1]
     return f"{said}; next comes {board.contestants[second]}, up to {float(board.worst[second]):,.3g} times the best."
+
+
+def missing(cells: int) -> str:
+    """Say that a report is about a part of its study, if it is."""
+    if not cells:
+        return ""
+    have = "cells of this study have" if cells > 1 else "cell of this study has"
+    return f"{cells:,} {have} no results yet, and what follows may change. "
+
+
+def interval(runs: int) -> str:
+    """Say what a curve and its band are; a bootstrap over few runs sees too little of how they differ."""
+    if runs == 1:
+        return "One run, of which no interval can be made."
+    few = ", which is too narrow for so few runs" if runs < FEW else ""
+    return f"Mean over {runs:,} runs, with the 95 % bootstrap interval{few}."
 
 
 def best_counts(board: Scoreboard) -> str:
@@ -139,7 +170,8 @@ def bounds(promised: Mapping[str, Bound], curves: Mapping[str, Curve]) -> str:
         curve = curves[name]
         at = np.isin(curve.rounds, bound.rounds)
         used[name] = float(curve.regret.mean(axis=0)[at][-1] / bound.values[-1])
-        above = curve.band()[0][at] > bound.values
+        # A bound is on what is expected: one run may well be above it.
+        above = (curve.band()[0][at] > bound.values) & (len(curve.regret) > 1)
         if above.any():
             broken[name] = int(bound.rounds[above][0])
     if broken:

@@ -43,7 +43,7 @@ def _regret(number: int, instance: Instance, series: list[Series], bounds: dict[
     shown = {name: bounds[name] for name in order[:_MOST_BOUNDS]}
     styles = {each.label: each.number for each in series}
     named = {_called(name, shown): (bound, styles[name]) for name, bound in shown.items()}
-    band = "Mean over runs, with the 95 % bootstrap interval."
+    band = headlines.interval(min(len(each.curve.runs) for each in series))
     promised = f" Dotted: what is promised. {headlines.bounds(bounds, instance.curves)}" if shown else ""
     name = f"{number:02d}-regret"
     linear = charts.regret(series, named, logarithmic=False)
@@ -78,10 +78,11 @@ def _ends(values: np.ndarray) -> tuple[float, float]:
 def _row(curve: Curve, bound: Bound | None) -> list[str]:
     low, high = (end[-1] for end in curve.band())
     slope, law = curve.slope(), curve.law()
+    several = len(curve.runs) > 1
     sure = f", in {law[1]:.0%} of resamples" if law is not None and curve.growth == law[0] else ""
     return [
-        f"{curve.final.mean():,.1f} ({low:,.1f} to {high:,.1f})",
-        "-" if slope is None else f"{slope[0]:.2f} ({slope[1]:.2f} to {slope[2]:.2f})",
+        f"{curve.final.mean():,.1f}{f' ({low:,.1f} to {high:,.1f})' * several}",
+        "-" if slope is None else f"{slope[0]:.2f}{f' ({slope[1]:.2f} to {slope[2]:.2f})' * several}",
         "-" if curve.growth is None else f"{curve.growth}{sure}",
         "-" if bound is None else f"{bound.values[-1]:,.0f} ({bound.name})",
         "-" if bound is None else headlines.percent(curve.final.mean() / bound.values[-1]),

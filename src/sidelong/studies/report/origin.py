@@ -47,7 +47,7 @@ def origin(reading: Reading, folder: Path) -> Section:
     told = [each for curve in reading.curves for each in curve.provenance]
     slowest = max(told, key=lambda each: float(each["seconds"]))
     rows: list[list[str | Cell]] = [
-        ["cells", f"{len(told):,}"],
+        ["cells", f"{len(told):,}{f', and {reading.missing:,} without results' * (reading.missing > 0)}"],
         ["rounds in all", f"{sum(each['cell']['rounds'] * each['cell']['runs'] for each in told):,}"],
         ["time", f"{sum(each['seconds'] for each in told):,.1f} s, summed over cells"],
         ["slowest cell", f"{slowest['seconds']:,.1f} s, {describe(slowest['cell']['learner'])}"],

@@ -38,7 +38,7 @@ def write(folder: Path, page: Path, *, files: bool = True) -> list[Path]:
         *pictures(reading, promised),
     ]
     sections = [part for part, _ in parts] + [origin(reading, folder)]
-    lead = headlines.scoreboard(reading.board)
+    lead = headlines.missing(reading.missing) + headlines.scoreboard(reading.board)
     page.parent.mkdir(parents=True, exist_ok=True)
     page.write_text(document(reading.name, lead, facts(reading), sections), encoding="utf-8")
     if not files:

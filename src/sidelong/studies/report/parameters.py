@@ -134,7 +134,7 @@ def _learner(reading: Reading, curve: Curve, place: Place) -> str:
 def _numbers(spec: dict[str, Any]) -> dict[Place, float]:
     return {
         place: float(value)
-        for place, value in flat(spec).items()
+        for place, value in flat({"delay": 0, **spec}).items()  # none is not said
         if isinstance(value, int | float) and not isinstance(value, bool) and place[-1] not in _NOT_ONE
     }
 
@@ -152,7 +152,7 @@ def _in_step(content: Any, place: Place = ()) -> list[Place]:
 
 def _without(spec: dict[str, Any], places: list[Place]) -> str:
     """Return what a spec says beside the learner and the numbers at these places."""
-    copy = json.loads(canonical(spec))
+    copy = json.loads(canonical({"delay": 0, **spec}))
     if not any(place[0] == "learner" for place in places):
         copy["learner"] = None
     for place in places:
@@ -168,4 +168,5 @@ def _said(rest: str) -> str:
     spec = json.loads(rest)
     rounds = spec["rounds"] if isinstance(spec["rounds"], str) else f"{spec['rounds']:,}"
     learner = f"{describe(spec['learner'])} on " if spec["learner"] else ""
-    return f"{learner}{describe(spec['graph'])} in {describe(spec['world'])}, {rounds} rounds"
+    late = f", {spec['delay']:,} late" if isinstance(spec["delay"], int) and spec["delay"] else ""
+    return f"{learner}{describe(spec['graph'])} in {describe(spec['world'])}, {rounds} rounds{late}"

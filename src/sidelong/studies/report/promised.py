@@ -1,8 +1,8 @@
 """What theorems promise of a curve: the bound of its learner, on its graph and in its world.
 
 A bound is drawn only where its theorem speaks: of a learner with the options that the theorem is about, on a graph that
-is shown before the draw. One that is tuned for a horizon promises something at that horizon alone. Where a theorem on
-stochastic worlds and one on adversaries both hold, the smaller is taken.
+is shown before the draw, with feedback in the same round. One that is tuned for a horizon promises something at that
+horizon alone. Where a theorem on stochastic worlds and one on adversaries both hold, the smaller is taken.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class Promised:
     def of(self, curve: Curve) -> Bound | None:
         """Return what is promised of a curve, or None if nothing is."""
         learner = curve.spec["learner"]
-        if "name" not in learner:  # of the user's own
+        if "name" not in learner or curve.delay:  # of the user's own; and no theorem here is about late feedback
             return None
         graph = self.graph(curve)
         try:

@@ -51,8 +51,9 @@ class Instance:
 class Reading:
     """All curves of a study."""
 
-    def __init__(self, name: str, study: Table | None, curves: Sequence[Curve], files: Files) -> None:
+    def __init__(self, name: str, study: Table | None, curves: Sequence[Curve], files: Files, missing: int = 0) -> None:
         self.name = name
+        self.missing = missing  #: how many cells of the study have no results
         self.study = study  #: what the study file said, if it is known
         self.files = files
         self.curves = curves
@@ -68,16 +69,28 @@ class Reading:
         """What was played. Of several horizons, the longest says most."""
         groups: dict[str, list[Curve]] = {}
         for curve in self.curves:
-            groups.setdefault(canonical([curve.spec["graph"], curve.spec["world"]]), []).append(curve)
+            groups.setdefault(canonical([curve.spec["graph"], curve.spec["world"], curve.delay]), []).append(curve)
         found = []
         for group in groups.values():
             longest = max(int(curve.rounds[-1]) for curve in group)
-            curves = {self.label("learner", each): each for each in group if each.rounds[-1] == longest}
-            first = next(iter(curves.values()))
-            about = f"{describe(first.spec['graph'])} in {describe(first.spec['world'])}"
-            title = f"{self.label('graph', first)} · {self.label('world', first)}"
-            found.append(Instance(title, f"{about}, {longest:,} rounds, {len(first.runs)} runs", curves))
+            measured: dict[str, dict[str, Curve]] = {}
+            for curve in group:
+                if curve.rounds[-1] == longest:
+                    how = canonical([curve.spec["runs"], curve.spec["checkpoints"]])
+                    measured.setdefault(how, {})[self.label("learner", curve)] = curve
+            found += [
+                self._instance(curves, longest, f" · #{number}" if len(measured) > 1 else "")
+                for number, curves in enumerate(measured.values(), 1)
+            ]
         return found
+
+    def _instance(self, curves: dict[str, Curve], longest: int, number: str) -> Instance:
+        first = next(iter(curves.values()))
+        late = f", feedback {first.delay:,} rounds late" if first.delay else ""
+        about = f"{describe(first.spec['graph'])} in {describe(first.spec['world'])}{late}"
+        title = f"{self.label('graph', first)} · {self.label('world', first)}"
+        title += f" · {first.delay:,} late" if first.delay else ""
+        return Instance(f"{title}{number}", f"{about}, {longest:,} rounds, {_runs(len(first.runs))}", curves)
 
     @cached_property
     def board(self) -> Scoreboard:
@@ -98,7 +111,9 @@ def read(folder: Path) -> Reading:
     if not curves:
         raise StudyError(f"{folder}: there are no results here; `sidelong run` writes them.")
     study = read_study(folder) or {}
-    return Reading(study.get("name", folder.name), study.get("study"), curves, Files(folder=folder / "files"))
+    missing = len(study.get("cells", ())) - sum(len(curve.provenance) for curve in curves)
+    files = Files(folder=folder / "files")
+    return Reading(study.get("name", folder.name), study.get("study"), curves, files, max(missing, 0))
 
 
 def flat(table: Table, place: tuple[str, ...] = ()) -> dict[tuple[str, ...], Any]:
@@ -127,6 +142,10 @@ def _labels(tables: Iterable[Table]) -> dict[str, str]:
     if len(set(labels.values())) < len(labels):  # two files of one name, or options cut short
         labels = {key: f"{label} #{number}" for number, (key, label) in enumerate(labels.items(), 1)}
     return labels
+
+
+def _runs(count: int) -> str:
+    return f"{count:,} run{'s' * (count > 1)}"
 
 
 def _value(value: Any) -> str:

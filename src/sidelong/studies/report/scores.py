@@ -48,25 +48,28 @@ def scores(reading: Reading) -> Iterator[tuple[Section, list[Drawn]]]:
 
 def _scoreboard(reading: Reading) -> str:
     board = reading.board
+    absent = "no results" if reading.missing else "cannot play here"
     rows: list[list[str | Cell]] = []
     for row in board.standing:
         label, worst = board.contestants[row], float(board.worst[row])
         everywhere = not any(math.isnan(each) for each in board.regret[row])
         cells = [Cell(f"{worst:,.2f}" if everywhere else "-", "" if everywhere else "not everywhere", kind="worst")]
-        cells += [_score(instance, label, float(board.ratio[row, k])) for k, instance in enumerate(reading.instances)]
+        cells += [
+            _score(instance, label, float(board.ratio[row, k]), absent) for k, instance in enumerate(reading.instances)
+        ]
         rows.append([label, *cells])
     return table(["learner", "worst ratio", *(each.title for each in reading.instances)], rows, "scoreboard")
 
 
-def _score(instance: Instance, label: str, ratio: float) -> Cell:
+def _score(instance: Instance, label: str, ratio: float, absent: str) -> Cell:
     if label not in instance.curves:
-        return Cell("-", "cannot play here")
+        return Cell("-", absent)
     curve, best = instance.curves[label], instance.ranked[0]
     low, high = (end[-1] for end in curve.band())
     same = label != best and instance.duels[label, best].verdict == "same"
     heat = min(1.0, math.log(max(ratio, 1.0)) / math.log(30))
     kind = "best" if label == best else ""
-    value = f"{curve.final.mean():,.1f} ± {(high - low) / 2:,.1f}"
+    value = f"{curve.final.mean():,.1f}{f' ± {(high - low) / 2:,.1f}' * (len(curve.runs) > 1)}"
     return Cell(f"{ratio:,.2f}{' =' * same}", value, heat, kind)
 
 

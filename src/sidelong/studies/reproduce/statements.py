@@ -20,7 +20,7 @@ import tomllib
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, ValidationError
 
 from sidelong.errors import StudyError
 
@@ -89,7 +89,14 @@ class Verdict(NamedTuple):
 
 def read_expected(path: Path) -> Expected:
     """Read what is expected of the study that a file holds, from the file beside it."""
-    return Expected.model_validate(tomllib.loads(path.with_suffix(".expected.toml").read_text(encoding="utf-8")))
+    beside = path.with_suffix(".expected.toml")
+    try:
+        return Expected.model_validate(tomllib.loads(beside.read_text(encoding="utf-8")))
+    except ValidationError as error:
+        first = error.errors()[0]
+        raise StudyError(f"{beside}: {'.'.join(map(str, first['loc']))}: {first['msg']}.") from error
+    except ValueError as error:
+        raise StudyError(f"{beside}: this is not TOML: {error}.") from error
 
 
 def judge(statement: Statement, cells: Sequence[PlayedCell], runs: float = 1.0) -> Verdict:
