@@ -109,14 +109,15 @@ def test_learners_tells_all_about_one(name):
         assert f"\n{option} " in done.output
 
 
-def test_learners_shows_the_options_of_both_presets():
+def test_learners_shows_the_options_of_both_presets_and_of_the_epochs():
     shown = CliRunner().invoke(cli.app, ["learners", "exp3.g++"], env={"COLUMNS": "120"}).output
-    paper, practical = shown.split("\nexp3.g++ practical\n")
+    paper, practical, epoch = re.split(r"\nexp3\.g\+\+ (?:practical|epoch)\n", shown)
     assert re.search(r"\nrate +'adaptive' ", paper)
     assert re.search(r"\neta_scale +2\.0 ", practical)
     assert not re.search(r"\n(rate|preset|reference) ", practical)  # they have one value there, or none
     assert "departs from the page" in paper
     assert "departs from the page" not in practical
+    assert re.search(r"\ngrowth +0\.05 ", epoch)
 
 
 def test_version():
