@@ -99,7 +99,7 @@ def test_a_learner_says_what_it_is(label):
     assert name == CONFIGURATIONS[label][0]
     assert needs == catalogue.needs(learner, {})
     assert needs <= set(Need)
-    paper, proved, cost, bound, theorem, published = learner.ABOUT
+    paper, proved, cost, bound, theorem, published, _ = learner.ABOUT  # the last is what `sidelong cite` prints
     assert set(proved) <= {"adversarial", "stochastic"}
     assert cost.startswith("O(")
     assert bound or not proved
