@@ -53,7 +53,7 @@ def test_demo_ends_with_the_scoreboard_what_to_do_next_and_a_report(played):
 
 def test_a_second_demo_plays_nothing_again_and_prints_the_same(played, monkeypatch):
     folder, done = played
-    monkeypatch.setattr("sidelong.studies.report.write", lambda *_: [folder / "report.html"])
+    monkeypatch.setattr("sidelong.studies.report.write", lambda *_, **_options: [folder / "report.html"])
     monkeypatch.setattr("sidelong.studies.local.Local", lambda *_: pytest.fail("nothing is to be played"))
     told = CliRunner().invoke(
         cli.app, ["demo", "--rounds", "300", "--runs", "2", "--out", str(folder)], env={"COLUMNS": "80"}
