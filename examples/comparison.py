@@ -110,6 +110,17 @@ def simulate(who: Contestant, graph: sl.FeedbackGraph | sl.GraphSequence, losses
     return result.loss[0]
 
 
+def compare_on(
+    graph: sl.FeedbackGraph | sl.GraphSequence, world: Callable[[int, int], Floats], rounds: int, streams: int
+) -> Comparison:
+    """Let the three play the streams of a world, made by rounds and stream; the graph is known before the draw."""
+    return compare(
+        lambda stream: world(rounds, stream),
+        lambda who, stream: simulate(who, graph, world(rounds, stream), stream),
+        streams,
+    )
+
+
 def in_all(suffered: list[float]) -> Floats:
     """Return what was suffered in all, at the `marks`."""
     return np.cumsum(suffered)[marks(len(suffered)) - 1]

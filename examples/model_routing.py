@@ -68,11 +68,7 @@ def compare(rounds: int = ROUNDS, streams: int = STREAMS) -> Comparison:
     """Let the three contestants route the same questions."""
     alone, shadowed = sl.graphs.self_loops(len(MODELS)), sl.graphs.complete(len(MODELS))
     graphs = sl.graphs.scheduled([alone, shadowed], [0] * DAY + [1] * NIGHT)
-    return comparison.compare(
-        lambda stream: world(rounds, stream),
-        lambda who, stream: comparison.simulate(who, graphs, world(rounds, stream), stream),
-        streams,
-    )
+    return comparison.compare_on(graphs, world, rounds, streams)
 
 
 if __name__ == "__main__":

@@ -70,11 +70,7 @@ def world(rounds: int, stream: int) -> Floats:
 
 def compare(rounds: int = ROUNDS, streams: int = STREAMS) -> Comparison:
     """Let the three contestants choose the length of the same trainings."""
-    return comparison.compare(
-        lambda stream: world(rounds, stream),
-        lambda who, stream: comparison.simulate(who, GRAPH, world(rounds, stream), stream),
-        streams,
-    )
+    return comparison.compare_on(GRAPH, world, rounds, streams)
 
 
 if __name__ == "__main__":

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     Losses = Mapping[int, float] | Sequence[float] | npt.NDArray[np.float64]
 
-__all__ = ["fingerprint", "read_losses", "same"]
+__all__ = ["fingerprint", "listed", "read_losses", "same"]
 
 
 def read_losses(losses: Losses, reveals: npt.NDArray[np.int32], into: np.ndarray, *, binary: str = "") -> None:
@@ -46,7 +46,7 @@ def read_losses(losses: Losses, reveals: npt.NDArray[np.int32], into: np.ndarray
         if len(values) != len(arms):
             raise LossError(
                 f"Losses without arms must be one for each of the {len(arms)} revealed arms, in their order; "
-                f"{len(values)} were given. The arms are {_listed(arms)}."
+                f"{len(values)} were given. The arms are {listed(arms)}."
             )
     for k, value in enumerate(values):
         if not _is_number(value):
@@ -85,17 +85,18 @@ def _refuse_arms(losses: Mapping[int, float], arms: list[int]) -> None:
     for arm in losses:
         if arm not in revealed:
             raise LossError(
-                f"Arm {arm!r} was not revealed, and a loss was told for it. The revealed arms are {_listed(arms)}. "
+                f"Arm {arm!r} was not revealed, and a loss was told for it. The revealed arms are {listed(arms)}. "
                 f"If only the outcome shows what is revealed, tell it with graph=..."
             )
     for arm in arms:
         if arm not in losses:
-            raise LossError(f"The loss of arm {arm} was revealed and is missing. Tell all of {_listed(arms)}.")
+            raise LossError(f"The loss of arm {arm} was revealed and is missing. Tell all of {listed(arms)}.")
         if losses[arm] is None:
             raise LossError(f"The loss of arm {arm} must be a number in [0, 1], not None.")
 
 
-def _listed(arms: list[int]) -> str:
+def listed(arms: list[int]) -> str:
+    """Return arms for a message, a few of them if they are many."""
     return ", ".join(map(str, arms)) if len(arms) <= 12 else f"{arms[0]}, {arms[1]}, ..., {arms[-1]}"
 
 

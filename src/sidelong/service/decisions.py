@@ -49,14 +49,13 @@ async def decide(request: Request) -> Response:
     context = _context(body.context, service.settings.max_context)
     made: Decided = await waited(service, Decide(request.path_params["name"], graph, context, key))
     event = made.event
-    expires = None if made.expire_after is None else views.timestamp(event.at + round(made.expire_after * 1e6))
     content = {
         "id": f"{made.experiment}-{event.round}",
         "round": event.round,
         "arm": event.arm,
         "probability": event.probability,
         "reveals": made.reveals,
-        "expires_at": expires,
+        "expires_at": views.expires_at(event.at, made.expire_after),
         "duplicate": made.duplicate,
     }
     return answer(content, 200 if made.duplicate else 201)

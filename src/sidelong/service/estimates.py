@@ -9,6 +9,7 @@ import numpy as np
 from sidelong.learners import catalogue
 from sidelong.service.journal import Kind
 from sidelong.service.messages import Counts, Guarantee, Regret, SampleRatio
+from sidelong.service.tallies import BLIND, HIDDEN, OWN_GRAPH, UNWEIGHED
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -46,7 +47,7 @@ def counts(experiment: Experiment) -> Counts:
 
 def costs(tallies: Tallies) -> Costs:
     """Return the mean loss of each arm over the told rounds, by importance weights."""
-    rounds = int(tallies.counts[Kind.TOLD] - tallies.counts[7])
+    rounds = int(tallies.counts[Kind.TOLD] - tallies.counts[BLIND])
     if rounds == 0:
         unknown = np.full(tallies.plays.size, np.nan)
         return Costs(unknown, unknown, unknown)
@@ -59,7 +60,7 @@ def costs(tallies: Tallies) -> Costs:
 
 def regret(tallies: Tallies) -> Regret:
     """Return the own loss less that of the best arm, over the told rounds."""
-    told, blind, hidden = (int(tallies.counts[index]) for index in (Kind.TOLD, 7, 8))
+    told, blind, hidden = (int(tallies.counts[index]) for index in (Kind.TOLD, BLIND, HIDDEN))
     nothing = Regret(
         estimate=None, low=None, high=None, own_loss=None, best_arm=None, best_loss=None, rounds=told - blind
     )
@@ -87,8 +88,8 @@ def sample_ratio(tallies: Tallies) -> SampleRatio:
     Pearson's chi-squared, with the arms that are expected fewer than five times put together. Probabilities that change
     from round to round only make it smaller, so that it cries wolf less often than p says.
     """
-    told, blind = int(tallies.counts[Kind.TOLD]), int(tallies.counts[9])
-    if blind:  # a learner that does not say, or does not look at, the probabilities of all arms
+    told = int(tallies.counts[Kind.TOLD])
+    if tallies.counts[UNWEIGHED]:  # a learner that does not say, or does not look at, the probabilities of all arms
         return SampleRatio(p_value=None, ok=True, told=told)
     expected, seen = tallies.expected, tallies.plays
     rare = expected < _LEAST_EXPECTED
@@ -107,10 +108,9 @@ def sample_ratio(tallies: Tallies) -> SampleRatio:
     return SampleRatio(p_value=p_value, ok=p_value >= _SUSPICIOUS, told=told)
 
 
-def guarantee(experiment: Experiment) -> Guarantee:
-    """Tell whether the theorems of the learner hold for what happened, and why not."""
-    tallies, spec = experiment.tallies, experiment.identity.spec
-    happened = tallies.counts
+def guarantee(experiment: Experiment, ratio: SampleRatio) -> Guarantee:
+    """Tell whether the theorems of the learner hold for what happened, and why not; `ratio` is the `sample_ratio`."""
+    happened, spec = experiment.tallies.counts, experiment.identity.spec
     decided = f"of {happened[Kind.DECIDED]:,} decisions"
     reasons = []
     if not catalogue.choose(spec["learner"], spec["options"]).ABOUT.proved:
@@ -120,8 +120,8 @@ def guarantee(experiment: Experiment) -> Guarantee:
         reasons.append(f"{happened[Kind.EXPIRED]:,} {decided} expired without feedback{late}.")
     if happened[Kind.CANCELLED]:
         reasons.append(f"{happened[Kind.CANCELLED]:,} {decided} were cancelled.")
-    if happened[6]:
-        reasons.append(f"{happened[6]:,} {decided} were told with a graph that was known only after the draw.")
-    if not sample_ratio(tallies).ok:
+    if happened[OWN_GRAPH]:
+        reasons.append(f"{happened[OWN_GRAPH]:,} {decided} were told with a graph that was known only after the draw.")
+    if not ratio.ok:
         reasons.append("Feedback does not come equally often for all arms: the sample ratio check fails.")
     return Guarantee(holds=not reasons, reasons=reasons)

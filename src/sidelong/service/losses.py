@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from sidelong.agent.feedback import listed
 from sidelong.errors import ServiceError
 
 __all__ = ["matched"]
@@ -17,7 +18,7 @@ def matched(losses: Mapping[str, float] | list[float], reveals: list[int]) -> np
         if len(losses) != len(reveals):
             raise _wrong(
                 f"Losses without arms must be one for each of the {len(reveals)} revealed arms, in their order; "
-                f"{len(losses)} were given. The arms are {_listed(reveals)}.",
+                f"{len(losses)} were given. The arms are {listed(reveals)}.",
                 "body.losses",
                 len(losses),
             )
@@ -27,14 +28,14 @@ def matched(losses: Mapping[str, float] | list[float], reveals: list[int]) -> np
     except KeyError as error:
         arm = error.args[0]
         raise _wrong(
-            f"The loss of arm {arm} was revealed and is missing. Tell all of {_listed(reveals)}.",
+            f"The loss of arm {arm} was revealed and is missing. Tell all of {listed(reveals)}.",
             f"body.losses.{arm}",
             None,
         ) from None
     if len(losses) != len(values):
         arm = min(losses.keys() - set(map(str, reveals)), key=int)
         raise _wrong(
-            f"Arm {arm} was not revealed, and a loss was told for it. The revealed arms are {_listed(reveals)}. "
+            f"Arm {arm} was not revealed, and a loss was told for it. The revealed arms are {listed(reveals)}. "
             f"If only the outcome shows what is revealed, tell it with a graph.",
             f"body.losses.{arm}",
             losses[arm],
@@ -44,7 +45,3 @@ def matched(losses: Mapping[str, float] | list[float], reveals: list[int]) -> np
 
 def _wrong(message: str, path: str, value: object) -> ServiceError:
     return ServiceError(message, status=422, code="invalid", path=path, value=value)
-
-
-def _listed(arms: list[int]) -> str:
-    return ", ".join(map(str, arms)) if len(arms) <= 12 else f"{arms[0]}, {arms[1]}, ..., {arms[-1]}"

@@ -11,14 +11,19 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from sidelong.service.journal import Kind
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from sidelong.service.journal import Event
 
-__all__ = ["MINUTES", "Tallies"]
+__all__ = ["BLIND", "HIDDEN", "MINUTES", "OWN_GRAPH", "UNWEIGHED", "Tallies"]
 
 MINUTES = 1440  #: how many minutes the rates go back
+#: In `Tallies.counts`, after the kinds of events: told rounds that had a graph of their own, that had no probabilities
+#: of observing, whose own loss was not revealed, and that had no probabilities of playing.
+OWN_GRAPH, BLIND, HIDDEN, UNWEIGHED = range(len(Kind), len(Kind) + 4)
 _ARRAYS = ("plays", "expected", "sums", "own", "counts")
 
 
@@ -30,9 +35,7 @@ class Tallies:
         self.expected = np.zeros(n_arms)  #: sum of the probabilities of playing
         self.sums = np.zeros((5, n_arms))  #: one array, since NumPy takes as long for one row as for five
         self.own = np.zeros(2)  #: sums of the own loss and its square
-        #: By kind of event, then the told rounds that had a graph of their own, that had no probabilities of observing,
-        #: whose own loss was not revealed, and that had no probabilities of playing.
-        self.counts = np.zeros(10, np.int64)
+        self.counts = np.zeros(len(Kind) + 4, np.int64)  #: by kind of event, then four sorts of told rounds
         self.minutes: dict[int, list[int]] = {}
         self._name_rows()
 
@@ -44,7 +47,7 @@ class Tallies:
     def happened(self, event: Event) -> None:
         """Count an event."""
         self.counts[event.kind] += 1
-        self.minutes.setdefault(event.at // 60_000_000, [0] * 6)[event.kind] += 1
+        self.minutes.setdefault(event.at // 60_000_000, [0] * len(Kind))[event.kind] += 1
         if len(self.minutes) > MINUTES:
             del self.minutes[min(self.minutes)]
 
@@ -63,19 +66,19 @@ class Tallies:
         place = int(at.searchsorted(arm))
         own = float(losses[place]) if place < at.size and at[place] == arm else None
         if own is None:
-            self.counts[8] += 1
+            self.counts[HIDDEN] += 1
         else:
             self.own += own, own * own
         self.plays[arm] += 1
-        self.counts[6] += after
+        self.counts[OWN_GRAPH] += after
         if p is None:
-            self.counts[9] += 1
+            self.counts[UNWEIGHED] += 1
         else:
             self.expected += p
         new = np.zeros((5, at.size))
         new[0], new[1] = 1.0, losses
         if observe is None:
-            self.counts[7] += 1
+            self.counts[BLIND] += 1
         else:
             x = losses / observe
             new[2], new[3] = x, x * x

@@ -26,12 +26,12 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection
 
     from sidelong.graphs import FeedbackGraph
-    from sidelong.service.experiment import Experiment, Identity
+    from sidelong.service.experiment import Experiment
     from sidelong.service.graphs import Shelf
 
     Sort = Literal["arm", "probability", "mean", "plays"]
 
-__all__ = ["decision", "drawing", "graph_summary", "rates", "state", "status_of", "summary", "timestamp"]
+__all__ = ["decision", "drawing", "expires_at", "graph_summary", "rates", "state", "status_of", "summary", "timestamp"]
 
 _MOST_EDGES = 5000
 
@@ -52,14 +52,14 @@ def summary(experiment: Experiment) -> ExperimentSummary:
         description=identity.spec["description"],
         created_at=timestamp(identity.spec["created_at"]),
         counts=estimates.counts(experiment),
-        degraded=not estimates.guarantee(experiment).holds,
+        degraded=not estimates.guarantee(experiment, estimates.sample_ratio(experiment.tallies)).holds,
     )
 
 
 def state(experiment: Experiment, offset: int = 0, limit: int = 50, sort: Sort = "arm") -> ExperimentState:
     """Return all about an experiment, with some of its arms."""
     identity, tallies = experiment.identity, experiment.tallies
-    spec = identity.spec
+    spec, ratio = identity.spec, estimates.sample_ratio(tallies)
     return ExperimentState(
         name=identity.name,
         learner=spec["learner"],
@@ -74,8 +74,8 @@ def state(experiment: Experiment, offset: int = 0, limit: int = 50, sort: Sort =
         digest=experiment.digest(),
         counts=estimates.counts(experiment),
         arms=_arms(experiment, offset, limit, sort),
-        guarantee=estimates.guarantee(experiment),
-        sample_ratio=estimates.sample_ratio(tallies),
+        guarantee=estimates.guarantee(experiment, ratio),
+        sample_ratio=ratio,
         regret=estimates.regret(tallies),
     )
 
@@ -164,14 +164,13 @@ def decision(experiment: Experiment, number: int, connection: Connection, shelf:
         status=status_of(others[-1].kind if others else None),
         context=None if made.context is None else json.loads(made.context),
         decided_at=timestamp(made.at),
-        expires_at=expires_at(made.at, identity),
+        expires_at=expires_at(made.at, identity.spec["expire_after"]),
         settled_at=timestamp(others[0].at) if others else None,
     )
 
 
-def expires_at(at: int, identity: Identity) -> str | None:
-    """Return when a decision of this moment expires."""
-    after = identity.spec["expire_after"]
+def expires_at(at: int, after: float | None) -> str | None:
+    """Return when a decision of this moment expires, if it does."""
     return None if after is None else timestamp(at + round(after * 1e6))
 
 

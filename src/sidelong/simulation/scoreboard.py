@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from sidelong.graphs.sequences import GraphSequence
     from sidelong.losses.world import World
 
-__all__ = ["Contestant", "Instance", "Scoreboard", "compete"]
+__all__ = ["Contestant", "Instance", "Scoreboard", "compete", "mean_and_error"]
 
 
 class Instance(NamedTuple):
@@ -137,5 +137,10 @@ def _play(contestant: Contestant, instance: Instance, runs: int, seed: int) -> t
         )
     except (ObservabilityError, BinaryLossError):  # it cannot play this instance; any other error is the caller's
         return np.nan, np.nan
-    last = result.regret[:, -1]
-    return float(last.mean()), float(last.std(ddof=1) / np.sqrt(last.size)) if last.size > 1 else np.nan
+    return mean_and_error(result.regret[:, -1])
+
+
+def mean_and_error(regret: npt.NDArray[np.float64]) -> tuple[float, float]:
+    """Return the mean over runs, and its standard error: NaN for one run, which says nothing of others."""
+    runs = regret.size
+    return float(regret.mean()), float(regret.std(ddof=1) / np.sqrt(runs)) if runs > 1 else np.nan

@@ -224,19 +224,18 @@ def read_results(folder: str | PathLike[str]) -> pa.Table:
         StudyError: there are no results, or a file is truncated or altered.
 
     """
-    folder = Path(folder)
     tables = []
-    for path in in_order(folder):
+    for path in in_order(Path(folder)):
         content, _ = read_file(path)
         tables.append(pq.read_table(pa.BufferReader(content)))
-    if not tables:
-        raise StudyError(f"{folder}: there are no results here; `sidelong run` writes them.")
     return pa.concat_tables(tables, promote_options="default").unify_dictionaries()
 
 
 def in_order(folder: Path) -> list[Path]:
-    """Return the result files in a folder, in the order of the study."""
+    """Return the result files in a folder, of which there is one at least, in the order of the study."""
     there = {path.stem: path for path in sorted((folder / "cells").glob("*.parquet")) if not path.name.startswith(".")}
+    if not there:
+        raise StudyError(f"{folder}: there are no results here; `sidelong run` writes them.")
     try:
         order = json.loads((folder / "study.json").read_text())["cells"]
     except (OSError, ValueError, KeyError):

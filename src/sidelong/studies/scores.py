@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-import json
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sidelong.simulation.scoreboard import Scoreboard
+from sidelong.simulation.scoreboard import Scoreboard, mean_and_error
 from sidelong.studies.cell import describe
-from sidelong.studies.results import read_results
+from sidelong.studies.curves import read_curves
 
 if TYPE_CHECKING:
     from os import PathLike
 
-__all__ = ["read_scoreboard"]
+    from sidelong.studies.curves import Curve
 
-_KINDS = ("learner", "graph", "world")
+__all__ = ["read_scoreboard"]
 
 
 def read_scoreboard(folder: str | PathLike[str]) -> Scoreboard:
@@ -24,24 +24,20 @@ def read_scoreboard(folder: str | PathLike[str]) -> Scoreboard:
 
     Learners and instances have the names by which `describe` calls them: ``nested(n=10) in bernoulli(means=...)``.
     """
-    table = read_results(folder)
-    last = table.filter(np.asarray(table["round"]) == np.asarray(table["horizon"]))
-    keys = [key for kind in _KINDS for key in (kind, f"{kind}_options")] + ["horizon", "delay", "arms"]
-    columns = {key: last[key].to_pylist() for key in keys}
-    runs: dict[tuple[str, str], list[float]] = {}
-    arms: dict[str, int] = {}
-    for *texts, horizon, delay, n_arms, regret in zip(*columns.values(), last["regret"].to_pylist(), strict=True):
-        learner, graph, world = (
-            describe({"name": name, **json.loads(options)})
-            for name, options in zip(texts[::2], texts[1::2], strict=True)
-        )
-        instance = f"{graph} in {world}, {horizon:,} rounds{f', {delay:,} late' * (delay > 0)}"
-        arms[instance] = n_arms
-        runs.setdefault((learner, instance), []).append(regret)
-    learners = tuple(dict.fromkeys(learner for learner, _ in runs))
+    games: dict[tuple[str, str], list[Curve]] = {}
+    for curve in read_curves(Path(folder)):
+        games.setdefault((curve.learner, _instance(curve)), []).append(curve)
+    learners = {learner: row for row, learner in enumerate(dict.fromkeys(learner for learner, _ in games))}
+    arms = {instance: curves[0].arms for (_, instance), curves in games.items()}
+    columns = {instance: column for column, instance in enumerate(arms)}
     regret, error = np.full((2, len(learners), len(arms)), np.nan)
-    for (learner, instance), values in runs.items():
-        place = learners.index(learner), [*arms].index(instance)
-        regret[place] = np.mean(values)
-        error[place] = np.std(values, ddof=1) / np.sqrt(len(values)) if len(values) > 1 else np.nan
-    return Scoreboard(learners, tuple(arms), regret, error, np.array([*arms.values()]))
+    for (learner, instance), curves in games.items():
+        place = learners[learner], columns[instance]
+        regret[place], error[place] = mean_and_error(np.concatenate([curve.final for curve in curves]))
+    return Scoreboard(tuple(learners), tuple(arms), regret, error, np.array([*arms.values()]))
+
+
+def _instance(curve: Curve) -> str:
+    late = f", {curve.delay:,} late" if curve.delay else ""
+    where = f"{describe(curve.spec['graph'])} in {describe(curve.spec['world'])}"
+    return f"{where}, {int(curve.spec['rounds']):,} rounds{late}"

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sidelong.errors import StudyError
-from sidelong.simulation.scoreboard import Scoreboard
+from sidelong.simulation.scoreboard import Scoreboard, mean_and_error
 from sidelong.studies.cell import canonical, describe, name_of, options_of
 from sidelong.studies.curves import read_curves
 from sidelong.studies.files import Files
@@ -98,9 +97,8 @@ class Reading:
         regret, error = np.full((2, len(self.styles), len(self.instances)), np.nan)
         for column, instance in enumerate(self.instances):
             for label, curve in instance.curves.items():
-                row, runs = self.styles[label], len(curve.runs)
-                regret[row, column] = curve.final.mean()
-                error[row, column] = curve.final.std(ddof=1) / np.sqrt(runs) if runs > 1 else np.nan
+                place = self.styles[label], column
+                regret[place], error[place] = mean_and_error(curve.final)
         arms = np.array([next(iter(instance.curves.values())).arms for instance in self.instances])
         return Scoreboard(tuple(self.styles), tuple(each.title for each in self.instances), regret, error, arms)
 
@@ -108,8 +106,6 @@ class Reading:
 def read(folder: Path) -> Reading:
     """Read the results in a folder."""
     curves = read_curves(folder)
-    if not curves:
-        raise StudyError(f"{folder}: there are no results here; `sidelong run` writes them.")
     study = read_study(folder) or {}
     missing = len(study.get("cells", ())) - sum(len(curve.provenance) for curve in curves)
     files = Files(folder=folder / "files")
