@@ -5,7 +5,9 @@ import itertools
 import json
 import re
 import socket
+import sqlite3
 import time
+from contextlib import closing
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -262,6 +264,23 @@ def test_a_slow_body_is_given_up(nursery, tmp_path):
         line.sendall(f"{head}\r\n\r\n{{".encode())
         with line.makefile("rb") as stream:
             assert b" 408 " in stream.readline()
+    server.stop()
+
+
+def test_a_slow_disk_is_given_up_and_the_decision_made_once(nursery, tmp_path):
+    server = nursery.start(f"sqlite:///{tmp_path}/held.db", request_timeout=0.3)
+    server.post("/v1/experiments", {"name": "e", "graph": {"name": "cliques", "sizes": [3, 2]}})
+    key = {"Idempotency-Key": "again"}
+    with closing(sqlite3.connect(tmp_path / "held.db", isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        begun = time.monotonic()
+        status, refused, headers = server.send("POST", "/v1/experiments/e/decisions", headers=key)
+        assert time.monotonic() - begun < 4  # the lock is waited for five seconds
+        assert (status, refused["code"], headers["Retry-After"]) == (503, "busy", "1")
+        other.execute("ROLLBACK")
+    replies = [server.send("POST", "/v1/experiments/e/decisions", headers=key)[1] for _ in range(2)]
+    assert [reply["round"] for reply in replies] == [1, 1]
+    assert replies[1]["duplicate"]
     server.stop()
 
 

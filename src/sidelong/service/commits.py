@@ -41,6 +41,7 @@ class Commits:
         self._metrics = metrics
         self._waiting: deque[tuple[asyncio.Future[Any], Command | Callable[[], Any]]] = deque()
         self._wake = threading.Event()
+        self._waking = False
         self._stopping = False
         self._loop = asyncio.get_running_loop()
         self._thread = threading.Thread(target=self._work, name="commits", daemon=True)
@@ -51,8 +52,14 @@ class Commits:
         """Let a command, or a function that writes, have its turn; the result is on the disk when it comes."""
         future = self._loop.create_future()
         self._waiting.append((future, job))
-        self._wake.set()
+        if not self._waking:  # after the requests that are at hand, so that one flush serves all of them
+            self._waking = True
+            self._loop.call_soon(self._wake_up)
         return future
+
+    def _wake_up(self) -> None:
+        self._waking = False
+        self._wake.set()
 
     async def close(self) -> None:
         """Finish what is waiting, and stop."""

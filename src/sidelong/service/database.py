@@ -52,7 +52,7 @@ class Statement:
             self._compiled[dialect.name] = compiled
         given: Any = rows
         if compiled.positional:
-            given = [tuple(row[name] for name in compiled.positiontup) for row in rows]
+            given = [tuple(map(row.__getitem__, compiled.positiontup)) for row in rows]
         return connection.exec_driver_sql(compiled.string, given[0] if len(rows) == 1 else list(given))
 
 

@@ -14,7 +14,7 @@ from starlette.responses import Response
 from sidelong.errors import ServiceError
 from sidelong.service import documents, views
 from sidelong.service.commands import Cancel, Decide, Tell
-from sidelong.service.gate import GuardedRoute, guarded, read
+from sidelong.service.gate import GuardedRoute, guarded, headers_of, read
 from sidelong.service.graphs import build
 from sidelong.service.messages import Cancelled, DecideRequest, DecisionReply, DecisionState, Feedback, FeedbackReply
 from sidelong.service.messages import KnownGraph as KnownGraphMessage
@@ -108,16 +108,18 @@ def answer(content: Any, status: int = 200) -> Response:
 
 async def waited(service: Service, job: Any) -> Any:
     """Return the result of a command, once it is on the disk."""
+    written = service.commits.submit(job)
+    patience = asyncio.get_running_loop().call_later(service.settings.request_timeout, _give_up, written)
     try:
-        async with asyncio.timeout(service.settings.request_timeout):
-            return await service.commits.submit(job)
-    except TimeoutError:
-        raise ServiceError(
-            "It took too long to write this. Send the request again, with its Idempotency-Key.",
-            status=503,
-            code="busy",
-            retry_after=1.0,
-        ) from None
+        return await written
+    finally:
+        patience.cancel()
+
+
+def _give_up(written: asyncio.Future[Any]) -> None:
+    if not written.done():
+        text = "It took too long to write this. Send the request again, with its Idempotency-Key."
+        written.set_exception(ServiceError(text, status=503, code="busy", retry_after=1.0))
 
 
 async def graph_of(message: Any, service: Service) -> Any:
@@ -136,7 +138,7 @@ def parse(id_: str) -> tuple[str, int]:
 
 
 def _key(request: Request) -> str | None:
-    given = dict(request.scope["headers"]).get(b"idempotency-key")
+    given = headers_of(request).get(b"idempotency-key")
     if given is None:
         return None
     key: str = given.decode("latin-1")

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from sidelong._jit import entry
 from sidelong.agent import Agent, state_file
 from sidelong.agent.decision import SparingDecision
 from sidelong.errors import GraphError, ServiceError, SidelongError
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
     Find = Callable[[str], FeedbackGraph]
 
 __all__ = ["Experiment", "Identity"]
+
+_STORED = np.dtype("<f8")  # how the journal keeps losses and probabilities
 
 
 class Identity(NamedTuple):
@@ -58,6 +61,8 @@ class Experiment:
         self.agent = agent
         self.agent.remembers = 0  # the journal does
         self.tallies = tallies
+        unseen = np.empty(agent.graph.n_arms)
+        self._observe = entry(observe, agent.graph.arrays, unseen, unseen)
         self.outstanding: dict[int, tuple[Decision, Moment]] = {}
         self.head = 0  #: the number of the last event
         self.saved = 0  #: that of the last snapshot
@@ -96,7 +101,7 @@ class Experiment:
         self.tallies.told(decision.arm, p, reveals, values, observe, after=graph is not None)
         del self.outstanding[number]
         which = None if graph is None else graph.id
-        seen = None if observe is None else observe.astype("<f8").tobytes()
+        seen = None if observe is None else observe.astype(_STORED, copy=False).tobytes()
         return self._record(
             Event(
                 Kind.TOLD,
@@ -105,7 +110,7 @@ class Experiment:
                 decision.arm,
                 None,
                 which,
-                losses=values.astype("<f8").tobytes(),
+                losses=values.astype(_STORED, copy=False).tobytes(),
                 observe=seen,
             )
         )
@@ -127,14 +132,14 @@ class Experiment:
 
     def late(self, number: int, arm: int, losses: np.ndarray, graph: str | None, moment: Moment) -> Event:
         """Keep, and do not learn, what was told about an expired decision."""
-        data = losses.astype("<f8").tobytes()
+        data = losses.astype(_STORED).tobytes()
         return self._record(Event(Kind.LATE, number, *moment, arm, None, graph, losses=data))
 
     def replay(self, event: Event, find: Find) -> None:
         """Do again what the journal says, and compare."""
         moment, number = Moment(event.at, event.clock), event.round
         graph = None if event.graph is None else KnownGraph(event.graph, find(event.graph))
-        losses = [] if event.losses is None else np.frombuffer(event.losses, "<f8").tolist()
+        losses = [] if event.losses is None else np.frombuffer(event.losses, _STORED).tolist()
         try:
             if event.kind is Kind.CREATED:
                 made = self.create(moment)
@@ -159,7 +164,7 @@ class Experiment:
             return decision.revealed_probabilities
         p = decision.probabilities.copy()  # what a decision shows is read-only, and the kernel takes one type
         P = np.empty(p.size)
-        observe(graph.arrays, p, P)
+        self._observe(graph.arrays, p, P)
         return P[graph.out_neighbors(decision.arm).astype(np.intp)]
 
     def contents(self) -> bytes:

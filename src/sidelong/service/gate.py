@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from sidelong.service.service import Service
 
-__all__ = ["GuardedRoute", "from_http", "guarded", "read", "read_body"]
+__all__ = ["GuardedRoute", "from_http", "guarded", "headers_of", "read", "read_body"]
 
 M = TypeVar("M", bound=BaseModel)
 _SCOPE = "x-sidelong-scope"
@@ -38,10 +38,18 @@ def guarded(scope: Scope | None, **more: Any) -> dict[str, Any]:
     return {_SCOPE: scope or "any", **more}
 
 
+def headers_of(request: Request) -> dict[bytes, bytes]:
+    """Return the headers of a request, by their names in small letters."""
+    found: dict[bytes, bytes] | None = request.scope.get("sidelong.headers")
+    if found is None:
+        found = request.scope["sidelong.headers"] = dict(request.scope["headers"])
+    return found
+
+
 async def read_body(request: Request) -> bytes:
     """Return the body of a request, if it is small enough and comes in time."""
     settings = request.app.state.service.settings
-    length = dict(request.scope["headers"]).get(b"content-length")
+    length = headers_of(request).get(b"content-length")
     if length == b"0":
         return b""
     if length is not None and int(length) > _HOPELESS:
@@ -72,7 +80,7 @@ async def read(request: Request, kind: type[M]) -> M:
     """Return what the body of a request says; an empty one says {}."""
     body = await read_body(request)
     if body:
-        _check_media_type(dict(request.scope["headers"]).get(b"content-type", b""))
+        _check_media_type(headers_of(request).get(b"content-type", b""))
     try:
         return kind.model_validate_json(body or b"{}")
     except ValidationError as error:
@@ -120,7 +128,7 @@ async def _admit(service: Service, request: Request, scope: Scope | None) -> Non
     tokens = service.tokens
     if not tokens.is_fresh():
         await asyncio.to_thread(tokens.refresh)
-    headers = dict(request.scope["headers"])
+    headers = headers_of(request)
     host = headers.get(b"host", b"").decode("latin-1")
     if tokens.open:
         _check_local(host, service.settings.host)

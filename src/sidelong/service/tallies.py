@@ -68,7 +68,8 @@ class Tallies:
         if own is None:
             self.counts[HIDDEN] += 1
         else:
-            self.own += own, own * own
+            self.own[0] += own
+            self.own[1] += own * own
         self.plays[arm] += 1
         self.counts[OWN_GRAPH] += after
         if p is None:
@@ -80,10 +81,9 @@ class Tallies:
         if observe is None:
             self.counts[BLIND] += 1
         else:
-            x = losses / observe
-            new[2], new[3] = x, x * x
-            if own is not None:
-                new[4] = x * own
+            x = np.divide(losses, observe, out=new[2])
+            np.multiply(x, x, out=new[3])
+            np.multiply(x, own or 0.0, out=new[4])
         self.sums[:, at] += new
 
     def contents(self) -> tuple[list[list[int]], dict[str, np.ndarray]]:

@@ -39,7 +39,7 @@ _MOST_EDGES = 5000
 def timestamp(microseconds: int) -> str:
     """Return a moment as RFC 3339, in UTC, to the millisecond."""
     moment = dt.datetime.fromtimestamp(microseconds // 1_000_000, dt.UTC)
-    return f"{moment:%Y-%m-%dT%H:%M:%S}.{microseconds // 1000 % 1000:03}Z"
+    return f"{moment.isoformat()[:19]}.{microseconds // 1000 % 1000:03}Z"
 
 
 def summary(experiment: Experiment) -> ExperimentSummary:
