@@ -1,32 +1,16 @@
 """`sidelong bounds`: what it prints, its JSON, and what it refuses."""
 
 import json
-import sys
-from typing import NamedTuple
+from functools import partial
 
 import pytest
 
-from sidelong import __main__, theory
+from sidelong import theory
 
 
-class Done(NamedTuple):
-    returncode: int
-    stdout: str
-    stderr: str
-
-
-@pytest.fixture(name="run")
-def in_this_process(monkeypatch, capsys):
-    """Run the command as `sidelong bounds ...` does, without the time that a new process takes to load."""
-
-    def run(*arguments):
-        monkeypatch.setattr(sys, "argv", ["sidelong", "bounds", *arguments])
-        monkeypatch.setenv("COLUMNS", "80")
-        with pytest.raises(SystemExit) as stop:
-            __main__.main()
-        return Done(stop.value.code or 0, *capsys.readouterr())
-
-    return run
+@pytest.fixture
+def run(sidelong):
+    return partial(sidelong, "bounds")
 
 
 def test_it_says_what_each_promises_which_least_and_how_far_away_the_stochastic_bound_is(run):

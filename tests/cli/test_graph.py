@@ -1,15 +1,14 @@
 """`sidelong graph`: its table, its picture, its drawing, its JSON."""
 
 import json
-import sys
-from typing import NamedTuple
+from functools import partial
 from xml.etree import ElementTree as ET
 
 import numpy as np
 import pytest
 
 import sidelong as sl
-from sidelong import __main__, graphs
+from sidelong import graphs
 from sidelong.cli import graph_argument
 from sidelong.cli.graph_argument import read_graph
 from sidelong.cli.graph_svg import draw
@@ -18,24 +17,9 @@ from sidelong.errors import GraphError
 SVG = "{http://www.w3.org/2000/svg}"
 
 
-class Done(NamedTuple):
-    returncode: int
-    stdout: str
-    stderr: str
-
-
-@pytest.fixture(name="run")
-def in_this_process(monkeypatch, capsys):
-    """Run the command as `sidelong graph ...` does, without the time that a new process takes to load."""
-
-    def run(*arguments):
-        monkeypatch.setattr(sys, "argv", ["sidelong", "graph", *arguments])
-        monkeypatch.setenv("COLUMNS", "80")
-        with pytest.raises(SystemExit) as stop:
-            __main__.main()
-        return Done(stop.value.code or 0, *capsys.readouterr())
-
-    return run
+@pytest.fixture
+def run(sidelong):
+    return partial(sidelong, "graph")
 
 
 def test_the_page_has_the_nine_numbers_what_they_mean_and_a_picture(run, tmp_path):
