@@ -32,8 +32,8 @@ lint: $(VENV)/stamp-lint ## style, types, and the order of imports
 	$(BIN)/lint-imports
 
 test: $(VENV)/stamp-test lint packages ## all checks: style, types, imports, tests, and a part of them with the JIT off
-	NUMBA_DISABLE_JIT=1 $(BIN)/pytest -q -n 2 -m interpreted
-	$(BIN)/pytest -q -n 2
+	NUMBA_DISABLE_JIT=1 $(BIN)/pytest -q -n 2 --dist worksteal -m interpreted
+	$(BIN)/pytest -q -n 2 --dist worksteal
 
 soak: $(VENV)/stamp-test packages ## kill the service 200 times under load, on SQLite and on PostgreSQL
 	SIDELONG_KILLS=200 $(BIN)/pytest -q tests/service/test_kills.py
