@@ -1,7 +1,8 @@
 """Where machine code is kept from one process to the next.
 
-The folder is keyed by a hash of all sources of the rooms that kernels may live in, so that an edited kernel never runs
-from old code, whichever file the edit was in. A user's own kernels are keyed by their `fingerprint` as well.
+The folder is keyed by a hash of all sources of the inner rooms, so that an edited kernel never runs from old code,
+whichever file the edit was in. A user's own kernels, and those of the outer rooms, are keyed by their `fingerprint` as
+well.
 ``SIDELONG_CACHE_DIR`` moves the folder.
 """
 
@@ -23,7 +24,7 @@ import numba
 from numba.core import caching, serialize
 from numba.misc.appdirs import AppDirs
 
-from sidelong._fingerprint import PACKAGE, fingerprint, is_own
+from sidelong._fingerprint import PACKAGE, fingerprint, is_inner, is_own
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
 __all__ = ["cache_folder", "kernel_hash", "new_cache", "source_hash"]
 
 _KEPT_FOLDERS = 8
-_ROOMS_WITHOUT_KERNELS = ("claims", "cli", "integrations", "outcomes", "service", "studies")
 
 
 @functools.cache
@@ -42,9 +42,8 @@ def source_hash() -> str:
 
 @functools.cache
 def kernel_hash() -> str:
-    """Return a hash of the Python sources that kernels may live in."""
-    every = sorted(PACKAGE.rglob("*.py"))
-    return _hash_files(file for file in every if file.relative_to(PACKAGE).parts[0] not in _ROOMS_WITHOUT_KERNELS)
+    """Return a hash of the Python sources of the inner rooms, where nearly all kernels are."""
+    return _hash_files(file for file in sorted(PACKAGE.rglob("*.py")) if is_inner(str(file)))
 
 
 def _hash_files(files: Iterable[Path]) -> str:

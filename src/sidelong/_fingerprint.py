@@ -1,8 +1,8 @@
 """What the machine code of a function depends on, as one hash.
 
 That is its bytecode and constants, the values that it captured, and the functions, arrays and numbers that it reaches
-by global names, also through modules. The package's own functions stand for themselves: a hash of their sources
-keys the folder of machine code.
+by global names, also through modules. The functions of the package's inner rooms stand for themselves: a hash of their
+sources keys the folder of machine code.
 """
 
 from __future__ import annotations
@@ -18,9 +18,11 @@ import uuid
 from pathlib import Path
 from typing import Any
 
-__all__ = ["PACKAGE", "fingerprint", "is_own"]
+__all__ = ["PACKAGE", "fingerprint", "is_inner", "is_own"]
 
 PACKAGE = Path(__file__).parent
+#: An edit of these leaves all machine code as it is. A kernel in one of them has a fingerprint, like a user's.
+_OUTER_ROOMS = ("claims", "cli", "integrations", "outcomes", "service", "studies")
 #: The compiler knows these by name, and its own version is part of every key.
 _KNOWN = {"numpy", "numba", "scipy", "sidelong"}
 
@@ -35,14 +37,16 @@ def fingerprint(*values: object) -> str:
 
 
 def is_own(function: types.FunctionType) -> bool:
-    """Tell whether a function is of the package, with no name bound to anything else."""
+    """Tell whether a function is of an inner room of the package, with no name bound to anything else."""
     module = sys.modules.get(function.__module__)
-    return _is_of_package(function.__code__.co_filename) and function.__globals__ is getattr(module, "__dict__", None)
+    return is_inner(function.__code__.co_filename) and function.__globals__ is getattr(module, "__dict__", None)
 
 
 @functools.cache
-def _is_of_package(file: str) -> bool:
-    return PACKAGE in Path(file).parents
+def is_inner(file: str) -> bool:
+    """Tell whether a file is of the package, and of none of its outer rooms."""
+    path = Path(file)
+    return PACKAGE in path.parents and path.relative_to(PACKAGE).parts[0] not in _OUTER_ROOMS
 
 
 def _add(digest: hashlib._Hash, value: Any, names: frozenset[str], seen: set[object]) -> None:
