@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import io
 import sys
 
 
@@ -18,11 +19,16 @@ def main() -> None:
     from sidelong.cli import app  # noqa: PLC0415  # after the check
     from sidelong.errors import SidelongError  # noqa: PLC0415
 
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="replace")  # a terminal that cannot show a sign shows a question mark
     try:
         app()
     except SidelongError as error:  # what was given is refused: one sentence, no traceback
         print(f"sidelong: {error}", file=sys.stderr)  # noqa: T201
         sys.exit(2)
+    except OSError as error:  # such as a full disk
+        print(f"sidelong: {error}.", file=sys.stderr)  # noqa: T201
+        sys.exit(1)
 
 
 if __name__ == "__main__":
