@@ -76,6 +76,7 @@ def test_the_study_that_help_shows_is_one(tmp_path):
         ("sidelong cite exp3 ucb-m", {"ucb-maxn"}),
         ("sidelong learners ucb", {"ucb-n", "ucb-maxn", "ucb-lp"}),
         ("sidelong graph complete-b", {"complete-bipartite:"}),
+        ("sidelong reproduce nes", {"nested"}),
     ],
 )
 def test_a_shell_is_offered_names(words, offered):

@@ -11,6 +11,7 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
+from sidelong.cli.completion import study_names
 from sidelong.cli.playing import play, stop_unless_done
 from sidelong.cli.refusal import refuse, require
 
@@ -26,7 +27,10 @@ _QUICK = 4  # the share of the runs, one in so many
 
 def reproduce(
     names: Annotated[
-        list[str] | None, typer.Argument(metavar="NAME", help="Which studies.", show_default="all but long ones")
+        list[str] | None,
+        typer.Argument(
+            metavar="NAME", help="Which studies.", show_default="all but long ones", autocompletion=study_names
+        ),
     ] = None,
     *,
     quick: Annotated[bool, typer.Option("--quick", help="A quarter of the runs, and twice the tolerance.")] = False,
