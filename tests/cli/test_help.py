@@ -163,6 +163,24 @@ def test_a_terminal_without_signs_and_a_full_disk():
     assert (done.returncode, done.stderr) == (1, "sidelong: [Errno 28] No space left on device.\n")
 
 
+INTERRUPTED = """
+import importlib.abc, sys
+
+class Interrupted(importlib.abc.MetaPathFinder):
+    def find_spec(self, name, path=None, target=None):
+        if name == "sidelong.cli":
+            raise KeyboardInterrupt
+
+sys.meta_path.insert(0, Interrupted())
+from sidelong.__main__ import main; main()
+"""
+
+
+def test_ctrl_c_while_it_loads_is_no_traceback():
+    done = subprocess.run([sys.executable, "-c", INTERRUPTED], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (130, "")
+
+
 def test_every_pip_command_of_the_package_names_extras_that_exist():
     pattern = r"sidelong\[([\w,]+)\]"
     found = [
