@@ -54,7 +54,7 @@ docs-fresh: dist ## do every page in order, in an environment that has only the 
 pictures: $(VENV)/stamp ## draw the pictures of the documentation anew
 	$(BIN)/python docs/pictures/draw.py
 
-dist: $(VENV)/stamp-release ## wheel and sdist, the same bytes wherever they are built
+dist: $(VENV)/stamp-release ## wheel and sdist, the same bytes wherever the same hatchling builds them
 	rm -rf dist && $(BIN)/python -m build --no-isolation --outdir dist >/dev/null && ls dist/*
 
 bench: $(VENV)/stamp-bench ## measure, side by side with others: one table, in five minutes

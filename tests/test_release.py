@@ -2,6 +2,8 @@
 
 import email
 import os
+import posixpath
+import re
 import shutil
 import subprocess
 import sys
@@ -20,7 +22,7 @@ CORE = ("numpy", "scipy", "numba", "llvmlite")
 
 def copy_of_the_sources(folder, modified):
     """What a person has who unpacked it at another time, elsewhere, with other permissions."""
-    kept = ("src", "tests", "docs", "benchmarks", "README.md", "CHANGELOG.md", "CONTRIBUTING.md", "LICENSE")
+    kept = ("src", "tests", "docs", "benchmarks", "examples", "README.md", "CHANGELOG.md", "CONTRIBUTING.md", "LICENSE")
     left = shutil.ignore_patterns("__pycache__", "_build", ".*")
     for name in (*kept, "CITATION.cff", "Makefile", "pyproject.toml", ".gitignore"):
         source, target = ROOT / name, folder / name
@@ -73,6 +75,22 @@ def test_the_sdist_has_what_make_needs_and_nothing_made(built):
     ):
         assert name in names
     assert not [name for name in names if "_build" in name or "__pycache__" in name or ".venv" in name]
+    with tarfile.open(path) as archive:
+        assert max(member.size for member in archive.getmembers()) < 300_000
+        assert all(member.isfile() for member in archive.getmembers())
+
+
+def test_every_link_from_a_page_to_a_file_leads_somewhere_in_the_sdist(built):
+    [path] = built[0].glob("*.tar.gz")
+    with tarfile.open(path) as archive:
+        names = {name.partition("/")[2] for name in archive.getnames()}
+    pages = [name for name in names if name.endswith(".md")]
+    assert len(pages) > 20
+    for page in pages:
+        text = re.sub(r"^```.*?^```", "", (ROOT / page).read_text(), flags=re.MULTILINE | re.DOTALL)
+        for target in re.findall(r"\]\(([^)#:\s]+)[)#]", text):
+            path = posixpath.normpath(posixpath.join(posixpath.dirname(page), target))
+            assert path in names or any(name.startswith(f"{path}/") for name in names), (page, target)
 
 
 @pytest.fixture(scope="module")

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import importlib.util
+import io
 import sys
+
+from sidelong.errors import SidelongError
 
 
 def main() -> None:
@@ -15,14 +18,20 @@ def main() -> None:
             file=sys.stderr,
         )
         sys.exit(2)
-    from sidelong.cli import app  # noqa: PLC0415  # after the check
-    from sidelong.errors import SidelongError  # noqa: PLC0415
-
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="replace")  # a terminal that cannot show a sign shows a question mark
     try:
+        from sidelong.cli import app  # noqa: PLC0415  # after the check; it takes long enough to be interrupted
+
         app()
     except SidelongError as error:  # what was given is refused: one sentence, no traceback
         print(f"sidelong: {error}", file=sys.stderr)  # noqa: T201
         sys.exit(2)
+    except OSError as error:  # such as a full disk
+        print(f"sidelong: {error}.", file=sys.stderr)  # noqa: T201
+        sys.exit(1)
+    except KeyboardInterrupt:
+        sys.exit(130)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,8 @@
 """Saving and resuming: the same bits as never having stopped, and every damaged file refused."""
 
+import copy
 import json
+import pickle
 import struct
 import types
 
@@ -51,6 +53,16 @@ def test_a_resumed_agent_goes_on_with_the_same_bits(tmp_path_factory, stop, opti
     assert walk(whole, 60, rngs[0]) == walk(resumed, 60, rngs[1])
     for one, other in zip(whole._state, resumed._state, strict=True):
         assert one.tobytes() == other.tobytes()
+
+
+@pytest.mark.parametrize("copied", [copy.deepcopy, lambda agent: pickle.loads(pickle.dumps(agent))])  # noqa: S301
+@pytest.mark.parametrize("learner", ["exp3.g++", exp3gpp])
+def test_a_copy_goes_on_with_the_same_bits_and_apart(copied, learner):
+    agent = sl.Agent(learner, sl.graphs.nested(5), seed=9, preset="practical")
+    walk(agent, 30, np.random.default_rng(1))
+    other = copied(agent)
+    walks = [walk(each, 40, np.random.default_rng(2)) for each in (agent, other)]  # one after the other
+    assert walks[0] == walks[1]
 
 
 def test_saving_twice_gives_the_same_file(tmp_path):

@@ -68,7 +68,7 @@ def test_an_interval_is_said_to_be_one(run):
         (["cliques:4xx"], "The arguments are cliques:sizes."),
         (["missing.txt"], "missing.txt: cannot be read"),
         (["self_loops:1"], "with one arm there is nothing to regret"),
-        (["star:5", "--gaps", "0,0.1"], "5 arms, and 2 gaps"),
+        (["star:5", "--gaps", "0,0.1"], "one for each of the 5 arms, not 2"),
         (["star:5", "--gaps", "much"], "--gaps takes a number"),
         (["star:5", "--gaps", "0.1", "--best", "5"], "--best is one of the arms 0 to 4, not 5"),
         (["star:5", "--gaps", "0.5", "--best-loss", "0.8"], "--best-loss is 0.8, and the largest gap 0.5"),

@@ -114,3 +114,5 @@ def test_what_the_service_refuses_is_said(address):
             raise run(address + name, "--token", token).exception
     with pytest.raises(EvaluationError, match="cannot be reached"):
         raise run("http://127.0.0.1:9/v1/experiments/orders").exception
+    with pytest.raises(EvaluationError, match="not the address of an experiment"):
+        raise run("http://[/v1/experiments/orders").exception

@@ -148,6 +148,13 @@ def test_families_are_named_with_their_arguments(text, graph):
     assert read_graph(text) == graph
 
 
+@pytest.mark.parametrize(("gaps", "says"), [("nan", "0 to 1"), ("2", "0 to 1"), ("0,0.1", "each of the 5 arms, not 2")])
+def test_gaps_that_are_none_are_refused(run, gaps, says):
+    done = run("star:5", "--gaps", gaps)
+    assert done.returncode == 2
+    assert says in done.stderr
+
+
 def test_what_cannot_be_drawn_or_written_is_refused(run, tmp_path):
     done = run("star:101", "--svg", str(tmp_path / "large.svg"))
     assert done.returncode == 2

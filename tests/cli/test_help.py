@@ -13,6 +13,8 @@ from typer.testing import CliRunner
 
 import sidelong as sl
 from sidelong import cli
+from sidelong.cli.examples import EXAMPLES, STUDY
+from sidelong.studies.spec import load
 
 ROOT = Path(__file__).parent.parent.parent
 EXTRAS = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
@@ -42,6 +44,31 @@ def test_each_command_and_option_says_what_it_is(command):
         assert parameter.name == "help" or parameter.help, parameter.name
 
 
+def test_a_paragraph_of_help_is_as_wide_as_the_terminal():
+    shown = CliRunner().invoke(cli.app, ["demo", "--help"], env={"COLUMNS": "250", "NO_COLOR": "1"}).output
+    assert "it can be stopped and goes on where it was, and what is done already is not played again." in shown
+    usage = CliRunner().invoke(cli.app, ["reproduce", "--help"], env={"COLUMNS": "80"}).output
+    assert "[NAME]..." in usage
+    assert "[[NAME]" not in usage
+
+
+@pytest.mark.parametrize("example", [each for lines in EXAMPLES.values() for each in lines])
+def test_what_help_shows_to_type_can_be_typed(example):
+    _, name, *arguments = example.partition(" >")[0].split()
+    command = get_command(cli.app).commands[name]
+    command.make_context(name, arguments)  # else click raises
+    shown = CliRunner().invoke(cli.app, [name, "--help"], env={"COLUMNS": "80", "NO_COLOR": "1"}).output
+    assert f" {example} " in shown
+
+
+def test_the_study_that_help_shows_is_one(tmp_path):
+    (tmp_path / "study.toml").write_text("\n".join(STUDY))
+    assert len(load(tmp_path / "study.toml").cells) == 4
+    shown = CliRunner().invoke(cli.app, ["run", "--help"], env={"COLUMNS": "80", "NO_COLOR": "1"}).output
+    for line in STUDY:
+        assert f" {line} " in shown
+
+
 @pytest.mark.parametrize(
     ("words", "offered"),
     [
@@ -49,6 +76,7 @@ def test_each_command_and_option_says_what_it_is(command):
         ("sidelong cite exp3 ucb-m", {"ucb-maxn"}),
         ("sidelong learners ucb", {"ucb-n", "ucb-maxn", "ucb-lp"}),
         ("sidelong graph complete-b", {"complete-bipartite:"}),
+        ("sidelong reproduce nes", {"nested"}),
     ],
 )
 def test_a_shell_is_offered_names(words, offered):
@@ -92,6 +120,65 @@ def test_a_missing_package_gives_the_pip_command_of_an_extra_that_has_it(missing
     [command] = set(re.findall(r"pip install 'sidelong\[([\w,]+)\]'", said))
     assert any(re.match(rf"{missing}\b", package) for extra in command.split(",") for package in EXTRAS[extra]), said
     assert missing in said
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["demo"],
+        ["run", "x.toml"],
+        ["report", "x"],
+        ["reproduce", "--docs", "x"],
+        ["serve"],
+        ["token", "list"],
+        ["evaluate", "x.parquet"],
+        ["evaluate", "http://localhost/v1/experiments/x"],
+    ],
+    ids=" ".join,
+)
+def test_a_command_that_lacks_all_of_its_packages_names_them_and_extras_that_have_them(arguments, monkeypatch):
+    monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
+    done = CliRunner().invoke(cli.app, arguments)
+    assert done.exit_code == 2
+    command, packages, extras = re.match(
+        r"sidelong (\w+): (.*) (?:is|are) missing\. Install with: pip install 'sidelong\[(.*)\]'\n$", done.stderr
+    ).groups()
+    assert command == arguments[0]
+    listed = [package.replace("-", "_") for extra in extras.split(",") for package in EXTRAS[extra]]
+    had = {re.match(r"\w+", package)[0] for package in listed}
+    assert set(re.split(", | and ", packages)) <= had
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="locales and /dev/full are those of Unix")
+def test_a_terminal_without_signs_and_a_full_disk():
+    program = [sys.executable, "-m", "sidelong"]
+    ascii_only = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+    done = subprocess.run(
+        [*program, "graph", "nested:2"], env=os.environ | ascii_only, capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert re.search(r"\n  0. # \. \n  1. # # \n", done.stdout)
+    with open("/dev/full", "w") as full:  # noqa: PTH123
+        done = subprocess.run([*program, "cite"], stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert (done.returncode, done.stderr) == (1, "sidelong: [Errno 28] No space left on device.\n")
+
+
+INTERRUPTED = """
+import importlib.abc, sys
+
+class Interrupted(importlib.abc.MetaPathFinder):
+    def find_spec(self, name, path=None, target=None):
+        if name == "sidelong.cli":
+            raise KeyboardInterrupt
+
+sys.meta_path.insert(0, Interrupted())
+from sidelong.__main__ import main; main()
+"""
+
+
+def test_ctrl_c_while_it_loads_is_no_traceback():
+    done = subprocess.run([sys.executable, "-c", INTERRUPTED], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (130, "")
 
 
 def test_every_pip_command_of_the_package_names_extras_that_exist():

@@ -9,6 +9,7 @@ from gymnasium.utils.env_checker import check_env
 
 import sidelong as sl
 from sidelong.errors import LossError, SidelongError, SimulationError
+from sidelong.graphs import families
 from sidelong.integrations.gymnasium import GraphBandit, play
 
 MEANS = [0.6, 0.3, 0.6, 0.6, 0.6]
@@ -24,6 +25,53 @@ SEQUENCES = {
 @pytest.mark.parametrize("graph", SEQUENCES.values(), ids=SEQUENCES)
 def test_gymnasiums_own_checker_passes_without_a_warning(graph):
     check_env(GraphBandit(graph, WORLD, rounds=20), skip_render_check=True)
+
+
+FEW = {"banded": (6, 1), "circulant": (6, 2), "cliques": ([2, 4],), "complete_bipartite": (2, 4)}
+FEW |= {"directed_circulant": (6, 2), "erdos_renyi": (6, 0.4, 1), "grid": (2, 3), "hypercube": (3,), "petersen": ()}
+FEW |= {"rotational_tournament": (7,)}
+
+
+@pytest.mark.parametrize("family", families.__all__)
+def test_the_checker_passes_on_each_family_of_graphs(family):
+    graph = getattr(families, family)(*FEW.get(family, (6,)))
+    means = [0.5] * graph.n_arms
+    check_env(GraphBandit(graph, sl.losses.beta(means, concentration=3), rounds=4), skip_render_check=True)
+
+
+WORLDS = {
+    "beta": sl.losses.beta(MEANS, concentration=2),
+    "constrained": sl.losses.constrained(gaps=[0, 0.2, 0.2, 0.2, 0.2]),
+    "corrupted": sl.losses.corrupted(MEANS, budget=10),
+    "switching": sl.losses.switching([MEANS, MEANS[::-1]], every=3),
+    "drifting": sl.losses.drifting([MEANS, MEANS[::-1]], every=3),
+    "lower_bound": sl.losses.lower_bound(sl.graphs.self_loops(5), horizon=100),
+    "breaker": sl.losses.breaker(sl.graphs.nested(5), rounds=100),
+    "table": sl.losses.table(np.eye(5)),
+    "function": sl.losses.function(lambda seed, run, t, arm: (seed + run + t + arm) % 5 / 4, n_arms=5),
+}
+
+
+@pytest.mark.parametrize("world", WORLDS.values(), ids=WORLDS)
+def test_the_checker_passes_on_each_world(world):
+    check_env(GraphBandit(sl.graphs.nested(5), world, rounds=4), skip_render_check=True)
+
+
+def test_several_at_once_are_each_what_they_are_alone():
+    def make():
+        return GraphBandit(sl.graphs.nested(5), WORLDS["beta"], rounds=3)
+
+    several = gymnasium.vector.SyncVectorEnv([make, make])
+    several.reset(seed=8)  # the second has seed 9
+    together = [several.step(np.array([4, 2]))[1].tolist() for _ in range(8)]
+    for number, arm in enumerate((4, 2)):
+        env = make()
+        env.reset(seed=8 + number)
+        alone = []
+        for _ in range(2):
+            alone += [env.step(arm)[1] for _ in range(3)] + [0.0]  # the step that begins the next episode
+            env.reset()
+        assert [rewards[number] for rewards in together] == alone
 
 
 def test_it_is_registered():
@@ -106,12 +154,23 @@ def test_any_bandit_is_played_and_learned():
         (Slots(), ("exp3.g++", sl.graphs.complete(3)), {"rewards": (-10, 10)}, r"reveals arm 1.*info\[.revealed.\]"),
         (Slots(), ("exp3", sl.graphs.self_loops(3)), {"rewards": (1, 1)}, r"as in \(0, 1\), not \(1, 1\)"),
         (Slots(), ("exp3", sl.graphs.self_loops(3)), {"rewards": 7}, r"as in \(0, 1\), not 7"),
+        (Slots(), ("exp3", sl.graphs.self_loops(3)), {"rewards": (-1e308, 1e308)}, r"not \(-1e\+308, 1e\+308\)"),
+        (Slots(), ("exp3", sl.graphs.self_loops(3)), {"rounds": -1}, "at least 0, not -1"),
+        (Slots(), ("exp3", sl.graphs.self_loops(3)), {"rounds": 1.5}, r"whole number, at least 0, not 1\.5"),
     ],
 )
 def test_what_cannot_be_played_is_refused(env, agent, options, message):
     name, graph = agent
     with pytest.raises(SidelongError, match=message):
-        play(env, sl.Agent(name, graph, seed=1), rounds=50, seed=1, **options)
+        play(env, sl.Agent(name, graph, seed=1), **{"rounds": 50, "seed": 1, **options})
+
+
+def test_rewards_are_made_losses_once():
+    graph = sl.graphs.self_loops(3)
+    scaled = sl.Agent("exp3", graph, scale=sl.outcomes.Scale(best=10, worst=-10))
+    for agent in (scaled, "exp3"):
+        with pytest.raises(SimulationError, match=r"without a scale.*from -10 to 10.*rewards="):
+            play(Slots(), agent, rounds=5, rewards=(-10, 10))
 
 
 def test_only_discrete_actions_are_arms():

@@ -1,5 +1,8 @@
 """Learners behind river's policies decide as agents do."""
 
+import copy
+import pickle
+
 import gymnasium
 import pytest
 from river import bandit
@@ -68,6 +71,46 @@ def test_a_clone_has_learned_nothing_and_has_the_same_options():
     assert [copy.pull(ARMS)] == first
     assert copy._agent.options == {"preset": "practical"}
     assert copy.rewards == (0, 5)
+
+
+@pytest.mark.parametrize("copied", [copy.deepcopy, lambda policy: pickle.loads(pickle.dumps(policy))])  # noqa: S301
+@pytest.mark.parametrize("late", [False, True])
+def test_a_pickle_goes_on_where_it_was_and_apart(copied, late):
+    policy = Policy("exp3.g++", sl.graphs.nested(3), seed=4, late=late)
+
+    def game(player, rounds):
+        arms = []
+        for _ in range(rounds):
+            arms.append(player.pull(ARMS))
+            others = {name: REWARDS[name] / 5 for name in ARMS[: ARMS.index(arms[-1])]}
+            player.update(arms[-1], REWARDS[arms[-1]] / 5, revealed=others)
+        return arms
+
+    game(policy, 50)
+    policy.pull(ARMS)  # and no reward yet
+    other = copied(policy)
+    first, second = game(policy, 50), game(other, 50)
+    assert first == second
+    assert len(set(first)) > 1
+    assert repr(policy) == repr(other)
+
+
+def test_what_has_no_reward_yet_can_be_shown():
+    assert repr(Policy("exp3")) == "<Policy exp3: no reward yet>"
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"learner": "exp33"}, "no learner named 'exp33'"),
+        ({"scale": sl.outcomes.Scale(best=5, worst=0)}, "rewards="),
+        ({"rewards": (-1e308, 1e308)}, "smallest and the largest"),
+        ({"rewards": "01"}, "smallest and the largest"),
+    ],
+)
+def test_what_no_policy_can_have_is_refused_when_it_is_made(options, message):
+    with pytest.raises(SidelongError, match=message):
+        Policy(**options)
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import importlib
 import json
 from collections import OrderedDict
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
@@ -338,6 +339,11 @@ class Agent:
         rounds, prints = arrays["told.round"], arrays["told.fingerprint"]
         self._told.update((int(t), mark.tobytes()) for t, mark in zip(rounds, prints, strict=True))
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        # What a state file holds; code is found again by the name of its module.
+        own = None if self._learner.NAME in catalogue.names() else self._learner.__name__
+        return _restore, (type(self), state_file.pack(*self.contents()), own)
+
     def __repr__(self) -> str:
         pending = f", {len(self._pending)} pending" if self._pending else ""
         return f"<Agent {self.learner} on {self._graph!r}: {self._round} decisions{pending}>"
@@ -388,6 +394,11 @@ class Agent:
 
 #: Up to so many losses are kept as they are: to hash them takes longer than to learn them.
 _FEW = 64
+
+
+def _restore(kind: type[Agent], data: bytes, learner: str | None) -> Agent:
+    module = None if learner is None else importlib.import_module(learner)
+    return kind.from_contents(*state_file.unpack(data, "The pickle"), "The pickle", module)
 
 
 def _mark(told: Any) -> bytes:

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+import inspect
+import re
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+from rich.markup import escape
 
 from sidelong._version import __version__
 from sidelong.cli.bounds import bounds
 from sidelong.cli.cite import cite
 from sidelong.cli.demo import demo
 from sidelong.cli.evaluate import evaluate
+from sidelong.cli.examples import EXAMPLES, STUDY
 from sidelong.cli.graph import graph
 from sidelong.cli.learners import learners
 from sidelong.cli.report import report
@@ -19,6 +23,9 @@ from sidelong.cli.run import run
 from sidelong.cli.serve import serve
 from sidelong.cli.token import app as token
 from sidelong.cli.verify import verify
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 __all__ = ["app"]
 
@@ -54,18 +61,24 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
 )
-app.command(rich_help_panel=_BEGIN)(demo)
-app.command(rich_help_panel=_BEGIN)(learners)
-app.command(rich_help_panel=_BEGIN)(cite)
-app.command(rich_help_panel=_LOOK)(graph)
-app.command(rich_help_panel=_LOOK)(bounds)
-app.command(rich_help_panel=_LOOK)(verify)
-app.command(rich_help_panel=_STUDY)(run)
-app.command(rich_help_panel=_STUDY)(report)
-app.command(rich_help_panel=_STUDY)(reproduce)
-app.command(rich_help_panel=_SERVE)(serve)
+
+
+def _add(panel: str, *commands: Callable[..., None]) -> None:
+    """Add commands with their docstrings as help, in paragraphs as wide as the terminal, and what to type below."""
+    for command in commands:
+        text = re.sub(r"(?<!\n)\n(?!\n)", " ", inspect.getdoc(command) or "")
+        blocks = [[f"[bold]{line}[/]" for line in EXAMPLES[command.__name__]]]
+        if command is run:
+            blocks.append(["The least that study.toml says:", *map(escape, STUDY)])
+        text = "\n\n\b\n".join([text, *map("\n".join, blocks)])
+        app.command(help=text, rich_help_panel=panel)(command)
+
+
+_add(_BEGIN, demo, learners, cite)
+_add(_LOOK, graph, bounds, verify)
+_add(_STUDY, run, report, reproduce)
+_add(_SERVE, serve, evaluate)
 app.add_typer(token, name="token", rich_help_panel=_SERVE)
-app.command(rich_help_panel=_SERVE)(evaluate)
 
 
 def _print_version(wanted: bool) -> None:  # noqa: FBT001  # what typer calls

@@ -22,7 +22,7 @@ __all__ = ["Answer", "Row", "bounds", "read_gaps_option"]
 
 
 def bounds(
-    graph: Annotated[str, typer.Argument(help=HELP, autocompletion=graph_names)],
+    graph: Annotated[str, typer.Argument(metavar="GRAPH", help=HELP, autocompletion=graph_names)],
     *,
     rounds: Annotated[float, typer.Option(min=1, help="The horizon T, such as 100000 or 1e12.")] = 1e5,
     gaps: Annotated[
@@ -113,6 +113,8 @@ def read_gaps_option(text: str | None, best: int, n_arms: int) -> list[float] | 
         raise TheoryError(
             f"--gaps takes a number, or one for each arm with commas between them, such as 0,0.1,0.3; not {text!r}."
         ) from None
+    if len(listed) not in {1, n_arms}:
+        raise TheoryError(f"--gaps takes one number, or one for each of the {n_arms} arms, not {len(listed)}.")
     if len(listed) > 1:
         return listed
     if best >= n_arms:

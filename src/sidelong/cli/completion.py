@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["graph_names", "learner_names"]
+__all__ = ["graph_names", "learner_names", "study_names"]
 
 
 def learner_names(incomplete: str) -> list[str]:
@@ -18,3 +18,12 @@ def graph_names(incomplete: str) -> list[str]:
 
     names = [name.replace("_", "-") if "-" in incomplete else name for name in families.__all__]
     return [f"{name}:" for name in names if name.startswith(incomplete)]
+
+
+def study_names(incomplete: str) -> list[str]:
+    """Return the reference studies that begin so; none where the packages of studies are missing."""
+    try:
+        from sidelong.studies import reference  # noqa: PLC0415
+    except ModuleNotFoundError:
+        return []
+    return [name for name in reference.names() if name.startswith(incomplete)]

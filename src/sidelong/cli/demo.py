@@ -12,7 +12,8 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from sidelong.cli.playing import play, refuse, require, stop_unless_done
+from sidelong.cli.playing import play, stop_unless_done
+from sidelong.cli.refusal import refuse, require
 
 if TYPE_CHECKING:
     from sidelong.simulation.scoreboard import Scoreboard

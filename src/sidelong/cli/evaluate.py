@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import io
 import json
 import math
@@ -17,6 +16,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from sidelong.cli.refusal import require
 from sidelong.errors import EvaluationError
 
 if TYPE_CHECKING:
@@ -35,7 +35,9 @@ def evaluate(
     log: Annotated[
         str,
         typer.Argument(
-            help="The log: a Parquet file, or an experiment, http://HOST:8431/v1/experiments/NAME.", show_default=False
+            metavar="LOG",
+            help="A Parquet file, or an experiment, http://HOST:8431/v1/experiments/NAME.",
+            show_default=False,
         ),
     ],
     *,
@@ -62,11 +64,7 @@ def evaluate(
     By importance weights, with the probabilities of observing that the log holds. docs/evaluate.md says what the
     intervals assume.
     """
-    missing = [name for name in ("pyarrow", *["httpx"] * _is_address(log)) if importlib.util.find_spec(name) is None]
-    if missing:
-        raise EvaluationError(
-            f"evaluation needs {' and '.join(missing)}. Install with: pip install 'sidelong[cli,service]'"
-        )
+    require("evaluate", **dict.fromkeys(["pyarrow", *["httpx"] * _is_address(log)], "service"))
     from sidelong.service import offpolicy  # noqa: PLC0415  # heavy
     from sidelong.service.decision_log import read_log  # noqa: PLC0415
 
@@ -93,7 +91,10 @@ def _is_address(log: str) -> bool:
 def _fetch(address: str, token: str | None) -> io.BytesIO:
     import httpx  # noqa: PLC0415  # an extra
 
-    parts = urlsplit(address)
+    try:
+        parts = urlsplit(address)
+    except ValueError:  # such as half an IPv6 address
+        parts = urlsplit("")
     if not parts.path.startswith("/v1/experiments/"):
         raise EvaluationError(
             f"{address} is not the address of an experiment, which looks like http://HOST:8431/v1/experiments/NAME."

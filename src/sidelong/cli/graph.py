@@ -40,7 +40,7 @@ class Mark(Enum):
 
 
 def graph(
-    graph: Annotated[str, typer.Argument(help=HELP, autocompletion=graph_names)],
+    graph: Annotated[str, typer.Argument(metavar="GRAPH", help=HELP, autocompletion=graph_names)],
     *,
     mark: Annotated[Mark, typer.Option(help="What to mark in the pictures.")] = Mark.EXPLORATION,
     svg: Annotated[Path | None, typer.Option(help="Draw the graph into this file.")] = None,
@@ -130,10 +130,12 @@ def _report(named: FeedbackGraph, weights: npt.NDArray[np.float64], budget: floa
 
 
 def _weights(gaps: str | None, n_arms: int) -> npt.NDArray[np.float64]:
+    from sidelong.theory.checks import read_gaps  # noqa: PLC0415
+
     listed = read_gaps_option(gaps, 0, n_arms)
     if listed is None:
         return np.ones(n_arms)
-    read = np.array(listed)
+    read = read_gaps(listed).all
     inverse: npt.NDArray[np.float64] = np.divide(1.0, read, out=np.zeros_like(read), where=read > 0)
     return inverse
 

@@ -35,7 +35,7 @@ def show(console: Console, report: Report) -> None:
     console.print("\n" + "\n".join(_meaning(report)), highlight=False, markup=False)
     if graph.n_arms <= _MOST_SHOWN:
         console.print()
-        console.print(_picture(report, console.width))
+        console.print(_picture(report, console.width, ".#" if console.options.ascii_only else "·■"))
 
 
 def _table(report: Report) -> Table:
@@ -133,9 +133,9 @@ def _count(arms: int) -> str:
     return "1 arm" if arms == 1 else f"{arms:,} arms"
 
 
-def _picture(report: Report, width: int) -> Text:
-    """Return the matrix: a row for each arm that is played, a mark where it reveals another."""
-    A, n = report.graph.matrix(), report.graph.n_arms
+def _picture(report: Report, width: int, signs: str) -> Text:
+    """Return the matrix: a row for each arm that is played, the second of two signs where it reveals another."""
+    A, n = report.graph.matrix().astype(int), report.graph.n_arms
     grouped = report.marked.max() > 0
     gap = " " if 2 * n + 6 <= width else ""
     picture = Text()
@@ -148,7 +148,7 @@ def _picture(report: Report, width: int) -> Text:
         style = "green" if group >= 0 else ""
         picture.append(f"{i:>3}{sign} ", style=style or "dim")
         for j in range(n):
-            picture.append("■" if A[i, j] else "·", style=style if A[i, j] else "dim")
+            picture.append(signs[A[i, j]], style=style if A[i, j] else "dim")
             picture.append(gap)
         picture.append("\n")
     sign = "letters: groups of the" if grouped else "*:"

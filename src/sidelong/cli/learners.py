@@ -27,7 +27,9 @@ _WIDE = 110
 def learners(
     name: Annotated[
         str | None,
-        typer.Argument(help="A learner, to see all about it and its options.", autocompletion=learner_names),
+        typer.Argument(
+            metavar="LEARNER", help="A learner, to see all about it and its options.", autocompletion=learner_names
+        ),
     ] = None,
 ) -> None:
     """List the learners: paper, worlds with a proof, what each needs, its cost a round and its bound."""
@@ -42,7 +44,7 @@ def learners(
     try:
         catalogue.find(name)
     except LearnerError as error:
-        raise typer.BadParameter(str(error)) from None
+        raise typer.BadParameter(str(error), param_hint="LEARNER") from None
     for title, module, options in _versions(name):
         _describe(console, title, module, options)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import importlib.util
 import signal
 import sys
 from typing import TYPE_CHECKING, NoReturn, Self
@@ -21,24 +20,9 @@ if TYPE_CHECKING:
     from sidelong.studies.spec import Study
     from sidelong.studies.summary import Summary
 
-__all__ = ["WRONG", "clock", "finish", "play", "refuse", "require", "stop_unless_done"]
+__all__ = ["clock", "finish", "play", "stop_unless_done"]
 
-FAILED, WRONG, DAMAGED, STOPPED, INTERRUPTED, TERMINATED = 1, 2, 3, 4, 130, 143
-
-
-def require(command: str, **packages: str) -> None:
-    """Refuse to go on where packages are missing; `packages` has the name of each with that of its extra."""
-    missing = [name for name in packages if importlib.util.find_spec(name) is None]
-    if missing:
-        extras = ",".join(dict.fromkeys(packages[name] for name in missing))
-        are = "are" if len(missing) > 1 else "is"
-        refuse(command, f"{' and '.join(missing)} {are} missing. Install with: pip install 'sidelong[{extras}]'")
-
-
-def refuse(command: str, message: str) -> NoReturn:
-    """Say in one sentence why a command cannot be run."""
-    print(f"sidelong {command}: {message}", file=sys.stderr)  # noqa: T201
-    raise typer.Exit(WRONG)
+FAILED, DAMAGED, STOPPED, INTERRUPTED, TERMINATED = 1, 3, 4, 130, 143
 
 
 def play(study: Study, folder: Path, workers: int | None = None, on: str | None = None) -> Summary:

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import importlib.util
-import sys
 from pathlib import Path  # noqa: TC003  # typer reads the annotation
-from typing import Annotated, NoReturn
+from typing import Annotated
 
 import typer
+
+from sidelong.cli.refusal import refuse, require
 
 __all__ = ["report"]
 
 
 def report(
-    folder: Annotated[Path, typer.Argument(help="The folder of results.", show_default=False)],
+    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="The folder of results.", show_default=False)],
     *,
     out: Annotated[
         Path | None, typer.Option(help="The page to write.", show_default="report.html in the folder")
@@ -23,21 +23,14 @@ def report(
     ] = True,
 ) -> None:
     """Write a page about a study that needs no network, and its figures as SVG, PDF and PNG beside it."""
-    missing = [name for name in ("pyarrow", "matplotlib") if importlib.util.find_spec(name) is None]
-    if missing:
-        _refuse(f"reports need {' and '.join(missing)}. Install with: pip install 'sidelong[study,plot]'")
+    require("report", pydantic="study", pyarrow="study", matplotlib="plot")
     from sidelong.errors import StudyError  # noqa: PLC0415
     from sidelong.studies.report import write  # noqa: PLC0415  # heavy, and extras
 
     try:
         page, *drawn = write(folder, out or folder / "report.html", files=figures)
     except (StudyError, OSError) as error:
-        _refuse(str(error))
+        refuse("report", str(error))
     typer.echo(page)
     if drawn:
         typer.echo(f"{drawn[0].parent}: {len(drawn) // 3} figures, each as SVG, PDF and PNG")
-
-
-def _refuse(message: str) -> NoReturn:
-    print(f"sidelong report: {message}", file=sys.stderr)  # noqa: T201
-    raise typer.Exit(2)

@@ -11,7 +11,9 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from sidelong.cli.playing import play, refuse, require, stop_unless_done
+from sidelong.cli.completion import study_names
+from sidelong.cli.playing import play, stop_unless_done
+from sidelong.cli.refusal import refuse, require
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -25,7 +27,10 @@ _QUICK = 4  # the share of the runs, one in so many
 
 def reproduce(
     names: Annotated[
-        list[str] | None, typer.Argument(metavar="[NAME]...", help="Which studies.", show_default="all but long ones")
+        list[str] | None,
+        typer.Argument(
+            metavar="NAME", help="Which studies.", show_default="all but long ones", autocompletion=study_names
+        ),
     ] = None,
     *,
     quick: Annotated[bool, typer.Option("--quick", help="A quarter of the runs, and twice the tolerance.")] = False,
@@ -43,7 +48,7 @@ def reproduce(
     Ends with 0 if all is reproduced, 1 if something is not. A study that is done already is not played again.
     `sidelong report results/reproduce/NAME` makes a page of one.
     """
-    require("reproduce", pydantic="study", pyarrow="study", **({"matplotlib": "report"} if docs else {}))
+    require("reproduce", pydantic="study", pyarrow="study", **({"matplotlib": "plot"} if docs else {}))
     from sidelong.errors import StudyError  # noqa: PLC0415
     from sidelong.studies import reference  # noqa: PLC0415  # the compiler takes long to load
     from sidelong.studies.reproduce import cells, statements  # noqa: PLC0415

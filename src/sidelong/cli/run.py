@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from sidelong.cli.playing import clock, finish, play, refuse, require
+from sidelong.cli.playing import clock, finish, play
+from sidelong.cli.refusal import refuse, require
 
 if TYPE_CHECKING:
     from sidelong.studies.cell import Cell
@@ -17,7 +18,7 @@ __all__ = ["run"]
 
 
 def run(
-    study: Annotated[Path, typer.Argument(help="The study file, in TOML.", show_default=False)],
+    study: Annotated[Path, typer.Argument(metavar="STUDY", help="The study file, in TOML.", show_default=False)],
     *,
     out: Annotated[
         Path | None, typer.Option(help="The folder for results.", show_default="results/NAME, for NAME.toml")
@@ -36,7 +37,8 @@ def run(
     """Run a study, or go on with one that was stopped.
 
     Ends with 0 if all is done, 1 if cells failed, 2 if the study is wrong, 3 if damaged results were found and made
-    again, 4 if results could not be written, 130 after Ctrl-C.
+    again, 4 if results could not be written, 130 after Ctrl-C, 143
+    after SIGTERM.
     """
     require("run", pydantic="study", pyarrow="study")
     from sidelong.errors import StudyError  # noqa: PLC0415

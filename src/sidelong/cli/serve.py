@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import importlib.util
-import sys
-from typing import Annotated, Any, NoReturn
+from typing import Annotated, Any
 
 import typer
+
+from sidelong.cli.refusal import refuse, require
 
 __all__ = ["load_service", "serve"]
 
@@ -29,17 +29,15 @@ def serve(
     Each setting may also come from the environment, as SIDELONG_DATABASE, SIDELONG_PORT and so on. Other machines can
     reach it only if there is a token: see sidelong token.
     """
-    settings = load_service(database=database, host=host, port=port)
+    settings = load_service("serve", database=database, host=host, port=port)
     from sidelong.service.serve import serve as run  # noqa: PLC0415  # takes a second to load
 
     run(settings, lambda address: print(f"sidelong serves {address}", flush=True))  # noqa: T201
 
 
-def load_service(**given: Any) -> Any:
+def load_service(command: str, **given: Any) -> Any:
     """Return the settings of the service, from the command line and the environment."""
-    missing = [name for name in _NEEDED if importlib.util.find_spec(name) is None]
-    if missing:
-        _refuse(f"the service needs {', '.join(missing)}. Install with: pip install 'sidelong[service]'")
+    require(command, **dict.fromkeys(_NEEDED, "service"))
     from pydantic import ValidationError  # noqa: PLC0415
 
     from sidelong.service.settings import Settings  # noqa: PLC0415
@@ -49,9 +47,4 @@ def load_service(**given: Any) -> Any:
     except ValidationError as error:
         first = error.errors()[0]
         name = "_".join(map(str, first["loc"])).upper()
-        _refuse(f"SIDELONG_{name.removeprefix('SIDELONG_')} is {first['input']!r}: {first['msg']}.")
-
-
-def _refuse(message: str) -> NoReturn:
-    print(f"sidelong serve: {message}", file=sys.stderr)  # noqa: T201
-    raise typer.Exit(2)
+        refuse(command, f"SIDELONG_{name.removeprefix('SIDELONG_')} is {first['input']!r}: {first['msg']}.")

@@ -28,7 +28,7 @@ _SCOPES = ("decide", "feedback", "read", "admin")
 
 @app.command()
 def create(
-    name: Annotated[str, typer.Argument(help="What it is for.", show_default=False)],
+    name: Annotated[str, typer.Argument(metavar="NAME", help="What it is for.", show_default=False)],
     *,
     scope: Annotated[
         list[str], typer.Option(help="What it allows: decide, feedback, read or admin, which is all. May be repeated.")
@@ -65,7 +65,7 @@ def revoke(
 
 
 def _tokens(database: str | None) -> Tokens:
-    settings = load_service(database=database)
+    settings = load_service("token", database=database)
     from sidelong.service.database import Database as Opened  # noqa: PLC0415
     from sidelong.service.migrate import migrate  # noqa: PLC0415
     from sidelong.service.tokens import Tokens  # noqa: PLC0415

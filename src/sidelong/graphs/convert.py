@@ -86,9 +86,12 @@ def from_edges(
     edges: Iterable[Any], n_arms: int | None = None, *, undirected: bool = False, self_loops: bool = False
 ) -> GraphArrays:
     """Lay out pairs (i, j): playing i reveals j."""
-    if not isinstance(edges, Iterable):
+    if hasattr(edges, "__array__"):  # an array, or a table: Arrow's, pandas' and Polars' all iterate in other ways
+        pairs = np.asarray(edges)
+    elif isinstance(edges, Iterable):
+        pairs = _array(list(edges))
+    else:
         raise GraphError(f"Edges are a list of pairs (i, j), not {edges!r}.")
-    pairs = edges if isinstance(edges, np.ndarray) else _array(list(edges))
     if pairs.shape[:1] == (0,):
         pairs = np.empty((0, 2), np.int64)
     if not _are_pairs(pairs):

@@ -88,7 +88,8 @@ class FeedbackGraph:
         """Make a graph from edges.
 
         Args:
-            edges: pairs (i, j), or an array with two columns: playing i reveals j. Repeated ones count once.
+            edges: pairs (i, j), or an array or a table with two columns: playing i reveals j. Repeated ones count
+                once.
             n_arms: the number of arms; one more than the largest in an edge if not given.
             undirected: add the edge (j, i) for each (i, j).
             self_loops: add the edge (i, i) for each arm.
@@ -116,7 +117,8 @@ class FeedbackGraph:
         """Make a graph from a networkx graph.
 
         If its nodes are the numbers 0, ..., n - 1, node i is arm i. Otherwise the arms are the nodes in the
-        order of ``graph.nodes``. An edge of an undirected graph is an edge in both directions.
+        order of ``graph.nodes``. An edge of an undirected graph is an edge in both directions. Weights are not read:
+        an edge is an edge.
         """
         return cls(convert.from_networkx(graph))
 

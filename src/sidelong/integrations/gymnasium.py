@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from sidelong.agent import Agent
 from sidelong.errors import GraphError, LossError, SimulationError, WorldError
 from sidelong.graphs.graph import FeedbackGraph
 from sidelong.graphs.sequences import GraphSequence, fixed
@@ -33,8 +34,6 @@ except ModuleNotFoundError as error:
 
 if TYPE_CHECKING:
     import numpy.typing as npt
-
-    from sidelong.agent import Agent
 
 __all__ = ["GraphBandit", "Played", "play"]
 
@@ -137,10 +136,15 @@ class GraphBandit(gymnasium.Env[Observation, np.int64]):
 def _episode(world: World, rounds: int | None) -> int | None:
     if rounds is None:
         return world.rounds
-    if isinstance(rounds, bool) or not isinstance(rounds, int | np.integer) or rounds < 1:
-        raise SimulationError(f"rounds must be a whole number, at least 1, not {rounds!r}.")
-    if world.rounds is not None and rounds > world.rounds:
-        raise SimulationError(f"The world has {world.rounds:,} rounds, and {rounds:,} were asked for.")
+    wanted = _count(rounds, least=1)
+    if world.rounds is not None and wanted > world.rounds:
+        raise SimulationError(f"The world has {world.rounds:,} rounds, and {wanted:,} were asked for.")
+    return wanted
+
+
+def _count(rounds: Any, least: int) -> int:
+    if isinstance(rounds, bool) or not isinstance(rounds, int | np.integer) or rounds < least:
+        raise SimulationError(f"rounds must be a whole number, at least {least}, not {rounds!r}.")
     return int(rounds)
 
 
@@ -167,14 +171,14 @@ def play(
 
     Args:
         env: an environment whose actions are `Discrete`.
-        agent: what plays; it goes on learning if it has learned before.
+        agent: what plays, without a scale of its own; it goes on learning if it has learned before.
         rounds: how many steps to take.
         rewards: the smallest and the largest reward. One beyond them is refused: losses are made from them.
         seed: for the first reset.
 
     Raises:
         LossError: a reward is outside its range, or a revealed arm has none.
-        SimulationError: the environment is no bandit that this agent can play.
+        SimulationError: the environment is no bandit, or none that this agent can play.
 
     Example:
         >>> import sidelong as sl
@@ -185,6 +189,12 @@ def play(
         500
     """
     limits = check_range(rewards)
+    rounds = _count(rounds, least=0)
+    if not isinstance(agent, Agent) or agent.scale is not None:
+        raise SimulationError(
+            f"agent must be a sidelong.Agent without a scale, not {agent!r}: losses are made here, of rewards from "
+            f"{limits[0]:g} to {limits[1]:g}. Give another range with rewards=(smallest, largest)."
+        )
     space = env.action_space
     if not isinstance(space, spaces.Discrete):
         raise SimulationError(f"The actions of a bandit are Discrete; those of {env} are {space}.")

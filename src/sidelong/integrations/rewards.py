@@ -14,10 +14,10 @@ __all__ = ["check_range", "to_loss"]
 def check_range(rewards: Any) -> tuple[float, float]:
     """Return the smallest and the largest reward, as given, if they are such."""
     try:
-        low, high = map(float, rewards)
+        low, high = map(float, () if isinstance(rewards, str) else rewards)
     except (TypeError, ValueError):
         low = high = math.nan
-    if not (math.isfinite(low) and math.isfinite(high) and low < high):
+    if not (low < high and math.isfinite(high - low)):
         raise LossError(f"rewards must be the smallest and the largest reward, as in (0, 1), not {rewards!r}.")
     return low, high
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from sidelong.agent import Agent
-from sidelong.errors import DecisionError, GraphError, LossError
+from sidelong.errors import DecisionError, GraphError, LearnerError, LossError
 from sidelong.graphs.families import self_loops
 from sidelong.integrations.rewards import check_range, to_loss
+from sidelong.learners import catalogue
 
 try:
     from river import bandit
@@ -19,14 +20,16 @@ except ModuleNotFoundError as error:
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Mapping
 
-    from sidelong.agent import Decision
     from sidelong.graphs import FeedbackGraph
 
 __all__ = ["Policy"]
 
 
 class Policy(bandit.base.Policy):  # type: ignore[misc]  # river is optional, and not read by the type checker
-    """A learner as a policy of river: wherever river takes one, as in `river.bandit.evaluate`.
+    """A learner as a policy of river: wherever rewards are numbers, as in `river.bandit.evaluate`.
+
+    It can be pickled, as models of river are, and goes on where it was. Learners explore by themselves, so that there
+    is no burn-in; where river updates a policy with a metric, as in `model_selection.BanditRegressor`, it cannot serve.
 
     The arms are those of the first `pull`, in their order, and stay. What a play reveals of other arms is told with
     ``update(arm, reward, revealed={other: reward, ...})``; without a graph there is nothing to reveal.
@@ -70,7 +73,9 @@ class Policy(bandit.base.Policy):  # type: ignore[misc]  # river is optional, an
         self.late = late
         self.options = options
         self._arms: dict[Hashable, int] = {}
-        self._waiting: list[Decision] = []
+        catalogue.choose(learner, options)  # without a graph there is no agent yet; an unknown name is refused now
+        if "scale" in options:
+            raise LearnerError("A policy makes losses of rewards itself: give rewards=(smallest, largest), no scale.")
         self._agent: Agent | None = None if graph is None else Agent(learner, graph, seed=seed, **options)
 
     def _pull(self, arm_ids: Iterable[Hashable]) -> Hashable:
@@ -81,12 +86,9 @@ class Policy(bandit.base.Policy):  # type: ignore[misc]  # river is optional, an
         if names != list(self._arms):
             raise GraphError(f"The arms of a policy stay as they were at its first pull: {_listed(self._arms)}.")
         if not self.late:
-            for decision in self._waiting:
+            for decision in agent.pending:
                 agent.cancel(decision)
-            self._waiting.clear()
-        decision = agent.ask()
-        self._waiting.append(decision)
-        return names[decision.arm]
+        return names[agent.ask().arm]
 
     def _begin(self, names: list[Hashable]) -> Agent:
         if not names:
@@ -109,7 +111,8 @@ class Policy(bandit.base.Policy):  # type: ignore[misc]  # river is optional, an
             revealed: what each other arm that it reveals would have given.
         """
         number = self._arms.get(arm_id)
-        decision = next((each for each in self._waiting if each.arm == number), None)
+        waiting = self._agent.pending if self._agent else ()
+        decision = next((each for each in waiting if each.arm == number), None)
         if decision is None or self._agent is None:
             raise DecisionError(
                 f"No pull of arm {arm_id!r} waits for its reward. Update what was pulled, once; "
@@ -122,8 +125,10 @@ class Policy(bandit.base.Policy):  # type: ignore[misc]  # river is optional, an
                 raise LossError(f"There is no arm {name!r}. The arms are {_listed(self._arms)}.")
             losses[self._arms[name]] = to_loss(value, self.rewards, name)
         self._agent.tell(decision, losses)
-        self._waiting.remove(decision)
         super().update(arm_id, float(reward))
+
+    def __repr__(self) -> str:
+        return str(super().__repr__()) if self._n else f"<Policy {self.learner}: no reward yet>"
 
 
 def _listed(arms: Iterable[Hashable]) -> str:

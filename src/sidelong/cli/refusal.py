@@ -1,0 +1,29 @@
+"""How a command says that it cannot be run: one sentence, and exit code 2."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from typing import NoReturn
+
+import typer
+
+__all__ = ["WRONG", "refuse", "require"]
+
+WRONG = 2
+
+
+def require(command: str, **packages: str) -> None:
+    """Refuse to go on where packages are missing; `packages` has the name of each with that of its extra."""
+    missing = [name for name in packages if importlib.util.find_spec(name) is None]
+    if missing:
+        extras = ",".join(dict.fromkeys(packages[name] for name in missing))
+        are = "are" if len(missing) > 1 else "is"
+        listed = " and ".join([", ".join(missing[:-1]), missing[-1]] if len(missing) > 1 else missing)
+        refuse(command, f"{listed} {are} missing. Install with: pip install 'sidelong[{extras}]'")
+
+
+def refuse(command: str, message: str) -> NoReturn:
+    """Say in one sentence why a command cannot be run."""
+    print(f"sidelong {command}: {message}", file=sys.stderr)  # noqa: T201
+    raise typer.Exit(WRONG)
