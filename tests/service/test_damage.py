@@ -7,6 +7,7 @@ import sys
 import time
 from pathlib import Path
 
+import numpy as np
 import pytest
 from alembic import command
 from alembic.config import Config
@@ -14,9 +15,11 @@ from sqlalchemy import event, text
 
 from service.stores import opened
 from service.test_store import refused
+from sidelong.agent import state_file
 from sidelong.errors import ServiceError
 from sidelong.service import migrate as migrations
 from sidelong.service.database import Database
+from sidelong.service.experiment import SNAPSHOT_VERSION
 from sidelong.service.journal import Kind
 from sidelong.service.migrate import migrate
 
@@ -52,7 +55,50 @@ def test_a_damaged_snapshot_is_rebuilt_from_the_journal(played, caplog):
                 assert other.digest() == digest
                 other.tell(other.decide())
                 digest = other.digest()
-    assert caplog.messages.count("snapshot damaged") == 4
+    assert caplog.messages.count("snapshot not used") == 4
+
+
+def test_a_snapshot_of_another_layout_is_passed_over_and_written_anew(played, caplog):
+    address, digest = played
+    with opened(address) as bench:
+        assert bench.digest() == digest
+        bench.store.save(least=1)
+        with bench.database.reading() as connection:
+            data = connection.execute(text("SELECT data FROM snapshots ORDER BY seq DESC")).scalars().first()
+        for change in ({"tallies.counts": np.zeros(6, np.int64)}, {"tallies.sums": np.zeros((4, 4))}, {}):
+            header, arrays = state_file.unpack(data, "it")
+            header["service"]["version"] -= 1
+            run(bench.database, "UPDATE snapshots SET data = :data", data=state_file.pack(header, {**arrays, **change}))
+            with opened(address) as other:
+                assert other.digest() == digest
+                assert caplog.messages.count("snapshot not used") == 2
+                other.store.save(least=1)
+            caplog.clear()
+            with opened(address) as other:
+                assert other.digest() == digest
+            assert not caplog.messages
+
+
+def test_the_layout_of_a_snapshot_does_not_change_without_its_version(played):
+    address, _ = played
+    with opened(address) as bench:
+        header, arrays = state_file.unpack(bench.store.view("e", lambda each, _: each.contents()), "it")
+    service = {name: type(value).__name__ for name, value in header["service"].items()}
+    ours = {name: array for name, array in arrays.items() if name == "outstanding" or name.startswith("tallies.")}
+    layout = {name: (array.dtype.str, array.shape) for name, array in ours.items()}
+    # Whoever changes this raises SNAPSHOT_VERSION too.
+    assert (SNAPSHOT_VERSION, service, layout) == (
+        1,
+        {"chain": "str", "experiment": "str", "head": "int", "minutes": "list", "version": "int"},
+        {
+            "outstanding": ("<i8", (0, 2)),
+            "tallies.counts": ("<i8", (10,)),
+            "tallies.expected": ("<f8", (4,)),
+            "tallies.own": ("<f8", (2,)),
+            "tallies.plays": ("<i8", (4,)),
+            "tallies.sums": ("<f8", (5, 4)),
+        },
+    )
 
 
 @pytest.mark.parametrize(
@@ -124,11 +170,13 @@ def test_a_full_disk_refuses_writes_lets_reads_pass_and_recovers(tmp_path):
 
 
 def test_a_server_that_cannot_write_goes_on_reading_and_recovers_by_itself(nursery, tmp_path):
-    server = nursery.start(f"sqlite:///{tmp_path}/limited.db")
+    server = nursery.start(f"sqlite:///{tmp_path}/limited.db", sweep_every=0.1)
     server.post("/v1/experiments", {"name": "e", "graph": {"name": "cliques", "sizes": [3, 2]}})
+    server.post("/v1/experiments", {"name": "short", "graph": {"name": "cliques", "sizes": [3, 2]}, "expire_after": 0.5})
+    server.post("/v1/experiments/short/decisions")
     made = server.post("/v1/experiments/e/decisions")[1]
     nothing = (0, resource.RLIM_INFINITY)
-    resource.prlimit(server.pid, resource.RLIMIT_FSIZE, nothing)  # every write to a file fails from now on
+    resource.prlimit(server.pid, resource.RLIMIT_FSIZE, nothing)  # every write to a file fails from now on, the log too
     for _ in range(3):
         status, problem, headers = server.send("POST", "/v1/experiments/e/decisions")
         assert status in {503, 507}, problem
@@ -136,12 +184,17 @@ def test_a_server_that_cannot_write_goes_on_reading_and_recovers_by_itself(nurse
     assert server.get("/health")[0] == 200
     status, ready = server.get("/ready")
     assert (status, ready["status"]) == (200, "degraded")
+    time.sleep(1.0)  # some sweeps, none of which can write
     assert server.get("/v1/experiments/e")[1]["counts"]["decided"] == 1
     resource.prlimit(server.pid, resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
     losses = {"losses": [0.5] * len(made["reveals"])}
     assert server.post(f"/v1/decisions/{made['id']}/feedback", losses)[1]["learned"]
     assert server.post("/v1/experiments/e/decisions")[1]["round"] == 2
     assert server.get("/ready")[1]["status"] == "ok"
+    end = time.monotonic() + 20
+    while server.get("/v1/experiments/short")[1]["counts"]["expired"] < 1:
+        assert time.monotonic() < end, "decisions do not expire any more"
+        time.sleep(0.05)
     server.stop()
 
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from sidelong.agent import Agent, state_file
 from sidelong.agent.decision import SparingDecision
-from sidelong.errors import GraphError, ServiceError, SidelongError
+from sidelong.errors import GraphError, ServiceError, SidelongError, StateFileError
 from sidelong.graphs.arrays import observe
 from sidelong.service.clock import Moment
 from sidelong.service.graphs import KnownGraph
@@ -30,7 +30,11 @@ if TYPE_CHECKING:
 
     Find = Callable[[str], FeedbackGraph]
 
-__all__ = ["Experiment", "Identity"]
+__all__ = ["SNAPSHOT_VERSION", "Experiment", "Identity"]
+
+#: Goes up whenever what a snapshot holds beside the agent means something else, or has another shape. One of another
+#: version is passed over, and the journal replayed.
+SNAPSHOT_VERSION = 1
 
 
 class Identity(NamedTuple):
@@ -175,6 +179,7 @@ class Experiment:
         minutes, counted = self.tallies.contents()
         moments = np.array([moment for _, moment in self.outstanding.values()], np.int64).reshape(-1, 2)
         service = {"experiment": self.identity.key, "head": self.head, "chain": self.chain.hex(), "minutes": minutes}
+        service["version"] = SNAPSHOT_VERSION
         return {**header, "service": service}, {**arrays, **counted, "outstanding": moments}
 
     @classmethod
@@ -183,6 +188,9 @@ class Experiment:
         place = f"the snapshot of {identity.name}"
         header, arrays = state_file.unpack(data, place)
         service = header.pop("service")
+        version = service.get("version")
+        if version != SNAPSHOT_VERSION:
+            raise StateFileError(f"{place} has version {version}, and this program reads {SNAPSHOT_VERSION}.")
         experiment = cls.__new__(cls)
         agent = Agent.from_contents(header, arrays, place)
         experiment._begin(identity, agent, Tallies.from_contents(service["minutes"], arrays))  # noqa: SLF001  # its own

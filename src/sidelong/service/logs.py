@@ -51,15 +51,16 @@ class _Stream(logging.StreamHandler[TextIO]):
     def emit(self, record: logging.LogRecord) -> None:
         super().emit(record)
         if record.levelno >= logging.WARNING:
-            super().flush()
+            flush()
 
     def flush(self) -> None:
         """Wait for more; `flush` of this module does it."""
 
 
 def flush() -> None:
-    """Write out what has been logged."""
-    sys.stderr.flush()
+    """Write out what has been logged, if that is possible: whoever logs goes on without a log."""
+    with contextlib.suppress(OSError, ValueError):  # a full disk, a pipe that nobody reads, a closed file
+        sys.stderr.flush()
 
 
 def configure(level: int = logging.INFO) -> None:

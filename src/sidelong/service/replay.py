@@ -1,6 +1,7 @@
 """Bringing an experiment into memory: the last good snapshot, and the journal from there on.
 
-A snapshot only saves time: the journal is what counts. A damaged snapshot is passed over. One that is whole, but is of
+A snapshot only saves time: the journal is what counts. One that is damaged, or that another version of the program has
+written, is passed over, and written anew. One that is whole, but is of
 another journal than the one beside it, means that one of the two was altered: the experiment is refused, because nobody
 can say which.
 """
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING
 from sqlalchemy import bindparam, delete, select
 from sqlalchemy.dialects import postgresql, sqlite
 
-from sidelong.errors import ServiceError, StateFileError
+from sidelong.errors import ServiceError
 from sidelong.service import journal
 from sidelong.service.experiment import Experiment
 from sidelong.service.schema import snapshots
@@ -32,6 +33,7 @@ _KEPT = 2
 _LATEST = (
     select(snapshots).where(snapshots.c.experiment == bindparam("of")).order_by(snapshots.c.seq.desc()).limit(_KEPT)
 )
+_NUMBERS = select(snapshots.c.seq).where(snapshots.c.experiment == bindparam("of"))
 
 
 def open_experiment(connection: Connection, identity: Identity, shelf: Shelf, clock: Clock) -> Experiment:
@@ -59,13 +61,12 @@ def catch_up(connection: Connection, experiment: Experiment, shelf: Shelf, clock
 
 def save_snapshot(connection: Connection, identity: Identity, seq: int, chain: bytes, data: bytes) -> None:
     """Keep a state, and forget all but the last ones."""
-    kept = [row.seq for row in connection.execute(_LATEST, {"of": identity.id})]
-    if seq in kept:
-        return
+    kept = connection.execute(_NUMBERS, {"of": identity.id}).scalars().all()
     row = {"experiment": identity.id, "seq": seq, "chain": chain, "data": data}
     insert = (sqlite if connection.dialect.name == "sqlite" else postgresql).insert
-    connection.execute(insert(snapshots).values(row).on_conflict_do_nothing())  # another server may have written it
-    oldest = min(kept[: _KEPT - 1], default=0)
+    written = insert(snapshots).values(row)  # over one that was not used, or that another server has written
+    connection.execute(written.on_conflict_do_update(index_elements=["experiment", "seq"], set_=row))
+    oldest = max((each for each in kept if each != seq), default=0)
     connection.execute(delete(snapshots).where(snapshots.c.experiment == identity.id, snapshots.c.seq < oldest))
 
 
@@ -78,10 +79,9 @@ def _from_snapshot(connection: Connection, identity: Identity) -> Experiment | N
     for row in connection.execute(_LATEST, {"of": identity.id}):
         try:
             experiment = Experiment.from_contents(identity, row.data)
-        except (StateFileError, KeyError, ValueError, TypeError) as error:
-            _log.warning(
-                "snapshot damaged", extra={"experiment": identity.name, "sequence": row.seq, "why": str(error)}
-            )
+        except Exception as error:  # noqa: BLE001  # whatever it is, the journal is there
+            about = {"experiment": identity.name, "sequence": row.seq, "why": str(error)}
+            _log.warning("snapshot not used", extra=about)
             continue
         if journal.chain_at(connection, identity.id, experiment.head) != experiment.chain:
             raise ServiceError(

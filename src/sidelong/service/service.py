@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import math
 from typing import TYPE_CHECKING, Self
 
-from sidelong.errors import ServiceError
 from sidelong.service import logs
 from sidelong.service.clock import Clock
 from sidelong.service.commands import Expire
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 __all__ = ["Service"]
 
 _log = logging.getLogger("sidelong.service")
-_CLOCK_EVERY = 10.0
+_LOOK_EVERY = 10.0  # seconds between looks at what other servers do
 
 
 class Service:
@@ -57,33 +57,33 @@ class Service:
         try:  # so that the next start has nothing to replay
             await self.commits.submit(self.store.save_clock)
             await self.commits.submit(lambda: self.store.save(least=1))
-        except ServiceError as error:
+        except Exception as error:  # noqa: BLE001  # all that is acknowledged is on the disk
             _log.warning("no snapshot at the end", extra={"why": str(error)})
         await self.commits.close()
         self.database.close()
 
     async def _sweep(self) -> None:
-        """Look for expired decisions, again and again."""
-        await asyncio.to_thread(self._open_all)
-        written = self.clock.now().clock
+        """Look for expired decisions, again and again, whatever happens."""
+        last = -math.inf
         while True:
-            await asyncio.sleep(self.settings.sweep_every)
-            logs.flush()
             try:
+                now = self.clock.now().clock
+                if now - last >= _LOOK_EVERY * 1000:
+                    last = now
+                    await asyncio.to_thread(self._catch_up)
+                    if any(waiting for _, _, waiting in self.store.counts()):
+                        await self.commits.submit(self.store.save_clock)
                 for experiment in await asyncio.to_thread(self.store.due):
                     await self.commits.submit(Expire(experiment))
-                now = self.clock.now().clock
-                if now - written > _CLOCK_EVERY * 1000 and any(waiting for _, _, waiting in self.store.counts()):
-                    await self.commits.submit(self.store.save_clock)
-                    written = now
             except Exception as error:  # noqa: BLE001  # a full disk, say: the next round may fare better
                 _log.warning("nothing expires", extra={"why": str(error)})
+            await asyncio.sleep(self.settings.sweep_every)
+            logs.flush()
 
-    def _open_all(self) -> None:
-        """Bring all experiments into memory: their decisions expire even if nobody asks for them."""
-        _, names = self.store.names(0, self.settings.max_experiments)
-        for name in names:
+    def _catch_up(self) -> None:
+        """Bring all experiments into memory as they are: their decisions expire even if nobody asks for them here."""
+        for name in self.store.behind():
             try:
                 self.store.view(name, lambda *_: None)
-            except ServiceError as error:
+            except Exception as error:  # noqa: BLE001  # the others must not wait for this one
                 _log.warning("experiment not opened", extra={"experiment": name, "why": str(error)})
