@@ -13,6 +13,7 @@ from alembic import command
 from alembic.config import Config
 from sqlalchemy import event, text
 
+import sidelong as sl
 from service.stores import opened
 from service.test_store import refused
 from sidelong.agent import state_file
@@ -130,6 +131,33 @@ def test_a_snapshot_of_another_journal_is_refused(played):
         assert "snapshot" in str(error)
 
 
+def test_a_journal_that_has_lost_its_end_is_refused_and_no_decision_made_again(played):
+    address, _ = played
+    with opened(address) as bench:
+        run(bench.database, "DELETE FROM events WHERE seq > 38")
+        for _ in range(2):
+            error = refused("refused", bench.decide)
+            assert (error.status, error.retry_after) == (503, None)
+            assert "ends with event 38, and 41 were written" in str(error)
+
+
+def test_a_damaged_graph_refuses_its_experiment_and_no_other(played):
+    address, _ = played
+    with opened(address) as bench:
+        bench.create("fine", graph=sl.graphs.complete(3))
+        run(bench.database, "DELETE FROM snapshots")
+        run(
+            bench.database,
+            "UPDATE graphs SET data = :data WHERE id = :id",
+            data=b"SIDELONG" + b"\0" * 60,
+            id=bench.store.identity("e").spec["graph"],
+        )
+    with opened(address) as bench:
+        assert refused("refused", bench.decide).status == 503
+        assert [each.name for each in bench.store.summaries(0, 9).items] == ["fine"]
+        bench.tell(bench.decide("fine"))
+
+
 def test_other_experiments_go_on_beside_one_that_is_refused(played):
     address, _ = played
     with opened(address) as bench:
@@ -235,6 +263,16 @@ def test_a_newer_database_and_one_of_something_else_are_refused(database):
         run(bench.database, "DROP TABLE alembic_version")
         with pytest.raises(ServiceError, match="tables of something else"):
             migrate(bench.database)
+
+
+def test_a_database_of_another_program_that_uses_alembic_is_refused(tmp_path):
+    with sqlite3.connect(tmp_path / "other.db") as connection:
+        connection.execute("CREATE TABLE alembic_version (version_num TEXT)")
+        connection.execute("INSERT INTO alembic_version VALUES ('v3.2.0.a')")
+        connection.execute("CREATE TABLE studies (id INTEGER)")
+    connection.close()
+    with pytest.raises(ServiceError, match="tables of something else"):
+        migrate(Database(f"{tmp_path}/other.db"))
 
 
 def test_two_that_start_at_once_on_an_old_schema_migrate_it_once(database):

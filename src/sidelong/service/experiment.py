@@ -221,7 +221,7 @@ class Experiment:
         return ServiceError(
             f"Event {event.seq} of the journal of {self.identity.name!r} does not follow from those before it: {how}. "
             f"The journal or a snapshot was altered, or was written by a version that computes otherwise. "
-            f"Nothing is learned or decided until it is restored.",
+            f"Nothing is learned or decided until it is restored and the service started again.",
             status=503,
             code="refused",
         )

@@ -134,6 +134,8 @@ class Library:
                 self._open[identity.id] = experiment
             elif experiment.head != head:
                 replay.catch_up(connection, experiment, self._shelf, self.clock)
+            if head is not None and experiment.head != head:
+                raise replay.incomplete(identity, experiment.head, head)
         except ServiceError as error:
             self._open.pop(identity.id, None)
             if error.code == "refused":

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from sidelong.service.experiment import Identity
     from sidelong.service.graphs import Shelf
 
-__all__ = ["catch_up", "open_experiment", "rebuild", "save_snapshot"]
+__all__ = ["catch_up", "incomplete", "open_experiment", "rebuild", "save_snapshot"]
 
 _log = logging.getLogger("sidelong.service")
 _KEPT = 2
@@ -59,6 +59,16 @@ def catch_up(connection: Connection, experiment: Experiment, shelf: Shelf, clock
     return experiment.head - before
 
 
+def incomplete(identity: Identity, found: int, head: int) -> ServiceError:
+    """Return the error for a journal that does not end where it should: what was acknowledged would be made again."""
+    return ServiceError(
+        f"The journal of {identity.name!r} ends with event {found}, and {head} were written: it was altered. "
+        f"Restore the database from a copy, and start the service again. Until then nothing is learned or decided.",
+        status=503,
+        code="refused",
+    )
+
+
 def save_snapshot(connection: Connection, identity: Identity, seq: int, chain: bytes, data: bytes) -> None:
     """Keep a state, and forget all but the last ones."""
     kept = connection.execute(_NUMBERS, {"of": identity.id}).scalars().all()
@@ -87,7 +97,7 @@ def _from_snapshot(connection: Connection, identity: Identity) -> Experiment | N
             raise ServiceError(
                 f"The snapshot of {identity.name!r} after event {row.seq} is whole, but not of the journal beside it: "
                 f"one of the two was altered. Restore the database from a copy, or delete the snapshot if the journal "
-                f"is right. Until then nothing is learned or decided.",
+                f"is right, and start the service again. Until then nothing is learned or decided.",
                 status=503,
                 code="refused",
             )
