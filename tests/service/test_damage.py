@@ -200,7 +200,9 @@ def test_a_full_disk_refuses_writes_lets_reads_pass_and_recovers(tmp_path):
 def test_a_server_that_cannot_write_goes_on_reading_and_recovers_by_itself(nursery, tmp_path):
     server = nursery.start(f"sqlite:///{tmp_path}/limited.db", sweep_every=0.1)
     server.post("/v1/experiments", {"name": "e", "graph": {"name": "cliques", "sizes": [3, 2]}})
-    server.post("/v1/experiments", {"name": "short", "graph": {"name": "cliques", "sizes": [3, 2]}, "expire_after": 0.5})
+    server.post(
+        "/v1/experiments", {"name": "short", "graph": {"name": "cliques", "sizes": [3, 2]}, "expire_after": 0.5}
+    )
     server.post("/v1/experiments/short/decisions")
     made = server.post("/v1/experiments/e/decisions")[1]
     nothing = (0, resource.RLIM_INFINITY)

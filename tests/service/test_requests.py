@@ -253,6 +253,19 @@ def test_events_arrive_live_and_go_on_after_a_break(server, experiment):
         assert found == [b"id: 2", b"event: decided", b"id: 3", b"event: cancelled"]
 
 
+def test_an_open_stream_does_not_keep_the_server_from_stopping(nursery, tmp_path):
+    server = nursery.start(f"sqlite:///{tmp_path}/stop.db")
+    server.post("/v1/experiments", {"name": "e", "graph": {"name": "cliques", "sizes": [3, 2]}})
+    with socket.create_connection(("127.0.0.1", server.port), timeout=20) as line:
+        line.sendall(b"GET /v1/experiments/e/events HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        with line.makefile("rb") as stream:
+            assert b"200" in stream.readline()
+            begun = time.monotonic()
+            server.stop()
+            assert time.monotonic() - begun < 4  # uvicorn gives up after 5 seconds
+            assert stream.read().endswith(b"0\r\n\r\n")  # the stream has an end, and is not cut off
+
+
 def test_a_slow_body_is_given_up(nursery, tmp_path):
     server = nursery.start(f"sqlite:///{tmp_path}/slow.db", request_timeout=0.3)
     with socket.create_connection(("127.0.0.1", server.port), timeout=20) as line:

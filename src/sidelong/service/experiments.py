@@ -103,8 +103,9 @@ async def events(
     identity, head = await asyncio.to_thread(service.store.view, name, lambda each, _: (each.identity, each.head))
     after = head if last_event_id is None else last_event_id
     headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+    token = request.scope["sidelong.access"].token
     return StreamingResponse(
-        live.stream(service.database, identity.id, after), headers=headers, media_type="text/event-stream"
+        live.stream(service, identity.id, after, token), headers=headers, media_type="text/event-stream"
     )
 
 

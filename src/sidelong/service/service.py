@@ -32,6 +32,7 @@ class Service:
     """Everything behind the addresses. Use it as an asynchronous context manager."""
 
     commits: Commits
+    stopping = False  #: what goes on for ever ends now
 
     def __init__(self, settings: Settings, clock: Clock | None = None) -> None:
         self.settings = settings
