@@ -83,6 +83,8 @@ def test_a_bad_loss_is_refused_with_its_path_and_value_and_nothing_is_stored(ser
         ({"losses": [0.5], "more": 1}, 422, "body.more"),
         ({"losses": [0.5], "graph": {"name": "nested", "n": 4}}, 422, "body.graph"),
         ({"losses": [0.5], "graph": {"id": "0" * 32}}, 422, "body.graph.id"),
+        (b'{"losses": {"0": 0.1, "1": 0.2, "2": 0.3, "0": 0.4}}', 422, "body"),
+        (b'{"losses": [0.1], "losses": [0.1, 0.2, 0.3]}', 422, "body"),
         (b"{", 400, "body"),
         (b"", 422, "body.losses"),
         (b"[" * 100_000, 400, "body"),
@@ -202,6 +204,9 @@ def test_a_context_comes_back_in_the_log_and_is_limited(server, experiment):
     assert server.get(f"/v1/decisions/{made['id']}")[1]["context"] == {"store": 12, "name": "\u0000é"}
     assert server.post(path, {"context": {"x": "y" * 5000}})[0] == 413
     assert server.post(path, b'{"context": {"x": NaN}}')[0] == 422
+    status, problem = server.post(path, b'{"context": {"a": [{"b": 1, "c": {}, "b": 2}]}}')
+    assert (status, problem["value"]) == (422, "b")
+    assert server.post(path, b'{"context": {"a:b": 1, "c": [{"a": 1}, {"a": 1}]}}')[0] == 201
 
 
 def test_the_log_has_the_columns_of_the_open_bandit_pipeline_and_the_observation_probabilities(server, experiment):

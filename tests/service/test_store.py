@@ -129,6 +129,17 @@ def test_what_comes_after_expiry_is_kept_once_and_not_learned(bench):
     assert bench.store.decision(f"#{made.experiment}", 1).status == "late"
 
 
+def test_expiry_does_not_wait_for_a_sweep(bench):
+    bench.create(expire_after=10.0)
+    made, other = bench.decide(), bench.decide()
+    bench.hands.move(10.0)
+    assert refused("expired", bench.tell, made).status == 410
+    assert refused("expired", bench.cancel, other).status == 410
+    counts = bench.counts()
+    assert [counts[kind] for kind in (Kind.EXPIRED, Kind.LATE, Kind.TOLD, Kind.CANCELLED)] == [2, 1, 0, 0]
+    assert bench.expire() == 0
+
+
 def test_a_wall_clock_that_jumps_expires_nothing(database):
     with opened(database) as bench:
         bench.create(expire_after=60.0)

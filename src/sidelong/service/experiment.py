@@ -123,11 +123,12 @@ class Experiment:
 
     def due(self, clock: int) -> list[int]:
         """Return the outstanding decisions that have expired, oldest first."""
+        return list(itertools.takewhile(lambda number: self.is_due(number, clock), self.outstanding))
+
+    def is_due(self, number: int, clock: int) -> bool:
+        """Tell whether an outstanding decision has expired."""
         after = self.identity.spec["expire_after"]
-        if after is None:
-            return []
-        oldest = itertools.takewhile(lambda item: item[1][1].clock + after * 1000 <= clock, self.outstanding.items())
-        return [number for number, _ in oldest]
+        return after is not None and self.outstanding[number][1].clock + after * 1000 <= clock
 
     def late(self, number: int, arm: int, losses: np.ndarray, graph: str | None, moment: Moment) -> Event:
         """Keep, and do not learn, what was told about an expired decision."""
