@@ -283,6 +283,36 @@ def test_a_slow_body_is_given_up(nursery, tmp_path):
     server.stop()
 
 
+def test_whoever_says_nothing_or_does_not_come_to_an_end_is_given_up(nursery, tmp_path):
+    server = nursery.start(f"sqlite:///{tmp_path}/idle.db", request_timeout=1.0)
+    for beginning in (b"", b"GET /health HT", b"GET /health HTTP/1.1\r\nHost: loc"):
+        with socket.create_connection(("127.0.0.1", server.port), timeout=20) as line:
+            line.sendall(beginning)
+            assert line.recv(100) == b""  # closed
+    with socket.create_connection(("127.0.0.1", server.port), timeout=20) as line:
+        line.sendall(b"GET /health HTTP/1.1\r\nHost: localhost\r\n" + b"X: yyyyyyyyy\r\n" * 10_000)
+        assert line.recv(12) == b"HTTP/1.1 400"
+    with socket.create_connection(("127.0.0.1", server.port), timeout=20) as line:  # slow, but not too slow
+        for part in (b"GET /health HTTP/1.1\r\n", b"Host: localhost\r\n", b"\r\n") * 2:
+            time.sleep(0.2)
+            line.sendall(part)
+            reply = b""
+            while part == b"\r\n" and not reply.endswith(b"}"):
+                reply += line.recv(1000)
+            assert reply[:12] in {b"", b"HTTP/1.1 200"}
+        head = b"POST /v1/decisions/x/cancel HTTP/1.1\r\nHost: localhost\r\nContent-Length: 200000\r\n\r\n"
+        line.sendall(head)  # a body that nobody reads is not taken for headers
+        assert line.recv(12) == b"HTTP/1.1 404"
+        line.sendall(b"x" * 200_000 + b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        while b"HTTP/1.1" not in (reply := line.recv(1000)):
+            assert reply
+        assert b"HTTP/1.1 200" in reply
+        line.sendall(b"\r\n")  # which begins no request
+        while line.recv(1000):
+            pass
+    server.stop()
+
+
 def test_too_fast_is_said_with_when_to_come_back_and_feedback_has_a_bucket_of_its_own(nursery, tmp_path):
     server = nursery.start(f"sqlite:///{tmp_path}/fast.db", decide_rate=0.5, burst=6.0, read_rate=1e6)
     server.post("/v1/experiments", {"name": "e", "graph": {"name": "cliques", "sizes": [3, 2]}})

@@ -6,6 +6,7 @@ import contextlib
 import ctypes
 import ipaddress
 import logging
+import math
 import signal
 import socket
 import sys
@@ -17,6 +18,7 @@ from sidelong._version import __version__
 from sidelong.errors import ServiceError
 from sidelong.service import logs
 from sidelong.service.api import make_app
+from sidelong.service.connections import Patient
 from sidelong.service.database import Database
 from sidelong.service.migrate import migrate
 from sidelong.service.tokens import Tokens
@@ -48,10 +50,10 @@ def serve(settings: Settings, ready: Callable[[str], None] = lambda _: None) -> 
         access_log=False,  # ours has more, and no queries
         server_header=False,
         date_header=False,
-        timeout_keep_alive=30,
+        timeout_keep_alive=math.ceil(settings.request_timeout),
         timeout_graceful_shutdown=5,
         limit_concurrency=2000,
-        h11_max_incomplete_event_size=16_384,
+        http=Patient,
     )
     _log.info("starting", extra={"address": address, "version": __version__})
     for signal_ in (signal.SIGINT, signal.SIGTERM):  # which uvicorn raises again when it has stopped
