@@ -1,5 +1,6 @@
 """Damaged snapshots, altered journals, full disks, databases that are old, new or something else."""
 
+import contextlib
 import resource
 import sqlite3
 import subprocess
@@ -216,6 +217,8 @@ def test_a_server_that_cannot_write_goes_on_reading_and_recovers_by_itself(nurse
     assert (status, ready["status"]) == (200, "degraded")
     time.sleep(1.0)  # some sweeps, none of which can write
     assert server.get("/v1/experiments/e")[1]["counts"]["decided"] == 1
+    assert server.get("/v1/experiments/e/log")[1]["code"] == "disk_full"  # which needs a temporary file
+    assert server.post("/v1/graphs?format=edges", b"0 0\n")[1]["code"] == "disk_full"
     resource.prlimit(server.pid, resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
     losses = {"losses": [0.5] * len(made["reveals"])}
     assert server.post(f"/v1/decisions/{made['id']}/feedback", losses)[1]["learned"]
@@ -240,6 +243,17 @@ def test_a_writer_that_holds_the_lock_too_long_is_answered_with_busy(database):
             assert (error.status, error.retry_after) == (503, 1.0)
         slow.close()
         bench.decide()
+
+
+def test_too_many_readers_at_once_are_answered_with_busy(database):
+    with opened(database) as bench, contextlib.ExitStack() as readers:
+        bench.create()
+        bench.database._reader.pool._timeout = 0.05
+        with pytest.raises(ServiceError) as caught:
+            for _ in range(100):
+                readers.enter_context(bench.database.reading())
+        assert (caught.value.status, caught.value.code, caught.value.retry_after) == (503, "busy", 1.0)
+        bench.decide()  # has connections of its own
 
 
 def test_a_file_of_an_older_version_opens_and_goes_on(tmp_path):

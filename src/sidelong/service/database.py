@@ -21,6 +21,7 @@ from sqlalchemy.exc import (
     InterfaceError,
     ProgrammingError,
 )
+from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 from sqlalchemy.pool import NullPool, QueuePool
 
 from sidelong.errors import ServiceError
@@ -171,7 +172,7 @@ def _explained() -> Iterator[None]:
     """Turn what a database raises into what the service replies."""
     try:
         yield
-    except (DatabaseError, InterfaceError, sqlite3.Error) as error:
+    except (DatabaseError, InterfaceError, sqlite3.Error, PoolTimeoutError) as error:
         if isinstance(error, IntegrityError | ProgrammingError | DataError):  # mistakes of ours
             raise
         raise explain(error) from error
@@ -189,6 +190,13 @@ def explain(error: Exception) -> ServiceError:
             status=507,
             code="disk_full",
             retry_after=5.0,
+        )
+    if isinstance(error, PoolTimeoutError):
+        return ServiceError(
+            "Too many requests read the database at once. Send the request again.",
+            status=503,
+            code="busy",
+            retry_after=1.0,
         )
     if code in {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED} or state in {"55P03", "40001", "40P01", "57014"}:
         return ServiceError(

@@ -20,6 +20,7 @@ from sidelong.graphs import files as graph_files
 from sidelong.learners.options import nearest
 from sidelong.service import schema
 from sidelong.service.messages import EdgesGraph, IntervalsGraph, NamedGraph
+from sidelong.service.problems import for_temporary_files
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -64,7 +65,7 @@ def build(message: Any, settings: Settings) -> FeedbackGraph:
 
 def read_upload(data: bytes, suffix: str, settings: Settings) -> FeedbackGraph:
     """Read a graph file."""
-    with tempfile.TemporaryDirectory(prefix="sidelong-") as folder:
+    with for_temporary_files(), tempfile.TemporaryDirectory(prefix="sidelong-") as folder:
         path = Path(folder) / f"graph{suffix}"
         path.write_bytes(data)
         try:

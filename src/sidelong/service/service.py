@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import logging
 import math
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Self
 
 from sidelong.service import logs
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 __all__ = ["Service"]
 
 _log = logging.getLogger("sidelong.service")
+_EXPORTS = 2  # at once
 _LOOK_EVERY = 10.0  # seconds between looks at what other servers do
 
 
@@ -44,6 +46,9 @@ class Service:
         self.tokens = Tokens(self.database)
         self.tokens.refresh()
         self.limits = Limits(settings)
+        # Threads of their own: of long exports, for which nothing else waits, and to look at tokens, for nothing else.
+        self.exports = ThreadPoolExecutor(_EXPORTS, "export")
+        self.door = ThreadPoolExecutor(1, "door")
         self.metrics.watch(self.store)
 
     async def __aenter__(self) -> Self:
@@ -61,6 +66,8 @@ class Service:
         except Exception as error:  # noqa: BLE001  # all that is acknowledged is on the disk
             _log.warning("no snapshot at the end", extra={"why": str(error)})
         await self.commits.close()
+        for threads in (self.exports, self.door):
+            threads.shutdown(wait=False, cancel_futures=True)
         self.database.close()
 
     async def _sweep(self) -> None:

@@ -1,0 +1,45 @@
+"""Long requests beside short ones: what is quick does not wait for what is slow."""
+
+import asyncio
+import threading
+
+import httpx
+from starlette.responses import Response
+
+from sidelong.service import export
+from sidelong.service.api import make_app
+from sidelong.service.settings import Settings
+
+EXPERIMENT = {"name": "e", "graph": {"name": "cliques", "sizes": [3, 2]}}
+
+
+def test_nobody_waits_for_those_who_download_the_log(tmp_path, monkeypatch):
+    done = threading.Event()
+
+    def slow(*_):
+        done.wait(60)
+        return Response(b"")
+
+    monkeypatch.setattr(export, "reply", slow)
+    app = make_app(Settings(database=f"sqlite:///{tmp_path}/beside.db"))
+    monkeypatch.setattr("sidelong.service.tokens.Tokens.fresh_for", 0.0)  # every request looks at the tokens anew
+
+    async def ask():
+        transport = httpx.ASGITransport(app)
+        async with (
+            app.router.lifespan_context(app),
+            httpx.AsyncClient(transport=transport, base_url="http://localhost", timeout=None) as client,
+        ):
+            assert (await client.post("/v1/experiments", json=EXPERIMENT)).status_code == 201
+            logs = [asyncio.create_task(client.get("/v1/experiments/e/log")) for _ in range(64)]
+            await asyncio.sleep(0.2)
+            try:
+                async with asyncio.timeout(20):
+                    assert (await client.post("/v1/experiments/e/decisions")).status_code == 201
+                    for path in ("/health", "/ready", "/v1/experiments", "/v1/experiments/e"):
+                        assert (await client.get(path)).status_code == 200
+            finally:
+                done.set()
+                assert {reply.status_code for reply in await asyncio.gather(*logs)} == {200}
+
+    asyncio.run(ask())
