@@ -208,7 +208,7 @@ def explain(error: Exception) -> ServiceError:
     if code in {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}:
         return ServiceError(f"The database file is damaged or is no SQLite file: {text}.", status=503, code="refused")
     return ServiceError(
-        f"The database does not answer: {text}. Send the request again, with its Idempotency-Key.",
+        f"The database does not answer: {text}.",
         status=503,
         code="unavailable",
         retry_after=2.0,

@@ -126,7 +126,7 @@ def from_http(error: HTTPException) -> ServiceError:
 async def _admit(service: Service, request: Request, scope: Scope | None) -> None:
     tokens = service.tokens
     if not tokens.is_fresh():
-        await asyncio.get_running_loop().run_in_executor(service.door, tokens.refresh)
+        await service.look(tokens.refresh)
     headers = dict(request.scope["headers"])
     host = headers.get(b"host", b"").decode("latin-1")
     if tokens.open:

@@ -7,8 +7,9 @@ import contextlib
 import logging
 import math
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
+from sidelong.errors import ServiceError
 from sidelong.service import logs
 from sidelong.service.clock import Clock
 from sidelong.service.commands import Expire
@@ -21,7 +22,11 @@ from sidelong.service.store import Store
 from sidelong.service.tokens import Tokens
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from sidelong.service.settings import Settings
+
+    T = TypeVar("T")
 
 __all__ = ["Service"]
 
@@ -46,9 +51,9 @@ class Service:
         self.tokens = Tokens(self.database)
         self.tokens.refresh()
         self.limits = Limits(settings)
-        # Threads of their own: of long exports, for which nothing else waits, and to look at tokens, for nothing else.
+        # Threads of their own: nothing waits for exports, and short looks wait for nothing.
         self.exports = ThreadPoolExecutor(_EXPORTS, "export")
-        self.door = ThreadPoolExecutor(1, "door")
+        self._looks = ThreadPoolExecutor(1, "look")
         self.metrics.watch(self.store)
 
     async def __aenter__(self) -> Self:
@@ -66,9 +71,19 @@ class Service:
         except Exception as error:  # noqa: BLE001  # all that is acknowledged is on the disk
             _log.warning("no snapshot at the end", extra={"why": str(error)})
         await self.commits.close()
-        for threads in (self.exports, self.door):
+        for threads in (self.exports, self._looks):
             threads.shutdown(wait=False, cancel_futures=True)
         self.database.close()
+
+    async def look(self, function: Callable[..., T], *arguments: Any) -> T:
+        """Return what a short look at the database finds; one that does not say anything is as good as none."""
+        try:
+            async with asyncio.timeout(self.settings.busy_timeout):
+                return await asyncio.get_running_loop().run_in_executor(self._looks, function, *arguments)
+        except TimeoutError:
+            raise ServiceError(
+                "The database does not answer.", status=503, code="unavailable", retry_after=2.0
+            ) from None
 
     async def _sweep(self) -> None:
         """Look for expired decisions, again and again, whatever happens."""
