@@ -271,6 +271,25 @@ def test_a_file_of_an_older_version_opens_and_goes_on(tmp_path):
             other.decide("old")
 
 
+def test_the_journals_of_every_kind_of_learner_are_replayed_to_the_bit_years_later(tmp_path, caplog):
+    path = tmp_path / "old.db"
+    with sqlite3.connect(path) as connection:
+        connection.executescript((OLD.parent / "schema-0002.sql").read_text())
+    connection.close()
+    with opened(str(path)) as bench:
+        _, names = bench.store.names(0, 9)
+        assert len(names) == 7
+        found = {name: bench.digest(name) for name in names}  # two of them from a snapshot
+        run(bench.database, "DELETE FROM snapshots")
+    with opened(str(path)) as bench:
+        for name in names:  # from the journal: an event that comes out otherwise is refused
+            assert bench.digest(name) == found[name]
+            assert bench.counts(name)[1:6] == [15, 11, 1, 2, 1]
+            assert bench.decide(name, key="k3", context='{"i":3}').duplicate
+            bench.tell(bench.decide(name), 1.0)
+    assert not caplog.messages
+
+
 def test_a_newer_database_and_one_of_something_else_are_refused(database):
     with opened(database) as bench:
         run(bench.database, "UPDATE alembic_version SET version_num = '9999'")
