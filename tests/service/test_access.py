@@ -107,6 +107,7 @@ def test_secrets_are_neither_stored_nor_logged(guarded):
     server, tokens, keeper = guarded
     for token in tokens.values():
         server.send("GET", f"/v1/experiments?token={token}", None, {"Authorization": f"Bearer {token}"})
+        server.send("GET", f"/v1/experiments/{token}", None, {"Authorization": f"Bearer {token}"})
     time.sleep(1.5)  # the log is written every second
     log = server.log.read_text()
     stored = b"".join(path.read_bytes() for path in server.log.parent.parent.rglob("access.db*"))
