@@ -12,6 +12,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from sidelong.service import messages
+from sidelong.service.api import make_app
+from sidelong.service.settings import Settings
 
 PAGE = (Path(__file__).parents[2] / "docs" / "service.md").read_text(encoding="utf-8")
 
@@ -271,16 +273,26 @@ def test_an_open_stream_does_not_keep_the_server_from_stopping(nursery, tmp_path
             assert stream.read().endswith(b"0\r\n\r\n")  # the stream has an end, and is not cut off
 
 
-def test_a_slow_body_is_given_up(nursery, tmp_path):
-    server = nursery.start(f"sqlite:///{tmp_path}/slow.db", request_timeout=0.3)
-    with socket.create_connection(("127.0.0.1", server.port), timeout=20) as line:
-        head = (
-            "POST /v1/experiments HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 100"
-        )
-        line.sendall(f"{head}\r\n\r\n{{".encode())
-        with line.makefile("rb") as stream:
-            assert b" 408 " in stream.readline()
-    server.stop()
+@pytest.mark.parametrize(
+    "path", [path for path, methods in make_app(Settings()).openapi()["paths"].items() if "requestBody" in str(methods)]
+)
+def test_a_body_that_is_slow_or_large_is_given_up_at_every_address(brief, path):
+    place = path.replace("{name}", "e").replace("{id}", f"{'0' * 16}-1")
+    head = f"POST {place} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: "
+    for length, status in ((100, b" 408 "), (2**30, b" 413 ")):
+        with socket.create_connection(("127.0.0.1", brief.port), timeout=20) as line:
+            line.sendall(f"{head}{length}\r\n\r\n{{".encode())
+            with line.makefile("rb") as stream:
+                assert status in stream.readline()
+
+
+@pytest.fixture(scope="module")
+def brief(nursery, tmp_path_factory):
+    """Return a server that waits for nobody."""
+    started = nursery.start(f"sqlite:///{tmp_path_factory.mktemp('brief')}/brief.db", request_timeout=0.3)
+    started.post("/v1/experiments", {"name": "e", "graph": {"name": "cliques", "sizes": [3, 2]}})
+    yield started
+    started.stop()
 
 
 def test_whoever_says_nothing_or_does_not_come_to_an_end_is_given_up(nursery, tmp_path):

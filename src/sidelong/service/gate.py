@@ -97,6 +97,7 @@ class GuardedRoute(APIRoute):
         """
         plain = list(inspect.signature(self.endpoint).parameters) == ["request"]
         handle = self.endpoint if plain else super().get_route_handler()
+        reads = self.body_field is not None  # FastAPI reads the body, of any size and for any time
         named = (self.openapi_extra or {}).get(_SCOPE)
         scope = Scope(named) if named in set(Scope) else None
 
@@ -105,6 +106,8 @@ class GuardedRoute(APIRoute):
             try:
                 if named is not None:
                     await _admit(service, request, scope)
+                if reads:
+                    request._body = await read_body(request)  # noqa: SLF001  # where it looks first
                 return await handle(request)
             except ServiceError as error:
                 return problems.reply(error)
