@@ -160,6 +160,19 @@ def test_a_wall_clock_that_jumps_expires_nothing(database):
         assert refused("expired", bench.tell, made[0]).status == 410
 
 
+def test_the_clock_does_not_fall_behind_a_snapshot_after_a_kill(database):
+    with opened(database) as bench:
+        bench.create(expire_after=60.0)
+        bench.hands.move(100)
+        bench.decide()
+        bench.store.save(least=1)  # and the clock is not written
+    with opened(database) as bench:
+        made = bench.decide()
+        assert made.event.clock == 100_000
+        bench.hands.move(60)
+        assert bench.expire() == 2
+
+
 def test_order_comes_from_sequence_numbers_even_if_the_wall_clock_goes_back(bench):
     bench.create()
     first = bench.decide()

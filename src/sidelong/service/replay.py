@@ -39,6 +39,8 @@ _NUMBERS = select(snapshots.c.seq).where(snapshots.c.experiment == bindparam("of
 def open_experiment(connection: Connection, identity: Identity, shelf: Shelf, clock: Clock) -> Experiment:
     """Return an experiment as it is now."""
     experiment = _from_snapshot(connection, identity) or _new(connection, identity, shelf)
+    for _, moment in experiment.outstanding.values():  # whose events are not replayed
+        clock.saw(moment.clock)
     catch_up(connection, experiment, shelf, clock)
     return experiment
 
