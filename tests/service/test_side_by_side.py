@@ -78,3 +78,31 @@ def test_a_database_that_says_nothing_is_one_that_is_away(tmp_path, monkeypatch)
             assert (await client.get("/ready")).status_code == 200
 
     asyncio.run(ask())
+
+
+def test_health_is_answered_while_a_commit_takes_its_time(tmp_path, monkeypatch):
+    monkeypatch.setattr("sidelong.service.service._LOOK_EVERY", 0.0)
+    monkeypatch.setattr("sidelong.service.store.Store.behind", lambda _: [])  # as if the commit began just after it
+    app = make_app(Settings(database=f"sqlite:///{tmp_path}/commit.db", sweep_every=0.01))
+    held, done = threading.Event(), threading.Event()
+
+    def commit():
+        with app.state.service.store._memory:
+            held.set()
+            done.wait(3)
+
+    async def ask():
+        async with (
+            app.router.lifespan_context(app),
+            httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://localhost", timeout=60) as client,
+        ):
+            thread = threading.Thread(target=commit)
+            thread.start()
+            held.wait()
+            await asyncio.sleep(0.2)  # some looks at what is to be expired
+            assert (await client.get("/health")).status_code == 200
+            assert thread.is_alive()
+            done.set()
+            thread.join()
+
+    asyncio.run(ask())

@@ -94,7 +94,8 @@ class Service:
                 if now - last >= _LOOK_EVERY * 1000:
                     last = now
                     await asyncio.to_thread(self._catch_up)
-                    if any(waiting for _, _, waiting in self.store.counts()):
+                    counts = await asyncio.to_thread(self.store.counts)  # which may wait for a commit
+                    if any(waiting for _, _, waiting in counts):
                         await self.commits.submit(self.store.save_clock)
                 for experiment in await asyncio.to_thread(self.store.due):
                     await self.commits.submit(Expire(experiment))
