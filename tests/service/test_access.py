@@ -66,7 +66,17 @@ def test_a_missing_wrong_or_revoked_token_is_refused(guarded):
     every = [request for requests in REQUESTS.values() for request in requests]
     right = tokens["admin"]
     id_ = right.split("_")[1]
-    for wrong in ("", "x", right[:-1], right + "x", f"sl_{id_}_", "sl__", f"sl_00000000_{right.split('_', 2)[2]}", "é"):
+    for wrong in (
+        "",
+        "x",
+        right[:-1],
+        right + "x",
+        f"sl_{id_}_",
+        "sl__",
+        f"sl_00000000_{right.split('_', 2)[2]}",
+        f"x{right}",
+        "é",
+    ):
         assert statuses(server, every, wrong.encode("utf-8").decode("latin-1")) == {401}
     assert server.send("GET", "/v1/experiments", None, {"Authorization": right})[0] == 401
     status, problem, headers = server.send("GET", "/v1/experiments")
@@ -80,10 +90,24 @@ def test_a_missing_wrong_or_revoked_token_is_refused(guarded):
     assert server.get("/health")[0] == 200
 
 
+def test_a_stream_ends_when_its_token_is_revoked(guarded):
+    server, _, keeper = guarded
+    extra = keeper.create("watcher", ["read"])
+    time.sleep(Tokens.fresh_for + 0.1)
+    with socket.create_connection(("127.0.0.1", server.port), timeout=20) as line:
+        head = "GET /v1/experiments/e/events HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nAuthorization: Bearer"
+        line.sendall(f"{head} {extra}\r\n\r\n".encode())
+        with line.makefile("rb") as stream:
+            assert b"200" in stream.readline()
+            keeper.revoke(extra.split("_")[1])
+            stream.read()  # to its end
+
+
 def test_secrets_are_neither_stored_nor_logged(guarded):
     server, tokens, keeper = guarded
     for token in tokens.values():
         server.send("GET", f"/v1/experiments?token={token}", None, {"Authorization": f"Bearer {token}"})
+        server.send("GET", f"/v1/experiments/{token}", None, {"Authorization": f"Bearer {token}"})
     time.sleep(1.5)  # the log is written every second
     log = server.log.read_text()
     stored = b"".join(path.read_bytes() for path in server.log.parent.parent.rglob("access.db*"))

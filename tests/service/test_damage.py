@@ -1,5 +1,6 @@
 """Damaged snapshots, altered journals, full disks, databases that are old, new or something else."""
 
+import contextlib
 import resource
 import sqlite3
 import subprocess
@@ -7,16 +8,20 @@ import sys
 import time
 from pathlib import Path
 
+import numpy as np
 import pytest
 from alembic import command
 from alembic.config import Config
 from sqlalchemy import event, text
 
+import sidelong as sl
 from service.stores import opened
 from service.test_store import refused
+from sidelong.agent import state_file
 from sidelong.errors import ServiceError
 from sidelong.service import migrate as migrations
 from sidelong.service.database import Database
+from sidelong.service.experiment import SNAPSHOT_VERSION
 from sidelong.service.journal import Kind
 from sidelong.service.migrate import migrate
 
@@ -52,7 +57,50 @@ def test_a_damaged_snapshot_is_rebuilt_from_the_journal(played, caplog):
                 assert other.digest() == digest
                 other.tell(other.decide())
                 digest = other.digest()
-    assert caplog.messages.count("snapshot damaged") == 4
+    assert caplog.messages.count("snapshot not used") == 4
+
+
+def test_a_snapshot_of_another_layout_is_passed_over_and_written_anew(played, caplog):
+    address, digest = played
+    with opened(address) as bench:
+        assert bench.digest() == digest
+        bench.store.save(least=1)
+        with bench.database.reading() as connection:
+            data = connection.execute(text("SELECT data FROM snapshots ORDER BY seq DESC")).scalars().first()
+        for change in ({"tallies.counts": np.zeros(6, np.int64)}, {"tallies.sums": np.zeros((4, 4))}, {}):
+            header, arrays = state_file.unpack(data, "it")
+            header["service"]["version"] -= 1
+            run(bench.database, "UPDATE snapshots SET data = :data", data=state_file.pack(header, {**arrays, **change}))
+            with opened(address) as other:
+                assert other.digest() == digest
+                assert caplog.messages.count("snapshot not used") == 2
+                other.store.save(least=1)
+            caplog.clear()
+            with opened(address) as other:
+                assert other.digest() == digest
+            assert not caplog.messages
+
+
+def test_the_layout_of_a_snapshot_does_not_change_without_its_version(played):
+    address, _ = played
+    with opened(address) as bench:
+        header, arrays = state_file.unpack(bench.store.view("e", lambda each, _: each.contents()), "it")
+    service = {name: type(value).__name__ for name, value in header["service"].items()}
+    ours = {name: array for name, array in arrays.items() if name == "outstanding" or name.startswith("tallies.")}
+    layout = {name: (array.dtype.str, array.shape) for name, array in ours.items()}
+    # Whoever changes this raises SNAPSHOT_VERSION too.
+    assert (SNAPSHOT_VERSION, service, layout) == (
+        1,
+        {"chain": "str", "experiment": "str", "head": "int", "minutes": "list", "version": "int"},
+        {
+            "outstanding": ("<i8", (0, 2)),
+            "tallies.counts": ("<i8", (10,)),
+            "tallies.expected": ("<f8", (4,)),
+            "tallies.own": ("<f8", (2,)),
+            "tallies.plays": ("<i8", (4,)),
+            "tallies.sums": ("<f8", (5, 4)),
+        },
+    )
 
 
 @pytest.mark.parametrize(
@@ -82,6 +130,33 @@ def test_a_snapshot_of_another_journal_is_refused(played):
         run(bench.database, "UPDATE events SET chain = :chain WHERE seq = 27", chain=b"x" * 16)
         error = refused("refused", bench.decide)
         assert "snapshot" in str(error)
+
+
+def test_a_journal_that_has_lost_its_end_is_refused_and_no_decision_made_again(played):
+    address, _ = played
+    with opened(address) as bench:
+        run(bench.database, "DELETE FROM events WHERE seq > 38")
+        for _ in range(2):
+            error = refused("refused", bench.decide)
+            assert (error.status, error.retry_after) == (503, None)
+            assert "ends with event 38, and 41 were written" in str(error)
+
+
+def test_a_damaged_graph_refuses_its_experiment_and_no_other(played):
+    address, _ = played
+    with opened(address) as bench:
+        bench.create("fine", graph=sl.graphs.complete(3))
+        run(bench.database, "DELETE FROM snapshots")
+        run(
+            bench.database,
+            "UPDATE graphs SET data = :data WHERE id = :id",
+            data=b"SIDELONG" + b"\0" * 60,
+            id=bench.store.identity("e").spec["graph"],
+        )
+    with opened(address) as bench:
+        assert refused("refused", bench.decide).status == 503
+        assert [each.name for each in bench.store.summaries(0, 9).items] == ["fine"]
+        bench.tell(bench.decide("fine"))
 
 
 def test_other_experiments_go_on_beside_one_that_is_refused(played):
@@ -124,11 +199,15 @@ def test_a_full_disk_refuses_writes_lets_reads_pass_and_recovers(tmp_path):
 
 
 def test_a_server_that_cannot_write_goes_on_reading_and_recovers_by_itself(nursery, tmp_path):
-    server = nursery.start(f"sqlite:///{tmp_path}/limited.db")
+    server = nursery.start(f"sqlite:///{tmp_path}/limited.db", sweep_every=0.1)
     server.post("/v1/experiments", {"name": "e", "graph": {"name": "cliques", "sizes": [3, 2]}})
+    server.post(
+        "/v1/experiments", {"name": "short", "graph": {"name": "cliques", "sizes": [3, 2]}, "expire_after": 0.5}
+    )
+    server.post("/v1/experiments/short/decisions")
     made = server.post("/v1/experiments/e/decisions")[1]
     nothing = (0, resource.RLIM_INFINITY)
-    resource.prlimit(server.pid, resource.RLIMIT_FSIZE, nothing)  # every write to a file fails from now on
+    resource.prlimit(server.pid, resource.RLIMIT_FSIZE, nothing)  # every write to a file fails from now on, the log too
     for _ in range(3):
         status, problem, headers = server.send("POST", "/v1/experiments/e/decisions")
         assert status in {503, 507}, problem
@@ -136,12 +215,19 @@ def test_a_server_that_cannot_write_goes_on_reading_and_recovers_by_itself(nurse
     assert server.get("/health")[0] == 200
     status, ready = server.get("/ready")
     assert (status, ready["status"]) == (200, "degraded")
+    time.sleep(1.0)  # some sweeps, none of which can write
     assert server.get("/v1/experiments/e")[1]["counts"]["decided"] == 1
+    assert server.get("/v1/experiments/e/log")[1]["code"] == "disk_full"  # which needs a temporary file
+    assert server.post("/v1/graphs?format=edges", b"0 0\n")[1]["code"] == "disk_full"
     resource.prlimit(server.pid, resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
     losses = {"losses": [0.5] * len(made["reveals"])}
     assert server.post(f"/v1/decisions/{made['id']}/feedback", losses)[1]["learned"]
     assert server.post("/v1/experiments/e/decisions")[1]["round"] == 2
     assert server.get("/ready")[1]["status"] == "ok"
+    end = time.monotonic() + 20
+    while server.get("/v1/experiments/short")[1]["counts"]["expired"] < 1:
+        assert time.monotonic() < end, "decisions do not expire any more"
+        time.sleep(0.05)
     server.stop()
 
 
@@ -159,6 +245,17 @@ def test_a_writer_that_holds_the_lock_too_long_is_answered_with_busy(database):
         bench.decide()
 
 
+def test_too_many_readers_at_once_are_answered_with_busy(database):
+    with opened(database) as bench, contextlib.ExitStack() as readers:
+        bench.create()
+        bench.database._reader.pool._timeout = 0.05
+        for _ in range(12):
+            readers.enter_context(bench.database.reading())
+        error = refused("busy", bench.digest)
+        assert (error.status, error.retry_after) == (503, 1.0)
+        bench.decide()  # has connections of its own
+
+
 def test_a_file_of_an_older_version_opens_and_goes_on(tmp_path):
     path = tmp_path / "old.db"
     with sqlite3.connect(path) as connection:
@@ -174,6 +271,25 @@ def test_a_file_of_an_older_version_opens_and_goes_on(tmp_path):
             other.decide("old")
 
 
+def test_the_journals_of_every_kind_of_learner_are_replayed_to_the_bit_years_later(tmp_path, caplog):
+    path = tmp_path / "old.db"
+    with sqlite3.connect(path) as connection:
+        connection.executescript((OLD.parent / "schema-0002.sql").read_text())
+    connection.close()
+    with opened(str(path)) as bench:
+        _, names = bench.store.names(0, 9)
+        assert len(names) == 7
+        found = {name: bench.digest(name) for name in names}  # two of them from a snapshot
+        run(bench.database, "DELETE FROM snapshots")
+    with opened(str(path)) as bench:
+        for name in names:  # from the journal: an event that comes out otherwise is refused
+            assert bench.digest(name) == found[name]
+            assert bench.counts(name)[1:6] == [15, 11, 1, 2, 1]
+            assert bench.decide(name, key="k3", context='{"i":3}').duplicate
+            bench.tell(bench.decide(name), 1.0)
+    assert not caplog.messages
+
+
 def test_a_newer_database_and_one_of_something_else_are_refused(database):
     with opened(database) as bench:
         run(bench.database, "UPDATE alembic_version SET version_num = '9999'")
@@ -182,6 +298,16 @@ def test_a_newer_database_and_one_of_something_else_are_refused(database):
         run(bench.database, "DROP TABLE alembic_version")
         with pytest.raises(ServiceError, match="tables of something else"):
             migrate(bench.database)
+
+
+def test_a_database_of_another_program_that_uses_alembic_is_refused(tmp_path):
+    with sqlite3.connect(tmp_path / "other.db") as connection:
+        connection.execute("CREATE TABLE alembic_version (version_num TEXT)")
+        connection.execute("INSERT INTO alembic_version VALUES ('v3.2.0.a')")
+        connection.execute("CREATE TABLE studies (id INTEGER)")
+    connection.close()
+    with pytest.raises(ServiceError, match="tables of something else"):
+        migrate(Database(f"{tmp_path}/other.db"))
 
 
 def test_two_that_start_at_once_on_an_old_schema_migrate_it_once(database):

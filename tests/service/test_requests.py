@@ -14,6 +14,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from sidelong.service import messages
+from sidelong.service.api import make_app
+from sidelong.service.settings import Settings
 
 PAGE = (Path(__file__).parents[2] / "docs" / "service.md").read_text(encoding="utf-8")
 
@@ -85,6 +87,8 @@ def test_a_bad_loss_is_refused_with_its_path_and_value_and_nothing_is_stored(ser
         ({"losses": [0.5], "more": 1}, 422, "body.more"),
         ({"losses": [0.5], "graph": {"name": "nested", "n": 4}}, 422, "body.graph"),
         ({"losses": [0.5], "graph": {"id": "0" * 32}}, 422, "body.graph.id"),
+        (b'{"losses": {"0": 0.1, "1": 0.2, "2": 0.3, "0": 0.4}}', 422, "body"),
+        (b'{"losses": [0.1], "losses": [0.1, 0.2, 0.3]}', 422, "body"),
         (b"{", 400, "body"),
         (b"", 422, "body.losses"),
         (b"[" * 100_000, 400, "body"),
@@ -204,6 +208,9 @@ def test_a_context_comes_back_in_the_log_and_is_limited(server, experiment):
     assert server.get(f"/v1/decisions/{made['id']}")[1]["context"] == {"store": 12, "name": "\u0000é"}
     assert server.post(path, {"context": {"x": "y" * 5000}})[0] == 413
     assert server.post(path, b'{"context": {"x": NaN}}')[0] == 422
+    status, problem = server.post(path, b'{"context": {"a": [{"b": 1, "c": {}, "b": 2}]}}')
+    assert (status, problem["value"]) == (422, "b")
+    assert server.post(path, b'{"context": {"a:b": 1, "c": [{"a": 1}, {"a": 1}]}}')[0] == 201
 
 
 def test_the_log_has_the_columns_of_the_open_bandit_pipeline_and_the_observation_probabilities(server, experiment):
@@ -255,15 +262,68 @@ def test_events_arrive_live_and_go_on_after_a_break(server, experiment):
         assert found == [b"id: 2", b"event: decided", b"id: 3", b"event: cancelled"]
 
 
-def test_a_slow_body_is_given_up(nursery, tmp_path):
-    server = nursery.start(f"sqlite:///{tmp_path}/slow.db", request_timeout=0.3)
+def test_an_open_stream_does_not_keep_the_server_from_stopping(nursery, tmp_path):
+    server = nursery.start(f"sqlite:///{tmp_path}/stop.db")
+    server.post("/v1/experiments", {"name": "e", "graph": {"name": "cliques", "sizes": [3, 2]}})
     with socket.create_connection(("127.0.0.1", server.port), timeout=20) as line:
-        head = (
-            "POST /v1/experiments HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 100"
-        )
-        line.sendall(f"{head}\r\n\r\n{{".encode())
+        line.sendall(b"GET /v1/experiments/e/events HTTP/1.1\r\nHost: localhost\r\n\r\n")
         with line.makefile("rb") as stream:
-            assert b" 408 " in stream.readline()
+            assert b"200" in stream.readline()
+            begun = time.monotonic()
+            server.stop()
+            assert time.monotonic() - begun < 4  # uvicorn gives up after 5 seconds
+            assert stream.read().endswith(b"0\r\n\r\n")  # the stream has an end, and is not cut off
+
+
+@pytest.mark.parametrize(
+    "path", [path for path, methods in make_app(Settings()).openapi()["paths"].items() if "requestBody" in str(methods)]
+)
+def test_a_body_that_is_slow_or_large_is_given_up_at_every_address(brief, path):
+    place = path.replace("{name}", "e").replace("{id}", f"{'0' * 16}-1")
+    head = f"POST {place} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: "
+    for length, status in ((100, b" 408 "), (2**30, b" 413 ")):
+        with socket.create_connection(("127.0.0.1", brief.port), timeout=20) as line:
+            line.sendall(f"{head}{length}\r\n\r\n{{".encode())
+            with line.makefile("rb") as stream:
+                assert status in stream.readline()
+
+
+@pytest.fixture(scope="module")
+def brief(nursery, tmp_path_factory):
+    """Return a server that waits for nobody."""
+    started = nursery.start(f"sqlite:///{tmp_path_factory.mktemp('brief')}/brief.db", request_timeout=0.3)
+    started.post("/v1/experiments", {"name": "e", "graph": {"name": "cliques", "sizes": [3, 2]}})
+    yield started
+    started.stop()
+
+
+def test_whoever_says_nothing_or_does_not_come_to_an_end_is_given_up(nursery, tmp_path):
+    server = nursery.start(f"sqlite:///{tmp_path}/idle.db", request_timeout=1.0)
+    for beginning in (b"", b"GET /health HT", b"GET /health HTTP/1.1\r\nHost: loc"):
+        with socket.create_connection(("127.0.0.1", server.port), timeout=20) as line:
+            line.sendall(beginning)
+            assert line.recv(100) == b""  # closed
+    with socket.create_connection(("127.0.0.1", server.port), timeout=20) as line:
+        line.sendall(b"GET /health HTTP/1.1\r\nHost: localhost\r\n" + b"X: yyyyyyyyy\r\n" * 10_000)
+        assert line.recv(12) == b"HTTP/1.1 400"
+    with socket.create_connection(("127.0.0.1", server.port), timeout=20) as line:  # slow, but not too slow
+        for part in (b"GET /health HTTP/1.1\r\n", b"Host: localhost\r\n", b"\r\n") * 2:
+            time.sleep(0.2)
+            line.sendall(part)
+            reply = b""
+            while part == b"\r\n" and not reply.endswith(b"}"):
+                reply += line.recv(1000)
+            assert reply[:12] in {b"", b"HTTP/1.1 200"}
+        head = b"POST /v1/decisions/x/cancel HTTP/1.1\r\nHost: localhost\r\nContent-Length: 200000\r\n\r\n"
+        line.sendall(head)  # a body that nobody reads is not taken for headers
+        assert line.recv(12) == b"HTTP/1.1 404"
+        line.sendall(b"x" * 200_000 + b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        while b"HTTP/1.1" not in (reply := line.recv(1000)):
+            assert reply
+        assert b"HTTP/1.1 200" in reply
+        line.sendall(b"\r\n")  # which begins no request
+        while line.recv(1000):
+            pass
     server.stop()
 
 

@@ -129,6 +129,17 @@ def test_what_comes_after_expiry_is_kept_once_and_not_learned(bench):
     assert bench.store.decision(f"#{made.experiment}", 1).status == "late"
 
 
+def test_expiry_does_not_wait_for_a_sweep(bench):
+    bench.create(expire_after=10.0)
+    made, other = bench.decide(), bench.decide()
+    bench.hands.move(10.0)
+    assert refused("expired", bench.tell, made).status == 410
+    assert refused("expired", bench.cancel, other).status == 410
+    counts = bench.counts()
+    assert [counts[kind] for kind in (Kind.EXPIRED, Kind.LATE, Kind.TOLD, Kind.CANCELLED)] == [2, 1, 0, 0]
+    assert bench.expire() == 0
+
+
 def test_a_wall_clock_that_jumps_expires_nothing(database):
     with opened(database) as bench:
         bench.create(expire_after=60.0)
@@ -147,6 +158,19 @@ def test_a_wall_clock_that_jumps_expires_nothing(database):
         bench.hands.move(2)
         assert bench.expire() == 5
         assert refused("expired", bench.tell, made[0]).status == 410
+
+
+def test_the_clock_does_not_fall_behind_a_snapshot_after_a_kill(database):
+    with opened(database) as bench:
+        bench.create(expire_after=60.0)
+        bench.hands.move(100)
+        bench.decide()
+        bench.store.save(least=1)  # and the clock is not written
+    with opened(database) as bench:
+        made = bench.decide()
+        assert made.event.clock == 100_000
+        bench.hands.move(60)
+        assert bench.expire() == 2
 
 
 def test_order_comes_from_sequence_numbers_even_if_the_wall_clock_goes_back(bench):

@@ -10,7 +10,16 @@ from sidelong.cli.refusal import refuse, require
 
 __all__ = ["load_service", "serve"]
 
-_NEEDED = ("fastapi", "uvicorn", "sqlalchemy", "alembic", "psycopg", "prometheus_client", "pydantic_settings")
+_NEEDED = (
+    "fastapi",
+    "uvicorn",
+    "httptools",
+    "sqlalchemy",
+    "alembic",
+    "psycopg",
+    "prometheus_client",
+    "pydantic_settings",
+)
 
 
 def serve(

@@ -90,7 +90,7 @@ async def health() -> Response:
 async def ready(request: Request) -> Response:
     """Tell whether the database answers."""
     service: Service = request.app.state.service
-    await asyncio.to_thread(service.store.names, 0, 1)
+    await service.look(service.store.names, 0, 1)
     failing = service.commits.failing
     content = {
         "status": "ok" if failing is None else "degraded",

@@ -59,6 +59,15 @@ class Turn:
         """Return a graph by its id."""
         return self.graphs[id_] if id_ in self.graphs else self.shelf.find(self.connection, id_)
 
+    def is_outstanding(self, number: int) -> bool:
+        """Tell whether a decision can be settled; one whose time is over expires now, not at the next sweep."""
+        if number not in self.experiment.outstanding:
+            return False
+        if not self.experiment.is_due(number, self.moment.clock):
+            return True
+        self.events.append(self.experiment.settle(number, Kind.EXPIRED, self.moment))
+        return False
+
     def write(self) -> None:
         """Write what happened, and the graphs that it needs."""
         for id_ in {event.graph for event in self.events if event.graph in self.graphs}:
@@ -156,7 +165,7 @@ class Tell(Command):
     def run(self, turn: Turn) -> Settled:
         """Learn, or recognise what was learned."""
         graph = turn.graph(self.graph)
-        if self.number in turn.experiment.outstanding:
+        if turn.is_outstanding(self.number):
             try:
                 turn.events.append(turn.experiment.tell(self.number, self.losses, graph, turn.moment))
             except LossError as error:
@@ -208,7 +217,7 @@ class Cancel(Command):
 
     def run(self, turn: Turn) -> Settled:
         """Cancel, or find that it was cancelled."""
-        if self.number in turn.experiment.outstanding:
+        if turn.is_outstanding(self.number):
             turn.events.append(turn.experiment.settle(self.number, Kind.CANCELLED, turn.moment))
             return Settled(self.number, duplicate=False)
         _, settled, *_ = _settled(turn, self)

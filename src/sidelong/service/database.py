@@ -21,6 +21,7 @@ from sqlalchemy.exc import (
     InterfaceError,
     ProgrammingError,
 )
+from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 from sqlalchemy.pool import NullPool, QueuePool
 
 from sidelong.errors import ServiceError
@@ -171,7 +172,7 @@ def _explained() -> Iterator[None]:
     """Turn what a database raises into what the service replies."""
     try:
         yield
-    except (DatabaseError, InterfaceError, sqlite3.Error) as error:
+    except (DatabaseError, InterfaceError, sqlite3.Error, PoolTimeoutError) as error:
         if isinstance(error, IntegrityError | ProgrammingError | DataError):  # mistakes of ours
             raise
         raise explain(error) from error
@@ -190,6 +191,13 @@ def explain(error: Exception) -> ServiceError:
             code="disk_full",
             retry_after=5.0,
         )
+    if isinstance(error, PoolTimeoutError):
+        return ServiceError(
+            "Too many requests read the database at once. Send the request again.",
+            status=503,
+            code="busy",
+            retry_after=1.0,
+        )
     if code in {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED} or state in {"55P03", "40001", "40P01", "57014"}:
         return ServiceError(
             "Another process holds the lock of the database. Nothing was stored. Send the request again.",
@@ -200,7 +208,7 @@ def explain(error: Exception) -> ServiceError:
     if code in {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}:
         return ServiceError(f"The database file is damaged or is no SQLite file: {text}.", status=503, code="refused")
     return ServiceError(
-        f"The database does not answer: {text}. Send the request again, with its Idempotency-Key.",
+        f"The database does not answer: {text}.",
         status=503,
         code="unavailable",
         retry_after=2.0,

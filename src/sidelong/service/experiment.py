@@ -15,7 +15,7 @@ import numpy as np
 from sidelong._jit import entry
 from sidelong.agent import Agent, state_file
 from sidelong.agent.decision import SparingDecision
-from sidelong.errors import GraphError, ServiceError, SidelongError
+from sidelong.errors import GraphError, ServiceError, SidelongError, StateFileError
 from sidelong.graphs.arrays import observe
 from sidelong.service.clock import Moment
 from sidelong.service.graphs import KnownGraph
@@ -31,7 +31,11 @@ if TYPE_CHECKING:
 
     Find = Callable[[str], FeedbackGraph]
 
-__all__ = ["Experiment", "Identity"]
+__all__ = ["SNAPSHOT_VERSION", "Experiment", "Identity"]
+
+#: Goes up whenever what a snapshot holds beside the agent means something else, or has another shape. One of another
+#: version is passed over, and the journal replayed.
+SNAPSHOT_VERSION = 1
 
 _STORED = np.dtype("<f8")  # how the journal keeps losses and probabilities
 
@@ -124,11 +128,12 @@ class Experiment:
 
     def due(self, clock: int) -> list[int]:
         """Return the outstanding decisions that have expired, oldest first."""
+        return list(itertools.takewhile(lambda number: self.is_due(number, clock), self.outstanding))
+
+    def is_due(self, number: int, clock: int) -> bool:
+        """Tell whether an outstanding decision has expired."""
         after = self.identity.spec["expire_after"]
-        if after is None:
-            return []
-        oldest = itertools.takewhile(lambda item: item[1][1].clock + after * 1000 <= clock, self.outstanding.items())
-        return [number for number, _ in oldest]
+        return after is not None and self.outstanding[number][1].clock + after * 1000 <= clock
 
     def late(self, number: int, arm: int, losses: np.ndarray, graph: str | None, moment: Moment) -> Event:
         """Keep, and do not learn, what was told about an expired decision."""
@@ -180,6 +185,7 @@ class Experiment:
         minutes, counted = self.tallies.contents()
         moments = np.array([moment for _, moment in self.outstanding.values()], np.int64).reshape(-1, 2)
         service = {"experiment": self.identity.key, "head": self.head, "chain": self.chain.hex(), "minutes": minutes}
+        service["version"] = SNAPSHOT_VERSION
         return {**header, "service": service}, {**arrays, **counted, "outstanding": moments}
 
     @classmethod
@@ -188,6 +194,9 @@ class Experiment:
         place = f"the snapshot of {identity.name}"
         header, arrays = state_file.unpack(data, place)
         service = header.pop("service")
+        version = service.get("version")
+        if version != SNAPSHOT_VERSION:
+            raise StateFileError(f"{place} has version {version}, and this program reads {SNAPSHOT_VERSION}.")
         experiment = cls.__new__(cls)
         agent = Agent.from_contents(header, arrays, place)
         experiment._begin(identity, agent, Tallies.from_contents(service["minutes"], arrays))  # noqa: SLF001  # its own
@@ -218,7 +227,7 @@ class Experiment:
         return ServiceError(
             f"Event {event.seq} of the journal of {self.identity.name!r} does not follow from those before it: {how}. "
             f"The journal or a snapshot was altered, or was written by a version that computes otherwise. "
-            f"Nothing is learned or decided until it is restored.",
+            f"Nothing is learned or decided until it is restored and the service started again.",
             status=503,
             code="refused",
         )

@@ -68,10 +68,14 @@ async def look(
     offset: Offset = 0,
     limit: Annotated[int, Query(ge=1, le=1000)] = 50,
     sort: Literal["arm", "probability", "mean", "plays"] = "arm",
+    digest: bool = False,  # noqa: FBT001, FBT002  # takes longer than all the rest, and decisions wait for it
 ) -> Response:
     """Return all about an experiment."""
     store = request.app.state.service.store
-    return answer(await asyncio.to_thread(store.view, name, lambda each, _: views.state(each, offset, limit, sort)))
+    state = await asyncio.to_thread(
+        store.view, name, lambda each, _: views.state(each, offset, limit, sort, digest=digest)
+    )
+    return answer(state)
 
 
 @router.get("/experiments/{name}/graph", response_model=GraphDrawing, openapi_extra=guarded(Scope.READ))
@@ -103,8 +107,9 @@ async def events(
     identity, head = await asyncio.to_thread(service.store.view, name, lambda each, _: (each.identity, each.head))
     after = head if last_event_id is None else last_event_id
     headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+    token = request.scope["sidelong.access"].token
     return StreamingResponse(
-        live.stream(service.database, identity.id, after), headers=headers, media_type="text/event-stream"
+        live.stream(service, identity.id, after, token), headers=headers, media_type="text/event-stream"
     )
 
 
@@ -116,7 +121,8 @@ async def events(
 )
 async def log(name: str, request: Request) -> Response:
     """Return all decisions, as Parquet with the column names of the Open Bandit Pipeline."""
-    return await asyncio.to_thread(export.reply, request.app.state.service.store, name)
+    service: Service = request.app.state.service
+    return await asyncio.get_running_loop().run_in_executor(service.exports, export.reply, service.store, name)
 
 
 @router.post(

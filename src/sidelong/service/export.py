@@ -12,6 +12,7 @@ from starlette.background import BackgroundTask
 from starlette.responses import FileResponse
 
 from sidelong.service import journal
+from sidelong.service.problems import for_temporary_files
 from sidelong.service.views import status_of
 
 if TYPE_CHECKING:
@@ -31,13 +32,14 @@ _CELLS = 1_000_000  # losses in memory
 
 def reply(store: Store, name: str) -> FileResponse:
     """Return the file as a reply; it is deleted once it is sent."""
-    with tempfile.NamedTemporaryFile(prefix="sidelong-", suffix=".parquet", delete=False) as file:
-        path = Path(file.name)
-    try:
-        write(store, name, path)
-    except BaseException:
-        path.unlink()
-        raise
+    with for_temporary_files():
+        with tempfile.NamedTemporaryFile(prefix="sidelong-", suffix=".parquet", delete=False) as file:
+            path = Path(file.name)
+        try:
+            write(store, name, path)
+        except BaseException:
+            path.unlink()
+            raise
     return FileResponse(
         path,
         media_type="application/vnd.apache.parquet",

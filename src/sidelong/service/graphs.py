@@ -14,12 +14,13 @@ from sqlalchemy import bindparam, select
 from sqlalchemy.dialects import postgresql, sqlite
 
 from sidelong.agent import state_file
-from sidelong.errors import GraphError, ServiceError, SidelongError
+from sidelong.errors import GraphError, ServiceError, SidelongError, StateFileError
 from sidelong.graphs import FeedbackGraph, families
 from sidelong.graphs import files as graph_files
 from sidelong.learners.options import nearest
 from sidelong.service import schema
 from sidelong.service.messages import EdgesGraph, IntervalsGraph, NamedGraph
+from sidelong.service.problems import for_temporary_files
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -64,7 +65,7 @@ def build(message: Any, settings: Settings) -> FeedbackGraph:
 
 def read_upload(data: bytes, suffix: str, settings: Settings) -> FeedbackGraph:
     """Read a graph file."""
-    with tempfile.TemporaryDirectory(prefix="sidelong-") as folder:
+    with for_temporary_files(), tempfile.TemporaryDirectory(prefix="sidelong-") as folder:
         path = Path(folder) / f"graph{suffix}"
         path.write_bytes(data)
         try:
@@ -178,7 +179,11 @@ class Shelf:
                 value=id_,
             )
         place = f"graph {id_}"
-        return self._remember(id_, state_file.read_graphs(place, *state_file.unpack(data, place))[0])
+        try:
+            graph = state_file.read_graphs(place, *state_file.unpack(data, place))[0]
+        except StateFileError as error:
+            raise ServiceError(f"The database is damaged: {error}", status=503, code="refused") from error
+        return self._remember(id_, graph)
 
     def forget(self) -> None:
         """Forget the graphs in memory: some may not have come to the disk."""

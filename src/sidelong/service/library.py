@@ -109,6 +109,14 @@ class Library:
             every = self._open.values()
             return [(each.identity.name, each.tallies.counts.copy(), len(each.outstanding)) for each in every]
 
+    def behind(self) -> list[str]:
+        """Return the experiments that are not in memory as the database has them, by name."""
+        with self.database.reading() as connection:
+            rows = connection.execute(select(experiments.c.id, experiments.c.name, experiments.c.head)).all()
+        with self._memory:
+            heads = {of: experiment.head for of, experiment in self._open.items()}
+            return [row.name for row in rows if row.id not in self._refused and heads.get(row.id, 0) < row.head]
+
     def due(self) -> list[str]:
         """Return the experiments in memory that have decisions to expire, by key."""
         with self._memory:
@@ -126,6 +134,8 @@ class Library:
                 self._open[identity.id] = experiment
             elif experiment.head != head:
                 replay.catch_up(connection, experiment, self._shelf, self.clock)
+            if head is not None and experiment.head != head:
+                raise replay.incomplete(identity, experiment.head, head)
         except ServiceError as error:
             self._open.pop(identity.id, None)
             if error.code == "refused":

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
     from sidelong.service.database import Database
     from sidelong.service.journal import Event
+    from sidelong.service.service import Service
+    from sidelong.service.tokens import Tokens
 
 __all__ = ["stream"]
 
@@ -30,13 +32,15 @@ _ALIVE = 15.0
 _MOST = 500
 
 
-async def stream(database: Database, experiment: int, after: int) -> AsyncIterator[bytes]:
-    """Yield the events after one, for ever."""
+async def stream(service: Service, experiment: int, after: int, token: str | None) -> AsyncIterator[bytes]:
+    """Yield the events after one, until the service stops or the token is revoked."""
     yield b": sidelong\n\n"
     spoken = time.monotonic()
-    while True:
+    while not service.stopping:
         try:
-            found = await asyncio.to_thread(_read, database, experiment, after)
+            if not await asyncio.to_thread(_is_allowed, service.tokens, token):
+                return
+            found = await asyncio.to_thread(_read, service.database, experiment, after)
         except ServiceError:  # the database is away: the next time, perhaps
             found = []
         if found:
@@ -48,7 +52,13 @@ async def stream(database: Database, experiment: int, after: int) -> AsyncIterat
             await asyncio.sleep(_EVERY)
             continue
         spoken = time.monotonic()
-        await asyncio.sleep(_EVERY)
+        if len(found) < _MOST:
+            await asyncio.sleep(_EVERY)
+
+
+def _is_allowed(tokens: Tokens, token: str | None) -> bool:
+    tokens.refresh()
+    return tokens.is_valid(token)
 
 
 def _read(database: Database, experiment: int, after: int) -> list[Event]:

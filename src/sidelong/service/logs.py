@@ -6,6 +6,7 @@ import atexit
 import contextlib
 import json
 import logging
+import re
 import sys
 import time
 from typing import TextIO
@@ -31,6 +32,9 @@ _FIELDS = (
 )
 
 
+_SECRET = re.compile(r"(sl_[0-9a-f]{8}_)[\w-]+")
+
+
 class _Lines(logging.Formatter):
     """Makes a line of a record."""
 
@@ -42,7 +46,7 @@ class _Lines(logging.Formatter):
         line.update((name, values[name]) for name in _FIELDS if name in values)
         if record.exc_info:
             line["traceback"] = self.formatException(record.exc_info)
-        return json.dumps(line, default=str)
+        return _SECRET.sub(r"\1...", json.dumps(line, default=str))  # someone may have put a token into an address
 
 
 class _Stream(logging.StreamHandler[TextIO]):
@@ -51,15 +55,16 @@ class _Stream(logging.StreamHandler[TextIO]):
     def emit(self, record: logging.LogRecord) -> None:
         super().emit(record)
         if record.levelno >= logging.WARNING:
-            super().flush()
+            flush()
 
     def flush(self) -> None:
         """Wait for more; `flush` of this module does it."""
 
 
 def flush() -> None:
-    """Write out what has been logged."""
-    sys.stderr.flush()
+    """Write out what has been logged, if that is possible: whoever logs goes on without a log."""
+    with contextlib.suppress(OSError, ValueError):  # a full disk, a pipe that nobody reads, a closed file
+        sys.stderr.flush()
 
 
 def configure(level: int = logging.INFO) -> None:

@@ -295,7 +295,9 @@ class ExperimentState(BaseModel):
     graph: GraphSummary
     round: int
     sequence: int
-    digest: str  #: equal states have equal digests: what a replay of the journal must give
+    digest: (
+        str | None
+    )  #: equal states have equal digests: what a replay of the journal must give; null unless asked for
     counts: Counts
     arms: Arms
     guarantee: Guarantee

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["LATEST", "migrate"]
 
 _FOLDER = Path(__file__).parent / "migrations"
+_OURS = {"alembic_version", "events", "graphs", "snapshots"}  # other programs use Alembic too
 LATEST = max(file.name[:4] for file in (_FOLDER / "versions").glob("[0-9]*.py"))
 
 
@@ -44,14 +45,14 @@ def migrate(database: Database) -> bool:
 
 def _version(connection: Connection) -> str:
     """Return the version of the schema, "" if there is none yet."""
-    tables = inspect(connection).get_table_names()
-    if "alembic_version" not in tables:
-        if tables:
-            raise ServiceError(
-                f"The database holds tables of something else ({', '.join(sorted(tables)[:3])}...). "
-                f"Give the service a database of its own."
-            )
+    tables = set(inspect(connection).get_table_names())
+    if not tables:
         return ""
+    if not tables >= _OURS:
+        raise ServiceError(
+            f"The database holds tables of something else ({', '.join(sorted(tables)[:3])}...). "
+            f"Give the service a database of its own."
+        )
     version = str(connection.execute(text("SELECT version_num FROM alembic_version")).scalar() or "")
     if version > LATEST:
         raise ServiceError(

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import math
+from contextlib import contextmanager
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
@@ -13,9 +15,9 @@ from sidelong.errors import ServiceError
 from sidelong.service.messages import Problem
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
-__all__ = ["DOCUMENTED", "invalid", "reply"]
+__all__ = ["DOCUMENTED", "for_temporary_files", "invalid", "reply"]
 
 _LONGEST = 200
 
@@ -70,6 +72,22 @@ def invalid(errors: Sequence[Any], within: str = "") -> ServiceError:
         path=path,
         value=None if first["type"] == "missing" else first["input"],
     )
+
+
+@contextmanager
+def for_temporary_files() -> Iterator[None]:
+    """Say it as for the database's own disk, where the one for temporary files is full."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.ENOENT}:  # the last: no folder will do
+            raise
+        raise ServiceError(
+            f"No temporary file can be written: {error.strerror}. Send the request again later.",
+            status=507,
+            code="disk_full",
+            retry_after=5.0,
+        ) from error
 
 
 def _shown(value: Any) -> Any:

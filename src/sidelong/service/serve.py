@@ -6,6 +6,7 @@ import contextlib
 import ctypes
 import ipaddress
 import logging
+import math
 import signal
 import socket
 import sys
@@ -17,12 +18,15 @@ from sidelong._version import __version__
 from sidelong.errors import ServiceError
 from sidelong.service import logs
 from sidelong.service.api import make_app
+from sidelong.service.connections import Patient
 from sidelong.service.database import Database
 from sidelong.service.migrate import migrate
 from sidelong.service.tokens import Tokens
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from fastapi import FastAPI
 
     from sidelong.service.settings import Settings
 
@@ -39,22 +43,23 @@ def serve(settings: Settings, ready: Callable[[str], None] = lambda _: None) -> 
     listening = _bind(settings)
     host, port = listening.getsockname()[:2]
     address = f"http://{f'[{host}]' if ':' in host else host}:{port}"
+    app = make_app(settings)
     config = uvicorn.Config(
-        make_app(settings),
+        app,
         log_config=None,
         access_log=False,  # ours has more, and no queries
         server_header=False,
         date_header=False,
-        timeout_keep_alive=30,
+        timeout_keep_alive=math.ceil(settings.request_timeout),
         timeout_graceful_shutdown=5,
         limit_concurrency=2000,
-        h11_max_incomplete_event_size=16_384,
+        http=Patient,
     )
     _log.info("starting", extra={"address": address, "version": __version__})
     for signal_ in (signal.SIGINT, signal.SIGTERM):  # which uvicorn raises again when it has stopped
         signal.signal(signal_, lambda *_: sys.exit(0))
     try:
-        _Announcing(config, lambda: ready(address)).run(sockets=[listening])
+        _Announcing(config, app, lambda: ready(address)).run(sockets=[listening])
     finally:
         logs.flush()
 
@@ -69,16 +74,21 @@ def _give_memory_back() -> None:
 
 
 class _Announcing(uvicorn.Server):
-    """A server that says when it is ready."""
+    """A server that says when it is ready, and to its streams when it stops."""
 
-    def __init__(self, config: uvicorn.Config, announce: Callable[[], None]) -> None:
+    def __init__(self, config: uvicorn.Config, app: FastAPI, announce: Callable[[], None]) -> None:
         super().__init__(config)
+        self._app = app
         self._announce = announce
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
         if self.started:
             self._announce()
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        self._app.state.service.stopping = True
+        await super().shutdown(sockets)
 
 
 def _check_tokens(settings: Settings) -> None:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from typing import TYPE_CHECKING, Self
+import math
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from sidelong.errors import ServiceError
 from sidelong.service import logs
@@ -20,18 +22,24 @@ from sidelong.service.store import Store
 from sidelong.service.tokens import Tokens
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from sidelong.service.settings import Settings
+
+    T = TypeVar("T")
 
 __all__ = ["Service"]
 
 _log = logging.getLogger("sidelong.service")
-_CLOCK_EVERY = 10.0
+_EXPORTS = 2  # at once
+_LOOK_EVERY = 10.0  # seconds between looks at what other servers do
 
 
 class Service:
     """Everything behind the addresses. Use it as an asynchronous context manager."""
 
     commits: Commits
+    stopping = False  #: what goes on for ever ends now
 
     def __init__(self, settings: Settings, clock: Clock | None = None) -> None:
         self.settings = settings
@@ -43,6 +51,9 @@ class Service:
         self.tokens = Tokens(self.database)
         self.tokens.refresh()
         self.limits = Limits(settings)
+        # Threads of their own: nothing waits for exports, and short looks wait for nothing.
+        self.exports = ThreadPoolExecutor(_EXPORTS, "export")
+        self._looks = ThreadPoolExecutor(1, "look")
         self.metrics.watch(self.store)
 
     async def __aenter__(self) -> Self:
@@ -57,33 +68,46 @@ class Service:
         try:  # so that the next start has nothing to replay
             await self.commits.submit(self.store.save_clock)
             await self.commits.submit(lambda: self.store.save(least=1))
-        except ServiceError as error:
+        except Exception as error:  # noqa: BLE001  # all that is acknowledged is on the disk
             _log.warning("no snapshot at the end", extra={"why": str(error)})
         await self.commits.close()
+        for threads in (self.exports, self._looks):
+            threads.shutdown(wait=False, cancel_futures=True)
         self.database.close()
 
+    async def look(self, function: Callable[..., T], *arguments: Any) -> T:
+        """Return what a short look at the database finds; one that does not say anything is as good as none."""
+        try:
+            async with asyncio.timeout(self.settings.busy_timeout):
+                return await asyncio.get_running_loop().run_in_executor(self._looks, function, *arguments)
+        except TimeoutError:
+            raise ServiceError(
+                "The database does not answer.", status=503, code="unavailable", retry_after=2.0
+            ) from None
+
     async def _sweep(self) -> None:
-        """Look for expired decisions, again and again."""
-        await asyncio.to_thread(self._open_all)
-        written = self.clock.now().clock
+        """Look for expired decisions, again and again, whatever happens."""
+        last = -math.inf
         while True:
-            await asyncio.sleep(self.settings.sweep_every)
-            logs.flush()
             try:
+                now = self.clock.now().clock
+                if now - last >= _LOOK_EVERY * 1000:
+                    last = now
+                    await asyncio.to_thread(self._catch_up)
+                    counts = await asyncio.to_thread(self.store.counts)  # which may wait for a commit
+                    if any(waiting for _, _, waiting in counts):
+                        await self.commits.submit(self.store.save_clock)
                 for experiment in await asyncio.to_thread(self.store.due):
                     await self.commits.submit(Expire(experiment))
-                now = self.clock.now().clock
-                if now - written > _CLOCK_EVERY * 1000 and any(waiting for _, _, waiting in self.store.counts()):
-                    await self.commits.submit(self.store.save_clock)
-                    written = now
             except Exception as error:  # noqa: BLE001  # a full disk, say: the next round may fare better
                 _log.warning("nothing expires", extra={"why": str(error)})
+            await asyncio.sleep(self.settings.sweep_every)
+            logs.flush()
 
-    def _open_all(self) -> None:
-        """Bring all experiments into memory: their decisions expire even if nobody asks for them."""
-        _, names = self.store.names(0, self.settings.max_experiments)
-        for name in names:
+    def _catch_up(self) -> None:
+        """Bring all experiments into memory as they are: their decisions expire even if nobody asks for them here."""
+        for name in self.store.behind():
             try:
                 self.store.view(name, lambda *_: None)
-            except ServiceError as error:
+            except Exception as error:  # noqa: BLE001  # the others must not wait for this one
                 _log.warning("experiment not opened", extra={"experiment": name, "why": str(error)})

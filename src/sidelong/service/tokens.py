@@ -119,16 +119,21 @@ class Tokens:
         """Whether no token was ever made, so that none is needed."""
         return not self._known
 
+    def is_valid(self, id_: str | None) -> bool:
+        """Tell whether what was let in with a token, or with none, would still be."""
+        if id_ is None:
+            return self.open
+        return id_ in self._known and self._known[id_][0].revoked_at is None
+
     def check(self, header: str | None) -> Access:
         """Return what the sender of an Authorization header may do."""
         if self.open:
             return _OPEN
         kind, _, text = (header or "").partition(" ")
-        _, _, rest = text.strip().partition("sl_")
-        id_, _, secret = rest.partition("_")
+        mark, id_, secret = [*text.strip().split("_", 2), "", ""][:3]
         token, digest = self._known.get(id_, (None, _NOBODY))
         right = hmac.compare_digest(_hash(secret), digest)
-        if kind.lower() != "bearer" or token is None or not right or token.revoked_at is not None:
+        if kind.lower() != "bearer" or mark != "sl" or token is None or not right or token.revoked_at is not None:
             raise ServiceError(
                 "This needs a token that is known and not revoked: Authorization: Bearer sl_...",
                 status=401,

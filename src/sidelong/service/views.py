@@ -56,7 +56,9 @@ def summary(experiment: Experiment) -> ExperimentSummary:
     )
 
 
-def state(experiment: Experiment, offset: int = 0, limit: int = 50, sort: Sort = "arm") -> ExperimentState:
+def state(
+    experiment: Experiment, offset: int = 0, limit: int = 50, sort: Sort = "arm", *, digest: bool = False
+) -> ExperimentState:
     """Return all about an experiment, with some of its arms."""
     identity, tallies = experiment.identity, experiment.tallies
     spec, ratio = identity.spec, estimates.sample_ratio(tallies)
@@ -71,7 +73,7 @@ def state(experiment: Experiment, offset: int = 0, limit: int = 50, sort: Sort =
         graph=graph_summary(spec["graph"], experiment.agent.graph),
         round=experiment.agent.round,
         sequence=experiment.head,
-        digest=experiment.digest(),
+        digest=experiment.digest() if digest else None,
         counts=estimates.counts(experiment),
         arms=_arms(experiment, offset, limit, sort),
         guarantee=estimates.guarantee(experiment, ratio),

@@ -1,0 +1,108 @@
+"""Long requests beside short ones: what is quick does not wait for what is slow."""
+
+import asyncio
+import threading
+
+import httpx
+from starlette.responses import Response
+
+from sidelong.service import export
+from sidelong.service.api import make_app
+from sidelong.service.settings import Settings
+from sidelong.service.tokens import Tokens
+
+EXPERIMENT = {"name": "e", "graph": {"name": "cliques", "sizes": [3, 2]}}
+
+
+def test_nobody_waits_for_those_who_download_the_log(tmp_path, monkeypatch):
+    done = threading.Event()
+
+    def slow(*_):
+        done.wait(60)
+        return Response(b"")
+
+    monkeypatch.setattr(export, "reply", slow)
+    app = make_app(Settings(database=f"sqlite:///{tmp_path}/beside.db"))
+    monkeypatch.setattr("sidelong.service.tokens.Tokens.fresh_for", 0.0)  # every request looks at the tokens anew
+
+    async def ask():
+        transport = httpx.ASGITransport(app)
+        async with (
+            app.router.lifespan_context(app),
+            httpx.AsyncClient(transport=transport, base_url="http://localhost", timeout=60) as client,
+        ):
+            assert (await client.post("/v1/experiments", json=EXPERIMENT)).status_code == 201
+            logs = [asyncio.create_task(client.get("/v1/experiments/e/log")) for _ in range(64)]
+            await asyncio.sleep(0.2)
+            try:
+                async with asyncio.timeout(20):
+                    assert (await client.post("/v1/experiments/e/decisions")).status_code == 201
+                    for path in ("/health", "/ready", "/v1/experiments", "/v1/experiments/e"):
+                        assert (await client.get(path)).status_code == 200
+            finally:
+                done.set()
+                assert {reply.status_code for reply in await asyncio.gather(*logs)} == {200}
+
+    asyncio.run(ask())
+
+
+def test_a_database_that_says_nothing_is_one_that_is_away(tmp_path, monkeypatch):
+    silent, done = threading.Event(), threading.Event()
+    list_tokens = Tokens.list
+
+    def list_(self):
+        if silent.is_set():
+            done.wait(60)
+        return list_tokens(self)
+
+    monkeypatch.setattr(Tokens, "list", list_)
+    monkeypatch.setattr(Tokens, "fresh_for", 0.0)
+    app = make_app(Settings(database=f"sqlite:///{tmp_path}/silent.db", busy_timeout=0.3))
+
+    async def ask():
+        async with (
+            app.router.lifespan_context(app),
+            httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://localhost", timeout=60) as client,
+        ):
+            assert (await client.post("/v1/experiments", json=EXPERIMENT)).status_code == 201
+            silent.set()
+            async with asyncio.timeout(20):
+                for method, path in (("POST", "/v1/experiments/e/decisions"), ("GET", "/ready")):
+                    reply = await client.request(method, path)
+                    assert (reply.status_code, reply.json()["code"]) == (503, "unavailable")
+                    assert reply.headers["Retry-After"] == "2"
+                assert (await client.get("/health")).status_code == 200
+            silent.clear()
+            done.set()
+            assert (await client.post("/v1/experiments/e/decisions")).status_code == 201
+            assert (await client.get("/ready")).status_code == 200
+
+    asyncio.run(ask())
+
+
+def test_health_is_answered_while_a_commit_takes_its_time(tmp_path, monkeypatch):
+    monkeypatch.setattr("sidelong.service.service._LOOK_EVERY", 0.0)
+    monkeypatch.setattr("sidelong.service.store.Store.behind", lambda _: [])  # as if the commit began just after it
+    app = make_app(Settings(database=f"sqlite:///{tmp_path}/commit.db", sweep_every=0.01))
+    held, done = threading.Event(), threading.Event()
+
+    def commit():
+        with app.state.service.store._memory:
+            held.set()
+            done.wait(3)
+
+    async def ask():
+        async with (
+            app.router.lifespan_context(app),
+            httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://localhost", timeout=60) as client,
+        ):
+            thread = threading.Thread(target=commit)
+            thread.start()
+            held.wait()
+            await asyncio.sleep(0.2)  # some looks at what is to be expired
+            assert (await client.get("/health")).status_code == 200
+            assert thread.is_alive()
+            done.set()
+            thread.join()
+
+    asyncio.run(ask())
