@@ -15,7 +15,7 @@ DOCS = Path(__file__).parent.parent
 
 def main() -> None:
     """Draw all of them, and the rules by which the site colours them."""
-    for draw in (side, loop, cases, prices, choose, late, once, study, sets, speed, worlds):
+    for draw in (side, loop, cases, sale, prices, choose, late, once, study, cluster, sets, speed, worlds):
         draw()
     dark = variables(DARK, "#131416")
     text = (
@@ -83,6 +83,16 @@ def cases() -> None:
     sheet.save("cases")
 
 
+def sale() -> None:
+    """Show a graph that only the outcome shows: what an order reveals depends on what was sold."""
+    sheet = Canvas(480, 250)
+    sheet.text(12, 24, "Ordered 4, all were sold: the smaller orders", "head")
+    _row(sheet, 92, 3, {0, 1, 2, 3}, arcs=True, n=6)
+    sheet.text(12, 146, "Ordered 4, one was left over: all orders", "head")
+    _row(sheet, 214, 3, set(range(6)), arcs=True, n=6)
+    sheet.save("sale")
+
+
 def prices() -> None:
     """Draw the trap: what a sale at a price shows, and what it does not."""
     sheet = Canvas(480, 226)
@@ -147,7 +157,7 @@ def once() -> None:
     sheet.box(10, 50, 170, 90, "seen")
     sheet.text(95, 84, "my_learner.py", "head", "middle")
     sheet.text(95, 106, "distribution, update", "", "middle")
-    sheet.text(95, 126, "compiled once", "small", "middle")
+    sheet.text(95, 126, "compiled once", "note", "middle")
     for y, title, words in (
         (14, "sl.Agent", "one decision at a time"),
         (112, "sl.simulate", "millions of rounds a second"),
@@ -166,7 +176,7 @@ def study() -> None:
     sheet = Canvas(480, 250)
     sheet.box(10, 20, 130, 60, "seen")
     sheet.text(75, 46, "study.toml", "head", "middle")
-    sheet.text(75, 66, "what to compare", "small", "middle")
+    sheet.text(75, 66, "what to compare", "note", "middle")
     sheet.arrow(140, 50, 186, 50, "arc")
     for row in range(3):
         for column in range(4):
@@ -187,6 +197,28 @@ def study() -> None:
     sheet.text(248, 188, "read_results", "head", "middle")
     sheet.text(248, 208, "one Arrow table", "small", "middle")
     sheet.save("study")
+
+
+def cluster() -> None:
+    """Show who does what on a cluster: one process writes, and the cells of a worker that is gone go to others."""
+    sheet = Canvas(480, 260)
+    sheet.box(10, 92, 130, 66, "seen")
+    sheet.text(75, 120, "sidelong run", "head", "middle")
+    sheet.text(75, 141, "alone writes", "note", "middle")
+    sheet.box(176, 92, 118, 66)
+    sheet.text(235, 120, "scheduler", "head", "middle")
+    sheet.text(235, 141, "of Dask", "small", "middle")
+    sheet.arrow(140, 116, 176, 116, "arc")
+    sheet.arrow(176, 138, 140, 138, "arc")
+    for k, (name, what) in enumerate((("worker", "plays a cell"), ("worker", "plays a cell"), ("worker", "gone"))):
+        top = 14 + 84 * k
+        sheet.box(340, top, 130, 60, "hidden" if what == "gone" else "seen")
+        sheet.text(405, top + 27, name, "head", "middle")
+        sheet.text(405, top + 47, what, "note", "middle")
+        sheet.arrow(294, 112 + 13 * k, 340, top + 30, "line" if what == "gone" else "arc")
+    sheet.text(12, 226, "cells go out, results come back;", "small")
+    sheet.text(12, 245, "those of a lost worker go to another", "small")
+    sheet.save("cluster")
 
 
 def sets() -> None:
