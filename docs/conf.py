@@ -36,4 +36,5 @@ default_role = "py:obj"
 autodoc_member_order = "bysource"
 autodoc_typehints = "none"  # the signature of a NamedTuple of arrays helps nobody; docstrings say what is wanted
 autodoc_default_options = {"members": True}
+napoleon_numpy_docstring = False  # they are in the style of Google
 napoleon_use_rtype = False

@@ -19,10 +19,8 @@ if TYPE_CHECKING:
     from comparison import Comparison, Contestant, Floats
 
 ROUNDS, STREAMS = 3000, 8
-SAVES, FACTOR = (
-    0.25,
-    2.0,
-)  # what a test checks: the share that looking to the side saves, and the rival's loss over ours
+# What a test checks: the share that looking to the side saves, and the rival's loss after the turn over ours.
+SAVES, FACTOR = 0.25, 2.0
 FIGURE = {
     "title": "What share of the value to bid",
     "x": "auctions",

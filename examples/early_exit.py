@@ -25,7 +25,8 @@ if TYPE_CHECKING:
     from comparison import Comparison, Floats
 
 ROUNDS, STREAMS = 8000, 16
-SAVES, FACTOR = 0.4, 4.0  # what a test checks: the share that looking to the side saves, and the rival's loss over ours
+# What a test checks: the share that looking to the side saves, and the rival's loss after the turn over ours.
+SAVES, FACTOR = 0.4, 4.0
 FIGURE = {
     "title": "After which stage to stop",
     "x": "images",

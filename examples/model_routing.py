@@ -29,7 +29,8 @@ if TYPE_CHECKING:
     from comparison import Comparison, Floats
 
 ROUNDS, STREAMS = 6000, 24
-SAVES, FACTOR = 0.1, 2.0  # what a test checks: the share that looking to the side saves, and the rival's loss over ours
+# What a test checks: the share that looking to the side saves, and the rival's loss after the turn over ours.
+SAVES, FACTOR = 0.1, 2.0
 FIGURE = {
     "title": "Which of six models should answer",
     "x": "questions",

@@ -25,10 +25,8 @@ if TYPE_CHECKING:
     from comparison import Comparison, Floats
 
 ROUNDS, STREAMS = 4000, 12
-SAVES, FACTOR = (
-    0.25,
-    1.4,
-)  # what a test checks: the share that looking to the side saves, and the rival's loss over ours
+# What a test checks: the share that looking to the side saves, and the rival's loss after the turn over ours.
+SAVES, FACTOR = 0.25, 1.4
 FIGURE = {
     "title": "After how many epochs to stop",
     "x": "trainings",

@@ -22,10 +22,8 @@ if TYPE_CHECKING:
     from comparison import Comparison, Contestant, Floats
 
 ROUNDS, STREAMS = 3000, 8
-SAVES, FACTOR = (
-    0.35,
-    4.0,
-)  # what a test checks: the share that looking to the side saves, and the rival's loss over ours
+# What a test checks: the share that looking to the side saves, and the rival's loss after the turn over ours.
+SAVES, FACTOR = 0.35, 4.0
 FIGURE = {
     "title": "How many appointments to hold for a patient",
     "x": "patients",

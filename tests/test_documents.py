@@ -73,6 +73,15 @@ def test_every_page_is_in_the_contents_and_no_block_of_code_has_a_kind_that_nobo
         assert kinds <= shown, page
 
 
+@pytest.mark.parametrize("page", walk.pages(), ids=lambda page: page.stem)
+def test_a_command_of_ours_stands_in_a_block_that_is_run_or_is_named_for_why_it_is_not(page):
+    fence = None
+    for line in page.read_text().splitlines():
+        if line.startswith("```"):
+            fence = line if fence is None else None
+        assert fence != "```" or not line.startswith("sidelong "), line
+
+
 def test_what_a_page_shows_is_what_it_gets(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     page = tmp_path / "page.md"

@@ -1,4 +1,4 @@
-"""Docstrings are written for help(): in the site, |S| is a size and no substitution."""
+"""Docstrings are written for help(): in the site, |S| is a size and no substitution, and a property's colon a colon."""
 
 from __future__ import annotations
 
@@ -22,7 +22,14 @@ def _escape(_app: Sphinx, _what: str, _name: str, _thing: object, _options: obje
                 literal = indentation
 
 
+def _keep_colon(_app: Sphinx, what: str, _name: str, _thing: object, _options: object, lines: list[str]) -> None:
+    """Keep Napoleon from taking what stands before a colon in the first line of a property for its type."""
+    if what in {"attribute", "property"} and lines and ":" in lines[0]:
+        lines[0] = f": {lines[0]}"  # nothing is before the first colon
+
+
 def setup(app: Sphinx) -> dict[str, Any]:
     """Register with Sphinx."""
+    app.connect("autodoc-process-docstring", _keep_colon, priority=400)  # before Napoleon
     app.connect("autodoc-process-docstring", _escape)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -19,6 +19,7 @@ DARK = {"ink": "#e6e8ea", "soft": "#a0a8b0", "rule": "#4b535b", "seen": "#2c5f85
 RULES = """
 .picture text, svg > text { font: 15px system-ui, sans-serif; fill: var(--ink); }
 .picture text.small { font-size: 13px; fill: var(--soft); } .picture text.head { font-weight: 600; }
+.picture text.note { font-size: 13px; }
 .picture text.onplay { fill: var(--paper); font-weight: 600; }
 .picture .play { fill: var(--play); stroke: var(--play); } .picture .seen { fill: var(--seen); stroke: var(--play); }
 .picture .hidden { fill: none; stroke: var(--rule); stroke-width: 1.5; } .picture .warn { fill: var(--warn); }

@@ -15,7 +15,7 @@ DOCS = Path(__file__).parent.parent
 
 def main() -> None:
     """Draw all of them, and the rules by which the site colours them."""
-    for draw in (side, loop, cases, prices, choose, late, once, study, sets, speed, worlds):
+    for draw in (side, loop, cases, sale, prices, choose, late, once, study, cluster, sets, speed, worlds):
         draw()
     dark = variables(DARK, "#131416")
     text = (
@@ -83,6 +83,16 @@ def cases() -> None:
     sheet.save("cases")
 
 
+def sale() -> None:
+    """Show a graph that only the outcome shows: what an order reveals depends on what was sold."""
+    sheet = Canvas(480, 250)
+    sheet.text(12, 24, "Ordered 4, all were sold: the smaller orders", "head")
+    _row(sheet, 92, 3, {0, 1, 2, 3}, arcs=True, n=6)
+    sheet.text(12, 146, "Ordered 4, one was left over: all orders", "head")
+    _row(sheet, 214, 3, set(range(6)), arcs=True, n=6)
+    sheet.save("sale")
+
+
 def prices() -> None:
     """Draw the trap: what a sale at a price shows, and what it does not."""
     sheet = Canvas(480, 226)
@@ -147,7 +157,7 @@ def once() -> None:
     sheet.box(10, 50, 170, 90, "seen")
     sheet.text(95, 84, "my_learner.py", "head", "middle")
     sheet.text(95, 106, "distribution, update", "", "middle")
-    sheet.text(95, 126, "compiled once", "small", "middle")
+    sheet.text(95, 126, "compiled once", "note", "middle")
     for y, title, words in (
         (14, "sl.Agent", "one decision at a time"),
         (112, "sl.simulate", "millions of rounds a second"),
@@ -166,7 +176,7 @@ def study() -> None:
     sheet = Canvas(480, 250)
     sheet.box(10, 20, 130, 60, "seen")
     sheet.text(75, 46, "study.toml", "head", "middle")
-    sheet.text(75, 66, "what to compare", "small", "middle")
+    sheet.text(75, 66, "what to compare", "note", "middle")
     sheet.arrow(140, 50, 186, 50, "arc")
     for row in range(3):
         for column in range(4):
@@ -189,6 +199,28 @@ def study() -> None:
     sheet.save("study")
 
 
+def cluster() -> None:
+    """Show who does what on a cluster: one process writes, and the cells of a worker that is gone go to others."""
+    sheet = Canvas(480, 260)
+    sheet.box(10, 92, 130, 66, "seen")
+    sheet.text(75, 120, "sidelong run", "head", "middle")
+    sheet.text(75, 141, "alone writes", "note", "middle")
+    sheet.box(176, 92, 118, 66)
+    sheet.text(235, 120, "scheduler", "head", "middle")
+    sheet.text(235, 141, "of Dask", "small", "middle")
+    sheet.arrow(140, 116, 176, 116, "arc")
+    sheet.arrow(176, 138, 140, 138, "arc")
+    for k, (name, what) in enumerate((("worker", "plays a cell"), ("worker", "plays a cell"), ("worker", "gone"))):
+        top = 14 + 84 * k
+        sheet.box(340, top, 130, 60, "hidden" if what == "gone" else "seen")
+        sheet.text(405, top + 27, name, "head", "middle")
+        sheet.text(405, top + 47, what, "note", "middle")
+        sheet.arrow(294, 112 + 13 * k, 340, top + 30, "line" if what == "gone" else "arc")
+    sheet.text(12, 226, "cells go out, results come back;", "small")
+    sheet.text(12, 245, "those of a lost worker go to another", "small")
+    sheet.save("cluster")
+
+
 def sets() -> None:
     """Mark the sets that numbers of a graph count, on a cycle of six."""
     sheet = Canvas(480, 210)
@@ -208,44 +240,42 @@ def sets() -> None:
 
 
 def speed() -> None:
-    """Compare a round with others, from the table of `make bench`."""
+    """Compare a round with others, from the table of `make bench`: each with ours as it was beside it."""
     table = (DOCS / "benchmarks.md").read_text("utf-8")
-    units = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0}
-
-    def seconds(text: str) -> float:
-        number, unit = text.split()
-        return float(number) * units[unit]
-
     rows = re.findall(
-        r"^\| simulate, (?:cliques of 5|self-loops), K = 10 +\| ([\d.]+ \w+) +\| (.+?) +\| ([\d.]+ \w+)",
+        r"^\| simulate, (?:cliques of 5|self-loops), K = 10 +\| [\d.]+ \w+ +\| (.+?) +\| [\d.]+ \w+ +\| ([\d.,]+) x",
         table,
         re.MULTILINE,
     )
-    ours = min(seconds(row[0]) for row in rows)
-    wanted = (
-        "C, -O3, IEEE arithmetic",
-        "river Exp3",
-        "NumPy, whole arrays",
-        "MABWiser UCB1",
-        "Vowpal Wabbit graph_feedback",
-    )
-    bars = [("sidelong", ours)] + [(name, next(seconds(t) for _, other, t in rows if other == name)) for name in wanted]
+    wanted = {
+        "C, -O3 -ffast-math": "C with -ffast-math",
+        "C, -O3, IEEE arithmetic": "C with IEEE arithmetic, as ours",
+        "river Exp3": "river",
+        "NumPy, whole arrays": "NumPy, whole arrays",
+        "MABWiser UCB1": "MABWiser",
+        "Vowpal Wabbit graph_feedback": "Vowpal Wabbit",
+    }
+    bars = [("sidelong", 1.0)]
+    bars += [
+        (label, next(float(r.replace(",", "")) for other, r in rows if other == name)) for name, label in wanted.items()
+    ]
     sheet = Canvas(480, 60 + 44 * len(bars))
-    sheet.text(12, 22, "A round with ten arms, on a logarithmic scale", "head")
-    low = 1e-7
+    sheet.text(12, 22, "A round with ten arms, as a multiple of ours", "head")
 
-    def x(time: float) -> float:
-        return 12 + 56 * math.log10(time / low)
+    def x(ratio: float) -> float:
+        return 12 + 56 * math.log10(ratio / 0.1)
 
     for decade in range(8):
-        left = x(low * 10**decade)
+        left = x(0.1 * 10**decade)
         sheet.path(f"M{left:.1f} 34 L{left:.1f} {sheet.height - 22}", "rule")
-        name = ("", "1 µs", "", "100 µs", "", "10 ms", "", "1 s")[decade]
+        name = ("", "1", "", "100", "", "10,000", "", "1,000,000")[decade]
         sheet.text(left, sheet.height - 6, name, "small", "middle")
-    for k, (name, time) in enumerate(bars):
+    for k, (name, ratio) in enumerate(bars):
         top = 42 + 44 * k
-        sheet.box(12, top + 20, x(time) - 12, 14, "play" if k == 0 else "seen", r=2)
-        sheet.text(16, top + 15, name.removesuffix(" graph_feedback"))
+        sheet.box(12, top + 20, x(ratio) - 12, 14, "play" if k == 0 else "seen", r=2)
+        sheet.text(
+            16, top + 15, f"{name}: {ratio:,.0f} times" if ratio >= 10 else f"{name}: {ratio:.2g}" if k else name
+        )
     sheet.save("speed")
 
 

@@ -12,7 +12,10 @@ from urllib.parse import unquote, urlsplit
 
 import pytest
 
+import sidelong as sl
 from browser import visit
+from sidelong import errors
+from sidelong.service import client, offpolicy
 
 ROOT = Path(__file__).parent.parent.parent
 DOCS = ROOT / "docs"
@@ -91,6 +94,17 @@ def test_every_page_is_in_the_navigation(site):
 
     for source in walk.pages()[1:]:
         assert f"{source.relative_to(DOCS).with_suffix('')}.html" in page.links
+
+
+def test_every_public_function_and_class_is_in_the_reference(site):
+    listed = set()
+    for path in (site / "api").glob("*.html"):
+        page = Links()
+        page.feed(path.read_text("utf-8"))
+        listed |= {str(anchor).rpartition(".")[2] for anchor in page.anchors}
+    for room in (sl, sl.graphs, sl.losses, sl.outcomes, sl.theory, errors, client, offpolicy):
+        public = {name for name in room.__all__ if callable(getattr(room, name))}
+        assert public <= listed, (room.__name__, public - listed)
 
 
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])

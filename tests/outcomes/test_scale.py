@@ -52,6 +52,7 @@ def test_telling_the_same_in_ones_own_numbers_is_a_repetition():
     decision = agent.ask()
     assert agent.tell(decision, {0: 80, 1: 200})
     assert not agent.tell(decision.id, [80.0, 200.0])
+    assert not agent.tell(decision.id, np.float32([80, 200]))
     with pytest.raises(ConflictError):
         agent.tell(decision, {0: 80, 1: 201})
 
@@ -64,8 +65,9 @@ def test_a_value_outside_of_the_scale_is_refused_and_nothing_is_learned(wrong):
         agent.tell(decision, {0: 10.0, 1: wrong})
     with pytest.raises(LossError, match="at place 1"):
         agent.tell(decision, np.array([10.0, wrong], object))
-    with pytest.raises(LossError, match="must be given by arm, or as a list"):
-        agent.tell(decision, "12")
+    for unordered in ("12", {10, 20}, np.array(10)):
+        with pytest.raises(LossError, match="must be given by arm, or as a list"):
+            agent.tell(decision, unordered)
     assert agent.pending == (decision,)
     assert agent.estimates().counts.tolist() == [0, 0]
 

@@ -89,6 +89,7 @@ WRONG = [
     ({"arm": 3, "sales": -1}, "must be a number from 0 to 3, not -1"),
     ({"arm": 3, "sales": float("nan")}, "not nan"),
     ({"arm": 3, "sales": "2"}, "not '2'"),
+    ({"arm": 3, "sales": 10**400}, "must be a number from 0 to 3, not 1000"),
     ({"arm": 3, "sales": 2, "ran_out": True}, "1 of the order of 3 were left over"),
     ({"arm": 3, "sales": 3, "ran_out": False}, "sees_unmet=True"),
     ({"arm": 3, "sales": 3, "ran_out": 0}, "ran_out must be True or False, not 0"),
@@ -100,6 +101,12 @@ def test_an_outcome_that_cannot_be_is_refused(outcome, message):
     stock = sl.outcomes.StockOrders(10, holding=1, shortage=4)
     with pytest.raises(OutcomeError, match=message):
         stock.outcome(**outcome)
+
+
+def test_numbers_of_numpy_are_numbers():
+    stock = sl.outcomes.StockOrders(np.float32([0, 1, 2.5]), holding=np.float32(1), shortage=np.int8(3))
+    like = sl.outcomes.StockOrders([0, 1, 2.5], holding=1, shortage=3)
+    assert stock.outcome(np.int16(2), np.float16(1.5)).losses.tolist() == like.outcome(2, 1.5).losses.tolist()
 
 
 def test_who_sees_unmet_demand_must_say_what_he_saw():
@@ -116,6 +123,8 @@ def test_who_sees_unmet_demand_must_say_what_he_saw():
         ([1, 1], {}, "each above the one before"),
         ([-1, 1], {}, "at least 0, not -1"),
         ("ab", {}, "orders must be"),
+        ({1, 2, 3}, {}, "orders must be"),
+        (np.array(3), {}, "orders must be"),
         (3, {"holding": -1}, "holding must be a number of at least 0, not -1"),
         (3, {"shortage": float("inf")}, "shortage must be"),
         (3, {"shortage": 10**400}, "shortage must be"),

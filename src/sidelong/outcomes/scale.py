@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from sidelong.errors import OutcomeError
+from sidelong.outcomes.revealed import in_order, plain
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -23,7 +23,8 @@ class Scale:
     """The range of one's own numbers: `best` becomes a loss of 0, and `worst` one of 1.
 
     Give it to an agent, and `tell` takes your numbers. The agent keeps it, also in its file, and refuses a number
-    outside: a scale that followed the data would change the meaning of what was learned.
+    outside: a scale that followed the data would change the meaning of what was learned. `StockOrders` and `FirstPrice`
+    give losses that are in [0, 1] already: an agent that they tell has no scale.
 
     Args:
         best: the smallest cost, or the highest score, that can come.
@@ -46,7 +47,7 @@ class Scale:
 
     def __post_init__(self) -> None:
         for name, value in (("best", self.best), ("worst", self.worst)):
-            if not _is_number(value) or not abs(value) <= sys.float_info.max:
+            if not abs(plain(value)) <= sys.float_info.max:
                 raise OutcomeError(f"{name} must be a finite number, not {value!r}.")
             object.__setattr__(self, name, float(value))
         if self.best == self.worst or not np.isfinite(self.worst - self.best):
@@ -60,7 +61,7 @@ class Scale:
         """
         if isinstance(values, Mapping):
             return {arm: self._loss(f"of arm {arm}", value) for arm, value in values.items()}
-        if isinstance(values, Iterable) and not isinstance(values, str | bytes):
+        if in_order(values):
             return [self._loss(f"at place {place}", value) for place, value in enumerate(values)]
         raise OutcomeError(f"Values must be given by arm, or as a list, not {values!r}.")
 
@@ -70,13 +71,9 @@ class Scale:
 
     def _loss(self, where: str, value: Any) -> float:
         low, high = min(self.best, self.worst), max(self.best, self.worst)
-        if not _is_number(value) or not low <= value <= high:
+        if not low <= plain(value) <= high:
             raise OutcomeError(
                 f"The value {where} must be a number from {low:g} to {high:g}, the scale of this agent, not {value!r}. "
                 f"It is not clipped. If such values do come, begin a new agent with a wider scale."
             )
         return (float(value) - self.best) / (self.worst - self.best) + 0.0  # not -0.0
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, Real) and not isinstance(value, bool | np.bool_)

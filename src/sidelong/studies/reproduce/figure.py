@@ -95,7 +95,8 @@ def _name_learners(cells: Sequence[PlayedCell], axis: Axes) -> None:
 def _scale(axis: Axes, figure: Figure, names: Sequence[str]) -> None:
     if figure.scale == "names":
         axis.set_xscale("log")
-        axis.xaxis.set_major_locator(ticker.LogLocator(subs=(1, 2, 5)))
+        low, high = axis.get_xlim()
+        axis.xaxis.set_major_locator(ticker.LogLocator(subs=(1, 2, 5) if high < 90 * low else (1,)))  # room for numbers
         axis.xaxis.set_major_formatter(lambda value, _: f"{value:,.10g}")
         axis.xaxis.set_minor_formatter(ticker.NullFormatter())
         axis.set_yticks(range(len(names)), names)
