@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from sidelong._jit import specialise
+from sidelong._jit import kernel, specialise
 from sidelong.numerics import DRAWS, sample, uniform
 
 if TYPE_CHECKING:
@@ -26,7 +26,19 @@ if TYPE_CHECKING:
 
     from sidelong.graphs.arrays import GraphArrays
 
-__all__ = ["About", "Need", "distribution", "draw", "drawing", "is_sparing", "probability", "telling", "update"]
+# `kernel` is here for learners outside the package, which need one place to import from.
+__all__ = [
+    "About",
+    "Need",
+    "distribution",
+    "draw",
+    "drawing",
+    "is_sparing",
+    "kernel",
+    "probability",
+    "telling",
+    "update",
+]
 
 
 class Need(Enum):
