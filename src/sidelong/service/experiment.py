@@ -93,7 +93,8 @@ class Experiment:
         observe = self.observe(decision, shown)
         p = None if observe is None or isinstance(decision, SparingDecision) else decision.probabilities
         self.agent.tell(decision, values, None if graph is None else shown)
-        self.tallies.told(decision.arm, p, reveals, values, observe, after=graph is not None)
+        delayed = number < self.agent.round
+        self.tallies.told(decision.arm, p, reveals, values, observe, after=graph is not None, delayed=delayed)
         del self.outstanding[number]
         which = None if graph is None else graph.id
         seen = None if observe is None else observe.astype("<f8").tobytes()
