@@ -73,7 +73,11 @@ def test_an_experiment_is_made_with_the_keyboard_and_its_decisions_arrive_live(b
         page.locator("#first").focus()
         page.keyboard.press("Enter")
         wait(page, "#create[open]")
-        page.keyboard.type("orders")  # the name has the focus
+        page.keyboard.type("what?")  # the name has the focus
+        page.keyboard.press("Enter")
+        assert "A name begins with" in page.locator("#create-error").inner_text()
+        page.keyboard.press("ControlOrMeta+A")
+        page.keyboard.type("orders")
         page.keyboard.press("Tab")
         page.keyboard.type("How many to order")
         page.get_by_label("Family").select_option("nested")
@@ -97,6 +101,7 @@ def test_an_experiment_is_made_with_the_keyboard_and_its_decisions_arrive_live(b
         wait(page, '#latest [data-kind="told"]')
         wait_for_count(page, "told", 1)
         wait_for_count(page, "outstanding", 0)
+        wait(page, 'nav a[aria-current="page"] .what', "6 arms · 1 decision")
         assert fine(seen)
 
 
@@ -147,6 +152,16 @@ def test_the_graph_tells_what_playing_an_arm_reveals(browser, served, played):
         assert page.locator(".net .edge.out").count() == 2
         assert page.evaluate("document.activeElement.getAttribute('aria-label')") == caption
         assert state["graph"]["n_arms"] == 4
+        assert fine(seen)
+
+
+def test_what_cannot_be_known_says_why(browser, served, service):
+    agent = service.create("sparing", "exp3.g++", sl.graphs.complete(3), seed=1, refresh="epoch")
+    for _ in range(20):
+        agent.tell(agent.ask(), [0.3, 0.3, 0.3])
+    with opened(browser, served, "sparing") as seen:
+        wait(seen.page, '[data-figure="sample ratio"] small', "the learner does not tell all probabilities")
+        assert seen.page.locator('[data-figure="regret"] dd').inner_text().startswith("0.0")  # a hair below, or above
         assert fine(seen)
 
 

@@ -92,7 +92,7 @@ def test_feedback_that_comes_after_a_later_decision_is_told_about(bench):
     assert state(bench).guarantee.holds  # the first may still be cancelled
     bench.tell(first)
     [reason] = state(bench).guarantee.reasons
-    assert reason.startswith("1 of 3 decisions were told after a later one was drawn")
+    assert reason.startswith("1 of 3 decisions was told after a later one was drawn")
 
 
 def test_the_sample_ratio_check_is_calibrated_and_finds_feedback_that_is_lost_for_one_arm():

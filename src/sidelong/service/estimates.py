@@ -78,8 +78,8 @@ def sample_ratio(tallies: Tallies) -> SampleRatio:
     from round to round only make it smaller, so that it cries wolf less often than p says.
     """
     told = int(tallies.counts[Kind.TOLD])
-    if tallies.counts[UNWEIGHED]:  # a learner that does not say, or does not look at, the probabilities of all arms
-        return SampleRatio(p_value=None, ok=True, told=told)
+    if tallies.counts[UNWEIGHED]:
+        return SampleRatio(p_value=None, ok=True, told=told, unknown="the learner does not tell all probabilities")
     expected, seen = tallies.expected, tallies.plays
     rare = expected < _LEAST_EXPECTED
     cells = np.append(expected[~rare], expected[rare].sum())
@@ -90,31 +90,35 @@ def sample_ratio(tallies: Tallies) -> SampleRatio:
         found[smallest] += found[last]
         cells, found = cells[:-1], found[:-1]
     if cells.size < 2:
-        return SampleRatio(p_value=None, ok=True, told=told)
+        return SampleRatio(p_value=None, ok=True, told=told, unknown="not enough feedback yet")
     from scipy.special import chdtrc  # noqa: PLC0415  # takes a quarter of a second to load
 
     p_value = float(chdtrc(cells.size - 1, ((found - cells) ** 2 / cells).sum()))
-    return SampleRatio(p_value=p_value, ok=p_value >= _SUSPICIOUS, told=told)
+    return SampleRatio(p_value=p_value, ok=p_value >= _SUSPICIOUS, told=told, unknown=None)
 
 
 def guarantee(experiment: Experiment, ratio: SampleRatio) -> Guarantee:
     """Tell whether the theorems of the learner hold for what happened, and why not; `ratio` is the `sample_ratio`."""
     happened, spec = experiment.tallies.counts, experiment.identity.spec
-    decided = f"of {happened[Kind.DECIDED]:,} decisions"
+
+    def some(index: int, what: str) -> str:
+        n = happened[index]
+        return f"{n:,} of {happened[Kind.DECIDED]:,} decisions {what.format(was='was' if n == 1 else 'were')}"
+
     reasons = []
     if not catalogue.choose(spec["learner"], spec["options"]).ABOUT.proved:
         reasons.append(f"No theorem bounds the regret of {spec['learner']}.")
     if happened[Kind.EXPIRED]:
-        late = f" ({happened[Kind.LATE]:,} were told too late)" if happened[Kind.LATE] else ""
-        reasons.append(f"{happened[Kind.EXPIRED]:,} {decided} expired without feedback{late}.")
+        late = f" ({happened[Kind.LATE]:,} told too late)" if happened[Kind.LATE] else ""
+        reasons.append(f"{some(Kind.EXPIRED, 'expired without feedback')}{late}.")
     if happened[Kind.CANCELLED]:
-        reasons.append(f"{happened[Kind.CANCELLED]:,} {decided} were cancelled.")
+        reasons.append(f"{some(Kind.CANCELLED, '{was} cancelled')}.")
     if happened[OWN_GRAPH]:
-        reasons.append(f"{happened[OWN_GRAPH]:,} {decided} were told with a graph that was known only after the draw.")
+        reasons.append(f"{some(OWN_GRAPH, '{was} told with a graph that was known only after the draw')}.")
     if happened[DELAYED]:
         reasons.append(
-            f"{happened[DELAYED]:,} {decided} were told after a later one was drawn: estimates stay unbiased, and the "
-            f"theorems are for feedback that comes before the next decision."
+            f"{some(DELAYED, '{was} told after a later one was drawn')}. Estimates stay unbiased, but the theorems are "
+            f"for feedback that comes before the next decision."
         )
     if not ratio.ok:
         reasons.append("Feedback does not come equally often for all arms: the sample ratio check fails.")

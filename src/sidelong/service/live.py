@@ -42,6 +42,8 @@ async def stream(database: Database, experiment: int, after: int) -> AsyncIterat
         if found:
             after = found[-1].seq
             yield b"".join(map(_format, found))
+            if len(found) == _MOST:  # there is more: who falls behind would never catch up
+                continue
         elif time.monotonic() - spoken > _ALIVE:
             yield b": alive\n\n"
         else:

@@ -268,6 +268,7 @@ class SampleRatio(BaseModel):
     p_value: float | None
     ok: bool
     told: int
+    unknown: str | None  #: why there is no p_value, if there is none
 
 
 class Regret(BaseModel):

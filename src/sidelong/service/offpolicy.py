@@ -253,12 +253,15 @@ def _least_mean(total: Floats, squares: Floats, n: int, risk: float) -> Floats:
         return np.zeros_like(total)
     needed = -math.log(risk)
     low, high = _bracket(total, squares, n, risk)
+    limit = np.zeros_like(total)
+    above = high > 0.0  # of a hundred thousand arms most may be below, and exp takes long
+    low, high, total, squares = low[above], high[above], total[above], squares[above]
     for _ in range(25):
         middle = (low + high) / 2
         exponents = _S * (total - n * middle)[:, None] - _PSI * squares[:, None] - needed  # 0: the product is 1 / risk
         rich = np.exp(exponents).mean(axis=1) >= 1.0  # no more than 16 times that, between the ends
         low, high = np.where(rich, middle, low), np.where(rich, high, middle)
-    limit: Floats = np.clip(low, 0.0, 1.0)
+    limit[above] = np.clip(low, 0.0, 1.0)
     return limit
 
 

@@ -39,7 +39,7 @@ export function numbers(found) {
 function figures({ counts, regret, sample_ratio: ratio }) {
   const late = counts.late ? `${count(counts.late)} of them told, too late` : null;
   const check =
-    ratio.p_value === null ? ["–", "not enough feedback yet"] : [ratio.ok ? "fine" : "off", `p = ${probability(ratio.p_value)}`];
+    ratio.p_value === null ? ["–", ratio.unknown] : [ratio.ok ? "fine" : "off", `p = ${probability(ratio.p_value)}`];
   return [
     ["decided", count(counts.decided)],
     ["told", count(counts.told)],
