@@ -56,7 +56,7 @@ class RemoteDecision:
         return expires
 
     def __getattr__(self, name: str) -> Any:
-        if name in {"probabilities", "observe_probabilities", "graph"}:
+        if name in {"probabilities", "observe_probabilities", "revealed_probabilities", "graph"}:
             raise AttributeError(
                 f"A decision that came over the network has no {name}. experiment.look_up(decision) has the "
                 f"probabilities of observing the revealed arms, experiment.estimates().weights those of the next draw."
