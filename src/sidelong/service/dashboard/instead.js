@@ -22,14 +22,16 @@ export function distribution(text) {
   return shares;
 }
 
+const possible = (low, high) => range(Math.max(low, 0), Math.min(high, 1)); // no cost is outside of [0, 1]
+
 function row(name, found, played) {
   return h(
     "tr",
     {},
     h("td", {}, name),
     h("td", {}, number(found.value, 4)),
-    h("td", {}, range(found.lower, found.upper)),
-    h("td", {}, found.value === null ? "" : `${found.effective < FEW ? "? " : ""}${range(found.normal_lower, found.normal_upper)}`),
+    h("td", {}, possible(found.lower, found.upper)),
+    h("td", {}, found.value === null ? "" : `${found.effective < FEW ? "? " : ""}${possible(found.normal_lower, found.normal_upper)}`),
     h("td", {}, count(Math.round(found.effective))),
     h(
       "td",
@@ -47,7 +49,7 @@ function table(result) {
     `${some(result.rounds, "round")}, ${count(result.without_feedback)} without feedback. `,
     regret.value === null
       ? null
-      : `Regret against arm ${regret.best}, the best by these estimates: ${number(regret.value, 1)} in all; guaranteed for ` +
+      : `Regret against arm ${regret.best}, the one whose interval ends lowest: ${number(regret.value, 1)} in all; guaranteed for ` +
         `whichever arm is best: ${range(regret.lower, regret.upper, 1)}. `,
     "Guaranteed (thin): holds whatever the losses are and however rounds depend on each other, with any missing losses, if the logged " +
       "probabilities are right. Normal (thick): an approximation for many effective rounds; a question mark says that there are " +
