@@ -215,6 +215,8 @@ def test_off_policy_estimates_are_those_of_the_log(browser, served):
         for name, found, k in [("distribution", mix, 0), *((f"arm {arm}", arms, arm) for arm in range(4))]:
             assert rows[name][1] == f"{found.value[k]:.4f}"
             assert rows[name][2] == f"{found.lower[k]:.3f} to {found.upper[k]:.3f}"
+        notes = page.locator("#instead p").bounding_box()  # they are not scrolled sideways with the table
+        assert notes["x"] + notes["width"] <= 1280
         assert fine(seen)
 
 
@@ -241,6 +243,21 @@ CONTRAST = """
 """
 
 
+DRAWN = """
+([selector, colour]) => {
+  const channel = (c) => (c /= 255) <= 0.03928 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4;
+  const light = ([r, g, b]) => 0.2126 * channel(r) + 0.7152 * channel(g) + 0.0722 * channel(b);
+  const parse = (text) => text.match(/[0-9.]+/g).map(Number);
+  const element = document.querySelector(selector);
+  const style = getComputedStyle(element);
+  const ground = parse(getComputedStyle(element.closest(".panel")).backgroundColor);
+  const mixed = parse(style[colour]).slice(0, 3).map((c, i) => style.opacity * c + (1 - style.opacity) * ground[i]);
+  const [a, b] = [light(mixed), light(ground)];
+  return (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
+}
+"""
+
+
 OUTLINED = """
 () => {
   const e = document.activeElement;
@@ -250,6 +267,18 @@ OUTLINED = """
   return e === document.body || outlined || ringed || e.outerHTML.slice(0, 80);
 }
 """
+
+
+@pytest.mark.parametrize("dark", [False, True])
+def test_what_is_drawn_can_be_told_from_its_ground(browser, served, dark, service):
+    """WCAG 1.4.11: the borders of what can be typed into, and bars, 3 to 1."""
+    service.create("ladder", "exp3.g++", sl.graphs.nested(150), seed=1)
+    with opened(browser, served, "ladder", dark=dark) as seen:
+        page = seen.page
+        wait(page, ".strip .seen")
+        for selector, colour in (("#mix", "borderTopColor"), (".strip .seen", "fill"), (".strip .played", "fill")):
+            assert page.evaluate(DRAWN, [selector, colour]) >= 3, selector
+        assert fine(seen)
 
 
 @pytest.mark.parametrize("dark", [False, True])
