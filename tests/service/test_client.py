@@ -101,6 +101,10 @@ def test_errors_are_those_of_an_agent_and_tell_what_the_service_said(service):
         agent.cancel(decision)
     with pytest.raises(UnknownDecisionError):
         agent.tell("no-such-decision", right)
+    other = service.create("other", "exp3.g++", graph, seed=1)
+    for foreign in (other.tell, lambda told, _: other.cancel(told)):
+        with pytest.raises(UnknownDecisionError, match="'errors' did"):
+            foreign(decision, right)
     with pytest.raises(GraphError):
         agent.ask(sl.graphs.nested(4))
     with pytest.raises(GraphError, match="FeedbackGraph, not list"):

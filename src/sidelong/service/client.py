@@ -225,11 +225,11 @@ class Experiment:
         Returns:
             True if something was learned, False if the same was told before.
         """
-        return self._service.do(wire.tell(decision, losses, graph, self._scale))
+        return self._service.do(wire.tell(self._name, decision, losses, graph, self._scale))
 
     def cancel(self, decision: RemoteDecision | str) -> None:
         """Give up a decision that was never carried out: nothing is learned from it."""
-        self._service.do(wire.cancel(decision))
+        self._service.do(wire.cancel(self._name, decision))
 
     def estimates(self) -> Estimates:
         """Return what is known about each arm; the service does not tell gaps."""
@@ -246,7 +246,7 @@ class Experiment:
 
     def look_up(self, decision: RemoteDecision | str) -> dict[str, Any]:
         """Return what became of a decision: see `GET /v1/decisions/{id}` in docs/service.md."""
-        return self._service.do(wire.look_up(decision))
+        return self._service.do(wire.look_up(self._name, decision))
 
     def __repr__(self) -> str:
         return f"<Experiment {self._name} of {self._service!r}>"

@@ -128,11 +128,11 @@ class AsyncExperiment:
 
     async def tell(self, decision: RemoteDecision | str, losses: Losses, graph: FeedbackGraph | None = None) -> bool:
         """Learn the losses that a decision revealed: see `Experiment.tell`."""
-        return await self._service.do(wire.tell(decision, losses, graph, self._scale))
+        return await self._service.do(wire.tell(self._name, decision, losses, graph, self._scale))
 
     async def cancel(self, decision: RemoteDecision | str) -> None:
         """Give up a decision that was never carried out: nothing is learned from it."""
-        await self._service.do(wire.cancel(decision))
+        await self._service.do(wire.cancel(self._name, decision))
 
     async def estimates(self) -> Estimates:
         """Return what is known about each arm; the service does not tell gaps."""
@@ -153,7 +153,7 @@ class AsyncExperiment:
 
     async def look_up(self, decision: RemoteDecision | str) -> dict[str, Any]:
         """Return what became of a decision: see `GET /v1/decisions/{id}` in docs/service.md."""
-        return await self._service.do(wire.look_up(decision))
+        return await self._service.do(wire.look_up(self._name, decision))
 
     def __repr__(self) -> str:
         return f"<AsyncExperiment {self._name} of {self._service!r}>"

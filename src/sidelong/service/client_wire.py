@@ -14,7 +14,15 @@ from uuid import uuid4
 import numpy as np
 
 from sidelong._version import __version__
-from sidelong.errors import DecisionError, GraphError, LearnerError, LossError, ServiceError, SidelongError
+from sidelong.errors import (
+    DecisionError,
+    GraphError,
+    LearnerError,
+    LossError,
+    ServiceError,
+    SidelongError,
+    UnknownDecisionError,
+)
 from sidelong.service.client_decision import RemoteDecision
 from sidelong.service.client_replies import foreign, refusal
 
@@ -101,11 +109,11 @@ def ask(
     }
     body, headers = _json(content, ServiceError)
     headers["Idempotency-Key"] = uuid4().hex if key is None else _printable(key)
-    return Call("POST", f"{_experiment(name)}/decisions", lambda reply, _: RemoteDecision(reply), body, headers)
+    return Call("POST", f"{_experiment(name)}/decisions", lambda reply, _: RemoteDecision(reply, name), body, headers)
 
 
 def tell(
-    decision: RemoteDecision | str, losses: Losses, graph: FeedbackGraph | None, scale: Scale | None
+    name: str, decision: RemoteDecision | str, losses: Losses, graph: FeedbackGraph | None, scale: Scale | None
 ) -> Call[bool]:
     """Tell the losses of a decision; reads whether they were learned."""
     content: dict[str, Any] = {"losses": _plain_losses(losses if scale is None else scale.losses(losses))}
@@ -114,25 +122,25 @@ def tell(
     # If the reply to an earlier attempt was lost, the repetition that the service sees is our own.
     return Call(
         "POST",
-        f"{_decision(decision)}/feedback",
+        f"{_decision(name, decision)}/feedback",
         lambda reply, repeated: bool(reply["learned"] or (repeated and reply["duplicate"])),
         *_json(content, LossError),
     )
 
 
-def cancel(decision: RemoteDecision | str) -> Call[None]:
+def cancel(name: str, decision: RemoteDecision | str) -> Call[None]:
     """Give up a decision."""
 
     def read(reply: Any, repeated: bool) -> None:  # noqa: FBT001  # what `Call` passes
         if reply["duplicate"] and not repeated:
             raise DecisionError(f"Decision {reply['id']} was cancelled before; only a pending one can be cancelled.")
 
-    return Call("POST", f"{_decision(decision)}/cancel", read)
+    return Call("POST", f"{_decision(name, decision)}/cancel", read)
 
 
-def look_up(decision: RemoteDecision | str) -> Call[dict[str, Any]]:
+def look_up(name: str, decision: RemoteDecision | str) -> Call[dict[str, Any]]:
     """Ask what became of a decision."""
-    return Call("GET", _decision(decision), _whole)
+    return Call("GET", _decision(name, decision), _whole)
 
 
 def estimates(arms: Sequence[dict[str, Any]]) -> Estimates:
@@ -187,7 +195,10 @@ def _experiment(name: str) -> str:
     return f"/v1/experiments/{quote(str(name), safe='')}"
 
 
-def _decision(decision: RemoteDecision | str) -> str:
+def _decision(name: str, decision: RemoteDecision | str) -> str:
+    made_by = getattr(decision, "experiment", name)
+    if made_by != name:
+        raise UnknownDecisionError(f"Experiment {name!r} made no such decision: {made_by!r} did, and is to be told.")
     return f"/v1/decisions/{quote(str(getattr(decision, 'id', decision)), safe='')}"
 
 
