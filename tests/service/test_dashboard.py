@@ -163,6 +163,12 @@ def test_what_cannot_be_known_says_why(browser, served, service):
         wait(seen.page, '[data-figure="sample ratio"] small', "the learner does not tell all probabilities")
         assert seen.page.locator('[data-figure="regret"] dd').inner_text().startswith("0.0")  # a hair below, or above
         assert fine(seen)
+    blind = service.create("blind", "ts-n", sl.graphs.complete(3), seed=1)
+    with opened(browser, served, "blind") as seen:
+        wait(seen.page, '[data-figure="regret"] small', "not known yet")
+        blind.tell(blind.ask(), [0, 1, 0])
+        wait(seen.page, '[data-figure="regret"] small', "cannot be estimated from this feedback")
+        assert fine(seen)
 
 
 def test_many_arms_are_drawn_as_a_strip(browser, served, service):

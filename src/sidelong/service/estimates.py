@@ -50,8 +50,8 @@ def costs(tallies: Tallies) -> Floats:
 
 def intervals(tallies: Tallies, arms: list[int]) -> tuple[Floats, Floats]:
     """Return both ends of the 95% intervals of some arms, those that `offpolicy` calls guaranteed."""
-    found = offpolicy.combine(tallies.weighed(arms), tallies.rounds, tallies.rounds, _RISK)
-    return np.clip(found.lower, 0.0, 1.0), np.clip(found.upper, 0.0, 1.0)
+    low, high = offpolicy.limits(tallies.weighed(arms), tallies.rounds, tallies.rounds, _RISK)
+    return np.clip(low, 0.0, 1.0), np.clip(high, 0.0, 1.0)
 
 
 def regret(tallies: Tallies) -> Regret:

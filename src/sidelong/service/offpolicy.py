@@ -50,10 +50,10 @@ __all__ = [
     "Estimates",
     "Regret",
     "Sums",
-    "combine",
     "compare",
     "evaluate_arms",
     "evaluate_distribution",
+    "limits",
     "regret",
     "value",
 ]
@@ -87,18 +87,23 @@ class Regret(NamedTuple):
 
 
 class Sums(NamedTuple):
-    """Of each candidate, over the rounds: what the estimate and both intervals are made of."""
+    """Of each candidate, over the rounds: what the estimate and the guaranteed interval are made of."""
 
     base: Floats  # of the baseline c, rounds with feedback only
     residual: Floats  # of x - c
-    squares: Floats  # of (x - c)^2
     low: Floats  # of x with c = 0
     low_squares: Floats  # of its squared distances from the baseline
     high: Floats  # of 1 - x with c = 1
     high_squares: Floats
+    rounds: npt.NDArray[np.int64]
+
+
+class _Spread(NamedTuple):
+    """And what the normal interval is made of besides."""
+
+    squares: Floats  # of x - c
     weights: Floats
     weights_squared: Floats
-    rounds: npt.NDArray[np.int64]
 
 
 def evaluate_arms(log: DecisionLog, confidence: float = 0.95) -> Estimates:
@@ -106,10 +111,10 @@ def evaluate_arms(log: DecisionLog, confidence: float = 0.95) -> Estimates:
 
     Each interval holds with the given confidence by itself; `regret` has one for all of them together.
     """
-    return combine(_sum_arms(log), log.n_rounds, log.n_told, _risk(confidence))
+    return _combine(*_sum_arms(log), log.n_rounds, log.n_told, _risk(confidence))
 
 
-def _sum_arms(log: DecisionLog) -> Sums:
+def _sum_arms(log: DecisionLog) -> tuple[Sums, _Spread]:
     K, n, m = log.n_arms, log.n_rounds, log.n_told
     before, after = _baselines(log)
     told_round = (np.cumsum(log.told) - 1)[log.round]
@@ -123,19 +128,17 @@ def _sum_arms(log: DecisionLog) -> Sums:
 
     w = 1.0 / log.probability
     r, x, y = (log.loss - before) * w, log.loss * w, (1.0 - log.loss) * w
-    return Sums(
+    sums = Sums(
         base=over_time(0.5, after - before, told_round, m),
         residual=total(r),
-        squares=total(r * r),
         low=total(x),
         low_squares=over_time(0.25, after**2 - before**2, log.round, n) + total(x * (x - 2 * before)),
         high=total(y),
         high_squares=over_time(0.25, (1 - after) ** 2 - (1 - before) ** 2, log.round, n)
         + total(y * (y - 2 * (1 - before))),
-        weights=total(w),
-        weights_squared=total(w * w),
         rounds=np.bincount(log.arm, minlength=K),
     )
+    return sums, _Spread(total(r * r), total(w), total(w * w))
 
 
 def evaluate_distribution(log: DecisionLog, probabilities: npt.ArrayLike, confidence: float = 0.95) -> Estimates:
@@ -155,23 +158,22 @@ def evaluate_distribution(log: DecisionLog, probabilities: npt.ArrayLike, confid
     columns = {
         "base": b[log.told],
         "residual": r,
-        "squares": r * r,
         "low": x,
         "low_squares": (x - b) ** 2,
         "high": y,
         "high_squares": (y - (1 - b)) ** 2,
-        "weights": W,
-        "weights_squared": W * W,
         "rounds": W > 0,
     }
     sums = Sums(**{name: np.atleast_1d(column.sum()) for name, column in columns.items()})
-    return combine(sums, n, log.n_told, _risk(confidence))
+    spread = _Spread(*(np.atleast_1d(column.sum()) for column in (r * r, W, W * W)))
+    return _combine(sums, spread, n, log.n_told, _risk(confidence))
 
 
 def regret(log: DecisionLog, confidence: float = 0.95) -> Regret:
     """Estimate the regret: what was paid, less what the best single arm would have cost in the same rounds."""
     unknown = int(np.isnan(log.cost).sum())
-    return compare(_sum_arms(log), log.n_rounds, log.n_told, float(np.nansum(log.cost)), unknown, _risk(confidence))
+    sums, _ = _sum_arms(log)
+    return compare(sums, log.n_rounds, log.n_told, float(np.nansum(log.cost)), unknown, _risk(confidence))
 
 
 def compare(sums: Sums, n: int, m: int, paid: float, unknown: int, risk: float) -> Regret:
@@ -221,21 +223,28 @@ def value(sums: Sums, m: int) -> Floats:
         return np.where(sums.rounds > 0, (sums.base + sums.residual) / m, np.nan)
 
 
-def combine(sums: Sums, n: int, m: int, risk: float) -> Estimates:
-    """Make the estimates of n rounds, m of which have feedback; each interval misses with the given risk."""
+def limits(sums: Sums, n: int, m: int, risk: float) -> tuple[Floats, Floats]:
+    """Return both ends of the guaranteed intervals, each of which misses with the given risk."""
     lower = _least_mean(sums.low, sums.low_squares, n, risk / 2)
     upper = 1.0 - _least_mean(sums.high, sums.high_squares, n, risk / 2)
+    found = value(sums, m)  # an interval that holds also holds when it is stretched to the estimate
+    return np.fmin(lower, found), np.fmax(upper, found)
+
+
+def _combine(sums: Sums, spread: _Spread, n: int, m: int, risk: float) -> Estimates:
+    """Make the estimates of n rounds, m of which have feedback."""
     found = value(sums, m)
+    lower, upper = limits(sums, n, m, risk)
     with np.errstate(divide="ignore", invalid="ignore"):
-        error = np.where(sums.rounds > 0, np.sqrt(sums.squares) / m, np.nan)
-        effective = np.where(sums.rounds > 0, sums.weights**2 / sums.weights_squared, 0.0)
-        weight = np.where(sums.rounds > 0, sums.weights / m, 0.0)
+        error = np.where(sums.rounds > 0, np.sqrt(spread.squares) / m, np.nan)
+        effective = np.where(sums.rounds > 0, spread.weights**2 / spread.weights_squared, 0.0)
+        weight = np.where(sums.rounds > 0, spread.weights / m, 0.0)
     z = special.ndtri(1.0 - risk / 2)
     return Estimates(
         value=found,
         error=error,
-        lower=np.fmin(lower, found),  # an interval that holds also holds when it is stretched to the estimate
-        upper=np.fmax(upper, found),
+        lower=lower,
+        upper=upper,
         normal_lower=found - z * error,
         normal_upper=found + z * error,
         rounds=sums.rounds,

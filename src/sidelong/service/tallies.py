@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sidelong._jit import kernel
+from sidelong.agent.weighing import ROWS, weigh
 from sidelong.service.journal import Kind
 from sidelong.service.offpolicy import Sums
 
@@ -36,11 +36,13 @@ class Tallies:
     def __init__(self, n_arms: int) -> None:
         self.plays = np.zeros(n_arms, np.int64)
         self.expected = np.zeros(n_arms)  #: sum of the probabilities of playing
-        self.sums = np.zeros((10, n_arms))  #: of each arm: see `_weigh`
+        self.sums = np.zeros((ROWS, n_arms))  #: of each arm: see `weigh`
         self.paid = np.zeros(1)  #: sum of the losses of the arms that were played
         self.counts = np.zeros(len(Kind) + 5, np.int64)  #: by kind of event, then five sorts of told rounds
         self.minutes: dict[int, list[int]] = {}
         self._name_rows()
+        nothing = np.empty(0)
+        weigh(self.sums, nothing.astype(np.intp), nothing, nothing, 1)  # compiled now, not while somebody waits
 
     def _name_rows(self) -> None:
         #: Of each arm: how often it was seen, and its losses then.
@@ -85,24 +87,19 @@ class Tallies:
             self.counts[BLIND] += 1
             self.sums[:2, at] += np.stack([np.ones(at.size), losses])
         else:
-            _weigh(self.sums, at, losses, observe, self.rounds + 1)
+            weigh(self.sums, at, losses, observe, self.rounds + 1)
 
     def weighed(self, arms: Any = slice(None)) -> Sums:
-        """Return the sums of some arms that their estimates are made of."""
-        seen, total, weights, weights_squared, low, residual, squares, changes, low_squares, high_squares = self.sums[
-            :, arms
-        ]
+        """Return the sums of some arms that their estimates and guaranteed intervals are made of."""
+        seen, total, low, high, residual, changes, low_squares, high_squares = self.sums[:, arms]
         m, b = self.rounds, (total + 0.5) / (seen + 1.0)
         return Sums(
             base=m * b - changes,
             residual=residual,
-            squares=squares,
             low=low,
             low_squares=m * b**2 + low_squares,
-            high=weights - low,
+            high=high,
             high_squares=m * (1.0 - b) ** 2 + high_squares,
-            weights=weights,
-            weights_squared=weights_squared,
             rounds=seen.astype(np.int64),
         )
 
@@ -125,27 +122,3 @@ class Tallies:
         tallies.minutes = {minute: counts for minute, *counts in minutes}
         tallies._name_rows()  # its own
         return tallies
-
-
-@kernel
-def _weigh(sums: np.ndarray, at: np.ndarray, losses: np.ndarray, P: np.ndarray, k: int) -> None:
-    """Count the revealed losses of the k-th told round.
-
-    b is the baseline of `sidelong.service.offpolicy`, and c the next one. What rounds that do not reveal an arm add to
-    its sums is found later, from the changes times k.
-    """
-    for e in range(at.size):
-        j, l, w = at[e], losses[e], 1.0 / P[e]
-        b = (sums[1, j] + 0.5) / (sums[0, j] + 1.0)
-        c = (sums[1, j] + l + 0.5) / (sums[0, j] + 2.0)
-        x, y, r = l * w, (1.0 - l) * w, (l - b) * w
-        sums[0, j] += 1.0
-        sums[1, j] += l
-        sums[2, j] += w
-        sums[3, j] += w * w
-        sums[4, j] += x
-        sums[5, j] += r
-        sums[6, j] += r * r
-        sums[7, j] += (c - b) * k
-        sums[8, j] += x * (x - 2.0 * b) - (c * c - b * b) * k
-        sums[9, j] += y * (y - 2.0 * (1.0 - b)) - ((1.0 - c) * (1.0 - c) - (1.0 - b) * (1.0 - b)) * k
