@@ -1,5 +1,7 @@
 """`sidelong evaluate`: a table, JSON, and one sentence about what is wrong."""
 
+import contextlib
+import io
 import json
 import threading
 from http.server import BaseHTTPRequestHandler, HTTPServer
@@ -11,6 +13,7 @@ from pyarrow import parquet
 from typer.testing import CliRunner
 
 from sidelong import cli
+from sidelong.cli.evaluate import _print
 from sidelong.errors import EvaluationError
 from sidelong.service import offpolicy
 from sidelong.service.decision_log import read_log
@@ -50,6 +53,20 @@ def test_the_table_has_the_numbers_of_the_estimates(log, tmp_path):
     assert order == sorted(order)
     assert max(map(len, shown.splitlines())) <= 80
     assert "…" not in shown
+
+
+def test_nothing_is_cut_off_where_arms_are_rare_and_rounds_are_many():
+    """An interval with a sign and a question mark, and a million rounds, in 80 columns."""
+    rare = {"value": 0.5, "error": 1.0, "lower": -0.2, "upper": 1.3, "normal_lower": -1.5, "normal_upper": 2.5}
+    rare |= {"rounds": 1_234_567, "effective": 12.0, "weight": 1.0}
+    often = rare | {"effective": 1_234_567.0}
+    summary = {"rounds": 1_234_567, "without_feedback": 0, "confidence": 0.95, "played": 0.5, "regret": {"value": None}}
+    with pytest.MonkeyPatch.context() as patch, contextlib.redirect_stdout(io.StringIO()) as shown:
+        patch.setenv("COLUMNS", "80")
+        _print(summary, {"arm 0": rare, "arm 1": often}, {"uniform": often}, 20)
+    lines = {line[:16].strip(): line[16:].split() for line in shown.getvalue().splitlines()}
+    assert lines["arm 0"] == ["0.5000", "0.000", "to", "1.000", "?", "0.000", "to", "1.000", "1,234,567", "12"]
+    assert lines["arm 1"] == ["0.5000", "0.000", "to", "1.000", "0.000", "to", "1.000", "1,234,567", "1,234,567"]
 
 
 def test_json_has_all_of_it(log):

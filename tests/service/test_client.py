@@ -6,6 +6,7 @@ import math
 import socket
 import threading
 import time
+from fractions import Fraction
 
 import httpx
 import numpy as np
@@ -19,6 +20,7 @@ from sidelong.errors import (
     GraphError,
     LearnerError,
     LossError,
+    OutcomeError,
     ServiceError,
     UnknownDecisionError,
 )
@@ -99,6 +101,10 @@ def test_errors_are_those_of_an_agent_and_tell_what_the_service_said(service):
         agent.cancel(decision)
     with pytest.raises(UnknownDecisionError):
         agent.tell("no-such-decision", right)
+    other = service.create("other", "exp3.g++", graph, seed=1)
+    for foreign in (other.tell, lambda told, _: other.cancel(told)):
+        with pytest.raises(UnknownDecisionError, match="'errors' did"):
+            foreign(decision, right)
     with pytest.raises(GraphError):
         agent.ask(sl.graphs.nested(4))
     with pytest.raises(GraphError, match="FeedbackGraph, not list"):
@@ -136,10 +142,44 @@ def test_a_graph_of_one_round_and_one_that_only_the_outcome_shows(service):
     assert agent.tell(decision, dict.fromkeys(range(4), 0.25), graph=sl.graphs.complete(4))
 
 
+def test_numbers_that_an_agent_takes_are_taken_elsewhere(service):
+    """Arms as other kinds of numbers, fractions, and costs of one's own."""
+    euros = sl.outcomes.Scale(best=0, worst=250)
+    here = sl.Agent("exp3.g++", sl.graphs.complete(3), seed=4, scale=euros)
+    there = service.create("euros", "exp3.g++", sl.graphs.complete(3), seed=4, scale=euros)
+    for agent in (here, there, service["euros"].scaled(euros)):
+        assert agent.scale == euros
+        assert agent.tell(agent.ask(), {0.0: 80.0, np.int8(1): 250, np.float64(2): Fraction(1, 2)})
+        decision = agent.ask()
+        with pytest.raises(OutcomeError, match="from 0 to 250"):
+            agent.tell(decision, [0, 1, 251])
+    assert there.look_up(decision)["losses"] is None
+    np.testing.assert_allclose(there.estimates().means, here.estimates().means, atol=1e-12)
+    for agent in (
+        sl.Agent("exp3.g++", sl.graphs.complete(2)),
+        service.create("plain", "exp3.g++", sl.graphs.complete(2)),
+    ):
+        assert agent.scale is None
+        assert agent.tell(agent.ask(), [Fraction(1, 3), 1])
+    with pytest.raises(LearnerError, match="must be a sidelong"):
+        service.create("euros", "exp3.g++", sl.graphs.complete(3), scale=(0, 250))
+    with pytest.raises(LearnerError):
+        service.create("seed", "exp3.g++", sl.graphs.complete(3), seed=-1)
+
+
+def test_a_graph_that_is_too_large_to_ask_for_says_by_how_much(service):
+    wide = service.create("wide", "exp3.g++", sl.graphs.nested(120), seed=1)
+    with pytest.raises(GraphError, match=r"120 arms and 7,260 edges .* 500 and 5,000"):
+        wide.graph  # noqa: B018
+
+
 def test_a_key_of_ones_own_brings_the_same_decision_again(service):
     agent = service.create("keys", "exp3.g++", sl.graphs.nested(3), seed=1)
     assert agent.ask(key="order-17").id == agent.ask(key="order-17").id != agent.ask(key="order-18").id
     assert agent.round == 2
+    for wrong in ("", "two words", "\N{SNOWMAN}", "a\nb", "x" * 201):
+        with pytest.raises(ServiceError, match=r"1 to 200 characters"):
+            agent.ask(key=wrong)
 
 
 def test_the_same_with_await(served):
@@ -249,6 +289,29 @@ def test_every_attempt_has_the_same_key_and_the_service_says_how_long_to_wait():
     patient = Patience(10.0)
     assert patient.after(httpx.Response(429, headers={"Retry-After": "3"}, json={})) >= 3.0
     assert patient.after(httpx.Response(429, headers={"Retry-After": "60"}, json={})) is None
+
+
+def test_what_a_busy_service_wrote_after_all_was_ours():
+    """It answered 503 since the disk was slow, and wrote: the repetition that it sees is our own."""
+    busy, done = (503, {"code": "busy"}), {"id": "a-1", "round": 1, "learned": False, "duplicate": True}
+    service, got = answering(busy, (200, done))
+    assert service["x"].tell("a-1", [0.5]) is True
+    assert len(got) == 2
+    service, _ = answering(busy, (200, done))
+    service["x"].cancel("a-1")
+    service, _ = answering((200, done))
+    assert service["x"].tell("a-1", [0.5]) is False
+    with pytest.raises(DecisionError, match="cancelled before"):
+        service["x"].cancel("a-1")
+
+
+def test_what_is_no_decision_service_is_named():
+    service = Service("http://127.0.0.1:1", None, 0.0, 1.0)
+    for reply in (httpx.Response(200, text="<h1>It works!</h1>"), httpx.Response(200, json={}), httpx.Response(200)):
+        service._http = httpx.Client(transport=httpx.MockTransport(lambda _, r=reply: r), base_url="http://somewhere")
+        for call in (service["x"].ask, lambda: service["x"].tell("a-1", [0.5])):
+            with pytest.raises(ServiceError, match=r"somewhere.* is not a decision service"):
+                call()
 
 
 @pytest.mark.parametrize("code", [400, 401, 403, 404, 409, 422, 500, 507])

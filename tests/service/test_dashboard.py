@@ -73,7 +73,11 @@ def test_an_experiment_is_made_with_the_keyboard_and_its_decisions_arrive_live(b
         page.locator("#first").focus()
         page.keyboard.press("Enter")
         wait(page, "#create[open]")
-        page.keyboard.type("orders")  # the name has the focus
+        page.keyboard.type("what?")  # the name has the focus
+        page.keyboard.press("Enter")
+        assert "A name begins with" in page.locator("#create-error").inner_text()
+        page.keyboard.press("ControlOrMeta+A")
+        page.keyboard.type("orders")
         page.keyboard.press("Tab")
         page.keyboard.type("How many to order")
         page.get_by_label("Family").select_option("nested")
@@ -97,6 +101,7 @@ def test_an_experiment_is_made_with_the_keyboard_and_its_decisions_arrive_live(b
         wait(page, '#latest [data-kind="told"]')
         wait_for_count(page, "told", 1)
         wait_for_count(page, "outstanding", 0)
+        wait(page, 'nav a[aria-current="page"] .what', "6 arms · 1 decision")
         assert fine(seen)
 
 
@@ -150,6 +155,22 @@ def test_the_graph_tells_what_playing_an_arm_reveals(browser, served, played):
         assert fine(seen)
 
 
+def test_what_cannot_be_known_says_why(browser, served, service):
+    agent = service.create("sparing", "exp3.g++", sl.graphs.complete(3), seed=1, refresh="epoch")
+    for _ in range(20):
+        agent.tell(agent.ask(), [0.3, 0.3, 0.3])
+    with opened(browser, served, "sparing") as seen:
+        wait(seen.page, '[data-figure="sample ratio"] small', "the learner does not tell all probabilities")
+        assert seen.page.locator('[data-figure="regret"] dd').inner_text().startswith("0.0")  # a hair below, or above
+        assert fine(seen)
+    blind = service.create("blind", "ts-n", sl.graphs.complete(3), seed=1)
+    with opened(browser, served, "blind") as seen:
+        wait(seen.page, '[data-figure="regret"] small', "not known yet")
+        blind.tell(blind.ask(), [0, 1, 0])
+        wait(seen.page, '[data-figure="regret"] small', "cannot be estimated from this feedback")
+        assert fine(seen)
+
+
 def test_many_arms_are_drawn_as_a_strip(browser, served, service):
     service.create("ladder", "exp3.g++", sl.graphs.nested(150), seed=1)
     with opened(browser, served, "ladder") as seen:
@@ -200,6 +221,8 @@ def test_off_policy_estimates_are_those_of_the_log(browser, served):
         for name, found, k in [("distribution", mix, 0), *((f"arm {arm}", arms, arm) for arm in range(4))]:
             assert rows[name][1] == f"{found.value[k]:.4f}"
             assert rows[name][2] == f"{found.lower[k]:.3f} to {found.upper[k]:.3f}"
+        notes = page.locator("#instead p").bounding_box()  # they are not scrolled sideways with the table
+        assert notes["x"] + notes["width"] <= 1280
         assert fine(seen)
 
 
@@ -226,6 +249,21 @@ CONTRAST = """
 """
 
 
+DRAWN = """
+([selector, colour]) => {
+  const channel = (c) => (c /= 255) <= 0.03928 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4;
+  const light = ([r, g, b]) => 0.2126 * channel(r) + 0.7152 * channel(g) + 0.0722 * channel(b);
+  const parse = (text) => text.match(/[0-9.]+/g).map(Number);
+  const element = document.querySelector(selector);
+  const style = getComputedStyle(element);
+  const ground = parse(getComputedStyle(element.closest(".panel")).backgroundColor);
+  const mixed = parse(style[colour]).slice(0, 3).map((c, i) => style.opacity * c + (1 - style.opacity) * ground[i]);
+  const [a, b] = [light(mixed), light(ground)];
+  return (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
+}
+"""
+
+
 OUTLINED = """
 () => {
   const e = document.activeElement;
@@ -235,6 +273,18 @@ OUTLINED = """
   return e === document.body || outlined || ringed || e.outerHTML.slice(0, 80);
 }
 """
+
+
+@pytest.mark.parametrize("dark", [False, True])
+def test_what_is_drawn_can_be_told_from_its_ground(browser, served, dark, service):
+    """WCAG 1.4.11: the borders of what can be typed into, and bars, 3 to 1."""
+    service.create("ladder", "exp3.g++", sl.graphs.nested(150), seed=1)
+    with opened(browser, served, "ladder", dark=dark) as seen:
+        page = seen.page
+        wait(page, ".strip .seen")
+        for selector, colour in (("#mix", "borderTopColor"), (".strip .seen", "fill"), (".strip .played", "fill")):
+            assert page.evaluate(DRAWN, [selector, colour]) >= 3, selector
+        assert fine(seen)
 
 
 @pytest.mark.parametrize("dark", [False, True])

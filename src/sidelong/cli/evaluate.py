@@ -160,8 +160,8 @@ def _print(summary: dict[str, Any], rows: dict[str, dict[str, float | None]], mi
     console = Console(highlight=False)
     n, lacking, percent = summary["rounds"], summary["without_feedback"], f"{100 * summary['confidence']:g} %"
     console.print(f"{n:,} rounds, {lacking:,} of them without feedback. Costs are mean losses a round.\n")
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 2, 0, 0))
-    table.add_column("instead", min_width=16, overflow="fold")
+    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0))
+    table.add_column("instead", min_width=15, overflow="fold")
     for name in ("cost", f"{percent} guaranteed", f"{percent} normal", "seen", "effective"):
         table.add_column(name, justify="right", no_wrap=True)
     table.add_row("[bold]what was played[/]", _number(summary["played"]), "", "", f"{n - lacking:,}", "")
@@ -178,16 +178,18 @@ def _print(summary: dict[str, Any], rows: dict[str, dict[str, float | None]], mi
     regret = summary["regret"]
     if regret["value"] is not None:
         console.print(
-            f"Regret against arm {regret['best']:g}, the best by these estimates: {regret['value']:,.1f} in all; "
-            f"{percent} guaranteed, for whichever arm is best: {regret['lower']:,.1f} to {regret['upper']:,.1f}."
+            f"\nRegret against arm {regret['best']:g}, the one whose interval ends lowest: {regret['value']:,.1f} in "
+            f"all; {percent} guaranteed, for whichever arm is best: {regret['lower']:,.1f} to {regret['upper']:,.1f}."
         )
     console.print(_LEGEND)
 
 
 def _add(table: Table, name: str, row: dict[str, Any]) -> None:
-    guaranteed = f"{row['lower']:.3f} to {row['upper']:.3f}"
+    guaranteed = f"{max(row['lower'], 0.0):.3f} to {min(row['upper'], 1.0):.3f}"
     doubt = "? " * (row["effective"] < _FEW)
-    normal = "" if row["value"] is None else f"{doubt}{row['normal_lower']:.3f} to {row['normal_upper']:.3f}"
+    # No cost is outside of [0, 1], though the normal law does not know it.
+    ends = [] if row["value"] is None else [min(max(row[f"normal_{end}"], 0.0), 1.0) for end in ("lower", "upper")]
+    normal = doubt + " to ".join(f"{end:.3f}" for end in ends) if ends else ""
     table.add_row(
         escape(name), _number(row["value"]), guaranteed, normal, f"{row['rounds']:,}", f"{row['effective']:,.0f}"
     )

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from sidelong.agent import Estimates
     from sidelong.agent.feedback import Losses
     from sidelong.graphs import FeedbackGraph
+    from sidelong.outcomes import Scale
     from sidelong.service.client_wire import Call
 
 __all__ = [
@@ -98,6 +99,7 @@ class Service:
         expire_after: float | None = 86_400.0,
         description: str = "",
         labels: Sequence[str] | None = None,
+        scale: Scale | None = None,
         **options: Any,  # each learner has its own
     ) -> Experiment:
         """Make an experiment, or find the one that was made alike under this name.
@@ -110,11 +112,13 @@ class Service:
             expire_after: after how many seconds without feedback a decision expires; None: never.
             description: for people.
             labels: what to call each arm.
+            scale: as for `Agent`; other processes say `service[name].scaled(scale)`.
             **options: the options of the learner, as for `Agent`.
         """
         more = {"seed": seed, "expire_after": expire_after, "description": description, "labels": labels}
+        made = self[name].scaled(scale)
         self.do(wire.create(name, learner, graph, options, more))
-        return self[name]
+        return made
 
     def do(self, call: Call[T]) -> T:
         """Send a request, again where that may help, and return what its reply says."""
@@ -152,14 +156,24 @@ class Service:
 class Experiment:
     """An experiment of a service, with the interface of an `Agent`."""
 
-    def __init__(self, service: Service, name: str) -> None:
+    def __init__(self, service: Service, name: str, scale: Scale | None = None) -> None:
         self._service = service
         self._name = name
+        self._scale = scale
 
     @property
     def name(self) -> str:
         """What it is called."""
         return self._name
+
+    @property
+    def scale(self) -> Scale | None:
+        """The range of the numbers that `tell` takes; None if they are losses in [0, 1]."""
+        return self._scale
+
+    def scaled(self, scale: Scale | None) -> Experiment:
+        """Return the experiment, told with numbers of this scale. The service keeps losses, and does not know it."""
+        return Experiment(self._service, self._name, wire.checked(scale))
 
     @property
     def learner(self) -> str:
@@ -183,7 +197,7 @@ class Experiment:
 
     @property
     def graph(self) -> FeedbackGraph:
-        """The graph of every round that `ask` is not given another one for, of up to 500 arms."""
+        """The graph of every round that `ask` is not given another one for, of up to 500 arms and 5,000 edges."""
         return self._service.do(wire.drawing(self._name))
 
     def ask(
@@ -204,17 +218,18 @@ class Experiment:
 
         Args:
             decision: the decision, or its id.
-            losses: a number in [0, 1] for every arm in `decision.reveals`, by arm or in their order.
+            losses: a number in [0, 1], or in the experiment's `scale`, for every arm in `decision.reveals`, by arm or
+                in their order.
             graph: where only the outcome shows what is revealed, what every arm would have revealed. See `Agent.tell`.
 
         Returns:
             True if something was learned, False if the same was told before.
         """
-        return self._service.do(wire.tell(decision, losses, graph))
+        return self._service.do(wire.tell(self._name, decision, losses, graph, self._scale))
 
     def cancel(self, decision: RemoteDecision | str) -> None:
         """Give up a decision that was never carried out: nothing is learned from it."""
-        self._service.do(wire.cancel(decision))
+        self._service.do(wire.cancel(self._name, decision))
 
     def estimates(self) -> Estimates:
         """Return what is known about each arm; the service does not tell gaps."""
@@ -231,7 +246,7 @@ class Experiment:
 
     def look_up(self, decision: RemoteDecision | str) -> dict[str, Any]:
         """Return what became of a decision: see `GET /v1/decisions/{id}` in docs/service.md."""
-        return self._service.do(wire.look_up(decision))
+        return self._service.do(wire.look_up(self._name, decision))
 
     def __repr__(self) -> str:
         return f"<Experiment {self._name} of {self._service!r}>"

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from sidelong.agent import Estimates
     from sidelong.agent.feedback import Losses
     from sidelong.graphs import FeedbackGraph
+    from sidelong.outcomes import Scale
     from sidelong.service.client_decision import RemoteDecision
     from sidelong.service.client_wire import Call
 
@@ -55,12 +56,14 @@ class AsyncService:
         expire_after: float | None = 86_400.0,
         description: str = "",
         labels: Sequence[str] | None = None,
+        scale: Scale | None = None,
         **options: Any,
     ) -> AsyncExperiment:
         """Make an experiment, or find the one that was made alike under this name: see `Service.create`."""
         more = {"seed": seed, "expire_after": expire_after, "description": description, "labels": labels}
+        made = self[name].scaled(scale)
         await self.do(wire.create(name, learner, graph, options, more))
-        return self[name]
+        return made
 
     async def do(self, call: Call[T]) -> T:
         """Send a request, again where that may help, and return what its reply says."""
@@ -98,14 +101,24 @@ class AsyncService:
 class AsyncExperiment:
     """An experiment of a service: see `Experiment`, whose properties are in `state()` here."""
 
-    def __init__(self, service: AsyncService, name: str) -> None:
+    def __init__(self, service: AsyncService, name: str, scale: Scale | None = None) -> None:
         self._service = service
         self._name = name
+        self._scale = scale
 
     @property
     def name(self) -> str:
         """What it is called."""
         return self._name
+
+    @property
+    def scale(self) -> Scale | None:
+        """The range of the numbers that `tell` takes; None if they are losses in [0, 1]."""
+        return self._scale
+
+    def scaled(self, scale: Scale | None) -> AsyncExperiment:
+        """Return the experiment, told with numbers of this scale. The service keeps losses, and does not know it."""
+        return AsyncExperiment(self._service, self._name, wire.checked(scale))
 
     async def ask(
         self, graph: FeedbackGraph | None = None, *, context: Mapping[str, Any] | None = None, key: str | None = None
@@ -115,11 +128,11 @@ class AsyncExperiment:
 
     async def tell(self, decision: RemoteDecision | str, losses: Losses, graph: FeedbackGraph | None = None) -> bool:
         """Learn the losses that a decision revealed: see `Experiment.tell`."""
-        return await self._service.do(wire.tell(decision, losses, graph))
+        return await self._service.do(wire.tell(self._name, decision, losses, graph, self._scale))
 
     async def cancel(self, decision: RemoteDecision | str) -> None:
         """Give up a decision that was never carried out: nothing is learned from it."""
-        await self._service.do(wire.cancel(decision))
+        await self._service.do(wire.cancel(self._name, decision))
 
     async def estimates(self) -> Estimates:
         """Return what is known about each arm; the service does not tell gaps."""
@@ -131,7 +144,7 @@ class AsyncExperiment:
                 return wire.estimates(arms)
 
     async def graph(self) -> FeedbackGraph:
-        """Return the graph of every round that `ask` is not given another one for, of up to 500 arms."""
+        """Return the graph, of up to 500 arms and 5,000 edges: see `Experiment.graph`."""
         return await self._service.do(wire.drawing(self._name))
 
     async def state(self) -> dict[str, Any]:
@@ -140,7 +153,7 @@ class AsyncExperiment:
 
     async def look_up(self, decision: RemoteDecision | str) -> dict[str, Any]:
         """Return what became of a decision: see `GET /v1/decisions/{id}` in docs/service.md."""
-        return await self._service.do(wire.look_up(decision))
+        return await self._service.do(wire.look_up(self._name, decision))
 
     def __repr__(self) -> str:
         return f"<AsyncExperiment {self._name} of {self._service!r}>"

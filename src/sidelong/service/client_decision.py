@@ -16,10 +16,11 @@ __all__ = ["RemoteDecision"]
 class RemoteDecision:
     """What a service answers to `ask`, with the names of an agent's `Decision`."""
 
-    __slots__ = ("_reply", "_reveals")
+    __slots__ = ("_experiment", "_reply", "_reveals")
 
-    def __init__(self, reply: dict[str, Any]) -> None:
+    def __init__(self, reply: dict[str, Any], experiment: str) -> None:
         self._reply = reply
+        self._experiment = experiment
         self._reveals = np.array(reply["reveals"], np.int32)
         self._reveals.setflags(write=False)
 
@@ -27,6 +28,11 @@ class RemoteDecision:
     def id(self) -> str:
         """What names this decision: pass it to `tell`, from anywhere."""
         return str(self._reply["id"])
+
+    @property
+    def experiment(self) -> str:
+        """The name of the experiment that made it."""
+        return self._experiment
 
     @property
     def round(self) -> int:
@@ -56,7 +62,7 @@ class RemoteDecision:
         return expires
 
     def __getattr__(self, name: str) -> Any:
-        if name in {"probabilities", "observe_probabilities", "graph"}:
+        if name in {"probabilities", "observe_probabilities", "revealed_probabilities", "graph"}:
             raise AttributeError(
                 f"A decision that came over the network has no {name}. experiment.look_up(decision) has the "
                 f"probabilities of observing the revealed arms, experiment.estimates().weights those of the next draw."

@@ -21,7 +21,7 @@ from sidelong.errors import (
 if TYPE_CHECKING:
     import httpx
 
-__all__ = ["Patience", "refusal", "unreachable"]
+__all__ = ["Patience", "foreign", "refusal", "unreachable"]
 
 
 class Patience:
@@ -39,7 +39,8 @@ class Patience:
             if failure.status_code not in {408, 429, 502, 503, 504} or _problem(failure).get("code") == "refused":
                 return None
             told = _retry_after(failure) or 0.0
-        self.repeated |= isinstance(failure, Exception) or failure.status_code in {502, 504}
+        # A service that answers 503 may have given up waiting for its disk, and write it after all.
+        self.repeated |= isinstance(failure, Exception) or failure.status_code in {502, 503, 504}
         pause = max(told, min(5.0, 0.1 * 2**self._attempts) * random.uniform(0.5, 1.0))  # noqa: S311  # no secret
         self._attempts += 1
         return pause if time.monotonic() + pause < self._until else None
@@ -51,6 +52,15 @@ def unreachable(url: str, error: Exception) -> ServiceError:
     return ServiceError(
         f"The service at {url} does not answer: {reason}. Is it running (sidelong serve)?",
         status=0,
+        code="unreachable",
+    )
+
+
+def foreign(reply: httpx.Response) -> ServiceError:
+    """Return what to raise for a reply that no service of ours gives."""
+    return ServiceError(
+        f"What answers at {reply.request.url} is not a decision service of sidelong: its reply cannot be read.",
+        status=reply.status_code,
         code="unreachable",
     )
 
@@ -92,7 +102,8 @@ def refusal(reply: httpx.Response, path: str) -> SidelongError:
         kind = UnknownDecisionError
     if said.code == "invalid":
         place = str(said.path).removeprefix("body.").split(".")[0]
-        kind = {"losses": LossError, "graph": GraphError, "learner": LearnerError, "options": LearnerError}.get(place)
+        of_learner = dict.fromkeys(("learner", "options", "seed"), LearnerError)
+        kind = {"losses": LossError, "graph": GraphError, **of_learner}.get(place)
     if kind is None:
         return said
     error = kind(detail)

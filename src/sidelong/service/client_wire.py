@@ -6,6 +6,7 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from numbers import Real
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from urllib.parse import quote, urlsplit
 from uuid import uuid4
@@ -13,9 +14,17 @@ from uuid import uuid4
 import numpy as np
 
 from sidelong._version import __version__
-from sidelong.errors import DecisionError, GraphError, LearnerError, LossError, ServiceError, SidelongError
+from sidelong.errors import (
+    DecisionError,
+    GraphError,
+    LearnerError,
+    LossError,
+    ServiceError,
+    SidelongError,
+    UnknownDecisionError,
+)
 from sidelong.service.client_decision import RemoteDecision
-from sidelong.service.client_replies import refusal
+from sidelong.service.client_replies import foreign, refusal
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -26,6 +35,7 @@ if TYPE_CHECKING:
     from sidelong.agent import Estimates
     from sidelong.agent.feedback import Losses
     from sidelong.graphs import FeedbackGraph
+    from sidelong.outcomes import Scale
 
 __all__ = ["Call"]
 
@@ -48,7 +58,10 @@ class Call(Generic[T]):
         """Read a reply, or raise the error that it is."""
         if not reply.is_success:
             raise refusal(reply, self.path)
-        return self.read(reply.json() if reply.content else None, repeated)
+        try:
+            return self.read(reply.json(), repeated)
+        except (KeyError, TypeError, json.JSONDecodeError) as error:
+            raise foreign(reply) from error
 
 
 def settings(url: str, token: str | None, timeout: float) -> dict[str, Any]:
@@ -95,37 +108,39 @@ def ask(
         **({} if context is None else {"context": dict(context)}),
     }
     body, headers = _json(content, ServiceError)
-    headers["Idempotency-Key"] = key or uuid4().hex
-    return Call("POST", f"{_experiment(name)}/decisions", lambda reply, _: RemoteDecision(reply), body, headers)
+    headers["Idempotency-Key"] = uuid4().hex if key is None else _printable(key)
+    return Call("POST", f"{_experiment(name)}/decisions", lambda reply, _: RemoteDecision(reply, name), body, headers)
 
 
-def tell(decision: RemoteDecision | str, losses: Losses, graph: FeedbackGraph | None) -> Call[bool]:
+def tell(
+    name: str, decision: RemoteDecision | str, losses: Losses, graph: FeedbackGraph | None, scale: Scale | None
+) -> Call[bool]:
     """Tell the losses of a decision; reads whether they were learned."""
-    content: dict[str, Any] = {"losses": _plain_losses(losses)}
+    content: dict[str, Any] = {"losses": _plain_losses(losses if scale is None else scale.losses(losses))}
     if graph is not None:
         content["graph"] = graph_message(graph)
     # If the reply to an earlier attempt was lost, the repetition that the service sees is our own.
     return Call(
         "POST",
-        f"{_decision(decision)}/feedback",
+        f"{_decision(name, decision)}/feedback",
         lambda reply, repeated: bool(reply["learned"] or (repeated and reply["duplicate"])),
         *_json(content, LossError),
     )
 
 
-def cancel(decision: RemoteDecision | str) -> Call[None]:
+def cancel(name: str, decision: RemoteDecision | str) -> Call[None]:
     """Give up a decision."""
 
     def read(reply: Any, repeated: bool) -> None:  # noqa: FBT001  # what `Call` passes
         if reply["duplicate"] and not repeated:
             raise DecisionError(f"Decision {reply['id']} was cancelled before; only a pending one can be cancelled.")
 
-    return Call("POST", f"{_decision(decision)}/cancel", read)
+    return Call("POST", f"{_decision(name, decision)}/cancel", read)
 
 
-def look_up(decision: RemoteDecision | str) -> Call[dict[str, Any]]:
+def look_up(name: str, decision: RemoteDecision | str) -> Call[dict[str, Any]]:
     """Ask what became of a decision."""
-    return Call("GET", _decision(decision), _whole)
+    return Call("GET", _decision(name, decision), _whole)
 
 
 def estimates(arms: Sequence[dict[str, Any]]) -> Estimates:
@@ -137,6 +152,15 @@ def estimates(arms: Sequence[dict[str, Any]]) -> Estimates:
 
     counts = np.array([arm["observations"] for arm in arms], np.int64)
     return Estimates(column("observed_mean"), counts, np.full(len(arms), math.nan), column("probability"))
+
+
+def checked(scale: Scale | None) -> Scale | None:
+    """Return a scale, if it is one."""
+    from sidelong.outcomes import Scale  # noqa: PLC0415
+
+    if scale is not None and not isinstance(scale, Scale):
+        raise LearnerError(f"scale must be a sidelong.outcomes.Scale, not {scale!r}.")
+    return scale
 
 
 def graph_message(graph: FeedbackGraph) -> dict[str, Any]:
@@ -157,7 +181,8 @@ def _read_graph(reply: Any, _: bool) -> FeedbackGraph:  # noqa: FBT001
 
     if reply["truncated"]:
         raise GraphError(
-            f"A graph of {reply['total_arms']:,} arms is too large to ask the service for; the most are 500."
+            f"A graph of {reply['total_arms']:,} arms and {reply['total_edges']:,} edges is too large to ask the "
+            f"service for; the most are 500 and 5,000."
         )
     return FeedbackGraph.from_edges(reply["edges"], reply["total_arms"])
 
@@ -170,7 +195,10 @@ def _experiment(name: str) -> str:
     return f"/v1/experiments/{quote(str(name), safe='')}"
 
 
-def _decision(decision: RemoteDecision | str) -> str:
+def _decision(name: str, decision: RemoteDecision | str) -> str:
+    made_by = getattr(decision, "experiment", name)
+    if made_by != name:
+        raise UnknownDecisionError(f"Experiment {name!r} made no such decision: {made_by!r} did, and is to be told.")
     return f"/v1/decisions/{quote(str(getattr(decision, 'id', decision)), safe='')}"
 
 
@@ -185,6 +213,8 @@ def _json(content: Any, error: type[SidelongError]) -> tuple[bytes, dict[str, st
 def _plain(value: Any) -> Any:
     if isinstance(value, np.generic | np.ndarray):
         return value.tolist()
+    if isinstance(value, Real):  # a fraction
+        return float(value)
     raise TypeError(f"{type(value).__name__} is not a value of JSON")
 
 
@@ -197,4 +227,20 @@ def _plain_losses(losses: Losses) -> Any:
         if isinstance(value, float | np.floating) and not math.isfinite(value):
             which = f"arm {arm!r}" if isinstance(losses, Mapping) else f"place {arm}"
             raise LossError(f"The loss of {which} must be a number in [0, 1], not {value!r}.")
-    return {str(arm): value for arm, value in losses.items()} if isinstance(losses, Mapping) else list(losses)
+    return {_plain_arm(arm): value for arm, value in losses.items()} if isinstance(losses, Mapping) else list(losses)
+
+
+def _plain_arm(arm: Any) -> str:
+    """Return an arm as JSON has it: 3, 3.0 and an integer of NumPy are the same to an agent."""
+    whole = isinstance(arm, Real) and not isinstance(arm, bool) and math.isfinite(arm) and arm == math.floor(arm)
+    return str(math.floor(arm)) if whole else str(arm)
+
+
+def _printable(key: str) -> str:
+    if not key.isascii() or not key.isprintable():
+        raise ServiceError(
+            f"A key has 1 to 200 characters of printable ASCII, without blanks, not {key!r}.",
+            status=422,
+            code="invalid",
+        )
+    return key

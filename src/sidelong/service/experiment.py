@@ -35,7 +35,7 @@ __all__ = ["SNAPSHOT_VERSION", "Experiment", "Identity"]
 
 #: Goes up whenever what a snapshot holds beside the agent means something else, or has another shape. One of another
 #: version is passed over, and the journal replayed.
-SNAPSHOT_VERSION = 1
+SNAPSHOT_VERSION = 2
 
 _STORED = np.dtype("<f8")  # how the journal keeps losses and probabilities
 
@@ -102,7 +102,8 @@ class Experiment:
         observe = self.observe(decision, shown)
         p = None if observe is None or isinstance(decision, SparingDecision) else decision.probabilities
         self.agent.tell(decision, values, None if graph is None else shown)
-        self.tallies.told(decision.arm, p, reveals, values, observe, after=graph is not None)
+        delayed = number < self.agent.round
+        self.tallies.told(decision.arm, p, reveals, values, observe, after=graph is not None, delayed=delayed)
         del self.outstanding[number]
         which = None if graph is None else graph.id
         seen = None if observe is None else observe.astype(_STORED, copy=False).tobytes()

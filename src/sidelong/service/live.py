@@ -46,6 +46,8 @@ async def stream(service: Service, experiment: int, after: int, token: str | Non
         if found:
             after = found[-1].seq
             yield b"".join(map(_format, found))
+            if len(found) == _MOST:  # there is more: who falls behind would never catch up
+                continue
         elif time.monotonic() - spoken > _ALIVE:
             yield b": alive\n\n"
         else:

@@ -239,9 +239,9 @@ class ArmState(BaseModel):
     observe_probability: float | None  #: that it would reveal it
     plays: int
     observations: int
-    mean: float | None  #: what it costs a round, by importance weights: unbiased in any world
+    mean: float | None  #: what it would have cost a round: see `sidelong.service.offpolicy`
     low: float | None
-    high: float | None  #: of a 95% interval
+    high: float | None  #: of the guaranteed 95% interval
     observed_mean: float | None  #: of the losses that were seen
 
 
@@ -268,10 +268,11 @@ class SampleRatio(BaseModel):
     p_value: float | None
     ok: bool
     told: int
+    unknown: str | None  #: why there is no p_value, if there is none
 
 
 class Regret(BaseModel):
-    """Loss beyond the best arm's, estimated from what was told."""
+    """Loss beyond the best arm's, estimated from what was told; the interval holds whichever arm that is."""
 
     estimate: float | None
     low: float | None

@@ -46,7 +46,17 @@ if TYPE_CHECKING:
 
     Floats = npt.NDArray[np.float64]
 
-__all__ = ["Estimates", "Regret", "evaluate_arms", "evaluate_distribution", "regret"]
+__all__ = [
+    "Estimates",
+    "Regret",
+    "Sums",
+    "compare",
+    "evaluate_arms",
+    "evaluate_distribution",
+    "limits",
+    "regret",
+    "value",
+]
 
 #: The s over which products are averaged: the best one is near sqrt(2 log(1 / risk) / sum of squares).
 _S = 0.5 ** np.arange(1.0, 17.0)
@@ -73,22 +83,27 @@ class Regret(NamedTuple):
     value: float
     lower: float  #: the guaranteed interval, for whichever arm is best
     upper: float
-    best: int  #: the arm that the estimates say is best; -1 if no loss was revealed
+    best: int  #: the arm with the lowest upper end, or else with the lowest estimate; -1 if no loss was revealed
 
 
-class _Sums(NamedTuple):
-    """Of each candidate, over the rounds: what the estimate and both intervals are made of."""
+class Sums(NamedTuple):
+    """Of each candidate, over the rounds: what the estimate and the guaranteed interval are made of."""
 
     base: Floats  # of the baseline c, rounds with feedback only
     residual: Floats  # of x - c
-    squares: Floats  # of (x - c)^2
     low: Floats  # of x with c = 0
     low_squares: Floats  # of its squared distances from the baseline
     high: Floats  # of 1 - x with c = 1
     high_squares: Floats
+    rounds: npt.NDArray[np.int64]
+
+
+class _Spread(NamedTuple):
+    """And what the normal interval is made of besides."""
+
+    squares: Floats  # of x - c
     weights: Floats
     weights_squared: Floats
-    rounds: npt.NDArray[np.int64]
 
 
 def evaluate_arms(log: DecisionLog, confidence: float = 0.95) -> Estimates:
@@ -96,10 +111,10 @@ def evaluate_arms(log: DecisionLog, confidence: float = 0.95) -> Estimates:
 
     Each interval holds with the given confidence by itself; `regret` has one for all of them together.
     """
-    return _evaluate_arms(log, _risk(confidence))
+    return _combine(*_sum_arms(log), log.n_rounds, log.n_told, _risk(confidence))
 
 
-def _evaluate_arms(log: DecisionLog, risk: float) -> Estimates:
+def _sum_arms(log: DecisionLog) -> tuple[Sums, _Spread]:
     K, n, m = log.n_arms, log.n_rounds, log.n_told
     before, after = _baselines(log)
     told_round = (np.cumsum(log.told) - 1)[log.round]
@@ -113,20 +128,17 @@ def _evaluate_arms(log: DecisionLog, risk: float) -> Estimates:
 
     w = 1.0 / log.probability
     r, x, y = (log.loss - before) * w, log.loss * w, (1.0 - log.loss) * w
-    sums = _Sums(
+    sums = Sums(
         base=over_time(0.5, after - before, told_round, m),
         residual=total(r),
-        squares=total(r * r),
         low=total(x),
         low_squares=over_time(0.25, after**2 - before**2, log.round, n) + total(x * (x - 2 * before)),
         high=total(y),
         high_squares=over_time(0.25, (1 - after) ** 2 - (1 - before) ** 2, log.round, n)
         + total(y * (y - 2 * (1 - before))),
-        weights=total(w),
-        weights_squared=total(w * w),
         rounds=np.bincount(log.arm, minlength=K),
     )
-    return _estimates(sums, n, m, risk)
+    return sums, _Spread(total(r * r), total(w), total(w * w))
 
 
 def evaluate_distribution(log: DecisionLog, probabilities: npt.ArrayLike, confidence: float = 0.95) -> Estimates:
@@ -146,32 +158,45 @@ def evaluate_distribution(log: DecisionLog, probabilities: npt.ArrayLike, confid
     columns = {
         "base": b[log.told],
         "residual": r,
-        "squares": r * r,
         "low": x,
         "low_squares": (x - b) ** 2,
         "high": y,
         "high_squares": (y - (1 - b)) ** 2,
-        "weights": W,
-        "weights_squared": W * W,
         "rounds": W > 0,
     }
-    sums = _Sums(**{name: np.atleast_1d(column.sum()) for name, column in columns.items()})
-    return _estimates(sums, n, log.n_told, _risk(confidence))
+    sums = Sums(**{name: np.atleast_1d(column.sum()) for name, column in columns.items()})
+    spread = _Spread(*(np.atleast_1d(column.sum()) for column in (r * r, W, W * W)))
+    return _combine(sums, spread, n, log.n_told, _risk(confidence))
 
 
 def regret(log: DecisionLog, confidence: float = 0.95) -> Regret:
     """Estimate the regret: what was paid, less what the best single arm would have cost in the same rounds."""
-    arms = _evaluate_arms(log, _risk(confidence) / log.n_arms)  # all intervals hold together
-    paid = np.nansum(log.cost)
-    unknown = np.isnan(log.cost).sum()
-    n = log.n_rounds
-    if log.n_told == 0 or np.isnan(arms.value).all():
+    unknown = int(np.isnan(log.cost).sum())
+    sums, _ = _sum_arms(log)
+    return compare(sums, log.n_rounds, log.n_told, float(np.nansum(log.cost)), unknown, _risk(confidence))
+
+
+def compare(sums: Sums, n: int, m: int, paid: float, unknown: int, risk: float) -> Regret:
+    """Return the regret of n rounds, m of which have feedback, from the sums of all arms and what was paid.
+
+    In `unknown` rounds the loss of the arm that was played is not known.
+    """
+    costs = value(sums, m)
+    if m == 0 or np.isnan(costs).all():
         return Regret(math.nan, -float(n), float(n), -1)
-    best = int(np.nanargmin(arms.value))
-    known = ~np.isnan(log.cost) & log.told
-    value = log.cost[known].mean() - arms.value[best] if known.any() else math.nan
-    lower, upper = paid - n * arms.upper.min(), paid + unknown - n * arms.lower.min()
-    return Regret(float(value * n), float(lower), float(upper), best)
+    # All intervals hold together. The ends of the best arm's are found without those of arms that cannot be it.
+    each = risk / costs.size / 2
+    least, most = _bracket(sums.low, sums.low_squares, n, each)
+    may = least <= most.min()
+    lower = _least_mean(sums.low[may], sums.low_squares[may], n, each).min()
+    least, most = _bracket(sums.high, sums.high_squares, n, each)
+    may = most >= least.max()
+    upper = 1.0 - _least_mean(sums.high[may], sums.high_squares[may], n, each).max()
+    # Of many estimates the lowest is one that errs. Best is what is surely cheap; while nothing is, the lowest.
+    best = int(np.lexsort((costs, -np.clip(least, 0.0, 1.0)))[0])
+    lower, upper = min(lower, costs[best]), max(upper, costs[best])
+    estimate = n * (paid / (n - unknown) - costs[best]) if unknown < n else math.nan
+    return Regret(float(estimate), float(paid - n * upper), float(paid + unknown - n * lower), best)
 
 
 def _baselines(log: DecisionLog) -> tuple[Floats, Floats]:
@@ -192,23 +217,36 @@ def _baselines(log: DecisionLog) -> tuple[Floats, Floats]:
     return before, after
 
 
-def _estimates(sums: _Sums, n: int, m: int, risk: float) -> Estimates:
-    """Make the estimates of n rounds, m of which have feedback."""
+def value(sums: Sums, m: int) -> Floats:
+    """Return the estimates alone, of m rounds with feedback."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where(sums.rounds > 0, (sums.base + sums.residual) / m, np.nan)
+
+
+def limits(sums: Sums, n: int, m: int, risk: float) -> tuple[Floats, Floats]:
+    """Return both ends of the guaranteed intervals, each of which misses with the given risk."""
     lower = _least_mean(sums.low, sums.low_squares, n, risk / 2)
     upper = 1.0 - _least_mean(sums.high, sums.high_squares, n, risk / 2)
+    found = value(sums, m)  # an interval that holds also holds when it is stretched to the estimate
+    return np.fmin(lower, found), np.fmax(upper, found)
+
+
+def _combine(sums: Sums, spread: _Spread, n: int, m: int, risk: float) -> Estimates:
+    """Make the estimates of n rounds, m of which have feedback."""
+    found = value(sums, m)
+    lower, upper = limits(sums, n, m, risk)
     with np.errstate(divide="ignore", invalid="ignore"):
-        value = np.where(sums.rounds > 0, (sums.base + sums.residual) / m, np.nan)
-        error = np.where(sums.rounds > 0, np.sqrt(sums.squares) / m, np.nan)
-        effective = np.where(sums.rounds > 0, sums.weights**2 / sums.weights_squared, 0.0)
-        weight = np.where(sums.rounds > 0, sums.weights / m, 0.0)
+        error = np.where(sums.rounds > 0, np.sqrt(spread.squares) / m, np.nan)
+        effective = np.where(sums.rounds > 0, spread.weights**2 / spread.weights_squared, 0.0)
+        weight = np.where(sums.rounds > 0, spread.weights / m, 0.0)
     z = special.ndtri(1.0 - risk / 2)
     return Estimates(
-        value=value,
+        value=found,
         error=error,
-        lower=np.fmin(lower, value),  # an interval that holds also holds when it is stretched to the estimate
-        upper=np.fmax(upper, value),
-        normal_lower=value - z * error,
-        normal_upper=value + z * error,
+        lower=lower,
+        upper=upper,
+        normal_lower=found - z * error,
+        normal_upper=found + z * error,
         rounds=sums.rounds,
         effective=effective,
         weight=weight,
@@ -218,22 +256,32 @@ def _estimates(sums: _Sums, n: int, m: int, risk: float) -> Estimates:
 def _least_mean(total: Floats, squares: Floats, n: int, risk: float) -> Floats:
     """Return a lower limit for the mean of the means of n variables that are never negative.
 
-    It is the m at which the averaged product reaches 1 / risk. A product alone is the largest or a 16th of the average
-    or something between, so that the limits of the single ones enclose it, and halving finds it.
+    It is the m at which the averaged product reaches 1 / risk, which halving finds.
     """
     if n == 0:
         return np.zeros_like(total)
     needed = -math.log(risk)
-    alone = (total[:, None] - (needed + _PSI * squares[:, None]) / _S) / n
-    shared = (total[:, None] - (needed + math.log(_S.size) + _PSI * squares[:, None]) / _S) / n
-    low, high = shared.max(axis=1), alone.max(axis=1)
+    low, high = _bracket(total, squares, n, risk)
+    limit = np.zeros_like(total)
+    above = high > 0.0  # of a hundred thousand arms most may be below, and exp takes long
+    low, high, total, squares = low[above], high[above], total[above], squares[above]
     for _ in range(25):
         middle = (low + high) / 2
         exponents = _S * (total - n * middle)[:, None] - _PSI * squares[:, None] - needed  # 0: the product is 1 / risk
         rich = np.exp(exponents).mean(axis=1) >= 1.0  # no more than 16 times that, between the ends
         low, high = np.where(rich, middle, low), np.where(rich, high, middle)
-    limit: Floats = np.clip(low, 0.0, 1.0)
+    limit[above] = np.clip(low, 0.0, 1.0)
     return limit
+
+
+def _bracket(total: Floats, squares: Floats, n: int, risk: float) -> tuple[Floats, Floats]:
+    """Return what encloses the limit: a product alone is the largest or a 16th of the average or something between."""
+    needed, shared = -math.log(risk), math.log(_S.size)
+    low, high = np.full((2, total.size), -math.inf)
+    for s, psi in zip(_S, _PSI, strict=True):
+        limit = total - (needed + psi * squares) / s
+        low, high = np.maximum(low, limit - shared / s), np.maximum(high, limit)
+    return low / n, high / n
 
 
 def _risk(confidence: float) -> float:

@@ -1,8 +1,8 @@
 """What is counted while an experiment goes on: all that its state page shows beside what the learner itself knows.
 
-The loss of arm j in a round is estimated by l_j / P_j if j was revealed and by 0 if not, where P_j is the probability
-that it would be revealed: unbiased in any world. The sums of it, of its square and of its product with the loss of the
-arm that was played give the mean cost of each arm, the regret, and their confidence intervals.
+For the costs of arms and the regret it keeps the sums that `sidelong.service.offpolicy` makes its estimates of, over
+the told rounds in the order in which feedback came. Where every round is told before the next one is drawn, that is
+what an evaluation of the log would find.
 """
 
 from __future__ import annotations
@@ -12,19 +12,22 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from sidelong.service.journal import Kind
+from sidelong.service.offpolicy import Sums
+from sidelong.service.weighing import ROWS, weigh
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from sidelong.service.journal import Event
 
-__all__ = ["BLIND", "HIDDEN", "MINUTES", "OWN_GRAPH", "UNWEIGHED", "Tallies"]
+__all__ = ["BLIND", "DELAYED", "HIDDEN", "MINUTES", "OWN_GRAPH", "UNWEIGHED", "Tallies"]
 
 MINUTES = 1440  #: how many minutes the rates go back
 #: In `Tallies.counts`, after the kinds of events: told rounds that had a graph of their own, that had no probabilities
-#: of observing, whose own loss was not revealed, and that had no probabilities of playing.
-OWN_GRAPH, BLIND, HIDDEN, UNWEIGHED = range(len(Kind), len(Kind) + 4)
-_ARRAYS = ("plays", "expected", "sums", "own", "counts")
+#: of observing, whose own loss was not revealed, that had no probabilities of playing, and that were told after a later
+#: one was drawn.
+OWN_GRAPH, BLIND, HIDDEN, UNWEIGHED, DELAYED = range(len(Kind), len(Kind) + 5)
+_ARRAYS = ("plays", "expected", "sums", "paid", "counts")
 
 
 class Tallies:
@@ -33,16 +36,17 @@ class Tallies:
     def __init__(self, n_arms: int) -> None:
         self.plays = np.zeros(n_arms, np.int64)
         self.expected = np.zeros(n_arms)  #: sum of the probabilities of playing
-        self.sums = np.zeros((5, n_arms))  #: one array, since NumPy takes as long for one row as for five
-        self.own = np.zeros(2)  #: sums of the own loss and its square
-        self.counts = np.zeros(len(Kind) + 4, np.int64)  #: by kind of event, then four sorts of told rounds
+        self.sums = np.zeros((ROWS, n_arms))  #: of each arm: see `weigh`
+        self.paid = np.zeros(1)  #: sum of the losses of the arms that were played
+        self.counts = np.zeros(len(Kind) + 5, np.int64)  #: by kind of event, then five sorts of told rounds
         self.minutes: dict[int, list[int]] = {}
         self._name_rows()
+        nothing = np.empty(0)
+        weigh(self.sums, nothing.astype(np.intp), nothing, nothing, 1)  # compiled now, not while somebody waits
 
     def _name_rows(self) -> None:
-        #: Of each arm: how often it was seen, its losses then, and the sums of x, x^2 and x times the own loss, where x
-        #: is its loss by importance weights.
-        self.observations, self.losses, self.weighted, self.squares, self.products = self.sums
+        #: Of each arm: how often it was seen, and its losses then.
+        self.observations, self.losses = self.sums[:2]
 
     def happened(self, event: Event) -> None:
         """Count an event."""
@@ -60,31 +64,49 @@ class Tallies:
         observe: np.ndarray | None,
         *,
         after: bool,
+        delayed: bool,
     ) -> None:
-        """Count the losses that playing an arm revealed; `after` says that the graph came with them."""
+        """Count the losses that playing an arm revealed.
+
+        `after` says that the graph came with them, `delayed` that a later decision was drawn before they came.
+        """
         at = reveals.astype(np.intp)  # NumPy is five times as slow with other integers
         place = int(at.searchsorted(arm))
-        own = float(losses[place]) if place < at.size and at[place] == arm else None
-        if own is None:
-            self.counts[HIDDEN] += 1
+        if place < at.size and at[place] == arm:
+            self.paid[0] += losses[place]
         else:
-            self.own[0] += own
-            self.own[1] += own * own
+            self.counts[HIDDEN] += 1
         self.plays[arm] += 1
         self.counts[OWN_GRAPH] += after
+        self.counts[DELAYED] += delayed
         if p is None:
             self.counts[UNWEIGHED] += 1
         else:
             self.expected += p
-        new = np.zeros((5, at.size))
-        new[0], new[1] = 1.0, losses
         if observe is None:
             self.counts[BLIND] += 1
+            self.sums[:2, at] += np.stack([np.ones(at.size), losses])
         else:
-            x = np.divide(losses, observe, out=new[2])
-            np.multiply(x, x, out=new[3])
-            np.multiply(x, own or 0.0, out=new[4])
-        self.sums[:, at] += new
+            weigh(self.sums, at, losses, observe, self.rounds + 1)
+
+    def weighed(self, arms: Any = slice(None)) -> Sums:
+        """Return the sums of some arms that their estimates and guaranteed intervals are made of."""
+        seen, total, low, high, residual, changes, low_squares, high_squares = self.sums[:, arms]
+        m, b = self.rounds, (total + 0.5) / (seen + 1.0)
+        return Sums(
+            base=m * b - changes,
+            residual=residual,
+            low=low,
+            low_squares=m * b**2 + low_squares,
+            high=high,
+            high_squares=m * (1.0 - b) ** 2 + high_squares,
+            rounds=seen.astype(np.int64),
+        )
+
+    @property
+    def rounds(self) -> int:
+        """How many told rounds the sums are over: those whose probabilities of observing are known."""
+        return int(self.counts[Kind.TOLD] - self.counts[BLIND])
 
     def contents(self) -> tuple[list[list[int]], dict[str, np.ndarray]]:
         """Return everything, for a snapshot."""

@@ -86,11 +86,12 @@ def _arms(experiment: Experiment, offset: int, limit: int, sort: Sort) -> Arms:
     tallies, labels = experiment.tallies, experiment.identity.spec["labels"]
     p = experiment.agent.estimates().weights
     P = np.full_like(p, np.nan) if np.isnan(p).any() else experiment.agent.graph.observe_probabilities(p)
-    cost = estimates.costs(tallies)
+    mean = estimates.costs(tallies)
     with np.errstate(invalid="ignore", divide="ignore"):
         seen = tallies.losses / tallies.observations
-    by = {"arm": np.arange(p.size), "probability": -p, "mean": cost.mean, "plays": -tallies.plays}[sort]
+    by = {"arm": np.arange(p.size), "probability": -p, "mean": mean, "plays": -tallies.plays}[sort]
     shown = np.argsort(by, kind="stable")[offset : offset + limit].tolist()
+    low, high = estimates.intervals(tallies, shown)
     items = [
         ArmState(
             arm=arm,
@@ -99,12 +100,12 @@ def _arms(experiment: Experiment, offset: int, limit: int, sort: Sort) -> Arms:
             observe_probability=_known(P[arm]),
             plays=tallies.plays[arm],
             observations=int(tallies.observations[arm]),
-            mean=_known(cost.mean[arm]),
-            low=_known(cost.low[arm]),
-            high=_known(cost.high[arm]),
+            mean=_known(mean[arm]),
+            low=None if np.isnan(mean[arm]) else float(low[place]),
+            high=None if np.isnan(mean[arm]) else float(high[place]),
             observed_mean=_known(seen[arm]),
         )
-        for arm in shown
+        for place, arm in enumerate(shown)
     ]
     return Arms(total=p.size, offset=offset, limit=limit, sort=sort, items=items)
 

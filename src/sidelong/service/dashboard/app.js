@@ -46,6 +46,8 @@ function demandToken(message) {
 
 // The list
 
+const size = (arms, counts) => `${some(arms, "arm")} · ${some(counts.decided, "decision")}`;
+
 async function list() {
   const found = await get("v1/experiments?limit=100");
   $("experiments").replaceChildren(
@@ -58,7 +60,7 @@ async function list() {
           { href: `#/${encodeURIComponent(item.name)}`, "aria-current": item.name === shown?.name ? "page" : null },
           h("span", { class: "who" }, item.name),
           item.degraded ? h("span", { class: "badge" }, "degraded") : null,
-          h("span", { class: "what" }, `${some(item.n_arms, "arm")} · ${some(item.counts.decided, "decision")}`),
+          h("span", { class: "what" }, size(item.n_arms, item.counts)),
         ),
       ),
     ),
@@ -163,6 +165,8 @@ function display(now, found) {
   panels.title(found);
   panels.guarantee(found.guarantee);
   panels.numbers(found);
+  const listed = $("experiments").querySelector("[aria-current] .what"); // which is asked for less often
+  if (listed) write(listed, size(found.graph.n_arms, found.counts));
   now.picture.update(found.arms.items);
   now.all = found.arms.items;
   rows(now);

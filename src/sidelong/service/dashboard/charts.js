@@ -1,7 +1,7 @@
 // Small charts in SVG: what happened in each minute, and estimates with their intervals.
 
 import { h, s } from "./dom.js";
-import { clock, count, some } from "./format.js";
+import { clock, count, short, some } from "./format.js";
 
 const W = 440;
 const H = 150;
@@ -25,7 +25,7 @@ export function rates(data) {
     { viewBox: `0 0 ${W} ${H}`, role: "img", "aria-label": says },
     [0, top / 2, top].map((value) => [
       s("line", { class: "axis", x1: LEFT, x2: W, y1: y(value), y2: y(value) }),
-      Number.isInteger(value) ? s("text", { x: LEFT - 6, y: y(value) + 4, "text-anchor": "end" }, count(value)) : null,
+      Number.isInteger(value) ? s("text", { x: LEFT - 6, y: y(value) + 4, "text-anchor": "end" }, short(value)) : null,
     ]),
     n ? s("path", { class: "decided-area", d: `M${LEFT} ${FOOT}${steps(data.decided)}V${FOOT}z` }) : null,
     n ? s("path", { class: "decided-line", d: line(data.decided) }) : null,

@@ -56,11 +56,15 @@ function graph(form) {
 }
 
 function content(form) {
+  const name = form.elements.name.value.trim();
+  if (!/^[A-Za-z0-9][A-Za-z0-9._-]*$/.test(name)) {
+    throw new Error("A name begins with a letter or a digit, and goes on with letters, digits, dots, dashes and underscores.");
+  }
   const seed = form.seed.value.trim();
   if (!/^\d*$/.test(seed)) throw new Error("A seed is a whole number.");
   if (Number(seed) > Number.MAX_SAFE_INTEGER) throw new Error("A seed above 9007199254740991 must be given by a program.");
   return {
-    name: form.elements.name.value.trim(),
+    name,
     description: form.description.value.trim(),
     learner: form.learner.value,
     options: options(form.elements.options.value),

@@ -4,9 +4,14 @@ const whole = new Intl.NumberFormat("en", { maximumFractionDigits: 1 });
 
 export const count = (n) => whole.format(n);
 
+const brief = new Intl.NumberFormat("en", { notation: "compact" });
+
+/** A number beside an axis, where there is little room: 1K for 1,000. */
+export const short = (n) => brief.format(n);
+
 /** A cost or another number with some digits; a dash if it is not known. */
 export function number(value, digits = 3) {
-  return value === null || value === undefined ? "–" : value.toFixed(digits).replace("-", "−");
+  return value === null || value === undefined ? "–" : value.toFixed(digits).replace(/^-(?=.*[1-9])/, "−").replace("-", "");
 }
 
 /** A probability in percent, with as many digits as say something. */

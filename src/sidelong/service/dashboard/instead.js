@@ -22,14 +22,16 @@ export function distribution(text) {
   return shares;
 }
 
+const possible = (low, high) => range(Math.max(low, 0), Math.min(high, 1)); // no cost is outside of [0, 1]
+
 function row(name, found, played) {
   return h(
     "tr",
     {},
-    h("td", {}, name),
+    h("td", { class: "label" }, name),
     h("td", {}, number(found.value, 4)),
-    h("td", {}, range(found.lower, found.upper)),
-    h("td", {}, found.value === null ? "" : `${found.effective < FEW ? "? " : ""}${range(found.normal_lower, found.normal_upper)}`),
+    h("td", {}, possible(found.lower, found.upper)),
+    h("td", {}, found.value === null ? "" : `${found.effective < FEW ? "? " : ""}${possible(found.normal_lower, found.normal_upper)}`),
     h("td", {}, count(Math.round(found.effective))),
     h(
       "td",
@@ -42,17 +44,6 @@ function row(name, found, played) {
 function table(result) {
   const percent = `${+(100 * result.confidence).toFixed(3)} %`;
   const named = (arm) => `arm ${arm.arm}${arm.label ? ` · ${arm.label}` : ""}`;
-  const regret = result.regret;
-  const notes = [
-    `${some(result.rounds, "round")}, ${count(result.without_feedback)} without feedback. `,
-    regret.value === null
-      ? null
-      : `Regret against arm ${regret.best}, the best by these estimates: ${number(regret.value, 1)} in all; guaranteed for ` +
-        `whichever arm is best: ${range(regret.lower, regret.upper, 1)}. `,
-    "Guaranteed (thin): holds whatever the losses are and however rounds depend on each other, with any missing losses, if the logged " +
-      "probabilities are right. Normal (thick): an approximation for many effective rounds; a question mark says that there are " +
-      `fewer than ${FEW}. Each interval holds by itself. The dotted line is what was paid.`,
-  ];
   return h(
     "table",
     {},
@@ -75,8 +66,21 @@ function table(result) {
       result.distributions.map((found) => row(found.name, found, result.played)),
       result.arms.map((found) => row(named(found), found, result.played)),
     ),
-    h("tfoot", {}, h("tr", {}, h("td", { colspan: 6 }, notes))),
   );
+}
+
+function notes(result) {
+  const regret = result.regret;
+  return [
+    `${some(result.rounds, "round")}, ${count(result.without_feedback)} without feedback. `,
+    regret.value === null
+      ? null
+      : `Regret against arm ${regret.best}, the one whose interval ends lowest: ${number(regret.value, 1)} in all; guaranteed for ` +
+        `whichever arm is best: ${range(regret.lower, regret.upper, 1)}. `,
+    "Guaranteed (thin): holds whatever the losses are and however rounds depend on each other, with any missing losses, if the logged " +
+      "probabilities are right. Normal (thick): an approximation for many effective rounds; a question mark says that there are " +
+      `fewer than ${FEW}. Each interval holds by itself. The dotted line is what was paid.`,
+  ];
 }
 
 /** Make the form work for an experiment, whose name is asked for when it is needed. */
@@ -95,7 +99,8 @@ export function prepare(current) {
       };
       const result = await post(`v1/experiments/${encodeURIComponent(name)}/evaluation`, content);
       if (name !== current()) return;
-      $("instead").replaceChildren(table(result));
+      const region = { class: "wide", tabindex: 0, role: "region", "aria-labelledby": "instead-title" };
+      $("instead").replaceChildren(h("div", region, table(result)), h("p", { class: "caption" }, notes(result)));
       show($("instead"));
     } catch (error) {
       $("mix-error").textContent = error.message;

@@ -39,7 +39,8 @@ export function numbers(found) {
 function figures({ counts, regret, sample_ratio: ratio }) {
   const late = counts.late ? `${count(counts.late)} of them told, too late` : null;
   const check =
-    ratio.p_value === null ? ["–", "not enough feedback yet"] : [ratio.ok ? "fine" : "off", `p = ${probability(ratio.p_value)}`];
+    ratio.p_value === null ? ["–", ratio.unknown] : [ratio.ok ? "fine" : "off", `p = ${probability(ratio.p_value)}`];
+  const unknown = counts.told ? "cannot be estimated from this feedback" : "not known yet";
   return [
     ["decided", count(counts.decided)],
     ["told", count(counts.told)],
@@ -49,7 +50,7 @@ function figures({ counts, regret, sample_ratio: ratio }) {
     [
       "regret",
       number(regret.estimate, 1),
-      regret.estimate === null ? "not known yet" : `${range(regret.low, regret.high, 1)}, against arm ${regret.best_arm}`,
+      regret.estimate === null ? unknown : `${range(regret.low, regret.high, 1)}, against arm ${regret.best_arm}`,
     ],
     ["sample ratio", ...check, ratio.p_value !== null && !ratio.ok],
   ];

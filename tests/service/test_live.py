@@ -1,0 +1,27 @@
+"""The stream of what happens."""
+
+import asyncio
+
+from service.stores import opened
+from sidelong.service import live
+from sidelong.service.commands import Decide
+
+
+def test_who_falls_behind_catches_up_without_a_pause(tmp_path, monkeypatch):
+    """More events than fit into one reading come at once, not one reading every quarter of a second."""
+    monkeypatch.setattr(live, "_EVERY", 3600.0)
+
+    async def read(database, experiment, wanted):
+        text = b""
+        async for part in live.stream(database, experiment, 0):
+            text += part
+            if text.count(b"\nevent: decided\n") >= wanted:
+                return text
+        raise AssertionError
+
+    with opened(f"sqlite:///{tmp_path}/service.db") as bench:
+        bench.create()
+        bench.store.run([Decide("e") for _ in range(1200)])
+        identity = bench.store.identity("e")
+        text = asyncio.run(asyncio.wait_for(read(bench.database, identity.id, 1200), 60))
+    assert [int(line[4:]) for line in text.splitlines() if line.startswith(b"id: ")] == list(range(1, 1202))
