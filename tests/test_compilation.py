@@ -10,6 +10,9 @@ from pathlib import Path
 import pytest
 
 from sidelong import _cache
+from sidelong._fingerprint import is_own
+from sidelong.graphs.arrays import observe
+from sidelong.service.weighing import weigh
 
 ROOT = Path(__file__).parent.parent
 
@@ -445,6 +448,11 @@ def test_the_folder_is_named_after_the_sources(tmp_path, choose):
     assert folder == tmp_path / "kernels" / _cache.kernel_hash()
     assert folder.is_dir()
     assert choose(tmp_path) == folder
+
+
+def test_a_kernel_that_the_folder_does_not_depend_on_has_a_fingerprint():
+    assert is_own(observe.py_func)
+    assert not is_own(weigh.py_func)
 
 
 def test_a_folder_that_cannot_be_written_is_not_used(tmp_path, choose, monkeypatch):

@@ -44,17 +44,12 @@ async def stream(service: Service, experiment: int, after: int, token: str | Non
         except ServiceError:  # the database is away: the next time, perhaps
             found = []
         if found:
-            after = found[-1].seq
+            after, spoken = found[-1].seq, time.monotonic()
             yield b"".join(map(_format, found))
-            if len(found) == _MOST:  # there is more: who falls behind would never catch up
-                continue
         elif time.monotonic() - spoken > _ALIVE:
+            spoken = time.monotonic()
             yield b": alive\n\n"
-        else:
-            await asyncio.sleep(_EVERY)
-            continue
-        spoken = time.monotonic()
-        if len(found) < _MOST:
+        if len(found) < _MOST:  # else there is more: who falls behind would never catch up
             await asyncio.sleep(_EVERY)
 
 
