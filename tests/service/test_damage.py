@@ -219,6 +219,7 @@ def test_a_server_that_cannot_write_goes_on_reading_and_recovers_by_itself(nurse
     assert server.get("/v1/experiments/e")[1]["counts"]["decided"] == 1
     assert server.get("/v1/experiments/e/log")[1]["code"] == "disk_full"  # which needs a temporary file
     assert server.post("/v1/graphs?format=edges", b"0 0\n")[1]["code"] == "disk_full"
+    assert server.post("/v1/experiments/e/evaluation", {})[1]["code"] == "disk_full"
     resource.prlimit(server.pid, resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
     losses = {"losses": [0.5] * len(made["reveals"])}
     assert server.post(f"/v1/decisions/{made['id']}/feedback", losses)[1]["learned"]

@@ -67,6 +67,13 @@ def test_what_is_wrong_is_named(http, content, path):
     assert reply.json()["path"].startswith(path)
 
 
+def test_a_share_that_is_said_twice_is_refused(http):
+    twice = b'{"distribution": {"0": 0.5, "1": 0.5, "0": 0.5}}'
+    headers = {"Content-Type": "application/json"}
+    reply = http.post("/v1/experiments/orders/evaluation", content=twice, headers=headers)
+    assert (reply.status_code, reply.json()["value"]) == (422, "0")
+
+
 def test_no_such_experiment(http):
     assert http.post("/v1/experiments/nothing/evaluation", json={}).status_code == 404
 

@@ -6,14 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic.json_schema import models_json_schema
 
-from sidelong.service.messages import CreateExperiment, DecideRequest, Feedback
-
 if TYPE_CHECKING:
     from fastapi import FastAPI
     from pydantic import BaseModel
 
 __all__ = ["complete", "takes"]
 
+_bodies: set[type[BaseModel]] = set()  # what requests hold, as `takes` was told
 _SCHEMAS = "#/components/schemas/{model}"
 _EXAMPLES = {"id": "4f1c0a9be2d37785-1", "name": "orders"}
 _KEY = {
@@ -33,6 +32,7 @@ def takes(body: type[BaseModel] | None, *places: str, key: bool = False, require
     ]
     described: dict[str, Any] = {"parameters": parameters + [_KEY] * key}
     if body is not None:
+        _bodies.add(body)
         schema = {"$ref": _SCHEMAS.format(model=body.__name__)}
         described["requestBody"] = {"required": required, "content": {"application/json": {"schema": schema}}}
     return described
@@ -45,7 +45,7 @@ def complete(app: FastAPI) -> None:
     def openapi() -> dict[str, Any]:
         if not app.openapi_schema:
             document = make()
-            bodies = [(body, "validation") for body in (CreateExperiment, DecideRequest, Feedback)]
+            bodies = [(body, "validation") for body in sorted(_bodies, key=lambda body: body.__name__)]
             _, found = models_json_schema(bodies, ref_template=_SCHEMAS)  # type: ignore[arg-type]
             known = document["components"]["schemas"]
             known.update({name: schema for name, schema in found["$defs"].items() if name not in known})

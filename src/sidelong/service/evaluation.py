@@ -17,12 +17,12 @@ from starlette.responses import Response  # noqa: TC002  # FastAPI reads the ann
 from sidelong.errors import EvaluationError, ServiceError
 from sidelong.graphs import families
 from sidelong.learners import catalogue
-from sidelong.service import export, offpolicy
+from sidelong.service import documents, export, offpolicy
 from sidelong.service.decision_log import DecisionLog, read_log
 from sidelong.service.decisions import answer
-from sidelong.service.gate import GuardedRoute, guarded
+from sidelong.service.gate import GuardedRoute, guarded, read
 from sidelong.service.messages import Arm  # noqa: TC001  # and so does pydantic
-from sidelong.service.problems import DOCUMENTED
+from sidelong.service.problems import DOCUMENTED, for_temporary_files
 from sidelong.service.tokens import Scope
 
 if TYPE_CHECKING:
@@ -122,12 +122,17 @@ class Catalogue(BaseModel):
     families: list[Family]
 
 
-@router.post("/experiments/{name}/evaluation", response_model=Evaluation, openapi_extra=guarded(Scope.READ))
-async def evaluate(name: str, body: EvaluationRequest, request: Request) -> Response:
+@router.post(
+    "/experiments/{name}/evaluation",
+    response_model=Evaluation,
+    openapi_extra=guarded(Scope.READ, **documents.takes(EvaluationRequest, "name")),
+)
+async def evaluate(request: Request) -> Response:
     """Estimate what each arm, or another distribution, would have cost in the same rounds."""
     service: Service = request.app.state.service
+    body = await read(request, EvaluationRequest)
     async with _turn:
-        return answer(await asyncio.to_thread(_evaluate, service, name, body))
+        return answer(await asyncio.to_thread(_evaluate, service, request.path_params["name"], body))
 
 
 @router.get("/catalogue", response_model=Catalogue, openapi_extra=guarded(Scope.READ))
@@ -164,7 +169,7 @@ def _evaluate(service: Service, name: str, body: EvaluationRequest) -> dict[str,
 
 
 def _read(service: Service, name: str) -> DecisionLog:
-    with tempfile.TemporaryDirectory(prefix="sidelong-") as folder:
+    with for_temporary_files(), tempfile.TemporaryDirectory(prefix="sidelong-") as folder:
         path = Path(folder) / "log.parquet"
         export.write(service.store, name, path)
         return read_log(path, most_losses=MOST_LOSSES)

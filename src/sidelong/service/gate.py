@@ -101,11 +101,11 @@ class GuardedRoute(APIRoute):
         """Return the handler, with a guard before it.
 
         A handler that takes nothing but the request is called directly: the search for what else it may need takes
-        longer than a decision.
+        longer than a decision. None lets FastAPI read its body, which it would do at any size and for any time.
         """
+        assert self.body_field is None, f"{self.path} must use `read`."  # noqa: S101  # a mistake in this package
         plain = list(inspect.signature(self.endpoint).parameters) == ["request"]
         handle = self.endpoint if plain else super().get_route_handler()
-        reads = self.body_field is not None  # FastAPI reads the body, of any size and for any time
         named = (self.openapi_extra or {}).get(_SCOPE)
         scope = Scope(named) if named in set(Scope) else None
 
@@ -114,8 +114,6 @@ class GuardedRoute(APIRoute):
             try:
                 if named is not None:
                     await _admit(service, request, scope)
-                if reads:
-                    request._body = await read_body(request)  # noqa: SLF001  # where it looks first
                 return await handle(request)
             except ServiceError as error:
                 return problems.reply(error)
