@@ -484,10 +484,3 @@ def test_the_hash_of_the_sources_sees_every_byte_and_name(tmp_path):
             file.write_text(text)
         seen.add(_cache._hash_files(files))
     assert len(seen) == 4
-
-
-def test_rooms_whose_edits_compile_nothing_hold_no_kernels():
-    rooms = [_cache.PACKAGE / room for room in _cache._ROOMS_WITHOUT_KERNELS]
-    texts = {file: file.read_text() for room in rooms for file in room.rglob("*.py")}
-    assert texts
-    assert [file for file, text in texts.items() if re.search(r"_jit\b|njit|from numba", text)] == []

@@ -182,7 +182,8 @@ class Shelf:
         try:
             graph = state_file.read_graphs(place, *state_file.unpack(data, place))[0]
         except StateFileError as error:
-            raise ServiceError(f"The database is damaged: {error}", status=503, code="refused") from error
+            text = f"The database is damaged: {error} Restore it from a copy, and start the service again."
+            raise ServiceError(text, status=503, code="refused") from error
         return self._remember(id_, graph)
 
     def forget(self) -> None:

@@ -236,7 +236,7 @@ class _Simulation:
                     self._done += last - t
                 t = last
                 self._tell()
-            if column == self._marks.size:  # the rounds after the last checkpoint
+            if column == self._marks.size or self._stop.is_set():  # after the last checkpoint, or after Ctrl-C
                 break
             loss[column] = tally.suffered.sum()
             expected[column] = tally.expected.sum()
