@@ -19,7 +19,7 @@ from sidelong.errors import ConflictError, DecisionError, GraphError, LearnerErr
 from sidelong.graphs.graph import FeedbackGraph
 from sidelong.learners import catalogue
 from sidelong.learners.interface import Need, drawing, is_sparing, telling
-from sidelong.outcomes.scale import Scale
+from sidelong.outcomes.scale import Scale, checked_scale
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -84,9 +84,7 @@ class Agent:
             )
         if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or not 0 <= seed < 2**64:
             raise LearnerError(f"seed must be a whole number from 0 to 2**64 - 1, not {seed!r}.")
-        if scale is not None and not isinstance(scale, Scale):
-            raise LearnerError(f"scale must be a sidelong.outcomes.Scale, not {scale!r}.")
-        self._scale = scale
+        self._scale = checked_scale(scale)
         module = catalogue.choose(learner, options)
         plain = catalogue.plain_options(module, options)
         self._begin(module, graph, int(seed), plain, catalogue.configure(module, graph, plain))

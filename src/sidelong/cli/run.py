@@ -37,8 +37,7 @@ def run(
     """Run a study, or go on with one that was stopped.
 
     Ends with 0 if all is done, 1 if cells failed, 2 if the study is wrong, 3 if damaged results were found and made
-    again, 4 if results could not be written, 130 after Ctrl-C, 143
-    after SIGTERM.
+    again, 4 if results could not be written, 130 after Ctrl-C, 143 after SIGTERM.
     """
     require("run", pydantic="study", pyarrow="study")
     from sidelong.errors import StudyError  # noqa: PLC0415

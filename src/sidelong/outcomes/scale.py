@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sidelong.errors import OutcomeError
+from sidelong.errors import LearnerError, OutcomeError
 from sidelong.outcomes.revealed import in_order, plain
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-__all__ = ["Scale"]
+__all__ = ["Scale", "checked_scale"]
 
 
 @dataclass(frozen=True)
@@ -77,3 +77,10 @@ class Scale:
                 f"It is not clipped. If such values do come, begin a new agent with a wider scale."
             )
         return (float(value) - self.best) / (self.worst - self.best) + 0.0  # not -0.0
+
+
+def checked_scale(scale: Any) -> Scale | None:
+    """Return what an agent was given as its scale, if it is one or None."""
+    if scale is not None and not isinstance(scale, Scale):
+        raise LearnerError(f"scale must be a sidelong.outcomes.Scale, not {scale!r}.")
+    return scale

@@ -155,12 +155,12 @@ def estimates(arms: Sequence[dict[str, Any]]) -> Estimates:
 
 
 def checked(scale: Scale | None) -> Scale | None:
-    """Return a scale, if it is one."""
-    from sidelong.outcomes import Scale  # noqa: PLC0415
+    """Return a scale, if it is one or None."""
+    if scale is None:
+        return None
+    from sidelong.outcomes.scale import checked_scale  # noqa: PLC0415  # takes the compiler along
 
-    if scale is not None and not isinstance(scale, Scale):
-        raise LearnerError(f"scale must be a sidelong.outcomes.Scale, not {scale!r}.")
-    return scale
+    return checked_scale(scale)
 
 
 def graph_message(graph: FeedbackGraph) -> dict[str, Any]:

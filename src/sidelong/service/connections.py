@@ -37,10 +37,8 @@ class Patient(HttpToolsProtocol):
 
     def data_received(self, data: bytes) -> None:
         """Take what has come; most requests come in one piece."""
-        if (
-            self._ended and self.timeout_keep_alive_task is not None
-        ):  # which any byte ends, also one that begins nothing
-            self._incomplete = True
+        if self._ended and self.timeout_keep_alive_task is not None:
+            self._incomplete = True  # any byte ends that task, also one that begins nothing
         super().data_received(data)
         if self._incomplete:
             self._size += len(data)

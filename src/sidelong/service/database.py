@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import URL, create_engine, event, make_url
+from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.exc import (
     ArgumentError,
     DatabaseError,
@@ -29,9 +30,9 @@ from sidelong.errors import ServiceError
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from sqlalchemy import Connection, CursorResult, Engine
+    from sqlalchemy import Connection, CursorResult, Engine, Table
 
-__all__ = ["Database", "Statement", "explain"]
+__all__ = ["Database", "Statement", "explain", "insert_into"]
 
 _MIGRATION_LOCK = 0x51DE1046  # of PostgreSQL; any number, as long as it is always the same
 
@@ -55,6 +56,11 @@ class Statement:
         if compiled.positional:
             given = [tuple(map(row.__getitem__, compiled.positiontup)) for row in rows]
         return connection.exec_driver_sql(compiled.string, given[0] if len(rows) == 1 else list(given))
+
+
+def insert_into(table: Table, connection: Connection) -> Any:
+    """Return an insert that may say what to do if the row is there, which each kind of database has of its own."""
+    return (sqlite if connection.dialect.name == "sqlite" else postgresql).insert(table)
 
 
 class Database:

@@ -57,8 +57,9 @@ def intervals(tallies: Tallies, arms: list[int]) -> tuple[Floats, Floats]:
 def regret(tallies: Tallies) -> Regret:
     """Return the own loss less that of the best arm, over the told rounds; the interval holds whichever arm that is."""
     m, paid = tallies.rounds, float(tallies.paid[0])
-    found = offpolicy.compare(tallies.weighed(), m, m, paid, 0, _RISK)
-    if m < tallies.counts[Kind.TOLD] or tallies.counts[HIDDEN] or found.best < 0:
+    known = m == tallies.counts[Kind.TOLD] and not tallies.counts[HIDDEN]
+    found = offpolicy.compare(tallies.weighed(), m, m, paid, 0, _RISK) if known else None
+    if found is None or found.best < 0:
         return Regret(estimate=None, low=None, high=None, own_loss=None, best_arm=None, best_loss=None, rounds=m)
     return Regret(
         estimate=found.value,

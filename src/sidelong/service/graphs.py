@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from sqlalchemy import bindparam, select
-from sqlalchemy.dialects import postgresql, sqlite
 
 from sidelong.agent import state_file
 from sidelong.errors import GraphError, ServiceError, SidelongError, StateFileError
@@ -19,6 +18,7 @@ from sidelong.graphs import FeedbackGraph, families
 from sidelong.graphs import files as graph_files
 from sidelong.learners.options import nearest
 from sidelong.service import schema
+from sidelong.service.database import insert_into
 from sidelong.service.messages import EdgesGraph, IntervalsGraph, NamedGraph
 from sidelong.service.problems import for_temporary_files
 
@@ -160,8 +160,7 @@ class Shelf:
             return False
         arrays = {f"graph.0.{name}": array for name, array in state_file.graph_to_arrays(known.graph).items()}
         row = {"id": known.id, "data": state_file.pack({"graphs": [None]}, arrays)}
-        insert = (sqlite if connection.dialect.name == "sqlite" else postgresql).insert
-        new = connection.execute(insert(schema.graphs).values(row).on_conflict_do_nothing()).rowcount
+        new = connection.execute(insert_into(schema.graphs, connection).values(row).on_conflict_do_nothing()).rowcount
         self._remember(known.id, known.graph)
         return bool(new)
 

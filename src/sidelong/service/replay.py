@@ -1,9 +1,8 @@
 """Bringing an experiment into memory: the last good snapshot, and the journal from there on.
 
 A snapshot only saves time: the journal is what counts. One that is damaged, or that another version of the program has
-written, is passed over, and written anew. One that is whole, but is of
-another journal than the one beside it, means that one of the two was altered: the experiment is refused, because nobody
-can say which.
+written, is passed over, and written anew. One that is whole, but is of another journal than the one beside it, means
+that one of the two was altered: the experiment is refused, because nobody can say which.
 """
 
 from __future__ import annotations
@@ -12,10 +11,10 @@ import logging
 from typing import TYPE_CHECKING
 
 from sqlalchemy import bindparam, delete, select
-from sqlalchemy.dialects import postgresql, sqlite
 
 from sidelong.errors import ServiceError
 from sidelong.service import journal
+from sidelong.service.database import insert_into
 from sidelong.service.experiment import Experiment
 from sidelong.service.schema import snapshots
 
@@ -75,8 +74,8 @@ def save_snapshot(connection: Connection, identity: Identity, seq: int, chain: b
     """Keep a state, and forget all but the last ones."""
     kept = connection.execute(_NUMBERS, {"of": identity.id}).scalars().all()
     row = {"experiment": identity.id, "seq": seq, "chain": chain, "data": data}
-    insert = (sqlite if connection.dialect.name == "sqlite" else postgresql).insert
-    written = insert(snapshots).values(row)  # over one that was not used, or that another server has written
+    # Over one that was not used, or that another server has written.
+    written = insert_into(snapshots, connection).values(row)
     connection.execute(written.on_conflict_do_update(index_elements=["experiment", "seq"], set_=row))
     oldest = max((each for each in kept if each != seq), default=0)
     connection.execute(delete(snapshots).where(snapshots.c.experiment == identity.id, snapshots.c.seq < oldest))

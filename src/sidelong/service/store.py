@@ -70,9 +70,8 @@ class Store(Library):
         turns: dict[int, Turn] = {}
         with self.database.writing() as connection:
             found = [self._identify(connection, command.of) for command in commands]
-            ids = sorted(
-                {each.id for each in found if each is not None}
-            )  # in one order, so that none waits in a circle
+            # In one order, so that no two servers wait for each other.
+            ids = sorted({each.id for each in found if each is not None})
             heads = {of: _LOCK.run(connection, {"of": of}).scalar_one() for of in ids}
             with self._memory:
                 try:
