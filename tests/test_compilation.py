@@ -11,8 +11,8 @@ import pytest
 
 from sidelong import _cache
 from sidelong._fingerprint import is_own
+from sidelong.evaluation.weighing import weigh
 from sidelong.graphs.arrays import observe
-from sidelong.service.weighing import weigh
 
 ROOT = Path(__file__).parent.parent
 

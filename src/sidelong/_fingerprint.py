@@ -22,7 +22,7 @@ __all__ = ["PACKAGE", "fingerprint", "is_inner", "is_own"]
 
 PACKAGE = Path(__file__).parent
 #: An edit of these leaves all machine code as it is. A kernel in one of them has a fingerprint, like a user's.
-_OUTER_ROOMS = ("claims", "cli", "integrations", "outcomes", "service", "studies")
+_OUTER_ROOMS = ("claims", "cli", "evaluation", "integrations", "outcomes", "service", "studies")
 #: The compiler knows these by name, and its own version is part of every key.
 _KNOWN = {"numpy", "numba", "scipy", "sidelong"}
 

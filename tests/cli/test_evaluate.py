@@ -15,8 +15,8 @@ from typer.testing import CliRunner
 from sidelong import cli
 from sidelong.cli.evaluate import _print
 from sidelong.errors import EvaluationError
-from sidelong.service import offpolicy
-from sidelong.service.decision_log import read_log
+from sidelong.evaluation import offpolicy
+from sidelong.evaluation.decision_log import read_log
 
 
 @pytest.fixture(scope="module")

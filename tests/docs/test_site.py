@@ -15,7 +15,8 @@ import pytest
 import sidelong as sl
 from browser import visit
 from sidelong import errors
-from sidelong.service import client, offpolicy
+from sidelong.evaluation import offpolicy
+from sidelong.service import client
 
 ROOT = Path(__file__).parent.parent.parent
 DOCS = ROOT / "docs"

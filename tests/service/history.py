@@ -14,13 +14,13 @@ import re
 import numpy as np
 from sqlalchemy import select
 
-from sidelong.service import journal, replay
-from sidelong.service.clock import Clock
-from sidelong.service.database import Database
-from sidelong.service.experiment import Identity
-from sidelong.service.graphs import Shelf
-from sidelong.service.journal import Kind
-from sidelong.service.schema import experiments
+from sidelong.service.store import journal, replay
+from sidelong.service.store.clock import Clock
+from sidelong.service.store.database import Database
+from sidelong.service.store.experiment import Identity
+from sidelong.service.store.graphs import Shelf
+from sidelong.service.store.journal import Kind
+from sidelong.service.store.schema import experiments
 
 _LENGTH = re.compile(rb"content-length: *(\d+)", re.IGNORECASE)
 _AGAIN = (429, 503, 507)

@@ -3,12 +3,12 @@
 import contextlib
 
 import sidelong as sl
-from sidelong.service.clock import Clock
-from sidelong.service.commands import Cancel, Decide, Expire, Tell
-from sidelong.service.database import Database
-from sidelong.service.migrate import migrate
 from sidelong.service.settings import Settings
-from sidelong.service.store import Store
+from sidelong.service.store.clock import Clock
+from sidelong.service.store.commands import Cancel, Decide, Expire, Tell
+from sidelong.service.store.database import Database
+from sidelong.service.store.migrate import migrate
+from sidelong.service.store.store import Store
 
 
 class Hands:

@@ -12,9 +12,9 @@ from typer.testing import CliRunner
 
 from sidelong.cli import app
 from sidelong.errors import ServiceError
-from sidelong.service.database import Database
-from sidelong.service.migrate import migrate
-from sidelong.service.tokens import Tokens
+from sidelong.service.store.database import Database
+from sidelong.service.store.migrate import migrate
+from sidelong.service.store.tokens import Tokens
 
 REQUESTS = {
     "admin": [("POST", "/v1/experiments", {"name": "x", "graph": {"name": "cliques", "sizes": [3, 2]}})],

@@ -25,7 +25,7 @@ from sidelong.errors import (
     UnknownDecisionError,
 )
 from sidelong.service.client import Service, connect_async
-from sidelong.service.client_replies import Patience
+from sidelong.service.client.replies import Patience
 
 
 @pytest.fixture(scope="module")

@@ -19,11 +19,11 @@ from service.stores import opened
 from service.test_store import refused
 from sidelong.agent import state_file
 from sidelong.errors import ServiceError
-from sidelong.service import migrate as migrations
-from sidelong.service.database import Database
-from sidelong.service.experiment import SNAPSHOT_VERSION
-from sidelong.service.journal import Kind
-from sidelong.service.migrate import migrate
+from sidelong.service.store import migrate as migrations
+from sidelong.service.store.database import Database
+from sidelong.service.store.experiment import SNAPSHOT_VERSION
+from sidelong.service.store.journal import Kind
+from sidelong.service.store.migrate import migrate
 
 OLD = Path(__file__).parent / "files" / "schema-0001.sql"
 
@@ -322,7 +322,8 @@ def test_two_that_start_at_once_on_an_old_schema_migrate_it_once(database):
         command.upgrade(config, "0001")
     old.close()
     program = (
-        "import sys; from sidelong.service.database import Database; from sidelong.service.migrate import migrate;"
+        "import sys; from sidelong.service.store.database import Database\n"
+        "from sidelong.service.store.migrate import migrate\n"
         "print(migrate(Database(sys.argv[1])))"
     )
     starts = [

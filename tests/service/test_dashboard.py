@@ -9,10 +9,10 @@ import pytest
 
 import sidelong as sl
 from browser import visit
-from sidelong.service import offpolicy
-from sidelong.service.database import Database
-from sidelong.service.decision_log import read_log
-from sidelong.service.tokens import Tokens
+from sidelong.evaluation import offpolicy
+from sidelong.evaluation.decision_log import read_log
+from sidelong.service.store.database import Database
+from sidelong.service.store.tokens import Tokens
 
 PATIENCE = 60_000  # milliseconds: of a machine that does much else
 

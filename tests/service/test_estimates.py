@@ -5,10 +5,11 @@ import pytest
 
 import sidelong as sl
 from service.stores import opened
-from sidelong.service import estimates, export, offpolicy, views
-from sidelong.service.decision_log import read_log
-from sidelong.service.journal import Kind
-from sidelong.service.tallies import Tallies
+from sidelong.evaluation import offpolicy
+from sidelong.evaluation.decision_log import read_log
+from sidelong.service.http import estimates, export, views
+from sidelong.service.store.journal import Kind
+from sidelong.service.store.tallies import Tallies
 
 OWN = sl.FeedbackGraph.from_edges([(0, 2), (3, 1)], 4, self_loops=True)
 

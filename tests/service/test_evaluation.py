@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 import sidelong as sl
+from sidelong.evaluation import offpolicy
+from sidelong.evaluation.decision_log import read_log
 from sidelong.graphs import families
-from sidelong.service import offpolicy
-from sidelong.service.decision_log import read_log
 
 
 @pytest.fixture(scope="module")

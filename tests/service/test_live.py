@@ -4,9 +4,9 @@ import asyncio
 from types import SimpleNamespace
 
 from service.stores import opened
-from sidelong.service import live
-from sidelong.service.commands import Decide
-from sidelong.service.tokens import Tokens
+from sidelong.service.http import live
+from sidelong.service.store.commands import Decide
+from sidelong.service.store.tokens import Tokens
 
 
 def test_who_falls_behind_catches_up_without_a_pause(tmp_path, monkeypatch):

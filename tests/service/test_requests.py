@@ -13,8 +13,8 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from sidelong.service import messages
-from sidelong.service.api import make_app
+from sidelong.service.http import messages
+from sidelong.service.http.api import make_app
 from sidelong.service.settings import Settings
 
 PAGE = (Path(__file__).parents[2] / "docs" / "service.md").read_text(encoding="utf-8")

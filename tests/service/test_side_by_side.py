@@ -6,10 +6,10 @@ import threading
 import httpx
 from starlette.responses import Response
 
-from sidelong.service import export
-from sidelong.service.api import make_app
+from sidelong.service.http import export
+from sidelong.service.http.api import make_app
 from sidelong.service.settings import Settings
-from sidelong.service.tokens import Tokens
+from sidelong.service.store.tokens import Tokens
 
 EXPERIMENT = {"name": "e", "graph": {"name": "cliques", "sizes": [3, 2]}}
 
@@ -23,7 +23,7 @@ def test_nobody_waits_for_those_who_download_the_log(tmp_path, monkeypatch):
 
     monkeypatch.setattr(export, "reply", slow)
     app = make_app(Settings(database=f"sqlite:///{tmp_path}/beside.db"))
-    monkeypatch.setattr("sidelong.service.tokens.Tokens.fresh_for", 0.0)  # every request looks at the tokens anew
+    monkeypatch.setattr("sidelong.service.store.tokens.Tokens.fresh_for", 0.0)  # every request looks at the tokens anew
 
     async def ask():
         transport = httpx.ASGITransport(app)
@@ -82,7 +82,9 @@ def test_a_database_that_says_nothing_is_one_that_is_away(tmp_path, monkeypatch)
 
 def test_health_is_answered_while_a_commit_takes_its_time(tmp_path, monkeypatch):
     monkeypatch.setattr("sidelong.service.service._LOOK_EVERY", 0.0)
-    monkeypatch.setattr("sidelong.service.store.Store.behind", lambda _: [])  # as if the commit began just after it
+    monkeypatch.setattr(
+        "sidelong.service.store.store.Store.behind", lambda _: []
+    )  # as if the commit began just after it
     app = make_app(Settings(database=f"sqlite:///{tmp_path}/commit.db", sweep_every=0.01))
     held, done = threading.Event(), threading.Event()
 

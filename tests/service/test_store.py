@@ -7,8 +7,8 @@ from sqlalchemy import text
 import sidelong as sl
 from service.stores import opened
 from sidelong.errors import ServiceError
-from sidelong.service.commands import Decide, Tell
-from sidelong.service.journal import Kind
+from sidelong.service.store.commands import Decide, Tell
+from sidelong.service.store.journal import Kind
 
 GRAPH = sl.graphs.cliques([3, 2])
 

@@ -22,8 +22,8 @@ from sidelong.errors import EvaluationError
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from sidelong.service.decision_log import DecisionLog
-    from sidelong.service.offpolicy import Estimates
+    from sidelong.evaluation.decision_log import DecisionLog
+    from sidelong.evaluation.offpolicy import Estimates
 
 __all__ = ["evaluate"]
 
@@ -65,8 +65,8 @@ def evaluate(
     intervals assume.
     """
     require("evaluate", **dict.fromkeys(["pyarrow", *["httpx"] * _is_address(log)], "service"))
-    from sidelong.service import offpolicy  # noqa: PLC0415  # heavy
-    from sidelong.service.decision_log import read_log  # noqa: PLC0415
+    from sidelong.evaluation import offpolicy  # noqa: PLC0415
+    from sidelong.evaluation.decision_log import read_log  # noqa: PLC0415
 
     found = read_log(_fetch(log, token) if _is_address(log) else log, n_arms)
     rows = {

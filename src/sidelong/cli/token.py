@@ -10,7 +10,7 @@ import typer
 from sidelong.cli.serve import load_service
 
 if TYPE_CHECKING:
-    from sidelong.service.tokens import Tokens
+    from sidelong.service.store.tokens import Tokens
 
 __all__ = ["app"]
 
@@ -66,9 +66,9 @@ def revoke(
 
 def _tokens(database: str | None) -> Tokens:
     settings = load_service("token", database=database)
-    from sidelong.service.database import Database as Opened  # noqa: PLC0415
-    from sidelong.service.migrate import migrate  # noqa: PLC0415
-    from sidelong.service.tokens import Tokens  # noqa: PLC0415
+    from sidelong.service.store.database import Database as Opened  # noqa: PLC0415
+    from sidelong.service.store.migrate import migrate  # noqa: PLC0415
+    from sidelong.service.store.tokens import Tokens  # noqa: PLC0415
 
     opened = Opened(settings.database, settings.busy_timeout)
     migrate(opened)

@@ -9,14 +9,14 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.gc_collector import GCCollector
 from prometheus_client.process_collector import ProcessCollector
 
-from sidelong.service.journal import Kind
+from sidelong.service.store.journal import Kind
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from prometheus_client import Metric
 
-    from sidelong.service.store import Store
+    from sidelong.service.store.store import Store
 
 __all__ = ["Metrics"]
 

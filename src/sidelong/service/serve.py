@@ -17,11 +17,11 @@ import uvicorn
 from sidelong._version import __version__
 from sidelong.errors import ServiceError
 from sidelong.service import logs
-from sidelong.service.api import make_app
 from sidelong.service.connections import Patient
-from sidelong.service.database import Database
-from sidelong.service.migrate import migrate
-from sidelong.service.tokens import Tokens
+from sidelong.service.http.api import make_app
+from sidelong.service.store.database import Database
+from sidelong.service.store.migrate import migrate
+from sidelong.service.store.tokens import Tokens
 
 if TYPE_CHECKING:
     from collections.abc import Callable

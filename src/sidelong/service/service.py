@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from sidelong.errors import ServiceError
 from sidelong.service import logs
-from sidelong.service.clock import Clock
-from sidelong.service.commands import Expire
-from sidelong.service.commits import Commits
-from sidelong.service.database import Database
-from sidelong.service.limits import Limits
+from sidelong.service.http.limits import Limits
 from sidelong.service.metrics import Metrics
-from sidelong.service.migrate import migrate
-from sidelong.service.store import Store
-from sidelong.service.tokens import Tokens
+from sidelong.service.store.clock import Clock
+from sidelong.service.store.commands import Expire
+from sidelong.service.store.commits import Commits
+from sidelong.service.store.database import Database
+from sidelong.service.store.migrate import migrate
+from sidelong.service.store.store import Store
+from sidelong.service.store.tokens import Tokens
 
 if TYPE_CHECKING:
     from collections.abc import Callable

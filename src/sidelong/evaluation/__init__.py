@@ -1,0 +1,1 @@
+"""What a log says, without a server: decision logs as arrays, and off-policy estimates from them."""

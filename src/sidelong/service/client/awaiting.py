@@ -1,0 +1,158 @@
+"""The client with `await`: what `sidelong.service.client.blocking` has, method by method."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any, Self, TypeVar
+
+import httpx
+
+from sidelong.service.client import replies, wire
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Mapping, Sequence
+
+    from sidelong.agent import Estimates
+    from sidelong.agent.feedback import Losses
+    from sidelong.graphs import FeedbackGraph
+    from sidelong.outcomes import Scale
+    from sidelong.service.client.decision import RemoteDecision
+    from sidelong.service.client.wire import Call
+
+__all__ = ["AsyncExperiment", "AsyncService"]
+
+T = TypeVar("T")
+
+
+class AsyncService:
+    """The experiments of a service, by name: see `Service`."""
+
+    def __init__(self, url: str, token: str | None, patience: float, timeout: float) -> None:
+        self._http = httpx.AsyncClient(**wire.settings(url, token, timeout))
+        self._patience = patience
+        self._timeout = timeout
+
+    def __getitem__(self, name: str) -> AsyncExperiment:
+        return AsyncExperiment(self, name)
+
+    async def __aiter__(self) -> AsyncIterator[str]:
+        offset = 0
+        while True:
+            page = await self.do(wire.names(offset))
+            for item in page["items"]:
+                yield item["name"]
+            offset += len(page["items"])
+            if offset >= page["total"] or not page["items"]:
+                return
+
+    async def create(
+        self,
+        name: str,
+        learner: str,
+        graph: FeedbackGraph,
+        *,
+        seed: int | None = None,
+        expire_after: float | None = 86_400.0,
+        description: str = "",
+        labels: Sequence[str] | None = None,
+        scale: Scale | None = None,
+        **options: Any,
+    ) -> AsyncExperiment:
+        """Make an experiment, or find the one that was made alike under this name: see `Service.create`."""
+        more = {"seed": seed, "expire_after": expire_after, "description": description, "labels": labels}
+        made = self[name].scaled(scale)
+        await self.do(wire.create(name, learner, graph, options, more))
+        return made
+
+    async def do(self, call: Call[T]) -> T:
+        """Send a request, again where that may help, and return what its reply says."""
+        patience = replies.Patience(self._patience)
+        timeout = self._timeout if call.timeout is None else max(call.timeout, self._timeout)
+        while True:
+            try:
+                reply = await self._http.request(
+                    call.method, call.path, content=call.body, headers=call.headers, timeout=timeout
+                )
+            except httpx.TransportError as error:
+                pause = patience.after(error)
+                if pause is None:
+                    raise replies.unreachable(str(self._http.base_url), error) from error
+            else:
+                pause = None if reply.is_success else patience.after(reply)
+                if pause is None:
+                    return call.result(reply, repeated=patience.repeated)
+            await asyncio.sleep(pause)
+
+    async def close(self) -> None:
+        """Close the connections."""
+        await self._http.aclose()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    def __repr__(self) -> str:
+        return f"<AsyncService at {self._http.base_url}>"
+
+
+class AsyncExperiment:
+    """An experiment of a service: see `Experiment`, whose properties are in `state()` here."""
+
+    def __init__(self, service: AsyncService, name: str, scale: Scale | None = None) -> None:
+        self._service = service
+        self._name = name
+        self._scale = scale
+
+    @property
+    def name(self) -> str:
+        """What it is called."""
+        return self._name
+
+    @property
+    def scale(self) -> Scale | None:
+        """The range of the numbers that `tell` takes; None if they are losses in [0, 1]."""
+        return self._scale
+
+    def scaled(self, scale: Scale | None) -> AsyncExperiment:
+        """Return the experiment, told with numbers of this scale. The service keeps losses, and does not know it."""
+        return AsyncExperiment(self._service, self._name, wire.checked(scale))
+
+    async def ask(
+        self, graph: FeedbackGraph | None = None, *, context: Mapping[str, Any] | None = None, key: str | None = None
+    ) -> RemoteDecision:
+        """Draw an arm: see `Experiment.ask`."""
+        return await self._service.do(wire.ask(self._name, graph, context, key))
+
+    async def tell(self, decision: RemoteDecision | str, losses: Losses, graph: FeedbackGraph | None = None) -> bool:
+        """Learn the losses that a decision revealed: see `Experiment.tell`."""
+        return await self._service.do(wire.tell(self._name, decision, losses, graph, self._scale))
+
+    async def cancel(self, decision: RemoteDecision | str) -> None:
+        """Give up a decision that was never carried out: nothing is learned from it."""
+        await self._service.do(wire.cancel(self._name, decision))
+
+    async def estimates(self) -> Estimates:
+        """Return what is known about each arm; the service does not tell gaps."""
+        arms: list[dict[str, Any]] = []
+        while True:
+            page = (await self._service.do(wire.state(self._name, len(arms), wire.PAGE)))["arms"]
+            arms += page["items"]
+            if len(arms) >= page["total"] or not page["items"]:
+                return wire.estimates(arms)
+
+    async def graph(self) -> FeedbackGraph:
+        """Return the graph, of up to 500 arms and 5,000 edges: see `Experiment.graph`."""
+        return await self._service.do(wire.drawing(self._name))
+
+    async def state(self) -> dict[str, Any]:
+        """Return all that the service says about the experiment, with its first arm: see docs/service.md."""
+        return await self._service.do(wire.state(self._name))
+
+    async def look_up(self, decision: RemoteDecision | str) -> dict[str, Any]:
+        """Return what became of a decision: see `GET /v1/decisions/{id}` in docs/service.md."""
+        return await self._service.do(wire.look_up(self._name, decision))
+
+    def __repr__(self) -> str:
+        return f"<AsyncExperiment {self._name} of {self._service!r}>"

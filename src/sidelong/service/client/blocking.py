@@ -1,0 +1,207 @@
+"""The client that waits: a service and its experiments, method by method."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any, Self, TypeVar
+
+import httpx
+
+from sidelong.service.client import replies, wire
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from sidelong.agent import Estimates
+    from sidelong.agent.feedback import Losses
+    from sidelong.graphs import FeedbackGraph
+    from sidelong.outcomes import Scale
+    from sidelong.service.client.decision import RemoteDecision
+    from sidelong.service.client.wire import Call
+
+__all__ = ["Experiment", "Service"]
+
+T = TypeVar("T")
+
+
+class Service:
+    """The experiments of a service, by name. Nothing is asked for until it is needed."""
+
+    def __init__(self, url: str, token: str | None, patience: float, timeout: float) -> None:
+        self._http = httpx.Client(**wire.settings(url, token, timeout))
+        self._patience = patience
+        self._timeout = timeout
+
+    def __getitem__(self, name: str) -> Experiment:
+        return Experiment(self, name)
+
+    def __iter__(self) -> Iterator[str]:
+        offset = 0
+        while True:
+            page = self.do(wire.names(offset))
+            yield from (item["name"] for item in page["items"])
+            offset += len(page["items"])
+            if offset >= page["total"] or not page["items"]:
+                return
+
+    def create(
+        self,
+        name: str,
+        learner: str,
+        graph: FeedbackGraph,
+        *,
+        seed: int | None = None,
+        expire_after: float | None = 86_400.0,
+        description: str = "",
+        labels: Sequence[str] | None = None,
+        scale: Scale | None = None,
+        **options: Any,  # each learner has its own
+    ) -> Experiment:
+        """Make an experiment, or find the one that was made alike under this name.
+
+        Args:
+            name: what to call it.
+            learner: as for `Agent`.
+            graph: as for `Agent`.
+            seed: as for `Agent`; one is drawn if none is given.
+            expire_after: after how many seconds without feedback a decision expires; None: never.
+            description: for people.
+            labels: what to call each arm.
+            scale: as for `Agent`; other processes say `service[name].scaled(scale)`.
+            **options: the options of the learner, as for `Agent`.
+        """
+        more = {"seed": seed, "expire_after": expire_after, "description": description, "labels": labels}
+        made = self[name].scaled(scale)
+        self.do(wire.create(name, learner, graph, options, more))
+        return made
+
+    def do(self, call: Call[T]) -> T:
+        """Send a request, again where that may help, and return what its reply says."""
+        patience = replies.Patience(self._patience)
+        timeout = self._timeout if call.timeout is None else max(call.timeout, self._timeout)
+        while True:
+            try:
+                reply = self._http.request(
+                    call.method, call.path, content=call.body, headers=call.headers, timeout=timeout
+                )
+            except httpx.TransportError as error:
+                pause = patience.after(error)
+                if pause is None:
+                    raise replies.unreachable(str(self._http.base_url), error) from error
+            else:
+                pause = None if reply.is_success else patience.after(reply)
+                if pause is None:
+                    return call.result(reply, repeated=patience.repeated)
+            time.sleep(pause)
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._http.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"<Service at {self._http.base_url}>"
+
+
+class Experiment:
+    """An experiment of a service, with the interface of an `Agent`."""
+
+    def __init__(self, service: Service, name: str, scale: Scale | None = None) -> None:
+        self._service = service
+        self._name = name
+        self._scale = scale
+
+    @property
+    def name(self) -> str:
+        """What it is called."""
+        return self._name
+
+    @property
+    def scale(self) -> Scale | None:
+        """The range of the numbers that `tell` takes; None if they are losses in [0, 1]."""
+        return self._scale
+
+    def scaled(self, scale: Scale | None) -> Experiment:
+        """Return the experiment, told with numbers of this scale. The service keeps losses, and does not know it."""
+        return Experiment(self._service, self._name, wire.checked(scale))
+
+    @property
+    def learner(self) -> str:
+        """The name of the learner."""
+        return str(self.state()["learner"])
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """The options that the learner was given."""
+        return dict(self.state()["options"])
+
+    @property
+    def seed(self) -> int:
+        """The seed."""
+        return int(self.state()["seed"])
+
+    @property
+    def round(self) -> int:
+        """How many decisions were asked for."""
+        return int(self.state()["round"])
+
+    @property
+    def graph(self) -> FeedbackGraph:
+        """The graph of every round that `ask` is not given another one for, of up to 500 arms and 5,000 edges."""
+        return self._service.do(wire.drawing(self._name))
+
+    def ask(
+        self, graph: FeedbackGraph | None = None, *, context: Mapping[str, Any] | None = None, key: str | None = None
+    ) -> RemoteDecision:
+        """Draw an arm.
+
+        Args:
+            graph: the graph of this round alone, where graphs change from round to round.
+            context: what the log should say about this decision; the learner does not see it.
+            key: what this decision is for, such as the number of an order: whoever asks again with the same key gets
+                the same decision. Without one, every call gets another.
+        """
+        return self._service.do(wire.ask(self._name, graph, context, key))
+
+    def tell(self, decision: RemoteDecision | str, losses: Losses, graph: FeedbackGraph | None = None) -> bool:
+        """Learn the losses that a decision revealed: now or later, in any order, from any process.
+
+        Args:
+            decision: the decision, or its id.
+            losses: a number in [0, 1], or in the experiment's `scale`, for every arm in `decision.reveals`, by arm or
+                in their order.
+            graph: where only the outcome shows what is revealed, what every arm would have revealed. See `Agent.tell`.
+
+        Returns:
+            True if something was learned, False if the same was told before.
+        """
+        return self._service.do(wire.tell(self._name, decision, losses, graph, self._scale))
+
+    def cancel(self, decision: RemoteDecision | str) -> None:
+        """Give up a decision that was never carried out: nothing is learned from it."""
+        self._service.do(wire.cancel(self._name, decision))
+
+    def estimates(self) -> Estimates:
+        """Return what is known about each arm; the service does not tell gaps."""
+        arms: list[dict[str, Any]] = []
+        while True:
+            page = self._service.do(wire.state(self._name, len(arms), wire.PAGE))["arms"]
+            arms += page["items"]
+            if len(arms) >= page["total"] or not page["items"]:
+                return wire.estimates(arms)
+
+    def state(self) -> dict[str, Any]:
+        """Return all that the service says about the experiment, with its first arm: see docs/service.md."""
+        return self._service.do(wire.state(self._name))
+
+    def look_up(self, decision: RemoteDecision | str) -> dict[str, Any]:
+        """Return what became of a decision: see `GET /v1/decisions/{id}` in docs/service.md."""
+        return self._service.do(wire.look_up(self._name, decision))
+
+    def __repr__(self) -> str:
+        return f"<Experiment {self._name} of {self._service!r}>"

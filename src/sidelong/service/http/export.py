@@ -1,0 +1,126 @@
+"""The log of an experiment as a Parquet file, with the column names of the Open Bandit Pipeline."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from starlette.background import BackgroundTask
+from starlette.responses import FileResponse
+
+from sidelong.service.http.problems import for_temporary_files
+from sidelong.service.http.views import status_of
+from sidelong.service.store import journal
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from sqlalchemy import Connection
+
+    from sidelong.service.store.experiment import Identity
+    from sidelong.service.store.journal import Event
+    from sidelong.service.store.store import Store
+
+__all__ = ["reply", "write"]
+
+_ROWS = 5000
+_CELLS = 1_000_000  # losses in memory
+
+
+def reply(store: Store, name: str) -> FileResponse:
+    """Return the file as a reply; it is deleted once it is sent."""
+    with for_temporary_files():
+        with tempfile.NamedTemporaryFile(prefix="sidelong-", suffix=".parquet", delete=False) as file:
+            path = Path(file.name)
+        try:
+            write(store, name, path)
+        except BaseException:
+            path.unlink()
+            raise
+    return FileResponse(
+        path,
+        media_type="application/vnd.apache.parquet",
+        filename=f"{name}.parquet",
+        background=BackgroundTask(path.unlink),
+    )
+
+
+def write(store: Store, name: str, path: Path) -> None:
+    """Write the log of an experiment to a file."""
+    import pyarrow as pa  # noqa: PLC0415  # 50 MB that most servers never need
+    import pyarrow.parquet as pq  # noqa: PLC0415
+
+    identity = store.identity(name)
+    spec = identity.spec
+    about = {"name": name, **{key: spec[key] for key in ("learner", "options", "seed", "expire_after")}}
+    with store.database.reading() as connection:
+        graph = store.find_graph(connection, spec["graph"])
+        about |= {"n_arms": graph.n_arms, "graph": spec["graph_name"]}
+        schema = _schema(pa).with_metadata({"sidelong.experiment": json.dumps(about)})
+        with pq.ParquetWriter(path, schema, compression="zstd") as writer:
+            for rows in _pages(store, connection, identity):
+                writer.write_table(pa.Table.from_pylist(rows, schema))
+
+
+def _schema(pa: Any) -> Any:
+    return pa.schema(
+        [
+            ("timestamp", pa.timestamp("us", tz="UTC")),
+            ("action", pa.int64()),
+            ("reward", pa.float64()),
+            ("pscore", pa.float64()),
+            ("position", pa.int64()),
+            ("context", pa.string()),
+            ("decision", pa.string()),
+            ("round", pa.int64()),
+            ("status", pa.string()),
+            ("observed", pa.list_(pa.int64())),
+            ("losses", pa.list_(pa.float64())),
+            ("observe_probabilities", pa.list_(pa.float64())),
+        ]
+    )
+
+
+def _pages(store: Store, connection: Connection, identity: Identity) -> Iterator[list[dict[str, Any]]]:
+    """Yield the rows, in pages that fit into memory."""
+    page: list[dict[str, Any]] = []
+    cells = 0
+    for events in journal.by_round(connection, identity.id):
+        page.append(_row(store, connection, identity, events))
+        cells += sum(len(event.losses or b"") // 8 for event in events)
+        if len(page) >= _ROWS or cells >= _CELLS:
+            yield page
+            page, cells = [], 0
+    if page:
+        yield page
+
+
+def _row(store: Store, connection: Connection, identity: Identity, events: list[Event]) -> dict[str, Any]:
+    made, *others = events
+    told = next((event for event in others if event.kind is journal.Kind.TOLD), None)
+    row = {
+        "timestamp": made.at,
+        "action": made.arm,
+        "reward": None,
+        "pscore": made.probability,
+        "position": 0,
+        "context": made.context,
+        "decision": f"{identity.key}-{made.round}",
+        "round": made.round,
+        "status": status_of(others[-1].kind if others else None),
+        "observed": None,
+        "losses": None,
+        "observe_probabilities": None,
+    }
+    if told is not None:
+        graph = store.find_graph(connection, told.graph or made.graph or identity.spec["graph"])
+        reveals = graph.out_neighbors(made.arm or 0)
+        losses = np.frombuffer(told.losses or b"", "<f8")
+        own = losses[reveals == made.arm]
+        row["reward"] = 1.0 - float(own[0]) if own.size else None
+        row["observed"], row["losses"] = reveals, losses
+        row["observe_probabilities"] = None if told.observe is None else np.frombuffer(told.observe, "<f8")
+    return row

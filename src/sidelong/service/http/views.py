@@ -1,0 +1,199 @@
+"""What the service shows of an experiment."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from sidelong.errors import ServiceError
+from sidelong.service.http import estimates
+from sidelong.service.http.messages import (
+    Arms,
+    ArmState,
+    DecisionState,
+    ExperimentState,
+    ExperimentSummary,
+    GraphDrawing,
+    GraphSummary,
+    Rates,
+)
+from sidelong.service.store import journal
+from sidelong.service.store.journal import Kind
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection
+
+    from sidelong.graphs import FeedbackGraph
+    from sidelong.service.store.experiment import Experiment
+    from sidelong.service.store.graphs import Shelf
+
+    Sort = Literal["arm", "probability", "mean", "plays"]
+
+__all__ = ["decision", "drawing", "expires_at", "graph_summary", "rates", "state", "status_of", "summary", "timestamp"]
+
+_MOST_EDGES = 5000
+
+
+def timestamp(microseconds: int) -> str:
+    """Return a moment as RFC 3339, in UTC, to the millisecond."""
+    moment = dt.datetime.fromtimestamp(microseconds // 1_000_000, dt.UTC)
+    return f"{moment.isoformat()[:19]}.{microseconds // 1000 % 1000:03}Z"
+
+
+def summary(experiment: Experiment) -> ExperimentSummary:
+    """Return a line of the list."""
+    identity = experiment.identity
+    return ExperimentSummary(
+        name=identity.name,
+        learner=identity.spec["learner"],
+        n_arms=experiment.agent.graph.n_arms,
+        description=identity.spec["description"],
+        created_at=timestamp(identity.spec["created_at"]),
+        counts=estimates.counts(experiment),
+        degraded=not estimates.guarantee(experiment, estimates.sample_ratio(experiment.tallies)).holds,
+    )
+
+
+def state(
+    experiment: Experiment, offset: int = 0, limit: int = 50, sort: Sort = "arm", *, digest: bool = False
+) -> ExperimentState:
+    """Return all about an experiment, with some of its arms."""
+    identity, tallies = experiment.identity, experiment.tallies
+    spec, ratio = identity.spec, estimates.sample_ratio(tallies)
+    return ExperimentState(
+        name=identity.name,
+        learner=spec["learner"],
+        options=spec["options"],
+        seed=spec["seed"],
+        description=spec["description"],
+        expire_after=spec["expire_after"],
+        created_at=timestamp(spec["created_at"]),
+        graph=graph_summary(spec["graph"], experiment.agent.graph),
+        round=experiment.agent.round,
+        sequence=experiment.head,
+        digest=experiment.digest() if digest else None,
+        counts=estimates.counts(experiment),
+        arms=_arms(experiment, offset, limit, sort),
+        guarantee=estimates.guarantee(experiment, ratio),
+        sample_ratio=ratio,
+        regret=estimates.regret(tallies),
+    )
+
+
+def _arms(experiment: Experiment, offset: int, limit: int, sort: Sort) -> Arms:
+    tallies, labels = experiment.tallies, experiment.identity.spec["labels"]
+    p = experiment.agent.estimates().weights
+    P = np.full_like(p, np.nan) if np.isnan(p).any() else experiment.agent.graph.observe_probabilities(p)
+    mean = estimates.costs(tallies)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        seen = tallies.losses / tallies.observations
+    by = {"arm": np.arange(p.size), "probability": -p, "mean": mean, "plays": -tallies.plays}[sort]
+    shown = np.argsort(by, kind="stable")[offset : offset + limit].tolist()
+    low, high = estimates.intervals(tallies, shown)
+    items = [
+        ArmState(
+            arm=arm,
+            label=labels and labels[arm],
+            probability=_known(p[arm]),
+            observe_probability=_known(P[arm]),
+            plays=tallies.plays[arm],
+            observations=int(tallies.observations[arm]),
+            mean=_known(mean[arm]),
+            low=None if np.isnan(mean[arm]) else float(low[place]),
+            high=None if np.isnan(mean[arm]) else float(high[place]),
+            observed_mean=_known(seen[arm]),
+        )
+        for place, arm in enumerate(shown)
+    ]
+    return Arms(total=p.size, offset=offset, limit=limit, sort=sort, items=items)
+
+
+def drawing(experiment: Experiment, limit: int) -> GraphDrawing:
+    """Return the arms that are played most, and the edges between them."""
+    graph, labels = experiment.agent.graph, experiment.identity.spec["labels"]
+    most = np.argsort(-experiment.agent.estimates().weights, kind="stable")[:limit]
+    arms = np.sort(most)
+    edges = []
+    for arm in arms.tolist():
+        seen = np.intersect1d(graph.out_neighbors(arm), arms, assume_unique=True)
+        edges += [[arm, other] for other in seen.tolist()]
+    return GraphDrawing(
+        total_arms=graph.n_arms,
+        total_edges=graph.n_edges,
+        truncated=arms.size < graph.n_arms or len(edges) > _MOST_EDGES,
+        arms=arms.tolist(),
+        edges=edges[:_MOST_EDGES],
+        labels=labels and [labels[arm] for arm in arms],
+    )
+
+
+def rates(experiment: Experiment, minutes: int, now: int) -> Rates:
+    """Return what happened in each of the last minutes; `now` is in microseconds."""
+    last = now // 60_000_000
+    span = range(last - minutes + 1, last + 1)
+    found = [experiment.tallies.minutes.get(minute, [0] * len(Kind)) for minute in span]
+    counted = {kind.name.lower(): [each[kind] for each in found] for kind in Kind}
+    kept = {name: counted[name] for name in ("decided", "told", "expired", "late")}
+    return Rates(minutes=[timestamp(minute * 60_000_000).replace(".000", "") for minute in span], **kept)
+
+
+def decision(experiment: Experiment, number: int, connection: Connection, shelf: Shelf) -> DecisionState:
+    """Return a decision, whatever became of it."""
+    identity = experiment.identity
+    events = journal.of_round(connection, identity.id, number)
+    if not events or number < 1:
+        raise ServiceError("There is no such decision.", status=404, code="not_found", path="path.id")
+    made, *others = events
+    told = next((each for each in reversed(others) if each.losses is not None), None)
+    graph_id = told.graph if told is not None and told.graph is not None else made.graph
+    graph = experiment.agent.graph if graph_id is None else shelf.find(connection, graph_id)
+    reveals = graph.out_neighbors(made.arm or 0)
+    observe = None
+    if told is not None and told.observe is not None:
+        observe = np.frombuffer(told.observe, "<f8")
+    elif number in experiment.outstanding:
+        observe = experiment.observe(experiment.outstanding[number][0], graph)
+    return DecisionState(
+        id=f"{identity.key}-{number}",
+        experiment=identity.name,
+        round=number,
+        arm=made.arm or 0,
+        probability=made.probability,
+        reveals=reveals.tolist(),
+        observe_probabilities=None if observe is None else observe.tolist(),
+        losses=None if told is None else np.frombuffer(told.losses or b"", "<f8").tolist(),
+        status=status_of(others[-1].kind if others else None),
+        context=None if made.context is None else json.loads(made.context),
+        decided_at=timestamp(made.at),
+        expires_at=expires_at(made.at, identity.spec["expire_after"]),
+        settled_at=timestamp(others[0].at) if others else None,
+    )
+
+
+def expires_at(at: int, after: float | None) -> str | None:
+    """Return when a decision of this moment expires, if it does."""
+    return None if after is None else timestamp(at + round(after * 1e6))
+
+
+def status_of(last: Kind | None) -> Any:
+    """Return what a decision is called after the last thing that happened to it."""
+    return "outstanding" if last is None else last.name.lower()
+
+
+def graph_summary(id_: str, graph: FeedbackGraph) -> GraphSummary:
+    """Return a graph without its edges."""
+    return GraphSummary(
+        id=id_,
+        name=graph.name,
+        n_arms=graph.n_arms,
+        n_edges=graph.n_edges,
+        representation=graph.representation,
+        undirected=graph.is_undirected,
+    )
+
+
+def _known(value: float) -> float | None:
+    return None if np.isnan(value) else float(value)

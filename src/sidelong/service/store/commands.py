@@ -1,0 +1,255 @@
+"""What changes an experiment, and the rules: what is a repetition, what is a conflict, and what is refused.
+
+A command runs in a `Turn`: while no other server changes the experiment. It does all of what it is asked, or refuses
+and changes nothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from sidelong.errors import DecisionError, GraphError, LossError, ServiceError
+from sidelong.service.store import journal
+from sidelong.service.store.graphs import KnownGraph, identify
+from sidelong.service.store.journal import Kind
+from sidelong.service.store.losses import matched
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from sqlalchemy import Connection
+
+    from sidelong.graphs import FeedbackGraph
+    from sidelong.service.settings import Settings
+    from sidelong.service.store.clock import Moment
+    from sidelong.service.store.experiment import Experiment
+    from sidelong.service.store.graphs import Shelf
+    from sidelong.service.store.journal import Event
+
+__all__ = ["Cancel", "Command", "Decide", "Decided", "Expire", "Settled", "Tell", "Turn"]
+
+
+@dataclass
+class Turn:
+    """The turn of some commands at an experiment."""
+
+    experiment: Experiment
+    connection: Connection
+    shelf: Shelf
+    settings: Settings
+    moment: Moment
+    keys: Mapping[str, Event]  #: decisions that were made before under the keys of this batch
+    events: list[Event] = field(default_factory=list)  #: what happened, to be written
+    graphs: dict[str, FeedbackGraph] = field(default_factory=dict)  #: that came with requests
+
+    def graph(self, given: FeedbackGraph | str | None) -> KnownGraph | None:
+        """Return a graph of a request, or the id of one, with both."""
+        if given is None:
+            return None
+        if isinstance(given, str):
+            return KnownGraph(given, self.find(given))
+        known = identify(given)
+        self.graphs[known.id] = known.graph
+        return known
+
+    def find(self, id_: str) -> FeedbackGraph:
+        """Return a graph by its id."""
+        return self.graphs[id_] if id_ in self.graphs else self.shelf.find(self.connection, id_)
+
+    def is_outstanding(self, number: int) -> bool:
+        """Tell whether a decision can be settled; one whose time is over expires now, not at the next sweep."""
+        if number not in self.experiment.outstanding:
+            return False
+        if not self.experiment.is_due(number, self.moment.clock):
+            return True
+        self.events.append(self.experiment.settle(number, Kind.EXPIRED, self.moment))
+        return False
+
+    def write(self) -> None:
+        """Write what happened, and the graphs that it needs."""
+        for id_ in {event.graph for event in self.events if event.graph in self.graphs}:
+            self.shelf.put(self.connection, KnownGraph(str(id_), self.graphs[str(id_)]))
+        journal.append(self.connection, self.experiment.identity.id, self.events)
+
+    def outcome(self, number: int) -> list[Event]:
+        """Return what is written about a round that is not outstanding: decided, settled, told too late."""
+        found = journal.of_round(self.connection, self.experiment.identity.id, number)
+        fresh = [event for event in self.events if event.round == number]
+        return found + fresh
+
+
+class Command:
+    """What changes an experiment."""
+
+    of: str  #: the name of the experiment, or "#" and the key that the ids of its decisions begin with
+    key: str | None = None
+
+    def run(self, turn: Turn) -> Any:
+        """Do it, and return what to reply."""
+        raise NotImplementedError
+
+
+class Decided(NamedTuple):
+    """A decision, made now or before."""
+
+    event: Event
+    experiment: str
+    reveals: list[int]
+    expire_after: float | None
+    duplicate: bool
+
+
+@dataclass
+class Decide(Command):
+    """Draw an arm."""
+
+    of: str
+    graph: FeedbackGraph | str | None = None
+    context: str | None = None
+    key: str | None = None
+
+    def run(self, turn: Turn) -> Decided:
+        """Draw, or find what was drawn under the same key."""
+        experiment = turn.experiment
+        before = experiment.keys.get(self.key) or turn.keys.get(self.key) if self.key is not None else None
+        graph = turn.graph(self.graph)
+        if before is not None:
+            if before.graph != (graph and graph.id) or before.context != self.context:
+                raise _refusal(409, "key_reused", "This Idempotency-Key was used before, with another request.", self)
+            return self._reply(turn, before, duplicate=True)
+        outstanding, n_arms = len(experiment.outstanding), experiment.agent.graph.n_arms
+        most = min(turn.settings.max_outstanding, turn.settings.max_outstanding_bytes // (8 * n_arms) + 1)
+        if outstanding >= most:
+            raise ServiceError(
+                f"{outstanding:,} decisions of this experiment are outstanding, and at most {most:,} may be. "
+                f"Tell or cancel some, or let them expire sooner.",
+                status=429,
+                code="too_many_outstanding",
+                retry_after=1.0,
+            )
+        try:
+            event = experiment.decide(graph, turn.moment, self.key, self.context)
+        except GraphError as error:
+            raise ServiceError(str(error), status=422, code="invalid", path="body.graph") from error
+        turn.events.append(event)
+        return self._reply(turn, event, duplicate=False)
+
+    @staticmethod
+    def _reply(turn: Turn, event: Event, *, duplicate: bool) -> Decided:
+        experiment = turn.experiment
+        graph = experiment.agent.graph if event.graph is None else turn.find(event.graph)
+        reveals = graph.out_neighbors(event.arm or 0).tolist()
+        spec = experiment.identity.spec
+        return Decided(event, experiment.identity.key, reveals, spec["expire_after"], duplicate)
+
+
+class Settled(NamedTuple):
+    """What became of feedback or of a cancellation."""
+
+    round: int
+    duplicate: bool
+
+
+@dataclass
+class Tell(Command):
+    """Tell the losses that a decision revealed."""
+
+    of: str
+    number: int
+    losses: Mapping[str, float] | list[float]
+    graph: FeedbackGraph | str | None = None
+
+    def run(self, turn: Turn) -> Settled:
+        """Learn, or recognise what was learned."""
+        graph = turn.graph(self.graph)
+        if turn.is_outstanding(self.number):
+            try:
+                turn.events.append(turn.experiment.tell(self.number, self.losses, graph, turn.moment))
+            except LossError as error:
+                raise ServiceError(str(error), status=422, code="invalid", path="body.losses") from error
+            except (GraphError, DecisionError) as error:
+                raise ServiceError(str(error), status=422, code="invalid", path="body.graph") from error
+            return Settled(self.number, duplicate=False)
+        decided, settled, *late = _settled(turn, self)
+        if settled.kind is Kind.CANCELLED:
+            raise _refusal(409, "cancelled", "The decision was cancelled. Nothing was learned.", self)
+        if settled.kind is Kind.EXPIRED:
+            self._keep(turn, decided, graph, late)
+        if not self._repeats(turn, decided, settled, graph):
+            text = "The decision was told before, with other losses or another graph. The first ones stay."
+            raise _refusal(409, "conflict", text, self)
+        return Settled(self.number, duplicate=True)
+
+    def _keep(self, turn: Turn, decided: Event, graph: KnownGraph | None, late: list[Event]) -> None:
+        """Write down what came too late, once, and say so."""
+        if not late:
+            values = self._values(turn, decided, graph)
+            which = None if graph is None else graph.id
+            turn.events.append(turn.experiment.late(self.number, decided.arm or 0, values, which, turn.moment))
+        raise _refusal(
+            410, "expired", "The decision has expired. What was told is kept as late, and not learned.", self
+        )
+
+    def _repeats(self, turn: Turn, decided: Event, told: Event, graph: KnownGraph | None) -> bool:
+        if told.graph != (graph and graph.id):
+            return False
+        try:
+            values = self._values(turn, decided, graph)
+        except ServiceError:
+            return False
+        return np.array_equal(values, np.frombuffer(told.losses or b"", "<f8"))
+
+    def _values(self, turn: Turn, decided: Event, graph: KnownGraph | None) -> np.ndarray:
+        shown = graph or turn.graph(decided.graph)
+        revealing = turn.experiment.agent.graph if shown is None else shown.graph
+        return matched(self.losses, revealing.out_neighbors(decided.arm or 0).tolist())
+
+
+@dataclass
+class Cancel(Command):
+    """Give up a decision that was never carried out."""
+
+    of: str
+    number: int
+
+    def run(self, turn: Turn) -> Settled:
+        """Cancel, or find that it was cancelled."""
+        if turn.is_outstanding(self.number):
+            turn.events.append(turn.experiment.settle(self.number, Kind.CANCELLED, turn.moment))
+            return Settled(self.number, duplicate=False)
+        _, settled, *_ = _settled(turn, self)
+        if settled.kind is Kind.TOLD:
+            raise _refusal(409, "told", "The decision was told. What was learned cannot be taken back.", self)
+        if settled.kind is Kind.EXPIRED:
+            raise _refusal(410, "expired", "The decision has expired.", self)
+        return Settled(self.number, duplicate=True)
+
+
+@dataclass
+class Expire(Command):
+    """Let decisions expire that are older than they may be."""
+
+    of: str
+
+    def run(self, turn: Turn) -> int:
+        """Expire what is due, oldest first."""
+        due = turn.experiment.due(turn.moment.clock)
+        turn.events += [turn.experiment.settle(number, Kind.EXPIRED, turn.moment) for number in due]
+        return len(due)
+
+
+def _settled(turn: Turn, command: Tell | Cancel) -> list[Event]:
+    events = turn.outcome(command.number)
+    if len(events) < 2:
+        raise _refusal(404, "not_found", "There is no such decision.", command)
+    return events
+
+
+def _refusal(status: int, code: str, message: str, command: Command) -> ServiceError:
+    number = getattr(command, "number", None)
+    value = command.key if number is None else f"{command.of[1:]}-{number}"
+    path = "header.idempotency-key" if number is None else "path.id"
+    return ServiceError(message, status=status, code=code, path=path, value=value)

@@ -1,0 +1,124 @@
+"""What is counted while an experiment goes on: all that its state page shows beside what the learner itself knows.
+
+For the costs of arms and the regret it keeps the sums that `sidelong.evaluation.offpolicy` makes its estimates of, over
+the told rounds in the order in which feedback came. Where every round is told before the next one is drawn, that is
+what an evaluation of the log would find.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from sidelong.evaluation.offpolicy import Sums
+from sidelong.evaluation.weighing import ROWS, weigh
+from sidelong.service.store.journal import Kind
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from sidelong.service.store.journal import Event
+
+__all__ = ["BLIND", "DELAYED", "HIDDEN", "MINUTES", "OWN_GRAPH", "UNWEIGHED", "Tallies"]
+
+MINUTES = 1440  #: how many minutes the rates go back
+#: In `Tallies.counts`, after the kinds of events: told rounds that had a graph of their own, that had no probabilities
+#: of observing, whose own loss was not revealed, that had no probabilities of playing, and that were told after a later
+#: one was drawn.
+OWN_GRAPH, BLIND, HIDDEN, UNWEIGHED, DELAYED = range(len(Kind), len(Kind) + 5)
+_ARRAYS = ("plays", "expected", "sums", "paid", "counts")
+
+
+class Tallies:
+    """The sums over the told rounds, and how many decisions became what."""
+
+    def __init__(self, n_arms: int) -> None:
+        self.plays = np.zeros(n_arms, np.int64)
+        self.expected = np.zeros(n_arms)  #: sum of the probabilities of playing
+        self.sums = np.zeros((ROWS, n_arms))  #: of each arm: see `weigh`
+        self.paid = np.zeros(1)  #: sum of the losses of the arms that were played
+        self.counts = np.zeros(len(Kind) + 5, np.int64)  #: by kind of event, then five sorts of told rounds
+        self.minutes: dict[int, list[int]] = {}
+        self._name_rows()
+        nothing = np.empty(0)
+        weigh(self.sums, nothing.astype(np.intp), nothing, nothing, 1)  # compiled now, not while somebody waits
+
+    def _name_rows(self) -> None:
+        #: Of each arm: how often it was seen, and its losses then.
+        self.observations, self.losses = self.sums[:2]
+
+    def happened(self, event: Event) -> None:
+        """Count an event."""
+        self.counts[event.kind] += 1
+        self.minutes.setdefault(event.at // 60_000_000, [0] * len(Kind))[event.kind] += 1
+        if len(self.minutes) > MINUTES:
+            del self.minutes[min(self.minutes)]
+
+    def told(
+        self,
+        arm: int,
+        p: np.ndarray | None,
+        reveals: np.ndarray,
+        losses: np.ndarray,
+        observe: np.ndarray | None,
+        *,
+        after: bool,
+        delayed: bool,
+    ) -> None:
+        """Count the losses that playing an arm revealed.
+
+        `after` says that the graph came with them, `delayed` that a later decision was drawn before they came.
+        """
+        at = reveals.astype(np.intp)  # NumPy is five times as slow with other integers
+        place = int(at.searchsorted(arm))
+        if place < at.size and at[place] == arm:
+            self.paid[0] += losses[place]
+        else:
+            self.counts[HIDDEN] += 1
+        self.plays[arm] += 1
+        self.counts[OWN_GRAPH] += after
+        self.counts[DELAYED] += delayed
+        if p is None:
+            self.counts[UNWEIGHED] += 1
+        else:
+            self.expected += p
+        if observe is None:
+            self.counts[BLIND] += 1
+            self.sums[:2, at] += np.stack([np.ones(at.size), losses])
+        else:
+            weigh(self.sums, at, losses, observe, self.rounds + 1)
+
+    def weighed(self, arms: Any = slice(None)) -> Sums:
+        """Return the sums of some arms that their estimates and guaranteed intervals are made of."""
+        seen, total, low, high, residual, changes, low_squares, high_squares = self.sums[:, arms]
+        m, b = self.rounds, (total + 0.5) / (seen + 1.0)
+        return Sums(
+            base=m * b - changes,
+            residual=residual,
+            low=low,
+            low_squares=m * b**2 + low_squares,
+            high=high,
+            high_squares=m * (1.0 - b) ** 2 + high_squares,
+            rounds=seen.astype(np.int64),
+        )
+
+    @property
+    def rounds(self) -> int:
+        """How many told rounds the sums are over: those whose probabilities of observing are known."""
+        return int(self.counts[Kind.TOLD] - self.counts[BLIND])
+
+    def contents(self) -> tuple[list[list[int]], dict[str, np.ndarray]]:
+        """Return everything, for a snapshot."""
+        arrays = {f"tallies.{name}": getattr(self, name) for name in _ARRAYS}
+        return [[minute, *counts] for minute, counts in self.minutes.items()], arrays
+
+    @classmethod
+    def from_contents(cls, minutes: list[list[int]], arrays: Mapping[str, Any]) -> Tallies:
+        """Go on from what `contents` returned."""
+        tallies = cls(0)
+        for name in _ARRAYS:
+            setattr(tallies, name, arrays[f"tallies.{name}"])
+        tallies.minutes = {minute: counts for minute, *counts in minutes}
+        tallies._name_rows()  # its own
+        return tallies

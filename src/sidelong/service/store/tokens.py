@@ -1,0 +1,155 @@
+"""Who may do what: tokens, of which the database knows only hashes.
+
+A token is ``sl_`` + id + ``_`` + secret. The id finds it and may be shown; the secret has 256 random bits, is shown
+once, and is compared by its SHA-256 in constant time.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import secrets
+import threading
+import time
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from sqlalchemy import insert, select, update
+
+from sidelong.errors import ServiceError
+from sidelong.service.store.schema import tokens
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from sqlalchemy import Row
+
+    from sidelong.service.store.database import Database
+
+__all__ = ["Access", "Scope", "Token", "Tokens"]
+
+
+class Scope(StrEnum):
+    """What a token allows."""
+
+    DECIDE = "decide"
+    FEEDBACK = "feedback"
+    READ = "read"
+    ADMIN = "admin"  #: everything
+
+
+class Token(NamedTuple):
+    """A token without its secret."""
+
+    id: str
+    name: str
+    scopes: tuple[str, ...]
+    created_at: int
+    revoked_at: int | None
+
+
+class Access(NamedTuple):
+    """What whoever sends a request may do."""
+
+    token: str | None
+    scopes: frozenset[str]
+
+    def allows(self, scope: Scope) -> bool:
+        """Tell whether a scope is among them."""
+        return scope in self.scopes or Scope.ADMIN in self.scopes
+
+
+_OPEN = Access(None, frozenset({Scope.ADMIN}))
+_NOBODY = hashlib.sha256(secrets.token_bytes(32)).digest()  # compared with where no token has the id
+
+
+class Tokens:
+    """The tokens of a database. What another process changes is noticed within a second."""
+
+    fresh_for = 1.0
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._lock = threading.Lock()
+        self._read_at = -1e9
+        self._known: dict[str, tuple[Token, bytes]] = {}
+
+    def create(self, name: str, scopes: Iterable[str]) -> str:
+        """Make a token, and return it with its secret, which nobody can read again."""
+        wanted = sorted({Scope(scope) for scope in scopes})
+        id_, secret = secrets.token_hex(4), secrets.token_urlsafe(32)
+        row = {"id": id_, "name": name, "hash": _hash(secret), "scopes": " ".join(wanted)}
+        with self._database.writing() as connection:
+            connection.execute(insert(tokens).values(**row, created_at=_now()))
+            connection.commit()
+        return f"sl_{id_}_{secret}"
+
+    def revoke(self, id_: str) -> Token:
+        """Make a token worthless, for ever."""
+        found = next((token for token in self.list() if token.id == id_), None)
+        if found is None:
+            raise ServiceError(f"There is no token {id_!r}. See: sidelong token list", status=404, code="not_found")
+        with self._database.writing() as connection:
+            row = update(tokens).where(tokens.c.id == id_, tokens.c.revoked_at.is_(None))
+            connection.execute(row.values(revoked_at=_now()))
+            connection.commit()
+        return found
+
+    def list(self) -> list[Token]:
+        """Return all tokens, oldest first."""
+        with self._database.reading() as connection:
+            rows = connection.execute(select(tokens).order_by(tokens.c.created_at, tokens.c.id)).all()
+        self._known = {row.id: (_token(row), row.hash) for row in rows}
+        return [token for token, _ in self._known.values()]
+
+    def is_fresh(self) -> bool:
+        """Tell whether what is in memory is new enough to answer without the database."""
+        return time.monotonic() - self._read_at < self.fresh_for
+
+    def refresh(self) -> None:
+        """Read the tokens again, if that is due."""
+        with self._lock:
+            if not self.is_fresh():
+                begun = time.monotonic()
+                self.list()
+                self._read_at = begun
+
+    @property
+    def open(self) -> bool:
+        """Whether no token was ever made, so that none is needed."""
+        return not self._known
+
+    def is_valid(self, id_: str | None) -> bool:
+        """Tell whether what was let in with a token, or with none, would still be."""
+        if id_ is None:
+            return self.open
+        return id_ in self._known and self._known[id_][0].revoked_at is None
+
+    def check(self, header: str | None) -> Access:
+        """Return what the sender of an Authorization header may do."""
+        if self.open:
+            return _OPEN
+        kind, _, text = (header or "").partition(" ")
+        mark, id_, secret = [*text.strip().split("_", 2), "", ""][:3]
+        token, digest = self._known.get(id_, (None, _NOBODY))
+        right = hmac.compare_digest(_hash(secret), digest)
+        if kind.lower() != "bearer" or mark != "sl" or token is None or not right or token.revoked_at is not None:
+            raise ServiceError(
+                "This needs a token that is known and not revoked: Authorization: Bearer sl_...",
+                status=401,
+                code="unauthenticated",
+                path="header.authorization",
+            )
+        return Access(token.id, frozenset(token.scopes))
+
+
+def _token(row: Row[Any]) -> Token:
+    return Token(row.id, row.name, tuple(row.scopes.split()), row.created_at, row.revoked_at)
+
+
+def _hash(secret: str) -> bytes:
+    return hashlib.sha256(secret.encode()).digest()
+
+
+def _now() -> int:
+    return round(time.time() * 1e6)
