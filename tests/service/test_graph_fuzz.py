@@ -12,8 +12,8 @@ import pytest
 
 from sidelong.errors import ServiceError
 from sidelong.graphs import nested
+from sidelong.service.http.graphs import read_upload
 from sidelong.service.settings import Settings
-from sidelong.service.store.graphs import read_upload
 
 SECONDS = 6.0
 SEEDS = {}

@@ -14,6 +14,7 @@ from starlette.responses import Response
 from sidelong.errors import ServiceError
 from sidelong.service.http import documents, views
 from sidelong.service.http.gate import GuardedRoute, guarded, headers_of, read
+from sidelong.service.http.graphs import build
 from sidelong.service.http.messages import (
     Cancelled,
     DecideRequest,
@@ -25,7 +26,6 @@ from sidelong.service.http.messages import (
 from sidelong.service.http.messages import KnownGraph as KnownGraphMessage
 from sidelong.service.http.problems import DOCUMENTED
 from sidelong.service.store.commands import Cancel, Decide, Tell
-from sidelong.service.store.graphs import build
 from sidelong.service.store.tokens import Scope
 
 if TYPE_CHECKING:

@@ -11,6 +11,7 @@ from starlette.responses import Response, StreamingResponse
 from sidelong.service.http import documents, export, live, views
 from sidelong.service.http.decisions import answer, graph_of, waited
 from sidelong.service.http.gate import GuardedRoute, guarded, read, read_body
+from sidelong.service.http.graphs import read_upload
 from sidelong.service.http.messages import (
     CreateExperiment,
     ExperimentList,
@@ -20,7 +21,6 @@ from sidelong.service.http.messages import (
     Rates,
 )
 from sidelong.service.http.problems import DOCUMENTED
-from sidelong.service.store.graphs import read_upload
 from sidelong.service.store.tallies import MINUTES
 from sidelong.service.store.tokens import Scope
 
