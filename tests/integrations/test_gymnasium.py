@@ -9,7 +9,7 @@ from gymnasium.utils.env_checker import check_env
 
 import sidelong as sl
 from sidelong.errors import LossError, SidelongError, SimulationError
-from sidelong.graphs import families
+from sidelong.graphs.makers import makers
 from sidelong.integrations.gymnasium import GraphBandit, play
 
 MEANS = [0.6, 0.3, 0.6, 0.6, 0.6]
@@ -32,9 +32,9 @@ FEW |= {"directed_circulant": (6, 2), "erdos_renyi": (6, 0.4, 1), "grid": (2, 3)
 FEW |= {"rotational_tournament": (7,)}
 
 
-@pytest.mark.parametrize("family", families.__all__)
+@pytest.mark.parametrize("family", makers(over_time=False).values(), ids=lambda family: family.name)
 def test_the_checker_passes_on_each_family_of_graphs(family):
-    graph = getattr(families, family)(*FEW.get(family, (6,)))
+    graph = family.make(*FEW.get(family.name, (6,)))
     means = [0.5] * graph.n_arms
     check_env(GraphBandit(graph, sl.losses.beta(means, concentration=3), rounds=4), skip_render_check=True)
 

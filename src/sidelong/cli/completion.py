@@ -14,9 +14,9 @@ def learner_names(incomplete: str) -> list[str]:
 
 def graph_names(incomplete: str) -> list[str]:
     """Return the families of graphs that begin so, with hyphens for one who types them."""
-    from sidelong.graphs import families  # noqa: PLC0415
+    from sidelong.graphs.makers import makers  # noqa: PLC0415
 
-    names = [name.replace("_", "-") if "-" in incomplete else name for name in families.__all__]
+    names = [name.replace("_", "-") if "-" in incomplete else name for name in makers(over_time=False)]
     return [f"{name}:" for name in names if name.startswith(incomplete)]
 
 

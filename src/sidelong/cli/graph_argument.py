@@ -11,7 +11,7 @@ from __future__ import annotations
 import difflib
 import inspect
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
@@ -51,35 +51,30 @@ def _load(path: Path) -> FeedbackGraph:
 
 
 def _family(text: str) -> FeedbackGraph:
-    from sidelong.graphs import families  # noqa: PLC0415
+    from sidelong.graphs.makers import makers  # noqa: PLC0415
 
+    families = makers(over_time=False)
     written, _, arguments = text.partition(":")
     name = written.strip().replace("-", "_")
-    if name not in families.__all__:
-        close = difflib.get_close_matches(name, families.__all__, n=1)
+    if name not in families:
+        close = difflib.get_close_matches(name, families, n=1)
         hint = f" Did you mean {close[0]!r}?" if close else ""
         raise GraphError(
             f"{written!r} is neither a graph file ({', '.join(_SUFFIXES)}) nor a family.{hint} "
-            f"The families are: {', '.join(families.__all__)}."
+            f"The families are: {', '.join(families)}."
         )
-    make = getattr(families, name)
+    family = families[name]
     listed = [part.strip() for part in arguments.split(",") if part.strip()]
     positional = [part for part in listed if "=" not in part]
     named = dict(part.split("=", 1) for part in listed if "=" in part)
     try:
-        values: list[Any] = [_sizes(positional)] if name == "cliques" else [_value(part) for part in positional]
-        bound = inspect.signature(make).bind(*values, **{key.strip(): _value(part) for key, part in named.items()})
+        takes_list = family.takes_list(next(iter(family.kinds), ""))
+        values: list[Any] = [_sizes(positional)] if takes_list else [_value(part) for part in positional]
+        bound = inspect.signature(family.make).bind(*values, **{key.strip(): _value(named[key]) for key in named})
     except (TypeError, ValueError) as error:
-        _refuse(name, text, error)
-    return make(*bound.args, **bound.kwargs)  # type: ignore[no-any-return]
-
-
-def _refuse(name: str, text: str, error: Exception) -> NoReturn:
-    from sidelong.graphs import families  # noqa: PLC0415
-
-    parameters = inspect.signature(getattr(families, name)).parameters.values()
-    usage = ",".join(p.name if p.default is p.empty else f"{p.name}={p.default}" for p in parameters)
-    raise GraphError(f"{text!r} cannot be made: {error}. The arguments are {name}:{usage}.") from None
+        usage = ",".join(f"{key}={family.defaults[key]}" if key in family.defaults else key for key in family.kinds)
+        raise GraphError(f"{text!r} cannot be made: {error}. The arguments are {name}:{usage}.") from None
+    return family.make(*bound.args, **bound.kwargs)  # type: ignore[no-any-return]
 
 
 def _sizes(parts: list[str]) -> list[int]:

@@ -20,68 +20,49 @@ from sidelong.errors import GraphError
 from sidelong.graphs.convert import MAX_ARMS
 from sidelong.graphs.graph import FeedbackGraph
 from sidelong.graphs.layout import MAX_ARCS
+from sidelong.graphs.makers import family
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     import numpy.typing as npt
 
-__all__ = [
-    "banded",
-    "circulant",
-    "cliques",
-    "cocktail_party",
-    "complete",
-    "complete_bipartite",
-    "cycle",
-    "directed_circulant",
-    "directed_cycle",
-    "directed_path",
-    "erdos_renyi",
-    "grid",
-    "hypercube",
-    "in_star",
-    "nested",
-    "out_star",
-    "path",
-    "petersen",
-    "rotational_tournament",
-    "self_loops",
-    "star",
-    "transitive_tournament",
-    "wheel",
-]
 
-
+@family(n="whole", size=lambda n: (n, 0))
 def complete(n: int) -> FeedbackGraph:
     """Let every arm reveal every arm: full information. Numbers: 1, 1, 1, 1, 1."""
     n = _size("complete", n, "n", 1)
     return FeedbackGraph.from_intervals(np.zeros(n, np.int64), np.full(n, n)).named(f"complete({n})")
 
 
+@family(n="whole", size=lambda n: (n, 0))
 def self_loops(n: int) -> FeedbackGraph:
     """Let every arm reveal itself alone: a bandit. Numbers: n, n, n, n, n."""
     n = _size("self_loops", n, "n", 1)
     return FeedbackGraph.from_intervals(np.arange(n), np.arange(n) + 1).named(f"self_loops({n})")
 
 
+@family(n="whole", hub="whole", size=lambda n, **_: (n, 3 * n))
 def star(n: int, hub: int = 0) -> FeedbackGraph:
     """Let the hub and each other arm reveal each other. Numbers (n >= 3): n-1, n-1, n-1, 1, n-1."""
     return _undirected(_spokes("star", n, hub), n, f"star({n}{_hub(hub)})")
 
 
+@family(n="whole", hub="whole", size=lambda n, **_: (n, 2 * n))
 def out_star(n: int, hub: int = 0) -> FeedbackGraph:
     """Let the hub reveal every arm. Numbers (n >= 3): n-1, n, n, 1, n."""
     spokes = _spokes("out_star", n, hub)
     return FeedbackGraph.from_edges(spokes, n, self_loops=True).named(f"out_star({n}{_hub(hub)})")
 
 
+@family(n="whole", hub="whole", size=lambda n, **_: (n, 2 * n))
 def in_star(n: int, hub: int = 0) -> FeedbackGraph:
     """Let every arm reveal the hub. Numbers (n >= 3): n-1, n, n, n-1, n."""
     spokes = _spokes("in_star", n, hub)[:, ::-1]
     return FeedbackGraph.from_edges(spokes, n, self_loops=True).named(f"in_star({n}{_hub(hub)})")
 
 
+@family(n="whole", size=lambda n: (n, 0))
 def path(n: int) -> FeedbackGraph:
     """Let each arm reveal the one before and the one after it.
 
@@ -90,11 +71,13 @@ def path(n: int) -> FeedbackGraph:
     return _band("path", n, 1, 1).named(f"path({n})")
 
 
+@family(n="whole", size=lambda n: (n, 0))
 def directed_path(n: int) -> FeedbackGraph:
     """Let each arm reveal the one after it. Numbers: ceil(n/2), n, n, ceil(n/2), n."""
     return _band("directed_path", n, 0, 1).named(f"directed_path({n})")
 
 
+@family(n="whole", size=lambda n: (n, 3 * n))
 def cycle(n: int) -> FeedbackGraph:
     """Put the arms around a circle; each reveals both neighbours.
 
@@ -103,11 +86,13 @@ def cycle(n: int) -> FeedbackGraph:
     return _around("cycle", n, (-1, 1), 3).named(f"cycle({n})")
 
 
+@family(n="whole", size=lambda n: (n, 2 * n))
 def directed_cycle(n: int) -> FeedbackGraph:
     """Put the arms around a circle; each reveals the next one. Numbers: floor(n/2), n-1, n, ceil(n/2), n."""
     return _around("directed_cycle", n, (1,), 3).named(f"directed_cycle({n})")
 
 
+@family(a="whole", b="whole", size=lambda a, b: (a + b, 2 * a * b + a + b))
 def complete_bipartite(a: int, b: int) -> FeedbackGraph:
     """Let each of the first `a` arms and each of the other `b` reveal each other.
 
@@ -120,6 +105,7 @@ def complete_bipartite(a: int, b: int) -> FeedbackGraph:
     return _undirected(np.column_stack([first, second]), a + b, name)
 
 
+@family(sizes="list", size=lambda sizes: (sum(sizes), 0))
 def cliques(sizes: Sequence[int]) -> FeedbackGraph:
     """Divide the arms into groups that reveal each other, such as ``cliques([4, 3, 3])``.
 
@@ -138,12 +124,14 @@ def cliques(sizes: Sequence[int]) -> FeedbackGraph:
     return FeedbackGraph.from_intervals(end - np.repeat(listed, listed), end).named(f"cliques({shown})")
 
 
+@family(n="whole", size=lambda n: (n, 0))
 def transitive_tournament(n: int) -> FeedbackGraph:
     """Let each arm reveal itself and every later one. Numbers: 1, n, n, 1, n."""
     n = _size("transitive_tournament", n, "n", 1)
     return nested(n, reveals="higher").named(f"transitive_tournament({n})")
 
 
+@family(n="whole", size=lambda n: (n, n * (n // 2 + 1)))
 def rotational_tournament(n: int) -> FeedbackGraph:
     """Put the arms, an odd number, around a circle; each reveals the next (n-1)/2.
 
@@ -156,6 +144,7 @@ def rotational_tournament(n: int) -> FeedbackGraph:
     return _around("rotational_tournament", n, range(1, n // 2 + 1), 3).named(f"rotational_tournament({n})")
 
 
+@family(n="whole", k="whole", size=lambda n, k: (n, n * (2 * k + 1)))
 def circulant(n: int, k: int) -> FeedbackGraph:
     """Put the arms around a circle; each reveals k neighbours on each side; n >= 2k+2.
 
@@ -165,6 +154,7 @@ def circulant(n: int, k: int) -> FeedbackGraph:
     return _around("circulant", n, range(-k, k + 1), 2 * k + 2).named(f"circulant({n}, {k})")
 
 
+@family(n="whole", k="whole", size=lambda n, k: (n, n * (k + 1)))
 def directed_circulant(n: int, k: int) -> FeedbackGraph:
     """Put the arms around a circle; each reveals the next k; n >= 2k+1.
 
@@ -174,6 +164,7 @@ def directed_circulant(n: int, k: int) -> FeedbackGraph:
     return _around("directed_circulant", n, range(k + 1), 2 * k + 1).named(f"directed_circulant({n}, {k})")
 
 
+@family(n="whole", size=lambda n: (n, n * n))
 def cocktail_party(n: int) -> FeedbackGraph:
     """Pair the arms, 0 and 1, 2 and 3, ...; each reveals all but its partner. Numbers: 2, 2, 2, 2, 2."""
     if _size("cocktail_party", n, "n", 4) % 2:
@@ -184,6 +175,7 @@ def cocktail_party(n: int) -> FeedbackGraph:
     return FeedbackGraph.from_matrix(matrix).named(f"cocktail_party({n})")
 
 
+@family(n="whole", size=lambda n: (n, 5 * n))
 def wheel(n: int) -> FeedbackGraph:
     """Add to a cycle of n-1 arms a hub, arm 0, that reveals and is revealed by each of them; n >= 5.
 
@@ -195,18 +187,20 @@ def wheel(n: int) -> FeedbackGraph:
     return _undirected(np.concatenate(edges), n, f"wheel({n})")
 
 
+@family(d="whole", size=lambda d: (_corners(d), _corners(d) * (d + 1)))
 def hypercube(d: int) -> FeedbackGraph:
     """Take the 2**d corners of a cube of dimension d; arms that differ in one bit reveal each other.
 
     Numbers: 2**(d-1) three times, no formula (1, 2, 2, 4 for d = 1 to 4), 2**(d-1).
     """
     d = _size("hypercube", d, "d", 1)
-    _refuse_above(f"hypercube({d})", (d + 1) << min(d, 64))
+    _refuse_above(f"hypercube({d})", _corners(d) * (d + 1))
     corner = np.arange(1 << d)
     edges = [np.column_stack([corner, corner ^ (1 << bit)]) for bit in range(d)]
     return _undirected(np.concatenate(edges), 1 << d, f"hypercube({d})")
 
 
+@family(rows="whole", columns="whole", size=lambda rows, columns: (rows * columns, 5 * rows * columns))
 def grid(rows: int, columns: int) -> FeedbackGraph:
     """Lay the arms out as a grid, row by row; neighbours in a row or a column reveal each other.
 
@@ -221,6 +215,7 @@ def grid(rows: int, columns: int) -> FeedbackGraph:
     return _undirected(np.concatenate([along, across]), n, f"grid({rows}, {columns})")
 
 
+@family(size=lambda: (10, 40))
 def petersen() -> FeedbackGraph:
     """Join a pentagon, 0 to 4, and a pentagram, 5 to 9: the Petersen graph. Numbers: 4, 4, 4, 3, 5."""
     i = np.arange(5)
@@ -232,6 +227,7 @@ def petersen() -> FeedbackGraph:
     return _undirected(np.concatenate(edges), 10, "petersen()")
 
 
+@family(n="whole", reveals="text", size=lambda n, **_: (n, 0))
 def nested(n: int, reveals: str = "lower") -> FeedbackGraph:
     """Let each arm reveal itself and every lower one, as an order of 20 units shows what a smaller one costs.
 
@@ -246,6 +242,7 @@ def nested(n: int, reveals: str = "lower") -> FeedbackGraph:
     raise GraphError(f'nested takes reveals="lower" or reveals="higher", not {reveals!r}.')
 
 
+@family(n="whole", width="whole", size=lambda n, **_: (n, 0))
 def banded(n: int, width: int) -> FeedbackGraph:
     """Let each arm reveal those at most `width` away.
 
@@ -255,6 +252,7 @@ def banded(n: int, width: int) -> FeedbackGraph:
     return _band("banded", n, width, width).named(f"banded({n}, {width})")
 
 
+@family(n="whole", r="number", seed="whole", directed="flag", size=lambda n, **_: (n, n * n))
 def erdos_renyi(n: int, r: float, seed: int, *, directed: bool = False) -> FeedbackGraph:
     """Let each two arms reveal each other with chance `r`; if directed, draw each edge on its own.
 
@@ -295,6 +293,10 @@ def _refuse_above(name: str, edges: int) -> None:
         raise GraphError(
             f"{name} would have about {edges:,} edges, and at most {MAX_ARCS:,} are listed; take it smaller."
         )
+
+
+def _corners(d: int) -> int:
+    return 1 << max(0, min(d, 64))
 
 
 def _undirected(edges: npt.NDArray[np.int64], n: int, name: str) -> FeedbackGraph:

@@ -17,6 +17,7 @@ from sidelong.errors import GraphError
 from sidelong.graphs.bank import CYCLE, DRAWN, RESAMPLED, SHADOWS, BankArrays, lay_out, pick, redraw
 from sidelong.graphs.families import complete, self_loops
 from sidelong.graphs.graph import FeedbackGraph
+from sidelong.graphs.makers import sequence
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -93,11 +94,13 @@ def fixed(graph: FeedbackGraph) -> GraphSequence:
     return scheduled([graph], [0])
 
 
+@sequence(graphs="graphs", shown="text", size=lambda graphs, **_: _size(graphs))
 def alternating(graphs: Sequence[FeedbackGraph], *, shown: str = "before") -> GraphSequence:
     """Go through the graphs in turn, and again from the first."""
     return scheduled(graphs, range(len(_checked_bank(graphs))), shown=shown)
 
 
+@sequence(graphs="graphs", schedule="list", shown="text", size=lambda graphs, **_: _size(graphs))
 def scheduled(
     graphs: Sequence[FeedbackGraph], schedule: Sequence[int] | npt.NDArray[np.int64], *, shown: str = "before"
 ) -> GraphSequence:
@@ -115,6 +118,7 @@ def scheduled(
     return GraphSequence(bank[0].n_arms, bank, shown, name, CYCLE, order.astype(np.int64), np.empty(0))
 
 
+@sequence(graphs="graphs", weights="list", shown="text", size=lambda graphs, **_: _size(graphs))
 def drawn(
     graphs: Sequence[FeedbackGraph], weights: Sequence[float] | None = None, *, shown: str = "before"
 ) -> GraphSequence:
@@ -131,6 +135,7 @@ def drawn(
     return GraphSequence(bank[0].n_arms, bank, shown, name, DRAWN, np.zeros(1, np.int64), cumulated)
 
 
+@sequence(n_arms="whole", r="number", directed="flag", shown="text", size=lambda n_arms, **_: (n_arms, n_arms**2))
 def resampled(n_arms: int, r: float, *, directed: bool = False, shown: str = "before") -> GraphSequence:
     """Draw an Erdos-Renyi graph anew in each round: an edge with chance r between any two arms, and all self-loops.
 
@@ -146,6 +151,9 @@ def resampled(n_arms: int, r: float, *, directed: bool = False, shown: str = "be
     )
 
 
+@sequence(
+    n_arms="whole", capacity="whole", shown="text", size=lambda n_arms, capacity, **_: (n_arms, n_arms * (capacity + 1))
+)
 def shadows(n_arms: int, capacity: int, *, shown: str = "before") -> GraphSequence:
     """Let spare capacity shadow some arms in each round: from 0 to `capacity` of them, drawn anew.
 
@@ -163,6 +171,10 @@ def _checked_bank(graphs: Sequence[FeedbackGraph]) -> tuple[FeedbackGraph, ...]:
     if not bank or not all(isinstance(graph, FeedbackGraph) for graph in bank):
         raise GraphError(f"A sequence is made from a list of FeedbackGraphs, at least one, not {_short(graphs)}.")
     return bank
+
+
+def _size(graphs: Sequence[FeedbackGraph]) -> tuple[int, int]:
+    return graphs[0].n_arms, sum(graph.n_edges for graph in graphs if graph.representation == "arcs")
 
 
 def _short(value: object) -> str:

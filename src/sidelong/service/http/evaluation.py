@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import inspect
 import math
 import tempfile
 from pathlib import Path
@@ -17,7 +16,7 @@ from starlette.responses import Response  # noqa: TC002  # FastAPI reads the ann
 from sidelong.errors import EvaluationError, ServiceError
 from sidelong.evaluation import offpolicy
 from sidelong.evaluation.decision_log import DecisionLog, read_log
-from sidelong.graphs import families
+from sidelong.graphs.makers import makers
 from sidelong.learners import catalogue
 from sidelong.service.http import documents, export
 from sidelong.service.http.decisions import answer
@@ -27,6 +26,7 @@ from sidelong.service.http.problems import DOCUMENTED, for_temporary_files
 from sidelong.service.store.tokens import Scope
 
 if TYPE_CHECKING:
+    from sidelong.graphs.makers import GraphMaker
     from sidelong.service.service import Service
 
 __all__ = ["router"]
@@ -139,8 +139,13 @@ async def evaluate(request: Request) -> Response:
 @router.get("/catalogue", response_model=Catalogue, openapi_extra=guarded(Scope.READ))
 async def show_catalogue() -> Response:
     """List the learners, and the families of graphs with their arguments."""
-    found = [{"name": name, "arguments": _arguments(getattr(families, name))} for name in families.__all__]
-    return answer({"learners": list(catalogue.names()), "families": found})
+    families = [{"name": name, "arguments": _arguments(family)} for name, family in makers(over_time=False).items()]
+    return answer({"learners": list(catalogue.names()), "families": families})
+
+
+def _arguments(family: GraphMaker) -> list[dict[str, str | None]]:
+    defaults = {name: str(default) for name, default in family.defaults.items()}
+    return [{"name": name, "kind": kind, "default": defaults.get(name)} for name, kind in family.kinds.items()]
 
 
 def _evaluate(service: Service, name: str, body: EvaluationRequest) -> dict[str, Any]:
@@ -191,15 +196,3 @@ def _row(estimates: offpolicy.Estimates, index: int) -> dict[str, Any]:
 
 def _plain(row: dict[str, Any]) -> dict[str, Any]:
     return {name: None if isinstance(value, float) and math.isnan(value) else value for name, value in row.items()}
-
-
-def _arguments(make: Any) -> list[dict[str, str | None]]:
-    kinds = {"int": "whole", "float": "number", "bool": "flag", "Sequence[int]": "list"}
-    return [
-        {
-            "name": name,
-            "kind": kinds.get(str(each.annotation), "text"),
-            "default": None if each.default is each.empty else str(each.default),
-        }
-        for name, each in inspect.signature(make).parameters.items()
-    ]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,31 +9,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from sidelong.errors import GraphError, ServiceError, SidelongError
-from sidelong.graphs import FeedbackGraph, families
+from sidelong.graphs import FeedbackGraph
 from sidelong.graphs import files as graph_files
+from sidelong.graphs.makers import makers
 from sidelong.learners.options import nearest
 from sidelong.service.http.messages import EdgesGraph, IntervalsGraph, NamedGraph
 from sidelong.service.http.problems import for_temporary_files
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from sidelong.service.settings import Settings
 
 __all__ = ["build", "read_upload"]
-
-#: At most how many edges a family lists; those that are not here list a few for each arm, or none.
-_LISTED: dict[str, Callable[..., int]] = {
-    "circulant": lambda n, k: n * (2 * k + 1),
-    "cocktail_party": lambda n: n * n,
-    "complete_bipartite": lambda a, b: (a + b) ** 2,
-    "cliques": lambda sizes: sum(sizes),  # noqa: PLW0108  # called by name
-    "directed_circulant": lambda n, k: n * (k + 1),
-    "erdos_renyi": lambda n, r, seed, directed=False: n * n,  # noqa: ARG005
-    "grid": lambda rows, columns: 5 * rows * columns,
-    "hypercube": lambda d: (d + 1) * 2 ** min(d, 64),
-    "rotational_tournament": lambda n: n * n,
-}
 
 
 def build(message: Any, settings: Settings) -> FeedbackGraph:
@@ -70,36 +55,23 @@ def read_upload(data: bytes, suffix: str, settings: Settings) -> FeedbackGraph:
 
 def _family(message: NamedGraph, settings: Settings) -> FeedbackGraph:
     name, arguments = message.name.replace("-", "_"), message.model_extra or {}
-    if name not in families.__all__:
+    families = makers(over_time=False)
+    if name not in families:
         raise GraphError(
-            f"There is no graph named {message.name!r}.{nearest(name, families.__all__)} "
-            f"The names are: {', '.join(families.__all__)}."
+            f"There is no graph named {message.name!r}.{nearest(name, families)} The names are: {', '.join(families)}."
         )
-    make = getattr(families, name)
+    family = families[name]
+    usage = f"The arguments of {name} are {', '.join(family.kinds) or 'none'}"
     for key, value in arguments.items():
-        if not _is_plain(key, value):
-            raise GraphError(f"The arguments of {name} are {_usage(make)}; {key} cannot be {value!r}.")
-    sizes = [value for key, value in arguments.items() if key != "seed" and type(value) is int]
-    _limit(max(sizes, default=0), settings.max_arms, "arms")
-    try:
-        bound = inspect.signature(make).bind(**arguments)
-        if name in _LISTED:
-            _limit(_LISTED[name](**arguments), settings.max_edges, "edges")
-        return make(*bound.args, **bound.kwargs)  # type: ignore[no-any-return]
-    except (TypeError, ValueError, OverflowError) as error:
-        if isinstance(error, GraphError):
-            raise
-        raise GraphError(f"{name} cannot be made: {error}. Its arguments are {_usage(make)}.") from None
-
-
-def _is_plain(key: str, value: object) -> bool:
-    if key == "sizes":
-        return isinstance(value, list) and all(type(each) is int for each in value)
-    return type(value) is bool if key == "directed" else type(value) in {int, float, str}
-
-
-def _usage(make: Any) -> str:
-    return ", ".join(inspect.signature(make).parameters) or "none"
+        if key not in family.kinds or not family.fits(key, value):
+            raise GraphError(f"{usage}; {key} cannot be {value!r}.")
+    lacking = family.kinds.keys() - family.defaults.keys() - arguments.keys()
+    if lacking:
+        raise GraphError(f"{usage}; {', '.join(sorted(lacking))} must be given.")
+    size = family.size(**arguments)
+    _limit(size.arms, settings.max_arms, "arms")
+    _limit(size.edges, settings.max_edges, "edges")
+    return family.make(**arguments)  # type: ignore[no-any-return]
 
 
 def _edges(message: EdgesGraph, settings: Settings) -> FeedbackGraph:
