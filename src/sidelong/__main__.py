@@ -6,6 +6,7 @@ import importlib.util
 import io
 import sys
 
+from sidelong._install import pip_install
 from sidelong.errors import SidelongError
 
 
@@ -14,7 +15,7 @@ def main() -> None:
     missing = [name for name in ("typer", "rich") if importlib.util.find_spec(name) is None]
     if missing:
         print(  # noqa: T201  # there is no other way to speak yet
-            f"sidelong: the command line needs {' and '.join(missing)}. Install with: pip install 'sidelong[cli]'",
+            f"sidelong: the command line needs {' and '.join(missing)}. {pip_install(*missing)}",
             file=sys.stderr,
         )
         sys.exit(2)

@@ -159,7 +159,7 @@ def test_a_newer_file_says_so(saved):
     data = bytearray(saved.read_bytes())
     struct.pack_into("<I", data, 8, 2)
     saved.write_bytes(data)
-    with pytest.raises(StateFileError, match=r"format version 2, and this program reads up to 1.*upgrade"):
+    with pytest.raises(StateFileError, match=r"format version 2, and this program reads up to 1.*Install the version"):
         sl.Agent.load(saved)
 
 

@@ -151,4 +151,4 @@ def test_where_the_packages_of_the_command_line_are_missing_it_gives_the_pip_com
     with pytest.raises(SystemExit) as stop:
         __main__.main()
     assert stop.value.code == 2
-    assert "needs typer. Install with: pip install 'sidelong[cli]'" in capsys.readouterr().err
+    assert "needs typer. Install with: pip install typer\n" in capsys.readouterr().err

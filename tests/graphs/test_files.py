@@ -182,7 +182,7 @@ def test_a_long_line_takes_one_pass(tmp_path):
     ("changes", "message"),
     [
         ({"format": ...}, "must be an object with"),
-        ({"version": 2}, "version 2.*newer.*pip install --upgrade sidelong"),
+        ({"version": 2}, "version 2.*newer.*Install the version of sidelong that wrote it"),
         ({"version": "1"}, "whole number from 1, not '1'"),
         ({"version": True}, "not True"),
         ({"version": ...}, "not None"),

@@ -296,7 +296,7 @@ def test_the_journals_of_every_kind_of_learner_are_replayed_to_the_bit_years_lat
 def test_a_newer_database_and_one_of_something_else_are_refused(database):
     with opened(database) as bench:
         run(bench.database, "UPDATE alembic_version SET version_num = '9999'")
-        with pytest.raises(ServiceError, match="newer sidelong"):
+        with pytest.raises(ServiceError, match="Install the version of sidelong that wrote it"):
             migrate(bench.database)
         run(bench.database, "DROP TABLE alembic_version")
         with pytest.raises(ServiceError, match="tables of something else"):

@@ -171,5 +171,5 @@ def test_a_file_of_a_newer_format_says_so(folder, tmp_path, monkeypatch):
     made = work.play(work.Task(study.cells[0].spec, 1, source_hash()), study.files).content
     (tmp_path / "cells" / "x.parquet").write_bytes(made)
     monkeypatch.undo()
-    with pytest.raises(StudyError, match="it is newer; upgrade"):
+    with pytest.raises(StudyError, match=r"it is newer\. Install the version"):
         sl.read_results(tmp_path)

@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from sidelong._install import NEWER
 from sidelong.errors import SidelongError, StateFileError
 from sidelong.graphs.graph import FeedbackGraph
 from sidelong.learners import catalogue
@@ -112,8 +113,7 @@ def unpack(data: bytes, path: str | os.PathLike[str]) -> tuple[dict[str, Any], d
     _, version, length = _START.unpack_from(data)
     if version > VERSION:
         raise StateFileError(
-            f"{path} has format version {version}, and this program reads up to {VERSION}. "
-            f"It was written by a newer sidelong: upgrade with `pip install --upgrade sidelong`."
+            f"{path} has format version {version}, and this program reads up to {VERSION}. It is newer. {NEWER}"
         )
     if hashlib.sha256(memoryview(data)[:-_CHECKSUM]).digest() != data[-_CHECKSUM:]:
         raise StateFileError(f"{path} is truncated or was altered: its checksum does not hold. Load an earlier copy.")

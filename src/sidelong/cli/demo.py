@@ -36,7 +36,7 @@ def demo(
     This is a study like others: it can be stopped and goes on where it was, and what is done already is not played
     again. With other options than the default ones, results/demo has them in its name.
     """
-    require("demo", pydantic="study", pyarrow="study", matplotlib="plot")
+    require("demo", "pydantic", "pyarrow", "matplotlib")
     from sidelong.errors import StudyError  # noqa: PLC0415
     from sidelong.studies import reference, report, scores, spec  # noqa: PLC0415  # the compiler takes long to load
 

@@ -64,7 +64,7 @@ def evaluate(
     By importance weights, with the probabilities of observing that the log holds. docs/evaluate.md says what the
     intervals assume.
     """
-    require("evaluate", **dict.fromkeys(["pyarrow", *["httpx"] * _is_address(log)], "service"))
+    require("evaluate", "pyarrow", *["httpx"] * _is_address(log))
     from sidelong.evaluation import offpolicy  # noqa: PLC0415
     from sidelong.evaluation.decision_log import read_log  # noqa: PLC0415
 

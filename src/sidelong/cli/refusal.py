@@ -8,19 +8,20 @@ from typing import NoReturn
 
 import typer
 
+from sidelong._install import pip_install
+
 __all__ = ["WRONG", "refuse", "require"]
 
 WRONG = 2
 
 
-def require(command: str, **packages: str) -> None:
-    """Refuse to go on where packages are missing; `packages` has the name of each with that of its extra."""
-    missing = [name for name in packages if importlib.util.find_spec(name) is None]
+def require(command: str, *modules: str) -> None:
+    """Refuse to go on where modules are missing."""
+    missing = [name for name in modules if importlib.util.find_spec(name) is None]
     if missing:
-        extras = ",".join(dict.fromkeys(packages[name] for name in missing))
         are = "are" if len(missing) > 1 else "is"
         listed = " and ".join([", ".join(missing[:-1]), missing[-1]] if len(missing) > 1 else missing)
-        refuse(command, f"{listed} {are} missing. Install with: pip install 'sidelong[{extras}]'")
+        refuse(command, f"{listed} {are} missing. {pip_install(*missing)}")
 
 
 def refuse(command: str, message: str) -> NoReturn:

@@ -23,7 +23,7 @@ def report(
     ] = True,
 ) -> None:
     """Write a page about a study that needs no network, and its figures as SVG, PDF and PNG beside it."""
-    require("report", pydantic="study", pyarrow="study", matplotlib="plot")
+    require("report", "pydantic", "pyarrow", "matplotlib")
     from sidelong.errors import StudyError  # noqa: PLC0415
     from sidelong.studies.report import write  # noqa: PLC0415  # heavy, and extras
 

@@ -48,7 +48,7 @@ def reproduce(
     Ends with 0 if all is reproduced, 1 if something is not. A study that is done already is not played again.
     `sidelong report results/reproduce/NAME` makes a page of one.
     """
-    require("reproduce", pydantic="study", pyarrow="study", **({"matplotlib": "plot"} if docs else {}))
+    require("reproduce", "pydantic", "pyarrow", *["matplotlib"] * (docs is not None))
     from sidelong.errors import StudyError  # noqa: PLC0415
     from sidelong.studies import reference  # noqa: PLC0415  # the compiler takes long to load
     from sidelong.studies.reproduce import cells, statements  # noqa: PLC0415

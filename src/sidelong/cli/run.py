@@ -39,7 +39,7 @@ def run(
     Ends with 0 if all is done, 1 if cells failed, 2 if the study is wrong, 3 if damaged results were found and made
     again, 4 if results could not be written, 130 after Ctrl-C, 143 after SIGTERM.
     """
-    require("run", pydantic="study", pyarrow="study")
+    require("run", "pydantic", "pyarrow")
     from sidelong.errors import StudyError  # noqa: PLC0415
     from sidelong.studies.spec import load  # noqa: PLC0415  # the compiler takes half a second to load
 

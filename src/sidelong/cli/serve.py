@@ -46,7 +46,7 @@ def serve(
 
 def load_service(command: str, **given: Any) -> Any:
     """Return the settings of the service, from the command line and the environment."""
-    require(command, **dict.fromkeys(_NEEDED, "service"))
+    require(command, *_NEEDED)
     from pydantic import ValidationError  # noqa: PLC0415
 
     from sidelong.service.settings import Settings  # noqa: PLC0415

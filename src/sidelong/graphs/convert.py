@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy import sparse
 
+from sidelong._install import pip_install
 from sidelong.errors import GraphError
 from sidelong.graphs import layout
 
@@ -208,5 +209,5 @@ def import_networkx() -> ModuleType:
     try:
         import networkx as nx  # noqa: PLC0415  # optional
     except ImportError as error:
-        raise GraphError("This needs networkx. Install with: pip install 'sidelong[networkx]'") from error
+        raise GraphError(f"This needs networkx. {pip_install('networkx')}") from error
     return nx  # type: ignore[no-any-return]

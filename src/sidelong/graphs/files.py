@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
 
+from sidelong._install import NEWER
 from sidelong.errors import GraphError, GraphFileError
 from sidelong.graphs import edge_list, npz
 from sidelong.graphs.graph import FeedbackGraph
@@ -210,8 +211,7 @@ def _check_version(version: object) -> None:
         raise GraphError(f"the version of a graph file is a whole number from 1, not {reprlib.repr(version)}.")
     if version > _VERSION:
         raise GraphError(
-            f"this file has version {version}, and this sidelong reads up to {_VERSION}: the file is newer; "
-            f"upgrade with: pip install --upgrade sidelong."
+            f"this file has version {version}, and this sidelong reads up to {_VERSION}: it is newer. {NEWER}"
         )
 
 

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from sidelong._install import pip_install
+
 try:
     import pyarrow as pa
 except ModuleNotFoundError as error:
-    raise ModuleNotFoundError(
-        f"This needs {error.name}. Install with: pip install 'sidelong[study]'", name=error.name
-    ) from None
+    raise ModuleNotFoundError(f"This needs {error.name}. {pip_install(str(error.name))}", name=error.name) from None
 
 if TYPE_CHECKING:
     from sidelong.simulation import Result

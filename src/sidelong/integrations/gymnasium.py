@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from sidelong._install import pip_install
 from sidelong.agent import Agent
 from sidelong.errors import GraphError, LossError, SimulationError, WorldError
 from sidelong.graphs.graph import FeedbackGraph
@@ -28,9 +29,7 @@ try:
     import gymnasium
     from gymnasium import spaces
 except ModuleNotFoundError as error:
-    raise ModuleNotFoundError(
-        f"This needs {error.name}. Install with: pip install 'sidelong[gymnasium]'", name=error.name
-    ) from None
+    raise ModuleNotFoundError(f"This needs {error.name}. {pip_install(str(error.name))}", name=error.name) from None
 
 if TYPE_CHECKING:
     import numpy.typing as npt

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from sidelong._install import pip_install
 from sidelong.agent import Agent
 from sidelong.errors import DecisionError, GraphError, LearnerError, LossError
 from sidelong.graphs.families import self_loops
@@ -13,9 +14,7 @@ from sidelong.learners import catalogue
 try:
     from river import bandit
 except ModuleNotFoundError as error:
-    raise ModuleNotFoundError(
-        f"This needs {error.name}. Install with: pip install 'sidelong[river]'", name=error.name
-    ) from None
+    raise ModuleNotFoundError(f"This needs {error.name}. {pip_install(str(error.name))}", name=error.name) from None
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Mapping

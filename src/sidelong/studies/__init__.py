@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from sidelong._install import pip_install
+
 try:
     from sidelong.studies.results import read_results
 except ModuleNotFoundError as error:
     if error.name not in {"pyarrow", "pydantic"}:
         raise
-    raise ModuleNotFoundError(
-        f"Studies need {error.name}. Install with: pip install 'sidelong[study]'", name=error.name
-    ) from error
+    raise ModuleNotFoundError(f"Studies need {error.name}. {pip_install(error.name)}", name=error.name) from error
 
 __all__ = ["read_results"]

@@ -9,6 +9,7 @@ import threading
 from typing import TYPE_CHECKING, Any
 
 from sidelong._cache import source_hash
+from sidelong._install import pip_install
 from sidelong.errors import StudyError
 from sidelong.studies import work
 from sidelong.studies.folder import StoppedError
@@ -34,7 +35,7 @@ class Dask:
         try:
             import distributed  # noqa: PLC0415  # heavy, and an extra
         except ImportError as error:
-            raise StudyError("--on needs Dask. Install with: pip install 'sidelong[dask]'") from error
+            raise StudyError(f"--on needs Dask. {pip_install('distributed')}") from error
         logging.getLogger("distributed.client").setLevel(logging.CRITICAL)  # we say ourselves that it is gone
         self._cluster = None
         if address == "local-cluster":

@@ -47,6 +47,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from sidelong._cache import source_hash
+from sidelong._install import NEWER
 from sidelong._version import __version__
 from sidelong.errors import ResultFileError, StudyError
 from sidelong.studies.cell import canonical, name_of, options_of
@@ -191,8 +192,8 @@ def read_provenance(content: bytes) -> dict[str, Any]:
     provenance: dict[str, Any] = json.loads(pq.read_metadata(pa.BufferReader(content)).metadata[b"sidelong"])
     if provenance["format"] > FORMAT:
         raise StudyError(
-            f"This result file has format {provenance['format']}, and this sidelong reads up to {FORMAT}: it is newer; "
-            f"upgrade with: pip install --upgrade sidelong."
+            f"This result file has format {provenance['format']}, and this sidelong reads up to {FORMAT}: "
+            f"it is newer. {NEWER}"
         )
     return provenance
 

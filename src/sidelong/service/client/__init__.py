@@ -18,10 +18,12 @@ from __future__ import annotations
 
 import os
 
+from sidelong._install import pip_install
+
 try:
     import httpx as _needed  # noqa: F401
 except ModuleNotFoundError as error:
-    raise ModuleNotFoundError("The client needs httpx. Install with: pip install 'sidelong[service]'") from error
+    raise ModuleNotFoundError(f"The client needs httpx. {pip_install('httpx')}", name="httpx") from error
 
 from sidelong.service.client.awaiting import AsyncExperiment, AsyncService
 from sidelong.service.client.blocking import Experiment, Service

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from sqlalchemy import inspect, text
 
+from sidelong._install import NEWER
 from sidelong.errors import ServiceError
 
 if TYPE_CHECKING:
@@ -56,7 +57,7 @@ def _version(connection: Connection) -> str:
     version = str(connection.execute(text("SELECT version_num FROM alembic_version")).scalar() or "")
     if version > LATEST:
         raise ServiceError(
-            f"The database has version {version} of the schema, and this program knows up to {LATEST}: it was "
-            f"written by a newer sidelong. Upgrade with: pip install --upgrade sidelong."
+            f"The database has version {version} of the schema, and this program knows up to {LATEST}: it is "
+            f"newer. {NEWER}"
         )
     return version
