@@ -17,11 +17,12 @@ from typing import TYPE_CHECKING, Any
 
 from sidelong._cache import cache_folder
 from sidelong._jit import is_kept, signature_of
+from sidelong.machine import cores
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-__all__ = ["compiled_ahead", "cores"]
+__all__ = ["compiled_ahead"]
 
 _MARK = "SIDELONG_COMPILES_AHEAD"  # in the environment of the other process
 _PATIENCE = 60.0  # seconds; the other process may have been stopped
@@ -57,11 +58,6 @@ def _is_own(kernel: Any, signature: tuple[Any, ...]) -> bool:
     places = [kernel.__module__, *(each.__module__ for each in classes if each is not int)]
     named = getattr(sys.modules.get(kernel.__module__), kernel.__name__, None)
     return named is kernel and all(place.startswith("sidelong.") for place in places)
-
-
-def cores() -> int:
-    """Return how many cores this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _has_a_core_to_spare() -> bool:

@@ -25,6 +25,7 @@ from numba.core import caching, serialize
 from numba.misc.appdirs import AppDirs
 
 from sidelong._fingerprint import PACKAGE, fingerprint, is_inner, is_own
+from sidelong.machine import replacing
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -117,13 +118,8 @@ class _Files:
 
     def save(self, key: Any, data: Any) -> None:
         payload = serialize.dumps((key, data))
-        path = self._path(key)
-        unfinished = path.with_suffix(f".{uuid.uuid4().hex}.unfinished")
-        try:
-            unfinished.write_bytes(hashlib.sha256(payload).digest() + payload)
-            unfinished.replace(path)
-        finally:
-            unfinished.unlink(missing_ok=True)
+        with replacing(self._path(key), flushed=False) as file:  # a damaged file is noticed, and compiled anew
+            file.write(hashlib.sha256(payload).digest() + payload)
 
 
 def new_cache(function: Any, kind: str, implementation: type[caching.CacheImpl]) -> Any:

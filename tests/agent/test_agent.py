@@ -135,10 +135,10 @@ def test_telling_something_else_is_an_error(agent):
 
 
 BAD_LOSSES = [
-    ({0: 1.0000001, 1: 0, 2: 0}, r"loss of arm 0 must be in \[0, 1\], not 1.0000001"),
-    ({0: 0, 1: -0.1, 2: 0}, "loss of arm 1 must be in"),
-    ({0: 0, 1: math.nan, 2: 0}, "loss of arm 1 must be in .*, not nan"),
-    ({0: 0, 1: 0, 2: math.inf}, "loss of arm 2 must be in .*, not inf"),
+    ({0: 1.0000001, 1: 0, 2: 0}, r"loss of arm 0 must be a number in \[0, 1\], not 1.0000001"),
+    ({0: 0, 1: -0.1, 2: 0}, "loss of arm 1 must be a number in"),
+    ({0: 0, 1: math.nan, 2: 0}, "loss of arm 1 must be a number in .*, not nan"),
+    ({0: 0, 1: 0, 2: math.inf}, "loss of arm 2 must be a number in .*, not inf"),
     ({0: 0, 1: "0.5", 2: 0}, "loss of arm 1 must be a number in .*, not '0.5'"),
     ({0: 0, 1: True, 2: 0}, "loss of arm 1 must be a number in .*, not True"),
     ({0: 0, 1: None, 2: 0}, "loss of arm 1 must be a number in .*, not None"),
@@ -150,7 +150,7 @@ BAD_LOSSES = [
     ({"0": 0, 1: 0, 2: 0}, "Arm '0' was not revealed"),
     ({}, "loss of arm 0 was revealed and is missing"),
     ([0.1, 0.2], "one for each of the 3 revealed arms, in their order; 2 were given"),
-    ([0.1, 0.2, 1.5], "loss of arm 2 must be in"),
+    ([0.1, 0.2, 1.5], "loss of arm 2 must be a number in"),
     (0.5, "by arm, or a list"),
     ("0.5", "by arm, or a list"),
     (np.zeros((3, 1)), "by arm, or a list"),

@@ -4,6 +4,7 @@ import copy
 import json
 import pickle
 import struct
+import threading
 import types
 
 import numpy as np
@@ -179,6 +180,28 @@ def test_a_failed_save_leaves_the_old_file(saved, monkeypatch):
     with pytest.raises(StateFileError, match=r"cannot be written: No space left on device\. What was there before"):
         agent.save(saved)
     assert saved.read_bytes() == before
+    assert [path.name for path in saved.parent.iterdir()] == [saved.name]
+
+
+def test_two_threads_save_to_one_file_at_once(saved, monkeypatch):
+    """Both have written their draft before either takes the file's place; whichever comes last stays, whole."""
+    agents, both, errors = [sl.Agent.load(saved) for _ in range(2)], threading.Barrier(2), []
+    agents[1].ask()
+    monkeypatch.setattr("os.fsync", lambda _: both.wait(30))
+
+    def save(agent):
+        try:
+            agent.save(saved)
+        except StateFileError as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=save, args=(agent,)) for agent in agents]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not errors
+    assert sl.Agent.load(saved).round in {agent.round for agent in agents}
     assert [path.name for path in saved.parent.iterdir()] == [saved.name]
 
 

@@ -63,7 +63,7 @@ def test_an_interval_is_said_to_be_one(run):
     ("arguments", "says"),
     [
         (["nest:24"], "Did you mean 'nested'?"),
-        (["star:x"], "star takes whole numbers; n is 'x'"),
+        (["star:x"], "n of star must be a whole number from 1 to 2,147,483,647, not 'x'"),
         (["star:3,4,5"], "The arguments are star:n,hub=0."),
         (["cliques:4xx"], "The arguments are cliques:sizes."),
         (["missing.txt"], "missing.txt: cannot be read"),
@@ -73,7 +73,7 @@ def test_an_interval_is_said_to_be_one(run):
         (["star:5", "--gaps", "0.1", "--best", "5"], "--best is one of the arms 0 to 4, not 5"),
         (["star:5", "--gaps", "0.5", "--best-loss", "0.8"], "--best-loss is 0.8, and the largest gap 0.5"),
         (["star:5", "--rounds", "0"], "--rounds"),
-        (["star:5", "--rounds", "1e300"], "T is at least 1 and at most 1e+100"),
+        (["star:5", "--rounds", "1e300"], "T must be a number from 1 to 1e+100"),
     ],
 )
 def test_a_wrong_argument_gives_one_message_and_code_2(run, arguments, says):

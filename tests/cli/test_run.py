@@ -24,7 +24,7 @@ def invoke(*arguments):
         ('"uniform"', '"unifrom"', "study.toml:7: learner.name: There is no learner named 'unifrom'. Did you mean"),
         ('"star"]', '"sta"]', "study.toml:10: graph.name: There is no graph named 'sta'. Did you mean 'star'?"),
         ('name = ["nested", "star"]\nn = 4', 'file = "no.json"', "study.toml:10: graph.file: "),
-        ("n = 4", "n = -4", "study.toml:11: graph.n: nested takes n from 1 to"),
+        ("n = 4", "n = -4", "study.toml:11: graph.n: n of nested must be a whole number from 1 to"),
     ],
 )
 def test_what_is_wrong_gives_one_message_and_code_2(tmp_path, old, new, said):

@@ -271,7 +271,7 @@ def test_a_size_that_makes_no_sense_is_refused(make):
 
 
 def test_a_refusal_gives_the_rule_and_the_value():
-    with pytest.raises(GraphError, match=r"cycle takes n from 3 to 2,147,483,647, not 2\."):
+    with pytest.raises(GraphError, match=r"n of cycle must be a whole number from 3 to 2,147,483,647, not 2\."):
         graphs.cycle(2)
     with pytest.raises(GraphError, match=r"rotational_tournament takes an odd n, .* not 4"):
         graphs.rotational_tournament(4)

@@ -183,7 +183,7 @@ def test_a_long_line_takes_one_pass(tmp_path):
     [
         ({"format": ...}, "must be an object with"),
         ({"version": 2}, "version 2.*newer.*Install the version of sidelong that wrote it"),
-        ({"version": "1"}, "whole number from 1, not '1'"),
+        ({"version": "1"}, "whole number of at least 1, not '1'"),
         ({"version": True}, "not True"),
         ({"version": ...}, "not None"),
         ({"n_arms": ...}, '"n_arms" must be a whole number'),

@@ -149,14 +149,14 @@ def test_any_bandit_is_played_and_learned():
 @pytest.mark.parametrize(
     ("env", "agent", "options", "message"),
     [
-        (Slots(), ("exp3", sl.graphs.self_loops(3)), {}, r"from 0 to 1, not -?10.0.*rewards="),
+        (Slots(), ("exp3", sl.graphs.self_loops(3)), {}, r"from 0 to 1, the ends of its scale, not -?10.0.*rewards="),
         (Slots(), ("exp3", sl.graphs.self_loops(4)), {}, "3 actions and the agent 4 arms"),
         (Slots(), ("exp3.g++", sl.graphs.complete(3)), {"rewards": (-10, 10)}, r"reveals arm 1.*info\[.revealed.\]"),
         (Slots(), ("exp3", sl.graphs.self_loops(3)), {"rewards": (1, 1)}, r"as in \(0, 1\), not \(1, 1\)"),
         (Slots(), ("exp3", sl.graphs.self_loops(3)), {"rewards": 7}, r"as in \(0, 1\), not 7"),
         (Slots(), ("exp3", sl.graphs.self_loops(3)), {"rewards": (-1e308, 1e308)}, r"not \(-1e\+308, 1e\+308\)"),
         (Slots(), ("exp3", sl.graphs.self_loops(3)), {"rounds": -1}, "at least 0, not -1"),
-        (Slots(), ("exp3", sl.graphs.self_loops(3)), {"rounds": 1.5}, r"whole number, at least 0, not 1\.5"),
+        (Slots(), ("exp3", sl.graphs.self_loops(3)), {"rounds": 1.5}, r"whole number of at least 0, not 1\.5"),
     ],
 )
 def test_what_cannot_be_played_is_refused(env, agent, options, message):

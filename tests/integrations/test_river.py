@@ -120,7 +120,10 @@ def test_what_no_policy_can_have_is_refused_when_it_is_made(options, message):
         (lambda policy: policy.pull(["red", "green", "red"]), "all different"),
         (lambda policy: (policy.pull(ARMS), policy.pull(ARMS[::-1])), "first pull: 'red', 'green', 'blue'"),
         (lambda policy: policy.update("red", 1.0), "No pull of arm 'red' waits"),
-        (lambda policy: policy.update(policy.pull(ARMS), 1.5), r"from 0 to 1, not 1.5.*rewards="),
+        (
+            lambda policy: policy.update(policy.pull(ARMS), 1.5),
+            r"value of arm \w+ must be .* from 0 to 1, .* not 1.5.*rewards=",
+        ),
         (lambda policy: policy.update(policy.pull(ARMS), None), "not None"),
         (lambda policy: policy.update(policy.pull(ARMS), 1.0, revealed={"grey": 1.0}), "no arm 'grey'"),
         (lambda policy: policy.update(policy.pull(ARMS), 1.0, revealed={"blue": 1.0}), "was not revealed"),

@@ -130,7 +130,7 @@ def test_one_arm_is_played():
 def test_the_horizon_must_be_given():
     with pytest.raises(LearnerError, match="alphasample needs to know how many rounds"):
         sl.Agent("alphasample", sl.graphs.complete(3))
-    with pytest.raises(LearnerError, match="horizon must be at least 1"):
+    with pytest.raises(LearnerError, match="horizon must be a finite number of at least 1"):
         sl.Agent("alphasample", sl.graphs.complete(3), horizon=0)
 
 

@@ -134,7 +134,7 @@ def test_one_arm_is_played(options):
 
 
 def test_a_rate_that_is_too_large_is_refused():
-    with pytest.raises(LearnerError, match=r"b must be above 0 and at most 0.25, not 0.3"):
+    with pytest.raises(LearnerError, match=r"b must be a number above 0 and at most 0.25, not 0.3"):
         sl.Agent("elp", sl.graphs.self_loops(2), b=0.3)
 
 

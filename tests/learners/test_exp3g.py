@@ -191,10 +191,10 @@ def test_a_graph_too_large_for_its_independence_number_says_what_to_give(monkeyp
     ("options", "message"),
     [
         ({}, "exp3.g needs to know how many rounds it will play: give horizon"),
-        ({"horizon": 0}, "horizon must be at least 1, not 0"),
+        ({"horizon": 0}, "horizon must be a finite number of at least 1, not 0"),
         ({"horizon": math.inf}, "horizon must be a finite number"),
-        ({"horizon": 10, "independence": 0}, "independence must be at least 1 and at most 5, not 0"),
-        ({"horizon": 10, "independence": 6}, "independence must be at least 1 and at most 5, not 6"),
+        ({"horizon": 10, "independence": 0}, "independence must be a number from 1 to 5, not 0"),
+        ({"horizon": 10, "independence": 6}, "independence must be a number from 1 to 5, not 6"),
         ({"horizon": 10, "gamma": 0.1}, "exp3.g has no option 'gamma'"),
     ],
 )

@@ -371,12 +371,12 @@ def test_the_schedule_is_chosen_by_its_name():
 @pytest.mark.parametrize(
     ("growth", "message"),
     [
-        (-0.1, "growth must be at least 0 and at most 1, not -0.1"),
-        (1.5, "growth must be at least 0 and at most 1, not 1.5"),
-        (math.nan, "growth must be a finite number, not nan"),
-        ("fast", "growth must be a finite number, not 'fast'"),
-        (True, "growth must be a finite number, not True"),
-        (None, "growth must be a finite number, not None"),
+        (-0.1, "growth must be a number from 0 to 1, not -0.1"),
+        (1.5, "growth must be a number from 0 to 1, not 1.5"),
+        (math.nan, "growth must be a number from 0 to 1, not nan"),
+        ("fast", "growth must be a number from 0 to 1, not 'fast'"),
+        (True, "growth must be a number from 0 to 1, not True"),
+        (None, "growth must be a number from 0 to 1, not None"),
     ],
 )
 def test_a_bad_growth_is_refused(learner, growth, message):

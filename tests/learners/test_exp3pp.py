@@ -116,7 +116,7 @@ def test_one_arm_is_played():
 
 @pytest.mark.parametrize("option", ["gamma", "beta"])
 def test_a_bad_option_is_refused(option):
-    with pytest.raises(LearnerError, match=f"{option} must be above 0, not 0"):
+    with pytest.raises(LearnerError, match=f"{option} must be a finite number above 0, not 0"):
         sl.Agent("exp3++", sl.graphs.complete(3), **{option: 0})
 
 

@@ -180,10 +180,10 @@ def test_one_arm_is_played(variant):
     ("options", "message"),
     [
         ({}, "ito-2022 needs to know how many rounds it will play"),
-        ({"horizon": 0}, "horizon must be at least 1, not 0"),
-        ({"horizon": 0, "variant": "parameter-free"}, "horizon must be at least 1, not 0"),
+        ({"horizon": 0}, "horizon must be a finite number of at least 1, not 0"),
+        ({"horizon": 0, "variant": "parameter-free"}, "horizon must be a finite number of at least 1, not 0"),
         ({"horizon": 10, "variant": "free"}, "variant must be 'entropy' or 'parameter-free'"),
-        ({"horizon": 10, "strong_independence": 4}, "strong_independence must be at least 1 and at most 3, not 4"),
+        ({"horizon": 10, "strong_independence": 4}, "strong_independence must be a number from 1 to 3, not 4"),
     ],
 )
 def test_a_bad_option_is_refused(options, message):

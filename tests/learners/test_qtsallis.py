@@ -172,8 +172,8 @@ def test_one_arm_is_played():
     ("options", "message"),
     [
         ({}, "q-tsallis needs to know how many rounds it will play"),
-        ({"horizon": 0.5}, "horizon must be at least 1, not 0.5"),
-        ({"horizon": 10, "independence": 0}, "independence must be at least 1 and at most 3, not 0"),
+        ({"horizon": 0.5}, "horizon must be a finite number of at least 1, not 0.5"),
+        ({"horizon": 10, "independence": 0}, "independence must be a number from 1 to 3, not 0"),
     ],
 )
 def test_a_bad_option_is_refused(options, message):

@@ -199,7 +199,7 @@ def test_one_arm_is_played():
 def test_the_horizon_must_be_given():
     with pytest.raises(LearnerError, match="ucb-lp needs to know how many rounds"):
         sl.Agent("ucb-lp", sl.graphs.complete(3))
-    with pytest.raises(LearnerError, match="horizon must be at least 1"):
+    with pytest.raises(LearnerError, match="horizon must be a finite number of at least 1"):
         sl.Agent("ucb-lp", sl.graphs.complete(3), horizon=0.5)
 
 

@@ -69,7 +69,7 @@ def test_without_a_price_a_winner_could_not_tell_how_likely_he_was_to_see():
 
 
 WRONG = [
-    ({"arm": 5, "value": 1, "won": True}, "arm must be one of 0 to 4"),
+    ({"arm": 5, "value": 1, "won": True}, "arm must be a whole number from 0 to 4, not 5"),
     ({"arm": 2, "value": 3, "won": True}, "value must be a number from 0 to 2, not 3"),
     ({"arm": 2, "value": 1, "won": 1}, "won must be True or False, not 1"),
     ({"arm": 2, "value": 1, "won": False}, "a bid that lost needs the price"),
@@ -78,7 +78,10 @@ WRONG = [
     ({"arm": 2, "value": 1, "won": False, "price": 0.8, "shown": "never"}, "does not see a price"),
     ({"arm": 2, "value": 1, "won": False, "price": 0.4}, "A bid of 0.5 cannot have lost at a price of 0.4"),
     ({"arm": 2, "value": 1, "won": True, "price": 0.6, "shown": "always"}, "cannot have won"),
-    ({"arm": 2, "value": 1, "won": False, "price": float("nan")}, "price must be a number"),
+    (
+        {"arm": 2, "value": 1, "won": False, "price": float("nan")},
+        "price must be a finite number of at least 0, not nan",
+    ),
     ({"arm": 2, "value": 1, "won": True, "shown": "sometimes"}, "'always', 'lost' and 'never'"),
     ({"arm": 2, "value": 1, "won": True, "shown": ["lost"]}, "'always', 'lost' and 'never'"),
 ]
@@ -97,7 +100,7 @@ def test_an_outcome_that_cannot_be_is_refused(outcome, message):
         ([0.5, 0.4], 1, "each above the one before"),
         ([0.5, 1.1], 1, "from 0 to 1, not 1.1"),
         ([0.5, 0.6], 0, "highest_value must be above 0"),
-        ([0.5, 0.6], "1", "highest_value must be a number"),
+        ([0.5, 0.6], "1", "highest_value must be a finite number of at least 0, not '1'"),
     ],
 )
 def test_an_auction_that_cannot_be_is_refused(fractions, highest, message):

@@ -61,7 +61,7 @@ def test_telling_the_same_in_ones_own_numbers_is_a_repetition():
 def test_a_value_outside_of_the_scale_is_refused_and_nothing_is_learned(wrong):
     agent = sl.Agent("exp3.g++", sl.graphs.complete(2), seed=0, scale=EUROS)
     decision = agent.ask()
-    with pytest.raises(LossError, match=r"of arm 1 must be a number from 0 to 250, the scale of this agent, not"):
+    with pytest.raises(LossError, match=r"of arm 1 must be a number from 0 to 250, the ends of its scale, not"):
         agent.tell(decision, {0: 10.0, 1: wrong})
     with pytest.raises(LossError, match="at place 1"):
         agent.tell(decision, np.array([10.0, wrong], object))

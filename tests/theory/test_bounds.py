@@ -126,19 +126,28 @@ def test_lemma_10_bounds_theta():
     ("call", "says"),
     [
         (lambda: theory.theorem_2(K=1, T=10, strong_independence=1), "with one arm there is nothing to regret"),
-        (lambda: theory.theorem_2(K=2.5, T=10, strong_independence=1), "K is a whole number, not 2.5"),
-        (lambda: theory.theorem_2(K=5, T=0, strong_independence=1), "T is at least 1"),
-        (lambda: theory.theorem_2(K=5, T=math.nan, strong_independence=1), "T is a finite number, not nan"),
-        (lambda: theory.theorem_2(K=5, T=1e200, strong_independence=1), "at most 1e[+]100"),
-        (lambda: theory.theorem_2(K=5, T=10, strong_independence=6), "strong_independence is at least 1 and at most 5"),
-        (lambda: theory.theorem_2(K=5, T=True, strong_independence=1), "T is a finite number, not True"),
-        (lambda: theory.t_min(K=5, gap=0, lambda_=1), "gap is at least 1e-30"),
+        (
+            lambda: theory.theorem_2(K=2.5, T=10, strong_independence=1),
+            "K must be a whole number of at least 1, not 2.5",
+        ),
+        (lambda: theory.theorem_2(K=5, T=0, strong_independence=1), "T must be a number from 1 to 1e[+]100, not 0"),
+        (lambda: theory.theorem_2(K=5, T=math.nan, strong_independence=1), "T must be a number from 1 to .*, not nan"),
+        (lambda: theory.theorem_2(K=5, T=1e200, strong_independence=1), "to 1e[+]100, not 1e[+]200"),
+        (
+            lambda: theory.theorem_2(K=5, T=10, strong_independence=6),
+            "strong_independence must be a number from 1 to 5, not 6",
+        ),
+        (lambda: theory.theorem_2(K=5, T=True, strong_independence=1), "T must be a number .* not True"),
+        (lambda: theory.t_min(K=5, gap=0, lambda_=1), "gap must be a number from 1e-30 to 1, not 0"),
         (lambda: theory.lemma_3(total=1, power=1), "below 1"),
         (lambda: theory.lemma_10(K=3, independence=1, floor=0.5), "floor is below 1/2"),
         (lambda: theory.lemma_6(K=2, learning_rates=[1, 2], second_moments=[0, 0]), "never grow"),
         (lambda: theory.lemma_6(K=2, learning_rates=[1], second_moments=[]), "there are 1 and 0"),
         (lambda: theory.lemma_9(t=100, gap=0.1), "after t_min"),
-        (lambda: theory.theorem_6(variance=1, largest=1, delta=0), "delta is above 0 and at most 1"),
+        (
+            lambda: theory.theorem_6(variance=1, largest=1, delta=0),
+            "delta must be a number above 0 and at most 1, not 0",
+        ),
     ],
 )
 def test_what_makes_no_sense_is_refused(call, says):

@@ -15,6 +15,7 @@ from sidelong.agent import state_file
 from sidelong.agent.decision import Decision, SparingDecision
 from sidelong.agent.feedback import fingerprint, read_losses, same
 from sidelong.agent.pending import degree, read_pending, write_pending
+from sidelong.checks import check_whole, short
 from sidelong.errors import ConflictError, DecisionError, GraphError, LearnerError, UnknownDecisionError
 from sidelong.graphs.graph import FeedbackGraph
 from sidelong.learners import catalogue
@@ -82,12 +83,11 @@ class Agent:
                 f"graph must be a FeedbackGraph, not {type(graph).__name__}. "
                 f"Make one with sidelong.graphs or FeedbackGraph.from_matrix."
             )
-        if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or not 0 <= seed < 2**64:
-            raise LearnerError(f"seed must be a whole number from 0 to 2**64 - 1, not {seed!r}.")
+        seed = check_whole(LearnerError, "seed", seed, 0, 2**64 - 1)
         self._scale = checked_scale(scale)
         module = catalogue.choose(learner, options)
         plain = catalogue.plain_options(module, options)
-        self._begin(module, graph, int(seed), plain, catalogue.configure(module, graph, plain))
+        self._begin(module, graph, seed, plain, catalogue.configure(module, graph, plain))
 
     def _begin(
         self, learner: ModuleType, graph: FeedbackGraph, seed: int, options: dict[str, Any], params: Any
@@ -370,7 +370,7 @@ class Agent:
         foreign = made is not decision and isinstance(decision, Decision) and not _alike(made, decision)
         if tag != self._tag or not 1 <= number <= self._round or foreign:
             raise UnknownDecisionError(
-                f"This agent made no decision {_short(getattr(decision, 'id', decision))}. It has made {self._round}, "
+                f"This agent made no decision {short(getattr(decision, 'id', decision))}. It has made {self._round}, "
                 f"named like 1-{self._tag}. Tell the agent that was asked, or load its saved state."
             )
         return number
@@ -409,11 +409,6 @@ def _identity(graph: FeedbackGraph) -> tuple[str, str]:
 
 def _alike(one: Any, other: Decision) -> bool:
     return one.arm == other.arm and np.array_equal(one._p, other._p, equal_nan=True)  # noqa: SLF001
-
-
-def _short(name: object) -> str:
-    text = repr(name)
-    return text if len(text) <= 60 else f"{text[:57]}..."
 
 
 def _key(graph: FeedbackGraph | None) -> int:

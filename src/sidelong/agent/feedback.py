@@ -5,11 +5,11 @@ from __future__ import annotations
 import hashlib
 import zlib
 from collections.abc import Mapping, Sequence
-from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from sidelong.checks import plain, short
 from sidelong.errors import LossError
 
 if TYPE_CHECKING:
@@ -49,11 +49,10 @@ def read_losses(losses: Losses, reveals: npt.NDArray[np.int32], into: np.ndarray
                 f"{len(values)} were given. The arms are {listed(arms)}."
             )
     for k, value in enumerate(values):
-        if not _is_number(value):
-            raise LossError(f"The loss of arm {arms[k]} must be a number in [0, 1], not {value!r}.")
-        if not 0.0 <= value <= 1.0:  # type: ignore[operator]  # it is a number
+        # The exact type comes first: asking for Real is slow, and needed only for other kinds of numbers.
+        if not 0.0 <= (value if type(value) is float else plain(value)) <= 1.0:
             raise LossError(
-                f"The loss of arm {arms[k]} must be in [0, 1], not {value!r}. "
+                f"The loss of arm {arms[k]} must be a number in [0, 1], not {short(value)}. "
                 f"Scale losses before you tell them; they are never clipped."
             )
         if binary and value not in {0, 1}:
@@ -65,11 +64,6 @@ def _are_losses(losses: Any, shape: tuple[int, ...]) -> bool:
     """Tell whether an array is all that it should be; what is wrong with another one is found out one by one."""
     array = isinstance(losses, np.ndarray) and losses.dtype == np.float64 and losses.shape == shape
     return array and bool(((losses >= 0.0) & (losses <= 1.0)).all())
-
-
-def _is_number(value: Any) -> bool:
-    # The exact type comes first: asking for Real is slow, and needed only for other kinds of numbers.
-    return type(value) is float or (isinstance(value, Real) and not isinstance(value, bool | np.bool_))
 
 
 def _listed_losses(losses: Any) -> list[Any]:
@@ -113,14 +107,17 @@ def same(mark: bytes, losses: Losses, graph_key: int) -> bool:
         except (TypeError, ValueError, OverflowError):  # keys that are not even numbers
             return False
         values = [losses.get(arm) for arm in arms]
-        if len(arms) != len(losses) or not all(map(_is_number, values)):
-            return False
-        return mark == fingerprint(np.array(arms, np.int64), np.array(values, np.float64), graph_key)
+        return len(arms) == len(losses) and mark == fingerprint(np.array(arms, np.int64), _floats(values), graph_key)
     try:
         values = _listed_losses(losses)
     except LossError:
         return False
-    return all(map(_is_number, values)) and mark[:12] == _hash_values(np.array(values, np.float64), graph_key)
+    return mark[:12] == _hash_values(_floats(values), graph_key)
+
+
+def _floats(values: list[Any]) -> npt.NDArray[np.float64]:
+    """Return values with NaN in place of what is no loss, which no fingerprint is made of."""
+    return np.array([value if 0.0 <= value <= 1.0 else np.nan for value in map(plain, values)], np.float64)
 
 
 def _hash_values(values: npt.NDArray[np.float64], graph_key: int) -> bytes:

@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import struct
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -28,8 +27,10 @@ from sidelong._install import NEWER
 from sidelong.errors import SidelongError, StateFileError
 from sidelong.graphs.graph import FeedbackGraph
 from sidelong.learners import catalogue
+from sidelong.machine import replacing
 
 if TYPE_CHECKING:
+    import os
     from collections.abc import Mapping
     from types import ModuleType
 
@@ -80,16 +81,11 @@ def _digest(parts: list[Any]) -> bytes:
 
 def write(path: str | os.PathLike[str], header: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> None:
     """Write a state file, all of it or nothing."""
-    target = Path(path)
-    temporary = target.with_name(f".{target.name}.{os.getpid()}.new")
+    content = pack(header, arrays)
     try:
-        with temporary.open("wb") as file:
-            file.write(pack(header, arrays))
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(target)
+        with replacing(path) as file:
+            file.write(content)
     except OSError as error:
-        temporary.unlink(missing_ok=True)
         raise StateFileError(
             f"{path} cannot be written: {error.strerror}. What was there before is as it was."
         ) from error

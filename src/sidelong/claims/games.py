@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -13,6 +12,7 @@ import numpy as np
 from sidelong.claims.chance import least_mean
 from sidelong.claims.claim import Outcome
 from sidelong.graphs.sequences import GraphSequence, fixed
+from sidelong.machine import cores
 from sidelong.simulation import simulate
 from sidelong.simulation.loop import loop_for, new_tally
 
@@ -61,7 +61,7 @@ def looks(
         return seen
 
     first = one(0)  # compiles
-    with ThreadPoolExecutor(os.cpu_count()) as pool:
+    with ThreadPoolExecutor(cores()) as pool:
         return [first, *pool.map(one, range(1, runs))]
 
 

@@ -8,7 +8,6 @@ the suffix of a graph file is a file.
 
 from __future__ import annotations
 
-import difflib
 import inspect
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -51,16 +50,15 @@ def _load(path: Path) -> FeedbackGraph:
 
 
 def _family(text: str) -> FeedbackGraph:
+    from sidelong.checks import nearest  # noqa: PLC0415
     from sidelong.graphs.makers import makers  # noqa: PLC0415
 
     families = makers(over_time=False)
     written, _, arguments = text.partition(":")
     name = written.strip().replace("-", "_")
     if name not in families:
-        close = difflib.get_close_matches(name, families, n=1)
-        hint = f" Did you mean {close[0]!r}?" if close else ""
         raise GraphError(
-            f"{written!r} is neither a graph file ({', '.join(_SUFFIXES)}) nor a family.{hint} "
+            f"{written!r} is neither a graph file ({', '.join(_SUFFIXES)}) nor a family.{nearest(name, families)} "
             f"The families are: {', '.join(families)}."
         )
     family = families[name]

@@ -20,16 +20,17 @@ if TYPE_CHECKING:
     from sidelong.studies.spec import Study
     from sidelong.studies.summary import Summary
 
-__all__ = ["clock", "finish", "play", "stop_unless_done"]
+__all__ = ["finish", "play", "stop_unless_done"]
 
 FAILED, DAMAGED, STOPPED, INTERRUPTED, TERMINATED = 1, 3, 4, 130, 143
 
 
 def play(study: Study, folder: Path, workers: int | None = None, on: str | None = None) -> Summary:
     """Play the cells of a study that are not done, and show how far it is."""
+    from sidelong.machine import cores  # noqa: PLC0415
     from sidelong.studies import execute, local  # noqa: PLC0415
 
-    count = workers or local.cores()
+    count = workers or cores()
 
     def engine(results: ResultFolder, n_cells: int) -> Engine:
         if on is None:
@@ -78,8 +79,10 @@ class _Display:
         self._progress.stop()
 
     def __call__(self, summary: Summary) -> None:
+        from sidelong.simulation.progress import duration  # noqa: PLC0415
+
         rate = summary.rounds_played / max(summary.seconds, 1e-9)
-        left = f"{clock((summary.rounds - summary.rounds_played) / rate)} left" if rate else "compiling"
+        left = f"{duration((summary.rounds - summary.rounds_played) / rate)} left" if rate else "compiling"
         slowest = f"  slowest {summary.slowest[0]:.1f} s: {summary.slowest[1]}" if summary.slowest else ""
         self._progress.update(
             self._task,
@@ -125,10 +128,3 @@ def _code(summary: Summary) -> int:
     if summary.stopped:
         return {"interrupted": INTERRUPTED, "terminated": TERMINATED}.get(summary.stopped, STOPPED)
     return FAILED if summary.failed else DAMAGED if summary.set_aside else 0
-
-
-def clock(seconds: float) -> str:
-    """Return a time as hours, minutes and seconds."""
-    minutes, seconds = divmod(round(max(seconds, 0)), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02}:{seconds:02}" if hours else f"{minutes}:{seconds:02}"

@@ -76,7 +76,7 @@ def reproduce(
 
 def _chosen(names: Sequence[str] | None) -> dict[str, Expected]:
     """Return what is expected of the studies that were asked for."""
-    from sidelong.learners.options import nearest  # noqa: PLC0415
+    from sidelong.checks import nearest  # noqa: PLC0415
     from sidelong.studies import reference  # noqa: PLC0415
     from sidelong.studies.reproduce.statements import read_expected  # noqa: PLC0415
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from sidelong.cli.playing import clock, finish, play
+from sidelong.cli.playing import finish, play
 from sidelong.cli.refusal import refuse, require
 
 if TYPE_CHECKING:
@@ -57,7 +57,8 @@ def run(
 def _describe(study: Study, folder: Path, workers: int | None) -> None:
     """Print what a run would do."""
     from sidelong.errors import ResultFileError  # noqa: PLC0415
-    from sidelong.studies import local  # noqa: PLC0415
+    from sidelong.machine import cores  # noqa: PLC0415
+    from sidelong.simulation.progress import duration  # noqa: PLC0415
     from sidelong.studies.estimate import seconds_of  # noqa: PLC0415
     from sidelong.studies.folder import read_cell, refuse_another  # noqa: PLC0415
 
@@ -77,9 +78,10 @@ def _describe(study: Study, folder: Path, workers: int | None) -> None:
         print(f"{cell.name[:12]}  {state if provenance or state == 'damaged' else 'to do':7}  {cell}")  # noqa: T201
     for cell, reason in study.unplayable:
         print(f"{cell.name[:12]}  left out  {cell}\n  {reason}")  # noqa: T201
-    count = workers or local.cores()
+    count = workers or cores()
     print(  # noqa: T201
         f"\n{len(study.cells):,} cells, {len(done):,} done, {len(pending):,} to do: "
         f"{sum(cell.n_rounds for cell in pending):,} rounds, about "
-        f"{clock(seconds_of(pending, study.files, done) / count)} on {count} core{'s' * (count > 1)}, and compilation."
+        f"{duration(seconds_of(pending, study.files, done) / count)} on {count} core{'s' * (count > 1)}, and "
+        f"compilation."
     )

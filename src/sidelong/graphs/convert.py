@@ -10,6 +10,7 @@ import numpy as np
 from scipy import sparse
 
 from sidelong._install import pip_install
+from sidelong.checks import check_whole
 from sidelong.errors import GraphError
 from sidelong.graphs import layout
 
@@ -144,15 +145,7 @@ def _array(edges: list[Any]) -> npt.NDArray[Any]:
 def _check_arms(n_arms: Any) -> int:  # whatever a caller passes
     if n_arms is None:
         raise GraphError("A graph has at least one arm; there is no edge that says how many, so pass n_arms.")
-    try:
-        n = operator.index(n_arms)
-    except TypeError:
-        raise GraphError(f"n_arms is a whole number, not {n_arms!r}.") from None
-    if isinstance(n_arms, bool) or n < 1:
-        raise GraphError(f"A graph has at least one arm, not {n_arms!r}.")
-    if n > MAX_ARMS:
-        raise GraphError(f"A graph has at most {MAX_ARMS:,} arms, not {n:,}.")
-    return n
+    return check_whole(GraphError, "A graph has at least one arm: n_arms", n_arms, 1, MAX_ARMS)
 
 
 def from_intervals(low: npt.ArrayLike, high: npt.ArrayLike) -> GraphArrays:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from sidelong.graphs.graph import FeedbackGraph
     from sidelong.numerics import Whole
 
-__all__ = ["cover_in_order", "cover_largest_first", "exploration_start"]
+__all__ = ["cover_in_order", "cover_largest_first", "exploration_start", "greedy_cover"]
 
 _INDEX = 0xFFFFFFFF
 
@@ -160,4 +160,12 @@ def exploration_start(graph: FeedbackGraph) -> npt.NDArray[np.int64]:
     """Return the exploration set of EXP3.G++ while all gaps are 0: arms by index, each that no other has revealed."""
     chosen, free = np.zeros(graph.n_arms, np.bool_), np.zeros(graph.n_arms + 1, np.uint32)
     cover_in_order(graph.arrays, np.arange(graph.n_arms, dtype=np.uint32), chosen, free)
+    return np.flatnonzero(chosen)
+
+
+def greedy_cover(graph: FeedbackGraph) -> npt.NDArray[np.int64]:
+    """Return arms that reveal all arms: again and again one of those that reveal most of what is left."""
+    K = graph.n_arms
+    chosen, free, heap = np.zeros(K, np.bool_), np.zeros(K + 1, np.uint32), np.zeros(K, np.int64)
+    cover_largest_first(graph.arrays, np.arange(K, dtype=np.uint32), np.zeros(K), chosen, free, heap)
     return np.flatnonzero(chosen)

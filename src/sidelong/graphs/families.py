@@ -9,13 +9,13 @@ an undirected graph.
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Iterable
 from numbers import Real
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from sidelong.checks import check_whole
 from sidelong.errors import GraphError
 from sidelong.graphs.convert import MAX_ARMS
 from sidelong.graphs.graph import FeedbackGraph
@@ -279,13 +279,7 @@ def erdos_renyi(n: int, r: float, seed: int, *, directed: bool = False) -> Feedb
 
 
 def _size(family: str, value: int, name: str, least: int, most: int = MAX_ARMS) -> int:
-    try:
-        size = operator.index(value)
-    except TypeError:
-        raise GraphError(f"{family} takes whole numbers; {name} is {value!r}.") from None
-    if not least <= size <= most:
-        raise GraphError(f"{family} takes {name} from {least} to {most:,}, not {size}.")
-    return size
+    return check_whole(GraphError, f"{name} of {family}", value, least, most)
 
 
 def _refuse_above(name: str, edges: int) -> None:

@@ -16,11 +16,8 @@ from __future__ import annotations
 
 import json
 import os
-import reprlib
-import secrets
 import stat
 import zipfile
-from contextlib import contextmanager, suppress
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
@@ -28,12 +25,14 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 import numpy as np
 
 from sidelong._install import NEWER
+from sidelong.checks import check_whole, short
 from sidelong.errors import GraphError, GraphFileError
 from sidelong.graphs import edge_list, npz
 from sidelong.graphs.graph import FeedbackGraph
+from sidelong.machine import replacing
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
     import numpy.typing as npt
 
@@ -96,14 +95,17 @@ def save(graph: FeedbackGraph, path: str | os.PathLike[str]) -> None:
             f"Intervals can be saved as .json or .npz, which do not list them."
         )
     parts = {"edges": graph.edges()} if listed else {"low": graph.arrays.start, "high": graph.arrays.stop}
-    with _replacing(path) as file:
-        if suffix in _SEPARATORS:
-            edge_list.write(file, graph.n_arms, parts["edges"], _SEPARATORS[suffix])
-        elif suffix == ".json":
-            _write_json(file, graph, parts)
-        else:
-            small = {name: part.astype(np.int32) for name, part in parts.items()}
-            np.savez(file, allow_pickle=False, version=_VERSION, n_arms=graph.n_arms, **small)
+    try:
+        with replacing(path) as file:
+            if suffix in _SEPARATORS:
+                edge_list.write(file, graph.n_arms, parts["edges"], _SEPARATORS[suffix])
+            elif suffix == ".json":
+                _write_json(file, graph, parts)
+            else:
+                small = {name: part.astype(np.int32) for name, part in parts.items()}
+                np.savez(file, allow_pickle=False, version=_VERSION, n_arms=graph.n_arms, **small)
+    except OSError as error:
+        raise GraphFileError(f"{path}: cannot be written: {error.strerror or error}.") from error
 
 
 def _tell_nobody(_: int) -> None:
@@ -126,23 +128,6 @@ def _suffix(path: Path) -> str:
             f"{', '.join(_SEPARATORS)}, .json, .npz; not {suffix!r}."
         )
     return suffix
-
-
-@contextmanager
-def _replacing(path: Path) -> Iterator[BinaryIO]:
-    """Open a file that takes the place of `path` once it is complete."""
-    draft = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
-    try:
-        with draft.open("xb") as file:
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-        draft.replace(path)
-    except OSError as error:
-        raise GraphFileError(f"{path}: cannot be written: {error.strerror or error}.") from error
-    finally:
-        with suppress(OSError):
-            draft.unlink()
 
 
 def _write_json(file: BinaryIO, graph: FeedbackGraph, parts: dict[str, npt.NDArray[np.int64]]) -> None:
@@ -177,17 +162,17 @@ def _read_json(file: BinaryIO, max_arms: int, max_edges: int) -> dict[str, Any]:
 def _integers(name: str, values: Any, max_arms: int) -> npt.NDArray[np.int64]:  # whatever JSON holds
     """Return a list of arms, or of pairs of arms, as an array."""
     if type(values) is not list:
-        raise GraphError(f'"{name}" must be a list, not {reprlib.repr(values)}.')
+        raise GraphError(f'"{name}" must be a list, not {short(values)}.')
     flat, width = values, 1
     if name == "edges":
         for number, pair in enumerate(values):
             if type(pair) is not list or len(pair) != 2:
-                raise GraphError(f'"edges"[{number}] must be a pair [i, j], not {reprlib.repr(pair)}.')
+                raise GraphError(f'"edges"[{number}] must be a pair [i, j], not {short(pair)}.')
         flat, width = list(chain.from_iterable(values)), 2
     for number, arm in enumerate(flat):
         if type(arm) is not int or not 0 <= arm <= max_arms:  # a bool is an int to Python, but no arm
             raise GraphError(
-                f'"{name}"[{number // width}] must hold whole numbers from 0 to {max_arms:,}, not {reprlib.repr(arm)}.'
+                f'"{name}"[{number // width}] must hold whole numbers from 0 to {max_arms:,}, not {short(arm)}.'
             )
     return np.array(flat, np.int64).reshape((-1, 2) if width == 2 else -1)
 
@@ -207,9 +192,7 @@ def _read_npz(file: BinaryIO, max_arms: int, max_edges: int) -> dict[str, Any]:
 
 
 def _check_version(version: object) -> None:
-    if type(version) is not int or version < 1:
-        raise GraphError(f"the version of a graph file is a whole number from 1, not {reprlib.repr(version)}.")
-    if version > _VERSION:
+    if check_whole(GraphError, "the version of a graph file", version, 1) > _VERSION:
         raise GraphError(
             f"this file has version {version}, and this sidelong reads up to {_VERSION}: it is newer. {NEWER}"
         )
@@ -217,9 +200,7 @@ def _check_version(version: object) -> None:
 
 def _build(content: dict[str, Any], max_arms: int) -> FeedbackGraph:
     """Make the graph that a file of either format describes."""
-    n_arms = content.get("n_arms")
-    if type(n_arms) is not int or not 1 <= n_arms <= max_arms:
-        raise GraphError(f'"n_arms" must be a whole number from 1 to {max_arms:,}, not {reprlib.repr(n_arms)}.')
+    n_arms = check_whole(GraphError, '"n_arms"', content.get("n_arms"), 1, max_arms)
     given = content.keys() & {"edges", "low", "high"}
     if given == {"low", "high"}:
         graph = FeedbackGraph.from_intervals(content["low"], content["high"])

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import operator
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, final
 
 import numpy as np
 from scipy import sparse
 
+from sidelong.checks import check_whole
 from sidelong.errors import GraphError
 from sidelong.graphs import convert, layout
 from sidelong.graphs.arrays import GraphArrays, observe
@@ -329,13 +329,7 @@ class FeedbackGraph:
         return layout.expand(self._layout)
 
     def _check_arm(self, i: int) -> int:
-        try:
-            arm = operator.index(i)
-        except TypeError:
-            raise GraphError(f"An arm is a whole number, not {i!r}.") from None
-        if not 0 <= arm < self.n_arms:
-            raise GraphError(f"The arms are 0 to {self.n_arms - 1}; there is no arm {arm}.")
-        return arm
+        return check_whole(GraphError, "An arm", i, 0, self.n_arms - 1)
 
     def _refuse_above(self, limit: int, what: str, instead: str) -> None:
         if self.n_edges > limit:

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from numbers import Integral, Real
+from numbers import Real
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from sidelong.checks import check_whole, short
 from sidelong.errors import GraphError
 from sidelong.graphs.bank import CYCLE, DRAWN, RESAMPLED, SHADOWS, BankArrays, lay_out, pick, redraw
 from sidelong.graphs.families import complete, self_loops
@@ -51,16 +52,14 @@ class GraphSequence:
 
     def graph_of_round(self, t: int, *, seed: int = 0, run: int = 0) -> FeedbackGraph:
         """Return the graph of a round: the one that `simulate` uses with this seed in this run."""
-        whole = all(isinstance(each, Integral) and not isinstance(each, bool) for each in (t, run, seed))
-        if not whole or t < 1 or not 0 <= run < 2**32 or not 0 <= seed < 2**64:
-            given = f"t = {t!r}, run = {run!r}, seed = {seed!r}"
-            raise GraphError(f"Rounds count from 1, runs and seeds from 0, in whole numbers; not {given}.")
+        t, run = check_whole(GraphError, "t", t, 1), check_whole(GraphError, "run", run, 0, 2**32 - 1)
+        seed = check_whole(GraphError, "seed", seed, 0, 2**64 - 1)
         if self._kind == CYCLE:
             return self.bank[int(self._schedule[(t - 1) % self._schedule.size])]
         arrays = self.arrays
         if self._kind == DRAWN:
-            return self.bank[pick(arrays, np.uint64(seed), int(run), int(t))]
-        redraw(arrays, np.uint64(seed), int(run), int(t))
+            return self.bank[pick(arrays, np.uint64(seed), run, t)]
+        redraw(arrays, np.uint64(seed), run, t)
         start, stop = arrays.rows[:2]
         edges = np.column_stack([np.repeat(np.arange(self.n_arms), stop - start), arrays.lists[0, : stop[-1]]])
         return FeedbackGraph.from_edges(edges, self.n_arms).as_arcs()
@@ -109,7 +108,7 @@ def scheduled(
     order = np.asarray(schedule)
     if order.ndim != 1 or not order.size or not np.issubdtype(order.dtype, np.integer):
         raise GraphError(
-            f"A schedule is a list of whole numbers, at least one, the graph of each round; not {_short(schedule)}."
+            f"A schedule is a list of whole numbers, at least one, the graph of each round; not {short(schedule)}."
         )
     if order.min() < 0 or order.max() >= len(bank):
         wrong = int(order[(order < 0) | (order >= len(bank))][0])
@@ -159,9 +158,8 @@ def shadows(n_arms: int, capacity: int, *, shown: str = "before") -> GraphSequen
 
     Whichever arm is played, its own loss and those of the shadowed arms are revealed.
     """
-    _checked_arms(n_arms)
-    if isinstance(capacity, bool) or not (isinstance(capacity, Integral) and 0 <= capacity <= n_arms):
-        raise GraphError(f"capacity must be from 0 to the {n_arms} arms, not {capacity!r}.")
+    n_arms = _checked_arms(n_arms)
+    capacity = check_whole(GraphError, "capacity", capacity, 0, n_arms)
     name = f"shadows of up to {capacity} arms"
     return GraphSequence(n_arms, (), shown, name, SHADOWS, np.array([capacity]), np.empty(0))
 
@@ -169,7 +167,7 @@ def shadows(n_arms: int, capacity: int, *, shown: str = "before") -> GraphSequen
 def _checked_bank(graphs: Sequence[FeedbackGraph]) -> tuple[FeedbackGraph, ...]:
     bank = tuple(graphs) if isinstance(graphs, Iterable) else ()
     if not bank or not all(isinstance(graph, FeedbackGraph) for graph in bank):
-        raise GraphError(f"A sequence is made from a list of FeedbackGraphs, at least one, not {_short(graphs)}.")
+        raise GraphError(f"A sequence is made from a list of FeedbackGraphs, at least one, not {short(graphs)}.")
     return bank
 
 
@@ -177,12 +175,5 @@ def _size(graphs: Sequence[FeedbackGraph]) -> tuple[int, int]:
     return graphs[0].n_arms, sum(graph.n_edges for graph in graphs if graph.representation == "arcs")
 
 
-def _short(value: object) -> str:
-    text = repr(value)
-    return text if len(text) <= 60 else f"{text[:57]}..."
-
-
 def _checked_arms(n_arms: int) -> int:
-    if isinstance(n_arms, bool) or not (isinstance(n_arms, Integral) and 1 <= n_arms <= 10_000):
-        raise GraphError(f"A graph that is drawn anew each round has from 1 to 10,000 arms, not {n_arms!r}.")
-    return n_arms
+    return check_whole(GraphError, "n_arms of a graph that is drawn anew each round", n_arms, 1, 10_000)

@@ -19,10 +19,11 @@ import numpy as np
 
 from sidelong._install import pip_install
 from sidelong.agent import Agent
+from sidelong.checks import check_whole
 from sidelong.errors import GraphError, LossError, SimulationError, WorldError
 from sidelong.graphs.graph import FeedbackGraph
 from sidelong.graphs.sequences import GraphSequence, fixed
-from sidelong.integrations.rewards import check_range, to_loss
+from sidelong.integrations.rewards import losses_of, scale_of
 from sidelong.losses.world import World
 
 try:
@@ -33,6 +34,8 @@ except ModuleNotFoundError as error:
 
 if TYPE_CHECKING:
     import numpy.typing as npt
+
+    from sidelong.outcomes.scale import Scale
 
 __all__ = ["GraphBandit", "Played", "play"]
 
@@ -135,16 +138,10 @@ class GraphBandit(gymnasium.Env[Observation, np.int64]):
 def _episode(world: World, rounds: int | None) -> int | None:
     if rounds is None:
         return world.rounds
-    wanted = _count(rounds, least=1)
+    wanted = check_whole(SimulationError, "rounds", rounds, 1)
     if world.rounds is not None and wanted > world.rounds:
         raise SimulationError(f"The world has {world.rounds:,} rounds, and {wanted:,} were asked for.")
     return wanted
-
-
-def _count(rounds: Any, least: int) -> int:
-    if isinstance(rounds, bool) or not isinstance(rounds, int | np.integer) or rounds < least:
-        raise SimulationError(f"rounds must be a whole number, at least {least}, not {rounds!r}.")
-    return int(rounds)
 
 
 class Played(NamedTuple):
@@ -187,12 +184,12 @@ def play(
         >>> played.arms.size
         500
     """
-    limits = check_range(rewards)
-    rounds = _count(rounds, least=0)
+    scale = scale_of(rewards)
+    rounds = check_whole(SimulationError, "rounds", rounds, 0)
     if not isinstance(agent, Agent) or agent.scale is not None:
         raise SimulationError(
             f"agent must be a sidelong.Agent without a scale, not {agent!r}: losses are made here, of rewards from "
-            f"{limits[0]:g} to {limits[1]:g}. Give another range with rewards=(smallest, largest)."
+            f"{scale.worst:g} to {scale.best:g}. Give another range with rewards=(smallest, largest)."
         )
     space = env.action_space
     if not isinstance(space, spaces.Discrete):
@@ -210,12 +207,12 @@ def play(
         over = terminated or truncated
         outcome = info.get("outcome_graph")
         arms = (outcome or decision.graph).out_neighbors(decision.arm).tolist()
-        agent.tell(decision, _losses(decision.arm, reward, arms, info.get("revealed"), limits), graph=outcome)
+        agent.tell(decision, _losses(decision.arm, reward, arms, info.get("revealed"), scale), graph=outcome)
         played.arms[t], played.rewards[t] = decision.arm, reward
     return played
 
 
-def _losses(arm: int, reward: Any, arms: list[int], revealed: Any, limits: tuple[float, float]) -> dict[int, float]:
+def _losses(arm: int, reward: Any, arms: list[int], revealed: Any, scale: Scale) -> dict[int, float]:
     given = {**revealed, arm: reward} if isinstance(revealed, Mapping) else {arm: reward}
     for other in arms:
         if other not in given:
@@ -223,7 +220,7 @@ def _losses(arm: int, reward: Any, arms: list[int], revealed: Any, limits: tuple
                 f"The agent's graph says that arm {arm} reveals arm {other}, and the environment gives no reward for "
                 f'it in info["revealed"]. Use an agent on sidelong.graphs.self_loops, or an environment that does.'
             )
-    return {other: to_loss(given[other], limits, other) for other in arms}
+    return losses_of({other: given[other] for other in arms}, scale)
 
 
 gymnasium.register(id="sidelong/GraphBandit-v0", entry_point="sidelong.integrations.gymnasium:GraphBandit")

@@ -1,35 +1,34 @@
-"""Rewards, which others have, and losses, which learners are told."""
+"""Rewards, which others have: a scale whose best end is the largest."""
 
 from __future__ import annotations
 
-import math
-from numbers import Real
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from sidelong.errors import LossError
+from sidelong.checks import short
+from sidelong.errors import LossError, OutcomeError
+from sidelong.outcomes.scale import Scale
 
-__all__ = ["check_range", "to_loss"]
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = ["losses_of", "scale_of"]
 
 
-def check_range(rewards: Any) -> tuple[float, float]:
-    """Return the smallest and the largest reward, as given, if they are such."""
+def scale_of(rewards: Any) -> Scale:
+    """Return the scale of the smallest and the largest reward, as given, if they are such."""
     try:
-        low, high = map(float, () if isinstance(rewards, str) else rewards)
+        low, high = rewards
+        scale = Scale(best=high, worst=low)  # which refuses the letters of a text
     except (TypeError, ValueError):
-        low = high = math.nan
-    if not (low < high and math.isfinite(high - low)):
-        raise LossError(f"rewards must be the smallest and the largest reward, as in (0, 1), not {rewards!r}.")
-    return low, high
+        scale = Scale(best=0, worst=1)
+    if scale.worst > scale.best:
+        raise LossError(f"rewards must be the smallest and the largest reward, as in (0, 1), not {short(rewards)}.")
+    return scale
 
 
-def to_loss(reward: Any, rewards: tuple[float, float], arm: Any) -> float:
-    """Return the loss of a reward: 0 for the largest, 1 for the smallest."""
-    low, high = rewards
-    number = isinstance(reward, Real) or getattr(reward, "ndim", None) == 0
-    value = float(reward) if number else math.nan
-    if not low <= value <= high:
-        raise LossError(
-            f"The reward of arm {arm} must be a number from {low:g} to {high:g}, not {reward!r}. "
-            f"Give the true range with rewards=(smallest, largest); nothing is ever clipped."
-        )
-    return (high - value) / (high - low)
+def losses_of(rewards: Mapping[Any, Any], scale: Scale) -> dict[Any, float]:
+    """Return the losses of rewards, by arm: 0 for the largest of the scale, 1 for the smallest."""
+    try:
+        return scale.losses(rewards)  # type: ignore[no-any-return]
+    except OutcomeError as error:
+        raise LossError(f"{error} Give it with rewards=(smallest, largest).") from None

@@ -8,7 +8,7 @@ from sidelong._install import pip_install
 from sidelong.agent import Agent
 from sidelong.errors import DecisionError, GraphError, LearnerError, LossError
 from sidelong.graphs.families import self_loops
-from sidelong.integrations.rewards import check_range, to_loss
+from sidelong.integrations.rewards import losses_of, scale_of
 from sidelong.learners import catalogue
 
 try:
@@ -68,7 +68,8 @@ class Policy(bandit.base.Policy):  # type: ignore[misc]  # river is optional, an
         self.learner = learner
         self.graph = graph
         self.seed = seed
-        self.rewards = check_range(rewards)
+        self._scale = scale_of(rewards)
+        self.rewards = (self._scale.worst, self._scale.best)
         self.late = late
         self.options = options
         self._arms: dict[Hashable, int] = {}
@@ -118,12 +119,11 @@ class Policy(bandit.base.Policy):  # type: ignore[misc]  # river is optional, an
                 f"where rewards come after further pulls, make the policy with late=True."
             )
         given = {**(revealed or {}), arm_id: reward}
-        losses: dict[int, float] = {}
-        for name, value in given.items():
+        for name in given:
             if name not in self._arms:
                 raise LossError(f"There is no arm {name!r}. The arms are {_listed(self._arms)}.")
-            losses[self._arms[name]] = to_loss(value, self.rewards, name)
-        self._agent.tell(decision, losses)
+        losses = losses_of(given, self._scale)
+        self._agent.tell(decision, {self._arms[name]: loss for name, loss in losses.items()})
         super().update(arm_id, float(reward))
 
     def __repr__(self) -> str:

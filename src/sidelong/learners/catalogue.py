@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
+from sidelong.checks import nearest
 from sidelong.errors import LearnerError, ObservabilityError
 from sidelong.learners.interface import Need
-from sidelong.learners.options import nearest
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

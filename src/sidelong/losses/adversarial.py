@@ -71,7 +71,7 @@ def _gaps(gaps: npt.ArrayLike, n_arms: int | None, best: int | None) -> npt.NDAr
                 f"gaps is one number, {float(g):g}: give n_arms too, or gaps as a list with a 0 for the best."
             )
         K = whole("n_arms", n_arms, 2, 2**32 - 1)
-        g = np.full(K, number("gaps", float(g), 0.0, 1.0))
+        g = np.full(K, number("gaps", float(g), above=0, most=1))
         g[whole("best", 0 if best is None else best, 0, K - 1)] = 0.0
         return g
     zeros = np.flatnonzero(g == 0.0)
@@ -83,7 +83,7 @@ def _gaps(gaps: npt.ArrayLike, n_arms: int | None, best: int | None) -> npt.NDAr
         )
     for arm in range(g.size):
         if arm != zeros[0]:
-            number(f"gaps[{arm}]", float(g[arm]), 0.0, 1.0)
+            number(f"gaps[{arm}]", float(g[arm]), above=0, most=1)
     if n_arms is not None and n_arms != g.size:
         raise WorldError(f"n_arms is {n_arms!r}, while gaps has {g.size} numbers: leave n_arms out.")
     if best is not None and best != zeros[0]:
@@ -115,7 +115,7 @@ def corrupted(means: npt.ArrayLike, budget: int, attack: str = "flip") -> World:
 
     """
     m = means_of(means)
-    rounds = whole("budget", budget, 0)
+    rounds = whole("budget", budget, 0, LAST_ROUND)
     if attack == "flip":
         laid_out, how = arrays(FLIPPED, m, [rounds]), "all flipped"
     elif attack == "swap":

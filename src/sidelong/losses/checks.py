@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from numbers import Real
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from sidelong.checks import check_number, check_whole
 from sidelong.errors import WorldError
 
 if TYPE_CHECKING:
@@ -16,19 +17,8 @@ __all__ = ["LAST_ROUND", "best_and_second", "describe", "floats", "means_of", "n
 
 LAST_ROUND = 2**48 - 1  # random numbers are counted by rounds of 48 bits
 
-
-def whole(name: str, value: int, least: int, most: int = LAST_ROUND) -> int:
-    """Return `value` as an int if it is a whole number from `least` to `most`."""
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or not least <= value <= most:
-        raise WorldError(f"{name} must be a whole number from {least} to {most}, not {value!r}.")
-    return int(value)
-
-
-def number(name: str, value: float, above: float, most: float) -> float:
-    """Return `value` as a float if it is a number above `above` and at most `most`."""
-    if isinstance(value, bool) or not isinstance(value, Real) or not above < float(value) <= most:
-        raise WorldError(f"{name} must be a number above {above:g} and at most {most:g}, not {value!r}.")
-    return float(value)
+whole = partial(check_whole, WorldError)
+number = partial(check_number, WorldError)
 
 
 def floats(name: str, values: npt.ArrayLike) -> npt.NDArray[np.float64]:

@@ -48,7 +48,7 @@ def switching(means: npt.ArrayLike, at: int | Sequence[int] | None = None, every
     if (at is None) == (every is None):
         raise WorldError(f"give either at or every, one of the two; at is {at!r} and every is {every!r}.")
     if every is not None:
-        n = whole("every", every, 1)
+        n = whole("every", every, 1, LAST_ROUND)
         laid_out = arrays(CYCLING, (), [n, S], np.concatenate([rows, _before(rows, np.full(S, n))]))
         return World("switching", rows.shape[1], laid_out, f"{summary}; changes every {n} rounds")
     ends = [at] if isinstance(at, int | np.integer) else list(at or ())
@@ -83,7 +83,7 @@ def drifting(means: npt.ArrayLike, every: int) -> World:
 
     """
     rows = rows_of(means)
-    n = whole("every", every, 1)
+    n = whole("every", every, 1, LAST_ROUND)
     to_next = np.roll(rows, -1, axis=0) - rows
     # Steps 0, 1, ..., n - 1 of n on each way: on average (n - 1) / (2 n) of it.
     totals = _before(rows + to_next * (0.5 * (n - 1.0) / n), np.full(len(rows), n))

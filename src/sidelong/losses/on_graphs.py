@@ -10,7 +10,7 @@ import numpy as np
 from sidelong._jit import kernel
 from sidelong.errors import WorldError
 from sidelong.graphs.graph import FeedbackGraph
-from sidelong.losses.checks import number, whole
+from sidelong.losses.checks import LAST_ROUND, number, whole
 from sidelong.losses.kernels import BREAKER, LOWER_BOUND
 from sidelong.losses.world import World, arrays
 from sidelong.numerics import log
@@ -61,9 +61,9 @@ def lower_bound(
         raise WorldError(f"give either horizon or gap, one of the two; horizon is {horizon!r} and gap is {gap!r}.")
     size = len(chosen)
     if horizon is not None:
-        gap = 0.25 * math.sqrt(size / whole("horizon", horizon, size))
+        gap = 0.25 * math.sqrt(size / whole("horizon", horizon, size, LAST_ROUND))
     else:
-        gap = number("gap", gap, 0.0, 0.5)  # type: ignore[arg-type]  # one of the two is given
+        gap = number("gap", gap, above=0, most=0.5)  # one of the two is given
     places = np.full(graph.n_arms + 1, -1)
     places[chosen] = np.arange(size)
     places[-1] = size
@@ -133,7 +133,7 @@ def breaker(graph: FeedbackGraph, rounds: int) -> World:
 
     """
     _check_graph(graph)
-    T = whole("rounds", rounds, 1)
+    T = whole("rounds", rounds, 1, LAST_ROUND)
     K = graph.n_arms
     played = np.empty(T, np.int64)
     O = np.zeros(K)

@@ -56,7 +56,7 @@ class FirstPrice:
 
     def __init__(self, fractions: Sequence[float] | npt.NDArray[np.float64], *, highest_value: float = 1.0) -> None:
         self._fractions = ascending("fractions", fractions, 1.0)
-        self._unit = number("highest_value", highest_value, 0.0)
+        self._unit = number("highest_value", highest_value, least=0)
         if self._unit == 0.0:
             raise OutcomeError("highest_value must be above 0.")
 
@@ -78,8 +78,8 @@ class FirstPrice:
 
     def losses(self, value: float, price: float) -> npt.NDArray[np.float64]:
         """Return the loss of every arm: `price` is the least bid that wins."""
-        value = number("value", value, 0.0, self._unit)
-        price = number("price", price, 0.0)
+        value = number("value", value, least=0, most=self._unit)
+        price = number("price", price, least=0)
         gains = np.where(self._fractions * value >= price, (1.0 - self._fractions) * (value / self._unit), 0.0)
         return np.asarray(1.0 - gains)
 
@@ -96,7 +96,7 @@ class FirstPrice:
             shown: to whom the exchange shows it in this round: "always", if "lost", or "never".
         """
         arm = checked_arm(arm, self._fractions.size)
-        value = number("value", value, 0.0, self._unit)
+        value = number("value", value, least=0, most=self._unit)
         won = yes_or_no("won", won)
         graph = self.graph(shown)
         if (price is not None) != (shown == "always" or (shown == "lost" and not won)):
@@ -108,7 +108,7 @@ class FirstPrice:
         if price is None:
             last = self._fractions.size if shown == "lost" else arm + 1
             return Revealed(self.losses(value, 0.0 if won else np.finfo(np.float64).max)[arm:last], graph)
-        price = number("price", price, 0.0)
+        price = number("price", price, least=0)
         bids = self._fractions * value
         if won != (bids[arm] >= price):
             raise OutcomeError(

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from sidelong.checks import plain, short
 from sidelong.errors import LearnerError, OutcomeError
-from sidelong.outcomes.revealed import in_order, plain
+from sidelong.outcomes.revealed import in_order, number
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -47,9 +47,7 @@ class Scale:
 
     def __post_init__(self) -> None:
         for name, value in (("best", self.best), ("worst", self.worst)):
-            if not abs(plain(value)) <= sys.float_info.max:
-                raise OutcomeError(f"{name} must be a finite number, not {value!r}.")
-            object.__setattr__(self, name, float(value))
+            object.__setattr__(self, name, number(name, value))
         if self.best == self.worst or not np.isfinite(self.worst - self.best):
             raise OutcomeError(f"A scale needs two ends some way apart, not best={self.best!r}, worst={self.worst!r}.")
 
@@ -73,8 +71,8 @@ class Scale:
         low, high = min(self.best, self.worst), max(self.best, self.worst)
         if not low <= plain(value) <= high:
             raise OutcomeError(
-                f"The value {where} must be a number from {low:g} to {high:g}, the scale of this agent, not {value!r}. "
-                f"It is not clipped. If such values do come, begin a new agent with a wider scale."
+                f"The value {where} must be a number from {low:g} to {high:g}, the ends of its scale, not "
+                f"{short(value)}. It is not clipped. If such values do come, begin anew with a wider scale."
             )
         return (float(value) - self.best) / (self.worst - self.best) + 0.0  # not -0.0
 

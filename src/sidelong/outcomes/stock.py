@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from sidelong.checks import is_whole
 from sidelong.errors import OutcomeError
 from sidelong.graphs.families import nested
 from sidelong.graphs.graph import FeedbackGraph
@@ -68,12 +69,12 @@ class StockOrders:
         shortage: float,
         sees_unmet: bool = False,
     ) -> None:
-        if isinstance(orders, int | np.integer) and not isinstance(orders, bool):
-            number("The largest order", orders, 1)
+        if is_whole(orders):
+            number("The largest order", orders, least=1)
             orders = range(int(orders) + 1)
         self._orders = ascending("orders", orders)
-        self._holding = number("holding", holding, 0.0)
-        self._shortage = number("shortage", shortage, 0.0)
+        self._holding = number("holding", holding, least=0)
+        self._shortage = number("shortage", shortage, least=0)
         self._sees_unmet = yes_or_no("sees_unmet", sees_unmet)
         self._graph = nested(self._orders.size)
         if not 0.0 < self.unit < np.inf:
@@ -96,7 +97,7 @@ class StockOrders:
 
     def losses(self, demand: float) -> npt.NDArray[np.float64]:
         """Return the loss of every order under a demand."""
-        return self._losses(self._orders, number("demand", demand, 0.0))
+        return self._losses(self._orders, number("demand", demand, least=0))
 
     def outcome(self, arm: int, sales: float, *, ran_out: bool | None = None) -> Revealed:
         """Return what the sales of a round revealed.
@@ -109,7 +110,7 @@ class StockOrders:
         """
         arm = checked_arm(arm, self._orders.size)
         order = self._orders[arm]
-        sales = number(f"The sales of an order of {order:g}", sales, 0.0, order)
+        sales = number(f"The sales of an order of {order:g}", sales, least=0, most=order)
         if self._sees_unmet and ran_out is None:
             raise OutcomeError("With sees_unmet, outcome needs ran_out=True or ran_out=False.")
         empty = sales == order

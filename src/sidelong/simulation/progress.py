@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["ProgressLine"]
+__all__ = ["ProgressLine", "duration"]
 
 
 _PATIENCE = 2.0  # seconds
@@ -53,7 +53,7 @@ class ProgressLine:
         rate = done / (now - self._begun)
         left = (total - done) / rate if rate else 0.0
         bar = "#" * round(24 * done / total)
-        self._write(f"[{bar:<24}] {done / total:4.0%}  {rate:,.0f} rounds a second  {_clock(left)} left")
+        self._write(f"[{bar:<24}] {done / total:4.0%}  {rate:,.0f} rounds a second  {duration(left)} left")
 
     def close(self) -> None:
         """Clear the line."""
@@ -68,7 +68,8 @@ class ProgressLine:
         self._width = len(text)
 
 
-def _clock(seconds: float) -> str:
-    minutes, seconds = divmod(round(seconds), 60)
+def duration(seconds: float) -> str:
+    """Return a time as hours, minutes and seconds."""
+    minutes, seconds = divmod(round(max(seconds, 0)), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02}:{seconds:02}" if hours else f"{minutes}:{seconds:02}"

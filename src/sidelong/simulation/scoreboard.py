@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from sidelong._ahead import cores
 from sidelong.errors import BinaryLossError, ObservabilityError
+from sidelong.machine import cores
 from sidelong.simulation.simulate import simulate
 
 if TYPE_CHECKING:

@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 import concurrent.futures
-import functools
 import threading
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sidelong._ahead import cores
 from sidelong._jit import CompilationError, entry
+from sidelong.checks import check_whole
 from sidelong.errors import BinaryLossError, GraphError, SimulationError, WorldError
 from sidelong.graphs.graph import FeedbackGraph
 from sidelong.graphs.sequences import GraphSequence, fixed
 from sidelong.learners import catalogue
 from sidelong.losses.world import World
+from sidelong.machine import cores
 from sidelong.simulation.interrupt import interrupts_repeated
 from sidelong.simulation.loop import Tally, compile_parts, loop_for, new_tally
 from sidelong.simulation.progress import ProgressLine
@@ -36,6 +37,8 @@ __all__ = ["Result", "simulate"]
 _STRETCH = 0.05
 #: How many numbers may be kept for feedback that comes late.
 _MEMORY = 10**8
+
+_whole = partial(check_whole, SimulationError)
 
 
 @dataclass(frozen=True)
@@ -183,7 +186,7 @@ class _Simulation:
         tally = new_tally(self._sequence.n_arms, len(self._learner.TRACES), self._delay)
         state = self._learner.init(self._params, self._first)
         call = (self._params, state, self._bank, self._world.arrays, self._seed, 0, 1, 0, tally)
-        parts = functools.partial(compile_parts, self._play, self._learner, self._first.arrays, *call)
+        parts = partial(compile_parts, self._play, self._learner, self._first.arrays, *call)
         try:
             self._play = entry(self._play, *call, before=parts)
         except CompilationError as error:
@@ -272,12 +275,6 @@ def _checked(graph: FeedbackGraph) -> FeedbackGraph:
 
 def _is_list(value: object) -> TypeIs[Iterable[Any]]:
     return isinstance(value, Iterable) and getattr(value, "ndim", 1) > 0  # an array may be a single number
-
-
-def _whole(name: str, value: int, least: int, most: int) -> int:
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or not least <= value <= most:
-        raise SimulationError(f"{name} must be a whole number from {least} to {most:,}, not {value!r}.")
-    return int(value)
 
 
 def _threads(threads: int | None, runs: int) -> int:

@@ -12,10 +12,10 @@ from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from sidelong import graphs, losses
+from sidelong.checks import nearest
 from sidelong.errors import GraphError, LearnerError
 from sidelong.graphs.graph import FeedbackGraph
 from sidelong.learners import catalogue
-from sidelong.learners.options import nearest
 from sidelong.studies.cell import canonical, options_of
 from sidelong.studies.lines import MisplacedError
 from sidelong.studies.values import from_file, import_file, means_of

@@ -61,7 +61,7 @@ class Cell:
 
 def describe(table: dict[str, Any]) -> str:
     """Return a table of a cell as a person would say it: ``nested(n=10)``."""
-    options = ", ".join(f"{key}={_short(value)}" for key, value in table.items() if key not in {"name", "file"})
+    options = ", ".join(f"{key}={_said(value)}" for key, value in table.items() if key not in {"name", "file"})
     return f"{name_of(table)}({options})" if options else name_of(table)
 
 
@@ -75,9 +75,9 @@ def options_of(table: dict[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in table.items() if key not in {"name", "file"}}
 
 
-def _short(value: Any) -> str:
+def _said(value: Any) -> str:
     if isinstance(value, dict):
-        inside = ", ".join(f"{key}={_short(each)}" for key, each in value.items())
+        inside = ", ".join(f"{key}={_said(each)}" for key, each in value.items())
         return describe(value) if "name" in value or "file" in value else f"{{{inside}}}"
-    text = f"[{', '.join(map(_short, value))}]" if isinstance(value, list) else str(value)
+    text = f"[{', '.join(map(_said, value))}]" if isinstance(value, list) else str(value)
     return text if len(text) <= 40 else f"{text[:37]}..."

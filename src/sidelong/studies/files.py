@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import atexit
 import hashlib
-import os
-import secrets
 import shutil
 import tempfile
 from functools import cache
@@ -17,13 +15,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sidelong.errors import StudyError
+from sidelong.machine import replacing
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     Reference = Mapping[str, str]  #: {"name": ..., "sha256": ...}
 
-__all__ = ["Files", "replace"]
+__all__ = ["Files"]
 
 
 class Files:
@@ -48,7 +47,8 @@ class Files:
         for name, content in self.contents.items():
             if not _is_whole(folder / name, content):
                 (folder / name).parent.mkdir(parents=True, exist_ok=True)
-                replace(folder / name, content)
+                with replacing(folder / name) as file:
+                    file.write(content)
 
     def locate(self, reference: Reference) -> Path:
         """Return a path under which the content of a file lies, with the file's own name."""
@@ -76,17 +76,3 @@ def _own_folder() -> Path:
     folder = tempfile.mkdtemp(prefix="sidelong-")
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     return Path(folder)
-
-
-def replace(path: Path, content: bytes) -> None:
-    """Write a file so that it is the old one or the new one, never half of one, whenever the process is killed."""
-    draft = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
-    try:
-        with draft.open("xb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        draft.replace(path)
-    except BaseException:
-        draft.unlink(missing_ok=True)
-        raise

@@ -23,7 +23,8 @@ from typing import TYPE_CHECKING, Any, Self
 
 from sidelong._version import __version__
 from sidelong.errors import ResultFileError, StudyError
-from sidelong.studies.files import Files, replace
+from sidelong.machine import replacing
+from sidelong.studies.files import Files
 from sidelong.studies.results import read_provenance
 
 if TYPE_CHECKING:
@@ -84,7 +85,8 @@ class ResultFolder:
                     "study": self._study.content,
                     "cells": [cell.name for cell in self._study.cells],
                 }
-                replace(self.path / "study.json", json.dumps(content, indent=1).encode())
+                with replacing(self.path / "study.json") as file:
+                    file.write(json.dumps(content, indent=1).encode())
                 self._study.files.save(self.path / "files")
                 for draft in (self.path / "cells").glob(".*.tmp"):
                     self._left_over.setdefault(draft.name.split(".")[1], []).append(draft)
@@ -127,8 +129,8 @@ class ResultFolder:
 
     def write(self, cell: Cell, content: bytes) -> None:
         """Keep the results of a cell that this process has claimed."""
-        with self._writing():
-            replace(self.path / "cells" / f"{cell.name}.parquet", content)
+        with self._writing(), replacing(self.path / "cells" / f"{cell.name}.parquet") as file:
+            file.write(content)
 
     @contextmanager
     def _writing(self) -> Iterator[None]:

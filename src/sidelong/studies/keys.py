@@ -7,6 +7,8 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
+from sidelong.checks import is_whole
+
 __all__ = ["NUMBERS", "TABLES", "File", "Numbers"]
 
 NUMBERS = ("rounds", "runs", "seed", "delay", "checkpoints")
@@ -49,7 +51,7 @@ class Numbers(BaseModel):
     @classmethod
     def _are_ascending(cls, value: Any) -> Any:
         listed = value if isinstance(value, list) else [value]
-        whole = all(isinstance(each, int) and not isinstance(each, bool) and each >= 1 for each in listed)
+        whole = all(is_whole(each) and each >= 1 for each in listed)
         if value is not None and not (listed and whole and all(a < b for a, b in itertools.pairwise(listed))):
             raise ValueError("how many, or a list of ascending rounds")
         return value

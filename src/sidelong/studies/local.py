@@ -23,12 +23,7 @@ if TYPE_CHECKING:
 
     from sidelong.studies.cell import Cell
 
-__all__ = ["Local", "cores"]
-
-
-def cores() -> int:
-    """Return how many cores this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+__all__ = ["Local"]
 
 
 class Local:

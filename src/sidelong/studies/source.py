@@ -6,8 +6,8 @@ import re
 import tomllib
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from sidelong.checks import nearest
 from sidelong.errors import SidelongError, StudyError
-from sidelong.learners.options import nearest
 from sidelong.studies.lines import MisplacedError, line_of
 
 if TYPE_CHECKING:
@@ -71,4 +71,6 @@ class Source:
         for key in place:
             table = table if isinstance(table, dict) and key == 0 else table[key]
         keys = table if isinstance(table, dict) else {}
-        return tuple(key for key in keys if key != "name" and re.search(rf"\b{re.escape(key)}\b", message))[:1]
+        found = {key: re.search(rf"\b{re.escape(key)}\b", message) for key in keys if key != "name"}
+        places = {key: match.start() for key, match in found.items() if match}
+        return (min(places, key=lambda key: places[key]),) if places else ()

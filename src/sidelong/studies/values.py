@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from sidelong.checks import is_whole, plain
 from sidelong.studies.lines import MisplacedError
 
 if TYPE_CHECKING:
@@ -23,9 +24,9 @@ __all__ = ["from_file", "import_file", "means_of"]
 def means_of(value: Table, n_arms: int) -> list[float]:
     """Return the means of one arm that is better than all others by a gap."""
     gap, best, center = value["gap"], value.get("best", 0), value.get("center", 0.5)
-    if not all(isinstance(number, int | float) and not isinstance(number, bool) for number in (gap, center)):
+    if not np.isfinite([plain(gap), plain(center)]).all():
         raise MisplacedError(f"gap and center are numbers, not {gap!r} and {center!r}.", "means")
-    if not isinstance(best, int) or isinstance(best, bool) or not 0 <= best < n_arms:
+    if not is_whole(best) or not 0 <= best < n_arms:
         raise MisplacedError(f"best is one of the arms 0 to {n_arms - 1}, not {best!r}.", "means", "best")
     return [center - gap / 2 if arm == best else center + gap / 2 for arm in range(n_arms)]
 

@@ -223,7 +223,8 @@ def theorem_4_stochastic(
     counts = strong_independence if isinstance(strong_independence, Mapping) else {strong_independence: T}
     least, struck = math.inf, 0.0
     for n, a in enumerate(sorted((whole("A strong independence number", a) for a in counts), reverse=True)):
-        largest = 4 * beta * log_T**2 * g.largest_inverses(int(number("A strong independence number", a, most=K)))
+        number("A strong independence number", a, least=1, most=K)
+        largest = 4 * beta * log_T**2 * g.largest_inverses(a)
         least = min(least, largest + (n if as_printed else struck))
         struck += number("A number of rounds", counts[a], least=0)
     if struck != T:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-import operator
-from numbers import Real
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from sidelong.checks import check_number, check_whole
 from sidelong.errors import TheoryError
 
 if TYPE_CHECKING:
@@ -18,30 +18,8 @@ __all__ = ["Gaps", "at_least_two", "horizon", "number", "positive_gap", "read_ga
 
 LEAST_GAP = 1e-30
 
-
-def number(
-    name: str, value: object, *, least: float = -math.inf, most: float = math.inf, above: float = -math.inf
-) -> float:
-    """Return `value` as a float, if it is a finite number within these limits."""
-    if not isinstance(value, Real) or isinstance(value, bool | np.bool_) or not math.isfinite(value):
-        raise TheoryError(f"{name} is a finite number, not {value!r}.")
-    read = float(value)
-    if not (least <= read <= most and read > above):
-        limits = [f"at least {least:g}"] * (least > -math.inf) + [f"above {above:g}"] * (above > -math.inf)
-        limits += [f"at most {most:g}"] * (most < math.inf)
-        raise TheoryError(f"{name} is {' and '.join(limits)}; it is {value!r}.")
-    return read
-
-
-def whole(name: str, value: object, *, least: int = 1) -> int:
-    """Return `value` as an int, if it is a whole number that is large enough."""
-    try:
-        integer = operator.index(value)  # type: ignore[arg-type]
-    except TypeError:
-        raise TheoryError(f"{name} is a whole number, not {value!r}.") from None
-    if integer < least:
-        raise TheoryError(f"{name} is at least {least}; it is {integer}.")
-    return integer
+number = partial(check_number, TheoryError)
+whole = partial(check_whole, TheoryError, least=1)
 
 
 def horizon(T: object) -> float:

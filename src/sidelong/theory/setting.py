@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from sidelong.errors import GraphError, TheoryError
-from sidelong.graphs.cover import cover_largest_first
+from sidelong.graphs.cover import greedy_cover
 from sidelong.graphs.domination import dominate
 from sidelong.theory.checks import Gaps, at_least_two, read_gaps
 
@@ -82,9 +82,7 @@ class Setting:
     @cached_property
     def cover(self) -> int:
         """The size of the greedy cover that the practical preset begins with."""
-        chosen, order = np.zeros(self.K, np.bool_), np.arange(self.K, dtype=np.uint32)
-        free, heap = np.zeros(self.K + 1, np.uint32), np.zeros(self.K, np.int64)
-        return int(cover_largest_first(self.graph.arrays, order, np.zeros(self.K), chosen, free, heap))
+        return greedy_cover(self.graph).size
 
     @cached_property
     def revealed(self) -> int:

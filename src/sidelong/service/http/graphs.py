@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from sidelong.checks import nearest
 from sidelong.errors import GraphError, ServiceError, SidelongError
 from sidelong.graphs import FeedbackGraph
 from sidelong.graphs import files as graph_files
 from sidelong.graphs.makers import makers
-from sidelong.learners.options import nearest
 from sidelong.service.http.messages import EdgesGraph, IntervalsGraph, NamedGraph
 from sidelong.service.http.problems import for_temporary_files
 

@@ -1,0 +1,97 @@
+"""Small rules that all rooms share: what a whole number is, what a number is, and how a message says it.
+
+Each check returns the value, or raises the error of the room that asks with the rule and the value it was given.
+"""
+
+from __future__ import annotations
+
+import difflib
+import math
+import operator
+import reprlib
+import sys
+from numbers import Real
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from typing_extensions import TypeIs
+
+__all__ = ["check_number", "check_one_of", "check_whole", "is_whole", "nearest", "plain", "short"]
+
+_repr = reprlib.Repr()
+_repr.maxother = _repr.maxstring = _repr.maxlong = 60
+
+
+def is_whole(value: Any) -> TypeIs[int]:
+    """Tell whether `value` is a whole number, of Python, NumPy or anyone else; True and False are none."""
+    try:
+        operator.index(value)
+    except TypeError:
+        return False
+    return not isinstance(value, bool)
+
+
+def check_whole(error: type[Exception], name: str, value: Any, least: int, most: int | None = None) -> int:
+    """Return `value` as an int if it is a whole number from `least` to `most`."""
+    if not is_whole(value) or not least <= operator.index(value) <= (math.inf if most is None else most):
+        until = f"of at least {least}" if most is None else f"from {least} to {_large(most)}"
+        raise error(f"{name} must be a whole number {until}, not {short(value)}.")
+    return operator.index(value)
+
+
+def plain(value: Any) -> Any:
+    """Return `value` as a number of Python if it is one, else NaN; NumPy's would overflow in some comparisons."""
+    value = _item(value)
+    return value if isinstance(value, Real) and not isinstance(value, bool) else math.nan
+
+
+def check_number(
+    error: type[Exception],
+    name: str,
+    value: Any,
+    *,
+    above: float = -math.inf,
+    least: float = -math.inf,
+    most: float = math.inf,
+) -> float:
+    """Return `value` as a float if it is a finite number, above `above` and from `least` to `most`."""
+    read = plain(value)
+    above, least, most = float(above), float(least), float(most)
+    if not (read > above and least <= read <= most and abs(read) <= sys.float_info.max):
+        kind = "a number" if most < math.inf else "a finite number"
+        limits = [f"above {above:g}"] * (above > -math.inf) + [f"of at least {least:g}"] * (least > -math.inf)
+        limits += [f"at most {most:g}"] * (most < math.inf)
+        within = f" from {least:g} to {most:g}" if -math.inf < least and most < math.inf else f" {' and '.join(limits)}"
+        raise error(f"{name} must be {kind}{within.rstrip()}, not {short(value)}.")
+    return float(read)
+
+
+def check_one_of(error: type[Exception], name: str, value: str, allowed: tuple[str, ...]) -> str:
+    """Return `value` if it is among `allowed`."""
+    if value not in allowed:
+        choices = " or ".join(repr(each) for each in allowed)
+        raise error(f"{name} must be {choices}, not {short(value)}.{nearest(str(value), allowed)}")
+    return value
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """Return " Did you mean ...?" where some known name is close, else nothing."""
+    close = difflib.get_close_matches(name, list(known), n=1)
+    return f" Did you mean {close[0]!r}?" if close else ""
+
+
+def short(value: Any) -> str:
+    """Return a value as code for a message, with the middle left out if it is long."""
+    return _repr.repr(_item(value))
+
+
+def _item(value: Any) -> Any:
+    """Return a scalar of NumPy, or an array that is a single value, as Python has it."""
+    return value.item() if getattr(value, "ndim", None) == 0 else value
+
+
+def _large(limit: int) -> str:
+    """Return a limit for a message: 2**64 - 1 says more than its twenty digits."""
+    return f"2**{limit.bit_length()} - 1" if limit >= 2**31 and limit & (limit + 1) == 0 else f"{limit:,}"
