@@ -28,28 +28,18 @@ from sidelong._fingerprint import PACKAGE, fingerprint, is_inner, is_own
 from sidelong.machine import replacing
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable
 
-__all__ = ["cache_folder", "kernel_hash", "new_cache", "source_hash"]
+__all__ = ["cache_folder", "kernel_hash", "new_cache"]
 
 _KEPT_FOLDERS = 8
 
 
 @functools.cache
-def source_hash() -> str:
-    """Return a hash of all Python sources of the package."""
-    return _hash_files(sorted(PACKAGE.rglob("*.py")))
-
-
-@functools.cache
 def kernel_hash() -> str:
     """Return a hash of the Python sources of the inner rooms, where nearly all kernels are."""
-    return _hash_files(file for file in sorted(PACKAGE.rglob("*.py")) if is_inner(str(file)))
-
-
-def _hash_files(files: Iterable[Path]) -> str:
     digest = hashlib.sha256()
-    for file in files:
+    for file in (each for each in sorted(PACKAGE.rglob("*.py")) if is_inner(str(each))):
         digest.update(file.name.encode() + b"\0" + file.read_bytes() + b"\0")
     return digest.hexdigest()[:16]
 

@@ -78,8 +78,8 @@ def test_the_estimate_is_of_the_right_size(tmp_path):
         .replace('["nested", "star"]', '"star"')
         .replace("[0.1, 0.2]", "0.2")
     )
-    from sidelong._cache import source_hash  # noqa: PLC0415
     from sidelong.studies import estimate, work  # noqa: PLC0415
+    from sidelong.studies.provenance import source_hash  # noqa: PLC0415
     from sidelong.studies.spec import load  # noqa: PLC0415
 
     study = load(small.write(tmp_path, 1, text))

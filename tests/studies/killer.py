@@ -13,9 +13,9 @@ import sys
 import time
 from pathlib import Path
 
-from sidelong._cache import source_hash
 from sidelong.studies import work
 from sidelong.studies.execute import run
+from sidelong.studies.provenance import source_hash
 from sidelong.studies.spec import load
 
 
@@ -37,6 +37,9 @@ class Inline:
 
     def rounds(self):
         return 0
+
+    def check(self):
+        pass
 
     def close(self):
         self._pool.shutdown()

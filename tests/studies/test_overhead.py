@@ -1,16 +1,21 @@
 """What a cell costs beside its rounds."""
 
+import functools
 import os
 import subprocess
 import sys
 import threading
 import time
+from collections import Counter
+from dataclasses import replace
 
 import pytest
 
 from sidelong import _jit
-from sidelong._cache import source_hash
-from sidelong.studies import execute, local, work
+from sidelong.graphs import makers as graph_makers
+from sidelong.losses import makers as world_makers
+from sidelong.studies import build, execute, local, work
+from sidelong.studies.provenance import source_hash
 from sidelong.studies.spec import load
 from studies import small
 from studies.killer import Inline
@@ -42,12 +47,47 @@ def test_a_cell_is_one_safe_file_and_nothing_is_compiled_or_typed_twice(tmp_path
     assert len(safe) == 21 + 1  # and study.json
 
 
+def test_a_graph_and_a_world_are_built_once_to_check_them_and_once_to_play_them(tmp_path, monkeypatch):
+    """By each process, however many cells share them, and though a process keeps only the last ones."""
+    made = Counter()
+
+    def counting(maker):
+        @functools.wraps(maker.make)
+        def make(*arguments, **named):
+            made[maker.name, str(named)] += 1
+            return maker.make(*arguments, **named)
+
+        return replace(maker, make=make)
+
+    for registry in (graph_makers._MAKERS, world_makers._MAKERS):
+        for name, maker in [*registry.items()]:
+            monkeypatch.setitem(registry, name, counting(maker))
+    text = TINY.replace('"star"', '["star", "nested", "path", "complete", "cycle", "self_loops"]')
+    text = text.replace("gap = 0.2", "gap = [0.1, 0.2, 0.3]").replace('"uniform"', '["uniform", "ucb-n"]')
+    forget()
+    study = load(small.write(tmp_path, 3, text))
+    assert len(study.cells) == 6 * 3 * 2 * 3
+    worlds = {key: count for key, count in made.items() if key[0] == "bernoulli"}
+    assert sum(made.values()) == 6 + 6 * 3  # a world for each graph: some need its number of arms
+    assert sum(worlds.values()) == 6 * 3
+    made.clear()
+    forget()  # as a process does that has read nothing
+    summary = execute.run(study, tmp_path / "results", lambda *_: Inline(study.files))
+    assert summary.played == len(study.cells)
+    assert sum(made.values()) == 6 + 6 * 3
+
+
+def forget():
+    build._graph.cache_clear()
+    build._world.cache_clear()
+
+
 def test_a_worker_does_not_import_what_it_does_not_need(tmp_path):
     """Each takes as long to import as hundreds of cells to play. pandas is there: these tests need it."""
     spec = load(small.write(tmp_path, 1, TINY)).cells[0].spec
     program = (
         "import sys\n"
-        "from sidelong.studies import local, work; from sidelong._cache import source_hash\n"
+        "from sidelong.studies import local, work; from sidelong.studies.provenance import source_hash\n"
         "from sidelong.studies.files import Files\n"
         f"assert work.play(work.Task({spec}, 1, source_hash()), Files()).content\n"
         "print({'pandas', 'pydantic', 'matplotlib', 'distributed'} & sys.modules.keys())"

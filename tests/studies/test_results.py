@@ -11,11 +11,11 @@ import pyarrow.parquet as pq
 import pytest
 
 import sidelong as sl
-from sidelong._cache import source_hash
 from sidelong.errors import ResultFileError, StudyError
 from sidelong.studies import execute, results, work
 from sidelong.studies.cell import Cell
 from sidelong.studies.files import Files
+from sidelong.studies.provenance import source_hash
 from sidelong.studies.spec import load
 from studies import small
 from studies.killer import Inline

@@ -7,8 +7,10 @@ import pytest
 
 import sidelong as sl
 from sidelong.errors import StudyError
+from sidelong.studies import work
 from sidelong.studies.build import build
-from sidelong.studies.lines import line_of
+from sidelong.studies.provenance import source_hash
+from sidelong.studies.source import line_of
 from sidelong.studies.spec import load
 
 BASE = """\
@@ -99,8 +101,7 @@ def test_graphs_of_a_sequence_are_tables_with_lists_too(tmp_path):
     )
     found = cells(tmp_path, text)
     assert [each[1]["name"] for each in values(found, "graph", "graphs")] == ["star", "path"]
-    graph = build(found[0].spec, None).graph
-    assert isinstance(graph, sl.GraphSequence)
+    graph = build(found[0].spec, None).sequence
     assert graph.bank == (sl.graphs.nested(4), sl.graphs.star(4))
 
 
@@ -116,7 +117,7 @@ def test_a_cell_plays_what_the_functions_of_the_package_make(tmp_path):
         sl.losses.lower_bound(sl.graphs.nested(4), gap=0.1),
     ]
     for game, world in zip(games, expected, strict=True):
-        assert game.graph == sl.graphs.nested(4)
+        assert game.sequence.bank == (sl.graphs.nested(4),)
         assert repr(game.world) == repr(world)
         for mine, theirs in zip(game.world.arrays, world.arrays, strict=True):
             np.testing.assert_array_equal(mine, theirs)
@@ -130,6 +131,31 @@ def test_cells_that_cannot_be_played_are_left_out_with_the_reason(tmp_path):
     assert "needs every arm to reveal all arms" in reason
     with pytest.raises(StudyError, match="no learner of this study can play"):
         load(write(tmp_path, BASE.replace('"uniform"', '"hedge"')))
+
+
+def test_a_learner_that_needs_other_losses_is_left_out_before_anything_runs(tmp_path):
+    text = BASE.replace('"uniform"', '["ucb-n", "ts-n"]') + '\n[[world]]\nname = "beta"\nmeans = { gap = 0.2 }\n'
+    np.save(tmp_path / "binary.npy", np.eye(4)[np.arange(60) % 4])
+    np.save(tmp_path / "between.npy", np.full((60, 4), 0.25))
+    for name in ("binary", "between"):
+        text += f'\n[[world]]\nname = "table"\narray = {{ file = "{name}.npy" }}\n'
+    study = load(write(tmp_path, text))
+    assert len(study.cells) == 4 + 2
+    assert [(cell.spec["learner"]["name"], cell.spec["world"]["name"]) for cell, _ in study.unplayable] == [
+        ("ts-n", "beta"),
+        ("ts-n", "table"),
+    ]
+    assert all(reason.startswith("ts-n needs losses that are 0 or 1; those of") for _, reason in study.unplayable)
+    for cell, reason in study.unplayable:  # and who plays it all the same gets the same reason
+        assert work.play(work.Task(cell.spec, 1, source_hash()), study.files).error == reason
+    for cell in study.cells:
+        assert work.play(work.Task(cell.spec, 1, source_hash()), study.files).content
+
+
+def test_a_delay_that_takes_too_much_memory_is_found_before_anything_runs(tmp_path):
+    text = BASE.replace("rounds = 50", "rounds = 50\ndelay = 1_000_000").replace("n = 4", "n = 200")
+    with pytest.raises(StudyError, match=r"study\.toml:2: delay: delay must be a whole number from 0 to 500,000"):
+        load(write(tmp_path, text.replace("[0.2, 0.5, 0.5, 0.5]", "{ gap = 0.2 }")))
 
 
 # What names a cell
@@ -164,7 +190,7 @@ def test_a_delay_is_part_of_a_cell_if_there_is_one(tmp_path):
     assert (late.delay, late.spec["delay"]) == (7, 7)
     assert "50 rounds, 7 late" in str(late)
     anew = BASE.replace('name = "nested"\nn = 4', 'name = "shadows"\nn_arms = 4\ncapacity = 1')
-    with pytest.raises(StudyError, match=r"study\.toml:2: delay: feedback comes late only with graphs that are kept"):
+    with pytest.raises(StudyError, match=r"study\.toml:2: delay: delay is 7: feedback that comes late needs graphs"):
         load(write(tmp_path, anew.replace("rounds = 50", "rounds = 50\ndelay = 7")))
 
 
@@ -178,7 +204,7 @@ def test_a_graph_file_counts_by_its_name_and_content_not_by_its_folder(tmp_path)
     assert names[0] == names[1] != names[2]
     study = load(write(tmp_path, text.replace("{}", "a/g.json")))
     (tmp_path / "a" / "g.json").write_text("edited after the study was read")
-    assert build(study.cells[0].spec, study.files.locate).graph == sl.graphs.star(4)
+    assert build(study.cells[0].spec, study.files.locate).sequence.bank == (sl.graphs.star(4),)
 
 
 def test_a_learner_a_function_and_a_table_come_from_files(tmp_path):
@@ -229,7 +255,7 @@ def test_a_learner_a_function_and_a_table_come_from_files(tmp_path):
         ("n = 4", "", 6, "nested needs n. It takes: n, reveals."),
         ("n = 4", "n = 0", 8, "graph.n: n of nested must be a whole number from 1 to"),
         ("n = 4", "n = [4, '5']", 8, "n of nested must be a whole number from 1 to 2,147,483,647, not '5'"),
-        ("n = 4", "n = 5", 10, "the world has 4 arms and graph number 1"),
+        ("n = 4", "n = 5", 10, "The graph has 5 arms and the world 4: they must agree"),
         ("n = 4", "n = { each = [] }", 8, "write { each = [...] }, with at least one value"),
         ("n = 4", "n = { zip = [4, 5] }\nreveals = { zip = [1] }", 9, "the first has 2, this one 1"),
         ('name = "nested"\nn = 4', 'file = "none.json"', 7, "none.json: cannot be read: No such file"),

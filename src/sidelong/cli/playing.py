@@ -15,10 +15,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from sidelong.studies.engine import Engine
     from sidelong.studies.folder import ResultFolder
     from sidelong.studies.spec import Study
     from sidelong.studies.summary import Summary
+    from sidelong.studies.work import Engine
 
 __all__ = ["finish", "play", "stop_unless_done"]
 

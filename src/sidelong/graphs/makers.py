@@ -22,7 +22,7 @@ __all__ = ["GraphMaker", "Kind", "Maker", "Size", "family", "makers", "sequence"
 F = TypeVar("F", bound="Callable[..., Any]")
 
 #: What an argument takes. A list holds numbers, and is one value; so is a list of graphs.
-Kind = Literal["whole", "number", "text", "flag", "list", "graph", "graphs"]
+Kind = Literal["whole", "number", "text", "flag", "list", "graph", "graphs", "means", "function", "n_arms", "rounds"]
 
 _FITS: dict[str, Callable[[object], bool]] = {
     "whole": lambda value: type(value) is int,
@@ -65,7 +65,7 @@ class Maker:
 
     def takes_list(self, argument: str) -> bool:
         """Tell whether an argument takes a list as one value."""
-        return self.kinds.get(argument) in {"list", "graphs"}
+        return self.kinds.get(argument) in {"list", "graphs", "means"}
 
     def fits(self, argument: str, value: object) -> bool:
         """Tell whether a plain value, as JSON or TOML have it, is of the kind of an argument."""

@@ -9,6 +9,7 @@ import numpy as np
 from sidelong.errors import WorldError
 from sidelong.losses.checks import LAST_ROUND, best_and_second, describe, floats, means_of, number, whole
 from sidelong.losses.kernels import CONSTRAINED, FLIPPED, SWAPPED
+from sidelong.losses.makers import world
 from sidelong.losses.world import World, arrays
 
 if TYPE_CHECKING:
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 __all__ = ["constrained", "corrupted"]
 
 
+@world(gaps="list", n_arms="n_arms", best="whole", stochastic=False)
 def constrained(gaps: npt.ArrayLike, n_arms: int | None = None, best: int | None = None) -> World:
     """Make the stochastically constrained adversary: gaps are fixed, while all means jump together.
 
@@ -60,6 +62,7 @@ def constrained(gaps: npt.ArrayLike, n_arms: int | None = None, best: int | None
         g.size,
         arrays(CONSTRAINED, np.concatenate([g, (1.0 - g.max()) + g]), np.array(ends + odds)),
         f"{g.size} arms, best arm {b}{smallest}; means jump in rounds {jumps}, ...",
+        binary=True,
     )
 
 
@@ -91,6 +94,7 @@ def _gaps(gaps: npt.ArrayLike, n_arms: int | None, best: int | None) -> npt.NDAr
     return g
 
 
+@world(means="means", budget="whole", attack="text", stochastic=False)
 def corrupted(means: npt.ArrayLike, budget: int, attack: str = "flip") -> World:
     """Make a stochastic world whose first `budget` rounds an adversary has spoilt.
 
@@ -125,4 +129,4 @@ def corrupted(means: npt.ArrayLike, budget: int, attack: str = "flip") -> World:
         laid_out, how = arrays(SWAPPED, m, [rounds, first, second]), f"arms {first} and {second} swapped"
     else:
         raise WorldError(f"attack must be 'flip' or 'swap', not {attack!r}.")
-    return World("corrupted", m.size, laid_out, f"{describe(m)}; {how} in the first {rounds} rounds")
+    return World("corrupted", m.size, laid_out, f"{describe(m)}; {how} in the first {rounds} rounds", binary=True)

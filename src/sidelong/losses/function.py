@@ -10,6 +10,7 @@ from sidelong.errors import WorldError
 from sidelong.losses.binding import Functions, is_compiled
 from sidelong.losses.checks import describe, means_of, whole
 from sidelong.losses.kernels import FUNCTION
+from sidelong.losses.makers import world
 from sidelong.losses.world import World, arrays
 
 if TYPE_CHECKING:
@@ -39,6 +40,7 @@ def compiled(function: F) -> F:
     return kernel(function)
 
 
+@world(f="function", means="means", n_arms="n_arms", name="text", stochastic=False)
 def function(
     f: Callable[[int, int, int, int], float],
     means: npt.ArrayLike | Callable[[int, int, int, int], float] | None = None,
@@ -95,6 +97,7 @@ def function(
         K,
         arrays(FUNCTION, numbers),
         f"{known}, {how}{what}",
+        binary=None,
         functions=Functions(f, mean),
     )
 

@@ -10,6 +10,7 @@ import numpy as np
 from sidelong.errors import WorldError
 from sidelong.losses.checks import LAST_ROUND, rows_of, whole
 from sidelong.losses.kernels import CYCLING, DRIFTING, SWITCHING
+from sidelong.losses.makers import world
 from sidelong.losses.world import World, arrays
 
 if TYPE_CHECKING:
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["drifting", "switching"]
 
 
+@world(means="means", at="list", every="whole", stochastic=False)
 def switching(means: npt.ArrayLike, at: int | Sequence[int] | None = None, every: int | None = None) -> World:
     """Make a world where the best arm changes: rows of means hold one after the other. Each loss is 0 or 1.
 
@@ -50,16 +52,18 @@ def switching(means: npt.ArrayLike, at: int | Sequence[int] | None = None, every
     if every is not None:
         n = whole("every", every, 1, LAST_ROUND)
         laid_out = arrays(CYCLING, (), [n, S], np.concatenate([rows, _before(rows, np.full(S, n))]))
-        return World("switching", rows.shape[1], laid_out, f"{summary}; changes every {n} rounds")
+        return World("switching", rows.shape[1], laid_out, f"{summary}; changes every {n} rounds", binary=True)
     ends = [at] if isinstance(at, int | np.integer) else list(at or ())
     ends = [whole(f"at[{s}]", end, 1, LAST_ROUND) for s, end in enumerate(ends)]
     if len(ends) != S - 1 or any(b <= a for a, b in pairwise(ends)):
         raise WorldError(f"at must be {S - 1} ascending rounds, the last of each row of means but one; it is {at!r}.")
     lengths = np.diff([0, *ends, ends[-1]])
     laid_out = arrays(SWITCHING, (), ends, np.concatenate([rows, _before(rows, lengths)[:S]]))
-    return World("switching", rows.shape[1], laid_out, f"{summary}; changes after round {_listed(ends)}")
+    summary += f"; changes after round {_listed(ends)}"
+    return World("switching", rows.shape[1], laid_out, summary, binary=True)
 
 
+@world(means="means", every="whole", stochastic=False)
 def drifting(means: npt.ArrayLike, every: int) -> World:
     """Make a world whose means move in straight lines from row to row, and back to the first.
 
@@ -92,6 +96,7 @@ def drifting(means: npt.ArrayLike, every: int) -> World:
         rows.shape[1],
         arrays(DRIFTING, (), [n, len(rows)], np.concatenate([rows, totals])),
         f"{rows.shape[1]} arms, best arm {_best_arms(rows)}; from one to the next in {n} rounds",
+        binary=True,
     )
 
 

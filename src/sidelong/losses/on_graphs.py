@@ -10,10 +10,11 @@ import numpy as np
 from sidelong._jit import kernel
 from sidelong.errors import WorldError
 from sidelong.graphs.graph import FeedbackGraph
+from sidelong.learners import ucbn
 from sidelong.losses.checks import LAST_ROUND, number, whole
 from sidelong.losses.kernels import BREAKER, LOWER_BOUND
+from sidelong.losses.makers import world
 from sidelong.losses.world import World, arrays
-from sidelong.numerics import log
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 __all__ = ["breaker", "lower_bound"]
 
 
+@world(graph="graph", horizon="whole", gap="number", independent_set="list", stochastic=False)
 def lower_bound(
     graph: FeedbackGraph,
     horizon: int | None = None,
@@ -72,6 +74,7 @@ def lower_bound(
         graph.n_arms,
         arrays(LOWER_BOUND, [gap], places),
         f"{graph.n_arms} arms, of which {size} independent; gap {gap:g}, best arm drawn in each run",
+        binary=True,
     )
 
 
@@ -105,6 +108,7 @@ def _check_independent(graph: FeedbackGraph, arms: Iterable[int]) -> list[int]:
     return sorted(chosen)
 
 
+@world(graph="graph", rounds="rounds", stochastic=False)
 def breaker(graph: FeedbackGraph, rounds: int) -> World:
     """Record the losses that break UCB-N on a graph: 1 for the arm it is about to play, 0 for all others.
 
@@ -136,38 +140,34 @@ def breaker(graph: FeedbackGraph, rounds: int) -> World:
     T = whole("rounds", rounds, 1, LAST_ROUND)
     K = graph.n_arms
     played = np.empty(T, np.int64)
-    O = np.zeros(K)
-    L = np.zeros(K)
+    params = ucbn.configure(graph)
+    state = ucbn.init(params, graph)
     step = max(1, 2**22 // K)  # so that Ctrl-C is heard
     for first in range(1, T + 1, step):
-        play_ucb_n(graph.arrays, first, min(first + step - 1, T), O, L, played)
-    return World("breaker", K, arrays(BREAKER, (), played), f"{K} arms, {T} rounds recorded against UCB-N", rounds=T)
+        fool(params, state, graph.arrays, first, min(first + step - 1, T), played, np.zeros(K), np.empty(0))
+    summary = f"{K} arms, {T} rounds recorded against UCB-N"
+    return World("breaker", K, arrays(BREAKER, (), played), summary, binary=True, rounds=T)
 
 
 @kernel
-def play_ucb_n(
+def fool(
+    params: ucbn.Params,
+    state: ucbn.State,
     graph: GraphArrays,
     first: int,
     last: int,
-    O: np.ndarray,
-    L: np.ndarray,
     played: np.ndarray,
+    losses: np.ndarray,
+    nothing: np.ndarray,
 ) -> None:
+    """Let UCB-N play rounds in which the arm that it plays has loss 1 and all others 0, and record what it plays."""
     for t in range(first, last + 1):
-        log_t = log(float(t))
-        arm = 0
-        smallest = math.inf
-        for i in range(O.size):
-            index = L[i] / O[i] - math.sqrt(2.0 * log_t / O[i]) if O[i] > 0.0 else -math.inf
-            if index < smallest:
-                smallest = index
-                arm = i
+        arm = ucbn.lowest(params, state, t)
         played[t - 1] = arm
-        for e in range(graph.start[arm], graph.stop[arm]):
-            j = graph.targets[e]
-            O[j] += 1.0
-            if j == arm:
-                L[j] += 1.0
+        begin = graph.start[arm]
+        for e in range(begin, graph.stop[arm]):
+            losses[e - begin] = 1.0 if graph.targets[e] == arm else 0.0
+        ucbn.update(params, state, graph, t, arm, nothing, losses, nothing)
 
 
 def _check_graph(graph: FeedbackGraph) -> None:

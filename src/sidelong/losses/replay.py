@@ -9,6 +9,7 @@ import numpy as np
 
 from sidelong.errors import WorldError
 from sidelong.losses.kernels import TABLE
+from sidelong.losses.makers import world
 from sidelong.losses.world import World, arrays
 
 if TYPE_CHECKING:
@@ -19,6 +20,7 @@ __all__ = ["table"]
 _CHECKED_AT_A_TIME = 2**20
 
 
+@world(array="list", stochastic=False)
 def table(array: npt.ArrayLike) -> World:
     """Replay recorded losses: row t - 1 of a table holds the losses of all arms in round t.
 
@@ -50,9 +52,9 @@ def table(array: npt.ArrayLike) -> World:
             f"{losses.dtype.str}, shape {losses.shape} and strides {losses.strides}. Save it as such with "
             f"numpy.save, or pass numpy.array(table) if it fits into memory."
         )
-    _check(losses)
+    binary = _check(losses)
     T, K = losses.shape
-    return World("table", K, arrays(TABLE, table=losses), f"{K} arms, {T} rounds", rounds=T)
+    return World("table", K, arrays(TABLE, table=losses), f"{K} arms, {T} rounds", binary, rounds=T)
 
 
 def _is_mapped(array: object) -> bool:
@@ -70,7 +72,9 @@ def _copy(array: npt.ArrayLike) -> npt.NDArray[np.float64]:
         raise WorldError(f"a table must hold numbers: {error}.") from None
 
 
-def _check(losses: npt.NDArray[np.float64]) -> None:
+def _check(losses: npt.NDArray[np.float64]) -> bool:
+    """Refuse what is no loss; tell whether all are 0 or 1."""
+    binary = True
     step = max(1, _CHECKED_AT_A_TIME // losses.shape[1])
     for first in range(0, len(losses), step):
         part = losses[first : first + step]
@@ -81,3 +85,5 @@ def _check(losses: npt.NDArray[np.float64]) -> None:
                 f"losses must lie from 0 to 1; round {first + row + 1}, arm {arm} has "
                 f"{float(part[row, arm])!r}. Rescale or repair the table."
             )
+        binary = binary and bool(((part == 0.0) | (part == 1.0)).all())
+    return binary

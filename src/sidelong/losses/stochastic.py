@@ -9,6 +9,7 @@ import numpy as np
 from sidelong.errors import WorldError
 from sidelong.losses.checks import describe, floats, means_of
 from sidelong.losses.kernels import BERNOULLI, BETA
+from sidelong.losses.makers import world
 from sidelong.losses.world import World, arrays
 from sidelong.numerics import beta_power, log
 
@@ -21,6 +22,7 @@ __all__ = ["bernoulli", "beta"]
 _LEAST, _MOST = 1e-9, 1e9
 
 
+@world(means="means", stochastic=True)
 def bernoulli(means: npt.ArrayLike) -> World:
     """Make the standard stochastic world: the loss of arm i is 1 with probability means[i], else 0.
 
@@ -40,9 +42,10 @@ def bernoulli(means: npt.ArrayLike) -> World:
 
     """
     m = means_of(means)
-    return World("bernoulli", m.size, arrays(BERNOULLI, m), describe(m))
+    return World("bernoulli", m.size, arrays(BERNOULLI, m), describe(m), binary=True)
 
 
+@world(means="means", concentration="list", stochastic=True)
 def beta(means: npt.ArrayLike, concentration: npt.ArrayLike = 10.0) -> World:
     """Make a stochastic world of losses anywhere from 0 to 1: arm i draws from a Beta law with mean means[i].
 
@@ -84,4 +87,5 @@ def beta(means: npt.ArrayLike, concentration: npt.ArrayLike = 10.0) -> World:
         m.size,
         arrays(BETA, m, table=np.array([a, b, power, log_sum])),
         f"{describe(m)}; concentration {spread}",
+        binary=bool(((m == 0.0) | (m == 1.0)).all()),
     )

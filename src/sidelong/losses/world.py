@@ -60,6 +60,7 @@ class World:
     n_arms: int
     arrays: WorldArrays  #: what its kernels know of it
     summary: str  #: what a person wants to know of it
+    binary: bool | None  #: whether every loss is 0 or 1; None if that shows only when it is played
     rounds: int | None = None  #: the last round that has losses; None if there is none
     functions: Functions | None = None  #: a user's own
 
@@ -79,6 +80,11 @@ class World:
         if self.arrays.kind == FUNCTION:
             return self.arrays.numbers.size > 0 or (self.functions is not None and self.functions.mean is not None)
         return self.arrays.kind not in {TABLE, BREAKER}
+
+    @property
+    def fixed_means(self) -> npt.NDArray[np.float64] | None:
+        """The expected losses, where the losses of an arm are independent draws from one law; None elsewhere."""
+        return self.arrays.numbers if self.arrays.kind in {BERNOULLI, BETA} else None
 
     @property
     def compiled(self) -> bool:
@@ -134,8 +140,8 @@ class World:
             whole("each of rounds", int(wanted.max()), 0, most)
         wanted = wanted.astype(np.int64)
         s, r, _, _ = self._place(seed, run, 1, 0)
-        if self.arrays.kind in {BERNOULLI, BETA}:
-            return wanted * float(self.arrays.numbers.min())
+        if self.fixed_means is not None:
+            return wanted * float(self.fixed_means.min())
         if self._in_closed_form:
             best = np.empty(wanted.size)
             step = max(1, _CALLS_AT_A_TIME // self.n_arms)

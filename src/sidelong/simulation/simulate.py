@@ -13,13 +13,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from sidelong._jit import CompilationError, entry
-from sidelong.checks import check_whole
-from sidelong.errors import BinaryLossError, GraphError, SimulationError, WorldError
-from sidelong.graphs.graph import FeedbackGraph
-from sidelong.graphs.sequences import GraphSequence, fixed
-from sidelong.learners import catalogue
-from sidelong.losses.world import World
+from sidelong.errors import BinaryLossError, SimulationError, WorldError
 from sidelong.machine import cores
+from sidelong.simulation.game import Game, prepare
+from sidelong.simulation.game import whole as _whole
 from sidelong.simulation.interrupt import interrupts_repeated
 from sidelong.simulation.loop import Tally, compile_parts, loop_for, new_tally
 from sidelong.simulation.progress import ProgressLine
@@ -31,14 +28,14 @@ if TYPE_CHECKING:
     import numpy.typing as npt
     from typing_extensions import TypeIs
 
-__all__ = ["Result", "simulate"]
+    from sidelong.graphs.graph import FeedbackGraph
+    from sidelong.graphs.sequences import GraphSequence
+    from sidelong.losses.world import World
+
+__all__ = ["Result", "play_game", "simulate"]
 
 #: How long a thread plays before it looks whether to stop: this bounds the wait after Ctrl-C.
 _STRETCH = 0.05
-#: How many numbers may be kept for feedback that comes late.
-_MEMORY = 10**8
-
-_whole = partial(check_whole, SimulationError)
 
 
 @dataclass(frozen=True)
@@ -106,29 +103,29 @@ def simulate(
         >>> result.regret.shape
         (4, 75)
     """
-    sequence = graph if isinstance(graph, GraphSequence) else fixed(_checked(graph))
-    if not isinstance(losses, World):
-        raise WorldError(f"losses must be a world made by sidelong.losses, not {type(losses).__name__}.")
-    if losses.n_arms != sequence.n_arms:
-        raise SimulationError(f"The graph has {sequence.n_arms} arms and the world {losses.n_arms}: they must agree.")
-    rounds = _whole("rounds", rounds, 1, 2**48 - 1)
-    if losses.rounds is not None and rounds > losses.rounds:
-        raise SimulationError(f"The world has {losses.rounds:,} rounds, and {rounds:,} were asked for.")
+    game = prepare(learner, graph, losses, rounds, delay, options)
+    return play_game(game, runs, seed, checkpoints, threads, progress)
+
+
+def play_game(
+    game: Game,
+    runs: int | Sequence[int] = 1,
+    seed: int = 0,
+    checkpoints: int | Sequence[int] | None = None,
+    threads: int | None = None,
+    progress: bool | Callable[[int, int], None] | None = None,  # noqa: FBT001
+) -> Result:
+    """Play a game; the arguments are those of `simulate`."""
     seed = _whole("seed", seed, 0, 2**64 - 1)
     numbers = runs if _is_list(runs) else range(_whole("runs", runs, 1, 2**32 - 1))
     numbers = [_whole("A run's number", each, 0, 2**32 - 1) for each in numbers]
     if not numbers:
         raise SimulationError("runs must name at least one run.")
     at_once = _threads(threads, len(numbers))
-    delay = _delay(delay, sequence)
-    marks = _checkpoints(rounds, checkpoints)
-    module = catalogue.choose(learner, options)
-    catalogue.check_sequence(module, sequence, options)
-    if "horizon" in catalogue.option_names(module):
-        options.setdefault("horizon", rounds)
+    marks = _checkpoints(game.rounds, checkpoints)
     line = ProgressLine(shown=False if callable(progress) else progress)
-    with line.saying(f"Compiling {module.NAME}, once for all later runs"), interrupts_repeated():
-        simulation = _Simulation(module, sequence, losses, seed, marks, options, rounds, delay)
+    with line.saying(f"Compiling {game.learner.NAME}, once for all later runs"), interrupts_repeated():
+        simulation = _Simulation(game, seed, marks)
         simulation.prepare()
     begun = time.monotonic()
     try:
@@ -143,37 +140,26 @@ def simulate(
         loss=loss,
         plays=plays,
         observations=observations,
-        traces={name: traces[:, :, k] for k, name in enumerate(module.TRACES)},
+        traces={name: traces[:, :, k] for k, name in enumerate(game.learner.TRACES)},
         runs=np.array(numbers),
         seconds=time.monotonic() - begun,
     )
 
 
 class _Simulation:
-    """What all runs of one call to `simulate` share."""
+    """What all runs of a game share."""
 
-    def __init__(
-        self,
-        learner: ModuleType,
-        sequence: GraphSequence,
-        world: World,
-        seed: int,
-        marks: npt.NDArray[np.int64],
-        options: dict[str, Any],
-        rounds: int,
-        delay: int,
-    ) -> None:
-        self._learner = learner
-        self._sequence = sequence
-        self._world = world
+    def __init__(self, game: Game, seed: int, marks: npt.NDArray[np.int64]) -> None:
+        self._learner = game.learner
+        self._sequence = game.sequence
+        self._world = game.world
         self._seed = np.uint64(seed)
         self._marks = marks
-        self._rounds = rounds
-        self._first = sequence.graph_of_round(1, seed=seed)
-        self._params = catalogue.configure(learner, self._first, options)
-        self._bank = sequence.arrays
-        self._delay = delay
-        self._play = loop_for(learner, world, anew=not sequence.bank, late=delay > 0)
+        self._rounds = game.rounds
+        self._first, self._params = game.configure(seed)
+        self._bank = game.sequence.arrays
+        self._delay = game.delay
+        self._play = loop_for(game.learner, game.world, anew=not game.sequence.bank, late=game.delay > 0)
         self._stop = threading.Event()
         self._lock = threading.Lock()
         self._best_lock = threading.Lock()
@@ -267,25 +253,12 @@ class _Simulation:
         raise SimulationError(f"A loss must be in [0, 1]; {gave}")
 
 
-def _checked(graph: FeedbackGraph) -> FeedbackGraph:
-    if not isinstance(graph, FeedbackGraph):
-        raise GraphError(f"graph must be a FeedbackGraph or a GraphSequence, not {type(graph).__name__}.")
-    return graph
-
-
 def _is_list(value: object) -> TypeIs[Iterable[Any]]:
     return isinstance(value, Iterable) and getattr(value, "ndim", 1) > 0  # an array may be a single number
 
 
 def _threads(threads: int | None, runs: int) -> int:
     return min(cores() if threads is None else _whole("threads", threads, 1, 4096), runs)
-
-
-def _delay(delay: int, sequence: GraphSequence) -> int:
-    delay = _whole("delay", delay, 0, _MEMORY // sequence.n_arms)
-    if delay and not sequence.bank:
-        raise SimulationError(f"Feedback that comes late needs graphs that are kept; {sequence!r} draws them anew.")
-    return delay
 
 
 def _checkpoints(rounds: int, wanted: int | Sequence[int] | None) -> npt.NDArray[np.int64]:

@@ -1,23 +1,24 @@
-"""From the tables of a cell to what `simulate` takes.
+"""From the tables of a cell to a game that can be played.
 
-There is no list of names here: a learner is found by `sidelong.learners`, and graphs and worlds are whatever
-the functions of `sidelong.graphs` and `sidelong.losses` make of their own arguments.
+There is no list of names here: a learner is found by `sidelong.learners`, and graphs and worlds are made by the
+functions that register themselves in `sidelong.graphs.makers` and `sidelong.losses.makers`.
 """
 
 from __future__ import annotations
 
-import inspect
 import json
-from functools import cache, lru_cache
-from typing import TYPE_CHECKING, Any, NamedTuple
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
 
-from sidelong import graphs, losses
 from sidelong.checks import nearest
 from sidelong.errors import GraphError, LearnerError
 from sidelong.graphs.graph import FeedbackGraph
+from sidelong.graphs.makers import makers as graph_makers
 from sidelong.learners import catalogue
+from sidelong.losses.makers import makers as world_makers
+from sidelong.simulation.game import prepare
 from sidelong.studies.cell import canonical, options_of
-from sidelong.studies.lines import MisplacedError
+from sidelong.studies.source import MisplacedError
 from sidelong.studies.values import from_file, import_file, means_of
 
 if TYPE_CHECKING:
@@ -25,35 +26,28 @@ if TYPE_CHECKING:
     from pathlib import Path
     from types import ModuleType
 
+    from sidelong.graphs.makers import Maker
     from sidelong.graphs.sequences import GraphSequence
     from sidelong.losses.world import World
+    from sidelong.simulation.game import Game
 
     Locate = Callable[[Mapping[str, str]], Path]  #: from the name and the hash of a file to where it lies
 
-__all__ = ["Game", "build", "build_graph", "build_learner", "build_world", "takes_list"]
+__all__ = ["build", "build_graph", "build_learner", "build_world", "takes_list"]
 
 Table = dict[str, Any]
 
 
-class Game(NamedTuple):
-    """What a cell plays."""
-
-    learner: str | ModuleType
-    options: dict[str, Any]
-    graph: FeedbackGraph | GraphSequence
-    world: World
-
-
 def build(spec: Table, locate: Locate) -> Game:
-    """Make the learner, the graph and the world of a cell."""
-    graph = _graph(canonical(spec["graph"]), locate)
-    learner = build_learner(spec["learner"], locate)
-    return Game(learner, options_of(spec["learner"]), graph, build_world(spec["world"], graph, spec["rounds"], locate))
-
-
-@lru_cache(maxsize=4)
-def _graph(table: str, locate: Locate) -> FeedbackGraph | GraphSequence:
-    return build_graph(json.loads(table), locate)
+    """Make the game of a cell."""
+    return prepare(
+        build_learner(spec["learner"], locate),
+        build_graph(spec["graph"], locate),
+        build_world(spec["world"], spec["graph"], spec["rounds"], locate),
+        spec["rounds"],
+        spec.get("delay", 0),
+        options_of(spec["learner"]),
+    )
 
 
 def build_learner(table: Table, locate: Locate) -> str | ModuleType:
@@ -73,112 +67,86 @@ def build_learner(table: Table, locate: Locate) -> str | ModuleType:
 
 
 def build_graph(table: Table, locate: Locate) -> FeedbackGraph | GraphSequence:
-    """Make a graph, or a sequence of graphs."""
-    if "file" in table:
-        if table.keys() - {"file"}:
-            raise MisplacedError("A graph from a file has no other keys.", *sorted(table.keys() - {"file"})[:1])
-        return _load_graph(locate(table["file"]))
-    maker = _maker(graphs, "graph", table)
-    given = {key: _graphs(value, locate) for key, value in options_of(table).items()}
-    _check_arguments(maker, given, {})
-    return maker(**given)  # type: ignore[no-any-return]
+    """Make a graph, or a sequence of graphs. The last ones are kept: most cells share theirs with others."""
+    return _graph(canonical(table), locate)
 
 
-def _load_graph(path: Path) -> FeedbackGraph:
-    """Read a graph; a message has the name of the file, not where its copy lies."""
+@lru_cache(maxsize=4)
+def _graph(text: str, locate: Locate) -> FeedbackGraph | GraphSequence:
+    table = json.loads(text)
+    if "file" not in table:
+        return _make(graph_makers(), "graph", table, locate, {})  # type: ignore[no-any-return]
+    if table.keys() - {"file"}:
+        raise MisplacedError("A graph from a file has no other keys.", *sorted(table.keys() - {"file"})[:1])
+    path = locate(table["file"])
     try:
         return FeedbackGraph.load(path).named(path.name)
-    except GraphError as error:
+    except GraphError as error:  # the message has the name of the file, not where its copy lies
         raise MisplacedError(str(error).replace(f"{path.parent}/", ""), "file") from error
 
 
-def build_world(table: Table, graph: FeedbackGraph | GraphSequence, rounds: int, locate: Locate) -> World:
-    """Make a world for a graph; `graph`, `n_arms` and `rounds` are filled in where a world takes them."""
-    maker = _maker(losses, "world", table)
-    given = {key: _argument(key, value, graph.n_arms, locate) for key, value in options_of(table).items()}
-    filled = {"graph": graph, "n_arms": graph.n_arms, "rounds": rounds}
-    _check_arguments(maker, given, filled)
-    taken = {key: value for key, value in filled.items() if key in _parameters(maker)}
-    if isinstance(given.get("gaps", given.get("means")), list):
-        taken.pop("n_arms", None)  # the list tells
-    return maker(**{**taken, **given})  # type: ignore[no-any-return]
+def build_world(table: Table, graph: Table, rounds: int, locate: Locate) -> World:
+    """Make the world of a cell, or return it if it is one of the last. What it takes from its cell is filled in."""
+    return _world(canonical(table), canonical(graph), rounds, locate)
+
+
+@lru_cache(maxsize=4)
+def _world(text: str, graph_text: str, rounds: int, locate: Locate) -> World:
+    graph = _graph(graph_text, locate)
+    cell = {"graph": graph, "n_arms": graph.n_arms, "rounds": rounds}
+    return _make(world_makers(), "world", json.loads(text), locate, cell)  # type: ignore[no-any-return]
 
 
 def takes_list(table: Table, key: str) -> bool:
     """Tell whether an argument takes a list as one value, such as `means`."""
-    name = str(table.get("name", ""))
-    for room in (graphs, losses):
-        parameter = _parameters(_makers(room).get(name, _nothing)).get(key)
-        if parameter is not None:
-            return any(word in str(parameter.annotation) for word in ("ArrayLike", "Sequence", "Iterable"))
-    return False
+    maker = {**graph_makers(), **world_makers()}.get(str(table.get("name")))
+    return maker is not None and maker.takes_list(key)
 
 
-@cache
-def _makers(room: ModuleType) -> dict[str, Callable[..., Any]]:
-    """Return the functions of a room that make its things."""
-    named = {name: getattr(room, name) for name in room.__all__}
-    made = {"FeedbackGraph", "GraphSequence", "World"}
-    return {
-        name: each
-        for name, each in named.items()
-        if inspect.isfunction(each) and inspect.signature(each).return_annotation in made
-    }
+def _make(makers: Mapping[str, Maker], what: str, table: Table, locate: Locate, cell: Table) -> Any:
+    """Call the maker that a table names with the arguments that it gives, and with what the cell fills in."""
+    maker = _find(makers, what, table)
+    kinds, listed = maker.kinds, ", ".join(maker.kinds)
+    given = {}
+    for key, value in options_of(table).items():
+        if key not in kinds:
+            raise MisplacedError(f"{maker.name} takes no {key!r}.{nearest(key, kinds)} It takes: {listed}.", key)
+        given[key] = _argument(key, kinds[key], value, cell.get("n_arms", 0), locate)
+    if any(isinstance(value, list) for value in given.values()):
+        cell = {**cell, "n_arms": None}  # the list tells
+    filled = {key: cell[kind] for key, kind in kinds.items() if cell.get(kind) is not None}
+    for key in kinds:
+        if not (key in given or key in filled or key in maker.defaults):
+            raise MisplacedError(f"{maker.name} needs {key}. It takes: {listed}.")
+    return maker.make(**{**filled, **given})
 
 
-def _nothing() -> None:
-    """Stand for what a name that nobody knows makes."""
-
-
-def _maker(room: ModuleType, kind: str, table: Table) -> Callable[..., Any]:
-    makers, name = _makers(room), table.get("name")
+def _find(makers: Mapping[str, Maker], what: str, table: Table) -> Maker:
+    name = table.get("name")
     if name is None:
-        raise MisplacedError(f"A {kind} needs a name{' or a file' if kind == 'graph' else ''}.")
+        raise MisplacedError(f"A {what} needs a name{' or a file' if what == 'graph' else ''}.")
     if not isinstance(name, str):
-        raise MisplacedError(f"A {kind} is named by text, not {name!r}.", "name")
+        raise MisplacedError(f"A {what} is named by text, not {name!r}.", "name")
     if name not in makers:
         raise MisplacedError(
-            f"There is no {kind} named {name!r}.{nearest(str(name).lower(), makers)} "
-            f"The names are: {', '.join(sorted(makers))}.",
+            f"There is no {what} named {name!r}.{nearest(name.lower(), makers)} The names are: {', '.join(makers)}.",
             "name",
         )
     return makers[name]
 
 
-@cache
-def _parameters(maker: Callable[..., Any]) -> Mapping[str, inspect.Parameter]:
-    return inspect.signature(maker).parameters
-
-
-def _check_arguments(maker: Callable[..., Any], given: Table, filled: Table) -> None:
-    parameters = _parameters(maker)
-    for key in given:
-        if key not in parameters:
-            raise MisplacedError(
-                f"{maker.__name__} takes no {key!r}.{nearest(key, parameters)} It takes: {', '.join(parameters)}.", key
-            )
-    for key, parameter in parameters.items():
-        if parameter.default is parameter.empty and key not in given and key not in filled:
-            raise MisplacedError(f"{maker.__name__} needs {key}. It takes: {', '.join(parameters)}.")
-
-
-def _graphs(value: Any, locate: Locate) -> Any:
-    """Return an argument of a graph, with the graphs in it made."""
-    if isinstance(value, list):
-        return [_graphs(each, locate) for each in value]
-    return build_graph(value, locate) if isinstance(value, dict) else value
-
-
-def _argument(key: str, value: Any, n_arms: int, locate: Locate) -> Any:
-    """Return an argument of a world: itself, or what a table in braces says."""
+def _argument(key: str, kind: str, value: Any, n_arms: int, locate: Locate) -> Any:
+    """Return an argument: itself, or what a table in braces says."""
+    if kind == "graphs" and isinstance(value, list):
+        return [_argument(key, "graph", each, n_arms, locate) for each in value]
     if not isinstance(value, dict):
         return value
-    if key == "graph":
+    if kind == "graph":
         return build_graph(value, locate)
     if "file" in value:
         return from_file(key, value, locate(value["file"]))
     unknown = sorted(value.keys() - {"gap", "best", "center"})
-    if key != "means" or unknown or "gap" not in value:
+    if kind != "means" or unknown or "gap" not in value:
         raise MisplacedError(
             f"{key} is a value or {{ file = ... }}, and means also {{ gap = ..., best = 0, center = 0.5 }}; "
             f"not {value!r}.",

@@ -8,11 +8,11 @@ import signal
 import threading
 from typing import TYPE_CHECKING, Any
 
-from sidelong._cache import source_hash
 from sidelong._install import pip_install
 from sidelong.errors import StudyError
 from sidelong.studies import work
 from sidelong.studies.folder import StoppedError
+from sidelong.studies.provenance import source_hash
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -58,6 +58,11 @@ class Dask:
         with self._scheduler():
             return max(1, sum(map(int, self._client.nthreads().values())))
 
+    def check(self) -> None:
+        """Raise `StoppedError` if the scheduler does not answer."""
+        with self._scheduler():
+            self._client.nthreads()
+
     @contextlib.contextmanager
     def _scheduler(self) -> Iterator[None]:
         """Speak with the scheduler, which may be gone before we notice."""
@@ -70,17 +75,17 @@ class Dask:
 
     def warm(self, cell: Cell) -> Future[None]:
         """Compile what a cell needs, on one of the workers."""
-        done: Future[None] = self._submit(_warm_far, cell)
+        done: Future[None] = self._submit(_warm_far, cell.spec)
         return done
 
-    def play(self, cell: Cell) -> Future[work.Outcome]:
+    def play(self, cell: Cell) -> Future[work.Played]:
         """Play a cell."""
-        outcome: Future[work.Outcome] = self._submit(_play_far, cell)
-        return outcome
+        played: Future[work.Played] = self._submit(_play_far, work.Task(cell.spec, 1, source_hash()))
+        return played
 
-    def _submit(self, function: Any, cell: Cell) -> Any:
+    def _submit(self, function: Any, what: Any) -> Any:
         with self._scheduler():
-            return self._executor.submit(function, work.Task(cell.spec, 1, source_hash()), self._files)
+            return self._executor.submit(function, what, self._files)
 
     def rounds(self) -> int:
         """Return 0: workers tell when they are done."""
@@ -117,9 +122,9 @@ def _same(files: Any) -> Any:
     return files
 
 
-def _warm_far(task: work.Task, files: Any) -> None:
-    work.warm(task, work.unpacked(*files))
+def _warm_far(spec: dict[str, Any], files: Any) -> None:
+    work.warm(spec, work.unpacked(*files))
 
 
-def _play_far(task: work.Task, files: Any) -> work.Outcome:
+def _play_far(task: work.Task, files: Any) -> work.Played:
     return work.play(task, work.unpacked(*files))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
-from sidelong._cache import source_hash
 from sidelong.errors import SidelongError
 from sidelong.studies import work
 from sidelong.studies.cell import canonical, name_of
@@ -54,7 +53,7 @@ def _measured(cell: Cell, files: Files) -> float:
     """Return how long a round takes, from so many rounds that starting does not count."""
     rounds = _FIRST
     while True:
-        played = work.probe(work.Task(cell.spec, 1, source_hash()), files, rounds)
+        played = work.probe(cell.spec, files, rounds)
         if played.seconds >= _ENOUGH or rounds >= cell.spec["rounds"]:
             return played.seconds / int(played.rounds[-1])
         rounds *= 8

@@ -11,11 +11,11 @@ import concurrent.futures
 import time
 from typing import TYPE_CHECKING, Any
 
-from sidelong._cache import source_hash
 from sidelong.studies.folder import ResultFolder, StoppedError
+from sidelong.studies.provenance import source_hash
 from sidelong.studies.queue import Queue
 from sidelong.studies.summary import Summary
-from sidelong.studies.work import Outcome
+from sidelong.studies.work import Played
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from sidelong.studies.cell import Cell
-    from sidelong.studies.engine import Engine
     from sidelong.studies.spec import Study
+    from sidelong.studies.work import Engine
 
 __all__ = ["run"]
 
@@ -122,7 +122,7 @@ class _Runner:
         try:
             self._fill(engine)
             for future in self._wait() & self._running.keys():
-                self._take(future, _outcome(future, engine))
+                self._take(future, _played(future, engine))
         except engine.died:
             self._after_death(engine)
         self._count_written([future for future in self._writing if future.done()])
@@ -150,16 +150,16 @@ class _Runner:
             time.sleep(_POLL if self._elsewhere else 0.0)
         return concurrent.futures.wait([*self._running, *self._writing], _POLL, concurrent.futures.FIRST_COMPLETED).done
 
-    def _take(self, future: Future[Any], outcome: Outcome) -> None:
+    def _take(self, future: Future[Any], played: Played) -> None:
         what = self._running.pop(future)
         if isinstance(what, str):
             self._queue.is_compiled(what)
-        elif outcome.content:
-            self._are_brief = outcome.seconds < _BRIEF
-            write = self._writers.submit(self._results.write, what, outcome.content)
-            self._writing[write] = (what, outcome.seconds)
+        elif played.content:
+            self._are_brief = played.seconds < _BRIEF
+            write = self._writers.submit(self._results.write, what, played.content)
+            self._writing[write] = (what, played.seconds)
         else:
-            self.summary.failed[what] = outcome.error
+            self.summary.failed[what] = played.error
             self._results.release(what)
 
     def _count_written(self, finished: Iterable[Future[None]]) -> None:
@@ -216,12 +216,12 @@ class _Runner:
         self._watch(self.summary)
 
 
-def _outcome(future: Future[Any], engine: Engine) -> Outcome:
+def _played(future: Future[Any], engine: Engine) -> Played:
     """Return what became of a cell, also where an engine gave it up."""
     try:
-        return future.result() or Outcome(b"", "", 0.0)
+        return future.result() or Played(b"", "", 0.0)
     except engine.died:
         raise
     except Exception as error:  # noqa: BLE001  # such as Dask's KilledWorker
-        _ = engine.slots  # where the engine itself is gone, all cells end like this, and none of them has failed
-        return Outcome(b"", f"{type(error).__name__}: {error}", 0.0)
+        engine.check()
+        return Played(b"", f"{type(error).__name__}: {error}", 0.0)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import itertools
+import math
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator
 
 from sidelong.checks import is_whole
 
@@ -49,9 +50,11 @@ class Numbers(BaseModel):
 
     @field_validator("checkpoints")
     @classmethod
-    def _are_ascending(cls, value: Any) -> Any:
+    def _are_ascending(cls, value: Any, info: ValidationInfo) -> Any:
         listed = value if isinstance(value, list) else [value]
         whole = all(is_whole(each) and each >= 1 for each in listed)
         if value is not None and not (listed and whole and all(a < b for a, b in itertools.pairwise(listed))):
             raise ValueError("how many, or a list of ascending rounds")
+        if isinstance(value, list) and value[-1] > info.data.get("rounds", math.inf):
+            raise ValueError(f"a checkpoint is beyond the last round, {info.data['rounds']:,}")
         return value

@@ -12,9 +12,9 @@ from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sidelong._cache import source_hash
 from sidelong.studies import work
 from sidelong.studies.files import Files
+from sidelong.studies.provenance import source_hash
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -50,19 +50,19 @@ class Local:
     def warm(self, cell: Cell) -> Future[None]:
         """Compile what a cell needs."""
         with _interrupts_held():
-            return self._pool.submit(_warm, self._task(cell))
+            return self._pool.submit(_warm, cell.spec)
 
-    def play(self, cell: Cell) -> Future[work.Outcome]:
+    def play(self, cell: Cell) -> Future[work.Played]:
         """Play a cell."""
         with _interrupts_held():
-            return self._pool.submit(_play, self._task(cell))
-
-    def _task(self, cell: Cell) -> work.Task:
-        return work.Task(cell.spec, self._threads, source_hash())
+            return self._pool.submit(_play, work.Task(cell.spec, self._threads, source_hash()))
 
     def rounds(self) -> int:
         """Return how many rounds were played."""
         return int(self._played.value)
+
+    def check(self) -> None:
+        """Do nothing: this machine is there."""
 
     def restart(self) -> None:
         """Start new workers."""
@@ -104,11 +104,11 @@ def _leave_with(alive: Connection) -> None:
 _worker: dict[str, Any] = {}
 
 
-def _warm(task: work.Task) -> None:
-    work.warm(task, _worker["files"])
+def _warm(spec: dict[str, Any]) -> None:
+    work.warm(spec, _worker["files"])
 
 
-def _play(task: work.Task) -> work.Outcome:
+def _play(task: work.Task) -> work.Played:
     before = 0
 
     def progress(done: int, _: int) -> None:

@@ -1,7 +1,8 @@
 """The cells that are still to be played, and which of them is next.
 
 Cells wait until the machine code of their kind is there; then the longest is next, so that no long one is left alone
-at the end. Cells that were being played when workers died are next before all others, each by itself, until it is
+at the end. Of equally long ones, those of one graph and world come one after the other: a worker keeps what it built
+last. Cells that were being played when workers died are next before all others, each by itself, until it is
 clear which of them kills workers.
 """
 
@@ -9,6 +10,8 @@ from __future__ import annotations
 
 import heapq
 from typing import TYPE_CHECKING
+
+from sidelong.studies.cell import canonical
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -25,7 +28,7 @@ class Queue:
 
     def __init__(self) -> None:
         self.waiting: dict[str, list[Cell]] = {}  #: by kind, until its machine code is there
-        self._ready: list[tuple[float, str, Cell]] = []  # a heap
+        self._ready: list[tuple[float, str, str, Cell]] = []  # a heap
         self._suspects: list[Cell] = []
         self._alone: dict[Cell, int] = {}
 
@@ -43,7 +46,8 @@ class Queue:
 
     def put(self, cell: Cell) -> None:
         """Add a cell that can be played."""
-        heapq.heappush(self._ready, (-float(cell.n_rounds) * cell.n_arms, cell.name, cell))
+        parts = canonical([cell.spec["graph"], cell.spec["world"], cell.spec["rounds"]])
+        heapq.heappush(self._ready, (-float(cell.n_rounds) * cell.n_arms, parts, cell.name, cell))
 
     @property
     def one_by_one(self) -> bool:
@@ -54,7 +58,7 @@ class Queue:
         """Return the cell that is next, and leave it there."""
         if self._suspects:
             return self._suspects[0]
-        return self._ready[0][2] if self._ready else None
+        return self._ready[0][-1] if self._ready else None
 
     def drop_first(self) -> None:
         """Remove the cell that is next."""

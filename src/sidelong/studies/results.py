@@ -32,25 +32,21 @@ file with zeros in its place.
 
 from __future__ import annotations
 
-import datetime as dt
 import hashlib
 import io
 import json
-import platform
 import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numba
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from sidelong._cache import source_hash
 from sidelong._install import NEWER
-from sidelong._version import __version__
 from sidelong.errors import ResultFileError, StudyError
 from sidelong.studies.cell import canonical, name_of, options_of
+from sidelong.studies.provenance import FORMAT, provenance
 
 if TYPE_CHECKING:
     from os import PathLike
@@ -62,7 +58,6 @@ if TYPE_CHECKING:
 
 __all__ = ["check", "in_order", "read_file", "read_provenance", "read_results", "to_parquet"]
 
-FORMAT = 1
 _EMPTY = b"0" * 64
 _CHECKSUM = re.compile(rb"sidelong\.checksum\x18\x40([0-9a-f]{64})")  # as Parquet's footer has a key and a value
 
@@ -101,7 +96,7 @@ def to_parquet(cell: Cell, n_arms: int, result: Result) -> bytes:
         writer.write_table(table)
         # Not through the schema, of which the file keeps a second, encoded copy.
         writer.add_key_value_metadata(
-            {"sidelong": canonical(_provenance(cell, result)), "sidelong.checksum": _EMPTY.decode()}
+            {"sidelong": canonical(provenance(cell, result.seconds)), "sidelong.checksum": _EMPTY.decode()}
         )
     content = sink.getvalue()
     return _with_checksum(content, hashlib.sha256(content).hexdigest().encode())
@@ -155,22 +150,6 @@ def _on_last_rows(counts: npt.NDArray[np.int64], marks: int) -> pa.ListArray:
     return pa.Array.from_buffers(kind, rows * marks, [there, pa.py_buffer(ends)], children=[_numbers(counts)])
 
 
-def _provenance(cell: Cell, result: Result) -> dict[str, Any]:
-    return {
-        "format": FORMAT,
-        "cell": cell.spec,
-        "seed": cell.spec["seed"],
-        "version": __version__,
-        "source": source_hash(),
-        "platform": f"{platform.system()} {platform.machine()}",
-        "python": platform.python_version(),
-        "numpy": np.__version__,
-        "numba": numba.__version__,
-        "seconds": result.seconds,
-        "finished": dt.datetime.now(dt.UTC).isoformat(timespec="seconds"),
-    }
-
-
 def _with_checksum(content: bytes, checksum: bytes) -> bytes:
     found = [*_CHECKSUM.finditer(content)]
     if len(found) != 1:
@@ -189,13 +168,13 @@ def check(content: bytes) -> None:
 def read_provenance(content: bytes) -> dict[str, Any]:
     """Return what a result file tells beside its columns, and check it."""
     check(content)
-    provenance: dict[str, Any] = json.loads(pq.read_metadata(pa.BufferReader(content)).metadata[b"sidelong"])
-    if provenance["format"] > FORMAT:
+    told: dict[str, Any] = json.loads(pq.read_metadata(pa.BufferReader(content)).metadata[b"sidelong"])
+    if told["format"] > FORMAT:
         raise StudyError(
-            f"This result file has format {provenance['format']}, and this sidelong reads up to {FORMAT}: "
+            f"This result file has format {told['format']}, and this sidelong reads up to {FORMAT}: "
             f"it is newer. {NEWER}"
         )
-    return provenance
+    return told
 
 
 def read_file(path: Path) -> tuple[bytes, dict[str, Any]]:

@@ -32,20 +32,19 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 
-from sidelong.errors import ObservabilityError, StudyError
-from sidelong.graphs.sequences import GraphSequence, fixed
-from sidelong.learners import catalogue
-from sidelong.studies.build import build_graph, build_learner, build_world, takes_list
-from sidelong.studies.cell import Cell, canonical, options_of
+from sidelong.errors import BinaryLossError, ObservabilityError, SimulationError, StudyError
+from sidelong.studies.build import build, build_graph, build_learner, build_world, takes_list
+from sidelong.studies.cell import Cell, canonical
 from sidelong.studies.files import Files
 from sidelong.studies.keys import NUMBERS, TABLES, File, Numbers
 from sidelong.studies.source import Source
 from sidelong.studies.sweeps import expand, steps
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
     from os import PathLike
 
+    from sidelong.simulation.game import Game
     from sidelong.studies.source import Place
 
 __all__ = ["MAX_CELLS", "Study", "load"]
@@ -60,7 +59,7 @@ class Study:
     name: str
     content: dict[str, Any]  #: what the file says, with other files by content
     cells: tuple[Cell, ...]
-    unplayable: tuple[tuple[Cell, str], ...]  #: cells whose learner cannot play on their graph, and why
+    unplayable: tuple[tuple[Cell, str], ...]  #: cells whose learner cannot play there, and why
     files: Files
 
 
@@ -95,7 +94,8 @@ class _Reader:
             source.refuse_first(error, list(File.model_fields))
         self._name = file.name or source.path.stem
         self._content = self._checked(file.model_dump(exclude={"name"}), ())
-        self._made: dict[tuple[Any, ...], Any] = {}
+        self._checked_games: dict[str, tuple[str, int, str | None]] = {}
+        self._configured: set[str] = set()
 
     def study(self) -> Study:
         cells: dict[str, Cell] = {}
@@ -108,7 +108,7 @@ class _Reader:
             self._limit(len(cells) + len(unplayable))
         if not cells:
             reasons = "; ".join(sorted({reason for _, reason in unplayable.values()})[:3])
-            raise StudyError(f"{self._source.path}: no learner of this study can play on any of its graphs: {reasons}")
+            raise StudyError(f"{self._source.path}: no learner of this study can play there: {reasons}")
         return Study(self._name, self._content, tuple(cells.values()), tuple(unplayable.values()), self._files)
 
     def _limit(self, count: int) -> None:
@@ -122,7 +122,10 @@ class _Reader:
             for graph, world, number, learner in itertools.product(
                 tables["graph"], tables["world"], numbers, tables["learner"]
             ):
-                yield self._cell(learner, graph, world, number)
+                places, variants = zip(learner, graph, world, strict=True)
+                spec = {**dict(zip(TABLES, variants, strict=True)), **number}
+                kind, n_arms, reason = self._checked_once(spec, places)
+                yield Cell(spec, kind, n_arms), reason
 
     def _numbers(self, step: int) -> Iterator[dict[str, Any]]:
         table = {key: self._content[key] for key in NUMBERS}
@@ -134,53 +137,41 @@ class _Reader:
             except ValidationError as error:
                 self._source.refuse_first(error, [])
 
-    def _variants(self, key: str, step: int) -> Iterator[tuple[int, dict[str, Any]]]:
+    def _variants(self, key: str, step: int) -> Iterator[tuple[Place, dict[str, Any]]]:
         for number, table in enumerate(self._content[key]):
             for variant in self._source.attempt((key, number), _variants, table, takes_list, step):
-                yield number, variant
+                yield (key, number), variant
 
-    def _cell(
-        self,
-        learner: tuple[int, dict[str, Any]],
-        graph: tuple[int, dict[str, Any]],
-        world: tuple[int, dict[str, Any]],
-        numbers: dict[str, Any],
-    ) -> tuple[Cell, str | None]:
-        tables = {"learner": learner[1], "graph": graph[1], "world": world[1]}
-        names = {key: canonical(table) for key, table in tables.items()}
-        made_graph = self._once(("graph", graph[0]), build_graph, (names["graph"],), graph[1])
-        rounds = numbers["rounds"]
-        n_arms, last, code = self._once(
-            ("world", world[0]), _facts, (names["world"], names["graph"], rounds), world[1], made_graph, rounds
-        )
-        if n_arms != made_graph.n_arms:
-            self._source.refuse(
-                f"the world has {n_arms} arms and graph number {graph[0] + 1}, {made_graph!r}, has "
-                f"{made_graph.n_arms}: they must agree.",
-                ("world", world[0]),
-            )
-        if last is not None and rounds > last:
-            self._source.refuse(f"the world has {last:,} rounds, fewer than rounds = {rounds:,}.", ("rounds",))
-        if isinstance(numbers["checkpoints"], list) and numbers["checkpoints"][-1] > rounds:
-            self._source.refuse(f"a checkpoint is beyond the last round, {rounds:,}.", ("checkpoints",))
-        module, reason = self._once(
-            ("learner", learner[0]),
-            _configured,
-            (names["learner"], names["graph"], rounds),
-            learner[1],
-            made_graph,
-            rounds,
-        )
-        anew, late = isinstance(made_graph, GraphSequence) and not made_graph.bank, "delay" in numbers
-        if anew and late:
-            self._source.refuse("feedback comes late only with graphs that are kept, not drawn anew.", ("delay",))
-        return Cell({**tables, **numbers}, f"{module} {code}{' anew' * anew}{' late' * late}", n_arms), reason
+    def _checked_once(self, spec: dict[str, Any], places: tuple[Place, ...]) -> tuple[str, int, str | None]:
+        """Return what a cell runs, its number of arms, and why it cannot be played; seeds make no difference."""
+        key = canonical([spec[name] for name in (*TABLES, "rounds")] + [spec.get("delay")])
+        if key not in self._checked_games:
+            self._checked_games[key] = self._check(spec, *places)
+        return self._checked_games[key]
 
-    def _once(self, place: Place, make: Callable[..., Any], key: tuple[Any, ...], *arguments: Any) -> Any:
-        """Make something, or return what was made from the same before."""
-        if (make, key) not in self._made:
-            self._made[make, key] = self._source.attempt(place, make, *arguments, self._files.locate)
-        return self._made[make, key]
+    def _check(self, spec: dict[str, Any], learner: Place, graph: Place, world: Place) -> tuple[str, int, str | None]:
+        attempt, locate = self._source.attempt, self._files.locate
+        attempt(learner, build_learner, spec["learner"], locate)
+        made = attempt(graph, build_graph, spec["graph"], locate)
+        attempt(world, build_world, spec["world"], spec["graph"], spec["rounds"], locate)
+        game = attempt(learner, self._fit, spec)
+        if isinstance(game, BinaryLossError | ObservabilityError):
+            return "", made.n_arms, str(game)
+        if isinstance(game, SimulationError):
+            self._source.refuse(f"{game} The cell is {Cell(spec)}.", ("delay",) if "delay" in str(game) else world)
+        return game.kind, made.n_arms, None
+
+    def _fit(self, spec: dict[str, Any]) -> Game | ObservabilityError | SimulationError:
+        """Return the game of a cell, or why its parts do not fit."""
+        try:
+            game = build(spec, self._files.locate)
+            key = canonical([spec["learner"], spec["graph"], spec["rounds"]])
+            if key not in self._configured:
+                game.configure()
+                self._configured.add(key)
+        except (ObservabilityError, SimulationError) as error:
+            return error
+        return game
 
     def _checked(self, value: Any, place: Place) -> Any:
         """Return what the file says with files by content, and refuse what JSON does not have."""
@@ -203,24 +194,3 @@ def _variants(table: dict[str, Any], is_list: Any, step: int) -> list[dict[str, 
     if len(found) > MAX_CELLS:
         raise StudyError(f"a study has at most {MAX_CELLS:,} cells, and these lists alone make more.")
     return found
-
-
-def _facts(table: dict[str, Any], graph: Any, rounds: int, locate: Any) -> tuple[int, int | None, str]:
-    """Return of a world, which may be large, its number of arms, its last round and what its machine code is."""
-    world = build_world(table, graph, rounds, locate)
-    return world.n_arms, world.rounds, f"{world.name} {world.code}"
-
-
-def _configured(table: dict[str, Any], graph: Any, rounds: int, locate: Any) -> tuple[str, str | None]:
-    """Return the module that plays a learner, and why it cannot play on a graph."""
-    options = options_of(table)
-    module = catalogue.choose(build_learner(table, locate), options)
-    sequence = graph if isinstance(graph, GraphSequence) else fixed(graph)
-    if "horizon" in catalogue.option_names(module):
-        options.setdefault("horizon", rounds)
-    try:
-        catalogue.check_sequence(module, sequence, options)
-        catalogue.configure(module, sequence.graph_of_round(1), options)
-    except ObservabilityError as error:
-        return module.__name__, str(error)
-    return module.__name__, None

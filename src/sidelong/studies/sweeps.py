@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 from typing import TYPE_CHECKING, Any
 
-from sidelong.studies.lines import MisplacedError
+from sidelong.studies.source import MisplacedError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

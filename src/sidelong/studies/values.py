@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from sidelong.checks import is_whole, plain
-from sidelong.studies.lines import MisplacedError
+from sidelong.studies.source import MisplacedError
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -6,25 +6,25 @@ A worker writes nothing and knows nothing of the study, so that it can be killed
 from __future__ import annotations
 
 import traceback
+from dataclasses import replace
 from functools import lru_cache
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-from sidelong._cache import source_hash
 from sidelong.errors import SidelongError
-from sidelong.learners import catalogue
-from sidelong.simulation import simulate
+from sidelong.simulation.simulate import play_game
 from sidelong.studies.build import build
 from sidelong.studies.cell import Cell
 from sidelong.studies.files import Files
+from sidelong.studies.provenance import source_hash
 from sidelong.studies.results import to_parquet
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from concurrent.futures import Future
 
     from sidelong.simulation import Result
 
-__all__ = ["Outcome", "Task", "play", "probe", "warm"]
-
+__all__ = ["Engine", "Played", "Task", "play", "probe", "unpacked", "warm"]
 
 _OTHER = (
     "The worker has another version of sidelong. Install the same one on all workers; if they are processes of this "
@@ -35,12 +35,12 @@ _OTHER = (
 class Task(NamedTuple):
     """A cell to play."""
 
-    spec: dict[str, object]
+    spec: dict[str, Any]
     threads: int
     source: str  #: the hash of the package's sources, which must be the worker's too
 
 
-class Outcome(NamedTuple):
+class Played(NamedTuple):
     """What became of a cell."""
 
     content: bytes  #: the result file; empty if the cell failed
@@ -48,62 +48,64 @@ class Outcome(NamedTuple):
     seconds: float
 
 
-def play(task: Task, files: Files, progress: Callable[[int, int], None] | None = None) -> Outcome:
+class Engine(Protocol):
+    """What plays cells: `local` on this machine, `cluster` on many."""
+
+    died: tuple[type[Exception], ...]  #: what futures raise when all workers are gone
+
+    @property
+    def slots(self) -> int:
+        """How many cells are played at once."""
+
+    def warm(self, cell: Cell) -> Future[None]:
+        """Compile what a cell needs."""
+
+    def play(self, cell: Cell) -> Future[Played]:
+        """Play a cell."""
+
+    def rounds(self) -> int:
+        """Return how many rounds were played, those of unfinished cells too; 0 if it does not know."""
+
+    def check(self) -> None:
+        """Raise `StoppedError` if the engine itself is gone: then all cells end in errors, and none of them failed."""
+
+    def restart(self) -> None:
+        """Start new workers where they have died."""
+
+    def close(self) -> None:
+        """Stop all workers at once, whatever they do."""
+
+
+def play(task: Task, files: Files, progress: Callable[[int, int], None] | None = None) -> Played:
     """Play a cell. What goes wrong inside of it is its outcome; others go on."""
     if task.source != source_hash():
-        return Outcome(b"", _OTHER, 0.0)
-    cell = Cell(task.spec)
+        return Played(b"", _OTHER, 0.0)
+    spec = task.spec
     try:
-        game = build(cell.spec, files.locate)
-        result = simulate(
-            game.learner,
-            game.graph,
-            game.world,
-            rounds=cell.spec["rounds"],
-            runs=cell.spec["runs"],
-            seed=cell.spec["seed"],
-            checkpoints=cell.spec["checkpoints"],
-            threads=task.threads,
-            progress=progress or False,
-            delay=cell.delay,
-            **game.options,
+        game = build(spec, files.locate)
+        result = play_game(
+            game, spec["runs"], spec["seed"], spec["checkpoints"], task.threads, progress=progress or False
         )
-        return Outcome(to_parquet(cell, game.graph.n_arms, result), "", result.seconds)
+        return Played(to_parquet(Cell(spec), game.sequence.n_arms, result), "", result.seconds)
     except SidelongError as error:
-        return Outcome(b"", str(error), 0.0)
+        return Played(b"", str(error), 0.0)
     except Exception as error:  # noqa: BLE001  # a user's world may raise anything
         place = traceback.extract_tb(error.__traceback__)[-1]
         where = f"{place.filename.rpartition('/')[2]}:{place.lineno}"
-        return Outcome(b"", f"{type(error).__name__}: {error} ({where})", 0.0)
+        return Played(b"", f"{type(error).__name__}: {error} ({where})", 0.0)
 
 
-def probe(task: Task, files: Files, rounds: int = 1) -> Result:
+def probe(spec: dict[str, Any], files: Files, rounds: int = 1) -> Result:
     """Play the first rounds of a cell, of one run."""
-    cell = Cell(task.spec)
-    spec = cell.spec
-    rounds = min(rounds, spec["rounds"])
-    game = build({**spec, "rounds": rounds}, files.locate)
-    options = dict(game.options)
-    if "horizon" in catalogue.option_names(catalogue.choose(game.learner, options)):
-        options.setdefault("horizon", spec["rounds"])
-    return simulate(
-        game.learner,
-        game.graph,
-        game.world,
-        rounds,
-        seed=spec["seed"],
-        checkpoints=[rounds],
-        threads=1,
-        progress=False,
-        delay=cell.delay,
-        **options,
-    )
+    game = build(spec, files.locate)
+    first = replace(game, rounds=min(rounds, game.rounds))
+    return play_game(first, seed=spec["seed"], checkpoints=1, threads=1, progress=False)
 
 
-def warm(task: Task, files: Files) -> None:
+def warm(spec: dict[str, Any], files: Files) -> None:
     """Compile what a cell needs, or load it. What fails here will fail again when the cell is played."""
     try:
-        probe(task, files)
+        probe(spec, files)
     except Exception:  # noqa: BLE001
         return
 

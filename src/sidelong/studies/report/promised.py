@@ -15,6 +15,7 @@ import numpy as np
 from sidelong.errors import TheoryError
 from sidelong.graphs.graph import FeedbackGraph
 from sidelong.learners import catalogue
+from sidelong.losses.makers import makers
 from sidelong.studies.build import build_graph, build_world
 from sidelong.studies.cell import canonical, options_of
 from sidelong.theory import Setting, promises, theorem_4_adversarial, theorem_4_theta
@@ -96,14 +97,14 @@ class Promised:
     def _setting(self, curve: Curve, graph: FeedbackGraph) -> Setting:
         """Return the graph with the gaps of the world, if it is stochastic."""
         spec = curve.spec
-        stochastic = spec["world"].get("name") in {"bernoulli", "beta"}
+        known = makers().get(spec["world"]["name"])
+        stochastic = known is not None and known.stochastic
         key = canonical([spec["graph"], spec["world"] if stochastic else None])
         if key not in self._settings:
             gaps = None
             if stochastic:
-                world = build_world(spec["world"], graph, spec["rounds"], self._files.locate)
-                means = world.arrays.numbers
-                gaps = means - means.min() if np.ptp(means) > 0 else None
+                means = build_world(spec["world"], spec["graph"], spec["rounds"], self._files.locate).fixed_means
+                gaps = means - means.min() if means is not None and np.ptp(means) > 0 else None
             self._settings[key] = Setting(graph, gaps, budget=_BUDGET)
         return self._settings[key]
 

@@ -1,0 +1,96 @@
+"""A game: a learner, graphs and a world that fit each other.
+
+`prepare` has all the rules of what can be played, for `simulate` and for a study that is not run yet.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from sidelong.checks import check_whole
+from sidelong.errors import BinaryLossError, GraphError, SimulationError, WorldError
+from sidelong.graphs.graph import FeedbackGraph
+from sidelong.graphs.sequences import GraphSequence, fixed
+from sidelong.learners import catalogue
+from sidelong.learners.interface import Need
+from sidelong.losses.world import World
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from types import ModuleType
+
+__all__ = ["Game", "prepare", "whole"]
+
+#: How many numbers may be kept for feedback that comes late.
+_MEMORY = 10**8
+
+whole = partial(check_whole, SimulationError)
+
+
+@dataclass(frozen=True, eq=False)
+class Game:
+    """What can be played, many times."""
+
+    learner: ModuleType
+    options: dict[str, Any]  #: of the learner, with the horizon if it takes one
+    sequence: GraphSequence
+    world: World
+    rounds: int
+    delay: int  #: how many rounds later feedback comes
+
+    @property
+    def kind(self) -> str:
+        """What machine code it runs, and which world that calls: games of one kind are compiled together."""
+        anew, late = " anew" * (not self.sequence.bank), " late" * (self.delay > 0)
+        return f"{self.learner.__name__} {self.world.name} {self.world.code}{anew}{late}"
+
+    def configure(self, seed: int = 0) -> tuple[FeedbackGraph, tuple[Any, ...]]:
+        """Return the graph of round 1, and the learner's constants for it."""
+        first = self.sequence.graph_of_round(1, seed=seed)
+        return first, catalogue.configure(self.learner, first, self.options)
+
+
+def prepare(
+    learner: str | ModuleType,
+    graph: FeedbackGraph | GraphSequence,
+    losses: World,
+    rounds: int,
+    delay: int = 0,
+    options: Mapping[str, Any] | None = None,
+) -> Game:
+    """Return a game that can be played.
+
+    Raises:
+        ObservabilityError: the learner cannot play on the graph.
+        BinaryLossError: the learner cannot play in the world.
+        SidelongError: something else does not fit, or is not what it should be.
+
+    """
+    if not isinstance(graph, FeedbackGraph | GraphSequence):
+        raise GraphError(f"graph must be a FeedbackGraph or a GraphSequence, not {type(graph).__name__}.")
+    sequence = graph if isinstance(graph, GraphSequence) else fixed(graph)
+    if not isinstance(losses, World):
+        raise WorldError(f"losses must be a world made by sidelong.losses, not {type(losses).__name__}.")
+    if losses.n_arms != sequence.n_arms:
+        raise SimulationError(f"The graph has {sequence.n_arms} arms and the world {losses.n_arms}: they must agree.")
+    rounds = whole("rounds", rounds, 1, 2**48 - 1)
+    if losses.rounds is not None and rounds > losses.rounds:
+        raise SimulationError(f"The world has {losses.rounds:,} rounds, and {rounds:,} were asked for.")
+    delay = whole("delay", delay, 0, _MEMORY // sequence.n_arms)
+    if delay and not sequence.bank:
+        raise SimulationError(
+            f"delay is {delay}: feedback that comes late needs graphs that are kept; {sequence!r} draws them anew."
+        )
+    options = dict(options or {})
+    module = catalogue.choose(learner, options)
+    catalogue.check_sequence(module, sequence, options)
+    if Need.BINARY_LOSSES in module.NEEDS and losses.binary is False:
+        raise BinaryLossError(
+            f"{module.NAME} needs losses that are 0 or 1; those of {losses!r} lie between. Use a learner for any "
+            f"losses, such as ucb-n."
+        )
+    if "horizon" in catalogue.option_names(module):
+        options.setdefault("horizon", rounds)
+    return Game(module, options, sequence, losses, rounds, delay)

@@ -1,0 +1,48 @@
+"""What made a result: versions, sources and platform. It is kept beside results, which do not depend on it."""
+
+from __future__ import annotations
+
+import datetime as dt
+import hashlib
+import platform
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numba
+import numpy as np
+
+from sidelong._version import __version__
+
+if TYPE_CHECKING:
+    from sidelong.studies.cell import Cell
+
+__all__ = ["FORMAT", "provenance", "source_hash"]
+
+FORMAT = 1  #: of result files
+
+
+def provenance(cell: Cell, seconds: float) -> dict[str, Any]:
+    """Return what a result file tells beside its columns."""
+    return {
+        "format": FORMAT,
+        "cell": cell.spec,
+        "seed": cell.spec["seed"],
+        "version": __version__,
+        "source": source_hash(),
+        "platform": f"{platform.system()} {platform.machine()}",
+        "python": platform.python_version(),
+        "numpy": np.__version__,
+        "numba": numba.__version__,
+        "seconds": seconds,
+        "finished": dt.datetime.now(dt.UTC).isoformat(timespec="seconds"),
+    }
+
+
+@cache
+def source_hash() -> str:
+    """Return a hash of all Python sources of the package."""
+    digest = hashlib.sha256()
+    for file in sorted(Path(__file__).parents[1].rglob("*.py")):
+        digest.update(file.name.encode() + b"\0" + file.read_bytes() + b"\0")
+    return digest.hexdigest()[:16]
