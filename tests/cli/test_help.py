@@ -1,5 +1,6 @@
 """Help that teaches, names that complete, and the pip command where a package is missing."""
 
+import importlib
 import os
 import re
 import shlex
@@ -14,12 +15,30 @@ from typer.testing import CliRunner
 
 import sidelong as sl
 from sidelong import cli
-from sidelong.cli.examples import EXAMPLES, STUDY
+from sidelong.cli.run import STUDY
 from sidelong.studies.spec import load
 
 ROOT = Path(__file__).parent.parent.parent
 EXTRAS = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
 INSTALLABLE = {package.partition(">")[0].replace("-", "_") for extra in EXTRAS.values() for package in extra}
+
+
+MODULES = {
+    path.stem: importlib.import_module(f"sidelong.cli.{path.stem}")
+    for path in Path(cli.__file__).parent.glob("*.py")
+    if path.stem != "__init__"
+}
+#: What the help of each command shows to type.
+EXAMPLES = {name: module.EXAMPLES for name, module in MODULES.items() if hasattr(module, "EXAMPLES")}
+
+
+def test_every_command_is_listed_once_in_the_help_and_on_the_page():
+    listed = [name for names in cli.COMMANDS.values() for name in names]
+    assert sorted(listed) == sorted(get_command(cli.app).commands)
+    written = {name for name, module in MODULES.items() if name in EXAMPLES or hasattr(module, "app")}
+    assert set(listed) == written, "a module with EXAMPLES or an app is a command: add it to COMMANDS"
+    page = (ROOT / "docs" / "commands.md").read_text()
+    assert sorted(re.findall(r"^\| `sidelong (\w+)", page, re.MULTILINE)) == sorted(listed), "docs/commands.md"
 
 
 def text(output):
@@ -64,10 +83,10 @@ def test_what_help_shows_to_type_can_be_typed(example):
 
 
 def test_the_study_that_help_shows_is_one(tmp_path):
-    (tmp_path / "study.toml").write_text("\n".join(STUDY))
+    (tmp_path / "study.toml").write_text(STUDY)
     assert len(load(tmp_path / "study.toml").cells) == 4
     shown = CliRunner().invoke(cli.app, ["run", "--help"], env={"COLUMNS": "80", "NO_COLOR": "1"}).output
-    for line in STUDY:
+    for line in STUDY.splitlines():
         assert f" {line} " in shown
 
 

@@ -17,7 +17,6 @@ from sidelong.studies.curves import read_curves
 from sidelong.studies.report import write
 from sidelong.studies.report.reading import read
 from sidelong.studies.results import in_order, read_results
-from sidelong.studies.scores import read_scoreboard
 from sidelong.studies.spec import load
 from studies import small
 from studies.killer import Inline
@@ -259,9 +258,6 @@ def test_each_delay_is_an_instance_with_its_own_numbers(late):
     for column, delay in enumerate((0, 10, 40)):
         for learner, row in reading.styles.items():
             assert reading.board.regret[row, column] == pytest.approx(last[learner, delay])
-    board = read_scoreboard(late)
-    assert board.regret.shape == (2, 3)
-    assert board.regret[0, 2] == pytest.approx(last["uniform", 40])
 
 
 def test_delay_is_a_parameter_and_no_theorem_is_about_it(late, tmp_path):

@@ -1,7 +1,8 @@
-"""The command line: one file a command."""
+"""The command line: one file a command, which has the command's name, its help and what to type."""
 
 from __future__ import annotations
 
+import importlib
 import inspect
 import re
 from typing import TYPE_CHECKING, Annotated
@@ -10,24 +11,20 @@ import typer
 from rich.markup import escape
 
 from sidelong._version import __version__
-from sidelong.cli.bounds import bounds
-from sidelong.cli.cite import cite
-from sidelong.cli.demo import demo
-from sidelong.cli.evaluate import evaluate
-from sidelong.cli.examples import EXAMPLES, STUDY
-from sidelong.cli.graph import graph
-from sidelong.cli.learners import learners
-from sidelong.cli.report import report
-from sidelong.cli.reproduce import reproduce
-from sidelong.cli.run import run
-from sidelong.cli.serve import serve
-from sidelong.cli.token import app as token
-from sidelong.cli.verify import verify
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from types import ModuleType
 
-__all__ = ["app"]
+__all__ = ["COMMANDS", "app"]
+
+#: The commands as the help groups them. Each is a module beside this one, with a function of its name and `EXAMPLES`,
+#: or with an `app` of several commands.
+COMMANDS = {
+    "Begin": ("demo", "learners", "cite"),
+    "Graphs and theory": ("graph", "bounds", "verify"),
+    "Studies": ("run", "report", "reproduce"),
+    "The decision service": ("serve", "evaluate", "token"),
+}
 
 # \\b keeps the lines of a paragraph as they are.
 _HELP = """\
@@ -51,8 +48,6 @@ In Python: import sidelong as sl, and help(sl.Agent). Tab completes commands and
 are in the help of their command.
 """
 
-_BEGIN, _LOOK, _STUDY, _SERVE = "Begin", "Graphs and theory", "Studies", "The decision service"
-
 app = typer.Typer(
     name="sidelong",
     help=_HELP,
@@ -63,22 +58,20 @@ app = typer.Typer(
 )
 
 
-def _add(panel: str, *commands: Callable[..., None]) -> None:
-    """Add commands with their docstrings as help, in paragraphs as wide as the terminal, and what to type below."""
-    for command in commands:
-        text = re.sub(r"(?<!\n)\n(?!\n)", " ", inspect.getdoc(command) or "")
-        blocks = [[f"[bold]{line}[/]" for line in EXAMPLES[command.__name__]]]
-        if command is run:
-            blocks.append(["The least that study.toml says:", *map(escape, STUDY)])
-        text = "\n\n\b\n".join([text, *map("\n".join, blocks)])
-        app.command(help=text, rich_help_panel=panel)(command)
+def _add(panel: str, name: str, module: ModuleType) -> None:
+    """Add a command with its docstring as help, in paragraphs as wide as the terminal, and what to type below."""
+    if hasattr(module, "app"):
+        app.add_typer(module.app, name=name, rich_help_panel=panel)
+        return
+    command = getattr(module, name)
+    text = re.sub(r"(?<!\n)\n(?!\n)", " ", inspect.getdoc(command) or "")
+    blocks = ["\n".join(f"[bold]{line}[/]" for line in module.EXAMPLES), *map(escape, getattr(module, "BELOW", ()))]
+    app.command(help="\n\n\b\n".join([text, *blocks]), rich_help_panel=panel)(command)
 
 
-_add(_BEGIN, demo, learners, cite)
-_add(_LOOK, graph, bounds, verify)
-_add(_STUDY, run, report, reproduce)
-_add(_SERVE, serve, evaluate)
-app.add_typer(token, name="token", rich_help_panel=_SERVE)
+for _panel, _names in COMMANDS.items():
+    for _name in _names:
+        _add(_panel, _name, importlib.import_module(f"sidelong.cli.{_name}"))
 
 
 def _print_version(wanted: bool) -> None:  # noqa: FBT001  # what typer calls

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Answer", "Row", "bounds", "read_gaps_option"]
 
+EXAMPLES = ("sidelong bounds nested:24 --gaps 0.2 --rounds 1e6",)
+
 
 def bounds(
     graph: Annotated[str, typer.Argument(metavar="GRAPH", help=HELP, autocompletion=graph_names)],

@@ -10,6 +10,8 @@ from sidelong.cli.completion import learner_names
 
 __all__ = ["cite"]
 
+EXAMPLES = ("sidelong cite exp3.g++ ucb-n > references.bib",)
+
 
 def cite(
     learner: Annotated[

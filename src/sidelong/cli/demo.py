@@ -16,9 +16,11 @@ from sidelong.cli.playing import play, stop_unless_done
 from sidelong.cli.refusal import refuse, require
 
 if TYPE_CHECKING:
-    from sidelong.simulation.scoreboard import Scoreboard
+    from sidelong.studies.report.reading import Reading
 
 __all__ = ["demo", "folder_name"]
+
+EXAMPLES = ("sidelong demo --rounds 10000 --runs 4",)
 
 
 def demo(
@@ -38,7 +40,8 @@ def demo(
     """
     require("demo", "pydantic", "pyarrow", "matplotlib")
     from sidelong.errors import StudyError  # noqa: PLC0415
-    from sidelong.studies import reference, report, scores, spec  # noqa: PLC0415  # the compiler takes long to load
+    from sidelong.studies import reference, report, spec  # noqa: PLC0415  # the compiler takes long to load
+    from sidelong.studies.report.reading import read  # noqa: PLC0415
 
     folder = out or Path("results") / folder_name(rounds, runs, seed, every=every)
     changes: dict[str, Any] = {"rounds": rounds, "runs": runs, "seed": seed}
@@ -47,8 +50,7 @@ def demo(
     try:
         study = spec.load(reference.find("demo"), **changes)
         stop_unless_done(play(study, folder))
-        board = scores.read_scoreboard(folder)
-        _print(board, rounds, runs, [str(cell.spec["learner"]["name"]) for cell, _ in study.unplayable])
+        _print(read(folder), rounds, runs, {str(cell.spec["learner"]["name"]) for cell, _ in study.unplayable})
         page, *_ = report.write(folder, folder / "report.html", files=False)
     except (StudyError, OSError) as error:
         refuse("demo", str(error))
@@ -69,28 +71,30 @@ def _every_learner() -> list[dict[str, Any]]:
     return [*presets, {"name": [*names()]}]
 
 
-def _print(board: Scoreboard, rounds: int, runs: int, unplayable: list[str]) -> None:
+def _print(reading: Reading, rounds: int, runs: int, unplayable: set[str]) -> None:
     console = Console(highlight=False)
     console.print(f"Regret after {rounds:,} rounds, mean of {runs} runs, and its ratio to the best\n")
     for world, title in {"bernoulli": "In a stochastic world", "constrained": "Against an adversary"}.items():
-        columns = [number for number, name in enumerate(board.instances) if f" in {world}(" in name]
-        console.print(_table(board, title, columns))
-    shown = {name.partition("(")[0] for name in board.contestants}
-    nowhere = sorted(set(unplayable) - shown)
+        console.print(_table(reading, title, world))
+    nowhere = sorted(unplayable - {str(curve.spec["learner"]["name"]) for curve in reading.curves})
     if nowhere:
         console.print(f"{', '.join(nowhere)}: cannot play on any of these graphs.")
     console.print(_legend())
 
 
-def _table(board: Scoreboard, title: str, columns: list[int]) -> Table:
+def _table(reading: Reading, title: str, world: str) -> Table:
     """Lay out the instances of one world: 80 columns are enough."""
+    board = reading.board
+    specs = [next(iter(each.curves.values())).spec for each in reading.instances]
+    columns = [column for column, spec in enumerate(specs) if spec["world"]["name"] == world]
+    names = {reading.label("learner", curve): curve.learner for curve in reading.curves}
     table = Table(
         title=title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 0)
     )
     table.add_column("learner", no_wrap=True, min_width=19)
     table.add_column("worst", justify="right", no_wrap=True)
     for column in columns:
-        table.add_column(board.instances[column].partition("(")[0], justify="right", no_wrap=True, min_width=12)
+        table.add_column(specs[column]["graph"]["name"], justify="right", no_wrap=True, min_width=12)
     for row in board.standing:
         plays_all = not any(math.isnan(regret) for regret in board.regret[row])
         cells = [
@@ -98,7 +102,7 @@ def _table(board: Scoreboard, title: str, columns: list[int]) -> Table:
             for regret, ratio in zip(board.regret[row, columns], board.ratio[row, columns], strict=True)
         ]
         # exp3.g++(preset=practical) is exp3.g++ practical
-        name = re.sub(r"\(\w+=(.*)\)", r" \1", board.contestants[row])
+        name = re.sub(r"\(\w+=(.*)\)", r" \1", names[board.contestants[row]])
         table.add_row(name, _painted(board.worst[row]) if plays_all else "-", *cells)
     return table
 

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 __all__ = ["evaluate"]
 
+EXAMPLES = ("sidelong evaluate log.parquet --arms 5", "sidelong evaluate http://localhost:8431/v1/experiments/NAME")
+
 #: With fewer effective rounds than this, a normal interval is doubtful.
 _FEW = 30
 

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Mark", "Report", "graph"]
 
+EXAMPLES = ("sidelong graph star:10,hub=3 --svg star.svg", "sidelong graph edges.txt --self-loops")
+
 
 class Mark(Enum):
     """What to mark in the pictures."""

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 __all__ = ["learners"]
 
+EXAMPLES = ("sidelong learners", "sidelong learners exp3.g++")
+
 #: From this width on, every fact has a column of its own.
 _WIDE = 110
 

@@ -11,6 +11,8 @@ from sidelong.cli.refusal import refuse, require
 
 __all__ = ["report"]
 
+EXAMPLES = ("sidelong report results/study",)
+
 
 def report(
     folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="The folder of results.", show_default=False)],

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 __all__ = ["reproduce"]
 
+EXAMPLES = ("sidelong reproduce nested --quick",)
+
 _QUICK = 4  # the share of the runs, one in so many
 
 

@@ -14,7 +14,18 @@ if TYPE_CHECKING:
     from sidelong.studies.cell import Cell
     from sidelong.studies.spec import Study
 
-__all__ = ["run"]
+__all__ = ["STUDY", "run"]
+
+EXAMPLES = ("sidelong run study.toml --dry-run", "sidelong run study.toml --workers 4")
+
+#: The least that a study file says.
+STUDY = """\
+rounds = 10_000
+learner = [{ name = ["exp3.g++", "ucb-n"] }]
+graph = [{ name = ["nested", "star"], n = 10 }]
+world = [{ name = "bernoulli", means = { gap = 0.2 } }]
+"""
+BELOW = (f"The least that study.toml says:\n{STUDY}",)
 
 
 def run(

@@ -10,6 +10,8 @@ from sidelong.cli.refusal import refuse, require
 
 __all__ = ["load_service", "serve"]
 
+EXAMPLES = ("sidelong serve --database sqlite:///decisions.db",)
+
 _NEEDED = (
     "fastapi",
     "uvicorn",

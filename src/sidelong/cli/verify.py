@@ -22,6 +22,11 @@ if TYPE_CHECKING:
 
 __all__ = ["verify"]
 
+EXAMPLES = (
+    "sidelong verify",
+    "sidelong verify --only prop-1,thm-2",
+)
+
 
 def verify(
     *,
