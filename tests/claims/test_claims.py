@@ -11,7 +11,7 @@ import pytest
 
 from claims.broken import BROKEN
 from sidelong import claims
-from sidelong.claims.claim import Outcome, Setting, Verdict
+from sidelong.claims.claim import Outcome, Trial, Verdict
 from sidelong.errors import TheoryError
 from sidelong.learners import exp3gpp, uniform
 
@@ -135,8 +135,8 @@ def test_a_learner_that_cannot_be_measured_fails():
 
 
 def test_nan_does_not_hide():
-    setting = Setting()
-    assert setting.size(100) == 100
+    trial = Trial()
+    assert trial.size(100) == 100
     from sidelong.claims.algorithm import apart, compared  # noqa: PLC0415
 
     nan = float("nan")

@@ -55,7 +55,7 @@ def test_the_table_fits_and_shows_every_claim(columns):
 
 @pytest.mark.parametrize("form", [(), ("--json",)])
 def test_a_claim_that_fails_gives_code_1(form, monkeypatch):
-    failing = claims.Result(claims.choose(["lem-4"])[0], Outcome(float("inf"), 1.0, "far too much", "1"), 1.0, 0.1)
+    failing = claims.Checked(claims.choose(["lem-4"])[0], Outcome(float("inf"), 1.0, "far too much", "1"), 1.0, 0.1)
     monkeypatch.setattr("sidelong.claims.verify", lambda *_, **__: iter([failing]))
     done = run("--only", "lem-4", *form)
     assert done.exit_code == 1

@@ -14,7 +14,7 @@ from sidelong.cli import app
 from sidelong.errors import StudyError
 from sidelong.studies import reference
 from sidelong.studies.reproduce.cells import PlayedCell
-from sidelong.studies.reproduce.statements import Statement, Verdict, judge, read_expected
+from sidelong.studies.reproduce.statements import Judged, Statement, judge, read_expected
 from sidelong.studies.spec import load
 
 ROOT = Path(__file__).parents[2]
@@ -73,7 +73,7 @@ def test_measures_are_by_their_definitions():
 
 def test_a_number_outside_of_its_tolerance_is_not_reproduced():
     statement = Statement(says="x", value="regret", of={}, expected=2.0, tolerance=0.5)
-    assert [Verdict(statement, each, 0.5).holds for each in (1.4, 1.5, 2.5, 2.6, math.nan)] == [
+    assert [Judged(statement, each, 0.5).holds for each in (1.4, 1.5, 2.5, 2.6, math.nan)] == [
         False,
         True,
         True,

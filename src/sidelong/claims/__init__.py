@@ -5,17 +5,17 @@ graphs are checked exactly, or to rounding; statements about chances and means b
 hold for every sample size. All are checked against a learner's module, so that a wrong learner is found out.
 """
 
-from sidelong.claims.catalogue import CLAIMS, FALSE_ALARM, THOROUGH, Result, choose, verify
-from sidelong.claims.claim import Claim, Outcome, Setting, Verdict
+from sidelong.claims.catalogue import CLAIMS, FALSE_ALARM, THOROUGH, Checked, choose, verify
+from sidelong.claims.claim import Claim, Outcome, Trial, Verdict
 
 __all__ = [
     "CLAIMS",
     "FALSE_ALARM",
     "THOROUGH",
+    "Checked",
     "Claim",
     "Outcome",
-    "Result",
-    "Setting",
+    "Trial",
     "Verdict",
     "choose",
     "verify",

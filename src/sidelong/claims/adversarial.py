@@ -10,7 +10,7 @@ import numpy as np
 
 from sidelong import graphs, losses, theory
 from sidelong.claims.algorithm import ROUNDING, apart, compared, largest
-from sidelong.claims.claim import Outcome, Setting, claim
+from sidelong.claims.claim import Outcome, Trial, claim
 from sidelong.claims.games import Contest, worst_contest
 from sidelong.claims.walks import digraphs, walks
 from sidelong.errors import TheoryError
@@ -25,14 +25,14 @@ __all__ = ["lemma_6", "lemma_7", "proposition_4", "rate", "theorem_2"]
 
 
 @claim("lem-6", "exponential weights: Lemma 7 of Seldin and Slivkins", "Lemma 6, App. B")
-def lemma_6(setting: Setting) -> Outcome:
+def lemma_6(trial: Trial) -> Outcome:
     """sum <q_t, X_t> - min_k sum X_(t,k) <= ln K / eta_T + sum (eta_t / 2) sum_i q_i X_i^2, if eta never grows.
 
     With the estimates and rates of the learner for X and eta, and with X and eta of any size.
     """
-    rng = setting.rng("lem-6")
-    excess = [_regret_over_bound([r.eta for r in walk], _steps(walk)) for walk in map(_played, walks(setting))]
-    for _ in range(setting.size(200, 10)):
+    rng = trial.rng("lem-6")
+    excess = [_regret_over_bound([r.eta for r in walk], _steps(walk)) for walk in map(_played, walks(trial))]
+    for _ in range(trial.size(200, 10)):
         K, T = int(rng.integers(2, 8)), int(rng.integers(1, 60))
         X = rng.exponential(10 ** rng.uniform(-2, 2), (T, K)) * (rng.random((T, K)) < rng.uniform(0.1, 1))
         eta = np.minimum.accumulate(10 ** rng.uniform(-3, 1, T))
@@ -75,13 +75,13 @@ def _all_digraphs(K: int) -> list[FeedbackGraph]:
 
 
 @claim("prop-4", "alpha <= mas <= alpha~", "Proposition 4, App. B")
-def proposition_4(setting: Setting) -> Outcome:
+def proposition_4(trial: Trial) -> Outcome:
     """The largest acyclic set has at most as many arms as the largest strongly independent one.
 
     And at least as many as the largest independent one. On all digraphs of three arms and on random ones; on undirected
     graphs all three are equal.
     """
-    some = [*_all_digraphs(3), *digraphs(setting.rng("prop-4"), setting.size(120, 10), largest=8)]
+    some = [*_all_digraphs(3), *digraphs(trial.rng("prop-4"), trial.size(120, 10), largest=8)]
     wrong = 0
     for graph in some:
         numbers = graph.numbers()
@@ -93,19 +93,19 @@ def proposition_4(setting: Setting) -> Outcome:
 
 
 @claim("lem-7", "theta is at most mas: Lemma 10 of Alon et al. 2014", "Lemma 7, App. B")
-def lemma_7(setting: Setting) -> Outcome:
+def lemma_7(trial: Trial) -> Outcome:
     """theta = sum_i p_i / P_i is at most the size of the largest acyclic set, for every p on every digraph.
 
     With the learner's own theta, and with distributions that come near to the largest: geometric along an acyclic set.
     """
     ratios, known = [], {}
-    for each in itertools.chain.from_iterable(map(_played, walks(setting))):
+    for each in itertools.chain.from_iterable(map(_played, walks(trial))):
         key = each.A.tobytes()
         if key not in known:
             known[key] = FeedbackGraph.from_matrix(each.A).numbers().acyclic.upper
         ratios.append(each.theta / known[key])
-    rng = setting.rng("lem-7")
-    for graph in digraphs(rng, setting.size(60, 5), largest=7):
+    rng = trial.rng("lem-7")
+    for graph in digraphs(rng, trial.size(60, 5), largest=7):
         A, found = graph.matrix(), graph.numbers().acyclic
         for _ in range(10):
             p = rng.dirichlet(np.full(graph.n_arms, 10 ** rng.uniform(-1, 1)))
@@ -123,11 +123,11 @@ def theta(A: npt.NDArray[np.bool_], p: npt.NDArray[np.float64]) -> float:
 
 
 @claim("thm-2-rate", "the fixed learning rate is that of the theorem", "Theorem 2")
-def rate(setting: Setting) -> Outcome:
+def rate(trial: Trial) -> Outcome:
     """eta_t = sqrt(ln K / (2 alpha~ t)) in every round t > K."""
     differences = [
         apart(each.eta, math.sqrt(math.log(each.rules.K) / (2 * each.rules.alpha * each.t)))
-        for walk in walks(setting)
+        for walk in walks(trial)
         for each in walk
         if each.rules.rate == "fixed"
     ]
@@ -135,12 +135,12 @@ def rate(setting: Setting) -> Outcome:
 
 
 @claim("thm-2", "regret against an oblivious adversary", "Theorem 2", random=True)
-def theorem_2(setting: Setting) -> Outcome:
+def theorem_2(trial: Trial) -> Outcome:
     """R_T <= 4 sqrt(alpha~ T ln K) + K, with the fixed rate on a fixed digraph, whatever the losses.
 
     Against adversaries that move all losses together, hide the best arm, switch it, and fool UCB-N.
     """
-    T, contests = setting.size(30_000, 300), []
+    T, contests = trial.size(30_000, 300), []
     for name, graph in {
         "self-loops": graphs.self_loops(6),
         "star": graphs.star(6),
@@ -158,6 +158,6 @@ def theorem_2(setting: Setting) -> Outcome:
     graph, best = graphs.star(6), np.array([[0.5, 0.2, 0.9, 0.9, 0.9, 0.9], [0.5, 0.9, 0.9, 0.2, 0.9, 0.9]])
     bound = theory.theorem_2(K=6, T=T, strong_independence=5)
     for name, world in (("switching", losses.switching(best, every=T // 3)), ("breaker", losses.breaker(graph, T))):
-        most = float(world.best_total(setting.seed, 0, [T])[0])
+        most = float(world.best_total(trial.seed, 0, [T])[0])
         contests.append(Contest(f"star, {name}", graph, world, T, bound, least=-most))
-    return worst_contest(setting, contests, setting.size(24, 8), rate="fixed")
+    return worst_contest(trial, contests, trial.size(24, 8), rate="fixed")

@@ -17,7 +17,7 @@ from sidelong.claims import (
     series,
     stochastic,
 )
-from sidelong.claims.claim import Claim, Outcome, Setting, Verdict
+from sidelong.claims.claim import Claim, Outcome, Trial, Verdict
 from sidelong.errors import SidelongError, TheoryError
 from sidelong.learners import exp3gpp
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from types import ModuleType
 
-__all__ = ["CLAIMS", "FALSE_ALARM", "THOROUGH", "Result", "choose", "verify"]
+__all__ = ["CLAIMS", "FALSE_ALARM", "THOROUGH", "Checked", "choose", "verify"]
 
 CLAIMS: tuple[Claim, ...] = (
     algorithm.estimates,
@@ -97,7 +97,7 @@ THOROUGH = 10.0
 
 
 @dataclass(frozen=True)
-class Result:
+class Checked:
     """A claim and how it fared."""
 
     claim: Claim
@@ -124,7 +124,7 @@ def choose(only: Iterable[str] | None = None) -> tuple[Claim, ...]:
 
 def verify(
     only: Iterable[str] | None = None, *, learner: ModuleType = exp3gpp, seed: int = 0, effort: float = 1.0
-) -> Iterator[Result]:
+) -> Iterator[Checked]:
     """Check claims of the paper against a learner, one after the other.
 
     Args:
@@ -139,11 +139,11 @@ def verify(
         ['false as printed, holds as corrected', 'holds']
     """
     risk = FALSE_ALARM / sum(claim.random for claim in CLAIMS)
-    setting = Setting(learner, seed, effort, risk)
+    trial = Trial(learner, seed, effort, risk)
     for claim in choose(only):
         begun = time.monotonic()
         try:
-            outcome = claim.check(setting)
+            outcome = claim.check(trial)
         except (SidelongError, ArithmeticError, ValueError) as error:  # a learner so wrong that nothing can be measured
             outcome = Outcome(float("nan"), float("nan"), f"{type(error).__name__}: {error}", "")
-        yield Result(claim, outcome, 1.0 - risk * claim.random, time.monotonic() - begun)
+        yield Checked(claim, outcome, 1.0 - risk * claim.random, time.monotonic() - begun)

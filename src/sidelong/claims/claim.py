@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from types import ModuleType
 
-__all__ = ["Claim", "Outcome", "Setting", "Verdict", "claim"]
+__all__ = ["Claim", "Outcome", "Trial", "Verdict", "claim"]
 
 
 class Verdict(Enum):
@@ -51,7 +51,7 @@ class Outcome:
 
 
 @dataclass(frozen=True)
-class Setting:
+class Trial:
     """What claims are checked against: a learner, how hard to try, and which random numbers."""
 
     learner: ModuleType = exp3gpp
@@ -77,14 +77,14 @@ class Claim:
     title: str
     where: str  #: in the paper
     statement: str
-    check: Callable[[Setting], Outcome]
-    random: bool  #: whether the check samples, so that a true claim fails with the probability `Setting.risk`
+    check: Callable[[Trial], Outcome]
+    random: bool  #: whether the check samples, so that a true claim fails with the probability `Trial.risk`
 
 
-def claim(id_: str, title: str, where: str, *, random: bool = False) -> Callable[[Callable[[Setting], Outcome]], Claim]:
+def claim(id_: str, title: str, where: str, *, random: bool = False) -> Callable[[Callable[[Trial], Outcome]], Claim]:
     """Make a claim of a function that checks it; its docstring is the statement."""
 
-    def make(check: Callable[[Setting], Outcome]) -> Claim:
+    def make(check: Callable[[Trial], Outcome]) -> Claim:
         words = " ".join((check.__doc__ or "").split())
         return Claim(id_, title, where, words, check, random)
 

@@ -9,7 +9,7 @@ from scipy import stats
 
 from sidelong import theory
 from sidelong.claims.algorithm import ROUNDING
-from sidelong.claims.claim import Outcome, Setting, claim
+from sidelong.claims.claim import Outcome, Trial, claim
 from sidelong.claims.series import tail
 from sidelong.theory import BETA, GAMMA
 
@@ -25,7 +25,7 @@ def _t_mins() -> list[tuple[int, float, float]]:
 
 
 @claim("e5", "the radius has gamma ln t + ln K", "App. C.2, before eq. (11)")
-def e5(_: Setting) -> Outcome:
+def e5(_: Trial) -> Outcome:
     """gamma ln(t K^(1/gamma)) = ln(t^gamma K) <= (gamma + 1) ln t for t >= K.
 
     Printed in between: gamma ln(t^gamma K).
@@ -38,7 +38,7 @@ def e5(_: Setting) -> Outcome:
 
 
 @claim("e6", "a union over K arms costs a factor K", "Lemma 1, first part")
-def e6(_: Setting) -> Outcome:
+def e6(_: Trial) -> Outcome:
     """K failures of 1 / (K t^(gamma - 1)) each give 1 / t^(gamma - 1). Printed with a K in the denominator."""
     K, t = 10, 100
     union = K * theory.lemma_8(K=K, t=t)
@@ -48,7 +48,7 @@ def e6(_: Setting) -> Outcome:
 
 
 @claim("e7", "confidence bounds are of round t, not T", "Lemma 8")
-def e7(_: Setting) -> Outcome:
+def e7(_: Trial) -> Outcome:
     """P[UCB < mu] <= 1 / (K t^(gamma - 1)). Printed with T, as if round t knew when the game ends.
 
     Exactly, in full information with two arms, where after 29 rounds every arm was seen 29 times; gamma = 3, mu =
@@ -62,7 +62,7 @@ def e7(_: Setting) -> Outcome:
 
 
 @claim("e8", "a mean of 1 is never above UCB, and always equal to it", "Lemma 8, clipping")
-def e8(_: Setting) -> Outcome:
+def e8(_: Trial) -> Outcome:
     """P[UCB < mu] is the same before and after UCB is cut at 1. Printed with <=: for mu = 1 that is certain.
 
     Exactly, for n Bernoulli losses: the two probabilities, and for mu = 1 that of UCB <= mu.
@@ -80,7 +80,7 @@ def e8(_: Setting) -> Outcome:
 
 
 @claim("e10", "the last term of Theorem 3 is 16 alpha~ / (Delta ln K)", "Theorem 3 and its proof")
-def e10(_: Setting) -> Outcome:
+def e10(_: Trial) -> Outcome:
     """Delta times the sum of exp(-t eta_t Delta / 2) over all t is at most 16 alpha~ / (Delta ln K).
 
     Printed: 4 alpha~ / Delta, and 6 in the proof. A factor 1/2 is lost in the exponent, and then ln K. After t_min the
@@ -97,7 +97,7 @@ def e10(_: Setting) -> Outcome:
 
 
 @claim("e11", "81 absorbs 13 K + 3", "Theorem 3")
-def e11(_: Setting) -> Outcome:
+def e11(_: Trial) -> Outcome:
     """13 K + 3 <= (beta K / Dmin^2) ln(6 beta^2 K^2 / Dmin^4), so that the theorem may print 81 for 80 and drop it."""
     ratios = [
         (13 * K + 3) / (BETA * K / gap**2 * math.log(6 * BETA**2 * K**2 / gap**4)) for K in _ARMS for gap in _GAPS
@@ -106,7 +106,7 @@ def e11(_: Setting) -> Outcome:
 
 
 @claim("e13", "t >= 5 K gives the exponent beta / 10", "App. C.2")
-def e13(_: Setting) -> Outcome:
+def e13(_: Trial) -> Outcome:
     """exp(-((t - K) / t) beta ln t / 8) <= t^(-beta / 10) for t >= 5 K, and t_min is above 5 K.
 
     Printed with t >= 4 K, which gives 3 beta / 32 = 30 only, where beta / 10 = 32 is claimed.
@@ -118,12 +118,12 @@ def e13(_: Setting) -> Outcome:
 
 
 @claim("e14", "which confidence bounds the lower half needs", "App. C.2")
-def e14(setting: Setting) -> Outcome:
+def e14(trial: Trial) -> Outcome:
     """If UCB_i >= mu_i and LCB_i* <= mu*, uncut, then LCB_i - UCB_i* >= Delta - 2 rad_i - 2 rad_i*.
 
     Printed with UCB_i* >= mu* and LCB_i <= mu_i, from which it does not follow.
     """
-    rng, n = setting.rng("e14"), setting.size(20_000, 1000)
+    rng, n = trial.rng("e14"), trial.size(20_000, 1000)
     mu, best, rad, rad_best = rng.random((4, n))
     mean, mean_best = mu + rng.normal(0, 0.5, n), best + rng.normal(0, 0.5, n)
     short = (mu - best - 2 * rad - 2 * rad_best) - ((mean - rad) - (mean_best + rad_best))
@@ -135,14 +135,14 @@ def e14(setting: Setting) -> Outcome:
 
 
 @claim("e15", "for a best arm too, the series starts at t Delta_i^2 / ln t", "Lemma 9, proof")
-def e15(_: Setting) -> Outcome:
+def e15(_: Trial) -> Outcome:
     """The series for i* starts at t Delta_i^2 / ln t >= 1. Printed with Delta_i* = 0: then it starts at 0."""
     worst = max(math.log(t) / (t * gap**2) for _, gap, t in _t_mins())
     return Outcome(worst, 1.0, f"1 / start up to {worst:.2g}; printed: starts at 0, where 1 is needed", "1", (1.0, 0.0))
 
 
 @claim("e16", "Bernstein's deviation leaves half of t Delta", "App. D.2, eq. (14)")
-def e16(_: Setting) -> Outcome:
+def e16(_: Trial) -> Outcome:
     """(t - 1 - K) - t (sqrt(8 / beta) + 2.5 / (3 beta)) >= t / 2 for t >= 3 (K + 1); ln(K t) <= 2 ln t.
 
     Printed with t terms where there are t - 1 - K, and once with ln(K t) <= ln t.
@@ -154,7 +154,7 @@ def e16(_: Setting) -> Outcome:
 
 
 @claim("e17", "half a gap costs a factor 4", "Proposition 8, proof")
-def e17(_: Setting) -> Outcome:
+def e17(_: Trial) -> Outcome:
     """beta ln t / (t gap^2) <= 4 beta ln t / (t Delta^2) for gap >= Delta / 2. One line lacks the 4."""
     t, Delta = 10**9, 0.5
     xi = BETA * math.log(t) / (t * (Delta / 2) ** 2)
@@ -164,7 +164,7 @@ def e17(_: Setting) -> Outcome:
 
 
 @claim("e18", "what holds after t_min does not hold at t_min", "Lemma 1, App. C.2")
-def e18(_: Setting) -> Outcome:
+def e18(_: Trial) -> Outcome:
     """sqrt(lambda ln K / (t K^2)) / 2 >= beta ln t / (t gap^2) for t > t_min.
 
     Printed for t >= t_min, where it is the other way round.
@@ -181,7 +181,7 @@ def e18(_: Setting) -> Outcome:
 
 
 @claim("e22", "theta_K = K is not bounded by alpha, and Theorem 4 has room for it", "Theorem 4, proof")
-def e22(_: Setting) -> Outcome:
+def e22(_: Trial) -> Outcome:
     """K and the sqrt(K ln K) that the proof forgets fit into 9 and 2 K.
 
     Printed: theta_t <= 8 alpha_t ln(K T) also for t = K, where theta is set to K.
@@ -200,7 +200,7 @@ def e22(_: Setting) -> Outcome:
 
 
 @claim("e26", "the sum of 1 / t is at most ln T after t_min only", "App. E")
-def e26(_: Setting) -> Outcome:
+def e26(_: Trial) -> Outcome:
     """The sum of 1 / t over m < t <= T is at most ln(T / m). Printed from t = 1 on, and with ln T."""
     inverse = 1 / np.arange(1.0, 10_001)
     ratios = [float(inverse[m:].sum()) / math.log(10_000 / m) for m in (1, 2, 10, 5000)]

@@ -19,7 +19,7 @@ from sidelong.simulation.loop import loop_for, new_tally
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from sidelong.claims.claim import Setting
+    from sidelong.claims.claim import Trial
     from sidelong.graphs import FeedbackGraph
     from sidelong.losses import World
 
@@ -39,13 +39,13 @@ class Look:
 
 
 def looks(
-    setting: Setting, graph: FeedbackGraph, world: World, rounds: list[int], runs: int, **options: Any
+    trial: Trial, graph: FeedbackGraph, world: World, rounds: list[int], runs: int, **options: Any
 ) -> list[list[Look]]:
     """Play runs, on all cores, and return for each the learner in these ascending rounds."""
-    learner = setting.learner
+    learner = trial.learner
     play = loop_for(learner, world, anew=False)
     params = learner.configure(graph, **options)
-    bank, seed, K = fixed(graph).arrays, np.uint64(setting.seed), graph.n_arms
+    bank, seed, K = fixed(graph).arrays, np.uint64(trial.seed), graph.n_arms
     eta = learner.TRACES.index("learning_rate")
 
     def one(run: int) -> list[Look]:
@@ -77,21 +77,21 @@ class Contest:
     least: float = 0.0  #: the least regret that is possible: 0 where one arm is best in every round
 
 
-def worst_contest(setting: Setting, contests: list[Contest], runs: int, **options: Any) -> Outcome:
+def worst_contest(trial: Trial, contests: list[Contest], runs: int, **options: Any) -> Outcome:
     """Play all contests; return the one whose regret comes nearest to its bound.
 
     A contest fails where a lower confidence limit for its mean regret is above the bound.
     """
-    risk = setting.risk / len(contests)
+    risk = trial.risk / len(contests)
     worst = (-math.inf, Outcome(math.nan, math.nan, "", ""))
     for each in contests:
         result = simulate(
-            setting.learner,
+            trial.learner,
             each.graph,
             each.world,
             each.rounds,
             runs,
-            setting.seed,
+            trial.seed,
             checkpoints=1,
             progress=False,
             **options,

@@ -11,7 +11,7 @@ from scipy import stats
 from sidelong import graphs, losses, theory
 from sidelong.claims.algorithm import confidence
 from sidelong.claims.chance import least_probability, most_probability
-from sidelong.claims.claim import Outcome, Setting, claim
+from sidelong.claims.claim import Outcome, Trial, claim
 from sidelong.claims.games import looks
 from sidelong.claims.stochastic import late_looks
 from sidelong.claims.walks import remember
@@ -40,13 +40,13 @@ def worst_frequency(counts: list[tuple[str, int, int, float]], risk: float) -> O
     return Outcome(least_probability(hits, trials, each), bound, shown, f"{bound:.3g}")
 
 
-def _seen(setting: Setting, graph: FeedbackGraph, gamma: float) -> list[list[Look]]:
+def _seen(trial: Trial, graph: FeedbackGraph, gamma: float) -> list[list[Look]]:
     """Return what is seen of the gaps in runs of a three-armed world; both lemmas look at the same runs."""
     key = f"gaps {graph!r} {gamma}"
-    if key not in setting.shared:
-        world, runs = losses.bernoulli(_MEANS), setting.size(1500, 50)
-        setting.shared[key] = looks(setting, graph, world, _TIMES, runs, gamma=gamma)
-    return setting.shared[key]  # type: ignore[no-any-return]
+    if key not in trial.shared:
+        world, runs = losses.bernoulli(_MEANS), trial.size(1500, 50)
+        trial.shared[key] = looks(trial, graph, world, _TIMES, runs, gamma=gamma)
+    return trial.shared[key]  # type: ignore[no-any-return]
 
 
 #: The paper's gamma, under which a gap estimate is hardly ever wrong, and ones for which Hoeffding's inequality can be
@@ -55,7 +55,7 @@ _GAMMAS = (4.0, 1.5, 1.1)
 
 
 @claim("lem-1-upper", "gap estimates are hardly ever too large", "Lemma 1, first part, App. C.1", random=True)
-def lemma_1_upper(setting: Setting) -> Outcome:
+def lemma_1_upper(trial: Trial) -> Outcome:
     """P[gap_i > Dbar_i] <= 1 / t^(gamma - 1), where Dbar_i is the gap, and the smallest one for a best arm.
 
     Printed with a K in the denominator and with >= (E6, E8). Also checked for smaller gamma, which this part allows.
@@ -64,18 +64,18 @@ def lemma_1_upper(setting: Setting) -> Outcome:
     counts = []
     for graph in (graphs.self_loops(3), graphs.star(3, hub=1)):
         for gamma in _GAMMAS:
-            runs = _seen(setting, graph, gamma)
+            runs = _seen(trial, graph, gamma)
             for k, t in enumerate(_TIMES):
                 for i in range(3):
                     hits = sum(not run[k].state.gap[i] <= gap[i] for run in runs)
                     counts.append(
                         (f"gamma = {gamma}, t = {t}", int(hits), len(runs), theory.lemma_1_upper(K=3, t=t, gamma=gamma))
                     )
-    return worst_frequency(counts, setting.risk)
+    return worst_frequency(counts, trial.risk)
 
 
 @claim("lem-8", "the confidence bounds hold", "Lemma 8, App. C.1", random=True)
-def lemma_8(setting: Setting) -> Outcome:
+def lemma_8(trial: Trial) -> Outcome:
     """P[UCB_i < mu_i] and P[LCB_i > mu_i] are at most 1 / (K t^(gamma - 1)).
 
     Printed with T for t (E7) and with <= and >= (E8).
@@ -83,7 +83,7 @@ def lemma_8(setting: Setting) -> Outcome:
     counts = []
     for graph in (graphs.self_loops(3), graphs.star(3, hub=1)):
         for gamma in _GAMMAS:
-            runs = _seen(setting, graph, gamma)
+            runs = _seen(trial, graph, gamma)
             for k, t in enumerate(_TIMES):
                 bounds = [confidence(run[k].state.Lhat, run[k].state.O, t, gamma) for run in runs]
                 for i in range(3):
@@ -91,7 +91,7 @@ def lemma_8(setting: Setting) -> Outcome:
                     high = sum(not ucb[i] >= _MEANS[i] for _, ucb in bounds)
                     name, bound = f"gamma = {gamma}, t = {t}", theory.lemma_8(K=3, t=t, gamma=gamma)
                     counts += [(name, low, len(runs), bound), (name, high, len(runs), bound)]
-    return worst_frequency(counts, setting.risk)
+    return worst_frequency(counts, trial.risk)
 
 
 def _after(K: int, gap: float, lambda_: float, beta: float) -> int:
@@ -100,7 +100,7 @@ def _after(K: int, gap: float, lambda_: float, beta: float) -> int:
 
 
 @claim("lem-9", "the promised rate of observation keeps up", "Lemma 9, App. C.2", random=True)
-def lemma_9(setting: Setting) -> Outcome:
+def lemma_9(trial: Trial) -> Outcome:
     """After t_min, some o_s with s <= t is below beta ln t / (t gap^2) with a chance of at most Lemma 2's series.
 
     Namely the one from m = t gap^2 / ln t on. With beta = 320, t_min is 4e8 or more. The proof asks nothing of
@@ -113,15 +113,15 @@ def lemma_9(setting: Setting) -> Outcome:
     world = losses.bernoulli([0.1, 0.1 + gap])
     counts = []
     for gamma in (4.0, 3.0):
-        hits, runs = np.zeros(2, int), setting.size(150, 20)
-        for seen in looks(setting, graphs.self_loops(2), world, rounds, runs, rate="fixed", gamma=gamma, beta=beta):
+        hits, runs = np.zeros(2, int), trial.size(150, 20)
+        for seen in looks(trial, graphs.self_loops(2), world, rounds, runs, rate="fixed", gamma=gamma, beta=beta):
             o = np.array([[_o(each, i, 2.0, beta) for i in range(2)] for each in seen])
             hits += (o < beta * math.log(t) / (t * gap**2)).any(axis=0)
         bound = theory.lemma_9(t=t, gap=gap, gamma=gamma)
         counts += [
             (f"gamma = {gamma}, t = {t}, {arm}", int(n), runs, bound) for arm, n in zip(("i*", "i"), hits, strict=True)
         ]
-    return worst_frequency(counts, setting.risk)
+    return worst_frequency(counts, trial.risk)
 
 
 def _o(look: Look, i: int, lambda_: float, beta: float) -> float:
@@ -129,38 +129,38 @@ def _o(look: Look, i: int, lambda_: float, beta: float) -> float:
 
 
 @claim("lem-1-lower", "gap estimates are hardly ever less than half", "Lemma 1, second part, App. C.2", random=True)
-def lemma_1_lower(setting: Setting) -> Outcome:
+def lemma_1_lower(trial: Trial) -> Outcome:
     """After t_min, P[gap_i <= Delta_i / 2] <= 2 B + 2 / (K t^(gamma - 1)) + 2 / t^(beta / 10), B of Lemma 9.
 
     With the lemma's constants t_min is 4e8 or more; --thorough plays that long. Else in the two steps of the proof:
     arms are seen beta ln t / (2 Delta^2) times, with beta = 4, which that step allows; and a learner that has seen
     them so often knows half of the gap, with the paper's constants and with smaller ones.
     """
-    counts = [*_enough_seen(setting), *_half_known(setting)]
-    if setting.effort > 1:
-        counts += _in_one_go(setting)
-    return worst_frequency(counts, setting.risk)
+    counts = [*_enough_seen(trial), *_half_known(trial)]
+    if trial.effort > 1:
+        counts += _in_one_go(trial)
+    return worst_frequency(counts, trial.risk)
 
 
-def _enough_seen(setting: Setting) -> list[tuple[str, int, int, float]]:
+def _enough_seen(trial: Trial) -> list[tuple[str, int, int, float]]:
     gap, beta = 0.8, 4.0
-    t, runs = _after(2, gap, 2.0, beta), setting.size(150, 3)
+    t, runs = _after(2, gap, 2.0, beta), trial.size(150, 3)
     few = beta * math.log(t) / (2 * gap**2)
     world = losses.bernoulli([0.1, 0.1 + gap])
-    seen = looks(setting, graphs.self_loops(2), world, [t + 1], runs, rate="fixed", beta=beta)
+    seen = looks(trial, graphs.self_loops(2), world, [t + 1], runs, rate="fixed", beta=beta)
     counts = np.array([last.state.O for (last,) in seen])
     bound = t ** (-beta / 10) + theory.lemma_9(t=t, gap=gap)
     return [(f"seen too rarely by t = {t:,}", int((counts[:, i] <= few).sum()), runs, bound) for i in range(2)]
 
 
-def _half_known(setting: Setting) -> list[tuple[str, int, int, float]]:
-    rng, learner, graph, gap = setting.rng("lem-1-lower"), setting.learner, graphs.self_loops(3), 0.2
+def _half_known(trial: Trial) -> list[tuple[str, int, int, float]]:
+    rng, learner, graph, gap = trial.rng("lem-1-lower"), trial.learner, graphs.self_loops(3), 0.2
     mu = np.array([0.4, 0.4 + gap, 0.9])
     counts = []
     for gamma, t in ((4.0, 10**6), (4.0, 40), (0.25, 40)):
         beta = 64 * (gamma + 1)
         params = learner.configure(graph, gamma=gamma, beta=beta)
-        n, runs, hits = math.ceil(beta * math.log(t) / (2 * gap**2)), setting.size(2000, 100), 0
+        n, runs, hits = math.ceil(beta * math.log(t) / (2 * gap**2)), trial.size(2000, 100), 0
         state, p, trace = learner.init(params, graph), np.zeros(3), np.zeros(len(learner.TRACES))
         for mean in rng.binomial(n, mu, (runs, 3)) / n:
             remember(state, np.full(3, float(n)), mean)
@@ -170,9 +170,9 @@ def _half_known(setting: Setting) -> list[tuple[str, int, int, float]]:
     return counts
 
 
-def _in_one_go(setting: Setting) -> list[tuple[str, int, int, float]]:
+def _in_one_go(trial: Trial) -> list[tuple[str, int, int, float]]:
     """Look at runs until after the paper's t_min, where that comes first: two arms, self-loops, a gap of 1."""
-    runs, gap = late_looks(setting, theory.BETA)
+    runs, gap = late_looks(trial, theory.BETA)
     t = runs[0][0].t
     hits = sum(not run[0].state.gap[1] > gap / 2 for run in runs)
     return [(f"t = {t:,}", int(hits), len(runs), theory.lemma_1_lower(K=2, t=t, gap=gap))]
@@ -182,7 +182,7 @@ _LAWS = [(n, rate) for n in (1, 5, 20, 100, 1000) for rate in (0.01, 0.1, 0.3, 0
 
 
 @claim("thm-5", "few successes are rare: Theorem 8 of Seldin and Lugosi", "Theorem 5, App. C.2; E12")
-def theorem_5(_: Setting) -> Outcome:
+def theorem_5(_: Trial) -> Outcome:
     """P[a sum of n Bernoulli variables of rate lambda <= n lambda / 2] <= exp(-n lambda / 8), exactly.
 
     Printed with ">= n lambda", which is what one expects to happen. The theorem is for variables that depend on those
@@ -197,7 +197,7 @@ def theorem_5(_: Setting) -> Outcome:
 
 
 @claim("thm-6", "Bernstein's inequality", "Theorem 6, App. D.2")
-def theorem_6(_: Setting) -> Outcome:
+def theorem_6(_: Trial) -> Outcome:
     """P[S_n >= sqrt(2 nu ln(1 / delta)) + kappa ln(1 / delta) / 3] <= delta.
 
     Exactly, for sums of centred Bernoulli variables. The theorem is for martingales.

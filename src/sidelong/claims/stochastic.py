@@ -10,7 +10,7 @@ from scipy import optimize
 
 from sidelong import graphs, losses, theory
 from sidelong.claims.chance import least_mean
-from sidelong.claims.claim import Outcome, Setting, claim
+from sidelong.claims.claim import Outcome, Trial, claim
 from sidelong.claims.games import Contest, looks, worst_contest
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ __all__ = ["late_looks", "proposition_5", "proposition_6", "proposition_7", "pro
 
 
 @claim("prop-5", "t <= c (ln t)^2 in closed form", "Proposition 5, App. D.1")
-def proposition_5(_: Setting) -> Outcome:
+def proposition_5(_: Trial) -> Outcome:
     """The largest t with t <= c (ln t)^2 is at most 25 c (ln c)^2, for c > e^2. The largest t is found by bisection."""
     ratios = []
     for c in np.geomspace(math.e**2 * 1.0001, 1e15, 60).tolist():
@@ -41,7 +41,7 @@ _SIZES = [
 
 
 @claim("prop-6", "what the first t_min rounds cost", "Proposition 6, App. D.1")
-def proposition_6(_: Setting) -> Outcome:
+def proposition_6(_: Trial) -> Outcome:
     """R_tmin <= (80 beta K / Dmin^2) sqrt(alpha~ / lambda) ln(6 beta^2 K^2 / Dmin^4) + K, by Theorem 2 at t_min.
 
     40 in the place of 80 would do (E11).
@@ -54,31 +54,31 @@ def proposition_6(_: Setting) -> Outcome:
     return Outcome(worst, 1.0, f"R_tmin / bound up to {worst:.4g} for {len(ratios)} sizes; 1/2 would do", "1")
 
 
-def late_looks(setting: Setting, beta: float) -> tuple[list[list[Look]], float]:
+def late_looks(trial: Trial, beta: float) -> tuple[list[list[Look]], float]:
     """Return runs of two arms that reveal themselves, seen in some rounds after t_min, and the gap."""
     gap, key = 0.95 if beta < theory.BETA else 1.0, f"late {beta}"
-    if key not in setting.shared:
+    if key not in trial.shared:
         first = math.ceil(theory.t_min(K=2, gap=gap, lambda_=2, beta=beta)) + 1
         rounds = [first, first + first // 8, first + first // 4]
         world = losses.bernoulli([(1 - gap) / 2, (1 + gap) / 2])
-        graph, runs = graphs.self_loops(2), min(4, setting.size(4, 2))
-        setting.shared[key] = looks(setting, graph, world, rounds, runs, rate="fixed", beta=beta)
-    return setting.shared[key], gap
+        graph, runs = graphs.self_loops(2), min(4, trial.size(4, 2))
+        trial.shared[key] = looks(trial, graph, world, rounds, runs, rate="fixed", beta=beta)
+    return trial.shared[key], gap
 
 
-def _betas(setting: Setting) -> tuple[float, ...]:
-    return (40.0, theory.BETA) if setting.effort > 1 else (40.0,)
+def _betas(trial: Trial) -> tuple[float, ...]:
+    return (40.0, theory.BETA) if trial.effort > 1 else (40.0,)
 
 
 @claim("prop-7", "exponential weights after t_min", "Propositions 2, 7, App. D.2", random=True)
-def proposition_7(setting: Setting) -> Outcome:
+def proposition_7(trial: Trial) -> Outcome:
     """After t_min, E[q_i] <= exp(-t eta Delta_i / 2) + (lambda ln K / (4 K^2 beta^2) + 1 / K) / t.
 
     For every arm i that is not best. With beta = 320, t_min is 4e8 or more; --thorough plays that long. Else with
     beta = 40, for which the proof still goes through: Bernstein's inequality leaves more than half of t Delta
     (E16).
     """
-    return _worst_mean(setting, _weight)
+    return _worst_mean(trial, _weight)
 
 
 def _weight(look: Look, gap: float, beta: float) -> tuple[float, float]:
@@ -90,13 +90,13 @@ def _weight(look: Look, gap: float, beta: float) -> tuple[float, float]:
 
 
 @claim("prop-8", "exploration after t_min", "Propositions 3, 8, App. D.3", random=True)
-def proposition_8(setting: Setting) -> Outcome:
+def proposition_8(trial: Trial) -> Outcome:
     """After t_min, Delta_i E[eps_i] <= 4 beta ln t / (t Delta_i) for an arm in S, and what failures and 4 / t^2 add.
 
     With beta = 320, t_min is 4e8 or more; --thorough plays that long. Else with beta = 40, where the step of the
     proof by which half of the gap is known is not proved, but seen.
     """
-    return _worst_mean(setting, _exploration)
+    return _worst_mean(trial, _exploration)
 
 
 def _exploration(look: Look, gap: float, beta: float) -> tuple[float, float]:
@@ -106,15 +106,15 @@ def _exploration(look: Look, gap: float, beta: float) -> tuple[float, float]:
     return gap * float(look.state.eps[1]), bound
 
 
-def _worst_mean(setting: Setting, quantity: object) -> Outcome:
+def _worst_mean(trial: Trial, quantity: object) -> Outcome:
     worst = (-math.inf, Outcome(math.nan, math.nan, "", ""))
-    betas = _betas(setting)
+    betas = _betas(trial)
     for beta in betas:
-        runs, gap = late_looks(setting, beta)
+        runs, gap = late_looks(trial, beta)
         for seen in zip(*runs, strict=True):
             pairs = np.array([quantity(each, gap, beta) for each in seen])  # type: ignore[operator]
             mean, bound = (float(x) for x in pairs.mean(axis=0))
-            limit = least_mean(pairs[:, 0], setting.risk / (3 * len(betas)))
+            limit = least_mean(pairs[:, 0], trial.risk / (3 * len(betas)))
             shown = f"mean {mean:.3g} in round {seen[0].t:,}, beta = {beta:g}, {len(runs)} runs"
             nearness = mean / bound if limit <= bound else math.inf
             worst = max(worst, (nearness, Outcome(limit, bound, shown, f"{bound:.3g}")), key=lambda pair: pair[0])
@@ -122,13 +122,13 @@ def _worst_mean(setting: Setting, quantity: object) -> Outcome:
 
 
 @claim("thm-3", "regret in a stochastic world", "Theorem 3; E10", random=True)
-def theorem_3(setting: Setting) -> Outcome:
+def theorem_3(trial: Trial) -> Outcome:
     """R_T is at most the sum of 4 beta (ln T)^2 / Delta_i over a strongly independent set, and terms that do not grow.
 
     Those are above 10^8, so that at any horizon one can play the bound says less than Theorem 2; its parts are
     checked as propositions 5 to 8.
     """
-    T, contests = setting.size(30_000, 300), []
+    T, contests = trial.size(30_000, 300), []
     for name, graph in {
         "self-loops": graphs.self_loops(5),
         "star": graphs.star(6),
@@ -141,4 +141,4 @@ def theorem_3(setting: Setting) -> Outcome:
         alpha = numbers.strong_independence.upper
         bound = theory.theorem_3(T=T, gaps=gaps, strong_independence=alpha, inverse_gap_sum=heaviest)
         contests.append(Contest(name, graph, losses.bernoulli(0.3 + gaps), T, bound))
-    return worst_contest(setting, contests, setting.size(24, 8), rate="fixed")
+    return worst_contest(trial, contests, trial.size(24, 8), rate="fixed")

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from sidelong.claims.claim import Setting
+    from sidelong.claims.claim import Trial
 
     Floats = npt.NDArray[np.float64]
 
@@ -92,23 +92,23 @@ def digraphs(rng: np.random.Generator, count: int, largest: int = 6) -> list[Fee
     return drawn
 
 
-def walks(setting: Setting) -> list[list[Round]]:
-    """Return the walks of a setting, made once: every rate, both tie rules, fixed and changing graphs."""
-    if "walks" not in setting.shared:
-        setting.shared["walks"] = list(_walks(setting))
-    return setting.shared["walks"]  # type: ignore[no-any-return]
+def walks(trial: Trial) -> list[list[Round]]:
+    """Return the walks of a trial, made once: every rate, both tie rules, fixed and changing graphs."""
+    if "walks" not in trial.shared:
+        trial.shared["walks"] = list(_walks(trial))
+    return trial.shared["walks"]  # type: ignore[no-any-return]
 
 
-def rounds_of(setting: Setting, *, played: bool = False) -> list[Round]:
+def rounds_of(trial: Trial, *, played: bool = False) -> list[Round]:
     """Return the rounds of all walks; with `played` only those that were played, not only looked at."""
-    return [each for walk in walks(setting) for each in walk if each.played or not played]
+    return [each for walk in walks(trial) for each in walk if each.played or not played]
 
 
-def _walks(setting: Setting) -> Iterator[list[Round]]:
-    rng = setting.rng("walks")
+def _walks(trial: Trial) -> Iterator[list[Round]]:
+    rng = trial.rng("walks")
     families = [graphs.star(4), graphs.nested(5), graphs.self_loops(2), graphs.directed_cycle(4), graphs.complete(3)]
-    rounds = min(setting.size(60, 20), 200)
-    for number, graph in enumerate(families + _large(rng) + digraphs(rng, setting.size(7, 3))):
+    rounds = min(trial.size(60, 20), 200)
+    for number, graph in enumerate(families + _large(rng) + digraphs(rng, trial.size(7, 3))):
         for rate in ("fixed", "adaptive"):
             # The paper's constants, under which gaps stay 0 for long, and small ones, under which everything moves.
             constants = {"gamma": 4.0, "beta": 320.0} if number % 3 == 0 else {"gamma": 0.1, "beta": 0.02}
@@ -116,7 +116,7 @@ def _walks(setting: Setting) -> Iterator[list[Round]]:
             if rate == "adaptive" and number % 2:
                 bank += [g for g in digraphs(rng, 40) if g.n_arms == graph.n_arms][:3]
             ties = "paper" if number % 4 else "practical"
-            yield _walk(setting, rng, bank, graph.n_arms + rounds, rate=rate, ties=ties, **constants)
+            yield _walk(trial, rng, bank, graph.n_arms + rounds, rate=rate, ties=ties, **constants)
 
 
 def _large(rng: np.random.Generator) -> list[FeedbackGraph]:
@@ -131,10 +131,8 @@ def _large(rng: np.random.Generator) -> list[FeedbackGraph]:
     ]
 
 
-def _walk(
-    setting: Setting, rng: np.random.Generator, bank: Sequence[FeedbackGraph], n: int, **options: Any
-) -> list[Round]:
-    learner, K = setting.learner, bank[0].n_arms
+def _walk(trial: Trial, rng: np.random.Generator, bank: Sequence[FeedbackGraph], n: int, **options: Any) -> list[Round]:
+    learner, K = trial.learner, bank[0].n_arms
     alpha = float(bank[0].numbers().strong_independence.upper)
     height = alpha if options["rate"] == "fixed" else 1.0
     rules = Rules(K, alpha=alpha, lambda_=height, **options)
@@ -195,13 +193,13 @@ def _walk(
             learn(state, graph, t, arm, losses)
         Lhat += np.where(A[arm], losses, 0.0)
         O += A[arm]
-    rounds += [_leap(setting, rounds[-1], params, state, bank[-1], t) for t in (10**4, 10**7, 10**10)]
+    rounds += [_leap(trial, rounds[-1], params, state, bank[-1], t) for t in (10**4, 10**7, 10**10)]
     return rounds
 
 
-def _leap(setting: Setting, last: Round, params: Any, state: Any, graph: FeedbackGraph, t: int) -> Round:
+def _leap(trial: Trial, last: Round, params: Any, state: Any, graph: FeedbackGraph, t: int) -> Round:
     """Look at a round far on, as if all that was seen had been seen many times."""
-    learner, K = setting.learner, last.rules.K
+    learner, K = trial.learner, last.rules.K
     p, trace = np.zeros(K), np.zeros(len(learner.TRACES))
     far = _copy(state)
     grown = t // (10 * int(state.O.sum()) + 1)

@@ -18,7 +18,7 @@ from sidelong.cli.refusal import refuse, require
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from sidelong.studies.reproduce.statements import Expected, Verdict
+    from sidelong.studies.reproduce.statements import Expected, Judged
 
 __all__ = ["reproduce"]
 
@@ -56,7 +56,7 @@ def reproduce(
     from sidelong.studies.reproduce import cells, statements  # noqa: PLC0415
 
     console = Console(highlight=False)
-    judged: dict[str, list[Verdict]] = {}
+    judged: dict[str, list[Judged]] = {}
     try:
         for name, expected in _chosen(names).items():
             study, share = _load(reference.find(name), seed, quick=quick)
@@ -102,7 +102,7 @@ def _load(path: Path, seed: int, *, quick: bool) -> tuple[Any, float]:
     return (load(path, seed=seed, runs=fewer) if fewer < runs else study), fewer / runs
 
 
-def _table(judged: dict[str, list[Verdict]]) -> Table:
+def _table(judged: dict[str, list[Judged]]) -> Table:
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for column in ("study", "statement"):
         table.add_column(column, overflow="fold")
@@ -116,12 +116,12 @@ def _table(judged: dict[str, list[Verdict]]) -> Table:
     return table
 
 
-def _texts(verdict: Verdict) -> tuple[str, str, str]:
+def _texts(verdict: Judged) -> tuple[str, str, str]:
     statement = verdict.statement
     return statement.says, f"{statement.expected:.4g} ± {verdict.tolerance:.2g}", f"{verdict.measured:.4g}"
 
 
-def _renew(docs: Path, name: str, expected: Expected, verdicts: Sequence[Verdict], played: Sequence[Any]) -> None:
+def _renew(docs: Path, name: str, expected: Expected, verdicts: Sequence[Judged], played: Sequence[Any]) -> None:
     """Draw the figure of a study, and write its table into the page about them."""
     from sidelong.studies.reproduce.figure import save  # noqa: PLC0415
 

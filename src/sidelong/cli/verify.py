@@ -18,7 +18,7 @@ from rich.text import Text
 from sidelong.errors import TheoryError
 
 if TYPE_CHECKING:
-    from sidelong.claims import Claim, Result
+    from sidelong.claims import Checked, Claim
 
 __all__ = ["verify"]
 
@@ -65,7 +65,7 @@ def verify(
         raise typer.Exit(1)
 
 
-def _check(chosen: tuple[Claim, ...], seed: int, effort: float) -> list[Result]:
+def _check(chosen: tuple[Claim, ...], seed: int, effort: float) -> list[Checked]:
     from sidelong.claims import verify as check  # noqa: PLC0415
 
     console = Console(stderr=True)
@@ -89,7 +89,7 @@ _WORDS = {
 }
 
 
-def _table(results: list[Result], width: int) -> Table:
+def _table(results: list[Checked], width: int) -> Table:
     table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 1, 0), pad_edge=False, width=min(width, 130))
     table.add_column("claim", ratio=1)
     table.add_column("in the paper", width=13)
@@ -105,7 +105,7 @@ def _table(results: list[Result], width: int) -> Table:
     return table
 
 
-def _summary(results: list[Result], seed: int, risk: float, seconds: float) -> str:
+def _summary(results: list[Checked], seed: int, risk: float, seconds: float) -> str:
     verdicts = Counter(_WORDS[result.verdict.value][0] for result in results)
     counts = ", ".join(f"{count} {verdict.lower().removesuffix('s')}" for verdict, count in verdicts.items())
     return (
@@ -116,7 +116,7 @@ def _summary(results: list[Result], seed: int, risk: float, seconds: float) -> s
     )
 
 
-def _as_data(results: list[Result], seed: int, risk: float, *, thorough: bool) -> dict[str, object]:
+def _as_data(results: list[Checked], seed: int, risk: float, *, thorough: bool) -> dict[str, object]:
     return {
         "seed": seed,
         "thorough": thorough,

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from matplotlib.figure import Figure
 
-__all__ = ["Cell", "Drawn", "Section", "document", "paragraph", "section", "table"]
+__all__ = ["Drawn", "Entry", "Section", "document", "paragraph", "section", "table"]
 
 
 class Drawn(NamedTuple):
@@ -31,7 +31,7 @@ class Drawn(NamedTuple):
         return f'<figure id="{self.name}"><figcaption>{says}</figcaption>{picture}{note}</figure>'
 
 
-class Cell(NamedTuple):
+class Entry(NamedTuple):
     """A cell of a table that has more than text."""
 
     text: str
@@ -56,14 +56,14 @@ class Section(NamedTuple):
         return f"<h2>{html.escape(self.title)}</h2>\n{self.inside}"
 
 
-def table(head: Sequence[str], rows: Sequence[Sequence[str | Cell]], kind: str = "") -> str:
+def table(head: Sequence[str], rows: Sequence[Sequence[str | Entry]], kind: str = "") -> str:
     """Return a table whose first column stays in sight while the others are scrolled."""
     top = (
         f"<thead><tr>{''.join(f'<th scope=col>{html.escape(each)}</th>' for each in head)}</tr></thead>" if head else ""
     )
     lines = []
     for name, *cells in rows:
-        others = "".join(str(each if isinstance(each, Cell) else Cell(each)) for each in cells)
+        others = "".join(str(each if isinstance(each, Entry) else Entry(each)) for each in cells)
         lines.append(f"<tr><th scope=row>{html.escape(str(name))}</th>{others}</tr>")
     inside = "\n".join(lines)
     return f'<div class=wide tabindex=0><table class="{kind}">{top}<tbody>\n{inside}\n</tbody></table></div>'

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from sidelong._version import __version__
 from sidelong.studies.cell import describe
-from sidelong.studies.report.markup import Cell, Section, paragraph, section, table
+from sidelong.studies.report.markup import Entry, Section, paragraph, section, table
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -46,7 +46,7 @@ def origin(reading: Reading, folder: Path) -> Section:
     """Return the section."""
     told = [each for curve in reading.curves for each in curve.provenance]
     slowest = max(told, key=lambda each: float(each["seconds"]))
-    rows: list[list[str | Cell]] = [
+    rows: list[list[str | Entry]] = [
         ["cells", f"{len(told):,}{f', and {reading.missing:,} without results' * (reading.missing > 0)}"],
         ["rounds in all", f"{sum(each['cell']['rounds'] * each['cell']['runs'] for each in told):,}"],
         ["time", f"{sum(each['seconds'] for each in told):,.1f} s, summed over cells"],

@@ -7,7 +7,7 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from sidelong.studies.report import charts, headlines
-from sidelong.studies.report.markup import Cell, Drawn, Section, paragraph, section, table
+from sidelong.studies.report.markup import Drawn, Entry, Section, paragraph, section, table
 from sidelong.studies.report.pairs import LEVEL
 
 if TYPE_CHECKING:
@@ -49,11 +49,11 @@ def scores(reading: Reading) -> Iterator[tuple[Section, list[Drawn]]]:
 def _scoreboard(reading: Reading) -> str:
     board = reading.board
     absent = "no results" if reading.missing else "cannot play here"
-    rows: list[list[str | Cell]] = []
+    rows: list[list[str | Entry]] = []
     for row in board.standing:
         label, worst = board.contestants[row], float(board.worst[row])
         everywhere = not any(math.isnan(each) for each in board.regret[row])
-        cells = [Cell(f"{worst:,.2f}" if everywhere else "-", "" if everywhere else "not everywhere", kind="worst")]
+        cells = [Entry(f"{worst:,.2f}" if everywhere else "-", "" if everywhere else "not everywhere", kind="worst")]
         cells += [
             _score(instance, label, float(board.ratio[row, k]), absent) for k, instance in enumerate(reading.instances)
         ]
@@ -61,16 +61,16 @@ def _scoreboard(reading: Reading) -> str:
     return table(["learner", "worst ratio", *(each.title for each in reading.instances)], rows, "scoreboard")
 
 
-def _score(instance: Instance, label: str, ratio: float, absent: str) -> Cell:
+def _score(instance: Instance, label: str, ratio: float, absent: str) -> Entry:
     if label not in instance.curves:
-        return Cell("-", absent)
+        return Entry("-", absent)
     curve, best = instance.curves[label], instance.ranked[0]
     low, high = (end[-1] for end in curve.band())
     same = label != best and instance.duels[label, best].verdict == "same"
     heat = min(1.0, math.log(max(ratio, 1.0)) / math.log(30))
     kind = "best" if label == best else ""
     value = f"{curve.final.mean():,.1f}{f' ± {(high - low) / 2:,.1f}' * (len(curve.runs) > 1)}"
-    return Cell(f"{ratio:,.2f}{' =' * same}", value, heat, kind)
+    return Entry(f"{ratio:,.2f}{' =' * same}", value, heat, kind)
 
 
 def _duels(reading: Reading) -> str:
@@ -79,14 +79,14 @@ def _duels(reading: Reading) -> str:
     for instance in reading.instances:
         for pair, duel in instance.duels.items():
             counts.setdefault(pair, Counter())[duel.verdict] += 1
-    rows: list[list[str | Cell]] = [[one, *(_duel(counts.get((one, other))) for other in names)] for one in names]
+    rows: list[list[str | Entry]] = [[one, *(_duel(counts.get((one, other))) for other in names)] for one in names]
     return table(["", *names], rows, "duels")
 
 
-def _duel(count: Counter[str] | None) -> Cell:
+def _duel(count: Counter[str] | None) -> Entry:
     if count is None:
-        return Cell("")
+        return Entry("")
     if count["untested"] == count.total():
-        return Cell("?", kind="even")
+        return Entry("?", kind="even")
     kind = "won" if count["less"] > count["more"] else "lost" if count["less"] < count["more"] else "even"
-    return Cell(f"{count['less']} : {count['more']}", kind=kind)
+    return Entry(f"{count['less']} : {count['more']}", kind=kind)

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from sidelong.studies.reproduce.cells import PlayedCell
 
-__all__ = ["Expected", "Figure", "Statement", "Verdict", "judge", "read_expected"]
+__all__ = ["Expected", "Figure", "Judged", "Statement", "judge", "read_expected"]
 
 Facts = dict[str, Any]
 
@@ -74,7 +74,7 @@ class Expected(_Strict):
     statement: list[Statement]
 
 
-class Verdict(NamedTuple):
+class Judged(NamedTuple):
     """A statement and what was measured."""
 
     statement: Statement
@@ -99,7 +99,7 @@ def read_expected(path: Path) -> Expected:
         raise StudyError(f"{beside}: this is not TOML: {error}.") from error
 
 
-def judge(statement: Statement, cells: Sequence[PlayedCell], runs: float = 1.0) -> Verdict:
+def judge(statement: Statement, cells: Sequence[PlayedCell], runs: float = 1.0) -> Judged:
     """Measure what a statement speaks of.
 
     Args:
@@ -109,7 +109,7 @@ def judge(statement: Statement, cells: Sequence[PlayedCell], runs: float = 1.0) 
 
     """
     measure = {"regret": _regret, "ratio": _ratio, "rise": _rise, "worst": _worst, "slope": _slope}[statement.value]
-    return Verdict(statement, measure(statement, cells), statement.tolerance / math.sqrt(runs))
+    return Judged(statement, measure(statement, cells), statement.tolerance / math.sqrt(runs))
 
 
 def _chosen(cells: Sequence[PlayedCell], wanted: Facts) -> list[PlayedCell]:
