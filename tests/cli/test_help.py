@@ -148,7 +148,7 @@ def test_a_missing_package_gives_the_pip_command_that_installs_it(missing):
         ["demo"],
         ["run", "x.toml"],
         ["report", "x"],
-        ["reproduce", "--docs", "x"],
+        ["reproduce"],
         ["serve"],
         ["token", "list"],
         ["evaluate", "x.parquet"],

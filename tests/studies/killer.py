@@ -19,10 +19,9 @@ from sidelong.studies.provenance import source_hash
 from sidelong.studies.spec import load
 
 
-class Inline:
+class Inline(work.Engine):
     """An engine in a thread of the runner itself: it dies with it."""
 
-    died = ()
     slots = 1
 
     def __init__(self, files):
@@ -34,12 +33,6 @@ class Inline:
 
     def play(self, cell):
         return self._pool.submit(work.play, work.Task(cell.spec, 1, source_hash()), self._files)
-
-    def rounds(self):
-        return 0
-
-    def check(self):
-        pass
 
     def close(self):
         self._pool.shutdown()

@@ -1,6 +1,8 @@
 """The reference studies: measures are by their definitions, and a quarter of the runs reproduces what is stated."""
 
+import importlib.util
 import math
+import re
 import sys
 import tomllib
 from pathlib import Path
@@ -105,7 +107,28 @@ def test_the_studies_are_those_of_the_page():
             assert (ROOT / "docs" / "figures" / f"study-{name}.svg").exists()
             for statement in read_expected(reference.find(name)).statement:
                 assert f"| {statement.says} | {statement.expected:.4g} ± {statement.tolerance:.2g} |" in page
-    assert "not reproduced" not in page
+    assert "NOT reproduced" not in page
+
+
+def test_the_page_is_renewed_from_results(tmp_path, monkeypatch):
+    place = importlib.util.spec_from_file_location("study_pictures", ROOT / "docs" / "pictures" / "studies.py")
+    script = importlib.util.module_from_spec(place)
+    place.loader.exec_module(script)
+    for folder in ("docs/figures", "results/nested"):
+        (tmp_path / folder).mkdir(parents=True)
+    page = tmp_path / "docs" / "reproduce.md"
+    page.write_text("above\n<!-- nested -->\nold\n<!-- / -->\nbelow\n<!-- delay -->\nold\n<!-- / -->\n")
+    specs = [each.spec for each in load(reference.find("nested")).cells]
+    tables = [pa.table({"arms": [4], "round": [1], "regret": [float(k + 1)]}) for k in range(len(specs))]
+    cells = [PlayedCell(*each) for each in zip(specs, tables, strict=True)]
+    monkeypatch.setattr(script, "DOCS", tmp_path / "docs")
+    monkeypatch.setattr(script, "read_cells", lambda _: cells)
+    script.main(tmp_path / "results")
+    parts = re.fullmatch(r"above\n<!-- nested -->\n(.*?)(<!-- / -->\nbelow.*)", page.read_text(), re.DOTALL)
+    table, rest = parts.groups()
+    assert table.count("reproduced |\n") == len(read_expected(reference.find("nested")).statement)
+    assert rest.endswith("<!-- delay -->\nold\n<!-- / -->\n")
+    assert [path.name for path in (tmp_path / "docs" / "figures").iterdir()] == ["study-nested.svg"]
 
 
 def test_all_families_of_graphs_play_in_both_worlds():

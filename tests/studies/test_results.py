@@ -12,7 +12,7 @@ import pytest
 
 import sidelong as sl
 from sidelong.errors import ResultFileError, StudyError
-from sidelong.studies import execute, results, work
+from sidelong.studies import execute, provenance, results, work
 from sidelong.studies.cell import Cell
 from sidelong.studies.files import Files
 from sidelong.studies.provenance import source_hash
@@ -166,7 +166,7 @@ def test_reading_says_what_is_wrong(folder, tmp_path):
 
 def test_a_file_of_a_newer_format_says_so(folder, tmp_path, monkeypatch):
     study = load(folder.parent / "study.toml")
-    monkeypatch.setattr(results, "FORMAT", 2)
+    monkeypatch.setattr(provenance, "FORMAT", 2)
     (tmp_path / "cells").mkdir()
     made = work.play(work.Task(study.cells[0].spec, 1, source_hash()), study.files).content
     (tmp_path / "cells" / "x.parquet").write_bytes(made)

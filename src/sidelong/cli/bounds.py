@@ -145,7 +145,7 @@ def _answer(setting: Setting, T: float, best_loss: float | None) -> Answer:
         for promise in theory.promises(setting, able)
     ]
     rows.sort(key=lambda row: (row.adversarial or math.inf, row.stochastic or math.inf))
-    alpha = setting.independence[0]
+    alpha = setting.independence.lower
     floor = theory.lower.adversarial_floor(T=T, independence=alpha)
     floor_from = theory.lower.adversarial_floor_from(independence=alpha)
     return Answer(setting, T, rows, unable, floor, floor_from, *_c_star(setting, best_loss))
@@ -202,7 +202,7 @@ def _document(answer: Answer) -> dict[str, Any]:
             "c_star": answer.c_star,
         },
         "numbers": {
-            "independence": setting.independence[1],
+            "independence": setting.independence.upper,
             "acyclic": setting.acyclic,
             "strong_independence": setting.strong_independence,
             "inverse_gap_sum": setting.inverse_gap_sum if setting.best_arms else None,

@@ -97,7 +97,7 @@ def _floors(answer: Answer) -> list[str]:
         lines.append(
             f"No learner can promise less than 0.06 sqrt(alpha T) = {amount(answer.floor)} against any adversary."
         )
-    elif answer.setting.independence[0] > 1:
+    elif answer.setting.independence.lower > 1:
         lines.append(
             f"0.06 sqrt(alpha T), a lower bound against any adversary, holds from T = 374 alpha^3 = "
             f"{amount(answer.floor_from)} on."

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -43,14 +42,13 @@ def reproduce(
         int | None, typer.Option(min=1, max=1024, help="How many cores to use.", show_default="all")
     ] = None,
     out: Annotated[Path, typer.Option(help="The folder for results, one folder a study.")] = Path("results/reproduce"),
-    docs: Annotated[Path | None, typer.Option(hidden=True, help="Renew figures and tables in this folder.")] = None,
 ) -> None:
     """Play the reference studies, and compare what they give with the numbers that lie beside them.
 
     Ends with 0 if all is reproduced, 1 if something is not. A study that is done already is not played again.
     `sidelong report results/reproduce/NAME` makes a page of one.
     """
-    require("reproduce", "pydantic", "pyarrow", *["matplotlib"] * (docs is not None))
+    require("reproduce", "pydantic", "pyarrow")
     from sidelong.errors import StudyError  # noqa: PLC0415
     from sidelong.studies import reference  # noqa: PLC0415  # the compiler takes long to load
     from sidelong.studies.reproduce import cells, statements  # noqa: PLC0415
@@ -65,8 +63,6 @@ def reproduce(
             played = cells.read_cells(folder)
             judged[name] = [statements.judge(each, played, share) for each in expected.statement]
             console.print(f"{name}: {expected.about}  ({folder})", soft_wrap=True)
-            if docs is not None:
-                _renew(docs, name, expected, judged[name], played)
     except (StudyError, OSError) as error:
         refuse("reproduce", str(error))
     console.print(_table(judged))
@@ -111,27 +107,7 @@ def _table(judged: dict[str, list[Judged]]) -> Table:
     table.add_column("verdict")
     for name, verdicts in judged.items():
         for number, verdict in enumerate(verdicts):
-            colour, word = ("green", "reproduced") if verdict.holds else ("red", "NOT reproduced")
-            table.add_row("" if number else name, *_texts(verdict), f"[{colour}]{word}[/]")
+            colour = "green" if verdict.holds else "red"
+            *texts, word = verdict.texts
+            table.add_row("" if number else name, *texts, f"[{colour}]{word}[/]")
     return table
-
-
-def _texts(verdict: Judged) -> tuple[str, str, str]:
-    statement = verdict.statement
-    return statement.says, f"{statement.expected:.4g} ± {verdict.tolerance:.2g}", f"{verdict.measured:.4g}"
-
-
-def _renew(docs: Path, name: str, expected: Expected, verdicts: Sequence[Judged], played: Sequence[Any]) -> None:
-    """Draw the figure of a study, and write its table into the page about them."""
-    from sidelong.studies.reproduce.figure import save  # noqa: PLC0415
-
-    save(expected.figure, played, docs / "figures" / f"study-{name}.svg")
-    page = docs / "reproduce.md"
-    rows = [
-        f"| {' | '.join(_texts(verdict))} | {'reproduced' if verdict.holds else 'not reproduced'} |"
-        for verdict in verdicts
-    ]
-    lines = ["", "| statement | expected | measured | verdict |", "|---|---:|---:|---|", *rows, ""]
-    text = page.read_text(encoding="utf-8")
-    place = rf"(?<=<!-- {re.escape(name)} -->\n).*?(?=<!-- / -->)"
-    page.write_text(re.sub(place, lambda _: "\n".join(lines), text, count=1, flags=re.DOTALL), encoding="utf-8")

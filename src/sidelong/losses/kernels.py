@@ -85,7 +85,7 @@ def loss(world: WorldArrays, seed: int, run: int, t: int, arm: int) -> float:
     u = uniform(seed, LOSSES, run, t, _swapped(world, t, arm) if kind == SWAPPED else arm)
     if kind == FLIPPED:
         # The very losses of the clean world turned over, not fresh ones with the mean turned over.
-        return 1.0 if (u < world.numbers[arm]) != (t <= world.integers[0]) else 0.0
+        return 1.0 if (u < world.numbers[arm]) != _is_spoilt(world, t) else 0.0
     return 1.0 if u < mean(world, seed, run, t, arm) else 0.0
 
 
@@ -118,13 +118,14 @@ def mean(world: WorldArrays, seed: int, run: int, t: int, arm: int) -> float:  #
         return world.numbers[arm + odd * (world.numbers.size // 2)]  # type: ignore[no-any-return]
     if kind == FLIPPED:
         m = world.numbers[arm]
-        return 1.0 - m if t <= world.integers[0] else m  # type: ignore[no-any-return]
+        return 1.0 - m if _is_spoilt(world, t) else m  # type: ignore[no-any-return]
     if kind == SWAPPED:
         return world.numbers[_swapped(world, t, arm)]  # type: ignore[no-any-return]
     if kind == SWITCHING:
         return world.table[_segment(world.integers, world.integers.size, t), arm]  # type: ignore[no-any-return]
     if kind == CYCLING:
-        return world.table[(t - 1) // world.integers[0] % world.integers[1], arm]  # type: ignore[no-any-return]
+        each, rows = world.integers[0], world.integers[1]
+        return world.table[(t - 1) // each % rows, arm]  # type: ignore[no-any-return]
     if kind == DRIFTING:
         return _drifting(world, t, arm)
     if kind == LOWER_BOUND:
@@ -151,7 +152,8 @@ def cumulative(world: WorldArrays, seed: int, run: int, t: int, arm: int) -> flo
         K = world.numbers.size // 2
         return (t - odd) * world.numbers[arm] + odd * world.numbers[arm + K]  # type: ignore[no-any-return]
     if kind in (FLIPPED, SWAPPED):
-        corrupted = min(t, world.integers[0])
+        budget = world.integers[0]
+        corrupted = min(t, budget)
         spoilt = mean(world, seed, run, corrupted, arm) if corrupted > 0 else 0.0
         return corrupted * spoilt + (t - corrupted) * world.numbers[arm]  # type: ignore[no-any-return]
     if kind == SWITCHING:
@@ -179,13 +181,21 @@ def _segment(ends: np.ndarray, count: int, t: int) -> int:
 
 
 @kernel
+def _is_spoilt(world: WorldArrays, t: int) -> bool:
+    """Tell whether an adversary has spoilt round t."""
+    budget = world.integers[0]
+    return t <= budget  # type: ignore[no-any-return]
+
+
+@kernel
 def _swapped(world: WorldArrays, t: int, arm: int) -> int:
     """Return the arm whose losses `arm` has in round t."""
-    if t <= world.integers[0]:
-        if arm == world.integers[1]:
-            return world.integers[2]  # type: ignore[no-any-return]
-        if arm == world.integers[2]:
-            return world.integers[1]  # type: ignore[no-any-return]
+    one, other = world.integers[1], world.integers[2]
+    if _is_spoilt(world, t):
+        if arm == one:
+            return other  # type: ignore[no-any-return]
+        if arm == other:
+            return one  # type: ignore[no-any-return]
     return arm
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-__all__ = ["Cell", "canonical", "describe", "name_of", "options_of"]
+__all__ = ["Cell", "canonical", "describe", "flat", "name_of", "options_of"]
 
 FORMAT = 1
 
@@ -73,6 +73,17 @@ def name_of(table: dict[str, Any]) -> str:
 def options_of(table: dict[str, Any]) -> dict[str, Any]:
     """Return what is said of a learner, a graph or a world beside its name."""
     return {key: value for key, value in table.items() if key not in {"name", "file"}}
+
+
+def flat(table: dict[str, Any], place: tuple[str, ...] = ()) -> dict[tuple[str, ...], Any]:
+    """Return what a table says, by place; a file counts as its name."""
+    found: dict[tuple[str, ...], Any] = {}
+    for key, value in table.items():
+        if isinstance(value, dict) and key != "file":
+            found |= flat(value, (*place, key))
+        else:
+            found[*place, key] = value
+    return found
 
 
 def _said(value: Any) -> str:

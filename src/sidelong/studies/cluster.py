@@ -26,10 +26,11 @@ __all__ = ["Dask"]
 _GONE = "the Dask scheduler is gone."
 
 
-class Dask:
-    """An engine on a Dask scheduler, or on a cluster of this machine, for a try."""
+class Dask(work.Engine):
+    """An engine on a Dask scheduler, or on a cluster of this machine, for a try.
 
-    died: tuple[type[Exception], ...] = ()  # Dask gives the work of the dead to others
+    Dask itself starts workers and gives the work of dead ones to others.
+    """
 
     def __init__(self, address: str, workers: int, files: Files) -> None:
         try:
@@ -53,7 +54,7 @@ class Dask:
         self._files = self._client.submit(_same, (names, tuple(files.contents[name] for name in names)), pure=False)
 
     @property
-    def slots(self) -> int:
+    def slots(self) -> int:  # type: ignore[override]  # it changes while a study runs
         """How many threads the workers have now."""
         with self._scheduler():
             return max(1, sum(map(int, self._client.nthreads().values())))
@@ -86,13 +87,6 @@ class Dask:
     def _submit(self, function: Any, what: Any) -> Any:
         with self._scheduler():
             return self._executor.submit(function, what, self._files)
-
-    def rounds(self) -> int:
-        """Return 0: workers tell when they are done."""
-        return 0
-
-    def restart(self) -> None:
-        """Do nothing: Dask starts workers."""
 
     def close(self) -> None:
         """Cancel what is not done, and leave."""

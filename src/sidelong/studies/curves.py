@@ -5,20 +5,19 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass, field
 from functools import cached_property
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 
 from sidelong.studies.cell import canonical, describe
-from sidelong.studies.results import in_order, read_file
+from sidelong.studies.results import read_tables
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
     import numpy.typing as npt
+    import pyarrow as pa
 
     Array = npt.NDArray[np.float64]
 
@@ -139,10 +138,9 @@ class Curve:
 def read_curves(folder: Path) -> list[Curve]:
     """Read all results in a folder, in the order of the study."""
     parts: dict[str, list[tuple[pa.Table, dict[str, Any]]]] = {}
-    for path in in_order(Path(folder)):
-        content, provenance = read_file(path)
+    for table, provenance in read_tables(folder):
         same = canonical({key: value for key, value in provenance["cell"].items() if key != "seed"})
-        parts.setdefault(same, []).append((pq.read_table(pa.BufferReader(content)), provenance))
+        parts.setdefault(same, []).append((table, provenance))
     return [_curve(json.loads(same), cells) for same, cells in parts.items()]
 
 

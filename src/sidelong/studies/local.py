@@ -26,10 +26,10 @@ if TYPE_CHECKING:
 __all__ = ["Local"]
 
 
-class Local:
+class Local(work.Engine):
     """An engine of processes. They are started anew, not forked, and leave when the process that started them dies."""
 
-    died: tuple[type[Exception], ...] = (BrokenProcessPool,)
+    died = (BrokenProcessPool,)
 
     def __init__(self, workers: int, n_cells: int, files: Path) -> None:
         self._files = str(files)
@@ -60,9 +60,6 @@ class Local:
     def rounds(self) -> int:
         """Return how many rounds were played."""
         return int(self._played.value)
-
-    def check(self) -> None:
-        """Do nothing: this machine is there."""
 
     def restart(self) -> None:
         """Start new workers."""

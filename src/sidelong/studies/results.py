@@ -49,6 +49,7 @@ from sidelong.studies.cell import canonical, name_of, options_of
 from sidelong.studies.provenance import FORMAT, provenance
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from os import PathLike
 
     import numpy.typing as npt
@@ -56,7 +57,7 @@ if TYPE_CHECKING:
     from sidelong.simulation import Result
     from sidelong.studies.cell import Cell
 
-__all__ = ["check", "in_order", "read_file", "read_provenance", "read_results", "to_parquet"]
+__all__ = ["check", "in_order", "read_provenance", "read_results", "read_tables", "to_parquet"]
 
 _EMPTY = b"0" * 64
 _CHECKSUM = re.compile(rb"sidelong\.checksum\x18\x40([0-9a-f]{64})")  # as Parquet's footer has a key and a value
@@ -67,31 +68,36 @@ def to_parquet(cell: Cell, n_arms: int, result: Result) -> bytes:
     spec = cell.spec
     rows, marks = result.regret.shape
     size = rows * marks
-    constant = {
+    options = {kind: canonical(options_of(spec[kind])) for kind in ("learner", "graph", "world")}
+    alike: dict[str, Any] = {  # on all rows
         "cell": cell.name,
-        **{
-            key: value
-            for kind in ("learner", "graph", "world")
-            for key, value in ((kind, name_of(spec[kind])), (f"{kind}_options", canonical(options_of(spec[kind]))))
-        },
+        "learner": name_of(spec["learner"]),
+        "learner_options": options["learner"],
+        "graph": name_of(spec["graph"]),
+        "graph_options": options["graph"],
+        "arms": np.int64(n_arms),
+        "world": name_of(spec["world"]),
+        "world_options": options["world"],
+        "horizon": np.int64(spec["rounds"]),
+        "delay": np.int64(cell.delay),
+        "seed": np.uint64(spec["seed"]),
     }
-    columns: dict[str, pa.Array] = {name: _repeated(text, size) for name, text in constant.items()}
-    columns["arms"] = _numbers(np.full(size, n_arms, np.int64))
-    columns["horizon"] = _numbers(np.full(size, spec["rounds"], np.int64))
-    columns["delay"] = _numbers(np.full(size, cell.delay, np.int64))
-    columns["seed"] = _numbers(np.full(size, spec["seed"], np.uint64))
-    columns["run"] = _numbers(np.repeat(result.runs, marks))
-    columns["round"] = _numbers(np.tile(result.rounds, rows))
-    columns["regret"] = _numbers(result.regret)
-    columns["loss"] = _numbers(result.loss)
-    columns["plays"] = _on_last_rows(result.plays, marks)
-    columns["observations"] = _on_last_rows(result.observations, marks)
-    traces = {f"trace_{name}": _numbers(trace) for name, trace in result.traces.items()}
-    table = pa.table({name: columns[name] for name in _COLUMNS} | traces)
+    texts = [name for name, value in alike.items() if isinstance(value, str)]
+    columns = {
+        **{name: _repeated(value, size) for name, value in alike.items()},
+        "run": _numbers(np.repeat(result.runs, marks)),
+        "round": _numbers(np.tile(result.rounds, rows)),
+        "regret": _numbers(result.regret),
+        "loss": _numbers(result.loss),
+        "plays": _on_last_rows(result.plays, marks),
+        "observations": _on_last_rows(result.observations, marks),
+        **{f"trace_{name}": _numbers(trace) for name, trace in result.traces.items()},
+    }
+    table = pa.table(columns)
     sink = io.BytesIO()
     # Statistics and dictionaries of numbers are of no use in so small a file, and half of its size.
     with pq.ParquetWriter(
-        sink, table.schema, compression="snappy", use_dictionary=[*constant], write_statistics=False
+        sink, table.schema, compression="snappy", use_dictionary=texts, write_statistics=False
     ) as writer:
         writer.write_table(table)
         # Not through the schema, of which the file keeps a second, encoded copy.
@@ -102,33 +108,14 @@ def to_parquet(cell: Cell, n_arms: int, result: Result) -> bytes:
     return _with_checksum(content, hashlib.sha256(content).hexdigest().encode())
 
 
-_COLUMNS = (
-    "cell",
-    "learner",
-    "learner_options",
-    "graph",
-    "graph_options",
-    "arms",
-    "world",
-    "world_options",
-    "horizon",
-    "delay",
-    "seed",
-    "run",
-    "round",
-    "regret",
-    "loss",
-    "plays",
-    "observations",
-)
-
-
 # The next two are not pa.array, which imports pandas, if it is there, to see whether it was given a part of it: a
 # second for each worker.
 
 
-def _repeated(text: str, size: int) -> pa.DictionaryArray:
-    word = text.encode()
+def _repeated(value: str | np.integer, size: int) -> pa.Array:
+    if not isinstance(value, str):
+        return _numbers(np.full(size, value))
+    word = value.encode()
     ends = pa.py_buffer(np.array([0, len(word)], np.int32))
     dictionary = pa.StringArray.from_buffers(1, ends, pa.py_buffer(word))
     return pa.DictionaryArray.from_arrays(_numbers(np.zeros(size, np.int32)), dictionary)
@@ -177,17 +164,19 @@ def read_provenance(content: bytes) -> dict[str, Any]:
     return told
 
 
-def read_file(path: Path) -> tuple[bytes, dict[str, Any]]:
-    """Return a result file and what it tells beside its columns; a message says which file it is about."""
-    try:
-        content = path.read_bytes()
-        return content, read_provenance(content)
-    except ResultFileError as error:
-        raise ResultFileError(f"{path}: {error} Run the study again: it will be replaced.") from error
-    except StudyError as error:
-        raise StudyError(f"{path}: {error}") from error
-    except OSError as error:
-        raise StudyError(f"{path}: cannot be read: {error.strerror or error}.") from error
+def read_tables(folder: Path) -> Iterator[tuple[pa.Table, dict[str, Any]]]:
+    """Yield the table of each cell in a folder, in the order of the study, and what its file tells beside it."""
+    for path in in_order(folder):
+        try:
+            content = path.read_bytes()
+            told = read_provenance(content)
+        except ResultFileError as error:
+            raise ResultFileError(f"{path}: {error} Run the study again: it will be replaced.") from error
+        except StudyError as error:
+            raise StudyError(f"{path}: {error}") from error
+        except OSError as error:
+            raise StudyError(f"{path}: cannot be read: {error.strerror or error}.") from error
+        yield pq.read_table(pa.BufferReader(content)), told
 
 
 def read_results(folder: str | PathLike[str]) -> pa.Table:
@@ -204,10 +193,7 @@ def read_results(folder: str | PathLike[str]) -> pa.Table:
         StudyError: there are no results, or a file is truncated or altered.
 
     """
-    tables = []
-    for path in in_order(Path(folder)):
-        content, _ = read_file(path)
-        tables.append(pq.read_table(pa.BufferReader(content)))
+    tables = [table for table, _ in read_tables(Path(folder))]
     return pa.concat_tables(tables, promote_options="default").unify_dictionaries()
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import traceback
 from dataclasses import replace
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from sidelong.errors import SidelongError
 from sidelong.simulation.simulate import play_game
@@ -48,32 +48,33 @@ class Played(NamedTuple):
     seconds: float
 
 
-class Engine(Protocol):
+class Engine:
     """What plays cells: `local` on this machine, `cluster` on many."""
 
-    died: tuple[type[Exception], ...]  #: what futures raise when all workers are gone
-
-    @property
-    def slots(self) -> int:
-        """How many cells are played at once."""
+    died: tuple[type[Exception], ...] = ()  #: what futures raise when all workers are gone
+    slots: int  #: how many cells are played at once
 
     def warm(self, cell: Cell) -> Future[None]:
         """Compile what a cell needs."""
+        raise NotImplementedError
 
     def play(self, cell: Cell) -> Future[Played]:
         """Play a cell."""
+        raise NotImplementedError
+
+    def close(self) -> None:
+        """Stop all workers at once, whatever they do."""
+        raise NotImplementedError
 
     def rounds(self) -> int:
         """Return how many rounds were played, those of unfinished cells too; 0 if it does not know."""
+        return 0
 
     def check(self) -> None:
         """Raise `StoppedError` if the engine itself is gone: then all cells end in errors, and none of them failed."""
 
     def restart(self) -> None:
-        """Start new workers where they have died."""
-
-    def close(self) -> None:
-        """Stop all workers at once, whatever they do."""
+        """Start new workers where they have died and nobody else does."""
 
 
 def play(task: Task, files: Files, progress: Callable[[int, int], None] | None = None) -> Played:

@@ -85,7 +85,7 @@ def crossing(setting: Setting, promise: Promise) -> float | None:
 
 def _adaptive(s: Setting, T: float) -> float:
     """Return the smaller of what Theorem 4 states and of what its proof gives with theta <= mas."""
-    in_alpha = theorem_4_adversarial(K=s.K, T=T, independence_sum=s.independence[1] * T)
+    in_alpha = theorem_4_adversarial(K=s.K, T=T, independence_sum=s.independence.upper * T)
     return min(in_alpha, theorem_4_theta(K=s.K, T=T, theta_sum=s.acyclic * T))
 
 
@@ -137,7 +137,7 @@ _ROWS = (
         "exp3.g",
         lambda s, T: max(  # which grows with alpha or falls, and the learner may use any that is possible
             rivals.exp3_g(K=s.K, T=T, independence=alpha, acyclic=s.acyclic)
-            for alpha in range(s.independence[0], s.independence[1] + 1)
+            for alpha in range(s.independence.lower, s.independence.upper + 1)
         ),
         None,
         "derived",
@@ -147,7 +147,7 @@ _ROWS = (
     Promise(
         "exp3-dom", lambda s, T: rivals.exp3_dom(K=s.K, T=T, cover=s.dominating, acyclic=s.acyclic), None, "derived"
     ),
-    Promise("exp3-ix", lambda s, T: rivals.exp3_ix(K=s.K, T=T, independence=s.independence[1]), None, "its paper"),
+    Promise("exp3-ix", lambda s, T: rivals.exp3_ix(K=s.K, T=T, independence=s.independence.upper), None, "its paper"),
     Promise(
         "elp",
         lambda s, T: rivals.elp(K=s.K, T=T, acyclic=s.acyclic, fractional_domination=s.fractional_domination),
@@ -186,7 +186,9 @@ _ROWS = (
         "derived",
         needs_one_best_arm=True,
     ),
-    Promise("q-tsallis", lambda s, T: rivals.q_tsallis(K=s.K, T=T, independence=s.independence[1]), None, "its paper"),
+    Promise(
+        "q-tsallis", lambda s, T: rivals.q_tsallis(K=s.K, T=T, independence=s.independence.upper), None, "its paper"
+    ),
     Promise(
         "uniform",
         lambda s, T: rivals.uniform(K=s.K, T=T),

@@ -7,7 +7,7 @@ the lower one, so that both stay true.
 from __future__ import annotations
 
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -22,6 +22,13 @@ if TYPE_CHECKING:
     from sidelong.graphs.graph import FeedbackGraph
 
 __all__ = ["Setting"]
+
+
+class Interval(NamedTuple):
+    """Where a number of a graph lies."""
+
+    lower: int
+    upper: int
 
 
 class Setting:
@@ -52,20 +59,19 @@ class Setting:
         return self._gaps
 
     @cached_property
-    def independence(self) -> tuple[int, int]:
-        """The independence number: a lower and an upper value."""
-        lower, upper = self._known("independence", 1, self.K)
-        return lower, upper
+    def independence(self) -> Interval:
+        """The independence number."""
+        return self._known("independence", 1, self.K)
 
     @cached_property
     def acyclic(self) -> int:
         """The size of the largest acyclic set, or more."""
-        return self._known("acyclic", self.independence[0], self.strong_independence)[1]
+        return self._known("acyclic", self.independence.lower, self.strong_independence).upper
 
     @cached_property
     def strong_independence(self) -> int:
         """The strong independence number, or more."""
-        return self._known("strong_independence", self.independence[0], self.K)[1]
+        return self._known("strong_independence", self.independence.lower, self.K).upper
 
     @cached_property
     def fractional_domination(self) -> float:
@@ -117,7 +123,7 @@ class Setting:
             self.intervals["sum of 1 / gap"] = (found.lower, found.upper)
         return min(found.upper, gaps.inverse_sum)
 
-    def _known(self, name: str, least: int, most: int) -> tuple[int, int]:
+    def _known(self, name: str, least: int, most: int) -> Interval:
         try:
             found = getattr(self._numbers, name)
         except GraphError:  # the graph is too large for it
@@ -126,4 +132,4 @@ class Setting:
             lower, upper = max(found.lower, least), min(found.upper, most)
         if lower < upper:
             self.intervals[name.replace("_", " ")] = (lower, upper)
-        return lower, upper
+        return Interval(lower, upper)

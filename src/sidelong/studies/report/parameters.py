@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from sidelong.studies.cell import canonical, describe, name_of
+from sidelong.studies.cell import canonical, describe, flat, name_of
 from sidelong.studies.report import charts
 from sidelong.studies.report.markup import Drawn, Section, section
-from sidelong.studies.report.reading import flat
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -134,7 +134,7 @@ def _over_time(graph: GraphSequence, rounds: npt.NDArray[np.int64]) -> Array:
     It is the smaller of what the theorem states and of what its proof gives, as on a graph that stays.
     """
     settings = [Setting(each, budget=_BUDGET) for each in set(graph.bank)]
-    alpha, acyclic = max(each.independence[1] for each in settings), max(each.acyclic for each in settings)
+    alpha, acyclic = max(each.independence.upper for each in settings), max(each.acyclic for each in settings)
     K = graph.n_arms
     bounds = [
         (

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from sidelong.simulation.scoreboard import Scoreboard, mean_and_error
-from sidelong.studies.cell import canonical, describe, name_of, options_of
+from sidelong.studies.cell import canonical, describe, flat, name_of, options_of
 from sidelong.studies.curves import read_curves
 from sidelong.studies.files import Files
 from sidelong.studies.folder import read_study
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from sidelong.studies.curves import Curve
     from sidelong.studies.report.pairs import Duel
 
-__all__ = ["Instance", "Reading", "flat", "read"]
+__all__ = ["Instance", "Reading", "read"]
 
 Table = dict[str, Any]
 
@@ -110,17 +110,6 @@ def read(folder: Path) -> Reading:
     missing = len(study.get("cells", ())) - sum(len(curve.provenance) for curve in curves)
     files = Files(folder=folder / "files")
     return Reading(study.get("name", folder.name), study.get("study"), curves, files, max(missing, 0))
-
-
-def flat(table: Table, place: tuple[str, ...] = ()) -> dict[tuple[str, ...], Any]:
-    """Return what a table says, by place; a file counts as its name."""
-    found: dict[tuple[str, ...], Any] = {}
-    for key, value in table.items():
-        if isinstance(value, dict) and key != "file":
-            found |= flat(value, (*place, key))
-        else:
-            found[*place, key] = value
-    return found
 
 
 def _labels(tables: Iterable[Table]) -> dict[str, str]:

@@ -7,17 +7,16 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 
-from sidelong.studies.cell import describe, name_of
-from sidelong.studies.results import in_order, read_provenance
+from sidelong.studies.cell import describe, flat, name_of
+from sidelong.studies.results import read_tables
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
     import numpy.typing as npt
+    import pyarrow as pa
 
 __all__ = ["PlayedCell", "read_cells"]
 
@@ -34,7 +33,8 @@ class PlayedCell:
         """What a statement may ask for: ``learner``, ``graph``, ``graph.n``, ``world.means.gap``, ``delay``."""
         names = {"graph": name_of(self.spec["graph"]), "world": name_of(self.spec["world"])}
         learner = {"learner": describe(self.spec["learner"])}
-        return {"delay": 0, **_flat(self.spec), **names, **learner}
+        told = {".".join(place): value for place, value in flat(self.spec).items()}
+        return {"delay": 0, **told, **names, **learner}
 
     def fits(self, wanted: Mapping[str, Any]) -> bool:
         """Tell whether all facts are as wanted; a list stands for any of its values."""
@@ -60,17 +60,6 @@ class PlayedCell:
         return values
 
 
-def _flat(tables: Mapping[str, Any], place: str = "") -> dict[str, Any]:
-    flat: dict[str, Any] = {}
-    for key, value in tables.items():
-        flat |= _flat(value, f"{place}{key}.") if isinstance(value, dict) else {f"{place}{key}": value}
-    return flat
-
-
 def read_cells(folder: Path) -> list[PlayedCell]:
     """Return the cells in a folder of results, in the order of the study."""
-    cells = []
-    for path in in_order(folder):
-        content = path.read_bytes()
-        cells.append(PlayedCell(read_provenance(content)["cell"], pq.read_table(pa.BufferReader(content))))
-    return cells
+    return [PlayedCell(told["cell"], table) for table, told in read_tables(folder)]

@@ -86,6 +86,13 @@ class Judged(NamedTuple):
         """Whether what was measured is what was expected."""
         return abs(self.measured - self.statement.expected) <= self.tolerance
 
+    @property
+    def texts(self) -> tuple[str, str, str, str]:
+        """What is said, expected, measured and found."""
+        expected = f"{self.statement.expected:.4g} ± {self.tolerance:.2g}"
+        found = "reproduced" if self.holds else "NOT reproduced"
+        return self.statement.says, expected, f"{self.measured:.4g}", found
+
 
 def read_expected(path: Path) -> Expected:
     """Read what is expected of the study that a file holds, from the file beside it."""

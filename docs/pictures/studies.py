@@ -1,7 +1,13 @@
-"""The figure of a reference study: what its statements speak of, drawn."""
+"""Draw the figures of docs/reproduce.md and write its tables, from what `sidelong reproduce` has played.
+
+``sidelong reproduce && python docs/pictures/studies.py results/reproduce``
+"""
 
 from __future__ import annotations
 
+import re
+import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import matplotlib as mpl
@@ -9,19 +15,20 @@ import numpy as np
 from matplotlib import ticker
 from matplotlib.figure import Figure as Canvas
 
+from sidelong.studies import reference
 from sidelong.studies.cell import describe
+from sidelong.studies.reproduce.cells import read_cells
+from sidelong.studies.reproduce.statements import judge, read_expected
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from pathlib import Path
 
     from matplotlib.axes import Axes
 
     from sidelong.studies.reproduce.cells import PlayedCell
     from sidelong.studies.reproduce.statements import Figure
 
-__all__ = ["save"]
-
+DOCS = Path(__file__).parent.parent
 _COLOURS = ("#0b6e99", "#c2571a", "#4c8c4a", "#7a5195", "#555555", "#b8860b")
 _MARKERS = "osD^vP"
 _WORDS = {
@@ -34,6 +41,21 @@ _WORDS = {
     "misses.3": "rounds in which the best arm is not played",
     "trace_exploration_mass": "chance that a round explores",
 }
+
+
+def main(results: Path) -> None:
+    """Renew what is there of each study."""
+    page = DOCS / "reproduce.md"
+    text = page.read_text("utf-8")
+    for name in reference.names():
+        if (results / name).exists():
+            expected, cells = read_expected(reference.find(name)), read_cells(results / name)
+            save(expected.figure, cells, DOCS / "figures" / f"study-{name}.svg")
+            rows = [f"| {' | '.join(judge(each, cells).texts)} |" for each in expected.statement]
+            lines = ["", "| statement | expected | measured | verdict |", "|---|---:|---:|---|", *rows, ""]
+            place = rf"(?<=<!-- {re.escape(name)} -->\n).*?(?=<!-- / -->)"
+            text = re.sub(place, lambda _, lines=lines: "\n".join(lines), text, count=1, flags=re.DOTALL)
+    page.write_text(text, "utf-8")
 
 
 def save(figure: Figure, cells: Sequence[PlayedCell], path: Path) -> None:
@@ -111,3 +133,7 @@ def _scale(axis: Axes, figure: Figure, names: Sequence[str]) -> None:
         # A logarithmic axis that has room for 0.
         axis.set_xscale("symlog", linthresh=least) if (values == 0).any() else axis.set_xscale("log")
         axis.set_yscale("log")
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))
