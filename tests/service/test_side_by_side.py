@@ -81,7 +81,7 @@ def test_a_database_that_says_nothing_is_one_that_is_away(tmp_path, monkeypatch)
 
 
 def test_health_is_answered_while_a_commit_takes_its_time(tmp_path, monkeypatch):
-    monkeypatch.setattr("sidelong.service.service._LOOK_EVERY", 0.0)
+    monkeypatch.setattr("sidelong.service.server._LOOK_EVERY", 0.0)
     monkeypatch.setattr(
         "sidelong.service.store.store.Store.behind", lambda _: []
     )  # as if the commit began just after it
@@ -89,7 +89,7 @@ def test_health_is_answered_while_a_commit_takes_its_time(tmp_path, monkeypatch)
     held, done = threading.Event(), threading.Event()
 
     def commit():
-        with app.state.service.store._memory:
+        with app.state.service.store._known["e"].lock:
             held.set()
             done.wait(3)
 
@@ -98,6 +98,7 @@ def test_health_is_answered_while_a_commit_takes_its_time(tmp_path, monkeypatch)
             app.router.lifespan_context(app),
             httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://localhost", timeout=60) as client,
         ):
+            assert (await client.post("/v1/experiments", json=EXPERIMENT)).status_code == 201
             thread = threading.Thread(target=commit)
             thread.start()
             held.wait()

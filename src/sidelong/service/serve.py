@@ -19,8 +19,7 @@ from sidelong.errors import ServiceError
 from sidelong.service import logs
 from sidelong.service.connections import Patient
 from sidelong.service.http.api import make_app
-from sidelong.service.store.database import Database
-from sidelong.service.store.migrate import migrate
+from sidelong.service.store.kinds import open_database
 from sidelong.service.store.tokens import Tokens
 
 if TYPE_CHECKING:
@@ -93,8 +92,7 @@ class _Announcing(uvicorn.Server):
 
 def _check_tokens(settings: Settings) -> None:
     """Refuse to be open to other machines."""
-    database = Database(settings.database, settings.busy_timeout)
-    migrate(database)
+    database = open_database(settings.database, settings.busy_timeout)
     open_ = not Tokens(database).list()
     database.close()
     if open_ and not _is_local(settings.host):

@@ -21,9 +21,10 @@ from sidelong.errors import ServiceError
 from sidelong.service.http import decisions, documents, evaluation, experiments, problems
 from sidelong.service.http.decisions import answer
 from sidelong.service.http.gate import GuardedRoute, from_http, guarded
+from sidelong.service.http.limits import Limits
 from sidelong.service.http.messages import Access, Health, Ready
 from sidelong.service.http.problems import DOCUMENTED
-from sidelong.service.service import Service
+from sidelong.service.server import Server
 from sidelong.service.store.tokens import Scope
 
 if TYPE_CHECKING:
@@ -49,9 +50,10 @@ def make_app(settings: Settings, clock: Clock | None = None) -> FastAPI:
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-        service = await asyncio.to_thread(Service, settings, clock)
+        service = await asyncio.to_thread(Server, settings, clock)
         async with service:
             app.state.service = service
+            app.state.limits = Limits(settings)
             yield
 
     app = FastAPI(
@@ -89,7 +91,7 @@ async def health() -> Response:
 @router.get("/ready", response_model=Ready)
 async def ready(request: Request) -> Response:
     """Tell whether the database answers."""
-    service: Service = request.app.state.service
+    service: Server = request.app.state.service
     await service.look(service.store.names, 0, 1)
     failing = service.commits.failing
     content = {

@@ -29,7 +29,7 @@ from sidelong.service.store.commands import Cancel, Decide, Tell
 from sidelong.service.store.tokens import Scope
 
 if TYPE_CHECKING:
-    from sidelong.service.service import Service
+    from sidelong.service.server import Server
     from sidelong.service.store.commands import Decided, Settled
 
 __all__ = ["router"]
@@ -49,7 +49,7 @@ _KEY = re.compile(r"[\x21-\x7e]{1,200}")
 )
 async def decide(request: Request) -> Response:
     """Draw an arm."""
-    service: Service = request.app.state.service
+    service: Server = request.app.state.service
     key = _key(request)
     body = await read(request, DecideRequest)
     graph = await graph_of(body.graph, service)
@@ -75,7 +75,7 @@ async def decide(request: Request) -> Response:
 )
 async def feedback(request: Request) -> Response:
     """Tell the losses that a decision revealed."""
-    service: Service = request.app.state.service
+    service: Server = request.app.state.service
     id_ = request.path_params["id"]
     of, number = parse(id_)
     body = await read(request, Feedback)
@@ -105,7 +105,7 @@ async def look(request: Request) -> Response:
     """Return a decision, whatever became of it."""
     store = request.app.state.service.store
     of, number = parse(request.path_params["id"])
-    return answer(await asyncio.to_thread(store.decision, of, number))
+    return answer(await asyncio.to_thread(views.decision, store, of, number))
 
 
 def answer(content: Any, status: int = 200) -> Response:
@@ -113,7 +113,7 @@ def answer(content: Any, status: int = 200) -> Response:
     return Response(to_json(content), status, media_type="application/json")
 
 
-async def waited(service: Service, job: Any) -> Any:
+async def waited(service: Server, job: Any) -> Any:
     """Return the result of a command, once it is on the disk."""
     written = service.commits.submit(job)
     patience = asyncio.get_running_loop().call_later(service.settings.request_timeout, _give_up, written)
@@ -129,7 +129,7 @@ def _give_up(written: asyncio.Future[Any]) -> None:
         written.set_exception(ServiceError(text, status=503, code="busy", retry_after=1.0))
 
 
-async def graph_of(message: Any, service: Service) -> Any:
+async def graph_of(message: Any, service: Server) -> Any:
     """Return the graph of a request, or the id of a known one."""
     if message is None or isinstance(message, KnownGraphMessage):
         return message and message.id

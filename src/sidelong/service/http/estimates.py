@@ -15,7 +15,7 @@ from sidelong.service.store.tallies import DELAYED, HIDDEN, OWN_GRAPH, UNWEIGHED
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from sidelong.service.store.experiment import Experiment
+    from sidelong.service.store.experiment import LiveExperiment
     from sidelong.service.store.tallies import Tallies
 
     Floats = npt.NDArray[np.float64]
@@ -27,7 +27,7 @@ _SUSPICIOUS = 0.001
 _LEAST_EXPECTED = 5.0
 
 
-def counts(experiment: Experiment) -> Counts:
+def counts(experiment: LiveExperiment) -> Counts:
     """Return what became of the decisions."""
     happened = experiment.tallies.counts
     return Counts(
@@ -98,7 +98,7 @@ def sample_ratio(tallies: Tallies) -> SampleRatio:
     return SampleRatio(p_value=p_value, ok=p_value >= _SUSPICIOUS, told=told, unknown=None)
 
 
-def guarantee(experiment: Experiment, ratio: SampleRatio) -> Guarantee:
+def guarantee(experiment: LiveExperiment, ratio: SampleRatio) -> Guarantee:
     """Tell whether the theorems of the learner hold for what happened, and why not; `ratio` is the `sample_ratio`."""
     happened, spec = experiment.tallies.counts, experiment.identity.spec
 

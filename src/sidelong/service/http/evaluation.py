@@ -27,7 +27,7 @@ from sidelong.service.store.tokens import Scope
 
 if TYPE_CHECKING:
     from sidelong.graphs.makers import GraphMaker
-    from sidelong.service.service import Service
+    from sidelong.service.server import Server
 
 __all__ = ["router"]
 
@@ -130,7 +130,7 @@ class Catalogue(BaseModel):
 )
 async def evaluate(request: Request) -> Response:
     """Estimate what each arm, or another distribution, would have cost in the same rounds."""
-    service: Service = request.app.state.service
+    service: Server = request.app.state.service
     body = await read(request, EvaluationRequest)
     async with _turn:
         return answer(await asyncio.to_thread(_evaluate, service, request.path_params["name"], body))
@@ -148,7 +148,7 @@ def _arguments(family: GraphMaker) -> list[dict[str, str | None]]:
     return [{"name": name, "kind": kind, "default": defaults.get(name)} for name, kind in family.kinds.items()]
 
 
-def _evaluate(service: Service, name: str, body: EvaluationRequest) -> dict[str, Any]:
+def _evaluate(service: Server, name: str, body: EvaluationRequest) -> dict[str, Any]:
     labels = service.store.identity(name).spec["labels"]
     try:
         log = _read(service, name)
@@ -174,7 +174,7 @@ def _evaluate(service: Service, name: str, body: EvaluationRequest) -> dict[str,
     }
 
 
-def _read(service: Service, name: str) -> DecisionLog:
+def _read(service: Server, name: str) -> DecisionLog:
     with for_temporary_files(), tempfile.TemporaryDirectory(prefix="sidelong-") as folder:
         path = Path(folder) / "log.parquet"
         export.write(service.store, name, path)

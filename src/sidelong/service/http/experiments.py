@@ -21,11 +21,12 @@ from sidelong.service.http.messages import (
     Rates,
 )
 from sidelong.service.http.problems import DOCUMENTED
+from sidelong.service.store import creation
 from sidelong.service.store.tallies import MINUTES
 from sidelong.service.store.tokens import Scope
 
 if TYPE_CHECKING:
-    from sidelong.service.service import Service
+    from sidelong.service.server import Server
 
 __all__ = ["router"]
 
@@ -44,12 +45,12 @@ Offset = Annotated[int, Query(ge=0, lt=2**31)]
 )
 async def create(request: Request) -> Response:
     """Make an experiment. The first one of a learner may take some seconds of compilation."""
-    service: Service = request.app.state.service
+    service: Server = request.app.state.service
     body = await read(request, CreateExperiment)
     graph = await graph_of(body.graph, service)
     spec = body.model_dump(include={"learner", "options", "seed", "expire_after", "description", "labels"})
-    draft = await asyncio.to_thread(service.store.draft, body.name, spec, graph)
-    _, new = await waited(service, lambda: service.store.create(draft))
+    draft = await asyncio.to_thread(creation.draft, service.store, body.name, spec, graph)
+    _, new = await waited(service, lambda: creation.create(service.store, draft))
     state = await asyncio.to_thread(service.store.view, body.name, lambda each, _: views.state(each))
     return answer(state, 201 if new else 200)
 
@@ -58,7 +59,7 @@ async def create(request: Request) -> Response:
 async def list_(request: Request, offset: Offset = 0, limit: Annotated[int, Query(ge=1, le=1000)] = 100) -> Response:
     """List the experiments, by name."""
     store = request.app.state.service.store
-    return answer(await asyncio.to_thread(store.summaries, offset, limit))
+    return answer(await asyncio.to_thread(views.summaries, store, offset, limit))
 
 
 @router.get("/experiments/{name}", response_model=ExperimentState, openapi_extra=guarded(Scope.READ))
@@ -88,7 +89,7 @@ async def graph(name: str, request: Request, limit: Annotated[int, Query(ge=1, l
 @router.get("/experiments/{name}/rates", response_model=Rates, openapi_extra=guarded(Scope.READ))
 async def rates(name: str, request: Request, minutes: Annotated[int, Query(ge=1, le=MINUTES)] = 60) -> Response:
     """Return what happened in each of the last minutes."""
-    service: Service = request.app.state.service
+    service: Server = request.app.state.service
     now = service.clock.now().at
     return answer(await asyncio.to_thread(service.store.view, name, lambda each, _: views.rates(each, minutes, now)))
 
@@ -103,7 +104,7 @@ async def events(
     name: str, request: Request, last_event_id: Annotated[int | None, Header(ge=0, lt=2**62)] = None
 ) -> Response:
     """Stream what happens."""
-    service: Service = request.app.state.service
+    service: Server = request.app.state.service
     identity, head = await asyncio.to_thread(service.store.view, name, lambda each, _: (each.identity, each.head))
     after = head if last_event_id is None else last_event_id
     headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
@@ -121,7 +122,7 @@ async def events(
 )
 async def log(name: str, request: Request) -> Response:
     """Return all decisions, as Parquet with the column names of the Open Bandit Pipeline."""
-    service: Service = request.app.state.service
+    service: Server = request.app.state.service
     return await asyncio.get_running_loop().run_in_executor(service.exports, export.reply, service.store, name)
 
 
@@ -137,8 +138,8 @@ async def log(name: str, request: Request) -> Response:
 )
 async def upload(request: Request, format: Literal["json", "edges", "npz"] = "json") -> Response:  # noqa: A002
     """Keep a graph file, for experiments and decisions that name it by its id."""
-    service: Service = request.app.state.service
+    service: Server = request.app.state.service
     data = await read_body(request)
     made = await asyncio.to_thread(read_upload, data, _SUFFIXES[format], service.settings)
-    known, new = await waited(service, lambda: service.store.keep_graph(made))
+    known, new = await waited(service, lambda: creation.keep_graph(service.store, made))
     return answer(views.graph_summary(known.id, known.graph), 201 if new else 200)

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response
 
-    from sidelong.service.service import Service
+    from sidelong.service.server import Server
 
 __all__ = ["GuardedRoute", "from_http", "guarded", "headers_of", "read", "read_body"]
 
@@ -110,7 +110,7 @@ class GuardedRoute(APIRoute):
         scope = Scope(named) if named in set(Scope) else None
 
         async def guard(request: Request) -> Response:
-            service: Service = request.app.state.service
+            service: Server = request.app.state.service
             try:
                 if named is not None:
                     await _admit(service, request, scope)
@@ -132,7 +132,7 @@ def from_http(error: HTTPException) -> ServiceError:
     return ServiceError(detail, status=error.status_code, code=codes.get(error.status_code, "internal"))
 
 
-async def _admit(service: Service, request: Request, scope: Scope | None) -> None:
+async def _admit(service: Server, request: Request, scope: Scope | None) -> None:
     tokens = service.tokens
     if not tokens.is_fresh():
         await service.look(tokens.refresh)
@@ -152,7 +152,7 @@ async def _admit(service: Service, request: Request, scope: Scope | None) -> Non
             path="header.authorization",
         )
     sender = access.token or (request.client.host if request.client else "")
-    service.limits.take(sender, scope or Scope.READ)
+    request.app.state.limits.take(sender, scope or Scope.READ)
 
 
 def _check_local(host: str, bound: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime as dt
 import json
 from typing import TYPE_CHECKING, Any, Literal
@@ -14,25 +15,35 @@ from sidelong.service.http.messages import (
     Arms,
     ArmState,
     DecisionState,
+    ExperimentList,
     ExperimentState,
     ExperimentSummary,
     GraphDrawing,
     GraphSummary,
     Rates,
 )
-from sidelong.service.store import journal
 from sidelong.service.store.journal import Kind
 
 if TYPE_CHECKING:
-    from sqlalchemy import Connection
-
     from sidelong.graphs import FeedbackGraph
-    from sidelong.service.store.experiment import Experiment
+    from sidelong.service.store.database import Reading
+    from sidelong.service.store.experiment import LiveExperiment
     from sidelong.service.store.graphs import Shelf
+    from sidelong.service.store.store import Store
 
     Sort = Literal["arm", "probability", "mean", "plays"]
 
-__all__ = ["decision", "drawing", "expires_at", "graph_summary", "rates", "state", "status_of", "summary", "timestamp"]
+__all__ = [
+    "decision",
+    "drawing",
+    "expires_at",
+    "graph_summary",
+    "rates",
+    "state",
+    "status_of",
+    "summaries",
+    "timestamp",
+]
 
 _MOST_EDGES = 5000
 
@@ -43,7 +54,7 @@ def timestamp(microseconds: int) -> str:
     return f"{moment.isoformat()[:19]}.{microseconds // 1000 % 1000:03}Z"
 
 
-def summary(experiment: Experiment) -> ExperimentSummary:
+def summary(experiment: LiveExperiment) -> ExperimentSummary:
     """Return a line of the list."""
     identity = experiment.identity
     return ExperimentSummary(
@@ -57,8 +68,18 @@ def summary(experiment: Experiment) -> ExperimentSummary:
     )
 
 
+def summaries(store: Store, offset: int, limit: int) -> ExperimentList:
+    """Return a page of the list of experiments."""
+    total, names = store.names(offset, limit)
+    items = []
+    for name in names:
+        with contextlib.suppress(ServiceError):  # one that is refused is in the log, and on its own page
+            items.append(store.view(name, lambda each, _: summary(each)))
+    return ExperimentList(total=total, items=items)
+
+
 def state(
-    experiment: Experiment, offset: int = 0, limit: int = 50, sort: Sort = "arm", *, digest: bool = False
+    experiment: LiveExperiment, offset: int = 0, limit: int = 50, sort: Sort = "arm", *, digest: bool = False
 ) -> ExperimentState:
     """Return all about an experiment, with some of its arms."""
     identity, tallies = experiment.identity, experiment.tallies
@@ -83,7 +104,7 @@ def state(
     )
 
 
-def _arms(experiment: Experiment, offset: int, limit: int, sort: Sort) -> Arms:
+def _arms(experiment: LiveExperiment, offset: int, limit: int, sort: Sort) -> Arms:
     tallies, labels = experiment.tallies, experiment.identity.spec["labels"]
     p = experiment.agent.estimates().weights
     P = np.full_like(p, np.nan) if np.isnan(p).any() else experiment.agent.graph.observe_probabilities(p)
@@ -111,7 +132,7 @@ def _arms(experiment: Experiment, offset: int, limit: int, sort: Sort) -> Arms:
     return Arms(total=p.size, offset=offset, limit=limit, sort=sort, items=items)
 
 
-def drawing(experiment: Experiment, limit: int) -> GraphDrawing:
+def drawing(experiment: LiveExperiment, limit: int) -> GraphDrawing:
     """Return the arms that are played most, and the edges between them."""
     graph, labels = experiment.agent.graph, experiment.identity.spec["labels"]
     most = np.argsort(-experiment.agent.estimates().weights, kind="stable")[:limit]
@@ -130,7 +151,7 @@ def drawing(experiment: Experiment, limit: int) -> GraphDrawing:
     )
 
 
-def rates(experiment: Experiment, minutes: int, now: int) -> Rates:
+def rates(experiment: LiveExperiment, minutes: int, now: int) -> Rates:
     """Return what happened in each of the last minutes; `now` is in microseconds."""
     last = now // 60_000_000
     span = range(last - minutes + 1, last + 1)
@@ -140,16 +161,20 @@ def rates(experiment: Experiment, minutes: int, now: int) -> Rates:
     return Rates(minutes=[timestamp(minute * 60_000_000).replace(".000", "") for minute in span], **kept)
 
 
-def decision(experiment: Experiment, number: int, connection: Connection, shelf: Shelf) -> DecisionState:
+def decision(store: Store, of: str, number: int) -> DecisionState:
     """Return a decision, whatever became of it."""
+    return store.view(of, lambda each, reading: _decision(each, number, reading, store.shelf))
+
+
+def _decision(experiment: LiveExperiment, number: int, reading: Reading, shelf: Shelf) -> DecisionState:
     identity = experiment.identity
-    events = journal.of_round(connection, identity.id, number)
+    events = reading.rounds(identity.id, number, number)
     if not events or number < 1:
         raise ServiceError("There is no such decision.", status=404, code="not_found", path="path.id")
     made, *others = events
     told = next((each for each in reversed(others) if each.losses is not None), None)
     graph_id = told.graph if told is not None and told.graph is not None else made.graph
-    graph = experiment.agent.graph if graph_id is None else shelf.find(connection, graph_id)
+    graph = experiment.agent.graph if graph_id is None else shelf.find(reading, graph_id)
     reveals = graph.out_neighbors(made.arm or 0)
     observe = None
     if told is not None and told.observe is not None:
