@@ -11,7 +11,7 @@ from sidelong.cli.refusal import refuse, require
 __all__ = ["load_service", "serve"]
 
 _NEEDED = (
-    "fastapi",
+    "starlette",
     "uvicorn",
     "httptools",
     "sqlalchemy",

@@ -8,7 +8,7 @@ import numpy as np
 
 from sidelong.evaluation import offpolicy
 from sidelong.learners import catalogue
-from sidelong.service.http.messages import Counts, Guarantee, Regret, SampleRatio
+from sidelong.service.http.messages.experiments import Counts, Guarantee, RegretState, SampleRatio
 from sidelong.service.store.journal import Kind
 from sidelong.service.store.tallies import DELAYED, HIDDEN, OWN_GRAPH, UNWEIGHED
 
@@ -54,14 +54,14 @@ def intervals(tallies: Tallies, arms: list[int]) -> tuple[Floats, Floats]:
     return np.clip(low, 0.0, 1.0), np.clip(high, 0.0, 1.0)
 
 
-def regret(tallies: Tallies) -> Regret:
+def regret(tallies: Tallies) -> RegretState:
     """Return the own loss less that of the best arm, over the told rounds; the interval holds whichever arm that is."""
     m, paid = tallies.rounds, float(tallies.paid[0])
     known = m == tallies.counts[Kind.TOLD] and not tallies.counts[HIDDEN]
     found = offpolicy.compare(tallies.weighed(), m, m, paid, 0, _RISK) if known else None
     if found is None or found.best < 0:
-        return Regret(estimate=None, low=None, high=None, own_loss=None, best_arm=None, best_loss=None, rounds=m)
-    return Regret(
+        return RegretState(estimate=None, low=None, high=None, own_loss=None, best_arm=None, best_loss=None, rounds=m)
+    return RegretState(
         estimate=found.value,
         low=found.lower,
         high=found.upper,

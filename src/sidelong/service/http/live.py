@@ -30,15 +30,15 @@ _ALIVE = 15.0
 _MOST = 500
 
 
-async def stream(service: Server, experiment: int, after: int, token: str | None) -> AsyncIterator[bytes]:
+async def stream(server: Server, experiment: int, after: int, token: str | None) -> AsyncIterator[bytes]:
     """Yield the events after one, until the service stops or the token is revoked."""
     yield b": sidelong\n\n"
     spoken = time.monotonic()
-    while not service.stopping:
+    while not server.stopping:
         try:
-            if not await asyncio.to_thread(_is_allowed, service.tokens, token):
+            if not await asyncio.to_thread(_is_allowed, server.tokens, token):
                 return
-            found = await asyncio.to_thread(_read, service.database, experiment, after)
+            found = await asyncio.to_thread(_read, server.database, experiment, after)
         except ServiceError:  # the database is away: the next time, perhaps
             found = []
         if found:

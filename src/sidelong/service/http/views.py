@@ -5,23 +5,23 @@ from __future__ import annotations
 import contextlib
 import datetime as dt
 import json
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from sidelong.errors import ServiceError
 from sidelong.service.http import estimates
-from sidelong.service.http.messages import (
+from sidelong.service.http.messages.decisions import DecisionState
+from sidelong.service.http.messages.experiments import (
     Arms,
     ArmState,
-    DecisionState,
     ExperimentList,
     ExperimentState,
     ExperimentSummary,
-    GraphDrawing,
-    GraphSummary,
     Rates,
+    StateQuery,
 )
+from sidelong.service.http.messages.graphs import GraphDrawing, GraphSummary
 from sidelong.service.store.journal import Kind
 
 if TYPE_CHECKING:
@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from sidelong.service.store.experiment import LiveExperiment
     from sidelong.service.store.graphs import Shelf
     from sidelong.service.store.store import Store
-
-    Sort = Literal["arm", "probability", "mean", "plays"]
 
 __all__ = [
     "decision",
@@ -46,6 +44,7 @@ __all__ = [
 ]
 
 _MOST_EDGES = 5000
+_USUAL = StateQuery()
 
 
 def timestamp(microseconds: int) -> str:
@@ -78,9 +77,7 @@ def summaries(store: Store, offset: int, limit: int) -> ExperimentList:
     return ExperimentList(total=total, items=items)
 
 
-def state(
-    experiment: LiveExperiment, offset: int = 0, limit: int = 50, sort: Sort = "arm", *, digest: bool = False
-) -> ExperimentState:
+def state(experiment: LiveExperiment, query: StateQuery = _USUAL) -> ExperimentState:
     """Return all about an experiment, with some of its arms."""
     identity, tallies = experiment.identity, experiment.tallies
     spec, ratio = identity.spec, estimates.sample_ratio(tallies)
@@ -95,24 +92,24 @@ def state(
         graph=graph_summary(spec["graph"], experiment.agent.graph),
         round=experiment.agent.round,
         sequence=experiment.head,
-        digest=experiment.digest() if digest else None,
+        digest=experiment.digest() if query.digest else None,
         counts=estimates.counts(experiment),
-        arms=_arms(experiment, offset, limit, sort),
+        arms=_arms(experiment, query),
         guarantee=estimates.guarantee(experiment, ratio),
         sample_ratio=ratio,
         regret=estimates.regret(tallies),
     )
 
 
-def _arms(experiment: LiveExperiment, offset: int, limit: int, sort: Sort) -> Arms:
+def _arms(experiment: LiveExperiment, query: StateQuery) -> Arms:
     tallies, labels = experiment.tallies, experiment.identity.spec["labels"]
     p = experiment.agent.estimates().weights
     P = np.full_like(p, np.nan) if np.isnan(p).any() else experiment.agent.graph.observe_probabilities(p)
     mean = estimates.costs(tallies)
     with np.errstate(invalid="ignore", divide="ignore"):
         seen = tallies.losses / tallies.observations
-    by = {"arm": np.arange(p.size), "probability": -p, "mean": mean, "plays": -tallies.plays}[sort]
-    shown = np.argsort(by, kind="stable")[offset : offset + limit].tolist()
+    by = {"arm": np.arange(p.size), "probability": -p, "mean": mean, "plays": -tallies.plays}[query.sort]
+    shown = np.argsort(by, kind="stable")[query.offset : query.offset + query.limit].tolist()
     low, high = estimates.intervals(tallies, shown)
     items = [
         ArmState(
@@ -129,7 +126,7 @@ def _arms(experiment: LiveExperiment, offset: int, limit: int, sort: Sort) -> Ar
         )
         for place, arm in enumerate(shown)
     ]
-    return Arms(total=p.size, offset=offset, limit=limit, sort=sort, items=items)
+    return Arms(total=p.size, offset=query.offset, limit=query.limit, sort=query.sort, items=items)
 
 
 def drawing(experiment: LiveExperiment, limit: int) -> GraphDrawing:
