@@ -106,7 +106,7 @@ def modules():
     for module in pkgutil.walk_packages(sl.__path__, "sidelong."):
         if module.name not in {
             "sidelong.__main__",
-            "sidelong.service.store.migrations.env",
+            "sidelong.service.store.sql.migrations.env",
         }:  # importing these runs them
             yield importlib.import_module(module.name)
 

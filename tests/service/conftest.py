@@ -1,16 +1,13 @@
 """What the tests of the service share: a nursery of servers, and both databases."""
 
-import itertools
 import tempfile
 from pathlib import Path
 
-import psycopg
 import pytest
 
 import installed
 from service import servers
-
-_numbers = itertools.count(1)
+from service.stores import new_database
 
 
 @pytest.fixture(scope="session")
@@ -34,16 +31,6 @@ def postgresql():
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
-def database(request, tmp_path):
+def database(request, tmp_path, monkeypatch):
     """Return the address of an empty database, of each kind in turn."""
-    return new_database(request.param, request, tmp_path)
-
-
-def new_database(kind, request, folder):
-    number = next(_numbers)
-    if kind == "sqlite":
-        return f"sqlite:///{folder}/service-{number}.db"
-    address = request.getfixturevalue("postgresql")
-    with psycopg.connect(address, autocommit=True) as connection:
-        connection.execute(f"CREATE DATABASE test{number}")
-    return address.removesuffix("postgres") + f"test{number}"
+    return new_database(request.param, request, tmp_path, monkeypatch)

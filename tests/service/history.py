@@ -12,15 +12,13 @@ import random
 import re
 
 import numpy as np
-from sqlalchemy import select
 
-from sidelong.service.store import journal, replay
+from sidelong.service.store import journal
 from sidelong.service.store.clock import Clock
-from sidelong.service.store.database import Database
-from sidelong.service.store.experiment import Identity
 from sidelong.service.store.graphs import Shelf
 from sidelong.service.store.journal import Kind
-from sidelong.service.store.schema import experiments
+from sidelong.service.store.kinds import open_database
+from sidelong.service.store.replay import Replayed
 
 _LENGTH = re.compile(rb"content-length: *(\d+)", re.IGNORECASE)
 _AGAIN = (429, 503, 507)
@@ -108,14 +106,14 @@ async def client(name, experiment, ports, history, seed, stop, *, hops=False):
 
 def check(address, experiment, history):
     """Compare the journal with what clients were told; return the digest of what replaying it gives."""
-    database = Database(address)
-    with database.reading() as connection:
-        row = connection.execute(select(experiments).where(experiments.c.name == experiment)).one()
-        identity = Identity(row.id, row.key, row.name, json.loads(row.spec))
-        events = list(journal.since(connection, row.id, 0))
-        rebuilt = replay.rebuild(connection, identity, Shelf(), Clock())
+    database = open_database(address)
+    with database.reading() as reading:
+        identity = reading.find(experiment)
+        [head] = [each.head for each in reading.experiments() if each.id == identity.id]
+        events = list(journal.since(reading, identity.id, 0))
+        rebuilt = Replayed(identity, Shelf(), Clock()).rebuilt(reading)
     database.close()
-    assert [event.seq for event in events] == list(range(1, row.head + 1))
+    assert [event.seq for event in events] == list(range(1, head + 1))
     by_kind = {kind: [event for event in events if event.kind is kind] for kind in Kind}
     rounds = [event.round for event in by_kind[Kind.DECIDED]]
     assert rounds == list(range(1, len(rounds) + 1))

@@ -1,14 +1,21 @@
 """A store without a server around it, with clocks that tests move."""
 
 import contextlib
+import itertools
+
+import psycopg
+from sqlalchemy import text
 
 import sidelong as sl
+from service.memory import MemoryDatabase
 from sidelong.service.settings import Settings
+from sidelong.service.store import creation
 from sidelong.service.store.clock import Clock
 from sidelong.service.store.commands import Cancel, Decide, Expire, Tell
-from sidelong.service.store.database import Database
-from sidelong.service.store.migrate import migrate
+from sidelong.service.store.kinds import KINDS, open_database
 from sidelong.service.store.store import Store
+
+_numbers = itertools.count(1)
 
 
 class Hands:
@@ -28,15 +35,14 @@ class Bench:
 
     def __init__(self, address, hands=None, **settings):
         self.hands = hands or Hands()
-        self.database = Database(address, busy_timeout=settings.pop("busy_timeout", 5.0))
-        migrate(self.database)
+        self.database = open_database(address, busy_timeout=settings.pop("busy_timeout", 5.0))
         clock = Clock(lambda: self.hands.wall, lambda: self.hands.steady)
         self.store = Store(self.database, Settings(**settings), clock)
 
     def create(self, name="e", graph=None, learner="exp3.g++", seed=3, expire_after=None, **options):
         spec = {"learner": learner, "options": options, "seed": seed, "expire_after": expire_after}
         spec |= {"description": "", "labels": None}
-        return self.store.create(self.store.draft(name, spec, graph or sl.graphs.nested(4)))
+        return creation.create(self.store, creation.draft(self.store, name, spec, graph or sl.graphs.nested(4)))
 
     def decide(self, name="e", **how):
         return self._run(Decide(name, **how))
@@ -72,3 +78,27 @@ def opened(address, hands=None, **settings):
         yield bench
     finally:
         bench.database.close()
+
+
+def new_database(kind, request, folder, monkeypatch):
+    """Return the address of an empty database; `request` starts a PostgreSQL if one is needed."""
+    number = next(_numbers)
+    if kind == "memory":
+        monkeypatch.setitem(KINDS, "memory", MemoryDatabase)
+        return f"memory://{number}"
+    if kind == "sqlite":
+        return f"sqlite:///{folder}/service-{number}.db"
+    address = request.getfixturevalue("postgresql")
+    with psycopg.connect(address, autocommit=True) as connection:
+        connection.execute(f"CREATE DATABASE test{number}")
+    return address.removesuffix("postgres") + f"test{number}"
+
+
+def lose_snapshots(database):
+    """Lose all snapshots."""
+    if database.name == "memory":
+        database.place.contents.snapshots.clear()
+        return
+    with database.writing() as writing:
+        writing.connection.execute(text("DELETE FROM snapshots"))
+        writing.commit()

@@ -12,8 +12,7 @@ from typer.testing import CliRunner
 
 from sidelong.cli import app
 from sidelong.errors import ServiceError
-from sidelong.service.store.database import Database
-from sidelong.service.store.migrate import migrate
+from sidelong.service.store.kinds import open_database
 from sidelong.service.store.tokens import Tokens
 
 REQUESTS = {
@@ -32,8 +31,7 @@ REQUESTS = {
 def guarded(nursery, tmp_path_factory):
     """Return a server, a token for each scope, and what makes and revokes more."""
     address = f"sqlite:///{tmp_path_factory.mktemp('access')}/access.db"
-    database = Database(address)
-    migrate(database)
+    database = open_database(address)
     tokens = Tokens(database)
     made = {scope: tokens.create(scope, [scope]) for scope in REQUESTS}
     server = nursery.start(address)
@@ -130,7 +128,7 @@ def test_an_open_server_answers_only_to_localhost_and_to_pages_of_its_own(nurser
     own = {"Host": f"localhost:{server.port}", "Origin": f"http://localhost:{server.port}"}
     assert server.send("GET", "/v1/access", None, own)[0] == 200
     assert server.send("GET", "/v1/access", None, {**own, "Origin": "http://evil.example"})[0] == 403
-    database = Database(f"sqlite:///{tmp_path}/open.db")
+    database = open_database(f"sqlite:///{tmp_path}/open.db")
     keeper = Tokens(database)
     token = keeper.create("first", ["admin"])
     keeper.revoke(token.split("_")[1])

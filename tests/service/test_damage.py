@@ -19,19 +19,20 @@ from service.stores import opened
 from service.test_store import refused
 from sidelong.agent import state_file
 from sidelong.errors import ServiceError
-from sidelong.service.store import migrate as migrations
-from sidelong.service.store.database import Database
+from sidelong.service.http import views
 from sidelong.service.store.experiment import SNAPSHOT_VERSION
 from sidelong.service.store.journal import Kind
-from sidelong.service.store.migrate import migrate
+from sidelong.service.store.kinds import open_database
+from sidelong.service.store.sql import migrate as migrations
+from sidelong.service.store.sql.database import SqlDatabase
 
 OLD = Path(__file__).parent / "files" / "schema-0001.sql"
 
 
 def run(database, statement, **values):
-    with database.writing() as connection:
-        connection.execute(text(statement), values)
-        connection.commit()
+    with database.writing() as writing:
+        writing.connection.execute(text(statement), values)
+        writing.commit()
 
 
 @pytest.fixture
@@ -49,8 +50,8 @@ def played(database):
 def test_a_damaged_snapshot_is_rebuilt_from_the_journal(played, caplog):
     address, digest = played
     with opened(address) as bench:
-        with bench.database.reading() as connection:
-            data = connection.execute(text("SELECT data FROM snapshots")).scalar_one()
+        with bench.database.reading() as reading:
+            data = reading.connection.execute(text("SELECT data FROM snapshots")).scalar_one()
         for broken in (b"", data[:-1], data[:200] + bytes([data[200] ^ 1]) + data[201:], b"\0" * len(data)):
             run(bench.database, "UPDATE snapshots SET data = :data", data=broken)
             with opened(address) as other:
@@ -65,8 +66,8 @@ def test_a_snapshot_of_another_layout_is_passed_over_and_written_anew(played, ca
     with opened(address) as bench:
         assert bench.digest() == digest
         bench.store.save(least=1)
-        with bench.database.reading() as connection:
-            data = connection.execute(text("SELECT data FROM snapshots ORDER BY seq DESC")).scalars().first()
+        with bench.database.reading() as reading:
+            data = reading.snapshot(1).data
         for change in ({"tallies.counts": np.zeros(6, np.int64)}, {"tallies.sums": np.zeros((4, 4))}, {}):
             header, arrays = state_file.unpack(data, "it")
             header["service"]["version"] -= 1
@@ -155,7 +156,7 @@ def test_a_damaged_graph_refuses_its_experiment_and_no_other(played):
         )
     with opened(address) as bench:
         assert refused("refused", bench.decide).status == 503
-        assert [each.name for each in bench.store.summaries(0, 9).items] == ["fine"]
+        assert [each.name for each in views.summaries(bench.store, 0, 9).items] == ["fine"]
         bench.tell(bench.decide("fine"))
 
 
@@ -166,7 +167,7 @@ def test_other_experiments_go_on_beside_one_that_is_refused(played):
         run(bench.database, "UPDATE events SET arm = (arm + 1) % 4 WHERE seq = 34 AND experiment = 1")
         refused("refused", bench.decide)
         bench.tell(bench.decide("fine"))
-        assert [each.name for each in bench.store.summaries(0, 9).items] == ["fine"]
+        assert [each.name for each in views.summaries(bench.store, 0, 9).items] == ["fine"]
 
 
 def test_a_full_disk_refuses_writes_lets_reads_pass_and_recovers(tmp_path):
@@ -235,9 +236,9 @@ def test_a_server_that_cannot_write_goes_on_reading_and_recovers_by_itself(nurse
 def test_a_writer_that_holds_the_lock_too_long_is_answered_with_busy(database):
     with opened(database, busy_timeout=0.1) as bench:
         bench.create()
-        slow = Database(database)
+        slow = open_database(database)
         with slow.writing() as other:
-            other.execute(text("UPDATE experiments SET head = head"))
+            other.lock(bench.store.identity("e").id)
             begun = time.monotonic()
             error = refused("busy", bench.decide)
             assert time.monotonic() - begun < 10
@@ -297,10 +298,10 @@ def test_a_newer_database_and_one_of_something_else_are_refused(database):
     with opened(database) as bench:
         run(bench.database, "UPDATE alembic_version SET version_num = '9999'")
         with pytest.raises(ServiceError, match="Install the version of sidelong that wrote it"):
-            migrate(bench.database)
+            bench.database.migrate()
         run(bench.database, "DROP TABLE alembic_version")
         with pytest.raises(ServiceError, match="tables of something else"):
-            migrate(bench.database)
+            bench.database.migrate()
 
 
 def test_a_database_of_another_program_that_uses_alembic_is_refused(tmp_path):
@@ -310,11 +311,11 @@ def test_a_database_of_another_program_that_uses_alembic_is_refused(tmp_path):
         connection.execute("CREATE TABLE studies (id INTEGER)")
     connection.close()
     with pytest.raises(ServiceError, match="tables of something else"):
-        migrate(Database(f"{tmp_path}/other.db"))
+        open_database(f"{tmp_path}/other.db")
 
 
 def test_two_that_start_at_once_on_an_old_schema_migrate_it_once(database):
-    old = Database(database)
+    old = SqlDatabase(database)
     with old.migrating() as connection:
         config = Config(attributes={"connection": connection})
         config.set_main_option("script_location", str(migrations._FOLDER))
@@ -322,9 +323,8 @@ def test_two_that_start_at_once_on_an_old_schema_migrate_it_once(database):
         command.upgrade(config, "0001")
     old.close()
     program = (
-        "import sys; from sidelong.service.store.database import Database\n"
-        "from sidelong.service.store.migrate import migrate\n"
-        "print(migrate(Database(sys.argv[1])))"
+        "import sys; from sidelong.service.store.sql.database import SqlDatabase\n"
+        "print(SqlDatabase(sys.argv[1]).migrate())"
     )
     starts = [
         subprocess.Popen([sys.executable, "-c", program, database], stdout=subprocess.PIPE, text=True) for _ in range(3)

@@ -11,7 +11,7 @@ import sidelong as sl
 from browser import visit
 from sidelong.evaluation import offpolicy
 from sidelong.evaluation.decision_log import read_log
-from sidelong.service.store.database import Database
+from sidelong.service.store.kinds import open_database
 from sidelong.service.store.tokens import Tokens
 
 PATIENCE = 60_000  # milliseconds: of a machine that does much else
@@ -313,7 +313,7 @@ def test_it_can_be_read_in_the_dark_and_on_a_phone(browser, served, width, dark)
 @pytest.mark.usefixtures("played")
 def test_a_token_is_asked_for_and_forgotten_with_the_tab(browser, served, database):
     """The last test: from now on the server wants a token."""
-    with contextlib.closing(Database(database, 5.0)) as opened_too:
+    with contextlib.closing(open_database(database)) as opened_too:
         token = Tokens(opened_too).create("test", ["read"])
     with visit(browser, f"{served.address}/#/models", until="load") as seen:
         page = seen.page

@@ -13,9 +13,10 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from sidelong.service.http import messages
-from sidelong.service.http.api import make_app
-from sidelong.service.settings import Settings
+from sidelong import service
+from sidelong.service.http.addresses import ADDRESSES
+from sidelong.service.http.messages.status import Problem
+from sidelong.service.http.problems import PROBLEMS
 
 PAGE = (Path(__file__).parents[2] / "docs" / "service.md").read_text(encoding="utf-8")
 
@@ -56,7 +57,8 @@ def sequence(server, name):
         ('"0.5"', "0.5"),
         ("true", True),
         ("null", None),
-        ("[0.5]", "[0.5]"),
+        ("[0.5]", [0.5]),
+        ('{"a": [null, NaN]}', {"a": [None, "NaN"]}),
     ],
 )
 def test_a_bad_loss_is_refused_with_its_path_and_value_and_nothing_is_stored(server, experiment, written, value):
@@ -102,7 +104,7 @@ def test_bad_feedback_is_refused_and_nothing_is_stored(server, experiment, body,
     before = sequence(server, experiment)
     found, problem = server.post(f"/v1/decisions/{made['id']}/feedback", body)
     assert (found, problem["path"][: len(path)]) == (status, path), problem
-    assert messages.Problem.model_validate(problem).status == status
+    assert Problem.model_validate(problem).status == status
     assert sequence(server, experiment) == before
 
 
@@ -275,9 +277,7 @@ def test_an_open_stream_does_not_keep_the_server_from_stopping(nursery, tmp_path
             assert stream.read().endswith(b"0\r\n\r\n")  # the stream has an end, and is not cut off
 
 
-@pytest.mark.parametrize(
-    "path", [path for path, methods in make_app(Settings()).openapi()["paths"].items() if "requestBody" in str(methods)]
-)
+@pytest.mark.parametrize("path", [address.path for address in ADDRESSES if address.takes is not None])
 def test_a_body_that_is_slow_or_large_is_given_up_at_every_address(brief, path):
     place = path.replace("{name}", "e").replace("{id}", f"{'0' * 16}-1")
     head = f"POST {place} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: "
@@ -415,3 +415,40 @@ def alike(reply, example):
     if isinstance(reply, list) and isinstance(example, list):
         return not reply or not example or alike(reply[0], example[0])
     return not isinstance(reply, dict | list) and not isinstance(example, dict | list)
+
+
+def test_the_page_lists_every_error_with_its_title_and_codes(server, experiment):
+    table = re.findall(r"^\| (\d{3}) \| ([A-Z][\w ]+) \| ([^|]+) \|", PAGE.partition("## Errors")[2], re.MULTILINE)
+    listed = {int(status): (title, tuple(re.findall(r"`(\w+)`", codes))) for status, title, codes in table}
+    assert listed == PROBLEMS
+    made = server.post(f"/v1/experiments/{experiment}/decisions")[1]
+    losses = dict.fromkeys(map(str, made["reveals"]), 0.5) | {str(made["arm"]): 1.0000001}
+    problem = server.post(f"/v1/decisions/{made['id']}/feedback", {"losses": losses})[1]
+    shown = json.loads(re.search(r"```json\n(.*?)```", PAGE.partition("## Errors")[2], re.DOTALL)[1])
+    said = shown["detail"].replace("losses.3", f"losses.{made['arm']}")
+    assert problem == {**shown, "path": f"body.losses.{made['arm']}", "detail": said}
+
+
+def test_every_error_that_is_raised_has_a_status_of_the_table_and_one_of_its_codes():
+    raised = re.compile(r"(?:status=|_refusal\()(\d{3}),\s*(?:code=)?\"(\w+)\"")
+    room = Path(service.__file__).parent
+    files = [path for part in ("http", "store") for path in (room / part).rglob("*.py")]
+    found = {(int(status), code) for path in files for status, code in raised.findall(path.read_text(encoding="utf-8"))}
+    assert len(found) >= 20
+    assert found <= {(status, code) for status, (_, codes) in PROBLEMS.items() for code in codes}
+
+
+@pytest.mark.parametrize(
+    ("sent", "shown"),
+    [
+        ({"a": [1, None, True]}, {"a": [1, None, True]}),
+        ("\N{SNOWMAN}", "\N{SNOWMAN}"),
+        (10**30, 10**30),
+        ([0.5] * 100, "[" + "0.5," * 49 + "0.5..."),
+        ("x" * 300, "x" * 200 + "..."),
+    ],
+)
+def test_the_value_of_an_error_is_what_was_received(server, sent, shown):
+    status, problem = server.post("/v1/experiments", {"name": "bad", "graph": {"name": "star", "n": 3}, "seed": sent})
+    assert (status, problem["path"], problem["value"]) == (422, "body.seed", shown)
+    assert problem["detail"].endswith(f"it is {json.dumps(shown, ensure_ascii=False, separators=(',', ':'))}.")

@@ -7,7 +7,7 @@ import httpx
 from starlette.responses import Response
 
 from sidelong.service.http import export
-from sidelong.service.http.api import make_app
+from sidelong.service.http.app import Application
 from sidelong.service.settings import Settings
 from sidelong.service.store.tokens import Tokens
 
@@ -22,13 +22,13 @@ def test_nobody_waits_for_those_who_download_the_log(tmp_path, monkeypatch):
         return Response(b"")
 
     monkeypatch.setattr(export, "reply", slow)
-    app = make_app(Settings(database=f"sqlite:///{tmp_path}/beside.db"))
+    app = Application(Settings(database=f"sqlite:///{tmp_path}/beside.db"))
     monkeypatch.setattr("sidelong.service.store.tokens.Tokens.fresh_for", 0.0)  # every request looks at the tokens anew
 
     async def ask():
         transport = httpx.ASGITransport(app)
         async with (
-            app.router.lifespan_context(app),
+            app.running(),
             httpx.AsyncClient(transport=transport, base_url="http://localhost", timeout=60) as client,
         ):
             assert (await client.post("/v1/experiments", json=EXPERIMENT)).status_code == 201
@@ -57,11 +57,11 @@ def test_a_database_that_says_nothing_is_one_that_is_away(tmp_path, monkeypatch)
 
     monkeypatch.setattr(Tokens, "list", list_)
     monkeypatch.setattr(Tokens, "fresh_for", 0.0)
-    app = make_app(Settings(database=f"sqlite:///{tmp_path}/silent.db", busy_timeout=0.3))
+    app = Application(Settings(database=f"sqlite:///{tmp_path}/silent.db", busy_timeout=0.3))
 
     async def ask():
         async with (
-            app.router.lifespan_context(app),
+            app.running(),
             httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://localhost", timeout=60) as client,
         ):
             assert (await client.post("/v1/experiments", json=EXPERIMENT)).status_code == 201
@@ -81,23 +81,24 @@ def test_a_database_that_says_nothing_is_one_that_is_away(tmp_path, monkeypatch)
 
 
 def test_health_is_answered_while_a_commit_takes_its_time(tmp_path, monkeypatch):
-    monkeypatch.setattr("sidelong.service.service._LOOK_EVERY", 0.0)
+    monkeypatch.setattr("sidelong.service.server._LOOK_EVERY", 0.0)
     monkeypatch.setattr(
         "sidelong.service.store.store.Store.behind", lambda _: []
     )  # as if the commit began just after it
-    app = make_app(Settings(database=f"sqlite:///{tmp_path}/commit.db", sweep_every=0.01))
+    app = Application(Settings(database=f"sqlite:///{tmp_path}/commit.db", sweep_every=0.01))
     held, done = threading.Event(), threading.Event()
 
     def commit():
-        with app.state.service.store._memory:
+        with app.server.store._known["e"].lock:
             held.set()
             done.wait(3)
 
     async def ask():
         async with (
-            app.router.lifespan_context(app),
+            app.running(),
             httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://localhost", timeout=60) as client,
         ):
+            assert (await client.post("/v1/experiments", json=EXPERIMENT)).status_code == 201
             thread = threading.Thread(target=commit)
             thread.start()
             held.wait()

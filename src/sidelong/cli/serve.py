@@ -13,7 +13,7 @@ __all__ = ["load_service", "serve"]
 EXAMPLES = ("sidelong serve --database sqlite:///decisions.db",)
 
 _NEEDED = (
-    "fastapi",
+    "starlette",
     "uvicorn",
     "httptools",
     "sqlalchemy",

@@ -66,10 +66,7 @@ def revoke(
 
 def _tokens(database: str | None) -> Tokens:
     settings = load_service("token", database=database)
-    from sidelong.service.store.database import Database as Opened  # noqa: PLC0415
-    from sidelong.service.store.migrate import migrate  # noqa: PLC0415
+    from sidelong.service.store.kinds import open_database  # noqa: PLC0415
     from sidelong.service.store.tokens import Tokens  # noqa: PLC0415
 
-    opened = Opened(settings.database, settings.busy_timeout)
-    migrate(opened)
-    return Tokens(opened)
+    return Tokens(open_database(settings.database, settings.busy_timeout))

@@ -12,12 +12,12 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 if TYPE_CHECKING:
     import asyncio
 
-__all__ = ["Patient"]
+__all__ = ["TimedConnection"]
 
 _MOST = 2**16  # bytes
 
 
-class Patient(HttpToolsProtocol):
+class TimedConnection(HttpToolsProtocol):
     """A connection that waits for the head of a request as long as between two requests, and not longer."""
 
     _waiting: asyncio.TimerHandle | None = None

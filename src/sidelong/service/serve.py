@@ -17,16 +17,13 @@ import uvicorn
 from sidelong._version import __version__
 from sidelong.errors import ServiceError
 from sidelong.service import logs
-from sidelong.service.connections import Patient
-from sidelong.service.http.api import make_app
-from sidelong.service.store.database import Database
-from sidelong.service.store.migrate import migrate
+from sidelong.service.connections import TimedConnection
+from sidelong.service.http.app import Application
+from sidelong.service.store.kinds import open_database
 from sidelong.service.store.tokens import Tokens
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-    from fastapi import FastAPI
 
     from sidelong.service.settings import Settings
 
@@ -43,7 +40,7 @@ def serve(settings: Settings, ready: Callable[[str], None] = lambda _: None) -> 
     listening = _bind(settings)
     host, port = listening.getsockname()[:2]
     address = f"http://{f'[{host}]' if ':' in host else host}:{port}"
-    app = make_app(settings)
+    app = Application(settings)
     config = uvicorn.Config(
         app,
         log_config=None,
@@ -53,7 +50,8 @@ def serve(settings: Settings, ready: Callable[[str], None] = lambda _: None) -> 
         timeout_keep_alive=math.ceil(settings.request_timeout),
         timeout_graceful_shutdown=5,
         limit_concurrency=2000,
-        http=Patient,
+        http=TimedConnection,
+        ws="none",
     )
     _log.info("starting", extra={"address": address, "version": __version__})
     for signal_ in (signal.SIGINT, signal.SIGTERM):  # which uvicorn raises again when it has stopped
@@ -76,7 +74,7 @@ def _give_memory_back() -> None:
 class _Announcing(uvicorn.Server):
     """A server that says when it is ready, and to its streams when it stops."""
 
-    def __init__(self, config: uvicorn.Config, app: FastAPI, announce: Callable[[], None]) -> None:
+    def __init__(self, config: uvicorn.Config, app: Application, announce: Callable[[], None]) -> None:
         super().__init__(config)
         self._app = app
         self._announce = announce
@@ -87,14 +85,13 @@ class _Announcing(uvicorn.Server):
             self._announce()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        self._app.state.service.stopping = True
+        self._app.server.stopping = True
         await super().shutdown(sockets)
 
 
 def _check_tokens(settings: Settings) -> None:
     """Refuse to be open to other machines."""
-    database = Database(settings.database, settings.busy_timeout)
-    migrate(database)
+    database = open_database(settings.database, settings.busy_timeout)
     open_ = not Tokens(database).list()
     database.close()
     if open_ and not _is_local(settings.host):

@@ -8,14 +8,14 @@ import numpy as np
 
 from sidelong.evaluation import offpolicy
 from sidelong.learners import catalogue
-from sidelong.service.http.messages import Counts, Guarantee, Regret, SampleRatio
+from sidelong.service.http.messages.experiments import Counts, Guarantee, RegretState, SampleRatio
 from sidelong.service.store.journal import Kind
 from sidelong.service.store.tallies import DELAYED, HIDDEN, OWN_GRAPH, UNWEIGHED
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from sidelong.service.store.experiment import Experiment
+    from sidelong.service.store.experiment import LiveExperiment
     from sidelong.service.store.tallies import Tallies
 
     Floats = npt.NDArray[np.float64]
@@ -27,7 +27,7 @@ _SUSPICIOUS = 0.001
 _LEAST_EXPECTED = 5.0
 
 
-def counts(experiment: Experiment) -> Counts:
+def counts(experiment: LiveExperiment) -> Counts:
     """Return what became of the decisions."""
     happened = experiment.tallies.counts
     return Counts(
@@ -54,14 +54,14 @@ def intervals(tallies: Tallies, arms: list[int]) -> tuple[Floats, Floats]:
     return np.clip(low, 0.0, 1.0), np.clip(high, 0.0, 1.0)
 
 
-def regret(tallies: Tallies) -> Regret:
+def regret(tallies: Tallies) -> RegretState:
     """Return the own loss less that of the best arm, over the told rounds; the interval holds whichever arm that is."""
     m, paid = tallies.rounds, float(tallies.paid[0])
     known = m == tallies.counts[Kind.TOLD] and not tallies.counts[HIDDEN]
     found = offpolicy.compare(tallies.weighed(), m, m, paid, 0, _RISK) if known else None
     if found is None or found.best < 0:
-        return Regret(estimate=None, low=None, high=None, own_loss=None, best_arm=None, best_loss=None, rounds=m)
-    return Regret(
+        return RegretState(estimate=None, low=None, high=None, own_loss=None, best_arm=None, best_loss=None, rounds=m)
+    return RegretState(
         estimate=found.value,
         low=found.lower,
         high=found.upper,
@@ -98,7 +98,7 @@ def sample_ratio(tallies: Tallies) -> SampleRatio:
     return SampleRatio(p_value=p_value, ok=p_value >= _SUSPICIOUS, told=told, unknown=None)
 
 
-def guarantee(experiment: Experiment, ratio: SampleRatio) -> Guarantee:
+def guarantee(experiment: LiveExperiment, ratio: SampleRatio) -> Guarantee:
     """Tell whether the theorems of the learner hold for what happened, and why not; `ratio` is the `sample_ratio`."""
     happened, spec = experiment.tallies.counts, experiment.identity.spec
 

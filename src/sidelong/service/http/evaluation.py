@@ -6,141 +6,43 @@ import asyncio
 import math
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from fastapi import APIRouter, Request
-from pydantic import BaseModel, ConfigDict, Field
-from starlette.responses import Response  # noqa: TC002  # FastAPI reads the annotations
 
 from sidelong.errors import EvaluationError, ServiceError
 from sidelong.evaluation import offpolicy
 from sidelong.evaluation.decision_log import DecisionLog, read_log
 from sidelong.graphs.makers import makers
 from sidelong.learners import catalogue
-from sidelong.service.http import documents, export
-from sidelong.service.http.decisions import answer
-from sidelong.service.http.gate import GuardedRoute, guarded, read
-from sidelong.service.http.messages import Arm  # noqa: TC001  # and so does pydantic
-from sidelong.service.http.problems import DOCUMENTED, for_temporary_files
-from sidelong.service.store.tokens import Scope
+from sidelong.service.http import export
+from sidelong.service.http.exchange import Reply
+from sidelong.service.http.problems import for_temporary_files
 
 if TYPE_CHECKING:
     from sidelong.graphs.makers import GraphMaker
-    from sidelong.service.service import Service
+    from sidelong.service.http.exchange import Call
+    from sidelong.service.http.messages.evaluation import EvaluationRequest
+    from sidelong.service.server import Server
 
-__all__ = ["router"]
-
-router = APIRouter(prefix="/v1", route_class=GuardedRoute, responses=DOCUMENTED, tags=["evaluation"])
+__all__ = ["evaluate", "show_catalogue"]
 
 #: A log with more losses takes too much memory beside a service; `sidelong evaluate` reads it elsewhere.
 MOST_LOSSES = 4_000_000
 #: One at a time: an estimate reads the whole log.
 _turn = asyncio.Semaphore(1)
 
-Share = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
 
-
-class EvaluationRequest(BaseModel):
-    """What to estimate, beside each arm and the uniform distribution."""
-
-    model_config = ConfigDict(extra="forbid")
-
-    distribution: dict[Arm, Share] | None = Field(
-        None, description="the share of some arms; they have the sum 1", examples=[{"3": 0.5, "4": 0.5}]
-    )
-    confidence: Annotated[float, Field(gt=0, lt=1)] = 0.95
-    limit: Annotated[int, Field(ge=0, le=1000)] = Field(20, description="how many arms to return, the cheapest first")
-
-
-class Estimate(BaseModel):
-    """What something would have cost a round: see `sidelong.evaluation.offpolicy`."""
-
-    value: float | None
-    error: float | None
-    lower: float  #: of the guaranteed interval
-    upper: float
-    normal_lower: float | None
-    normal_upper: float | None
-    rounds: int
-    effective: float
-    weight: float
-
-
-class ArmEstimate(Estimate):
-    """What an arm would have cost."""
-
-    arm: int
-    label: str | None
-
-
-class DistributionEstimate(Estimate):
-    """What a distribution would have cost."""
-
-    name: Literal["uniform", "distribution"]
-
-
-class EvaluatedRegret(BaseModel):
-    """What was paid beyond the best arm, in all rounds."""
-
-    value: float | None
-    lower: float
-    upper: float
-    best: int | None
-
-
-class Evaluation(BaseModel):
-    """Off-policy estimates from the log of all decisions."""
-
-    rounds: int
-    without_feedback: int
-    confidence: float
-    played: float | None  #: what was paid a round
-    regret: EvaluatedRegret
-    distributions: list[DistributionEstimate]
-    arms: list[ArmEstimate]
-
-
-class Argument(BaseModel):
-    """An argument of a family of graphs; `default` is null if it must be given."""
-
-    name: str
-    kind: Literal["whole", "number", "text", "flag", "list"]
-    default: str | None
-
-
-class Family(BaseModel):
-    """A family of graphs."""
-
-    name: str
-    arguments: list[Argument]
-
-
-class Catalogue(BaseModel):
-    """What an experiment can be made of."""
-
-    learners: list[str]
-    families: list[Family]
-
-
-@router.post(
-    "/experiments/{name}/evaluation",
-    response_model=Evaluation,
-    openapi_extra=guarded(Scope.READ, **documents.takes(EvaluationRequest, "name")),
-)
-async def evaluate(request: Request) -> Response:
+async def evaluate(call: Call) -> Reply:
     """Estimate what each arm, or another distribution, would have cost in the same rounds."""
-    service: Service = request.app.state.service
-    body = await read(request, EvaluationRequest)
     async with _turn:
-        return answer(await asyncio.to_thread(_evaluate, service, request.path_params["name"], body))
+        return Reply(await asyncio.to_thread(_evaluate, call.server, call.place["name"], call.body))
 
 
-@router.get("/catalogue", response_model=Catalogue, openapi_extra=guarded(Scope.READ))
-async def show_catalogue() -> Response:
+async def show_catalogue(_: Call) -> Reply:
     """List the learners, and the families of graphs with their arguments."""
     families = [{"name": name, "arguments": _arguments(family)} for name, family in makers(over_time=False).items()]
-    return answer({"learners": list(catalogue.names()), "families": families})
+    return Reply({"learners": list(catalogue.names()), "families": families})
 
 
 def _arguments(family: GraphMaker) -> list[dict[str, str | None]]:
@@ -148,10 +50,10 @@ def _arguments(family: GraphMaker) -> list[dict[str, str | None]]:
     return [{"name": name, "kind": kind, "default": defaults.get(name)} for name, kind in family.kinds.items()]
 
 
-def _evaluate(service: Service, name: str, body: EvaluationRequest) -> dict[str, Any]:
-    labels = service.store.identity(name).spec["labels"]
+def _evaluate(server: Server, name: str, body: EvaluationRequest) -> dict[str, Any]:
+    labels = server.store.identity(name).spec["labels"]
     try:
-        log = _read(service, name)
+        log = _read(server, name)
         arms = offpolicy.evaluate_arms(log, body.confidence)
         mixed = {"uniform": np.full(log.n_arms, 1 / log.n_arms)}
         if body.distribution is not None:
@@ -174,10 +76,10 @@ def _evaluate(service: Service, name: str, body: EvaluationRequest) -> dict[str,
     }
 
 
-def _read(service: Service, name: str) -> DecisionLog:
+def _read(server: Server, name: str) -> DecisionLog:
     with for_temporary_files(), tempfile.TemporaryDirectory(prefix="sidelong-") as folder:
         path = Path(folder) / "log.parquet"
-        export.write(service.store, name, path)
+        export.write(server.store, name, path)
         return read_log(path, most_losses=MOST_LOSSES)
 
 

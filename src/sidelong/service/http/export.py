@@ -18,9 +18,7 @@ from sidelong.service.store import journal
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from sqlalchemy import Connection
-
-    from sidelong.service.store.experiment import Identity
+    from sidelong.service.store.database import Identity, Reading
     from sidelong.service.store.journal import Event
     from sidelong.service.store.store import Store
 
@@ -56,12 +54,12 @@ def write(store: Store, name: str, path: Path) -> None:
     identity = store.identity(name)
     spec = identity.spec
     about = {"name": name, **{key: spec[key] for key in ("learner", "options", "seed", "expire_after")}}
-    with store.database.reading() as connection:
-        graph = store.find_graph(connection, spec["graph"])
+    with store.database.reading() as reading:
+        graph = store.shelf.find(reading, spec["graph"])
         about |= {"n_arms": graph.n_arms, "graph": spec["graph_name"]}
         schema = _schema(pa).with_metadata({"sidelong.experiment": json.dumps(about)})
         with pq.ParquetWriter(path, schema, compression="zstd") as writer:
-            for rows in _pages(store, connection, identity):
+            for rows in _pages(store, reading, identity):
                 writer.write_table(pa.Table.from_pylist(rows, schema))
 
 
@@ -84,12 +82,12 @@ def _schema(pa: Any) -> Any:
     )
 
 
-def _pages(store: Store, connection: Connection, identity: Identity) -> Iterator[list[dict[str, Any]]]:
+def _pages(store: Store, reading: Reading, identity: Identity) -> Iterator[list[dict[str, Any]]]:
     """Yield the rows, in pages that fit into memory."""
     page: list[dict[str, Any]] = []
     cells = 0
-    for events in journal.by_round(connection, identity.id):
-        page.append(_row(store, connection, identity, events))
+    for events in journal.by_round(reading, identity.id):
+        page.append(_row(store, reading, identity, events))
         cells += sum(len(event.losses or b"") // 8 for event in events)
         if len(page) >= _ROWS or cells >= _CELLS:
             yield page
@@ -98,7 +96,7 @@ def _pages(store: Store, connection: Connection, identity: Identity) -> Iterator
         yield page
 
 
-def _row(store: Store, connection: Connection, identity: Identity, events: list[Event]) -> dict[str, Any]:
+def _row(store: Store, reading: Reading, identity: Identity, events: list[Event]) -> dict[str, Any]:
     made, *others = events
     told = next((event for event in others if event.kind is journal.Kind.TOLD), None)
     row = {
@@ -116,7 +114,7 @@ def _row(store: Store, connection: Connection, identity: Identity, events: list[
         "observe_probabilities": None,
     }
     if told is not None:
-        graph = store.find_graph(connection, told.graph or made.graph or identity.spec["graph"])
+        graph = store.shelf.find(reading, told.graph or made.graph or identity.spec["graph"])
         reveals = graph.out_neighbors(made.arm or 0)
         losses = np.frombuffer(told.losses or b"", "<f8")
         own = losses[reveals == made.arm]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,13 +14,18 @@ from sidelong.errors import GraphError, ServiceError, SidelongError
 from sidelong.graphs import FeedbackGraph
 from sidelong.graphs import files as graph_files
 from sidelong.graphs.makers import makers
-from sidelong.service.http.messages import EdgesGraph, IntervalsGraph, NamedGraph
+from sidelong.service.http.messages.graphs import EdgesGraph, GraphById, IntervalsGraph, NamedGraph
 from sidelong.service.http.problems import for_temporary_files
 
 if TYPE_CHECKING:
     from sidelong.service.settings import Settings
 
-__all__ = ["build", "read_upload"]
+__all__ = ["build", "graph_of", "read_upload"]
+
+
+async def graph_of(message: Any, settings: Settings) -> FeedbackGraph | str:
+    """Return the graph of a request, or the id of one that is known."""
+    return message.id if isinstance(message, GraphById) else await asyncio.to_thread(build, message, settings)
 
 
 def build(message: Any, settings: Settings) -> FeedbackGraph:

@@ -7,7 +7,6 @@ off go on where it was.
 from __future__ import annotations
 
 import asyncio
-import itertools
 import time
 from typing import TYPE_CHECKING
 
@@ -15,12 +14,11 @@ from pydantic_core import to_json
 
 from sidelong.errors import ServiceError
 from sidelong.service.http.views import timestamp
-from sidelong.service.store import journal
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from sidelong.service.service import Service
+    from sidelong.service.server import Server
     from sidelong.service.store.database import Database
     from sidelong.service.store.journal import Event
     from sidelong.service.store.tokens import Tokens
@@ -32,15 +30,15 @@ _ALIVE = 15.0
 _MOST = 500
 
 
-async def stream(service: Service, experiment: int, after: int, token: str | None) -> AsyncIterator[bytes]:
+async def stream(server: Server, experiment: int, after: int, token: str | None) -> AsyncIterator[bytes]:
     """Yield the events after one, until the service stops or the token is revoked."""
     yield b": sidelong\n\n"
     spoken = time.monotonic()
-    while not service.stopping:
+    while not server.stopping:
         try:
-            if not await asyncio.to_thread(_is_allowed, service.tokens, token):
+            if not await asyncio.to_thread(_is_allowed, server.tokens, token):
                 return
-            found = await asyncio.to_thread(_read, service.database, experiment, after)
+            found = await asyncio.to_thread(_read, server.database, experiment, after)
         except ServiceError:  # the database is away: the next time, perhaps
             found = []
         if found:
@@ -59,8 +57,8 @@ def _is_allowed(tokens: Tokens, token: str | None) -> bool:
 
 
 def _read(database: Database, experiment: int, after: int) -> list[Event]:
-    with database.reading() as connection:
-        return list(itertools.islice(journal.since(connection, experiment, after, _MOST), _MOST))
+    with database.reading() as reading:
+        return reading.events(experiment, after, _MOST)
 
 
 def _format(event: Event) -> bytes:

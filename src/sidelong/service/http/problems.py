@@ -12,32 +12,39 @@ from pydantic_core import to_json
 from starlette.responses import Response
 
 from sidelong.errors import ServiceError
-from sidelong.service.http.messages import Problem
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-__all__ = ["DOCUMENTED", "for_temporary_files", "invalid", "reply"]
+__all__ = ["PROBLEMS", "for_temporary_files", "invalid", "reply"]
 
 _LONGEST = 200
 
-#: For the OpenAPI document: the errors that any request may get.
-DOCUMENTED: dict[int | str, dict[str, Any]] = {
-    status: {
-        "description": HTTPStatus(status).phrase,
-        "content": {"application/problem+json": {"schema": {"$ref": "#/components/schemas/Problem"}}},
-        "model": Problem,
-    }
-    for status in (400, 401, 403, 404, 405, 408, 409, 410, 413, 415, 422, 429, 500, 503, 507)
+#: Each status of an error, with its title and its codes. The titles of Python's `http` change from version to version.
+PROBLEMS = {
+    400: ("Bad Request", ("malformed",)),
+    401: ("Unauthorized", ("unauthenticated",)),
+    403: ("Forbidden", ("forbidden",)),
+    404: ("Not Found", ("not_found",)),
+    405: ("Method Not Allowed", ("method_not_allowed",)),
+    408: ("Request Timeout", ("timeout",)),
+    409: ("Conflict", ("exists", "conflict", "told", "cancelled", "key_reused", "full")),
+    410: ("Gone", ("expired",)),
+    413: ("Content Too Large", ("too_large",)),
+    415: ("Unsupported Media Type", ("unsupported_media_type",)),
+    422: ("Unprocessable Content", ("invalid",)),
+    429: ("Too Many Requests", ("too_fast", "too_many_outstanding")),
+    500: ("Internal Server Error", ("internal",)),
+    503: ("Service Unavailable", ("busy", "unavailable", "refused")),
+    507: ("Insufficient Storage", ("disk_full",)),
 }
 
 
 def reply(error: ServiceError) -> Response:
     """Return the reply that says what was wrong."""
-    phrase = HTTPStatus(error.status).phrase
     problem = {
         "type": f"urn:sidelong:error:{error.code}",
-        "title": phrase,
+        "title": PROBLEMS[error.status][0],
         "status": error.status,
         "detail": str(error),
         "code": error.code,
@@ -49,11 +56,11 @@ def reply(error: ServiceError) -> Response:
         headers["Retry-After"] = str(max(1, math.ceil(error.retry_after)))
     if error.status == HTTPStatus.UNAUTHORIZED:
         headers["WWW-Authenticate"] = "Bearer"
-    return Response(to_json(problem), error.status, headers, "application/problem+json")
+    return Response(_json(problem), error.status, headers, "application/problem+json")
 
 
-def invalid(errors: Sequence[Any], within: str = "") -> ServiceError:
-    """Return what is wrong with a request: the first of what pydantic has found, `within` a part of it."""
+def invalid(errors: Sequence[Any], within: str) -> ServiceError:
+    """Return what is wrong with a part of a request: the first of what pydantic has found."""
     first = errors[0]
     if first["type"] == "json_invalid":
         return ServiceError(
@@ -63,15 +70,12 @@ def invalid(errors: Sequence[Any], within: str = "") -> ServiceError:
             path="body",
         )
     # The tags of the kinds of graphs, and of lists and dicts, are not part of what was sent.
-    path = ".".join([within] * bool(within) + [str(part) for part in first["loc"] if "[" not in str(part)])
-    given = _shown(first["input"])
-    return ServiceError(
-        f"{path}: {first['msg']}; it is {given!r}." if first["type"] != "missing" else f"{path} is missing.",
-        status=422,
-        code="invalid",
-        path=path,
-        value=None if first["type"] == "missing" else first["input"],
-    )
+    path = ".".join([within, *(str(part) for part in first["loc"] if "[" not in str(part))])
+    if first["type"] == "missing":
+        return ServiceError(f"{path} is missing.", status=422, code="invalid", path=path)
+    given = _json(_shown(first["input"])).decode()
+    text = f"{path}: {first['msg']}; it is {given}."
+    return ServiceError(text, status=422, code="invalid", path=path, value=first["input"])
 
 
 @contextmanager
@@ -91,11 +95,14 @@ def for_temporary_files() -> Iterator[None]:
 
 
 def _shown(value: Any) -> Any:
-    """Return what JSON can hold of a value, and not much of it."""
-    if isinstance(value, bool | int | None):
-        return value if not isinstance(value, int) or abs(value) < 2**63 else str(value)[:_LONGEST]
-    if isinstance(value, float):
-        return value if math.isfinite(value) else {math.inf: "Infinity", -math.inf: "-Infinity"}.get(value, "NaN")
-    text = value if isinstance(value, str) else repr(value)[:_LONGEST]
-    text = text.encode("utf-8", "replace").decode()
-    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."
+    """Return a value if it is JSON and short, or else the beginning of what it is in JSON, as a string."""
+    if isinstance(value, str):
+        text = value = value.encode("utf-8", "replace").decode()  # no half of a character
+    else:
+        text = _json(value).decode()
+    return value if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."
+
+
+def _json(value: Any) -> bytes:
+    """Return JSON, in which NaN and Infinity are strings, and so is what JSON cannot hold."""
+    return to_json(value, inf_nan_mode="strings", fallback=str)

@@ -2,39 +2,49 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime as dt
 import json
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from sidelong.errors import ServiceError
 from sidelong.service.http import estimates
-from sidelong.service.http.messages import (
+from sidelong.service.http.messages.decisions import DecisionState
+from sidelong.service.http.messages.experiments import (
     Arms,
     ArmState,
-    DecisionState,
+    ExperimentList,
     ExperimentState,
     ExperimentSummary,
-    GraphDrawing,
-    GraphSummary,
     Rates,
+    StateQuery,
 )
-from sidelong.service.store import journal
+from sidelong.service.http.messages.graphs import GraphDrawing, GraphSummary
 from sidelong.service.store.journal import Kind
 
 if TYPE_CHECKING:
-    from sqlalchemy import Connection
-
     from sidelong.graphs import FeedbackGraph
-    from sidelong.service.store.experiment import Experiment
+    from sidelong.service.store.database import Reading
+    from sidelong.service.store.experiment import LiveExperiment
     from sidelong.service.store.graphs import Shelf
+    from sidelong.service.store.store import Store
 
-    Sort = Literal["arm", "probability", "mean", "plays"]
-
-__all__ = ["decision", "drawing", "expires_at", "graph_summary", "rates", "state", "status_of", "summary", "timestamp"]
+__all__ = [
+    "decision",
+    "drawing",
+    "expires_at",
+    "graph_summary",
+    "rates",
+    "state",
+    "status_of",
+    "summaries",
+    "timestamp",
+]
 
 _MOST_EDGES = 5000
+_USUAL = StateQuery()
 
 
 def timestamp(microseconds: int) -> str:
@@ -43,7 +53,7 @@ def timestamp(microseconds: int) -> str:
     return f"{moment.isoformat()[:19]}.{microseconds // 1000 % 1000:03}Z"
 
 
-def summary(experiment: Experiment) -> ExperimentSummary:
+def summary(experiment: LiveExperiment) -> ExperimentSummary:
     """Return a line of the list."""
     identity = experiment.identity
     return ExperimentSummary(
@@ -57,9 +67,17 @@ def summary(experiment: Experiment) -> ExperimentSummary:
     )
 
 
-def state(
-    experiment: Experiment, offset: int = 0, limit: int = 50, sort: Sort = "arm", *, digest: bool = False
-) -> ExperimentState:
+def summaries(store: Store, offset: int, limit: int) -> ExperimentList:
+    """Return a page of the list of experiments."""
+    total, names = store.names(offset, limit)
+    items = []
+    for name in names:
+        with contextlib.suppress(ServiceError):  # one that is refused is in the log, and on its own page
+            items.append(store.view(name, lambda each, _: summary(each)))
+    return ExperimentList(total=total, items=items)
+
+
+def state(experiment: LiveExperiment, query: StateQuery = _USUAL) -> ExperimentState:
     """Return all about an experiment, with some of its arms."""
     identity, tallies = experiment.identity, experiment.tallies
     spec, ratio = identity.spec, estimates.sample_ratio(tallies)
@@ -74,24 +92,24 @@ def state(
         graph=graph_summary(spec["graph"], experiment.agent.graph),
         round=experiment.agent.round,
         sequence=experiment.head,
-        digest=experiment.digest() if digest else None,
+        digest=experiment.digest() if query.digest else None,
         counts=estimates.counts(experiment),
-        arms=_arms(experiment, offset, limit, sort),
+        arms=_arms(experiment, query),
         guarantee=estimates.guarantee(experiment, ratio),
         sample_ratio=ratio,
         regret=estimates.regret(tallies),
     )
 
 
-def _arms(experiment: Experiment, offset: int, limit: int, sort: Sort) -> Arms:
+def _arms(experiment: LiveExperiment, query: StateQuery) -> Arms:
     tallies, labels = experiment.tallies, experiment.identity.spec["labels"]
     p = experiment.agent.estimates().weights
     P = np.full_like(p, np.nan) if np.isnan(p).any() else experiment.agent.graph.observe_probabilities(p)
     mean = estimates.costs(tallies)
     with np.errstate(invalid="ignore", divide="ignore"):
         seen = tallies.losses / tallies.observations
-    by = {"arm": np.arange(p.size), "probability": -p, "mean": mean, "plays": -tallies.plays}[sort]
-    shown = np.argsort(by, kind="stable")[offset : offset + limit].tolist()
+    by = {"arm": np.arange(p.size), "probability": -p, "mean": mean, "plays": -tallies.plays}[query.sort]
+    shown = np.argsort(by, kind="stable")[query.offset : query.offset + query.limit].tolist()
     low, high = estimates.intervals(tallies, shown)
     items = [
         ArmState(
@@ -108,10 +126,10 @@ def _arms(experiment: Experiment, offset: int, limit: int, sort: Sort) -> Arms:
         )
         for place, arm in enumerate(shown)
     ]
-    return Arms(total=p.size, offset=offset, limit=limit, sort=sort, items=items)
+    return Arms(total=p.size, offset=query.offset, limit=query.limit, sort=query.sort, items=items)
 
 
-def drawing(experiment: Experiment, limit: int) -> GraphDrawing:
+def drawing(experiment: LiveExperiment, limit: int) -> GraphDrawing:
     """Return the arms that are played most, and the edges between them."""
     graph, labels = experiment.agent.graph, experiment.identity.spec["labels"]
     most = np.argsort(-experiment.agent.estimates().weights, kind="stable")[:limit]
@@ -130,7 +148,7 @@ def drawing(experiment: Experiment, limit: int) -> GraphDrawing:
     )
 
 
-def rates(experiment: Experiment, minutes: int, now: int) -> Rates:
+def rates(experiment: LiveExperiment, minutes: int, now: int) -> Rates:
     """Return what happened in each of the last minutes; `now` is in microseconds."""
     last = now // 60_000_000
     span = range(last - minutes + 1, last + 1)
@@ -140,16 +158,20 @@ def rates(experiment: Experiment, minutes: int, now: int) -> Rates:
     return Rates(minutes=[timestamp(minute * 60_000_000).replace(".000", "") for minute in span], **kept)
 
 
-def decision(experiment: Experiment, number: int, connection: Connection, shelf: Shelf) -> DecisionState:
+def decision(store: Store, of: str, number: int) -> DecisionState:
     """Return a decision, whatever became of it."""
+    return store.view(of, lambda each, reading: _decision(each, number, reading, store.shelf))
+
+
+def _decision(experiment: LiveExperiment, number: int, reading: Reading, shelf: Shelf) -> DecisionState:
     identity = experiment.identity
-    events = journal.of_round(connection, identity.id, number)
+    events = reading.rounds(identity.id, number, number)
     if not events or number < 1:
         raise ServiceError("There is no such decision.", status=404, code="not_found", path="path.id")
     made, *others = events
     told = next((each for each in reversed(others) if each.losses is not None), None)
     graph_id = told.graph if told is not None and told.graph is not None else made.graph
-    graph = experiment.agent.graph if graph_id is None else shelf.find(connection, graph_id)
+    graph = experiment.agent.graph if graph_id is None else shelf.find(reading, graph_id)
     reveals = graph.out_neighbors(made.arm or 0)
     observe = None
     if told is not None and told.observe is not None:

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from sidelong.errors import DecisionError, GraphError, LossError, ServiceError
-from sidelong.service.store import journal
 from sidelong.service.store.graphs import KnownGraph, identify
 from sidelong.service.store.journal import Kind
 from sidelong.service.store.losses import matched
@@ -20,12 +19,11 @@ from sidelong.service.store.losses import matched
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from sqlalchemy import Connection
-
     from sidelong.graphs import FeedbackGraph
     from sidelong.service.settings import Settings
     from sidelong.service.store.clock import Moment
-    from sidelong.service.store.experiment import Experiment
+    from sidelong.service.store.database import Writing
+    from sidelong.service.store.experiment import LiveExperiment
     from sidelong.service.store.graphs import Shelf
     from sidelong.service.store.journal import Event
 
@@ -36,8 +34,8 @@ __all__ = ["Cancel", "Command", "Decide", "Decided", "Expire", "Settled", "Tell"
 class Turn:
     """The turn of some commands at an experiment."""
 
-    experiment: Experiment
-    connection: Connection
+    experiment: LiveExperiment
+    writing: Writing
     shelf: Shelf
     settings: Settings
     moment: Moment
@@ -57,7 +55,7 @@ class Turn:
 
     def find(self, id_: str) -> FeedbackGraph:
         """Return a graph by its id."""
-        return self.graphs[id_] if id_ in self.graphs else self.shelf.find(self.connection, id_)
+        return self.graphs[id_] if id_ in self.graphs else self.shelf.find(self.writing, id_)
 
     def is_outstanding(self, number: int) -> bool:
         """Tell whether a decision can be settled; one whose time is over expires now, not at the next sweep."""
@@ -68,15 +66,14 @@ class Turn:
         self.events.append(self.experiment.settle(number, Kind.EXPIRED, self.moment))
         return False
 
-    def write(self) -> None:
-        """Write what happened, and the graphs that it needs."""
+    def keep_graphs(self) -> None:
+        """Write the graphs of requests that the events name."""
         for id_ in {event.graph for event in self.events if event.graph in self.graphs}:
-            self.shelf.put(self.connection, KnownGraph(str(id_), self.graphs[str(id_)]))
-        journal.append(self.connection, self.experiment.identity.id, self.events)
+            self.shelf.put(self.writing, KnownGraph(str(id_), self.graphs[str(id_)]))
 
     def outcome(self, number: int) -> list[Event]:
         """Return what is written about a round that is not outstanding: decided, settled, told too late."""
-        found = journal.of_round(self.connection, self.experiment.identity.id, number)
+        found = self.writing.rounds(self.experiment.identity.id, number, number)
         fresh = [event for event in self.events if event.round == number]
         return found + fresh
 

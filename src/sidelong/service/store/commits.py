@@ -19,7 +19,6 @@ from sidelong.service.store.commands import Command
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from sidelong.service.metrics import Metrics
     from sidelong.service.store.store import Store
 
 __all__ = ["Commits"]
@@ -33,12 +32,12 @@ class Commits:
 
     Args:
         store: what it writes to.
-        metrics: what it counts in.
+        committed: is told how many requests each batch had, and how many seconds it took.
     """
 
-    def __init__(self, store: Store, metrics: Metrics) -> None:
+    def __init__(self, store: Store, committed: Callable[[int, float], None]) -> None:
         self._store = store
-        self._metrics = metrics
+        self._committed = committed
         self._waiting: deque[tuple[asyncio.Future[Any], Command | Callable[[], Any]]] = deque()
         self._wake = threading.Event()
         self._waking = False
@@ -75,7 +74,7 @@ class Commits:
                 batch = self._take()
                 begun = time.perf_counter()
                 outcomes = self._run([job for _, job in batch])
-                self._metrics.committed(len(batch), time.perf_counter() - begun)
+                self._committed(len(batch), time.perf_counter() - begun)
                 futures = [future for future, _ in batch]
                 self._loop.call_soon_threadsafe(_settle, futures, outcomes)
                 self._save()

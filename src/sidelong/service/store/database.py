@@ -1,221 +1,170 @@
-"""The two databases, behind one type: SQLite in a file of its own, and PostgreSQL.
+"""What the store asks of a database. This is all that another kind of database must do.
 
-SQLite writes ahead (WAL), so that readers and one writer do not wait for each other, and flushes every commit to the
-disk. A transaction that writes takes the lock at once: one that asked for it halfway would fail instead of waiting.
+A database holds experiments with their journals and snapshots, graphs, tokens and a clock. The tests in
+``tests/service/test_backend_contract.py`` say the same as the docstrings here, and any kind of database must pass them.
 """
 
 from __future__ import annotations
 
-import sqlite3
-import time
-from contextlib import contextmanager
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
-
-from sqlalchemy import URL, create_engine, event, make_url
-from sqlalchemy.dialects import postgresql, sqlite
-from sqlalchemy.exc import (
-    ArgumentError,
-    DatabaseError,
-    DataError,
-    IntegrityError,
-    InterfaceError,
-    ProgrammingError,
-)
-from sqlalchemy.exc import TimeoutError as PoolTimeoutError
-from sqlalchemy.pool import NullPool, QueuePool
-
-from sidelong.errors import ServiceError
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping, Sequence
+    from contextlib import AbstractContextManager
 
-    from sqlalchemy import Connection, CursorResult, Engine, Table
+    from sidelong.service.store.journal import Event
 
-__all__ = ["Database", "Statement", "explain", "insert_into"]
-
-_MIGRATION_LOCK = 0x51DE1046  # of PostgreSQL; any number, as long as it is always the same
-
-
-class Statement:
-    """A statement that is turned into SQL once for each kind of database, and not anew each time it is run."""
-
-    def __init__(self, construct: Any, columns: list[str] | None = None) -> None:
-        self._construct = construct
-        self._columns = columns
-        self._compiled: dict[str, Any] = {}
-
-    def run(self, connection: Connection, *rows: Mapping[str, Any]) -> CursorResult[Any]:
-        """Run it for each of these parameters; the values go to the driver as they are."""
-        dialect = connection.dialect
-        compiled = self._compiled.get(dialect.name)
-        if compiled is None:
-            compiled = self._construct.compile(dialect=dialect, column_keys=self._columns)
-            self._compiled[dialect.name] = compiled
-        given: Any = rows
-        if compiled.positional:
-            given = [tuple(map(row.__getitem__, compiled.positiontup)) for row in rows]
-        return connection.exec_driver_sql(compiled.string, given[0] if len(rows) == 1 else list(given))
+__all__ = ["Database", "Identity", "Listed", "Reading", "Snapshot", "TakenError", "Token", "Writing"]
 
 
-def insert_into(table: Table, connection: Connection) -> Any:
-    """Return an insert that may say what to do if the row is there, which each kind of database has of its own."""
-    return (sqlite if connection.dialect.name == "sqlite" else postgresql).insert(table)
+class TakenError(Exception):
+    """What was to be written once is there already: a name, the number of an event, a round, a key."""
 
 
-class Database:
-    """Where everything is kept.
+class Identity(NamedTuple):
+    """What an experiment is, which never changes."""
 
-    Args:
-        address: ``sqlite:///path``, ``postgresql://user@host/name``, or the path of a file.
-        busy_timeout: for how many seconds to wait for another process that writes.
+    id: int
+    key: str  #: what the ids of its decisions begin with
+    name: str
+    spec: Mapping[str, Any]  #: what JSON can hold
+
+
+class Listed(NamedTuple):
+    """A line of the list of experiments."""
+
+    id: int
+    name: str
+    head: int  #: the number of its last event
+
+
+class Snapshot(NamedTuple):
+    """The state of an experiment after the event of a number."""
+
+    seq: int
+    chain: bytes  #: the hash of that event
+    data: bytes
+
+
+class Token(NamedTuple):
+    """A token without its secret."""
+
+    id: str
+    name: str
+    hash: bytes
+    scopes: tuple[str, ...]
+    created_at: int
+    revoked_at: int | None = None
+
+
+class Reading(ABC):
+    """A transaction that reads. It sees one state of the database, whatever others write meanwhile."""
+
+    @abstractmethod
+    def find(self, of: str) -> Identity | None:
+        """Return the experiment of a name, or of "#" and a key."""
+
+    @abstractmethod
+    def experiments(self) -> list[Listed]:
+        """Return all experiments, by name, letter by letter."""
+
+    @abstractmethod
+    def events(self, experiment: int, after: int, most: int) -> list[Event]:
+        """Return the first events behind the one of number `after`, in their order, and not more than `most`."""
+
+    @abstractmethod
+    def rounds(self, experiment: int, first: int, last: int) -> list[Event]:
+        """Return the events of some rounds, by round, and within a round by their `SLOTS`."""
+
+    @abstractmethod
+    def keyed(self, experiment: int, keys: Sequence[str]) -> list[Event]:
+        """Return the decisions that were made under these Idempotency-Keys, in any order."""
+
+    @abstractmethod
+    def snapshot(self, experiment: int, before: int | None = None) -> Snapshot | None:
+        """Return the last snapshot, or the last one before an event; None if there is none."""
+
+    @abstractmethod
+    def graph(self, id_: str) -> bytes | None:
+        """Return what was kept under the id of a graph."""
+
+    @abstractmethod
+    def clock(self) -> int:
+        """Return the largest time that was kept, 0 if none was."""
+
+    @abstractmethod
+    def tokens(self) -> list[Token]:
+        """Return all tokens, oldest first."""
+
+
+class Writing(Reading):
+    """A transaction that writes. It sees what it has written itself; the others see it all at once, at `commit`."""
+
+    @abstractmethod
+    def lock(self, experiment: int) -> int:
+        """Return the number of the last event, and let nobody else append until the end of this transaction.
+
+        From here on the transaction sees what others have appended before.
+        """
+
+    @abstractmethod
+    def create(self, identity: Identity) -> int:
+        """Add an experiment without events, and return its id; that of `identity` is not looked at.
+
+        Raises `TakenError` if there is one of its name.
+        """
+
+    @abstractmethod
+    def append(self, new: Mapping[int, Sequence[Event]]) -> None:
+        """Write events, at least one for each of these experiments.
+
+        Raises `TakenError` if they do not go on where the journal ends, and for a round that is decided or settled
+        twice, and for an Idempotency-Key that comes twice. Then the transaction can only be given up.
+        """
+
+    @abstractmethod
+    def save(self, experiment: int, snapshot: Snapshot) -> None:
+        """Keep a snapshot, in the place of one of the same number, and forget all but the last two."""
+
+    @abstractmethod
+    def keep_graph(self, id_: str, data: bytes) -> bool:
+        """Keep a graph, and tell whether none was kept under this id; the first one stays."""
+
+    @abstractmethod
+    def keep_clock(self, now: int) -> None:
+        """Keep a time, unless a larger one is kept."""
+
+    @abstractmethod
+    def keep_token(self, token: Token) -> None:
+        """Keep a token. Of one that is there, only `revoked_at` changes, and only once."""
+
+    @abstractmethod
+    def commit(self) -> None:
+        """Put everything on the disk, and end the transaction. When this returns, no crash undoes it."""
+
+
+class Database(ABC):
+    """Where everything is kept. It is opened by `sidelong.service.store.kinds.open_database`.
+
+    Whatever fails is a `ServiceError` with the code "disk_full", "unavailable" or, if another process held a lock for
+    longer than the busy time, "busy".
     """
 
-    def __init__(self, address: str, busy_timeout: float = 5.0) -> None:
-        self.url = _parse(address)
-        self.is_sqlite = self.url.get_backend_name() == "sqlite"
-        self._wait = round(busy_timeout * 1000)
-        # Two pools, so that a long export never keeps a decision waiting for a connection.
-        self._reader = self._engine("BEGIN", pool_size=4, max_overflow=8)
-        self._writer = self._engine("BEGIN IMMEDIATE", pool_size=2, max_overflow=2)
+    name: str  #: its kind, as /ready shows it
 
-    @property
-    def name(self) -> str:
-        """The kind of the database."""
-        return "sqlite" if self.is_sqlite else "postgresql"
+    @abstractmethod
+    def migrate(self) -> bool:
+        """Bring the database to what this program writes, or refuse it; tell whether there was anything to do."""
 
-    @contextmanager
-    def reading(self) -> Iterator[Connection]:
-        """Open a transaction that sees one state of the database."""
-        with _explained(), self._reader.connect() as connection:
-            yield connection
+    @abstractmethod
+    def reading(self) -> AbstractContextManager[Reading]:
+        """Begin a transaction that reads."""
 
-    @contextmanager
-    def writing(self) -> Iterator[Connection]:
-        """Open a transaction that writes. Nothing is kept but what `connection.commit()` has put on the disk."""
-        with _explained(), self._writer.connect() as connection:
-            connection.begin()  # takes the lock of SQLite now, before any other lock
-            yield connection
+    @abstractmethod
+    def writing(self) -> AbstractContextManager[Writing]:
+        """Begin a transaction that writes. What is not committed at its end never was."""
 
-    @contextmanager
-    def migrating(self) -> Iterator[Connection]:
-        """Open a transaction that no other process migrates during, and commit it."""
-        engine = self._engine("BEGIN IMMEDIATE", wait=600_000, poolclass=NullPool)
-        with _explained(), engine.begin() as connection:
-            if not self.is_sqlite:
-                connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({_MIGRATION_LOCK})")
-            yield connection
-
+    @abstractmethod
     def close(self) -> None:
         """Close all connections."""
-        self._reader.dispose()
-        self._writer.dispose()
-
-    def _engine(self, begin: str, wait: int = 0, **pool: Any) -> Engine:
-        pool = {"poolclass": QueuePool, **pool}
-        wait = wait or self._wait
-        if not self.is_sqlite:
-            options = f"-c lock_timeout={wait} -c statement_timeout={max(wait, 60_000)}"
-            isolation = "REPEATABLE READ" if begin == "BEGIN" else "READ COMMITTED"
-            return create_engine(
-                self.url,
-                connect_args={"options": options, "connect_timeout": 5},
-                isolation_level=isolation,
-                pool_pre_ping=True,
-                hide_parameters=True,
-                **pool,
-            )
-        arguments = {"timeout": wait / 1000, "check_same_thread": False}
-        engine = create_engine(self.url, connect_args=arguments, hide_parameters=True, **pool)
-
-        @event.listens_for(engine, "connect")
-        def prepare(connection: sqlite3.Connection, _: object) -> None:
-            connection.isolation_level = None  # Python begins no transaction of its own
-            _write_ahead(connection, wait / 1000)
-            for pragma in ("synchronous=FULL", "foreign_keys=ON"):
-                connection.execute(f"PRAGMA {pragma}").close()
-
-        @event.listens_for(engine, "begin")
-        def start(connection: Connection) -> None:
-            connection.connection.driver_connection.execute(begin)  # type: ignore[union-attr]
-
-        return engine
-
-
-def _write_ahead(connection: sqlite3.Connection, patience: float) -> None:
-    """Turn on the write-ahead log; SQLite does not wait for its lock, so this does."""
-    end = time.monotonic() + patience
-    while connection.execute("PRAGMA journal_mode").fetchone()[0] != "wal":
-        try:
-            connection.execute("PRAGMA journal_mode=WAL").close()
-        except sqlite3.OperationalError:
-            if time.monotonic() > end:
-                raise
-            time.sleep(0.01)
-
-
-def _parse(address: str) -> URL:
-    try:
-        url = make_url(address) if "://" in address else URL.create("sqlite", database=address)
-    except ArgumentError:
-        url = None
-    names = {"sqlite": "sqlite+pysqlite", "postgresql": "postgresql+psycopg", "postgres": "postgresql+psycopg"}
-    driver = url and names.get(url.drivername.partition("+")[0])
-    if not url or not driver:
-        shown = address.rpartition("@")[2]  # without a password
-        raise ServiceError(f"The database is sqlite:///FILE or postgresql://USER@HOST/NAME, not {shown!r}.")
-    if driver == "sqlite+pysqlite":
-        if url.database in {None, "", ":memory:"}:
-            raise ServiceError("The database must be a file, such as sqlite:///sidelong.db: memory does not last.")
-        folder = Path(str(url.database)).resolve().parent
-        if not folder.is_dir():
-            raise ServiceError(f"The folder of the database, {folder}, does not exist. Make it first.")
-    return url.set(drivername=driver)
-
-
-@contextmanager
-def _explained() -> Iterator[None]:
-    """Turn what a database raises into what the service replies."""
-    try:
-        yield
-    except (DatabaseError, InterfaceError, sqlite3.Error, PoolTimeoutError) as error:
-        if isinstance(error, IntegrityError | ProgrammingError | DataError):  # mistakes of ours
-            raise
-        raise explain(error) from error
-
-
-def explain(error: Exception) -> ServiceError:
-    """Return what to reply to an error of the database."""
-    cause = getattr(error, "orig", error)
-    text = str(cause).strip().partition("\n")[0]
-    state = getattr(cause, "sqlstate", None) or ""
-    code = getattr(cause, "sqlite_errorcode", 0) & 0xFF
-    if code == sqlite3.SQLITE_FULL or state == "53100" or "No space left" in text:
-        return ServiceError(
-            "The disk of the database is full. Nothing was stored; reads go on. Send the request again later.",
-            status=507,
-            code="disk_full",
-            retry_after=5.0,
-        )
-    if isinstance(error, PoolTimeoutError):
-        return ServiceError(
-            "Too many requests read the database at once. Send the request again.",
-            status=503,
-            code="busy",
-            retry_after=1.0,
-        )
-    if code in {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED} or state in {"55P03", "40001", "40P01", "57014"}:
-        return ServiceError(
-            "Another process holds the lock of the database. Nothing was stored. Send the request again.",
-            status=503,
-            code="busy",
-            retry_after=1.0,
-        )
-    if code in {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}:
-        return ServiceError(f"The database file is damaged or is no SQLite file: {text}.", status=503, code="refused")
-    return ServiceError(
-        f"The database does not answer: {text}.",
-        status=503,
-        code="unavailable",
-        retry_after=2.0,
-    )

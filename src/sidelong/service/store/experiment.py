@@ -1,14 +1,18 @@
 """An experiment in memory: the agent, what is counted beside it, and how far in the journal it is.
 
 Whatever happens is first done here, which gives the event to be written. A replay does the same again, and must give
-the same event, to the bit.
+the same event, to the bit. Each event carries a hash of itself and of all events before it, so that a snapshot says of
+which journal it is one.
 """
 
 from __future__ import annotations
 
+import hashlib
 import itertools
+import math
+import struct
 from collections import OrderedDict
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -19,7 +23,7 @@ from sidelong.errors import GraphError, ServiceError, SidelongError, StateFileEr
 from sidelong.graphs.arrays import observe
 from sidelong.service.store.clock import Moment
 from sidelong.service.store.graphs import KnownGraph
-from sidelong.service.store.journal import Event, Kind, linked
+from sidelong.service.store.journal import Event, Kind
 from sidelong.service.store.losses import matched
 from sidelong.service.store.tallies import Tallies
 
@@ -28,28 +32,21 @@ if TYPE_CHECKING:
 
     from sidelong.agent import Decision
     from sidelong.graphs import FeedbackGraph
+    from sidelong.service.store.database import Identity
 
     Find = Callable[[str], FeedbackGraph]
 
-__all__ = ["SNAPSHOT_VERSION", "Experiment", "Identity"]
+__all__ = ["SNAPSHOT_VERSION", "LiveExperiment"]
 
 #: Goes up whenever what a snapshot holds beside the agent means something else, or has another shape. One of another
 #: version is passed over, and the journal replayed.
 SNAPSHOT_VERSION = 2
 
 _STORED = np.dtype("<f8")  # how the journal keeps losses and probabilities
+_NUMBERS = struct.Struct("<qbqqqqd")
 
 
-class Identity(NamedTuple):
-    """What an experiment is, which never changes."""
-
-    id: int
-    key: str
-    name: str
-    spec: Mapping[str, Any]
-
-
-class Experiment:
+class LiveExperiment:
     """The state of an experiment after some event of its journal."""
 
     #: How many Idempotency-Keys are found without asking the database.
@@ -190,7 +187,7 @@ class Experiment:
         return {**header, "service": service}, {**arrays, **counted, "outstanding": moments}
 
     @classmethod
-    def from_contents(cls, identity: Identity, data: bytes) -> Experiment:
+    def from_contents(cls, identity: Identity, data: bytes) -> LiveExperiment:
         """Go on from a snapshot."""
         place = f"the snapshot of {identity.name}"
         header, arrays = state_file.unpack(data, place)
@@ -209,7 +206,7 @@ class Experiment:
         return experiment
 
     def _record(self, event: Event) -> Event:
-        event = linked(event, self.head + 1, self.chain)
+        event = _linked(event, self.head + 1, self.chain)
         self.head, self.chain = event.seq, event.chain
         self.tallies.happened(event)
         if event.key is not None:
@@ -236,3 +233,14 @@ class Experiment:
 
 def _shown(event: Event) -> str:
     return f"{event.kind.name.lower()} round {event.round}, arm {event.arm}, probability {event.probability!r}"
+
+
+def _linked(event: Event, seq: int, chain: bytes) -> Event:
+    """Return the event as the one of number `seq`, behind one whose hash is `chain`."""
+    arm = -1 if event.arm is None else event.arm
+    probability = math.nan if event.probability is None else event.probability
+    parts = [chain, _NUMBERS.pack(seq, event.kind, event.round, event.at, event.clock, arm, probability)]
+    texts = [text and text.encode() for text in (event.graph, event.key, event.context)]
+    parts += [b"-" if data is None else b"%d:%s" % (len(data), data) for data in (*texts, event.losses, event.observe)]
+    digest = hashlib.blake2b(b"".join(parts), digest_size=16).digest()
+    return Event(*event[:11], seq, digest)

@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 import hashlib
+import threading
 from collections import OrderedDict
 from typing import TYPE_CHECKING, NamedTuple
 
-from sqlalchemy import bindparam, select
-
 from sidelong.agent import state_file
 from sidelong.errors import ServiceError, StateFileError
-from sidelong.service.store import schema
-from sidelong.service.store.database import insert_into
 
 if TYPE_CHECKING:
-    from sqlalchemy import Connection
-
     from sidelong.graphs import FeedbackGraph
+    from sidelong.service.store.database import Reading, Writing
 
 __all__ = ["KnownGraph", "Shelf", "identify"]
 
@@ -41,23 +37,24 @@ class Shelf:
     _KEPT = 64
 
     def __init__(self) -> None:
+        self._lock = threading.Lock()
         self._recent: OrderedDict[str, FeedbackGraph] = OrderedDict()
 
-    def put(self, connection: Connection, known: KnownGraph) -> bool:
+    def put(self, writing: Writing, known: KnownGraph) -> bool:
         """Keep a graph; tell whether it was not kept before."""
-        if known.id in self._recent:
+        if self._recall(known.id) is not None:
             return False
         arrays = {f"graph.0.{name}": array for name, array in state_file.graph_to_arrays(known.graph).items()}
-        row = {"id": known.id, "data": state_file.pack({"graphs": [None]}, arrays)}
-        new = connection.execute(insert_into(schema.graphs, connection).values(row).on_conflict_do_nothing()).rowcount
+        new = writing.keep_graph(known.id, state_file.pack({"graphs": [None]}, arrays))
         self._remember(known.id, known.graph)
-        return bool(new)
+        return new
 
-    def find(self, connection: Connection, id_: str) -> FeedbackGraph:
+    def find(self, reading: Reading, id_: str) -> FeedbackGraph:
         """Return a graph by its id."""
-        if id_ in self._recent:
-            return self._remember(id_, self._recent[id_])
-        data = connection.execute(_FIND, {"wanted": id_}).scalar()
+        found = self._recall(id_)
+        if found is not None:
+            return found
+        data = reading.graph(id_)
         if data is None:
             raise ServiceError(
                 f"There is no graph {id_!r}. Send the graph itself, or upload it first.",
@@ -76,14 +73,19 @@ class Shelf:
 
     def forget(self) -> None:
         """Forget the graphs in memory: some may not have come to the disk."""
-        self._recent.clear()
+        with self._lock:
+            self._recent.clear()
+
+    def _recall(self, id_: str) -> FeedbackGraph | None:
+        with self._lock:
+            if id_ in self._recent:
+                self._recent.move_to_end(id_)
+            return self._recent.get(id_)
 
     def _remember(self, id_: str, graph: FeedbackGraph) -> FeedbackGraph:
-        graph = self._recent.setdefault(id_, graph)
-        self._recent.move_to_end(id_)
-        if len(self._recent) > self._KEPT:
-            self._recent.popitem(last=False)
-        return graph
-
-
-_FIND = select(schema.graphs.c.data).where(schema.graphs.c.id == bindparam("wanted"))
+        with self._lock:
+            graph = self._recent.setdefault(id_, graph)
+            self._recent.move_to_end(id_)
+            if len(self._recent) > self._KEPT:
+                self._recent.popitem(last=False)
+            return graph

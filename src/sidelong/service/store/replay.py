@@ -1,4 +1,4 @@
-"""Bringing an experiment into memory: the last good snapshot, and the journal from there on.
+"""An experiment as a replay of its journal: the last good snapshot, and the events from there on.
 
 A snapshot only saves time: the journal is what counts. One that is damaged, or that another version of the program has
 written, is passed over, and written anew. One that is whole, but is of another journal than the one beside it, means
@@ -8,100 +8,118 @@ that one of the two was altered: the experiment is refused, because nobody can s
 from __future__ import annotations
 
 import logging
+import threading
 from typing import TYPE_CHECKING
-
-from sqlalchemy import bindparam, delete, select
 
 from sidelong.errors import ServiceError
 from sidelong.service.store import journal
-from sidelong.service.store.database import insert_into
-from sidelong.service.store.experiment import Experiment
-from sidelong.service.store.schema import snapshots
+from sidelong.service.store.database import Snapshot
+from sidelong.service.store.experiment import LiveExperiment
 
 if TYPE_CHECKING:
-    from sqlalchemy import Connection
-
     from sidelong.service.store.clock import Clock
-    from sidelong.service.store.experiment import Identity
+    from sidelong.service.store.database import Database, Identity, Reading
     from sidelong.service.store.graphs import Shelf
 
-__all__ = ["catch_up", "incomplete", "open_experiment", "rebuild", "save_snapshot"]
+__all__ = ["Replayed"]
 
 _log = logging.getLogger("sidelong.service")
-_KEPT = 2
-_LATEST = (
-    select(snapshots).where(snapshots.c.experiment == bindparam("of")).order_by(snapshots.c.seq.desc()).limit(_KEPT)
-)
-_NUMBERS = select(snapshots.c.seq).where(snapshots.c.experiment == bindparam("of"))
 
 
-def open_experiment(connection: Connection, identity: Identity, shelf: Shelf, clock: Clock) -> Experiment:
-    """Return an experiment as it is now."""
-    experiment = _from_snapshot(connection, identity) or _new(connection, identity, shelf)
-    for _, moment in experiment.outstanding.values():  # whose events are not replayed
-        clock.saw(moment.clock)
-    catch_up(connection, experiment, shelf, clock)
-    return experiment
+class Replayed:
+    """An experiment of the database, brought into memory when it is first needed.
 
+    Whoever looks at it or changes it holds its lock. It is changed in memory before it is changed on the disk, and the
+    lock is held until both agree: nobody sees what is not on the disk.
+    """
 
-def rebuild(connection: Connection, identity: Identity, shelf: Shelf, clock: Clock) -> Experiment:
-    """Return an experiment as the journal alone makes it."""
-    experiment = _new(connection, identity, shelf)
-    catch_up(connection, experiment, shelf, clock)
-    return experiment
+    def __init__(self, identity: Identity, shelf: Shelf, clock: Clock, live: LiveExperiment | None = None) -> None:
+        self.identity = identity
+        self.lock = threading.RLock()
+        self.live = live  #: None until it is needed
+        self.refused: ServiceError | None = None
+        self._shelf = shelf
+        self._clock = clock
 
-
-def catch_up(connection: Connection, experiment: Experiment, shelf: Shelf, clock: Clock) -> int:
-    """Do what other servers have done since, and return how many events that were."""
-    before = experiment.head
-    for event in journal.since(connection, experiment.identity.id, before):
-        experiment.replay(event, lambda id_: shelf.find(connection, id_))
-        clock.saw(event.clock)
-    return experiment.head - before
-
-
-def incomplete(identity: Identity, found: int, head: int) -> ServiceError:
-    """Return the error for a journal that does not end where it should: what was acknowledged would be made again."""
-    return ServiceError(
-        f"The journal of {identity.name!r} ends with event {found}, and {head} were written: it was altered. "
-        f"Restore the database from a copy, and start the service again. Until then nothing is learned or decided.",
-        status=503,
-        code="refused",
-    )
-
-
-def save_snapshot(connection: Connection, identity: Identity, seq: int, chain: bytes, data: bytes) -> None:
-    """Keep a state, and forget all but the last ones."""
-    kept = connection.execute(_NUMBERS, {"of": identity.id}).scalars().all()
-    row = {"experiment": identity.id, "seq": seq, "chain": chain, "data": data}
-    # Over one that was not used, or that another server has written.
-    written = insert_into(snapshots, connection).values(row)
-    connection.execute(written.on_conflict_do_update(index_elements=["experiment", "seq"], set_=row))
-    oldest = max((each for each in kept if each != seq), default=0)
-    connection.execute(delete(snapshots).where(snapshots.c.experiment == identity.id, snapshots.c.seq < oldest))
-
-
-def _new(connection: Connection, identity: Identity, shelf: Shelf) -> Experiment:
-    graph = shelf.find(connection, identity.spec["graph"]).named(identity.spec["graph_name"])
-    return Experiment(identity, graph)
-
-
-def _from_snapshot(connection: Connection, identity: Identity) -> Experiment | None:
-    for row in connection.execute(_LATEST, {"of": identity.id}):
+    def current(self, reading: Reading, head: int | None = None) -> LiveExperiment:
+        """Return it as all servers have made it; `head` is its last event, if that is known."""
+        if self.refused is not None:
+            raise self.refused
         try:
-            experiment = Experiment.from_contents(identity, row.data)
-        except Exception as error:  # noqa: BLE001  # whatever it is, the journal is there
-            about = {"experiment": identity.name, "sequence": row.seq, "why": str(error)}
-            _log.warning("snapshot not used", extra=about)
-            continue
-        if journal.chain_at(connection, identity.id, experiment.head) != experiment.chain:
-            raise ServiceError(
-                f"The snapshot of {identity.name!r} after event {row.seq} is whole, but not of the journal beside it: "
-                f"one of the two was altered. Restore the database from a copy, or delete the snapshot if the journal "
-                f"is right, and start the service again. Until then nothing is learned or decided.",
-                status=503,
-                code="refused",
-            )
-        experiment.saved = experiment.head
-        return experiment
-    return None
+            live = self.live
+            if live is None or live.head != head:
+                live = live or self._from_snapshot(reading) or self._new(reading)
+                self._catch_up(reading, live)
+            if head is not None and live.head != head:
+                raise self._incomplete(live.head, head)
+        except ServiceError as error:
+            self.live = None
+            if error.code == "refused":
+                self.refused = error
+                _log.error("experiment refused", extra={"experiment": self.identity.name, "why": str(error)})
+            raise
+        self.live = live
+        return live
+
+    def rebuilt(self, reading: Reading) -> LiveExperiment:
+        """Return it as the journal alone makes it, beside what is in memory."""
+        live = self._new(reading)
+        self._catch_up(reading, live)
+        return live
+
+    def save(self, database: Database, least: int) -> None:
+        """Write a snapshot, if there were `least` events since the last one."""
+        with self.lock:
+            live = self.live
+            if live is None or live.head - live.saved < least:
+                return
+            snapshot = Snapshot(live.head, live.chain, live.contents())
+        with database.writing() as writing:
+            writing.save(self.identity.id, snapshot)
+            writing.commit()
+        live.saved = snapshot.seq
+
+    def _new(self, reading: Reading) -> LiveExperiment:
+        spec = self.identity.spec
+        return LiveExperiment(self.identity, self._shelf.find(reading, spec["graph"]).named(spec["graph_name"]))
+
+    def _catch_up(self, reading: Reading, live: LiveExperiment) -> None:
+        for event in journal.since(reading, self.identity.id, live.head):
+            live.replay(event, lambda id_: self._shelf.find(reading, id_))
+            self._clock.saw(event.clock)
+
+    def _from_snapshot(self, reading: Reading) -> LiveExperiment | None:
+        snapshot = reading.snapshot(self.identity.id)
+        while snapshot is not None:
+            try:
+                live = LiveExperiment.from_contents(self.identity, snapshot.data)
+            except Exception as error:  # noqa: BLE001  # whatever it is, the journal is there
+                about = {"experiment": self.identity.name, "sequence": snapshot.seq, "why": str(error)}
+                _log.warning("snapshot not used", extra=about)
+                snapshot = reading.snapshot(self.identity.id, before=snapshot.seq)
+                continue
+            if [event.chain for event in reading.events(self.identity.id, live.head - 1, 1)] != [live.chain]:
+                raise self._altered(snapshot.seq)
+            for _, moment in live.outstanding.values():  # whose events are not replayed
+                self._clock.saw(moment.clock)
+            live.saved = live.head
+            return live
+        return None
+
+    def _altered(self, seq: int) -> ServiceError:
+        return _refused(
+            f"The snapshot of {self.identity.name!r} after event {seq} is whole, but not of the journal beside it: "
+            f"one of the two was altered. Restore the database from a copy, or delete the snapshot if the journal "
+            f"is right, and start the service again. Until then nothing is learned or decided."
+        )
+
+    def _incomplete(self, found: int, head: int) -> ServiceError:
+        """Return the error for a journal that ends too early: what was acknowledged would be made again."""
+        return _refused(
+            f"The journal of {self.identity.name!r} ends with event {found}, and {head} were written: it was altered. "
+            f"Restore the database from a copy, and start the service again. Until then nothing is learned or decided."
+        )
+
+
+def _refused(text: str) -> ServiceError:
+    return ServiceError(text, status=503, code="refused")

@@ -12,21 +12,17 @@ import secrets
 import threading
 import time
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, NamedTuple
-
-from sqlalchemy import insert, select, update
+from typing import TYPE_CHECKING, NamedTuple
 
 from sidelong.errors import ServiceError
-from sidelong.service.store.schema import tokens
+from sidelong.service.store.database import Token
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from sqlalchemy import Row
-
     from sidelong.service.store.database import Database
 
-__all__ = ["Access", "Scope", "Token", "Tokens"]
+__all__ = ["Access", "Scope", "Tokens"]
 
 
 class Scope(StrEnum):
@@ -36,16 +32,6 @@ class Scope(StrEnum):
     FEEDBACK = "feedback"
     READ = "read"
     ADMIN = "admin"  #: everything
-
-
-class Token(NamedTuple):
-    """A token without its secret."""
-
-    id: str
-    name: str
-    scopes: tuple[str, ...]
-    created_at: int
-    revoked_at: int | None
 
 
 class Access(NamedTuple):
@@ -72,16 +58,13 @@ class Tokens:
         self._database = database
         self._lock = threading.Lock()
         self._read_at = -1e9
-        self._known: dict[str, tuple[Token, bytes]] = {}
+        self._known: dict[str, Token] = {}
 
     def create(self, name: str, scopes: Iterable[str]) -> str:
         """Make a token, and return it with its secret, which nobody can read again."""
-        wanted = sorted({Scope(scope) for scope in scopes})
+        wanted = tuple(sorted({Scope(scope) for scope in scopes}))
         id_, secret = secrets.token_hex(4), secrets.token_urlsafe(32)
-        row = {"id": id_, "name": name, "hash": _hash(secret), "scopes": " ".join(wanted)}
-        with self._database.writing() as connection:
-            connection.execute(insert(tokens).values(**row, created_at=_now()))
-            connection.commit()
+        self._keep(Token(id_, name, _hash(secret), wanted, _now()))
         return f"sl_{id_}_{secret}"
 
     def revoke(self, id_: str) -> Token:
@@ -89,18 +72,15 @@ class Tokens:
         found = next((token for token in self.list() if token.id == id_), None)
         if found is None:
             raise ServiceError(f"There is no token {id_!r}. See: sidelong token list", status=404, code="not_found")
-        with self._database.writing() as connection:
-            row = update(tokens).where(tokens.c.id == id_, tokens.c.revoked_at.is_(None))
-            connection.execute(row.values(revoked_at=_now()))
-            connection.commit()
+        self._keep(found._replace(revoked_at=_now()))
         return found
 
     def list(self) -> list[Token]:
         """Return all tokens, oldest first."""
-        with self._database.reading() as connection:
-            rows = connection.execute(select(tokens).order_by(tokens.c.created_at, tokens.c.id)).all()
-        self._known = {row.id: (_token(row), row.hash) for row in rows}
-        return [token for token, _ in self._known.values()]
+        with self._database.reading() as reading:
+            found = reading.tokens()
+        self._known = {token.id: token for token in found}
+        return found
 
     def is_fresh(self) -> bool:
         """Tell whether what is in memory is new enough to answer without the database."""
@@ -123,7 +103,7 @@ class Tokens:
         """Tell whether what was let in with a token, or with none, would still be."""
         if id_ is None:
             return self.open
-        return id_ in self._known and self._known[id_][0].revoked_at is None
+        return id_ in self._known and self._known[id_].revoked_at is None
 
     def check(self, header: str | None) -> Access:
         """Return what the sender of an Authorization header may do."""
@@ -131,8 +111,8 @@ class Tokens:
             return _OPEN
         kind, _, text = (header or "").partition(" ")
         mark, id_, secret = [*text.strip().split("_", 2), "", ""][:3]
-        token, digest = self._known.get(id_, (None, _NOBODY))
-        right = hmac.compare_digest(_hash(secret), digest)
+        token = self._known.get(id_)
+        right = hmac.compare_digest(_hash(secret), _NOBODY if token is None else token.hash)
         if kind.lower() != "bearer" or mark != "sl" or token is None or not right or token.revoked_at is not None:
             raise ServiceError(
                 "This needs a token that is known and not revoked: Authorization: Bearer sl_...",
@@ -142,9 +122,10 @@ class Tokens:
             )
         return Access(token.id, frozenset(token.scopes))
 
-
-def _token(row: Row[Any]) -> Token:
-    return Token(row.id, row.name, tuple(row.scopes.split()), row.created_at, row.revoked_at)
+    def _keep(self, token: Token) -> None:
+        with self._database.writing() as writing:
+            writing.keep_token(token)
+            writing.commit()
 
 
 def _hash(secret: str) -> bytes:

@@ -1,4 +1,4 @@
-"""The parts of a running service, and what it does by itself: expire decisions, write its clock and snapshots."""
+"""The parts of a running server, and what it does by itself: expire decisions, write its clock and snapshots."""
 
 from __future__ import annotations
 
@@ -11,13 +11,11 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from sidelong.errors import ServiceError
 from sidelong.service import logs
-from sidelong.service.http.limits import Limits
 from sidelong.service.metrics import Metrics
 from sidelong.service.store.clock import Clock
 from sidelong.service.store.commands import Expire
 from sidelong.service.store.commits import Commits
-from sidelong.service.store.database import Database
-from sidelong.service.store.migrate import migrate
+from sidelong.service.store.kinds import open_database
 from sidelong.service.store.store import Store
 from sidelong.service.store.tokens import Tokens
 
@@ -28,14 +26,14 @@ if TYPE_CHECKING:
 
     T = TypeVar("T")
 
-__all__ = ["Service"]
+__all__ = ["Server"]
 
 _log = logging.getLogger("sidelong.service")
 _EXPORTS = 2  # at once
 _LOOK_EVERY = 10.0  # seconds between looks at what other servers do
 
 
-class Service:
+class Server:
     """Everything behind the addresses. Use it as an asynchronous context manager."""
 
     commits: Commits
@@ -45,19 +43,17 @@ class Service:
         self.settings = settings
         self.clock = clock or Clock()
         self.metrics = Metrics()
-        self.database = Database(settings.database, settings.busy_timeout)
-        migrate(self.database)
+        self.database = open_database(settings.database, settings.busy_timeout)
         self.store = Store(self.database, settings, self.clock)
         self.tokens = Tokens(self.database)
         self.tokens.refresh()
-        self.limits = Limits(settings)
         # Threads of their own: nothing waits for exports, and short looks wait for nothing.
         self.exports = ThreadPoolExecutor(_EXPORTS, "export")
         self._looks = ThreadPoolExecutor(1, "look")
         self.metrics.watch(self.store)
 
     async def __aenter__(self) -> Self:
-        self.commits = Commits(self.store, self.metrics)
+        self.commits = Commits(self.store, self.metrics.committed)
         self._sweeping = asyncio.create_task(self._sweep())
         return self
 

@@ -17,7 +17,7 @@ from sidelong.errors import ServiceError
 if TYPE_CHECKING:
     from sqlalchemy import Connection
 
-    from sidelong.service.store.database import Database
+    from sidelong.service.store.sql.database import SqlDatabase
 
 __all__ = ["LATEST", "migrate"]
 
@@ -26,10 +26,10 @@ _OURS = {"alembic_version", "events", "graphs", "snapshots"}  # other programs u
 LATEST = max(file.name[:4] for file in (_FOLDER / "versions").glob("[0-9]*.py"))
 
 
-def migrate(database: Database) -> bool:
+def migrate(database: SqlDatabase) -> bool:
     """Bring the database up to date; tell whether there was anything to do."""
-    with database.reading() as connection:
-        if _version(connection) == LATEST:  # without loading Alembic, which takes a quarter of a second
+    with database.reading() as reading:
+        if _version(reading.connection) == LATEST:  # without loading Alembic, which takes a quarter of a second
             return False
     with database.migrating() as connection:
         if _version(connection) == LATEST:

@@ -1,0 +1,101 @@
+"""Off-policy estimates in requests and replies, and what an experiment can be made of."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, Field
+
+from sidelong.service.http.messages.values import Arm, Body
+
+__all__ = [
+    "Argument",
+    "ArmEstimate",
+    "Catalogue",
+    "DistributionEstimate",
+    "Evaluation",
+    "EvaluationRequest",
+    "Family",
+]
+
+Share = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
+
+
+class EvaluationRequest(Body):
+    """What to estimate, beside each arm and the uniform distribution."""
+
+    distribution: dict[Arm, Share] | None = Field(
+        None, description="the share of some arms; they have the sum 1", examples=[{"3": 0.5, "4": 0.5}]
+    )
+    confidence: Annotated[float, Field(gt=0, lt=1)] = 0.95
+    limit: Annotated[int, Field(ge=0, le=1000)] = Field(20, description="how many arms to return, the cheapest first")
+
+
+class Estimate(BaseModel):
+    """What something would have cost a round: see `sidelong.evaluation.offpolicy`."""
+
+    value: float | None
+    error: float | None
+    lower: float  #: of the guaranteed interval
+    upper: float
+    normal_lower: float | None
+    normal_upper: float | None
+    rounds: int
+    effective: float
+    weight: float
+
+
+class ArmEstimate(Estimate):
+    """What an arm would have cost."""
+
+    arm: int
+    label: str | None
+
+
+class DistributionEstimate(Estimate):
+    """What a distribution would have cost."""
+
+    name: Literal["uniform", "distribution"]
+
+
+class EvaluatedRegret(BaseModel):
+    """What was paid beyond the best arm, in all rounds."""
+
+    value: float | None
+    lower: float
+    upper: float
+    best: int | None
+
+
+class Evaluation(BaseModel):
+    """Off-policy estimates from the log of all decisions."""
+
+    rounds: int
+    without_feedback: int
+    confidence: float
+    played: float | None  #: what was paid a round
+    regret: EvaluatedRegret
+    distributions: list[DistributionEstimate]
+    arms: list[ArmEstimate]
+
+
+class Argument(BaseModel):
+    """An argument of a family of graphs; `default` is null if it must be given."""
+
+    name: str
+    kind: Literal["whole", "number", "text", "flag", "list"]
+    default: str | None
+
+
+class Family(BaseModel):
+    """A family of graphs."""
+
+    name: str
+    arguments: list[Argument]
+
+
+class Catalogue(BaseModel):
+    """What an experiment can be made of."""
+
+    learners: list[str]
+    families: list[Family]

@@ -1,0 +1,193 @@
+"""Experiments in requests and replies."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, Field, StringConstraints
+
+from sidelong.service.http.messages.graphs import GraphMessage, GraphSummary  # noqa: TC001  # pydantic reads annotations
+from sidelong.service.http.messages.values import Body, Name, Offset
+from sidelong.service.store.tallies import MINUTES
+
+__all__ = [
+    "ArmState",
+    "Arms",
+    "Counts",
+    "CreateExperiment",
+    "DrawingQuery",
+    "ExperimentList",
+    "ExperimentState",
+    "ExperimentSummary",
+    "Guarantee",
+    "ListQuery",
+    "Rates",
+    "RatesQuery",
+    "RegretState",
+    "SampleRatio",
+    "Sequence",
+    "StateQuery",
+]
+
+Sort = Literal["arm", "probability", "mean", "plays"]
+#: The number of an event.
+Sequence = Annotated[int, Field(ge=0, lt=2**62)]
+
+
+class CreateExperiment(Body):
+    """What an experiment is. It cannot be changed later."""
+
+    name: Name
+    learner: str = Field("exp3.g++", max_length=64)
+    options: dict[str, Any] = Field(default_factory=dict, max_length=32)
+    graph: GraphMessage
+    seed: Annotated[int, Field(ge=0, lt=2**64, strict=True)] | None = Field(None, description="drawn if not given")
+    expire_after: Annotated[float, Field(gt=0, le=10**9, allow_inf_nan=False)] | None = Field(
+        86_400.0, description="seconds until a decision without feedback expires; null: never"
+    )
+    description: str = Field("", max_length=2000)
+    labels: list[Annotated[str, StringConstraints(max_length=200)]] | None = Field(
+        None, max_length=10_000, description="what to call each arm"
+    )
+
+
+class ListQuery(BaseModel):
+    """Which experiments to list."""
+
+    offset: Offset = 0
+    limit: Annotated[int, Field(ge=1, le=1000)] = 100
+
+
+class StateQuery(BaseModel):
+    """Which arms to show."""
+
+    offset: Offset = 0
+    limit: Annotated[int, Field(ge=1, le=1000)] = 50
+    sort: Sort = "arm"
+    digest: bool = False  #: takes longer than all the rest, and decisions wait for it
+
+
+class DrawingQuery(BaseModel):
+    """How many arms to draw."""
+
+    limit: Annotated[int, Field(ge=1, le=500)] = 200
+
+
+class RatesQuery(BaseModel):
+    """How far to look back."""
+
+    minutes: Annotated[int, Field(ge=1, le=MINUTES)] = 60
+
+
+class Counts(BaseModel):
+    """What became of decisions; decided = told + outstanding + expired + cancelled."""
+
+    decided: int
+    told: int
+    outstanding: int
+    expired: int
+    cancelled: int
+    late: int  #: of the expired, how many were told after all, too late
+
+
+class ExperimentSummary(BaseModel):
+    """An experiment in a list."""
+
+    name: str
+    learner: str
+    n_arms: int
+    description: str
+    created_at: str
+    counts: Counts
+    degraded: bool
+
+
+class ExperimentList(BaseModel):
+    """Some of the experiments, by name."""
+
+    total: int
+    items: list[ExperimentSummary]
+
+
+class ArmState(BaseModel):
+    """What is known about an arm."""
+
+    arm: int
+    label: str | None
+    probability: float | None  #: that the next decision would play it
+    observe_probability: float | None  #: that it would reveal it
+    plays: int
+    observations: int
+    mean: float | None  #: what it would have cost a round: see `sidelong.evaluation.offpolicy`
+    low: float | None
+    high: float | None  #: of the guaranteed 95% interval
+    observed_mean: float | None  #: of the losses that were seen
+
+
+class Arms(BaseModel):
+    """Some of the arms."""
+
+    total: int
+    offset: int
+    limit: int
+    sort: Sort
+    items: list[ArmState]
+
+
+class Guarantee(BaseModel):
+    """Whether the theorems of the learner hold for what happened."""
+
+    holds: bool
+    reasons: list[str]
+
+
+class SampleRatio(BaseModel):
+    """Whether the arms of the told decisions came as often as their probabilities say."""
+
+    p_value: float | None
+    ok: bool
+    told: int
+    unknown: str | None  #: why there is no p_value, if there is none
+
+
+class RegretState(BaseModel):
+    """Loss beyond the best arm's, estimated from what was told; the interval holds whichever arm that is."""
+
+    estimate: float | None
+    low: float | None
+    high: float | None
+    own_loss: float | None
+    best_arm: int | None
+    best_loss: float | None
+    rounds: int
+
+
+class ExperimentState(BaseModel):
+    """All about an experiment."""
+
+    name: str
+    learner: str
+    options: dict[str, Any]
+    seed: int
+    description: str
+    expire_after: float | None
+    created_at: str
+    graph: GraphSummary
+    round: int
+    sequence: int
+    digest: str | None  #: equal states have equal digests, as a replay of the journal must; null unless asked for
+    counts: Counts
+    arms: Arms
+    guarantee: Guarantee
+    sample_ratio: SampleRatio
+    regret: RegretState
+
+
+class Rates(BaseModel):
+    """What happened in each of the last minutes, oldest first."""
+
+    minutes: list[str]
+    decided: list[int]
+    told: list[int]
+    expired: list[int]
+    late: list[int]

@@ -1,0 +1,24 @@
+"""The values that messages are made of."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+
+__all__ = ["Arm", "Body", "Loss", "Name", "Offset", "Whole"]
+
+#: A name goes into addresses and files.
+Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")]
+#: Never clipped, never rounded: a loss outside is refused, and so are NaN, true and "0.5".
+Loss = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False, strict=True)]
+Arm = Annotated[str, StringConstraints(pattern=r"^(0|[1-9][0-9]{0,8})$")]
+Whole = Annotated[int, Field(ge=0, le=2**31 - 1, strict=True)]
+#: From which one on a list is shown.
+Offset = Annotated[int, Field(ge=0, lt=2**31)]
+
+
+class Body(BaseModel):
+    """The body of a request: a name that nobody knows is a mistake."""
+
+    model_config = ConfigDict(extra="forbid")

@@ -1,0 +1,1 @@
+"""SQLite and PostgreSQL. Nothing outside of this room knows SQLAlchemy."""

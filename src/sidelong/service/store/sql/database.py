@@ -1,0 +1,248 @@
+"""The seam of `sidelong.service.store.database`, over SQLAlchemy, for SQLite and PostgreSQL."""
+
+from __future__ import annotations
+
+import json
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from sqlalchemy import bindparam, delete, func, insert, select, text, update
+from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.exc import IntegrityError
+from sqlalchemy.pool import NullPool
+
+from sidelong.service.store.database import (
+    Database,
+    Identity,
+    Listed,
+    Reading,
+    Snapshot,
+    TakenError,
+    Token,
+    Writing,
+)
+from sidelong.service.store.journal import SLOTS, Event, Kind
+from sidelong.service.store.sql import migrate
+from sidelong.service.store.sql.engines import explained, make_engine, parse
+from sidelong.service.store.sql.schema import clock, events, experiments, graphs, snapshots, tokens
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from sqlalchemy import Connection, CursorResult, Table
+
+__all__ = ["SqlDatabase"]
+
+_MIGRATION_LOCK = 0x51DE1046  # of PostgreSQL; any number, as long as it is always the same
+_KEPT = 2  # snapshots of an experiment
+
+
+class _Statement:
+    """A statement that is turned into SQL once for each kind of database, and not anew each time it is run."""
+
+    def __init__(self, construct: Any, columns: list[str] | None = None) -> None:
+        self._construct = construct
+        self._columns = columns
+        self._compiled: dict[str, Any] = {}
+
+    def run(self, connection: Connection, *rows: Mapping[str, Any]) -> CursorResult[Any]:
+        """Run it for each of these parameters; the values go to the driver as they are."""
+        dialect = connection.dialect
+        compiled = self._compiled.get(dialect.name)
+        if compiled is None:
+            compiled = self._construct.compile(dialect=dialect, column_keys=self._columns)
+            self._compiled[dialect.name] = compiled
+        given: Any = rows
+        if compiled.positional:
+            given = [tuple(map(row.__getitem__, compiled.positiontup)) for row in rows]
+        return connection.exec_driver_sql(compiled.string, given[0] if len(rows) == 1 else list(given))
+
+
+_OF: Any = bindparam("of")
+_FIND = {
+    "name": _Statement(select(experiments).where(experiments.c.name == _OF)),
+    "key": _Statement(select(experiments).where(experiments.c.key == _OF)),
+}
+_LIST = _Statement(select(experiments.c.id, experiments.c.name, experiments.c.head))
+_READ = select(*[events.c[name] for name in Event._fields]).where(events.c.experiment == _OF)
+_EVENTS = _READ.where(events.c.seq > bindparam("after")).order_by(events.c.seq).limit(bindparam("most"))
+_ROUNDS = _Statement(
+    _READ.where(events.c.round.between(bindparam("first"), bindparam("last"))).order_by(events.c.round, events.c.slot)
+)
+_KEYED = {  # one text for any number of keys
+    "sqlite": _Statement(_READ.where(text("events.key IN (SELECT value FROM json_each(:keys))"))),
+    "postgresql": _Statement(_READ.where(text("events.key = ANY(:keys)"))),
+}
+_SNAPSHOT = (
+    select(snapshots.c.seq, snapshots.c.chain, snapshots.c.data)
+    .where(snapshots.c.experiment == _OF, snapshots.c.seq < bindparam("before"))
+    .order_by(snapshots.c.seq.desc())
+    .limit(1)
+)
+_SAVED = select(snapshots.c.seq).where(snapshots.c.experiment == _OF).order_by(snapshots.c.seq.desc())
+_FORGET = delete(snapshots).where(snapshots.c.experiment == _OF, snapshots.c.seq < bindparam("oldest"))
+_GRAPH = _Statement(select(graphs.c.data).where(graphs.c.id == _OF))
+_TOKENS = select(*[tokens.c[name] for name in Token._fields]).order_by(tokens.c.created_at, tokens.c.id)
+_LOCK = _Statement(select(experiments.c.head).where(experiments.c.id == _OF).with_for_update(key_share=True))
+_APPEND = _Statement(insert(events), ["experiment", "slot", *Event._fields])
+_HEAD = _Statement(
+    update(experiments)
+    .where(experiments.c.id == _OF, experiments.c.head == bindparam("old"))
+    .values(head=bindparam("new"))
+)
+
+
+class _Reading(Reading):
+    """A transaction that reads."""
+
+    def __init__(self, connection: Connection) -> None:
+        self.connection = connection
+
+    def find(self, of: str) -> Identity | None:
+        by = _FIND["key" if of.startswith("#") else "name"]
+        row = by.run(self.connection, {"of": of.removeprefix("#")}).first()
+        return None if row is None else Identity(row.id, row.key, row.name, json.loads(row.spec))
+
+    def experiments(self) -> list[Listed]:
+        every = [Listed(row.id, row.name, row.head) for row in _LIST.run(self.connection, {})]
+        return sorted(every, key=lambda each: each.name)  # a database may sort letters by rules of its own
+
+    def events(self, experiment: int, after: int, most: int) -> list[Event]:
+        return _read(self.connection.execute(_EVENTS, {"of": experiment, "after": after, "most": most}))
+
+    def rounds(self, experiment: int, first: int, last: int) -> list[Event]:
+        return _read(_ROUNDS.run(self.connection, {"of": experiment, "first": first, "last": last}))
+
+    def keyed(self, experiment: int, keys: Sequence[str]) -> list[Event]:
+        kind = self.connection.dialect.name
+        given = json.dumps(keys) if kind == "sqlite" else keys
+        return _read(_KEYED[kind].run(self.connection, {"of": experiment, "keys": given}))
+
+    def snapshot(self, experiment: int, before: int | None = None) -> Snapshot | None:
+        wanted = {"of": experiment, "before": 2**63 - 1 if before is None else before}
+        row = self.connection.execute(_SNAPSHOT, wanted).first()
+        return None if row is None else Snapshot(row.seq, row.chain, row.data)
+
+    def graph(self, id_: str) -> bytes | None:
+        data: bytes | None = _GRAPH.run(self.connection, {"of": id_}).scalar()
+        return data
+
+    def clock(self) -> int:
+        return self.connection.execute(select(func.max(clock.c.now))).scalar() or 0
+
+    def tokens(self) -> list[Token]:
+        rows = self.connection.execute(_TOKENS).all()
+        return [Token(*row)._replace(scopes=tuple(row.scopes.split())) for row in rows]
+
+
+class _Writing(_Reading, Writing):
+    """A transaction that writes."""
+
+    def lock(self, experiment: int) -> int:
+        head: int = _LOCK.run(self.connection, {"of": experiment}).scalar_one()
+        return head
+
+    def create(self, identity: Identity) -> int:
+        row = {"key": identity.key, "name": identity.name, "spec": json.dumps(identity.spec), "head": 0}
+        with _taken():
+            made = self.connection.execute(insert(experiments).values(row)).inserted_primary_key
+        return int(made[0])  # type: ignore[index]
+
+    def append(self, new: Mapping[int, Sequence[Event]]) -> None:
+        pairs = [(of, event) for of, each in new.items() for event in each]
+        rows = [{"experiment": of, "slot": SLOTS[event.kind], **event._asdict()} for of, event in pairs]
+        heads = [{"of": of, "old": each[0].seq - 1, "new": each[-1].seq} for of, each in new.items()]
+        with _taken():
+            _APPEND.run(self.connection, *rows)
+        if _HEAD.run(self.connection, *heads).rowcount != len(heads):
+            raise TakenError("The journal has gone on.")
+
+    def save(self, experiment: int, snapshot: Snapshot) -> None:
+        row = {"experiment": experiment, **snapshot._asdict()}
+        # Over one that was not used, or that another server has written.
+        written = self._insert(snapshots).values(row)
+        self.connection.execute(written.on_conflict_do_update(index_elements=["experiment", "seq"], set_=row))
+        kept = self.connection.execute(_SAVED, {"of": experiment}).scalars().all()
+        self.connection.execute(_FORGET, {"of": experiment, "oldest": kept[:_KEPT][-1]})
+
+    def keep_graph(self, id_: str, data: bytes) -> bool:
+        written = self._insert(graphs).values(id=id_, data=data).on_conflict_do_nothing()
+        return self.connection.execute(written.returning(graphs.c.id)).first() is not None
+
+    def keep_clock(self, now: int) -> None:
+        written = self._insert(clock).values(id=1, now=now)
+        later = clock.c.now < now
+        self.connection.execute(written.on_conflict_do_update(index_elements=["id"], set_={"now": now}, where=later))
+
+    def keep_token(self, token: Token) -> None:
+        row = {**token._asdict(), "scopes": " ".join(token.scopes)}
+        written = self._insert(tokens).values(row)
+        first = func.coalesce(tokens.c.revoked_at, written.excluded.revoked_at)
+        self.connection.execute(written.on_conflict_do_update(index_elements=["id"], set_={"revoked_at": first}))
+
+    def commit(self) -> None:
+        self.connection.commit()
+
+    def _insert(self, table: Table) -> Any:
+        """Return an insert that may say what to do if the row is there, which each kind of database has of its own."""
+        return (sqlite if self.connection.dialect.name == "sqlite" else postgresql).insert(table)
+
+
+class SqlDatabase(Database):
+    """SQLite or PostgreSQL.
+
+    Args:
+        address: ``sqlite:///path``, ``postgresql://user@host/name``, or the path of a file.
+        busy_timeout: for how many seconds to wait for another process that writes.
+    """
+
+    def __init__(self, address: str, busy_timeout: float = 5.0) -> None:
+        self._url = parse(address)
+        self.name = self._url.get_backend_name()
+        wait = round(busy_timeout * 1000)
+        # Two pools, so that a long export never keeps a decision waiting for a connection.
+        self._reader = make_engine(self._url, "BEGIN", wait, pool_size=4, max_overflow=8)
+        self._writer = make_engine(self._url, "BEGIN IMMEDIATE", wait, pool_size=2, max_overflow=2)
+
+    def migrate(self) -> bool:
+        """Bring the schema up to date, and tell whether there was anything to do."""
+        return migrate.migrate(self)
+
+    @contextmanager
+    def reading(self) -> Iterator[_Reading]:
+        """Begin a transaction that reads."""
+        with explained(), self._reader.connect() as connection:
+            yield _Reading(connection)
+
+    @contextmanager
+    def writing(self) -> Iterator[_Writing]:
+        """Begin a transaction that writes."""
+        with explained(), self._writer.connect() as connection:
+            connection.begin()  # takes the lock of SQLite now, before any other lock
+            yield _Writing(connection)
+
+    @contextmanager
+    def migrating(self) -> Iterator[Connection]:
+        """Open a transaction that no other process migrates during, and commit it."""
+        engine = make_engine(self._url, "BEGIN IMMEDIATE", 600_000, poolclass=NullPool)
+        with explained(), engine.begin() as connection:
+            if self.name != "sqlite":
+                connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({_MIGRATION_LOCK})")
+            yield connection
+
+    def close(self) -> None:
+        """Close all connections."""
+        self._reader.dispose()
+        self._writer.dispose()
+
+
+@contextmanager
+def _taken() -> Iterator[None]:
+    try:
+        yield
+    except IntegrityError as error:
+        raise TakenError(str(error.orig)) from error
+
+
+def _read(rows: Iterable[Sequence[Any]]) -> list[Event]:
+    return [Event(Kind(kind), *others) for kind, *others in rows]

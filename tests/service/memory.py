@@ -1,0 +1,159 @@
+"""A database in memory, written against the seam alone: it shows that the seam is enough.
+
+As SQLite, it lets one write at a time. What is written is a copy, which takes the place of what was there at `commit`.
+"""
+
+import collections
+import contextlib
+import threading
+from dataclasses import dataclass, field, fields, replace
+
+from sidelong.errors import ServiceError
+from sidelong.service.store.database import Database, Listed, Reading, TakenError, Writing
+from sidelong.service.store.journal import SLOTS
+
+
+@dataclass
+class Contents:
+    """All that is kept. What the dictionaries hold is never changed, but replaced."""
+
+    experiments: dict = field(default_factory=dict)  # the identity, by id
+    events: dict = field(default_factory=dict)  # a tuple, by experiment
+    snapshots: dict = field(default_factory=dict)  # a tuple, oldest first, by experiment
+    graphs: dict = field(default_factory=dict)
+    tokens: dict = field(default_factory=dict)
+    singles: dict = field(default_factory=lambda: {"clock": 0})
+
+    def copy(self):
+        return replace(self, **{each.name: getattr(self, each.name).copy() for each in fields(self)})
+
+
+class Place:
+    """What all servers of an address share."""
+
+    def __init__(self):
+        self.contents = Contents()
+        self.lock = threading.Lock()
+
+
+PLACES = collections.defaultdict(Place)
+
+
+class MemoryReading(Reading):
+    def __init__(self, contents):
+        self._kept = contents
+
+    def find(self, of):
+        every = self._kept.experiments.values()
+        return next((each for each in every if of in {each.name, f"#{each.key}"}), None)
+
+    def experiments(self):
+        listed = [Listed(of, each.name, len(self._kept.events[of])) for of, each in self._kept.experiments.items()]
+        return sorted(listed, key=lambda each: each.name)
+
+    def events(self, experiment, after, most):
+        return list(self._kept.events.get(experiment, ())[after:][:most])
+
+    def rounds(self, experiment, first, last):
+        found = [each for each in self._kept.events.get(experiment, ()) if first <= each.round <= last]
+        return sorted(found, key=lambda each: (each.round, SLOTS[each.kind]))
+
+    def keyed(self, experiment, keys):
+        wanted = set(keys)
+        return [each for each in self._kept.events.get(experiment, ()) if each.key in wanted]
+
+    def snapshot(self, experiment, before=None):
+        every = reversed(self._kept.snapshots.get(experiment, ()))
+        return next((each for each in every if before is None or each.seq < before), None)
+
+    def graph(self, id_):
+        return self._kept.graphs.get(id_)
+
+    def clock(self):
+        return self._kept.singles["clock"]
+
+    def tokens(self):
+        return sorted(self._kept.tokens.values(), key=lambda each: (each.created_at, each.id))
+
+
+class MemoryWriting(MemoryReading, Writing):
+    ended = False
+
+    def __init__(self, place):
+        super().__init__(place.contents.copy())
+        self._place = place
+
+    def lock(self, experiment):
+        return len(self._kept.events[experiment])
+
+    def create(self, identity):
+        if self.find(identity.name) is not None:
+            raise TakenError(identity.name)
+        of = len(self._kept.experiments) + 1
+        self._kept.experiments[of] = identity._replace(id=of)
+        self._kept.events[of] = ()
+        return of
+
+    def append(self, new):
+        for of, events in new.items():
+            every = self._kept.events[of] + tuple(events)
+            keys = [each.key for each in every if each.key is not None]
+            places = {(each.round, SLOTS[each.kind]) for each in every}
+            numbers = [each.seq for each in every]
+            if numbers != list(range(1, len(every) + 1)) or len(places) < len(every) or len(set(keys)) < len(keys):
+                raise TakenError(of)
+            self._kept.events[of] = every
+
+    def save(self, experiment, snapshot):
+        kept = {each.seq: each for each in self._kept.snapshots.get(experiment, ())} | {snapshot.seq: snapshot}
+        self._kept.snapshots[experiment] = tuple(kept[seq] for seq in sorted(kept)[-2:])
+
+    def keep_graph(self, id_, data):
+        new = id_ not in self._kept.graphs
+        self._kept.graphs.setdefault(id_, data)
+        return new
+
+    def keep_clock(self, now):
+        self._kept.singles["clock"] = max(self.clock(), now)
+
+    def keep_token(self, token):
+        before = self._kept.tokens.get(token.id, token)
+        first = token.revoked_at if before.revoked_at is None else before.revoked_at
+        self._kept.tokens[token.id] = before._replace(revoked_at=first)
+
+    def commit(self):
+        self._place.contents = self._kept
+        self.end()
+
+    def end(self):
+        if not self.ended:
+            self.ended = True
+            self._place.lock.release()
+
+
+class MemoryDatabase(Database):
+    name = "memory"
+
+    def __init__(self, address, busy_timeout=5.0):
+        self.place = PLACES[address]
+        self._busy_timeout = busy_timeout
+
+    def migrate(self):
+        return False
+
+    @contextlib.contextmanager
+    def reading(self):
+        yield MemoryReading(self.place.contents)
+
+    @contextlib.contextmanager
+    def writing(self):
+        if not self.place.lock.acquire(timeout=self._busy_timeout):
+            raise ServiceError("Another server writes. Nothing was stored.", status=503, code="busy", retry_after=1.0)
+        writing = MemoryWriting(self.place)
+        try:
+            yield writing
+        finally:
+            writing.end()
+
+    def close(self):
+        pass
