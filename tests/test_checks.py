@@ -76,6 +76,13 @@ def test_what_is_near_is_named_and_what_is_far_is_not():
     assert not nearest("zzz", ["star", "nested"])
 
 
+def test_another_word_for_the_same_is_near_in_both_directions():
+    assert nearest("rounds", ["horizon", "variant"]) == " Did you mean 'horizon'?"
+    assert nearest("horizon", ["rounds", "runs"]) == " Did you mean 'rounds'?"
+    assert nearest("learning_rate", ["rate", "eta_scale"]) == " Did you mean 'eta_scale'?"
+    assert not nearest("learning_rate", ["width"])
+
+
 def test_what_is_long_is_shortened():
     assert short([1, 2]) == "[1, 2]"
     assert max(len(short(value)) for value in ("x" * 1000, 10**400, [9] * 1000, sl.graphs.nested(9))) <= 60

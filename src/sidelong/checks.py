@@ -20,6 +20,18 @@ if TYPE_CHECKING:
 
 __all__ = ["check_number", "check_one_of", "check_whole", "is_whole", "nearest", "plain", "short"]
 
+#: What people type where one of the other names is meant.
+_SAME_THING = (
+    {"horizon", "rounds", "T", "n_rounds", "steps", "n_steps", "time_horizon"},
+    {"eta_scale", "eta", "lr", "learning_rate", "step_size"},
+    {"independence", "alpha", "independence_number"},
+    {"strong_independence", "alpha", "independence", "strong_independence_number"},
+    {"width", "c", "confidence"},
+    {"n_arms", "n", "K", "arms"},
+    {"seed", "random_state", "random_seed", "rng"},
+    {"runs", "n_runs", "repetitions", "n_repetitions"},
+)
+
 _repr = reprlib.Repr()
 _repr.maxother = _repr.maxstring = _repr.maxlong = 60
 
@@ -77,8 +89,10 @@ def check_one_of(error: type[Exception], name: str, value: str, allowed: tuple[s
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
-    """Return " Did you mean ...?" where some known name is close, else nothing."""
-    close = difflib.get_close_matches(name, list(known), n=1)
+    """Return " Did you mean ...?" where some known name is close or means the same, else nothing."""
+    known = list(known)
+    same = [each for each in known if any({name, each} <= names for names in _SAME_THING)]
+    close = same or difflib.get_close_matches(name, known, n=1)
     return f" Did you mean {close[0]!r}?" if close else ""
 
 

@@ -1,6 +1,7 @@
 """Ask and tell: what a decision carries, what tell takes and refuses, and that nothing is half done."""
 
 import math
+import re
 import threading
 import types
 from fractions import Fraction
@@ -34,7 +35,7 @@ def play(agent, rounds, loss=lambda t, arm: (t * (arm + 2)) % 5 / 4, graphs=None
 
 def snapshot(agent):
     """Return all that an agent knows, to see whether anything changed."""
-    return [array.tobytes() for array in agent._state], agent.round, agent.pending, dict(agent._told)
+    return [array.tobytes() for array in agent._learner.state], agent.round, agent.pending, dict(agent._ledger._told)
 
 
 @pytest.fixture
@@ -95,9 +96,9 @@ def test_the_order_of_telling_does_not_matter_beyond_rounding(order, seed):
     for agent, own, sequence in zip(agents, decisions, (range(12), order), strict=True):
         for k in sequence:
             agent.tell(own[k], {int(i): (k + int(i)) % 3 / 2 for i in own[k].reveals})
-    np.testing.assert_allclose(agents[0]._state.Ltilde, agents[1]._state.Ltilde, rtol=1e-12)
-    np.testing.assert_allclose(agents[0]._state.Theta, agents[1]._state.Theta, rtol=1e-12)
-    assert agents[0]._state.O.tolist() == agents[1]._state.O.tolist()
+    np.testing.assert_allclose(agents[0]._learner.state.Ltilde, agents[1]._learner.state.Ltilde, rtol=1e-12)
+    np.testing.assert_allclose(agents[0]._learner.state.Theta, agents[1]._learner.state.Theta, rtol=1e-12)
+    assert agents[0]._learner.state.O.tolist() == agents[1]._learner.state.O.tolist()
 
 
 def test_telling_the_same_twice_is_a_no_op(agent):
@@ -273,7 +274,7 @@ def test_estimates_stay_unbiased_where_the_graph_is_known_only_after_the_outcome
             continue
         played.add(decision.arm)
         agent.tell(decision, costs[outcome.out_neighbors(decision.arm)], graph=outcome)
-        expected += decision.probability * agent._state.Ltilde
+        expected += decision.probability * agent._learner.state.Ltilde
     assert played == {0, 1, 2, 3}
     np.testing.assert_allclose(expected, costs, rtol=1e-12)
 
@@ -358,3 +359,27 @@ def test_agents_in_threads_of_their_own_do_not_meet():
         thread.join()
     for seed, arms in results.items():
         assert arms == play(sl.Agent("exp3.g++", graph, seed=seed), 300)
+
+
+def test_what_help_says_of_a_demand_is_what_a_shop_sees():
+    """Each order in turn meets the demand of the docstring, and the graph of each outcome is the one described."""
+    demand, least = map(int, re.search(r"demand of (\d+), an order of (\d+) or more", sl.Agent.tell.__doc__).groups())
+    shop = sl.outcomes.StockOrders(12, holding=1, shortage=4)
+    for order in range(13):
+        revealed = shop.outcome(order, sales=min(order, demand)).graph.out_neighbors(order)
+        assert revealed.tolist() == list(range(13 if order >= least else order + 1))
+
+
+@pytest.mark.parametrize("learner", ["exp3.g", "ucb-lp", "alphasample", "ito-2022", "q-tsallis"])
+@pytest.mark.parametrize("name", ["rounds", "T", "n_rounds"])
+def test_the_number_of_rounds_under_another_name_is_the_horizon(learner, name):
+    with pytest.raises(LearnerError, match=f"has no option '{name}'. Did you mean 'horizon'"):
+        sl.Agent(learner, sl.graphs.star(5), **{name: 1000})
+
+
+@pytest.mark.parametrize("name", ["eta", "lr", "learning_rate"])
+def test_another_name_of_the_learning_rate_is_known_where_there_is_one_to_scale(name):
+    with pytest.raises(LearnerError, match=f"has no option '{name}'. Did you mean 'eta_scale'"):
+        sl.Agent("exp3-set", sl.graphs.star(5), **{name: 0.1})
+    with pytest.raises(LearnerError, match=f"has no option '{name}'. Its options are: width"):
+        sl.Agent("ucb-n", sl.graphs.star(5), **{name: 0.1})

@@ -89,7 +89,7 @@ def play(agent, rounds):
         decision = agent.ask()
         record += bytes([decision.arm]) + decision.probabilities.tobytes()
         agent.tell(decision, losses_of(decision, decision.round))
-    return record + b"".join(array.tobytes() for array in agent._state)
+    return record + b"".join(array.tobytes() for array in agent._learner.state)
 
 
 @pytest.mark.parametrize("label", CONFIGURATIONS)
@@ -166,7 +166,7 @@ def test_feedback_may_be_late_and_out_of_order(label):
         while len(waiting) > rng.integers(1, 12):
             decision = waiting.pop(int(rng.integers(len(waiting))))
             agent.tell(decision, losses_of(decision, decision.round))
-    for array in agent._state:
+    for array in agent._learner.state:
         assert not np.isnan(array).any()
     assert agent.ask().arm in range(6)
 

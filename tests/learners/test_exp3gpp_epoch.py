@@ -77,8 +77,10 @@ def test_with_growth_0_it_is_the_exact_schedule(learner, name):
         exact.tell(one, losses_of(one))
         epochs.tell(two, losses_of(two))
         for ours, theirs in (("Ltilde", Ltilde), ("Theta", Theta)):
-            np.testing.assert_allclose(getattr(epochs._state, ours), getattr(exact._state, theirs), rtol=1e-12)
-            getattr(exact._state, theirs)[:] = getattr(epochs._state, ours)
+            np.testing.assert_allclose(
+                getattr(epochs._learner.state, ours), getattr(exact._learner.state, theirs), rtol=1e-12
+            )
+            getattr(exact._learner.state, theirs)[:] = getattr(epochs._learner.state, ours)
 
 
 def test_on_self_loops_it_can_be_exp3pp():
@@ -116,7 +118,7 @@ def test_probabilities_are_exact_within_an_epoch_too(name):
     agent = new_agent(graph, growth=0.5, start="none", **EARLY)
     for _ in range(400):
         decision = agent.ask()
-        state = agent._state
+        state = agent._learner.state
         q = naive.softmax(-state.rates[0] * state.Ltilde)
         p = (1 - state.eps.sum()) * q + state.eps
         np.testing.assert_allclose(decision.probabilities, p, rtol=1e-11)
@@ -142,15 +144,15 @@ def test_draws_follow_p_and_the_estimate_of_theta_has_the_mean_theta(name, withi
     while True:
         decision = agent.ask()
         agent.tell(decision, losses_of(decision))
-        last = decision.round == agent._state.epoch[0]  # so that the next one begins another
+        last = decision.round == agent._learner.state.epoch[0]  # so that the next one begins another
         if decision.round > 100 and (not decision._trace[begins] if within else last):
             break
-    state = type(agent._state)(*(array.copy() for array in agent._state))
+    state = type(agent._learner.state)(*(array.copy() for array in agent._learner.state))
     room, trace = np.zeros(graph.n_arms), np.zeros(len(exp3gpp_epoch.TRACES))
-    draw = (agent._params, state, graph.arrays, decision.round + 1)
+    draw = (agent._learner.params, state, graph.arrays, decision.round + 1)
     arms, theta = [], []
     for run in range(20_000):
-        arms.append(agent._draw(*draw, np.uint64(5), run, room, trace))
+        arms.append(agent._learner._draw(*draw, np.uint64(5), run, room, trace))
         theta.append(trace[0])
     p = agent.ask().probabilities
     kept = p * len(arms) >= 5  # rarer ones are counted together
@@ -180,7 +182,9 @@ def test_the_estimate_has_the_mean_theta_without_exploration_too(learner, name):
     exact = sum(decision.probabilities / (decision.observe_probabilities + gamma))
     room, trace, found = np.zeros(graph.n_arms), np.zeros(5), []
     for run in range(20_000):
-        agent._draw(agent._params, agent._state, graph.arrays, decision.round, np.uint64(5), run, room, trace)
+        agent._learner._draw(
+            agent._learner.params, agent._learner.state, graph.arrays, decision.round, np.uint64(5), run, room, trace
+        )
         found.append(trace[0])
     assert np.mean(found) == pytest.approx(exact, abs=5 * np.std(found) / math.sqrt(len(found)))
 
@@ -215,8 +219,13 @@ def test_a_round_within_an_epoch_looks_at_no_other_arms(name):
     one, other = (new_agent(graph, growth=1, start="none", **EARLY) for _ in range(2))
     for _ in range(300):
         assert play(one, 1) == play(other, 1)
-        if other.round < other._state.epoch[0]:
-            for room in (other._state.width, other._state.p, other._state.P, other._state.eps):
+        if other.round < other._learner.state.epoch[0]:
+            for room in (
+                other._learner.state.width,
+                other._learner.state.p,
+                other._learner.state.P,
+                other._learner.state.eps,
+            ):
                 room[:] = np.nan
 
 

@@ -102,7 +102,7 @@ def test_the_posterior_is_that_of_the_oracle(seed, late, after):
     agent = sl.Agent("ts-n", sl.FeedbackGraph.from_matrix(bank[0]), seed=seed)
     oracle = naive.TsN(K)
     follow(agent, oracle, bank, late=late, after=after, seed=seed)
-    state = agent._state
+    state = agent._learner.state
     assert list(zip(state.a, state.b, strict=True)) == [oracle.posterior(i) for i in range(K)]
     assert state.power.tolist() == [beta_power(a, b) for a, b in zip(state.a, state.b, strict=True)]
     assert state.log_sum.tolist() == [log(a + b) for a, b in zip(state.a, state.b, strict=True)]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from sidelong.agent.agent import Agent, Estimates
+from sidelong.agent.agent import Agent
 from sidelong.agent.decision import Decision
+from sidelong.agent.running import Estimates
 
 __all__ = ["Agent", "Decision", "Estimates"]

@@ -2,45 +2,30 @@
 
 from __future__ import annotations
 
-import hashlib
 import importlib
-import json
-from collections import OrderedDict
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, Self
 
-import numpy as np
-
-from sidelong._jit import entry
-from sidelong.agent import state_file
-from sidelong.agent.decision import Decision, SparingDecision
-from sidelong.agent.feedback import fingerprint, read_losses, same
-from sidelong.agent.pending import degree, read_pending, write_pending
-from sidelong.checks import check_whole, short
-from sidelong.errors import ConflictError, DecisionError, GraphError, LearnerError, UnknownDecisionError
+from sidelong.agent import contents, state_file
+from sidelong.agent.feedback import read_losses
+from sidelong.agent.ledger import Ledger
+from sidelong.agent.running import RunningLearner
+from sidelong.checks import check_whole
+from sidelong.errors import DecisionError, GraphError, LearnerError
 from sidelong.graphs.graph import FeedbackGraph
 from sidelong.learners import catalogue
-from sidelong.learners.interface import Need, drawing, is_sparing, telling
 from sidelong.outcomes.scale import Scale, checked_scale
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from os import PathLike
     from types import ModuleType
 
-    import numpy.typing as npt
+    import numpy as np
 
+    from sidelong.agent.decision import Decision
     from sidelong.agent.feedback import Losses
+    from sidelong.agent.running import Estimates
 
-__all__ = ["Agent", "Estimates"]
-
-
-class Estimates(NamedTuple):
-    """What an agent knows about each arm; NaN, and counts of 0, where its learner does not keep such a thing."""
-
-    means: npt.NDArray[np.float64]  #: the mean of the losses it was told; NaN for an arm never revealed
-    counts: npt.NDArray[np.int64]  #: how many losses it was told
-    gaps: npt.NDArray[np.float64]  #: by how much the arm is worse than the best one, with confidence; 0 if unknown
-    weights: npt.NDArray[np.float64]  #: the probability that the next `ask` would play it
+__all__ = ["Agent"]
 
 
 class Agent:
@@ -86,38 +71,16 @@ class Agent:
         seed = check_whole(LearnerError, "seed", seed, 0, 2**64 - 1)
         self._scale = checked_scale(scale)
         module = catalogue.choose(learner, options)
-        plain = catalogue.plain_options(module, options)
-        self._begin(module, graph, seed, plain, catalogue.configure(module, graph, plain))
-
-    def _begin(
-        self, learner: ModuleType, graph: FeedbackGraph, seed: int, options: dict[str, Any], params: Any
-    ) -> None:
-        self._learner = learner
         self._graph = graph
-        self._seed = np.uint64(seed)
-        self._options = options
-        self._params = params
-        self._state = learner.init(params, graph)
-        self._binary = str(learner.NAME) if Need.BINARY_LOSSES in learner.NEEDS else ""
-        self._round = 0
-        self._pending: dict[int, Decision] = {}
-        self._told: OrderedDict[int, Any] = OrderedDict()  # fingerprints, or what they are made from
-        self._buffer, trace = np.empty(graph.n_arms), np.empty(len(learner.TRACES))
-        known = (params, self._state, graph.arrays, 1)
-        self._draw = entry(drawing(learner), *known, self._seed, 0, self._buffer, trace)
-        self._update = entry(learner.update, *known, 0, self._buffer, self._buffer, trace)
-        self._sparing = is_sparing(learner)
-        self._fresh = 0  # the last round, until something is told
-        self._telling: Callable[..., None] | None = None
-        if self._sparing:
-            self._probability = entry(learner.probability, *known, 0)
-        identity = [learner.NAME, options, seed, graph.content_hash]
-        self._tag = hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()[:8]
+        self._options = catalogue.plain_options(module, options)
+        params = catalogue.configure(module, graph, self._options)
+        self._learner = RunningLearner(module, graph, seed, params)
+        self._ledger = Ledger(module.NAME, self._options, seed, graph)
 
     @property
     def learner(self) -> str:
         """The name of the learner."""
-        return str(self._learner.NAME)
+        return str(self._learner.module.NAME)
 
     @property
     def options(self) -> dict[str, Any]:
@@ -132,7 +95,7 @@ class Agent:
     @property
     def seed(self) -> int:
         """The seed."""
-        return int(self._seed)
+        return int(self._learner.seed)
 
     @property
     def scale(self) -> Scale | None:
@@ -142,12 +105,12 @@ class Agent:
     @property
     def round(self) -> int:
         """How many decisions were asked for."""
-        return self._round
+        return self._ledger.round
 
     @property
     def pending(self) -> tuple[Decision, ...]:
         """The decisions that were neither told nor cancelled, oldest first."""
-        return tuple(self._pending.values())
+        return tuple(self._ledger.pending.values())
 
     def ask(self, graph: FeedbackGraph | None = None) -> Decision:
         """Draw an arm.
@@ -156,35 +119,9 @@ class Agent:
             graph: the graph of this round alone, where graphs change from round to round.
         """
         graph = self._graph if graph is None else self._checked(graph)
-        t = self._round + 1
-        p = self._buffer if self._sparing else np.empty(self._graph.n_arms)
-        trace = np.zeros(len(self._learner.TRACES))
-        arm = int(self._draw(self._params, self._state, graph.arrays, t, self._seed, 0, p, trace))
-        if self._sparing:
-            probability = self._probability(self._params, self._state, graph.arrays, t, arm)
-            decision = self._spared(t, arm, graph, p[: degree(graph, arm)].copy(), trace, probability)
-        else:
-            decision = Decision(self._tag, t, arm, graph, p, trace)
-        self._round = self._fresh = t
-        self._pending[t] = decision
+        decision = self._learner.draw(graph, self._ledger.round + 1, self._ledger.tag)
+        self._ledger.add(decision)
         return decision
-
-    def _spared(
-        self, t: int, arm: int, graph: FeedbackGraph, p: np.ndarray, trace: np.ndarray, probability: float
-    ) -> Decision:
-        return SparingDecision(self._tag, t, arm, graph, p, trace, probability, self._tell_all)
-
-    def _tell_all(self, t: int, graph: FeedbackGraph) -> np.ndarray | None:
-        """Return the probabilities of all arms in round t, or None if the state has changed since."""
-        return self._probabilities(self._state, graph, t) if t == self._fresh else None
-
-    def _probabilities(self, state: Any, graph: FeedbackGraph, t: int) -> np.ndarray:
-        p = np.empty(graph.n_arms)
-        known = (self._params, state, graph.arrays, t, p)
-        if self._telling is None:  # compiled when it is first needed, which may be never
-            self._telling = entry(telling(self._learner), *known)
-        self._telling(*known)
-        return p
 
     def tell(
         self,
@@ -200,59 +137,41 @@ class Agent:
                 their order.
             graph: where only the outcome shows what is revealed, the graph of the round as the outcome made it. It
                 takes the place of the decision's own. It must say what *every* arm would have revealed, and so must not
-                depend on the arm that was played: with a demand of 7, an order of 7 or more reveals all orders, and a
-                smaller one itself and those below. A graph that says only what this arm revealed would bias the
-                estimates. The learner's theorems do not cover graphs that are shown after the draw.
+                depend on the arm that was played: with a demand of 7, an order of 8 or more has something left over and
+                reveals all orders, and a smaller one itself and those below. A graph that says only what this arm
+                revealed would bias the estimates. The learner's theorems do not cover graphs that are shown after the
+                draw.
 
         Returns:
             True if something was learned, False if the same was told before.
         """
-        t = self._round_of(decision)
+        ledger, learner = self._ledger, self._learner
+        t = ledger.round_of(decision)
         losses = losses if self._scale is None else self._scale.losses(losses)
-        made = self._pending.get(t)
+        key = 0 if graph is None else self._checked(graph).arrays.key
+        made = ledger.pending.get(t)
         if made is None:
-            self._compare(t, losses, graph)
+            ledger.compare(t, losses, key, self.remembers)
             return False
-        shown = made.graph if graph is None else self._checked(graph)
-        if self._sparing and shown != made.graph:
+        shown = made.graph if graph is None else graph
+        if learner.is_sparing and shown != made.graph:
             raise DecisionError(
                 "A learner that does not look at every arm must know at `ask` what its decision reveals: "
                 "tell without graph=..., or take refresh='round'."
             )
-        arrays = shown.arrays
-        arms = arrays.targets[arrays.start[made.arm] : arrays.stop[made.arm]]
-        read_losses(losses, arms, self._buffer, binary=self._binary)
-        p, trace = made._p, made._trace  # noqa: SLF001  # what users see of them is read-only
-        self._update(self._params, self._state, arrays, t, made.arm, p, self._buffer, trace)
-        self._fresh = 0
-        del self._pending[t]
-        told = (arms.copy(), self._buffer[: arms.size].copy(), _key(graph))  # copies: a view would keep its graph alive
-        self._told[t] = told if arms.size <= _FEW else fingerprint(*told)
-        if len(self._told) > self.remembers:
-            self._told.popitem(last=False)
+        arms = shown.arrays.targets[shown.arrays.start[made.arm] : shown.arrays.stop[made.arm]]
+        read_losses(losses, arms, learner.losses, binary=learner.binary)
+        learner.update(shown, made)
+        ledger.close(t, arms, learner.losses[: arms.size], key, self.remembers)
         return True
 
     def cancel(self, decision: Decision | str) -> None:
         """Give up a decision that was never carried out: nothing is learned from it."""
-        t = self._round_of(decision)
-        if t not in self._pending:
-            raise DecisionError(
-                f"Decision {t}-{self._tag} was told or cancelled before; only a pending one can be cancelled."
-            )
-        del self._pending[t]
+        self._ledger.cancel(decision)
 
     def estimates(self) -> Estimates:
         """Return what the agent knows about each arm."""
-        state = type(self._state)(*(array.copy() for array in self._state))
-        weights = np.empty(self._graph.n_arms)
-        trace = np.zeros(len(self._learner.TRACES))
-        self._draw(self._params, state, self._graph.arrays, self._round + 1, self._seed, 0, weights, trace)
-        if self._sparing:
-            weights = self._probabilities(state, self._graph, self._round + 1)
-        unknown = np.full(weights.size, np.nan)
-        counts = getattr(state, "O", np.zeros(weights.size)).astype(np.int64)
-        means = np.where(counts > 0, getattr(state, "mean", unknown), np.nan)
-        return Estimates(means, counts, getattr(state, "gap", unknown), weights)
+        return self._learner.estimates(self._graph, self._ledger.round + 1)
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write everything to a file, from which `Agent.load` goes on as if it had never stopped."""
@@ -260,38 +179,7 @@ class Agent:
 
     def contents(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """Return everything, as the header and the arrays of a state file."""
-        # By representation too: arcs and intervals of one graph may differ in the last bit of a probability.
-        graphs = {_identity(self._graph): self._graph}
-        for made in self._pending.values():
-            graphs.setdefault(_identity(made.graph), made.graph)
-        numbers = {identity: index for index, identity in enumerate(graphs)}
-        header = {
-            "learner": self._learner.NAME,
-            "options": self._options,
-            "seed": int(self._seed),
-            "round": self._round,
-            "graphs": [graph.name for graph in graphs.values()],
-            "traces": list(self._learner.TRACES),
-        }
-        if self._sparing:
-            header["fresh"] = self._fresh
-        if self._scale is not None:
-            header["scale"] = [self._scale.best, self._scale.worst]
-        arrays = {f"params.{name}": np.asarray(value) for name, value in self._params._asdict().items()}
-        arrays |= {f"state.{name}": array for name, array in self._state._asdict().items()}
-        for index, graph in enumerate(graphs.values()):
-            arrays |= {f"graph.{index}.{name}": array for name, array in state_file.graph_to_arrays(graph).items()}
-        arrays |= write_pending(
-            self._pending.values(),
-            lambda graph: numbers[_identity(graph)],
-            self._graph.n_arms,
-            len(self._learner.TRACES),
-            sparing=self._sparing,
-        )
-        arrays["told.round"] = np.array(list(self._told), np.int64)
-        marks = b"".join(map(_mark, self._told.values()))
-        arrays["told.fingerprint"] = np.frombuffer(marks, np.uint8).reshape(-1, 16)
-        return header, arrays
+        return contents.write(self._learner, self._ledger, self._graph, self._options, self._scale)
 
     @classmethod
     def load(cls, path: str | PathLike[str], learner: ModuleType | None = None) -> Self:
@@ -312,39 +200,19 @@ class Agent:
         learner: ModuleType | None = None,
     ) -> Self:
         """Go on from what `contents` returned; `path` is what messages call the place it was kept in."""
-        bank = state_file.read_graphs(path, header, arrays)
-        module = state_file.find_learner(path, header, learner)
         agent = cls.__new__(cls)
-        agent._scale = Scale(*header["scale"]) if "scale" in header else None  # noqa: SLF001  # its own
-        params = state_file.read_params(path, module, arrays)
-        agent._begin(module, bank[0], header["seed"], header["options"], params)  # noqa: SLF001  # its own
-        agent._resume(path, header, arrays, bank)  # noqa: SLF001
+        parts = contents.read(path, header, arrays, learner)
+        agent._learner, agent._ledger, agent._graph, agent._options, agent._scale = parts  # noqa: SLF001  # its own
         return agent
-
-    def _resume(
-        self,
-        path: str | PathLike[str],
-        header: dict[str, Any],
-        arrays: dict[str, np.ndarray],
-        bank: list[FeedbackGraph],
-    ) -> None:
-        self._state = state_file.read_state(path, self._state, arrays)
-        self._round = header["round"]
-        for made in read_pending(arrays, bank, sparing=self._sparing):
-            self._pending[made[0]] = self._spared(*made) if self._sparing else Decision(self._tag, *made)
-        if self._sparing:
-            self._fresh = header["fresh"]
-        rounds, prints = arrays["told.round"], arrays["told.fingerprint"]
-        self._told.update((int(t), mark.tobytes()) for t, mark in zip(rounds, prints, strict=True))
 
     def __reduce__(self) -> tuple[Any, ...]:
         # What a state file holds; code is found again by the name of its module.
-        own = None if self._learner.NAME in catalogue.names() else self._learner.__name__
+        own = None if self.learner in catalogue.names() else self._learner.module.__name__
         return _restore, (type(self), state_file.pack(*self.contents()), own)
 
     def __repr__(self) -> str:
-        pending = f", {len(self._pending)} pending" if self._pending else ""
-        return f"<Agent {self.learner} on {self._graph!r}: {self._round} decisions{pending}>"
+        pending = f", {len(self.pending)} pending" if self.pending else ""
+        return f"<Agent {self.learner} on {self._graph!r}: {self.round} decisions{pending}>"
 
     def _checked(self, graph: FeedbackGraph) -> FeedbackGraph:
         if not isinstance(graph, FeedbackGraph):
@@ -355,61 +223,11 @@ class Agent:
             )
         if graph != self._graph:
             found = f"The agent began on {self._graph!r}, and this round has {graph!r}."
-            catalogue.check_fixed(self._learner, self._options, found)
-        catalogue.check_graph(self._learner, graph)
+            catalogue.check_fixed(self._learner.module, self._options, found)
+        catalogue.check_graph(self._learner.module, graph)
         return graph
-
-    def _round_of(self, decision: Decision | str) -> int:
-        if isinstance(decision, Decision):
-            number, tag = decision.round, decision._tag  # noqa: SLF001
-        else:
-            digits, _, tag = str(decision).partition("-")
-            number = int(digits) if digits.isdecimal() and len(digits) < 19 else 0
-        made = self._pending.get(number, decision)
-        # An agent alike names its decisions alike, but has drawn others as soon as it was told something else.
-        foreign = made is not decision and isinstance(decision, Decision) and not _alike(made, decision)
-        if tag != self._tag or not 1 <= number <= self._round or foreign:
-            raise UnknownDecisionError(
-                f"This agent made no decision {short(getattr(decision, 'id', decision))}. It has made {self._round}, "
-                f"named like 1-{self._tag}. Tell the agent that was asked, or load its saved state."
-            )
-        return number
-
-    def _compare(self, t: int, losses: Losses, graph: FeedbackGraph | None) -> None:
-        """Let a repetition pass, and refuse anything else about a decision that is not pending."""
-        mark = self._told.get(t)
-        if mark is None:
-            raise DecisionError(
-                f"Decision {t}-{self._tag} was cancelled, or told so long ago that the agent does not remember what: "
-                f"it remembers the last {self.remembers:,}. Nothing was learned."
-            )
-        if not same(_mark(mark), losses, _key(None if graph is None else self._checked(graph))):
-            raise ConflictError(
-                f"Decision {t}-{self._tag} was told before, with other losses or another graph. The first ones stay; "
-                f"losses cannot be corrected after they were learned."
-            )
-
-
-#: Up to so many losses are kept as they are: to hash them takes longer than to learn them.
-_FEW = 64
 
 
 def _restore(kind: type[Agent], data: bytes, learner: str | None) -> Agent:
     module = None if learner is None else importlib.import_module(learner)
     return kind.from_contents(*state_file.unpack(data, "The pickle"), "The pickle", module)
-
-
-def _mark(told: Any) -> bytes:
-    return told if isinstance(told, bytes) else fingerprint(*told)
-
-
-def _identity(graph: FeedbackGraph) -> tuple[str, str]:
-    return graph.content_hash, graph.representation
-
-
-def _alike(one: Any, other: Decision) -> bool:
-    return one.arm == other.arm and np.array_equal(one._p, other._p, equal_nan=True)  # noqa: SLF001
-
-
-def _key(graph: FeedbackGraph | None) -> int:
-    return 0 if graph is None else graph.arrays.key

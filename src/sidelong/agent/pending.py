@@ -10,13 +10,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from sidelong.agent.running import degree
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
     from sidelong.agent.decision import Decision
     from sidelong.graphs.graph import FeedbackGraph
 
-__all__ = ["degree", "read_pending", "write_pending"]
+__all__ = ["read_pending", "write_pending"]
 
 
 def write_pending(
@@ -50,8 +52,3 @@ def read_pending(
         rows = np.split(rows, ends)[:-1]
     for p, t, arm, g, trace, *probability in zip(rows, *columns, strict=True):
         yield int(t), int(arm), bank[g], p.copy(), trace.copy(), *map(float, probability)
-
-
-def degree(graph: FeedbackGraph, arm: int) -> int:
-    """Return how many arms an arm reveals."""
-    return int(graph.arrays.stop[arm] - graph.arrays.start[arm])

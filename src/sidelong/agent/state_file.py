@@ -5,7 +5,7 @@
     8 bytes   "SIDELONG"
     4 bytes   version of the format, little-endian; this program writes 1
     4 bytes   length of the header
-    header    JSON: what the agent is, and for each array its name, type and shape
+    header    JSON: for each array its name, type and shape; and what `sidelong.agent.contents` says
     arrays    one after the other, in the order of the header, little-endian
     32 bytes  SHA-256 of everything before
 
@@ -26,26 +26,13 @@ import numpy as np
 from sidelong._install import NEWER
 from sidelong.errors import SidelongError, StateFileError
 from sidelong.graphs.graph import FeedbackGraph
-from sidelong.learners import catalogue
 from sidelong.machine import replacing
 
 if TYPE_CHECKING:
     import os
     from collections.abc import Mapping
-    from types import ModuleType
 
-__all__ = [
-    "checksum",
-    "find_learner",
-    "graph_to_arrays",
-    "pack",
-    "read",
-    "read_graphs",
-    "read_params",
-    "read_state",
-    "unpack",
-    "write",
-]
+__all__ = ["checksum", "graph_to_arrays", "pack", "read", "read_graphs", "unpack", "write"]
 
 MAGIC = b"SIDELONG"
 VERSION = 1
@@ -146,38 +133,3 @@ def read_graphs(
             raise StateFileError(f"{path} holds a graph that cannot be built: {error}") from error
         graphs.append(graph.named(name))
     return graphs
-
-
-def find_learner(path: str | os.PathLike[str], header: Mapping[str, Any], given: ModuleType | None) -> ModuleType:
-    """Return the learner that a state file is of."""
-    name = header["learner"]
-    if given is None and name not in catalogue.names():
-        raise StateFileError(
-            f"{path} is of the learner {name!r}, which is not one of the package's own. "
-            f"Load it with the module that is: Agent.load(path, learner=module)."
-        )
-    learner = catalogue.choose(given or name, header["options"])
-    if name != learner.NAME:
-        raise StateFileError(f"{path} is of the learner {name!r}, not of {learner.NAME!r}.")
-    return learner
-
-
-def read_params(path: str | os.PathLike[str], learner: ModuleType, arrays: Mapping[str, np.ndarray]) -> Any:
-    """Return the learner's constants as they were computed, not computed again."""
-    saved = {name: arrays[f"params.{name}"] for name in learner.Params._fields if f"params.{name}" in arrays}
-    if len(saved) < len(learner.Params._fields):
-        raise StateFileError(f"{path} was saved by another version of its learner. Load it with that version.")
-    return learner.Params(**{name: array.item() if array.ndim == 0 else array for name, array in saved.items()})
-
-
-def read_state(path: str | os.PathLike[str], fresh: Any, arrays: Mapping[str, np.ndarray]) -> Any:
-    """Return the learner's state; `fresh` is one before round 1, which the saved one must be like."""
-    saved = {name: arrays.get(f"state.{name}") for name in fresh._fields}
-    for name, array in fresh._asdict().items():
-        found = saved[name]
-        if found is None or found.dtype != array.dtype or found.shape != array.shape:
-            raise StateFileError(
-                f"{path} was saved by another version of its learner: its {name} does not fit. "
-                f"Load it with the version that saved it."
-            )
-    return type(fresh)(**saved)

@@ -30,13 +30,13 @@ if TYPE_CHECKING:
 __all__ = [
     "About",
     "Need",
+    "all_probabilities",
     "distribution",
     "draw",
     "drawing",
     "is_sparing",
     "kernel",
     "probability",
-    "telling",
     "update",
 ]
 
@@ -110,7 +110,7 @@ def probability(params: Any, state: Any, graph: GraphArrays, t: int, arm: int) -
     return np.nan
 
 
-def _tell_all(params: Any, state: Any, graph: GraphArrays, t: int, p: np.ndarray) -> None:
+def _write_all(params: Any, state: Any, graph: GraphArrays, t: int, p: np.ndarray) -> None:
     """Write into `p` what `probability` says of each arm."""
     for i in range(p.size):
         p[i] = probability(params, state, graph, t, i)
@@ -121,13 +121,13 @@ def is_sparing(learner: ModuleType) -> bool:
     return hasattr(learner, "probability")
 
 
-def telling(learner: ModuleType) -> Callable[..., None]:
+def all_probabilities(learner: ModuleType) -> Callable[..., None]:
     """Return the kernel that writes the probabilities of all arms, for a sparing learner that has drawn."""
     kernel = learner.probability
-    if kernel not in _telling:
-        name = f"tell_{learner.NAME}_{learner.__name__.rpartition('.')[2]}"
-        _telling[kernel] = specialise(_tell_all, name, probability=kernel)
-    return _telling[kernel]
+    if kernel not in _writing:
+        name = f"probabilities_{learner.NAME}_{learner.__name__.rpartition('.')[2]}"
+        _writing[kernel] = specialise(_write_all, name, probability=kernel)
+    return _writing[kernel]
 
 
 def drawing(learner: ModuleType) -> Callable[..., int]:
@@ -142,4 +142,4 @@ def drawing(learner: ModuleType) -> Callable[..., int]:
 
 
 _drawing: dict[Callable[..., None], Callable[..., int]] = {}
-_telling: dict[Callable[..., float], Callable[..., None]] = {}
+_writing: dict[Callable[..., float], Callable[..., None]] = {}

@@ -195,11 +195,11 @@ def compile_parts(loop: Any, learner: ModuleType, graph: GraphArrays, *call: Any
     if is_kept(loop.whole, signature_of(*call)):
         return
     params, state, bank, world, seed, run, _, t, tally = call
-    known = (params, state, graph, t)
+    known, arm = (params, state, graph, t), 0  # any one: only types count here
     p, losses, trace = tally.p[0], tally.losses[0], tally.trace[0]
-    place = (world, seed, run, t, run)
+    place = (world, seed, run, t, arm)
     with compiled_ahead(
-        (learner.update, (*known, t, p, losses, trace)),
+        (learner.update, (*known, arm, p, losses, trace)),
         (loss, place),
         (mean, place),
         (loss_range, (*place, losses)),

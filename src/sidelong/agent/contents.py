@@ -1,0 +1,126 @@
+"""What the state file of an agent holds.
+
+::
+
+    header        learner, options, seed, round, names of graphs and traces; scale and fresh, where there are such
+    params.*      the constants of the learner, as they were computed
+    state.*       the arrays of its state
+    graph.I.*     low and high, or degree and targets: of the agent's own graph, then of those that decisions wait on
+    pending.*     the decisions that wait for their losses
+    told.*        the rounds that were told last, and what each was told, in 16 bytes
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from sidelong.agent.ledger import Ledger
+from sidelong.agent.pending import read_pending, write_pending
+from sidelong.agent.running import RunningLearner
+from sidelong.agent.state_file import graph_to_arrays, read_graphs
+from sidelong.errors import StateFileError
+from sidelong.learners import catalogue
+from sidelong.outcomes.scale import Scale
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Mapping
+    from types import ModuleType
+
+    from sidelong.graphs.graph import FeedbackGraph
+
+    Header = Mapping[str, Any]
+    Arrays = Mapping[str, np.ndarray]
+    Place = str | os.PathLike[str]  #: what messages call the file
+    Parts = tuple[RunningLearner, Ledger, FeedbackGraph, dict[str, Any], Scale | None]
+
+__all__ = ["read", "write"]
+
+
+def write(
+    learner: RunningLearner, ledger: Ledger, graph: FeedbackGraph, options: dict[str, Any], scale: Scale | None
+) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    """Return the header and the arrays."""
+    # By representation too: arcs and intervals of one graph may differ in the last bit of a probability.
+    graphs = {_identity(graph): graph}
+    for made in ledger.pending.values():
+        graphs.setdefault(_identity(made.graph), made.graph)
+    numbers = {identity: index for index, identity in enumerate(graphs)}
+    traces = learner.module.TRACES
+    header = {
+        "learner": learner.module.NAME,
+        "options": options,
+        "seed": int(learner.seed),
+        "round": ledger.round,
+        "graphs": [each.name for each in graphs.values()],
+        "traces": list(traces),
+    }
+    if learner.is_sparing:
+        header["fresh"] = learner.drawn
+    if scale is not None:
+        header["scale"] = [scale.best, scale.worst]
+    arrays = {f"params.{name}": np.asarray(value) for name, value in learner.params._asdict().items()}
+    arrays |= {f"state.{name}": array for name, array in learner.state._asdict().items()}
+    for index, each in enumerate(graphs.values()):
+        arrays |= {f"graph.{index}.{name}": array for name, array in graph_to_arrays(each).items()}
+    pending = ledger.pending.values()
+    arrays |= write_pending(
+        pending, lambda each: numbers[_identity(each)], graph.n_arms, len(traces), sparing=learner.is_sparing
+    )
+    return header, arrays | ledger.told()
+
+
+def read(path: Place, header: Header, arrays: Arrays, given: ModuleType | None) -> Parts:
+    """Return what `write` was given; `given` is the module of a learner that is not one of the package's own."""
+    graphs = read_graphs(path, header, arrays)
+    module = _find_learner(path, header, given)
+    options, seed = header["options"], header["seed"]
+    learner = RunningLearner(module, graphs[0], seed, _read_params(path, module, arrays))
+    learner.state = _read_state(path, learner.state, arrays)
+    learner.drawn = header.get("fresh", 0)
+    ledger = Ledger(module.NAME, options, seed, graphs[0])
+    for made in read_pending(arrays, graphs, sparing=learner.is_sparing):
+        ledger.add(learner.decision(ledger.tag, *made))
+    ledger.resume(header["round"], arrays)
+    return learner, ledger, graphs[0], options, Scale(*header["scale"]) if "scale" in header else None
+
+
+def _identity(graph: FeedbackGraph) -> tuple[str, str]:
+    return graph.content_hash, graph.representation
+
+
+def _find_learner(path: Place, header: Header, given: ModuleType | None) -> ModuleType:
+    """Return the learner that a state file is of."""
+    name = header["learner"]
+    if given is None and name not in catalogue.names():
+        raise StateFileError(
+            f"{path} is of the learner {name!r}, which is not one of the package's own. "
+            f"Load it with the module that is: Agent.load(path, learner=module)."
+        )
+    learner = catalogue.choose(given or name, header["options"])
+    if name != learner.NAME:
+        raise StateFileError(f"{path} is of the learner {name!r}, not of {learner.NAME!r}.")
+    return learner
+
+
+def _read_params(path: Place, learner: ModuleType, arrays: Arrays) -> Any:
+    """Return the learner's constants as they were computed, not computed again."""
+    saved = {name: arrays[f"params.{name}"] for name in learner.Params._fields if f"params.{name}" in arrays}
+    if len(saved) < len(learner.Params._fields):
+        raise StateFileError(f"{path} was saved by another version of its learner. Load it with that version.")
+    return learner.Params(**{name: array.item() if array.ndim == 0 else array for name, array in saved.items()})
+
+
+def _read_state(path: Place, fresh: Any, arrays: Arrays) -> Any:
+    """Return the learner's state; `fresh` is one before round 1, which the saved one must be like."""
+    saved = {name: arrays.get(f"state.{name}") for name in fresh._fields}
+    for name, array in fresh._asdict().items():
+        found = saved[name]
+        if found is None or found.dtype != array.dtype or found.shape != array.shape:
+            raise StateFileError(
+                f"{path} was saved by another version of its learner: its {name} does not fit. "
+                f"Load it with the version that saved it."
+            )
+    return type(fresh)(**saved)

@@ -1,0 +1,112 @@
+"""Which decisions an agent has made, which of them wait, and what the last ones were told."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import OrderedDict
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from sidelong.agent.decision import Decision
+from sidelong.agent.feedback import fingerprint, same
+from sidelong.checks import short
+from sidelong.errors import ConflictError, DecisionError, UnknownDecisionError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from sidelong.agent.feedback import Losses
+    from sidelong.graphs.graph import FeedbackGraph
+
+__all__ = ["Ledger"]
+
+#: Up to so many losses are kept as they are: to hash them takes longer than to learn them.
+_FEW = 64
+
+
+class Ledger:
+    """The decisions of an agent, by their rounds."""
+
+    def __init__(self, learner: str, options: dict[str, Any], seed: int, graph: FeedbackGraph) -> None:
+        identity = json.dumps([learner, options, seed, graph.content_hash], sort_keys=True)
+        self.tag = hashlib.sha256(identity.encode()).hexdigest()[:8]  #: what the names of all of them end with
+        self.round = 0  #: how many were made
+        self.pending: dict[int, Decision] = {}
+        self._told: OrderedDict[int, Any] = OrderedDict()  # fingerprints, or what they are made from
+
+    def add(self, decision: Decision) -> None:
+        """Write down the decision of the next round."""
+        self.round = decision.round
+        self.pending[decision.round] = decision
+
+    def close(self, t: int, arms: np.ndarray, losses: np.ndarray, graph_key: int, remembers: int) -> None:
+        """Write down what the decision of round t was told, and forget what is older than it is to remember."""
+        del self.pending[t]
+        told = (arms.copy(), losses.copy(), graph_key)  # copies: a view would keep its graph alive
+        self._told[t] = told if arms.size <= _FEW else fingerprint(*told)
+        if len(self._told) > remembers:
+            self._told.popitem(last=False)
+
+    def cancel(self, decision: Decision | str) -> None:
+        """Strike out a decision that waits."""
+        t = self.round_of(decision)
+        if t not in self.pending:
+            raise DecisionError(
+                f"Decision {t}-{self.tag} was told or cancelled before; only a pending one can be cancelled."
+            )
+        del self.pending[t]
+
+    def round_of(self, decision: Decision | str) -> int:
+        """Return the round of a decision, or of the name of one, if this agent made it."""
+        if isinstance(decision, Decision):
+            number, tag = decision.round, decision._tag  # noqa: SLF001
+        else:
+            digits, _, tag = str(decision).partition("-")
+            number = int(digits) if digits.isdecimal() and len(digits) < 19 else 0
+        made = self.pending.get(number, decision)
+        # An agent alike names its decisions alike, but has drawn others as soon as it was told something else.
+        foreign = made is not decision and isinstance(decision, Decision) and not _alike(made, decision)
+        if tag != self.tag or not 1 <= number <= self.round or foreign:
+            raise UnknownDecisionError(
+                f"This agent made no decision {short(getattr(decision, 'id', decision))}. It has made {self.round}, "
+                f"named like 1-{self.tag}. Tell the agent that was asked, or load its saved state."
+            )
+        return number
+
+    def compare(self, t: int, losses: Losses, graph_key: int, remembers: int) -> None:
+        """Let a repetition pass, and refuse anything else about a decision that is not pending."""
+        told = self._told.get(t)
+        if told is None:
+            raise DecisionError(
+                f"Decision {t}-{self.tag} was cancelled, or told so long ago that the agent does not remember what: "
+                f"it remembers the last {remembers:,}. Nothing was learned."
+            )
+        if not same(_mark(told), losses, graph_key):
+            raise ConflictError(
+                f"Decision {t}-{self.tag} was told before, with other losses or another graph. The first ones stay; "
+                f"losses cannot be corrected after they were learned."
+            )
+
+    def told(self) -> dict[str, np.ndarray]:
+        """Return what was told, as arrays of a state file."""
+        marks = b"".join(map(_mark, self._told.values()))
+        return {
+            "told.round": np.array(list(self._told), np.int64),
+            "told.fingerprint": np.frombuffer(marks, np.uint8).reshape(-1, 16),
+        }
+
+    def resume(self, round_: int, arrays: Mapping[str, np.ndarray]) -> None:
+        """Go on, with the decisions that were added, from what a state file holds."""
+        self.round = round_
+        rounds, marks = arrays["told.round"], arrays["told.fingerprint"]
+        self._told.update((int(t), mark.tobytes()) for t, mark in zip(rounds, marks, strict=True))
+
+
+def _mark(told: Any) -> bytes:
+    return told if isinstance(told, bytes) else fingerprint(*told)
+
+
+def _alike(one: Any, other: Decision) -> bool:
+    return one.arm == other.arm and np.array_equal(one._p, other._p, equal_nan=True)  # noqa: SLF001
