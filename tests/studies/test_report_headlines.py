@@ -5,6 +5,7 @@ import pytest
 
 import sidelong as sl
 from sidelong.simulation.scoreboard import Scoreboard
+from sidelong.studies.curves import Power
 from sidelong.studies.report import headlines
 from sidelong.studies.report.parameters import trend
 from sidelong.studies.report.pictures import headline
@@ -119,7 +120,7 @@ def test_bounds_hold_or_are_broken():
 
 def test_a_noisy_mean_above_a_bound_is_not_yet_a_broken_bound():
     one = curve(np.sqrt, 0.9, runs=10)
-    mean, (low, _) = one.regret.mean(axis=0), one.band()
+    mean, (low, _) = one.regret.mean(axis=0), one.band
     assert (low < 0.99 * mean).all()
     inside = Bound("Theorem 4", one.rounds, 0.99 * mean)
     assert headlines.bounds({"a": inside}, {"a": one}).startswith("It ends at 101 %")
@@ -141,10 +142,14 @@ def test_what_is_traced(drawn, said):
 @pytest.mark.parametrize(
     ("exponents", "changes", "said"),
     [
-        ({"a": (0.5, 0.4, 0.6)}, {}, "The regret of a grows like K^0.50 (0.40 to 0.60)."),
-        ({"a": (0.5, 0.4, 0.6), "b": (-1.0, -1.1, -0.9)}, {}, "; that of b falls like K^-1.00 (-1.10 to -0.90)."),
-        ({"a": (0.1, -0.1, 0.3)}, {}, "The regret of a does not depend on K."),
-        ({"a": (0.01, 0.005, 0.015)}, {}, "The regret of a does not depend on K."),
+        ({"a": Power(0.5, 0.4, 0.6)}, {}, "The regret of a grows like K^0.50 (0.40 to 0.60)."),
+        (
+            {"a": Power(0.5, 0.4, 0.6), "b": Power(-1.0, -1.1, -0.9)},
+            {},
+            "; that of b falls like K^-1.00 (-1.10 to -0.90).",
+        ),
+        ({"a": Power(0.1, -0.1, 0.3)}, {}, "The regret of a does not depend on K."),
+        ({"a": Power(0.01, 0.005, 0.015)}, {}, "The regret of a does not depend on K."),
         ({}, {"a": 2.0, "b": 0.5}, "the regret of a becomes 2 times as large, that of b 0.5 times."),
         ({}, {"a": 2.0}, "the regret of a becomes 2 times as large."),
         ({}, {}, "Regret against K."),

@@ -22,8 +22,8 @@ from studies.made import curve, shifted
 )
 def test_the_law_of_growth_is_found(law, mean):
     found = curve(mean)
-    assert found.law()[0] == law
-    assert found.law()[1] >= 0.9
+    assert found.law[0] == law
+    assert found.law[1] >= 0.9
     assert found.growth == law
 
 
@@ -34,7 +34,7 @@ def test_a_law_that_the_noise_hides_is_undecided():
 def test_a_curve_that_is_too_steep_for_the_law_that_fits_best_is_undecided():
     """A curve that has only begun: sqrt(t) - 50 is not seen to be a square root until t is far above 2,500."""
     steep = curve(lambda t: np.maximum(np.sqrt(t) - 50, 0.01))
-    assert steep.law()[0] == "√T"
+    assert steep.law[0] == "√T"
     assert steep.growth == UNDECIDED
     assert curve(lambda t: t**0.5).growth == "√T"
 
@@ -48,12 +48,12 @@ def test_flat_is_flat_and_a_logarithm_is_not():
 def test_too_few_checkpoints_say_nothing():
     whole = curve(np.sqrt)
     few = Curve(whole.spec, 4, whole.rounds[-3:], whole.regret[:, -3:], {}, (), whole.runs)
-    assert (few.slope(), few.law(), few.growth) == (None, None, None)
+    assert (few.slope, few.law, few.growth) == (None, None, None)
 
 
 @pytest.mark.parametrize("power", [0.5, 0.8, 1.0])
 def test_the_interval_of_the_slope_has_the_slope_in_it(power):
-    value, low, high = curve(lambda t: 3 * t**power, 0.2).slope()
+    value, low, high = curve(lambda t: 3 * t**power, 0.2).slope
     assert low <= power <= high  # the seed is fixed; the interval misses in 5 % of all seeds
     assert low < value < high < low + 0.1
 
@@ -62,7 +62,7 @@ def test_the_band_covers_the_mean_about_as_often_as_it_says():
     """400 curves of 30 runs: a 95 % bootstrap band covers in 93 % of them; below 88 % has a chance under 1 in 1,000."""
     covered = 0
     for seed in range(400):
-        low, high = curve(np.sqrt, 0.3, runs=30, seed=seed, points=2).band()
+        low, high = curve(np.sqrt, 0.3, runs=30, seed=seed, points=2).band
         covered += low[-1] <= np.sqrt(100_000) <= high[-1]
     assert 0.88 <= covered / 400 <= 0.99
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     Array = npt.NDArray[np.float64]
 
-__all__ = ["FLAT", "LAWS", "UNDECIDED", "Curve", "read_curves"]
+__all__ = ["FLAT", "LAWS", "UNDECIDED", "Curve", "Power", "power", "read_curves"]
 
 _RESAMPLES = 1_000
 #: How regret may grow.
@@ -36,6 +36,25 @@ FLAT, UNDECIDED = "flat", "undecided"
 _STEEPEST = {"log T": 0.5, "log² T": 0.5, "√T": 0.7}
 
 
+_ENDS = (0.025, 0.975)  # of an interval of 95 %
+
+
+class Power(NamedTuple):
+    """The exponent of what grows like a power, and the ends of its interval."""
+
+    exponent: float
+    low: float
+    high: float
+
+
+def power(x: Array, means: Array) -> Power:
+    """Return the power of x like which means grow; the first row has the means, the others have resampled ones."""
+    centred = np.log(x) - np.log(x).mean()
+    exponents = (np.log(means) * centred).sum(axis=1) / (centred**2).sum()
+    low, high = np.quantile(exponents[1:], _ENDS)
+    return Power(float(exponents[0]), float(low), float(high))
+
+
 @dataclass(frozen=True)
 class Curve:
     """The regret of a learner on an instance. Cells that differ in their seed alone are one curve."""
@@ -47,8 +66,6 @@ class Curve:
     traces: dict[str, Array]  #: by name, (runs, C)
     provenance: tuple[dict[str, Any], ...]  #: of each cell
     runs: tuple[tuple[int, int], ...]  #: the seed and the number of each row's run: all learners meet the same losses
-
-    _bands: dict[float, tuple[Array, Array]] = field(default_factory=dict, compare=False, repr=False)
 
     @property
     def learner(self) -> str:
@@ -77,35 +94,35 @@ class Curve:
         drawn = np.random.Generator(np.random.Philox(key=runs)).multinomial(runs, [1 / runs] * runs, _RESAMPLES)
         return drawn @ self.regret / runs
 
-    def band(self, level: float = 0.95) -> tuple[Array, Array]:
-        """Return the ends of the bootstrap interval of the mean, at each checkpoint."""
-        if level not in self._bands:
-            low, high = np.quantile(self.resampled, [(1 - level) / 2, (1 + level) / 2], axis=0)
-            self._bands[level] = low, high
-        return self._bands[level]
+    @cached_property
+    def band(self) -> tuple[Array, Array]:
+        """The ends of the bootstrap interval of the mean, at each checkpoint."""
+        low, high = np.quantile(self.resampled, _ENDS, axis=0)
+        return low, high
 
     @cached_property
     def _late(self) -> npt.NDArray[np.bool_]:
         late: npt.NDArray[np.bool_] = self.rounds >= self.rounds[-1] / 30
         return late
 
-    def slope(self, level: float = 0.95) -> tuple[float, float, float] | None:
-        """Return the slope of log regret over log rounds, late in the run, and the ends of its interval."""
-        x = np.log(self.rounds[self._late])
+    @property
+    def _late_means(self) -> tuple[Array, Array]:
+        """The last rounds, and the means of all runs and of resampled ones there."""
         means = np.vstack([self.regret.mean(axis=0), self.resampled])[:, self._late]
-        if x.size < 4 or (means <= 0).any():
-            return None
-        x = x - x.mean()
-        slopes = (np.log(means) * x).sum(axis=1) / (x**2).sum()
-        low, high = np.quantile(slopes[1:], [(1 - level) / 2, (1 + level) / 2])
-        return float(slopes[0]), float(low), float(high)
+        return self.rounds[self._late].astype(np.float64), means
 
+    @cached_property
+    def slope(self) -> Power | None:
+        """The slope of log regret over log rounds, late in the run."""
+        t, means = self._late_means
+        return None if t.size < 4 or (means <= 0).any() else power(t, means)
+
+    @cached_property
     def law(self) -> tuple[str, float] | None:
-        """Return which law fits best, as a + b f(t) late in the run, and in which part of the resamples it does."""
-        t = self.rounds[self._late].astype(np.float64)
+        """Which law fits best, as a + b f(t) late in the run, and in which part of the resamples it does."""
+        t, means = self._late_means
         if t.size < 6:
             return None
-        means = np.vstack([self.regret.mean(axis=0), self.resampled])[:, self._late]
         misfit = []
         for f in LAWS.values():
             basis, _ = np.linalg.qr(np.column_stack([np.ones(t.size), f(t)]))
@@ -120,19 +137,18 @@ class Curve:
         Flat is a slope below 0.05: a regret of log T alone has a slope of 1 / log T, and is above until T = 5 * 10^8.
         A law is one that fits best in nine of ten resamples, and whose curves are as steep as this one late in a run.
         """
-        slope, law = self.slope(), self.law()
+        slope, (law, share) = self.slope, self.law or (None, 0.0)
+        is_flat = slope is not None and slope.high < 0.05
         if law is not None and not np.ptp(self.regret[:, self._late], axis=1).any():
             return FLAT
-        if law is None and (slope is None or slope[2] >= 0.05):
+        if law is None and not is_flat:
             return None
         if len(self.regret) == 1:
             return UNDECIDED  # nothing is known of what other runs would do
-        if slope is not None and slope[2] < 0.05:
+        if is_flat:
             return FLAT
-        if law is None:
-            return None
-        too_steep = slope is not None and slope[1] > _STEEPEST.get(law[0], np.inf)
-        return law[0] if law[1] >= 0.9 and not too_steep else UNDECIDED
+        too_steep = slope is not None and slope.low > _STEEPEST.get(str(law), np.inf)
+        return law if share >= 0.9 and not too_steep else UNDECIDED
 
 
 def read_curves(folder: Path) -> list[Curve]:

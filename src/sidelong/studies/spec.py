@@ -105,15 +105,12 @@ class _Reader:
                 cells.setdefault(cell.name, cell)
             else:
                 unplayable.setdefault(cell.name, (cell, reason))
-            self._limit(len(cells) + len(unplayable))
+            if len(cells) + len(unplayable) > MAX_CELLS:
+                raise StudyError(f"{self._source.path}: a study has at most {MAX_CELLS:,} cells, and this one more.")
         if not cells:
             reasons = "; ".join(sorted({reason for _, reason in unplayable.values()})[:3])
             raise StudyError(f"{self._source.path}: no learner of this study can play there: {reasons}")
         return Study(self._name, self._content, tuple(cells.values()), tuple(unplayable.values()), self._files)
-
-    def _limit(self, count: int) -> None:
-        if count > MAX_CELLS:
-            raise StudyError(f"{self._source.path}: a study has at most {MAX_CELLS:,} cells, and this one more.")
 
     def _cells(self) -> Iterator[tuple[Cell, str | None]]:
         for step in range(self._source.attempt((), steps, self._content)):

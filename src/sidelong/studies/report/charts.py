@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -34,13 +34,13 @@ def regret(
     """Draw the mean regret over rounds with bootstrap bands, and bounds by name with the colour of their learner."""
     figure, axes = new(rounds, "regret")
     last = int(max(each.curve.rounds[-1] for each in series))
-    highest = max(float(each.curve.band()[1].max()) for each in series)
+    highest = max(float(each.curve.band[1].max()) for each in series)
     shown = {
         name: each for name, each in bounds.items() if logarithmic or each[0].values[-1] <= 1.25 * max(highest, 1e-9)
     }
     ends = []
     for label, number, curve in series:
-        mean, (low, high) = curve.regret.mean(axis=0), curve.band()
+        mean, (low, high) = curve.regret.mean(axis=0), curve.band
         style = line_style(number)
         some = mean > 0 if logarithmic else np.ones(mean.size, np.bool_)
         axes.plot(curve.rounds[some], mean[some], **style)
@@ -62,7 +62,7 @@ def regret(
         positive = [float(each.curve.regret.mean(axis=0)[each.curve.rounds >= last / 1_000].min()) for each in series]
         axes.set_ylim(max(min(positive, default=1.0), top / 1e5, 1e-6), 1.6 * max(top, 1e-5))
     else:
-        lowest = min(float(each.curve.band()[0].min()) for each in series)
+        lowest = min(float(each.curve.band[0].min()) for each in series)
         axes.set_ylim(1.05 * min(0.0, lowest), 1.05 * top if top > 0 else 1.0)
     scale(axes, "x", logarithmic=logarithmic)
     scale(axes, "y", logarithmic=logarithmic)
@@ -82,7 +82,7 @@ def against(
     tall = bool((means > 0).all() and means.max() >= 8 * means.min())
     for learner, drawn in points.items():
         mean = np.array([curve.final.mean() for _, curve in drawn])
-        ends = np.array([[band[-1] for band in curve.band()] for _, curve in drawn]).T
+        ends = np.array([[band[-1] for band in curve.band] for _, curve in drawn]).T
         style = line_style(styles[learner])
         axes.errorbar(
             [value for value, _ in drawn], mean, np.abs(ends - mean),
@@ -135,15 +135,8 @@ def ratios(board: Scoreboard, styles: Mapping[str, int]) -> Figure:
         axes.plot([1, ratio.max()], [height, height], color=MUTED, linewidth=0.8, alpha=0.6, zorder=1)
         axes.plot(ratio, [height] * ratio.size, "o", color=paint, markersize=4, alpha=0.55, markeredgewidth=0)
         axes.plot(ratio.max(), height, "o", color=paint, markersize=7.5)
-        axes.annotate(
-            f"{ratio.max():,.3g}",
-            (ratio.max(), height),
-            (7, 0),
-            textcoords="offset points",
-            va="center",
-            fontsize=8.6,
-            color=INK,
-        )
+        beside: dict[str, Any] = {"textcoords": "offset points", "va": "center", "fontsize": 8.6, "color": INK}
+        axes.annotate(f"{ratio.max():,.3g}", (ratio.max(), height), (7, 0), **beside)
     axes.set_yticks(range(len(rows)), [board.contestants[row] for row in reversed(rows)], parse_math=False)
     axes.grid(visible=False, axis="y")
     axes.tick_params(axis="y", length=0)

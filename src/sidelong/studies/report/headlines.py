@@ -171,7 +171,7 @@ def bounds(promised: Mapping[str, Bound], curves: Mapping[str, Curve]) -> str:
         at = np.isin(curve.rounds, bound.rounds)
         used[name] = float(curve.regret.mean(axis=0)[at][-1] / bound.values[-1])
         # A bound is on what is expected: one run may well be above it.
-        above = (curve.band()[0][at] > bound.values) & (len(curve.regret) > 1)
+        above = (curve.band[0][at] > bound.values) & (len(curve.regret) > 1)
         if above.any():
             broken[name] = int(bound.rounds[above][0])
     if broken:

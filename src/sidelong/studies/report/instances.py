@@ -76,13 +76,13 @@ def _ends(values: np.ndarray) -> tuple[float, float]:
 
 
 def _row(curve: Curve, bound: Bound | None) -> list[str]:
-    low, high = (end[-1] for end in curve.band())
-    slope, law = curve.slope(), curve.law()
+    low, high = (end[-1] for end in curve.band)
+    slope, (law, share) = curve.slope, curve.law or (None, 0.0)
     several = len(curve.runs) > 1
-    sure = f", in {law[1]:.0%} of resamples" if law is not None and curve.growth == law[0] else ""
+    sure = f", in {share:.0%} of resamples" if law is not None and curve.growth == law else ""
     return [
         f"{curve.final.mean():,.1f}{f' ({low:,.1f} to {high:,.1f})' * several}",
-        "-" if slope is None else f"{slope[0]:.2f}{f' ({slope[1]:.2f} to {slope[2]:.2f})' * several}",
+        "-" if slope is None else f"{slope.exponent:.2f}{f' ({slope.low:.2f} to {slope.high:.2f})' * several}",
         "-" if curve.growth is None else f"{curve.growth}{sure}",
         "-" if bound is None else f"{bound.values[-1]:,.0f} ({bound.name})",
         "-" if bound is None else headlines.percent(curve.final.mean() / bound.values[-1]),

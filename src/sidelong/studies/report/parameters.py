@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from sidelong.studies.cell import canonical, describe, flat, name_of
+from sidelong.studies.curves import power
 from sidelong.studies.report import charts
 from sidelong.studies.report.markup import Drawn, Section, section
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from sidelong.studies.curves import Curve
+    from sidelong.studies.curves import Curve, Power
     from sidelong.studies.report.reading import Reading
 
     Place = tuple[str, ...]
@@ -74,17 +75,17 @@ def sweeps(reading: Reading) -> Iterator[Sweep]:
                 yield Sweep(_NAMES.get(place, place[-1]), _said(rest), points)
 
 
-def trend(name: str, exponents: Mapping[str, tuple[float, float, float]], changes: Mapping[str, float]) -> str:
+def trend(name: str, exponents: Mapping[str, Power], changes: Mapping[str, float]) -> str:
     """Say how regret changes along a parameter: by its power where there is one, else by a factor.
 
     Args:
         name: of the parameter.
-        exponents: of each learner, the slope of log regret over the log of the parameter, and the ends of its interval.
+        exponents: of each learner, the power of the parameter like which its regret grows.
         changes: of each learner, the regret at the last value in parts of that at the first.
 
     """
     if exponents:
-        ranked = sorted(exponents, key=lambda learner: exponents[learner][0])
+        ranked = sorted(exponents, key=lambda learner: exponents[learner].exponent)
         told = [_power(name, learner, exponents[learner]) for learner in dict.fromkeys([ranked[-1], ranked[0]])]
         return f"The regret of {'; that of '.join(told)}."
     if not changes:
@@ -96,15 +97,15 @@ def trend(name: str, exponents: Mapping[str, tuple[float, float, float]], change
     return f"{said}, that of {least} {changes[least]:.2g} times." if most != least else f"{said}."
 
 
-def _power(name: str, learner: str, exponent: tuple[float, float, float]) -> str:
-    value, low, high = exponent
+def _power(name: str, learner: str, found: Power) -> str:
+    value, low, high = found
     if low <= 0.0 <= high or abs(value) < 0.05:
         return f"{learner} does not depend on {name}"
     return f"{learner} {'grows' if value > 0 else 'falls'} like {name}^{value:.2f} ({low:.2f} to {high:.2f})"
 
 
-def exponents(sweep: Sweep) -> dict[str, tuple[float, float, float]]:
-    """Return the slope of log regret over the log of the parameter and its interval, where both are positive."""
+def exponents(sweep: Sweep) -> dict[str, Power]:
+    """Return the power of the parameter like which the regret of each learner grows, where both are positive."""
     found = {}
     for learner, drawn in sweep.points.items():
         x = np.array([value for value, _ in drawn])
@@ -113,10 +114,7 @@ def exponents(sweep: Sweep) -> dict[str, tuple[float, float, float]]:
         )
         if x.size < 3 or (x <= 0).any() or (means <= 0).any() or x.max() < 2 * x.min():
             continue
-        centred = np.log(x) - np.log(x).mean()
-        slopes = (np.log(means) * centred).sum(axis=1) / (centred**2).sum()
-        low, high = np.quantile(slopes[1:], [0.025, 0.975])
-        found[learner] = float(slopes[0]), float(low), float(high)
+        found[learner] = power(x, means)
     return found
 
 

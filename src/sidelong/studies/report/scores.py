@@ -65,7 +65,7 @@ def _score(instance: Instance, label: str, ratio: float, absent: str) -> Entry:
     if label not in instance.curves:
         return Entry("-", absent)
     curve, best = instance.curves[label], instance.ranked[0]
-    low, high = (end[-1] for end in curve.band())
+    low, high = (end[-1] for end in curve.band)
     same = label != best and instance.duels[label, best].verdict == "same"
     heat = min(1.0, math.log(max(ratio, 1.0)) / math.log(30))
     kind = "best" if label == best else ""
