@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from sidelong.service.store.database import Database
 
-__all__ = ["Rights", "Scope", "Tokens"]
+__all__ = ["Access", "Scope", "Tokens"]
 
 
 class Scope(StrEnum):
@@ -34,7 +34,7 @@ class Scope(StrEnum):
     ADMIN = "admin"  #: everything
 
 
-class Rights(NamedTuple):
+class Access(NamedTuple):
     """What whoever sends a request may do."""
 
     token: str | None
@@ -45,7 +45,7 @@ class Rights(NamedTuple):
         return scope in self.scopes or Scope.ADMIN in self.scopes
 
 
-_OPEN = Rights(None, frozenset({Scope.ADMIN}))
+_OPEN = Access(None, frozenset({Scope.ADMIN}))
 _NOBODY = hashlib.sha256(secrets.token_bytes(32)).digest()  # compared with where no token has the id
 
 
@@ -105,7 +105,7 @@ class Tokens:
             return self.open
         return id_ in self._known and self._known[id_].revoked_at is None
 
-    def check(self, header: str | None) -> Rights:
+    def check(self, header: str | None) -> Access:
         """Return what the sender of an Authorization header may do."""
         if self.open:
             return _OPEN
@@ -120,7 +120,7 @@ class Tokens:
                 code="unauthenticated",
                 path="header.authorization",
             )
-        return Rights(token.id, frozenset(token.scopes))
+        return Access(token.id, frozenset(token.scopes))
 
     def _keep(self, token: Token) -> None:
         with self._database.writing() as writing:
