@@ -1,5 +1,7 @@
 """The rules of the store, on any database: what is learned, what is refused, and that a replay gives equal bits."""
 
+import threading
+
 import numpy as np
 import pytest
 
@@ -7,6 +9,7 @@ import sidelong as sl
 from service.stores import lose_snapshots, new_database, opened
 from sidelong.errors import ServiceError
 from sidelong.service.http import views
+from sidelong.service.store.clock import Clock
 from sidelong.service.store.commands import Decide, Tell
 from sidelong.service.store.journal import Kind
 
@@ -176,6 +179,28 @@ def test_the_clock_does_not_fall_behind_a_snapshot_after_a_kill(database):
         assert made.event.clock == 100_000
         bench.hands.move(60)
         assert bench.expire() == 2
+
+
+def test_a_clock_that_two_threads_move_does_not_go_back():
+    slow, inside, further = [], threading.Event(), threading.Event()
+
+    def steady():
+        if threading.current_thread() in slow:
+            inside.set()
+            further.wait(5)
+        return 0.0
+
+    clock = Clock(steady=steady)
+    slow.append(threading.Thread(target=clock.saw, args=(5,)))
+    slow[0].start()
+    inside.wait()
+    fast = threading.Thread(target=clock.saw, args=(100,))
+    fast.start()
+    fast.join(0.1)
+    further.set()
+    slow[0].join()
+    fast.join()
+    assert clock.now().clock == 100
 
 
 def test_order_comes_from_sequence_numbers_even_if_the_wall_clock_goes_back(bench):

@@ -8,6 +8,7 @@ not count.
 
 from __future__ import annotations
 
+import threading
 import time
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -35,6 +36,7 @@ class Clock:
     def __init__(self, wall: Callable[[], float] = time.time, steady: Callable[[], float] = time.monotonic) -> None:
         self._wall = wall
         self._steady = steady
+        self._lock = threading.Lock()
         self._ahead = -round(steady() * 1000)
 
     def now(self) -> Moment:
@@ -43,4 +45,5 @@ class Clock:
 
     def saw(self, clock: int) -> None:
         """Take notice of a time that was written down: this clock is not behind it."""
-        self._ahead = max(self._ahead, clock - round(self._steady() * 1000))
+        with self._lock:
+            self._ahead = max(self._ahead, clock - round(self._steady() * 1000))
