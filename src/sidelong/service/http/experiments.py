@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from starlette.responses import Response, StreamingResponse
 
 from sidelong.service.http import bodies, export, live, views
-from sidelong.service.http.exchange import Reply, written
+from sidelong.service.http.exchange import Reply
 from sidelong.service.http.graphs import graph_of, read_upload
 from sidelong.service.http.messages.experiments import Sequence
 from sidelong.service.store import creation
@@ -39,7 +39,7 @@ async def create_experiment(call: Call) -> Reply:
     graph = await graph_of(body.graph, server.settings)
     spec = body.model_dump(include={"learner", "options", "seed", "expire_after", "description", "labels"})
     draft = await asyncio.to_thread(creation.draft, server.store, body.name, spec, graph)
-    _, new = await written(server, lambda: creation.create(server.store, draft))
+    _, new = await server.commits.written(lambda: creation.create(server.store, draft))
     state = await asyncio.to_thread(server.store.view, body.name, lambda each, _: views.state(each))
     return Reply(state, 201 if new else 200)
 
@@ -89,7 +89,7 @@ async def upload_graph(call: Call) -> Reply:
     server = call.server
     query: UploadQuery = call.query
     made = await asyncio.to_thread(read_upload, call.body, f".{query.format}", server.settings)
-    known, new = await written(server, lambda: creation.keep_graph(server.store, made))
+    known, new = await server.commits.written(lambda: creation.keep_graph(server.store, made))
     return Reply(views.graph_summary(known.id, known.graph), 201 if new else 200)
 
 
