@@ -156,7 +156,7 @@ def test_a_bad_graph_is_refused_and_no_experiment_is_made(server, graph, status)
         ({"learner": "exp4"}, "body.learner"),
         ({"options": {"gama": 4}}, "body.learner"),
         ({"options": {"gamma": "x"}}, "body.learner"),
-        ({"options": {"gamma": 10**400}}, "body.options"),
+        ({"options": {"gamma": 10**400}}, "body.learner"),
         ({"options": {"gamma": {"a": [1]}}}, "body.learner"),
         ({"options": {"seed": 3}}, "body.options"),
         ({"options": {"self": 3}}, "body.options"),

@@ -11,6 +11,7 @@ from sidelong.errors import ServiceError
 from sidelong.service.http import views
 from sidelong.service.http.exchange import Reply
 from sidelong.service.http.graphs import graph_of
+from sidelong.service.http.problems import invalid
 from sidelong.service.store.clock import expires_at
 from sidelong.service.store.commands import Cancel, Decide, Tell
 
@@ -81,13 +82,8 @@ def _key(given: bytes | None) -> str | None:
         return None
     key = given.decode("latin-1")
     if _KEY.fullmatch(key) is None:
-        raise ServiceError(
-            "An Idempotency-Key has 1 to 200 characters of printable ASCII, without blanks.",
-            status=422,
-            code="invalid",
-            path="header.idempotency-key",
-            value=key,
-        )
+        text = "An Idempotency-Key has 1 to 200 characters of printable ASCII, without blanks."
+        raise invalid(text, "header.idempotency-key", key)
     return key
 
 
@@ -99,7 +95,5 @@ def _context(given: dict[str, Any], most: int) -> str:
         try:
             json.dumps(given, allow_nan=False)
         except ValueError:
-            raise ServiceError(
-                "A context holds no NaN and no Infinity.", status=422, code="invalid", path="body.context"
-            ) from None
+            raise invalid("A context holds no NaN and no Infinity.", "body.context") from None
     return text
