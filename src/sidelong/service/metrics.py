@@ -34,10 +34,10 @@ class Metrics:
         self._seconds = Histogram(
             "sidelong_request_seconds", "Time to answer.", ["route"], buckets=_SECONDS, registry=self._registry
         )
-        self._commits = Histogram(
+        self.commit_seconds = Histogram(
             "sidelong_commit_seconds", "Time to write a batch.", buckets=_SECONDS, registry=self._registry
         )
-        self._batch = Histogram(
+        self.batch_size = Histogram(
             "sidelong_batch_size", "Requests a batch.", buckets=(1, 2, 4, 8, 16, 32, 64, 128), registry=self._registry
         )
         ProcessCollector(registry=self._registry)
@@ -56,11 +56,6 @@ class Metrics:
             self._children[route, status] = children
         children[0].inc()
         children[1].observe(seconds)
-
-    def committed(self, size: int, seconds: float) -> None:
-        """Count a batch."""
-        self._batch.observe(size)
-        self._commits.observe(seconds)
 
     def text(self) -> bytes:
         """Return everything in the format of Prometheus."""

@@ -53,7 +53,7 @@ class Server:
         self.metrics.watch(self.store)
 
     async def __aenter__(self) -> Self:
-        self.commits = Commits(self.store, self.metrics.committed)
+        self.commits = Commits(self.store, self.metrics.batch_size.observe, self.metrics.commit_seconds.observe)
         self._sweeping = asyncio.create_task(self._sweep())
         return self
 

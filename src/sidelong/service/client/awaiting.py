@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import httpx
 
-from sidelong.service.client import replies, wire
+from sidelong.service.client import wire
+from sidelong.service.client.named import Named
+from sidelong.service.client.replies import Patience
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping, Sequence
@@ -17,7 +19,7 @@ if TYPE_CHECKING:
     from sidelong.graphs import FeedbackGraph
     from sidelong.outcomes import Scale
     from sidelong.service.client.decision import RemoteDecision
-    from sidelong.service.client.wire import Call
+    from sidelong.service.client.wire import Question
 
 __all__ = ["AsyncExperiment", "AsyncService"]
 
@@ -64,23 +66,18 @@ class AsyncService:
         await self.do(wire.create(name, learner, graph, options, more))
         return made
 
-    async def do(self, call: Call[T]) -> T:
+    async def do(self, call: Question[T]) -> T:
         """Send a request, again where that may help, and return what its reply says."""
-        patience = replies.Patience(self._patience)
-        timeout = self._timeout if call.timeout is None else max(call.timeout, self._timeout)
+        patience = Patience(self._patience)
         while True:
+            outcome: httpx.Response | Exception
             try:
-                reply = await self._http.request(
-                    call.method, call.path, content=call.body, headers=call.headers, timeout=timeout
-                )
+                outcome = await self._http.request(**call.request(self._timeout))
             except httpx.TransportError as error:
-                pause = patience.after(error)
-                if pause is None:
-                    raise replies.unreachable(str(self._http.base_url), error) from error
-            else:
-                pause = None if reply.is_success else patience.after(reply)
-                if pause is None:
-                    return call.result(reply, repeated=patience.repeated)
+                outcome = error
+            pause = patience.after(outcome)
+            if pause is None:
+                return call.result(outcome, self._http.base_url, repeated=patience.repeated)
             await asyncio.sleep(pause)
 
     async def close(self) -> None:
@@ -97,27 +94,8 @@ class AsyncService:
         return f"<AsyncService at {self._http.base_url}>"
 
 
-class AsyncExperiment:
+class AsyncExperiment(Named["AsyncService"]):
     """An experiment of a service: see `Experiment`, whose properties are in `state()` here."""
-
-    def __init__(self, service: AsyncService, name: str, scale: Scale | None = None) -> None:
-        self._service = service
-        self._name = name
-        self._scale = scale
-
-    @property
-    def name(self) -> str:
-        """What it is called."""
-        return self._name
-
-    @property
-    def scale(self) -> Scale | None:
-        """The range of the numbers that `tell` takes; None if they are losses in [0, 1]."""
-        return self._scale
-
-    def scaled(self, scale: Scale | None) -> AsyncExperiment:
-        """Return the experiment, told with numbers of this scale. The service keeps losses, and does not know it."""
-        return AsyncExperiment(self._service, self._name, wire.checked(scale))
 
     async def ask(
         self, graph: FeedbackGraph | None = None, *, context: Mapping[str, Any] | None = None, key: str | None = None
@@ -153,6 +131,3 @@ class AsyncExperiment:
     async def look_up(self, decision: RemoteDecision | str) -> dict[str, Any]:
         """Return what became of a decision: see `GET /v1/decisions/{id}` in docs/service.md."""
         return await self._service.do(wire.look_up(self._name, decision))
-
-    def __repr__(self) -> str:
-        return f"<AsyncExperiment {self._name} of {self._service!r}>"

@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import httpx
 
-from sidelong.service.client import replies, wire
+from sidelong.service.client import wire
+from sidelong.service.client.named import Named
+from sidelong.service.client.replies import Patience
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -17,7 +19,7 @@ if TYPE_CHECKING:
     from sidelong.graphs import FeedbackGraph
     from sidelong.outcomes import Scale
     from sidelong.service.client.decision import RemoteDecision
-    from sidelong.service.client.wire import Call
+    from sidelong.service.client.wire import Question
 
 __all__ = ["Experiment", "Service"]
 
@@ -75,23 +77,18 @@ class Service:
         self.do(wire.create(name, learner, graph, options, more))
         return made
 
-    def do(self, call: Call[T]) -> T:
+    def do(self, call: Question[T]) -> T:
         """Send a request, again where that may help, and return what its reply says."""
-        patience = replies.Patience(self._patience)
-        timeout = self._timeout if call.timeout is None else max(call.timeout, self._timeout)
+        patience = Patience(self._patience)
         while True:
+            outcome: httpx.Response | Exception
             try:
-                reply = self._http.request(
-                    call.method, call.path, content=call.body, headers=call.headers, timeout=timeout
-                )
+                outcome = self._http.request(**call.request(self._timeout))
             except httpx.TransportError as error:
-                pause = patience.after(error)
-                if pause is None:
-                    raise replies.unreachable(str(self._http.base_url), error) from error
-            else:
-                pause = None if reply.is_success else patience.after(reply)
-                if pause is None:
-                    return call.result(reply, repeated=patience.repeated)
+                outcome = error
+            pause = patience.after(outcome)
+            if pause is None:
+                return call.result(outcome, self._http.base_url, repeated=patience.repeated)
             time.sleep(pause)
 
     def close(self) -> None:
@@ -108,27 +105,8 @@ class Service:
         return f"<Service at {self._http.base_url}>"
 
 
-class Experiment:
+class Experiment(Named["Service"]):
     """An experiment of a service, with the interface of an `Agent`."""
-
-    def __init__(self, service: Service, name: str, scale: Scale | None = None) -> None:
-        self._service = service
-        self._name = name
-        self._scale = scale
-
-    @property
-    def name(self) -> str:
-        """What it is called."""
-        return self._name
-
-    @property
-    def scale(self) -> Scale | None:
-        """The range of the numbers that `tell` takes; None if they are losses in [0, 1]."""
-        return self._scale
-
-    def scaled(self, scale: Scale | None) -> Experiment:
-        """Return the experiment, told with numbers of this scale. The service keeps losses, and does not know it."""
-        return Experiment(self._service, self._name, wire.checked(scale))
 
     @property
     def learner(self) -> str:
@@ -202,6 +180,3 @@ class Experiment:
     def look_up(self, decision: RemoteDecision | str) -> dict[str, Any]:
         """Return what became of a decision: see `GET /v1/decisions/{id}` in docs/service.md."""
         return self._service.do(wire.look_up(self._name, decision))
-
-    def __repr__(self) -> str:
-        return f"<Experiment {self._name} of {self._service!r}>"

@@ -32,15 +32,15 @@ class Patience:
         self._attempts = 0
         self.repeated = False  #: whether an earlier attempt may have succeeded
 
-    def after(self, failure: httpx.Response | Exception) -> float | None:
-        """Return how many seconds to wait before the next attempt; None if this failure is the answer."""
+    def after(self, outcome: httpx.Response | Exception) -> float | None:
+        """Return how many seconds to wait before the next attempt; None if this outcome is the answer."""
         told = 0.0
-        if not isinstance(failure, Exception):
-            if failure.status_code not in {408, 429, 502, 503, 504} or _problem(failure).get("code") == "refused":
+        if not isinstance(outcome, Exception):
+            if outcome.status_code not in {408, 429, 502, 503, 504} or _problem(outcome).get("code") == "refused":
                 return None
-            told = _retry_after(failure) or 0.0
+            told = _retry_after(outcome) or 0.0
         # A service that answers 503 may have given up waiting for its disk, and write it after all.
-        self.repeated |= isinstance(failure, Exception) or failure.status_code in {502, 503, 504}
+        self.repeated |= isinstance(outcome, Exception) or outcome.status_code in {502, 503, 504}
         pause = max(told, min(5.0, 0.1 * 2**self._attempts) * random.uniform(0.5, 1.0))  # noqa: S311  # no secret
         self._attempts += 1
         return pause if time.monotonic() + pause < self._until else None

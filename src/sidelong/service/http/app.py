@@ -59,7 +59,10 @@ class Application:
         for address in ADDRESSES:
             by_path[address.path][address.method] = address
         # In the order of the table, where the most frequent ones come first.
-        self._routes = [(path, re.compile(_pattern(path)), methods) for path, methods in by_path.items()]
+        self._routes = [
+            (path, re.compile(re.sub(r"\\\{(\w+)\\\}", r"(?P<\1>[^/]+)", re.escape(path))), methods)
+            for path, methods in by_path.items()
+        ]
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
@@ -134,10 +137,6 @@ class Application:
                     raise _nothing(405)
                 return methods[method]
         return None
-
-
-def _pattern(path: str) -> str:
-    return re.sub(r"\{(\w+)\}", r"(?P<\1>[^/]+)", re.escape(path).replace(r"\{", "{").replace(r"\}", "}"))
 
 
 def _nothing(status: int) -> ServiceError:

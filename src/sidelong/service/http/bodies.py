@@ -8,17 +8,17 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import parse_qsl
 
-from pydantic import BaseModel, TypeAdapter, ValidationError
+from pydantic import BaseModel, ValidationError
 
 from sidelong.errors import ServiceError
-from sidelong.service.http import problems
+from sidelong.service.http.problems import invalid, misread
 
 if TYPE_CHECKING:
     from starlette.types import Receive
 
     from sidelong.service.settings import Settings
 
-__all__ = ["read", "read_body", "read_header", "read_query"]
+__all__ = ["read", "read_body", "read_query"]
 
 M = TypeVar("M", bound=BaseModel)
 #: A body that is too large is read up to here and thrown away: many clients hear the reply only when all is sent.
@@ -62,7 +62,7 @@ async def read(kind: type[M], receive: Receive, headers: dict[bytes, bytes], set
     try:
         message = kind.model_validate_json(body or b"{}")
     except ValidationError as error:
-        raise problems.invalid(error.errors(), "body") from None
+        raise misread(error, "body") from None
     losses = getattr(message, "losses", None)
     names = len(message.model_fields_set) + (len(losses) if isinstance(losses, dict) else 0)
     if body.count(b":") > names:  # which most bodies do not have, and reading them twice takes as long as once
@@ -72,20 +72,10 @@ async def read(kind: type[M], receive: Receive, headers: dict[bytes, bytes], set
 
 def read_query(kind: type[M], query: bytes) -> M:
     """Return what the query of a request says."""
-    said: M = _validated(kind, dict(parse_qsl(query.decode("latin-1"), keep_blank_values=True)), "query")
-    return said
-
-
-def read_header(kind: Any, name: str, value: bytes) -> Any:
-    """Return what a header of a request says."""
-    return _validated(kind, value.decode("latin-1"), f"header.{name}")
-
-
-def _validated(kind: Any, value: Any, where: str) -> Any:
     try:
-        return TypeAdapter(kind).validate_python(value)
+        return kind.model_validate(dict(parse_qsl(query.decode("latin-1"), keep_blank_values=True)))
     except ValidationError as error:
-        raise problems.invalid(error.errors(), where) from None
+        raise misread(error, "query") from None
 
 
 def _check_media_type(given: bytes) -> None:
@@ -106,13 +96,7 @@ def _check_names(body: bytes) -> None:
     def pairs(found: list[tuple[str, Any]]) -> None:
         if len(dict(found)) < len(found):
             name = next(name for name, times in Counter(name for name, _ in found).items() if times > 1)
-            raise ServiceError(
-                f"{name[:60]!r} stands twice in one object. Say it once.",
-                status=422,
-                code="invalid",
-                path="body",
-                value=name,
-            )
+            raise invalid(f"{name[:60]!r} stands twice in one object. Say it once.", "body", name)
 
     json.loads(body, object_pairs_hook=pairs, parse_int=len, parse_float=len)  # not a digit is read twice
 

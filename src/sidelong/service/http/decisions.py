@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 from sidelong.errors import ServiceError
 from sidelong.service.http import views
-from sidelong.service.http.exchange import Reply, written
+from sidelong.service.http.exchange import Reply
 from sidelong.service.http.graphs import graph_of
+from sidelong.service.http.problems import invalid
+from sidelong.service.store.clock import expires_at
 from sidelong.service.store.commands import Cancel, Decide, Tell
 
 if TYPE_CHECKING:
@@ -31,7 +33,7 @@ async def decide(call: Call) -> Reply:
     key = _key(call.headers.get(b"idempotency-key"))
     graph = None if body.graph is None else await graph_of(body.graph, server.settings)
     context = None if body.context is None else _context(body.context, server.settings.max_context)
-    made: Decided = await written(server, Decide(call.place["name"], graph, context, key))
+    made: Decided = await server.commits.written(Decide(call.place["name"], graph, context, key))
     event = made.event
     content = {
         "id": f"{made.experiment}-{event.round}",
@@ -39,7 +41,7 @@ async def decide(call: Call) -> Reply:
         "arm": event.arm,
         "probability": event.probability,
         "reveals": made.reveals,
-        "expires_at": views.expires_at(event.at, made.expire_after),
+        "expires_at": expires_at(event.at, made.expire_after),
         "duplicate": made.duplicate,
     }
     return Reply(content, 200 if made.duplicate else 201)
@@ -50,14 +52,14 @@ async def feedback(call: Call) -> Reply:
     of, number = _parse(call)
     body: Feedback = call.body
     graph = None if body.graph is None else await graph_of(body.graph, call.server.settings)
-    told: Settled = await written(call.server, Tell(of, number, body.losses, graph))
+    told: Settled = await call.server.commits.written(Tell(of, number, body.losses, graph))
     learned = not told.duplicate
     return Reply({"id": call.place["id"], "round": told.round, "learned": learned, "duplicate": told.duplicate})
 
 
 async def cancel(call: Call) -> Reply:
     """Give up a decision that was never carried out: nothing is learned from it."""
-    cancelled: Settled = await written(call.server, Cancel(*_parse(call)))
+    cancelled: Settled = await call.server.commits.written(Cancel(*_parse(call)))
     return Reply({"id": call.place["id"], "round": cancelled.round, "duplicate": cancelled.duplicate})
 
 
@@ -80,13 +82,8 @@ def _key(given: bytes | None) -> str | None:
         return None
     key = given.decode("latin-1")
     if _KEY.fullmatch(key) is None:
-        raise ServiceError(
-            "An Idempotency-Key has 1 to 200 characters of printable ASCII, without blanks.",
-            status=422,
-            code="invalid",
-            path="header.idempotency-key",
-            value=key,
-        )
+        text = "An Idempotency-Key has 1 to 200 characters of printable ASCII, without blanks."
+        raise invalid(text, "header.idempotency-key", key)
     return key
 
 
@@ -98,7 +95,5 @@ def _context(given: dict[str, Any], most: int) -> str:
         try:
             json.dumps(given, allow_nan=False)
         except ValueError:
-            raise ServiceError(
-                "A context holds no NaN and no Infinity.", status=422, code="invalid", path="body.context"
-            ) from None
+            raise invalid("A context holds no NaN and no Infinity.", "body.context") from None
     return text

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sidelong.errors import EvaluationError, ServiceError
+from sidelong.errors import EvaluationError
 from sidelong.evaluation import offpolicy
 from sidelong.evaluation.decision_log import DecisionLog, read_log
 from sidelong.graphs.makers import makers
 from sidelong.learners import catalogue
 from sidelong.service.http import export
 from sidelong.service.http.exchange import Reply
-from sidelong.service.http.problems import for_temporary_files
+from sidelong.service.http.problems import for_temporary_files, invalid
 
 if TYPE_CHECKING:
     from sidelong.graphs.makers import GraphMaker
@@ -62,7 +62,7 @@ def _evaluate(server: Server, name: str, body: EvaluationRequest) -> dict[str, A
         regret = offpolicy.regret(log, body.confidence)
     except EvaluationError as error:
         path = None if body.distribution is None else "body.distribution"
-        raise ServiceError(str(error), status=422, code="invalid", path=path) from error
+        raise invalid(str(error), path) from error
     known = log.cost[~np.isnan(log.cost)]
     cheapest = np.argsort(arms.value, kind="stable")[: body.limit].tolist()  # NaN comes last
     return {

@@ -1,18 +1,15 @@
-"""A request and its reply, as handlers see them, and what handlers share."""
+"""A request and its reply, as handlers see them."""
 
 from __future__ import annotations
 
-import asyncio
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
-
-from sidelong.errors import ServiceError
 
 if TYPE_CHECKING:
     from sidelong.service.server import Server
     from sidelong.service.store.tokens import Access
 
-__all__ = ["Call", "Reply", "written"]
+__all__ = ["Call", "Reply"]
 
 
 @dataclass(slots=True)
@@ -33,19 +30,3 @@ class Reply(NamedTuple):
 
     content: Any
     status: int = 200
-
-
-async def written(server: Server, job: Any) -> Any:
-    """Return the result of a command, once it is on the disk."""
-    waiting = server.commits.submit(job)
-    patience = asyncio.get_running_loop().call_later(server.settings.request_timeout, _give_up, waiting)
-    try:
-        return await waiting
-    finally:
-        patience.cancel()
-
-
-def _give_up(waiting: asyncio.Future[Any]) -> None:
-    if not waiting.done():
-        text = "It took too long to write this. Send the request again, with its Idempotency-Key."
-        waiting.set_exception(ServiceError(text, status=503, code="busy", retry_after=1.0))

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from typing import TYPE_CHECKING, Any
 
 from starlette.responses import Response, StreamingResponse
 
-from sidelong.service.http import bodies, export, live, views
-from sidelong.service.http.exchange import Reply, written
+from sidelong.service.http import export, live, views
+from sidelong.service.http.exchange import Reply
 from sidelong.service.http.graphs import graph_of, read_upload
-from sidelong.service.http.messages.experiments import Sequence
+from sidelong.service.http.problems import invalid
 from sidelong.service.store import creation
 
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ async def create_experiment(call: Call) -> Reply:
     graph = await graph_of(body.graph, server.settings)
     spec = body.model_dump(include={"learner", "options", "seed", "expire_after", "description", "labels"})
     draft = await asyncio.to_thread(creation.draft, server.store, body.name, spec, graph)
-    _, new = await written(server, lambda: creation.create(server.store, draft))
+    _, new = await server.commits.written(lambda: creation.create(server.store, draft))
     state = await asyncio.to_thread(server.store.view, body.name, lambda each, _: views.state(each))
     return Reply(state, 201 if new else 200)
 
@@ -68,13 +69,12 @@ async def show_rates(call: Call) -> Reply:
 
 async def follow_events(call: Call) -> Response:
     """Stream what happens, from now on, or from behind the event that Last-Event-ID names."""
-    last = call.headers.get(b"last-event-id")
-    after = None if last is None else bodies.read_header(Sequence, "last-event-id", last)
     found = await _view(call, lambda each: (each.identity.id, each.head))
     experiment, head = found.content
+    after = _last_event(call.headers.get(b"last-event-id", b"%d" % head))
     headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
     token = call.access and call.access.token
-    events = live.stream(call.server, experiment, head if after is None else after, token)
+    events = live.stream(call.server, experiment, after, token)
     return StreamingResponse(events, headers=headers, media_type="text/event-stream")
 
 
@@ -89,8 +89,14 @@ async def upload_graph(call: Call) -> Reply:
     server = call.server
     query: UploadQuery = call.query
     made = await asyncio.to_thread(read_upload, call.body, f".{query.format}", server.settings)
-    known, new = await written(server, lambda: creation.keep_graph(server.store, made))
+    known, new = await server.commits.written(lambda: creation.keep_graph(server.store, made))
     return Reply(views.graph_summary(known.id, known.graph), 201 if new else 200)
+
+
+def _last_event(given: bytes) -> int:
+    if re.fullmatch(rb"[0-9]{1,18}", given) is None:
+        raise invalid("Last-Event-ID is the number of an event.", "header.last-event-id", given.decode("latin-1"))
+    return int(given)
 
 
 async def _view(call: Call, look: Callable[[Any], Any]) -> Reply:

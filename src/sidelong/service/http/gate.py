@@ -41,12 +41,8 @@ class Gate:
             _check_origin(headers[b"origin"].decode("latin-1"), host)
         access = tokens.check(headers.get(b"authorization", b"").decode("latin-1"))
         if scope != "any" and not access.allows(scope):
-            raise ServiceError(
-                f"This token allows {', '.join(sorted(access.scopes))}, and this needs {scope}.",
-                status=403,
-                code="forbidden",
-                path="header.authorization",
-            )
+            text = f"This token allows {', '.join(sorted(access.scopes))}, and this needs {scope}."
+            raise _forbidden(text, "authorization")
         self._limits.take(access.token or client, Scope.READ if scope == "any" else scope)
         return access
 
@@ -79,34 +75,23 @@ class Limits:
         if len(self._buckets) > _SENDERS:
             self._buckets.popitem(last=False)
         if not enough:
-            raise ServiceError(
-                f"At most {rate:g} requests of this kind a second. Wait, then send it again.",
-                status=429,
-                code="too_fast",
-                retry_after=(1.0 - level) / rate,
-            )
+            text = f"At most {rate:g} requests of this kind a second. Wait, then send it again."
+            raise ServiceError(text, status=429, code="too_fast", retry_after=(1.0 - level) / rate)
 
 
 def _check_local(host: str, bound: str) -> None:
     """Refuse a name that only looks like this machine: a web page may point its own name at 127.0.0.1."""
     name = host.rpartition(":")[0] if host.rpartition(":")[2].isdigit() else host
     if name.lower() not in {*_LOCAL, bound}:
-        raise ServiceError(
-            "Without tokens the service answers only to localhost. Make one with: sidelong token create",
-            status=403,
-            code="forbidden",
-            path="header.host",
-            value=host,
-        )
+        text = "Without tokens the service answers only to localhost. Make one with: sidelong token create"
+        raise _forbidden(text, "host", host)
 
 
 def _check_origin(origin: str, host: str) -> None:
     """Refuse what a page of another site sends from someone's browser."""
     if origin.partition("://")[2] != host:
-        raise ServiceError(
-            "Pages of other sites may not use the service.",
-            status=403,
-            code="forbidden",
-            path="header.origin",
-            value=origin,
-        )
+        raise _forbidden("Pages of other sites may not use the service.", "origin", origin)
+
+
+def _forbidden(text: str, header: str, value: str | None = None) -> ServiceError:
+    return ServiceError(text, status=403, code="forbidden", path=f"header.{header}", value=value)

@@ -15,7 +15,7 @@ from sidelong.graphs import FeedbackGraph
 from sidelong.graphs import files as graph_files
 from sidelong.graphs.makers import makers
 from sidelong.service.http.messages.graphs import EdgesGraph, GraphById, IntervalsGraph, NamedGraph
-from sidelong.service.http.problems import for_temporary_files
+from sidelong.service.http.problems import for_temporary_files, invalid
 
 if TYPE_CHECKING:
     from sidelong.service.settings import Settings
@@ -41,7 +41,7 @@ def build(message: Any, settings: Settings) -> FeedbackGraph:
         else:
             raise TypeError(message)
     except GraphError as error:
-        raise ServiceError(str(error), status=422, code="invalid", path="body.graph") from error
+        raise invalid(str(error), "body.graph") from error
     _limit(graph.n_arms, settings.max_arms, "arms")
     return graph
 
@@ -55,7 +55,7 @@ def read_upload(data: bytes, suffix: str, settings: Settings) -> FeedbackGraph:
             graph = graph_files.load(path, max_arms=settings.max_arms, max_edges=settings.max_edges)
         except SidelongError as error:
             reason = str(error).replace(str(path), "the file")
-            raise ServiceError(reason, status=422, code="invalid", path="body") from error
+            raise invalid(reason, "body") from error
     return graph.named(None)
 
 

@@ -14,9 +14,11 @@ from starlette.responses import Response
 from sidelong.errors import ServiceError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
 
-__all__ = ["PROBLEMS", "for_temporary_files", "invalid", "reply"]
+    from pydantic import ValidationError
+
+__all__ = ["PROBLEMS", "for_temporary_files", "invalid", "misread", "reply"]
 
 _LONGEST = 200
 
@@ -59,23 +61,23 @@ def reply(error: ServiceError) -> Response:
     return Response(_json(problem), error.status, headers, "application/problem+json")
 
 
-def invalid(errors: Sequence[Any], within: str) -> ServiceError:
+def invalid(text: str, path: str | None, value: object = None) -> ServiceError:
+    """Return the error for a value that is wrong."""
+    return ServiceError(text, status=422, code="invalid", path=path, value=value)
+
+
+def misread(error: ValidationError, within: str) -> ServiceError:
     """Return what is wrong with a part of a request: the first of what pydantic has found."""
-    first = errors[0]
+    first = error.errors()[0]
     if first["type"] == "json_invalid":
-        return ServiceError(
-            f"The body is not JSON: {first.get('ctx', {}).get('error', first['msg'])}.",
-            status=400,
-            code="malformed",
-            path="body",
-        )
+        text = f"The body is not JSON: {first['ctx']['error']}."
+        return ServiceError(text, status=400, code="malformed", path="body")
     # The tags of the kinds of graphs, and of lists and dicts, are not part of what was sent.
     path = ".".join([within, *(str(part) for part in first["loc"] if "[" not in str(part))])
     if first["type"] == "missing":
-        return ServiceError(f"{path} is missing.", status=422, code="invalid", path=path)
+        return invalid(f"{path} is missing.", path)
     given = _json(_shown(first["input"])).decode()
-    text = f"{path}: {first['msg']}; it is {given}."
-    return ServiceError(text, status=422, code="invalid", path=path, value=first["input"])
+    return invalid(f"{path}: {first['msg']}; it is {given}.", path, first["input"])
 
 
 @contextmanager
@@ -86,12 +88,8 @@ def for_temporary_files() -> Iterator[None]:
     except OSError as error:
         if error.errno not in {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.ENOENT}:  # the last: no folder will do
             raise
-        raise ServiceError(
-            f"No temporary file can be written: {error.strerror}. Send the request again later.",
-            status=507,
-            code="disk_full",
-            retry_after=5.0,
-        ) from error
+        text = f"No temporary file can be written: {error.strerror}. Send the request again later."
+        raise ServiceError(text, status=507, code="disk_full", retry_after=5.0) from error
 
 
 def _shown(value: Any) -> Any:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import datetime as dt
 import json
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +21,7 @@ from sidelong.service.http.messages.experiments import (
     StateQuery,
 )
 from sidelong.service.http.messages.graphs import GraphDrawing, GraphSummary
+from sidelong.service.store.clock import expires_at, timestamp
 from sidelong.service.store.journal import Kind
 
 if TYPE_CHECKING:
@@ -34,23 +34,15 @@ if TYPE_CHECKING:
 __all__ = [
     "decision",
     "drawing",
-    "expires_at",
     "graph_summary",
     "rates",
     "state",
     "status_of",
     "summaries",
-    "timestamp",
 ]
 
 _MOST_EDGES = 5000
 _USUAL = StateQuery()
-
-
-def timestamp(microseconds: int) -> str:
-    """Return a moment as RFC 3339, in UTC, to the millisecond."""
-    moment = dt.datetime.fromtimestamp(microseconds // 1_000_000, dt.UTC)
-    return f"{moment.isoformat()[:19]}.{microseconds // 1000 % 1000:03}Z"
 
 
 def summary(experiment: LiveExperiment) -> ExperimentSummary:
@@ -193,11 +185,6 @@ def _decision(experiment: LiveExperiment, number: int, reading: Reading, shelf: 
         expires_at=expires_at(made.at, identity.spec["expire_after"]),
         settled_at=timestamp(others[0].at) if others else None,
     )
-
-
-def expires_at(at: int, after: float | None) -> str | None:
-    """Return when a decision of this moment expires, if it does."""
-    return None if after is None else timestamp(at + round(after * 1e6))
 
 
 def status_of(last: Kind | None) -> Any:

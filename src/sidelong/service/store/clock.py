@@ -8,6 +8,7 @@ not count.
 
 from __future__ import annotations
 
+import datetime as dt
 import threading
 import time
 from typing import TYPE_CHECKING, NamedTuple
@@ -15,7 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["Clock", "Moment"]
+__all__ = ["Clock", "Moment", "expires_at", "timestamp"]
 
 
 class Moment(NamedTuple):
@@ -47,3 +48,14 @@ class Clock:
         """Take notice of a time that was written down: this clock is not behind it."""
         with self._lock:
             self._ahead = max(self._ahead, clock - round(self._steady() * 1000))
+
+
+def timestamp(microseconds: int) -> str:
+    """Return a moment as RFC 3339, in UTC, to the millisecond."""
+    moment = dt.datetime.fromtimestamp(microseconds // 1_000_000, dt.UTC)
+    return f"{moment.isoformat()[:19]}.{microseconds // 1000 % 1000:03}Z"
+
+
+def expires_at(at: int, after: float | None) -> str | None:
+    """Return when a decision of this moment expires, if it does."""
+    return None if after is None else timestamp(at + round(after * 1e6))

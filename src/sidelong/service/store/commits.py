@@ -32,12 +32,14 @@ class Commits:
 
     Args:
         store: what it writes to.
-        committed: is told how many requests each batch had, and how many seconds it took.
+        sizes: is told how many requests each batch had.
+        seconds: is told how long it took.
     """
 
-    def __init__(self, store: Store, committed: Callable[[int, float], None]) -> None:
+    def __init__(self, store: Store, sizes: Callable[[float], None], seconds: Callable[[float], None]) -> None:
         self._store = store
-        self._committed = committed
+        self._sizes = sizes
+        self._seconds = seconds
         self._waiting: deque[tuple[asyncio.Future[Any], Command | Callable[[], Any]]] = deque()
         self._wake = threading.Event()
         self._waking = False
@@ -55,6 +57,15 @@ class Commits:
             self._waking = True
             self._loop.call_soon(self._wake_up)
         return future
+
+    async def written(self, job: Command | Callable[[], Any]) -> Any:
+        """Return the result of a job once it is on the disk, if that does not take longer than a request may."""
+        future = self.submit(job)
+        waiting = self._loop.call_later(self._store.settings.request_timeout, _give_up, future)
+        try:
+            return await future
+        finally:
+            waiting.cancel()
 
     def _wake_up(self) -> None:
         self._waking = False
@@ -74,7 +85,8 @@ class Commits:
                 batch = self._take()
                 begun = time.perf_counter()
                 outcomes = self._run([job for _, job in batch])
-                self._committed(len(batch), time.perf_counter() - begun)
+                self._sizes(len(batch))
+                self._seconds(time.perf_counter() - begun)
                 futures = [future for future, _ in batch]
                 self._loop.call_soon_threadsafe(_settle, futures, outcomes)
                 self._save()
@@ -106,6 +118,12 @@ class Commits:
                 self._store.save(least=self._store.settings.snapshot_every)
             except Exception as error:  # noqa: BLE001  # a snapshot only saves time; this thread must go on
                 _log.warning("no snapshot", extra={"why": str(error)})
+
+
+def _give_up(future: asyncio.Future[Any]) -> None:
+    if not future.done():
+        text = "It took too long to write this. Send the request again, with its Idempotency-Key."
+        future.set_exception(ServiceError(text, status=503, code="busy", retry_after=1.0))
 
 
 def _settle(futures: list[asyncio.Future[Any]], outcomes: list[Any]) -> None:

@@ -9,8 +9,6 @@ from pydantic import BaseModel, Discriminator, Field, StringConstraints, Tag
 from sidelong.service.http.messages.graphs import GraphMessage  # noqa: TC001  # pydantic reads the annotations
 from sidelong.service.http.messages.values import Arm, Body, Loss
 
-__all__ = ["Cancelled", "DecideRequest", "DecisionReply", "DecisionState", "Feedback", "FeedbackReply", "Key"]
-
 #: An Idempotency-Key.
 Key = Annotated[str, StringConstraints(pattern=r"^[\x21-\x7e]{1,200}$")]
 

@@ -8,16 +8,6 @@ from pydantic import BaseModel, Field
 
 from sidelong.service.http.messages.values import Arm, Body
 
-__all__ = [
-    "Argument",
-    "ArmEstimate",
-    "Catalogue",
-    "DistributionEstimate",
-    "Evaluation",
-    "EvaluationRequest",
-    "Family",
-]
-
 Share = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
 
 

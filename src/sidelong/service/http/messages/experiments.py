@@ -10,28 +10,9 @@ from sidelong.service.http.messages.graphs import GraphMessage, GraphSummary  # 
 from sidelong.service.http.messages.values import Body, Name, Offset
 from sidelong.service.store.tallies import MINUTES
 
-__all__ = [
-    "ArmState",
-    "Arms",
-    "Counts",
-    "CreateExperiment",
-    "DrawingQuery",
-    "ExperimentList",
-    "ExperimentState",
-    "ExperimentSummary",
-    "Guarantee",
-    "ListQuery",
-    "Rates",
-    "RatesQuery",
-    "RegretState",
-    "SampleRatio",
-    "Sequence",
-    "StateQuery",
-]
-
 Sort = Literal["arm", "probability", "mean", "plays"]
 #: The number of an event.
-Sequence = Annotated[int, Field(ge=0, lt=2**62)]
+Sequence = Annotated[int, Field(ge=0, lt=10**18)]
 
 
 class CreateExperiment(Body):

@@ -8,17 +8,6 @@ from pydantic import BaseModel, ConfigDict, Discriminator, Field, StringConstrai
 
 from sidelong.service.http.messages.values import Body, Whole
 
-__all__ = [
-    "EdgesGraph",
-    "GraphById",
-    "GraphDrawing",
-    "GraphMessage",
-    "GraphSummary",
-    "IntervalsGraph",
-    "NamedGraph",
-    "UploadQuery",
-]
-
 
 class NamedGraph(BaseModel):
     """A family of `sidelong.graphs`, with its arguments beside its name."""

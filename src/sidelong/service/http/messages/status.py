@@ -6,8 +6,6 @@ from typing import Any, Literal
 
 from pydantic import BaseModel
 
-__all__ = ["AccessReply", "Health", "Problem", "Ready"]
-
 
 class Problem(BaseModel):
     """An error (RFC 9457, application/problem+json)."""

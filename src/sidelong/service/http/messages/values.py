@@ -6,8 +6,6 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
-__all__ = ["Arm", "Body", "Loss", "Name", "Offset", "Whole"]
-
 #: A name goes into addresses and files.
 Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")]
 #: Never clipped, never rounded: a loss outside is refused, and so are NaN, true and "0.5".

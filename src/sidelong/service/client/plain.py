@@ -1,0 +1,78 @@
+"""Values as JSON has them: whatever an agent takes can be sent."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from numbers import Real
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from sidelong.errors import GraphError, LossError, ServiceError, SidelongError
+
+if TYPE_CHECKING:
+    from sidelong.agent.feedback import Losses
+    from sidelong.graphs import FeedbackGraph
+
+__all__ = ["graph_of", "json_of", "key_of", "losses_of"]
+
+
+def json_of(content: Any, error: type[SidelongError]) -> tuple[bytes, dict[str, str]]:
+    """Return content as a body of JSON, with the header that says so; `error` is what to raise if it cannot be one."""
+    try:
+        text = json.dumps(content, allow_nan=False, separators=(",", ":"), default=_plain)
+    except (TypeError, ValueError) as found:
+        raise error(f"This cannot be sent as JSON: {found}.") from found
+    return text.encode(), {"Content-Type": "application/json"}
+
+
+def graph_of(graph: FeedbackGraph) -> dict[str, Any]:
+    """Return a graph as the service reads it."""
+    try:
+        if graph.representation == "intervals":
+            return {"low": graph.arrays.start.tolist(), "high": graph.arrays.stop.tolist()}
+        return {"n_arms": graph.n_arms, "edges": graph.edges().tolist()}
+    except AttributeError:
+        raise GraphError(
+            f"graph must be a FeedbackGraph, not {type(graph).__name__}. "
+            f"Make one with sidelong.graphs or FeedbackGraph.from_matrix."
+        ) from None
+
+
+def losses_of(losses: Losses) -> Any:
+    """Return losses as JSON has them. Whether they are right is for the service to say, but JSON has no NaN."""
+    if not isinstance(losses, Mapping | Sequence | np.ndarray) or isinstance(losses, str | bytes):
+        raise LossError(f"losses must be given by arm, or a list in the order of the revealed arms, not {losses!r}.")
+    pairs = losses.items() if isinstance(losses, Mapping) else enumerate(losses)
+    for arm, value in pairs:
+        if isinstance(value, float | np.floating) and not math.isfinite(value):
+            which = f"arm {arm!r}" if isinstance(losses, Mapping) else f"place {arm}"
+            raise LossError(f"The loss of {which} must be a number in [0, 1], not {value!r}.")
+    return {_plain_arm(arm): value for arm, value in losses.items()} if isinstance(losses, Mapping) else list(losses)
+
+
+def key_of(key: str) -> str:
+    """Return a key, if it can go into a header."""
+    if not key.isascii() or not key.isprintable():
+        raise ServiceError(
+            f"A key has 1 to 200 characters of printable ASCII, without blanks, not {key!r}.",
+            status=422,
+            code="invalid",
+        )
+    return key
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, np.generic | np.ndarray):
+        return value.tolist()
+    if isinstance(value, Real):  # a fraction
+        return float(value)
+    raise TypeError(f"{type(value).__name__} is not a value of JSON")
+
+
+def _plain_arm(arm: Any) -> str:
+    """Return an arm as JSON has it: 3, 3.0 and an integer of NumPy are the same to an agent."""
+    whole = isinstance(arm, Real) and not isinstance(arm, bool) and math.isfinite(arm) and arm == math.floor(arm)
+    return str(math.floor(arm)) if whole else str(arm)
