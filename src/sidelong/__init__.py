@@ -21,7 +21,7 @@ from sidelong._version import __version__
 from sidelong.errors import SidelongError
 
 if TYPE_CHECKING:
-    from sidelong import graphs, learners, losses, outcomes, theory
+    from sidelong import evaluation, graphs, learners, losses, outcomes, theory
     from sidelong.agent import Agent, Decision
     from sidelong.graphs import FeedbackGraph, GraphSequence
     from sidelong.service.client import connect
@@ -37,6 +37,7 @@ __all__ = [
     "SidelongError",
     "__version__",
     "connect",
+    "evaluation",
     "graphs",
     "learners",
     "losses",
@@ -54,6 +55,7 @@ _HOMES = {
     "GraphSequence": "sidelong.graphs",
     "Result": "sidelong.simulation",
     "connect": "sidelong.service.client",
+    "evaluation": "",
     "graphs": "",
     "learners": "",
     "losses": "",

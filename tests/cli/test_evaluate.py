@@ -12,11 +12,10 @@ import pytest
 from pyarrow import parquet
 from typer.testing import CliRunner
 
-from sidelong import cli
+from sidelong import cli, evaluation
 from sidelong.cli.evaluate import _print
 from sidelong.errors import EvaluationError
-from sidelong.evaluation import offpolicy
-from sidelong.evaluation.decision_log import read_log
+from sidelong.evaluation import read_log
 
 
 @pytest.fixture(scope="module")
@@ -38,13 +37,13 @@ def test_the_table_has_the_numbers_of_the_estimates(log, tmp_path):
     (tmp_path / "mix.json").write_text('{"0": 0.5, "2": 0.5}')
     shown = run(log, "--distribution", tmp_path / "mix.json").output
     found = read_log(log)
-    arms = offpolicy.evaluate_arms(found)
+    arms = evaluation.evaluate_arms(found)
     lines = {line[:16].strip(): line[16:].split() for line in shown.splitlines()}
     for arm in range(3):
         assert lines[f"arm {arm}"][:4] == [
             f"{arms.value[arm]:.4f}", f"{arms.lower[arm]:.3f}", "to", f"{arms.upper[arm]:.3f}"
         ]  # fmt: skip
-    mix = offpolicy.evaluate_distribution(found, [0.5, 0, 0.5]).value[0]
+    mix = evaluation.evaluate_distribution(found, [0.5, 0, 0.5]).value[0]
     assert lines["mix.json"][0] == f"{mix:.4f}"
     assert lines["what was played"][0] == f"{np.nanmean(found.cost):.4f}"
     assert "600 rounds, 12 of them without feedback" in shown
@@ -55,23 +54,40 @@ def test_the_table_has_the_numbers_of_the_estimates(log, tmp_path):
     assert "…" not in shown
 
 
-def test_nothing_is_cut_off_where_arms_are_rare_and_rounds_are_many():
-    """An interval with a sign and a question mark, and a million rounds, in 80 columns."""
-    rare = {"value": 0.5, "error": 1.0, "lower": -0.2, "upper": 1.3, "normal_lower": -1.5, "normal_upper": 2.5}
-    rare |= {"rounds": 1_234_567, "effective": 12.0, "weight": 1.0}
-    often = rare | {"effective": 1_234_567.0}
-    summary = {"rounds": 1_234_567, "without_feedback": 0, "confidence": 0.95, "played": 0.5, "regret": {"value": None}}
+def test_nothing_is_cut_off_and_a_question_mark_stands_where_nothing_is_known():
+    """Ends outside of [0, 1] and a million rounds, in 80 columns."""
+    known = {"value": 0.5, "lower": -0.2, "upper": 0.7, "rejected": False, "effective": 1_234_567.0}
+    known |= {"rounds": 1_234_567, "weight": 1.0}
+    nothing = known | {"upper": 1.3}
+    summary = {"rounds": 1_234_567, "without_feedback": 0, "confidence": 0.95, "played": 0.5}
+    summary["regret"] = {"value": None, "rejected": False}
     with pytest.MonkeyPatch.context() as patch, contextlib.redirect_stdout(io.StringIO()) as shown:
         patch.setenv("COLUMNS", "80")
-        _print(summary, {"arm 0": rare, "arm 1": often}, {"uniform": often}, 20)
+        _print(summary, {"arm 0": known, "arm 1": nothing}, {"uniform": known}, 20)
     lines = {line[:16].strip(): line[16:].split() for line in shown.getvalue().splitlines()}
-    assert lines["arm 0"] == ["0.5000", "0.000", "to", "1.000", "?", "0.000", "to", "1.000", "1,234,567", "12"]
-    assert lines["arm 1"] == ["0.5000", "0.000", "to", "1.000", "0.000", "to", "1.000", "1,234,567", "1,234,567"]
+    assert lines["arm 0"] == ["0.5000", "0.000", "to", "0.700", "1,234,567", "1,234,567"]
+    assert lines["arm 1"] == ["0.5000", "?", "1,234,567", "1,234,567"]
+
+
+def test_a_log_that_contradicts_itself_is_said_to(tmp_path):
+    """The arms were drawn evenly, and the log has 0.02."""
+    rewards = [float(k % 4 < 2) for k in range(600)]
+    table = pa.table({"action": [k % 2 for k in range(600)], "reward": rewards, "pscore": [0.02] * 600})
+    parquet.write_table(table, tmp_path / "log.parquet")
+    shown = run(tmp_path / "log.parquet", "--confidence", "0.9").output
+    lines = {line[:16].strip(): line[16:].split() for line in shown.splitlines()}
+    assert lines["arm 0"][1] == "?"
+    assert "The log contradicts what intervals assume" in shown
+    assert "probability of at most 10 %" in " ".join(shown.split())
+    assert "Regret" not in shown
+    found = json.loads(run(tmp_path / "log.parquet", "--json").output)
+    assert found["regret"]["rejected"]
+    assert [(row["rejected"], row["lower"], row["upper"]) for row in found["arms"]] == [(True, None, None)] * 2
 
 
 def test_json_has_all_of_it(log):
     shown = json.loads(run(log, "--json", "--confidence", "0.9", "--n-arms", "4").output)
-    arms = offpolicy.evaluate_arms(read_log(log, 4), 0.9)
+    arms = evaluation.evaluate_arms(read_log(log, 4), 0.9)
     assert [row["value"] for row in shown["arms"]] == [*arms.value[:3].tolist(), None]
     assert [row["upper"] for row in shown["arms"]] == arms.upper.tolist()
     assert shown["distributions"]["uniform"]["rounds"] == 588

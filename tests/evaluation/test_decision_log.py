@@ -1,6 +1,8 @@
 """Logs from Parquet files: those of the service, and those of plain bandits."""
 
 import json
+import subprocess
+import sys
 
 import numpy as np
 import pyarrow as pa
@@ -93,3 +95,10 @@ def test_what_is_no_parquet_is_refused(tmp_path):
     for name in ("log.parquet", "none.parquet"):
         with pytest.raises(EvaluationError, match="cannot be read as Parquet"):
             read_log(tmp_path / name)
+
+
+def test_the_room_needs_neither_the_service_nor_its_extras():
+    code = (
+        "import sys, sidelong.evaluation; print({'pyarrow', 'numba', 'scipy', 'sidelong.service'} & set(sys.modules))"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=True, capture_output=True).stdout == b"set()\n"

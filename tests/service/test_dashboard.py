@@ -9,8 +9,7 @@ import pytest
 
 import sidelong as sl
 from browser import visit
-from sidelong.evaluation import offpolicy
-from sidelong.evaluation.decision_log import read_log
+from sidelong import evaluation
 from sidelong.service.store.kinds import open_database
 from sidelong.service.store.tokens import Tokens
 
@@ -204,9 +203,9 @@ def test_the_degraded_notice_comes_after_an_expiry(browser, served, service):
 
 @pytest.mark.usefixtures("played")
 def test_off_policy_estimates_are_those_of_the_log(browser, served):
-    log = read_log(io.BytesIO(httpx.get(f"{served.address}/v1/experiments/models/log", timeout=60).content))
-    arms = offpolicy.evaluate_arms(log)
-    mix = offpolicy.evaluate_distribution(log, [0.5, 0, 0, 0.5])
+    log = evaluation.read_log(io.BytesIO(httpx.get(f"{served.address}/v1/experiments/models/log", timeout=60).content))
+    arms = evaluation.evaluate_arms(log)
+    mix = evaluation.evaluate_distribution(log, [0.5, 0, 0, 0.5])
     with opened(browser, served, "models") as seen:
         page = seen.page
         wait(page, "#experiment:not([hidden])")

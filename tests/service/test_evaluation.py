@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 import sidelong as sl
-from sidelong.evaluation import offpolicy
-from sidelong.evaluation.decision_log import read_log
+from sidelong import evaluation
+from sidelong.evaluation import read_log
 from sidelong.graphs.makers import makers
 
 
@@ -35,7 +35,7 @@ def test_the_estimates_are_those_of_the_exported_log(http):
     found = http.post("/v1/experiments/orders/evaluation", json=content).json()
     assert (found["rounds"], found["without_feedback"], found["confidence"]) == (36, 4, 0.9)
     assert found["played"] == pytest.approx(np.nanmean(log.cost))
-    arms = offpolicy.evaluate_arms(log, 0.9)
+    arms = evaluation.evaluate_arms(log, 0.9)
     assert [each["arm"] for each in found["arms"]] == np.argsort(arms.value)[:3].tolist()
     for each in found["arms"]:
         assert each["label"] == "abcde"[each["arm"]]
@@ -43,8 +43,9 @@ def test_the_estimates_are_those_of_the_exported_log(http):
             assert each[name] == column[each["arm"]]
     mixes = [np.full(5, 0.2), [0.25, 0, 0, 0, 0.75]]
     for each, pi in zip(found["distributions"], mixes, strict=True):
-        assert each["value"] == offpolicy.evaluate_distribution(log, pi, 0.9).value[0]
-    assert found["regret"]["upper"] == offpolicy.regret(log, 0.9).upper
+        assert each["value"] == evaluation.evaluate_distribution(log, pi, 0.9).value[0]
+    assert found["regret"]["upper"] == evaluation.regret(log, 0.9).upper
+    assert found["regret"]["rejected"] is False
     usual = http.post("/v1/experiments/orders/evaluation", json={}).json()
     assert (usual["confidence"], len(usual["arms"])) == (0.95, 5)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-import math
 from pathlib import Path  # noqa: TC003  # typer reads the annotation
 from typing import TYPE_CHECKING, Annotated, Any
 from urllib.parse import urlsplit
@@ -22,15 +21,11 @@ from sidelong.errors import EvaluationError
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from sidelong.evaluation.decision_log import DecisionLog
-    from sidelong.evaluation.offpolicy import Estimates
+    from sidelong.evaluation import DecisionLog, Regret
 
 __all__ = ["evaluate"]
 
 EXAMPLES = ("sidelong evaluate log.parquet --arms 5", "sidelong evaluate http://localhost:8431/v1/experiments/NAME")
-
-#: With fewer effective rounds than this, a normal interval is doubtful.
-_FEW = 30
 
 
 def evaluate(
@@ -67,19 +62,14 @@ def evaluate(
     intervals assume.
     """
     require("evaluate", "pyarrow", *["httpx"] * _is_address(log))
-    from sidelong.evaluation import offpolicy  # noqa: PLC0415
-    from sidelong.evaluation.decision_log import read_log  # noqa: PLC0415
+    from sidelong import evaluation  # noqa: PLC0415
 
-    found = read_log(_fetch(log, token) if _is_address(log) else log, n_arms)
-    rows = {
-        f"arm {arm}": _row(estimate) for arm, estimate in enumerate(_each(offpolicy.evaluate_arms(found, confidence)))
-    }
+    found = evaluation.read_log(_fetch(log, token) if _is_address(log) else log, n_arms)
+    rows = {f"arm {arm}": row for arm, row in enumerate(evaluation.evaluate_arms(found, confidence).rows())}
     others = {"uniform": np.full(found.n_arms, 1 / found.n_arms)}
     others |= {path.name: _read_distribution(path, found.n_arms) for path in distribution or []}
-    mixed = {
-        name: _row(next(_each(offpolicy.evaluate_distribution(found, pi, confidence)))) for name, pi in others.items()
-    }
-    summary = _summary(found, offpolicy.regret(found, confidence), confidence)
+    mixed = {name: evaluation.evaluate_distribution(found, pi, confidence).rows()[0] for name, pi in others.items()}
+    summary = _summary(found, evaluation.regret(found, confidence), confidence)
     if as_json:
         typer.echo(json.dumps(summary | {"arms": [*rows.values()], "distributions": mixed}, indent=2, allow_nan=False))
     else:
@@ -138,35 +128,26 @@ def _read_distribution(path: Path, n_arms: int) -> npt.NDArray[np.float64]:
         ) from error
 
 
-def _each(estimates: Estimates) -> Any:
-    """Yield one dictionary a candidate."""
-    return (dict(zip(estimates._fields, values, strict=True)) for values in zip(*map(np.ndarray.tolist, estimates)))  # noqa: B905
-
-
-def _row(estimate: dict[str, float]) -> dict[str, float | None]:
-    return {name: None if math.isnan(value) else value for name, value in estimate.items()}
-
-
-def _summary(log: DecisionLog, regret: Any, confidence: float) -> dict[str, Any]:
+def _summary(log: DecisionLog, regret: Regret, confidence: float) -> dict[str, Any]:
     known = log.cost[~np.isnan(log.cost)]
     return {
         "rounds": log.n_rounds,
         "without_feedback": log.n_rounds - log.n_told,
         "confidence": confidence,
         "played": float(known.mean()) if known.size else None,
-        "regret": _row(regret._asdict()),
+        "regret": regret.row(),
     }
 
 
-def _print(summary: dict[str, Any], rows: dict[str, dict[str, float | None]], mixed: dict[str, Any], most: int) -> None:
+def _print(summary: dict[str, Any], rows: dict[str, dict[str, Any]], mixed: dict[str, Any], most: int) -> None:
     console = Console(highlight=False)
     n, lacking, percent = summary["rounds"], summary["without_feedback"], f"{100 * summary['confidence']:g} %"
-    console.print(f"{n:,} rounds, {lacking:,} of them without feedback. Costs are mean losses a round.\n")
+    console.print(f"{n:,} rounds, {lacking:,} of them without feedback. Costs are mean losses per round.\n")
     table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0))
     table.add_column("instead", min_width=15, overflow="fold")
-    for name in ("cost", f"{percent} guaranteed", f"{percent} normal", "seen", "effective"):
+    for name in ("cost", f"{percent} interval", "seen", "effective"):
         table.add_column(name, justify="right", no_wrap=True)
-    table.add_row("[bold]what was played[/]", _number(summary["played"]), "", "", f"{n - lacking:,}", "")
+    table.add_row("[bold]what was played[/]", _number(summary["played"]), "", f"{n - lacking:,}", "")
     table.add_section()
     for name, row in mixed.items():
         _add(table, name, row)
@@ -178,32 +159,40 @@ def _print(summary: dict[str, Any], rows: dict[str, dict[str, float | None]], mi
     if len(rows) > most:
         console.print(f"and {len(rows) - most:,} arms more: --arms {len(rows)}, or --json.")
     regret = summary["regret"]
-    if regret["value"] is not None:
+    if regret["rejected"]:
+        console.print(_REJECTED.format(risk=f"{100 - 100 * summary['confidence']:.3g} %"))
+    elif regret["value"] is not None:
         console.print(
             f"\nRegret against arm {regret['best']:g}, the one whose interval ends lowest: {regret['value']:,.1f} in "
-            f"all; {percent} guaranteed, for whichever arm is best: {regret['lower']:,.1f} to {regret['upper']:,.1f}."
+            f"all; {percent} interval, for whichever arm is best: {regret['lower']:,.1f} to {regret['upper']:,.1f}."
         )
     console.print(_LEGEND)
 
 
 def _add(table: Table, name: str, row: dict[str, Any]) -> None:
-    guaranteed = f"{max(row['lower'], 0.0):.3f} to {min(row['upper'], 1.0):.3f}"
-    doubt = "? " * (row["effective"] < _FEW)
-    # No cost is outside of [0, 1], though the normal law does not know it.
-    ends = [] if row["value"] is None else [min(max(row[f"normal_{end}"], 0.0), 1.0) for end in ("lower", "upper")]
-    normal = doubt + " to ".join(f"{end:.3f}" for end in ends) if ends else ""
-    table.add_row(
-        escape(name), _number(row["value"]), guaranteed, normal, f"{row['rounds']:,}", f"{row['effective']:,.0f}"
-    )
+    table.add_row(escape(name), _number(row["value"]), _interval(row), f"{row['rounds']:,}", f"{row['effective']:,.0f}")
+
+
+def _interval(row: dict[str, Any]) -> str:
+    """Return the part of an interval that is in [0, 1]; a question mark for all of that, and where limits cross."""
+    if row["rejected"] or (row["lower"] <= 0.0 and row["upper"] >= 1.0):
+        return "?"
+    return f"{max(row['lower'], 0.0):.3f} to {min(row['upper'], 1.0):.3f}"
 
 
 def _number(value: float | None) -> str:
     return "unknown" if value is None else f"{value:.4f}"
 
 
+_REJECTED = """\
+
+The log contradicts what intervals assume: for some arm both limits cannot be right. If losses are between 0 and 1, \
+if the log's probabilities are those of the draws, and if no loss depends on the draw of its own round, that happens \
+with a probability of at most {risk}."""
+
 _LEGEND = """\
 
-guaranteed: holds whatever the losses are, however rounds depend on each other, and whatever the missing losses were, \
-if the log's probabilities are right. normal: shorter, an approximation for many effective rounds; with a question \
-mark, for fewer than 30, do not trust it. Each interval holds by itself, not all at once. seen: rounds that revealed a \
-loss of it."""
+interval: holds whatever the losses are, however rounds depend on each other, whatever the missing losses were, and \
+however often one looks, if the log's probabilities are right. It is about these rounds. A question mark: nothing can \
+be promised, because too little was seen, or because the log contradicts what intervals assume. Each interval holds by \
+itself, not all at once. seen: rounds that revealed a loss of it."""

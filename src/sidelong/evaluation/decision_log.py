@@ -1,9 +1,9 @@
 """The log of an experiment as arrays: what was revealed in each round, and how likely that was before the draw.
 
-It is read from Parquet. The service exports one row a decision; of its columns, `round`, `action`, `reward`, `status`,
-`observed`, `losses` and `observe_probabilities` are used. The log of a bandit that reveals what it plays and nothing
-else may have `action`, `reward` and `pscore` only, as the Open Bandit Pipeline names them. A column `loss` may take
-the place of `reward`, which is 1 - loss.
+It is read from Parquet. The service exports one row for each decision; of its columns, `round`, `action`, `reward`,
+`status`, `observed`, `losses` and `observe_probabilities` are used. The log of a bandit that reveals what it plays and
+nothing else may have `action`, `reward` and `pscore` only, as the Open Bandit Pipeline names them. A column `loss` may
+take the place of `reward`, which is 1 - loss.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 __all__ = ["DecisionLog", "read_log"]
 
 _LISTS = ("observed", "losses", "observe_probabilities")
+_LEAST_PROBABILITY = 1e-140  # what is smaller counts as this, so that squares of weights do not overflow
 
 
 class DecisionLog(NamedTuple):
@@ -176,4 +177,4 @@ def _checked(K: int, row: Integers, arm: Floats, loss: Floats, P: Floats) -> tup
     whole = arm.astype(np.int64)
     if np.unique(row * K + whole).size < whole.size:
         raise EvaluationError("A round of the log reveals an arm twice.")
-    return whole, loss, np.minimum(P, 1.0)
+    return whole, loss, np.clip(P, _LEAST_PROBABILITY, 1.0)

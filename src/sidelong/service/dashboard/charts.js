@@ -68,9 +68,8 @@ export function scale() {
   return s("svg", { "aria-hidden": "true" }, [0, 0.5, 1].map(text));
 }
 
-/** An estimate as a dot, a thin line for its interval, and a thick one for a shorter interval. */
-export function interval({ value, low, high, near, far }, line = null) {
-  const bar = (name, from, to) => s("line", { class: name, x1: place(from), x2: place(to), y1: 11, y2: 11 });
+/** An estimate as a dot, and a line for its interval. */
+export function interval({ value, low, high }, line = null) {
   const known = (number) => number !== null && number !== undefined;
   const upright = (name, at) => s("line", { class: name, x1: place(at), x2: place(at), y1: 0, y2: 22 });
   return s(
@@ -78,8 +77,7 @@ export function interval({ value, low, high, near, far }, line = null) {
     { "aria-hidden": "true" },
     [0, 0.5, 1].map((at) => upright("rule", at)),
     known(line) ? upright("mean", line) : null,
-    known(near) ? bar("thick", near, far) : null,
-    known(low) ? bar("thin", low, high) : null,
+    known(low) ? s("line", { class: "thin", x1: place(low), x2: place(high), y1: 11, y2: 11 }) : null,
     known(value) ? s("circle", { class: "dot", cx: place(value), cy: 11, r: 3.5 }) : null,
   );
 }

@@ -6,7 +6,6 @@ import { $, h, show } from "./dom.js";
 import { count, number, range, some } from "./format.js";
 
 const MOST = 12;
-const FEW = 30; // with fewer effective rounds a normal interval is doubtful
 
 /** Read "3: 0.5, 4: 0.5"; null if nothing was written. */
 export function distribution(text) {
@@ -30,13 +29,12 @@ function row(name, found, played) {
     {},
     h("td", { class: "label" }, name),
     h("td", {}, number(found.value, 4)),
-    h("td", {}, possible(found.lower, found.upper)),
-    h("td", {}, found.value === null ? "" : `${found.effective < FEW ? "? " : ""}${possible(found.normal_lower, found.normal_upper)}`),
+    h("td", {}, found.rejected ? "?" : possible(found.lower, found.upper)),
     h("td", {}, count(Math.round(found.effective))),
     h(
       "td",
       { class: "plot" },
-      interval({ value: found.value, low: found.lower, high: found.upper, near: found.normal_lower, far: found.normal_upper }, played),
+      interval({ value: found.value, low: found.lower, high: found.upper }, played),
     ),
   );
 }
@@ -53,7 +51,7 @@ function table(result) {
       h(
         "tr",
         {},
-        ["instead", "cost a round", `${percent} guaranteed`, `${percent} normal`, "effective rounds"].map((title) =>
+        ["instead", "cost a round", `${percent} interval`, "effective rounds"].map((title) =>
           h("th", { scope: "col" }, title),
         ),
         h("th", { class: "plot", scope: "col", "aria-label": "drawn, from 0 to 1" }, scale()),
@@ -62,7 +60,7 @@ function table(result) {
     h(
       "tbody",
       {},
-      h("tr", { class: "total" }, h("td", {}, "what was played"), h("td", {}, number(result.played, 4)), h("td", { colspan: 4 })),
+      h("tr", { class: "total" }, h("td", {}, "what was played"), h("td", {}, number(result.played, 4)), h("td", { colspan: 3 })),
       result.distributions.map((found) => row(found.name, found, result.played)),
       result.arms.map((found) => row(named(found), found, result.played)),
     ),
@@ -73,13 +71,15 @@ function notes(result) {
   const regret = result.regret;
   return [
     `${some(result.rounds, "round")}, ${count(result.without_feedback)} without feedback. `,
-    regret.value === null
+    regret.rejected
+      ? "The log contradicts what intervals assume: the limits of an arm cross. "
+      : null,
+    regret.value === null || regret.rejected
       ? null
-      : `Regret against arm ${regret.best}, the one whose interval ends lowest: ${number(regret.value, 1)} in all; guaranteed for ` +
-        `whichever arm is best: ${range(regret.lower, regret.upper, 1)}. `,
-    "Guaranteed (thin): holds whatever the losses are and however rounds depend on each other, with any missing losses, if the logged " +
-      "probabilities are right. Normal (thick): an approximation for many effective rounds; a question mark says that there are " +
-      `fewer than ${FEW}. Each interval holds by itself. The dotted line is what was paid.`,
+      : `Regret against arm ${regret.best}, the one whose interval ends lowest: ${number(regret.value, 1)} in all; the interval ` +
+        `for whichever arm is best: ${range(regret.lower, regret.upper, 1)}. `,
+    "An interval holds whatever the losses are and however rounds depend on each other, with any missing losses, if the logged " +
+      "probabilities are right. Each interval holds by itself. The dotted line is what was paid.",
   ];
 }
 

@@ -6,7 +6,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sidelong.evaluation import offpolicy
+from sidelong import evaluation
+from sidelong.evaluation import weighing
+from sidelong.evaluation.intervals import interval
+from sidelong.evaluation.regret import compare
 from sidelong.learners import catalogue
 from sidelong.service.http.messages.experiments import Counts, Guarantee, RegretState, SampleRatio
 from sidelong.service.store.journal import Kind
@@ -15,6 +18,7 @@ from sidelong.service.store.tallies import DELAYED, HIDDEN, OWN_GRAPH, UNWEIGHED
 if TYPE_CHECKING:
     import numpy.typing as npt
 
+    from sidelong.evaluation.intervals import Interval
     from sidelong.service.store.experiment import LiveExperiment
     from sidelong.service.store.tallies import Tallies
 
@@ -24,7 +28,6 @@ __all__ = ["costs", "counts", "guarantee", "intervals", "regret", "sample_ratio"
 
 _RISK = 0.05  # that an interval misses
 _SUSPICIOUS = 0.001
-_LEAST_EXPECTED = 5.0
 
 
 def counts(experiment: LiveExperiment) -> Counts:
@@ -41,60 +44,58 @@ def counts(experiment: LiveExperiment) -> Counts:
 
 
 def costs(tallies: Tallies) -> Floats:
-    """Return what each arm would have cost a round, over the told rounds; NaN where nothing is known.
+    """Return what each arm would have cost per round, over the told rounds; NaN where nothing is known.
 
     An estimate without bias may leave [0, 1]; what is shown may not.
     """
-    return np.clip(offpolicy.value(tallies.weighed(), tallies.rounds), 0.0, 1.0)
+    return np.clip(weighing.costs(tallies.sums, tallies.rounds), 0.0, 1.0)
 
 
-def intervals(tallies: Tallies, arms: list[int]) -> tuple[Floats, Floats]:
-    """Return both ends of the 95% intervals of some arms, those that `offpolicy` calls guaranteed."""
-    low, high = offpolicy.limits(tallies.weighed(arms), tallies.rounds, tallies.rounds, _RISK)
-    return np.clip(low, 0.0, 1.0), np.clip(high, 0.0, 1.0)
+def intervals(tallies: Tallies, arms: list[int]) -> Interval:
+    """Return the 95% intervals of some arms, over all rounds that were not cancelled."""
+    sums, n = tallies.sums[:, arms], _rounds(tallies)
+    found = interval(weighing.evidence(sums, tallies.rounds, n), n, _RISK, weighing.costs(sums, tallies.rounds))
+    return found._replace(lower=np.clip(found.lower, 0.0, 1.0), upper=np.clip(found.upper, 0.0, 1.0))
 
 
 def regret(tallies: Tallies) -> RegretState:
-    """Return the own loss less that of the best arm, over the told rounds; the interval holds whichever arm that is."""
-    m, paid = tallies.rounds, float(tallies.paid[0])
-    known = m == tallies.counts[Kind.TOLD] and not tallies.counts[HIDDEN]
-    found = offpolicy.compare(tallies.weighed(), m, m, paid, 0, _RISK) if known else None
-    if found is None or found.best < 0:
-        return RegretState(estimate=None, low=None, high=None, own_loss=None, best_arm=None, best_loss=None, rounds=m)
+    """Return the own loss less that of the best arm, over all rounds that were not cancelled.
+
+    Rounds without feedback are taken to cost as much as the others in the estimates, and anything in the interval.
+    """
+    n, m, hidden = _rounds(tallies), tallies.rounds, int(tallies.counts[HIDDEN])
+    known = int(tallies.counts[Kind.TOLD]) - hidden
+    evidence = weighing.evidence(tallies.sums, m, n)
+    found = compare(weighing.costs(tallies.sums, m), evidence, n, float(tallies.paid[0]), n - known, _RISK)
+    if hidden or found.best < 0:
+        nothing = dict.fromkeys(("estimate", "low", "high", "own_loss", "best_arm", "best_loss"))
+        return RegretState(**nothing, rounds=n, rejected=found.rejected)
+    own = n * float(tallies.paid[0]) / known
     return RegretState(
         estimate=found.value,
-        low=found.lower,
-        high=found.upper,
-        own_loss=paid,
+        low=None if found.rejected else found.lower,
+        high=None if found.rejected else found.upper,
+        own_loss=own,
         best_arm=found.best,
-        best_loss=paid - found.value,
-        rounds=m,
+        best_loss=own - found.value,
+        rounds=n,
+        rejected=found.rejected,
     )
 
 
-def sample_ratio(tallies: Tallies) -> SampleRatio:
-    """Compare how often each arm was played with the sum of its probabilities, over the told rounds.
+def _rounds(tallies: Tallies) -> int:
+    """Return how many decisions were carried out, as far as is known: those without feedback may have cost anything."""
+    return int(tallies.counts[Kind.DECIDED] - tallies.counts[Kind.CANCELLED])
 
-    Pearson's chi-squared, with the arms that are expected fewer than five times put together. Probabilities that change
-    from round to round only make it smaller, so that it cries wolf less often than p says.
-    """
+
+def sample_ratio(tallies: Tallies) -> SampleRatio:
+    """Compare how often each arm was played with the sum of its probabilities, over the told rounds."""
     told = int(tallies.counts[Kind.TOLD])
     if tallies.counts[UNWEIGHED]:
         return SampleRatio(p_value=None, ok=True, told=told, unknown="the learner does not tell all probabilities")
-    expected, seen = tallies.expected, tallies.plays
-    rare = expected < _LEAST_EXPECTED
-    cells = np.append(expected[~rare], expected[rare].sum())
-    found = np.append(seen[~rare], seen[rare].sum())
-    if cells[-1] < _LEAST_EXPECTED and cells.size > 1:  # too few even together: put them to the smallest cell
-        last, smallest = cells.size - 1, int(np.argmin(cells[:-1]))
-        cells[smallest] += cells[last]
-        found[smallest] += found[last]
-        cells, found = cells[:-1], found[:-1]
-    if cells.size < 2:
+    p_value = evaluation.sample_ratio(tallies.plays, tallies.expected)
+    if p_value is None:
         return SampleRatio(p_value=None, ok=True, told=told, unknown="not enough feedback yet")
-    from scipy.special import chdtrc  # noqa: PLC0415  # takes a quarter of a second to load
-
-    p_value = float(chdtrc(cells.size - 1, ((found - cells) ** 2 / cells).sum()))
     return SampleRatio(p_value=p_value, ok=p_value >= _SUSPICIOUS, told=told, unknown=None)
 
 

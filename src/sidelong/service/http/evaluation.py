@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-import math
 import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from sidelong import evaluation
 from sidelong.errors import EvaluationError
-from sidelong.evaluation import offpolicy
-from sidelong.evaluation.decision_log import DecisionLog, read_log
 from sidelong.graphs.makers import makers
 from sidelong.learners import catalogue
 from sidelong.service.http import export
@@ -54,33 +52,34 @@ def _evaluate(server: Server, name: str, body: EvaluationRequest) -> dict[str, A
     labels = server.store.identity(name).spec["labels"]
     try:
         log = _read(server, name)
-        arms = offpolicy.evaluate_arms(log, body.confidence)
+        arms = evaluation.evaluate_arms(log, body.confidence)
         mixed = {"uniform": np.full(log.n_arms, 1 / log.n_arms)}
         if body.distribution is not None:
             mixed["distribution"] = _shares(body.distribution, log.n_arms)
-        found = {key: offpolicy.evaluate_distribution(log, pi, body.confidence) for key, pi in mixed.items()}
-        regret = offpolicy.regret(log, body.confidence)
+        found = {key: evaluation.evaluate_distribution(log, pi, body.confidence) for key, pi in mixed.items()}
+        regret = evaluation.regret(log, body.confidence)
     except EvaluationError as error:
         path = None if body.distribution is None else "body.distribution"
         raise invalid(str(error), path) from error
     known = log.cost[~np.isnan(log.cost)]
+    rows = arms.rows()
     cheapest = np.argsort(arms.value, kind="stable")[: body.limit].tolist()  # NaN comes last
     return {
         "rounds": log.n_rounds,
         "without_feedback": log.n_rounds - log.n_told,
         "confidence": body.confidence,
         "played": float(known.mean()) if known.size else None,
-        "regret": _plain(regret._asdict()) | {"best": regret.best if regret.best >= 0 else None},
-        "distributions": [{"name": key, **_plain(_row(estimates, 0))} for key, estimates in found.items()],
-        "arms": [{"arm": arm, "label": labels and labels[arm], **_plain(_row(arms, arm))} for arm in cheapest],
+        "regret": regret.row(),
+        "distributions": [{"name": key, **estimates.rows()[0]} for key, estimates in found.items()],
+        "arms": [{"arm": arm, "label": labels and labels[arm], **rows[arm]} for arm in cheapest],
     }
 
 
-def _read(server: Server, name: str) -> DecisionLog:
+def _read(server: Server, name: str) -> evaluation.DecisionLog:
     with for_temporary_files(), tempfile.TemporaryDirectory(prefix="sidelong-") as folder:
         path = Path(folder) / "log.parquet"
         export.write(server.store, name, path)
-        return read_log(path, most_losses=MOST_LOSSES)
+        return evaluation.read_log(path, most_losses=MOST_LOSSES)
 
 
 def _shares(given: dict[str, float], n_arms: int) -> np.ndarray:
@@ -90,11 +89,3 @@ def _shares(given: dict[str, float], n_arms: int) -> np.ndarray:
             raise EvaluationError(f"There is no arm {arm}; arms go from 0 to {n_arms - 1}.")
         pi[int(arm)] = share
     return pi
-
-
-def _row(estimates: offpolicy.Estimates, index: int) -> dict[str, Any]:
-    return {name: column[index].item() for name, column in estimates._asdict().items()}
-
-
-def _plain(row: dict[str, Any]) -> dict[str, Any]:
-    return {name: None if isinstance(value, float) and math.isnan(value) else value for name, value in row.items()}

@@ -102,7 +102,8 @@ def _arms(experiment: LiveExperiment, query: StateQuery) -> Arms:
         seen = tallies.losses / tallies.observations
     by = {"arm": np.arange(p.size), "probability": -p, "mean": mean, "plays": -tallies.plays}[query.sort]
     shown = np.argsort(by, kind="stable")[query.offset : query.offset + query.limit].tolist()
-    low, high = estimates.intervals(tallies, shown)
+    ends = estimates.intervals(tallies, shown)
+    doubtful = ends.rejected | np.isnan(mean[shown])
     items = [
         ArmState(
             arm=arm,
@@ -112,8 +113,9 @@ def _arms(experiment: LiveExperiment, query: StateQuery) -> Arms:
             plays=tallies.plays[arm],
             observations=int(tallies.observations[arm]),
             mean=_known(mean[arm]),
-            low=None if np.isnan(mean[arm]) else float(low[place]),
-            high=None if np.isnan(mean[arm]) else float(high[place]),
+            low=None if doubtful[place] else float(ends.lower[place]),
+            high=None if doubtful[place] else float(ends.upper[place]),
+            rejected=bool(ends.rejected[place]),
             observed_mean=_known(seen[arm]),
         )
         for place, arm in enumerate(shown)

@@ -1,8 +1,8 @@
 """What is counted while an experiment goes on: all that its state page shows beside what the learner itself knows.
 
-For the costs of arms and the regret it keeps the sums that `sidelong.evaluation.offpolicy` makes its estimates of, over
-the told rounds in the order in which feedback came. Where every round is told before the next one is drawn, that is
-what an evaluation of the log would find.
+For the costs of arms and the regret it keeps the sums of `sidelong.evaluation.weighing`, over the told rounds in the
+order in which feedback came. Where every round is told before the next one is drawn, the costs are those that an
+evaluation of the log would find.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sidelong.evaluation.offpolicy import Sums
 from sidelong.evaluation.weighing import ROWS, weigh
 from sidelong.service.store.journal import Kind
 
@@ -88,20 +87,6 @@ class Tallies:
             self.sums[:2, at] += np.stack([np.ones(at.size), losses])
         else:
             weigh(self.sums, at, losses, observe, self.rounds + 1)
-
-    def weighed(self, arms: Any = slice(None)) -> Sums:
-        """Return the sums of some arms that their estimates and guaranteed intervals are made of."""
-        seen, total, low, high, residual, changes, low_squares, high_squares = self.sums[:, arms]
-        m, b = self.rounds, (total + 0.5) / (seen + 1.0)
-        return Sums(
-            base=m * b - changes,
-            residual=residual,
-            low=low,
-            low_squares=m * b**2 + low_squares,
-            high=high,
-            high_squares=m * (1.0 - b) ** 2 + high_squares,
-            rounds=seen.astype(np.int64),
-        )
 
     @property
     def rounds(self) -> int:

@@ -22,14 +22,12 @@ class EvaluationRequest(Body):
 
 
 class Estimate(BaseModel):
-    """What something would have cost a round: see `sidelong.evaluation.offpolicy`."""
+    """What something would have cost per round: see `sidelong.evaluation.offpolicy`."""
 
     value: float | None
-    error: float | None
-    lower: float  #: of the guaranteed interval
-    upper: float
-    normal_lower: float | None
-    normal_upper: float | None
+    lower: float | None  #: of the interval; null where its limits cross
+    upper: float | None
+    rejected: bool  #: whether they do: then an assumption of the interval is false, at the given confidence
     rounds: int
     effective: float
     weight: float
@@ -52,9 +50,10 @@ class EvaluatedRegret(BaseModel):
     """What was paid beyond the best arm, in all rounds."""
 
     value: float | None
-    lower: float
-    upper: float
+    lower: float | None
+    upper: float | None
     best: int | None
+    rejected: bool  #: whether the limits of some arm cross, at the given confidence for all arms together
 
 
 class Evaluation(BaseModel):

@@ -99,9 +99,10 @@ class ArmState(BaseModel):
     observe_probability: float | None  #: that it would reveal it
     plays: int
     observations: int
-    mean: float | None  #: what it would have cost a round: see `sidelong.evaluation.offpolicy`
+    mean: float | None  #: what it would have cost per round: see `sidelong.evaluation.weighing`
     low: float | None
-    high: float | None  #: of the guaranteed 95% interval
+    high: float | None  #: of the 95% interval
+    rejected: bool  #: whether its limits cross: then an assumption of the interval is false, at the level of 5%
     observed_mean: float | None  #: of the losses that were seen
 
 
@@ -140,7 +141,8 @@ class RegretState(BaseModel):
     own_loss: float | None
     best_arm: int | None
     best_loss: float | None
-    rounds: int
+    rounds: int  #: all that were not cancelled; those without feedback count as much as the others
+    rejected: bool  #: whether the limits of some arm cross, at the level of 5% for all arms together
 
 
 class ExperimentState(BaseModel):
