@@ -178,3 +178,25 @@ def test_a_long_edge_list_has_a_bar_on_a_terminal_and_no_other(tmp_path, monkeyp
     monkeypatch.setattr(graph_argument, "_LONG", 10**6)
     read_graph(str(path))
     assert "making the graph" not in capsys.readouterr().err
+
+
+def test_arms_with_labels_are_named_in_the_table_the_matrix_and_the_drawing(run, tmp_path):
+    names = ["small", "[red]large", "largest & <best>", "none\x1b[31m"]
+    graphs.star(4, hub=2).labelled(names).save(tmp_path / "named.json")
+    done = run(str(tmp_path / "named.json"), "--svg", str(tmp_path / "named.svg"))
+    assert done.returncode == 0
+    assert "arm largest & <best>" in done.stdout  # that dominates all
+    assert "arms small ... (3)" in done.stdout
+    assert "begins to explore with 3 arms: small, [red]large, none [31m." in " ".join(done.stdout.split())
+    assert "\x1b" not in done.stdout
+    rows = [line for line in done.stdout.splitlines() if line.strip()[:1] in "0123" and "■" in line]
+    assert [row.rpartition("  ")[2].strip() for row in rows] == ["small", "[red]large", "largest & <best>", "none [31m"]
+    root = ET.parse(tmp_path / "named.svg").getroot()  # noqa: S314  # our own file
+    assert [text.text for text in root.findall(f"{SVG}text[@class='label']")] == [
+        "small",
+        "[red]large",
+        "largest & <best>",
+        "none [31m",
+    ]
+    assert json.loads(run(str(tmp_path / "named.json"), "--json").stdout)["labels"] == names
+    assert json.loads(run("path:3", "--json").stdout)["labels"] is None

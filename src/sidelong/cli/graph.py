@@ -147,6 +147,7 @@ def _document(report: Report) -> dict[str, Any]:
     return {
         "graph": graph.name,
         "n_arms": graph.n_arms,
+        "labels": graph.labels,
         "n_edges": graph.n_edges,
         "undirected": graph.is_undirected,
         "observability": graph.observability.kind,

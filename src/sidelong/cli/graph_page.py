@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from sidelong.cli.graph import Report
+    from sidelong.graphs import FeedbackGraph
     from sidelong.graphs.numbers import GraphNumber, RealGraphNumber
 
 __all__ = ["show"]
@@ -46,13 +47,14 @@ def _table(report: Report) -> Table:
     table.add_column("exact")
     table.add_column("certificate")
     table.add_column("seconds", justify="right", no_wrap=True)
+    graph = report.graph
     for name, number in report.numbers.items():
         table.add_row(
             _title(name),
             _plain(number.lower),
             _plain(number.upper),
             "yes" if number.exact else "[yellow]no[/]",
-            _certificate(number),
+            Text(_certificate(number, graph)),
             f"{number.seconds:.2f}",
         )
     for name in report.refused:
@@ -64,7 +66,7 @@ def _title(name: str) -> str:
     return name.replace("weighted_strong_independence", "weighted strong").replace("_", " ")
 
 
-def _certificate(number: GraphNumber | RealGraphNumber) -> str:
+def _certificate(number: GraphNumber | RealGraphNumber, graph: FeedbackGraph) -> str:
     found = number.certificate
     if isinstance(found, Cover):
         return f"{found.weight.size} groups, in shares"
@@ -72,7 +74,7 @@ def _certificate(number: GraphNumber | RealGraphNumber) -> str:
         return f"shares of {_count(int(np.count_nonzero(found.weight)))}"
     if number.kind == "clique_cover":
         return f"{found.max() + 1} groups"
-    return f"{'arm' if found.size == 1 else 'arms'} {_some(found, 19)}" if found.size else "none is needed"
+    return f"{'arm' if found.size == 1 else 'arms'} {_some(graph, found, 19)}" if found.size else "none is needed"
 
 
 def _checks(report: Report) -> str:
@@ -83,13 +85,18 @@ def _checks(report: Report) -> str:
     return "All certificates were checked, and hold."
 
 
-def _some(arms: np.ndarray, room: int) -> str:
+def _some(graph: FeedbackGraph, arms: np.ndarray, room: int) -> str:
     """Return the arms, or the first ones and how many there are, in at most this many characters."""
-    listed = " ".join(map(str, arms.tolist()))
+    from sidelong.graphs.drawing import called  # noqa: PLC0415  # the compiler takes half a second to load
+
+    gap, rest = " " if graph.labels is None else ", ", f" ... ({arms.size})"
+    listed = gap.join(called(graph, arm, room) for arm in arms.tolist())
     if len(listed) <= room:
         return listed
-    rest = f" ... ({arms.size})"
-    return listed[: room - len(rest) + 1].rpartition(" ")[0] + rest
+    names = [called(graph, arm, room - len(rest)) for arm in arms[:room].tolist()]
+    while len(gap.join(names)) > room - len(rest):
+        names.pop()
+    return gap.join(names) + rest
 
 
 def _meaning(report: Report) -> list[str]:
@@ -105,7 +112,8 @@ def _meaning(report: Report) -> list[str]:
         lines.append(_strong(report))
     if report.exploration.size and not graph.arms_without_self_loop.size:
         lines.append(
-            f"EXP3.G++ begins to explore with {_count(report.exploration.size)}: {_some(report.exploration, 30)}."
+            f"EXP3.G++ begins to explore with {_count(report.exploration.size)}: "
+            f"{_some(graph, report.exploration, 30)}."
         )
     lines.append(f"May play: {', '.join(report.able) or 'no learner'}.")
     if report.unable:
@@ -135,7 +143,10 @@ def _count(arms: int) -> str:
 
 def _picture(report: Report, width: int, signs: str) -> Text:
     """Return the matrix: a row for each arm that is played, the second of two signs where it reveals another."""
-    A, n = report.graph.matrix().astype(int), report.graph.n_arms
+    from sidelong.graphs.drawing import called  # noqa: PLC0415  # the compiler takes half a second to load
+
+    graph = report.graph
+    A, n = graph.matrix().astype(int), graph.n_arms
     grouped = report.marked.max() > 0
     gap = " " if 2 * n + 6 <= width else ""
     picture = Text()
@@ -150,7 +161,8 @@ def _picture(report: Report, width: int, signs: str) -> Text:
         for j in range(n):
             picture.append(signs[A[i, j]], style=style if A[i, j] else "dim")
             picture.append(gap)
-        picture.append("\n")
+        name = "" if graph.labels is None else called(graph, i, max(4, width - 6 - n * (1 + len(gap))))
+        picture.append(f" {name}\n" if name else "\n")
     sign = "letters: groups of the" if grouped else "*:"
     picture.append(f"row i, column j: playing i reveals j; {sign} {report.mark.value.replace('-', ' ')}", style="dim")
     return picture

@@ -46,6 +46,11 @@ circle + text {{ text-anchor: middle }}</style>
 <path d="M0 1 L10 5 L0 9 z" fill="#64748b"/></marker></defs>
 <rect width="{side}" height="{height}" fill="#ffffff"/>"""
 
+_LABEL = (
+    '<text class="label" x="{x:.1f}" y="{y:.1f}" font-size="11" fill="#0f172a" text-anchor="middle" '
+    'stroke="#ffffff" stroke-width="3" paint-order="stroke">{label}</text>'
+)
+
 
 def draw(path: Path, graph: FeedbackGraph, marked: npt.NDArray[np.int64], mark: str) -> None:
     """Write the drawing of a graph to a file.
@@ -64,7 +69,7 @@ def draw(path: Path, graph: FeedbackGraph, marked: npt.NDArray[np.int64], mark: 
 
 
 def _picture(graph: FeedbackGraph, marked: npt.NDArray[np.int64], mark: str) -> str:
-    from sidelong.graphs.drawing import SIDE, lay_out  # noqa: PLC0415  # the compiler takes half a second to load
+    from sidelong.graphs.drawing import SIDE, called, lay_out  # noqa: PLC0415  # the compiler takes half a second to load
 
     drawing = lay_out(graph)
     loops = np.ones(graph.n_arms, np.bool_)
@@ -77,6 +82,7 @@ def _picture(graph: FeedbackGraph, marked: npt.NDArray[np.int64], mark: str) -> 
     for line in drawing.lines:
         inside = grouped and line.both and marked[line.first] == marked[line.second]
         parts.append(_path(line, _colour(marked[line.first]) if inside else None))
+    labels: list[str] = []
     for arm, (x, y) in enumerate(drawing.place.tolist()):
         fill, ink = (_colour(marked[arm]), "#ffffff") if marked[arm] >= 0 else ("#f8fafc", "#0f172a")
         dash = "" if loops[arm] else ' stroke-dasharray="4 3"'
@@ -85,6 +91,9 @@ def _picture(graph: FeedbackGraph, marked: npt.NDArray[np.int64], mark: str) -> 
             f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{radius:g}" fill="{fill}" stroke="{outline}"{dash}/>',
             f'<text x="{x:.1f}" y="{y:.1f}" dy="0.36em" font-size="{0.82 * radius:.1f}" fill="{ink}">{arm}</text>',
         ]
+        if graph.labels is not None:
+            labels.append(_LABEL.format(x=x, y=y + radius + 11, label=escape(called(graph, arm))))
+    parts += labels
     parts += _legend(SIDE, graph, name, mark, grouped=grouped, one_way=not all(line.both for line in drawing.lines))
     return "\n".join([*parts, "</svg>"]) + "\n"
 

@@ -185,16 +185,19 @@ def from_rows(degree: npt.NDArray[np.integer], targets: npt.NDArray[np.integer])
     return layout.arcs(degree, targets)
 
 
-def from_networkx(graph: Any) -> GraphArrays:  # networkx is optional
-    """Lay out a networkx graph; the arms are its nodes in their order, unless those are 0, ..., n - 1."""
+def from_networkx(graph: Any) -> tuple[GraphArrays, list[str] | None]:  # networkx is optional
+    """Lay out a networkx graph; the arms are its nodes in their order, and named so, unless those are 0, ..., n - 1."""
     nx = import_networkx()
     if not isinstance(graph, nx.Graph):
         raise GraphError(f"from_networkx takes a networkx graph, not {type(graph).__name__}.")
     n = graph.number_of_nodes()
     numbered = all(i in graph for i in range(n))
     arm = {node: number for number, node in enumerate(range(n) if numbered else graph.nodes)}
-    edges = [(arm[i], arm[j]) for i, j in graph.edges()]
-    return from_edges(edges, n, undirected=not graph.is_directed())
+    edges = [(arm[i], arm[j]) for i, j, weight in graph.edges(data="weight", default=1) if weight != 0]
+    labels = [str(node) for node in arm]
+    if len(set(labels)) < n:  # such as 1 and "1"
+        labels = [repr(node) for node in arm]
+    return from_edges(edges, n, undirected=not graph.is_directed()), None if numbered else labels
 
 
 def import_networkx() -> ModuleType:

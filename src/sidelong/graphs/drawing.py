@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     Floats = npt.NDArray[np.float64]
 
-__all__ = ["MOST_DRAWN", "SIDE", "Drawing", "Line", "lay_out"]
+__all__ = ["MOST_DRAWN", "SIDE", "Drawing", "Line", "called", "lay_out"]
 
 MOST_DRAWN = 100  #: arms; more of them are no picture
 SIDE = 640  #: of the square that everything lies in
@@ -53,6 +53,14 @@ def lay_out(graph: FeedbackGraph) -> Drawing:
         _line(place, radius, i, j, both=bool(A[j, i])) for i, j in np.argwhere(A).tolist() if not (A[j, i] and j < i)
     ]
     return Drawing(place, radius, lines)
+
+
+def called(graph: FeedbackGraph, arm: int, most: int = 16) -> str:
+    """Return what an arm is called where it is shown: its label, in so many printable characters, or its number."""
+    if graph.labels is None:
+        return str(arm)
+    label = "".join(each if each.isprintable() else " " for each in graph.labels[arm])
+    return label if len(label) <= most else f"{label[: most - 3]}..."
 
 
 def _line(place: Floats, radius: float, i: int, j: int, *, both: bool) -> Line:

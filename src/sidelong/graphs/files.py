@@ -4,9 +4,12 @@
     An edge list: a line "i j" for each edge; `sidelong.graphs.edge_list` has the details.
 .json
     ``{"format": "sidelong-graph", "version": 1, "n_arms": 3, "edges": [[0, 1], [1, 2]]}``; or in place of
-    "edges", ``"low": [...], "high": [...]``: playing i reveals the arms low[i] to high[i] - 1.
+    "edges", ``"low": [...], "high": [...]``: playing i reveals the arms low[i] to high[i] - 1. If the arms have
+    names, ``"labels": ["small", ...]``.
 .npz
-    Arrays of the same names, without "format".
+    Arrays of the same names, without "format". The labels are the bytes of a list in JSON.
+
+An edge list does not keep labels.
 
 A file may come from anyone. What it declares is checked before it is read, nothing in it is executed, and no
 self-loop is added. A file is written under another name first, so that a crash leaves the old one.
@@ -103,6 +106,8 @@ def save(graph: FeedbackGraph, path: str | os.PathLike[str]) -> None:
                 _write_json(file, graph, parts)
             else:
                 small = {name: part.astype(np.int32) for name, part in parts.items()}
+                if graph.labels is not None:
+                    small["labels"] = np.frombuffer(json.dumps(graph.labels).encode(), np.uint8)
                 np.savez(file, allow_pickle=False, version=_VERSION, n_arms=graph.n_arms, **small)
     except OSError as error:
         raise GraphFileError(f"{path}: cannot be written: {error.strerror or error}.") from error
@@ -133,6 +138,7 @@ def _suffix(path: Path) -> str:
 def _write_json(file: BinaryIO, graph: FeedbackGraph, parts: dict[str, npt.NDArray[np.int64]]) -> None:
     content = {"format": "sidelong-graph", "version": _VERSION, "n_arms": graph.n_arms}
     content |= {name: part.tolist() for name, part in parts.items()}
+    content |= {} if graph.labels is None else {"labels": graph.labels}
     text = json.dumps(content, separators=(",", ":")).encode()
     if len(text) > MAX_JSON_BYTES or len(parts.get("edges", ())) > MAX_JSON_EDGES:
         raise GraphError(f"{graph!r} is too large for a .json file; use .npz.")
@@ -184,7 +190,10 @@ def _read_npz(file: BinaryIO, max_arms: int, max_edges: int) -> dict[str, Any]:
             content = {"n_arms": npz.read_array(archive, "n_arms", ())}
             shapes = {"edges": (max_edges, 2), "low": (max_arms,), "high": (max_arms,)}
             given = [name for name in shapes if f"{name}.npy" in archive.namelist()]
-            return content | {name: npz.read_array(archive, name, shapes[name]) for name in given}
+            content |= {name: npz.read_array(archive, name, shapes[name]) for name in given}
+            if "labels.npy" in archive.namelist():
+                content["labels"] = json.loads(npz.read_array(archive, "labels", (MAX_JSON_BYTES,)).tobytes())
+            return content
     except GraphError:
         raise
     except npz.ERRORS as error:
@@ -200,7 +209,13 @@ def _check_version(version: object) -> None:
 
 def _build(content: dict[str, Any], max_arms: int) -> FeedbackGraph:
     """Make the graph that a file of either format describes."""
-    n_arms = check_whole(GraphError, '"n_arms"', content.get("n_arms"), 1, max_arms)
+    n_arms, labels = check_whole(GraphError, '"n_arms"', content.get("n_arms"), 1, max_arms), content.get("labels")
+    if labels is not None and not (type(labels) is list and all(type(label) is str for label in labels)):
+        raise GraphError(f'"labels" must be a list of texts, not {reprlib.repr(labels)}.')
+    return _unlabelled(content, n_arms).labelled(labels)
+
+
+def _unlabelled(content: dict[str, Any], n_arms: int) -> FeedbackGraph:
     given = content.keys() & {"edges", "low", "high"}
     if given == {"low", "high"}:
         graph = FeedbackGraph.from_intervals(content["low"], content["high"])

@@ -35,7 +35,7 @@ class FeedbackGraph:
 
     So row i of its matrix says what playing i reveals. An arm reveals itself only if it has a self-loop, and
     none is added unless you ask for it. A graph cannot be changed. Two graphs are equal if the same arms
-    reveal the same arms, whatever their names and representations.
+    reveal the same arms, whatever their names, labels and representations.
 
     There are two representations. *Intervals* are chosen if every arm reveals one contiguous range of arms;
     they take O(K) memory, however many edges there are. All other graphs are *arcs*, a list of edges.
@@ -56,14 +56,15 @@ class FeedbackGraph:
 
     _layout: GraphArrays
     name: str | None  #: what to call it, such as "nested(24)"; not part of what it is
+    labels: tuple[str, ...] | None  #: what to call its arms, if they have names; not part of what it is
 
-    def __init__(self, layout_: GraphArrays, name: str | None = None) -> None:
+    def __init__(self, layout_: GraphArrays, name: str | None = None, labels: tuple[str, ...] | None = None) -> None:
         if not isinstance(layout_, GraphArrays):
             raise GraphError(
                 f"A graph is made with FeedbackGraph.from_matrix, from_edges, from_intervals, from_scipy, "
                 f"from_networkx or load, not from {type(layout_).__name__} directly."
             )
-        self.__dict__.update(_layout=layout_, name=name or None)
+        self.__dict__.update(_layout=layout_, name=name or None, labels=labels)
 
     def __setattr__(self, name: str, value: object) -> NoReturn:
         raise AttributeError(f"A FeedbackGraph cannot be changed; make a new one (tried to set {name!r}).")
@@ -109,7 +110,10 @@ class FeedbackGraph:
 
     @classmethod
     def from_scipy(cls, matrix: Any) -> FeedbackGraph:  # SciPy's sparse types share no public base class
-        """Make a graph from a square scipy.sparse matrix of 0 and 1: row i says what playing i reveals."""
+        """Make a graph from a square scipy.sparse matrix of 0 and 1: row i says what playing i reveals.
+
+        An entry that is stored and 0 is no edge.
+        """
         return cls(convert.from_scipy(matrix))
 
     @classmethod
@@ -117,10 +121,11 @@ class FeedbackGraph:
         """Make a graph from a networkx graph.
 
         If its nodes are the numbers 0, ..., n - 1, node i is arm i. Otherwise the arms are the nodes in the
-        order of ``graph.nodes``. An edge of an undirected graph is an edge in both directions. Weights are not read:
-        an edge is an edge.
+        order of ``graph.nodes``, and `labels` are what they are called. An edge of an undirected graph is an edge in
+        both directions. One whose weight is 0 is no edge, as in a matrix; other weights are not read.
         """
-        return cls(convert.from_networkx(graph))
+        layout_, labels = convert.from_networkx(graph)
+        return cls(layout_).labelled(labels)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> FeedbackGraph:
@@ -137,13 +142,20 @@ class FeedbackGraph:
 
     def named(self, name: str | None) -> FeedbackGraph:
         """Return the same graph under another name."""
-        return FeedbackGraph(self._layout, name)
+        return FeedbackGraph(self._layout, name, self.labels)
+
+    def labelled(self, labels: Iterable[object] | None) -> FeedbackGraph:
+        """Return the same graph with a name for each arm, such as ``graph.labelled(["small", "large"])``.
+
+        The names are made text, and must differ. None takes them away.
+        """
+        return FeedbackGraph(self._layout, self.name, None if labels is None else self._check_labels(labels))
 
     def as_arcs(self) -> FeedbackGraph:
         """Return the same graph with every edge listed."""
         if not self._layout.contiguous:
             return self
-        return FeedbackGraph(self._expanded(), self.name)
+        return FeedbackGraph(self._expanded(), self.name, self.labels)
 
     def with_self_loops(self) -> FeedbackGraph:
         """Return the graph in which every arm also reveals itself."""
@@ -158,9 +170,10 @@ class FeedbackGraph:
             high = np.where(empty, arm, stop)
             high = np.maximum(high, arm + 1)
             if (high - low <= stop - start + 1).all():  # no gap between an arm and what it reveals
-                return FeedbackGraph(layout.intervals(low, high), name)
+                return FeedbackGraph(layout.intervals(low, high), name, self.labels)
         rows, columns = layout.pairs(self._expanded())
-        return FeedbackGraph(layout.from_pairs(np.append(rows, arm), np.append(columns, arm), self.n_arms), name)
+        looped = layout.from_pairs(np.append(rows, arm), np.append(columns, arm), self.n_arms)
+        return FeedbackGraph(looped, name, self.labels)
 
     @property
     def n_arms(self) -> int:
@@ -290,12 +303,13 @@ class FeedbackGraph:
         return sparse.csr_array(entries, shape=(self.n_arms, self.n_arms))
 
     def to_networkx(self) -> Any:  # networkx is optional
-        """Return a networkx.DiGraph with the nodes 0, ..., K - 1."""
+        """Return a networkx.DiGraph with the labels as nodes, or 0, ..., K - 1 if there are none."""
         networkx = convert.import_networkx()
         graph = networkx.DiGraph(name=self.name or "")
         self._refuse_above(_MAX_NETWORKX, "Making a networkx graph", "use to_scipy()")
-        graph.add_nodes_from(range(self.n_arms))
-        graph.add_edges_from(self.edges().tolist())
+        nodes = self.labels or range(self.n_arms)
+        graph.add_nodes_from(nodes)
+        graph.add_edges_from((nodes[i], nodes[j]) for i, j in self.edges().tolist())
         return graph
 
     def __eq__(self, other: object) -> bool:
@@ -308,7 +322,7 @@ class FeedbackGraph:
 
     def __reduce__(self) -> tuple[Callable[..., FeedbackGraph], tuple[object, ...]]:
         kept = self._layout
-        return _restore, (kept.start, kept.stop, None if kept.contiguous else kept.targets, self.name)
+        return _restore, (kept.start, kept.stop, None if kept.contiguous else kept.targets, self.name, self.labels)
 
     def __repr__(self) -> str:
         lacking = self.arms_without_self_loop
@@ -331,14 +345,27 @@ class FeedbackGraph:
     def _check_arm(self, i: int) -> int:
         return check_whole(GraphError, "An arm", i, 0, self.n_arms - 1)
 
+    def _check_labels(self, labels: Iterable[object]) -> tuple[str, ...]:
+        if isinstance(labels, str):
+            raise GraphError(f"Labels are a list of names, one for each arm, not {labels!r}.")
+        named = tuple(map(str, labels))
+        if len(named) != self.n_arms:
+            raise GraphError(f"There is one label for each of the {self.n_arms} arms, not {len(named)}.")
+        if len(set(named)) < len(named):
+            again = next(label for arm, label in enumerate(named) if label in named[:arm])
+            raise GraphError(f"The labels of arms differ from each other; {again!r} stands there twice.")
+        return named
+
     def _refuse_above(self, limit: int, what: str, instead: str) -> None:
         if self.n_edges > limit:
             raise GraphError(f"{what} of {self!r} is refused above {limit:,} edges; {instead}.")
 
 
-def _restore(start: Any, stop: Any, targets: Any, name: str | None) -> FeedbackGraph:  # from a pickle
+def _restore(
+    start: Any, stop: Any, targets: Any, name: str | None, labels: tuple[str, ...] | None = None
+) -> FeedbackGraph:  # from a pickle, which has no labels if it is of version 0.1
     kept = layout.intervals(start, stop) if targets is None else layout.arcs(stop - start, targets)
-    return FeedbackGraph(kept, name)
+    return FeedbackGraph(kept, name, labels)
 
 
 def _check_probabilities(p: npt.NDArray[np.float64]) -> None:
