@@ -8,11 +8,18 @@ rows, and an arm reveals the range of it from `start` to `stop`.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from sidelong._jit import kernel
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    Flags = npt.NDArray[np.bool_]
+    Integers = npt.NDArray[np.int64]
+    Reals = npt.NDArray[np.float64]
 
 __all__ = ["LONG_RANGE", "GraphArrays", "observe"]
 

@@ -21,9 +21,9 @@ from scipy import sparse
 if TYPE_CHECKING:
     import numpy.typing as npt
 
+    from sidelong.graphs.arrays import Flags, Integers
     from sidelong.graphs.graph import FeedbackGraph
 
-    Integers = npt.NDArray[np.int64]
     Joined = Literal["either", "mutual"]
 
 __all__ = [
@@ -52,7 +52,7 @@ class Cover:
 
     start: Integers  #: group g has the arms ``arms[start[g]:start[g + 1]]``; those of a cycle in its order
     arms: Integers
-    is_cycle: npt.NDArray[np.bool_]
+    is_cycle: Flags
     weight: Integers
     unit: float  #: a power of two
 
@@ -205,7 +205,7 @@ def _is_laid_out(cover: Cover, K: int) -> bool:
 # Looking things up in a graph
 
 
-def _marked(graph: FeedbackGraph, arms: npt.ArrayLike) -> npt.NDArray[np.bool_] | None:
+def _marked(graph: FeedbackGraph, arms: npt.ArrayLike) -> Flags | None:
     """Return which arms are listed; None if one is listed twice or does not exist."""
     arms = np.atleast_1d(np.asarray(arms))
     chosen = np.zeros(graph.n_arms, np.bool_)
@@ -225,7 +225,7 @@ def _are_shares(graph: FeedbackGraph, shares: Shares) -> bool:
     return shares.unit >= 1 and shares.weight.shape == (graph.n_arms,) and not (shares.weight < 0).any()
 
 
-def _reveals_itself(graph: FeedbackGraph) -> npt.NDArray[np.bool_]:
+def _reveals_itself(graph: FeedbackGraph) -> Flags:
     loops = np.ones(graph.n_arms, np.bool_)
     loops[graph.arms_without_self_loop] = False
     return loops
@@ -253,7 +253,7 @@ def _sum_revealing(graph: FeedbackGraph, value: Integers) -> Integers:
     return np.cumsum(change)[:-1]
 
 
-def _reveal(graph: FeedbackGraph, i: Integers, j: Integers) -> npt.NDArray[np.bool_]:
+def _reveal(graph: FeedbackGraph, i: Integers, j: Integers) -> Flags:
     """Tell for each pair whether i reveals j."""
     arrays = graph.arrays
     if arrays.contiguous:

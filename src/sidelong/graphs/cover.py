@@ -9,33 +9,53 @@ points on to a later one, so that covering a range that is covered already costs
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from sidelong._jit import kernel, rare_kernel
+from sidelong.graphs.heap import pop, push, top, top_count
 
 if TYPE_CHECKING:
-    import numpy.typing as npt
-
-    from sidelong.graphs.arrays import GraphArrays
+    from sidelong.graphs.arrays import GraphArrays, Integers
     from sidelong.graphs.graph import FeedbackGraph
     from sidelong.numerics import Whole
 
-__all__ = ["cover_in_order", "cover_largest_first", "exploration_start", "greedy_cover"]
+__all__ = [
+    "Room",
+    "choose",
+    "count_uncovered",
+    "cover_in_order",
+    "cover_largest_first",
+    "exploration_start",
+    "greedy_cover",
+    "new_room",
+    "uncover",
+]
 
-_INDEX = 0xFFFFFFFF
+
+class Room(NamedTuple):
+    """What a cover needs beside the arms that it chooses."""
+
+    free: np.ndarray  #: uint32, (K + 1,); which arms are uncovered: see above
+    heap: np.ndarray  #: int64, (K,)
+
+
+def new_room(K: int) -> Room:
+    """Return room for K arms."""
+    return Room(free=np.zeros(K + 1, np.uint32), heap=np.zeros(K, np.int64))
 
 
 @rare_kernel
-def cover_in_order(graph: GraphArrays, order: np.ndarray, chosen: np.ndarray, free: np.ndarray) -> Whole:
+def cover_in_order(graph: GraphArrays, order: np.ndarray, chosen: np.ndarray, room: Room) -> Whole:
     """Write into `chosen` the cover that `order` leads to, in O(K + E); return its size."""
-    _uncover(chosen, free)
+    free = room.free
+    uncover(chosen, free)
     size = 0
     for k in range(order.size):
         i = np.int64(order[k])
         if free[i] == i:
-            _choose(graph, i, chosen, free)
+            choose(graph, i, chosen, free)
             size += 1
     return size
 
@@ -46,14 +66,14 @@ def cover_largest_first(
     order: np.ndarray,
     key: np.ndarray,
     chosen: np.ndarray,
-    free: np.ndarray,
-    heap: np.ndarray,
+    room: Room,
 ) -> Whole:
     """Do the same, and among arms of equal key take the one that reveals most uncovered arms.
 
     Between two that reveal equally many, the lower index goes first. `order` must be sorted by `key`.
     """
-    _uncover(chosen, free)
+    free, heap = room.free, room.heap
+    uncover(chosen, free)
     size = 0
     first = 0
     while first < order.size:
@@ -64,26 +84,27 @@ def cover_largest_first(
         for k in range(first, last):
             i = np.int64(order[k])
             if free[i] == i:
-                waiting = _push(heap, waiting, (graph.stop[i] - graph.start[i]) << 32 | (_INDEX - i))
+                waiting = push(heap, waiting, graph.stop[i] - graph.start[i], i)
         while waiting > 0:
-            count = heap[0] >> 32
-            i = _INDEX - (heap[0] & _INDEX)
-            waiting = _pop(heap, waiting)
+            i = np.int64(top(heap))
+            count = top_count(heap)
+            waiting = pop(heap, waiting)
             if free[i] != i:
                 continue
             # A count can only have fallen since it was pushed: if it still holds, no other arm has a larger one.
-            now = _count_uncovered(graph, i, free)
+            now = count_uncovered(graph, i, free)
             if now < count:
-                waiting = _push(heap, waiting, now << 32 | (_INDEX - i))
+                waiting = push(heap, waiting, now, i)
             else:
-                _choose(graph, i, chosen, free)
+                choose(graph, i, chosen, free)
                 size += 1
         first = last
     return size
 
 
 @kernel
-def _uncover(chosen: np.ndarray, free: np.ndarray) -> None:
+def uncover(chosen: np.ndarray, free: np.ndarray) -> None:
+    """Begin with nothing chosen and nothing covered."""
     for i in range(chosen.size):
         chosen[i] = False
         free[i] = i
@@ -91,7 +112,8 @@ def _uncover(chosen: np.ndarray, free: np.ndarray) -> None:
 
 
 @kernel
-def _choose(graph: GraphArrays, i: Whole, chosen: np.ndarray, free: np.ndarray) -> None:
+def choose(graph: GraphArrays, i: Whole, chosen: np.ndarray, free: np.ndarray) -> None:
+    """Choose an arm: what it reveals is covered."""
     chosen[i] = True
     if graph.contiguous:
         j = _next_free(free, graph.start[i])
@@ -113,7 +135,8 @@ def _next_free(free: np.ndarray, j: Whole) -> Whole:
 
 
 @kernel
-def _count_uncovered(graph: GraphArrays, i: Whole, free: np.ndarray) -> Whole:
+def count_uncovered(graph: GraphArrays, i: Whole, free: np.ndarray) -> Whole:
+    """Return how many uncovered arms an arm reveals."""
     count = 0
     if graph.contiguous:
         j = _next_free(free, graph.start[i])
@@ -127,45 +150,16 @@ def _count_uncovered(graph: GraphArrays, i: Whole, free: np.ndarray) -> Whole:
     return count
 
 
-@kernel
-def _push(heap: np.ndarray, size: Whole, item: Whole) -> Whole:
-    """Add an item to a heap with the largest on top; return the new size."""
-    k = size
-    while k > 0 and heap[(k - 1) // 2] < item:
-        heap[k] = heap[(k - 1) // 2]
-        k = (k - 1) // 2
-    heap[k] = item
-    return size + 1
-
-
-@kernel
-def _pop(heap: np.ndarray, size: Whole) -> Whole:
-    """Take the largest item off; return the new size."""
-    size -= 1
-    item = heap[size]
-    k = 0
-    while 2 * k + 1 < size:
-        child = 2 * k + 1
-        if child + 1 < size and heap[child + 1] > heap[child]:
-            child += 1
-        if heap[child] <= item:
-            break
-        heap[k] = heap[child]
-        k = child
-    heap[k] = item
-    return size
-
-
-def exploration_start(graph: FeedbackGraph) -> npt.NDArray[np.int64]:
+def exploration_start(graph: FeedbackGraph) -> Integers:
     """Return the exploration set of EXP3.G++ while all gaps are 0: arms by index, each that no other has revealed."""
-    chosen, free = np.zeros(graph.n_arms, np.bool_), np.zeros(graph.n_arms + 1, np.uint32)
-    cover_in_order(graph.arrays, np.arange(graph.n_arms, dtype=np.uint32), chosen, free)
+    chosen = np.zeros(graph.n_arms, np.bool_)
+    cover_in_order(graph.arrays, np.arange(graph.n_arms, dtype=np.uint32), chosen, new_room(graph.n_arms))
     return np.flatnonzero(chosen)
 
 
-def greedy_cover(graph: FeedbackGraph) -> npt.NDArray[np.int64]:
+def greedy_cover(graph: FeedbackGraph) -> Integers:
     """Return arms that reveal all arms: again and again one of those that reveal most of what is left."""
     K = graph.n_arms
-    chosen, free, heap = np.zeros(K, np.bool_), np.zeros(K + 1, np.uint32), np.zeros(K, np.int64)
-    cover_largest_first(graph.arrays, np.arange(K, dtype=np.uint32), np.zeros(K), chosen, free, heap)
+    chosen = np.zeros(K, np.bool_)
+    cover_largest_first(graph.arrays, np.arange(K, dtype=np.uint32), np.zeros(K), chosen, new_room(K))
     return np.flatnonzero(chosen)

@@ -11,40 +11,54 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sidelong._jit import rare_kernel
-from sidelong.graphs.cover import _INDEX, _choose, _count_uncovered, _pop, _push, _uncover
+from sidelong._jit import kernel, rare_kernel
+from sidelong.graphs.cover import Room, choose, count_uncovered, new_room, uncover
+from sidelong.graphs.heap import pop, push, top, top_count
 
 if TYPE_CHECKING:
-    from sidelong.graphs.arrays import GraphArrays
+    from sidelong.graphs.arrays import GraphArrays, Integers
+    from sidelong.graphs.graph import FeedbackGraph
     from sidelong.numerics import Whole
 
-__all__ = ["dominate"]
+__all__ = ["dominate", "greedy_dominating_set", "take_greedily"]
 
 
 @rare_kernel
-def dominate(graph: GraphArrays, chosen: np.ndarray, free: np.ndarray, heap: np.ndarray) -> Whole:
-    """Write into `chosen` a dominating set; return its size.
+def dominate(graph: GraphArrays, chosen: np.ndarray, room: Room) -> Whole:
+    """Write into `chosen` a dominating set; return its size. Every arm must be revealed by some arm."""
+    uncover(chosen, room.free)
+    return take_greedily(graph, chosen, room, np.int64(chosen.size))
 
-    Again and again the arm that reveals most uncovered arms is chosen; of several, the one of lowest index. Every arm
-    must be revealed by some arm. `free` has room for K + 1 arms and `heap` for K.
+
+@kernel
+def take_greedily(graph: GraphArrays, chosen: np.ndarray, room: Room, left: Whole) -> Whole:
+    """Choose arms until the `left` uncovered ones are covered; return how many.
+
+    Again and again the arm that reveals most uncovered arms is chosen; of several, the one of lowest index.
     """
-    _uncover(chosen, free)
+    free, heap = room.free, room.heap
     waiting: Whole = np.int64(0)
     for k in range(chosen.size):
         i = np.int64(k)
-        waiting = _push(heap, waiting, (graph.stop[i] - graph.start[i]) << 32 | (_INDEX - i))
+        waiting = push(heap, waiting, graph.stop[i] - graph.start[i], i)
     size = 0
-    left: Whole = np.int64(chosen.size)
     while left > 0 and waiting > 0:
-        count = heap[0] >> 32
-        i = _INDEX - (heap[0] & _INDEX)
-        waiting = _pop(heap, waiting)
+        i = np.int64(top(heap))
+        count = top_count(heap)
+        waiting = pop(heap, waiting)
         # A count can only have fallen since it was pushed: if it still holds, no other arm has a larger one.
-        now = _count_uncovered(graph, i, free)
+        now = count_uncovered(graph, i, free)
         if now == count:
-            _choose(graph, i, chosen, free)
+            choose(graph, i, chosen, free)
             left -= now
             size += 1
         elif now > 0:
-            waiting = _push(heap, waiting, now << 32 | (_INDEX - i))
+            waiting = push(heap, waiting, now, i)
     return size
+
+
+def greedy_dominating_set(graph: FeedbackGraph) -> Integers:
+    """Return the arms of a dominating set."""
+    chosen = np.zeros(graph.n_arms, np.bool_)
+    dominate(graph.arrays, chosen, new_room(graph.n_arms))
+    return np.flatnonzero(chosen)

@@ -211,7 +211,7 @@ def _build(content: dict[str, Any], max_arms: int) -> FeedbackGraph:
     """Make the graph that a file of either format describes."""
     n_arms, labels = check_whole(GraphError, '"n_arms"', content.get("n_arms"), 1, max_arms), content.get("labels")
     if labels is not None and not (type(labels) is list and all(type(label) is str for label in labels)):
-        raise GraphError(f'"labels" must be a list of texts, not {reprlib.repr(labels)}.')
+        raise GraphError(f'"labels" must be a list of texts, not {short(labels)}.')
     return _unlabelled(content, n_arms).labelled(labels)
 
 

@@ -13,12 +13,12 @@ fractional_clique_cover        the same as clique_cover in fractions of groups: 
 =============================  ==============================================================================
 
 Self-loops count for the two kinds of domination only. Always independence <= acyclic <= strong_independence <=
-fractional_clique_cover <= clique_cover, and domination <= independence where every arm reveals itself and edges go both
-ways.
+fractional_clique_cover <= clique_cover. Where edges go both ways the first three are equal, and domination <=
+independence if every arm reveals itself too.
 
-Each function takes a budget in seconds, ten if not given. When it ends, the interval found so far is the answer. The
-first call on a machine takes some seconds more, to compile. Intervals are computed exactly without listing an edge
-where that is possible: always for independence and domination; for the others if both ends of the intervals ascend with
+Each function takes a budget in seconds, ten if not given. When it ends, the interval found so far is the answer. To
+compile, at the first call on a machine, and to load do not count. Intervals are computed exactly, without listing an
+edge, where that is possible: always for independence and domination; for the others if both ends ascend with
 the arm, or if all edges go both ways. Other graphs may have up to five million edges.
 """
 
@@ -26,26 +26,27 @@ from __future__ import annotations
 
 import functools
 import math
-from dataclasses import dataclass
+from dataclasses import replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
 from sidelong.errors import GraphError
-from sidelong.graphs import certificates, solvers
+from sidelong.graphs import solvers
 from sidelong.graphs.certificates import Cover, Shares
+from sidelong.graphs.number import GraphNumber, RealGraphNumber, at_least, at_most
 from sidelong.graphs.solvers.budget import Budget
-from sidelong.graphs.solvers.groups import Found, WeightedGroups
+from sidelong.graphs.solvers.groups import Found, Groups
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     import numpy.typing as npt
 
+    from sidelong.graphs.arrays import Integers
     from sidelong.graphs.graph import FeedbackGraph
+    from sidelong.graphs.number import Kind
+    from sidelong.graphs.solvers.groups import WeightedGroups
 
-    Integers = npt.NDArray[np.int64]
 
 __all__ = [
     "GraphNumber",
@@ -64,169 +65,33 @@ __all__ = [
 
 _MOST_EDGES = 5_000_000
 _UNIT = 2**32  # of covers in parts
-_CLOSE = 2e-6  # what HiGHS leaves open, of a number that need not be whole
-
-_CHECKS: dict[str, tuple[Callable[[FeedbackGraph, Integers], bool], certificates.Joined]] = {
-    "independence": (certificates.is_independent, "either"),
-    "acyclic": (certificates.is_acyclic, "mutual"),
-    "strong_independence": (certificates.is_strongly_independent, "mutual"),
-}
-
-Kind = Literal["independence", "acyclic", "strong_independence", "domination", "weak_domination", "clique_cover"]
-RealKind = Literal["weighted_strong_independence", "fractional_domination", "fractional_clique_cover"]
-
-
-@dataclass(frozen=True, eq=False)
-class GraphNumber:
-    """A number of a graph, known to lie from `lower` to `upper`.
-
-    The certificate of a largest set is the set, ascending, and proves `lower`; that of a smallest one proves `upper`.
-    Of the clique cover it is the number of each arm's group. The dual proves a bound on the other side: a cover for
-    largest sets, a packing for domination, and a strongly independent set for the clique cover. That bound may be
-    weaker than the number's own, where a search has closed the gap.
-    """
-
-    lower: int
-    upper: int
-    certificate: Integers
-    kind: Kind = "independence"
-    dual: Cover | Shares | Integers | None = None
-    seconds: float = 0.0  #: the time spent, without compilation
-
-    @property
-    def value(self) -> int | None:
-        """The number, where it is known exactly."""
-        return self.lower if self.exact else None
-
-    @property
-    def exact(self) -> bool:
-        """Whether the number is known exactly."""
-        return self.lower == self.upper
-
-    @property
-    def proved(self) -> tuple[int, int]:
-        """What the certificate and the dual alone prove: a lower and an upper value."""
-        if self.dual is None:
-            raise GraphError("This number has no dual.")
-        if isinstance(self.dual, Cover):
-            return self.lower, math.floor(self.dual.bound)
-        if isinstance(self.dual, Shares):
-            return math.ceil(self.dual.total), self.upper
-        return self.dual.size, self.upper
-
-    def holds_for(self, graph: FeedbackGraph) -> bool:
-        """Check the certificate and the dual; tell whether they prove what they should, for this graph."""
-        if self.dual is None:
-            return False
-        if isinstance(self.dual, Cover):
-            is_one, joined = _CHECKS[self.kind]
-            cover_holds = certificates.covers(graph, self.dual, joined, cycles=self.kind == "acyclic")
-            size, holds = self.lower, cover_holds and is_one(graph, self.certificate)
-        elif isinstance(self.dual, Shares):
-            targets = graph.observability.weak_arms if self.kind == "weak_domination" else None
-            packing_holds = certificates.packs(graph, self.dual, targets)
-            size, holds = self.upper, packing_holds and certificates.dominates(graph, self.certificate, targets)
-        else:
-            set_holds = certificates.is_strongly_independent(graph, self.dual)
-            size, holds = self.upper, set_holds and certificates.is_clique_cover(graph, self.certificate)
-        return (
-            holds
-            and np.unique(self.certificate).size == size
-            and self.proved[0] <= self.lower <= self.upper <= self.proved[1]
-        )
-
-    def __str__(self) -> str:
-        return str(self.value) if self.exact else f"{self.lower} to {self.upper}"
-
-
-@dataclass(frozen=True, eq=False)
-class RealGraphNumber:
-    """A number of a graph that need not be whole, known to lie from `lower` to `upper`.
-
-    Of weighted strong independence, the certificate is a set of arms whose weights sum to `lower`, and the dual a
-    cover. Of fractional domination, the certificate is a share of each arm, and the dual a packing. Of the fractional
-    clique cover the certificate is a cover; its lower bound rests on a search, and there is no dual.
-    """
-
-    lower: float
-    upper: float
-    certificate: Integers | Shares | Cover
-    kind: RealKind
-    dual: Cover | Shares | None
-    seconds: float  #: the time spent, without compilation
-    weights: npt.NDArray[np.float64] | None = None  #: of the arms
-
-    @property
-    def value(self) -> float | None:
-        """The number, where it is known to within two millionths: the side that the certificate proves."""
-        if not self.exact:
-            return None
-        return self.lower if self.kind == "weighted_strong_independence" else self.upper
-
-    @property
-    def exact(self) -> bool:
-        """Whether the number is known to within two millionths."""
-        return self.upper - self.lower <= _CLOSE * self.upper
-
-    def holds_for(self, graph: FeedbackGraph) -> bool:
-        """Check the certificate and the dual; tell whether they prove what they should, for this graph."""
-        if not self.lower <= self.upper:
-            return False
-        if isinstance(self.certificate, Cover):
-            return self.certificate.bound <= Fraction(self.upper) and certificates.covers(
-                graph, self.certificate, "mutual"
-            )
-        if isinstance(self.certificate, Shares):
-            return (
-                isinstance(self.dual, Shares)
-                and self.certificate.total <= Fraction(self.upper)
-                and self.dual.total >= Fraction(self.lower)
-                and certificates.dominates_in_shares(graph, self.certificate)
-                and certificates.packs(graph, self.dual)
-            )
-        return (
-            isinstance(self.dual, Cover)
-            and self.weights is not None
-            and certificates.is_strongly_independent(graph, self.certificate)
-            and sum(map(Fraction, self.weights[self.certificate].tolist())) >= Fraction(self.lower)
-            and _at_least(self.dual.bound) >= self.upper
-            and certificates.covers(graph, self.dual, "mutual", weights=self.weights)
-        )
-
-    def __str__(self) -> str:
-        return f"{self.value:.6g}" if self.exact else f"{self.lower:.6g} to {self.upper:.6g}"
 
 
 def independence(graph: FeedbackGraph, budget: float = 10.0) -> GraphNumber:
     """Return the size of a largest set of arms with no edge between any two of them, within `budget` seconds."""
     time = Budget(budget)
     if _contains_itself(graph):
-        return _largest("independence", solvers.largest_independent(graph.arrays, _UNIT), time)
+        return _largest("independence", solvers.on_intervals.largest_independent(graph.arrays, _UNIT), time)
     _refuse_many_edges(graph, "The independence number")
-    return _largest(
-        "independence", solvers.heaviest_set(solvers.either(graph), np.full(graph.n_arms, _UNIT), time), time
-    )
+    found = solvers.packing.heaviest_set(solvers.conflicts.either(graph), np.full(graph.n_arms, _UNIT), time)
+    return _largest("independence", found, time)
 
 
 def strong_independence(graph: FeedbackGraph, budget: float = 10.0) -> GraphNumber:
     """Return the size of a largest set of arms no two of which reveal each other, within `budget` seconds."""
     time = Budget(budget)
-    advice = (
-        f" Give strong_independence yourself (any number from it up to {graph.n_arms} is valid), or use the adaptive "
-        f"rate, which does not need it."
-    )
-    return _largest("strong_independence", _strong(graph, time, "The strong independence number", advice), time)
+    return _largest("strong_independence", _strong(graph, time, "The strong independence number"), time)
 
 
-def _strong(graph: FeedbackGraph, time: Budget, what: str, advice: str = "") -> Found:
+def _strong(graph: FeedbackGraph, time: Budget, what: str) -> Found:
     weight = np.full(graph.n_arms, _UNIT)
     if _contains_itself(graph):
-        if solvers.ascend(graph.arrays):
-            return solvers.heaviest_on_ascending(graph.arrays, weight)
+        if solvers.on_intervals.ascend(graph.arrays):
+            return solvers.on_intervals.heaviest_on_ascending(graph.arrays, weight)
         if graph.is_undirected:
-            return solvers.largest_independent(graph.arrays, _UNIT)
-    _refuse_many_edges(graph, what, advice)
-    return solvers.heaviest_set(solvers.mutual(graph), weight, time)
+            return solvers.on_intervals.largest_independent(graph.arrays, _UNIT)
+    _refuse_many_edges(graph, what)
+    return solvers.packing.heaviest_set(solvers.conflicts.mutual(graph), weight, time)
 
 
 def acyclic(graph: FeedbackGraph, budget: float = 10.0) -> GraphNumber:
@@ -235,8 +100,7 @@ def acyclic(graph: FeedbackGraph, budget: float = 10.0) -> GraphNumber:
     if _contains_itself(graph):  # then a shortest cycle has two arms: see certificates.is_acyclic
         return _largest("acyclic", _strong(graph, time, "The largest acyclic set"), time)
     _refuse_many_edges(graph, "The largest acyclic set")
-    found = solvers.largest_acyclic(graph.to_scipy(), _UNIT, time)
-    return _largest("acyclic", Found(found.arms, found.upper, found.cover), time, found.is_cycle)
+    return _largest("acyclic", solvers.acyclic.largest_acyclic(graph.to_scipy(), _UNIT, time), time)
 
 
 def weighted_strong_independence(graph: FeedbackGraph, weights: npt.ArrayLike, budget: float = 10.0) -> RealGraphNumber:
@@ -264,20 +128,19 @@ def weighted_strong_independence(graph: FeedbackGraph, weights: npt.ArrayLike, b
     unit = 2**bits if bits >= 0 else 2.0**bits
     whole = np.ceil(np.ldexp(w, bits)).astype(np.int64)
     some = np.flatnonzero(whole)
-    if _contains_itself(graph) and solvers.ascend(graph.arrays):
-        found = solvers.heaviest_on_ascending(graph.arrays, whole)
+    if _contains_itself(graph) and solvers.on_intervals.ascend(graph.arrays):
+        found = solvers.on_intervals.heaviest_on_ascending(graph.arrays, whole)
     elif not some.size:
-        none = np.empty(0, np.int64)
-        found = Found(none, 0, WeightedGroups(np.zeros(1, np.int64), none, none))
+        found = Found(some, 0, 0, Groups(np.zeros(1, np.int64), some).weighing(some))
     else:
         _refuse_many_edges(graph, "The weighted strong independence number")
-        found = solvers.heaviest_set(solvers.mutual(graph).induced(some), whole[some], time)
-        found = Found(some[found.arms], found.upper, found.cover._replace(arms=some[found.cover.arms]))
+        conflicts = solvers.conflicts.mutual(graph).induced(some)
+        found = solvers.packing.heaviest_set(conflicts, whole[some], time).among(some)
     least = sum(map(Fraction, w[found.arms].tolist()), Fraction(0))
     most = max(least, Fraction(found.upper) / Fraction(unit))
     return RealGraphNumber(
-        _at_most(least),
-        _at_least(most),
+        at_most(least),
+        at_least(most),
         found.arms,
         "weighted_strong_independence",
         _cover(found.cover, unit),
@@ -309,23 +172,25 @@ def _smallest_dominating(
     time = Budget(budget)
     if not targets.size:
         return GraphNumber(0, 0, targets, kind, Shares(np.zeros(graph.n_arms, np.int64), 1), time.spent)
-    found = solvers.fewest_arms(graph.arrays, targets, time)
-    return GraphNumber(found.lower, found.arms.size, found.arms, kind, found.packing, time.spent)
+    arms, lower, packing = solvers.covering.fewest_arms(graph.arrays, targets, time)
+    return GraphNumber(lower, arms.size, arms, kind, packing, time.spent)
 
 
 def clique_cover(graph: FeedbackGraph, budget: float = 10.0) -> GraphNumber:
     """Return the size of a smallest division of the arms into groups in which all reveal each other."""
     time = Budget(budget)
-    if _contains_itself(graph) and (solvers.ascend(graph.arrays) or graph.is_undirected):
-        found = _strong(graph, time, "The clique cover number")
-        group = np.empty(graph.n_arms, np.int64)
-        size = np.diff(found.cover.start)
-        group[found.cover.arms] = np.repeat(np.arange(size.size), size)
-        return GraphNumber(size.size, size.size, group, "clique_cover", found.arms, time.spent)
-    _refuse_many_edges(graph, "The clique cover number")
-    divided = solvers.fewest_cliques(solvers.mutual(graph), time)
-    count = int(divided.group.max()) + 1
-    return GraphNumber(divided.lower, count, divided.group, "clique_cover", divided.apart, time.spent)
+    found = _fewest_cliques(graph, time, "The clique cover number", whole=True)
+    size = np.diff(found.cover.start)
+    group = np.empty(graph.n_arms, np.int64)
+    group[found.cover.arms] = np.repeat(np.arange(size.size), size)
+    return GraphNumber(found.lower // _UNIT, size.size, group, "clique_cover", found.arms, time.spent)
+
+
+def _fewest_cliques(graph: FeedbackGraph, time: Budget, what: str, *, whole: bool) -> Found:
+    if _contains_itself(graph) and (solvers.on_intervals.ascend(graph.arrays) or graph.is_undirected):
+        return _strong(graph, time, what)  # its cover has as many cliques as its set has arms
+    _refuse_many_edges(graph, what)
+    return solvers.clique_cover.fewest_cliques(solvers.conflicts.mutual(graph), _UNIT, time, whole=whole)
 
 
 def fractional_domination(graph: FeedbackGraph, budget: float = 10.0) -> RealGraphNumber:
@@ -334,15 +199,9 @@ def fractional_domination(graph: FeedbackGraph, budget: float = 10.0) -> RealGra
     if not graph.arrays.contiguous:
         _refuse_many_edges(graph, "The fractional domination number")
     time = Budget(budget)
-    found = solvers.relax(graph.arrays, np.arange(graph.n_arms), time)
-    return RealGraphNumber(
-        _at_most(found.packing.total),
-        _at_least(found.shares.total),
-        found.shares,
-        "fractional_domination",
-        found.packing,
-        time.spent,
-    )
+    shares, packing = solvers.covering.relax(graph.arrays, np.arange(graph.n_arms), time)
+    lower, upper = at_most(packing.total), at_least(shares.total)
+    return RealGraphNumber(lower, upper, shares, "fractional_domination", packing, time.spent)
 
 
 def fractional_clique_cover(graph: FeedbackGraph, budget: float = 10.0) -> RealGraphNumber:
@@ -351,20 +210,17 @@ def fractional_clique_cover(graph: FeedbackGraph, budget: float = 10.0) -> RealG
     It lies between the strong independence number and the clique cover number.
     """
     time = Budget(budget)
-    if _contains_itself(graph) and (solvers.ascend(graph.arrays) or graph.is_undirected):
-        whole = _strong(graph, time, "The fractional clique cover number")
-        cover, lower = whole.cover, whole.upper
-    else:
-        _refuse_many_edges(graph, "The fractional clique cover number")
-        cover, lower = solvers.fewest_fractions(solvers.mutual(graph), _UNIT, time)
-    certificate = _cover(cover, _UNIT)
-    upper = _at_least(certificate.bound)
-    lower_value = _at_most(Fraction(lower, _UNIT))
-    return RealGraphNumber(lower_value, upper, certificate, "fractional_clique_cover", None, time.spent)
+    found = _fewest_cliques(graph, time, "The fractional clique cover number", whole=False)
+    certificate = _cover(found.cover, _UNIT)
+    lower, upper = at_most(Fraction(found.lower, _UNIT)), at_least(certificate.bound)
+    return RealGraphNumber(lower, upper, certificate, "fractional_clique_cover", None, time.spent)
 
 
 class GraphNumbers:
-    """The numbers of a graph, each computed when it is first asked for, with a budget of its own."""
+    """The numbers of a graph, each computed when it is first asked for, with a budget of its own.
+
+    Of numbers that are equal by theory one is computed, and stands for the others.
+    """
 
     def __init__(self, graph: FeedbackGraph, budget: float = 10.0) -> None:
         self._graph = graph
@@ -379,11 +235,15 @@ class GraphNumbers:
     @functools.cached_property
     def acyclic(self) -> GraphNumber:
         """The most arms with no directed cycle among them."""
+        if _every_cycle_has_a_pair(self._graph):
+            return replace(self.strong_independence, kind="acyclic")
         return acyclic(self._graph, self._budget)
 
     @functools.cached_property
     def strong_independence(self) -> GraphNumber:
         """The most arms no two of which reveal each other."""
+        if self._graph.is_undirected:
+            return replace(self.independence, kind="strong_independence")
         return strong_independence(self._graph, self._budget)
 
     @functools.cached_property
@@ -394,6 +254,8 @@ class GraphNumbers:
     @functools.cached_property
     def weak_domination(self) -> GraphNumber:
         """The fewest arms that together reveal all that are only weakly observable."""
+        if self._graph.observability.weak_arms.size == self._graph.n_arms:
+            return replace(self.domination, kind="weak_domination")
         return weak_domination(self._graph, self._budget)
 
     @functools.cached_property
@@ -424,9 +286,16 @@ def _contains_itself(graph: FeedbackGraph) -> bool:
     return graph.representation == "intervals" and not graph.arms_without_self_loop.size
 
 
-def _refuse_many_edges(graph: FeedbackGraph, what: str, advice: str = "") -> None:
+def _every_cycle_has_a_pair(graph: FeedbackGraph) -> bool:
+    """Tell whether two arms of every directed cycle are known to reveal each other."""
+    if graph.is_undirected or _contains_itself(graph):  # of intervals, see certificates.is_acyclic
+        return True
+    return graph.n_edges <= _MOST_EDGES and solvers.acyclic.every_cycle_has_a_pair(graph.to_scipy())
+
+
+def _refuse_many_edges(graph: FeedbackGraph, what: str) -> None:
     if graph.n_edges > _MOST_EDGES:
-        raise GraphError(f"{what} is computed for at most {_MOST_EDGES:,} edges, and {graph!r} has more.{advice}")
+        raise GraphError(f"{what} is computed for at most {_MOST_EDGES:,} edges, and {graph!r} has more.")
 
 
 def _refuse_unobservable(graph: FeedbackGraph) -> None:
@@ -435,22 +304,9 @@ def _refuse_unobservable(graph: FeedbackGraph) -> None:
         raise GraphError(f"No set of arms dominates {graph!r}: no arm reveals arm {lacking[0]}.")
 
 
-def _largest(kind: Kind, found: Found, time: Budget, is_cycle: npt.NDArray[np.bool_] | None = None) -> GraphNumber:
-    cover = _cover(found.cover, _UNIT, is_cycle)
-    return GraphNumber(found.arms.size, found.upper // _UNIT, found.arms, kind, cover, time.spent)
+def _largest(kind: Kind, found: Found, time: Budget) -> GraphNumber:
+    return GraphNumber(found.arms.size, found.upper // _UNIT, found.arms, kind, _cover(found.cover, _UNIT), time.spent)
 
 
-def _cover(groups: WeightedGroups, unit: float, is_cycle: npt.NDArray[np.bool_] | None = None) -> Cover:
-    none = np.zeros(groups.weight.size, np.bool_)
-    return Cover(groups.start, groups.arms, none if is_cycle is None else is_cycle, groups.weight, unit)
-
-
-def _at_least(exact: Fraction) -> float:
-    """Return the least float that is not below."""
-    near = float(exact)
-    return near if Fraction(near) >= exact else math.nextafter(near, math.inf)
-
-
-def _at_most(exact: Fraction) -> float:
-    """Return the greatest float that is not above."""
-    return -_at_least(-exact)
+def _cover(groups: WeightedGroups, unit: float) -> Cover:
+    return Cover(groups.start, groups.arms, groups.most > 1, groups.weight, unit)

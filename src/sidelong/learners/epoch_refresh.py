@@ -12,6 +12,7 @@ import numpy as np
 
 from sidelong._jit import kernel, rare_kernel
 from sidelong.graphs.arrays import GraphArrays, observe
+from sidelong.graphs.cover import new_room
 from sidelong.learners.exploration import estimate_gaps, explore, extremes, set_rates
 from sidelong.learners.sum_tree import first_leaf, new_tree, plant
 from sidelong.learners.tree_probabilities import fill, sources_are_ranges
@@ -101,8 +102,7 @@ def init(params: Params, graph: FeedbackGraph) -> State:
         order=np.arange(K, dtype=np.uint32),
         ties=np.ones(K, np.bool_),
         known=np.array([-1, 0, 0]),
-        free=np.zeros(K + 1, np.uint32),
-        heap=np.zeros(K, np.int64),
+        **new_room(K)._asdict(),
         **vectors,
     )
 

@@ -40,6 +40,7 @@ import numpy as np
 
 from sidelong._jit import kernel
 from sidelong.graphs.arrays import GraphArrays, observe
+from sidelong.graphs.cover import Room, new_room
 from sidelong.graphs.domination import dominate
 from sidelong.learners.interface import About, Need
 from sidelong.learners.weights import exponential, theta
@@ -104,8 +105,7 @@ def init(params: Params, graph: FeedbackGraph) -> State:
         P=np.zeros(K),
         R=np.zeros(K, np.bool_),
         known=np.array([-1, 0]),
-        free=np.zeros(K + 1, np.uint32),
-        heap=np.zeros(K, np.int64),
+        **new_room(K)._asdict(),
     )
 
 
@@ -124,7 +124,7 @@ def distribution(params: Params, state: State, graph: GraphArrays, t: int, p: np
     """Write into `p` the probabilities of round t."""
     if state.known[0] != graph.key:
         state.known[0] = graph.key
-        state.known[1] = dominate(graph, state.R, state.free, state.heap)  # 1
+        state.known[1] = dominate(graph, state.R, Room(state.free, state.heap))  # 1
     size = float(state.known[1])
     b = _instance(size)  # 2
     g = math.sqrt(float(1 << b) * params.log_K / state.M[b])  # 3

@@ -36,7 +36,6 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from sidelong._jit import kernel
-from sidelong.errors import GraphError, LearnerError
 from sidelong.graphs.numbers import independence as compute_independence
 from sidelong.learners.interface import About, Need
 from sidelong.learners.options import number, settled
@@ -92,11 +91,8 @@ def configure(graph: FeedbackGraph, *, horizon: float, independence: int | None 
 
 
 def _independence(graph: FeedbackGraph) -> int:
-    try:
-        found = compute_independence(graph)
-    except GraphError as error:
-        raise LearnerError(f"{error} Give independence=..., any number from it up to {graph.n_arms}.") from None
-    return settled(found, "independence", ", or use a learner that does not need it, such as exp3.g++")
+    instead = ", or use a learner that does not need it, such as exp3.g++"
+    return settled(compute_independence, graph, "independence", instead)
 
 
 def _weak_dominating_set(graph: FeedbackGraph, weak: np.ndarray) -> list[int]:

@@ -48,6 +48,7 @@ import numpy as np
 
 from sidelong._jit import kernel
 from sidelong.graphs.arrays import LONG_RANGE, GraphArrays, observe
+from sidelong.graphs.cover import new_room
 from sidelong.graphs.numbers import strong_independence as compute_strong_independence
 from sidelong.learners.exploration import estimate_gaps, explore, extremes, set_rates
 from sidelong.learners.interface import About, Need
@@ -158,7 +159,7 @@ def configure(
         alpha = number("strong_independence", strong_independence, least=1, most=K)
     elif not adaptive:
         instead = ", or use the adaptive rate, which does not need it"
-        alpha = settled(compute_strong_independence(graph), "strong_independence", instead)
+        alpha = settled(compute_strong_independence, graph, "strong_independence", instead)
     return Params(
         log_K=log(float(K)),
         adaptive=adaptive,
@@ -215,8 +216,7 @@ def init(params: Params, graph: FeedbackGraph) -> State:
         order=np.arange(K, dtype=np.uint32),
         ties=np.ones(K, np.bool_),
         known=np.array([-1, 0, 0]),
-        free=np.zeros(K + 1, np.uint32),
-        heap=np.zeros(K, np.int64),
+        **new_room(K)._asdict(),
     )
 
 

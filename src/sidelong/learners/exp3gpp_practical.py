@@ -50,7 +50,7 @@ import numpy as np
 
 from sidelong._jit import kernel
 from sidelong.graphs.arrays import GraphArrays, observe
-from sidelong.graphs.cover import cover_largest_first
+from sidelong.graphs.cover import Room, cover_largest_first, new_room
 from sidelong.learners.exp3gpp import NAME, NEEDS  # noqa: F401  # the same learner, with another preset
 from sidelong.learners.interface import About
 from sidelong.learners.options import initial_arms, number, one_of
@@ -145,8 +145,7 @@ def init(params: Params, graph: FeedbackGraph) -> State:
         known=np.array([-1, 0]),
         order=np.arange(K, dtype=np.uint32),
         chosen=np.zeros(K, np.bool_),
-        free=np.zeros(K + 1, np.uint32),
-        heap=np.zeros(K, np.int64),
+        **new_room(K)._asdict(),
         **vectors,
     )
 
@@ -208,7 +207,8 @@ def _cover(state: State, graph: GraphArrays) -> None:
     """Make D and u, unless the graph is the one they were made for."""
     if state.known[0] == graph.key:
         return
-    size = cover_largest_first(graph, state.order, state.zeros, state.chosen, state.free, state.heap)
+    room = Room(state.free, state.heap)
+    size = cover_largest_first(graph, state.order, state.zeros, state.chosen, room)
     for i in range(state.D.size):
         state.D[i] = 1.0 / size if state.chosen[i] else 0.0  # 5
     observe(graph, state.D, state.u)

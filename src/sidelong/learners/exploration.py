@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from sidelong._jit import kernel
-from sidelong.graphs.cover import cover_in_order, cover_largest_first
+from sidelong.graphs.cover import Room, cover_in_order, cover_largest_first
 from sidelong.numerics import reorder, total
 
 if TYPE_CHECKING:
@@ -71,10 +71,11 @@ def explore(params: Params, state: State, graph: GraphArrays, known: bool) -> No
     if not changed:
         return
     state.known[0] = graph.key
+    room = Room(state.free, state.heap)
     if params.largest_first:
-        state.known[1] = cover_largest_first(graph, state.order, state.gap, state.S, state.free, state.heap)
+        state.known[1] = cover_largest_first(graph, state.order, state.gap, state.S, room)
     else:
-        state.known[1] = cover_in_order(graph, state.order, state.S, state.free)
+        state.known[1] = cover_in_order(graph, state.order, state.S, room)
 
 
 @kernel

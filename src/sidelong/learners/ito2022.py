@@ -39,7 +39,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from sidelong._jit import kernel
-from sidelong.errors import GraphError, LearnerError
 from sidelong.graphs.numbers import strong_independence as compute_strong_independence
 from sidelong.learners.interface import About, Need
 from sidelong.learners.options import number, one_of, settled
@@ -114,15 +113,8 @@ def configure(
 
 
 def _strong_independence(graph: FeedbackGraph) -> float:
-    try:
-        found = compute_strong_independence(graph)
-    except GraphError:
-        raise LearnerError(
-            f"{graph!r} is too large for its strong independence number to be computed. Give strong_independence=..., "
-            f"any number from it up to {graph.n_arms}, or use the variant 'parameter-free', which does not need it."
-        ) from None
     instead = ", or use the variant 'parameter-free', which does not need it"
-    return float(settled(found, "strong_independence", instead))
+    return float(settled(compute_strong_independence, graph, "strong_independence", instead))
 
 
 class State(NamedTuple):

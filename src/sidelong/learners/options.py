@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from sidelong.checks import check_number, check_one_of
-from sidelong.errors import LearnerError
+from sidelong.errors import GraphError, LearnerError
 from sidelong.graphs.cover import greedy_cover
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from sidelong.graphs.graph import FeedbackGraph
     from sidelong.graphs.numbers import GraphNumber
 
@@ -21,11 +23,16 @@ number = partial(check_number, LearnerError)
 one_of = partial(check_one_of, LearnerError)
 
 
-def settled(found: GraphNumber, what: str, instead: str = "") -> int:
-    """Return a number of a graph that is known exactly; `what` names it, and its option, as in "independence".
+def settled(compute: Callable[[FeedbackGraph], GraphNumber], graph: FeedbackGraph, what: str, instead: str = "") -> int:
+    """Compute a number of a graph, which must be known exactly; `what` is its option, as in "independence".
 
     What a time limit leaves open would differ between machines, and so would every bit after it.
     """
+    try:
+        found = compute(graph)
+    except GraphError as error:
+        valid = f"any number from it up to {graph.n_arms}"
+        raise LearnerError(f"{error} The graph is too large for that. Give {what}=..., {valid}{instead}.") from None
     if found.value is None:
         name = what.replace("_", " ")
         raise LearnerError(

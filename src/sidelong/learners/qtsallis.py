@@ -34,7 +34,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from sidelong._jit import kernel
-from sidelong.errors import GraphError, LearnerError
 from sidelong.graphs.numbers import strong_independence
 from sidelong.learners.interface import About, Need
 from sidelong.learners.options import number, settled
@@ -94,14 +93,7 @@ def configure(graph: FeedbackGraph, *, horizon: float, independence: float | Non
 
 def _independence(graph: FeedbackGraph) -> float:
     # In an undirected graph two arms reveal each other or neither does, so that it is the strong one too.
-    try:
-        found = strong_independence(graph)
-    except GraphError:
-        raise LearnerError(
-            f"{graph!r} is too large for its independence number to be computed. Give independence=..., any number "
-            f"from it up to {graph.n_arms}."
-        ) from None
-    return float(settled(found, "independence"))
+    return float(settled(strong_independence, graph, "independence"))
 
 
 class State(NamedTuple):

@@ -13,7 +13,7 @@ import numpy as np
 
 from sidelong.errors import GraphError, TheoryError
 from sidelong.graphs.cover import greedy_cover
-from sidelong.graphs.domination import dominate
+from sidelong.graphs.domination import greedy_dominating_set
 from sidelong.theory.checks import Gaps, at_least_two, read_gaps
 
 if TYPE_CHECKING:
@@ -98,8 +98,7 @@ class Setting:
     @cached_property
     def dominating(self) -> int:
         """The size of the greedy dominating set of EXP3-DOM."""
-        chosen, free = np.zeros(self.K, np.bool_), np.zeros(self.K + 1, np.uint32)
-        return int(dominate(self.graph.arrays, chosen, free, np.zeros(self.K, np.int64)))
+        return greedy_dominating_set(self.graph).size
 
     @cached_property
     def groups(self) -> npt.NDArray[np.int64]:

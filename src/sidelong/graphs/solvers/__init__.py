@@ -9,8 +9,6 @@ search                    clique_search, acyclic_search, coloring_search: branch
 programs                  programs: HiGHS; edge_cliques and maximal_cliques list the rows
 what they work on         conflicts, parts, groups, bits, budget
 ========================  =====================================================================================
-
-The names below are imported when first used: SciPy's solvers take half a second to load.
 """
 
 from __future__ import annotations
@@ -21,46 +19,16 @@ from typing import TYPE_CHECKING
 from sidelong.graphs.solvers.budget import uncounted
 
 if TYPE_CHECKING:
-    from sidelong.graphs.solvers.acyclic import largest_acyclic
-    from sidelong.graphs.solvers.clique_cover import fewest_cliques, fewest_fractions
-    from sidelong.graphs.solvers.conflicts import either, mutual
-    from sidelong.graphs.solvers.covering import fewest_arms, relax
-    from sidelong.graphs.solvers.on_intervals import ascend, heaviest_on_ascending, largest_independent
-    from sidelong.graphs.solvers.packing import heaviest_set
+    from types import ModuleType
 
-__all__ = [
-    "ascend",
-    "either",
-    "fewest_arms",
-    "fewest_cliques",
-    "fewest_fractions",
-    "heaviest_on_ascending",
-    "heaviest_set",
-    "largest_acyclic",
-    "largest_independent",
-    "mutual",
-    "relax",
-]
+    from sidelong.graphs.solvers import acyclic, clique_cover, conflicts, covering, on_intervals, packing
 
-_HOMES = {
-    "ascend": "on_intervals",
-    "either": "conflicts",
-    "fewest_arms": "covering",
-    "fewest_cliques": "clique_cover",
-    "fewest_fractions": "clique_cover",
-    "heaviest_on_ascending": "on_intervals",
-    "heaviest_set": "packing",
-    "largest_acyclic": "acyclic",
-    "largest_independent": "on_intervals",
-    "mutual": "conflicts",
-    "relax": "covering",
-}
+__all__ = ["acyclic", "clique_cover", "conflicts", "covering", "on_intervals", "packing"]
 
 
-def __getattr__(name: str) -> object:
-    if name not in _HOMES:
+def __getattr__(name: str) -> ModuleType:
+    """Import a solver when it is first used: SciPy takes half a second to load, which does not count."""
+    if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     with uncounted():
-        value: object = getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)
-    globals()[name] = value
-    return value
+        return importlib.import_module(f"{__name__}.{name}")

@@ -1,14 +1,10 @@
 """The largest set of arms without a directed cycle, by branch and bound over sets of 64 arms a word, in slices.
 
 To *take* an arm is to join all that lead to it with all that it leads to, and to leave it out of the graph; an arm that
-leads to itself then is dropped. So a node of the search is a smaller graph. At each node, again and again:
-
-- an arm that nothing leads to, or that leads to nothing, is taken; and so is one with a single arm before or after it,
-  since every cycle through it passes through that one (H. Levy and D. Low, "A contraction algorithm for finding small
-  cycle cutsets", Journal of Algorithms 9, 1988);
-- an arc that is on no cycle of arcs without a counterpart is dropped: a cycle with it has two arms that lead to each
-  other (H. Lin and J. Jou, "On computing the minimum feedback vertex set of a directed graph by contraction
-  operations", IEEE Transactions on Computer-Aided Design 19, 2000).
+leads to itself then is dropped. So a node of the search is a smaller graph. At each node, again and again, an arm that
+nothing leads to, or that leads to nothing, is taken; and so is one with a single arm before or after it, since every
+cycle through it passes through that one (H. Levy and D. Low, "A contraction algorithm for finding small cycle cutsets",
+Journal of Algorithms 9, 1988).
 
 Bounded is what is left by disjoint cliques, of which all but one arm go, and disjoint cycles, of which one goes.
 """
@@ -20,25 +16,11 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from sidelong._jit import kernel, rare_kernel
-from sidelong.graphs.solvers.bits import (
-    _add,
-    _clear,
-    _copy,
-    _discard,
-    _has,
-    _is_empty,
-    _lowest_bit,
-    _next,
-    _size,
-    all_of,
-    pack,
-    words_for,
-)
+from sidelong.graphs.solvers import bits
+from sidelong.graphs.solvers.budget import Search, call
 
 if TYPE_CHECKING:
-    import numpy.typing as npt
-
-    from sidelong.graphs.solvers.budget import Budget
+    from sidelong.graphs.arrays import Flags, Integers
     from sidelong.numerics import Whole
 
 __all__ = ["MOST_ARMS", "AcyclicSearch"]
@@ -59,7 +41,7 @@ class Path(NamedTuple):
     branch: np.ndarray  #: int64, (depths,); the arm that was taken, to be dropped now; -1 if the node is new
     best: np.ndarray  #: int64, (n,)
     state: np.ndarray  #: int64, (3,); depth, size of the best set, nodes
-    rooms: np.ndarray  #: uint64, (4, words)
+    rooms: np.ndarray  #: uint64, (3, words)
     queue: np.ndarray  #: int64, (n,)
     parent: np.ndarray  #: int64, (n,)
 
@@ -79,7 +61,7 @@ def search(path: Path, most: int) -> None:
         nodes += 1
         _simplify(path, depth)
         size = path.size[depth]
-        if _is_empty(path.alive[depth]):
+        if bits.is_empty(path.alive[depth]):
             if size > state[1]:
                 state[1] = size
                 for k in range(size):
@@ -99,12 +81,10 @@ def search(path: Path, most: int) -> None:
 
 @kernel
 def _copy_down(path: Path, depth: Whole) -> None:
-    v = _next(path.alive[depth], np.int64(0))
-    while v >= 0:
-        _copy(path.after[depth, v], path.after[depth + 1, v])
-        _copy(path.before[depth, v], path.before[depth + 1, v])
-        v = _next(path.alive[depth], v + 1)
-    _copy(path.alive[depth], path.alive[depth + 1])
+    for v in bits.members(path.alive[depth]):
+        bits.assign(path.after[depth, v], path.after[depth + 1, v])
+        bits.assign(path.before[depth, v], path.before[depth + 1, v])
+    bits.assign(path.alive[depth], path.alive[depth + 1])
     path.size[depth + 1] = path.size[depth]
     path.branch[depth + 1] = -1
 
@@ -112,15 +92,11 @@ def _copy_down(path: Path, depth: Whole) -> None:
 @rare_kernel
 def _drop(path: Path, depth: Whole, v: Whole) -> None:
     """Take an arm out of the graph; its own rows stay as they are."""
-    _discard(path.alive[depth], v)
-    u = _next(path.before[depth, v], np.int64(0))
-    while u >= 0:
-        _discard(path.after[depth, u], v)
-        u = _next(path.before[depth, v], u + 1)
-    u = _next(path.after[depth, v], np.int64(0))
-    while u >= 0:
-        _discard(path.before[depth, u], v)
-        u = _next(path.after[depth, v], u + 1)
+    bits.discard(path.alive[depth], v)
+    for u in bits.members(path.before[depth, v]):
+        bits.discard(path.after[depth, u], v)
+    for u in bits.members(path.after[depth, v]):
+        bits.discard(path.before[depth, u], v)
 
 
 @rare_kernel
@@ -130,13 +106,11 @@ def _take(path: Path, depth: Whole, v: Whole) -> None:
     path.size[depth] += 1
     after, before = path.after[depth], path.before[depth]
     _drop(path, depth, v)
-    u = _next(after[v], np.int64(0))
-    while u >= 0:
-        if _has(before[v], u):
+    for u in bits.members(after[v]):
+        if bits.has(before[v], u):
             _drop(path, depth, u)
-            _discard(after[v], u)
-            _discard(before[v], u)
-        u = _next(after[v], u + 1)
+            bits.discard(after[v], u)
+            bits.discard(before[v], u)
     _join(after[v], before[v], before)
     _join(before[v], after[v], after)
 
@@ -144,11 +118,9 @@ def _take(path: Path, depth: Whole, v: Whole) -> None:
 @kernel
 def _join(some: np.ndarray, others: np.ndarray, rows: np.ndarray) -> None:
     """Add a set to the row of each of some arms."""
-    u = _next(some, np.int64(0))
-    while u >= 0:
+    for u in bits.members(some):
         for w in range(others.size):
             rows[u, w] |= others[w]
-        u = _next(some, u + 1)
 
 
 @rare_kernel
@@ -156,84 +128,26 @@ def _simplify(path: Path, depth: Whole) -> None:
     changed = True
     while changed:
         changed = False
-        v = _next(path.alive[depth], np.int64(0))
-        while v >= 0:
-            if _size(path.after[depth, v]) <= 1 or _size(path.before[depth, v]) <= 1:
+        for v in bits.members(path.alive[depth]):
+            if bits.count(path.after[depth, v]) <= 1 or bits.count(path.before[depth, v]) <= 1:
                 _take(path, depth, v)
                 changed = True
-            v = _next(path.alive[depth], v + 1)
-        if not changed:
-            changed = _drop_arcs(path, depth)
-
-
-@rare_kernel
-def _drop_arcs(path: Path, depth: Whole) -> bool:
-    """Drop arcs without a counterpart between strong components of such arcs; tell whether there were any."""
-    left, ahead, component = path.rooms[0], path.rooms[1], path.rooms[2]
-    _copy(path.alive[depth], left)
-    dropped = False
-    v = _next(left, np.int64(0))
-    while v >= 0:
-        _reach(path, path.after[depth], path.before[depth], v, left, ahead)
-        _reach(path, path.before[depth], path.after[depth], v, ahead, component)
-        u = v
-        while u >= 0:
-            dropped |= _keep_within(path.after[depth], path.before[depth], u, component)
-            _discard(left, u)
-            u = _next(component, u + 1)
-        v = _next(left, v + 1)
-    return dropped
-
-
-@rare_kernel
-def _reach(path: Path, forth: np.ndarray, back: np.ndarray, v: Whole, within: np.ndarray, reached: np.ndarray) -> None:
-    """Write what is reached from v within a set, along arcs without a counterpart."""
-    front = path.rooms[3]
-    _clear(reached)
-    _clear(front)
-    _add(reached, v)
-    u = v
-    while u >= 0:
-        _discard(front, u)
-        for w in range(front.size):
-            new = forth[u, w] & ~back[u, w] & within[w] & ~reached[w]
-            front[w] |= new
-            reached[w] |= new
-        u = _next(front, np.int64(0))
-
-
-@kernel
-def _keep_within(after: np.ndarray, before: np.ndarray, u: Whole, component: np.ndarray) -> bool:
-    """Drop the arcs from u that leave its component and have no counterpart."""
-    dropped = False
-    for w in range(component.size):
-        leaving = after[u, w] & ~before[u, w] & ~component[w]
-        after[u, w] &= ~leaving
-        while leaving != _ZERO:
-            _discard(before[64 * w + _lowest_bit(leaving)], u)
-            leaving &= leaving - _ONE
-            dropped = True
-    return dropped
 
 
 @rare_kernel
 def _bound(path: Path, depth: Whole) -> Whole:
     """Return how many of the arms that are left a set without a cycle has at most."""
     left, single = path.rooms[0], path.rooms[1]
-    _copy(path.alive[depth], left)
-    _clear(single)
+    bits.assign(path.alive[depth], left)
+    bits.clear(single)
     bound = 0
-    v = _next(left, np.int64(0))
-    while v >= 0:
+    for v in bits.members(left):
         bound += 1
         if not _cut_clique(path, depth, v, left):
-            _add(single, v)
-        v = _next(left, v + 1)
-    v = _next(single, np.int64(0))
-    while v >= 0:
+            bits.add(single, v)
+    for v in bits.members(single):
         if _cut_cycle(path, depth, v, single):
             bound -= 1
-        v = _next(single, v + 1)
     return bound
 
 
@@ -241,14 +155,14 @@ def _bound(path: Path, depth: Whole) -> Whole:
 def _cut_clique(path: Path, depth: Whole, v: Whole, within: np.ndarray) -> bool:
     """Take a clique around v, its lowest arm, out of a set; tell whether it has another arm."""
     room = path.rooms[2]
-    _copy(within, room)
+    bits.assign(within, room)
     larger = False
     u = v
     while u >= 0:
-        _discard(within, u)
+        bits.discard(within, u)
         for w in range(room.size):
             room[w] &= path.after[depth, u, w] & path.before[depth, u, w]
-        u = _next(room, u + 1)
+        u = bits.following(room, u + 1)
         if u >= 0:
             larger = True
     return larger
@@ -259,29 +173,29 @@ def _cut_cycle(path: Path, depth: Whole, v: Whole, within: np.ndarray) -> bool:
     """Take a shortest cycle through v out of a set, or v alone; tell whether there is one."""
     queue, parent = path.queue, path.parent
     seen = path.rooms[2]
-    _clear(seen)
-    _add(seen, v)
+    bits.clear(seen)
+    bits.add(seen, v)
     queue[0] = v
     waiting = 1
     k = 0
     while k < waiting:
         u = queue[k]
         k += 1
-        if _has(path.after[depth, u], v):
+        if bits.has(path.after[depth, u], v):
             while u != v:
-                _discard(within, u)
+                bits.discard(within, u)
                 u = parent[u]
-            _discard(within, v)
+            bits.discard(within, v)
             return True
         for w in range(seen.size):
             new = path.after[depth, u, w] & within[w] & ~seen[w]
             seen[w] |= new
             while new != _ZERO:
-                queue[waiting] = 64 * w + _lowest_bit(new)
+                queue[waiting] = 64 * w + bits.lowest_bit(new)
                 parent[queue[waiting]] = u
                 waiting += 1
                 new &= new - _ONE
-    _discard(within, v)
+    bits.discard(within, v)
     return False
 
 
@@ -290,23 +204,21 @@ def _choose(path: Path, depth: Whole) -> Whole:
     """Return the arm with the most ways through it."""
     best = np.int64(-1)
     most = np.int64(-1)
-    v = _next(path.alive[depth], np.int64(0))
-    while v >= 0:
-        ways = np.int64(_size(path.before[depth, v]) * _size(path.after[depth, v]))
+    for v in bits.members(path.alive[depth]):
+        ways = np.int64(bits.count(path.before[depth, v]) * bits.count(path.after[depth, v]))
         if ways > most:
             most = ways
             best = np.int64(v)
-        v = _next(path.alive[depth], v + 1)
     return best
 
 
-class AcyclicSearch:
+class AcyclicSearch(Search):
     """Looks for a largest acyclic set of at most 512 arms."""
 
-    def __init__(self, reveals: npt.NDArray[np.bool_], known: npt.NDArray[np.int64]) -> None:
+    def __init__(self, reveals: Flags, known: Integers) -> None:
         """Begin with a matrix, of which the diagonal does not matter, and an acyclic set."""
         n = reveals.shape[0]
-        words = words_for(n)
+        words = bits.words_for(n)
         arcs = reveals & ~np.eye(n, dtype=np.bool_)
         self._path = path = Path(
             after=np.zeros((n + 1, n, words), np.uint64),
@@ -317,25 +229,18 @@ class AcyclicSearch:
             branch=np.full(n + 1, -1),
             best=np.zeros(n, np.int64),
             state=np.array([0, known.size, 0]),
-            rooms=np.zeros((4, words), np.uint64),
+            rooms=np.zeros((3, words), np.uint64),
             queue=np.zeros(n, np.int64),
             parent=np.zeros(n, np.int64),
         )
-        path.after[0], path.before[0] = pack(arcs), pack(arcs.T)
-        path.alive[0] = all_of(n)
+        path.after[0], path.before[0] = bits.pack(arcs), bits.pack(arcs.T)
+        path.alive[0] = bits.all_of(n)
         path.best[: known.size] = known
-        self._nodes = 1 + 300_000 // n**2
+        self.nodes = 1 + 300_000 // n**2
 
-    def run(self, budget: Budget) -> bool:
-        """Search until the end or the end of the budget; tell whether the best set is a largest one."""
-
-        def step(nodes: int) -> bool:
-            search(self._path, nodes)
-            return self.ended
-
-        if not self.ended:
-            self._nodes = budget.in_slices(step, self._nodes)
-        return self.ended
+    def visit(self, nodes: int) -> None:
+        """Visit at most so many nodes."""
+        call(search, self._path, nodes)
 
     @property
     def ended(self) -> bool:
@@ -343,6 +248,6 @@ class AcyclicSearch:
         return bool(self._path.state[0] < 0)
 
     @property
-    def best(self) -> npt.NDArray[np.int64]:
+    def best(self) -> Integers:
         """The best set so far, ascending."""
         return np.sort(self._path.best[: self._path.state[1]])

@@ -9,11 +9,12 @@ import numpy as np
 from sidelong._jit import kernel
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     import numpy.typing as npt
 
+    from sidelong.graphs.arrays import Flags
     from sidelong.numerics import Whole
-
-__all__ = ["all_of", "pack", "words_for"]
 
 _ZERO = np.uint64(0)
 _ONE = np.uint64(1)
@@ -25,7 +26,7 @@ def words_for(n: int) -> int:
     return max(1, -(-n // 64))
 
 
-def pack(rows: npt.NDArray[np.bool_]) -> npt.NDArray[np.uint64]:
+def pack(rows: Flags) -> npt.NDArray[np.uint64]:
     """Turn each row of a matrix of bool into words."""
     padded = np.zeros((rows.shape[0], 64 * words_for(rows.shape[1])), np.bool_)
     padded[:, : rows.shape[1]] = rows
@@ -38,36 +39,41 @@ def all_of(n: int) -> npt.NDArray[np.uint64]:
 
 
 @kernel
-def _count_bits(word: np.uint64) -> Whole:
-    count = 0
+def count_bits(word: np.uint64) -> Whole:
+    """Return how many bits of a word are set."""
+    number = 0
     while word != _ZERO:  # LLVM knows this loop, and makes one instruction of it
         word &= word - _ONE
-        count += 1
-    return count
+        number += 1
+    return number
 
 
 @kernel
-def _lowest_bit(word: np.uint64) -> Whole:
-    return _count_bits(~word & (word - _ONE))
+def lowest_bit(word: np.uint64) -> Whole:
+    """Return the place of the lowest bit that is set."""
+    return count_bits(~word & (word - _ONE))
 
 
 @kernel
-def _has(words: np.ndarray, v: Whole) -> bool:
+def has(words: np.ndarray, v: Whole) -> bool:
+    """Tell whether a number is in a set."""
     return (words[v >> 6] >> np.uint64(v & 63)) & _ONE != _ZERO  # type: ignore[no-any-return]
 
 
 @kernel
-def _add(words: np.ndarray, v: Whole) -> None:
+def add(words: np.ndarray, v: Whole) -> None:
+    """Put a number into a set."""
     words[v >> 6] |= _ONE << np.uint64(v & 63)
 
 
 @kernel
-def _discard(words: np.ndarray, v: Whole) -> None:
+def discard(words: np.ndarray, v: Whole) -> None:
+    """Take a number out of a set."""
     words[v >> 6] &= ~(_ONE << np.uint64(v & 63))
 
 
 @kernel
-def _next(words: np.ndarray, v: Whole) -> Whole:
+def following(words: np.ndarray, v: Whole) -> Whole:
     """Return the lowest number from v on that is in the set; -1 if there is none."""
     w = v >> 6
     if w >= words.size:
@@ -78,11 +84,20 @@ def _next(words: np.ndarray, v: Whole) -> Whole:
         if w == words.size:
             return -1
         word = words[w]
-    return 64 * w + _lowest_bit(word)
+    return 64 * w + lowest_bit(word)
 
 
 @kernel
-def _meet(a: np.ndarray, b: np.ndarray) -> bool:
+def members(words: np.ndarray) -> Iterator[Whole]:
+    """Go through the numbers in a set, ascending, as it is when each is looked for."""
+    v = following(words, np.int64(0))
+    while v >= 0:
+        yield v
+        v = following(words, v + 1)
+
+
+@kernel
+def meet(a: np.ndarray, b: np.ndarray) -> bool:
     """Tell whether two sets have something in common."""
     for w in range(a.size):
         if a[w] & b[w] != _ZERO:
@@ -93,7 +108,8 @@ def _meet(a: np.ndarray, b: np.ndarray) -> bool:
 
 
 @kernel
-def _is_empty(words: np.ndarray) -> bool:
+def is_empty(words: np.ndarray) -> bool:
+    """Tell whether a set is empty."""
     some = _ZERO
     for w in range(words.size):
         some |= words[w]
@@ -101,20 +117,23 @@ def _is_empty(words: np.ndarray) -> bool:
 
 
 @kernel
-def _copy(source: np.ndarray, into: np.ndarray) -> None:
+def assign(source: np.ndarray, into: np.ndarray) -> None:
+    """Make one set what another is."""
     for w in range(source.size):
         into[w] = source[w]
 
 
 @kernel
-def _clear(words: np.ndarray) -> None:
+def clear(words: np.ndarray) -> None:
+    """Take all out of a set."""
     for w in range(words.size):
         words[w] = _ZERO
 
 
 @kernel
-def _size(words: np.ndarray) -> Whole:
-    count = 0
+def count(words: np.ndarray) -> Whole:
+    """Return how many numbers a set has."""
+    number = 0
     for w in range(words.size):
-        count += _count_bits(words[w])
-    return count
+        number += count_bits(words[w])
+    return number

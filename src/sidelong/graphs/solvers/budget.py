@@ -1,25 +1,26 @@
-"""A number of seconds to spend, and how many are left. To compile and to load modules does not count."""
+"""A number of seconds to spend, and how many are left. To compile, and to load what was compiled, does not count."""
 
 from __future__ import annotations
 
 import contextlib
+import threading
 import time
+from abc import ABC, abstractmethod
 from numbers import Real
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
-from numba.core import event
-
+from sidelong._jit import entry
 from sidelong.errors import GraphError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-__all__ = ["Budget", "uncounted"]
+__all__ = ["Budget", "Search", "call", "uncounted"]
 
-_compiling = event.TimingListener()
-event.register("numba:compile", _compiling)
-_uncounted = [0.0]
+T = TypeVar("T")
+
 _SLICE = 0.02  # seconds, about
+_aside = threading.local()  # the seconds of this thread that do not count
 
 
 class Budget:
@@ -46,33 +47,57 @@ class Budget:
         """Whether nothing is left."""
         return self.left <= 0
 
-    def in_slices(self, search: Callable[[int], bool], nodes: int) -> int:
-        """Let a search go over some nodes at a time, until it says that it has ended or nothing is left.
-
-        A slice takes about as long as one may be late. Return how many nodes that were, to go on with.
-        """
-        while True:
-            before = self.spent
-            if search(nodes) or self.ended:
-                return nodes
-            if self.spent - before < _SLICE:
-                nodes *= 2
-
     def part(self, share: float) -> Budget:
         """Return a budget of its own, beginning now, of a share of what is left."""
         return Budget(share * self.left)
 
+    def at_most(self, seconds: float) -> Budget:
+        """Return a budget of its own, beginning now, of so many seconds or what is left."""
+        return Budget(min(seconds, self.left))
+
+
+class Search(ABC):
+    """A search that goes on where it was when a budget ended."""
+
+    nodes: int  #: to visit in the next slice, which takes about as long as one may be late
+
+    @property
+    @abstractmethod
+    def ended(self) -> bool:
+        """Whether there is nothing better than the best that was found."""
+
+    @abstractmethod
+    def visit(self, nodes: int) -> None:
+        """Visit at most so many nodes."""
+
+    def run(self, budget: Budget) -> bool:
+        """Search until the end, or the end of the budget; tell whether it was the end."""
+        while not self.ended:
+            before = budget.spent
+            self.visit(self.nodes)
+            if budget.ended:
+                break
+            if budget.spent - before < _SLICE:
+                self.nodes *= 2
+        return self.ended
+
+
+def call(kernel: Callable[..., T], *arguments: object) -> T:
+    """Call a kernel; that it may have to be compiled or loaded first does not count."""
+    with uncounted():
+        code = entry(kernel, *arguments)
+    return code(*arguments)
+
 
 def _now() -> float:
-    compiling: float = _compiling.duration if _compiling.done else 0.0
-    return time.perf_counter() - compiling - _uncounted[0]
+    return time.perf_counter() - getattr(_aside, "seconds", 0.0)
 
 
 @contextlib.contextmanager
 def uncounted() -> Iterator[None]:
-    """Let what is done inside, without compiling, not count as time spent."""
-    begun = time.perf_counter()
+    """Let what is done inside not count as time spent."""
+    begun = _now()
     try:
         yield
     finally:
-        _uncounted[0] += time.perf_counter() - begun
+        _aside.seconds = getattr(_aside, "seconds", 0.0) + _now() - begun

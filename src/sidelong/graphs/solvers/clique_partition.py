@@ -11,14 +11,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from sidelong._jit import kernel, rare_kernel
+from sidelong.graphs.solvers.budget import call
 
 if TYPE_CHECKING:
-    import numpy.typing as npt
-
+    from sidelong.graphs.arrays import Integers
     from sidelong.graphs.solvers.conflicts import Conflicts
     from sidelong.numerics import Whole
 
-    Integers = npt.NDArray[np.int64]
 
 __all__ = ["divide_into_cliques"]
 
@@ -27,14 +26,13 @@ def divide_into_cliques(conflicts: Conflicts, rounds: int, enough: int = 0) -> I
     """Return the number of each arm's clique; stop as soon as there are no more than `enough`."""
     n = conflicts.n
     group = np.empty(n, np.int64)
-    common = np.empty(n, np.int64)
-    mark = np.empty(n, np.int64)
+    room = np.empty((2, n), np.int64)
     random = np.random.Philox(key=1)
     order = np.argsort(np.diff(conflicts.start), kind="stable")  # few conflicts first: they are hard to place
     for turn in range(rounds + 1):
         rank = np.empty(n, np.int64)
         rank[order] = np.arange(n)
-        count = int(divide(conflicts.start, conflicts.targets, order, rank, group, common, mark))
+        count = int(call(divide, conflicts, order, rank, group, room))
         if count <= enough or turn == rounds:
             break
         if turn % 3 == 0:
@@ -48,16 +46,10 @@ def divide_into_cliques(conflicts: Conflicts, rounds: int, enough: int = 0) -> I
 
 
 @rare_kernel
-def divide(
-    rows: np.ndarray,
-    targets: np.ndarray,
-    order: np.ndarray,
-    rank: np.ndarray,
-    group: np.ndarray,
-    common: np.ndarray,
-    mark: np.ndarray,
-) -> Whole:
+def divide(conflicts: Conflicts, order: np.ndarray, rank: np.ndarray, group: np.ndarray, room: np.ndarray) -> Whole:
     """Let the first arm in order begin a clique, which takes in, in order, what is joined with all of it; and so on."""
+    rows, targets = conflicts
+    common, mark = room[0], room[1]
     for v in range(order.size):
         group[v] = -1
         mark[v] = -1

@@ -18,27 +18,14 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from sidelong._jit import kernel, rare_kernel
-from sidelong.graphs.solvers.bits import (
-    _add,
-    _clear,
-    _copy,
-    _discard,
-    _is_empty,
-    _lowest_bit,
-    _meet,
-    _next,
-    all_of,
-    pack,
-    words_for,
-)
+from sidelong.graphs.solvers import bits
+from sidelong.graphs.solvers.budget import Search, call
 
 if TYPE_CHECKING:
-    import numpy.typing as npt
-
-    from sidelong.graphs.solvers.budget import Budget
+    from sidelong.graphs.arrays import Flags, Integers
     from sidelong.numerics import Whole
 
-__all__ = ["CliqueSearch", "order_by_degeneracy"]
+__all__ = ["CliqueSearch"]
 
 _ZERO = np.uint64(0)
 _ONE = np.uint64(1)
@@ -51,7 +38,7 @@ class Tree(NamedTuple):
     weight: np.ndarray  #: int64, (n,)
     candidates: np.ndarray  #: uint64, (depths, words)
     branches: np.ndarray  #: int32, (depths, n); the last one is taken first
-    bounds: np.ndarray  #: int32, (depths, n); colours that the candidates up to this branch need; without weights
+    bounds: np.ndarray  #: int32, (depths, n); colours that the candidates up to this branch need; (1, n) with weights
     left: np.ndarray  #: int64, (depths,); how many branches are left; -1 if the node is new
     clique: np.ndarray  #: int64, (depths,)
     heavy: np.ndarray  #: int64, (depths,); the weight of the clique before each depth
@@ -66,8 +53,9 @@ class Tree(NamedTuple):
 
 @rare_kernel
 def search(tree: Tree, most: int) -> None:
-    """Visit at most `most` nodes, all of weight 1. The search has ended when its depth is -1."""
+    """Visit at most `most` nodes. The search has ended when its depth is -1."""
     state = tree.state
+    equal = tree.bounds.shape[0] > 1
     depth = state[0]
     nodes = 0
     while depth >= 0:
@@ -75,32 +63,10 @@ def search(tree: Tree, most: int) -> None:
             if nodes == most:
                 break
             nodes += 1
-            tree.left[depth] = _color(tree, depth, state[1] - depth)
+            room = state[2] - tree.heavy[depth]
+            tree.left[depth] = _color(tree, depth, room) if equal else _divide(tree, depth, room)
         at = tree.left[depth] - 1
-        if at < 0 or depth + tree.bounds[depth, at] <= state[1]:
-            depth -= 1
-        elif _descend(tree, depth, at):
-            depth += 1
-        elif depth + 1 > state[1]:
-            _keep(tree, depth, depth + 1)
-    state[0] = depth
-    state[3] += nodes
-
-
-@rare_kernel
-def search_weighted(tree: Tree, most: int) -> None:
-    """Do the same with any weights."""
-    state = tree.state
-    depth = state[0]
-    nodes = 0
-    while depth >= 0:
-        if tree.left[depth] < 0:
-            if nodes == most:
-                break
-            nodes += 1
-            tree.left[depth] = _divide(tree, depth, state[2] - tree.heavy[depth])
-        at = tree.left[depth] - 1
-        if at < 0:
+        if at < 0 or (equal and depth + tree.bounds[depth, at] <= state[1]):
             depth -= 1
             continue
         heavy = tree.heavy[depth] + tree.weight[tree.branches[depth, at]]
@@ -129,38 +95,38 @@ def _descend(tree: Tree, depth: Whole, at: Whole) -> bool:
     tree.left[depth] = at
     tree.left[depth + 1] = -1
     tree.clique[depth] = v
-    _discard(tree.candidates[depth], v)
+    bits.discard(tree.candidates[depth], v)
     for w in range(tree.adjacency.shape[1]):
         tree.candidates[depth + 1, w] = tree.candidates[depth, w] & tree.adjacency[v, w]
-    return not _is_empty(tree.candidates[depth + 1])
+    return not bits.is_empty(tree.candidates[depth + 1])
 
 
 @rare_kernel
 def _color(tree: Tree, depth: Whole, room: Whole) -> Whole:
     """List the candidates for which `room` colours are not enough, each with the colours needed up to it."""
     uncolored, free = tree.uncolored, tree.free
-    _copy(tree.candidates[depth], uncolored)
+    bits.assign(tree.candidates[depth], uncolored)
     count = 0
     color = 0
-    first = _next(uncolored, np.int64(0))
+    first = bits.following(uncolored, np.int64(0))
     while first >= 0:
         if color < room:
-            _clear(tree.colors[color])
-        _copy(uncolored, free)
+            bits.clear(tree.colors[color])
+        bits.assign(uncolored, free)
         v = first
         while v >= 0:
-            _discard(uncolored, v)
+            bits.discard(uncolored, v)
             for w in range(v >> 6, free.size):
                 free[w] &= ~tree.adjacency[v, w]
             if color < room:
-                _add(tree.colors[color], v)
+                bits.add(tree.colors[color], v)
             elif not _fits(tree.adjacency, tree.colors, v, room):
                 tree.branches[depth, count] = v
                 tree.bounds[depth, count] = color + 1
                 count += 1
-            v = _next(free, v + 1)
+            v = bits.following(free, v + 1)
         color += 1
-        first = _next(uncolored, first + 1)
+        first = bits.following(uncolored, first + 1)
     return count
 
 
@@ -170,15 +136,15 @@ def _fits(adjacency: np.ndarray, colors: np.ndarray, v: Whole, room: Whole) -> b
     for a in range(room):
         u = _only_common(adjacency[v], colors[a])
         if u == -1:
-            _add(colors[a], v)
+            bits.add(colors[a], v)
             return True
         if u < -1:
             continue
         for b in range(room):
-            if b != a and not _meet(adjacency[u], colors[b]):
-                _discard(colors[a], u)
-                _add(colors[b], u)
-                _add(colors[a], v)
+            if b != a and not bits.meet(adjacency[u], colors[b]):
+                bits.discard(colors[a], u)
+                bits.add(colors[b], u)
+                bits.add(colors[a], v)
                 return True
     return False
 
@@ -192,7 +158,7 @@ def _only_common(a: np.ndarray, b: np.ndarray) -> Whole:
         if both != _ZERO:
             if found >= 0 or both & (both - _ONE) != _ZERO:
                 return -2
-            found = np.int64(64 * w + _lowest_bit(both))
+            found = np.int64(64 * w + bits.lowest_bit(both))
     return found
 
 
@@ -200,16 +166,14 @@ def _only_common(a: np.ndarray, b: np.ndarray) -> Whole:
 def _divide(tree: Tree, depth: Whole, room: Whole) -> Whole:
     """List the candidates whose weight is not used up when colours of total weight `room` are."""
     uncolored, free = tree.uncolored, tree.free
-    _copy(tree.candidates[depth], uncolored)
-    v = _next(uncolored, np.int64(0))
-    while v >= 0:
+    bits.assign(tree.candidates[depth], uncolored)
+    for v in bits.members(uncolored):
         tree.rest[v] = tree.weight[v]
-        v = _next(uncolored, v + 1)
-    first = _next(uncolored, np.int64(0))
+    first = bits.following(uncolored, np.int64(0))
     while room > 0 and first >= 0:
         size = 0
         part = room
-        _copy(uncolored, free)
+        bits.assign(uncolored, free)
         v = first
         while v >= 0:
             for w in range(v >> 6, free.size):
@@ -217,16 +181,16 @@ def _divide(tree: Tree, depth: Whole, room: Whole) -> Whole:
             tree.members[size] = v
             size += 1
             part = min(part, tree.rest[v])
-            v = _next(free, v + 1)
+            v = bits.following(free, v + 1)
         _use_up(tree, size, part)
         room -= part
-        first = _next(uncolored, first)
+        first = bits.following(uncolored, first)
     count = 0
     v = first
     while v >= 0:
         tree.branches[depth, count] = v
         count += 1
-        v = _next(uncolored, v + 1)
+        v = bits.following(uncolored, v + 1)
     return count
 
 
@@ -237,10 +201,10 @@ def _use_up(tree: Tree, size: Whole, part: Whole) -> None:
         v = tree.members[k]
         tree.rest[v] -= part
         if tree.rest[v] == 0:
-            _discard(tree.uncolored, v)
+            bits.discard(tree.uncolored, v)
 
 
-def order_by_degeneracy(joined: npt.NDArray[np.bool_]) -> npt.NDArray[np.int64]:
+def _order_by_degeneracy(joined: Flags) -> Integers:
     """Take away a vertex with the fewest neighbours, again and again; return the last one taken first."""
     n = joined.shape[0]
     degree = joined.sum(axis=1)
@@ -253,24 +217,24 @@ def order_by_degeneracy(joined: npt.NDArray[np.bool_]) -> npt.NDArray[np.int64]:
     return order
 
 
-class CliqueSearch:
+class CliqueSearch(Search):
     """Looks for a largest clique; all weights are positive whole numbers."""
 
     def __init__(
         self,
-        joined: npt.NDArray[np.bool_],
-        weight: npt.NDArray[np.int64],
-        known: npt.NDArray[np.int64],
+        joined: Flags,
+        weight: Integers,
+        known: Integers,
         most: int | None = None,
     ) -> None:
         """Begin with a matrix of which vertices are joined, a clique, and a bound on the size of any."""
         n = joined.shape[0]
-        self._order = order_by_degeneracy(joined)
+        self._order = _order_by_degeneracy(joined)
         self._unit = bool((weight == 1).all())
         depths = 2 + (n if most is None else min(n, most))
-        words = words_for(n)
+        words = bits.words_for(n)
         self._tree = tree = Tree(
-            adjacency=pack(joined[np.ix_(self._order, self._order)]),
+            adjacency=bits.pack(joined[np.ix_(self._order, self._order)]),
             weight=np.ascontiguousarray(weight[self._order]),
             candidates=np.zeros((depths, words), np.uint64),
             branches=np.zeros((depths, n), np.int32),
@@ -286,24 +250,16 @@ class CliqueSearch:
             rest=np.zeros(n, np.int64),
             members=np.zeros(n, np.int64),
         )
-        tree.candidates[0] = all_of(n)
+        tree.candidates[0] = bits.all_of(n)
         place = np.empty(n, np.int64)
         place[self._order] = np.arange(n)
         tree.best[: known.size] = place[known]
         tree.state[1:3] = known.size, weight[known].sum()
-        self._nodes = 1 + 1_000_000 // n**2
+        self.nodes = 1 + 1_000_000 // n**2
 
-    def run(self, budget: Budget) -> bool:
-        """Search until the end or the end of the budget; tell whether the best clique is a largest one."""
-        go = search if self._unit else search_weighted
-
-        def step(nodes: int) -> bool:
-            go(self._tree, nodes)
-            return self.ended
-
-        if not self.ended:
-            self._nodes = budget.in_slices(step, self._nodes)
-        return self.ended
+    def visit(self, nodes: int) -> None:
+        """Visit at most so many nodes."""
+        call(search, self._tree, nodes)
 
     @property
     def ended(self) -> bool:
@@ -311,7 +267,7 @@ class CliqueSearch:
         return bool(self._tree.state[0] < 0)
 
     @property
-    def best(self) -> npt.NDArray[np.int64]:
+    def best(self) -> Integers:
         """The best clique so far, ascending."""
         return np.sort(self._order[self._tree.best[: self._tree.state[1]]])
 

@@ -11,14 +11,12 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from sidelong._jit import kernel, rare_kernel
+from sidelong.graphs.solvers.budget import Search, call
 
 if TYPE_CHECKING:
-    import numpy.typing as npt
-
-    from sidelong.graphs.solvers.budget import Budget
+    from sidelong.graphs.arrays import Flags, Integers
     from sidelong.numerics import Whole
 
-    Integers = npt.NDArray[np.int64]
 
 __all__ = ["ColoringSearch"]
 
@@ -116,23 +114,16 @@ def _lift(path: Path, v: Whole) -> None:
                 path.saturation[u] -= 1
 
 
-@rare_kernel
-def place_first(path: Path, arms: np.ndarray) -> None:
-    """Put arms that must all be apart into groups of their own, where they stay."""
-    for k in range(arms.size):
-        _place(path, arms[k], np.int64(k))
-        path.order[k] = arms[k]
-        path.used[k + 1] = k + 1
-
-
-class ColoringSearch:
+class ColoringSearch(Search):
     """Looks for the fewest groups."""
 
-    def __init__(self, apart: npt.NDArray[np.bool_], known: Integers, clique: Integers) -> None:
+    enough: int  #: no fewer groups will do, as is known
+
+    def __init__(self, apart: Flags, known: Integers, clique: Integers) -> None:
         """Begin with which pairs must be apart, groups that do, and arms of which any two must be apart."""
         n = apart.shape[0]
         count = int(known.max()) + 1
-        self._enough = clique.size
+        self.enough = clique.size
         self._path = Path(
             apart=np.ascontiguousarray(apart),
             degree=apart.sum(axis=1),
@@ -144,22 +135,16 @@ class ColoringSearch:
             best=known.copy(),
             state=np.array([clique.size, count, 0, clique.size, 1]),
         )
-        place_first(self._path, clique)
-        self._nodes = 1 + 100_000 // n
+        path, at = self._path, np.arange(clique.size)  # the clique stays in groups of its own
+        path.group[clique] = at
+        path.order[at], path.used[at + 1] = clique, at + 1
+        path.closed[:, at] = apart[:, clique]
+        path.saturation[:] = path.closed.sum(axis=1)
+        self.nodes = 1 + 100_000 // n
 
-    def run(self, budget: Budget, enough: int = 0) -> bool:
-        """Search until the end or the end of the budget; tell whether there cannot be fewer groups.
-
-        That no fewer than `enough` groups will do is known.
-        """
-
-        def step(nodes: int) -> bool:
-            search(self._path, max(self._enough, enough), nodes)
-            return self.ended
-
-        if not self.ended:
-            self._nodes = budget.in_slices(step, self._nodes)
-        return self.ended
+    def visit(self, nodes: int) -> None:
+        """Visit at most so many nodes."""
+        call(search, self._path, self.enough, nodes)
 
     @property
     def ended(self) -> bool:

@@ -8,11 +8,9 @@ import numpy as np
 from scipy import sparse
 
 if TYPE_CHECKING:
-    import numpy.typing as npt
-
+    from sidelong.graphs.arrays import Flags, Integers
     from sidelong.graphs.graph import FeedbackGraph
 
-    Arms = npt.NDArray[np.int64]
 
 __all__ = ["Conflicts", "either", "from_scipy", "mutual"]
 
@@ -38,14 +36,14 @@ class Conflicts(NamedTuple):
         ones = np.ones(self.targets.size, np.bool_)
         return sparse.csr_array((ones, self.targets, self.start), shape=(self.n, self.n))
 
-    def compatible(self) -> npt.NDArray[np.bool_]:
+    def compatible(self) -> Flags:
         """Return the matrix of the pairs that may be chosen together."""
         matrix = np.ones((self.n, self.n), np.bool_)
         matrix[np.repeat(np.arange(self.n), np.diff(self.start)), self.targets] = False
         np.fill_diagonal(matrix, val=False)
         return matrix
 
-    def induced(self, arms: Arms) -> Conflicts:
+    def induced(self, arms: Integers) -> Conflicts:
         """Return the conflicts among some arms, ascending, which are numbered anew."""
         return from_scipy(self.to_scipy()[arms][:, arms])
 

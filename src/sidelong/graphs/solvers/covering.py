@@ -7,7 +7,7 @@ as many arms as the sum of the shares: it is the dual of the linear program whos
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy import sparse
@@ -15,51 +15,36 @@ from scipy import sparse
 from sidelong._jit import rare_kernel
 from sidelong.graphs import layout
 from sidelong.graphs.certificates import Shares
-from sidelong.graphs.cover import _INDEX, _choose, _count_uncovered, _pop, _push
+from sidelong.graphs.cover import new_room
+from sidelong.graphs.domination import take_greedily
+from sidelong.graphs.solvers.budget import call
 from sidelong.graphs.solvers.conflicts import from_scipy
 from sidelong.graphs.solvers.on_intervals import smallest_cover
 from sidelong.graphs.solvers.parts import solve_each, split
 from sidelong.graphs.solvers.programs import solve_integer_program, solve_linear_program
 
 if TYPE_CHECKING:
-    import numpy.typing as npt
-
-    from sidelong.graphs.arrays import GraphArrays
+    from sidelong.graphs.arrays import GraphArrays, Integers
     from sidelong.graphs.solvers.budget import Budget
     from sidelong.graphs.solvers.conflicts import Conflicts
-    from sidelong.numerics import Whole
 
-    Integers = npt.NDArray[np.int64]
-    Reals = npt.NDArray[np.float64]
 
-__all__ = ["Covered", "Relaxed", "fewest_arms", "relax"]
+__all__ = ["fewest_arms", "relax"]
 
 _UNIT = 2**32
 
 
-class Covered(NamedTuple):
-    """Arms that reveal all targets, and what is needed at least."""
+def fewest_arms(graph: GraphArrays, targets: Integers, budget: Budget) -> tuple[Integers, int, Shares]:
+    """Return the fewest arms that reveal all targets, or the best found in time; how many it takes; and a packing.
 
-    arms: Integers  #: ascending
-    lower: int
-    packing: Shares
-
-
-class Relaxed(NamedTuple):
-    """A solution of the linear program and of its dual: shares of arms that reveal all targets, and a packing."""
-
-    shares: Shares
-    packing: Shares
-
-
-def fewest_arms(graph: GraphArrays, targets: Integers, budget: Budget) -> Covered:
-    """Return the fewest arms that reveal all targets, each of which some arm reveals, or the best found in time."""
+    Some arm must reveal each target.
+    """
     if graph.contiguous:
         arms, apart = smallest_cover(graph, targets)
-        return Covered(arms, arms.size, _shares(graph, apart))
+        return arms, arms.size, _shares(graph, apart)
     chosen = np.zeros(graph.start.size, np.bool_)
     chosen[_greedy(graph, targets)] = True
-    packing = relax(graph, targets, budget.part(0.5)).packing
+    _, packing = relax(graph, targets, budget.part(0.5))
     wanted = np.zeros(graph.start.size, np.bool_)
     wanted[targets] = True
     reveals_itself = layout.reveals_itself(graph)
@@ -82,7 +67,7 @@ def fewest_arms(graph: GraphArrays, targets: Integers, budget: Budget) -> Covere
             chosen[arms[found[0]]] = True
             upper[k] = found[0].size
         lower[k] = min(upper[k], max(lower[k], found[1]))
-    return Covered(np.flatnonzero(chosen), int(lower.sum()), packing)
+    return np.flatnonzero(chosen), int(lower.sum()), packing
 
 
 def _fewest_rows(reveals: sparse.csr_array, budget: Budget) -> tuple[Integers | None, int]:
@@ -97,15 +82,19 @@ def _fewest_rows(reveals: sparse.csr_array, budget: Budget) -> tuple[Integers | 
     return (rows if (columns[:, rows].sum(axis=1) <= -1).all() else None), lower
 
 
-def relax(graph: GraphArrays, targets: Integers, budget: Budget) -> Relaxed:
-    """Solve the linear program and its dual, in whole multiples of 1 / unit."""
+def relax(graph: GraphArrays, targets: Integers, budget: Budget) -> tuple[Shares, Shares]:
+    """Solve the linear program and its dual: return shares of arms that reveal all targets, and a packing."""
     if graph.contiguous:  # its matrix is totally unimodular: nothing is gained by fractions
         arms, apart = smallest_cover(graph, targets)
-        return Relaxed(_shares(graph, arms), _shares(graph, apart))
+        return _shares(graph, arms), _shares(graph, apart)
+    degree = int(graph.stop[0] - graph.start[0])
+    if targets.size == graph.start.size and _is_regular(graph, degree):  # then equal shares are both
+        equal = Shares(np.ones(targets.size, np.int64), degree)
+        return equal, equal
     reveals = _matrix(graph, targets)
     answer = solve_linear_program(np.ones(targets.size), reveals, np.ones(graph.start.size), budget)
     if answer.x is None or answer.dual is None:  # there was not time enough
-        return Relaxed(_shares(graph, _greedy(graph, targets)), _quick_packing(graph, targets))
+        return _shares(graph, _greedy(graph, targets)), _quick_packing(graph, targets)
     exact = reveals.astype(np.int64)
     packed = np.floor(_UNIT * answer.x).astype(np.int64)
     worst = int((exact @ packed).max())
@@ -117,7 +106,12 @@ def relax(graph: GraphArrays, targets: Integers, budget: Budget) -> Relaxed:
         shares = np.array([-(-share * _UNIT // max(least, 1)) for share in shares.tolist()])
     packing = np.zeros(graph.start.size, np.int64)
     packing[targets] = packed
-    return Relaxed(Shares(shares, _UNIT), Shares(packing, _UNIT))
+    return Shares(shares, _UNIT), Shares(packing, _UNIT)
+
+
+def _is_regular(graph: GraphArrays, degree: int) -> bool:
+    """Tell whether each arm reveals so many arms, and so many reveal it."""
+    return bool((graph.stop - graph.start == degree).all() and (graph.in_stop - graph.in_start == degree).all())
 
 
 def _shares(graph: GraphArrays, arms: Integers) -> Shares:
@@ -133,7 +127,7 @@ def _quick_packing(graph: GraphArrays, targets: Integers) -> Shares:
     apart = np.zeros(graph.start.size, np.bool_)
     in_degree = graph.in_stop - graph.in_start
     order = targets[np.argsort(in_degree[targets], kind="stable")]
-    pack_greedily(graph, order, np.zeros(graph.start.size, np.bool_), apart)
+    call(pack_greedily, graph, order, np.zeros(graph.start.size, np.bool_), apart)
     whole = _shares(graph, np.flatnonzero(apart))
     sums = np.append(0, np.cumsum(wanted[graph.targets]))
     revealed = sums[graph.stop] - sums[graph.start]
@@ -168,49 +162,18 @@ def _matrix(graph: GraphArrays, targets: Integers) -> sparse.csr_array:
 def _greedy(graph: GraphArrays, targets: Integers) -> Integers:
     """Take an arm that reveals most of what is left, and so on; then leave out what is not needed."""
     n = graph.start.size
-    free = np.arange(1, n + 2)
-    free[targets] = targets
+    room = new_room(n)
+    room.free[:] = np.arange(1, n + 2)  # an arm that is no target is covered
+    room.free[targets] = targets
     chosen = np.zeros(n, np.bool_)
-    take_greedily(graph, free, chosen, np.empty(n, np.int64))
-    times = np.full(n, 2)  # an arm that is no target is not missed
+    call(take_greedily, graph, chosen, room, targets.size)
+    times = np.full(n, 2)  # and is not missed
     times[targets] = 0
-    leave_out(graph, chosen, times)
-    return np.flatnonzero(chosen)
-
-
-@rare_kernel
-def take_greedily(graph: GraphArrays, free: np.ndarray, chosen: np.ndarray, heap: np.ndarray) -> None:
-    """Mark the arms that are taken; ``free[j] == j`` says that j is to be revealed yet."""
-    waiting: Whole = np.int64(0)
-    for k in range(graph.start.size):
-        i = np.int64(k)
-        waiting = _push(heap, waiting, _count_uncovered(graph, i, free) << 32 | (_INDEX - i))
-    while waiting > 0:
-        count = heap[0] >> 32
-        i = _INDEX - (heap[0] & _INDEX)
-        waiting = _pop(heap, waiting)
-        # A count can only have fallen since it was pushed: if it still holds, no other arm has a larger one.
-        now = _count_uncovered(graph, i, free)
-        if now == count > 0:
-            _choose(graph, i, chosen, free)
-        elif now > 0:
-            waiting = _push(heap, waiting, now << 32 | (_INDEX - i))
-
-
-@rare_kernel
-def leave_out(graph: GraphArrays, chosen: np.ndarray, times: np.ndarray) -> None:
-    """Leave out each arm without which every arm is revealed still; `times` says how often each is by others."""
-    for i in range(chosen.size):
-        if chosen[i]:
-            for e in range(graph.start[i], graph.stop[i]):
-                times[graph.targets[e]] += 1
-    for i in range(chosen.size):
-        if not chosen[i]:
-            continue
-        least = np.int64(2)
-        for e in range(graph.start[i], graph.stop[i]):
-            least = min(least, times[graph.targets[e]])
-        if least > 1:
+    rows = {i: graph.targets[graph.start[i] : graph.stop[i]] for i in np.flatnonzero(chosen).tolist()}
+    for row in rows.values():
+        times[row] += 1
+    for i, row in rows.items():
+        if times[row].min() > 1:
+            times[row] -= 1
             chosen[i] = False
-            for e in range(graph.start[i], graph.stop[i]):
-                times[graph.targets[e]] -= 1
+    return np.flatnonzero(chosen)

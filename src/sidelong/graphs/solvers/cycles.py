@@ -7,15 +7,16 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from sidelong._jit import kernel, rare_kernel
-from sidelong.graphs.cover import _INDEX, _pop, _push
+from sidelong.graphs.heap import pop, push, top, top_count
+from sidelong.graphs.solvers.budget import call
+from sidelong.graphs.solvers.groups import Groups
 
 if TYPE_CHECKING:
-    import numpy.typing as npt
     from scipy import sparse
 
+    from sidelong.graphs.arrays import Integers
     from sidelong.numerics import Whole
 
-    Integers = npt.NDArray[np.int64]
 
 __all__ = ["Arcs", "arcs_of", "disjoint_cycles", "without_cycles"]
 
@@ -45,7 +46,7 @@ def without_cycles(arcs: Arcs, arms: Integers) -> Integers:
     inside[arms] = True
     kept = inside.copy()
     degree = np.zeros((2, n), np.int64)
-    leave_out(arcs, inside, kept, degree, np.empty(2 * n, np.int64), np.empty(n, np.int64))
+    call(leave_out, arcs, inside, kept, degree, np.empty(2 * n, np.int64), np.empty(n, np.int64))
     return np.flatnonzero(kept)
 
 
@@ -66,19 +67,19 @@ def leave_out(
             if degree[0, v] == 0 or degree[1, v] == 0:
                 waiting[size] = v
                 size += 1
-            height = _push(heap, height, _ways(degree, v) << 32 | (_INDEX - v))
+            height = push(heap, height, _ways(degree, v), v)
     while height > 0 or size > 0:
         if size > 0:
             size -= 1
             v = np.int64(waiting[size])
             drop = False
         else:
-            v = np.int64(_INDEX - (heap[0] & _INDEX))
-            ways = heap[0] >> 32
-            height = _pop(heap, height)
+            v = np.int64(top(heap))
+            ways = top_count(heap)
+            height = pop(heap, height)
             drop = inside[v] and ways == _ways(degree, v)
             if inside[v] and not drop:
-                height = _push(heap, height, _ways(degree, v) << 32 | (_INDEX - v))
+                height = push(heap, height, _ways(degree, v), v)
         if not inside[v] or (not drop and _ways(degree, v) > 0):
             continue
         inside[v] = False
@@ -113,13 +114,13 @@ def _lower(
     return size
 
 
-def disjoint_cycles(arcs: Arcs) -> tuple[Integers, Integers]:
-    """Return short cycles that have no arm in common, as compressed rows."""
+def disjoint_cycles(arcs: Arcs) -> Groups:
+    """Return short cycles that have no arm in common."""
     n = arcs.start.size - 1
     start, arms = np.zeros(n + 1, np.int64), np.zeros(n, np.int64)
     room = np.empty((2, n), np.int64)
-    count = pack_cycles(arcs, np.ones(n, np.bool_), np.full(n, -1), room, start, arms)
-    return start[: count + 1].copy(), arms[: start[count]].copy()
+    count = call(pack_cycles, arcs, np.ones(n, np.bool_), np.full(n, -1), room, start, arms)
+    return Groups(start[: count + 1].copy(), arms[: start[count]].copy())
 
 
 @rare_kernel

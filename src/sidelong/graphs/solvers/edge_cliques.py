@@ -10,22 +10,24 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from sidelong._jit import kernel, rare_kernel
+from sidelong.graphs.solvers.budget import call
+from sidelong.graphs.solvers.groups import Groups
 
 if TYPE_CHECKING:
-    from sidelong.graphs.solvers.conflicts import Arms, Conflicts
+    from sidelong.graphs.solvers.conflicts import Conflicts
     from sidelong.numerics import Whole
 
 __all__ = ["cliques_around_edges"]
 
 
-def cliques_around_edges(conflicts: Conflicts) -> tuple[Arms, Arms]:
-    """Return cliques in which every pair is, as compressed rows: where each begins, and the arms."""
+def cliques_around_edges(conflicts: Conflicts) -> Groups:
+    """Return cliques in which every pair is."""
     n, size = conflicts.n, conflicts.targets.size
     start = np.zeros(size // 2 + n + 1, np.int64)
     arms = np.empty(6 * size + n, np.int64)
     room = Room(np.zeros(size, np.bool_), np.full(n, -1), np.zeros(n, np.int64))
-    count = grow(conflicts.start, conflicts.targets, room, start, arms)
-    return start[: count + 1].copy(), arms[: start[count]].copy()
+    count = call(grow, conflicts, room, start, arms)
+    return Groups(start[: count + 1].copy(), arms[: start[count]].copy())
 
 
 class Room(NamedTuple):
@@ -37,12 +39,13 @@ class Room(NamedTuple):
 
 
 @rare_kernel
-def grow(rows: np.ndarray, targets: np.ndarray, room: Room, start: np.ndarray, arms: np.ndarray) -> Whole:
+def grow(conflicts: Conflicts, room: Room, start: np.ndarray, arms: np.ndarray) -> Whole:
     """Write the cliques; return how many. An arm without a conflict is one of its own.
 
     Each begins with a pair that is in none yet and takes in, one by one, the lowest arm that is joined with all of
     it. Where room runs out, pairs stay pairs.
     """
+    rows, targets = conflicts
     count = 0
     size: Whole = np.int64(0)
     for v in range(rows.size - 1):
@@ -59,16 +62,17 @@ def grow(rows: np.ndarray, targets: np.ndarray, room: Room, start: np.ndarray, a
             arms[size + 1] = targets[e]
             size += 2
             if arms.size - size > 3 * targets.size + rows.size:
-                size = _extend(rows, targets, room, arms, size)
-            _cover(rows, targets, room, arms, first, size)
+                size = _extend(conflicts, room, arms, size)
+            _cover(conflicts, room, arms, first, size)
             count += 1
             start[count] = size
     return count
 
 
 @kernel
-def _extend(rows: np.ndarray, targets: np.ndarray, room: Room, arms: np.ndarray, size: Whole) -> Whole:
+def _extend(conflicts: Conflicts, room: Room, arms: np.ndarray, size: Whole) -> Whole:
     """Take into the pair at the end of `arms` what is joined with all; return where it ends then."""
+    rows, targets = conflicts
     v, u = arms[size - 2], arms[size - 1]
     for e in range(rows[v], rows[v + 1]):
         room.mark[targets[e]] = v
@@ -96,8 +100,9 @@ def _extend(rows: np.ndarray, targets: np.ndarray, room: Room, arms: np.ndarray,
 
 
 @kernel
-def _cover(rows: np.ndarray, targets: np.ndarray, room: Room, arms: np.ndarray, first: Whole, size: Whole) -> None:
+def _cover(conflicts: Conflicts, room: Room, arms: np.ndarray, first: Whole, size: Whole) -> None:
     """Note that all pairs of a clique are in one."""
+    rows, targets = conflicts
     for k in range(first, size):
         room.mark[arms[k]] = first
     for k in range(first, size):

@@ -10,9 +10,8 @@ from scipy import sparse
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    import numpy.typing as npt
+    from sidelong.graphs.arrays import Flags, Integers, Reals
 
-    Integers = npt.NDArray[np.int64]
 
 __all__ = ["Found", "Groups", "WeightedGroups", "by_label", "join", "listed", "round_up", "select", "spread"]
 
@@ -32,26 +31,36 @@ class Groups(NamedTuple):
         """Return the matrix with a row for each group and a column for each of n arms."""
         return sparse.csr_array((np.ones(self.arms.size), self.arms, self.start), shape=(self.number, n))
 
+    def weighing(self, weight: Integers) -> WeightedGroups:
+        """Return the groups as cliques with these weights."""
+        return WeightedGroups(self.start, self.arms, weight, np.ones_like(weight))
+
 
 class WeightedGroups(NamedTuple):
-    """The same with a weight for each group."""
+    """The same with a weight for each group, and how many of its arms a set has at most."""
 
     start: Integers
     arms: Integers
     weight: Integers
+    most: Integers  #: 1 of a clique, and all but one of a cycle of three or more
 
     @property
     def total(self) -> int:
-        """The sum of the weights."""
-        return int(self.weight.sum())
+        """What no set weighs more than."""
+        return int((self.weight * self.most).sum())
 
 
 class Found(NamedTuple):
-    """A set without a conflict, and what none exceeds."""
+    """A set without a conflict (or a cycle), a cover, and what both leave open, which a search may have narrowed."""
 
-    arms: Integers  #: ascending
-    upper: int  #: no set weighs more
-    cover: WeightedGroups  #: cliques; their total may be more than `upper`, if search found that
+    arms: Integers  #: the set, ascending
+    lower: int  #: from the weight of the set
+    upper: int  #: to the total of the cover
+    cover: WeightedGroups
+
+    def among(self, arms: Integers) -> Found:
+        """Return the same for arms that were numbered anew: what was 0 is ``arms[0]``."""
+        return self._replace(arms=arms[self.arms], cover=self.cover._replace(arms=arms[self.cover.arms]))
 
 
 def listed(groups: Sequence[Integers]) -> Groups:
@@ -61,25 +70,30 @@ def listed(groups: Sequence[Integers]) -> Groups:
 
 
 def by_label(label: Integers) -> Groups:
-    """Return the groups of arms with the same label, which are 0, 1, and so on."""
-    return Groups(np.append(0, np.cumsum(np.bincount(label))), np.argsort(label, kind="stable"))
+    """Return the groups of arms with the same label."""
+    size = np.unique(label, return_counts=True)[1]
+    return Groups(np.append(0, np.cumsum(size)), np.argsort(label, kind="stable"))
 
 
-def join(groups: Sequence[WeightedGroups]) -> WeightedGroups:
-    """Return all groups one after the other."""
-    sizes = np.concatenate([np.diff(each.start) for each in groups])
-    return WeightedGroups(
-        np.append(0, np.cumsum(sizes)),
-        np.concatenate([each.arms for each in groups]),
-        np.concatenate([each.weight for each in groups]),
+def join(found: Sequence[Found]) -> Found:
+    """Return what was found for arms that have nothing to do with each other."""
+    covers = [each.cover for each in found]
+    cover = WeightedGroups(
+        np.append(0, np.cumsum(np.concatenate([np.diff(each.start) for each in covers]))),
+        *(np.concatenate(column) for column in list(zip(*covers, strict=True))[1:]),
     )
+    arms = np.sort(np.concatenate([each.arms for each in found]))
+    return Found(arms, sum(each.lower for each in found), sum(each.upper for each in found), cover)
 
 
-def select(groups: WeightedGroups, which: npt.NDArray[np.bool_]) -> WeightedGroups:
+def select(groups: WeightedGroups, which: Flags) -> WeightedGroups:
     """Return some of the groups."""
     size = np.diff(groups.start)
     return WeightedGroups(
-        np.append(0, np.cumsum(size[which])), groups.arms[np.repeat(which, size)], groups.weight[which]
+        np.append(0, np.cumsum(size[which])),
+        groups.arms[np.repeat(which, size)],
+        groups.weight[which],
+        groups.most[which],
     )
 
 
@@ -91,27 +105,24 @@ def spread(groups: WeightedGroups, stands_for: Integers) -> WeightedGroups:
     size = count[groups.arms]
     ends = np.append(0, np.cumsum(size))
     at = np.arange(ends[-1]) - np.repeat(ends[:-1] - first[groups.arms], size)
-    return WeightedGroups(ends[groups.start], order[at], groups.weight)
+    return groups._replace(start=ends[groups.start], arms=order[at])
 
 
-def round_up(
-    groups: Groups, share: npt.NDArray[np.float64], weight: Integers
-) -> tuple[WeightedGroups, npt.NDArray[np.bool_]]:
+def round_up(groups: Groups, share: Reals, weight: Integers, most: Integers | None = None) -> WeightedGroups:
     """Give groups whole weights near their share, so that those of an arm sum to its weight at least.
 
-    Groups without a share are left out, and which were not is returned. What rounding took away from an arm, it gets as
-    a group of its own, at the end.
+    Groups without a share are left out. What rounding took away from an arm, it gets as a group of its own. A set has
+    at most one arm of a group, unless `most` says how many.
     """
     whole = np.rint(share).astype(np.int64)
     used = whole > 0
-    size = np.diff(groups.start)
-    arms = groups.arms[np.repeat(used, size)]
+    cover = select(WeightedGroups(*groups, whole, np.ones_like(whole) if most is None else most), used)
     covered = np.zeros(weight.size, np.int64)
-    np.add.at(covered, arms, np.repeat(whole[used], size[used]))
+    np.add.at(covered, cover.arms, np.repeat(cover.weight, np.diff(cover.start)))
     alone = np.flatnonzero(covered < weight)
-    rounded = WeightedGroups(
-        np.append(0, np.cumsum(np.append(size[used], np.ones(alone.size, np.int64)))),
-        np.append(arms, alone),
-        np.append(whole[used], (weight - covered)[alone]),
+    return WeightedGroups(
+        np.append(cover.start, cover.start[-1] + np.arange(1, alone.size + 1)),
+        np.append(cover.arms, alone),
+        np.append(cover.weight, (weight - covered)[alone]),
+        np.append(cover.most, np.ones(alone.size, np.int64)),
     )
-    return rounded, used

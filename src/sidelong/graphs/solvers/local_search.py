@@ -12,9 +12,11 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from sidelong._jit import kernel, rare_kernel
+from sidelong.graphs.solvers.budget import call
 
 if TYPE_CHECKING:
-    from sidelong.graphs.solvers.conflicts import Arms, Conflicts
+    from sidelong.graphs.arrays import Integers
+    from sidelong.graphs.solvers.conflicts import Conflicts
     from sidelong.numerics import Whole
 
 __all__ = ["LocalSearch"]
@@ -64,32 +66,23 @@ def _strike(room: Room, v: Whole) -> None:
 
 
 @rare_kernel
-def _move_in(start: np.ndarray, targets: np.ndarray, room: Room, v: Whole) -> None:
-    """Put in an arm that has no conflict."""
-    _strike(room, v)
-    room.inside[v] = True
-    room.size[2] += 1
-    for e in range(start[v], start[v + 1]):
-        u = np.int64(targets[e])
+def _move(conflicts: Conflicts, room: Room, v: Whole, by: Whole) -> None:
+    """Put in an arm that has no conflict (by 1), or take one out (by -1)."""
+    if by > 0:
+        _strike(room, v)
+    room.inside[v] = by > 0
+    room.size[2] += by
+    for e in range(conflicts.start[v], conflicts.start[v + 1]):
+        u = np.int64(conflicts.targets[e])
         _strike(room, u)
-        room.conflicts[u] += 1
+        room.conflicts[u] += by
         _enlist(room, u)
+    if by < 0:
+        _enlist(room, v)
 
 
 @rare_kernel
-def _move_out(start: np.ndarray, targets: np.ndarray, room: Room, v: Whole) -> None:
-    room.inside[v] = False
-    room.size[2] -= 1
-    for e in range(start[v], start[v + 1]):
-        u = np.int64(targets[e])
-        _strike(room, u)
-        room.conflicts[u] -= 1
-        _enlist(room, u)
-    _enlist(room, v)
-
-
-@rare_kernel
-def begin(start: np.ndarray, targets: np.ndarray, order: np.ndarray, room: Room) -> None:
+def begin(conflicts: Conflicts, order: np.ndarray, room: Room) -> None:
     """Put in the arms in order, as far as they go."""
     for k in range(order.size):
         v = np.int64(k)
@@ -99,24 +92,24 @@ def begin(start: np.ndarray, targets: np.ndarray, order: np.ndarray, room: Room)
     for k in range(order.size):
         v = order[k]
         if room.conflicts[v] == 0:
-            _move_in(start, targets, room, v)
+            _move(conflicts, room, v, np.int64(1))
     _keep(room)
 
 
 @rare_kernel
-def improve(start: np.ndarray, targets: np.ndarray, room: Room, steps: int) -> None:
+def improve(conflicts: Conflicts, room: Room, steps: int) -> None:
     """Search on for some steps, and write the best set found."""
     random = np.uint64(room.state[2])
     for step in range(room.state[1], room.state[1] + steps):
         random = _next(random)
         v = _pick(room, random)
         if not room.inside[v]:
-            for e in range(start[v], start[v + 1]):
-                u = np.int64(targets[e])
+            for e in range(conflicts.start[v], conflicts.start[v + 1]):
+                u = np.int64(conflicts.targets[e])
                 if room.inside[u]:
-                    _move_out(start, targets, room, u)
+                    _move(conflicts, room, u, np.int64(-1))
                     room.moved[u] = step
-            _move_in(start, targets, room, v)
+            _move(conflicts, room, v, np.int64(1))
             room.moved[v] = step
         if room.size[2] > room.state[0]:
             _keep(room)
@@ -164,9 +157,9 @@ class LocalSearch:
             state=np.array([0, 0, 0x1E3779B97F4A7C15]),
         )
         order = np.argsort(np.diff(conflicts.start), kind="stable")
-        begin(conflicts.start, conflicts.targets, order, self._room)
+        call(begin, conflicts, order, self._room)
 
-    def run(self, steps: int) -> Arms:
+    def run(self, steps: int) -> Integers:
         """Make some more steps; return the best set so far, ascending."""
-        improve(self._conflicts.start, self._conflicts.targets, self._room, steps)
+        call(improve, self._conflicts, self._room, steps)
         return np.flatnonzero(self._room.best)

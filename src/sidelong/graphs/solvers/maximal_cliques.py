@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from sidelong._jit import kernel, rare_kernel
-from sidelong.graphs.solvers.bits import _add, _count_bits, _discard, _is_empty, _next, all_of, pack, words_for
+from sidelong.graphs.solvers import bits
+from sidelong.graphs.solvers.budget import call
 from sidelong.graphs.solvers.groups import Groups
 
 if TYPE_CHECKING:
@@ -44,15 +45,15 @@ def list_all(path: Path, start: np.ndarray, arms: np.ndarray, steps: int) -> Who
         steps -= 1
         if steps < 0 or count + 1 == start.size or size + depth + 1 > arms.size:
             return -1
-        v = _next(path.branches[depth], np.int64(0))
+        v = bits.following(path.branches[depth], np.int64(0))
         if v < 0:
             depth -= 1
             continue
         _follow(path, depth, v)
-        if not _is_empty(path.fresh[depth + 1]):
+        if not bits.is_empty(path.fresh[depth + 1]):
             depth += 1
             _set_out(path, depth)
-        elif _is_empty(path.tried[depth + 1]):
+        elif bits.is_empty(path.tried[depth + 1]):
             for k in range(depth + 1):
                 arms[size] = path.clique[k]
                 size += 1
@@ -68,9 +69,9 @@ def _follow(path: Path, depth: Whole, v: Whole) -> None:
     for w in range(path.adjacency.shape[1]):
         path.fresh[depth + 1, w] = path.fresh[depth, w] & path.adjacency[v, w]
         path.tried[depth + 1, w] = path.tried[depth, w] & path.adjacency[v, w]
-    _discard(path.branches[depth], v)
-    _discard(path.fresh[depth], v)
-    _add(path.tried[depth], v)
+    bits.discard(path.branches[depth], v)
+    bits.discard(path.fresh[depth], v)
+    bits.add(path.tried[depth], v)
 
 
 @kernel
@@ -81,15 +82,13 @@ def _set_out(path: Path, depth: Whole) -> None:
         path.branches[depth, w] = path.fresh[depth, w] | path.tried[depth, w]
     pivot = np.int64(-1)
     most = np.int64(-1)
-    v = _next(path.branches[depth], np.int64(0))
-    while v >= 0:
+    for v in bits.members(path.branches[depth]):
         joined = np.int64(0)
         for w in range(words):
-            joined += _count_bits(path.fresh[depth, w] & path.adjacency[v, w])
+            joined += bits.count_bits(path.fresh[depth, w] & path.adjacency[v, w])
         if joined > most:
             most = joined
             pivot = np.int64(v)
-        v = _next(path.branches[depth], v + 1)
     for w in range(words):
         path.branches[depth, w] = path.fresh[depth, w] & ~path.adjacency[pivot, w]
 
@@ -98,12 +97,12 @@ def list_maximal_cliques(conflicts: Conflicts, most: int) -> Groups | None:
     """Return all maximal cliques, or None if there are more than `most`, or too many arms in them."""
     n = conflicts.n
     depths = int(np.diff(conflicts.start).max()) + 2
-    words = words_for(n)
+    words = bits.words_for(n)
     joined = ~conflicts.compatible()
     np.fill_diagonal(joined, val=False)
     fresh, tried, branches = np.zeros((3, depths, words), np.uint64)
-    path = Path(pack(joined), fresh, tried, branches, np.zeros(depths, np.int64))
-    fresh[0] = all_of(n)
+    path = Path(bits.pack(joined), fresh, tried, branches, np.zeros(depths, np.int64))
+    fresh[0] = bits.all_of(n)
     start, arms = np.zeros(most + 1, np.int64), np.zeros(20 * most, np.int64)
-    count = int(list_all(path, start, arms, min(20 * most, _STEPS // (n * words))))
+    count = int(call(list_all, path, start, arms, min(20 * most, _STEPS // (n * words))))
     return None if count < 0 else Groups(start[: count + 1].copy(), arms[: start[count]].copy())

@@ -10,14 +10,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from sidelong._jit import rare_kernel
-from sidelong.graphs.solvers.groups import Found, WeightedGroups
+from sidelong.graphs.solvers.budget import call
+from sidelong.graphs.solvers.groups import Found, Groups
 
 if TYPE_CHECKING:
-    import numpy.typing as npt
+    from sidelong.graphs.arrays import GraphArrays, Integers
 
-    from sidelong.graphs.arrays import GraphArrays
-
-    Integers = npt.NDArray[np.int64]
 
 __all__ = ["ascend", "heaviest_on_ascending", "largest_independent", "smallest_cover"]
 
@@ -32,14 +30,15 @@ def largest_independent(graph: GraphArrays, unit: int) -> Found:
     """
     n = graph.start.size
     length, before = np.zeros(n, np.int64), np.zeros(n, np.int64)
-    find_chains(graph.start, graph.leaving, graph.in_start, length, before, np.full(n + 1, -1))
+    call(find_chains, graph.start, graph.leaving, graph.in_start, length, before, np.full(n + 1, -1))
     most = int(length.max())
     chain = [int(length.argmax())]
     while before[chain[-1]] >= 0:
         chain.append(int(before[chain[-1]]))
     order = np.argsort(length, kind="stable")
     start = np.append(0, np.cumsum(np.bincount(length - 1, minlength=most)))
-    return Found(np.array(chain[::-1]), most * unit, WeightedGroups(start, order, np.full(most, unit)))
+    cover = Groups(start, order).weighing(np.full(most, unit))
+    return Found(np.array(chain[::-1]), most * unit, most * unit, cover)
 
 
 @rare_kernel
@@ -112,7 +111,8 @@ def heaviest_on_ascending(graph: GraphArrays, weight: Integers) -> Found:
         first, size, share = np.arange(n), np.ones(n, np.int64), weight
     start = np.append(0, np.cumsum(size))
     arms = np.arange(start[-1]) + np.repeat(first - start[:-1], size)
-    return Found(np.array(taken[::-1], np.int64), sum(shares), WeightedGroups(start, arms, share))
+    cover = Groups(start, arms).weighing(share)
+    return Found(np.array(taken[::-1], np.int64), sum(shares), sum(shares), cover)
 
 
 def smallest_cover(graph: GraphArrays, targets: Integers) -> tuple[Integers, Integers]:

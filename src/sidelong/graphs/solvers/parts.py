@@ -1,4 +1,4 @@
-"""Connected parts, each of which is solved by itself."""
+"""Connected parts, each of which is solved by itself: the skeleton of every solver."""
 
 from __future__ import annotations
 
@@ -8,17 +8,18 @@ import numpy as np
 from scipy.sparse import csgraph
 
 from sidelong.graphs.solvers.conflicts import Conflicts, from_scipy
+from sidelong.graphs.solvers.groups import Found, Groups, join, select, spread
+from sidelong.graphs.solvers.reductions import reduce_conflicts
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    import numpy.typing as npt
-
+    from sidelong.graphs.arrays import Integers
     from sidelong.graphs.solvers.budget import Budget
+    from sidelong.graphs.solvers.groups import WeightedGroups
 
-    Integers = npt.NDArray[np.int64]
 
-__all__ = ["Parts", "solve_each", "split"]
+__all__ = ["Parts", "by_parts", "solve_core", "solve_each", "split"]
 
 T = TypeVar("T")
 
@@ -86,3 +87,37 @@ def solve_each(
         else:
             solved[k] = known[key]
     return solved
+
+
+def by_parts(
+    parts: Parts,
+    quick: tuple[Integers, WeightedGroups],
+    weight: Integers,
+    solve: Callable[[Integers, Conflicts, Budget], Found],
+    budget: Budget,
+) -> Found:
+    """Solve the parts for which a set and a cover that were found quickly do not meet, and join all."""
+    arms, cover = quick
+    part = parts.of_arm
+    group_part = part[cover.arms[cover.start[:-1]]]
+    lower, upper = np.zeros((2, parts.ends.size - 1), np.int64)
+    np.add.at(lower, part[arms], weight[arms])
+    np.add.at(upper, group_part, cover.weight * cover.most)
+    solved = solve_each(parts, np.flatnonzero(lower < upper), solve, budget, weight)
+    rest = np.ones(parts.ends.size - 1, np.bool_)
+    rest[list(solved)] = False
+    bounds = int(lower[rest].sum()), int(upper[rest].sum())
+    known = Found(arms[rest[part[arms]]], *bounds, select(cover, rest[group_part]))
+    return join([known, *(found.among(parts.piece(k)[0]) for k, found in solved.items())])
+
+
+def solve_core(conflicts: Conflicts, weight: Integers, solve: Callable[[Conflicts, Integers], Found]) -> Found:
+    """Decide what can be decided without search, solve what is left, and join both."""
+    core, taken, stands_for = reduce_conflicts(conflicts, weight)
+    total = int(weight[taken].sum())
+    alone = Groups(np.arange(taken.size + 1), taken).weighing(weight[taken])
+    found = [Found(taken, total, total, alone)]
+    if core.size:
+        found.append(solve(conflicts.induced(core), weight[core]).among(core))
+    whole = join(found)
+    return whole._replace(cover=spread(whole.cover, stands_for))

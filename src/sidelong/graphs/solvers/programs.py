@@ -9,12 +9,11 @@ import numpy as np
 from scipy import optimize
 
 if TYPE_CHECKING:
-    import numpy.typing as npt
     from scipy import sparse
 
+    from sidelong.graphs.arrays import Reals
     from sidelong.graphs.solvers.budget import Budget
 
-    Reals = npt.NDArray[np.float64]
 
 __all__ = ["Answer", "solve_integer_program", "solve_linear_program"]
 
@@ -27,33 +26,26 @@ _SMALL = 3_000  # entries that always are
 class Answer(NamedTuple):
     """What HiGHS found in time."""
 
-    x: Reals | None  #: None if it found no solution
-    dual: Reals | None  #: of a linear program, for each row
-    bound: float  #: of the objective, with the tolerance of HiGHS; infinite if nothing is known
-    optimal: bool
+    x: Reals | None = None  #: None if it found no solution
+    dual: Reals | None = None  #: of a linear program, for each row
+    bound: float = math.inf  #: of the objective, with the tolerance of HiGHS; infinite if nothing is known
 
 
 def solve_linear_program(objective: Reals, rows: sparse.csr_array, most: Reals, budget: Budget) -> Answer:
     """Maximise the objective over x >= 0 with rows @ x <= most."""
     if not _is_worth_a_try(rows, budget, _LINEAR):
-        return Answer(None, None, math.inf, optimal=False)
-    found = optimize.linprog(
-        -objective,
-        A_ub=rows,
-        b_ub=most,
-        bounds=(0, None),
-        method="highs",
-        options={"time_limit": budget.left},
-    )
+        return Answer()
+    options = {"time_limit": budget.left}
+    found = optimize.linprog(-objective, A_ub=rows, b_ub=most, bounds=(0, None), method="highs", options=options)
     if found.status != 0:
-        return Answer(None, None, math.inf, optimal=False)
-    return Answer(np.maximum(0.0, found.x), np.maximum(0.0, -found.ineqlin.marginals), -found.fun, optimal=True)
+        return Answer()
+    return Answer(np.maximum(0.0, found.x), np.maximum(0.0, -found.ineqlin.marginals), -found.fun)
 
 
 def solve_integer_program(objective: Reals, rows: sparse.csr_array, most: Reals, budget: Budget) -> Answer:
     """Maximise the objective over x of 0 and 1 with rows @ x <= most."""
     if not _is_worth_a_try(rows, budget, _INTEGER):
-        return Answer(None, None, math.inf, optimal=False)
+        return Answer()
     found = optimize.milp(
         -objective,
         integrality=np.ones(objective.size),
@@ -63,7 +55,7 @@ def solve_integer_program(objective: Reals, rows: sparse.csr_array, most: Reals,
     )
     bound = math.inf if found.mip_dual_bound is None else -found.mip_dual_bound
     scale = _TOLERANCE * max(1.0, float(np.abs(objective).max(initial=0.0)))
-    return Answer(found.x, None, bound + scale, optimal=found.status == 0)
+    return Answer(found.x, bound=bound + scale)
 
 
 def _is_worth_a_try(rows: sparse.csr_array, budget: Budget, rate: int) -> bool:

@@ -4,7 +4,7 @@ Two rules, again and again:
 
 - *Domination.* If u and v are in conflict, and all that is in conflict with u is so with v too, then v is never needed
   (where it weighs no more than u): a set with v stays one with u in its place, and a clique that has u has room for v.
-- *Crowns.* Arms without a conflict among them, whose conflicts are all with fewer other arms, each of which can be
+- *Crowns.* Integers without a conflict among them, whose conflicts are all with fewer other arms, each of which can be
   given one of them as a partner, are taken. They are found by the theorem of G. Nemhauser and L. Trotter, "Vertex
   packings: structural properties and algorithms", Mathematical Programming 8 (1975), with one bipartite matching.
 
@@ -22,11 +22,11 @@ from scipy import sparse
 from scipy.sparse import csgraph
 
 from sidelong._jit import kernel, rare_kernel
+from sidelong.graphs.solvers.budget import call
 
 if TYPE_CHECKING:
-    import numpy.typing as npt
-
-    from sidelong.graphs.solvers.conflicts import Arms, Conflicts
+    from sidelong.graphs.arrays import Flags, Integers
+    from sidelong.graphs.solvers.conflicts import Conflicts
     from sidelong.numerics import Whole
 
 __all__ = ["Reduction", "reduce_conflicts"]
@@ -37,23 +37,23 @@ _WORK = 30  # how many steps for each pair and arm, at most
 class Reduction(NamedTuple):
     """What was decided, and what is left."""
 
-    core: Arms  #: what is left, ascending
-    taken: Arms  #: arms that some best set has, ascending
-    stands_for: Arms  #: for each arm, the arm in `core` or `taken` whose cliques it joins
+    core: Integers  #: what is left, ascending
+    taken: Integers  #: arms that some best set has, ascending
+    stands_for: Integers  #: for each arm, the arm in `core` or `taken` whose cliques it joins
 
 
-def reduce_conflicts(conflicts: Conflicts, weight: npt.NDArray[np.int64]) -> Reduction:
+def reduce_conflicts(conflicts: Conflicts, weight: Integers) -> Reduction:
     """Apply both rules until neither does anything more, or it takes too long."""
     n = conflicts.n
     alive = np.ones(n, np.bool_)
     degree = np.diff(conflicts.start)
     parent = np.arange(n)
     taken = np.zeros(n, np.bool_)
-    queue, queued = np.empty(n, np.int64), np.empty(n, np.bool_)
+    queue = np.empty((2, n), np.int64)
     most = _WORK * (n + conflicts.targets.size)
     equal = bool((weight == weight[0]).all())  # the theorem is about numbers of arms
     while True:
-        most -= dominate(conflicts.start, conflicts.targets, weight, alive, degree, parent, queue, queued, max(most, 0))
+        most -= call(dominate, conflicts, weight, alive, degree, parent, queue, max(most, 0))
         lonely = alive & (degree == 0)
         taken |= lonely
         alive &= ~lonely
@@ -73,17 +73,17 @@ def reduce_conflicts(conflicts: Conflicts, weight: npt.NDArray[np.int64]) -> Red
 
 @rare_kernel
 def dominate(
-    start: np.ndarray,
-    targets: np.ndarray,
+    conflicts: Conflicts,
     weight: np.ndarray,
     alive: np.ndarray,
     degree: np.ndarray,
     parent: np.ndarray,
-    queue: np.ndarray,
-    queued: np.ndarray,
+    room: np.ndarray,
     most: int,
 ) -> Whole:
     """Take dominated arms out of `alive`, and note in `parent` by which one; return the number of steps."""
+    start, targets = conflicts
+    queue, queued = room[0], room[1]
     n = alive.size
     head = 0
     waiting = 0
@@ -97,64 +97,58 @@ def dominate(
         u = queue[head]
         head = (head + 1) % n
         waiting -= 1
-        queued[u] = False
+        queued[u] = 0
         if not alive[u]:
             continue
         for e in range(start[u], start[u + 1]):
             v = np.int64(targets[e])
             if not alive[v] or degree[v] < degree[u] or weight[v] > weight[u]:
                 continue
-            looked_at = _look(start, targets, alive, u, v)
+            looked_at = _look(conflicts, alive, u, v)
+            steps += max(looked_at, -looked_at)
             if looked_at < 0:
-                steps -= looked_at
                 continue
-            steps += looked_at
             alive[v] = False
             parent[v] = u
             for f in range(start[v], start[v + 1]):
                 x = np.int64(targets[f])
                 degree[x] -= 1
-                if alive[x] and not queued[x]:
-                    queued[x] = True
+                if alive[x] and queued[x] == 0:
+                    queued[x] = 1
                     queue[(head + waiting) % n] = x
                     waiting += 1
     return steps
 
 
 @kernel
-def _look(start: np.ndarray, targets: np.ndarray, alive: np.ndarray, u: Whole, v: Whole) -> Whole:
+def _look(conflicts: Conflicts, alive: np.ndarray, u: Whole, v: Whole) -> Whole:
     """Look whether v is joined with all that u is; return at how many arms, negative if it is not."""
+    start, targets = conflicts
     steps = 1
     for e in range(start[u], start[u + 1]):
-        x = np.int64(targets[e])
+        x = targets[e]
         if alive[x] and x != v:
             steps += 1
-            if not _are_joined(start, targets, v, x):
+            low, high = start[v], start[v + 1]
+            while low < high:
+                middle = (low + high) // 2
+                if targets[middle] < x:
+                    low = middle + 1
+                else:
+                    high = middle
+            if low == start[v + 1] or targets[low] != x:
                 return -steps
     return steps
 
 
-@kernel
-def _are_joined(start: np.ndarray, targets: np.ndarray, v: Whole, x: Whole) -> bool:
-    low = start[v]
-    high = start[v + 1]
-    while low < high:
-        middle = (low + high) // 2
-        if targets[middle] < x:
-            low = middle + 1
-        else:
-            high = middle
-    return low < start[v + 1] and targets[low] == x  # type: ignore[no-any-return]
-
-
-def _degrees(conflicts: Conflicts, alive: npt.NDArray[np.bool_]) -> npt.NDArray[np.int64]:
+def _degrees(conflicts: Conflicts, alive: Flags) -> Integers:
     counted = np.append(0, np.cumsum(alive[conflicts.targets]))
     degree = counted[conflicts.start[1:]] - counted[conflicts.start[:-1]]
     degree[~alive] = 0
     return degree  # type: ignore[no-any-return]
 
 
-def _crown(conflicts: Conflicts, arms: Arms) -> tuple[Arms, Arms, Arms]:
+def _crown(conflicts: Conflicts, arms: Integers) -> tuple[Integers, Integers, Integers]:
     """Return arms to take, the arms in conflict with them, and a different partner among the former for each of these.
 
     Of two copies of the arms, with an edge from i to j' for each conflict, take a largest matching, and all that is
