@@ -1,14 +1,20 @@
 """What every learner of the catalogue must do, whatever its algorithm."""
 
+import ast
 import hashlib
+import importlib
 import json
 import os
+import pkgutil
+import re
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
 
+import naive
 import sidelong as sl
 from sidelong.errors import BinaryLossError, GraphError, LearnerError, LossError, ObservabilityError
 from sidelong.learners import catalogue
@@ -90,6 +96,34 @@ def play(agent, rounds):
         record += bytes([decision.arm]) + decision.probabilities.tobytes()
         agent.tell(decision, losses_of(decision, decision.round))
     return record + b"".join(array.tobytes() for array in agent._learner.state)
+
+
+FILES = [
+    importlib.import_module(f"{catalogue.__package__}.{each.name}")
+    for each in pkgutil.iter_modules(sl.learners.__path__)
+]
+
+
+@pytest.mark.parametrize("file", [file for file in FILES if hasattr(file, "NAME")], ids=lambda file: file.__name__)
+def test_a_file_of_a_learner_is_in_the_catalogue_and_under_this_contract(file):
+    assert file in map(module_of, CONFIGURATIONS)
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if catalogue.find(name).ABOUT.cite])
+def test_the_learner_of_a_paper_is_compared_with_an_oracle(name):
+    module = catalogue.find(name).__name__.rpartition(".")[2]
+    used = re.findall(r"\bnaive\.([A-Z]\w+)", (Path(__file__).parent / f"test_{module}.py").read_text())
+    assert any(oracle.lower() in module or module in oracle.lower() for oracle in used)
+    assert all(hasattr(naive, oracle) for oracle in used)
+
+
+def test_no_file_but_the_catalogue_lists_learners():
+    """A bound stands where the theory is. Elsewhere a name or two may be an example or a default."""
+    package = Path(sl.__file__).parent
+    for path in sorted(package.rglob("*.py")):
+        constants = {node.value for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Constant)}
+        if len(constants & {name for name in NAMES if not name.isidentifier()}) > 2:  # hedge may be a function, too
+            assert str(path.relative_to(package)) in {"learners/catalogue.py", "theory/promises.py"}
 
 
 @pytest.mark.parametrize("label", CONFIGURATIONS)

@@ -89,7 +89,8 @@ class State(NamedTuple):
     clock: np.ndarray  #: r, eps, and the passes completed
 
 
-_R, _EPS, _PASSES = range(3)
+_LEFT, _IN_U = range(2)  # in `sizes`
+_R, _EPS, _PASSES = range(3)  # in `clock`
 
 
 def init(params: Params, graph: FeedbackGraph) -> State:
@@ -111,11 +112,11 @@ def init(params: Params, graph: FeedbackGraph) -> State:
 @kernel
 def distribution(params: Params, state: State, graph: GraphArrays, t: int, p: np.ndarray, trace: np.ndarray) -> None:
     """Write into `p` the probabilities of round t."""
-    share = 1.0 / state.sizes[1]
+    share = 1.0 / state.sizes[_IN_U]
     for i in range(p.size):
         p[i] = share if state.U[i] else 0.0  # 5
     trace[_PHASE] = state.clock[_R]
-    trace[_ACTIVE] = state.sizes[0]
+    trace[_ACTIVE] = state.sizes[_LEFT]
 
 
 @kernel
@@ -131,7 +132,7 @@ def update(
 ) -> None:
     """Learn the losses that playing `arm` revealed in round t."""
     first = graph.start[arm]
-    searching = state.sizes[0] > 1
+    searching = state.sizes[_LEFT] > 1
     for e in range(first, graph.stop[arm]):
         i = np.uint64(graph.targets[e])
         l = losses[e - first]
@@ -141,16 +142,16 @@ def update(
         if searching and state.active[i]:
             state.n[i] += 1.0  # 6
             state.s[i] += l
-            state.sizes[1] -= state.U[i]
+            state.sizes[_IN_U] -= state.U[i]
             state.U[i] = False
-    if state.sizes[1] > 0:
+    if state.sizes[_IN_U] > 0:
         return
     state.clock[_PASSES] += 1.0
     if state.clock[_PASSES] * state.clock[_EPS] * state.clock[_EPS] >= 2.0 * params.log_inverse_d:  # 2
         _eliminate(state)
     for j in range(state.U.size):
         state.U[j] = state.active[j]  # 3
-    state.sizes[1] = state.sizes[0]
+    state.sizes[_IN_U] = state.sizes[_LEFT]
 
 
 @kernel
@@ -163,7 +164,7 @@ def _eliminate(state: State) -> None:
     for i in range(state.active.size):
         if state.active[i] and state.s[i] / state.n[i] > least + 2.0 * state.clock[_EPS]:  # 8
             state.active[i] = False
-            state.sizes[0] -= 1
+            state.sizes[_LEFT] -= 1
         state.n[i] = 0.0
         state.s[i] = 0.0
     state.clock[_R] += 1.0

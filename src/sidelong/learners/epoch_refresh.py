@@ -13,7 +13,7 @@ import numpy as np
 from sidelong._jit import kernel, rare_kernel
 from sidelong.graphs.arrays import GraphArrays, observe
 from sidelong.graphs.cover import new_room
-from sidelong.learners.exploration import estimate_gaps, explore, extremes, set_rates
+from sidelong.learners.exploration import GAPS, estimate_gaps, explore, extremes, set_rates
 from sidelong.learners.sum_tree import first_leaf, new_tree, plant
 from sidelong.learners.tree_probabilities import fill, sources_are_ranges
 from sidelong.learners.weights import theta
@@ -76,7 +76,7 @@ class State(NamedTuple):
     S: np.ndarray  #: whether an arm is in the exploration set
     order: np.ndarray  #: the arms by ascending gap
     ties: np.ndarray  #: whether the gap of an arm in `order` equals that of the one before
-    known: np.ndarray  #: the key of the graph that S was made for, the size of S, and how many gaps were positive
+    known: np.ndarray  #: what S was made from; `exploration` names its entries
     p: np.ndarray  #: room
     P: np.ndarray
     free: np.ndarray
@@ -142,7 +142,7 @@ def _explore(params: Params, state: State, graph: GraphArrays, t: int, last: Who
         state.width[i] = 1.0 / math.sqrt(state.O[i]) if state.O[i] > 0.0 else math.inf
     radius = math.sqrt((params.gamma * log(float(t)) + params.log_K) / 2.0)
     ucb, lcb, _ = extremes(state, radius)
-    if lcb > ucb or state.known[2] > 0:
+    if lcb > ucb or state.known[GAPS] > 0:
         estimate_gaps(state, radius, ucb)
     explore(params, state, graph, lcb > ucb)  # 3
     cap = min(1.0 / (2.0 * K), math.sqrt(params.lambda_ * params.log_K / last) / (2.0 * K))  # 4

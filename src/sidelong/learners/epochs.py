@@ -32,6 +32,7 @@ from sidelong.learners.epoch_refresh import (
     scale_of,
     weigh,
 )
+from sidelong.learners.exploration import SIZE
 from sidelong.learners.sum_tree import first_leaf, locate, resum
 from sidelong.learners.tree_probabilities import fill, have_the_same_sources, sum_over_sources
 from sidelong.numerics import DRAWS, exp, uniform
@@ -86,7 +87,7 @@ def draw(
         repeated = k > 0 and graph.contiguous and have_the_same_sources(graph, i, i - 1)
         p[k] = p[k - 1] if repeated else _observed(state, graph, scale, i, base)  # 8
         own = p[k] if i == arm else own
-    trace[_SIZE] = state.known[1]
+    trace[_SIZE] = state.known[SIZE]
     trace[_MASS] = state.rates[EPS]
     trace[_ETA] = state.rates[ETA]
     trace[_THETA] = known

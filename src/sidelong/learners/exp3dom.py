@@ -91,6 +91,9 @@ class State(NamedTuple):
     heap: np.ndarray
 
 
+_GRAPH, _R_SIZE = range(2)  # in `known`
+
+
 def init(params: Params, graph: FeedbackGraph) -> State:
     """Return the state before round 1."""
     K = graph.n_arms
@@ -122,10 +125,10 @@ def _instance(size: float) -> int:
 @kernel
 def distribution(params: Params, state: State, graph: GraphArrays, t: int, p: np.ndarray, trace: np.ndarray) -> None:
     """Write into `p` the probabilities of round t."""
-    if state.known[0] != graph.key:
-        state.known[0] = graph.key
-        state.known[1] = dominate(graph, state.R, Room(state.free, state.heap))  # 1
-    size = float(state.known[1])
+    if state.known[_GRAPH] != graph.key:
+        state.known[_GRAPH] = graph.key
+        state.known[_R_SIZE] = dominate(graph, state.R, Room(state.free, state.heap))  # 1
+    size = float(state.known[_R_SIZE])
     b = _instance(size)  # 2
     g = math.sqrt(float(1 << b) * params.log_K / state.M[b])  # 3
     eta = g / float(1 << b)

@@ -50,7 +50,7 @@ from sidelong._jit import kernel
 from sidelong.graphs.arrays import LONG_RANGE, GraphArrays, observe
 from sidelong.graphs.cover import new_room
 from sidelong.graphs.numbers import strong_independence as compute_strong_independence
-from sidelong.learners.exploration import estimate_gaps, explore, extremes, set_rates
+from sidelong.learners.exploration import GAPS, SIZE, estimate_gaps, explore, extremes, set_rates
 from sidelong.learners.interface import About, Need
 from sidelong.learners.options import initial_arms, number, one_of, settled
 from sidelong.numerics import exp, log, total
@@ -194,7 +194,7 @@ class State(NamedTuple):
     S: np.ndarray  #: whether an arm is in the exploration set
     order: np.ndarray  #: the arms by ascending gap
     ties: np.ndarray  #: whether the gap of an arm in `order` equals that of the one before
-    known: np.ndarray  #: the key of the graph that S was made for, the size of S, and how many gaps were positive
+    known: np.ndarray  #: what S was made from; `exploration` names its entries
     free: np.ndarray
     heap: np.ndarray
 
@@ -232,7 +232,7 @@ def distribution(params: Params, state: State, graph: GraphArrays, t: int, p: np
     log_t, log_K = log(float(t)), params.log_K
     radius = math.sqrt((params.gamma * log_t + log_K) / 2.0)
     ucb, lcb, least = extremes(state, radius)
-    if lcb > ucb or state.known[2] > 0:
+    if lcb > ucb or state.known[GAPS] > 0:
         estimate_gaps(state, radius, ucb)
     explore(params, state, graph, lcb > ucb)
     cap = min(1.0 / (2.0 * K), math.sqrt(params.lambda_ * log_K / t) / (2.0 * K))
@@ -245,7 +245,7 @@ def distribution(params: Params, state: State, graph: GraphArrays, t: int, p: np
     scale = (1.0 - mass) / total(p)
     for i in range(K):
         p[i] = scale * p[i] + state.eps[i]  # 8
-    trace[_SIZE] = state.known[1]
+    trace[_SIZE] = state.known[SIZE]
     trace[_MASS] = mass
     trace[_ETA] = eta
 

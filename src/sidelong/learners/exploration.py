@@ -19,7 +19,10 @@ if TYPE_CHECKING:
     Params = exp3gpp.Params | epoch_refresh.Params
     State = exp3gpp.State | epoch_refresh.State
 
-__all__ = ["estimate_gaps", "explore", "extremes", "set_rates"]
+__all__ = ["GAPS", "GRAPH", "SIZE", "estimate_gaps", "explore", "extremes", "set_rates"]
+
+# In `known`: the key of the graph that S was made for, the size of S, and whether a gap was positive then.
+GRAPH, SIZE, GAPS = range(3)
 
 
 @kernel
@@ -51,7 +54,7 @@ def set_rates(state: State, cap: float, floor: float, xi: float, largest_gap: fl
     if largest_gap * largest_gap * cap <= xi:  # no xi is below the cap: two values, and no division
         for i in range(state.eps.size):
             state.eps[i] = cap if state.S[i] else floor
-        return state.known[1] * cap + (state.eps.size - state.known[1]) * floor  # type: ignore[no-any-return]
+        return state.known[SIZE] * cap + (state.eps.size - state.known[SIZE]) * floor  # type: ignore[no-any-return]
     for i in range(state.eps.size):
         square = state.gap[i] * state.gap[i]
         eps = xi / square if square * cap > xi else cap
@@ -62,20 +65,20 @@ def set_rates(state: State, cap: float, floor: float, xi: float, largest_gap: fl
 @kernel
 def explore(params: Params, state: State, graph: GraphArrays, known: bool) -> None:
     """Make S by Algorithm 2, unless neither the order of the gaps nor the graph has changed."""  # 5
-    changed = state.known[0] != graph.key
-    if known or state.known[2] > 0:  # else all gaps are 0, as they were
+    changed = state.known[GRAPH] != graph.key
+    if known or state.known[GAPS] > 0:  # else all gaps are 0, as they were
         # While S stands, `free` is not needed, and the sort may use it.
         changed = reorder(state.order, state.gap, state.free) or changed
         changed = (params.largest_first and _ties_changed(state)) or changed
-        state.known[2] = known
+        state.known[GAPS] = known
     if not changed:
         return
-    state.known[0] = graph.key
+    state.known[GRAPH] = graph.key
     room = Room(state.free, state.heap)
     if params.largest_first:
-        state.known[1] = cover_largest_first(graph, state.order, state.gap, state.S, room)
+        state.known[SIZE] = cover_largest_first(graph, state.order, state.gap, state.S, room)
     else:
-        state.known[1] = cover_in_order(graph, state.order, state.S, room)
+        state.known[SIZE] = cover_in_order(graph, state.order, state.S, room)
 
 
 @kernel

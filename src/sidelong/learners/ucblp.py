@@ -64,6 +64,7 @@ ABOUT = About(
     theorem="derived in its file, up to constants",
 )
 TRACES = ("round", "survivors")
+_ROUND, _SURVIVORS = range(2)
 
 
 class Params(NamedTuple):
@@ -106,7 +107,7 @@ class State(NamedTuple):
     clock: np.ndarray  #: m, D, n(m), how many arms have survived
 
 
-_M, _D, _N, _SIZE = range(4)
+_M, _D, _N, _SIZE = range(4)  # in `clock`
 
 
 def init(params: Params, graph: FeedbackGraph) -> State:
@@ -162,8 +163,8 @@ def distribution(params: Params, state: State, graph: GraphArrays, t: int, p: np
                 turn -= 1
     p[:] = 0.0
     p[arm] = 1.0
-    trace[0] = state.clock[_M]
-    trace[1] = state.clock[_SIZE]
+    trace[_ROUND] = state.clock[_M]
+    trace[_SURVIVORS] = state.clock[_SIZE]
 
 
 @kernel

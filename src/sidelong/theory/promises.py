@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
@@ -49,7 +50,8 @@ def promises(setting: Setting, learners: Iterable[str]) -> list[Promise]:
     """Return what these learners promise, in this order; a bound that the setting does not allow is None."""
     loops = not setting.graph.arms_without_self_loop.size
     found = []
-    for row in (row for name in learners for row in _ROWS if row.learner == name):
+    of = {name: [row for row in _ROWS if row.learner == name] or [Promise(name, None, None)] for name in learners}
+    for row in itertools.chain.from_iterable(of.values()):
         kept = row
         if row.needs_self_loops and not loops:
             kept = replace(kept, adversarial=None)
@@ -95,6 +97,7 @@ def _ucb_n(s: Setting, T: float) -> float:
     return min(rivals.ucb_n_stochastic(T=T, gaps=s.gaps, groups=groups) for groups in covers)
 
 
+#: A learner that has no row promises nothing with known constants.
 _ROWS = (
     Promise(
         "exp3.g++",
@@ -174,10 +177,6 @@ _ROWS = (
         "its paper",
     ),
     Promise("ucb-n", None, _ucb_n, "", "its paper"),
-    Promise("ucb-maxn", None, None),
-    Promise("ts-n", None, None),
-    Promise("ucb-lp", None, None),
-    Promise("alphasample", None, None),
     Promise(
         "ito-2022",
         lambda s, T: rivals.ito_2022(K=s.K, T=T, strong_independence=s.strong_independence),

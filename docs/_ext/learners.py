@@ -1,0 +1,42 @@
+"""The reference of the learners: a section for each file, in the order of the catalogue, and none left out."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from typing import TYPE_CHECKING, Any
+
+from sidelong import learners
+
+if TYPE_CHECKING:
+    from sphinx.application import Sphinx
+
+_PLACE = "```{learners}\n```\n"
+_SECTION = """\
+## {title}
+
+```{{eval-rst}}
+.. automodule:: {name}
+   :no-members:
+
+.. autofunction:: {name}.configure
+```
+"""
+
+
+def _read(_app: Sphinx, page: str, source: list[str]) -> None:
+    if page != "api/learners":
+        return
+    files = [
+        importlib.import_module(f"{learners.__name__}.{each.name}") for each in pkgutil.iter_modules(learners.__path__)
+    ]
+    found = [module for module in files if hasattr(module, "NAME")]
+    found.sort(key=lambda module: (learners.names().index(module.NAME), hasattr(module, "TITLE")))
+    sections = [_SECTION.format(title=getattr(each, "TITLE", each.NAME), name=each.__name__) for each in found]
+    source[0] = source[0].replace(_PLACE, "\n".join(sections))
+
+
+def setup(app: Sphinx) -> dict[str, Any]:
+    """Register with Sphinx."""
+    app.connect("source-read", _read)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}
