@@ -41,15 +41,13 @@ class Replayed:
         self._shelf = shelf
         self._clock = clock
 
-    def current(self, reading: Reading, head: int | None = None) -> LiveExperiment:
+    def catch_up(self, reading: Reading, head: int | None = None) -> LiveExperiment:
         """Return it as all servers have made it; `head` is its last event, if that is known."""
         if self.refused is not None:
             raise self.refused
         try:
-            live = self.live
-            if live is None or live.head != head:
-                live = live or self._from_snapshot(reading) or self._new(reading)
-                self._catch_up(reading, live)
+            live = self.live or self._from_snapshot(reading) or self._new(reading)
+            self._replay(reading, live)
             if head is not None and live.head != head:
                 raise self._incomplete(live.head, head)
         except ServiceError as error:
@@ -64,7 +62,7 @@ class Replayed:
     def rebuilt(self, reading: Reading) -> LiveExperiment:
         """Return it as the journal alone makes it, beside what is in memory."""
         live = self._new(reading)
-        self._catch_up(reading, live)
+        self._replay(reading, live)
         return live
 
     def save(self, database: Database, least: int) -> None:
@@ -83,7 +81,7 @@ class Replayed:
         spec = self.identity.spec
         return LiveExperiment(self.identity, self._shelf.find(reading, spec["graph"]).named(spec["graph_name"]))
 
-    def _catch_up(self, reading: Reading, live: LiveExperiment) -> None:
+    def _replay(self, reading: Reading, live: LiveExperiment) -> None:
         for event in journal.since(reading, self.identity.id, live.head):
             live.replay(event, lambda id_: self._shelf.find(reading, id_))
             self._clock.saw(event.clock)

@@ -50,7 +50,7 @@ class Store:
         with self.database.reading() as reading:
             found = self._find(reading, of)
             with found.lock:
-                return look(found.current(reading), reading)
+                return look(found.catch_up(reading), reading)
 
     def identity(self, of: str) -> Identity:
         """Return what an experiment is."""
@@ -152,7 +152,9 @@ class Store:
         return outcomes
 
     def _turn(self, writing: Writing, replayed: Replayed, head: int, commands: Sequence[Command]) -> Turn:
-        live = replayed.current(writing, head)
+        live = replayed.live
+        if live is None or live.head != head:
+            live = replayed.catch_up(writing, head)
         wanted = {command.key for command in commands if command.of == live.identity.name}
         keys = [key for key in wanted if key is not None and key not in live.keys]
         before = {str(event.key): event for event in writing.keyed(live.identity.id, keys)} if keys else {}
