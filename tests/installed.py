@@ -15,6 +15,11 @@ def chromium():
     return Path(found) if found else _missing("chromium")
 
 
+def curl():
+    """Return the program that pages about the service use."""
+    return Path(shutil.which("curl") or _missing("curl"))
+
+
 def postgresql():
     """Return the folder of PostgreSQL's programs: initdb, postgres and others."""
     folders = sorted(

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+import installed
 import sidelong as sl
 
 ROOT = Path(__file__).parent.parent
@@ -60,6 +61,8 @@ def test_a_person_can_do_what_the_page_says(page, tmp_path, monkeypatch):
     """Each page begins anew, in an empty folder; `make docs-fresh` does them all in one, with only the wheel."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(tmp_path)
+    if any("$ curl " in block.text for block in walk.blocks(page)):
+        installed.curl()
     walk.do(page)
 
 

@@ -1,8 +1,5 @@
 """Any request that the OpenAPI document allows, and many that it does not: no 5xx, and replies as documented."""
 
-import re
-from pathlib import Path
-
 import pytest
 import schemathesis
 from hypothesis import HealthCheck, Phase, given, settings
@@ -68,11 +65,3 @@ def test_no_request_breaks_the_server(server, document, path, method, mode):
 
     send()
     assert server.get("/health")[0] == 200
-
-
-def test_the_document_and_the_page_name_the_same_addresses():
-    page = (Path(__file__).parents[2] / "docs" / "service.md").read_text(encoding="utf-8")
-    table = page.partition("## Addresses")[2].partition("###")[0]
-    listed = {tuple(found) for found in re.findall(r"`(GET|POST) ([^`?]+)", table)}
-    served = {(method.upper(), path) for path, methods in DOCUMENT["paths"].items() for method in methods}
-    assert served | {("GET", "/")} == listed

@@ -139,16 +139,16 @@ def test_the_graph_tells_what_playing_an_arm_reveals(browser, served, played):
     state = played.state()
     with opened(browser, served, "models") as seen:
         page = seen.page
-        wait(page, ".net .arm[aria-label]")
-        assert page.locator(".net .arm").count() == 4
-        assert page.locator(".net .edge").count() == 6  # each order reveals all smaller ones, and itself
-        page.locator('.net .arm[tabindex="0"]').focus()
+        wait(page, ".drawing .arm[aria-label]")
+        assert page.locator(".drawing .arm").count() == 4
+        assert page.locator(".drawing .edge").count() == 6  # each order reveals all smaller ones, and itself
+        page.locator('.drawing .arm[tabindex="0"]').focus()
         page.keyboard.press("ArrowRight")
         page.keyboard.press("ArrowRight")
         caption = page.locator("#graph-caption").inner_text()
         assert caption.startswith("Arm 2 (<b>large</b>): played with")
         assert caption.endswith("Playing it reveals arms 0 to 2.")
-        assert page.locator(".net .edge.out").count() == 2
+        assert page.locator(".drawing .edge.out").count() == 2
         assert page.evaluate("document.activeElement.getAttribute('aria-label')") == caption
         assert state["graph"]["n_arms"] == 4
         assert fine(seen)

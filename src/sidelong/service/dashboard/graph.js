@@ -1,7 +1,7 @@
 // What is played and what that reveals: a drawing of the graph, or bars where there are too many arms.
 
 import { h, s } from "./dom.js";
-import { Net } from "./net.js";
+import { GraphDrawing } from "./drawing.js";
 import { Strip } from "./strip.js";
 
 export const MOST_NODES = 60;
@@ -9,7 +9,7 @@ export const MOST_NODES = 60;
 /** Draw a graph into a place. The result has `update(arms)`, for probabilities that change. */
 export function draw(place, drawing, caption) {
   const picture =
-    drawing.total_arms <= MOST_NODES ? new Net(drawing, caption) : new Strip(drawing.total_arms, caption);
+    drawing.total_arms <= MOST_NODES ? new GraphDrawing(drawing, caption) : new Strip(drawing.total_arms, caption);
   place.replaceChildren(picture.svg, legend(drawing.total_arms <= MOST_NODES));
   return picture;
 }

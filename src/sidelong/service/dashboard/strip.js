@@ -2,7 +2,7 @@
 
 import { s } from "./dom.js";
 import { count, percent } from "./format.js";
-import { WIDTH, sentence } from "./net.js";
+import { WIDTH, sentence } from "./drawing.js";
 
 const MIDDLE = 170;
 const FOOT = 340;

@@ -14,7 +14,7 @@ export function sentence(arm, reveals) {
   return `${title(arm)}: played with ${percent(arm.probability)}, observed with ${percent(arm.observe_probability)}.${what}`;
 }
 
-export class Net {
+export class GraphDrawing {
   constructor(drawing, caption) {
     this.caption = caption;
     this.arms = [];
@@ -44,7 +44,7 @@ export class Net {
       "svg",
       {
         viewBox: `0 0 ${WIDTH} ${this.height}`,
-        class: `net${pairs.length > 4 * n ? " dense" : ""}`,
+        class: `drawing${pairs.length > 4 * n ? " dense" : ""}`,
         role: "group",
         "aria-label": `The graph: ${count(n)} arms. Arrow keys go from arm to arm.`,
         onmouseleave: () => this.choose(null),

@@ -1,0 +1,96 @@
+"""The table of addresses, and what must not be forgotten beside it: the page, the client, the scopes, the document."""
+
+import re
+from pathlib import Path
+
+import httpx
+import pytest
+
+import sidelong as sl
+from service.test_access import REQUESTS
+from sidelong.service.client import Service
+from sidelong.service.http.addresses import ADDRESSES, document
+
+PAGE = (Path(__file__).parents[2] / "docs" / "service.md").read_text(encoding="utf-8")
+TABLE = PAGE.partition("## Addresses")[2].partition("###")[0]
+
+#: What no method of the client asks for, and who does.
+NOT_FOR_THE_CLIENT = {
+    "/v1/experiments/{name}/rates": "the dashboard",
+    "/v1/experiments/{name}/events": "the dashboard",
+    "/v1/experiments/{name}/evaluation": "the dashboard",
+    "/v1/catalogue": "the dashboard",
+    "/v1/access": "the dashboard",
+    "/v1/experiments/{name}/log": "sidelong evaluate",
+    "/v1/graphs": "programs that are not in Python",
+    "/health": "operators",
+    "/ready": "operators",
+    "/metrics": "operators",
+    "/openapi.json": "generators of clients",
+}
+
+
+def test_the_page_lists_every_address_with_its_scope_and_its_query():
+    listed = {}
+    for line in TABLE.splitlines():
+        for method, path, query in re.findall(r"`(GET|POST|PATCH|PUT|DELETE) ([^`?]+)(?:\?([^`]+))?`", line):
+            listed[method, path] = line.split("|")[2].strip(), query
+    assert listed.pop(("GET", "/")) == ("none", "")  # the dashboard, which is files
+    assert listed.keys() == {(address.method, address.path) for address in ADDRESSES}
+    for address in ADDRESSES:
+        usual = {} if address.query is None else address.query().model_dump(mode="json")
+        query = "&".join(f"{name}={str(value).lower()}" for name, value in usual.items())
+        assert listed[address.method, address.path] == (address.scope, query), address.path
+
+
+@pytest.mark.parametrize("address", ADDRESSES, ids=lambda address: f"{address.method} {address.path}")
+def test_every_address_is_on_the_page_and_in_the_document_and_its_scope_is_tried(address):
+    if address.path not in {"/metrics", "/openapi.json"}:  # the table says it all
+        assert re.search(rf"^###.* `{address.method} {re.escape(address.path)}[`?]", PAGE, re.MULTILINE)
+    described = document()["paths"][address.path][address.method.lower()]
+    assert described["description"].endswith(".")
+    assert {str(status) for status in address.gives} <= described["responses"].keys()
+    if address.scope not in {"any", "none"}:
+        tried = [(method, matching(method, path)) for method, path, _ in REQUESTS[address.scope]]
+        assert (address.method, address) in tried
+
+
+def test_operations_have_names_that_a_generator_of_clients_can_use():
+    names = [described["operationId"] for methods in document()["paths"].values() for described in methods.values()]
+    assert len(set(names)) == len(names) == len(ADDRESSES)
+    assert all(re.fullmatch(r"[a-z]+(_[a-z]+)*", name) for name in names)
+
+
+def test_every_address_is_asked_by_the_client_or_named_as_not_for_it():
+    asked = set()
+
+    def note(request):
+        asked.add(matching(request.method, request.url.path).path)
+        return httpx.Response(503, json={"code": "refused"})
+
+    service = Service("http://127.0.0.1:1", None, 0.0, 1.0)
+    service._http = httpx.Client(transport=httpx.MockTransport(note), base_url="http://127.0.0.1:1")
+    agent, graph = service["x"], sl.graphs.nested(2)
+    for ask in (
+        lambda: service.create("x", "exp3.g++", graph),
+        lambda: list(service),
+        agent.state,
+        agent.estimates,
+        lambda: agent.graph,
+        agent.ask,
+        lambda: agent.tell("a-1", [0.5]),
+        lambda: agent.cancel("a-1"),
+        lambda: agent.look_up("a-1"),
+    ):
+        with pytest.raises(sl.SidelongError):
+            ask()
+    assert asked | NOT_FOR_THE_CLIENT.keys() == {address.path for address in ADDRESSES}
+    assert not asked & NOT_FOR_THE_CLIENT.keys()
+
+
+def matching(method, path):
+    """Return the address that a request reaches."""
+    for address in ADDRESSES:
+        if address.method == method and re.fullmatch(re.sub(r"\{\w+\}", "[^/]+", address.path), path.partition("?")[0]):
+            return address
+    raise AssertionError(f"{method} {path} is not in the table")
