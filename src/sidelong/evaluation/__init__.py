@@ -6,8 +6,8 @@ from sidelong.evaluation.regret import Regret, regret
 from sidelong.evaluation.sample_ratio import sample_ratio
 
 __all__ = [
-    "DecisionLog",
     "CostEstimates",
+    "DecisionLog",
     "Regret",
     "evaluate_arms",
     "evaluate_distribution",
