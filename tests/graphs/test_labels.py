@@ -14,6 +14,7 @@ from sidelong.errors import GraphError, GraphFileError
 from sidelong.graphs import FeedbackGraph, layout
 from sidelong.graphs.drawing import called
 from sidelong.graphs.graph import _restore
+from sidelong.service.store.graphs import identify
 
 NAMES = ("small", "größer", "3 < 4 & [red]")
 PATH = graphs.path(3)
@@ -41,6 +42,8 @@ def test_labels_are_no_part_of_what_a_graph_is():
     assert named.content_hash == PATH.content_hash
     assert named.arrays.key == PATH.arrays.key
     assert repr(named) == repr(PATH)
+    assert identify(named).id == identify(PATH).id
+    assert identify(named).graph.labels is None  # of the next who sends this graph, they may be others
 
 
 @pytest.mark.parametrize(

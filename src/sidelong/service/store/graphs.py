@@ -25,10 +25,10 @@ class KnownGraph(NamedTuple):
 
 
 def identify(graph: FeedbackGraph) -> KnownGraph:
-    """Return a graph with its id, and without a name, which is not part of what it is."""
+    """Return a graph with its id, without a name and without labels, which are not part of what it is."""
     # By representation too: arcs and intervals of one graph may differ in the last bit of a probability.
     content = f"{graph.content_hash} {graph.representation}"
-    return KnownGraph(hashlib.sha256(content.encode()).hexdigest()[:32], graph.named(None))
+    return KnownGraph(hashlib.sha256(content.encode()).hexdigest()[:32], graph.named(None).labelled(None))
 
 
 class Shelf:
