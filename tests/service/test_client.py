@@ -358,3 +358,23 @@ def test_the_token_is_in_no_text(monkeypatch):
         with pytest.raises(ServiceError) as refused:
             service["x"].ask()
     assert "secret" not in str(refused.value)
+
+
+def test_the_labels_of_a_graph_are_those_of_its_experiment(served, service):
+    networkx = pytest.importorskip("networkx")
+    streets = networkx.DiGraph([("elm", "oak"), ("oak", "elm"), *((name, name) for name in ("elm", "oak", "fir"))])
+    graph = sl.FeedbackGraph.from_networkx(streets)
+    assert graph.labels == ("elm", "oak", "fir")
+    agent = service.create("streets", "exp3.g++", graph, seed=1)
+    assert agent.graph.labels == graph.labels
+    shown = httpx.get(f"{served.address}/v1/experiments/streets", timeout=60).json()
+    assert [arm["label"] for arm in shown["arms"]["items"]] == ["elm", "oak", "fir"]
+    decision = agent.ask()
+    agent.tell(decision, [0.5] * decision.reveals.size)
+    found = httpx.post(f"{served.address}/v1/experiments/streets/evaluation", json={}, timeout=60).json()
+    assert {each["arm"]: each["label"] for each in found["arms"]} == dict(enumerate(graph.labels))
+    service.create("streets", "exp3.g++", graph.labelled(None))  # the same again
+    named = service.create("called", "exp3.g++", graph, labels=["a", "a", "b"])
+    assert (named.state()["arms"]["items"][0]["label"], named.graph.labels) == ("a", None)
+    with pytest.raises(ServiceError, match="another labels"):
+        service.create("called", "exp3.g++", graph)

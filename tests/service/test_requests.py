@@ -13,6 +13,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
+import sidelong as sl
 from sidelong import service
 from sidelong.service.http.addresses import ADDRESSES
 from sidelong.service.http.messages.status import Problem
@@ -452,3 +453,25 @@ def test_the_value_of_an_error_is_what_was_received(server, sent, shown):
     status, problem = server.post("/v1/experiments", {"name": "bad", "graph": {"name": "star", "n": 3}, "seed": sent})
     assert (status, problem["path"], problem["value"]) == (422, "body.seed", shown)
     assert problem["detail"].endswith(f"it is {json.dumps(shown, ensure_ascii=False, separators=(',', ':'))}.")
+
+
+def test_the_labels_of_an_uploaded_graph_are_kept_over_a_restart(nursery, tmp_path):
+    graph = sl.graphs.star(3).labelled(["hub", "left", "right"])
+    graph.save(tmp_path / "graph.json")
+    address = f"sqlite:///{tmp_path}/labels.db"
+    server = nursery.start(address)
+    graph.labelled(None).save(tmp_path / "plain.json")
+    ids = [server.post("/v1/graphs", (tmp_path / name).read_bytes())[1]["id"] for name in ("graph.json", "plain.json")]
+    assert len(set(ids)) == 2
+    server.stop()
+    server = nursery.start(address)
+    for name, id_, labels in (("labelled", ids[0], ["hub", "left", "right"]), ("plain", ids[1], [None] * 3)):
+        made = server.post("/v1/experiments", {"name": name, "graph": {"id": id_}})[1]
+        assert [arm["label"] for arm in made["arms"]["items"]] == labels
+        assert made["graph"]["id"] == ids[1]  # what the experiment plays on has no labels
+    own = {"name": "own", "graph": {"id": ids[0]}, "labels": ["x", "y", "z"]}
+    assert [arm["label"] for arm in server.post("/v1/experiments", own)[1]["arms"]["items"]] == ["x", "y", "z"]
+    sl.graphs.nested(3).labelled(["a", "b", "c" * 201]).save(tmp_path / "long.json")
+    status, problem = server.post("/v1/graphs", (tmp_path / "long.json").read_bytes())
+    assert (status, problem["path"]) == (422, "body")
+    server.stop()

@@ -68,7 +68,7 @@ class Service:
             seed: as for `Agent`; one is drawn if none is given.
             expire_after: after how many seconds without feedback a decision expires; None: never.
             description: for people.
-            labels: what to call each arm.
+            labels: what to call each arm; those of the graph if none are given.
             scale: as for `Agent`; other processes say `service[name].scaled(scale)`.
             **options: the options of the learner, as for `Agent`.
         """

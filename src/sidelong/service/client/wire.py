@@ -86,6 +86,7 @@ def create(
 ) -> Question[dict[str, Any]]:
     """Make an experiment. The same again changes nothing."""
     content = {"name": name, "learner": learner, "graph": graph_of(graph), "options": options, **more}
+    content["labels"] = graph.labels if more["labels"] is None else more["labels"]
     # The first experiment with a learner waits for the compiler.
     return Question("POST", "/v1/experiments", _whole, *json_of(content, LearnerError), timeout=120.0)
 
@@ -170,7 +171,9 @@ def _read_graph(reply: Any, _: bool) -> FeedbackGraph:  # noqa: FBT001
             f"A graph of {reply['total_arms']:,} arms and {reply['total_edges']:,} edges is too large to ask the "
             f"service for; the most are 500 and 5,000."
         )
-    return FeedbackGraph.from_edges(reply["edges"], reply["total_arms"])
+    labels = reply["labels"]
+    known = labels if labels is not None and len(set(labels)) == len(labels) else None  # a service takes any
+    return FeedbackGraph.from_edges(reply["edges"], reply["total_arms"]).labelled(known)
 
 
 def _whole(reply: Any, _: bool) -> dict[str, Any]:  # noqa: FBT001

@@ -14,7 +14,14 @@ from sidelong.errors import GraphError, ServiceError, SidelongError
 from sidelong.graphs import FeedbackGraph
 from sidelong.graphs import files as graph_files
 from sidelong.graphs.makers import makers
-from sidelong.service.http.messages.graphs import EdgesGraph, GraphById, IntervalsGraph, NamedGraph
+from sidelong.service.http.messages.graphs import (
+    LONGEST_LABEL,
+    MOST_LABELS,
+    EdgesGraph,
+    GraphById,
+    IntervalsGraph,
+    NamedGraph,
+)
 from sidelong.service.http.problems import for_temporary_files, invalid
 
 if TYPE_CHECKING:
@@ -56,6 +63,9 @@ def read_upload(data: bytes, suffix: str, settings: Settings) -> FeedbackGraph:
         except SidelongError as error:
             reason = str(error).replace(str(path), "the file")
             raise invalid(reason, "body") from error
+    if graph.labels is not None and (graph.n_arms > MOST_LABELS or max(map(len, graph.labels)) > LONGEST_LABEL):
+        most = f"At most {MOST_LABELS:,} arms can have labels here, of at most {LONGEST_LABEL} characters each."
+        raise invalid(most, "body")
     return graph.named(None)
 
 

@@ -33,10 +33,12 @@ def draft(store: Store, name: str, spec: dict[str, Any], graph: FeedbackGraph | 
         before = store.find(reading, name)
         if isinstance(graph, str):
             graph = store.shelf.find(reading, graph)
+    labels = graph.labels if spec["labels"] is None else spec["labels"]
+    if labels is not None and len(labels) != graph.n_arms:
+        raise _invalid(f"labels has one for each of the {graph.n_arms} arms, not {len(labels)}.", "labels")
+    graph = graph.labelled(None)  # the experiment has them
     known = identify(graph)
-    if spec["labels"] is not None and len(spec["labels"]) != graph.n_arms:
-        raise _invalid(f"labels has one for each of the {graph.n_arms} arms, not {len(spec['labels'])}.", "labels")
-    spec = {**spec, "graph": known.id, "graph_name": graph.name}
+    spec = {**spec, "labels": labels and list(labels), "graph": known.id, "graph_name": graph.name}
     if before is not None:
         return Draft(_same(before.identity, spec), known)
     spec = {**spec, "created_at": store.clock.now().at}

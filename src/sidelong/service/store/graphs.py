@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import threading
 from collections import OrderedDict
 from typing import TYPE_CHECKING, NamedTuple
@@ -25,10 +26,11 @@ class KnownGraph(NamedTuple):
 
 
 def identify(graph: FeedbackGraph) -> KnownGraph:
-    """Return a graph with its id, without a name and without labels, which are not part of what it is."""
+    """Return a graph with its id, and without a name. Labels go along: a graph of other labels has another id."""
     # By representation too: arcs and intervals of one graph may differ in the last bit of a probability.
     content = f"{graph.content_hash} {graph.representation}"
-    return KnownGraph(hashlib.sha256(content.encode()).hexdigest()[:32], graph.named(None).labelled(None))
+    content += "" if graph.labels is None else f" {json.dumps(graph.labels)}"
+    return KnownGraph(hashlib.sha256(content.encode()).hexdigest()[:32], graph.named(None))
 
 
 class Shelf:
@@ -45,7 +47,8 @@ class Shelf:
         if self._recall(known.id) is not None:
             return False
         arrays = {f"graph.0.{name}": array for name, array in state_file.graph_to_arrays(known.graph).items()}
-        new = writing.keep_graph(known.id, state_file.pack({"graphs": [None]}, arrays))
+        labels = {} if known.graph.labels is None else {"labels": known.graph.labels}
+        new = writing.keep_graph(known.id, state_file.pack({"graphs": [None], **labels}, arrays))
         self._remember(known.id, known.graph)
         return new
 
@@ -65,7 +68,8 @@ class Shelf:
             )
         place = f"graph {id_}"
         try:
-            graph = state_file.read_graphs(place, *state_file.unpack(data, place))[0]
+            header, arrays = state_file.unpack(data, place)
+            graph = state_file.read_graphs(place, header, arrays)[0].labelled(header.get("labels"))
         except StateFileError as error:
             text = f"The database is damaged: {error} Restore it from a copy, and start the service again."
             raise ServiceError(text, status=503, code="refused") from error

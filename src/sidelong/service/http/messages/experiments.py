@@ -6,7 +6,12 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, Field, StringConstraints
 
-from sidelong.service.http.messages.graphs import GraphMessage, GraphSummary  # noqa: TC001  # pydantic reads annotations
+from sidelong.service.http.messages.graphs import (
+    LONGEST_LABEL,
+    MOST_LABELS,
+    GraphMessage,
+    GraphSummary,
+)
 from sidelong.service.http.messages.values import Body, Name, Offset
 from sidelong.service.store.tallies import MINUTES
 
@@ -27,8 +32,8 @@ class CreateExperiment(Body):
         86_400.0, description="seconds until a decision without feedback expires; null: never"
     )
     description: str = Field("", max_length=2000)
-    labels: list[Annotated[str, StringConstraints(max_length=200)]] | None = Field(
-        None, max_length=10_000, description="what to call each arm"
+    labels: list[Annotated[str, StringConstraints(max_length=LONGEST_LABEL)]] | None = Field(
+        None, max_length=MOST_LABELS, description="what to call each arm; if not given, as the graph's file does"
     )
 
 

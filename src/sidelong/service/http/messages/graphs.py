@@ -8,6 +8,9 @@ from pydantic import BaseModel, ConfigDict, Discriminator, Field, StringConstrai
 
 from sidelong.service.http.messages.values import Body, Whole
 
+#: What an experiment keeps of labels.
+MOST_LABELS, LONGEST_LABEL = 10_000, 200
+
 
 class NamedGraph(BaseModel):
     """A family of `sidelong.graphs`, with its arguments beside its name."""
