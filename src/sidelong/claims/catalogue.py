@@ -27,67 +27,23 @@ if TYPE_CHECKING:
 
 __all__ = ["CLAIMS", "FALSE_ALARM", "THOROUGH", "Checked", "choose", "verify"]
 
-CLAIMS: tuple[Claim, ...] = (
-    algorithm.estimates,
-    algorithm.gap_estimates,
-    algorithm.weights,
-    algorithm.unbiased,
-    algorithm.proposition_1,
-    algorithm.exploration_rates,
-    algorithm.observation,
-    gaps.lemma_1_upper,
-    gaps.lemma_1_lower,
-    adversarial.rate,
-    adversarial.theorem_2,
-    stochastic.theorem_3,
-    changing.theta_of_the_learner,
-    changing.rate,
-    changing.theorem_4_adversarial,
-    changing.theorem_4_stochastic,
-    series.lemma_2,
-    series.lemma_3,
-    series.lemma_4,
-    series.lemma_5,
-    adversarial.lemma_6,
-    adversarial.proposition_4,
-    adversarial.lemma_7,
-    gaps.lemma_8,
-    gaps.lemma_9,
-    gaps.theorem_5,
-    gaps.theorem_6,
-    stochastic.proposition_5,
-    stochastic.proposition_6,
-    stochastic.proposition_7,
-    stochastic.proposition_8,
-    changing.lemma_10,
-    errata_readings.e1,
-    errata_readings.e2,
-    errata_readings.e3,
-    errata_readings.e4,
-    errata_proofs.e5,
-    errata_proofs.e6,
-    errata_proofs.e7,
-    errata_proofs.e8,
-    errata_proofs.e10,
-    errata_proofs.e11,
-    errata_proofs.e13,
-    errata_proofs.e14,
-    errata_proofs.e15,
-    errata_proofs.e16,
-    errata_proofs.e17,
-    errata_proofs.e18,
-    errata_readings.e19,
-    errata_readings.e20,
-    errata_readings.e21,
-    errata_proofs.e22,
-    errata_readings.e23,
-    errata_readings.e24,
-    errata_readings.e25,
-    errata_proofs.e26,
-    errata_readings.e27,
-    epochs.rates,
-    epochs.theorem_4_epochs,
-)
+#: The claims in the order of the paper, and then those beyond it.
+_ORDER = """
+alg-1-sums alg-1-gaps alg-1-mix unbiased prop-1 eq-2-3 eq-4 lem-1-upper lem-1-lower thm-2-rate thm-2 thm-3 eq-7
+thm-4-rate thm-4-adv thm-4-sto lem-2 lem-3 lem-4 lem-5 lem-6 prop-4 lem-7 lem-8 lem-9 thm-5 thm-6 prop-5 prop-6
+prop-7 prop-8 lem-10 e1 e2 e3 e4 e5 e6 e7 e8 e10 e11 e13 e14 e15 e16 e17 e18 e19 e20 e21 e22 e23 e24 e25 e26 e27
+thm-4-epochs-rates thm-4-epochs
+"""
+_FOUND = {
+    each.id: each
+    for module in (adversarial, algorithm, changing, epochs, errata_proofs, errata_readings, gaps, series, stochastic)
+    for each in vars(module).values()
+    if isinstance(each, Claim)
+}
+if _FOUND.keys() != set(_ORDER.split()):
+    raise TypeError(f"These claims are written or ordered, and not both: {_FOUND.keys() ^ set(_ORDER.split())}.")
+
+CLAIMS = tuple(_FOUND[id_] for id_ in _ORDER.split())
 
 #: The chance that any claim fails though all are true, over all random claims together (a union bound).
 FALSE_ALARM = 1e-6

@@ -73,11 +73,6 @@ class Curve:
         return describe(self.spec["learner"])
 
     @property
-    def instance(self) -> str:
-        """What it played: the graph and the world."""
-        return f"{describe(self.spec['graph'])}, {describe(self.spec['world'])}"
-
-    @property
     def delay(self) -> int:
         """How many rounds later feedback came."""
         return int(self.spec.get("delay", 0))
