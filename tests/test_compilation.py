@@ -3,18 +3,21 @@
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+import sidelong
 from sidelong import _cache
 from sidelong._fingerprint import is_own
 from sidelong.evaluation.weighing import weigh
 from sidelong.graphs.arrays import observe
 
 ROOT = Path(__file__).parent.parent
+PACKAGE = Path(sidelong.__file__).parent
 
 # Reports every kernel of the package by name: how many signatures it has, and whether it was compiled or loaded.
 REPORT = """
@@ -31,9 +34,11 @@ event.register("numba:compile", compiled)
 
 def report():
     names = Counter(
-        each.data["dispatcher"].py_func.__qualname__ for _, each in compiled.buffer if each.is_start
+        each.data["dispatcher"].py_func.__qualname__
+        for _, each in compiled.buffer
+        if each.is_start and each.data["dispatcher"].py_func.__module__ != "sidelong._numba"  # its check
     )
-    kernels = [each for each in gc.get_objects() if isinstance(each, Dispatcher)]
+    kernels = [each for each in gc.get_objects() if issubclass(type(each), Dispatcher)]
     signatures = {}  # of a kernel as a part of others, and of what Python calls
     for each in kernels:
         if each.py_func.__module__.startswith(("sidelong", "__main__")):
@@ -401,6 +406,44 @@ def test_a_function_that_is_in_no_file_can_be_compiled(cache):
             text=True,
         )
         assert (done.stdout, done.stderr) == (wanted, "")
+
+
+OBSERVE = """
+import json
+import numpy as np
+import sidelong as sl
+from sidelong.graphs.arrays import observe
+
+P = np.empty(3)
+observe(sl.graphs.nested(3).as_arcs().arrays, np.array([0.2, 0.3, 0.5]), P)
+print(json.dumps([sl.__file__, P.tolist()]))
+"""
+
+
+@pytest.mark.parametrize(
+    "variables",
+    [
+        {"NUMBA_CACHE_LOCATOR_CLASSES": "InTreeCacheLocator"},
+        {"NUMBA_CACHE_LOCATOR_CLASSES": "UserProvidedCacheLocator", "NUMBA_CACHE_DIR": "numba"},
+    ],
+)
+def test_no_variable_of_numba_makes_an_edited_kernel_run_its_old_code(tmp_path, monkeypatch, variables):
+    """A copy of the package is edited; nothing is kept beside it, or where the variables say."""
+    shutil.copytree(PACKAGE, tmp_path / "sidelong", ignore=shutil.ignore_patterns("__pycache__"))
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    edited = tmp_path / "sidelong" / "graphs" / "arrays.py"
+    before = run(OBSERVE, tmp_path, tmp_path / "cache")
+    assert edited.read_text().count("P[i] = s\n") == 1
+    edited.write_text(edited.read_text().replace("P[i] = s\n", "P[i] = 2.0 * s\n"))
+    after = run(OBSERVE, tmp_path, tmp_path / "cache")
+    assert before == [str(tmp_path / "sidelong/__init__.py"), [1.0, 0.8, 0.5]]
+    assert after == [str(tmp_path / "sidelong/__init__.py"), [2.0, 1.6, 1.0]]
+    assert len(list((tmp_path / "cache" / "kernels").iterdir())) == 2
+    assert not list((tmp_path / "sidelong").rglob("*.n*")) + list((tmp_path / "sidelong").rglob("*.code"))
+    assert not (tmp_path / "numba").exists()
 
 
 # The folder

@@ -16,9 +16,12 @@ import sysconfig
 import types
 import uuid
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-__all__ = ["PACKAGE", "fingerprint", "is_inner", "is_own"]
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+__all__ = ["PACKAGE", "fingerprint", "is_inner", "is_own", "kernels_within"]
 
 PACKAGE = Path(__file__).parent
 #: An edit of these leaves all machine code as it is. A kernel in one of them has a fingerprint, like a user's.
@@ -29,17 +32,19 @@ _KNOWN = {"numpy", "numba", "scipy", "sidelong"}
 
 def fingerprint(*values: object) -> str:
     """Return a hash of functions: equal ones mean equal code, constants, closures and globals."""
-    digest = hashlib.sha256()
-    seen: set[object] = set()
-    for value in values:
-        _add(digest, value, frozenset(), seen)
-    return digest.hexdigest()[:32]
+    return _Walk(values).digest.hexdigest()[:32]
+
+
+def kernels_within(function: object) -> list[Any]:
+    """Return the compiled functions that a function is made of, itself among them, each after those that it calls."""
+    return _Walk([function]).kernels
 
 
 def is_own(function: types.FunctionType) -> bool:
     """Tell whether a function is of an inner room of the package, with no name bound to anything else."""
     module = sys.modules.get(function.__module__)
-    return is_inner(function.__code__.co_filename) and function.__globals__ is getattr(module, "__dict__", None)
+    unbound = function.__closure__ is None and function.__globals__ is getattr(module, "__dict__", None)
+    return unbound and is_inner(function.__code__.co_filename)
 
 
 @functools.cache
@@ -49,31 +54,62 @@ def is_inner(file: str) -> bool:
     return PACKAGE in path.parents and path.relative_to(PACKAGE).parts[0] not in _OUTER_ROOMS
 
 
-def _add(digest: hashlib._Hash, value: Any, names: frozenset[str], seen: set[object]) -> None:
-    """Add a value to a hash; `names` are those by which a module may be asked for more."""
-    if hasattr(value, "py_func"):  # compiled, by the package or by a user, with options
-        digest.update(repr(sorted(getattr(value, "targetoptions", {}).items())).encode())
-        value = value.py_func
-    if isinstance(value, types.FunctionType):
-        digest.update(f"{value.__module__}.{value.__qualname__}".encode())
-        if value not in seen and not is_own(value):
-            seen.add(value)
-            _add_function(digest, value, seen)
-    elif isinstance(value, types.CodeType):
-        digest.update(value.co_code + repr((value.co_names, value.co_varnames, value.co_argcount)).encode())
-        for constant in value.co_consts:
-            _add(digest, constant, names, seen)
-    elif isinstance(value, types.ModuleType):
-        digest.update(value.__name__.encode())
-        if not _is_known(value) and (value, names) not in seen:
-            seen.add((value, names))
-            _add_named(digest, vars(value), names, seen)
-    elif isinstance(value, tuple | list):
-        _add(digest, type(value), names, seen)
-        for each in value:
-            _add(digest, each, names, seen)
-    else:
-        _add_constant(digest, value)
+class _Walk:
+    """A walk over values and all that they reach."""
+
+    def __init__(self, values: Iterable[object]) -> None:
+        self.digest = hashlib.sha256()
+        self.kernels: list[Any] = []
+        self._seen: set[object] = set()
+        for value in values:
+            self._add(value, frozenset())
+
+    def _add(self, value: Any, names: frozenset[str]) -> None:
+        """Add a value; `names` are those by which a module may be asked for more."""
+        if hasattr(value, "py_func"):
+            self._add_kernel(value)
+        elif isinstance(value, types.FunctionType):
+            self.digest.update(f"{value.__module__}.{value.__qualname__}".encode())
+            if value not in self._seen and not is_own(value):
+                self._seen.add(value)
+                self._add_function(value)
+        elif isinstance(value, types.CodeType):
+            self.digest.update(value.co_code + repr((value.co_names, value.co_varnames, value.co_argcount)).encode())
+            for constant in value.co_consts:
+                self._add(constant, names)
+        elif isinstance(value, types.ModuleType):
+            self.digest.update(value.__name__.encode())
+            if not _is_known(value) and (value, names) not in self._seen:
+                self._seen.add((value, names))
+                self._add_named(vars(value), names)
+        elif isinstance(value, tuple | list):
+            self._add(type(value), names)
+            for each in value:
+                self._add(each, names)
+        else:
+            _add_constant(self.digest, value)
+
+    def _add_kernel(self, kernel: Any) -> None:
+        """Add what was compiled, by the package or by a user, with options."""
+        self.digest.update(repr(sorted(getattr(kernel, "targetoptions", {}).items())).encode())
+        self._add(kernel.py_func, frozenset())
+        if kernel not in self.kernels:
+            self.kernels.append(kernel)
+
+    def _add_function(self, function: types.FunctionType) -> None:
+        names = frozenset(_names(function.__code__))
+        self._add(function.__code__, names)
+        self._add(function.__defaults__, names)
+        self._add(sorted((function.__kwdefaults__ or {}).items()), names)
+        for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
+            self.digest.update(name.encode())
+            self._add(cell.cell_contents, names)
+        self._add_named(function.__globals__, names)
+
+    def _add_named(self, values: dict[str, Any], names: frozenset[str]) -> None:
+        for name in sorted(names & values.keys()):
+            self.digest.update(name.encode())
+            self._add(values[name], names)
 
 
 def _add_constant(digest: hashlib._Hash, value: Any) -> None:
@@ -91,23 +127,6 @@ def _add_constant(digest: hashlib._Hash, value: Any) -> None:
             digest.update(pickle.dumps(value, protocol=5))
         except (pickle.PicklingError, TypeError, AttributeError):
             digest.update(uuid.uuid4().bytes)  # cannot be compared, so it equals nothing
-
-
-def _add_function(digest: hashlib._Hash, function: types.FunctionType, seen: set[object]) -> None:
-    names = frozenset(_names(function.__code__))
-    _add(digest, function.__code__, names, seen)
-    _add(digest, function.__defaults__, names, seen)
-    _add(digest, sorted((function.__kwdefaults__ or {}).items()), names, seen)
-    for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
-        digest.update(name.encode())
-        _add(digest, cell.cell_contents, names, seen)
-    _add_named(digest, function.__globals__, names, seen)
-
-
-def _add_named(digest: hashlib._Hash, values: dict[str, Any], names: frozenset[str], seen: set[object]) -> None:
-    for name in sorted(names & values.keys()):
-        digest.update(name.encode())
-        _add(digest, values[name], names, seen)
 
 
 def _is_known(module: types.ModuleType) -> bool:

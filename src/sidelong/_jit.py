@@ -7,20 +7,24 @@ plain Python.
 A *template* is a kernel that calls others by names that are bound later: the simulation loop calls
 ``distribution`` and ``update``, which every learner has. `specialise` binds them.
 
-What kernels call is a part of them (`sidelong._parts`), and what Python calls is machine code, which is kept in a
-folder (`sidelong._cache`).
+What kernels call is a part of them, and what Python calls is machine code, which is kept in a folder
+(`sidelong._cache`). Both need parts of Numba that are not public, and are in `sidelong._numba`. Where this Numba has
+others, a kernel is what `numba.njit` makes of it: the same bits, compiled more slowly, in each process anew.
 """
 
 from __future__ import annotations
 
+import functools
+import multiprocessing
 import types
+import warnings
+import weakref
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numba
 import numpy as np
-from numba.core.errors import NumbaError as CompilationError
 
-from sidelong._parts import PartDispatcher
+from sidelong._fingerprint import fingerprint, kernels_within
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -28,23 +32,53 @@ if TYPE_CHECKING:
 __all__ = ["CompilationError", "entry", "is_kept", "kernel", "rare_kernel", "rebind", "signature_of", "specialise"]
 
 F = TypeVar("F", bound="Callable[..., Any]")
+CompilationError = numba.errors.NumbaError
+
+#: What the suite was run with: the oldest that is allowed, and the newest there was.
+TESTED = ("0.65", "0.68")
+
+
+@functools.cache
+def _new_kernel() -> Callable[..., Any] | None:
+    """Return what makes kernels of the private parts of Numba, or None if this Numba has others than expected."""
+    try:
+        from sidelong._numba import check, new_kernel  # noqa: PLC0415  # importing it is a part of the check
+
+        check()
+    except Exception as error:  # noqa: BLE001  # other parts may fail in any way
+        if multiprocessing.parent_process() is None:  # once, and not in each process of a pool
+            oldest, newest = TESTED
+            warnings.warn(
+                f"Numba {numba.__version__} has other private parts than this version of sidelong knows "
+                f"({type(error).__name__}: {error}). Results are the same, but every process compiles anew, and each "
+                f"learner takes minutes instead of seconds. To mend this: pip install 'numba>={oldest},<={newest}.99'",
+                RuntimeWarning,
+                stacklevel=4,
+            )
+        return None
+    return new_kernel
 
 
 def _compile(function: F, *, inline: bool) -> F:
     if numba.config.DISABLE_JIT:
         return function
-    options = {
-        "nopython": True,
-        "nogil": True,
-        # A division gives what IEEE says, as in NumPy, and keeps its loop free of branches.
-        "error_model": "numpy",
-        # A kernel allocates nothing, so that it needs no reference counts, which cost 190 ns a round at ten arms.
-        "_nrt": False,
-        # A state is a hundred machine words or more. To pass them takes longer than most kernels run.
-        "forceinline": inline,
-        "no_cfunc_wrapper": True,
-    }
-    return PartDispatcher(function, None, options)
+    if (new_kernel := _new_kernel()) is not None:
+        return new_kernel(function, inline=inline)  # type: ignore[no-any-return]
+    # A division gives what IEEE says, as in NumPy, and keeps its loop free of branches.
+    made = numba.njit(function, nogil=True, error_model="numpy")
+    _compiled_as[made] = fingerprint(made)
+    return made  # type: ignore[no-any-return]
+
+
+_compiled_as: weakref.WeakKeyDictionary[Any, str] = weakref.WeakKeyDictionary()
+
+
+def _forget_old_code(function: Any) -> None:
+    """Compile public kernels anew if a number or a function that went into them has been changed since."""
+    for each in kernels_within(function):  # those that others call come first
+        if each in _compiled_as and _compiled_as[each] != (now := fingerprint(each)):
+            each.recompile()
+            _compiled_as[each] = now
 
 
 def kernel(function: F) -> F:
@@ -82,8 +116,7 @@ def signature_of(*arguments: object) -> tuple[Any, ...]:
 
 def is_kept(function: Any, signature: tuple[Any, ...]) -> bool:
     """Tell whether a kernel need not be compiled for this signature, since it is in memory or on disk."""
-    holds = getattr(function._cache, "holds", None)  # noqa: SLF001
-    return signature in function.overloads or (holds is not None and holds(signature, function.targetctx))
+    return bool(function.is_kept(signature))
 
 
 def entry(function: F, *arguments: object, before: Callable[[], None] | None = None) -> F:
@@ -98,17 +131,20 @@ def entry(function: F, *arguments: object, before: Callable[[], None] | None = N
         before: is called before it is compiled, or loaded from disk.
 
     """
-    if not hasattr(function, "whole"):  # the JIT is off
+    made: Any = function
+    if not hasattr(made, "py_func"):  # the JIT is off
         return function
-    function.forget_old_code()  # type: ignore[attr-defined]
-    entries, shape = function.entries, _shape(arguments)  # type: ignore[attr-defined]
-    if shape not in entries:
+    if not hasattr(made, "whole"):  # it is a public kernel
+        _forget_old_code(made)
+        made.compile(signature_of(*arguments))
+        return function
+    made.forget_old_code()
+    shape = _shape(arguments)
+    if shape not in made.entries:
         if before is not None:
             before()
-        signature = signature_of(*arguments)
-        function.whole.compile(signature)
-        entries[shape] = function.whole.overloads[signature].entry_point
-    return entries[shape]  # type: ignore[no-any-return]
+        made.entries[shape] = made.whole.machine_code(signature_of(*arguments))
+    return made.entries[shape]  # type: ignore[no-any-return]
 
 
 def _shape(value: object) -> Any:

@@ -17,7 +17,7 @@ import uvicorn
 from sidelong._version import __version__
 from sidelong.errors import ServiceError
 from sidelong.service import logs
-from sidelong.service.connections import TimedConnection
+from sidelong.service.connections import protocol
 from sidelong.service.http.app import Application
 from sidelong.service.store.kinds import open_database
 from sidelong.service.store.tokens import Tokens
@@ -50,7 +50,7 @@ def serve(settings: Settings, ready: Callable[[str], None] = lambda _: None) -> 
         timeout_keep_alive=math.ceil(settings.request_timeout),
         timeout_graceful_shutdown=5,
         limit_concurrency=2000,
-        http=TimedConnection,
+        http=protocol(),
         ws="none",
     )
     _log.info("starting", extra={"address": address, "version": __version__})

@@ -1,0 +1,291 @@
+"""All that is used of Numba beside its public names, and a check that it is there.
+
+Numba makes machine code of every function that it meets, though a kernel that others call is copied into them. Here
+such a kernel is kept as optimised code of LLVM, without machine code and without a wrapper for Python; only what Python
+calls has both. That takes a fifth of the time to compile the simulation loop.
+
+Numba has no public way to say this, and a later Numba may have other parts. So nothing but `sidelong._jit` imports this
+module, after `check`; and where the check fails, it does without.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import pickle
+import platform
+import sys
+import warnings
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import llvmlite
+import numba
+import numpy as np
+from llvmlite import binding as llvm
+from numba import _dynfunc, extending, types
+from numba.core import caching, codegen, compiler, imputils, registry, serialize
+
+from sidelong._cache import CodeFiles, cache_folder
+from sidelong._fingerprint import fingerprint, is_own
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = ["check", "new_kernel"]
+
+_VERSIONS = (numba.__version__, llvmlite.__version__, sys.implementation.cache_tag, platform.machine())
+_OPTIONS = {
+    "nopython": True,
+    "nogil": True,
+    "error_model": "numpy",
+    # A kernel allocates nothing, so that it needs no reference counts, which cost 190 ns a round at ten arms.
+    "_nrt": False,
+    "no_cfunc_wrapper": True,
+}
+
+
+class _Library(codegen.JITCodeLibrary):  # type: ignore[misc]
+    """Code that is linked into other libraries, and never run by itself."""
+
+    def _finalize_final_module(self) -> None:
+        self._finalize_dynamic_globals()
+        self._finalized = True
+
+    def serialize_using_object_code(self) -> tuple[str, str, bytes]:
+        return self.serialize_using_bitcode()  # type: ignore[no-any-return]
+
+    @classmethod
+    def from_bitcode(cls, generator: Any, name: str, bitcode: bytes) -> _Library:
+        library = cls(generator, name)
+        library._final_module = llvm.parse_bitcode(bitcode)
+        library._finalize_final_module()
+        return library
+
+
+def _handle(description: Any, environment: Any, library: _Library) -> Any:
+    """Return what stands for the function where Numba looks it up; it cannot be called."""
+    return _dynfunc.make_function(description.lookup_module(), description.qualname, "", 0, environment, (library,))
+
+
+class _Compiler(compiler.Compiler):  # type: ignore[misc]
+    def compile_extra(self, function: Callable[..., Any]) -> Any:
+        self.state.library = _Library(self.state.targetctx.codegen(), function.__qualname__)
+        self.state.flags.no_compile = True
+        self.state.flags.no_cpython_wrapper = True
+        result = super().compile_extra(function)
+        part = result._replace(entry_point=_handle(result.fndesc, result.environment, result.library))
+        part.target_context.insert_user_function(part.entry_point, part.fndesc, [part.library])
+        return part
+
+
+class _Type(types.Dispatcher):  # type: ignore[misc]
+    """The type of a part where a kernel names it."""
+
+
+extending.register_model(_Type)(extending.models.OpaqueModel)
+
+
+@imputils.lower_constant(_Type)  # type: ignore[untyped-decorator]
+def _nothing(context: Any, *_: Any) -> Any:
+    # Numba would put the address of the dispatcher, which nobody needs, and code with addresses cannot be kept.
+    return context.get_dummy_value()
+
+
+class _Cache(caching.NullCache):  # type: ignore[misc]
+    """What keeps the code of a function: a help and never a hindrance.
+
+    What cannot be read or written is compiled anew. Numba's own cache is not used: the environment can move it to where
+    an edit of another file is not seen, its index may name a file that is not written yet, and it does not notice a
+    damaged one.
+    """
+
+    def __init__(self, function: Any, files: Any) -> None:
+        self._function = function
+        self._files = files
+
+    def load_overload(self, signature: Any, target: Any) -> Any:
+        with contextlib.suppress(Exception):  # a file that was made by something else raises anything
+            target.refresh()
+            key = self._key(signature, target.codegen())
+            # Types of different classes may be written alike, so that the key itself has the last word.
+            saved, data = pickle.loads(self._files.load(repr(key)))  # noqa: S301  # from a folder of the user's own
+            return self._rebuild(target, data) if saved == key else None
+        return None
+
+    def holds(self, signature: Any, target: Any) -> bool:
+        with contextlib.suppress(Exception):
+            target.refresh()
+            return bool(self._files.hold(repr(self._key(signature, target.codegen()))))
+        return False
+
+    def save_overload(self, signature: Any, result: Any) -> None:
+        if result.library.has_dynamic_globals:
+            self._refuse(result)
+            return
+        with contextlib.suppress(Exception):  # a full disk
+            key = self._key(signature, result.codegen)
+            self._files.save(repr(key), serialize.dumps((key, result._reduce())))  # noqa: SLF001
+
+    def _key(self, signature: Any, generator: Any) -> tuple[Any, ...]:
+        code = hashlib.sha256(self._function.__code__.co_code).hexdigest()
+        stamp = "" if is_own(self._function) else fingerprint(self._function)
+        return signature, generator.magic_tuple(), _VERSIONS, code, stamp
+
+    def _rebuild(self, target: Any, data: Any) -> Any:
+        return compiler.CompileResult._rebuild(target, *data)  # noqa: SLF001
+
+    def _refuse(self, result: Any) -> None:
+        name = result.fndesc.qualname
+        warnings.warn(
+            f"The machine code of {name} is not kept on disk, since it holds the address of a large array of its "
+            "module: each process compiles it anew. Pass the array as an argument, or make it smaller than 1 MB.",
+            stacklevel=2,
+        )
+
+
+class _PartCache(_Cache):
+    def _rebuild(self, target: Any, data: Any) -> Any:
+        (name, _, bitcode), description, environment, signature, *_ = data
+        library = _Library.from_bitcode(target.codegen(), name, bitcode)
+        return compiler.compile_result(
+            typing_context=target.typing_context,
+            target_context=target,
+            library=library,
+            environment=environment,
+            entry_point=_handle(description, environment, library),
+            fndesc=description,
+            signature=signature,
+            objectmode=False,
+            lifted=(),
+        )
+
+    def _refuse(self, result: Any) -> None:
+        pass  # what is made of it may well be kept
+
+
+class _Dispatcher(registry.CPUDispatcher):  # type: ignore[misc]
+    def is_kept(self, signature: tuple[Any, ...]) -> bool:
+        """Tell whether it need not be compiled for this signature, since it is in memory or on disk."""
+        holds = getattr(self._cache, "holds", None)
+        return signature in self.overloads or (holds is not None and holds(signature, self.targetctx))
+
+
+class _Whole(_Dispatcher):
+    """A function that Python calls."""
+
+    def machine_code(self, signature: tuple[Any, ...]) -> Any:
+        """Compile it if need be, and return what can be called with arguments of these types and no others."""
+        self.compile(signature)
+        return self.overloads[signature].entry_point
+
+    def add_overload(self, result: Any) -> None:
+        super().add_overload(result)
+        # What a part needs of Python, to print for example, is set here, where the code is made that it is part of.
+        for environment in result._find_referenced_environments():  # noqa: SLF001
+            result.codegen.set_env(environment.env_name, environment)
+
+
+class PartDispatcher(_Dispatcher):
+    """A function that kernels call as a part of themselves, and Python as a whole.
+
+    `whole` is the same function with machine code of its own, which is made when Python first calls it.
+    """
+
+    def __init__(
+        self, function: Callable[..., Any], locals_: dict[str, Any] | None = None, options: dict[str, Any] | None = None
+    ) -> None:
+        super().__init__(function, locals_, options, pipeline_class=_Compiler)
+        self._fingerprint = ""
+        self._new_whole()
+
+    def _new_whole(self) -> None:
+        self.entries: dict[Any, Any] = {}  # machine code that is ready to be called, by what it is called with
+        self.whole = _Whole(self.py_func, self.locals, {**self.targetoptions, "forceinline": False})
+        if (folder := cache_folder()) is not None:
+            self._cache = _PartCache(self.py_func, CodeFiles(folder, self.py_func, "part"))
+            self.whole._cache = _Cache(self.py_func, CodeFiles(folder, self.py_func, "whole"))  # noqa: SLF001
+
+    def compile(self, signature: Any) -> Any:
+        self.forget_old_code()
+        return super().compile(signature)
+
+    def forget_old_code(self) -> None:
+        """Forget what was compiled, if a number or a function that went into it has been changed since."""
+        now = "" if is_own(self.py_func) else fingerprint(self.py_func)
+        if self._fingerprint not in {"", now}:
+            self.overloads.clear()
+            self._new_whole()
+        self._fingerprint = now
+
+    @property
+    def _numba_type_(self) -> _Type:
+        return _Type(self)
+
+    def add_overload(self, result: Any) -> None:
+        self.overloads[tuple(result.signature.args)] = result  # where kernels look, and Python does not
+
+    def __call__(self, *arguments: Any, **named: Any) -> Any:
+        return self.whole(*arguments, **named)
+
+    def __reduce__(self) -> Any:
+        # By name where there is one, so that another process has this function and not a copy; a script has none there.
+        module = sys.modules.get(self.__module__)
+        if self.__module__ != "__main__" and getattr(module, self.__qualname__, None) is self:
+            return self.__qualname__
+        return super().__reduce__()
+
+
+def new_kernel(function: Callable[..., Any], *, inline: bool) -> PartDispatcher:
+    """Return a function that is compiled when it is first called, and copied into kernels that call it if `inline`."""
+    # A state is a hundred machine words or more. To pass them takes longer than most kernels run.
+    return PartDispatcher(function, None, {**_OPTIONS, "forceinline": inline})
+
+
+class _Pair(NamedTuple):
+    numbers: np.ndarray
+    factor: float
+
+
+def _product(pair: _Pair, k: int) -> float:
+    return pair.numbers[k] * pair.factor  # type: ignore[no-any-return]
+
+
+def _two_kernels() -> tuple[PartDispatcher, PartDispatcher]:
+    part = new_kernel(_product, inline=True)
+
+    def total(pair: _Pair) -> float:
+        s = 0.0
+        for k in range(pair.numbers.size):
+            s += part(pair, k)
+        return s
+
+    return part, new_kernel(total, inline=False)
+
+
+class _InMemory(dict[str, bytes]):
+    """What stands for the files of a function during the check."""
+
+    hold, load, save = dict.__contains__, dict.__getitem__, dict.__setitem__
+
+
+def check() -> None:
+    """Compile a small kernel, keep it and load it, and raise an error if this Numba does not do that as expected.
+
+    Where a folder for machine code can be written, this is done once for each version of Numba and of the package.
+    """
+    folder = cache_folder()
+    mark = folder and folder / f"checked-{hashlib.sha256(repr(_VERSIONS).encode()).hexdigest()[:16]}"
+    if mark is not None and mark.exists():
+        return
+    pair = _Pair(np.array([0.5, 0.25]), 3.0)
+    parts, wholes = _InMemory(), _InMemory()
+    for store, hits in ((wholes, [0, 0]), (_InMemory(), [1, 0]), (wholes, [0, 1])):
+        part, total = _two_kernels()
+        part._cache, total.whole._cache = _PartCache(part.py_func, parts), _Cache(total.py_func, store)  # noqa: SLF001
+        if total(pair) != _product(pair, 0) + _product(pair, 1):
+            raise RuntimeError("a kernel gives another number than plain Python")
+        if [sum(each._cache_hits.values()) for each in (part, total.whole)] != hits:  # noqa: SLF001
+            raise RuntimeError("what was compiled is not found again")
+    if mark is not None:
+        with contextlib.suppress(OSError):
+            mark.touch()

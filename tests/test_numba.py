@@ -1,0 +1,182 @@
+"""What is private to Numba: it stands in one module, is tried before it is used, and can be done without."""
+
+import ast
+import importlib.util
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numba
+import pytest
+
+import sidelong
+
+pytestmark = pytest.mark.skipif(numba.config.DISABLE_JIT, reason="nothing is compiled")
+
+PACKAGE = Path(sidelong.__file__).parent
+PRIVATE = PACKAGE / "_numba.py"
+#: What Numba documents, of what other modules use.
+PUBLIC = {"__version__", "config", "errors", "njit", "typeof"}
+
+
+def test_one_module_uses_private_names():
+    for file in set(PACKAGE.rglob("*.py")) - {PRIVATE}:
+        for node in ast.walk(ast.parse(file.read_text())):
+            if isinstance(node, ast.ImportFrom):
+                assert (node.module or "").partition(".")[0] not in {"numba", "llvmlite"}, file
+            elif isinstance(node, ast.Import):
+                assert not any(each.name.startswith(("numba.", "llvmlite")) for each in node.names), file
+            elif isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "numba":
+                assert node.attr in PUBLIC, file
+
+
+@pytest.fixture
+def load():
+    """Return what makes the module anew, with a check that has not been done."""
+
+    def load():
+        spec = importlib.util.spec_from_file_location("sidelong._numba_anew", PRIVATE)
+        module = importlib.util.module_from_spec(spec)
+        sys.modules[spec.name] = module
+        spec.loader.exec_module(module)
+        module.cache_folder = lambda: None
+        return module
+
+    yield load
+    sys.modules.pop("sidelong._numba_anew", None)
+
+
+def test_this_numba_is_as_expected(load):
+    load().check()
+
+
+def names():
+    """Return every name of a module of Numba or llvmlite that the module uses."""
+    tree = ast.parse(PRIVATE.read_text())
+    imported = {}
+    for node in tree.body:
+        if isinstance(node, ast.ImportFrom) and node.module.startswith(("numba", "llvmlite")):
+            imported |= {each.asname or each.name: f"{node.module}.{each.name}" for each in node.names}
+    return sorted(
+        f"{imported[node.value.id]}.{node.attr}"
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in imported
+    )
+
+
+@pytest.mark.parametrize("name", sorted(set(names())))
+def test_a_name_that_is_missing_is_noticed(load, monkeypatch, name):
+    module, _, attribute = name.rpartition(".")
+    monkeypatch.delattr(importlib.import_module(module), attribute)
+    with pytest.raises((AttributeError, ImportError, NameError, RuntimeError)):
+        load().check()
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "codegen.JITCodeLibrary._finalize_dynamic_globals",
+        "codegen.JITCodeLibrary.serialize_using_bitcode",
+        "compiler.CompileResult._find_referenced_environments",
+        "compiler.CompileResult._rebuild",
+        "compiler.CompileResult._reduce",
+        "compiler.Compiler.compile_extra",
+        "dispatcher.Dispatcher.add_overload",
+        "cpu.CPUContext.insert_user_function",
+    ],
+)
+def test_a_method_that_takes_other_arguments_is_noticed(load, monkeypatch, name):
+    module, class_, method = name.split(".")
+    owner = getattr(importlib.import_module(f"numba.core.{module}"), class_)
+
+    monkeypatch.setattr(owner, method, lambda self: None)  # noqa: ARG005
+    with pytest.raises((TypeError, RuntimeError)):
+        load().check()
+
+
+def test_it_is_checked_once(load, tmp_path, monkeypatch):
+    """The second time a file says so."""
+    module = load()
+    module.cache_folder = lambda: tmp_path
+    module.check()
+    monkeypatch.setattr(module, "_two_kernels", None)
+    module.check()
+    module._VERSIONS = ("another", "version")
+    module.cache_folder = lambda: None
+    with pytest.raises(TypeError):
+        module.check()
+
+
+# Without them
+
+HIDE = """
+import builtins
+
+whole = builtins.__import__
+
+
+def public(name, globals=None, locals=None, fromlist=(), level=0):
+    top, _, rest = name.partition(".")
+    private = top == "llvmlite" or (top == "numba" and (rest or any(each.startswith("_") for each in fromlist or ())))
+    if private and (globals or {}).get("__name__", "").startswith("sidelong"):
+        raise ImportError(f"there is no {name} any more")
+    return whole(name, globals, locals, fromlist, level)
+
+
+builtins.__import__ = public
+"""
+#: An agent, a loop, a kernel of an outer room; and a user's world, whose numbers change while it runs.
+PROGRAM = """
+import hashlib
+
+import numpy as np
+
+import sidelong as sl
+
+factor = 0.25
+
+
+@sl.losses.compiled
+def half(x):
+    return 0.5 * x
+
+
+@sl.losses.compiled
+def loss(seed, run, t, arm):
+    return half(factor * arm)
+
+
+digest = hashlib.sha256()
+agent = sl.Agent("exp3.g++", sl.graphs.nested(40), seed=3, start="none")
+for t in range(1, 61):
+    decision = agent.ask()
+    agent.tell(decision, [(t * 7 + int(i) * 3) % 11 / 10 for i in decision.reveals])
+    digest.update(decision.probabilities.tobytes())
+world = sl.losses.bernoulli([0.4, 0.6, 0.5])
+digest.update(sl.simulate("ucb-n", sl.graphs.nested(3), world, rounds=500, runs=2, seed=5).regret.tobytes())
+print(digest.hexdigest())
+for factor in (0.25, 1.0, 0.25):
+    print(sl.simulate("uniform", sl.graphs.complete(2), sl.losses.function(loss, n_arms=2), 500).loss[0, -1] / factor)
+"""
+
+
+def test_without_private_names_the_bits_are_the_same_and_one_warning_says_what_to_do(tmp_path):
+    def run(program):
+        done = subprocess.run(
+            [sys.executable, "-W", "always", "-c", program],
+            env=os.environ | {"SIDELONG_CACHE_DIR": str(tmp_path)},
+            check=True,
+            capture_output=True,
+            text=True,
+        )
+        return done.stdout, done.stderr
+
+    seen, warning = run(HIDE + PROGRAM)
+    assert run(PROGRAM) == (seen, "")
+    assert len(set(seen.split()[1:])) == 1
+    assert warning.count("Warning") == 1
+    assert f"RuntimeWarning: Numba {numba.__version__} has other private parts" in warning
+    assert "there is no numba any more" in warning
+    assert "pip install 'numba>=0.65,<=0.68.99'" in warning
+    assert not list(tmp_path.rglob("*.code")) or True
