@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+import tomllib
 from pathlib import Path
 
 from canvas import DARK, LIGHT, RULES, Canvas, variables
@@ -15,7 +16,7 @@ DOCS = Path(__file__).parent.parent
 
 def main() -> None:
     """Draw all of them, and the rules by which the site colours them."""
-    for draw in (side, loop, cases, sale, prices, choose, late, once, study, cluster, sets, speed, worlds):
+    for draw in (side, loop, cases, sale, prices, choose, late, once, study, cluster, sets, speed, worlds, rooms):
         draw()
     dark = variables(DARK, "#131416")
     text = (
@@ -219,6 +220,26 @@ def cluster() -> None:
     sheet.text(12, 226, "cells go out, results come back;", "small")
     sheet.text(12, 245, "those of a lost worker go to another", "small")
     sheet.save("cluster")
+
+
+def rooms() -> None:
+    """Draw the rooms of the package as import-linter has them: a room may import those below it."""
+    contract = tomllib.loads((DOCS.parent / "pyproject.toml").read_text("utf-8"))["tool"]["importlinter"]["contracts"][0]
+    layers = [[each.strip().removeprefix("sidelong.") for each in layer.split("|")] for layer in contract["layers"]]
+    below = layers.index(["numerics"])
+    ground = [name for layer in layers[below + 1 :] for name in layer]
+    sheet = Canvas(480, 46 * (below + 1) + 70)
+    for k, layer in enumerate(layers[: below + 1]):
+        width = (460 - 10 * (len(layer) - 1)) / len(layer)
+        for j, name in enumerate(layer):
+            x = 10 + j * (width + 10)
+            sheet.box(x, 10 + 46 * k, width, 34, "seen" if k % 2 == 0 else "hidden")
+            sheet.text(x + width / 2, 32 + 46 * k, name, "note" if len(layer) > 2 else "head", "middle")
+    y = 10 + 46 * (below + 1)
+    sheet.box(10, y, 460, 54, "hidden")
+    for k, names in enumerate((ground[: len(ground) // 2], ground[len(ground) // 2 :])):
+        sheet.text(240, y + 22 + 20 * k, "   ".join(names), "small", "middle")
+    sheet.save("rooms")
 
 
 def sets() -> None:
