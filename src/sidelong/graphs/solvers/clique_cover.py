@@ -171,8 +171,7 @@ class _Relaxation:
             return max(1, int((self.cliques.matrix(conflicts.n).astype(np.int64) @ weight).max())), []
         if conflicts.n > _MOST_BITS:
             return 0, []
-        joined = ~conflicts.compatible()
-        np.fill_diagonal(joined, val=False)
+        joined = conflicts.joined()
         most = int(_SCALE * (1 + 1e-6))
         found = _greedy_cliques(joined, weight, most)
         if found:

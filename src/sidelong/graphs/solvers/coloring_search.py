@@ -60,7 +60,7 @@ def search(path: Path, enough: int, most: int) -> None:
             at = np.int64(-1)
         else:
             at = path.group[path.order[placed]]
-            _lift(path, path.order[placed])
+            _move(path, path.order[placed], at, np.int64(-1))
         v = path.order[placed]
         # A new group is one more than there are; it must leave fewer than the best has.
         last = min(path.used[placed], state[1] - 2)
@@ -71,7 +71,7 @@ def search(path: Path, enough: int, most: int) -> None:
             fresh = False
             placed -= 1
             continue
-        _place(path, v, at)
+        _move(path, v, at, np.int64(1))
         path.used[placed + 1] = max(path.used[placed], at + 1)
         placed += 1
         fresh = True
@@ -94,24 +94,15 @@ def _choose(path: Path) -> Whole:
 
 
 @kernel
-def _place(path: Path, v: Whole, at: Whole) -> None:
-    path.group[v] = at
+def _move(path: Path, v: Whole, at: Whole, by: Whole) -> None:
+    """Put an arm into a group (by 1), or take it out (by -1)."""
+    path.group[v] = at if by > 0 else -1
     for u in range(path.group.size):
         if path.apart[v, u]:
-            path.closed[u, at] += 1
-            if path.closed[u, at] == 1:
-                path.saturation[u] += 1
-
-
-@kernel
-def _lift(path: Path, v: Whole) -> None:
-    at = path.group[v]
-    path.group[v] = -1
-    for u in range(path.group.size):
-        if path.apart[v, u]:
-            path.closed[u, at] -= 1
-            if path.closed[u, at] == 0:
-                path.saturation[u] -= 1
+            before = path.closed[u, at]
+            path.closed[u, at] += by
+            if before == 0 or path.closed[u, at] == 0:
+                path.saturation[u] += by
 
 
 class ColoringSearch(Search):

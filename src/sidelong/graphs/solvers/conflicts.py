@@ -36,12 +36,15 @@ class Conflicts(NamedTuple):
         ones = np.ones(self.targets.size, np.bool_)
         return sparse.csr_array((ones, self.targets, self.start), shape=(self.n, self.n))
 
+    def joined(self) -> Flags:
+        """Return the matrix of the pairs that may not be chosen together."""
+        matrix = np.zeros((self.n, self.n), np.bool_)
+        matrix[np.repeat(np.arange(self.n), np.diff(self.start)), self.targets] = True
+        return matrix
+
     def compatible(self) -> Flags:
         """Return the matrix of the pairs that may be chosen together."""
-        matrix = np.ones((self.n, self.n), np.bool_)
-        matrix[np.repeat(np.arange(self.n), np.diff(self.start)), self.targets] = False
-        np.fill_diagonal(matrix, val=False)
-        return matrix
+        return ~self.joined() & ~np.eye(self.n, dtype=np.bool_)
 
     def induced(self, arms: Integers) -> Conflicts:
         """Return the conflicts among some arms, ascending, which are numbered anew."""

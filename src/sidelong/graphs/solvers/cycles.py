@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["Arcs", "arcs_of", "disjoint_cycles", "without_cycles"]
 
 _FAR = 300  # how many arms are looked at for a cycle
-_MOST_WAYS = 2**30
+_FREE = 2**30  # more than any count of ways
 
 
 class Arcs(NamedTuple):
@@ -45,17 +45,13 @@ def without_cycles(arcs: Arcs, arms: Integers) -> Integers:
     inside = np.zeros(n, np.bool_)
     inside[arms] = True
     kept = inside.copy()
-    degree = np.zeros((2, n), np.int64)
-    call(leave_out, arcs, inside, kept, degree, np.empty(2 * n, np.int64), np.empty(n, np.int64))
+    call(leave_out, arcs, inside, kept, np.zeros((2, n), np.int64), np.empty(3 * n, np.int64))
     return np.flatnonzero(kept)
 
 
 @rare_kernel
-def leave_out(
-    arcs: Arcs, inside: np.ndarray, kept: np.ndarray, degree: np.ndarray, waiting: np.ndarray, heap: np.ndarray
-) -> None:
+def leave_out(arcs: Arcs, inside: np.ndarray, kept: np.ndarray, degree: np.ndarray, heap: np.ndarray) -> None:
     """Take arms out of `inside`: those that nothing in it leads to, or that lead to nothing; else one not to keep."""
-    size: Whole = np.int64(0)
     height: Whole = np.int64(0)
     for k in range(inside.size):
         v = np.int64(k)
@@ -64,54 +60,35 @@ def leave_out(
                 degree[0, v] += inside[arcs.after[e]]
             for e in range(arcs.in_start[v], arcs.in_start[v + 1]):
                 degree[1, v] += inside[arcs.before[e]]
-            if degree[0, v] == 0 or degree[1, v] == 0:
-                waiting[size] = v
-                size += 1
             height = push(heap, height, _ways(degree, v), v)
-    while height > 0 or size > 0:
-        if size > 0:
-            size -= 1
-            v = np.int64(waiting[size])
-            drop = False
-        else:
-            v = np.int64(top(heap))
-            ways = top_count(heap)
-            height = pop(heap, height)
-            drop = inside[v] and ways == _ways(degree, v)
-            if inside[v] and not drop:
-                height = push(heap, height, _ways(degree, v), v)
-        if not inside[v] or (not drop and _ways(degree, v) > 0):
+    while height > 0:
+        v, ways = np.int64(top(heap)), top_count(heap)
+        height = pop(heap, height)
+        if not inside[v]:
+            continue
+        if ways != _ways(degree, v):  # it was more when it was pushed
+            height = push(heap, height, _ways(degree, v), v)
             continue
         inside[v] = False
-        kept[v] = not drop
-        size = _lower(arcs.start, arcs.after, v, inside, degree[1], waiting, size)
-        size = _lower(arcs.in_start, arcs.before, v, inside, degree[0], waiting, size)
+        kept[v] = ways == _FREE
+        for e in range(arcs.start[v], arcs.start[v + 1]):
+            height = _lower(degree, np.int64(1), arcs.after[e], inside, heap, height)
+        for e in range(arcs.in_start[v], arcs.in_start[v + 1]):
+            height = _lower(degree, np.int64(0), arcs.before[e], inside, heap, height)
 
 
 @kernel
 def _ways(degree: np.ndarray, v: Whole) -> Whole:
-    return min(degree[0, v] * degree[1, v], _MOST_WAYS)  # type: ignore[no-any-return]
+    """Return how many ways there are through an arm; for one without, the most, so that it comes first."""
+    ways = degree[0, v] * degree[1, v]
+    return _FREE if ways == 0 else min(ways, _FREE - 1)
 
 
 @kernel
-def _lower(
-    start: np.ndarray,
-    targets: np.ndarray,
-    v: Whole,
-    inside: np.ndarray,
-    degree: np.ndarray,
-    waiting: np.ndarray,
-    size: Whole,
-) -> Whole:
-    """Lower the degrees of what v is joined with; return how many arms wait to be taken then."""
-    for e in range(start[v], start[v + 1]):
-        u = targets[e]
-        if inside[u]:
-            degree[u] -= 1
-            if degree[u] == 0:
-                waiting[size] = u
-                size += 1
-    return size
+def _lower(degree: np.ndarray, side: Whole, v: Whole, inside: np.ndarray, heap: np.ndarray, height: Whole) -> Whole:
+    """Lower a degree of an arm; return the height of the heap, into which it goes again if that was the last."""
+    degree[side, v] -= 1
+    return push(heap, height, _ways(degree, v), v) if inside[v] and degree[side, v] == 0 else height
 
 
 def disjoint_cycles(arcs: Arcs) -> Groups:

@@ -98,10 +98,8 @@ def list_maximal_cliques(conflicts: Conflicts, most: int) -> Groups | None:
     n = conflicts.n
     depths = int(np.diff(conflicts.start).max()) + 2
     words = bits.words_for(n)
-    joined = ~conflicts.compatible()
-    np.fill_diagonal(joined, val=False)
     fresh, tried, branches = np.zeros((3, depths, words), np.uint64)
-    path = Path(bits.pack(joined), fresh, tried, branches, np.zeros(depths, np.int64))
+    path = Path(bits.pack(conflicts.joined()), fresh, tried, branches, np.zeros(depths, np.int64))
     fresh[0] = bits.all_of(n)
     start, arms = np.zeros(most + 1, np.int64), np.zeros(20 * most, np.int64)
     count = int(call(list_all, path, start, arms, min(20 * most, _STEPS // (n * words))))
