@@ -76,7 +76,7 @@ class Argument(BaseModel):
     default: str | None
 
 
-class Family(BaseModel):
+class FamilyEntry(BaseModel):
     """A family of graphs."""
 
     name: str
@@ -87,4 +87,4 @@ class Catalogue(BaseModel):
     """What an experiment can be made of."""
 
     learners: list[str]
-    families: list[Family]
+    families: list[FamilyEntry]
