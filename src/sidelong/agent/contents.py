@@ -12,10 +12,12 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from sidelong.agent.decision import Decision, SparingDecision
 from sidelong.agent.ledger import Ledger
 from sidelong.agent.pending import read_pending, write_pending
 from sidelong.agent.running import RunningLearner
@@ -81,8 +83,9 @@ def read(path: Place, header: Header, arrays: Arrays, given: ModuleType | None) 
     learner.state = _read_state(path, learner.state, arrays)
     learner.drawn = header.get("fresh", 0)
     ledger = Ledger(module.NAME, options, seed, graphs[0])
+    kind: Any = partial(SparingDecision, make=learner.all_probabilities) if learner.is_sparing else Decision
     for made in read_pending(arrays, graphs, sparing=learner.is_sparing):
-        ledger.add(learner.decision(ledger.tag, *made))
+        ledger.add(kind(ledger.tag, *made))
     ledger.resume(header["round"], arrays)
     return learner, ledger, graphs[0], options, Scale(*header["scale"]) if "scale" in header else None
 

@@ -57,22 +57,8 @@ class RunningLearner:
         if self._probability is None:
             return Decision(tag, t, arm, graph, p, trace)
         probability = self._probability(self.params, self.state, graph.arrays, t, arm)
-        return self.decision(tag, t, arm, graph, p[: degree(graph, arm)].copy(), trace, probability)
-
-    def decision(
-        self,
-        tag: str,
-        t: int,
-        arm: int,
-        graph: FeedbackGraph,
-        p: np.ndarray,
-        trace: np.ndarray,
-        probability: float = np.nan,
-    ) -> Decision:
-        """Return a decision from what it was made of; `probability` is for sparing learners, whose `p` is P."""
-        if self.is_sparing:
-            return SparingDecision(tag, t, arm, graph, p, trace, probability, self.all_probabilities)
-        return Decision(tag, t, arm, graph, p, trace)
+        P = p[: degree(graph, arm)].copy()
+        return SparingDecision(tag, t, arm, graph, P, trace, probability, self.all_probabilities)
 
     def update(self, graph: FeedbackGraph, made: Decision) -> None:
         """Learn from `losses` what a decision revealed."""

@@ -12,6 +12,7 @@ Some of the kernels are only names here: `sidelong._jit.specialise` puts a learn
 
 from __future__ import annotations
 
+import functools
 from enum import Enum
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -31,11 +32,13 @@ __all__ = [
     "About",
     "Need",
     "all_probabilities",
+    "bound",
     "distribution",
     "draw",
     "drawing",
     "is_sparing",
     "kernel",
+    "name_of",
     "probability",
     "update",
 ]
@@ -123,23 +126,21 @@ def is_sparing(learner: ModuleType) -> bool:
 
 def all_probabilities(learner: ModuleType) -> Callable[..., None]:
     """Return the kernel that writes the probabilities of all arms, for a sparing learner that has drawn."""
-    kernel = learner.probability
-    if kernel not in _writing:
-        name = f"probabilities_{learner.NAME}_{learner.__name__.rpartition('.')[2]}"
-        _writing[kernel] = specialise(_write_all, name, probability=kernel)
-    return _writing[kernel]
+    name = f"probabilities_{name_of(learner)}"
+    return bound(_write_all, name, probability=learner.probability)  # type: ignore[no-any-return]
 
 
 def drawing(learner: ModuleType) -> Callable[..., int]:
     """Return the kernel `draw` of a learner: its own, or the one that draws from its distribution."""
     if hasattr(learner, "draw"):
         return learner.draw  # type: ignore[no-any-return]
-    kernel = learner.distribution  # and not the module, which may be loaded again
-    if kernel not in _drawing:
-        name = f"draw_{learner.NAME}_{learner.__name__.rpartition('.')[2]}"
-        _drawing[kernel] = specialise(draw, name, distribution=kernel)
-    return _drawing[kernel]
+    return bound(draw, f"draw_{name_of(learner)}", distribution=learner.distribution)  # type: ignore[no-any-return]
 
 
-_drawing: dict[Callable[..., None], Callable[..., int]] = {}
-_writing: dict[Callable[..., float], Callable[..., None]] = {}
+#: Once for the same kernels. A module that is loaded again has new ones.
+bound = functools.cache(specialise)
+
+
+def name_of(learner: ModuleType) -> str:
+    """Return what tells the machine code of a learner from that of all others."""
+    return f"{learner.NAME}_{learner.__name__.rpartition('.')[2]}"

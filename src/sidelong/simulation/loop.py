@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from sidelong._ahead import compiled_ahead
-from sidelong._jit import is_kept, kernel, rebind, signature_of, specialise
+from sidelong._jit import is_kept, kernel, rebind, signature_of
 from sidelong.graphs.arrays import LONG_RANGE
 from sidelong.graphs.bank import BankArrays, keep, pick, redraw, select
-from sidelong.learners.interface import Need, distribution, draw, update
+from sidelong.learners.interface import Need, bound, distribution, draw, name_of, update
 from sidelong.losses.kernels import has_range, loss, loss_range, mean
 from sidelong.numerics import DRAWS, sample, uniform
 
@@ -182,12 +182,8 @@ def loop_for(learner: ModuleType, world: World, *, anew: bool, late: bool = Fals
     if not world.compiled:
         # A kernel cannot give slices to plain Python, where there is nobody to count who holds them.
         return rebind(play, "play", **bindings, select=getattr(select, "py_func", select))
-    module = learner.__name__.rpartition(".")[2]
-    name = f"play_{learner.NAME}_{module}_{world.code}{'_anew' * anew}{'_late' * late}"
-    key = (name, *bindings.values())  # the kernels themselves: a module that was loaded again has new ones
-    if key not in _loops:
-        _loops[key] = specialise(play, name, **bindings)
-    return _loops[key]
+    name = f"play_{name_of(learner)}_{world.code}{'_anew' * anew}{'_late' * late}"
+    return bound(play, name, **bindings)  # type: ignore[no-any-return]
 
 
 def compile_parts(loop: Any, learner: ModuleType, graph: GraphArrays, *call: Any) -> None:
@@ -209,6 +205,3 @@ def compile_parts(loop: Any, learner: ModuleType, graph: GraphArrays, *call: Any
             learner.draw.compile(signature_of(*known, seed, run, p, trace))
         else:
             learner.distribution.compile(signature_of(*known, p, trace))
-
-
-_loops: dict[tuple[object, ...], Callable[..., int]] = {}
