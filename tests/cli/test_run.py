@@ -71,6 +71,21 @@ def test_a_run_ends_with_a_summary_and_a_dry_run_knows_what_is_done(tmp_path):
     assert "8 cells, 8 done, 0 to do: 0 rounds" in told
 
 
+def test_what_cannot_be_played_is_listed_with_the_reason_and_left_out(tmp_path):
+    text = small.STUDY.replace('"uniform"', '["uniform", "ts-n"]').replace('"bernoulli"', '"beta"')
+    path = small.write(tmp_path, 1, text)
+    told = invoke(path, "--out", tmp_path / "results", "--dry-run").stdout.splitlines()
+    left_out = [number for number, line in enumerate(told) if "  left out  ts-n on " in line]
+    assert len(left_out) == 8
+    assert {told[number + 1] for number in left_out} == {
+        f"  ts-n needs losses that are 0 or 1; those of <World beta: 4 arms, best arm 0 with mean {low}, next {high}; "
+        f"concentration 10> lie between. Use a learner for any losses, such as ucb-n."
+        for low, high in ((0.45, 0.55), (0.4, 0.6))
+    }
+    assert "8 cells, 0 done, 8 to do" in told[-1]
+    assert small.run(path, "--out", tmp_path / "results").stdout.startswith("8 of 8 cells are done.")
+
+
 def test_the_estimate_is_of_the_right_size(tmp_path):
     """One cell that takes seconds, so that start-up does not count; within a factor of five, on a busy machine too."""
     text = (
