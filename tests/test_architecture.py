@@ -11,6 +11,14 @@ import pytest
 ROOT = Path(__file__).parent.parent
 PAGE = ROOT / "docs" / "architecture.md"
 
+STUDY = """
+rounds = 100
+runs = 2
+seed = 1
+learner = { name = "exp3.g++" }
+graph = { name = "nested", n = 8 }
+world = { name = "bernoulli", means = { gap = 0.1 } }
+"""
 TRACE = """
 import json, os, sys
 import sidelong as sl
@@ -40,12 +48,46 @@ for traced in (False, True):
     sl.simulate("exp3.g++", graph, world, rounds=100, threads=1)
 """,
     "A cell of a study": """
-import tempfile, pathlib
-from sidelong.studies import read_study
-from sidelong.studies.work import Task, play
+import pathlib, tempfile
+from sidelong.studies import spec
 from sidelong.studies.provenance import source_hash
+from sidelong.studies.work import Task, play
 
-CELL
+with tempfile.TemporaryDirectory() as folder:
+    file = pathlib.Path(folder, "study.toml")
+    file.write_text(STUDY)
+    for traced in (False, True):
+        sys.setprofile(enter if traced else None)
+        study = spec.load(file)
+        played = play(Task(study.cells[0].spec, 1, source_hash()), study.files)
+assert not played.error, played.error
+""",
+    "A request": """
+import os, pathlib, signal, tempfile, threading, time, urllib.request
+from sidelong.service.serve import serve
+from sidelong.service.settings import Settings
+
+folder = tempfile.mkdtemp()
+
+def post(address, body):
+    request = urllib.request.Request(address, json.dumps(body).encode(), {"Content-Type": "application/json"})
+    with urllib.request.urlopen(request) as reply:
+        return json.load(reply)
+
+def drive(address):
+    post(f"{address}/v1/experiments", {"name": "orders", "graph": {"name": "nested", "n": 8}, "learner": "exp3.g++"})
+    for traced in (False, True):
+        time.sleep(0.2)  # what follows a reply has ended
+        passed.clear()
+        post(f"{address}/v1/experiments/orders/decisions", {})
+    print(json.dumps(passed), flush=True)
+    os.kill(os.getpid(), signal.SIGKILL)
+
+threading.setprofile(enter)
+sys.setprofile(enter)
+aside = lambda address: threading.Thread(target=drive, args=(address,), daemon=True).start()
+settings = Settings(port=0, database=f"sqlite:///{folder}/walk.db", sweep_every=3600)
+serve(settings, aside)
 """,
 }
 
@@ -57,6 +99,11 @@ def on_the_page(walk):
 
 @pytest.mark.parametrize("walk", WALKS)
 def test_a_walk_on_the_page_is_the_one_that_runs(walk):
-    program = f"{TRACE}{WALKS[walk]}\nsys.setprofile(None)\nprint(json.dumps(passed))"
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert json.loads(done.stdout.splitlines()[-1]) == on_the_page(walk)
+    program = f"STUDY = {STUDY!r}\n{TRACE}{WALKS[walk]}\nsys.setprofile(None)\nprint(json.dumps(passed))"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert done.stdout, done.stderr
+    assert sorted(json.loads(done.stdout.splitlines()[-1])) == sorted(on_the_page(walk))
+
+
+def test_a_request_passes_few_files():
+    assert len(on_the_page("A request")) <= 12

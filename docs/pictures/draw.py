@@ -224,7 +224,8 @@ def cluster() -> None:
 
 def rooms() -> None:
     """Draw the rooms of the package as import-linter has them: a room may import those below it."""
-    contract = tomllib.loads((DOCS.parent / "pyproject.toml").read_text("utf-8"))["tool"]["importlinter"]["contracts"][0]
+    project = tomllib.loads((DOCS.parent / "pyproject.toml").read_text("utf-8"))
+    contract = project["tool"]["importlinter"]["contracts"][0]
     layers = [[each.strip().removeprefix("sidelong.") for each in layer.split("|")] for layer in contract["layers"]]
     below = layers.index(["numerics"])
     ground = [name for layer in layers[below + 1 :] for name in layer]
