@@ -25,6 +25,7 @@ import numba
 import numpy as np
 
 from sidelong._fingerprint import fingerprint, kernels_within
+from sidelong._install import pip_install
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -48,10 +49,11 @@ def _new_kernel() -> Callable[..., Any] | None:
     except Exception as error:  # noqa: BLE001  # other parts may fail in any way
         if multiprocessing.parent_process() is None:  # once, and not in each process of a pool
             oldest, newest = TESTED
+            known = pip_install(f"'numba>={oldest},<={newest}.99'")
             warnings.warn(
                 f"Numba {numba.__version__} has other private parts than this version of sidelong knows "
                 f"({type(error).__name__}: {error}). Results are the same, but every process compiles anew, and each "
-                f"learner takes minutes instead of seconds. To mend this: pip install 'numba>={oldest},<={newest}.99'",
+                f"learner takes minutes instead of seconds. {known}",
                 RuntimeWarning,
                 stacklevel=4,
             )

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import uvicorn
 
+from sidelong._install import pip_install
+
 try:
     from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
     from uvicorn.server import ServerState
@@ -35,10 +37,11 @@ def protocol() -> Any:
         asyncio.run(_check())
     except Exception as error:  # noqa: BLE001  # other parts may fail in any way
         oldest, newest = _TESTED
+        known = pip_install(f"'uvicorn>={oldest},<={newest}.99'")
         why = (
             f"uvicorn {uvicorn.__version__} has other parts than this version of sidelong knows ({error!r}): silent "
-            f"connections stay open, and headers may have any size. Let only a proxy reach the port, or install one "
-            f"that is known: pip install 'uvicorn>={oldest},<={newest}.99'"
+            f"connections stay open, and headers may have any size. Let only a proxy reach the port, or take one that "
+            f"is known. {known}"
         )
         _log.warning("connections not watched", extra={"why": why})
         return "auto"
