@@ -86,11 +86,11 @@ def _graph(text: str, locate: Locate) -> FeedbackGraph | GraphSequence:
 
 
 def build_world(table: Table, graph: Table, rounds: int, locate: Locate) -> World:
-    """Make the world of a cell, or return it if it is one of the last. What it takes from its cell is filled in."""
+    """Make the world of a cell, with what it takes from the cell. The last one is kept; it may be large."""
     return _world(canonical(table), canonical(graph), rounds, locate)
 
 
-@lru_cache(maxsize=4)
+@lru_cache(maxsize=1)
 def _world(text: str, graph_text: str, rounds: int, locate: Locate) -> World:
     graph = _graph(graph_text, locate)
     cell = {"graph": graph, "n_arms": graph.n_arms, "rounds": rounds}

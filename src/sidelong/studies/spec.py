@@ -93,8 +93,8 @@ class _Reader:
         except ValidationError as error:
             source.refuse_first(error, list(File.model_fields))
         self._name = file.name or source.path.stem
-        self._content = self._checked(file.model_dump(exclude={"name"}), ())
-        self._checked_games: dict[str, tuple[str, int, str | None]] = {}
+        self._content = self._by_content(file.model_dump(exclude={"name"}), ())
+        self._known: dict[str, tuple[str, int, str | None]] = {}
         self._configured: set[str] = set()
 
     def study(self) -> Study:
@@ -121,7 +121,7 @@ class _Reader:
             ):
                 places, variants = zip(learner, graph, world, strict=True)
                 spec = {**dict(zip(TABLES, variants, strict=True)), **number}
-                kind, n_arms, reason = self._checked_once(spec, places)
+                kind, n_arms, reason = self._check_once(spec, places)
                 yield Cell(spec, kind, n_arms), reason
 
     def _numbers(self, step: int) -> Iterator[dict[str, Any]]:
@@ -139,12 +139,12 @@ class _Reader:
             for variant in self._source.attempt((key, number), _variants, table, takes_list, step):
                 yield (key, number), variant
 
-    def _checked_once(self, spec: dict[str, Any], places: tuple[Place, ...]) -> tuple[str, int, str | None]:
+    def _check_once(self, spec: dict[str, Any], places: tuple[Place, ...]) -> tuple[str, int, str | None]:
         """Return what a cell runs, its number of arms, and why it cannot be played; seeds make no difference."""
         key = canonical([spec[name] for name in (*TABLES, "rounds")] + [spec.get("delay")])
-        if key not in self._checked_games:
-            self._checked_games[key] = self._check(spec, *places)
-        return self._checked_games[key]
+        if key not in self._known:
+            self._known[key] = self._check(spec, *places)
+        return self._known[key]
 
     def _check(self, spec: dict[str, Any], learner: Place, graph: Place, world: Place) -> tuple[str, int, str | None]:
         attempt, locate = self._source.attempt, self._files.locate
@@ -170,12 +170,12 @@ class _Reader:
             return error
         return game
 
-    def _checked(self, value: Any, place: Place) -> Any:
+    def _by_content(self, value: Any, place: Place) -> Any:
         """Return what the file says with files by content, and refuse what JSON does not have."""
         if isinstance(value, dict):
-            return {key: self._checked(each, (*place, key)) for key, each in value.items()}
+            return {key: self._by_content(each, (*place, key)) for key, each in value.items()}
         if isinstance(value, list):
-            return [self._checked(each, (*place, number)) for number, each in enumerate(value)]
+            return [self._by_content(each, (*place, number)) for number, each in enumerate(value)]
         if place[-1:] == ("file",) and not isinstance(value, str):
             self._source.refuse(f"a file is named by text, not {value}.", place)
         if isinstance(value, str) and "file" in place:
