@@ -9,7 +9,8 @@ A *template* is a kernel that calls others by names that are bound later: the si
 
 What kernels call is a part of them, and what Python calls is machine code, which is kept in a folder
 (`sidelong._cache`). Both need parts of Numba that are not public, and are in `sidelong._numba`. Where this Numba has
-others, a kernel is what `numba.njit` makes of it: the same bits, compiled more slowly, in each process anew.
+others, a kernel is what `numba.njit` makes of it: the same bits, but slower, and compiled in each process anew. Nothing
+is kept on disk then, so that no old machine code can be run.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ __all__ = ["CompilationError", "entry", "is_kept", "kernel", "rare_kernel", "reb
 F = TypeVar("F", bound="Callable[..., Any]")
 CompilationError = numba.errors.NumbaError
 
-#: What the suite was run with: the oldest that is allowed, and the newest there was.
+#: The oldest Numba that is allowed, and the newest that the tests were run with.
 TESTED = ("0.65", "0.68")
 
 
@@ -52,8 +53,8 @@ def _new_kernel() -> Callable[..., Any] | None:
             known = pip_install(f"'numba>={oldest},<={newest}.99'")
             warnings.warn(
                 f"Numba {numba.__version__} has other private parts than this version of sidelong knows "
-                f"({type(error).__name__}: {error}). Results are the same, but every process compiles anew, and each "
-                f"learner takes minutes instead of seconds. {known}",
+                f"({type(error).__name__}: {error}). Results are the same, but each process compiles anew what it "
+                f"needs, and simulations take up to eight times as long. {known}",
                 RuntimeWarning,
                 stacklevel=4,
             )

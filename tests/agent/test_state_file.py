@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import sidelong as sl
+from sidelong.agent import state_file
 from sidelong.errors import ConflictError, StateFileError
 from sidelong.learners import exp3gpp
 
@@ -161,6 +162,30 @@ def test_a_newer_file_says_so(saved):
     struct.pack_into("<I", data, 8, 2)
     saved.write_bytes(data)
     with pytest.raises(StateFileError, match=r"format version 2, and this program reads up to 1.*Install the version"):
+        sl.Agent.load(saved)
+
+
+def test_a_file_of_another_version_of_its_learner_is_refused_with_what_can_be_done(saved, monkeypatch):
+    monkeypatch.setattr("sidelong.learners.exp3gpp_practical.VERSION", 2)
+    with pytest.raises(
+        StateFileError, match=r"version 1 of exp3\.g\+\+, and this is version 2.*has version 1.*new Agent"
+    ):
+        sl.Agent.load(saved)
+    agent = sl.Agent("exp3.g++", sl.graphs.nested(3), preset="practical")
+    agent.save(saved)
+    assert sl.Agent.load(saved).round == 0
+    monkeypatch.undo()
+    with pytest.raises(StateFileError, match=r"version 2 of exp3\.g\+\+, and this is version 1"):
+        sl.Agent.load(saved)
+
+
+def test_a_file_that_names_no_version_of_its_learner_is_of_version_1(saved, monkeypatch):
+    header, arrays = state_file.read(saved)
+    assert header.pop("learner_version") == 1
+    state_file.write(saved, header, arrays)
+    sl.Agent.load(saved)
+    monkeypatch.setattr("sidelong.learners.exp3gpp_practical.VERSION", 2)
+    with pytest.raises(StateFileError, match="version 1"):
         sl.Agent.load(saved)
 
 

@@ -61,7 +61,7 @@ def test_a_dry_run_lists_the_cells_and_writes_nothing(tmp_path):
     assert not (tmp_path / "results").exists()
 
 
-def test_a_run_ends_with_a_summary_and_a_dry_run_knows_what_is_done(tmp_path):
+def test_a_run_ends_with_a_summary_and_a_later_one_knows_what_is_done(tmp_path, monkeypatch):
     path = small.write(tmp_path, 1)
     done = small.run(path, "--out", tmp_path / "results", "--workers", 2)
     assert done.stdout.startswith("8 of 8 cells are done. 4,000 rounds in ")
@@ -69,6 +69,11 @@ def test_a_run_ends_with_a_summary_and_a_dry_run_knows_what_is_done(tmp_path):
     told = invoke(path, "--out", tmp_path / "results", "--dry-run").stdout
     assert sum("done     " in line for line in told.splitlines()) == 8
     assert "8 cells, 8 done, 0 to do: 0 rounds" in told
+    assert invoke(path, "--out", tmp_path / "results").stderr == ""
+    monkeypatch.setattr("sidelong.learners.uniform.VERSION", 2)
+    again = invoke(path, "--out", tmp_path / "results")
+    assert again.stdout.startswith("8 of 8 cells are done, 8 of them before.")
+    assert "8 cells were run by a version of their learner that decides otherwise" in again.stderr
 
 
 def test_what_cannot_be_played_is_listed_with_the_reason_and_left_out(tmp_path):

@@ -294,6 +294,15 @@ def test_outstanding_decisions_are_limited(database):
         bench.decide()
 
 
+def test_an_experiment_names_the_version_of_its_learner(bench, monkeypatch):
+    monkeypatch.setattr("sidelong.learners.uniform.VERSION", 3)
+    first, _ = bench.create(learner="uniform")
+    assert first.spec["learner_version"] == 3
+    assert bench.create("other")[0].spec["learner_version"] == 1
+    monkeypatch.undo()
+    assert bench.create(learner="uniform") == (first, False)  # it is still the one that was asked for
+
+
 def test_an_experiment_made_twice_is_one_and_another_of_its_name_is_refused(bench):
     first, new = bench.create()
     again, newer = bench.create()

@@ -113,6 +113,7 @@ def test_the_metadata_tells_where_results_come_from_but_no_path(folder, file):
     assert Cell(told["cell"]).name == pq.read_table(pa.BufferReader(file))["cell"][0].as_py()
     assert told["seed"] == told["cell"]["seed"]
     assert told["version"] == sl.__version__
+    assert told["learner_version"] == 1
     assert told["source"] == source_hash()
     assert {"platform", "python", "numpy", "numba", "seconds", "finished"} <= told.keys()
     for path in (folder, Path.home(), Path.cwd()):

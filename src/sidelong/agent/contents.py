@@ -2,7 +2,8 @@
 
 ::
 
-    header        learner, options, seed, round, names of graphs and traces; scale and fresh, where there are such
+    header        learner and its version (1 if there is none), options, seed, round, names of graphs and traces; scale
+                  and fresh, where there are such
     params.*      the constants of the learner, as they were computed
     state.*       the arrays of its state
     graph.I.*     low and high, or degree and targets: of the agent's own graph, then of those that decisions wait on
@@ -53,6 +54,7 @@ def write(
     traces = learner.module.TRACES
     header = {
         "learner": learner.module.NAME,
+        "learner_version": catalogue.version(learner.module),
         "options": options,
         "seed": int(learner.seed),
         "round": ledger.round,
@@ -105,6 +107,13 @@ def _find_learner(path: Place, header: Header, given: ModuleType | None) -> Modu
     learner = catalogue.choose(given or name, header["options"])
     if name != learner.NAME:
         raise StateFileError(f"{path} is of the learner {name!r}, not of {learner.NAME!r}.")
+    saved, own = header.get("learner_version", 1), catalogue.version(learner)
+    if saved != own:
+        raise StateFileError(
+            f"{path} was saved by version {saved} of {name}, and this is version {own}, which decides otherwise. To go "
+            f"on with it, use a sidelong that has version {saved}, which the list of changes names; or make a new "
+            f"Agent, which learns anew."
+        )
     return learner
 
 

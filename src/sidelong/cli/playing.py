@@ -118,6 +118,11 @@ def _complain(summary: Summary) -> None:
     notes += [f"damaged, set aside and run again: {path}" for path in summary.set_aside]
     if summary.other_source:
         notes.append(f"note: {summary.other_source:,} cells were run by another version of sidelong, and kept.")
+    if summary.other_learner:
+        notes.append(
+            f"note: {summary.other_learner:,} cells were run by a version of their learner that decides otherwise, and "
+            f"kept. To have all from the learner as it is now, run the study into another folder with --out."
+        )
     if summary.stopped:
         notes.append(f"stopped: {summary.stopped.removesuffix('.')}. Run the same command to go on.")
     for note in notes:

@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from sidelong.graphs.graph import FeedbackGraph
 
 NAME = "alphasample"
+VERSION = 1
 NEEDS = frozenset({Need.SELF_LOOPS, Need.HORIZON})
 ABOUT = About(
     paper="Cohen, Hazan, Koren 2016",

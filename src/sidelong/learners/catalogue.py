@@ -34,6 +34,7 @@ __all__ = [
     "needs",
     "option_names",
     "plain_options",
+    "version",
 ]
 
 #: The name of each learner and the module beside this one that is it.
@@ -103,6 +104,11 @@ def needs(learner: ModuleType, options: Mapping[str, Any]) -> frozenset[Need]:
     """Return what a learner needs with these options."""
     own = _own(learner, "needs")
     return cast("frozenset[Need]", learner.NEEDS if own is None else own(options))
+
+
+def version(learner: ModuleType) -> int:
+    """Return the version of a learner, which goes up when its bits change; files and journals keep it."""
+    return int(getattr(learner, "VERSION", 1))
 
 
 def _own(module: ModuleType, name: str) -> Callable[[Mapping[str, Any]], Any] | None:

@@ -56,6 +56,7 @@ if TYPE_CHECKING:
     from sidelong.graphs.graph import FeedbackGraph
 
 NAME = "elp"
+VERSION = 1
 NEEDS = frozenset({Need.SELF_LOOPS, Need.FIXED_GRAPH, Need.GRAPH_BEFORE})
 ABOUT = About(
     paper="Mannor, Shamir 2011",

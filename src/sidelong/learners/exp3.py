@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from sidelong.graphs.graph import FeedbackGraph
 
 NAME = "exp3"
+VERSION = 1
 NEEDS = frozenset({Need.SELF_LOOPS})
 ABOUT = About(
     paper="Auer, Cesa-Bianchi, Freund, Schapire 2002; Bubeck, Cesa-Bianchi 2012",

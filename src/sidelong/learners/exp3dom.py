@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from sidelong.graphs.graph import FeedbackGraph
 
 NAME = "exp3-dom"
+VERSION = 1
 NEEDS = frozenset({Need.SELF_LOOPS, Need.GRAPH_BEFORE})
 ABOUT = About(
     paper="Alon, Cesa-Bianchi, Gentile, Mansour 2013",

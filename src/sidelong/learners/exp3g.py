@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from sidelong.graphs.graph import FeedbackGraph
 
 NAME = "exp3.g"
+VERSION = 1
 NEEDS = frozenset({Need.OBSERVABLE, Need.FIXED_GRAPH, Need.HORIZON})
 ABOUT = About(
     paper="Alon, Cesa-Bianchi, Dekel, Koren 2015",

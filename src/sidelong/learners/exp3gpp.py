@@ -63,6 +63,7 @@ if TYPE_CHECKING:
     from sidelong.numerics import Whole
 
 NAME = "exp3.g++"
+VERSION = 1
 NEEDS = frozenset({Need.SELF_LOOPS, Need.GRAPH_BEFORE})
 ABOUT = About(
     paper="Rouyer, van der Hoeven, Cesa-Bianchi, Seldin 2022",

@@ -55,6 +55,7 @@ if TYPE_CHECKING:
     from sidelong.graphs.graph import FeedbackGraph
 
 TITLE = "exp3.g++ with refresh='epoch'"
+VERSION = 1
 ABOUT = About(
     paper="this package, after Rouyer et al. 2022",
     cite=("rouyer2022near",),

@@ -60,6 +60,7 @@ if TYPE_CHECKING:
     from sidelong.graphs.graph import FeedbackGraph
 
 TITLE = "exp3.g++ with preset='practical'"
+VERSION = 1
 ABOUT = About(
     paper="this package, after Rouyer et al. 2022",
     cite=("rouyer2022near",),

@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from sidelong.graphs.graph import FeedbackGraph
 
 NAME = "exp3-ix"
+VERSION = 1
 NEEDS = frozenset({Need.SELF_LOOPS})
 ABOUT = About(
     paper="Kocak, Neu, Valko, Munos 2014",

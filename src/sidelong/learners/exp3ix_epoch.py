@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from sidelong.graphs.graph import FeedbackGraph
 
 TITLE = "exp3-ix with refresh='epoch'"
+VERSION = 1
 NEEDS = exp3ix.NEEDS | {Need.GRAPH_BEFORE}
 ABOUT = About(
     paper="this package, after Kocak et al. 2014",

@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from sidelong.graphs.graph import FeedbackGraph
 
 NAME = "exp3-set"
+VERSION = 1
 NEEDS = frozenset({Need.SELF_LOOPS})
 ABOUT = About(
     paper="Alon, Cesa-Bianchi, Gentile, Mannor, Mansour, Shamir 2017",

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from sidelong.graphs.graph import FeedbackGraph
 
 TITLE = "exp3-set with refresh='epoch'"
+VERSION = 1
 NEEDS = exp3set.NEEDS | {Need.GRAPH_BEFORE}
 ABOUT = About(
     paper="this package, after Alon et al. 2017",

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from sidelong.graphs.graph import FeedbackGraph
 
 NAME = "hedge"
+VERSION = 1
 NEEDS = frozenset({Need.FULL_INFORMATION})
 ABOUT = About(
     paper="Freund, Schapire 1997; Mourtada, Gaiffas 2019",

@@ -1,6 +1,7 @@
 """What every learner's module has, and what it may need.
 
-A module defines ``NAME``, ``NEEDS`` (a set of `Need`), ``TRACES`` (names of the numbers that it writes in each round),
+A module defines ``NAME``, ``VERSION`` (a whole number that goes up whenever what it decides changes, and 1 if it is not
+there), ``NEEDS`` (a set of `Need`), ``TRACES`` (names of the numbers that it writes in each round),
 ``Params``, ``configure``, ``State``, ``init``, ``update``, and ``distribution`` or, where no closed form tells the
 probabilities, ``draw``. One that must not look at every arm in each round has ``draw`` and ``probability``, and is
 *sparing*: what its ``draw`` writes into `p` and its ``update`` gets are not the probabilities of the arms, but the

@@ -52,6 +52,7 @@ if TYPE_CHECKING:
     from sidelong.graphs.graph import FeedbackGraph
 
 NAME = "ito-2022"
+VERSION = 1
 NEEDS = frozenset({Need.SELF_LOOPS, Need.FIXED_GRAPH, Need.HORIZON})
 ABOUT = About(
     paper="Ito, Tsuchiya, Honda 2022",

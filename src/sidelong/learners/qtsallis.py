@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from sidelong.graphs.graph import FeedbackGraph
 
 NAME = "q-tsallis"
+VERSION = 1
 NEEDS = frozenset({Need.SELF_LOOPS, Need.UNDIRECTED, Need.FIXED_GRAPH, Need.HORIZON})
 ABOUT = About(
     paper="Eldowa, Esposito, Cesari, Cesa-Bianchi 2023",

@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from sidelong.graphs.graph import FeedbackGraph
 
 NAME = "tsallis-inf"
+VERSION = 1
 NEEDS = frozenset({Need.SELF_LOOPS})
 ABOUT = About(
     paper="Zimmert, Seldin 2021",

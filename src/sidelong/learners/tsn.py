@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from sidelong.graphs.graph import FeedbackGraph
 
 NAME = "ts-n"
+VERSION = 1
 NEEDS = frozenset({Need.SELF_LOOPS, Need.BINARY_LOSSES})
 ABOUT = About(
     paper="Tossou, Dimitrakakis, Dubhashi 2017",

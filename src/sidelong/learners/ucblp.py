@@ -54,6 +54,7 @@ if TYPE_CHECKING:
     from sidelong.graphs.graph import FeedbackGraph
 
 NAME = "ucb-lp"
+VERSION = 1
 NEEDS = frozenset({Need.SELF_LOOPS, Need.FIXED_GRAPH, Need.HORIZON})
 ABOUT = About(
     paper="Buccapatnam, Liu, Eryilmaz, Shroff 2018",

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 __all__ = ["ABOUT", "NAME", "NEEDS", "TRACES", "Params", "State", "configure", "distribution", "init", "update"]
 
 NAME = "ucb-maxn"
+VERSION = 1
 NEEDS = frozenset({Need.SELF_LOOPS, Need.GRAPH_BEFORE})
 ABOUT = About(
     paper="Caron, Kveton, Lelarge, Bhagat 2012",

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from sidelong.graphs.graph import FeedbackGraph
 
 NAME = "ucb-n"
+VERSION = 1
 NEEDS = frozenset({Need.SELF_LOOPS})
 ABOUT = About(
     paper="Caron, Kveton, Lelarge, Bhagat 2012",

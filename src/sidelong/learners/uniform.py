@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from sidelong.learners.interface import Need
 
 NAME = "uniform"
+VERSION = 1
 NEEDS: frozenset[Need] = frozenset()
 ABOUT = About(
     paper="no paper", proved=(), cost="O(K)", bound="T times the mean gap", theorem="none is needed", published=False

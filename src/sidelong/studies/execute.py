@@ -12,7 +12,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from sidelong.studies.folder import ResultFolder, StoppedError
-from sidelong.studies.provenance import source_hash
+from sidelong.studies.provenance import learner_version, source_hash
 from sidelong.studies.queue import Queue
 from sidelong.studies.summary import Summary
 from sidelong.studies.work import Played
@@ -101,6 +101,7 @@ class _Runner:
             else:
                 self.summary.done_before += 1
                 self.summary.other_source += provenance["source"] != source_hash()
+                self.summary.other_learner += provenance.get("learner_version", 1) != learner_version(cell)
 
     def run(self, make_engine: Callable[[ResultFolder, int], Engine]) -> None:
         """Play what is not done."""

@@ -13,11 +13,13 @@ import numba
 import numpy as np
 
 from sidelong._version import __version__
+from sidelong.learners import catalogue
+from sidelong.studies.cell import options_of
 
 if TYPE_CHECKING:
     from sidelong.studies.cell import Cell
 
-__all__ = ["FORMAT", "provenance", "source_hash"]
+__all__ = ["FORMAT", "learner_version", "provenance", "source_hash"]
 
 FORMAT = 1  #: of result files
 
@@ -28,6 +30,7 @@ def provenance(cell: Cell, seconds: float) -> dict[str, Any]:
         "format": FORMAT,
         "cell": cell.spec,
         "seed": cell.spec["seed"],
+        "learner_version": learner_version(cell),
         "version": __version__,
         "source": source_hash(),
         "platform": f"{platform.system()} {platform.machine()}",
@@ -37,6 +40,12 @@ def provenance(cell: Cell, seconds: float) -> dict[str, Any]:
         "seconds": seconds,
         "finished": dt.datetime.now(dt.UTC).isoformat(timespec="seconds"),
     }
+
+
+def learner_version(cell: Cell) -> int:
+    """Return the version of the learner of a cell; 1 for one's own, since the spec has a hash of its file."""
+    table = cell.spec["learner"]
+    return 1 if "file" in table else catalogue.version(catalogue.choose(table["name"], options_of(table)))
 
 
 @cache

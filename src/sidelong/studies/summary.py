@@ -25,6 +25,7 @@ class Summary:
     failed: dict[Cell, str] = field(default_factory=dict)
     set_aside: list[Path] = field(default_factory=list)  #: damaged result files
     other_source: int = 0  #: cells that were done before, by another version of the package
+    other_learner: int = 0  #: and by another version of their learner, which decides otherwise
     rounds_played: int = 0
     slowest: tuple[float, Cell] | None = None  #: of the finished ones: seconds and cell
     seconds: float = 0.0

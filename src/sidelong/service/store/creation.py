@@ -7,6 +7,7 @@ import secrets
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from sidelong.errors import GraphError, LearnerError, ServiceError
+from sidelong.learners import catalogue
 from sidelong.service.store.database import Identity, TakenError
 from sidelong.service.store.experiment import LiveExperiment
 from sidelong.service.store.graphs import KnownGraph, identify
@@ -17,6 +18,9 @@ if TYPE_CHECKING:
     from sidelong.service.store.store import Store
 
 __all__ = ["Draft", "create", "draft", "keep_graph"]
+
+#: What a request for an experiment does not say. Experiments of older programs have no `learner_version`: theirs is 1.
+_MADE_HERE = {"seed", "created_at", "learner_version"}
 
 
 class Draft(NamedTuple):
@@ -43,9 +47,10 @@ def draft(store: Store, name: str, spec: dict[str, Any], graph: FeedbackGraph | 
         return Draft(_same(before.identity, spec), known)
     spec = {**spec, "created_at": store.clock.now().at}
     spec["seed"] = secrets.randbelow(2**53) if spec["seed"] is None else spec["seed"]
-    identity = Identity(0, secrets.token_hex(8), name, spec)
     try:
         json.dumps(spec, allow_nan=False)
+        spec["learner_version"] = catalogue.version(catalogue.choose(spec["learner"], spec["options"]))
+        identity = Identity(0, secrets.token_hex(8), name, spec)
         return Draft(identity, known, LiveExperiment(identity, graph))
     except LearnerError as error:
         raise _invalid(str(error), "learner", spec["learner"]) from error
@@ -64,7 +69,7 @@ def create(store: Store, draft: Draft) -> tuple[Identity, bool]:
         with store.database.writing() as writing:
             before = store.find(writing, identity.name)
             if before is not None:  # another was faster
-                wanted = {key: value for key, value in identity.spec.items() if key not in {"seed", "created_at"}}
+                wanted = {key: value for key, value in identity.spec.items() if key not in _MADE_HERE}
                 return _same(before.identity, wanted), False
             _check_count(len(writing.experiments()), store.settings.max_experiments)
             store.shelf.put(writing, known)
