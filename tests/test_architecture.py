@@ -103,7 +103,3 @@ def test_a_walk_on_the_page_is_the_one_that_runs(walk):
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     assert done.stdout, done.stderr
     assert sorted(json.loads(done.stdout.splitlines()[-1])) == sorted(on_the_page(walk))
-
-
-def test_a_request_passes_few_files():
-    assert len(on_the_page("A request")) <= 12
