@@ -383,3 +383,35 @@ def test_another_name_of_the_learning_rate_is_known_where_there_is_one_to_scale(
         sl.Agent("exp3-set", sl.graphs.star(5), **{name: 0.1})
     with pytest.raises(LearnerError, match=f"has no option '{name}'. Its options are: width"):
         sl.Agent("ucb-n", sl.graphs.star(5), **{name: 0.1})
+
+
+def labelled_agent():
+    return sl.Agent("exp3.g++", sl.graphs.nested(3).labelled(["small", "medium", "large"]), seed=7)
+
+
+def test_labels_name_arms_wherever_a_person_reads():
+    agent = labelled_agent()
+    assert agent.estimates().labels == ("small", "medium", "large")
+    assert re.search(r"^'medium' +1\.0000 ", str(play_first(agent).estimates()), re.MULTILINE)
+    decision = agent.ask()
+    assert "play arm 1 ('medium')" in repr(decision)
+    with pytest.raises(LossError, match=r"loss of arm 1 \('medium'\) was revealed and is missing.* 0 \('small'\), 1 "):
+        agent.tell(decision, {0: 0.5})
+    with pytest.raises(LossError, match=r"loss of arm 0 \('small'\) must be a number in"):
+        agent.tell(decision, {0: 1.5, 1: 0})
+    lacking = sl.FeedbackGraph.from_edges([(0, 0), (0, 1)], 2).labelled(["mine", "yours"])
+    with pytest.raises(ObservabilityError, match=r"arm 1 \('yours'\) of .* does not"):
+        sl.Agent("exp3.g++", lacking)
+
+
+def play_first(agent):
+    agent.tell(agent.ask(), [0.5])
+    return agent
+
+
+def test_without_labels_arms_are_numbers_and_a_table_has_an_end():
+    agent = sl.Agent("uniform", sl.graphs.self_loops(30))
+    assert agent.estimates().labels is None
+    assert str(agent.estimates()).splitlines()[1].split()[:2] == ["0", "0.0333"]
+    assert str(agent.estimates()).splitlines()[-1] == "..."
+    assert len(str(agent.estimates()).splitlines()) == 22

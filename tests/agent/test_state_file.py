@@ -230,6 +230,19 @@ def test_two_threads_save_to_one_file_at_once(saved, monkeypatch):
     assert [path.name for path in saved.parent.iterdir()] == [saved.name]
 
 
+def test_labels_come_back_and_are_nothing_where_there_are_none(tmp_path):
+    graph = sl.graphs.nested(3).labelled(["small", "medium", "large"])
+    agent = sl.Agent("exp3.g++", graph, seed=1)
+    agent.ask(sl.graphs.star(3))
+    agent.save(tmp_path / "agent")
+    loaded = sl.Agent.load(tmp_path / "agent")
+    assert loaded.graph.labels == graph.labels
+    assert copy.deepcopy(agent).graph.labels == graph.labels
+    loaded.save(tmp_path / "again")
+    assert (tmp_path / "again").read_bytes() == (tmp_path / "agent").read_bytes()
+    assert "labels" not in sl.Agent("exp3.g++", sl.graphs.nested(3)).contents()[0]
+
+
 def test_the_header_can_be_read_by_a_person(saved):
     data = saved.read_bytes()
     _, version, length = struct.unpack_from("<8sII", data)

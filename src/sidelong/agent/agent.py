@@ -160,7 +160,7 @@ class Agent:
                 "tell without graph=..., or take refresh='round'."
             )
         arms = shown.arrays.targets[shown.arrays.start[made.arm] : shown.arrays.stop[made.arm]]
-        read_losses(losses, arms, learner.losses, binary=learner.binary)
+        read_losses(losses, arms, shown, learner.losses, binary=learner.binary)
         learner.update(shown, made)
         ledger.close(t, arms, learner.losses[: arms.size], key, self.remembers)
         return True

@@ -2,8 +2,8 @@
 
 ::
 
-    header        learner and its version (1 if there is none), options, seed, round, names of graphs and traces; scale
-                  and fresh, where there are such
+    header        learner and its version (1 if there is none), options, seed, round, names of graphs and traces; scale,
+                  labels and fresh, where there are such
     params.*      the constants of the learner, as they were computed
     state.*       the arrays of its state
     graph.I.*     low and high, or degree and targets: of the agent's own graph, then of those that decisions wait on
@@ -65,6 +65,8 @@ def write(
         header["fresh"] = learner.drawn
     if scale is not None:
         header["scale"] = [scale.best, scale.worst]
+    if graph.labels is not None:
+        header["labels"] = list(graph.labels)
     arrays = {f"params.{name}": np.asarray(value) for name, value in learner.params._asdict().items()}
     arrays |= {f"state.{name}": array for name, array in learner.state._asdict().items()}
     for index, each in enumerate(graphs.values()):

@@ -87,7 +87,8 @@ class Decision:
         return self.observe_probabilities[self.reveals]
 
     def __repr__(self) -> str:
-        return f"<Decision {self.id}: play arm {self._arm}, drawn with probability {self.probability:.4g}>"
+        arm = self._graph.arm_name(self._arm)
+        return f"<Decision {self.id}: play arm {arm}, drawn with probability {self.probability:.4g}>"
 
 
 class SparingDecision(Decision):

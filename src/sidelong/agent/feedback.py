@@ -15,17 +15,22 @@ from sidelong.errors import LossError
 if TYPE_CHECKING:
     import numpy.typing as npt
 
+    from sidelong.graphs.graph import FeedbackGraph
+
     Losses = Mapping[int, float] | Sequence[float] | npt.NDArray[np.float64]
 
 __all__ = ["fingerprint", "listed", "read_losses", "same"]
 
 
-def read_losses(losses: Losses, reveals: npt.NDArray[np.int32], into: np.ndarray, *, binary: str = "") -> None:
+def read_losses(
+    losses: Losses, reveals: npt.NDArray[np.int32], graph: FeedbackGraph, into: np.ndarray, *, binary: str = ""
+) -> None:
     """Write the losses of the revealed arms into an array, in the order of the arms.
 
     Args:
         losses: by arm, or in the order of the revealed arms.
         reveals: the revealed arms.
+        graph: whose labels name arms in messages.
         into: where they go.
         binary: the name of the learner, if it needs losses that are 0 or 1.
 
@@ -40,23 +45,24 @@ def read_losses(losses: Losses, reveals: npt.NDArray[np.int32], into: np.ndarray
     if isinstance(losses, Mapping):
         values = [losses.get(arm) for arm in arms]
         if len(losses) != len(arms) or any(value is None for value in values):
-            _refuse_arms(losses, arms)
+            _refuse_arms(losses, arms, graph)
     else:
         values = _listed_losses(losses)
         if len(values) != len(arms):
             raise LossError(
                 f"Losses without arms must be one for each of the {len(arms)} revealed arms, in their order; "
-                f"{len(values)} were given. The arms are {listed(arms)}."
+                f"{len(values)} were given. The arms are {listed(arms, graph)}."
             )
     for k, value in enumerate(values):
         # The exact type comes first: asking for Real is slow, and needed only for other kinds of numbers.
         if not 0.0 <= (value if type(value) is float else plain(value)) <= 1.0:
             raise LossError(
-                f"The loss of arm {arms[k]} must be a number in [0, 1], not {short(value)}. "
+                f"The loss of arm {graph.arm_name(arms[k])} must be a number in [0, 1], not {short(value)}. "
                 f"Scale losses before you tell them; they are never clipped."
             )
         if binary and value not in {0, 1}:
-            raise LossError(f"The loss of arm {arms[k]} must be 0 or 1 for {binary}, not {value!r}.")
+            name = graph.arm_name(arms[k])
+            raise LossError(f"The loss of arm {name} must be 0 or 1 for {binary}, not {value!r}.")
     into[: len(values)] = values
 
 
@@ -74,24 +80,26 @@ def _listed_losses(losses: Any) -> list[Any]:
     raise LossError(f"losses must be given by arm, or a list in the order of the revealed arms, not {losses!r}.")
 
 
-def _refuse_arms(losses: Mapping[int, float], arms: list[int]) -> None:
-    revealed = set(arms)
+def _refuse_arms(losses: Mapping[int, float], arms: list[int], graph: FeedbackGraph) -> None:
+    revealed, known = set(arms), listed(arms, graph)
     for arm in losses:
         if arm not in revealed:
             raise LossError(
-                f"Arm {arm!r} was not revealed, and a loss was told for it. The revealed arms are {listed(arms)}. "
+                f"Arm {arm!r} was not revealed, and a loss was told for it. The revealed arms are {known}. "
                 f"If only the outcome shows what is revealed, tell it with graph=..."
             )
     for arm in arms:
         if arm not in losses:
-            raise LossError(f"The loss of arm {arm} was revealed and is missing. Tell all of {listed(arms)}.")
+            raise LossError(f"The loss of arm {graph.arm_name(arm)} was revealed and is missing. Tell all of {known}.")
         if losses[arm] is None:
-            raise LossError(f"The loss of arm {arm} must be a number in [0, 1], not None.")
+            raise LossError(f"The loss of arm {graph.arm_name(arm)} must be a number in [0, 1], not None.")
 
 
-def listed(arms: list[int]) -> str:
-    """Return arms for a message, a few of them if they are many."""
-    return ", ".join(map(str, arms)) if len(arms) <= 12 else f"{arms[0]}, {arms[1]}, ..., {arms[-1]}"
+def listed(arms: list[int], graph: FeedbackGraph | None = None) -> str:
+    """Return arms for a message, a few of them if they are many, with the labels of the graph."""
+    shown = arms if len(arms) <= 12 else [*arms[:2], arms[-1]]
+    names = [str(arm) if graph is None else graph.arm_name(arm) for arm in shown]
+    return ", ".join(names if shown is arms else [*names[:2], "...", names[2]])
 
 
 def fingerprint(arms: npt.NDArray[np.integer], values: npt.NDArray[np.float64], graph_key: int) -> bytes:

@@ -8,6 +8,7 @@ import numpy as np
 
 from sidelong._jit import entry
 from sidelong.agent.decision import Decision, SparingDecision
+from sidelong.checks import short
 from sidelong.learners.interface import Need, all_probabilities, drawing, is_sparing
 
 if TYPE_CHECKING:
@@ -28,6 +29,18 @@ class Estimates(NamedTuple):
     counts: npt.NDArray[np.int64]  #: how many losses it was told
     gaps: npt.NDArray[np.float64]  #: by how much the arm is worse than the best one, with confidence; 0 if unknown
     weights: npt.NDArray[np.float64]  #: the probability that the next `ask` would play it
+    labels: tuple[str, ...] | None = None  #: what the graph calls the arms
+
+    def __str__(self) -> str:
+        """Return a table for people: the arms that would be played most, by their labels."""
+        first = np.argsort(-self.weights, kind="stable")[:20].tolist()
+        names = [short(self.labels[arm]) if self.labels else str(arm) for arm in first]
+        width = max(map(len, ["arm", *names]))
+        rows = [f"{'arm':<{width}}  weight   mean    gap  count"]
+        for name, arm in zip(names, first, strict=True):
+            numbers = f"{self.weights[arm]:6.4f} {self.means[arm]:6.4f} {self.gaps[arm]:6.4f}"
+            rows.append(f"{name:<{width}}  {numbers} {self.counts[arm]:6,}")
+        return "\n".join([*rows, *["..."] * (len(first) < self.weights.size)])
 
 
 class RunningLearner:
@@ -88,7 +101,7 @@ class RunningLearner:
         unknown = np.full(weights.size, np.nan)
         counts = getattr(state, "O", np.zeros(weights.size)).astype(np.int64)
         means = np.where(counts > 0, getattr(state, "mean", unknown), np.nan)
-        return Estimates(means, counts, getattr(state, "gap", unknown), weights)
+        return Estimates(means, counts, getattr(state, "gap", unknown), weights, graph.labels)
 
 
 def degree(graph: FeedbackGraph, arm: int) -> int:

@@ -120,7 +120,7 @@ def graph_to_arrays(graph: FeedbackGraph) -> dict[str, np.ndarray]:
 def read_graphs(
     path: str | os.PathLike[str], header: Mapping[str, Any], arrays: Mapping[str, np.ndarray]
 ) -> list[FeedbackGraph]:
-    """Return the graphs of a state file, the agent's own first."""
+    """Return the graphs of a state file, the agent's own first. They have the same arms, and so the same labels."""
     graphs = []
     for index, name in enumerate(header["graphs"]):
         parts = {key.split(".")[-1]: array for key, array in arrays.items() if key.startswith(f"graph.{index}.")}
@@ -129,7 +129,7 @@ def read_graphs(
                 graph = FeedbackGraph.from_intervals(parts["low"], parts["high"])
             else:
                 graph = FeedbackGraph.from_rows(parts["degree"], parts["targets"])
+            graphs.append(graph.named(name).labelled(header.get("labels")))
         except SidelongError as error:
             raise StateFileError(f"{path} holds a graph that cannot be built: {error}") from error
-        graphs.append(graph.named(name))
     return graphs

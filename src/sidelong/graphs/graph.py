@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, NoReturn, final
 import numpy as np
 from scipy import sparse
 
-from sidelong.checks import check_whole
+from sidelong.checks import check_whole, short
 from sidelong.errors import GraphError
 from sidelong.graphs import convert, layout
 from sidelong.graphs.arrays import GraphArrays, observe
@@ -150,6 +150,10 @@ class FeedbackGraph:
         The names are made text, and must differ. None takes them away.
         """
         return FeedbackGraph(self._layout, self.name, None if labels is None else self._check_labels(labels))
+
+    def arm_name(self, arm: int) -> str:
+        """Return how a message names an arm: by its number, and by its label if it has one."""
+        return str(arm) if self.labels is None else f"{arm} ({short(self.labels[arm])})"
 
     def as_arcs(self) -> FeedbackGraph:
         """Return the same graph with every edge listed."""
@@ -329,7 +333,7 @@ class FeedbackGraph:
         if not lacking.size:
             loops = "every arm reveals itself"
         elif lacking.size == 1:
-            loops = f"arm {lacking[0]} does not reveal itself"
+            loops = f"arm {self.arm_name(int(lacking[0]))} does not reveal itself"
         else:
             loops = f"{lacking.size:,} arms do not reveal themselves, the first is {lacking[0]}"
         title = f"FeedbackGraph {self.name}" if self.name else "FeedbackGraph"

@@ -170,14 +170,14 @@ def check_graph(learner: ModuleType, graph: FeedbackGraph) -> None:
     if Need.SELF_LOOPS in learner.NEEDS and graph.arms_without_self_loop.size:
         arm = int(graph.arms_without_self_loop[0])
         raise ObservabilityError(
-            f"{learner.NAME} needs every arm to reveal itself, and arm {arm} of {graph!r} does not. "
+            f"{learner.NAME} needs every arm to reveal itself, and arm {graph.arm_name(arm)} of {graph!r} does not. "
             f"Add the edge ({arm}, {arm}), or all of them with graph.with_self_loops()."
         )
     if Need.FULL_INFORMATION in learner.NEEDS and graph.n_edges < graph.n_arms**2:
         out_degree = graph.arrays.stop - graph.arrays.start
         arm = int(np.argmin(out_degree))
         raise ObservabilityError(
-            f"{learner.NAME} needs every arm to reveal all arms, and arm {arm} of {graph!r} reveals "
+            f"{learner.NAME} needs every arm to reveal all arms, and arm {graph.arm_name(arm)} of {graph!r} reveals "
             f"{out_degree[arm]} of {graph.n_arms}. Use a learner for feedback graphs, such as exp3.g++."
         )
     if Need.OBSERVABLE in learner.NEEDS and graph.observability.kind == "none":

@@ -247,7 +247,7 @@ class _Simulation:
     def _refuse(self, number: int, t: int, tally: Tally) -> None:
         arm = int(tally.fault[0])
         value = float(self._world.kernels[0](self._world.arrays, self._seed, number, t, arm))
-        gave = f"the world gave {value!r} in run {number}, round {t}, for arm {arm}."
+        gave = f"the world gave {value!r} in run {number}, round {t}, for arm {self._first.arm_name(arm)}."
         if 0.0 <= value <= 1.0:
             raise BinaryLossError(f"{self._learner.NAME} needs losses that are 0 or 1; {gave}")
         raise SimulationError(f"A loss must be in [0, 1]; {gave}")

@@ -68,8 +68,7 @@ class Shelf:
             )
         place = f"graph {id_}"
         try:
-            header, arrays = state_file.unpack(data, place)
-            graph = state_file.read_graphs(place, header, arrays)[0].labelled(header.get("labels"))
+            graph = state_file.read_graphs(place, *state_file.unpack(data, place))[0]
         except StateFileError as error:
             text = f"The database is damaged: {error} Restore it from a copy, and start the service again."
             raise ServiceError(text, status=503, code="refused") from error
