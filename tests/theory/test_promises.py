@@ -75,7 +75,7 @@ def test_a_graph_too_large_for_its_numbers_still_has_bounds(monkeypatch):
 
     for name in ("acyclic", "strong_independence", "weighted_strong_independence", "fractional_domination"):
         monkeypatch.setattr(f"sidelong.graphs.numbers.{name}", refuse)
-    setting = theory.Setting(graphs.star(6), [0, 0.1, 0.1, 0.1, 0.1, 0.1])
+    setting = theory.Setting(graphs.out_star(6), [0, 0.1, 0.1, 0.1, 0.1, 0.1])
     assert (setting.acyclic, setting.strong_independence, setting.inverse_gap_sum) == (6, 6, pytest.approx(50))
     assert setting.fractional_domination == setting.cover == 1
     assert set(setting.intervals) >= {"acyclic", "strong independence", "sum of 1 / gap"}

@@ -65,9 +65,9 @@ def solve_each(
     which: Integers,
     solve: Callable[[Integers, Conflicts, Budget], T],
     budget: Budget,
-    weight: Integers | None = None,
+    weight: Integers,
 ) -> dict[int, T]:
-    """Solve some of the parts, the smallest first, as long as there is time; equal small ones once."""
+    """Solve some of the parts, the smallest first, as long as there is time; small ones that are equal once."""
     solved: dict[int, T] = {}
     known: dict[bytes, T] = {}
     sizes = np.diff(parts.ends)[which].astype(np.float64) ** 2
@@ -76,16 +76,10 @@ def solve_each(
         if budget.ended:
             break
         arms, piece = parts.piece(k)
-        key = b""
-        if piece.n <= _SMALL:
-            key = piece.start.tobytes() + piece.targets.tobytes() + (b"" if weight is None else weight[arms].tobytes())
+        key = b"".join(array.tobytes() for array in (*piece, weight[arms])) if piece.n <= _SMALL else b""
         if key not in known:
-            share = sizes[turn] / left[turn]
-            solved[k] = solve(arms, piece, budget.part(max(_SHARE, share)))
-            if key:
-                known[key] = solved[k]
-        else:
-            solved[k] = known[key]
+            known[key] = solve(arms, piece, budget.part(max(_SHARE, sizes[turn] / left[turn])))
+        solved[k] = known[key] if key else known.pop(key)
     return solved
 
 
