@@ -126,6 +126,10 @@ def test_secrets_are_neither_stored_nor_logged(guarded):
     lines = [json.loads(line) for line in log.splitlines()]
     mine = [line for line in lines if line.get("token") == tokens["read"].split("_")[1]]
     assert {"time", "level", "event", "request", "method", "path", "status", "milliseconds"} <= mine[0].keys()
+    server.post("/v1/experiments", {}, Authorization=f"Bearer {tokens['read']}")
+    time.sleep(1.5)
+    refused = json.loads(server.log.read_text().splitlines()[-1])
+    assert (refused["status"], refused["token"]) == (403, tokens["read"].split("_")[1])
     assert {token.name for token in keeper.list()} >= set(REQUESTS)
 
 

@@ -113,7 +113,7 @@ class Application:
                 return await self._pages.get_response(self._pages.get_path(scope), scope)
             if address.scope != "none":
                 client = scope["client"][0] if scope["client"] else ""
-                call.access = await self._gate.admit(address.scope, call.headers, client)
+                await self._gate.admit(call, address.scope, client)
             if address.query is not None:
                 call.query = bodies.read_query(address.query, scope["query_string"])
             if address.takes == "file":

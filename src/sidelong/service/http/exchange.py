@@ -18,7 +18,7 @@ class Call:
 
     server: Server
     headers: dict[bytes, bytes]  #: by their names in small letters
-    route: str = "unknown"  #: the address as the table has it
+    route: str = "/"  #: the address as the table has it; that of the dashboard for all that is not in it
     place: dict[str, str] = field(default_factory=dict)  #: the parts of its path that have a name
     access: Access | None = None  #: what its sender may do
     query: Any = None

@@ -12,9 +12,9 @@ from sidelong.service.store.tokens import Scope
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from sidelong.service.http.exchange import Call
     from sidelong.service.server import Server
     from sidelong.service.settings import Settings
-    from sidelong.service.store.tokens import Access
 
 __all__ = ["Gate", "Limits"]
 
@@ -29,9 +29,9 @@ class Gate:
         self._server = server
         self._limits = Limits(server.settings)
 
-    async def admit(self, scope: Scope | Literal["any"], headers: dict[bytes, bytes], client: str) -> Access:
-        """Return what the sender of a request may do, or refuse it; "any" is satisfied with any token."""
-        tokens = self._server.tokens
+    async def admit(self, call: Call, scope: Scope | Literal["any"], client: str) -> None:
+        """Note what the sender of a request may do, or refuse it; "any" is satisfied with any token."""
+        tokens, headers = self._server.tokens, call.headers
         if not tokens.is_fresh():
             await self._server.look(tokens.refresh)
         host = headers.get(b"host", b"").decode("latin-1")
@@ -39,12 +39,11 @@ class Gate:
             _check_local(host, self._server.settings.host)
         if b"origin" in headers:
             _check_origin(headers[b"origin"].decode("latin-1"), host)
-        access = tokens.check(headers.get(b"authorization", b"").decode("latin-1"))
+        access = call.access = tokens.check(headers.get(b"authorization", b"").decode("latin-1"))
         if scope != "any" and not access.allows(scope):
             text = f"This token allows {', '.join(sorted(access.scopes))}, and this needs {scope}."
             raise _forbidden(text, "authorization")
         self._limits.take(access.token or client, Scope.READ if scope == "any" else scope)
-        return access
 
 
 class Limits:
