@@ -81,9 +81,11 @@ def search(path: Path, most: int) -> None:
 
 @kernel
 def _copy_down(path: Path, depth: Whole) -> None:
-    for v in bits.members(path.alive[depth]):
+    v = bits.following(path.alive[depth], np.int64(0))
+    while v >= 0:
         bits.assign(path.after[depth, v], path.after[depth + 1, v])
         bits.assign(path.before[depth, v], path.before[depth + 1, v])
+        v = bits.following(path.alive[depth], v + 1)
     bits.assign(path.alive[depth], path.alive[depth + 1])
     path.size[depth + 1] = path.size[depth]
     path.branch[depth + 1] = -1
@@ -93,10 +95,14 @@ def _copy_down(path: Path, depth: Whole) -> None:
 def _drop(path: Path, depth: Whole, v: Whole) -> None:
     """Take an arm out of the graph; its own rows stay as they are."""
     bits.discard(path.alive[depth], v)
-    for u in bits.members(path.before[depth, v]):
+    u = bits.following(path.before[depth, v], np.int64(0))
+    while u >= 0:
         bits.discard(path.after[depth, u], v)
-    for u in bits.members(path.after[depth, v]):
+        u = bits.following(path.before[depth, v], u + 1)
+    u = bits.following(path.after[depth, v], np.int64(0))
+    while u >= 0:
         bits.discard(path.before[depth, u], v)
+        u = bits.following(path.after[depth, v], u + 1)
 
 
 @rare_kernel
@@ -106,11 +112,13 @@ def _take(path: Path, depth: Whole, v: Whole) -> None:
     path.size[depth] += 1
     after, before = path.after[depth], path.before[depth]
     _drop(path, depth, v)
-    for u in bits.members(after[v]):
+    u = bits.following(after[v], np.int64(0))
+    while u >= 0:
         if bits.has(before[v], u):
             _drop(path, depth, u)
             bits.discard(after[v], u)
             bits.discard(before[v], u)
+        u = bits.following(after[v], u + 1)
     _join(after[v], before[v], before)
     _join(before[v], after[v], after)
 
@@ -118,9 +126,11 @@ def _take(path: Path, depth: Whole, v: Whole) -> None:
 @kernel
 def _join(some: np.ndarray, others: np.ndarray, rows: np.ndarray) -> None:
     """Add a set to the row of each of some arms."""
-    for u in bits.members(some):
+    u = bits.following(some, np.int64(0))
+    while u >= 0:
         for w in range(others.size):
             rows[u, w] |= others[w]
+        u = bits.following(some, u + 1)
 
 
 @rare_kernel
@@ -128,10 +138,12 @@ def _simplify(path: Path, depth: Whole) -> None:
     changed = True
     while changed:
         changed = False
-        for v in bits.members(path.alive[depth]):
+        v = bits.following(path.alive[depth], np.int64(0))
+        while v >= 0:
             if bits.count(path.after[depth, v]) <= 1 or bits.count(path.before[depth, v]) <= 1:
                 _take(path, depth, v)
                 changed = True
+            v = bits.following(path.alive[depth], v + 1)
 
 
 @rare_kernel
@@ -141,13 +153,17 @@ def _bound(path: Path, depth: Whole) -> Whole:
     bits.assign(path.alive[depth], left)
     bits.clear(single)
     bound = 0
-    for v in bits.members(left):
+    v = bits.following(left, np.int64(0))
+    while v >= 0:
         bound += 1
         if not _cut_clique(path, depth, v, left):
             bits.add(single, v)
-    for v in bits.members(single):
+        v = bits.following(left, v + 1)
+    v = bits.following(single, np.int64(0))
+    while v >= 0:
         if _cut_cycle(path, depth, v, single):
             bound -= 1
+        v = bits.following(single, v + 1)
     return bound
 
 
@@ -204,11 +220,13 @@ def _choose(path: Path, depth: Whole) -> Whole:
     """Return the arm with the most ways through it."""
     best = np.int64(-1)
     most = np.int64(-1)
-    for v in bits.members(path.alive[depth]):
+    v = bits.following(path.alive[depth], np.int64(0))
+    while v >= 0:
         ways = np.int64(bits.count(path.before[depth, v]) * bits.count(path.after[depth, v]))
         if ways > most:
             most = ways
             best = np.int64(v)
+        v = bits.following(path.alive[depth], v + 1)
     return best
 
 

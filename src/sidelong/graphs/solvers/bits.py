@@ -9,8 +9,6 @@ import numpy as np
 from sidelong._jit import kernel
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     import numpy.typing as npt
 
     from sidelong.graphs.arrays import Flags
@@ -85,15 +83,6 @@ def following(words: np.ndarray, v: Whole) -> Whole:
             return -1
         word = words[w]
     return 64 * w + lowest_bit(word)
-
-
-@kernel
-def members(words: np.ndarray) -> Iterator[Whole]:
-    """Go through the numbers in a set, ascending, as it is when each is looked for."""
-    v = following(words, np.int64(0))
-    while v >= 0:
-        yield v
-        v = following(words, v + 1)
 
 
 @kernel

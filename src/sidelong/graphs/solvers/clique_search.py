@@ -167,8 +167,10 @@ def _divide(tree: Tree, depth: Whole, room: Whole) -> Whole:
     """List the candidates whose weight is not used up when colours of total weight `room` are."""
     uncolored, free = tree.uncolored, tree.free
     bits.assign(tree.candidates[depth], uncolored)
-    for v in bits.members(uncolored):
+    v = bits.following(uncolored, np.int64(0))
+    while v >= 0:
         tree.rest[v] = tree.weight[v]
+        v = bits.following(uncolored, v + 1)
     first = bits.following(uncolored, np.int64(0))
     while room > 0 and first >= 0:
         size = 0

@@ -82,13 +82,15 @@ def _set_out(path: Path, depth: Whole) -> None:
         path.branches[depth, w] = path.fresh[depth, w] | path.tried[depth, w]
     pivot = np.int64(-1)
     most = np.int64(-1)
-    for v in bits.members(path.branches[depth]):
+    v = bits.following(path.branches[depth], np.int64(0))
+    while v >= 0:
         joined = np.int64(0)
         for w in range(words):
             joined += bits.count_bits(path.fresh[depth, w] & path.adjacency[v, w])
         if joined > most:
             most = joined
             pivot = np.int64(v)
+        v = bits.following(path.branches[depth], v + 1)
     for w in range(words):
         path.branches[depth, w] = path.fresh[depth, w] & ~path.adjacency[pivot, w]
 
