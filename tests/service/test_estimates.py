@@ -144,3 +144,14 @@ def test_feedback_that_comes_after_a_later_decision_is_told_about(bench):
     bench.tell(first)
     [reason] = state(bench).guarantee.reasons
     assert reason.startswith("1 of 3 decisions was told after a later one was drawn")
+
+
+def test_a_learner_that_draws_without_probabilities_has_no_estimates(bench):
+    bench.create(graph=sl.graphs.complete(3), learner="ts-n")
+    for _ in range(3):
+        bench.tell(bench.decide(), [0, 1, 0])
+    found = state(bench)
+    assert [(arm.observations, arm.observed_mean, arm.mean, arm.low) for arm in found.arms.items] == [
+        (3, loss, None, None) for loss in (0.0, 1.0, 0.0)
+    ]
+    assert (found.regret.estimate, found.regret.low, found.regret.best_arm) == (None, None, None)

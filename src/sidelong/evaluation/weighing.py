@@ -54,10 +54,13 @@ def weigh(sums: np.ndarray, arms: np.ndarray, losses: np.ndarray, P: np.ndarray,
 
 
 def costs(sums: Floats, told: int) -> Floats:
-    """Return what each arm would have cost per round, over this many told rounds; NaN where nothing was revealed."""
+    """Return what each arm would have cost per round, over this many told rounds; NaN where nothing was revealed.
+
+    A round whose probabilities of observing are not known does not count as told: it has no weights.
+    """
     seen, total, _, _, residual, changes, _, _ = sums
     b = (total + 0.5) / (seen + 1.0)
-    return np.where(seen > 0, b + (residual - changes) / max(told, 1), np.nan)
+    return np.where((seen > 0) & (told > 0), b + (residual - changes) / max(told, 1), np.nan)
 
 
 def evidence(sums: Floats, told: int, rounds: int) -> Evidence:
