@@ -4,7 +4,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: help demo test soak lint docs docs-fresh pictures dist packages bench bench-cap clean
+.PHONY: help demo test numba-matrix soak lint docs docs-fresh pictures dist packages bench bench-cap clean
 .DEFAULT_GOAL := help
 
 help:            ## list the commands
@@ -34,6 +34,22 @@ lint: $(VENV)/stamp-lint ## style, types, and the order of imports
 test: $(VENV)/stamp-test lint packages ## all checks: style, types, imports, tests, and a part of them with the JIT off
 	NUMBA_DISABLE_JIT=1 $(BIN)/pytest -q -n 2 --dist worksteal -m interpreted
 	$(BIN)/pytest -q -n 2 --dist worksteal
+
+# The oldest Numba that is allowed, the newest there is, and the newest with its private names hidden.
+OLDEST := $(shell sed -n 's/.*"numba>=\([0-9.]*\)".*/\1/p' pyproject.toml)
+SAME_BITS := tests/learners/test_digests.py tests/test_bits.py tests/test_numba.py tests/test_compilation.py
+
+build/numba-%/stamp: pyproject.toml
+	rm -rf $(@D) && $(PYTHON) -m venv $(@D)
+	$(@D)/bin/python -m pip install --quiet --disable-pip-version-check scipy pytest mpmath \
+		'numba$(if $(filter oldest,$*),==$(OLDEST).*)'
+	touch $@
+
+numba-matrix: build/numba-oldest/stamp build/numba-newest/stamp ## the same bits with the oldest and the newest Numba, each in its own environment
+	for each in oldest newest; do \
+		PYTHONPATH=src SIDELONG_CACHE_DIR=$(CURDIR)/build/numba-$$each/cache build/numba-$$each/bin/pytest -q $(SAME_BITS) || exit 1; \
+	done
+	PYTHONPATH=src:tests build/numba-newest/bin/pytest -q -p public_numba -W ignore:Numba:RuntimeWarning tests/learners/test_digests.py
 
 soak: $(VENV)/stamp-test packages ## kill the service 200 times under load, on SQLite and on PostgreSQL
 	SIDELONG_KILLS=200 $(BIN)/pytest -q tests/service/test_kills.py
