@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sidelong._fingerprint import PACKAGE, is_inner
-from sidelong.machine import replacing
+from sidelong.machine import hash_files, replacing
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -32,10 +32,7 @@ _KEPT_FOLDERS = 8
 @functools.cache
 def kernel_hash() -> str:
     """Return a hash of the Python sources of the inner rooms, where nearly all kernels are."""
-    digest = hashlib.sha256()
-    for file in (each for each in sorted(PACKAGE.rglob("*.py")) if is_inner(str(each))):
-        digest.update(file.name.encode() + b"\0" + file.read_bytes() + b"\0")
-    return digest.hexdigest()[:16]
+    return hash_files(each for each in sorted(PACKAGE.rglob("*.py")) if is_inner(str(each)))
 
 
 @functools.cache

@@ -1,7 +1,8 @@
-"""What the machine gives: its cores, and files that are the old ones or the new ones, never half of one."""
+"""What the machine gives: its cores, and files, which are hashed, and are the old one or the new one, never half."""
 
 from __future__ import annotations
 
+import hashlib
 import os
 import secrets
 from contextlib import contextmanager, suppress
@@ -9,14 +10,22 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
-__all__ = ["cores", "replacing"]
+__all__ = ["cores", "hash_files", "replacing"]
 
 
 def cores() -> int:
     """Return how many cores this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def hash_files(files: Iterable[Path]) -> str:
+    """Return a hash of the names and contents of files, in this order."""
+    digest = hashlib.sha256()
+    for file in files:
+        digest.update(file.name.encode() + b"\0" + file.read_bytes() + b"\0")
+    return digest.hexdigest()[:16]
 
 
 @contextmanager

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime as dt
-import hashlib
 import platform
 from functools import cache
 from pathlib import Path
@@ -14,6 +13,7 @@ import numpy as np
 
 from sidelong._version import __version__
 from sidelong.learners import catalogue
+from sidelong.machine import hash_files
 from sidelong.studies.cell import options_of
 
 if TYPE_CHECKING:
@@ -51,7 +51,4 @@ def learner_version(cell: Cell) -> int:
 @cache
 def source_hash() -> str:
     """Return a hash of all Python sources of the package."""
-    digest = hashlib.sha256()
-    for file in sorted(Path(__file__).parents[1].rglob("*.py")):
-        digest.update(file.name.encode() + b"\0" + file.read_bytes() + b"\0")
-    return digest.hexdigest()[:16]
+    return hash_files(sorted(Path(__file__).parents[1].rglob("*.py")))
