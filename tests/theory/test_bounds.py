@@ -182,5 +182,5 @@ def test_the_leading_sum_is_one_of_inverse_gaps():
 def test_the_strong_independence_numbers_are_those_of_all_rounds():
     with pytest.raises(TheoryError, match="of 9, and T is 10"):
         theory.theorem_4_stochastic(T=10, gaps=[0, 1], strong_independence={1: 9})
-    with pytest.raises(TheoryError, match="at most 2"):
+    with pytest.raises(TheoryError, match="from 1 to 2, not 3"):
         theory.theorem_4_stochastic(T=10, gaps=[0, 1], strong_independence=3)

@@ -7,7 +7,7 @@ import sidelong as sl
 from sidelong import graphs, theory
 from sidelong.errors import GraphError, TheoryError
 from sidelong.learners import catalogue
-from sidelong.theory import promises
+from sidelong.theory.promises import _ROWS
 
 
 def promise_of(setting, title):
@@ -18,7 +18,7 @@ def test_every_learner_of_the_catalogue_is_listed_and_no_other():
     setting = theory.Setting(graphs.self_loops(3))
     listed = theory.promises(setting, catalogue.names())
     assert list(dict.fromkeys(promise.learner for promise in listed)) == list(catalogue.names())
-    assert {row.learner for row in promises._ROWS} <= set(catalogue.names())
+    assert {row.learner for row in _ROWS} <= set(catalogue.names())
     for promise in listed:
         module = catalogue.choose(promise.learner, promise.options)
         for world, bound in (("adversarial", promise.adversarial_source), ("stochastic", promise.stochastic_source)):
