@@ -215,14 +215,6 @@ def ucb_n_stochastic(T, gaps, groups):
     return 8 * ln(T) * total + (1 + pi**2 / 3) * sum(bad(gaps))
 
 
-def practical(K, T, cover, mas, d, m):
-    n = max(2, int(floor(ln(K) + mpf(1) / 2)))
-    H = n * (mpf(K) ** (1 / mpf(n)) - 1)
-    Y = T * mpf(mas) * 5 / 2 * n / (n - 1)
-    C = mpf("4.6") + mpf("11.25") * d + 2 * mpf(m) * sqrt(H * Y)
-    return cover + sqrt(2 * H) / mpf(m) + 10 * C + 4 * C / mpf(m) ** 2
-
-
 def relative_entropy(p, q):
     p, q = mpf(p), mpf(q)
     return sum(a * ln(a / b) for a, b in ((p, q), (1 - p, 1 - q)) if a > 0)

@@ -157,14 +157,6 @@ def test_the_rivals_against_any_adversary(game, part):
         (rivals.tsallis_inf_rv(K=K, T=T, as_printed=True), formulas.tsallis_inf_rv(K, T, printed=True)),
         (rivals.ito_2022(K=K, T=T, strong_independence=strong), formulas.ito_2022(K, T, strong)),
         (rivals.q_tsallis(K=K, T=T, independence=alpha), formulas.q_tsallis(K, T, alpha)),
-        (
-            rivals.practical(K=K, T=T, cover=alpha, acyclic=mas, revealed=strong),
-            formulas.practical(K, T, alpha, mas, strong, 2),
-        ),
-        (
-            rivals.practical(K=K, T=T, cover=alpha, acyclic=mas, revealed=strong, eta_scale=0.7),
-            formulas.practical(K, T, alpha, mas, strong, 0.7),
-        ),
         (theory.theorem_4_epochs(K=K, T=T, theta_sum=mas * T, growth=part), formulas.epochs(K, T, mas, part, K)),
         *(
             (

@@ -65,7 +65,7 @@ ABOUT = About(
     published=False,
 )
 #: Options that have one value here.
-SETTLED = ("preset", "refresh")
+SETTLED = ("refresh",)
 
 
 def needs(options: Mapping[str, Any]) -> frozenset[Need]:
@@ -79,7 +79,6 @@ def configure(
     refresh: str = "epoch",
     growth: float = 0.05,
     rate: str = "adaptive",
-    preset: str = "paper",
     gamma: float = 4.0,
     beta: float = 320.0,
     exploration: float | None = None,
@@ -96,7 +95,6 @@ def configure(
         growth: from 0 to 1, by which share the round or Theta grows until all arms are looked at again (0.05). At 0
             they are in every round. `docs/epoch.md` says how the default was measured.
         rate: "adaptive" follows theta and suits changing graphs; "fixed" is tuned by the strong independence number.
-        preset: "paper": the practical one has no epochs.
         gamma: the width of the confidence intervals (4).
         beta: the rate of exploration once a gap is known (320).
         exploration: lambda, in [1, K], the height of the cap on exploration (1; fixed rate: the strong independence
@@ -113,7 +111,6 @@ def configure(
     paper = exp3gpp.configure(
         graph,
         rate=rate,
-        preset=preset,
         gamma=gamma,
         beta=beta,
         exploration=exploration,

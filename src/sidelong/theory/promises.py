@@ -124,13 +124,6 @@ _ROWS = (
     ),
     Promise(
         "exp3.g++",
-        lambda s, T: rivals.practical(K=s.K, T=T, cover=s.cover, acyclic=s.acyclic, revealed=s.revealed),
-        None,
-        "derived",
-        options={"preset": "practical"},
-    ),
-    Promise(
-        "exp3.g++",
         lambda s, T: theorem_4_epochs(K=s.K, T=T, theta_sum=s.acyclic * T),
         None,
         "derived",
