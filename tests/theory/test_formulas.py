@@ -185,6 +185,17 @@ def test_the_rivals_in_a_stochastic_world(world, T, data):
     assert agree(rivals.uniform_stochastic(T=T, gaps=gaps), mpf(T) * sum(map(mpf, gaps)) / len(gaps))
 
 
+@given(games(), positive, st.floats(0, 1e6))
+@settings(max_examples=100, deadline=None)
+def test_the_theorems_of_glance(game, gap, corruption):
+    K, T, revealed, mas, first = game
+    graph = {"acyclic": mas, "revealed": revealed, "first": first}
+    found = theory.glance.adversarial(K=K, T=T, **graph)
+    assert agree(found, formulas.glance_adversarial(K, T, mas, revealed, first))
+    found = theory.glance.stochastic(K=K, T=T, gap=gap, corruption=corruption, **graph)
+    assert agree(found, formulas.glance_stochastic(K, T, gap, mas, revealed, first, corruption))
+
+
 @given(st.floats(0, 1), st.floats(0.001, 0.999), st.floats(-1e-3, 1e-3))
 @settings(max_examples=300, deadline=None)
 def test_the_relative_entropy_also_of_means_that_are_close(p, q, difference):

@@ -14,12 +14,14 @@ from sidelong.claims import (
     errata_proofs,
     errata_readings,
     gaps,
+    glance,
     series,
     stochastic,
 )
 from sidelong.claims.claim import Claim, Outcome, Trial, Verdict
 from sidelong.errors import SidelongError, TheoryError
 from sidelong.learners import exp3gpp
+from sidelong.learners import glance as glance_learner
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -87,6 +89,12 @@ CLAIMS: tuple[Claim, ...] = (
     errata_readings.e27,
     epochs.rates,
     epochs.theorem_4_epochs,
+    glance.unbiased,
+    glance.exploration,
+    glance.costs,
+    glance.ftrl,
+    glance.budget,
+    glance.regret,
 )
 
 #: The chance that any claim fails though all are true, over all random claims together (a union bound).
@@ -123,13 +131,19 @@ def choose(only: Iterable[str] | None = None) -> tuple[Claim, ...]:
 
 
 def verify(
-    only: Iterable[str] | None = None, *, learner: ModuleType = exp3gpp, seed: int = 0, effort: float = 1.0
+    only: Iterable[str] | None = None,
+    *,
+    learner: ModuleType = exp3gpp,
+    glance: ModuleType = glance_learner,
+    seed: int = 0,
+    effort: float = 1.0,
 ) -> Iterator[Checked]:
     """Check claims of the paper against a learner, one after the other.
 
     Args:
         only: the ids of the claims to check; all if not given.
         learner: the module that is checked: EXP3.G++, or another with its options, state and traces.
+        glance: the module that the claims about `glance` check, or another with its state and traces.
         seed: the same seed gives the same numbers.
         effort: a factor on sample sizes and horizons.
 
@@ -139,7 +153,7 @@ def verify(
         ['false as printed, holds as corrected', 'holds']
     """
     risk = FALSE_ALARM / sum(claim.random for claim in CLAIMS)
-    trial = Trial(learner, seed, effort, risk)
+    trial = Trial(learner, glance, seed, effort, risk)
     for claim in choose(only):
         begun = time.monotonic()
         try:

@@ -3,7 +3,7 @@ r"""glance: plays what is cheapest as far as it knows, on a budget that keeps a 
 A *cautious* half is follow-the-regularised-leader with Tsallis weights, a prediction for each arm, and exploration as
 far as measured variances are worth it. A *bold* half plays the arm that is cheapest as far as is known. It plays as
 long as an unbiased estimate of what it has lost to the cautious half stays below what the cautious half's own bound is
-made of: so whatever the bold half is, both theorems hold. `docs/glance.md` has the measurements and the proof.
+made of: so whatever the bold half is, both theorems hold. `docs/glance.md` has the measurements, `docs/glance-proof.md` the proof.
 
 ::
 
@@ -78,8 +78,8 @@ ABOUT = About(
     paper="this package",
     proved=("adversarial", "stochastic"),
     cost="O(K ln K + E)",
-    bound="121 sqrt(ln K sum_t theta_t); O(M ln K ln(M T) / gap)",
-    theorem="derived in docs/glance.md",
+    bound="111 sqrt(ln K sum_t theta_t); O(M ln K ln(M T) / gap)",
+    theorem="derived in docs/glance-proof.md",
     published=False,
 )
 TRACES = ("stability", "entropy", "exploration_mass", "learning_rate", "bold_share")
