@@ -7,7 +7,7 @@ import sidelong as sl
 from sidelong import graphs, theory
 from sidelong.errors import GraphError, TheoryError
 from sidelong.learners import catalogue
-from sidelong.theory import promises
+from sidelong.theory.promises import _ROWS
 
 
 def promise_of(setting, title):
@@ -18,7 +18,7 @@ def test_every_learner_of_the_catalogue_is_listed_and_no_other():
     setting = theory.Setting(graphs.self_loops(3))
     listed = theory.promises(setting, catalogue.names())
     assert list(dict.fromkeys(promise.learner for promise in listed)) == list(catalogue.names())
-    assert {row.learner for row in promises._ROWS} <= set(catalogue.names())
+    assert {row.learner for row in _ROWS} <= set(catalogue.names())
     for promise in listed:
         module = catalogue.choose(promise.learner, promise.options)
         for world, bound in (("adversarial", promise.adversarial_source), ("stochastic", promise.stochastic_source)):
@@ -110,6 +110,22 @@ def test_bounds_for_one_best_arm_are_left_out_where_there_are_two():
 def test_without_self_loops_exp3_g_has_no_constants():
     setting = theory.Setting(sl.FeedbackGraph.from_matrix(1 - np.eye(4, dtype=int)))
     assert promise_of(setting, "exp3.g").adversarial is None
+
+
+@pytest.mark.parametrize(
+    ("graph", "from_round"),
+    [(graphs.self_loops(10), 460_000), (graphs.star(10), 840_000), (graphs.nested(10), 930_000)],
+    ids=["self-loops", "star", "nested"],
+)
+def test_the_bound_of_glance_says_more_than_random_play_as_late_as_its_page_says(graph, from_round):
+    setting = theory.Setting(graph)
+    promise = promise_of(setting, "glance")
+    T = theory.worth_from(setting, promise)
+    assert pytest.approx(from_round, rel=0.01) == T
+    assert promise.adversarial(setting, 0.999 * T) > 0.9 * 0.999 * T
+    for later in (1.001, 10, 1e6):
+        assert promise.adversarial(setting, later * T) < 0.9 * later * T
+    assert theory.worth_from(setting, promise_of(setting, "ts-n")) is None
 
 
 def test_there_is_one_gap_for_each_arm():
