@@ -309,7 +309,7 @@ def test_options_reach_the_learner():
 # What is refused
 
 BAD = [
-    ({"rounds": 0}, SimulationError, r"rounds must be a whole number from 1 to [\d,]+, not 0\."),
+    ({"rounds": 0}, SimulationError, r"rounds must be a whole number from 1 to 2\*\*48 - 1, not 0\."),
     ({"rounds": 2**48}, SimulationError, r"rounds must be .*, not 281474976710656\."),
     ({"rounds": 1e3}, SimulationError, r"rounds must be a whole number .*, not 1000\.0\."),
     ({"rounds": "10"}, SimulationError, r"rounds must be a whole number .*, not '10'\."),
@@ -319,8 +319,7 @@ BAD = [
     ({"runs": True}, SimulationError, r"runs must be .*, not True\."),
     ({"runs": 2.5}, SimulationError, r"runs must be .*, not 2\.5\."),
     ({"runs": None}, SimulationError, r"runs must be .*, not None\."),
-    ({"runs": np.array(2.5)}, SimulationError, r"runs must be .*, not array\(2\.5\)\."),
-    ({"checkpoints": np.array(3)}, SimulationError, r"checkpoints must be .*, not array\(3\)\."),
+    ({"runs": np.array(2.5)}, SimulationError, r"runs must be .*, not 2\.5\."),
     ({"runs": []}, SimulationError, r"runs must name at least one run"),
     ({"runs": [0, -1]}, SimulationError, r"run's number must be a whole number from 0 .*, not -1\."),
     ({"runs": [2**32]}, SimulationError, r"run's number must be .*, not 4294967296\."),
@@ -351,7 +350,7 @@ BAD = [
     ({"learner": "exp3.gg"}, LearnerError, r"no learner named 'exp3.gg'. Did you mean 'exp3.g'\?"),
     ({"learner": math}, LearnerError, r"math lacks NAME"),
     ({"gama": 1.0}, LearnerError, r"exp3.g\+\+ has no option 'gama'. Did you mean 'gamma'\?.*Its options are: rate,"),
-    ({"gamma": -1.0}, LearnerError, r"gamma must be above 0, not -1\.0"),
+    ({"gamma": -1.0}, LearnerError, r"gamma must be a finite number above 0, not -1\.0"),
     (
         {"learner": round_robin, "gamma": 1.0},
         LearnerError,
