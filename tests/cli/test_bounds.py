@@ -50,8 +50,8 @@ def test_json_has_the_numbers_of_the_theorems(run):
     )
     assert fixed["stochastic_smaller_from"] > 1e12
     glance = next(each for each in found["promises"] if each["learner"] == "glance")
-    assert glance["adversarial"] == theory.glance.adversarial(K=6, T=500, acyclic=3, revealed=2, first=3)
-    assert glance["stochastic"] == theory.glance.stochastic(K=6, T=500, gap=0.1, acyclic=3, revealed=2, first=3)
+    assert glance["adversarial"] == theory.glance.adversarial(K=6, T=500, acyclic=3, revealed=2, first=6)
+    assert glance["stochastic"] == theory.glance.stochastic(K=6, T=500, gap=0.1, acyclic=3, revealed=2, first=6)
     assert 1e5 < glance["below_random_from"] < 1e6
     assert found["least"]["stochastic"]["bound"] <= found["least"]["adversarial"]["bound"]
     assert found["intervals"] == {}

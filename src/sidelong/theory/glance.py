@@ -69,8 +69,7 @@ def adversarial(*, K: int, T: float, acyclic: float, revealed: int, first: int) 
         T: the number of rounds.
         acyclic: M, or more.
         revealed: d, the largest number of arms that a play reveals.
-        first: how many rounds there are before every arm was seen: at most K, and on a fixed graph as many as a greedy
-            cover has arms.
+        first: how many rounds there are before every arm was seen: at most K.
 
     """
     game, largest, T = _game(K, acyclic, revealed, first), float(acyclic), horizon(T)

@@ -114,12 +114,12 @@ def _ucb_n(s: Setting, T: float) -> float:
 
 
 def _glance(s: Setting, T: float) -> float:
-    return glance.adversarial(K=s.K, T=T, acyclic=s.acyclic, revealed=s.revealed, first=s.cover)
+    return glance.adversarial(K=s.K, T=T, acyclic=s.acyclic, revealed=s.revealed, first=s.K)
 
 
 def _glance_stochastic(s: Setting, T: float) -> float:
     gap = s.gaps.least
-    return glance.stochastic(K=s.K, T=T, gap=gap, acyclic=s.acyclic, revealed=s.revealed, first=s.cover)
+    return glance.stochastic(K=s.K, T=T, gap=gap, acyclic=s.acyclic, revealed=s.revealed, first=s.K)
 
 
 #: A learner that has no row promises nothing with known constants.
