@@ -8,6 +8,7 @@ import multiprocessing
 import os
 import signal
 import threading
+import time
 from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Local"]
 
+_PAUSE = 0.05  # seconds between two reports of one worker
+
 
 class Local(work.Engine):
     """An engine of processes. They are started anew, not forked, and leave when the process that started them dies."""
@@ -36,15 +39,18 @@ class Local(work.Engine):
         self.slots = max(1, min(workers, n_cells))
         self._threads = max(1, workers // self.slots)
         self._spawn = multiprocessing.get_context("spawn")
-        self._played = self._spawn.Value("q", 0)
+        self._played = 0
         self._start()
 
     def _start(self) -> None:
         # Workers hold the other end, and leave when this one is closed, by us or by our death.
         reader, self._alive = self._spawn.Pipe(duplex=False)
         self._reader = reader
+        # A worker may be killed at any moment, so that nothing they share may have a lock: one message is one write,
+        # which the system does as a whole or not at all.
+        self._progress, self._told = self._spawn.Pipe(duplex=False)
         self._pool = concurrent.futures.ProcessPoolExecutor(
-            self.slots, self._spawn, _begin, (reader, self._played, self._files)
+            self.slots, self._spawn, _begin, (reader, self._told, self._files)
         )
 
     def warm(self, cell: Cell) -> Future[None]:
@@ -59,7 +65,9 @@ class Local(work.Engine):
 
     def rounds(self) -> int:
         """Return how many rounds were played."""
-        return int(self._played.value)
+        while self._progress.poll():
+            self._played += int.from_bytes(self._progress.recv_bytes())
+        return self._played
 
     def restart(self) -> None:
         """Start new workers."""
@@ -71,6 +79,8 @@ class Local(work.Engine):
         self._alive.close()
         self._reader.close()
         self._pool.shutdown(wait=True, cancel_futures=True)
+        self._progress.close()
+        self._told.close()
 
 
 @contextlib.contextmanager
@@ -86,10 +96,10 @@ def _interrupts_held() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def _begin(alive: Connection, played: Any, files: str) -> None:
+def _begin(alive: Connection, told: Connection, files: str) -> None:
     """Begin as a worker of this machine."""
     threading.Thread(target=_leave_with, args=(alive,), daemon=True).start()
-    _worker.update(played=played, files=Files(folder=Path(files)))
+    _worker.update(told=told, files=Files(folder=Path(files)))
 
 
 def _leave_with(alive: Connection) -> None:
@@ -106,13 +116,12 @@ def _warm(spec: dict[str, Any]) -> None:
 
 
 def _play(task: work.Task) -> work.Played:
-    before = 0
+    before, at = 0, time.monotonic()
 
-    def progress(done: int, _: int) -> None:
-        nonlocal before
-        played = _worker["played"]
-        with played.get_lock():
-            played.value += done - before
-        before = done
+    def progress(done: int, total: int) -> None:
+        nonlocal before, at
+        if done == total or time.monotonic() > at + _PAUSE:
+            _worker["told"].send_bytes((done - before).to_bytes(8))
+            before, at = done, time.monotonic()
 
     return work.play(task, _worker["files"], progress)
