@@ -1,17 +1,23 @@
 /* EXP3.G++, adaptive rate, paper's constants, no initial rounds, Bernoulli losses: what sidelong is measured against.
  *
  * Written the way one writes C for speed: -O3 -march=native -ffast-math, the C library's exp, flat arrays. It draws the
- * same random numbers (Philox4x32-10 on the same counters), so that it plays the same arms until rounding parts them.
+ * same random numbers (Philox4x32 on the same counters: ten rounds for the draws, LOSS_ROUNDS for the losses), so that
+ * it plays the same arms until rounding parts them.
  */
 #include <math.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-static inline double uniform(uint64_t seed, uint32_t stream, uint32_t run, uint64_t t, uint32_t arm) {
+#ifndef LOSS_ROUNDS
+#define LOSS_ROUNDS 7
+#endif
+
+static inline double uniform(int rounds, uint64_t seed, uint32_t stream, uint32_t run, uint64_t t,
+                             uint32_t arm) {
     uint32_t c0 = arm, c1 = (uint32_t)t, c2 = ((uint32_t)(t >> 32) & 0xFFFF) | (stream << 16), c3 = run;
     uint32_t k0 = (uint32_t)seed, k1 = (uint32_t)(seed >> 32);
-    for (int round = 0; round < 10; round++) {
+    for (int round = 0; round < rounds; round++) {
         uint64_t a = (uint64_t)0xD2511F53 * c0, b = (uint64_t)0xCD9E8D57 * c2;
         c0 = (uint32_t)(b >> 32) ^ c1 ^ k0;
         c1 = (uint32_t)b;
@@ -92,7 +98,7 @@ double exp3gpp(int64_t K, int64_t contiguous, const int64_t *start, const int64_
         for (int64_t i = 0; i < K; i++) total += p[i];
         double scale = (1 - mass) / total;
         for (int64_t i = 0; i < K; i++) p[i] = scale * p[i] + eps[i];
-        double u = uniform(seed, 0, run, t, 0), below = 0.0;
+        double u = uniform(10, seed, 0, run, t, 0), below = 0.0;
         int64_t arm = 0;
         for (; arm < K - 1; arm++)
             if ((below += p[arm]) > u) break;
@@ -114,7 +120,7 @@ double exp3gpp(int64_t K, int64_t contiguous, const int64_t *start, const int64_
         Theta += theta;
         for (int64_t e = start[arm]; e < stop[arm]; e++) {
             int32_t i = targets[e];
-            double l = uniform(seed, 1, run, t, i) < means[i];
+            double l = uniform(LOSS_ROUNDS, seed, 1, run, t, i) < means[i];
             Lhat[i] += l;
             O[i] += 1.0;
             mean[i] = Lhat[i] / O[i];

@@ -112,15 +112,19 @@ def test_log_at_the_ends():
 
 @pytest.mark.interpreted
 @pytest.mark.parametrize(
-    ("counter_and_key", "expected"),
+    ("philox", "counter_and_key", "expected"),
     [
-        ("00000000 00000000 00000000 00000000 00000000 00000000", "6627e8d5 e169c58d bc57ac4c 9b00dbd8"),
-        ("ffffffff ffffffff ffffffff ffffffff ffffffff ffffffff", "408f276d 41c83b0e a20bc7c6 6d5451fd"),
-        ("243f6a88 85a308d3 13198a2e 03707344 a4093822 299f31d0", "d16cfe09 94fdcceb 5001e420 24126ea1"),
+        # the published ones, of Random123
+        ("philox", "00000000 00000000 00000000 00000000 00000000 00000000", "5f6fb709 0d893f64 4f121f81 4f730a48"),
+        ("philox", "ffffffff ffffffff ffffffff ffffffff ffffffff ffffffff", "5207ddc2 45165e59 4d8ee751 8c52f662"),
+        ("philox", "243f6a88 85a308d3 13198a2e 03707344 a4093822 299f31d0", "4dfccaba 190a87f0 c47362ba b6b5242a"),
+        ("philox_10", "00000000 00000000 00000000 00000000 00000000 00000000", "6627e8d5 e169c58d bc57ac4c 9b00dbd8"),
+        ("philox_10", "ffffffff ffffffff ffffffff ffffffff ffffffff ffffffff", "408f276d 41c83b0e a20bc7c6 6d5451fd"),
+        ("philox_10", "243f6a88 85a308d3 13198a2e 03707344 a4093822 299f31d0", "d16cfe09 94fdcceb 5001e420 24126ea1"),
     ],
 )
-def test_philox_gives_the_published_words(counter_and_key, expected):
-    words = numerics.philox(*(np.uint64(int(word, 16)) for word in counter_and_key.split()))
+def test_philox_gives_the_published_words(philox, counter_and_key, expected):
+    words = getattr(numerics, philox)(*(np.uint64(int(word, 16)) for word in counter_and_key.split()))
     assert " ".join(f"{int(word):08x}" for word in words) == expected
 
 
@@ -143,8 +147,10 @@ def test_uniform_depends_on_every_part_of_every_argument():
     ("arguments", "expected"),
     [
         ((0, 0, 0, 0, 0), "0x1.989fa370b4e2cp-2"),
-        ((1, 1, 2, 3, 4), "0x1.e76a6f97cc356p-1"),
-        ((np.uint64(2**64 - 1), 3, 7, 2**40 + 5, 9), "0x1.f378e6bd7f588p-3"),
+        ((np.uint64(2**64 - 1), 0, 7, 2**40 + 5, 9), "0x1.3b0b8213bd35cp-2"),
+        ((1, 1, 2, 3, 4), "0x1.f66401a9acfbbp-1"),
+        ((1, 2, 2, 3, 4), "0x1.7dcb69cc4e978p-1"),
+        ((np.uint64(2**64 - 1), 3, 7, 2**40 + 5, 9), "0x1.ac6080cd3b0d8p-3"),
     ],
 )
 def test_uniform_never_changes(arguments, expected):
@@ -158,16 +164,46 @@ def is_uniform(cells, n_cells):
     return tails[0] < statistic < tails[1]
 
 
+STREAMS = {name: getattr(numerics, name) for name in ("DRAWS", "LOSSES", "SCENES", "GRAPHS")}
+
+
 @pytest.mark.interpreted
 @pytest.mark.parametrize("varied", ["seed", "run", "t", "arm"])
-def test_uniform_is_uniform_along_each_argument(varied):
-    fixed = {"seed": 12345, "stream": numerics.LOSSES, "run": 6, "t": 789, "arm": 10}
+@pytest.mark.parametrize("stream", STREAMS)
+def test_uniform_is_uniform_along_each_argument(stream, varied):
+    fixed = {"seed": 12345, "stream": STREAMS[stream], "run": 6, "t": 789, "arm": 10}
     arguments = ({**fixed, varied: value} for value in range(4097))
     u = np.array([numerics.uniform(*each.values()) for each in arguments])
     assert is_uniform((64 * u).astype(int), 64)
     assert is_uniform((64 * (2**20 * u % 1)).astype(int), 64)  # the lower bits as well
     neighbours = 8 * (8 * u[:-1]).astype(int) + (8 * u[1:]).astype(int)
     assert is_uniform(neighbours, 64)
+
+
+@pytest.mark.interpreted
+@pytest.mark.parametrize("pair", [*itertools.combinations(["seed", "run", "t", "arm"], 2)], ids="-".join)
+def test_numbers_of_worlds_are_independent_across_any_two_arguments(pair):
+    fixed = {"seed": 987, "stream": numerics.LOSSES, "run": 6, "t": 1000, "arm": 10}
+    steps = [[{**fixed, pair[0]: a, pair[1]: b} for b in range(65)] for a in range(65)]
+    u = np.array([[numerics.uniform(*each.values()) for each in row] for row in steps])
+    # A number beside its neighbours along either argument and along both: triples in 4 x 4 x 4 cells.
+    cells = (4 * u).astype(int)
+    assert is_uniform((16 * cells[:-1, :-1] + 4 * cells[1:, :-1] + cells[:-1, 1:]).ravel(), 64)
+    assert is_uniform((16 * cells[:-1, :-1] + 4 * cells[1:, 1:] + cells[:-1, 1:]).ravel(), 64)
+    # Every bit is a fair coin, and differs from its neighbour's as a fair coin does.
+    bits = (u[..., None] * 2.0 ** np.arange(1, 54)).astype(np.uint64) & np.uint64(1)
+    for coins in (bits, bits[1:] ^ bits[:-1], bits[:, 1:] ^ bits[:, :-1]):
+        n, ones = coins.size // 53, coins.reshape(-1, 53).sum(axis=0)
+        assert stats.binomtest(int(abs(ones - n / 2).max() + n / 2), n, alternative="greater").pvalue > FAILURE
+
+
+@pytest.mark.interpreted
+def test_streams_of_one_seed_have_nothing_in_common():
+    u = {
+        name: np.array([numerics.uniform(5, stream, 0, t, 0) for t in range(4096)]) for name, stream in STREAMS.items()
+    }
+    for a, b in itertools.combinations(u.values(), 2):
+        assert is_uniform(8 * (8 * a).astype(int) + (8 * b).astype(int), 64)
 
 
 def add_in_the_stated_order(values):

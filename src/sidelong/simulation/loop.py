@@ -12,7 +12,6 @@ import numpy as np
 
 from sidelong._ahead import compiled_ahead
 from sidelong._jit import is_kept, kernel, rebind, signature_of
-from sidelong.graphs.arrays import LONG_RANGE
 from sidelong.graphs.bank import BankArrays, keep, pick, redraw, select
 from sidelong.learners.interface import Need, bound, distribution, draw, name_of, update
 from sidelong.losses.kernels import has_range, loss, loss_range, mean
@@ -122,7 +121,7 @@ def play(  # noqa: C901, PLR0912, PLR0915  # a round is one thing, and becomes o
         count = high - low
         suffered = -1.0
         done = 0
-        if graph.contiguous and count >= LONG_RANGE and has_range(world):
+        if graph.contiguous and count > 1 and has_range(world):
             loss_range(world, seed, run, t, low, losses[:count])
             tally.ranges[low] += 1
             tally.ranges[high] -= 1
