@@ -98,6 +98,23 @@ def play(agent, rounds):
     return record + b"".join(array.tobytes() for array in agent._learner.state)
 
 
+@pytest.mark.parametrize("label", CONFIGURATIONS)
+def test_the_agent_keeps_what_was_told_of_each_arm_and_knows_the_cheapest(label):
+    agent, told = new_agent(label), [[] for _ in range(6)]
+    for t in range(1, ROUNDS + 1):
+        decision = agent.ask()
+        losses = losses_of(decision, t)
+        agent.tell(decision, losses)
+        for arm, loss in losses.items():
+            told[arm].append(loss)
+    known, seen = agent.estimates(), [arm for arm in range(6) if told[arm]]
+    assert known.counts.tolist() == [*map(len, told)]
+    np.testing.assert_allclose(known.means[seen], [np.mean(told[arm]) for arm in seen], rtol=1e-12, atol=1e-15)
+    assert np.isnan(np.delete(known.means, seen)).all()
+    assert known.best == min(seen, key=lambda arm: known.means[arm])
+    assert 0.0 < known.sure < 1.0
+
+
 FILES = [
     importlib.import_module(f"{catalogue.__package__}.{each.name}")
     for each in pkgutil.iter_modules(sl.learners.__path__)

@@ -4,6 +4,6 @@ from __future__ import annotations
 
 from sidelong.agent.agent import Agent
 from sidelong.agent.decision import Decision
-from sidelong.agent.running import Estimates
+from sidelong.agent.seen import Estimates
 
 __all__ = ["Agent", "Decision", "Estimates"]

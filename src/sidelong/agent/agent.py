@@ -9,6 +9,7 @@ from sidelong.agent import contents, state_file
 from sidelong.agent.feedback import read_losses
 from sidelong.agent.ledger import Ledger
 from sidelong.agent.running import RunningLearner
+from sidelong.agent.seen import Seen
 from sidelong.checks import check_whole
 from sidelong.errors import DecisionError, GraphError, LearnerError
 from sidelong.graphs.graph import FeedbackGraph
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
     from sidelong.agent.decision import Decision
     from sidelong.agent.feedback import Losses
-    from sidelong.agent.running import Estimates
+    from sidelong.agent.seen import Estimates
 
 __all__ = ["Agent"]
 
@@ -76,6 +77,7 @@ class Agent:
         params = catalogue.configure(module, graph, self._options)
         self._learner = RunningLearner(module, graph, seed, params)
         self._ledger = Ledger(module.NAME, self._options, seed, graph)
+        self._seen = Seen(graph.n_arms)
 
     @property
     def learner(self) -> str:
@@ -162,7 +164,12 @@ class Agent:
         arms = shown.arrays.targets[shown.arrays.start[made.arm] : shown.arrays.stop[made.arm]]
         read_losses(losses, arms, shown, learner.losses, binary=learner.binary)
         learner.update(shown, made)
-        ledger.close(t, arms, learner.losses[: arms.size], key, self.remembers)
+        told = learner.losses[: arms.size]
+        if graph is None or graph == made.graph:
+            self._seen.note(arms, told)
+        else:
+            self._seen.note(arms[arms == made.arm], told[arms == made.arm])
+        ledger.close(t, arms, told, key, self.remembers)
         return True
 
     def cancel(self, decision: Decision | str) -> None:
@@ -170,8 +177,8 @@ class Agent:
         self._ledger.cancel(decision)
 
     def estimates(self) -> Estimates:
-        """Return what the agent knows about each arm."""
-        return self._learner.estimates(self._graph, self._ledger.round + 1)
+        """Return what the agent knows about each arm, and which is the cheapest as far as it knows."""
+        return self._seen.estimates(*self._learner.outlook(self._graph, self._ledger.round + 1), self._graph)
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write everything to a file, from which `Agent.load` goes on as if it had never stopped."""
@@ -179,7 +186,7 @@ class Agent:
 
     def contents(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """Return everything, as the header and the arrays of a state file."""
-        return contents.write(self._learner, self._ledger, self._graph, self._options, self._scale)
+        return contents.write(self._learner, self._ledger, self._seen, self._graph, self._options, self._scale)
 
     @classmethod
     def load(cls, path: str | PathLike[str], learner: ModuleType | None = None) -> Self:
@@ -202,7 +209,8 @@ class Agent:
         """Go on from what `contents` returned; `path` is what messages call the place it was kept in."""
         agent = cls.__new__(cls)
         parts = contents.read(path, header, arrays, learner)
-        agent._learner, agent._ledger, agent._graph, agent._options, agent._scale = parts  # noqa: SLF001  # its own
+        # Its own names.
+        agent._learner, agent._ledger, agent._seen, agent._graph, agent._options, agent._scale = parts  # noqa: SLF001
         return agent
 
     def __reduce__(self) -> tuple[Any, ...]:

@@ -8,6 +8,7 @@
     state.*       the arrays of its state
     graph.I.*     low and high, or degree and targets: of the agent's own graph, then of those that decisions wait on
     pending.*     the decisions that wait for their losses
+    seen.*        how many losses of each arm were told, with their means and squares
     told.*        the rounds that were told last, and what each was told, in 16 bytes
 """
 
@@ -22,6 +23,7 @@ from sidelong.agent.decision import Decision, SparingDecision
 from sidelong.agent.ledger import Ledger
 from sidelong.agent.pending import read_pending, write_pending
 from sidelong.agent.running import RunningLearner
+from sidelong.agent.seen import Seen
 from sidelong.agent.state_file import graph_to_arrays, read_graphs
 from sidelong.errors import StateFileError
 from sidelong.learners import catalogue
@@ -37,13 +39,18 @@ if TYPE_CHECKING:
     Header = Mapping[str, Any]
     Arrays = Mapping[str, np.ndarray]
     Place = str | os.PathLike[str]  #: what messages call the file
-    Parts = tuple[RunningLearner, Ledger, FeedbackGraph, dict[str, Any], Scale | None]
+    Parts = tuple[RunningLearner, Ledger, Seen, FeedbackGraph, dict[str, Any], Scale | None]
 
 __all__ = ["read", "write"]
 
 
 def write(
-    learner: RunningLearner, ledger: Ledger, graph: FeedbackGraph, options: dict[str, Any], scale: Scale | None
+    learner: RunningLearner,
+    ledger: Ledger,
+    seen: Seen,
+    graph: FeedbackGraph,
+    options: dict[str, Any],
+    scale: Scale | None,
 ) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     """Return the header and the arrays."""
     # By representation too: arcs and intervals of one graph may differ in the last bit of a probability.
@@ -75,7 +82,7 @@ def write(
     arrays |= write_pending(
         pending, lambda each: numbers[_identity(each)], graph.n_arms, len(traces), sparing=learner.is_sparing
     )
-    return header, arrays | ledger.told()
+    return header, arrays | seen.arrays() | ledger.told()
 
 
 def read(path: Place, header: Header, arrays: Arrays, given: ModuleType | None) -> Parts:
@@ -91,7 +98,9 @@ def read(path: Place, header: Header, arrays: Arrays, given: ModuleType | None) 
     for made in read_pending(arrays, graphs, sparing=learner.is_sparing):
         ledger.add(kind(ledger.tag, *made))
     ledger.resume(header["round"], arrays)
-    return learner, ledger, graphs[0], options, Scale(*header["scale"]) if "scale" in header else None
+    seen = Seen(graphs[0].n_arms)
+    seen.resume(arrays)
+    return learner, ledger, seen, graphs[0], options, Scale(*header["scale"]) if "scale" in header else None
 
 
 def _identity(graph: FeedbackGraph) -> tuple[str, str]:

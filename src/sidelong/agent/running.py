@@ -2,45 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from sidelong._jit import entry
 from sidelong.agent.decision import Decision, SparingDecision
-from sidelong.checks import short
 from sidelong.learners.interface import Need, all_probabilities, drawing, is_sparing
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from types import ModuleType
 
-    import numpy.typing as npt
-
     from sidelong.graphs.graph import FeedbackGraph
 
-__all__ = ["Estimates", "RunningLearner", "degree"]
-
-
-class Estimates(NamedTuple):
-    """What an agent knows about each arm; NaN, and counts of 0, where its learner does not keep such a thing."""
-
-    means: npt.NDArray[np.float64]  #: the mean of the losses it was told; NaN for an arm never revealed
-    counts: npt.NDArray[np.int64]  #: how many losses it was told
-    gaps: npt.NDArray[np.float64]  #: by how much the arm is worse than the best one, with confidence; 0 if unknown
-    weights: npt.NDArray[np.float64]  #: the probability that the next `ask` would play it
-    labels: tuple[str, ...] | None = None  #: what the graph calls the arms
-
-    def __str__(self) -> str:
-        """Return a table for people: the arms that would be played most, by their labels."""
-        first = np.argsort(-self.weights, kind="stable")[:20].tolist()
-        names = [short(self.labels[arm]) if self.labels else str(arm) for arm in first]
-        width = max(map(len, ["arm", *names]))
-        rows = [f"{'arm':<{width}}  weight   mean    gap  count"]
-        for name, arm in zip(names, first, strict=True):
-            numbers = f"{self.weights[arm]:6.4f} {self.means[arm]:6.4f} {self.gaps[arm]:6.4f}"
-            rows.append(f"{name:<{width}}  {numbers} {self.counts[arm]:6,}")
-        return "\n".join([*rows, *["..."] * (len(first) < self.weights.size)])
+__all__ = ["RunningLearner", "degree"]
 
 
 class RunningLearner:
@@ -90,18 +66,15 @@ class RunningLearner:
         self._all_probabilities(*known)
         return p
 
-    def estimates(self, graph: FeedbackGraph, t: int) -> Estimates:
-        """Return what is known about each arm before round t, which is not drawn."""
+    def outlook(self, graph: FeedbackGraph, t: int) -> tuple[np.ndarray, np.ndarray]:
+        """Return the gap and the probability of each arm before round t, which is not drawn."""
         before = self.state, self.drawn
         state = self.state = type(self.state)(*(array.copy() for array in self.state))
         try:
             weights = self.draw(graph, t, "").probabilities.copy()
         finally:
             self.state, self.drawn = before
-        unknown = np.full(weights.size, np.nan)
-        counts = getattr(state, "O", np.zeros(weights.size)).astype(np.int64)
-        means = np.where(counts > 0, getattr(state, "mean", unknown), np.nan)
-        return Estimates(means, counts, getattr(state, "gap", unknown), weights, graph.labels)
+        return getattr(state, "gap", np.full(weights.size, np.nan)), weights
 
 
 def degree(graph: FeedbackGraph, arm: int) -> int:

@@ -160,7 +160,8 @@ def estimates(arms: Sequence[dict[str, Any]]) -> Estimates:
         return np.array([math.nan if arm[name] is None else arm[name] for arm in arms], np.float64)
 
     counts = np.array([arm["observations"] for arm in arms], np.int64)
-    return Estimates(column("observed_mean"), counts, np.full(len(arms), math.nan), column("probability"))
+    none = np.full(len(arms), math.nan)
+    return Estimates(column("observed_mean"), counts, none, none, column("probability"))
 
 
 def _read_graph(reply: Any, _: bool) -> FeedbackGraph:  # noqa: FBT001

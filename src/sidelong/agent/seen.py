@@ -1,0 +1,139 @@
+"""What an agent was told of each arm, and which arm is the cheapest as far as that goes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from scipy.special import log_ndtr, ndtr, ndtri
+
+from sidelong._jit import entry, kernel
+from sidelong.checks import short
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import numpy.typing as npt
+
+    from sidelong.graphs.graph import FeedbackGraph
+
+    Floats = npt.NDArray[np.float64]
+    Counts = npt.NDArray[np.int64]
+
+__all__ = ["Estimates", "Seen", "chance_of_best"]
+
+_POINTS = 64  # of the distribution of a mean, each with the same chance
+
+
+class Estimates(NamedTuple):
+    """What an agent knows about each arm."""
+
+    means: Floats  #: the mean of the losses it was told; NaN for an arm of which it was told none
+    counts: Counts  #: how many losses that are
+    spreads: Floats  #: their standard deviation; NaN for fewer than two
+    gaps: Floats  #: by how much it is worse than the best one, as its learner holds; 0 if unknown, NaN if none is kept
+    weights: Floats  #: the probability that the next `ask` would play it
+    labels: tuple[str, ...] | None = None  #: what the graph calls the arms
+
+    @property
+    def best(self) -> int | None:
+        """The arm that is the cheapest as far as the agent knows; None before it was told anything.
+
+        It is the arm with the least mean. What would be played next is in `weights`: a learner also plays arms that it
+        wants to know more about.
+        """
+        return int(np.nanargmin(self.means)) if self.counts.any() else None
+
+    @property
+    def sure(self) -> float:
+        """The chance that `best` is the cheapest arm of all, if losses go on as they were; 0 before anything was told.
+
+        Each mean is taken as normal around what was told, and that of an arm never told of as anything in [0, 1].
+        """
+        return 0.0 if self.best is None else chance_of_best(self.best, self.means, self.counts, self.spreads)
+
+    def __str__(self) -> str:
+        """Return a table for people: the arms that would be played most, by their labels."""
+        first = np.argsort(-self.weights, kind="stable")[:20].tolist()
+        names = [self._name(arm) for arm in first]
+        width = max(map(len, ["arm", *names]))
+        rows = [f"{'arm':<{width}}  weight   mean    gap  count"]
+        for name, arm in zip(names, first, strict=True):
+            numbers = f"{self.weights[arm]:6.4f} {self.means[arm]:6.4f} {self.gaps[arm]:6.4f}"
+            rows.append(f"{name:<{width}}  {numbers} {self.counts[arm]:6,}")
+        rows += ["..."] * (len(first) < self.weights.size)
+        if self.best is not None:
+            rows.append(f"cheapest so far: {self._name(self.best)}, {100 * self.sure:.0f} % sure")
+        return "\n".join(rows)
+
+    def _name(self, arm: int) -> str:
+        return short(self.labels[arm]) if self.labels else str(arm)
+
+
+class Seen:
+    """Counts, means and squares of the losses that were told, by arm.
+
+    Where the graph of a round was told with its losses, the outcome may have decided what was revealed: large orders
+    are seen on days of low demand, say, and their plain mean would be of selected days. So of such a round only the
+    loss of the played arm counts, which was drawn before the outcome.
+    """
+
+    def __init__(self, n_arms: int) -> None:
+        self.counts = np.zeros(n_arms, np.int64)
+        self.means = np.zeros(n_arms)
+        self.squares = np.zeros(n_arms)  #: sums of squared deviations from the mean
+        one = np.zeros(1, np.int32)
+        self._note = entry(_note, one, np.zeros(1), self.counts, self.means, self.squares)
+
+    def note(self, arms: npt.NDArray[np.int32], losses: Floats) -> None:
+        """Count losses of some arms."""
+        self._note(arms, losses, self.counts, self.means, self.squares)
+
+    def estimates(self, gaps: Floats, weights: Floats, graph: FeedbackGraph) -> Estimates:
+        """Return them with what a learner says."""
+        means = np.where(self.counts > 0, self.means, np.nan)
+        spreads = np.full(means.size, np.nan)
+        some = self.counts > 1
+        spreads[some] = np.sqrt(self.squares[some] / (self.counts[some] - 1))
+        return Estimates(means, self.counts.copy(), spreads, gaps, weights, graph.labels)
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        """Return all, as arrays of a state file."""
+        return {"seen.counts": self.counts, "seen.means": self.means, "seen.squares": self.squares}
+
+    def resume(self, arrays: Mapping[str, np.ndarray]) -> None:
+        """Go on from what a state file holds; one that was saved before these were kept holds none."""
+        if "seen.counts" in arrays:
+            self.counts, self.means, self.squares = (arrays[name] for name in self.arrays())
+
+
+@kernel
+def _note(arms: np.ndarray, losses: np.ndarray, counts: np.ndarray, means: np.ndarray, squares: np.ndarray) -> None:
+    """Add losses to the running means (Welford 1962)."""
+    for k in range(arms.size):
+        i = arms[k]
+        counts[i] += 1
+        away = losses[k] - means[i]
+        means[i] += away / counts[i]
+        squares[i] += away * (losses[k] - means[i])
+
+
+def chance_of_best(best: int, means: Floats, counts: Counts, spreads: Floats) -> float:
+    """Return the chance that no arm's mean is below that of `best`, over points of the distribution of its mean.
+
+    A few losses say little about their own variance. So each arm's is mixed with that of all arms, which counts as
+    much as two losses, and that one with the variance of [0, 1], which counts as much as one.
+    """
+    squares = np.where(counts > 1, spreads * spreads * (counts - 1), 0.0)
+    common = (squares.sum() + 1 / 12) / (np.maximum(counts - 1, 0).sum() + 1)
+    known = np.flatnonzero(counts)
+    errors = np.sqrt((squares[known] + 2 * common) / (counts[known] + 1) / counts[known])
+    at = int(np.searchsorted(known, best))
+    low, high = ndtr((np.array([0.0, 1.0]) - means[best]) / errors[at])
+    points = means[best] + errors[at] * ndtri(low + (high - low) * (np.arange(_POINTS) + 0.5) / _POINTS)
+    near = (means[known] - 9 * errors < points[-1]) & (known != best)  # of many arms, most are far away
+    above = log_ndtr((means[known][near] - points[:, None]) / errors[near]).sum(axis=1)
+    unknown = counts.size - known.size
+    if unknown:
+        above += unknown * np.log1p(-np.minimum(points, 1.0 - 1e-12))
+    return float(np.exp(above).mean())

@@ -1,0 +1,89 @@
+"""Which arm is the cheapest as far as an agent knows, and how sure it is."""
+
+import pickle
+
+import numpy as np
+import pytest
+
+import sidelong as sl
+from sidelong.agent.seen import chance_of_best
+
+
+def play(agent, rounds, losses):
+    for t in range(rounds):
+        decision = agent.ask()
+        agent.tell(decision, losses[t][decision.reveals])
+    return agent
+
+
+def test_before_anything_was_told_there_is_no_cheapest_arm():
+    known = sl.Agent("exp3.g++", sl.graphs.nested(3)).estimates()
+    assert known.best is None
+    assert known.sure == 0.0
+    assert "cheapest" not in str(known)
+
+
+def test_the_table_says_which_arm_by_its_label():
+    agent = sl.Agent("exp3.g++", sl.graphs.nested(2).labelled(["small", "large"]), seed=1)
+    play(agent, 50, np.tile([0.9, 0.1], (50, 1)))
+    assert str(agent.estimates()).splitlines()[-1] == "cheapest so far: 'large', 100 % sure"
+
+
+@pytest.mark.parametrize("kept", ["file", "pickle"])
+def test_it_is_kept(kept, tmp_path):
+    agent = play(sl.Agent("exp3-set", sl.graphs.nested(4), seed=1), 40, np.random.default_rng(2).random((40, 4)))
+    if kept == "file":
+        agent.save(tmp_path / "a.sidelong")
+        other = sl.Agent.load(tmp_path / "a.sidelong")
+    else:
+        other = pickle.loads(pickle.dumps(agent))  # noqa: S301  # our own
+    for mine, theirs in zip(agent.estimates()[:5], other.estimates()[:5], strict=True):
+        np.testing.assert_array_equal(mine, theirs)
+    more = np.random.default_rng(3).random((40, 4))
+    assert play(agent, 40, more).estimates().sure == play(other, 40, more).estimates().sure
+
+
+def test_where_the_outcome_decides_the_graph_days_are_not_selected():
+    """Other arms reveal arm 0 on days of low demand only, on which it is cheap."""
+    agent = sl.Agent("uniform", sl.graphs.self_loops(3), seed=1)
+    rng = np.random.default_rng(5)
+    for _ in range(2000):
+        demand = int(rng.integers(0, 4))
+        losses = np.array([demand / 3, max(demand - 1, 0) / 3 + 0.02, 0.3])
+        decision = agent.ask()
+        shown = sl.graphs.complete(3) if demand < 2 else sl.graphs.self_loops(3)
+        agent.tell(decision, losses[shown.out_neighbors(decision.arm)], graph=shown)
+    known = agent.estimates()
+    # All that was told of arm 0 has a mean of 0.36 +- 0.01; of its own plays, 0.5.
+    np.testing.assert_allclose(known.means, [0.5, 0.27, 0.3], atol=0.06)  # 4 standard errors of 0.015
+    assert known.counts.sum() == 2000
+
+
+def test_how_sure_it_is_is_how_often_it_is_right():
+    """Over 1,000 problems the chances add up to the number of right answers; 5 standard errors, so 1e-6."""
+    rng = np.random.default_rng(11)
+    chances, right = [], []
+    for _ in range(1000):
+        K = int(rng.integers(2, 8))
+        means = 0.5 + rng.normal(size=K) * 0.1
+        counts = rng.integers(3, 200, K)
+        told = [np.clip(rng.normal(mean, 0.15, n), 0.0, 1.0) for mean, n in zip(means, counts, strict=True)]
+        found = np.array([each.mean() for each in told])
+        spreads = np.array([each.std(ddof=1) for each in told])
+        best = int(found.argmin())
+        chances.append(chance_of_best(best, found, counts, spreads))
+        right.append(means[best] == means.min())
+    off = np.sum(chances) - np.sum(right)
+    assert abs(off) < 5 * np.sqrt(np.sum(np.multiply(chances, np.subtract(1, chances))))
+
+
+def test_an_arm_that_was_never_seen_may_be_the_cheapest():
+    counts, spreads = np.array([100, 100, 0]), np.array([0.1, 0.1, np.nan])
+    assert chance_of_best(0, np.array([0.2, 0.5, np.nan]), counts, spreads) == pytest.approx(0.8, abs=0.02)
+    assert chance_of_best(0, np.array([0.2, 0.5]), counts[:2], spreads[:2]) > 0.999
+
+
+def test_arms_that_are_alike_are_equally_likely_to_be_the_cheapest():
+    for K in (2, 5, 10):
+        chance = chance_of_best(0, np.full(K, 0.4), np.full(K, 50), np.full(K, 0.2))
+        assert chance == pytest.approx(1 / K, rel=0.03)
