@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 from sidelong.agent import contents, state_file
 from sidelong.agent.feedback import read_losses
 from sidelong.agent.ledger import Ledger
-from sidelong.agent.running import RunningLearner
+from sidelong.agent.running import RunningLearner, revealed
 from sidelong.checks import check_whole
 from sidelong.errors import DecisionError, GraphError, LearnerError
 from sidelong.graphs.graph import FeedbackGraph
@@ -119,8 +119,10 @@ class Agent:
             graph: the graph of this round alone, where graphs change from round to round.
         """
         graph = self._graph if graph is None else self._checked(graph)
-        decision = self._learner.draw(graph, self._ledger.round + 1, self._ledger.tag)
-        self._ledger.add(decision)
+        ledger = self._ledger
+        decision = self._learner.draw(graph, ledger.round + 1, ledger.tag)
+        ledger.round = decision.round
+        ledger.pending[decision.round] = decision
         return decision
 
     def tell(
@@ -159,7 +161,7 @@ class Agent:
                 "A learner that does not look at every arm must know at `ask` what its decision reveals: "
                 "tell without graph=..., or take refresh='round'."
             )
-        arms = shown.arrays.targets[shown.arrays.start[made.arm] : shown.arrays.stop[made.arm]]
+        arms = revealed(shown, made.arm)
         read_losses(losses, arms, shown, learner.losses, binary=learner.binary)
         learner.update(shown, made)
         ledger.close(t, arms, learner.losses[: arms.size], key, self.remembers)

@@ -89,7 +89,7 @@ def read(path: Place, header: Header, arrays: Arrays, given: ModuleType | None) 
     ledger = Ledger(module.NAME, options, seed, graphs[0])
     kind: Any = partial(SparingDecision, make=learner.all_probabilities) if learner.is_sparing else Decision
     for made in read_pending(arrays, graphs, sparing=learner.is_sparing):
-        ledger.add(kind(ledger.tag, *made))
+        ledger.pending[made[0]] = kind(ledger.tag, *made)
     ledger.resume(header["round"], arrays)
     return learner, ledger, graphs[0], options, Scale(*header["scale"]) if "scale" in header else None
 

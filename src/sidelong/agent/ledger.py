@@ -36,11 +36,6 @@ class Ledger:
         self.pending: dict[int, Decision] = {}
         self._told: OrderedDict[int, Any] = OrderedDict()  # fingerprints, or what they are made from
 
-    def add(self, decision: Decision) -> None:
-        """Write down the decision of the next round."""
-        self.round = decision.round
-        self.pending[decision.round] = decision
-
     def close(self, t: int, arms: np.ndarray, losses: np.ndarray, graph_key: int, remembers: int) -> None:
         """Write down what the decision of round t was told, and forget what is older than it is to remember."""
         del self.pending[t]

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from sidelong.graphs.graph import FeedbackGraph
 
-__all__ = ["Estimates", "RunningLearner", "degree"]
+__all__ = ["Estimates", "RunningLearner", "revealed"]
 
 
 class Estimates(NamedTuple):
@@ -70,7 +70,7 @@ class RunningLearner:
         if self._probability is None:
             return Decision(tag, t, arm, graph, p, trace)
         probability = self._probability(self.params, self.state, graph.arrays, t, arm)
-        P = p[: degree(graph, arm)].copy()
+        P = p[: revealed(graph, arm).size].copy()
         return SparingDecision(tag, t, arm, graph, P, trace, probability, self.all_probabilities)
 
     def update(self, graph: FeedbackGraph, made: Decision) -> None:
@@ -104,6 +104,7 @@ class RunningLearner:
         return Estimates(means, counts, getattr(state, "gap", unknown), weights, graph.labels)
 
 
-def degree(graph: FeedbackGraph, arm: int) -> int:
-    """Return how many arms an arm reveals."""
-    return int(graph.arrays.stop[arm] - graph.arrays.start[arm])
+def revealed(graph: FeedbackGraph, arm: int) -> npt.NDArray[np.int32]:
+    """Return the arms that an arm reveals; unlike `out_neighbors` it does not check that there is such an arm."""
+    arrays = graph.arrays
+    return arrays.targets[arrays.start[arm] : arrays.stop[arm]]

@@ -12,8 +12,8 @@ from sidelong.service.http import views
 from sidelong.service.http.exchange import Reply
 from sidelong.service.http.graphs import graph_of
 from sidelong.service.http.problems import invalid
-from sidelong.service.store.clock import expires_at
 from sidelong.service.store.commands import Cancel, Decide, Tell
+from sidelong.service.store.experiment import expires_at
 
 if TYPE_CHECKING:
     from sidelong.service.http.exchange import Call

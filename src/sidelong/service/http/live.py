@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from pydantic_core import to_json
 
 from sidelong.errors import ServiceError
-from sidelong.service.store.clock import timestamp
+from sidelong.service.store.experiment import timestamp
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

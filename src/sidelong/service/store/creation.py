@@ -51,7 +51,7 @@ def draft(store: Store, name: str, spec: dict[str, Any], graph: FeedbackGraph | 
         json.dumps(spec, allow_nan=False)
         spec["learner_version"] = catalogue.version(catalogue.choose(spec["learner"], spec["options"]))
         identity = Identity(0, secrets.token_hex(8), name, spec)
-        return Draft(identity, known, LiveExperiment(identity, graph))
+        return Draft(identity, known, LiveExperiment.new(identity, graph))
     except LearnerError as error:
         raise _invalid(str(error), "learner", spec["learner"]) from error
     except GraphError as error:
