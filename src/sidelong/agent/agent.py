@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from sidelong.agent.feedback import Losses
     from sidelong.agent.running import Estimates
 
-__all__ = ["Agent"]
-
 
 class Agent:
     """A learner that is asked for an arm and told the losses that playing it revealed.

@@ -39,8 +39,6 @@ if TYPE_CHECKING:
     Place = str | os.PathLike[str]  #: what messages call the file
     Parts = tuple[RunningLearner, Ledger, FeedbackGraph, dict[str, Any], Scale | None]
 
-__all__ = ["read", "write"]
-
 
 def write(
     learner: RunningLearner, ledger: Ledger, graph: FeedbackGraph, options: dict[str, Any], scale: Scale | None

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from sidelong.agent.feedback import Losses
     from sidelong.graphs.graph import FeedbackGraph
 
-__all__ = ["Ledger"]
-
 #: Up to so many losses are kept as they are: to hash them takes longer than to learn them.
 _FEW = 64
 

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from sidelong.agent.decision import Decision
     from sidelong.graphs.graph import FeedbackGraph
 
-__all__ = ["read_pending", "write_pending"]
-
 
 def write_pending(
     pending: Collection[Decision], number: Callable[[FeedbackGraph], int], n_arms: int, n_traces: int, *, sparing: bool

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
     from sidelong.graphs.graph import FeedbackGraph
 
-__all__ = ["Estimates", "RunningLearner", "revealed"]
-
 
 class Estimates(NamedTuple):
     """What an agent knows about each arm; NaN, and counts of 0, where its learner does not keep such a thing."""

@@ -12,8 +12,6 @@ from sidelong.cli.serve import load_service
 if TYPE_CHECKING:
     from sidelong.service.store.tokens import Tokens
 
-__all__ = ["app"]
-
 app = typer.Typer(
     help="Make, list and revoke the tokens of the decision service.",
     no_args_is_help=True,

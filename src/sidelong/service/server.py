@@ -26,8 +26,6 @@ if TYPE_CHECKING:
 
     T = TypeVar("T")
 
-__all__ = ["Server"]
-
 _log = logging.getLogger("sidelong.service")
 _EXPORTS = 2  # at once
 _LOOK_EVERY = 10.0  # seconds between looks at what other servers do

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from sidelong.graphs.sequences import GraphSequence
     from sidelong.losses.world import World
 
-__all__ = ["Contestant", "Instance", "Scoreboard", "compete", "mean_and_error"]
-
 
 class Instance(NamedTuple):
     """A world on a graph, for some rounds."""

@@ -33,8 +33,6 @@ if TYPE_CHECKING:
 
     Locate = Callable[[Mapping[str, str]], Path]  #: from the name and the hash of a file to where it lies
 
-__all__ = ["build", "build_graph", "build_learner", "build_world", "takes_list"]
-
 Table = dict[str, Any]
 
 

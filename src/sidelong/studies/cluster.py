@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from sidelong.studies.cell import Cell
     from sidelong.studies.files import Files
 
-__all__ = ["Dask"]
-
 _GONE = "the Dask scheduler is gone."
 
 

@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from sidelong.studies.spec import Study
     from sidelong.studies.work import Engine
 
-__all__ = ["run"]
-
 _RESTARTS = 20
 _POLL = 0.1
 _BRIEF = 0.05  # seconds

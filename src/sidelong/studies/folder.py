@@ -34,8 +34,6 @@ if TYPE_CHECKING:
     from sidelong.studies.cell import Cell
     from sidelong.studies.spec import Study
 
-__all__ = ["ResultFolder", "StoppedError", "difference", "read_cell", "read_study", "refuse_another"]
-
 _open_here: set[Path] = set()  # the folders in which this process runs a study
 
 

@@ -10,8 +10,6 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validat
 
 from sidelong.checks import is_whole
 
-__all__ = ["NUMBERS", "TABLES", "File", "Numbers"]
-
 NUMBERS = ("rounds", "runs", "seed", "delay", "checkpoints")
 TABLES = ("learner", "graph", "world")
 

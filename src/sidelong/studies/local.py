@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 
     from sidelong.studies.cell import Cell
 
-__all__ = ["Local"]
-
 _PAUSE = 0.05  # seconds between two reports of one worker
 
 

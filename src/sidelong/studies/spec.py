@@ -47,8 +47,6 @@ if TYPE_CHECKING:
     from sidelong.simulation.game import Game
     from sidelong.studies.source import Place
 
-__all__ = ["MAX_CELLS", "Study", "load"]
-
 MAX_CELLS = 100_000
 
 

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
     Table = dict[str, Any]
 
-__all__ = ["from_file", "import_file", "means_of"]
-
 
 def means_of(value: Table, n_arms: int) -> list[float]:
     """Return the means of one arm that is better than all others by a gap."""

@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 
     from sidelong.simulation import Result
 
-__all__ = ["Engine", "Played", "Task", "play", "probe", "unpacked", "warm"]
-
 _OTHER = (
     "The worker has another version of sidelong. Install the same one on all workers; if they are processes of this "
     "machine, its files were changed while the study ran: run again."

@@ -7,8 +7,6 @@ from typing import TYPE_CHECKING, Generic, Self, TypeVar
 if TYPE_CHECKING:
     from sidelong.outcomes import Scale
 
-__all__ = ["Named"]
-
 S = TypeVar("S")
 
 

@@ -40,8 +40,6 @@ if TYPE_CHECKING:
     from sidelong.service.settings import Settings
     from sidelong.service.store.experiment import Clock
 
-__all__ = ["Application"]
-
 M = TypeVar("M", bound=BaseModel)
 
 _log = logging.getLogger("sidelong.service")

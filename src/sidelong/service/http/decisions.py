@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from sidelong.service.http.messages.decisions import DecideRequest, Feedback
     from sidelong.service.store.commands import Decided, Settled
 
-__all__ = ["cancel", "decide", "feedback", "look_up"]
-
 _ID = re.compile(r"([0-9a-f]{16})-([1-9][0-9]{0,17})")
 _KEY = re.compile(r"[\x21-\x7e]{1,200}")
 

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from sidelong.service.server import Server
     from sidelong.service.settings import Settings
 
-__all__ = ["Gate", "Limits"]
-
 _LOCAL = ("localhost", "127.0.0.1", "[::1]")
 _SENDERS = 10_000
 

@@ -27,8 +27,6 @@ from sidelong.service.http.problems import for_temporary_files, invalid
 if TYPE_CHECKING:
     from sidelong.service.settings import Settings
 
-__all__ = ["build", "graph_of", "read_upload"]
-
 
 async def graph_of(message: Any, settings: Settings) -> FeedbackGraph | str:
     """Return the graph of a request, or the id of one that is known."""

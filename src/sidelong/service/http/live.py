@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from sidelong.service.store.journal import Event
     from sidelong.service.store.tokens import Tokens
 
-__all__ = ["stream"]
-
 _EVERY = 0.25
 _ALIVE = 15.0
 _MOST = 500

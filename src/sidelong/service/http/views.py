@@ -32,16 +32,6 @@ if TYPE_CHECKING:
     from sidelong.service.store.graphs import Shelf
     from sidelong.service.store.store import Store
 
-__all__ = [
-    "decision",
-    "drawing",
-    "graph_summary",
-    "rates",
-    "state",
-    "status_of",
-    "summaries",
-]
-
 _MOST_EDGES = 5000
 _USUAL = StateQuery()
 

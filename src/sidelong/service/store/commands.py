@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from sidelong.service.store.graphs import Shelf
     from sidelong.service.store.journal import Event
 
-__all__ = ["Cancel", "Command", "Decide", "Decided", "Expire", "Settled", "Tell", "Turn"]
-
 
 @dataclass
 class Turn:

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from sidelong.graphs import FeedbackGraph
     from sidelong.service.store.store import Store
 
-__all__ = ["Draft", "create", "draft", "keep_graph"]
-
 #: What a request for an experiment does not say. Experiments of older programs have no `learner_version`: theirs is 1.
 _MADE_HERE = {"seed", "created_at", "learner_version"}
 

@@ -43,8 +43,6 @@ if TYPE_CHECKING:
     from sidelong.service.store.database import Identity
     from sidelong.service.store.graphs import KnownGraph
 
-__all__ = ["STORED", "Clock", "LiveExperiment", "Moment", "expires_at", "timestamp"]
-
 STORED = np.dtype("<f8")  #: how the journal keeps losses and probabilities
 _NUMBERS = struct.Struct("<qbqqqqd")
 

@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from sidelong.service.store.graphs import Shelf
     from sidelong.service.store.journal import Event
 
-__all__ = ["Replayed"]
-
 _log = logging.getLogger("sidelong.service")
 
 

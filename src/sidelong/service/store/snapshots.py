@@ -14,8 +14,6 @@ from sidelong.service.store.tallies import Tallies
 if TYPE_CHECKING:
     from sidelong.service.store.database import Identity
 
-__all__ = ["SNAPSHOT_VERSION", "digest", "pack", "unpack"]
-
 #: Goes up whenever what a snapshot holds beside the agent means something else, or has another shape. One of another
 #: version is passed over, and the journal replayed.
 SNAPSHOT_VERSION = 2

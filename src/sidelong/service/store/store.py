@@ -27,8 +27,6 @@ if TYPE_CHECKING:
 
     T = TypeVar("T")
 
-__all__ = ["Store"]
-
 _log = logging.getLogger("sidelong.service")
 
 

@@ -17,8 +17,6 @@ from sidelong.service.store.journal import Kind
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["BLIND", "DELAYED", "HIDDEN", "MINUTES", "OWN_GRAPH", "UNWEIGHED", "Tallies"]
-
 MINUTES = 1440  #: how many minutes the rates go back
 #: In `Tallies.counts`, after the kinds of events: told rounds that had a graph of their own, that had no probabilities
 #: of observing, whose own loss was not revealed, that had no probabilities of playing, and that were told after a later

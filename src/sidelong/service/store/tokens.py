@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 
     from sidelong.service.store.database import Database
 
-__all__ = ["Access", "Scope", "Tokens"]
-
 
 class Scope(StrEnum):
     """What a token allows."""

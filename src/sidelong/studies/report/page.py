@@ -17,8 +17,6 @@ from sidelong.studies.report.scores import scores
 if TYPE_CHECKING:
     from pathlib import Path
 
-__all__ = ["write"]
-
 
 def write(folder: Path, page: Path, *, files: bool = True) -> list[Path]:
     """Write the report on the results in a folder; return what was written, the page first.

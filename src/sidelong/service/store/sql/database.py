@@ -33,8 +33,6 @@ if TYPE_CHECKING:
 
     from sqlalchemy import Connection, CursorResult, Engine, Table
 
-__all__ = ["SqlDatabase"]
-
 _MIGRATION_LOCK = 0x51DE1046  # of PostgreSQL; any number, as long as it is always the same
 _KEPT = 2  # snapshots of an experiment
 #: So that SQLite takes its lock now, before any other: a transaction that asked for it halfway would fail, not wait.

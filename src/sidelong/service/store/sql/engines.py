@@ -21,8 +21,6 @@ from sidelong.errors import ServiceError
 if TYPE_CHECKING:
     from sqlalchemy import Engine
 
-__all__ = ["DRIVERS", "explain", "make_engine", "parse", "unknown"]
-
 #: What an address begins with, and what SQLAlchemy reaches such a database with.
 DRIVERS = {"sqlite": "sqlite+pysqlite", "postgresql": "postgresql+psycopg", "postgres": "postgresql+psycopg"}
 
