@@ -101,10 +101,5 @@ def _edges(message: EdgesGraph, settings: Settings) -> FeedbackGraph:
 
 def _limit(number: float, most: int, what: str) -> None:
     if number > most:
-        raise ServiceError(
-            f"A graph has at most {most:,} {what} here, and this one {number:,}.",
-            status=413,
-            code="too_large",
-            path="body.graph",
-            value=number,
-        )
+        text = f"A graph has at most {most:,} {what} here, and this one {number:,}."
+        raise ServiceError(text, status=413, code="too_large", path="body.graph", value=number)

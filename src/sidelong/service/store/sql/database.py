@@ -191,12 +191,7 @@ class _Writing(_Reading, Writing):
 
 
 class SqlDatabase(Database):
-    """SQLite or PostgreSQL.
-
-    Args:
-        address: ``sqlite:///path``, ``postgresql://user@host/name``, or the path of a file.
-        busy_timeout: for how many seconds to wait for another process that writes.
-    """
+    """SQLite or PostgreSQL. The arguments are those of `open_database`."""
 
     def __init__(self, address: str, busy_timeout: float = 5.0) -> None:
         self._url = parse(address)

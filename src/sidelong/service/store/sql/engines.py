@@ -99,24 +99,13 @@ def explain(error: Exception) -> ServiceError:
             retry_after=5.0,
         )
     if isinstance(error, PoolTimeoutError):
-        return ServiceError(
-            "Too many requests read the database at once. Send the request again.",
-            status=503,
-            code="busy",
-            retry_after=1.0,
-        )
+        return _later("Too many requests read the database at once. Send the request again.")
     if code in {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED} or state in {"55P03", "40001", "40P01", "57014"}:
-        return ServiceError(
-            "Another process holds the lock of the database. Nothing was stored. Send the request again.",
-            status=503,
-            code="busy",
-            retry_after=1.0,
-        )
+        return _later("Another process holds the lock of the database. Nothing was stored. Send the request again.")
     if code in {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}:
         return ServiceError(f"The database file is damaged or is no SQLite file: {text}.", status=503, code="refused")
-    return ServiceError(
-        f"The database does not answer: {text}.",
-        status=503,
-        code="unavailable",
-        retry_after=2.0,
-    )
+    return _later(f"The database does not answer: {text}.", "unavailable", 2.0)
+
+
+def _later(text: str, code: str = "busy", after: float = 1.0) -> ServiceError:
+    return ServiceError(text, status=503, code=code, retry_after=after)
