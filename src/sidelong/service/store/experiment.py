@@ -128,7 +128,8 @@ class LiveExperiment:
         """Learn the losses that an outstanding decision revealed."""
         decision, _ = self.outstanding[number]
         shown = decision.graph if graph is None else graph.graph
-        self._check_size(shown)
+        if graph is not None and shown.n_arms != self.n_arms:
+            raise GraphError(f"The graph of a round must have the experiment's {self.n_arms} arms, not {shown.n_arms}.")
         reveals = revealed(shown, decision.arm)
         values = matched(losses, reveals.tolist())
         observe = self.observe(decision, shown)
@@ -197,10 +198,6 @@ class LiveExperiment:
             if len(self.keys) > self.remembers:
                 self.keys.popitem(last=False)
         return event
-
-    def _check_size(self, graph: FeedbackGraph) -> None:
-        if graph.n_arms != self.n_arms:
-            raise GraphError(f"The graph of a round must have the experiment's {self.n_arms} arms, not {graph.n_arms}.")
 
 
 def _linked(event: Event, seq: int, chain: bytes) -> Event:
