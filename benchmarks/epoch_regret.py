@@ -21,8 +21,7 @@ import sidelong as sl
 
 if TYPE_CHECKING:
     import numpy.typing as npt
-
-    from sidelong.simulation.scoreboard import Instance
+    from contests import Contest
 
     Floats = npt.NDArray[np.float64]
 
@@ -48,7 +47,7 @@ def main() -> None:
     print_instances(instances, exact, shares)
 
 
-def regrets(instances: list[Instance], runs: int, **options: Any) -> Floats:
+def regrets(instances: list[Contest], runs: int, **options: Any) -> Floats:
     """Return the regret on each instance in each run."""
     rows = []
     for number, each in enumerate(instances):
@@ -65,7 +64,7 @@ def interval(samples: Floats) -> tuple[float, float]:
     return samples.mean(), stats.sem(samples) * stats.t.ppf(0.975, samples.size - 1)
 
 
-def print_worlds(instances: list[Instance], shares: dict[float, Floats]) -> None:
+def print_worlds(instances: list[Contest], shares: dict[float, Floats]) -> None:
     """Print the mean over the instances of a kind of world."""
     stochastic = np.array([each.name.split(", ")[3] in STOCHASTIC for each in instances])
     kinds = {
@@ -79,7 +78,7 @@ def print_worlds(instances: list[Instance], shares: dict[float, Floats]) -> None
         print(f"| {kind} | " + " | ".join(f"{mean:+.1%} ± {reach:.1%}" for mean, reach in cells) + " |")
 
 
-def print_instances(instances: list[Instance], exact: Floats, shares: dict[float, Floats], most: int = 6) -> None:
+def print_instances(instances: list[Contest], exact: Floats, shares: dict[float, Floats], most: int = 6) -> None:
     """Print for each growth how many instances are surely 3 % off, and those that lose and gain most."""
     for growth, share in shares.items():
         found = np.array([interval(row) for row in share])

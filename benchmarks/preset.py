@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import suites
-
-from sidelong.simulation.scoreboard import compete
+from contests import compete
 
 if TYPE_CHECKING:
     from sidelong.simulation.scoreboard import Scoreboard

@@ -13,6 +13,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
+from contests import Contest, Contestant
 
 import sidelong as sl
 from sidelong.graphs import (
@@ -41,7 +42,6 @@ from sidelong.graphs import (
     star,
     wheel,
 )
-from sidelong.simulation.scoreboard import Contestant, Instance
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -95,7 +95,7 @@ REPORT = Choice(
 )
 
 
-def tune() -> Iterator[Instance]:
+def tune() -> Iterator[Contest]:
     """Yield 251 instances, of 2 to 100 arms and up to a million rounds."""
     places = [
         *(Place("complete", complete(K), best) for K in (2, 3, 5) for best in (0, K - 1)),
@@ -132,7 +132,7 @@ def tune() -> Iterator[Instance]:
     yield from games(places, long, TUNE, np.random.default_rng(5))
 
 
-def report() -> Iterator[Instance]:
+def report() -> Iterator[Contest]:
     """Yield 121 other instances, of 2 to 80 arms and up to a million rounds."""
     places = [
         *(Place("complete", complete(K), best) for K, best in ((2, 0), (3, 1), (4, 0), (6, 3), (50, 20))),
@@ -161,7 +161,7 @@ def report() -> Iterator[Instance]:
 
 def games(
     places: list[Place], long: list[tuple[Place, str, float]], choice: Choice, rng: np.random.Generator
-) -> Iterator[Instance]:
+) -> Iterator[Contest]:
     """Yield the instances on each place, and the long ones."""
     for k, place in enumerate(places):
         third = ("beta", "switching", "corrupted")[k % 3]
@@ -172,10 +172,10 @@ def games(
             level = float(rng.choice(choice.levels))
             losses = world_of(world, gaps, level, rng)
             name = f"{describe(place)}, {world}, {shape} gap {gap}, level {level}, T = {rounds}"
-            yield Instance(name, place.graph, losses, rounds)
+            yield Contest(name, place.graph, losses, rounds)
     for place, world, gap in long:
         losses = world_of(world, gaps_of("one", gap, place), 0.5, rng)
-        yield Instance(f"{describe(place)}, {world}, one gap {gap}, T = 1000000", place.graph, losses, 1_000_000)
+        yield Contest(f"{describe(place)}, {world}, one gap {gap}, T = 1000000", place.graph, losses, 1_000_000)
 
 
 def describe(place: Place) -> str:

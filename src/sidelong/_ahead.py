@@ -22,8 +22,6 @@ from sidelong.machine import cores
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-__all__ = ["compiled_ahead"]
-
 _MARK = "SIDELONG_COMPILES_AHEAD"  # in the environment of the other process
 _PATIENCE = 60.0  # seconds; the other process may have been stopped
 

@@ -24,8 +24,6 @@ from sidelong.machine import hash_files, replacing
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["CodeFiles", "cache_folder", "kernel_hash"]
-
 _KEPT_FOLDERS = 8
 
 

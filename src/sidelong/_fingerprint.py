@@ -21,8 +21,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = ["PACKAGE", "fingerprint", "is_inner", "is_own", "kernels_within"]
-
 PACKAGE = Path(__file__).parent
 #: An edit of these leaves all machine code as it is. A kernel in one of them has a fingerprint, like a user's.
 _OUTER_ROOMS = ("claims", "cli", "evaluation", "integrations", "outcomes", "service", "studies")

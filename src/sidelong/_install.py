@@ -6,8 +6,6 @@ their own, and no index has it. ``pip install networkx`` is right for all.
 
 from __future__ import annotations
 
-__all__ = ["NEWER", "pip_install"]
-
 NEWER = "Install the version of sidelong that wrote it, or a later one."
 _WITH = {"psycopg": "'psycopg[binary]'"}  # alone, it needs the C library of PostgreSQL
 

@@ -31,8 +31,6 @@ from sidelong._install import pip_install
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["CompilationError", "entry", "is_kept", "kernel", "rare_kernel", "rebind", "signature_of", "specialise"]
-
 F = TypeVar("F", bound="Callable[..., Any]")
 CompilationError = numba.errors.NumbaError
 

@@ -31,8 +31,6 @@ from sidelong._fingerprint import fingerprint, is_own
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["check", "new_kernel"]
-
 _VERSIONS = (numba.__version__, llvmlite.__version__, sys.implementation.cache_tag, platform.machine())
 _OPTIONS = {
     "nopython": True,

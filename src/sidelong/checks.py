@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
     from typing_extensions import TypeIs
 
-__all__ = ["check_number", "check_one_of", "check_whole", "is_whole", "nearest", "plain", "short"]
-
 #: What people type where one of the other names is meant.
 _SAME_THING = (
     {"horizon", "rounds", "T", "n_rounds", "steps", "n_steps", "time_horizon"},

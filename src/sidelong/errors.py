@@ -29,29 +29,6 @@ the graph, the agent or the file is as it was.
 
 from __future__ import annotations
 
-__all__ = [
-    "BinaryLossError",
-    "ConflictError",
-    "DecisionError",
-    "EvaluationError",
-    "ExpiredError",
-    "GraphError",
-    "GraphFileError",
-    "LearnerError",
-    "LossError",
-    "ObservabilityError",
-    "OutcomeError",
-    "ResultFileError",
-    "ServiceError",
-    "SidelongError",
-    "SimulationError",
-    "StateFileError",
-    "StudyError",
-    "TheoryError",
-    "UnknownDecisionError",
-    "WorldError",
-]
-
 
 class SidelongError(Exception):
     """The root: catching it catches every error that sidelong raises on purpose."""

@@ -12,8 +12,6 @@ from typing import TYPE_CHECKING, BinaryIO
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-__all__ = ["cores", "hash_files", "replacing"]
-
 
 def cores() -> int:
     """Return how many cores this process may use."""

@@ -221,3 +221,18 @@ def test_every_extra_names_the_file_that_needs_it():
             if said.endswith(".py"):  # else it serves another package, which the comment says
                 code = (Path(sl.__file__).parent / said).read_text()
                 assert re.search(rf"^\s*(import|from) {name}\b", code, re.MULTILINE), line
+
+
+def test_every_token_command_closes_its_database(tmp_path, monkeypatch):
+    from sidelong.service.store.sql.database import SqlDatabase  # noqa: PLC0415
+
+    close, closed = SqlDatabase.close, []
+    monkeypatch.setattr(SqlDatabase, "close", lambda database: closed.append(close(database)))
+    database = ["--database", f"sqlite:///{tmp_path}/tokens.db"]
+    shell = CliRunner()
+    made = shell.invoke(cli.app, ["token", "create", "till", "--scope", "decide", *database])
+    listed = shell.invoke(cli.app, ["token", "list", *database])
+    revoked = shell.invoke(cli.app, ["token", "revoke", made.output.split("_")[1], *database])
+    assert (made.exit_code, listed.exit_code, revoked.exit_code) == (0, 0, 0)
+    assert shell.invoke(cli.app, ["token", "revoke", "nobody", *database]).exit_code != 0
+    assert len(closed) == 4

@@ -2,6 +2,8 @@
 
 import copy
 import math
+import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,7 +13,10 @@ import sidelong as sl
 from learners.stepping import follow, random_digraph
 from sidelong.errors import LearnerError
 from sidelong.learners import catalogue, exp3gpp, exp3gpp_practical
-from sidelong.simulation.scoreboard import Contestant, Instance, compete
+
+sys.path.append(str(Path(__file__).parents[2] / "benchmarks"))
+
+from contests import Contest, Contestant, compete
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -164,7 +169,7 @@ def test_it_stays_near_the_best_learner_in_both_worlds():
     for graph, best in ((sl.graphs.path(12), 4), (sl.graphs.cliques([1, 2, 4, 8]), 3), (sl.graphs.star(8), 5)):
         means = [0.6 - 0.2 * (arm == best) for arm in range(graph.n_arms)]
         worlds = sl.losses.bernoulli(means), sl.losses.constrained(gaps=0.2, n_arms=graph.n_arms, best=best)
-        instances += [Instance(f"{graph.name} {world.name}", graph, world, 20_000) for world in worlds]
+        instances += [Contest(f"{graph.name} {world.name}", graph, world, 20_000) for world in worlds]
     board = compete(contestants, instances, runs=16, seed=4, processes=2)
     assert board.standing[0] == 0
     assert board.worst[0] < 3

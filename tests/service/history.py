@@ -13,8 +13,8 @@ import re
 
 import numpy as np
 
-from sidelong.service.store import journal
-from sidelong.service.store.clock import Clock
+from sidelong.service.store import journal, snapshots
+from sidelong.service.store.experiment import Clock
 from sidelong.service.store.graphs import Shelf
 from sidelong.service.store.journal import Kind
 from sidelong.service.store.kinds import open_database
@@ -129,7 +129,7 @@ def check(address, experiment, history):
     assert not [id_ for id_, times in history.learned.items() if times > 1]
     cancelled = {f"{identity.key}-{event.round}" for event in by_kind[Kind.CANCELLED]}
     assert history.cancelled <= cancelled
-    return rebuilt.digest(), by_kind
+    return snapshots.digest(rebuilt), by_kind
 
 
 def check_complete(history, by_kind):

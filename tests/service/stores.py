@@ -9,9 +9,9 @@ from sqlalchemy import text
 import sidelong as sl
 from service.memory import MemoryDatabase
 from sidelong.service.settings import Settings
-from sidelong.service.store import creation
-from sidelong.service.store.clock import Clock
+from sidelong.service.store import creation, snapshots
 from sidelong.service.store.commands import Cancel, Decide, Expire, Tell
+from sidelong.service.store.experiment import Clock
 from sidelong.service.store.kinds import KINDS, open_database
 from sidelong.service.store.store import Store
 
@@ -58,7 +58,7 @@ class Bench:
         return self._run(Expire(name))
 
     def digest(self, name="e"):
-        return self.store.view(name, lambda experiment, _: experiment.digest())
+        return self.store.view(name, lambda experiment, _: snapshots.digest(experiment))
 
     def counts(self, name="e"):
         return self.store.view(name, lambda experiment, _: experiment.tallies.counts.tolist())

@@ -20,9 +20,9 @@ from service.test_store import refused
 from sidelong.agent import state_file
 from sidelong.errors import ServiceError
 from sidelong.service.http import views
-from sidelong.service.store.experiment import SNAPSHOT_VERSION
 from sidelong.service.store.journal import Kind
 from sidelong.service.store.kinds import open_database
+from sidelong.service.store.snapshots import SNAPSHOT_VERSION, pack
 from sidelong.service.store.sql import migrate as migrations
 from sidelong.service.store.sql.database import SqlDatabase
 
@@ -85,7 +85,7 @@ def test_a_snapshot_of_another_layout_is_passed_over_and_written_anew(played, ca
 def test_the_layout_of_a_snapshot_does_not_change_without_its_version(played):
     address, _ = played
     with opened(address) as bench:
-        header, arrays = state_file.unpack(bench.store.view("e", lambda each, _: each.contents()), "it")
+        header, arrays = state_file.unpack(bench.store.view("e", lambda each, _: pack(each)), "it")
     service = {name: type(value).__name__ for name, value in header["service"].items()}
     ours = {name: array for name, array in arrays.items() if name == "outstanding" or name.startswith("tallies.")}
     layout = {name: (array.dtype.str, array.shape) for name, array in ours.items()}

@@ -9,8 +9,8 @@ import sidelong as sl
 from service.stores import lose_snapshots, new_database, opened
 from sidelong.errors import ServiceError
 from sidelong.service.http import views
-from sidelong.service.store.clock import Clock
 from sidelong.service.store.commands import Decide, Tell
+from sidelong.service.store.experiment import Clock
 from sidelong.service.store.journal import Kind
 
 GRAPH = sl.graphs.cliques([3, 2])

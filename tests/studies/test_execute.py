@@ -13,7 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from sidelong.studies.folder import ResultFolder, difference
+from sidelong.errors import StudyError
+from sidelong.studies.folder import ResultFolder, difference, refuse_another
 from sidelong.studies.spec import load
 from studies import small
 
@@ -367,3 +368,14 @@ def test_a_cell_that_kills_its_worker_fails_alone(tmp_path):
     assert "3 of 4 cells are done" in done.stdout
     assert done.stderr.count("failed: ") == 1
     assert "seed 1\n  The process that played it died: killed, or out of memory." in done.stderr
+
+
+def test_a_folder_whose_cells_another_version_made_of_the_same_file_says_what_to_do(tmp_path):
+    study = load(small.write(tmp_path))
+    cells = ["0" * 32, *(cell.name for cell in study.cells)]  # one that this version leaves out
+    known = {"sidelong": "0.0.9", "study": study.content, "cells": cells}
+    (tmp_path / "study.json").write_text(json.dumps(known))
+    with pytest.raises(StudyError, match=r"begun by sidelong 0\.0\.9, .* Go on with that version, or .* --out"):
+        refuse_another(tmp_path, study)
+    (tmp_path / "study.json").write_text(json.dumps({**known, "cells": cells[1:]}))
+    refuse_another(tmp_path, study)

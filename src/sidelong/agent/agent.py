@@ -5,11 +5,14 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any, Self
 
+import numpy as np
+
+from sidelong._jit import entry
 from sidelong.agent import contents, state_file
 from sidelong.agent.feedback import read_losses
 from sidelong.agent.ledger import Ledger
-from sidelong.agent.running import RunningLearner
-from sidelong.agent.seen import Seen
+from sidelong.agent.running import RunningLearner, revealed
+from sidelong.agent.seen import Seen, note
 from sidelong.checks import check_whole
 from sidelong.errors import DecisionError, GraphError, LearnerError
 from sidelong.graphs.graph import FeedbackGraph
@@ -20,13 +23,9 @@ if TYPE_CHECKING:
     from os import PathLike
     from types import ModuleType
 
-    import numpy as np
-
     from sidelong.agent.decision import Decision
     from sidelong.agent.feedback import Losses
     from sidelong.agent.seen import Estimates
-
-__all__ = ["Agent"]
 
 
 class Agent:
@@ -77,7 +76,11 @@ class Agent:
         params = catalogue.configure(module, graph, self._options)
         self._learner = RunningLearner(module, graph, seed, params)
         self._ledger = Ledger(module.NAME, self._options, seed, graph)
-        self._seen = Seen(graph.n_arms)
+        self._see(Seen.nothing(graph.n_arms))
+
+    def _see(self, seen: Seen) -> None:
+        self._seen = seen
+        self._note = entry(note, seen.counts.astype(np.int32), seen.means, *seen)
 
     @property
     def learner(self) -> str:
@@ -121,8 +124,10 @@ class Agent:
             graph: the graph of this round alone, where graphs change from round to round.
         """
         graph = self._graph if graph is None else self._checked(graph)
-        decision = self._learner.draw(graph, self._ledger.round + 1, self._ledger.tag)
-        self._ledger.add(decision)
+        ledger = self._ledger
+        decision = self._learner.draw(graph, ledger.round + 1, ledger.tag)
+        ledger.round = decision.round
+        ledger.pending[decision.round] = decision
         return decision
 
     def tell(
@@ -161,14 +166,14 @@ class Agent:
                 "A learner that does not look at every arm must know at `ask` what its decision reveals: "
                 "tell without graph=..., or take refresh='round'."
             )
-        arms = shown.arrays.targets[shown.arrays.start[made.arm] : shown.arrays.stop[made.arm]]
+        arms = revealed(shown, made.arm)
         read_losses(losses, arms, shown, learner.losses, binary=learner.binary)
         learner.update(shown, made)
         told = learner.losses[: arms.size]
         if graph is None or graph == made.graph:
-            self._seen.note(arms, told)
+            self._note(arms, told, *self._seen)
         else:
-            self._seen.note(arms[arms == made.arm], told[arms == made.arm])
+            self._note(arms[arms == made.arm], told[arms == made.arm], *self._seen)
         ledger.close(t, arms, told, key, self.remembers)
         return True
 
@@ -209,8 +214,8 @@ class Agent:
         """Go on from what `contents` returned; `path` is what messages call the place it was kept in."""
         agent = cls.__new__(cls)
         parts = contents.read(path, header, arrays, learner)
-        # Its own names.
-        agent._learner, agent._ledger, agent._seen, agent._graph, agent._options, agent._scale = parts  # noqa: SLF001
+        agent._learner, agent._ledger, seen, agent._graph, agent._options, agent._scale = parts  # noqa: SLF001  # its own
+        agent._see(seen)  # noqa: SLF001
         return agent
 
     def __reduce__(self) -> tuple[Any, ...]:

@@ -41,8 +41,6 @@ if TYPE_CHECKING:
     Place = str | os.PathLike[str]  #: what messages call the file
     Parts = tuple[RunningLearner, Ledger, Seen, FeedbackGraph, dict[str, Any], Scale | None]
 
-__all__ = ["read", "write"]
-
 
 def write(
     learner: RunningLearner,
@@ -82,7 +80,8 @@ def write(
     arrays |= write_pending(
         pending, lambda each: numbers[_identity(each)], graph.n_arms, len(traces), sparing=learner.is_sparing
     )
-    return header, arrays | seen.arrays() | ledger.told()
+    arrays |= {f"seen.{name}": array for name, array in seen._asdict().items()}
+    return header, arrays | ledger.told()
 
 
 def read(path: Place, header: Header, arrays: Arrays, given: ModuleType | None) -> Parts:
@@ -96,11 +95,12 @@ def read(path: Place, header: Header, arrays: Arrays, given: ModuleType | None) 
     ledger = Ledger(module.NAME, options, seed, graphs[0])
     kind: Any = partial(SparingDecision, make=learner.all_probabilities) if learner.is_sparing else Decision
     for made in read_pending(arrays, graphs, sparing=learner.is_sparing):
-        ledger.add(kind(ledger.tag, *made))
+        ledger.pending[made[0]] = kind(ledger.tag, *made)
     ledger.resume(header["round"], arrays)
-    seen = Seen(graphs[0].n_arms)
-    seen.resume(arrays)
-    return learner, ledger, seen, graphs[0], options, Scale(*header["scale"]) if "scale" in header else None
+    # A file that was saved before these were kept has none.
+    seen = Seen.nothing(graphs[0].n_arms)._asdict()
+    seen |= {name: arrays[f"seen.{name}"] for name in seen if f"seen.{name}" in arrays}
+    return learner, ledger, Seen(**seen), graphs[0], options, Scale(*header["scale"]) if "scale" in header else None
 
 
 def _identity(graph: FeedbackGraph) -> tuple[str, str]:

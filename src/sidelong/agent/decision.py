@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 
     from sidelong.graphs.graph import FeedbackGraph
 
-__all__ = ["Decision", "SparingDecision"]
-
 
 class Decision:
     """What an agent answers to `ask`. It cannot be changed, and keeps its probabilities, whatever is learned later.

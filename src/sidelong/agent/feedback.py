@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
     Losses = Mapping[int, float] | Sequence[float] | npt.NDArray[np.float64]
 
-__all__ = ["fingerprint", "listed", "read_losses", "same"]
-
 
 def read_losses(
     losses: Losses, reveals: npt.NDArray[np.int32], graph: FeedbackGraph, into: np.ndarray, *, binary: str = ""

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from sidelong.agent.feedback import Losses
     from sidelong.graphs.graph import FeedbackGraph
 
-__all__ = ["Ledger"]
-
 #: Up to so many losses are kept as they are: to hash them takes longer than to learn them.
 _FEW = 64
 
@@ -35,11 +33,6 @@ class Ledger:
         self.round = 0  #: how many were made
         self.pending: dict[int, Decision] = {}
         self._told: OrderedDict[int, Any] = OrderedDict()  # fingerprints, or what they are made from
-
-    def add(self, decision: Decision) -> None:
-        """Write down the decision of the next round."""
-        self.round = decision.round
-        self.pending[decision.round] = decision
 
     def close(self, t: int, arms: np.ndarray, losses: np.ndarray, graph_key: int, remembers: int) -> None:
         """Write down what the decision of round t was told, and forget what is older than it is to remember."""

@@ -10,15 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sidelong.agent.running import degree
+from sidelong.agent.running import revealed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
     from sidelong.agent.decision import Decision
     from sidelong.graphs.graph import FeedbackGraph
-
-__all__ = ["read_pending", "write_pending"]
 
 
 def write_pending(
@@ -48,7 +46,7 @@ def read_pending(
     columns: list[Any] = [arrays[f"pending.{name}"] for name in names]
     rows: Any = arrays["pending.p"]
     if sparing:
-        ends = np.cumsum([degree(bank[g], arm) for arm, g in zip(*columns[1:3], strict=True)], dtype=np.int64)
+        ends = np.cumsum([revealed(bank[g], arm).size for arm, g in zip(*columns[1:3], strict=True)], dtype=np.int64)
         rows = np.split(rows, ends)[:-1]
     for p, t, arm, g, trace, *probability in zip(rows, *columns, strict=True):
         yield int(t), int(arm), bank[g], p.copy(), trace.copy(), *map(float, probability)

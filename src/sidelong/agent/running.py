@@ -14,9 +14,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from types import ModuleType
 
-    from sidelong.graphs.graph import FeedbackGraph
+    import numpy.typing as npt
 
-__all__ = ["RunningLearner", "degree"]
+    from sidelong.graphs.graph import FeedbackGraph
 
 
 class RunningLearner:
@@ -46,7 +46,7 @@ class RunningLearner:
         if self._probability is None:
             return Decision(tag, t, arm, graph, p, trace)
         probability = self._probability(self.params, self.state, graph.arrays, t, arm)
-        P = p[: degree(graph, arm)].copy()
+        P = p[: revealed(graph, arm).size].copy()
         return SparingDecision(tag, t, arm, graph, P, trace, probability, self.all_probabilities)
 
     def update(self, graph: FeedbackGraph, made: Decision) -> None:
@@ -77,6 +77,7 @@ class RunningLearner:
         return getattr(state, "gap", np.full(weights.size, np.nan)), weights
 
 
-def degree(graph: FeedbackGraph, arm: int) -> int:
-    """Return how many arms an arm reveals."""
-    return int(graph.arrays.stop[arm] - graph.arrays.start[arm])
+def revealed(graph: FeedbackGraph, arm: int) -> npt.NDArray[np.int32]:
+    """Return the arms that an arm reveals; unlike `out_neighbors` it does not check that there is such an arm."""
+    arrays = graph.arrays
+    return arrays.targets[arrays.start[arm] : arrays.stop[arm]]

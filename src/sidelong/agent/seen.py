@@ -7,20 +7,16 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from scipy.special import log_ndtr, ndtr, ndtri
 
-from sidelong._jit import entry, kernel
+from sidelong._jit import kernel
 from sidelong.checks import short
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     import numpy.typing as npt
 
     from sidelong.graphs.graph import FeedbackGraph
 
     Floats = npt.NDArray[np.float64]
     Counts = npt.NDArray[np.int64]
-
-__all__ = ["Estimates", "Seen", "chance_of_best"]
 
 _POINTS = 64  # of the distribution of a mean, each with the same chance
 
@@ -70,7 +66,7 @@ class Estimates(NamedTuple):
         return short(self.labels[arm]) if self.labels else str(arm)
 
 
-class Seen:
+class Seen(NamedTuple):
     """Counts, means and squares of the losses that were told, by arm.
 
     Where the graph of a round was told with its losses, the outcome may have decided what was revealed: large orders
@@ -78,16 +74,14 @@ class Seen:
     loss of the played arm counts, which was drawn before the outcome.
     """
 
-    def __init__(self, n_arms: int) -> None:
-        self.counts = np.zeros(n_arms, np.int64)
-        self.means = np.zeros(n_arms)
-        self.squares = np.zeros(n_arms)  #: sums of squared deviations from the mean
-        one = np.zeros(1, np.int32)
-        self._note = entry(_note, one, np.zeros(1), self.counts, self.means, self.squares)
+    counts: Counts
+    means: Floats
+    squares: Floats  #: sums of squared deviations from the mean
 
-    def note(self, arms: npt.NDArray[np.int32], losses: Floats) -> None:
-        """Count losses of some arms."""
-        self._note(arms, losses, self.counts, self.means, self.squares)
+    @classmethod
+    def nothing(cls, n_arms: int) -> Seen:
+        """Return what is known before anything was told."""
+        return cls(np.zeros(n_arms, np.int64), np.zeros(n_arms), np.zeros(n_arms))
 
     def estimates(self, gaps: Floats, weights: Floats, graph: FeedbackGraph) -> Estimates:
         """Return them with what a learner says."""
@@ -97,19 +91,10 @@ class Seen:
         spreads[some] = np.sqrt(self.squares[some] / (self.counts[some] - 1))
         return Estimates(means, self.counts.copy(), spreads, gaps, weights, graph.labels)
 
-    def arrays(self) -> dict[str, np.ndarray]:
-        """Return all, as arrays of a state file."""
-        return {"seen.counts": self.counts, "seen.means": self.means, "seen.squares": self.squares}
-
-    def resume(self, arrays: Mapping[str, np.ndarray]) -> None:
-        """Go on from what a state file holds; one that was saved before these were kept holds none."""
-        if "seen.counts" in arrays:
-            self.counts, self.means, self.squares = (arrays[name] for name in self.arrays())
-
 
 @kernel
-def _note(arms: np.ndarray, losses: np.ndarray, counts: np.ndarray, means: np.ndarray, squares: np.ndarray) -> None:
-    """Add losses to the running means (Welford 1962)."""
+def note(arms: np.ndarray, losses: np.ndarray, counts: np.ndarray, means: np.ndarray, squares: np.ndarray) -> None:
+    """Add losses of some arms to the running means (Welford 1962)."""
     for k in range(arms.size):
         i = arms[k]
         counts[i] += 1

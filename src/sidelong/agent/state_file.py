@@ -32,8 +32,6 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Mapping
 
-__all__ = ["checksum", "graph_to_arrays", "pack", "read", "read_graphs", "unpack", "write"]
-
 MAGIC = b"SIDELONG"
 VERSION = 1
 _START = struct.Struct("<8sII")

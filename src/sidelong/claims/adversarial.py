@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
     from sidelong.claims.walks import Round
 
-__all__ = ["lemma_6", "lemma_7", "proposition_4", "rate", "theorem_2"]
-
 
 @claim("lem-6", "exponential weights: Lemma 7 of Seldin and Slivkins", "Lemma 6, App. B")
 def lemma_6(trial: Trial) -> Outcome:

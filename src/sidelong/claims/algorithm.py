@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     Floats = npt.NDArray[np.float64]
     Sets = tuple[npt.NDArray[np.bool_], Floats, npt.NDArray[np.int64]]
 
-__all__ = ["estimates", "exploration_rates", "gap_estimates", "observation", "proposition_1", "unbiased", "weights"]
-
 #: What rounding may do, relative to the size of a number. Learners sum in another order than these checks.
 ROUNDING = 1e-9
 

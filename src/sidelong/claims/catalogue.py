@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from types import ModuleType
 
-__all__ = ["CLAIMS", "FALSE_ALARM", "THOROUGH", "Checked", "choose", "verify"]
-
 #: The claims in the order of the paper, and then those beyond it.
 _ORDER = """
 alg-1-sums alg-1-gaps alg-1-mix unbiased prop-1 eq-2-3 eq-4 lem-1-upper lem-1-lower thm-2-rate thm-2 thm-3 eq-7

@@ -9,8 +9,6 @@ from scipy import optimize, stats
 
 from sidelong.errors import TheoryError
 
-__all__ = ["least_mean", "least_probability", "most_probability"]
-
 #: The shares of the wealth that are bet, one bettor each.
 _STAKES = np.array([0.02, 0.1, 0.3, 0.6, 1.0])
 

@@ -18,8 +18,6 @@ from sidelong.claims.walks import digraphs, rounds_of
 if TYPE_CHECKING:
     from sidelong.graphs import FeedbackGraph, GraphSequence
 
-__all__ = ["lemma_10", "rate", "theorem_4_adversarial", "theorem_4_stochastic", "theta_of_the_learner"]
-
 
 @claim("eq-7", "theta is what the learner plays over what it sees", "eq. (7)")
 def theta_of_the_learner(trial: Trial) -> Outcome:

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from types import ModuleType
 
-__all__ = ["Claim", "Outcome", "Trial", "Verdict", "claim"]
-
 
 class Verdict(Enum):
     """How a claim fared."""

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
     from sidelong.graphs import FeedbackGraph
 
-__all__ = ["rates", "theorem_4_epochs"]
-
 _GROWTH = 0.2
 
 

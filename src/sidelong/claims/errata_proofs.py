@@ -13,8 +13,6 @@ from sidelong.claims.claim import Outcome, Trial, claim
 from sidelong.claims.series import tail
 from sidelong.theory import BETA, GAMMA
 
-__all__ = ["e5", "e6", "e7", "e8", "e10", "e11", "e13", "e14", "e15", "e16", "e17", "e18", "e22", "e26"]
-
 _ARMS = (2, 3, 10, 1000)
 _GAPS = (1.0, 0.3, 0.01)
 

@@ -19,8 +19,6 @@ from sidelong.claims.walks import rounds_of, walks
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-__all__ = ["e1", "e2", "e3", "e4", "e19", "e20", "e21", "e23", "e24", "e25", "e27"]
-
 
 @claim("e1", "q of a round uses the estimates of the rounds before", "Algorithm 1")
 def e1(trial: Trial) -> Outcome:

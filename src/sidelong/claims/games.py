@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 
     Floats = npt.NDArray[np.float64]
 
-__all__ = ["Contest", "Look", "looks", "worst_contest"]
-
 
 @dataclass(frozen=True)
 class Look:

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from sidelong.claims.games import Look
     from sidelong.graphs import FeedbackGraph
 
-__all__ = ["lemma_1_lower", "lemma_1_upper", "lemma_8", "lemma_9", "theorem_5", "theorem_6"]
-
 _MEANS = np.array([0.3, 0.5, 0.9])
 _TIMES = [4, 8, 20, 100]
 

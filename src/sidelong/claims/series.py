@@ -11,8 +11,6 @@ from sidelong import theory
 from sidelong.claims.algorithm import ROUNDING
 from sidelong.claims.claim import Outcome, Trial, claim
 
-__all__ = ["lemma_2", "lemma_3", "lemma_4", "lemma_5"]
-
 
 @claim("lem-2", "the tail of 1 / k^gamma", "Lemma 2, App. A; E9")
 def lemma_2(_: Trial) -> Outcome:

@@ -16,8 +16,6 @@ from sidelong.claims.games import Contest, looks, worst_contest
 if TYPE_CHECKING:
     from sidelong.claims.games import Look
 
-__all__ = ["late_looks", "proposition_5", "proposition_6", "proposition_7", "proposition_8", "theorem_3"]
-
 
 @claim("prop-5", "t <= c (ln t)^2 in closed form", "Proposition 5, App. D.1")
 def proposition_5(_: Trial) -> Outcome:

@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 
     Floats = npt.NDArray[np.float64]
 
-__all__ = ["Round", "Rules", "digraphs", "remember", "rounds_of", "walks"]
-
 
 @dataclass(frozen=True)
 class Rules:

@@ -18,8 +18,6 @@ from sidelong.errors import ObservabilityError, TheoryError
 if TYPE_CHECKING:
     from sidelong.theory import Promise, Setting
 
-__all__ = ["Answer", "Row", "bounds", "read_gaps_option"]
-
 EXAMPLES = ("sidelong bounds nested:24 --gaps 0.2 --rounds 1e6",)
 
 

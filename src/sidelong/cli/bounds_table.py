@@ -13,8 +13,6 @@ if TYPE_CHECKING:
 
     from sidelong.cli.bounds import Answer, Row
 
-__all__ = ["show"]
-
 _WORLDS: tuple[tuple[Literal["adversarial", "stochastic"], str], ...] = (
     ("adversarial", "against any adversary"),
     ("stochastic", "in this stochastic world"),

@@ -8,8 +8,6 @@ import typer
 
 from sidelong.cli.completion import learner_names
 
-__all__ = ["cite"]
-
 EXAMPLES = ("sidelong cite exp3.g++ ucb-n > references.bib",)
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["graph_names", "learner_names", "study_names"]
-
 
 def learner_names(incomplete: str) -> list[str]:
     """Return the learners that begin so."""

@@ -18,8 +18,6 @@ from sidelong.cli.refusal import refuse, require
 if TYPE_CHECKING:
     from sidelong.studies.report.reading import Reading
 
-__all__ = ["demo", "folder_name"]
-
 EXAMPLES = ("sidelong demo --rounds 10000 --runs 4",)
 
 

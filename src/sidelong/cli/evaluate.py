@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 
     from sidelong.evaluation import DecisionLog, Regret
 
-__all__ = ["evaluate"]
-
 EXAMPLES = ("sidelong evaluate log.parquet --arms 5", "sidelong evaluate http://localhost:8431/v1/experiments/NAME")
 
 

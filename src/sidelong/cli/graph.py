@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from sidelong.graphs import FeedbackGraph
     from sidelong.graphs.numbers import GraphNumber, RealGraphNumber
 
-__all__ = ["Mark", "Report", "graph"]
-
 EXAMPLES = ("sidelong graph star:10,hub=3 --svg star.svg", "sidelong graph edges.txt --self-loops")
 
 

@@ -20,8 +20,6 @@ from sidelong.errors import GraphError
 if TYPE_CHECKING:
     from sidelong.graphs import FeedbackGraph
 
-__all__ = ["HELP", "read_graph"]
-
 HELP = "A graph file, or a family with its arguments, such as nested:24, star:10,hub=3, cliques:4x5, grid:3,4."
 _SUFFIXES = (".txt", ".edges", ".tsv", ".csv", ".json", ".npz")
 _LONG = 2**24  # bytes; fewer are read within a second

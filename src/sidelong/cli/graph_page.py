@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from sidelong.graphs import FeedbackGraph
     from sidelong.graphs.numbers import GraphNumber, RealGraphNumber
 
-__all__ = ["show"]
-
 _MOST_SHOWN = 40
 
 

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
     Floats = npt.NDArray[np.float64]
 
-__all__ = ["draw"]
-
 _LEFT = 48
 _PALETTE = (
     "#0f766e",

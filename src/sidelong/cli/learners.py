@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from types import ModuleType
 
-__all__ = ["learners"]
-
 EXAMPLES = ("sidelong learners", "sidelong learners exp3.g++")
 
 #: From this width on, every fact has a column of its own.

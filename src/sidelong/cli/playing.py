@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from sidelong.studies.summary import Summary
     from sidelong.studies.work import Engine
 
-__all__ = ["finish", "play", "stop_unless_done"]
-
 FAILED, DAMAGED, STOPPED, INTERRUPTED, TERMINATED = 1, 3, 4, 130, 143
 
 

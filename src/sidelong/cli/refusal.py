@@ -10,8 +10,6 @@ import typer
 
 from sidelong._install import pip_install
 
-__all__ = ["WRONG", "refuse", "require"]
-
 WRONG = 2
 
 

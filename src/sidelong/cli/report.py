@@ -9,8 +9,6 @@ import typer
 
 from sidelong.cli.refusal import refuse, require
 
-__all__ = ["report"]
-
 EXAMPLES = ("sidelong report results/study",)
 
 

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
     from sidelong.studies.reproduce.statements import Expected, Judged
 
-__all__ = ["reproduce"]
-
 EXAMPLES = ("sidelong reproduce nested --quick",)
 
 _QUICK = 4  # the share of the runs, one in so many

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from sidelong.studies.cell import Cell
     from sidelong.studies.spec import Study
 
-__all__ = ["STUDY", "run"]
-
 EXAMPLES = ("sidelong run study.toml --dry-run", "sidelong run study.toml --workers 4")
 
 #: The least that a study file says.

@@ -8,8 +8,6 @@ import typer
 
 from sidelong.cli.refusal import refuse, require
 
-__all__ = ["load_service", "serve"]
-
 EXAMPLES = ("sidelong serve --database sqlite:///decisions.db",)
 
 _NEEDED = (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime as dt
 from typing import TYPE_CHECKING, Annotated
 
@@ -10,9 +11,9 @@ import typer
 from sidelong.cli.serve import load_service
 
 if TYPE_CHECKING:
-    from sidelong.service.store.tokens import Tokens
+    from collections.abc import Iterator
 
-__all__ = ["app"]
+    from sidelong.service.store.tokens import Tokens
 
 app = typer.Typer(
     help="Make, list and revoke the tokens of the decision service.",
@@ -41,13 +42,16 @@ def create(
         raise typer.BadParameter(f"{unknown[0]!r} is none of {', '.join(_SCOPES)}.", param_hint="--scope")
     if not 1 <= len(name) <= 64 or not name.isprintable():
         raise typer.BadParameter("a name has 1 to 64 printable characters.", param_hint="NAME")
-    print(_tokens(database).create(name, scope))  # noqa: T201
+    with _tokens(database) as tokens:
+        print(tokens.create(name, scope))  # noqa: T201
 
 
 @app.command("list")
 def list_(*, database: Database = None) -> None:
     """List the tokens, without their secrets."""
-    for token in _tokens(database).list():
+    with _tokens(database) as tokens:
+        found = tokens.list()
+    for token in found:
         state = "revoked" if token.revoked_at is not None else "active"
         made = dt.datetime.fromtimestamp(token.created_at / 1e6, dt.UTC)
         print(f"{token.id}  {state:7}  {made:%Y-%m-%d %H:%M}  {','.join(token.scopes):28}  {token.name}")  # noqa: T201
@@ -60,13 +64,16 @@ def revoke(
     database: Database = None,
 ) -> None:
     """Make a token worthless, for ever; a running server notices within a second."""
-    token = _tokens(database).revoke(id_)
+    with _tokens(database) as tokens:
+        token = tokens.revoke(id_)
     print(f"Token {token.id} ({token.name}) is revoked.")  # noqa: T201
 
 
-def _tokens(database: str | None) -> Tokens:
+@contextlib.contextmanager
+def _tokens(database: str | None) -> Iterator[Tokens]:
     settings = load_service("token", database=database)
     from sidelong.service.store.kinds import open_database  # noqa: PLC0415
     from sidelong.service.store.tokens import Tokens  # noqa: PLC0415
 
-    return Tokens(open_database(settings.database, settings.busy_timeout))
+    with contextlib.closing(open_database(settings.database, settings.busy_timeout)) as opened:
+        yield Tokens(opened)

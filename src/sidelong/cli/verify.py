@@ -20,8 +20,6 @@ from sidelong.errors import TheoryError
 if TYPE_CHECKING:
     from sidelong.claims import Checked, Claim
 
-__all__ = ["verify"]
-
 EXAMPLES = (
     "sidelong verify",
     "sidelong verify --only prop-1,thm-2",

@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     Floats = npt.NDArray[np.float64]
     Integers = npt.NDArray[np.int64]
 
-__all__ = ["DecisionLog", "read_log"]
-
 _LISTS = ("observed", "losses", "observe_probabilities")
 _LEAST_PROBABILITY = 1e-140  # what is smaller counts as this, so that squares of weights do not overflow
 

@@ -26,8 +26,6 @@ if TYPE_CHECKING:
 
     Floats = npt.NDArray[np.float64]
 
-__all__ = ["Best", "Evidence", "Interval", "interval", "interval_of_best"]
-
 
 class Evidence(NamedTuple):
     """Of what candidates cost: a row for each rate, and a column for each candidate."""

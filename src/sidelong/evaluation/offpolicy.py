@@ -39,8 +39,6 @@ if TYPE_CHECKING:
 
     Floats = npt.NDArray[np.float64]
 
-__all__ = ["CostEstimates", "costs", "evaluate_arms", "evaluate_distribution", "evidence", "plain", "risk"]
-
 #: The best one is near sqrt(2 log(1 / risk) / sum of 1 / P), and twice or half of that is nearly as good.
 _RATES = 4.0 ** np.arange(2.0, -10.0, -1.0)
 

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from sidelong.evaluation.decision_log import DecisionLog
     from sidelong.evaluation.intervals import Evidence
 
-__all__ = ["Regret", "compare", "regret"]
-
 
 class Regret(NamedTuple):
     """What was paid, less what the best single arm would have cost in the same rounds, in total."""

@@ -9,8 +9,6 @@ import numpy as np
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-__all__ = ["sample_ratio"]
-
 _LEAST_EXPECTED = 5.0
 _FEWEST_CELLS = 2
 

@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 
     Floats = npt.NDArray[np.float64]
 
-__all__ = ["ROWS", "costs", "evidence", "weigh"]
-
 ROWS = 8
 _RATES = 0.5 ** np.arange(1.0, 17.0)
 _PSI = -np.log1p(-_RATES) - _RATES

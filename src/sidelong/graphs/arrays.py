@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     Integers = npt.NDArray[np.int64]
     Reals = npt.NDArray[np.float64]
 
-__all__ = ["LONG_RANGE", "GraphArrays", "observe"]
-
 #: So many arms in a row are worth a loop of their own over a plain range, which fills the vector registers.
 LONG_RANGE = 16
 

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from sidelong.graphs.graph import FeedbackGraph
     from sidelong.numerics import Whole
 
-__all__ = ["CYCLE", "DRAWN", "RESAMPLED", "SHADOWS", "BankArrays", "keep", "lay_out", "pick", "redraw", "select"]
-
 CYCLE, DRAWN, RESAMPLED, SHADOWS = range(4)
 
 

@@ -26,19 +26,6 @@ if TYPE_CHECKING:
 
     Joined = Literal["either", "mutual"]
 
-__all__ = [
-    "Cover",
-    "Shares",
-    "covers",
-    "dominates",
-    "dominates_in_shares",
-    "is_acyclic",
-    "is_clique_cover",
-    "is_independent",
-    "is_strongly_independent",
-    "packs",
-]
-
 _PAIRS = 1_000_000  # how many are looked up at a time
 
 

@@ -21,17 +21,6 @@ if TYPE_CHECKING:
 
     from sidelong.graphs.arrays import GraphArrays
 
-__all__ = [
-    "MAX_ARMS",
-    "from_edges",
-    "from_intervals",
-    "from_matrix",
-    "from_networkx",
-    "from_rows",
-    "from_scipy",
-    "import_networkx",
-]
-
 MAX_ARMS = 2**31 - 1
 
 

@@ -21,18 +21,6 @@ if TYPE_CHECKING:
     from sidelong.graphs.graph import FeedbackGraph
     from sidelong.numerics import Whole
 
-__all__ = [
-    "Room",
-    "choose",
-    "count_uncovered",
-    "cover_in_order",
-    "cover_largest_first",
-    "exploration_start",
-    "greedy_cover",
-    "new_room",
-    "uncover",
-]
-
 
 class Room(NamedTuple):
     """What a cover needs beside the arms that it chooses."""

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from sidelong.graphs.graph import FeedbackGraph
     from sidelong.numerics import Whole
 
-__all__ = ["dominate", "greedy_dominating_set", "take_greedily"]
-
 
 @rare_kernel
 def dominate(graph: GraphArrays, chosen: np.ndarray, room: Room) -> Whole:

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
     Floats = npt.NDArray[np.float64]
 
-__all__ = ["MOST_DRAWN", "SIDE", "Drawing", "Line", "called", "lay_out"]
-
 MOST_DRAWN = 100  #: arms; more of them are no picture
 SIDE = 640  #: of the square that everything lies in
 _MARGIN = 48

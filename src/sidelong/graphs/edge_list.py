@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-__all__ = ["read", "write"]
-
 _BLOCK = 2**24
 # Possessive quantifiers (*+, ++) never go back, so that no line, however long, takes more than one pass.
 _EDGE = rb"\d{1,18}+(?:[ \t]*+,[ \t]*+|[ \t]++)\d{1,18}+[ \t]*+"

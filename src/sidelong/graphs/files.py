@@ -39,8 +39,6 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-__all__ = ["MAX_ARMS", "MAX_BYTES", "MAX_EDGES", "MAX_JSON_BYTES", "MAX_JSON_EDGES", "load", "save"]
-
 #: A file beyond one of these limits is refused before it is read.
 MAX_BYTES = 2**30
 MAX_JSON_BYTES = 2**27  # parsing takes many times as much memory

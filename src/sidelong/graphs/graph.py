@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 
     from sidelong.graphs.numbers import GraphNumbers
 
-__all__ = ["FeedbackGraph"]
-
 _MAX_CELLS = 2**30
 _MAX_LISTED = 2**28
 _MAX_NETWORKX = 2**24

@@ -11,8 +11,6 @@ if TYPE_CHECKING:
 
     from sidelong.numerics import Whole
 
-__all__ = ["pop", "push", "top", "top_count"]
-
 _INDEX = 0xFFFFFFFF  # an item is a count, and below it how far the arm is from this
 
 

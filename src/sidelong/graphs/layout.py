@@ -18,18 +18,6 @@ if TYPE_CHECKING:
 
     Integers = npt.NDArray[np.integer]
 
-__all__ = [
-    "MAX_ARCS",
-    "arcs",
-    "content_hash",
-    "expand",
-    "from_pairs",
-    "intervals",
-    "is_symmetric",
-    "pairs",
-    "reveals_itself",
-]
-
 MAX_ARCS = 2**31 - 1
 
 

@@ -17,8 +17,6 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-__all__ = ["GraphMaker", "Kind", "Maker", "Size", "family", "makers", "sequence"]
-
 F = TypeVar("F", bound="Callable[..., Any]")
 
 #: What an argument takes. A list holds numbers, and is one value; so is a list of graphs.

@@ -15,8 +15,6 @@ from sidelong.errors import GraphError
 if TYPE_CHECKING:
     from zipfile import ZipFile
 
-__all__ = ["ERRORS", "read_array"]
-
 #: What reading an archive raises if it is damaged or encrypted.
 ERRORS = (BadZipFile, EOFError, OverflowError, RuntimeError, ValueError, struct.error, zlib.error)
 

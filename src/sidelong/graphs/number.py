@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from sidelong.graphs.graph import FeedbackGraph
 
 
-__all__ = ["GraphNumber", "Kind", "RealGraphNumber", "at_least", "at_most"]
-
 _CLOSE = 2e-6  # what HiGHS leaves open, of a number that need not be whole
 
 _CHECKS: dict[str, tuple[Callable[[FeedbackGraph, Integers], bool], certificates.Joined]] = {

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
     from sidelong.graphs.arrays import GraphArrays
 
-__all__ = ["Observability", "classify"]
-
 
 @dataclass(frozen=True, eq=False)
 class Observability:

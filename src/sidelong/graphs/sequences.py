@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-__all__ = ["GraphSequence", "alternating", "drawn", "fixed", "resampled", "scheduled", "shadows"]
-
 
 @dataclass(frozen=True, eq=False)
 class GraphSequence:

@@ -16,8 +16,6 @@ except ModuleNotFoundError as error:
 if TYPE_CHECKING:
     from sidelong.simulation import Result
 
-__all__ = ["table"]
-
 
 def table(result: Result) -> pa.Table:
     """Return a result as a table: a row is one run at one checkpoint, and columns are named as in `read_results`.

@@ -37,8 +37,6 @@ if TYPE_CHECKING:
 
     from sidelong.outcomes.scale import Scale
 
-__all__ = ["GraphBandit", "Played", "play"]
-
 Observation = dict[str, np.ndarray]
 
 

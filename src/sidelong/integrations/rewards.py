@@ -11,8 +11,6 @@ from sidelong.outcomes.scale import Scale
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["losses_of", "scale_of"]
-
 
 def scale_of(rewards: Any) -> Scale:
     """Return the scale of the smallest and the largest reward, as given, if they are such."""

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
     from sidelong.graphs import FeedbackGraph
 
-__all__ = ["Policy"]
-
 
 class Policy(bandit.base.Policy):  # type: ignore[misc]  # river is optional, and not read by the type checker
     """A learner as a policy of river: wherever rewards are numbers, as in `river.bandit.evaluate`.

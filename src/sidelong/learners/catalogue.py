@@ -23,20 +23,6 @@ if TYPE_CHECKING:
     from sidelong.graphs.graph import FeedbackGraph
     from sidelong.graphs.sequences import GraphSequence
 
-__all__ = [
-    "check_fixed",
-    "check_graph",
-    "check_sequence",
-    "choose",
-    "configure",
-    "find",
-    "names",
-    "needs",
-    "option_names",
-    "plain_options",
-    "version",
-]
-
 #: The name of each learner and the module beside this one that is it.
 _MODULES = {
     "exp3.g++": "exp3gpp",

@@ -8,8 +8,6 @@ from importlib import resources
 from sidelong._version import __version__
 from sidelong.learners import catalogue
 
-__all__ = ["bibtex"]
-
 _SOFTWARE = f"""\
 @software{{sidelong,
   author  = {{{{The sidelong developers}}}},

@@ -23,23 +23,6 @@ if TYPE_CHECKING:
     from sidelong.graphs.graph import FeedbackGraph
     from sidelong.numerics import Whole
 
-__all__ = [
-    "EPS",
-    "ETA",
-    "IN_TREES",
-    "LAST",
-    "LEAST",
-    "LIMIT",
-    "MARK",
-    "Params",
-    "State",
-    "init",
-    "mark_of",
-    "refresh",
-    "scale_of",
-    "weigh",
-]
-
 
 class Params(NamedTuple):
     """The constants, in the symbols of EXP3.G++."""

@@ -40,8 +40,6 @@ from sidelong.numerics import DRAWS, exp, uniform
 if TYPE_CHECKING:
     from sidelong.numerics import Whole
 
-__all__ = ["TRACES", "draw", "probability", "update"]
-
 TRACES = ("theta", "exploration_set", "exploration_mass", "learning_rate", "refreshed")
 _THETA, _SIZE, _MASS, _ETA, _REFRESHED = range(5)
 

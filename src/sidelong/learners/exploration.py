@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     Params = exp3gpp.Params | epoch_refresh.Params
     State = exp3gpp.State | epoch_refresh.State
 
-__all__ = ["GAPS", "GRAPH", "SIZE", "estimate_gaps", "explore", "extremes", "set_rates"]
-
 # In `known`: the key of the graph that S was made for, the size of S, and whether a gap was positive then.
 GRAPH, SIZE, GAPS = range(3)
 

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
 
     from sidelong.graphs.graph import FeedbackGraph
 
-__all__ = ["cheapest_shares"]
-
 _MOST_EDGES = 1_000_000
 
 

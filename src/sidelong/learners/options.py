@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from sidelong.graphs.graph import FeedbackGraph
     from sidelong.graphs.numbers import GraphNumber
 
-__all__ = ["initial_arms", "number", "one_of", "settled"]
-
 number = partial(check_number, LearnerError)
 one_of = partial(check_one_of, LearnerError)
 

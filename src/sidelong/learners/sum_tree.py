@@ -20,8 +20,6 @@ from sidelong._jit import kernel
 if TYPE_CHECKING:
     from sidelong.numerics import Whole
 
-__all__ = ["first_leaf", "locate", "new_tree", "plant", "range_sum", "resum"]
-
 
 def new_tree(n: int) -> np.ndarray:
     """Return a tree of n zeros."""

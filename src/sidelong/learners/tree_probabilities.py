@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from sidelong.graphs.arrays import GraphArrays
     from sidelong.numerics import Whole
 
-__all__ = ["fill", "have_the_same_sources", "sources_are_ranges", "sum_over_sources"]
-
 
 @kernel
 def fill(p: np.ndarray, w: np.ndarray, e: np.ndarray, scale: float, base: Whole) -> None:

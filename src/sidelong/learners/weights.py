@@ -13,8 +13,6 @@ from sidelong.numerics import exp, smallest, total
 if TYPE_CHECKING:
     from sidelong.graphs.arrays import GraphArrays
 
-__all__ = ["exponential", "learn", "theta"]
-
 
 @kernel
 def exponential(L: np.ndarray, eta: float, w: np.ndarray) -> float:

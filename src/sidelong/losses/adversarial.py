@@ -15,8 +15,6 @@ from sidelong.losses.world import World, arrays
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-__all__ = ["constrained", "corrupted"]
-
 
 @world(gaps="list", n_arms="n_arms", best="whole", stochastic=False)
 def constrained(gaps: npt.ArrayLike, n_arms: int | None = None, best: int | None = None) -> World:

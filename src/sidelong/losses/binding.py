@@ -20,8 +20,6 @@ from sidelong.losses.kernels import WorldArrays, mean
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["Functions", "bind", "is_compiled"]
-
 
 class Functions(NamedTuple):
     """What a user gave: each takes (seed, run, t, arm)."""

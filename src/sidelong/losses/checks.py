@@ -13,8 +13,6 @@ from sidelong.errors import WorldError
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-__all__ = ["LAST_ROUND", "best_and_second", "describe", "floats", "means_of", "number", "rows_of", "whole"]
-
 LAST_ROUND = 2**48 - 1  # random numbers are counted by rounds of 48 bits
 
 whole = partial(check_whole, WorldError)

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-__all__ = ["compiled", "function"]
-
 F = TypeVar("F", bound="Callable[..., Any]")
 
 

@@ -18,27 +18,6 @@ import numpy as np
 from sidelong._jit import kernel
 from sidelong.numerics import LOSSES, SCENES, beta, uniform
 
-__all__ = [
-    "BERNOULLI",
-    "BETA",
-    "BREAKER",
-    "CONSTRAINED",
-    "CYCLING",
-    "DRIFTING",
-    "FLIPPED",
-    "FUNCTION",
-    "LOWER_BOUND",
-    "SWAPPED",
-    "SWITCHING",
-    "TABLE",
-    "WorldArrays",
-    "cumulative",
-    "has_range",
-    "loss",
-    "loss_range",
-    "mean",
-]
-
 
 class WorldArrays(NamedTuple):
     """A world as kernels see it; what each array holds depends on the kind, as the list of kinds says.

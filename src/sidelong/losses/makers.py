@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
     from sidelong.graphs.makers import Kind
 
-__all__ = ["WorldMaker", "makers", "world"]
-
 F = TypeVar("F", bound="Callable[..., Any]")
 
 

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-__all__ = ["drifting", "switching"]
-
 
 @world(means="means", at="list", every="whole", stochastic=False)
 def switching(means: npt.ArrayLike, at: int | Sequence[int] | None = None, every: int | None = None) -> World:

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
     from sidelong.graphs.arrays import GraphArrays
 
-__all__ = ["breaker", "lower_bound"]
-
 
 @world(graph="graph", horizon="whole", gap="number", independent_set="list", stochastic=False)
 def lower_bound(

@@ -15,8 +15,6 @@ from sidelong.losses.world import World, arrays
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-__all__ = ["table"]
-
 _CHECKED_AT_A_TIME = 2**20
 
 

@@ -16,8 +16,6 @@ from sidelong.numerics import beta_power, log
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-__all__ = ["bernoulli", "beta"]
-
 # Between these, rounding does not show in the law of a loss.
 _LEAST, _MOST = 1e-9, 1e9
 

@@ -35,8 +35,6 @@ if TYPE_CHECKING:
 
     Shown = Literal["always", "lost", "never"]
 
-__all__ = ["FirstPrice"]
-
 
 class FirstPrice:
     """Turn the outcome of a first-price auction into the losses of every bid that it reveals.

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
     from sidelong.graphs.graph import FeedbackGraph
 
-__all__ = ["Revealed", "ascending", "checked_arm", "in_order", "number", "yes_or_no"]
-
 number = partial(check_number, OutcomeError)
 
 

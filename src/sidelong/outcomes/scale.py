@@ -15,8 +15,6 @@ from sidelong.outcomes.revealed import in_order, number
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-__all__ = ["Scale", "checked_scale"]
-
 
 @dataclass(frozen=True)
 class Scale:

@@ -32,8 +32,6 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-__all__ = ["StockOrders"]
-
 
 class StockOrders:
     """Turn sales into the losses of every order that they reveal.

@@ -24,8 +24,6 @@ except ImportError:  # which `protocol` notices
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-__all__ = ["protocol"]
-
 _MOST = 2**16  # bytes
 _TESTED = ("0.35", "0.54")
 _log = logging.getLogger("sidelong.service")

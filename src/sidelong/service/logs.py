@@ -11,8 +11,6 @@ import sys
 import time
 from typing import TextIO
 
-__all__ = ["configure", "flush"]
-
 #: What may stand in a line beside time, level and event. Anything else is left out.
 _FIELDS = (
     "request",

@@ -27,8 +27,6 @@ if TYPE_CHECKING:
 
     from sidelong.service.settings import Settings
 
-__all__ = ["serve"]
-
 _log = logging.getLogger("sidelong.service")
 
 

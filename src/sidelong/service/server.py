@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 from sidelong.errors import ServiceError
 from sidelong.service import logs
 from sidelong.service.metrics import Metrics
-from sidelong.service.store.clock import Clock
 from sidelong.service.store.commands import Expire
 from sidelong.service.store.commits import Commits
+from sidelong.service.store.experiment import Clock
 from sidelong.service.store.kinds import open_database
 from sidelong.service.store.store import Store
 from sidelong.service.store.tokens import Tokens
@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from sidelong.service.settings import Settings
 
     T = TypeVar("T")
-
-__all__ = ["Server"]
 
 _log = logging.getLogger("sidelong.service")
 _EXPORTS = 2  # at once

@@ -7,8 +7,6 @@ from typing import Annotated
 from pydantic import Field
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
-__all__ = ["Settings"]
-
 Seconds = Annotated[float, Field(gt=0, le=86_400, allow_inf_nan=False)]
 Count = Annotated[int, Field(ge=1)]
 Rate = Annotated[float, Field(gt=0, allow_inf_nan=False)]

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from types import ModuleType
 
-__all__ = ["Game", "prepare", "whole"]
-
 #: How many numbers may be kept for feedback that comes late.
 _MEMORY = 10**8
 

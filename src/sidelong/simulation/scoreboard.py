@@ -2,44 +2,13 @@
 
 from __future__ import annotations
 
-import concurrent.futures
-import multiprocessing
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sidelong.errors import BinaryLossError, ObservabilityError
-from sidelong.machine import cores
-from sidelong.simulation.simulate import simulate
-
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
     import numpy.typing as npt
-
-    from sidelong.graphs.graph import FeedbackGraph
-    from sidelong.graphs.sequences import GraphSequence
-    from sidelong.losses.world import World
-
-__all__ = ["Contestant", "Instance", "Scoreboard", "compete", "mean_and_error"]
-
-
-class Instance(NamedTuple):
-    """A world on a graph, for some rounds."""
-
-    name: str
-    graph: FeedbackGraph | GraphSequence
-    losses: World
-    rounds: int
-
-
-class Contestant(NamedTuple):
-    """A learner with its options, under a name for the table."""
-
-    name: str
-    learner: str
-    options: Mapping[str, Any] = {}
 
 
 @dataclass(frozen=True)
@@ -75,69 +44,6 @@ class Scoreboard:
         missing = np.isnan(self.regret).sum(axis=1)
         worst = np.nan_to_num(self.worst, nan=np.inf)
         return sorted(range(len(self.contestants)), key=lambda k: (bool(missing[k]), float(worst[k])))
-
-
-def compete(
-    contestants: Sequence[Contestant],
-    instances: Sequence[Instance],
-    runs: int = 8,
-    seed: int = 0,
-    processes: int | None = None,
-    progress: Callable[[int, int], None] | None = None,
-) -> Scoreboard:
-    """Let every contestant play every instance, all with the same losses.
-
-    Contestants go to processes, since each has to be compiled once, which threads could not do at the same time.
-
-    Args:
-        contestants: the learners.
-        instances: what they play.
-        runs: how often.
-        seed: the seed of all runs.
-        processes: how many at once; as many as there are cores that it may use if not given.
-        progress: is called with the number of games done and the number of all.
-    """
-    # By instance, so that two processes do not begin by compiling the same learner.
-    games = [(row, column) for column in range(len(instances)) for row in range(len(contestants))]
-    regret, error = np.full((2, len(contestants), len(instances)), np.nan)
-    spawn = multiprocessing.get_context("spawn")
-    with concurrent.futures.ProcessPoolExecutor(processes or cores(), spawn) as pool:
-        futures = {
-            pool.submit(_play, contestants[row], instances[column], runs, seed): (row, column) for row, column in games
-        }
-        try:
-            for done, future in enumerate(concurrent.futures.as_completed(futures), 1):
-                regret[futures[future]], error[futures[future]] = future.result()
-                if progress is not None:
-                    progress(done, len(games))
-        finally:  # after an error, nobody waits for the games that have not begun
-            pool.shutdown(wait=False, cancel_futures=True)
-    return Scoreboard(
-        tuple(each.name for each in contestants),
-        tuple(each.name for each in instances),
-        regret,
-        error,
-        np.array([each.graph.n_arms for each in instances]),
-    )
-
-
-def _play(contestant: Contestant, instance: Instance, runs: int, seed: int) -> tuple[float, float]:
-    try:
-        result = simulate(
-            contestant.learner,
-            instance.graph,
-            instance.losses,
-            instance.rounds,
-            runs,
-            seed,
-            checkpoints=[instance.rounds],
-            threads=1,
-            progress=False,
-            **contestant.options,
-        )
-    except (ObservabilityError, BinaryLossError):  # it cannot play this instance; any other error is the caller's
-        return np.nan, np.nan
-    return mean_and_error(result.regret[:, -1])
 
 
 def mean_and_error(regret: npt.NDArray[np.float64]) -> tuple[float, float]:

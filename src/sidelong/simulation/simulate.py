@@ -32,8 +32,6 @@ if TYPE_CHECKING:
     from sidelong.graphs.sequences import GraphSequence
     from sidelong.losses.world import World
 
-__all__ = ["Result", "play_game", "simulate"]
-
 #: How long a thread plays before it looks whether to stop: this bounds the wait after Ctrl-C.
 _STRETCH = 0.05
 

@@ -6,11 +6,16 @@ functions that register themselves in `sidelong.graphs.makers` and `sidelong.los
 
 from __future__ import annotations
 
+import importlib.util
 import json
+import sys
+import threading
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from sidelong.checks import nearest
+import numpy as np
+
+from sidelong.checks import is_whole, nearest, plain
 from sidelong.errors import GraphError, LearnerError
 from sidelong.graphs.graph import FeedbackGraph
 from sidelong.graphs.makers import makers as graph_makers
@@ -19,7 +24,6 @@ from sidelong.losses.makers import makers as world_makers
 from sidelong.simulation.game import prepare
 from sidelong.studies.cell import canonical, options_of
 from sidelong.studies.source import MisplacedError
-from sidelong.studies.values import from_file, import_file, means_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -32,8 +36,6 @@ if TYPE_CHECKING:
     from sidelong.simulation.game import Game
 
     Locate = Callable[[Mapping[str, str]], Path]  #: from the name and the hash of a file to where it lies
-
-__all__ = ["build", "build_graph", "build_learner", "build_world", "takes_list"]
 
 Table = dict[str, Any]
 
@@ -53,7 +55,7 @@ def build(spec: Table, locate: Locate) -> Game:
 def build_learner(table: Table, locate: Locate) -> str | ModuleType:
     """Return the name of a learner, or the module that is one."""
     if "file" in table:
-        module = import_file(locate(table["file"]))
+        module = _import_file(locate(table["file"]))
         catalogue.find(module)
         return module
     name = table.get("name")
@@ -144,7 +146,7 @@ def _argument(key: str, kind: str, value: Any, n_arms: int, locate: Locate) -> A
     if kind == "graph":
         return build_graph(value, locate)
     if "file" in value:
-        return from_file(key, value, locate(value["file"]))
+        return _from_file(key, value, locate(value["file"]))
     unknown = sorted(value.keys() - {"gap", "best", "center"})
     if kind != "means" or unknown or "gap" not in value:
         raise MisplacedError(
@@ -153,4 +155,62 @@ def _argument(key: str, kind: str, value: Any, n_arms: int, locate: Locate) -> A
             key,
             *unknown[:1],
         )
-    return means_of(value, n_arms)
+    return _means(value, n_arms)
+
+
+def _means(value: Table, n_arms: int) -> list[float]:
+    """Return the means of one arm that is better than all others by a gap."""
+    gap, best, center = value["gap"], value.get("best", 0), value.get("center", 0.5)
+    if not np.isfinite([plain(gap), plain(center)]).all():
+        raise MisplacedError(f"gap and center are numbers, not {gap!r} and {center!r}.", "means")
+    if not is_whole(best) or not 0 <= best < n_arms:
+        raise MisplacedError(f"best is one of the arms 0 to {n_arms - 1}, not {best!r}.", "means", "best")
+    return [center - gap / 2 if arm == best else center + gap / 2 for arm in range(n_arms)]
+
+
+def _from_file(key: str, value: Table, path: Path) -> Any:
+    """Return what an argument takes from a file: a table of numbers, or a function."""
+    if "function" in value:
+        function = getattr(_import_file(path), str(value["function"]), None)
+        if not callable(function):
+            raise MisplacedError(f"{path.name} has no function {value['function']!r}.", key, "function")
+        return function
+    try:
+        if path.suffix == ".npy":
+            return np.load(path, mmap_mode="r", allow_pickle=False)
+        if path.suffix in {".csv", ".txt"}:
+            return np.loadtxt(path, delimiter="," if path.suffix == ".csv" else None)
+    except (ValueError, OSError) as error:
+        raise MisplacedError(f"{path.name} is not a table of numbers: {error}.", key, "file") from error
+    raise MisplacedError(
+        f"{key} is read from a file .npy, .csv or .txt, or is a function of a file .py, with function = ...; "
+        f"not {path.name!r}.",
+        key,
+        "file",
+    )
+
+
+def _import_file(path: Path) -> ModuleType:
+    """Import a file of a user. Its name comes from its folder too, which is named by its content."""
+    name = f"{path.stem}_{path.parent.name[:12]}"
+    with _importing:
+        return sys.modules.get(name) or _import(name, path)
+
+
+_importing = threading.Lock()  # a worker of a cluster has several threads
+
+
+def _import(name: str, path: Path) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(name, path)
+    if path.suffix != ".py" or spec is None or spec.loader is None:
+        raise MisplacedError(f"Code is in a file .py, not {path.name!r}.", "file")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    try:
+        spec.loader.exec_module(module)
+    except BaseException as error:
+        del sys.modules[name]
+        if isinstance(error, KeyboardInterrupt):
+            raise
+        raise MisplacedError(f"{path.name} cannot be imported: {type(error).__name__}: {error}", "file") from error
+    return module

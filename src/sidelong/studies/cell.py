@@ -12,8 +12,6 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-__all__ = ["Cell", "canonical", "describe", "flat", "name_of", "options_of"]
-
 FORMAT = 1
 
 

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from sidelong.studies.cell import Cell
     from sidelong.studies.files import Files
 
-__all__ = ["Dask"]
-
 _GONE = "the Dask scheduler is gone."
 
 
@@ -79,9 +77,9 @@ class Dask(work.Engine):
         done: Future[None] = self._submit(_warm_far, cell.spec)
         return done
 
-    def play(self, cell: Cell) -> Future[work.Played]:
+    def play(self, cell: Cell) -> Future[work.PlayedCell]:
         """Play a cell."""
-        played: Future[work.Played] = self._submit(_play_far, work.Task(cell.spec, 1, source_hash()))
+        played: Future[work.PlayedCell] = self._submit(_play_far, work.Task(cell.spec, 1, source_hash()))
         return played
 
     def _submit(self, function: Any, what: Any) -> Any:
@@ -120,5 +118,5 @@ def _warm_far(spec: dict[str, Any], files: Any) -> None:
     work.warm(spec, work.unpacked(*files))
 
 
-def _play_far(task: work.Task, files: Any) -> work.Played:
+def _play_far(task: work.Task, files: Any) -> work.PlayedCell:
     return work.play(task, work.unpacked(*files))

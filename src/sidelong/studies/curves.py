@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
     Array = npt.NDArray[np.float64]
 
-__all__ = ["FLAT", "LAWS", "UNDECIDED", "Curve", "Power", "power", "read_curves"]
-
 _RESAMPLES = 1_000
 #: How regret may grow.
 LAWS: dict[str, Callable[[Array], Array]] = {

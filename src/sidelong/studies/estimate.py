@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from sidelong.studies.cell import Cell
     from sidelong.studies.files import Files
 
-__all__ = ["seconds_of"]
-
 _FIRST = 500  # rounds
 _ENOUGH = 0.05  # seconds
 _BUDGET = 15.0  # seconds

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 
     Reference = Mapping[str, str]  #: {"name": ..., "sha256": ...}
 
-__all__ = ["Files"]
-
 
 class Files:
     """Files by content: in memory as they were read, and on disk where processes want a path."""

@@ -34,8 +34,6 @@ if TYPE_CHECKING:
     from sidelong.studies.cell import Cell
     from sidelong.studies.spec import Study
 
-__all__ = ["ResultFolder", "StoppedError", "difference", "read_cell", "read_study", "refuse_another"]
-
 _open_here: set[Path] = set()  # the folders in which this process runs a study
 
 
@@ -164,7 +162,13 @@ def refuse_another(folder: Path, study: Study) -> None:
     before = read_study(folder)
     if before is None or set(before["cells"]) == {cell.name for cell in study.cells}:
         return
-    changes = difference(before["study"], study.content) or ["nothing that is written, but another version read it"]
+    changes = difference(before["study"], study.content)
+    if not changes:  # this version leaves out a cell that it knows nobody can play, say
+        raise StudyError(
+            f"{folder}: these results were begun by sidelong {before['sidelong']}, which made other cells of the same "
+            f"study file. Go on with that version, or give a new folder with --out: the cells of this one are played "
+            f"anew there."
+        )
     raise StudyError(
         f"{folder}: these are the results of another study, or the study was changed. What differs:\n  "
         + "\n  ".join(changes)

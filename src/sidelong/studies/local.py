@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 
     from sidelong.studies.cell import Cell
 
-__all__ = ["Local"]
-
 _PAUSE = 0.05  # seconds between two reports of one worker
 
 
@@ -58,7 +56,7 @@ class Local(work.Engine):
         with _interrupts_held():
             return self._pool.submit(_warm, cell.spec)
 
-    def play(self, cell: Cell) -> Future[work.Played]:
+    def play(self, cell: Cell) -> Future[work.PlayedCell]:
         """Play a cell."""
         with _interrupts_held():
             return self._pool.submit(_play, work.Task(cell.spec, self._threads, source_hash()))
@@ -115,7 +113,7 @@ def _warm(spec: dict[str, Any]) -> None:
     work.warm(spec, _worker["files"])
 
 
-def _play(task: work.Task) -> work.Played:
+def _play(task: work.Task) -> work.PlayedCell:
     before, at = 0, time.monotonic()
 
     def progress(done: int, total: int) -> None:

@@ -19,8 +19,6 @@ from sidelong.studies.cell import options_of
 if TYPE_CHECKING:
     from sidelong.studies.cell import Cell
 
-__all__ = ["FORMAT", "learner_version", "provenance", "source_hash"]
-
 FORMAT = 1  #: of result files
 
 

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
     from sidelong.studies.cell import Cell
 
-__all__ = ["Queue"]
-
 _ALONE = 2  # how often a cell may kill the process that plays it and nothing else
 
 

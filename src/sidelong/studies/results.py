@@ -57,8 +57,6 @@ if TYPE_CHECKING:
     from sidelong.simulation import Result
     from sidelong.studies.cell import Cell
 
-__all__ = ["check", "in_order", "read_provenance", "read_results", "read_tables", "to_parquet"]
-
 _EMPTY = b"0" * 64
 _CHECKSUM = re.compile(rb"sidelong\.checksum\x18\x40([0-9a-f]{64})")  # as Parquet's footer has a key and a value
 

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
     Place = tuple[str | int, ...]  #: keys, and places in lists
 
-__all__ = ["MisplacedError", "Source", "line_of"]
-
 #: What may complete a value of several lines that was cut after one of them: a list, a list of lists, a long text.
 _ENDS = ("", "\n]", "\n]]", "\n]]]", '\n"""', "\n'''")
 

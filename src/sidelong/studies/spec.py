@@ -30,13 +30,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator
 
+from sidelong.checks import is_whole
 from sidelong.errors import BinaryLossError, ObservabilityError, SimulationError, StudyError
 from sidelong.studies.build import build, build_graph, build_learner, build_world, takes_list
 from sidelong.studies.cell import Cell, canonical
 from sidelong.studies.files import Files
-from sidelong.studies.keys import NUMBERS, TABLES, File, Numbers
 from sidelong.studies.source import Source
 from sidelong.studies.sweeps import expand, steps
 
@@ -47,9 +47,53 @@ if TYPE_CHECKING:
     from sidelong.simulation.game import Game
     from sidelong.studies.source import Place
 
-__all__ = ["MAX_CELLS", "Study", "load"]
-
 MAX_CELLS = 100_000
+_NUMBERS = ("rounds", "runs", "seed", "delay", "checkpoints")
+_TABLES = ("learner", "graph", "world")
+
+
+class _File(BaseModel):
+    """The keys of a study file."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    name: str = ""
+    rounds: Any
+    runs: Any = 1
+    seed: Any = 0
+    delay: Any = 0
+    checkpoints: Any = None
+    learner: list[dict[str, Any]] = Field(min_length=1)
+    graph: list[dict[str, Any]] = Field(min_length=1)
+    world: list[dict[str, Any]] = Field(min_length=1)
+
+    @field_validator(*_TABLES, mode="before")
+    @classmethod
+    def _one_is_a_list_too(cls, value: Any) -> Any:
+        return [value] if isinstance(value, dict) else value
+
+
+class _Numbers(BaseModel):
+    """The numbers of a cell."""
+
+    model_config = ConfigDict(strict=True)
+
+    rounds: int = Field(ge=1, lt=2**48)
+    runs: int = Field(ge=1, lt=2**32)
+    seed: int = Field(ge=0, lt=2**64)
+    delay: int = Field(ge=0, lt=2**20)
+    checkpoints: Any
+
+    @field_validator("checkpoints")
+    @classmethod
+    def _are_ascending(cls, value: Any, info: ValidationInfo) -> Any:
+        listed = value if isinstance(value, list) else [value]
+        whole = all(is_whole(each) and each >= 1 for each in listed)
+        if value is not None and not (listed and whole and all(a < b for a, b in itertools.pairwise(listed))):
+            raise ValueError("how many, or a list of ascending rounds")
+        if isinstance(value, list) and value[-1] > info.data.get("rounds", math.inf):
+            raise ValueError(f"a checkpoint is beyond the last round, {info.data['rounds']:,}")
+        return value
 
 
 @dataclass(frozen=True)
@@ -89,9 +133,9 @@ class _Reader:
         self._source = source
         self._files = Files()
         try:
-            file = File.model_validate(source.content)
+            file = _File.model_validate(source.content)
         except ValidationError as error:
-            source.refuse_first(error, list(File.model_fields))
+            source.refuse_first(error, list(_File.model_fields))
         self._name = file.name or source.path.stem
         self._content = self._by_content(file.model_dump(exclude={"name"}), ())
         self._known: dict[str, tuple[str, int, str | None]] = {}
@@ -114,21 +158,21 @@ class _Reader:
 
     def _cells(self) -> Iterator[tuple[Cell, str | None]]:
         for step in range(self._source.attempt((), steps, self._content)):
-            tables = {key: [*self._variants(key, step)] for key in TABLES}
+            tables = {key: [*self._variants(key, step)] for key in _TABLES}
             numbers = [*self._numbers(step)]
             for graph, world, number, learner in itertools.product(
                 tables["graph"], tables["world"], numbers, tables["learner"]
             ):
                 places, variants = zip(learner, graph, world, strict=True)
-                spec = {**dict(zip(TABLES, variants, strict=True)), **number}
+                spec = {**dict(zip(_TABLES, variants, strict=True)), **number}
                 kind, n_arms, reason = self._check_once(spec, places)
                 yield Cell(spec, kind, n_arms), reason
 
     def _numbers(self, step: int) -> Iterator[dict[str, Any]]:
-        table = {key: self._content[key] for key in NUMBERS}
+        table = {key: self._content[key] for key in _NUMBERS}
         for variant in self._source.attempt((), _variants, table, lambda _, key: key == "checkpoints", step):
             try:
-                numbers = Numbers.model_validate(variant).model_dump()
+                numbers = _Numbers.model_validate(variant).model_dump()
                 # Cells were named before there were delays: none is not said.
                 yield {key: value for key, value in numbers.items() if key != "delay" or value}
             except ValidationError as error:
@@ -141,7 +185,7 @@ class _Reader:
 
     def _check_once(self, spec: dict[str, Any], places: tuple[Place, ...]) -> tuple[str, int, str | None]:
         """Return what a cell runs, its number of arms, and why it cannot be played; seeds make no difference."""
-        key = canonical([spec[name] for name in (*TABLES, "rounds")] + [spec.get("delay")])
+        key = canonical([spec[name] for name in (*_TABLES, "rounds")] + [spec.get("delay")])
         if key not in self._known:
             self._known[key] = self._check(spec, *places)
         return self._known[key]

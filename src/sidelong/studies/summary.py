@@ -10,8 +10,6 @@ if TYPE_CHECKING:
 
     from sidelong.studies.cell import Cell
 
-__all__ = ["Summary"]
-
 
 @dataclass
 class Summary:

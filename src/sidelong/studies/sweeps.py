@@ -15,8 +15,6 @@ from sidelong.studies.source import MisplacedError
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-__all__ = ["expand", "steps"]
-
 Table = dict[str, Any]
 
 _NOTHING = "a list stands for each of its values, and this one has none."

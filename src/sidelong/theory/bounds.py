@@ -34,24 +34,6 @@ from sidelong.theory.checks import Gaps, at_least_two, horizon, number, positive
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-__all__ = [
-    "BETA",
-    "GAMMA",
-    "Orders",
-    "R_tmin",
-    "o_t",
-    "t_min",
-    "theorem_1",
-    "theorem_2",
-    "theorem_3",
-    "theorem_4_adversarial",
-    "theorem_4_epochs",
-    "theorem_4_stochastic",
-    "theorem_4_theta",
-    "theorem_5",
-    "theorem_6",
-]
-
 GAMMA, BETA = 4.0, 320.0
 
 

@@ -14,8 +14,6 @@ from sidelong.errors import TheoryError
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-__all__ = ["Gaps", "at_least_two", "horizon", "number", "positive_gap", "read_gaps", "whole"]
-
 LEAST_GAP = 1e-30
 
 number = partial(check_number, TheoryError)

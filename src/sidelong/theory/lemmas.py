@@ -40,26 +40,6 @@ if TYPE_CHECKING:
 
     from sidelong.theory.checks import Gaps
 
-__all__ = [
-    "lemma_1_lower",
-    "lemma_1_upper",
-    "lemma_2",
-    "lemma_3",
-    "lemma_4",
-    "lemma_5_linear",
-    "lemma_5_root",
-    "lemma_6",
-    "lemma_8",
-    "lemma_9",
-    "lemma_10",
-    "proposition_2",
-    "proposition_3",
-    "proposition_5",
-    "proposition_6",
-    "proposition_7",
-    "proposition_8",
-]
-
 
 def lemma_1_upper(*, K: int, t: float, gamma: float = GAMMA, as_printed: bool = False) -> float:
     """Return a bound on the chance that an estimated gap exceeds the arm's gap, or the smallest one if that is larger.

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
     from sidelong.graphs.graph import FeedbackGraph
 
-__all__ = ["StochasticConstant", "adversarial_floor", "adversarial_floor_from", "c_star", "relative_entropy"]
-
 _MOST_EDGES = 1_000_000
 
 

@@ -9,6 +9,22 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from sidelong.learners import (
+    elp,
+    exp3,
+    exp3dom,
+    exp3g,
+    exp3gpp,
+    exp3ix,
+    exp3pp,
+    exp3set,
+    hedge,
+    ito2022,
+    qtsallis,
+    tsallis,
+    ucbn,
+    uniform,
+)
 from sidelong.theory import rivals
 from sidelong.theory.bounds import (
     theorem_2,
@@ -23,8 +39,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from sidelong.theory.setting import Setting
-
-__all__ = ["Promise", "crossing", "promises"]
 
 
 @dataclass(frozen=True)
@@ -100,7 +114,7 @@ def _ucb_n(s: Setting, T: float) -> float:
 #: A learner that has no row promises nothing with known constants.
 _ROWS = (
     Promise(
-        "exp3.g++",
+        exp3gpp.NAME,
         _adaptive,
         lambda s, T: theorem_4_stochastic(
             T=T, gaps=s.gaps, strong_independence=s.strong_independence, as_printed=s.as_printed
@@ -109,7 +123,7 @@ _ROWS = (
         "Theorem 4",
     ),
     Promise(
-        "exp3.g++",
+        exp3gpp.NAME,
         lambda s, T: theorem_2(K=s.K, T=T, strong_independence=s.strong_independence),
         lambda s, T: theorem_3(
             T=T,
@@ -123,21 +137,21 @@ _ROWS = (
         {"rate": "fixed"},
     ),
     Promise(
-        "exp3.g++",
+        exp3gpp.NAME,
         lambda s, T: rivals.practical(K=s.K, T=T, cover=s.cover, acyclic=s.acyclic, revealed=s.revealed),
         None,
         "derived",
         options={"preset": "practical"},
     ),
     Promise(
-        "exp3.g++",
+        exp3gpp.NAME,
         lambda s, T: theorem_4_epochs(K=s.K, T=T, theta_sum=s.acyclic * T),
         None,
         "derived",
         options={"refresh": "epoch"},
     ),
     Promise(
-        "exp3.g",
+        exp3g.NAME,
         lambda s, T: max(  # which grows with alpha or falls, and the learner may use any that is possible
             rivals.exp3_g(K=s.K, T=T, independence=alpha, acyclic=s.acyclic)
             for alpha in range(s.independence.lower, s.independence.upper + 1)
@@ -146,22 +160,22 @@ _ROWS = (
         "derived",
         needs_self_loops=True,
     ),
-    Promise("exp3-set", lambda s, T: rivals.exp3_set(K=s.K, T=T, acyclic=s.acyclic), None, "derived"),
+    Promise(exp3set.NAME, lambda s, T: rivals.exp3_set(K=s.K, T=T, acyclic=s.acyclic), None, "derived"),
     Promise(
-        "exp3-dom", lambda s, T: rivals.exp3_dom(K=s.K, T=T, cover=s.dominating, acyclic=s.acyclic), None, "derived"
+        exp3dom.NAME, lambda s, T: rivals.exp3_dom(K=s.K, T=T, cover=s.dominating, acyclic=s.acyclic), None, "derived"
     ),
-    Promise("exp3-ix", lambda s, T: rivals.exp3_ix(K=s.K, T=T, independence=s.independence.upper), None, "its paper"),
+    Promise(exp3ix.NAME, lambda s, T: rivals.exp3_ix(K=s.K, T=T, independence=s.independence.upper), None, "its paper"),
     Promise(
-        "elp",
+        elp.NAME,
         lambda s, T: rivals.elp(K=s.K, T=T, acyclic=s.acyclic, fractional_domination=s.fractional_domination),
         None,
         "derived",
     ),
-    Promise("exp3", lambda s, T: rivals.exp3(K=s.K, T=T), None, "its paper"),
-    Promise("exp3++", lambda s, T: rivals.exp3_plus_plus(K=s.K, T=T), None, "its paper"),
-    Promise("tsallis-inf", lambda s, T: rivals.tsallis_inf(K=s.K, T=T), None, "its paper"),
+    Promise(exp3.NAME, lambda s, T: rivals.exp3(K=s.K, T=T), None, "its paper"),
+    Promise(exp3pp.NAME, lambda s, T: rivals.exp3_plus_plus(K=s.K, T=T), None, "its paper"),
+    Promise(tsallis.NAME, lambda s, T: rivals.tsallis_inf(K=s.K, T=T), None, "its paper"),
     Promise(
-        "tsallis-inf",
+        tsallis.NAME,
         lambda s, T: rivals.tsallis_inf_rv(K=s.K, T=T, as_printed=s.as_printed),
         lambda s, T: rivals.tsallis_inf_rv_stochastic(T=T, gaps=s.gaps),
         "its paper",
@@ -170,15 +184,15 @@ _ROWS = (
         needs_one_best_arm=True,
     ),
     Promise(
-        "hedge",
+        hedge.NAME,
         lambda s, T: rivals.hedge(K=s.K, T=T),
         lambda s, _T: rivals.hedge_stochastic(gaps=s.gaps),
         "derived",
         "its paper",
     ),
-    Promise("ucb-n", None, _ucb_n, "", "its paper"),
+    Promise(ucbn.NAME, None, _ucb_n, "", "its paper"),
     Promise(
-        "ito-2022",
+        ito2022.NAME,
         lambda s, T: rivals.ito_2022(K=s.K, T=T, strong_independence=s.strong_independence),
         lambda s, T: rivals.ito_2022_stochastic(T=T, gaps=s.gaps, strong_independence=s.strong_independence),
         "derived",
@@ -186,10 +200,10 @@ _ROWS = (
         needs_one_best_arm=True,
     ),
     Promise(
-        "q-tsallis", lambda s, T: rivals.q_tsallis(K=s.K, T=T, independence=s.independence.upper), None, "its paper"
+        qtsallis.NAME, lambda s, T: rivals.q_tsallis(K=s.K, T=T, independence=s.independence.upper), None, "its paper"
     ),
     Promise(
-        "uniform",
+        uniform.NAME,
         lambda s, T: rivals.uniform(K=s.K, T=T),
         lambda s, T: rivals.uniform_stochastic(T=T, gaps=s.gaps),
         "exact",

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
     from sidelong.graphs.graph import FeedbackGraph
 
-__all__ = ["Setting"]
-
 
 class Interval(NamedTuple):
     """Where a number of a graph lies."""

@@ -31,8 +31,6 @@ if TYPE_CHECKING:
     from sidelong.graphs.solvers.conflicts import Conflicts
 
 
-__all__ = ["every_cycle_has_a_pair", "largest_acyclic"]
-
 _ROUNDS = 30  # of adding cycles to a linear program
 _FEW_ROUNDS = 5  # if it is for a better cover only
 _LARGE_PROGRAM = 1_000  # arms

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from sidelong.graphs.arrays import Flags, Integers
     from sidelong.numerics import Whole
 
-__all__ = ["MOST_ARMS", "AcyclicSearch"]
-
 MOST_ARMS = 512
 _ZERO = np.uint64(0)
 _ONE = np.uint64(1)

@@ -15,8 +15,6 @@ from sidelong.errors import GraphError
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-__all__ = ["Budget", "Search", "call", "uncounted"]
-
 T = TypeVar("T")
 
 _SLICE = 0.02  # seconds, about

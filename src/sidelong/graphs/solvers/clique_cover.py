@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from sidelong.graphs.solvers.conflicts import Conflicts
 
 
-__all__ = ["fewest_cliques"]
-
 _MOST_BITS = 2048  # arms for which there are matrices
 _MOST_CLIQUES = 20_000
 _QUICK = 0.05  # seconds for a first attempt

@@ -19,9 +19,6 @@ if TYPE_CHECKING:
     from sidelong.numerics import Whole
 
 
-__all__ = ["divide_into_cliques"]
-
-
 def divide_into_cliques(conflicts: Conflicts, rounds: int, enough: int = 0) -> Integers:
     """Return the number of each arm's clique; stop as soon as there are no more than `enough`."""
     n = conflicts.n

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from sidelong.graphs.arrays import Flags, Integers
     from sidelong.numerics import Whole
 
-__all__ = ["CliqueSearch"]
-
 _ZERO = np.uint64(0)
 _ONE = np.uint64(1)
 

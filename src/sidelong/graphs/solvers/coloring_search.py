@@ -18,9 +18,6 @@ if TYPE_CHECKING:
     from sidelong.numerics import Whole
 
 
-__all__ = ["ColoringSearch"]
-
-
 class Path(NamedTuple):
     """The arms that were placed, in order, and what follows for the others."""
 

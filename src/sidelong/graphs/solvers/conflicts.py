@@ -12,9 +12,6 @@ if TYPE_CHECKING:
     from sidelong.graphs.graph import FeedbackGraph
 
 
-__all__ = ["Conflicts", "either", "from_scipy", "mutual"]
-
-
 class Conflicts(NamedTuple):
     """Arm i may not be chosen together with ``targets[start[i]:start[i + 1]]``, in ascending order."""
 

@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from sidelong.graphs.solvers.conflicts import Conflicts
 
 
-__all__ = ["fewest_arms", "relax"]
-
 _UNIT = 2**32
 
 

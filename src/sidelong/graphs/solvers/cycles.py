@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from sidelong.numerics import Whole
 
 
-__all__ = ["Arcs", "arcs_of", "disjoint_cycles", "without_cycles"]
-
 _FAR = 300  # how many arms are looked at for a cycle
 _FREE = 2**30  # more than any count of ways
 

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from sidelong.graphs.solvers.conflicts import Conflicts
     from sidelong.numerics import Whole
 
-__all__ = ["cliques_around_edges"]
-
 
 def cliques_around_edges(conflicts: Conflicts) -> Groups:
     """Return cliques in which every pair is."""

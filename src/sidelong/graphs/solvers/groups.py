@@ -13,9 +13,6 @@ if TYPE_CHECKING:
     from sidelong.graphs.arrays import Flags, Integers, Reals
 
 
-__all__ = ["Found", "Groups", "WeightedGroups", "by_label", "join", "listed", "round_up", "select", "spread"]
-
-
 class Groups(NamedTuple):
     """Group g has the arms ``arms[start[g]:start[g + 1]]``."""
 

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from sidelong.graphs.solvers.conflicts import Conflicts
     from sidelong.numerics import Whole
 
-__all__ = ["LocalSearch"]
-
 _ONE = np.uint64(1)
 _LOOKS = 12  # at how many arms before one is chosen
 

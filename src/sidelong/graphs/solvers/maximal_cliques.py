@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from sidelong.graphs.solvers.conflicts import Conflicts
     from sidelong.numerics import Whole
 
-__all__ = ["list_maximal_cliques"]
-
 _STEPS = 100_000_000  # words looked at, at most
 
 

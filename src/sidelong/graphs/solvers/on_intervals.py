@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from sidelong.graphs.arrays import GraphArrays, Integers
 
 
-__all__ = ["ascend", "heaviest_on_ascending", "largest_independent", "smallest_cover"]
-
 _MOST_LISTED = 10_000_000  # arms in the groups of a cover
 
 

@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from sidelong.graphs.solvers.groups import Groups
 
 
-__all__ = ["heaviest_set"]
-
 _MOST_BITS = 4096  # arms in a branch and bound: a matrix of 2 MB
 _FEW_ARMS = 400
 _TINY = 64  # arms for which a search is as quick as a guess

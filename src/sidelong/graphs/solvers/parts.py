@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from sidelong.graphs.solvers.groups import WeightedGroups
 
 
-__all__ = ["Parts", "by_parts", "solve_core", "solve_each", "split"]
-
 T = TypeVar("T")
 
 _SMALL = 64  # arms of a part that may well come up again

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from sidelong.graphs.solvers.budget import Budget
 
 
-__all__ = ["Answer", "solve_integer_program", "solve_linear_program"]
-
 _TOLERANCE = 1e-6  # of HiGHS
 # HiGHS looks at the clock only now and then. A program with more entries for each second is not worth a try.
 _LINEAR, _INTEGER = 50_000, 20_000

@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from sidelong.graphs.solvers.conflicts import Conflicts
     from sidelong.numerics import Whole
 
-__all__ = ["Reduction", "reduce_conflicts"]
-
 _WORK = 30  # how many steps for each pair and arm, at most
 
 

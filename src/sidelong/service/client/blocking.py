@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from sidelong.service.client.decision import RemoteDecision
     from sidelong.service.client.wire import Question
 
-__all__ = ["Experiment", "Service"]
-
 T = TypeVar("T")
 
 

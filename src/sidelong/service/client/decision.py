@@ -10,8 +10,6 @@ import numpy as np
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-__all__ = ["RemoteDecision"]
-
 
 class RemoteDecision:
     """What a service answers to `ask`, with the names of an agent's `Decision`."""

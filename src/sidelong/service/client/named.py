@@ -7,8 +7,6 @@ from typing import TYPE_CHECKING, Generic, Self, TypeVar
 if TYPE_CHECKING:
     from sidelong.outcomes import Scale
 
-__all__ = ["Named"]
-
 S = TypeVar("S")
 
 
@@ -32,16 +30,11 @@ class Named(Generic[S]):
 
     def scaled(self, scale: Scale | None) -> Self:
         """Return the experiment, told with numbers of this scale. The service keeps losses, and does not know it."""
-        return type(self)(self._service, self._name, _checked(scale))
+        if scale is not None:
+            from sidelong.outcomes.scale import checked_scale  # noqa: PLC0415  # takes the compiler along
+
+            checked_scale(scale)
+        return type(self)(self._service, self._name, scale)
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self._name} of {self._service!r}>"
-
-
-def _checked(scale: Scale | None) -> Scale | None:
-    """Return a scale, if it is one, or None."""
-    if scale is None:
-        return None
-    from sidelong.outcomes.scale import checked_scale  # noqa: PLC0415  # takes the compiler along
-
-    return checked_scale(scale)

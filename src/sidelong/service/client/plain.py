@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from sidelong.agent.feedback import Losses
     from sidelong.graphs import FeedbackGraph
 
-__all__ = ["graph_of", "json_of", "key_of", "losses_of"]
-
 
 def json_of(content: Any, error: type[SidelongError]) -> tuple[bytes, dict[str, str]]:
     """Return content as a body of JSON, with the header that says so; `error` is what to raise if it cannot be one."""

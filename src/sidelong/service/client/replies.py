@@ -21,8 +21,6 @@ from sidelong.errors import (
 if TYPE_CHECKING:
     import httpx
 
-__all__ = ["Patience", "foreign", "refusal", "unreachable"]
-
 
 class Patience:
     """How long to try, and how long to wait in between: twice as long each time, at random, or as the service says."""

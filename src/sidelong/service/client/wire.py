@@ -35,8 +35,6 @@ if TYPE_CHECKING:
     from sidelong.graphs import FeedbackGraph
     from sidelong.outcomes import Scale
 
-__all__ = ["Question"]
-
 T = TypeVar("T")
 PAGE = 1000
 

@@ -44,8 +44,6 @@ if TYPE_CHECKING:
 
     from sidelong.service.http.exchange import Call
 
-__all__ = ["ADDRESSES", "Address", "document"]
-
 DECIDE, FEEDBACK, READ, ADMIN = Scope.DECIDE, Scope.FEEDBACK, Scope.READ, Scope.ADMIN
 
 

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import json
 import logging
 import re
 import secrets
 import time
+from collections import Counter
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
+from urllib.parse import parse_qsl
 
+from pydantic import BaseModel, ValidationError
 from pydantic_core import to_json
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
@@ -19,11 +23,11 @@ from starlette.routing import Router
 from starlette.staticfiles import StaticFiles
 
 from sidelong.errors import ServiceError
-from sidelong.service.http import bodies, problems
+from sidelong.service.http import problems
 from sidelong.service.http.addresses import ADDRESSES
 from sidelong.service.http.exchange import Call
 from sidelong.service.http.gate import Gate
-from sidelong.service.http.problems import PROBLEMS
+from sidelong.service.http.problems import PROBLEMS, invalid, misread
 from sidelong.service.server import Server
 
 if TYPE_CHECKING:
@@ -34,13 +38,15 @@ if TYPE_CHECKING:
 
     from sidelong.service.http.addresses import Address
     from sidelong.service.settings import Settings
-    from sidelong.service.store.clock import Clock
+    from sidelong.service.store.experiment import Clock
 
-__all__ = ["Application"]
+M = TypeVar("M", bound=BaseModel)
 
 _log = logging.getLogger("sidelong.service")
 _BOOT = secrets.token_hex(4)  # what the names of this process's requests begin with
 _JSON = "application/json"
+#: A body that is too large is read up to here and thrown away: many clients hear the reply only when all is sent.
+_HOPELESS = 2**25
 _PAGE_POLICY = b"default-src 'self'; img-src 'self' data:; frame-ancestors 'none'; base-uri 'none'; form-action 'none'"
 
 
@@ -115,11 +121,11 @@ class Application:
                 client = scope["client"][0] if scope["client"] else ""
                 await self._gate.admit(call, address.scope, client)
             if address.query is not None:
-                call.query = bodies.read_query(address.query, scope["query_string"])
+                call.query = _read_query(address.query, scope["query_string"])
             if address.takes == "file":
-                call.body = await bodies.read_body(receive, call.headers, self._settings)
+                call.body = await _read_body(receive, call.headers, self._settings)
             elif address.takes is not None:
-                call.body = await bodies.read(address.takes, receive, call.headers, self._settings)
+                call.body = await _read(address.takes, receive, call.headers, self._settings)
             reply = await address.handle(call)
         except ServiceError as error:
             return problems.reply(error)
@@ -142,3 +148,83 @@ class Application:
 def _nothing(status: int) -> ServiceError:
     code = PROBLEMS[status][1][0]
     return ServiceError("There is nothing here.", status=status, code=code)
+
+
+async def _read_body(receive: Receive, headers: dict[bytes, bytes], settings: Settings) -> bytes:
+    """Return the body of a request."""
+    length = headers.get(b"content-length")
+    if length == b"0":
+        return b""
+    if length is not None and int(length) > _HOPELESS:
+        raise _too_large(settings.max_body)
+    parts: list[bytes] = []
+    size, more = 0, True
+    try:
+        async with asyncio.timeout(settings.request_timeout):
+            while more:
+                message = await receive()
+                if message["type"] == "http.disconnect":
+                    raise ServiceError("The connection broke off.", status=400, code="malformed")
+                part = message.get("body", b"")
+                size += len(part)
+                if size <= settings.max_body:
+                    parts.append(part)
+                elif size > _HOPELESS:
+                    break
+                more = message.get("more_body", False)
+    except TimeoutError:
+        raise ServiceError("The body came too slowly.", status=408, code="timeout") from None
+    if size > settings.max_body:
+        raise _too_large(settings.max_body)
+    return b"".join(parts)
+
+
+async def _read(kind: type[M], receive: Receive, headers: dict[bytes, bytes], settings: Settings) -> M:
+    """Return what the body of a request says; an empty one says {}."""
+    body = await _read_body(receive, headers, settings)
+    if body:
+        _check_media_type(headers.get(b"content-type", b""))
+    try:
+        message = kind.model_validate_json(body or b"{}")
+    except ValidationError as error:
+        raise misread(error, "body") from None
+    losses = getattr(message, "losses", None)
+    names = len(message.model_fields_set) + (len(losses) if isinstance(losses, dict) else 0)
+    if body.count(b":") > names:  # which most bodies do not have, and reading them twice takes as long as once
+        _check_names(body)
+    return message
+
+
+def _read_query(kind: type[M], query: bytes) -> M:
+    """Return what the query of a request says."""
+    try:
+        return kind.model_validate(dict(parse_qsl(query.decode("latin-1"), keep_blank_values=True)))
+    except ValidationError as error:
+        raise misread(error, "query") from None
+
+
+def _check_media_type(given: bytes) -> None:
+    kind = given.decode("latin-1").partition(";")[0].strip().lower()
+    if kind != "application/json":
+        raise ServiceError(
+            f"The body is JSON: send Content-Type: application/json, not {kind!r}.",
+            status=415,
+            code="unsupported_media_type",
+            path="header.content-type",
+            value=kind,
+        )
+
+
+def _check_names(body: bytes) -> None:
+    """Refuse a name that stands twice in one object, of which pydantic would take the last; the body is JSON."""
+
+    def pairs(found: list[tuple[str, Any]]) -> None:
+        if len(dict(found)) < len(found):
+            name = next(name for name, times in Counter(name for name, _ in found).items() if times > 1)
+            raise invalid(f"{name[:60]!r} stands twice in one object. Say it once.", "body", name)
+
+    json.loads(body, object_pairs_hook=pairs, parse_int=len, parse_float=len)  # not a digit is read twice
+
+
+def _too_large(most: int) -> ServiceError:
+    return ServiceError(f"A body has at most {most:,} bytes here.", status=413, code="too_large", path="body")

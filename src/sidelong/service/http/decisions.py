@@ -12,15 +12,13 @@ from sidelong.service.http import views
 from sidelong.service.http.exchange import Reply
 from sidelong.service.http.graphs import graph_of
 from sidelong.service.http.problems import invalid
-from sidelong.service.store.clock import expires_at
 from sidelong.service.store.commands import Cancel, Decide, Tell
+from sidelong.service.store.experiment import expires_at
 
 if TYPE_CHECKING:
     from sidelong.service.http.exchange import Call
     from sidelong.service.http.messages.decisions import DecideRequest, Feedback
     from sidelong.service.store.commands import Decided, Settled
-
-__all__ = ["cancel", "decide", "feedback", "look_up"]
 
 _ID = re.compile(r"([0-9a-f]{16})-([1-9][0-9]{0,17})")
 _KEY = re.compile(r"[\x21-\x7e]{1,200}")

@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 
     Floats = npt.NDArray[np.float64]
 
-__all__ = ["costs", "counts", "guarantee", "intervals", "regret", "sample_ratio"]
-
 _RISK = 0.05  # that an interval misses
 _SUSPICIOUS = 0.001
 

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from sidelong.service.http.messages.evaluation import EvaluationRequest
     from sidelong.service.server import Server
 
-__all__ = ["evaluate", "show_catalogue"]
-
 #: A log with more losses takes too much memory beside a service; `sidelong evaluate` reads it elsewhere.
 MOST_LOSSES = 4_000_000
 #: One at a time: an estimate reads the whole log.

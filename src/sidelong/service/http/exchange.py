@@ -9,8 +9,6 @@ if TYPE_CHECKING:
     from sidelong.service.server import Server
     from sidelong.service.store.tokens import Access
 
-__all__ = ["Call", "Reply"]
-
 
 @dataclass(slots=True)
 class Call:

@@ -21,17 +21,6 @@ if TYPE_CHECKING:
     from sidelong.service.http.messages.experiments import CreateExperiment, StateQuery
     from sidelong.service.http.messages.graphs import UploadQuery
 
-__all__ = [
-    "create_experiment",
-    "download_log",
-    "follow_events",
-    "list_experiments",
-    "show_graph",
-    "show_rates",
-    "show_state",
-    "upload_graph",
-]
-
 
 async def create_experiment(call: Call) -> Reply:
     """Make an experiment. The first one of a learner may take some seconds of compilation."""

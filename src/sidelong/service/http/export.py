@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from sidelong.service.store.journal import Event
     from sidelong.service.store.store import Store
 
-__all__ = ["reply", "write"]
-
 _ROWS = 5000
 _CELLS = 1_000_000  # losses in memory
 

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from sidelong.service.server import Server
     from sidelong.service.settings import Settings
 
-__all__ = ["Gate", "Limits"]
-
 _LOCAL = ("localhost", "127.0.0.1", "[::1]")
 _SENDERS = 10_000
 
@@ -32,15 +30,16 @@ class Gate:
     async def admit(self, call: Call, scope: Scope | Literal["any"], client: str) -> None:
         """Note what the sender of a request may do, or refuse it; "any" is satisfied with any token."""
         tokens, headers = self._server.tokens, call.headers
-        if not tokens.is_fresh():
+        if time.monotonic() >= tokens.fresh_until:
             await self._server.look(tokens.refresh)
         host = headers.get(b"host", b"").decode("latin-1")
         if tokens.open:
             _check_local(host, self._server.settings.host)
         if b"origin" in headers:
             _check_origin(headers[b"origin"].decode("latin-1"), host)
-        access = call.access = tokens.check(headers.get(b"authorization", b"").decode("latin-1"))
-        if scope != "any" and not access.allows(scope):
+        authorization = headers.get(b"authorization", b"")
+        access = call.access = tokens.admitted.get(authorization) or tokens.check(authorization)
+        if scope != "any" and scope not in access.scopes and Scope.ADMIN not in access.scopes:
             text = f"This token allows {', '.join(sorted(access.scopes))}, and this needs {scope}."
             raise _forbidden(text, "authorization")
         self._limits.take(access.token or client, Scope.READ if scope == "any" else scope)

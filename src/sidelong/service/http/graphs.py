@@ -27,8 +27,6 @@ from sidelong.service.http.problems import for_temporary_files, invalid
 if TYPE_CHECKING:
     from sidelong.service.settings import Settings
 
-__all__ = ["build", "graph_of", "read_upload"]
-
 
 async def graph_of(message: Any, settings: Settings) -> FeedbackGraph | str:
     """Return the graph of a request, or the id of one that is known."""
@@ -103,10 +101,5 @@ def _edges(message: EdgesGraph, settings: Settings) -> FeedbackGraph:
 
 def _limit(number: float, most: int, what: str) -> None:
     if number > most:
-        raise ServiceError(
-            f"A graph has at most {most:,} {what} here, and this one {number:,}.",
-            status=413,
-            code="too_large",
-            path="body.graph",
-            value=number,
-        )
+        text = f"A graph has at most {most:,} {what} here, and this one {number:,}."
+        raise ServiceError(text, status=413, code="too_large", path="body.graph", value=number)

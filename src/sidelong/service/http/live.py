@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from pydantic_core import to_json
 
 from sidelong.errors import ServiceError
-from sidelong.service.store.clock import timestamp
+from sidelong.service.store.experiment import timestamp
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from sidelong.service.store.database import Database
     from sidelong.service.store.journal import Event
     from sidelong.service.store.tokens import Tokens
-
-__all__ = ["stream"]
 
 _EVERY = 0.25
 _ALIVE = 15.0

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
     from sidelong.service.http.addresses import Address
 
-__all__ = ["describe"]
-
 _EXAMPLES = {"id": "4f1c0a9be2d37785-1", "name": "orders"}
 _BINARY = {"type": "string", "format": "binary"}
 

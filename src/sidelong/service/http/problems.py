@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
     from pydantic import ValidationError
 
-__all__ = ["PROBLEMS", "for_temporary_files", "invalid", "misread", "reply"]
-
 _LONGEST = 200
 
 #: Each status of an error, with its title and its codes. The titles of Python's `http` change from version to version.

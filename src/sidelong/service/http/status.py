@@ -13,8 +13,6 @@ from sidelong.service.http.exchange import Reply
 if TYPE_CHECKING:
     from sidelong.service.http.exchange import Call
 
-__all__ = ["health", "metrics", "ready", "show_access"]
-
 
 async def show_access(call: Call) -> Reply:
     """Tell what this token may do, and do nothing else."""

@@ -21,7 +21,8 @@ from sidelong.service.http.messages.experiments import (
     StateQuery,
 )
 from sidelong.service.http.messages.graphs import GraphDrawing, GraphSummary
-from sidelong.service.store.clock import expires_at, timestamp
+from sidelong.service.store import snapshots
+from sidelong.service.store.experiment import expires_at, timestamp
 from sidelong.service.store.journal import Kind
 
 if TYPE_CHECKING:
@@ -30,16 +31,6 @@ if TYPE_CHECKING:
     from sidelong.service.store.experiment import LiveExperiment
     from sidelong.service.store.graphs import Shelf
     from sidelong.service.store.store import Store
-
-__all__ = [
-    "decision",
-    "drawing",
-    "graph_summary",
-    "rates",
-    "state",
-    "status_of",
-    "summaries",
-]
 
 _MOST_EDGES = 5000
 _USUAL = StateQuery()
@@ -84,7 +75,7 @@ def state(experiment: LiveExperiment, query: StateQuery = _USUAL) -> ExperimentS
         graph=graph_summary(spec["graph"], experiment.agent.graph),
         round=experiment.agent.round,
         sequence=experiment.head,
-        digest=experiment.digest() if query.digest else None,
+        digest=snapshots.digest(experiment) if query.digest else None,
         counts=estimates.counts(experiment),
         arms=_arms(experiment, query),
         guarantee=estimates.guarantee(experiment, ratio),

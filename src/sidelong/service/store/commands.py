@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from sidelong.agent.running import revealed
 from sidelong.errors import DecisionError, GraphError, LossError, ServiceError
 from sidelong.service.store.graphs import KnownGraph, identify
 from sidelong.service.store.journal import Kind
@@ -21,13 +22,10 @@ if TYPE_CHECKING:
 
     from sidelong.graphs import FeedbackGraph
     from sidelong.service.settings import Settings
-    from sidelong.service.store.clock import Moment
     from sidelong.service.store.database import Writing
-    from sidelong.service.store.experiment import LiveExperiment
+    from sidelong.service.store.experiment import LiveExperiment, Moment
     from sidelong.service.store.graphs import Shelf
     from sidelong.service.store.journal import Event
-
-__all__ = ["Cancel", "Command", "Decide", "Decided", "Expire", "Settled", "Tell", "Turn"]
 
 
 @dataclass
@@ -117,8 +115,8 @@ class Decide(Command):
             if before.graph != (graph and graph.id) or before.context != self.context:
                 raise _refusal(409, "key_reused", "This Idempotency-Key was used before, with another request.", self)
             return self._reply(turn, before, duplicate=True)
-        outstanding, n_arms = len(experiment.outstanding), experiment.agent.graph.n_arms
-        most = min(turn.settings.max_outstanding, turn.settings.max_outstanding_bytes // (8 * n_arms) + 1)
+        outstanding, size = len(experiment.outstanding), 8 * experiment.n_arms
+        most = min(turn.settings.max_outstanding, turn.settings.max_outstanding_bytes // size + 1)
         if outstanding >= most:
             raise ServiceError(
                 f"{outstanding:,} decisions of this experiment are outstanding, and at most {most:,} may be. "
@@ -138,7 +136,7 @@ class Decide(Command):
     def _reply(turn: Turn, event: Event, *, duplicate: bool) -> Decided:
         experiment = turn.experiment
         graph = experiment.agent.graph if event.graph is None else turn.find(event.graph)
-        reveals = graph.out_neighbors(event.arm or 0).tolist()
+        reveals = revealed(graph, event.arm or 0).tolist()
         spec = experiment.identity.spec
         return Decided(event, experiment.identity.key, reveals, spec["expire_after"], duplicate)
 
@@ -202,7 +200,7 @@ class Tell(Command):
     def _values(self, turn: Turn, decided: Event, graph: KnownGraph | None) -> np.ndarray:
         shown = graph or turn.graph(decided.graph)
         revealing = turn.experiment.agent.graph if shown is None else shown.graph
-        return matched(self.losses, revealing.out_neighbors(decided.arm or 0).tolist())
+        return matched(self.losses, revealed(revealing, decided.arm or 0).tolist())
 
 
 @dataclass

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
     from sidelong.service.store.store import Store
 
-__all__ = ["Commits"]
-
 _log = logging.getLogger("sidelong.service")
 _MOST = 512
 

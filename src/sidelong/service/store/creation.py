@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from sidelong.graphs import FeedbackGraph
     from sidelong.service.store.store import Store
 
-__all__ = ["Draft", "create", "draft", "keep_graph"]
-
 #: What a request for an experiment does not say. Experiments of older programs have no `learner_version`: theirs is 1.
 _MADE_HERE = {"seed", "created_at", "learner_version"}
 
@@ -51,7 +49,7 @@ def draft(store: Store, name: str, spec: dict[str, Any], graph: FeedbackGraph | 
         json.dumps(spec, allow_nan=False)
         spec["learner_version"] = catalogue.version(catalogue.choose(spec["learner"], spec["options"]))
         identity = Identity(0, secrets.token_hex(8), name, spec)
-        return Draft(identity, known, LiveExperiment(identity, graph))
+        return Draft(identity, known, LiveExperiment.new(identity, graph))
     except LearnerError as error:
         raise _invalid(str(error), "learner", spec["learner"]) from error
     except GraphError as error:

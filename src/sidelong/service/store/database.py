@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 
     from sidelong.service.store.journal import Event
 
-__all__ = ["Database", "Identity", "Listed", "Reading", "Snapshot", "TakenError", "Token", "Writing"]
-
 
 class TakenError(Exception):
     """What was to be written once is there already: a name, the number of an event, a round, a key."""

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from sidelong.graphs import FeedbackGraph
     from sidelong.service.store.database import Reading, Writing
 
-__all__ = ["KnownGraph", "Shelf", "identify"]
-
 
 class KnownGraph(NamedTuple):
     """A graph and its id."""

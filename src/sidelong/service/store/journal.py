@@ -11,8 +11,6 @@ if TYPE_CHECKING:
 
     from sidelong.service.store.database import Reading
 
-__all__ = ["SLOTS", "Event", "Kind", "by_round", "since"]
-
 
 class Kind(IntEnum):
     """What happened."""

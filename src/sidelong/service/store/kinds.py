@@ -12,8 +12,6 @@ if TYPE_CHECKING:
 
     from sidelong.service.store.database import Database
 
-__all__ = ["KINDS", "open_database"]
-
 #: Makes a database of its address and of the seconds to wait for another process that writes.
 KINDS: dict[str, Callable[[str, float], Database]] = dict.fromkeys(DRIVERS, SqlDatabase)
 

@@ -9,8 +9,6 @@ import numpy as np
 from sidelong.agent.feedback import listed
 from sidelong.errors import ServiceError
 
-__all__ = ["matched"]
-
 
 def matched(losses: Mapping[str, float] | list[float], reveals: list[int]) -> np.ndarray:
     """Return the losses in the order of the revealed arms, one for each and none for another."""

@@ -11,17 +11,20 @@ import logging
 import threading
 from typing import TYPE_CHECKING
 
-from sidelong.errors import ServiceError
-from sidelong.service.store import journal
+import numpy as np
+
+from sidelong.errors import ServiceError, SidelongError
+from sidelong.service.store import journal, snapshots
 from sidelong.service.store.database import Snapshot
-from sidelong.service.store.experiment import LiveExperiment
+from sidelong.service.store.experiment import STORED, LiveExperiment, Moment
+from sidelong.service.store.graphs import KnownGraph
+from sidelong.service.store.journal import Kind
 
 if TYPE_CHECKING:
-    from sidelong.service.store.clock import Clock
     from sidelong.service.store.database import Database, Identity, Reading
+    from sidelong.service.store.experiment import Clock
     from sidelong.service.store.graphs import Shelf
-
-__all__ = ["Replayed"]
+    from sidelong.service.store.journal import Event
 
 _log = logging.getLogger("sidelong.service")
 
@@ -65,13 +68,13 @@ class Replayed:
         self._replay(reading, live)
         return live
 
-    def save(self, database: Database, least: int) -> None:
-        """Write a snapshot, if there were `least` events since the last one."""
+    def save(self, database: Database) -> None:
+        """Write a snapshot."""
         with self.lock:
             live = self.live
-            if live is None or live.head - live.saved < least:
+            if live is None:
                 return
-            snapshot = Snapshot(live.head, live.chain, live.contents())
+            snapshot = Snapshot(live.head, live.chain, snapshots.pack(live))
         with database.writing() as writing:
             writing.save(self.identity.id, snapshot)
             writing.commit()
@@ -79,18 +82,24 @@ class Replayed:
 
     def _new(self, reading: Reading) -> LiveExperiment:
         spec = self.identity.spec
-        return LiveExperiment(self.identity, self._shelf.find(reading, spec["graph"]).named(spec["graph_name"]))
+        return LiveExperiment.new(self.identity, self._shelf.find(reading, spec["graph"]).named(spec["graph_name"]))
 
     def _replay(self, reading: Reading, live: LiveExperiment) -> None:
         for event in journal.since(reading, self.identity.id, live.head):
-            live.replay(event, lambda id_: self._shelf.find(reading, id_))
+            graph = None if event.graph is None else KnownGraph(event.graph, self._shelf.find(reading, event.graph))
+            try:
+                made = _again(live, event, graph)
+            except (SidelongError, KeyError) as error:
+                raise self._differs(event, f"it cannot be done again: {error}") from error
+            if made != event:
+                raise self._differs(event, f"it says {_shown(event)}, and doing it again gives {_shown(made)}")
             self._clock.saw(event.clock)
 
     def _from_snapshot(self, reading: Reading) -> LiveExperiment | None:
         snapshot = reading.snapshot(self.identity.id)
         while snapshot is not None:
             try:
-                live = LiveExperiment.from_contents(self.identity, snapshot.data)
+                live = snapshots.unpack(self.identity, snapshot.data)
             except Exception as error:  # noqa: BLE001  # whatever it is, the journal is there
                 about = {"experiment": self.identity.name, "sequence": snapshot.seq, "why": str(error)}
                 _log.warning("snapshot not used", extra=about)
@@ -103,6 +112,13 @@ class Replayed:
             live.saved = live.head
             return live
         return None
+
+    def _differs(self, event: Event, how: str) -> ServiceError:
+        return _refused(
+            f"Event {event.seq} of the journal of {self.identity.name!r} does not follow from those before it: {how}. "
+            f"The journal or a snapshot was altered, or was written by a version that computes otherwise. "
+            f"Nothing is learned or decided until it is restored and the service started again."
+        )
 
     def _altered(self, seq: int) -> ServiceError:
         return _refused(
@@ -117,6 +133,25 @@ class Replayed:
             f"The journal of {self.identity.name!r} ends with event {found}, and {head} were written: it was altered. "
             f"Restore the database from a copy, and start the service again. Until then nothing is learned or decided."
         )
+
+
+def _again(live: LiveExperiment, event: Event, graph: KnownGraph | None) -> Event:
+    """Do again what the journal says, and return what that gives."""
+    moment, number = Moment(event.at, event.clock), event.round
+    losses = [] if event.losses is None else np.frombuffer(event.losses, STORED).tolist()
+    if event.kind is Kind.CREATED:
+        return live.create(moment)
+    if event.kind is Kind.DECIDED:
+        return live.decide(graph, moment, event.key, event.context)
+    if event.kind is Kind.TOLD:
+        return live.tell(number, losses, graph, moment)
+    if event.kind is Kind.LATE:
+        return live.late(number, event.arm or 0, np.array(losses), event.graph, moment)
+    return live.settle(number, event.kind, moment)
+
+
+def _shown(event: Event) -> str:
+    return f"{event.kind.name.lower()} round {event.round}, arm {event.arm}, probability {event.probability!r}"
 
 
 def _refused(text: str) -> ServiceError:

@@ -21,14 +21,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from sidelong.service.settings import Settings
-    from sidelong.service.store.clock import Clock
     from sidelong.service.store.commands import Command
     from sidelong.service.store.database import Database, Identity, Reading, Writing
-    from sidelong.service.store.experiment import LiveExperiment
+    from sidelong.service.store.experiment import Clock, LiveExperiment
 
     T = TypeVar("T")
-
-__all__ = ["Store"]
 
 _log = logging.getLogger("sidelong.service")
 
@@ -109,7 +106,9 @@ class Store:
     def save(self, *, least: int) -> None:
         """Write snapshots of the experiments in memory that had `least` events since their last one."""
         for replayed in self._in_memory():
-            replayed.save(self.database, least)
+            live = replayed.live
+            if live is not None and live.head - live.saved >= least:
+                replayed.save(self.database)
 
     def save_clock(self) -> None:
         """Write the service's clock, so that decisions do not become younger when a server stops."""

@@ -17,10 +17,6 @@ from sidelong.service.store.journal import Kind
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from sidelong.service.store.journal import Event
-
-__all__ = ["BLIND", "DELAYED", "HIDDEN", "MINUTES", "OWN_GRAPH", "UNWEIGHED", "Tallies"]
-
 MINUTES = 1440  #: how many minutes the rates go back
 #: In `Tallies.counts`, after the kinds of events: told rounds that had a graph of their own, that had no probabilities
 #: of observing, whose own loss was not revealed, that had no probabilities of playing, and that were told after a later
@@ -38,7 +34,7 @@ class Tallies:
         self.sums = np.zeros((ROWS, n_arms))  #: of each arm: see `weigh`
         self.paid = np.zeros(1)  #: sum of the losses of the arms that were played
         self.counts = np.zeros(len(Kind) + 5, np.int64)  #: by kind of event, then five sorts of told rounds
-        self.minutes: dict[int, list[int]] = {}
+        self.minutes: dict[int, list[int]] = {}  #: the events of the last ones, by kind
         self._name_rows()
         nothing = np.empty(0)
         weigh(self.sums, nothing.astype(np.intp), nothing, nothing, 1)  # compiled now, not while somebody waits
@@ -46,13 +42,6 @@ class Tallies:
     def _name_rows(self) -> None:
         #: Of each arm: how often it was seen, and its losses then.
         self.observations, self.losses = self.sums[:2]
-
-    def happened(self, event: Event) -> None:
-        """Count an event."""
-        self.counts[event.kind] += 1
-        self.minutes.setdefault(event.at // 60_000_000, [0] * len(Kind))[event.kind] += 1
-        if len(self.minutes) > MINUTES:
-            del self.minutes[min(self.minutes)]
 
     def told(
         self,

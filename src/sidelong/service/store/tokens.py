@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 
     from sidelong.service.store.database import Database
 
-__all__ = ["Access", "Scope", "Tokens"]
-
 
 class Scope(StrEnum):
     """What a token allows."""
@@ -40,11 +38,8 @@ class Access(NamedTuple):
     token: str | None
     scopes: frozenset[str]
 
-    def allows(self, scope: Scope) -> bool:
-        """Tell whether a scope is among them."""
-        return scope in self.scopes or Scope.ADMIN in self.scopes
 
-
+_MOST = 10_000  # headers to remember
 _OPEN = Access(None, frozenset({Scope.ADMIN}))
 _NOBODY = hashlib.sha256(secrets.token_bytes(32)).digest()  # compared with where no token has the id
 
@@ -57,8 +52,10 @@ class Tokens:
     def __init__(self, database: Database) -> None:
         self._database = database
         self._lock = threading.Lock()
-        self._read_at = -1e9
         self._known: dict[str, Token] = {}
+        self.open = True  #: whether no token was ever made, so that none is needed
+        self.admitted: dict[bytes, Access] = {}  #: what `check` gave since the tokens were last read, by the header
+        self.fresh_until = 0.0  #: until when what is in memory answers without the database, by `time.monotonic`
 
     def create(self, name: str, scopes: Iterable[str]) -> str:
         """Make a token, and return it with its secret, which nobody can read again."""
@@ -80,24 +77,17 @@ class Tokens:
         with self._database.reading() as reading:
             found = reading.tokens()
         self._known = {token.id: token for token in found}
+        self.open = not found
+        self.admitted = {}  # last: a `check` that began before writes into the one that is forgotten
         return found
-
-    def is_fresh(self) -> bool:
-        """Tell whether what is in memory is new enough to answer without the database."""
-        return time.monotonic() - self._read_at < self.fresh_for
 
     def refresh(self) -> None:
         """Read the tokens again, if that is due."""
         with self._lock:
-            if not self.is_fresh():
-                begun = time.monotonic()
+            begun = time.monotonic()
+            if begun >= self.fresh_until:
                 self.list()
-                self._read_at = begun
-
-    @property
-    def open(self) -> bool:
-        """Whether no token was ever made, so that none is needed."""
-        return not self._known
+                self.fresh_until = begun + self.fresh_for
 
     def is_valid(self, id_: str | None) -> bool:
         """Tell whether what was let in with a token, or with none, would still be."""
@@ -105,11 +95,16 @@ class Tokens:
             return self.open
         return id_ in self._known and self._known[id_].revoked_at is None
 
-    def check(self, header: str | None) -> Access:
-        """Return what the sender of an Authorization header may do."""
-        if self.open:
-            return _OPEN
-        kind, _, text = (header or "").partition(" ")
+    def check(self, header: bytes) -> Access:
+        """Return what the sender of an Authorization header may do, and note it in `admitted`."""
+        admitted = self.admitted
+        access = _OPEN if self.open else self._check(header.decode("latin-1"))
+        if len(admitted) < _MOST:
+            admitted[header] = access
+        return access
+
+    def _check(self, header: str) -> Access:
+        kind, _, text = header.partition(" ")
         mark, id_, secret = [*text.strip().split("_", 2), "", ""][:3]
         token = self._known.get(id_)
         right = hmac.compare_digest(_hash(secret), _NOBODY if token is None else token.hash)

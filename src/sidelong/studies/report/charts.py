@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from sidelong.studies.curves import Curve
     from sidelong.studies.report.promised import Bound
 
-__all__ = ["Series", "against", "ratios", "regret", "trace"]
-
 
 class Series(NamedTuple):
     """A learner in a figure."""

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
     from matplotlib.axes import Axes
 
-__all__ = ["INK", "MUTED", "PAPER", "colour", "label_ends", "line_style", "new", "save", "scale", "short", "svg"]
-
 INK, MUTED, PAPER = "#1c2024", "#8a9099", "#fdfdfe"
 #: Okabe and Ito's colours, which people who do not see all colours can tell apart, with a dark grey for black.
 _COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#3c4148", "#999999")

@@ -18,20 +18,6 @@ if TYPE_CHECKING:
     from sidelong.studies.report.promised import Bound
     from sidelong.studies.report.reading import Instance
 
-__all__ = [
-    "best_counts",
-    "bounds",
-    "contest",
-    "growth",
-    "interval",
-    "leader",
-    "listed",
-    "missing",
-    "percent",
-    "scoreboard",
-    "trace",
-]
-
 
 FEW = 8  #: runs; with fewer, a bootstrap interval of 95 % holds the mean clearly less often
 

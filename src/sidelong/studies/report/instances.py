@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from sidelong.studies.report.promised import Bound, Promised
     from sidelong.studies.report.reading import Instance, Reading
 
-__all__ = ["instances"]
-
 _TRACES = {
     "theta": ("θ", "θ, the sum of p over P,"),
     "exploration_set": ("arms in the exploration set", "The size of the exploration set"),

@@ -13,8 +13,6 @@ if TYPE_CHECKING:
 
     from matplotlib.figure import Figure
 
-__all__ = ["Drawn", "Entry", "Section", "document", "paragraph", "section", "table"]
-
 
 class Drawn(NamedTuple):
     """A figure with its sentence."""

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
     from sidelong.studies.report.reading import Reading
 
-__all__ = ["facts", "origin", "toml"]
-
 
 _VERSIONS = {
     "seeds": "seed",

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 
     from sidelong.studies.curves import Curve
 
-__all__ = ["LEVEL", "Duel", "chance_of_no_difference", "duels", "least_runs"]
-
 LEVEL = 0.01
 
 

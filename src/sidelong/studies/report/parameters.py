@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
     Place = tuple[str, ...]
 
-__all__ = ["Sweep", "exponents", "parameters", "sweeps", "trend"]
-
 _NAMES = {
     ("graph", "n"): "K",
     ("graph", "r"): "density",

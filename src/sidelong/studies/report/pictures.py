@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from sidelong.studies.report.promised import Promised
     from sidelong.studies.report.reading import Reading
 
-__all__ = ["draw", "headline", "pictures"]
-
 _BUDGET = 1.0  # seconds for each number
 _MOST, _CLEAR = 8, 24  # pictures; and arms, up to which they are clear
 _NOTE = (

@@ -30,8 +30,6 @@ if TYPE_CHECKING:
 
     Array = npt.NDArray[np.float64]
 
-__all__ = ["Bound", "Promised"]
-
 _BUDGET = 1.0  # seconds for each number of a graph; an upper value serves where it is not enough
 
 

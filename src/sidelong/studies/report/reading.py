@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from sidelong.studies.curves import Curve
     from sidelong.studies.report.pairs import Duel
 
-__all__ = ["Instance", "Reading", "read"]
-
 Table = dict[str, Any]
 
 

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 
     from sidelong.studies.report.reading import Instance, Reading
 
-__all__ = ["scores"]
-
 _NOTE = (
     "Regret at the end: the mean over runs, ± half of its 95 % bootstrap interval, and its ratio to the smallest on "
     "the instance, with the number of arms, the price of playing each once, added to both. The worst ratio of a "

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     import numpy.typing as npt
     import pyarrow as pa
 
-__all__ = ["PlayedCell", "read_cells"]
-
 
 @dataclass(frozen=True)
 class PlayedCell:

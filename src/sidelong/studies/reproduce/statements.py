@@ -30,8 +30,6 @@ if TYPE_CHECKING:
 
     from sidelong.studies.reproduce.cells import PlayedCell
 
-__all__ = ["Expected", "Figure", "Judged", "Statement", "judge", "read_expected"]
-
 Facts = dict[str, Any]
 
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import bindparam, delete, func, insert, select, text, update
 from sqlalchemy.dialects import postgresql, sqlite
-from sqlalchemy.exc import IntegrityError
+from sqlalchemy.exc import DatabaseError, DataError, IntegrityError, InterfaceError, ProgrammingError
+from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 from sqlalchemy.pool import NullPool
 
 from sidelong.service.store.database import (
@@ -23,18 +25,18 @@ from sidelong.service.store.database import (
 )
 from sidelong.service.store.journal import SLOTS, Event, Kind
 from sidelong.service.store.sql import migrate
-from sidelong.service.store.sql.engines import explained, make_engine, parse
+from sidelong.service.store.sql.engines import explain, make_engine, parse
 from sidelong.service.store.sql.schema import clock, events, experiments, graphs, snapshots, tokens
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from sqlalchemy import Connection, CursorResult, Table
-
-__all__ = ["SqlDatabase"]
+    from sqlalchemy import Connection, CursorResult, Engine, Table
 
 _MIGRATION_LOCK = 0x51DE1046  # of PostgreSQL; any number, as long as it is always the same
 _KEPT = 2  # snapshots of an experiment
+#: So that SQLite takes its lock now, before any other: a transaction that asked for it halfway would fail, not wait.
+_LOCKED = "BEGIN IMMEDIATE"
 
 
 class _Statement:
@@ -189,20 +191,15 @@ class _Writing(_Reading, Writing):
 
 
 class SqlDatabase(Database):
-    """SQLite or PostgreSQL.
-
-    Args:
-        address: ``sqlite:///path``, ``postgresql://user@host/name``, or the path of a file.
-        busy_timeout: for how many seconds to wait for another process that writes.
-    """
+    """SQLite or PostgreSQL. The arguments are those of `open_database`."""
 
     def __init__(self, address: str, busy_timeout: float = 5.0) -> None:
         self._url = parse(address)
         self.name = self._url.get_backend_name()
         wait = round(busy_timeout * 1000)
         # Two pools, so that a long export never keeps a decision waiting for a connection.
-        self._reader = make_engine(self._url, "BEGIN", wait, pool_size=4, max_overflow=8)
-        self._writer = make_engine(self._url, "BEGIN IMMEDIATE", wait, pool_size=2, max_overflow=2)
+        self._reader = make_engine(self._url, "REPEATABLE READ", wait, pool_size=4, max_overflow=8)
+        self._writer = make_engine(self._url, "READ COMMITTED", wait, pool_size=2, max_overflow=2)
 
     def migrate(self) -> bool:
         """Bring the schema up to date, and tell whether there was anything to do."""
@@ -211,29 +208,44 @@ class SqlDatabase(Database):
     @contextmanager
     def reading(self) -> Iterator[_Reading]:
         """Begin a transaction that reads."""
-        with explained(), self._reader.connect() as connection:
+        with _begun(self._reader, "BEGIN") as connection:
             yield _Reading(connection)
 
     @contextmanager
     def writing(self) -> Iterator[_Writing]:
         """Begin a transaction that writes."""
-        with explained(), self._writer.connect() as connection:
-            connection.begin()  # takes the lock of SQLite now, before any other lock
+        with _begun(self._writer, _LOCKED) as connection:
             yield _Writing(connection)
 
     @contextmanager
     def migrating(self) -> Iterator[Connection]:
         """Open a transaction that no other process migrates during, and commit it."""
-        engine = make_engine(self._url, "BEGIN IMMEDIATE", 600_000, poolclass=NullPool)
-        with explained(), engine.begin() as connection:
+        engine = make_engine(self._url, "READ COMMITTED", 600_000, poolclass=NullPool)
+        with _begun(engine, _LOCKED) as connection:
             if self.name != "sqlite":
                 connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({_MIGRATION_LOCK})")
             yield connection
+            connection.commit()
 
     def close(self) -> None:
         """Close all connections."""
         self._reader.dispose()
         self._writer.dispose()
+
+
+@contextmanager
+def _begun(engine: Engine, how: str) -> Iterator[Connection]:
+    """Begin a transaction, on SQLite in these words; what the database raises becomes what the service replies."""
+    try:
+        with engine.connect() as connection:
+            connection.begin()
+            if connection.dialect.name == "sqlite":
+                connection.connection.driver_connection.execute(how).close()  # type: ignore[union-attr]
+            yield connection
+    except (DatabaseError, InterfaceError, sqlite3.Error, PoolTimeoutError) as error:
+        if isinstance(error, IntegrityError | ProgrammingError | DataError):  # mistakes of ours
+            raise
+        raise explain(error) from error
 
 
 @contextmanager

@@ -1,51 +1,39 @@
 """Connections to SQLite and to PostgreSQL, and what their errors mean.
 
 SQLite writes ahead (WAL), so that readers and one writer do not wait for each other, and flushes every commit to the
-disk. A transaction that writes takes the lock at once: one that asked for it halfway would fail instead of waiting.
+disk.
 """
 
 from __future__ import annotations
 
 import sqlite3
 import time
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import URL, create_engine, event, make_url
-from sqlalchemy.exc import (
-    ArgumentError,
-    DatabaseError,
-    DataError,
-    IntegrityError,
-    InterfaceError,
-    ProgrammingError,
-)
+from sqlalchemy.exc import ArgumentError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 from sqlalchemy.pool import QueuePool
 
 from sidelong.errors import ServiceError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from sqlalchemy import Connection, Engine
-
-__all__ = ["DRIVERS", "explained", "make_engine", "parse", "unknown"]
+    from sqlalchemy import Engine
 
 #: What an address begins with, and what SQLAlchemy reaches such a database with.
 DRIVERS = {"sqlite": "sqlite+pysqlite", "postgresql": "postgresql+psycopg", "postgres": "postgresql+psycopg"}
 
 
-def make_engine(url: URL, begin: str, wait: int, **pool: Any) -> Engine:
-    """Return what makes connections, whose transactions begin so, and that wait for a lock as many milliseconds."""
+def make_engine(url: URL, isolation: str, wait: int, **pool: Any) -> Engine:
+    """Return what makes connections, isolated so on PostgreSQL, that wait for a lock as many milliseconds."""
     pool = {"poolclass": QueuePool, **pool}
     if url.get_backend_name() != "sqlite":
         options = f"-c lock_timeout={wait} -c statement_timeout={max(wait, 60_000)}"
         return create_engine(
             url,
             connect_args={"options": options, "connect_timeout": 5},
-            isolation_level="REPEATABLE READ" if begin == "BEGIN" else "READ COMMITTED",
+            isolation_level=isolation,
             pool_pre_ping=True,
             hide_parameters=True,
             **pool,
@@ -55,14 +43,10 @@ def make_engine(url: URL, begin: str, wait: int, **pool: Any) -> Engine:
 
     @event.listens_for(engine, "connect")
     def prepare(connection: sqlite3.Connection, _: object) -> None:
-        connection.isolation_level = None  # Python begins no transaction of its own
+        connection.isolation_level = None  # Python begins no transaction of its own: `SqlDatabase` does
         _write_ahead(connection, wait / 1000)
         for pragma in ("synchronous=FULL", "foreign_keys=ON"):
             connection.execute(f"PRAGMA {pragma}").close()
-
-    @event.listens_for(engine, "begin")
-    def start(connection: Connection) -> None:
-        connection.connection.driver_connection.execute(begin)  # type: ignore[union-attr]
 
     return engine
 
@@ -101,18 +85,7 @@ def unknown(address: str) -> ServiceError:
     return ServiceError(f"The database is sqlite:///FILE or postgresql://USER@HOST/NAME, not {shown!r}.")
 
 
-@contextmanager
-def explained() -> Iterator[None]:
-    """Turn what a database raises into what the service replies."""
-    try:
-        yield
-    except (DatabaseError, InterfaceError, sqlite3.Error, PoolTimeoutError) as error:
-        if isinstance(error, IntegrityError | ProgrammingError | DataError):  # mistakes of ours
-            raise
-        raise _explain(error) from error
-
-
-def _explain(error: Exception) -> ServiceError:
+def explain(error: Exception) -> ServiceError:
     """Return what to reply to an error of the database."""
     cause = getattr(error, "orig", error)
     text = str(cause).strip().partition("\n")[0]
@@ -126,24 +99,13 @@ def _explain(error: Exception) -> ServiceError:
             retry_after=5.0,
         )
     if isinstance(error, PoolTimeoutError):
-        return ServiceError(
-            "Too many requests read the database at once. Send the request again.",
-            status=503,
-            code="busy",
-            retry_after=1.0,
-        )
+        return _later("Too many requests read the database at once. Send the request again.")
     if code in {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED} or state in {"55P03", "40001", "40P01", "57014"}:
-        return ServiceError(
-            "Another process holds the lock of the database. Nothing was stored. Send the request again.",
-            status=503,
-            code="busy",
-            retry_after=1.0,
-        )
+        return _later("Another process holds the lock of the database. Nothing was stored. Send the request again.")
     if code in {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}:
         return ServiceError(f"The database file is damaged or is no SQLite file: {text}.", status=503, code="refused")
-    return ServiceError(
-        f"The database does not answer: {text}.",
-        status=503,
-        code="unavailable",
-        retry_after=2.0,
-    )
+    return _later(f"The database does not answer: {text}.", "unavailable", 2.0)
+
+
+def _later(text: str, code: str = "busy", after: float = 1.0) -> ServiceError:
+    return ServiceError(text, status=503, code=code, retry_after=after)

@@ -24,8 +24,6 @@ from sqlalchemy import (
     text,
 )
 
-__all__ = ["clock", "events", "experiments", "graphs", "metadata", "snapshots", "tokens"]
-
 metadata = MetaData()
 
 experiments = Table(
