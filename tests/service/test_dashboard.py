@@ -112,6 +112,10 @@ def test_every_number_is_what_the_api_says(browser, served, played):
         for name in ("decided", "told", "outstanding", "expired", "cancelled"):
             assert page.locator(f'[data-figure="{name}"] dd').inner_text() == str(state["counts"][name])
         regret = state["regret"]
+        best = max(state["arms"]["items"], key=lambda arm: arm["probability"])
+        for name, arm in (("cheapest so far", state["best"]), ("plays next", best)):
+            called = arm["label"] or f"arm {arm['arm']}"
+            assert page.locator(f'[data-figure="{name}"] dd').inner_text().startswith(called)
         shown = page.locator('[data-figure="regret"] dd').inner_text()
         assert shown.startswith(f"{regret['estimate']:.1f}".replace("-", "\N{MINUS SIGN}"))
         assert f"against arm {regret['best_arm']}" in shown

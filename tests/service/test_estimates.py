@@ -146,6 +146,17 @@ def test_feedback_that_comes_after_a_later_decision_is_told_about(bench):
     assert reason.startswith("1 of 3 decisions was told after a later one was drawn")
 
 
+def test_the_state_names_the_cheapest_arm_and_how_sure_it_is(bench):
+    bench.create(graph=sl.graphs.complete(3))
+    assert state(bench).best is None
+    for _ in range(5):
+        bench.tell(bench.decide(), [0.5, 0.2, 0.6])
+    found = state(bench)
+    assert (found.best.arm, found.best.mean) == (1, pytest.approx(0.2))
+    assert found.best.chance > 0.9
+    assert [(arm.observed_count, arm.observed_spread) for arm in found.arms.items] == [(5, pytest.approx(0.0))] * 3
+
+
 def test_a_learner_that_draws_without_probabilities_has_no_estimates(bench):
     bench.create(graph=sl.graphs.complete(3), learner="ts-n")
     for _ in range(3):

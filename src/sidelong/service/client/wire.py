@@ -157,9 +157,9 @@ def estimates(arms: Sequence[dict[str, Any]]) -> Estimates:
     def column(name: str) -> npt.NDArray[np.float64]:
         return np.array([math.nan if arm[name] is None else arm[name] for arm in arms], np.float64)
 
-    counts = np.array([arm["observations"] for arm in arms], np.int64)
-    none = np.full(len(arms), math.nan)
-    return Estimates(column("observed_mean"), counts, none, none, column("probability"))
+    counts = np.array([arm["observed_count"] for arm in arms], np.int64)
+    gaps = np.full(len(arms), math.nan)
+    return Estimates(column("observed_mean"), counts, column("observed_spread"), gaps, column("probability"))
 
 
 def _read_graph(reply: Any, _: bool) -> FeedbackGraph:  # noqa: FBT001

@@ -1,7 +1,7 @@
 // The small parts of the page about an experiment: what it is, whether its guarantee holds, its counts, the latest events.
 
 import { $, h, s, write } from "./dom.js";
-import { ago, clock, count, duration, number, range, some } from "./format.js";
+import { ago, clock, count, duration, number, percent, range, some } from "./format.js";
 
 export const LATEST = 9; // events that are shown
 
@@ -36,12 +36,19 @@ export function numbers(found) {
   $("numbers").replaceChildren(...figures(found).map(figure));
 }
 
-function figures({ counts, regret, sample_ratio: ratio }) {
+function figures({ best, arms, counts, regret, sample_ratio: ratio }) {
   const late = counts.late ? `${count(counts.late)} of them told, too late` : null;
   const check =
     ratio.p_value === null ? ["–", ratio.unknown] : [ratio.ok ? "fine" : "off", `p = ${probability(ratio.p_value)}`];
   const unknown = counts.told ? "cannot be estimated from this feedback" : "not known yet";
+  const next = arms.items.reduce((most, arm) => ((arm.probability ?? 0) > (most?.probability ?? 0) ? arm : most), null);
   return [
+    [
+      "cheapest so far",
+      best === null ? "–" : called(best),
+      best === null ? "nothing was told yet" : `cost ${number(best.mean, 2)}, ${percent(best.chance)} sure`,
+    ],
+    ["plays next", next === null ? "–" : called(next), next === null ? "not known beforehand" : `with a chance of ${percent(next.probability)}`],
     ["decided", count(counts.decided)],
     ["told", count(counts.told)],
     ["outstanding", count(counts.outstanding)],
@@ -55,6 +62,8 @@ function figures({ counts, regret, sample_ratio: ratio }) {
     ["sample ratio", ...check, ratio.p_value !== null && !ratio.ok],
   ];
 }
+
+const called = ({ arm, label }) => label ?? `arm ${arm}`;
 
 const probability = (p) => (p < 0.001 ? p.toExponential(1) : p.toFixed(3));
 

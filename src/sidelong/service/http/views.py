@@ -14,6 +14,7 @@ from sidelong.service.http.messages.decisions import DecisionState
 from sidelong.service.http.messages.experiments import (
     Arms,
     ArmState,
+    CheapestArm,
     ExperimentList,
     ExperimentState,
     ExperimentSummary,
@@ -26,6 +27,7 @@ from sidelong.service.store.experiment import expires_at, timestamp
 from sidelong.service.store.journal import Kind
 
 if TYPE_CHECKING:
+    from sidelong.agent import Estimates
     from sidelong.graphs import FeedbackGraph
     from sidelong.service.store.database import Reading
     from sidelong.service.store.experiment import LiveExperiment
@@ -63,7 +65,7 @@ def summaries(store: Store, offset: int, limit: int) -> ExperimentList:
 def state(experiment: LiveExperiment, query: StateQuery = _USUAL) -> ExperimentState:
     """Return all about an experiment, with some of its arms."""
     identity, tallies = experiment.identity, experiment.tallies
-    spec, ratio = identity.spec, estimates.sample_ratio(tallies)
+    spec, ratio, known = identity.spec, estimates.sample_ratio(tallies), experiment.agent.estimates()
     return ExperimentState(
         name=identity.name,
         learner=spec["learner"],
@@ -77,20 +79,26 @@ def state(experiment: LiveExperiment, query: StateQuery = _USUAL) -> ExperimentS
         sequence=experiment.head,
         digest=snapshots.digest(experiment) if query.digest else None,
         counts=estimates.counts(experiment),
-        arms=_arms(experiment, query),
+        best=_best(known, spec["labels"]),
+        arms=_arms(experiment, known, query),
         guarantee=estimates.guarantee(experiment, ratio),
         sample_ratio=ratio,
         regret=estimates.regret(tallies),
     )
 
 
-def _arms(experiment: LiveExperiment, query: StateQuery) -> Arms:
+def _best(known: Estimates, labels: list[str] | None) -> CheapestArm | None:
+    arm = known.best
+    if arm is None:
+        return None
+    return CheapestArm(arm=arm, label=labels[arm] if labels else None, mean=float(known.means[arm]), chance=known.sure)
+
+
+def _arms(experiment: LiveExperiment, known: Estimates, query: StateQuery) -> Arms:
     tallies, labels = experiment.tallies, experiment.identity.spec["labels"]
-    p = experiment.agent.estimates().weights
+    p = known.weights
     P = np.full_like(p, np.nan) if np.isnan(p).any() else experiment.agent.graph.observe_probabilities(p)
     mean = estimates.costs(tallies)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        seen = tallies.losses / tallies.observations
     by = {"arm": np.arange(p.size), "probability": -p, "mean": mean, "plays": -tallies.plays}[query.sort]
     shown = np.argsort(by, kind="stable")[query.offset : query.offset + query.limit].tolist()
     ends = estimates.intervals(tallies, shown)
@@ -107,7 +115,9 @@ def _arms(experiment: LiveExperiment, query: StateQuery) -> Arms:
             low=None if doubtful[place] else float(ends.lower[place]),
             high=None if doubtful[place] else float(ends.upper[place]),
             rejected=bool(ends.rejected[place]),
-            observed_mean=_known(seen[arm]),
+            observed_count=int(known.counts[arm]),
+            observed_mean=_known(known.means[arm]),
+            observed_spread=_known(known.spreads[arm]),
         )
         for place, arm in enumerate(shown)
     ]

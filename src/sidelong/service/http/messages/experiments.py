@@ -108,7 +108,9 @@ class ArmState(BaseModel):
     low: float | None
     high: float | None  #: of the 95% interval
     rejected: bool  #: whether its limits cross: then an assumption of the interval is false, at the level of 5%
-    observed_mean: float | None  #: of the losses that were seen
+    observed_count: int  #: how many losses count in the next two: see `sidelong.agent.seen`
+    observed_mean: float | None
+    observed_spread: float | None  #: their standard deviation
 
 
 class Arms(BaseModel):
@@ -119,6 +121,15 @@ class Arms(BaseModel):
     limit: int
     sort: Sort
     items: list[ArmState]
+
+
+class CheapestArm(BaseModel):
+    """The arm with the least mean of what was seen."""
+
+    arm: int
+    label: str | None
+    mean: float
+    chance: float  #: that it is the cheapest of all arms, if losses go on as they were
 
 
 class Guarantee(BaseModel):
@@ -165,6 +176,7 @@ class ExperimentState(BaseModel):
     sequence: int
     digest: str | None  #: equal states have equal digests, as a replay of the journal must; null unless asked for
     counts: Counts
+    best: CheapestArm | None  #: null before anything was told
     arms: Arms
     guarantee: Guarantee
     sample_ratio: SampleRatio
