@@ -120,13 +120,15 @@ def test_learners_shows_the_options_of_both_presets_and_of_the_epochs():
     assert re.search(r"\ngrowth +0\.05 ", epoch)
 
 
-def test_version():
+def test_version_in_a_process_of_its_own():
     done = run("--version")
     assert done.stdout.strip() == f"sidelong {sl.__version__}"
 
 
-def test_without_arguments_it_helps():
-    assert "demo" in run().stdout + run("--help").stdout
+def test_without_arguments_it_helps(sidelong):
+    for arguments in ([], ["--help"]):
+        done = sidelong(*arguments)
+        assert "demo" in done.stdout + done.stderr
 
 
 @pytest.mark.parametrize(
@@ -139,8 +141,8 @@ def test_without_arguments_it_helps():
         (("learners", "exp3.gpp"), "'exp3.g++'?"),
     ],
 )
-def test_a_wrong_argument_gives_one_message_and_code_2(arguments, named):
-    done = run(*arguments)
+def test_a_wrong_argument_gives_one_message_and_code_2(arguments, named, sidelong):
+    done = sidelong(*arguments)
     assert done.returncode == 2
     assert "Traceback" not in done.stderr
     assert named in " ".join(done.stderr.replace("│", " ").split())  # wherever its lines break
