@@ -33,6 +33,7 @@ def played(tmp_path_factory):
     return folder, done
 
 
+@pytest.mark.long
 def test_demo_ends_with_the_scoreboard_what_to_do_next_and_a_report(played):
     folder, done = played
     assert done.stderr == ""
@@ -51,6 +52,7 @@ def test_demo_ends_with_the_scoreboard_what_to_do_next_and_a_report(played):
     assert "exp3.g++" in (folder / "report.html").read_text()
 
 
+@pytest.mark.long
 def test_a_second_demo_plays_nothing_again_and_prints_the_same(played, monkeypatch):
     folder, done = played
     monkeypatch.setattr("sidelong.studies.report.write", lambda *_, **_options: [folder / "report.html"])
@@ -73,6 +75,7 @@ def test_a_demo_with_other_options_has_another_folder():
     assert folder_name(100_000, 8, 0, every=False) == "demo"
 
 
+@pytest.mark.long
 def test_a_demo_in_the_folder_of_another_study_is_refused(played):
     folder, _ = played
     done = CliRunner().invoke(cli.app, ["demo", "--rounds", "400", "--runs", "2", "--out", str(folder)])

@@ -86,6 +86,7 @@ def test_the_jit_does_not_matter():
     assert digests_in_a_child(NUMBA_DISABLE_JIT="1") == trajectories.digests()
 
 
+@pytest.mark.long
 def test_the_instruction_set_does_not_matter():
     """Code for a plain x86-64 or ARM, without the vector units of this machine."""
     assert digests_in_a_child(NUMBA_CPU_NAME="generic", NUMBA_CPU_FEATURES="") == trajectories.digests()
