@@ -17,8 +17,9 @@ STOCHASTIC = sl.losses.bernoulli([0.5 + GAP / 2 - GAP * (arm == BEST) for arm in
 CONSTRAINED = sl.losses.constrained(gaps=GAP, n_arms=K, best=BEST)
 
 
-def regrets(learner, graph, world, rounds=T, **options):
-    return sl.simulate(learner, graph, world, rounds, RUNS, seed=5, checkpoints=[rounds], **options).regret[:, -1]
+@functools.cache
+def regrets(learner, graph, world, **options):
+    return sl.simulate(learner, graph, world, T, RUNS, seed=5, checkpoints=[T], **options).regret[:, -1]
 
 
 @pytest.mark.parametrize(
