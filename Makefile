@@ -3,8 +3,10 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+# Where it is set, every process translates all sources anew, and tests start hundreds of them.
+unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo test numba-matrix soak lint docs docs-fresh pictures dist packages bench bench-cap clean
+.PHONY: help demo quick test interpreted numba-matrix soak lint docs docs-fresh pictures dist packages bench bench-cap clean
 .DEFAULT_GOAL := help
 
 help:            ## list the commands
@@ -31,9 +33,16 @@ lint: $(VENV)/stamp-lint ## style, types, and the order of imports
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-test: $(VENV)/stamp-test lint packages ## all checks: style, types, imports, tests, and a part of them with the JIT off
-	NUMBA_DISABLE_JIT=1 $(BIN)/pytest -q -n 2 --dist worksteal -m interpreted
-	$(BIN)/pytest -q -n 2 --dist worksteal
+# Only the files that have such tests: to read the others takes longer than to run these.
+interpreted: $(VENV)/stamp-test
+	NUMBA_DISABLE_JIT=1 $(BIN)/pytest -q -n 2 --dist worksteal -m interpreted $$(grep -rl mark.interpreted tests)
+
+quick: $(VENV)/stamp-lint $(VENV)/stamp-test ## before each commit, in a minute: style, types, imports, and the tests with the JIT off
+	$(MAKE) --jobs 2 --output-sync lint interpreted
+
+# Three workers keep two cores busy, since some tests wait.
+test: quick packages ## all checks: those of quick, and all tests with the JIT on
+	$(BIN)/pytest -q -n 3 --dist worksteal
 
 # The oldest Numba that is allowed, the newest there is, and the newest with its private names hidden.
 OLDEST := $(shell sed -n 's/.*"numba>=\([0-9.]*\)".*/\1/p' pyproject.toml)

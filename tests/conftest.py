@@ -1,9 +1,18 @@
 """What tests of several rooms share."""
 
+import os
+
 import pytest
 
 import browser as browsing
 import installed
+
+os.environ["SIDELONG_COMPILES_AHEAD"] = "1"  # workers keep all cores busy, so that a second process helps none of them
+
+
+def pytest_collection_modifyitems(items):
+    """Start with the longest, so that none of them is left for the end, where the other workers would wait for it."""
+    items.sort(key=lambda item: item.get_closest_marker("long") is None)
 
 
 @pytest.fixture(scope="module")

@@ -811,9 +811,9 @@ class Exp3GppPractical:
         eta, n, K = 1 / self.x, self.n, self.K
         excess = eta * (self.L - min(self.L)) / (n - 1)
         low, high = 1.0, 1.0 + K
-        for _ in range(200):
+        for _ in range(100):
             y = (low + high) / 2
-            low, high = (y, high) if sum((excess + y) ** -n) > 1 else (low, y)
+            low, high = (y, high) if ((excess + y) ** -n).sum() > 1 else (low, y)
         q = (excess + low) ** -float(n)  # 1
         r = q ** (1 / n)
         h = n * (sum(q / r) - 1)  # 2

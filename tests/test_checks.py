@@ -12,6 +12,8 @@ from sidelong.checks import check_number, check_one_of, check_whole, nearest, sh
 from sidelong.errors import GraphError, LearnerError
 from sidelong.machine import replacing
 
+pytestmark = pytest.mark.interpreted
+
 
 @pytest.mark.parametrize("value", [3, np.int8(3), np.uint64(3), np.array(3)])
 def test_a_whole_number_may_be_of_any_kind(value):

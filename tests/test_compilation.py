@@ -122,7 +122,7 @@ report()
 """
 
 
-def run(program, folder, cache):
+def run(program, folder, cache, **environment):
     """Run a program in a folder, as a new process with this cache; any warning is an error."""
     (folder / "program.py").write_text(program)
     done = subprocess.run(
@@ -132,7 +132,8 @@ def run(program, folder, cache):
             "SIDELONG_CACHE_DIR": str(cache),
             "PYTHONDONTWRITEBYTECODE": "1",  # an edit within a second, of the same length, would not be seen
             "NUMBA_DISABLE_JIT": "0",
-        },
+        }
+        | environment,
         check=False,
         capture_output=True,
         text=True,
@@ -142,9 +143,10 @@ def run(program, folder, cache):
     return json.loads(done.stdout)
 
 
+@pytest.mark.long
 def test_each_kernel_is_compiled_once_for_all_and_a_second_process_compiles_nothing(tmp_path):
-    """One test, since the first process takes its time: it has an empty cache."""
-    first = run(REPORT + EVERYTHING, tmp_path, tmp_path / "cache")
+    """One test, since the first process takes its time: it has an empty cache. What is counted needs no fast code."""
+    first = run(REPORT + EVERYTHING, tmp_path, tmp_path / "cache", NUMBA_OPT="0")
     offenders = {name: signatures for name, signatures in first["signatures"].items() if len(signatures) > 1}
     assert not offenders, "\n".join(f"{name}: {len(each)} signatures {each}" for name, each in offenders.items())
     reached = [name for name, signatures in first["signatures"].items() if signatures]
@@ -152,7 +154,7 @@ def test_each_kernel_is_compiled_once_for_all_and_a_second_process_compiles_noth
     assert any(name.startswith("sidelong.simulation.loop.play_exp3.g++_exp3gpp_builtin") for name in reached)
     assert first["compiled"]
 
-    second = run(REPORT + EVERYTHING, tmp_path, tmp_path / "cache")
+    second = run(REPORT + EVERYTHING, tmp_path, tmp_path / "cache", NUMBA_OPT="0")
     assert second["compiled"] == {}
     # A kernel that is part of another is not even loaded.
     assert any(second["signatures"].values())
@@ -169,6 +171,7 @@ from sidelong.losses.kernels import loss
 from sidelong.losses.stochastic import bernoulli
 
 call = (bernoulli([0.5]).arrays, np.uint64(0), 0, 1, 0)
+_ahead.os.environ.pop(_ahead._MARK, None)
 BEFORE
 with _ahead.compiled_ahead((loss, call)):
     pass
@@ -251,35 +254,36 @@ def write(folder, **texts):
 
 @pytest.fixture(scope="module")
 def cache(tmp_path_factory):
-    """Return a folder for machine code that tests share, so that the package's own is not compiled in each."""
-    return tmp_path_factory.mktemp("cache")
+    """Return a copy of the folder for machine code, so that the package's own is not compiled anew."""
+    root, folder = tmp_path_factory.mktemp("cache"), _cache.cache_folder()
+    if folder is not None:
+        shutil.copytree(folder, root / "kernels" / folder.name, ignore=shutil.ignore_patterns(".*"))  # but for drafts
+    return root
 
 
+@pytest.mark.long
 def test_an_edit_is_seen_in_whichever_file_it_is(tmp_path, cache):
     """What the learner writes in the loop and in the agent, and the loss of eight rounds; after one edit more each."""
     program = USE.replace("LEARNERS", "['learner']")
     write(tmp_path, **FILES)
     seen = {"nothing": run(program, tmp_path, cache)}
-    for file, old, new in (
-        ("learner", "= 1.0 + C", "= 3.0 + C"),
-        ("helper", "CONSTANT = 0.5", "CONSTANT = 4.5"),
-        ("helper", "8.0 * x", "9.0 + x"),
-        ("world", "0.125", "0.250"),
-        ("constants", "1.0", "2.0"),
-        ("far", "TABLE[1500] = 0.0", "TABLE[1500] = 5.0"),
-        ("far", "return 0.0", "return 7.0"),
+    for edits in (  # two at once where one shows in what the learner writes, and one in the loss
+        [("learner", "= 1.0 + C", "= 3.0 + C"), ("world", "0.125", "0.250")],
+        [("helper", "CONSTANT = 0.5", "CONSTANT = 4.5"), ("constants", "1.0", "2.0")],
+        [("helper", "8.0 * x", "9.0 + x")],
+        [("far", "TABLE[1500] = 0.0", "TABLE[1500] = 5.0")],
+        [("far", "return 0.0", "return 7.0")],
     ):
-        path = tmp_path / f"{file}.py"
-        assert path.read_text().count(old) == 1
-        path.write_text(path.read_text().replace(old, new))
-        seen[f"{file}: {new}"] = run(program, tmp_path, cache)
+        for file, old, new in edits:
+            path = tmp_path / f"{file}.py"
+            assert path.read_text().count(old) == 1
+            path.write_text(path.read_text().replace(old, new))
+        seen[" and ".join(f"{file}: {new}" for file, _, new in edits)] = run(program, tmp_path, cache)
     assert seen == {
         "nothing": [[3.5, 3.5, 1.0]],
-        "learner: = 3.0 + C": [[5.5, 5.5, 1.0]],
-        "helper: CONSTANT = 4.5": [[9.5, 9.5, 1.0]],
-        "helper: 9.0 + x": [[16.75, 16.75, 1.0]],
-        "world: 0.250": [[16.75, 16.75, 2.0]],
-        "constants: 2.0": [[16.75, 16.75, 4.0]],
+        "learner: = 3.0 + C and world: 0.250": [[5.5, 5.5, 2.0]],
+        "helper: CONSTANT = 4.5 and constants: 2.0": [[9.5, 9.5, 4.0]],
+        "helper: 9.0 + x": [[16.75, 16.75, 4.0]],
         "far: TABLE[1500] = 5.0": [[21.75, 21.75, 4.0]],
         "far: return 7.0": [[28.75, 28.75, 4.0]],
     }
@@ -339,7 +343,11 @@ def test_a_number_that_was_changed_while_a_program_ran_is_not_mistaken_for_anoth
 
     def seen(*factors):
         program = [sys.executable, "-W", "error", tmp_path / "program.py", *factors]
-        environment = os.environ | {"SIDELONG_CACHE_DIR": str(cache), "NUMBA_DISABLE_JIT": "0"}
+        environment = os.environ | {
+            "SIDELONG_CACHE_DIR": str(cache),
+            "PYTHONDONTWRITEBYTECODE": "1",
+            "NUMBA_DISABLE_JIT": "0",
+        }
         done = subprocess.run(program, env=environment, check=True, capture_output=True, text=True)
         return [float(line) for line in done.stdout.split()]
 

@@ -155,6 +155,7 @@ def run(program):
     return done.stdout, done.stderr
 
 
+@pytest.mark.long
 def test_without_private_names_the_bits_are_the_same_and_one_warning_says_what_to_do():
     seen, warning = run(f"import public_numba\n{PROGRAM}")
     assert run(PROGRAM) == (seen, "")

@@ -7,6 +7,8 @@ import pytest
 
 import sidelong as sl
 
+pytestmark = pytest.mark.interpreted
+
 
 def test_the_names_of_the_package():
     assert dir(sl) == sorted(sl.__all__)

@@ -1,7 +1,7 @@
 """EXP3.G++ broken in many ways: each a module made from the real one, with one thing wrong.
 
-Run as a program with the JIT off, where a kernel is plain Python and costs no compilation: it prints, as JSON, which
-claims each of them fails.
+Run as a program with the JIT off, where a kernel is plain Python and costs no compilation: it prints, as JSON, whether
+each of them fails the claim that must find it out, and what the intact learner fails.
 """
 
 import json
@@ -14,7 +14,7 @@ from sidelong import claims
 from sidelong._jit import rebind
 from sidelong.learners import exp3gpp
 
-#: The claims that look at single rounds: they find out a wrong learner within a second.
+#: The claims that look at single rounds: the intact learner passes them all.
 OF_A_ROUND = (
     "alg-1-sums",
     "alg-1-gaps",
@@ -141,7 +141,7 @@ def with_explorer(choose):
     return {"distribution": rebind(exp3gpp.distribution, "distribution", explore=explore(choose))}
 
 
-#: What is wrong with each, and the claim that must say so, beside any others that do.
+#: What is wrong with each, and the claim that must say so. Others may say so too.
 BROKEN = {
     "intact": ({}, None),
     "P_from_out_neighbours": (
@@ -187,8 +187,7 @@ def main():
     failed = {}
     for name, (changes, caught_by) in BROKEN.items():
         learner = derive(name, **changes)
-        only = {*OF_A_ROUND, caught_by} - {None}
-        results = claims.verify(only, learner=learner, seed=0, effort=0.05)
+        results = claims.verify([caught_by] if caught_by else OF_A_ROUND, learner=learner, seed=0, effort=0.05)
         failed[name] = [result.claim.id for result in results if result.verdict is claims.Verdict.FAILS]
     json.dump(failed, sys.stdout)
 

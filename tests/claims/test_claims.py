@@ -103,10 +103,12 @@ def failed():
     return json.loads(done.stdout)
 
 
+@pytest.mark.long
 def test_the_intact_learner_passes_where_broken_ones_fail(failed):
     assert failed["intact"] == []
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", [name for name in BROKEN if name != "intact"])
 def test_a_broken_learner_is_found_out(name, failed):
     assert BROKEN[name][1] in failed[name]

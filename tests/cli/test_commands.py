@@ -33,6 +33,7 @@ def played(tmp_path_factory):
     return folder, done
 
 
+@pytest.mark.long
 def test_demo_ends_with_the_scoreboard_what_to_do_next_and_a_report(played):
     folder, done = played
     assert done.stderr == ""
@@ -51,6 +52,7 @@ def test_demo_ends_with_the_scoreboard_what_to_do_next_and_a_report(played):
     assert "exp3.g++" in (folder / "report.html").read_text()
 
 
+@pytest.mark.long
 def test_a_second_demo_plays_nothing_again_and_prints_the_same(played, monkeypatch):
     folder, done = played
     monkeypatch.setattr("sidelong.studies.report.write", lambda *_, **_options: [folder / "report.html"])
@@ -73,6 +75,7 @@ def test_a_demo_with_other_options_has_another_folder():
     assert folder_name(100_000, 8, 0, every=False) == "demo"
 
 
+@pytest.mark.long
 def test_a_demo_in_the_folder_of_another_study_is_refused(played):
     folder, _ = played
     done = CliRunner().invoke(cli.app, ["demo", "--rounds", "400", "--runs", "2", "--out", str(folder)])
@@ -120,13 +123,15 @@ def test_learners_shows_the_options_of_both_presets_and_of_the_epochs():
     assert re.search(r"\ngrowth +0\.05 ", epoch)
 
 
-def test_version():
+def test_version_in_a_process_of_its_own():
     done = run("--version")
     assert done.stdout.strip() == f"sidelong {sl.__version__}"
 
 
-def test_without_arguments_it_helps():
-    assert "demo" in run().stdout + run("--help").stdout
+def test_without_arguments_it_helps(sidelong):
+    for arguments in ([], ["--help"]):
+        done = sidelong(*arguments)
+        assert "demo" in done.stdout + done.stderr
 
 
 @pytest.mark.parametrize(
@@ -139,8 +144,8 @@ def test_without_arguments_it_helps():
         (("learners", "exp3.gpp"), "'exp3.g++'?"),
     ],
 )
-def test_a_wrong_argument_gives_one_message_and_code_2(arguments, named):
-    done = run(*arguments)
+def test_a_wrong_argument_gives_one_message_and_code_2(arguments, named, sidelong):
+    done = sidelong(*arguments)
     assert done.returncode == 2
     assert "Traceback" not in done.stderr
     assert named in " ".join(done.stderr.replace("│", " ").split())  # wherever its lines break

@@ -100,13 +100,11 @@ def test_the_study_that_help_shows_is_one(tmp_path):
         ("sidelong reproduce nes", {"nested"}),
     ],
 )
-def test_a_shell_is_offered_names(words, offered):
+def test_a_shell_is_offered_names(words, offered, sidelong, monkeypatch):
     environment = {"_SIDELONG_COMPLETE": "complete_bash", "COMP_WORDS": words, "COMP_CWORD": str(words.count(" "))}
-    code = "import sys; sys.argv = ['sidelong']; from sidelong.__main__ import main; main()"
-    done = subprocess.run(
-        [sys.executable, "-c", code], env=os.environ | environment, capture_output=True, text=True, check=False
-    )
-    assert set(done.stdout.split()) == offered
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    assert set(sidelong().stdout.split()) == offered
 
 
 USES = {

@@ -17,6 +17,8 @@ from browser import visit
 from sidelong import errors
 from sidelong.service import client
 
+pytestmark = pytest.mark.long
+
 ROOT = Path(__file__).parent.parent.parent
 DOCS = ROOT / "docs"
 LOOKED_AT = ("index", "feedback-graph", "which-learner", "benchmarks", "api/learners")

@@ -92,17 +92,18 @@ def follow_the_oracle(seed, rate, ties, *, changing, rounds=2000):
         constants["strong_independence"] = alpha
     agent = sl.Agent("exp3.g++", graphs[0], seed=seed, rate=rate, ties=ties, **constants)
     means = rng.random(K)
-    explored = set()
-    for t in range(rounds):
+    explored, ours, theirs = set(), [], []
+    for _ in range(rounds):
         which = int(rng.integers(len(bank)))
         decision = agent.ask(graphs[which])
         told = oracle.distribution(bank[which])
-        np.testing.assert_allclose(decision.probabilities, told.p, rtol=1e-6, err_msg=f"round {t + 1}")
-        np.testing.assert_allclose(decision.observe_probabilities, told.P, rtol=1e-6)
+        ours.append([decision.probabilities, decision.observe_probabilities])
+        theirs.append([told.p, told.P])
         losses = {int(i): float(rng.random() < means[i]) for i in decision.reveals}
         explored.add(frozenset(told.S or ()))
         oracle.update(told, decision.arm, losses)
         agent.tell(decision, losses)
+    np.testing.assert_allclose(ours, theirs, rtol=1e-6, err_msg="p and P, for each round")
     np.testing.assert_array_equal(agent.estimates().counts, oracle.O)
     return len(explored)
 

@@ -149,9 +149,9 @@ def weights(step, q, n):
     """Return the weights after q: with q^(-1/n) longer by step / (n - 1), and by what makes them sum to 1."""
     start = q ** (-1 / n) + step / (n - 1)
     low, high = -min(start), 10.0 - min(start)  # the n-th root of the number of arms is less
-    for _ in range(200):
+    for _ in range(100):
         middle = (low + high) / 2
-        low, high = (middle, high) if sum((start + middle) ** -float(n)) > 1 else (low, middle)
+        low, high = (middle, high) if ((start + middle) ** -float(n)).sum() > 1 else (low, middle)
     return (start + high) ** -float(n)
 
 

@@ -17,8 +17,9 @@ STOCHASTIC = sl.losses.bernoulli([0.5 + GAP / 2 - GAP * (arm == BEST) for arm in
 CONSTRAINED = sl.losses.constrained(gaps=GAP, n_arms=K, best=BEST)
 
 
-def regrets(learner, graph, world, rounds=T, **options):
-    return sl.simulate(learner, graph, world, rounds, RUNS, seed=5, checkpoints=[rounds], **options).regret[:, -1]
+@functools.cache
+def regrets(learner, graph, world, **options):
+    return sl.simulate(learner, graph, world, T, RUNS, seed=5, checkpoints=[T], **options).regret[:, -1]
 
 
 @pytest.mark.parametrize(
@@ -153,16 +154,21 @@ def test_in_a_stochastic_world_stochastic_learners_win_on_self_loops(theirs, our
     assert their_mean + 4 * math.hypot(their_error, our_error) < our_mean
 
 
-@pytest.mark.parametrize("preset", ["paper", "practical"])
 @pytest.mark.parametrize(("learner", "runs"), [("ucb-n", 256), ("ts-n", 64)])
-def test_what_a_stochastic_learner_loses_to_an_adversary(learner, runs, preset):
+def test_what_a_stochastic_learner_loses_to_an_adversary(learner, runs):
     """On self-loops at T = 10^5 with a gap of 0.2, EXP3.G++ loses a fifth of what UCB-N and TS-N do, or less.
 
     Their regrets have heavy tails, with deviations larger than the mean. For the practical preset the ratios are above
     20, and nothing is marginal. For the paper's they are 7.3 +- 0.9 for UCB-N (128 runs), of which 5 is left with 256
     runs by some 3 standard errors; and 5.7 +- 0.9 for TS-N (48 runs), so that 5 is marginal there, and 3 is what is
-    asserted: another seed might fail with a probability of about 1e-3.
+    asserted: another seed might fail with a probability of about 1e-3. With eta doubled the ratio for TS-N is 8, and 5
+    is left with a failure probability of 1e-3, by resampling 200 runs.
     """
     theirs, _ = mean_and_error(learner, CONSTRAINED, runs)
-    ours, _ = mean_and_error("exp3.g++", CONSTRAINED, 16, preset=preset)
-    assert theirs > (3 if (learner, preset) == ("ts-n", "paper") else 5) * ours
+
+    def ratio(**options):
+        return theirs / mean_and_error("exp3.g++", CONSTRAINED, 16, **options)[0]
+
+    assert ratio(preset="practical") > 5
+    assert ratio(preset="paper") > (3 if learner == "ts-n" else 5)
+    assert ratio(eta_scale=2.0) > 5

@@ -9,14 +9,16 @@ from scipy import integrate, stats
 import naive
 import sidelong as sl
 from learners.stepping import follow, random_digraph
+from sidelong._jit import entry
 from sidelong.errors import LearnerError, LossError, ObservabilityError
 from sidelong.learners import tsn
 from sidelong.numerics import DRAWS, beta, beta_power, log
 
 
 def draws(a, b, n, seed=0):
-    constants = beta_power(float(a), float(b)), log(float(a + b))
-    return np.array([beta(float(a), float(b), *constants, np.uint64(seed), DRAWS, 0, t, 1, 3) for t in range(1, n + 1)])
+    known = float(a), float(b), beta_power(float(a), float(b)), log(float(a + b)), np.uint64(seed), DRAWS, 0
+    draw = entry(beta, *known, 1, 1, 3)
+    return np.array([draw(*known, t, 1, 3) for t in range(1, n + 1)])
 
 
 SHAPES = [
@@ -63,9 +65,10 @@ def test_arms_are_drawn_as_often_as_they_are_best_under_the_posterior():
     """A chi-squared test of 40,000 draws fails with probability 1e-6 if all is right."""
     L, O = [3, 10, 1, 5], [6, 25, 2, 5]
     graph, params, state = seeds_posterior(L, O)
-    p, counts = np.zeros(4), np.zeros(4)
+    known, room = (params, state, graph.arrays), (np.uint64(5), 0, np.zeros(4), np.zeros(0))
+    draw, counts = entry(tsn.draw, *known, 1, *room), np.zeros(4)
     for t in range(1, 40_001):
-        counts[tsn.draw(params, state, graph.arrays, t, np.uint64(5), 0, p, np.zeros(0))] += 1
+        counts[draw(*known, t, *room)] += 1
     laws = [stats.beta(1 + ones, 1 + n - ones) for ones, n in zip(L, O, strict=True)]
     best = [
         integrate.quad(
@@ -132,19 +135,6 @@ def test_it_beats_exp3gpp_in_a_stochastic_world():
     ours = sl.simulate("ts-n", runs=4, **setting).regret
     theirs = sl.simulate("exp3.g++", runs=8, **setting).regret
     assert ours.mean() < theirs.mean() / 2
-
-
-def test_it_loses_to_exp3gpp_more_than_5_times_in_the_constrained_world():
-    """A run of TS-N costs 4,100 +- 4,200, one of EXP3.G++ 720 +- 105, or 510 +- 98 with eta doubled.
-
-    So the factor is 8 with eta doubled, where 5 is tested: failure probability 1e-3, by resampling 200 runs. Without,
-    it is 5.7, and 3 is tested: failure probability 2e-5. To tell 5.7 from 5 would take a thousand runs.
-    """
-    world = sl.losses.constrained(0.2, n_arms=10, best=3)
-    setting = {"graph": sl.graphs.self_loops(10), "losses": world, "rounds": 100_000, "seed": 1, "checkpoints": 1}
-    ours = sl.simulate("ts-n", runs=64, **setting).regret
-    assert ours.mean() > 5 * sl.simulate("exp3.g++", runs=16, eta_scale=2.0, **setting).regret.mean()
-    assert ours.mean() > 3 * sl.simulate("exp3.g++", runs=16, **setting).regret.mean()
 
 
 def test_the_graph_helps_it_even_where_it_is_shown_after_the_draw():

@@ -93,6 +93,7 @@ def test_a_dask_cluster_gives_the_same_bytes(whole, tmp_path, workers):
     assert small.columns(tmp_path / "results") == small.columns(whole)
 
 
+@pytest.mark.long
 def test_a_dask_worker_that_is_killed_costs_nothing_but_time(long_whole, tmp_path):
     cluster = subprocess.Popen(
         [sys.executable, HERE / "dask_cluster.py"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True

@@ -147,6 +147,7 @@ def test_the_wheel_has_the_studies():
     assert (ROOT / "studies" / "demo.toml").samefile(reference.find("demo"))
 
 
+@pytest.mark.long
 def test_a_quarter_of_the_runs_reproduces_some_studies(tmp_path):
     """Those that are played in some seconds. The failure probability is that of five standard deviations: nil."""
     quick = ["reproduce", "changing-graphs", "nested", "--quick", "--out", str(tmp_path)]
