@@ -63,7 +63,7 @@ def test_a_contestant_that_beats_the_best_arm_by_more_than_the_price_leaves_rati
 @pytest.mark.parametrize(
     ("contestant", "error", "words"),
     [
-        (Contestant("misspelt", "exp3.g++", {"preset": "practcal"}), LearnerError, "Did you mean 'practical'"),
+        (Contestant("misspelt", "exp3.g++", {"ties": "practcal"}), LearnerError, "Did you mean 'practical'"),
         (Contestant("no such option", "ucb-n", {"widht": 1.0}), LearnerError, "Did you mean 'width'"),
         (Contestant("no such learner", "ucb-m"), LearnerError, "no learner named 'ucb-m'"),
     ],

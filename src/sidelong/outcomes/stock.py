@@ -48,7 +48,7 @@ class StockOrders:
     Example:
         >>> import sidelong as sl
         >>> orders = sl.outcomes.StockOrders(20, holding=1, shortage=4)
-        >>> agent = sl.Agent("exp3.g++", orders.graph, seed=7, preset="practical")
+        >>> agent = sl.Agent("glance", orders.graph, seed=7)
         >>> decision = agent.ask()
         >>> decision.arm
         20

@@ -31,7 +31,6 @@ __all__ = [
     "hedge_stochastic",
     "ito_2022",
     "ito_2022_stochastic",
-    "practical",
     "q_tsallis",
     "tsallis_inf",
     "tsallis_inf_rv",
@@ -219,23 +218,6 @@ def uniform_stochastic(*, T: float, gaps: npt.ArrayLike | Gaps) -> float:
     """Return T times the mean gap: what drawing arms with equal probability loses, exactly."""
     g = read_gaps(gaps)
     return horizon(T) * math.fsum(g.positive) / g.K
-
-
-def practical(*, K: int, T: float, cover: int, acyclic: float, revealed: int, eta_scale: float = 2.0) -> float:
-    """Return the bound of EXP3.G++ with the preset "practical", against any adversary.
-
-    Steps 8 and 9 of ``docs/preset.md``, with y at most 5 n / (2 (n - 1)) mas in each round:
-    cover + sqrt(2 H) / m + (10 + 4 / m^2) (4.6 + 11.25 d + 2 m sqrt(H sum of y)), where n = max(2, round(ln K)),
-    H = n (K^(1/n) - 1) and m is `eta_scale`. The first rounds play `cover` arms, and a play reveals at most d =
-    `revealed` arms.
-    """
-    K, T = _game(K, T)
-    m = number("eta_scale", eta_scale, above=0)
-    n = max(2, math.floor(math.log(K) + 0.5))
-    H = n * (math.pow(K, 1 / n) - 1)
-    Y = 5 * n / (2 * (n - 1)) * _part("acyclic", acyclic, K) * T
-    rounds = 4.6 + 11.25 * whole("revealed", revealed) + 2 * m * math.sqrt(H * Y)
-    return whole("cover", cover) + math.sqrt(2 * H) / m + (10 + 4 / m**2) * rounds
 
 
 def _ito(K: int, T: float, strong_independence: float) -> tuple[float, float]:

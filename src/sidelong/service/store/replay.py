@@ -11,7 +11,7 @@ import logging
 import threading
 from typing import TYPE_CHECKING
 
-from sidelong.errors import ServiceError
+from sidelong.errors import LearnerError, ServiceError
 from sidelong.service.store import journal
 from sidelong.service.store.database import Snapshot
 from sidelong.service.store.experiment import LiveExperiment
@@ -79,7 +79,11 @@ class Replayed:
 
     def _new(self, reading: Reading) -> LiveExperiment:
         spec = self.identity.spec
-        return LiveExperiment(self.identity, self._shelf.find(reading, spec["graph"]).named(spec["graph_name"]))
+        graph = self._shelf.find(reading, spec["graph"]).named(spec["graph_name"])
+        try:
+            return LiveExperiment(self.identity, graph)
+        except LearnerError as error:
+            raise self._unplayable(error) from error
 
     def _replay(self, reading: Reading, live: LiveExperiment) -> None:
         for event in journal.since(reading, self.identity.id, live.head):
@@ -103,6 +107,13 @@ class Replayed:
             live.saved = live.head
             return live
         return None
+
+    def _unplayable(self, error: LearnerError) -> ServiceError:
+        """Return the error for a learner or an option that this version does not have."""
+        return _refused(
+            f"{self.identity.name!r} cannot go on in this version: {error} Nothing is learned or decided; its log can "
+            f"still be exported."
+        )
 
     def _altered(self, seq: int) -> ServiceError:
         return _refused(
