@@ -783,6 +783,11 @@ class AlphaSample(Counting):
 # 18  N_i += 1; o_i += e_i / N_i; V_i += e_i^2 (1 - 1 / N_i)
 # 19  three levels follow the mean of the observed l_i - o_i, over all, 32 and 4 rounds
 # 20  b = the level of longest memory, or one whose squared error, over about 20 rounds, is below 0.9 of it, in turn
+#     As soon as the graph of a round was not the one asked with, in place of 16 to 18, with F = F2 = N at first:
+# 21  F_i and F2_i fall by 2 / (rounds told) of themselves, at most by half, for each i
+# 22  w_i = p_i / P_i, F_i += w_i, o_i += w_i e_i / F_i for each observed i
+# 23  F2_i += p_i^2 / P_i; N_i = F_i^2 / F2_i; V_i / N_i is the variance with these weights
+# 24  in line 19 the levels follow the l_i - o_i of the played arm
 
 
 class GlanceRound(NamedTuple):
@@ -819,6 +824,10 @@ class Glance:
         self.history = []  # of each round that was told, but the first: sum (e_i - E)^2, E, k
         self.levels = None
         self.errors = [0.0] * 3
+        self.seen = [[] for _ in range(K)]  # of each arm: the weight of each loss, and the loss less the round's effect
+        self.F2 = np.zeros(K)
+        self.weighed = False
+        self.told = 0  # rounds
         self.t = 0
 
     def distribution(self, A) -> GlanceRound:
@@ -885,13 +894,18 @@ class Glance:
         """Learn what a round revealed; return S and what Z grew by."""
         assert told.p[arm] > 0
         S = J = 0.0
+        A = told.A if A is None else np.array(A, dtype=bool)
         if told.q is None:
             for i in losses:
                 if self.N[i] == 0:
                     self.L[i] += losses[i]  # 1
         else:
-            S, J = self.estimate(told, losses, observation(told.p, told.A if A is None else np.array(A, dtype=bool)))
-        self.know(losses)
+            S, J = self.estimate(told, losses, observation(told.p, A))
+            self.weighed |= bool((A != told.A).any())
+        if not self.weighed or self.told == 0:
+            self.know(losses)
+        elif told.q is not None:
+            self.know_by_weights(told.p, arm, losses, observation(told.p, A))
         return S, J
 
     def estimate(self, told, losses, P):
@@ -929,11 +943,36 @@ class Glance:
         for i in losses:
             others = sum(e[j] for j in losses if j != i) / max(1, k - 1)
             effect = e[i] - tau * others  # 17
+            self.seen[i].append((1.0, self.o[i] + effect))
+            self.F2[i] += 1
             self.N[i] += 1
             self.o[i] += effect / self.N[i]
             self.V[i] += effect**2 * (1 - 1 / self.N[i])  # 18
+        self.told += 1
+        self.follow_level(mean, first=first)
+
+    def know_by_weights(self, p, arm, losses, P):
+        """Lines 21 to 24, from all that was ever seen."""
+        own = losses[arm] - self.o[arm]
+        kept = 1 - min(0.5, 2 / (1 + self.told))
+        for i in range(self.K):
+            self.seen[i] = [(kept * weight, value) for weight, value in self.seen[i]]  # 21
+            if i in losses:
+                self.seen[i].append((p[i] / P[i], losses[i] - self.b))
+            self.F2[i] = kept * self.F2[i] + p[i] ** 2 / P[i]
+            F = sum(weight for weight, _ in self.seen[i])
+            self.N[i] = F**2 / self.F2[i]
+            if F > 0:
+                self.o[i] = sum(weight * value for weight, value in self.seen[i]) / F  # 22
+                variance = sum(weight * (value - self.o[i]) ** 2 for weight, value in self.seen[i]) / F
+                self.V[i] = variance * self.N[i]  # 23
+        self.told += 1
+        self.follow_level(own)  # 24
+
+    def follow_level(self, mean, *, first=False):
+        """Lines 19 and 20."""
         if not first:
-            rounds = len(self.history) + 2
+            rounds = self.told + 1
             for j, memory in enumerate((math.inf, 32, 4)):
                 self.errors[j] += ((mean - self.levels[j]) ** 2 - self.errors[j]) / min(20, rounds)
                 self.levels[j] += (mean - self.levels[j]) / min(memory, rounds)  # 19

@@ -138,7 +138,7 @@ def _walk(trial: Trial, rng: np.random.Generator, bank: Sequence[FeedbackGraph],
     rounds: list[Round] = []
 
     def row(name: str) -> Floats:
-        first = len(learner.TRACES) + K * learner.KEPT.index(name)
+        first = trace.size - K * (len(learner.KEPT) - learner.KEPT.index(name))
         return trace[first : first + K].copy()
 
     def learn(into: Any, graph: FeedbackGraph, t: int, arm: int, noted: Floats) -> Drawn:

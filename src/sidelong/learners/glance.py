@@ -45,6 +45,17 @@ made of: so whatever the bold half is, both theorems hold. `docs/glance.md` has 
         b = the level of longest memory, or one whose squared error, over about 20 rounds,                 20
             is below 0.9 of it, in turn             (in the first round all are the mean loss)
 
+    as soon as the graph of a round was not the one asked with, in place of 16 to 18 (at first F = F2 = N)
+        F_i and F2_i fall by 2 / (rounds told) of themselves, for each i                                   21
+        w_i = p_i / P_i,  F_i += w_i,  o_i += w_i e_i / F_i             for each observed i                22
+        F2_i += p_i^2 / P_i,  N_i = F_i^2 / F2_i,  V_i / N_i the variance with the weights, for each i     23
+        in line 19 the levels follow the l_i - o_i of the played arm alone                                 24
+
+The last lines are for those who learn the graph with the outcome. They may see an arm on certain days only, as a shop
+that sold out sees nothing of larger orders, and a mean of what they saw would mislead. A weight p_i / P_i counts each
+loss as if arms had shown themselves alone, N_i also knows of days on which i could hardly be seen, and what was seen
+long ago fades, since who plays one arm may not see that the others have changed. Late feedback of line 1 is left out.
+
 In line 1 a loss that is on its way counts as seen. What a round's estimates depend on (p, q, D, d, x, h, eps and beta)
 is fixed in lines 2 to 11 and kept with the decision, so that L and Z stay unbiased however late feedback comes.
 
@@ -63,7 +74,17 @@ import numpy as np
 from sidelong._jit import kernel, rare_kernel
 from sidelong.graphs.arrays import GraphArrays, observe
 from sidelong.graphs.cover import new_room
-from sidelong.learners.glance_bold import LEVEL, MEMORIES, N_KNOWN, estimate_variances, know, play_boldly
+from sidelong.learners.glance_bold import (
+    LEVEL,
+    MEMORIES,
+    N_KNOWN,
+    TOLD,
+    WEIGHED,
+    estimate_variances,
+    know,
+    know_by_weights,
+    play_boldly,
+)
 from sidelong.learners.glance_cautious import UNSEEN, G, X, Z, explore, make_cover, stability, weigh
 from sidelong.learners.interface import About, Need
 from sidelong.learners.options import number
@@ -85,7 +106,7 @@ ABOUT = About(
     published=False,
 )
 TRACES = ("stability", "entropy", "exploration_mass", "learning_rate", "bold_share")
-_S, _H, _EPS, _ETA, _BETA = range(5)
+_S, _H, _EPS, _ETA, _BETA, _ASKED = range(6)  # the last is the key of the graph that was asked with
 #: Rows that are kept with a decision: g is 1/r.
 KEPT = ("q", "g", "D", "d")
 
@@ -118,6 +139,8 @@ class State(NamedTuple):
     N: np.ndarray
     o: np.ndarray
     V: np.ndarray
+    F: np.ndarray  #: the sum of the weights of what was observed; N if the graph was always the one asked with
+    F2: np.ndarray  #: the sum of their squares
     level: np.ndarray  #: the three of line 19
     error: np.ndarray  #: the mean of their squared errors
     known: np.ndarray  #: what lines 16 to 20 count; `glance_bold` names its entries
@@ -141,7 +164,9 @@ class State(NamedTuple):
 def init(params: Params, graph: FeedbackGraph) -> State:
     """Return the state before round 1."""
     K = graph.n_arms
-    vectors = {name: np.zeros(K) for name in ("L", "N", "o", "V", "U", "u", "v", "w", "P", "a", "e", "zeros")}
+    vectors = {
+        name: np.zeros(K) for name in ("L", "N", "o", "V", "F", "F2", "U", "u", "v", "w", "P", "a", "e", "zeros")
+    }
     return State(
         level=np.zeros(len(MEMORIES)),
         error=np.zeros(len(MEMORIES)),
@@ -191,6 +216,7 @@ def distribution(params: Params, state: State, graph: GraphArrays, t: int, p: np
         d[i] = min(1.0, max(0.0, b + state.o[i]))  # 11
     trace[_EPS] = eps
     trace[_BETA] = beta
+    trace[_ASKED] = graph.key
 
 
 @rare_kernel
@@ -251,12 +277,17 @@ def update(
         x = state.rate[X]
         state.rate[X] += min(C / (params.m * params.m * max(trace[_H], params.H / t)), x / params.n)  # 15
         trace[_S] = S
+        if trace[_ASKED] != float(graph.key):
+            state.known[WEIGHED] = 1.0
     else:
         for k in range(graph.stop[arm] - first):
             i = np.uint64(graph.targets[first + k])
             if state.N[i] == 0.0:
                 state.L[i] += losses[k]  # 1
-    know(state, graph, arm, losses)
+    if state.known[WEIGHED] == 0.0 or state.known[TOLD] == 0.0:
+        know(state, graph, arm, losses)
+    elif trace[_ETA] > 0.0:  # what came by line 1 has no weight
+        know_by_weights(state, graph, arm, p, losses)
 
 
 @kernel

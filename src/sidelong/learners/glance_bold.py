@@ -1,4 +1,4 @@
-"""What `glance` knows of arms, and the bold half that plays by it: lines 3, 4 and 16 to 20 of its pseudo-code.
+"""What `glance` knows of arms, and the bold half that plays by it: lines 3, 4 and 16 to 24 of its pseudo-code.
 
 A loss is taken as a level of the world, an effect of the round, an effect o_i of the arm and noise. Losses that one
 play reveals share the effect of the round, which the others of the same play tell. The level may jump, and the one of
@@ -22,18 +22,20 @@ if TYPE_CHECKING:
     from sidelong.graphs.arrays import GraphArrays
     from sidelong.learners.glance import State
 
-__all__ = ["LEVEL", "N_KNOWN", "estimate_variances", "know", "play_boldly"]
+__all__ = ["LEVEL", "N_KNOWN", "TOLD", "WEIGHED", "estimate_variances", "know", "know_by_weights", "play_boldly"]
 
 SHARPNESS = 4.0
 PRIOR = 0.1  # a variance
 SHARED = 2.0  # observations that the pooled variance counts for
 MEMORIES = (math.inf, 32.0, 4.0)  # in rounds, of the three levels
 TRIAL = 20.0  # rounds over which a level is judged
+FADING = 2.0  # each of t rounds takes 2/t off what was seen before: the last half of the rounds counts most
 BETTER = 0.9  # of the squared error of a level with a longer memory
 
-# In `known`: b; how many rounds were told; sum V and sum (N - 1), of arms that were seen; A, A', B, B' of line 16.
-LEVEL, TOLD, POOLED, FREEDOM, WITHIN, WITHIN_FREEDOM, BETWEEN, BETWEEN_INVERSE = range(8)
-N_KNOWN = 8
+# In `known`: b; how many rounds were told; sum V and sum (N - 1), of arms that were seen; A, A', B, B' of line 16;
+# whether a graph was ever told that is not the one asked with.
+LEVEL, TOLD, POOLED, FREEDOM, WITHIN, WITHIN_FREEDOM, BETWEEN, BETWEEN_INVERSE, WEIGHED = range(9)
+N_KNOWN = 9
 
 
 @kernel
@@ -87,6 +89,8 @@ def know(state: State, graph: GraphArrays, arm: int, losses: np.ndarray) -> None
         e -= part * (count * surprise - e)  # 17
         freedom += 1.0 if state.N[i] > 0.0 else 0.0
         state.N[i] += 1.0
+        state.F[i] += 1.0
+        state.F2[i] += 1.0
         step = e / state.N[i]
         state.o[i] += step
         state.V[i] += e * (e - step)  # 18
@@ -95,6 +99,40 @@ def know(state: State, graph: GraphArrays, arm: int, losses: np.ndarray) -> None
     state.known[FREEDOM] += freedom
     _follow_rounds(state, count, surprise, squares)
     _follow_level(state, mean)
+
+
+@kernel
+def know_by_weights(state: State, graph: GraphArrays, arm: int, p: np.ndarray, losses: np.ndarray) -> None:
+    """Learn the same where the outcome may decide what is revealed; `state.P` is that of the graph of the round."""
+    first = graph.start[arm]
+    level = state.known[LEVEL]
+    kept = 1.0 - min(0.5, FADING / (1.0 + state.known[TOLD]))  # 21
+    for j in range(p.size):
+        state.F[j] *= kept
+        state.F2[j] *= kept
+    own = 0.0
+    for k in range(graph.stop[arm] - first):
+        i = np.uint64(graph.targets[first + k])
+        own = losses[k] - state.o[i] if i == arm else own
+        e = losses[k] - state.o[i] - level
+        w = p[i] / max(state.P[i], p[arm])
+        state.F[i] += w
+        share = w / state.F[i]
+        step = e * share
+        state.o[i] += step  # 22
+        state.V[i] += share * (state.N[i] * (e * (e - step)) - state.V[i])
+    pooled, freedom = 0.0, 0.0
+    for j in range(p.size):
+        state.F2[j] += p[j] * p[j] / max(state.P[j], p[j])
+        N = state.F[j] * state.F[j] / state.F2[j]  # 23
+        state.V[j] *= N / state.N[j] if state.N[j] > 0.0 else 0.0
+        state.N[j] = N
+        pooled += state.V[j]
+        freedom += max(0.0, N - 1.0)
+    state.known[POOLED] = pooled
+    state.known[FREEDOM] = freedom
+    state.known[TOLD] += 1.0
+    _follow_level(state, own)  # 24
 
 
 @kernel

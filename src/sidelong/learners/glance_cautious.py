@@ -139,10 +139,10 @@ def stability(state: State, n: int, eta: float, q: np.ndarray, g: np.ndarray) ->
     for i in range(q.size):
         state.e[i] *= q[i]
     if n > 2:
-        state.P[:] = 1.0
+        state.v[:] = 1.0
         for k in range(2, n):
             for i in range(q.size):
-                state.P[i] = state.P[i] * state.w[i] + k
+                state.v[i] = state.v[i] * state.w[i] + k
         for i in range(q.size):
-            state.e[i] *= state.P[i]  # 13
+            state.e[i] *= state.v[i]  # 13
     return total(state.e) / eta

@@ -6,8 +6,9 @@ there), ``NEEDS`` (a set of `Need`), ``TRACES`` (names of the numbers that it wr
 probabilities, ``draw``. One that must not look at every arm in each round has ``draw`` and ``probability``, and is
 *sparing*: what its ``draw`` writes into `p` and its ``update`` gets are not the probabilities of the arms, but the
 probabilities of observing those that the drawn arm reveals, one after the other. Those of the package also have
-``ABOUT``. One whose estimates depend on more than `p` names it in ``KEPT``: for each name there is a row of as many
-numbers as arms in `trace`, one after the other behind the traces, and kept with the decision until it is told. One
+``ABOUT``. One whose estimates depend on more than `p` names it in ``KEPT``: behind the traces there is one number for
+its own use in `trace`, and then for each name a row of as many numbers as arms, kept with the decision until it is
+told. One
 whose options lead to another module has ``variant``, and one that needs more or less than ``NEEDS`` with some options
 has ``needs``; both take the options.
 Some of the kernels are only names here: `sidelong._jit.specialise` puts a learner's own in their place.
@@ -124,8 +125,9 @@ def _write_all(params: Any, state: Any, graph: GraphArrays, t: int, p: np.ndarra
 
 
 def trace_size(learner: ModuleType, n_arms: int) -> int:
-    """Return how many numbers a learner keeps of a round beside `p`: its traces, and the rows that KEPT names."""
-    return len(learner.TRACES) + n_arms * len(getattr(learner, "KEPT", ()))
+    """Return how many numbers a learner keeps of a round beside `p`: its traces, one more, and the rows of KEPT."""
+    rows = len(getattr(learner, "KEPT", ()))
+    return len(learner.TRACES) + (1 + n_arms * rows if rows else 0)
 
 
 def is_sparing(learner: ModuleType) -> bool:
