@@ -167,12 +167,12 @@ def test_a_newer_file_says_so(saved):
 
 
 def test_a_file_of_another_version_of_its_learner_is_refused_with_what_can_be_done(saved, monkeypatch):
-    monkeypatch.setattr("sidelong.learners.exp3gpp_practical.VERSION", 2)
+    monkeypatch.setattr("sidelong.learners.exp3gpp.VERSION", 2)
     with pytest.raises(
         StateFileError, match=r"version 1 of exp3\.g\+\+, and this is version 2.*has version 1.*new Agent"
     ):
         sl.Agent.load(saved)
-    agent = sl.Agent("exp3.g++", sl.graphs.nested(3), preset="practical")
+    agent = sl.Agent("exp3.g++", sl.graphs.nested(3))
     agent.save(saved)
     assert sl.Agent.load(saved).round == 0
     monkeypatch.undo()
@@ -185,7 +185,7 @@ def test_a_file_that_names_no_version_of_its_learner_is_of_version_1(saved, monk
     assert header.pop("learner_version") == 1
     state_file.write(saved, header, arrays)
     sl.Agent.load(saved)
-    monkeypatch.setattr("sidelong.learners.exp3gpp_practical.VERSION", 2)
+    monkeypatch.setattr("sidelong.learners.exp3gpp.VERSION", 2)
     with pytest.raises(StateFileError, match="version 1"):
         sl.Agent.load(saved)
 
