@@ -66,7 +66,7 @@ class Comparison:
 
     @property
     def factor(self) -> float:
-        """How many times as much as EXP3.G++ the rival lost after the turn."""
+        """How many times as much as glance the rival lost after the turn."""
         return self.lost(RIVAL)[1] / self.lost(OURS)[1]
 
     def __str__(self) -> str:
@@ -75,7 +75,7 @@ class Comparison:
             before, after = self.lost(who)
             rows.append(f"{who.label:38}{before:9.1f}{after:9.1f}{before + after:9.1f}")
         rows.append(f"Looking to the side saved {self.saved:.0%}.")
-        rows.append(f"After the turn UCB-N lost {self.factor:.1f} times as much as EXP3.G++.")
+        rows.append(f"After the turn UCB-N lost {self.factor:.1f} times as much as glance.")
         return "\n".join(rows)
 
 

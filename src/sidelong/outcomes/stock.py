@@ -57,7 +57,7 @@ class StockOrders:
         True
         >>> decision = agent.ask(seen.graph)  # a good guess of what an order will reveal next time
 
-    An agent that is asked with the graph of the last round does much better than one that is not: it knows that orders
+    An agent that is asked with the graph of the last round does better than one that is not: it knows that orders
     far below the largest mostly show everything. `tell` corrects the guess, so that a wrong one does not bias it.
     """
 
