@@ -1,6 +1,6 @@
 """What the epochs of EXP3.G++ lose against its exact schedule: `python benchmarks/epoch_regret.py`, half an hour.
 
-Both play the report suite of the practical preset (suites.py) with the same seeds, so that they meet the same losses.
+Both play the report suite of `glance` (suites.py) with the same seeds, so that they meet the same losses.
 On each instance the difference of their regrets is taken as a share of the exact schedule's mean regret. What is
 printed is its mean over the instances of a kind of world, with a 95 % interval over the runs, each of which is one pass
 through the suite; and then the single instances that differ most.

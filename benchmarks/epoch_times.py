@@ -120,7 +120,7 @@ def single_rounds(graph: sl.FeedbackGraph, schedule: str, rounds: int) -> tuple[
     """
     learner, world = SCHEDULES[schedule], sl.losses.bernoulli(means(graph.n_arms))
     params = learner.configure(graph, start="none", **({"refresh": "round"} if schedule == "round" else {}))
-    state, tally = learner.init(params, graph), new_tally(graph.n_arms, len(learner.TRACES))
+    state, tally = learner.init(params, graph), new_tally(learner, graph.n_arms)
     known = (params, state, fixed(graph).arrays, world.arrays, np.uint64(0), 0)
     play = entry(loop_for(learner, world, anew=False), *known, 1, 0, tally)
     marks = np.zeros(rounds + 1)

@@ -17,7 +17,7 @@ def constrained(gap: float) -> sl.losses.World:
     return sl.losses.constrained(gaps=gap, n_arms=ARMS, best=BEST)
 
 
-PRESETS = [("exp3.g++", {}), ("exp3.g++", {"preset": "practical"})]
+OURS = [("exp3.g++", {}), ("glance", {})]
 BLIND = [("exp3-dom", {}), ("ito-2022", {}), ("ito-2022", {"variant": "parameter-free"}), ("exp3", {})]
 RIVALS = [("ucb-n", {}), ("ucb-n", {"width": 0.5}), ("ts-n", {})]
 
@@ -30,17 +30,17 @@ TABLES = [
         stochastic(0.2),
         50_000,
         16,
-        BLIND + PRESETS,
+        BLIND + OURS,
     ),
     *(
         (f"self-loops, {world.__name__}, gap {gap}", sl.graphs.self_loops(ARMS), world(gap), 100_000, runs, learners)
         for world, gap, runs, learners in (
-            (stochastic, 0.2, 24, RIVALS + PRESETS),
-            (stochastic, 0.5, 24, RIVALS + PRESETS),
+            (stochastic, 0.2, 24, RIVALS + OURS),
+            (stochastic, 0.5, 24, RIVALS + OURS),
             (constrained, 0.2, 128, RIVALS),
-            (constrained, 0.2, 24, PRESETS),
+            (constrained, 0.2, 24, OURS),
             (constrained, 0.5, 128, RIVALS),
-            (constrained, 0.5, 24, PRESETS),
+            (constrained, 0.5, 24, OURS),
         )
     ),
 ]

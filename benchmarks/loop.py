@@ -174,19 +174,17 @@ def against_each_other() -> Iterator[Row]:
     """Let every learner play ten arms on a graph that it can play: none may take more than three times EXP3.G++."""
     K, rounds = 10, 200_000
     world = sl.losses.bernoulli(means(K))
-    contestants = [("exp3.g++ practical", "exp3.g++", {"preset": "practical"})]
-    contestants += [(name, name, {}) for name in sl.learners.names() if name != "exp3.g++"]
-    for title, name, options in contestants:
+    for name in sl.learners.names():
+        if name == "exp3.g++":
+            continue
         graph = graphs(K)["cliques of 5"] if name != "hedge" else sl.graphs.complete(K)
 
-        def a_round_of(learner: str, graph: sl.FeedbackGraph = graph, **options: Any) -> float:
-            return seconds(lambda: sl.simulate(learner, graph, world, rounds, threads=1, **options)) / rounds
+        def a_round_of(learner: str, graph: sl.FeedbackGraph = graph) -> float:
+            return seconds(lambda: sl.simulate(learner, graph, world, rounds, threads=1)) / rounds
 
-        times = best_within(
-            1.0, functools.partial(a_round_of, name, **options), functools.partial(a_round_of, "exp3.g++")
-        )
+        times = best_within(1.0, functools.partial(a_round_of, name), functools.partial(a_round_of, "exp3.g++"))
         excepted = name in {"ts-n", "ucb-lp"}
-        yield Row(f"simulate, {title}, K = {K}", times[0], "exp3.g++", times[1], None if excepted else 1 / 3)
+        yield Row(f"simulate, {name}, K = {K}", times[0], "exp3.g++", times[1], None if excepted else 1 / 3)
 
 
 if __name__ == "__main__":

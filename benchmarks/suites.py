@@ -1,4 +1,4 @@
-"""Two suites of instances: one that the practical preset of EXP3.G++ was tuned on, and one that it was not.
+"""Two suites of instances: one that `glance` was tuned on, and one that it was not.
 
 An instance is a graph, a world and a horizon. Both suites go through graphs of few and many arms, with a best arm that
 reveals all, itself alone, or something between, fixed and changing. On each graph they play a stochastic world, one
@@ -55,7 +55,6 @@ __all__ = ["CONTESTANTS", "REPORT_SEED", "TUNE_SEED", "report", "tune"]
 TUNE_SEED, REPORT_SEED = 11, 20_261
 
 CONTESTANTS = [
-    Contestant("exp3.g++ practical", "exp3.g++", {"preset": "practical"}),
     Contestant("tsallis-inf rv", "tsallis-inf", {"estimator": "rv"}),
     Contestant("tsallis-inf rv, graph", "tsallis-inf", {"estimator": "rv", "feedback": "graph"}),
     Contestant("tsallis-inf graph", "tsallis-inf", {"feedback": "graph"}),

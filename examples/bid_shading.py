@@ -52,7 +52,7 @@ def auctions(rounds: int, stream: int) -> list[Auction]:
 def play(who: Contestant, rounds: int, stream: int) -> Floats:
     """Ask for a share, bid it, and tell what the outcome reveals."""
     graph = AUCTION.graph() if who.looks else sl.graphs.self_loops(SHARES)
-    agent = sl.Agent(who.learner, graph, seed=stream, **who.options)
+    agent = sl.Agent(who.learner, graph, seed=stream)
     suffered = []
     for value, price, shown in auctions(rounds, stream):
         decision = agent.ask(AUCTION.graph(shown) if who.looks else None)  # another graph in every round

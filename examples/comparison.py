@@ -9,7 +9,7 @@ from __future__ import annotations
 import argparse
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import matplotlib as mpl
 import numpy as np
@@ -34,12 +34,11 @@ class Contestant(NamedTuple):
     label: str
     learner: str
     looks: bool  #: whether it is told all that its play revealed, or its own loss alone
-    options: dict[str, Any]
 
 
-OURS = Contestant("EXP3.G++, looking sidelong", "exp3.g++", looks=True, options={"preset": "practical"})
-BLIND = Contestant("EXP3.G++, its own loss alone", "exp3.g++", looks=False, options={"preset": "practical"})
-RIVAL = Contestant("UCB-N, looking sidelong", "ucb-n", looks=True, options={})
+OURS = Contestant("glance, looking sidelong", "glance", looks=True)
+BLIND = Contestant("glance, its own loss alone", "glance", looks=False)
+RIVAL = Contestant("UCB-N, looking sidelong", "ucb-n", looks=True)
 
 
 def marks(rounds: int) -> npt.NDArray[np.int64]:
@@ -67,7 +66,7 @@ class Comparison:
 
     @property
     def factor(self) -> float:
-        """How many times as much as EXP3.G++ the rival lost after the turn."""
+        """How many times as much as glance the rival lost after the turn."""
         return self.lost(RIVAL)[1] / self.lost(OURS)[1]
 
     def __str__(self) -> str:
@@ -76,7 +75,7 @@ class Comparison:
             before, after = self.lost(who)
             rows.append(f"{who.label:38}{before:9.1f}{after:9.1f}{before + after:9.1f}")
         rows.append(f"Looking to the side saved {self.saved:.0%}.")
-        rows.append(f"After the turn UCB-N lost {self.factor:.1f} times as much as EXP3.G++.")
+        rows.append(f"After the turn UCB-N lost {self.factor:.1f} times as much as glance.")
         return "\n".join(rows)
 
 
@@ -106,7 +105,7 @@ def simulate(who: Contestant, graph: sl.FeedbackGraph | sl.GraphSequence, losses
     """Play where the graph is known before the draw; return what was suffered in all, at the `marks`."""
     seen = graph if who.looks else sl.graphs.self_loops(graph.n_arms)
     world, rounds = sl.losses.table(losses), len(losses)
-    result = sl.simulate(who.learner, seen, world, rounds, seed=seed, checkpoints=marks(rounds), **who.options)
+    result = sl.simulate(who.learner, seen, world, rounds, seed=seed, checkpoints=marks(rounds))
     return result.loss[0]
 
 

@@ -759,96 +759,239 @@ class AlphaSample(Counting):
             self.begin_phase(self.r + 1)
 
 
-# EXP3.G++ with the practical preset. Each round t after the initial ones, with eta = 1 / x:
+# glance. Each round t, with eta = 1 / x. Feedback that is on its way counts as seen in line 1.
 #
-#  1  q_i = (eta (L_i - min L) / (n - 1) + y)^-n, with the y that makes them sum to 1; r_i = q_i^(1/n)
-#  2  h = n (sum_i q_i / r_i - 1); w_i = n / (n - 1) q_i r_i
-#  3  D uniform on a greedy cover; P_i(e) = (1 - e) sum of q_j + e sum of D_j, over the j that reveal i
-#     eps: one step of Newton's from the last eps towards the least f(e) = 4 eta sum_i w_i / P_i(e) + e, from 0 to 3/5,
-#     and then at most 4 eta sum_i w_i / P_i(eps)
-#  4  p = (1 - eps) q + eps D; play I ~ p
-#  5  b_i = min(b, P_i / (2 eta r_i)); a_i = b_i, and (l_i - b_i) / P_i more if observed; L += a
-#  6  c = min(sum_i q_i r_i a_i / sum_i q_i r_i, min_i (a_i + 1 / (2 eta r_i)))
-#     S = x sum_i q_i^(1 - 1/n) phi(eta (a_i - c) r_i / (n - 1)), phi(s) = (1 + s)^-(n - 1) - 1 + (n - 1) s
-#  7  x += (S + eps / 10) / (m^2 max(h, H / 4)); b += (mean of the observed losses - b) / 20
+#  1  while some arm was never seen, play the arm that reveals most of those; L_i = the first loss seen of i; then 16-20
+#  2  q_i = (eta (L_i - min L) / (n - 1) + y)^-n, summing to 1; r_i = q_i^(1/n); h = n (sum q_i / r_i - 1);
+#     w_i = n / (n - 1) q_i r_i
+#  3  v_i = (V_i + 0.1 + 2 v) / (N_i + 3), where v = (0.1 + sum V) / (1 + sum (N_i - 1))
+#  4  D_i ~ (1 + 4 N_i / (N_i + 2) (o_i - min o)^2 / v_i)^-(N_i + 2)
+#  5  rho = min(1/2, (10 + x) / 500); W = 4 + 2 G
+#  6  beta = (1 - rho) min(1, max(0, 2 (1 - Z / W))); base = (1 - beta) q + beta D
+#  7  U uniform on a cover; P(e) the observation of (1 - e) base + e U
+#  8  eps: a step of Newton's towards the least 2 (1 - beta) eta sum v_i w_i / P_i(e) + e, from 0 to 1/2
+#  9  limit = 4 eta (sum of w_i / P_i(eps), without the arm of largest q); if eps > limit: eps = limit / 2
+# 10  p = (1 - eps) base + eps U; P = P(eps)
+# 11  d_i = clip(b + o_i, 0, 1); b_i = min(d_i, 0.9 P_i x / (2 r_i))
+# 12  a_i = b_i + [observed] (l_i - b_i) / P_i; L += a
+# 13  c = min(sum q_i r_i a_i / sum q_i r_i, min (a_i + x / (2 r_i)))
+#     S = x sum q_i / r_i phi(eta (a_i - c) r_i / (n - 1)), phi(s) = (1 + s)^-(n - 1) - 1 + (n - 1) s
+# 14  Z += (1 - eps) beta sum (D_i - q_i) (d_i + [observed] (l_i - d_i) / P_i)
+# 15  C = S + 0.3 eps; G += C; x += min(C / (m^2 max(h, H / t)), x / n)
+# 16  e_i = l_i - b - o_i for the k observed arms, E their mean; tau as in `_share_of_the_round`
+# 17  e_i -= tau (mean of the other observed e)
+# 18  N_i += 1; o_i += e_i / N_i; V_i += e_i^2 (1 - 1 / N_i)
+# 19  three levels follow the mean of the observed l_i - o_i, over all, 32 and 4 rounds
+# 20  b = the level of longest memory, or one whose squared error, over about 20 rounds, is below 0.9 of it, in turn
+#     As soon as the graph of a round was not the one asked with, in place of 16 to 18, with F = F2 = N at first:
+# 21  F_i and F2_i fall by 2 / (rounds told) of themselves, at most by half, for each i
+# 22  w_i = p_i / P_i, F_i += w_i, o_i += w_i e_i / F_i for each observed i
+# 23  F2_i += p_i^2 / P_i; N_i = F_i^2 / F2_i; V_i / N_i is the variance with these weights
+# 24  in line 19 the levels follow the l_i - o_i of the played arm
 
 
-class PracticalRound(NamedTuple):
-    """One round of the practical preset."""
+class GlanceRound(NamedTuple):
+    """One round of glance: what is fixed before the draw."""
 
     t: int
     A: np.ndarray
     p: np.ndarray
-    eta: float = 0.0
+    x: float = 0.0
     h: float = 0.0
     eps: float = 0.0
-    q: np.ndarray | None = None
+    beta: float = 0.0
+    q: np.ndarray | None = None  # None in the rounds of line 1
+    D: np.ndarray | None = None
+    d: np.ndarray | None = None
     y: float = 0.0  # sum_i w_i / P_i, which the bound is made of
+    y_rest: float = 0.0  # the same without the arm of largest q
+    W: float = 0.0
 
 
-class Exp3GppPractical:
-    """The practical preset, with exact roots; the step of line 3 is as the algorithm takes it."""
+class Glance:
+    """The rule, with exact roots; the step of line 8 is as the algorithm takes it."""
 
-    def __init__(self, A, m=2.0, start=None):
-        K = len(A)
+    def __init__(self, n_arms, m=1.6):
+        K = n_arms
         self.K = K
         self.m = m
         self.n = max(2, round(math.log(K)))
         self.H = self.n * (K ** (1 / self.n) - 1)
-        self.start = sorted(exploration_set([0] * K, A, "practical")) if start is None else list(start)
-        self.x = math.sqrt(2 / self.H) / m
-        self.eps = 0.0
-        self.b = 0.5
-        self.L = np.zeros(K)
+        self.x = math.sqrt(2 / self.H) / (2 * m)
+        self.eps = self.Z = self.G = self.b = 0.0
+        self.N, self.o, self.V, self.L = np.zeros(K), np.zeros(K), np.zeros(K), np.zeros(K)
+        self.unseen = set(range(K))  # whose loss is neither known nor on its way
+        self.history = []  # of each round that was told, but the first: sum (e_i - E)^2, E, k
+        self.levels = None
+        self.errors = [0.0] * 3
+        self.seen = [[] for _ in range(K)]  # of each arm: the weight of each loss, and the loss less the round's effect
+        self.F2 = np.zeros(K)
+        self.weighed = False
+        self.told = 0  # rounds
         self.t = 0
 
-    def distribution(self, A) -> PracticalRound:
+    def distribution(self, A) -> GlanceRound:
         """Begin a round, in which the graph is A."""
         A = np.array(A, dtype=bool)
         self.t += 1
-        if self.t <= len(self.start):
-            return PracticalRound(self.t, A, np.eye(self.K)[self.start[self.t - 1]])
-        eta, n, K = 1 / self.x, self.n, self.K
-        excess = eta * (self.L - min(self.L)) / (n - 1)
-        low, high = 1.0, 1.0 + K
-        for _ in range(100):
-            y = (low + high) / 2
-            low, high = (y, high) if ((excess + y) ** -n).sum() > 1 else (low, y)
-        q = (excess + low) ** -float(n)  # 1
+        K, n, x = self.K, self.n, self.x
+        if self.unseen:
+            new = [sum(A[j, i] for i in self.unseen) for j in range(K)]
+            arm = new.index(max(new))
+            self.unseen -= set(np.flatnonzero(A[arm]).tolist())
+            return GlanceRound(self.t, A, np.eye(K)[arm])  # 1
+        eta = 1 / x
+        q = self.weights(eta)  # 2
         r = q ** (1 / n)
-        h = n * (sum(q / r) - 1)  # 2
+        h = n * (sum(q / r) - 1)
         w = n / (n - 1) * q * r
+        v = self.variances()  # 3
+        D = self.bold(v)  # 4
+        rho = min(0.5, (10 + x) / 500)
+        W = 4 + 2 * self.G  # 5
+        beta = (1 - rho) * min(1.0, max(0.0, 2 * (1 - self.Z / W)))
+        base = (1 - beta) * q + beta * D  # 6
         cover = exploration_set([0] * K, A, "practical")
-        D = np.array([1 / len(cover) if i in cover else 0.0 for i in range(K)])
-        Q, u = observation(q, A), observation(D, A)
-        inside = Q + self.eps * (u - Q)
-        slope = 1 - 4 * eta * sum(w * (u - Q) / inside**2)  # f'(eps) and f''(eps)
-        bend = 2 * 4 * eta * sum(w * (u - Q) ** 2 / inside**3)
+        U = np.array([1 / len(cover) if i in cover else 0.0 for i in range(K)])
+        P, u = observation(base, A), observation(U, A)  # 7
+        weight = 2 * (1 - beta) * eta * v * w
+        inside = P + self.eps * (u - P)
+        slope = 1 - sum(weight * (u - P) / inside**2)
+        bend = 2 * sum(weight * (u - P) ** 2 / inside**3)
         eps = self.eps - slope / bend if bend > 1e-300 else self.eps
-        eps = min(0.6, max(0.0, eps))
-        eps = min(eps, 4 * eta * sum(w / (Q + eps * (u - Q))))  # 3
+        eps = min(0.5, max(0.0, eps))  # 8
+        rest = np.arange(K) != np.argmax(q)
+        limit = 4 * eta * sum((w / (P + eps * (u - P)))[rest])
+        if eps > limit:
+            eps = limit / 2  # 9
         self.eps = eps
-        p = (1 - eps) * q + eps * D  # 4
-        return PracticalRound(self.t, A, p, eta, h, eps, q, sum(w / observation(p, A)))
+        p = (1 - eps) * base + eps * U  # 10
+        d = np.clip(self.b + self.o, 0, 1)  # 11
+        y = w / observation(p, A)
+        return GlanceRound(self.t, A, p, x, h, eps, beta, q, D, d, sum(y), sum(y[rest]), W)
 
-    def update(self, told: PracticalRound, arm, losses, A=None):
-        """Learn what a round revealed; return S."""
+    def weights(self, eta):
+        """Line 2, by bisection."""
+        excess = eta * (self.L - min(self.L)) / (self.n - 1)
+        low, high = 1.0, 1.0 + self.K
+        for _ in range(200):
+            y = (low + high) / 2
+            low, high = (y, high) if sum((excess + y) ** -float(self.n)) > 1 else (low, y)
+        return (excess + low) ** -float(self.n)
+
+    def variances(self):
+        """Line 3. An arm that was never seen, because its decision waits or was cancelled, frees nothing."""
+        v = (0.1 + sum(self.V)) / (1 + sum(max(0, N - 1) for N in self.N))
+        return (self.V + 0.1 + 2 * v) / (self.N + 3)
+
+    def bold(self, v):
+        """Line 4."""
+        N = self.N
+        D = (1 + 4 * N / (N + 2) * (self.o - min(self.o)) ** 2 / v) ** -(N + 2)
+        return D / math.fsum(D)
+
+    def update(self, told: GlanceRound, arm, losses, A=None):
+        """Learn what a round revealed; return S and what Z grew by."""
         assert told.p[arm] > 0
-        if told.t <= len(self.start):
-            return 0.0
-        n, eta, q, r = self.n, told.eta, told.q, told.q ** (1 / self.n)
-        P = observation(told.p, told.A if A is None else np.array(A, dtype=bool))
-        a = np.zeros(self.K)
-        for i in range(self.K):
-            b = min(self.b, P[i] / (2 * eta * r[i]))
-            a[i] = b + ((losses[i] - b) / P[i] if i in losses else 0)  # 5
+        S = J = 0.0
+        A = told.A if A is None else np.array(A, dtype=bool)
+        if told.q is None:
+            for i in losses:
+                if self.N[i] == 0:
+                    self.L[i] += losses[i]  # 1
+        else:
+            S, J = self.estimate(told, losses, observation(told.p, A))
+            self.weighed |= bool((A != told.A).any())
+        if not self.weighed or self.told == 0:
+            self.know(losses)
+        elif told.q is not None:
+            self.know_by_weights(told.p, arm, losses, observation(told.p, A))
+        return S, J
+
+    def estimate(self, told, losses, P):
+        """Lines 11 to 15."""
+        n, x, q, D, d = self.n, told.x, told.q, told.D, told.d
+        r = q ** (1 / n)
+        seen = np.array([i in losses for i in range(self.K)])
+        l = np.array([losses.get(i, 0.0) for i in range(self.K)])
+        b = np.minimum(d, 0.9 * P * x / (2 * r))  # 11
+        a = b + seen * (l - b) / P  # 12
         self.L += a
-        c = min(sum(q * r * a) / sum(q * r), *(a + 1 / (2 * eta * r)))  # 6
-        s = eta * (a - c) * r / (n - 1)
-        S = math.fsum(q ** (1 - 1 / n) * ((1 + s) ** -(n - 1.0) - 1 + (n - 1) * s)) / eta
-        self.x += (S + told.eps / 10) / (self.m**2 * max(told.h, self.H / 4))  # 7
-        self.b += (sum(losses.values()) / len(losses) - self.b) / 20
-        return S
+        c = min(sum(q * r * a) / sum(q * r), *(a + x / (2 * r)))
+        s = (a - c) * r / (x * (n - 1))
+        S = x * math.fsum(q / r * ((1 + s) ** -(n - 1.0) - 1 + (n - 1) * s))  # 13
+        J = (1 - told.eps) * told.beta * math.fsum((D - q) * (d + seen * (l - d) / P))
+        self.Z += J  # 14
+        C = S + 0.3 * told.eps
+        self.G += C
+        self.x += min(C / (self.m**2 * max(told.h, self.H / told.t)), self.x / n)  # 15
+        return S, J
+
+    def know(self, losses):
+        """Lines 16 to 20."""
+        k = len(losses)
+        mean = sum(losses[i] - self.o[i] for i in losses) / k
+        first = self.levels is None
+        if first:
+            self.b = mean
+            self.levels = [mean] * 3
+        e = {i: losses[i] - self.b - self.o[i] for i in losses}
+        tau = 0.0 if first or k == 1 else self._share_of_the_round(k)  # 16
+        if not first:
+            E = mean - self.b
+            self.history.append((sum((each - E) ** 2 for each in e.values()), E, k))
+        for i in losses:
+            others = sum(e[j] for j in losses if j != i) / max(1, k - 1)
+            effect = e[i] - tau * others  # 17
+            self.seen[i].append((1.0, self.o[i] + effect))
+            self.F2[i] += 1
+            self.N[i] += 1
+            self.o[i] += effect / self.N[i]
+            self.V[i] += effect**2 * (1 - 1 / self.N[i])  # 18
+        self.told += 1
+        self.follow_level(mean, first=first)
+
+    def know_by_weights(self, p, arm, losses, P):
+        """Lines 21 to 24, from all that was ever seen."""
+        own = losses[arm] - self.o[arm]
+        kept = 1 - min(0.5, 2 / (1 + self.told))
+        for i in range(self.K):
+            self.seen[i] = [(kept * weight, value) for weight, value in self.seen[i]]  # 21
+            if i in losses:
+                self.seen[i].append((p[i] / P[i], losses[i] - self.b))
+            self.F2[i] = kept * self.F2[i] + p[i] ** 2 / P[i]
+            F = sum(weight for weight, _ in self.seen[i])
+            self.N[i] = F**2 / self.F2[i]
+            if F > 0:
+                self.o[i] = sum(weight * value for weight, value in self.seen[i]) / F  # 22
+                variance = sum(weight * (value - self.o[i]) ** 2 for weight, value in self.seen[i]) / F
+                self.V[i] = variance * self.N[i]  # 23
+        self.told += 1
+        self.follow_level(own)  # 24
+
+    def follow_level(self, mean, *, first=False):
+        """Lines 19 and 20."""
+        if not first:
+            rounds = self.told + 1
+            for j, memory in enumerate((math.inf, 32, 4)):
+                self.errors[j] += ((mean - self.levels[j]) ** 2 - self.errors[j]) / min(20, rounds)
+                self.levels[j] += (mean - self.levels[j]) / min(memory, rounds)  # 19
+        best = 0
+        for j in range(3):
+            if self.errors[j] < 0.9 * self.errors[best]:
+                best = j
+        self.b = self.levels[best]  # 20
+
+    def _share_of_the_round(self, k):
+        """Line 16: how much of what the others show is to be taken off, from the rounds before this one."""
+        rounds = len(self.history)
+        within = sum(each[0] for each in self.history)
+        freedom = sum(each[2] - 1 for each in self.history)
+        between = sum(each[1] ** 2 for each in self.history)
+        inverse = sum(1 / each[2] for each in self.history)
+        noise = (within + (between + 0.1) / (1 + rounds)) / (1 + freedom)
+        shift = max(0.0, (between - noise * inverse) / max(1, rounds))
+        return shift / (shift + noise / (k - 1))
 
 
 # EXP3.G++ in epochs. Each round t after the initial ones, with d the growth:

@@ -33,8 +33,9 @@ for t in range(1, 61):
     digest.update(decision.probabilities.tobytes())
 for graph in graphs:
     fixed = {"rate": "fixed", "strong_independence": graph.numbers().strong_independence.value}
-    for options in ({}, fixed, {"ties": "practical", "gamma": 0.2, "beta": 0.01}, {"preset": "practical"}):
-        agent = sl.Agent("exp3.g++", graph, seed=2**63 + 5, **options)
+    several = ({}, fixed, {"ties": "practical", "gamma": 0.2, "beta": 0.01})
+    for learner, options in (*(("exp3.g++", each) for each in several), ("glance", {})):
+        agent = sl.Agent(learner, graph, seed=2**63 + 5, **options)
         for t in range(1, 151):
             decision = agent.ask(graphs[t % 4] if t % 5 == 0 else None)
             agent.tell(decision, [(t * 7 + int(i) * 3) % 11 / 10 for i in decision.reveals])

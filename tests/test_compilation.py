@@ -102,7 +102,6 @@ options = [
     {},
     {"rate": "fixed", "strong_independence": 4},
     {"ties": "practical", "start": "cover"},
-    {"preset": "practical"},
     {"start": "none"},
 ]
 for k in range(max(len(graphs), len(worlds)) + 1):

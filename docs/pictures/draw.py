@@ -131,7 +131,7 @@ def choose() -> None:
         sheet.arrow(166, y + 42, 166, y + 76)
         sheet.text(174, y + 64, "no", "small")
     sheet.box(16, 316, 300, 42, "play")
-    sheet.text(166, 342, 'exp3.g++, preset="practical"', "onplay", "middle")
+    sheet.text(166, 342, "glance", "onplay", "middle")
     sheet.save("choose")
 
 
@@ -310,7 +310,7 @@ def worlds() -> None:
         "Against an adversary": sl.losses.constrained(gaps=gap, n_arms=K, best=best),
     }
     learners = (
-        ("exp3.g++ practical", "exp3.g++", {"preset": "practical"}, "a"),
+        ("glance", "glance", {}, "a"),
         ("exp3.g++", "exp3.g++", {}, "b"),
         ("ucb-n", "ucb-n", {}, "c"),
         ("ts-n", "ts-n", {}, "d"),

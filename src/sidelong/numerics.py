@@ -14,25 +14,6 @@ import numpy as np
 
 from sidelong._jit import kernel, rare_kernel
 
-__all__ = [
-    "DRAWS",
-    "GRAPHS",
-    "LOSSES",
-    "SCENES",
-    "Whole",
-    "beta",
-    "beta_power",
-    "exp",
-    "log",
-    "philox",
-    "philox_10",
-    "reorder",
-    "sample",
-    "smallest",
-    "total",
-    "uniform",
-]
-
 #: A whole number as kernels take it: NumPy's scalars keep their width, where a plain one would be guessed.
 Whole = int | np.integer[Any]
 
@@ -42,6 +23,7 @@ _LN2_HIGH = 6.93147180369123816490e-01
 _LN2_LOW = 1.90821492927058770002e-10
 # Adding 1.5 * 2**52 rounds to an integer, and leaves that integer in the low bits.
 _ROUND = 6755399441055744.0
+_BITS_ROUND = np.float64(_ROUND).view(np.int64)
 _BIAS = np.int64(1023)
 _MANTISSA = np.int64(52)
 _BITS_HALF_SQRT2 = np.float64(0.7071067811865476).view(np.int64)
@@ -90,12 +72,25 @@ def log(x: float) -> float:
     if x < _SMALLEST_NORMAL:
         x *= _2_TO_54
         lift = 54.0
+    return _log(x, lift)
+
+
+@kernel
+def log_normal(x: float) -> float:
+    """Return the natural logarithm of a number that is normal, positive and finite, in a loop that is to vectorise."""
+    return _log(x, 0.0)
+
+
+@kernel
+def _log(x: float, lift: float) -> float:
+    """Return ln x - lift ln 2."""
     # x = 2**e m with m from sqrt(1/2) to sqrt(2), by its bits: taking off those of sqrt(1/2) carries into the exponent
     # where m would be less.
     bits = np.float64(x).view(np.int64)
     exponent = (bits - _BITS_HALF_SQRT2) >> _MANTISSA
     m = np.int64(bits - (exponent << _MANTISSA)).view(np.float64)
-    e = float(exponent) - lift
+    # The whole number as a double, by adding it to the low bits of one: a conversion would not vectorise.
+    e = (np.int64(exponent + _BITS_ROUND).view(np.float64) - _ROUND) - lift
     f = m - 1.0
     s = f / (2.0 + f)  # ln(1 + f) = 2 artanh(s) = 2 s + 2/3 s**3 + ...
     z = s * s  # <= 0.0295

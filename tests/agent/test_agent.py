@@ -332,7 +332,7 @@ def test_estimates_tell_what_is_known(agent):
 
 def test_it_finds_the_best_arm_and_follows_when_it_changes():
     """With seed 0; a run in which it does not would be a fault, not bad luck."""
-    agent = sl.Agent("exp3.g++", sl.graphs.nested(8), seed=0, preset="practical")
+    agent = sl.Agent("glance", sl.graphs.nested(8), seed=0)
     arms = play(agent, 4000, loss=lambda t, arm: 0.1 if arm == (5 if t <= 1000 else 2) else 0.9)
     assert np.mean(np.array(arms[500:1000]) == 5) > 0.7
     assert np.mean(np.array(arms[3800:]) == 2) > 0.5

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import sidelong as sl
 from sidelong.agent import state_file
-from sidelong.errors import ConflictError, StateFileError
+from sidelong.errors import ConflictError, LearnerError, StateFileError
 from sidelong.learners import exp3gpp
 
 
@@ -36,17 +36,18 @@ def walk(agent, rounds, rng):
 
 
 KINDS = [
-    {"rate": "fixed", "strong_independence": 5, "gamma": 0.2, "beta": 0.01},
-    {"gamma": 0.2, "beta": 0.01},
-    {"preset": "practical"},
+    ("exp3.g++", {"rate": "fixed", "strong_independence": 5, "gamma": 0.2, "beta": 0.01}),
+    ("exp3.g++", {"gamma": 0.2, "beta": 0.01}),
+    ("glance", {}),  # which keeps rows with its decisions
 ]
 
 
 @given(st.integers(0, 40), st.sampled_from(KINDS))
 @settings(max_examples=25, deadline=None)
-def test_a_resumed_agent_goes_on_with_the_same_bits(tmp_path_factory, stop, options):
+def test_a_resumed_agent_goes_on_with_the_same_bits(tmp_path_factory, stop, kind):
     path = tmp_path_factory.mktemp("state") / "agent.sidelong"
-    whole, parted = (sl.Agent("exp3.g++", sl.graphs.nested(5), seed=9, **options) for _ in range(2))
+    learner, options = kind
+    whole, parted = (sl.Agent(learner, sl.graphs.nested(5), seed=9, **options) for _ in range(2))
     rngs = [np.random.default_rng(stop) for _ in range(2)]
     assert walk(whole, stop, rngs[0]) == walk(parted, stop, rngs[1])
     parted.save(path)
@@ -58,9 +59,9 @@ def test_a_resumed_agent_goes_on_with_the_same_bits(tmp_path_factory, stop, opti
 
 
 @pytest.mark.parametrize("copied", [copy.deepcopy, lambda agent: pickle.loads(pickle.dumps(agent))])  # noqa: S301
-@pytest.mark.parametrize("learner", ["exp3.g++", exp3gpp])
+@pytest.mark.parametrize("learner", ["exp3.g++", exp3gpp, "glance"])
 def test_a_copy_goes_on_with_the_same_bits_and_apart(copied, learner):
-    agent = sl.Agent(learner, sl.graphs.nested(5), seed=9, preset="practical")
+    agent = sl.Agent(learner, sl.graphs.nested(5), seed=9)
     walk(agent, 30, np.random.default_rng(1))
     other = copied(agent)
     walks = [walk(each, 40, np.random.default_rng(2)) for each in (agent, other)]  # one after the other
@@ -128,7 +129,7 @@ def test_a_place_that_cannot_be_written_is_named(tmp_path):
 
 @pytest.fixture
 def saved(tmp_path):
-    agent = sl.Agent("exp3.g++", sl.graphs.star(4), seed=3, preset="practical")
+    agent = sl.Agent("exp3.g++", sl.graphs.star(4), seed=3, gamma=2.0)
     walk_graph = agent.graph
     for _ in range(10):
         decision = agent.ask(walk_graph)
@@ -166,12 +167,12 @@ def test_a_newer_file_says_so(saved):
 
 
 def test_a_file_of_another_version_of_its_learner_is_refused_with_what_can_be_done(saved, monkeypatch):
-    monkeypatch.setattr("sidelong.learners.exp3gpp_practical.VERSION", 2)
+    monkeypatch.setattr("sidelong.learners.exp3gpp.VERSION", 2)
     with pytest.raises(
         StateFileError, match=r"version 1 of exp3\.g\+\+, and this is version 2.*has version 1.*new Agent"
     ):
         sl.Agent.load(saved)
-    agent = sl.Agent("exp3.g++", sl.graphs.nested(3), preset="practical")
+    agent = sl.Agent("exp3.g++", sl.graphs.nested(3))
     agent.save(saved)
     assert sl.Agent.load(saved).round == 0
     monkeypatch.undo()
@@ -184,7 +185,7 @@ def test_a_file_that_names_no_version_of_its_learner_is_of_version_1(saved, monk
     assert header.pop("learner_version") == 1
     state_file.write(saved, header, arrays)
     sl.Agent.load(saved)
-    monkeypatch.setattr("sidelong.learners.exp3gpp_practical.VERSION", 2)
+    monkeypatch.setattr("sidelong.learners.exp3gpp.VERSION", 2)
     with pytest.raises(StateFileError, match="version 1"):
         sl.Agent.load(saved)
 
@@ -249,5 +250,12 @@ def test_the_header_can_be_read_by_a_person(saved):
     header = json.loads(data[16 : 16 + length])
     assert version == 1
     assert header["learner"] == "exp3.g++"
-    assert header["options"] == {"preset": "practical"}
+    assert header["options"] == {"gamma": 2.0}
     assert header["round"] == 11
+
+
+def test_a_file_of_the_preset_that_went_is_refused_and_the_learner_in_its_place_named(saved):
+    header, arrays = state_file.read(saved)
+    state_file.write(saved, {**header, "options": {"preset": "practical"}}, arrays)
+    with pytest.raises(LearnerError, match=r"preset is 'practical'.* the learner 'glance'"):
+        sl.Agent.load(saved)

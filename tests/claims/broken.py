@@ -1,4 +1,4 @@
-"""EXP3.G++ broken in many ways: each a module made from the real one, with one thing wrong.
+"""EXP3.G++ and glance broken in many ways: each a module made from the real one, with one thing wrong.
 
 Run as a program with the JIT off, where a kernel is plain Python and costs no compilation: it prints, as JSON, whether
 each of them fails the claim that must find it out, and what the intact learner fails.
@@ -12,7 +12,8 @@ import numpy as np
 
 from sidelong import claims
 from sidelong._jit import rebind
-from sidelong.learners import exp3gpp
+from sidelong.learners import exp3gpp, glance, glance_cautious
+from sidelong.learners.glance_bold import LEVEL, know
 
 #: The claims that look at single rounds: the intact learner passes them all.
 OF_A_ROUND = (
@@ -130,9 +131,33 @@ def grow_the_rate(params, state, graph, t, p, trace):
     exp3gpp.distribution(params._replace(eta_scale=float(t)), state, graph, t, p, trace)
 
 
-def derive(name, **changes):
-    module = types.ModuleType(f"exp3gpp_{name}")
-    module.__dict__.update({key: value for key, value in vars(exp3gpp).items() if not key.startswith("__")})
+def ignore_the_budget(state):
+    return 1 - min(0.5, (10 + state.rate[glance_cautious.X]) / 500)
+
+
+def explore_without_a_limit(state, _eta, cautious):
+    """Explore by a rate so large that the limit is never reached."""
+    return glance_cautious.explore(state, 1e3, cautious)
+
+
+def predict_after_the_draw(params, state, graph, t, arm, p, losses, trace):
+    knows = type(state)(*(np.copy(array) for array in state))
+    know(knows, graph, arm, losses)
+    trace[-p.size :] = np.clip(knows.known[LEVEL] + knows.o, 0.0, 1.0)
+    glance.update(params, state, graph, t, arm, p, losses, trace)
+
+
+def observe_itself_only(_graph, p, P):
+    P[:] = p
+
+
+def count_a_tenth_of_the_cost(state, n, eta, q, g):
+    return 0.1 * glance_cautious.stability(state, n, eta, q, g)
+
+
+def derive(original, name, **changes):
+    module = types.ModuleType(f"{original.NAME}_{name}")
+    module.__dict__.update({key: value for key, value in vars(original).items() if not key.startswith("__")})
     module.__dict__.update(changes)
     return module
 
@@ -182,12 +207,57 @@ BROKEN = {
 }
 
 
+#: The same for `glance`.
+BROKEN_GLANCE = {
+    "intact_glance": ({}, None),
+    "ignores_its_budget": (
+        {"distribution": rebind(glance.distribution, "distribution", _boldness=ignore_the_budget)},
+        "glance-budget",
+    ),
+    "explores_without_a_limit": (
+        {"distribution": rebind(glance.distribution, "distribution", explore=explore_without_a_limit)},
+        "glance-exploration",
+    ),
+    "limits_with_the_leader": (
+        {
+            "distribution": rebind(
+                glance.distribution,
+                "distribution",
+                explore=rebind(glance_cautious.explore, "explore", _leader=np.argmax),
+            )
+        },
+        "glance-exploration",
+    ),
+    "predicts_after_the_draw": ({"update": predict_after_the_draw}, "glance-unbiased"),
+    "weights_without_the_graph": (
+        {
+            "update": rebind(
+                glance.update,
+                "update",
+                _estimate=rebind(glance._estimate, "_estimate", observe=observe_itself_only),
+            )
+        },
+        "glance-unbiased",
+    ),
+    "counts_a_tenth_of_its_cost": (
+        {"update": rebind(glance.update, "update", stability=count_a_tenth_of_the_cost)},
+        "glance-ftrl",
+    ),
+}
+
+#: Its claims that look at walks.
+OF_A_WALK = ("glance-unbiased", "glance-exploration", "glance-costs", "glance-ftrl", "glance-budget")
+
+
 def main():
     """Print what fails for each broken learner."""
     failed = {}
     for name, (changes, caught_by) in BROKEN.items():
-        learner = derive(name, **changes)
+        learner = derive(exp3gpp, name, **changes)
         results = claims.verify([caught_by] if caught_by else OF_A_ROUND, learner=learner, seed=0, effort=0.05)
+        failed[name] = [result.claim.id for result in results if result.verdict is claims.Verdict.FAILS]
+    for name, (changes, _) in BROKEN_GLANCE.items():
+        results = claims.verify(OF_A_WALK, glance=derive(glance, name, **changes), seed=0, effort=0.05)
         failed[name] = [result.claim.id for result in results if result.verdict is claims.Verdict.FAILS]
     json.dump(failed, sys.stdout)
 

@@ -1,4 +1,4 @@
-"""The claims hold for EXP3.G++, and fail for learners that are not it."""
+"""The claims hold for EXP3.G++ and glance, and fail for learners that are not them."""
 
 import json
 import os
@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from claims.broken import BROKEN
+from claims.broken import BROKEN, BROKEN_GLANCE
 from sidelong import claims
 from sidelong.claims.claim import Outcome, Trial, Verdict
 from sidelong.errors import TheoryError
@@ -105,22 +105,33 @@ def failed():
 
 @pytest.mark.long
 def test_the_intact_learner_passes_where_broken_ones_fail(failed):
-    assert failed["intact"] == []
+    assert failed["intact"] == failed["intact_glance"] == []
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("name", [name for name in BROKEN if name != "intact"])
-def test_a_broken_learner_is_found_out(name, failed):
-    assert BROKEN[name][1] in failed[name]
+@pytest.mark.parametrize(("name", "claim"), [(name, by) for name, (_, by) in (BROKEN | BROKEN_GLANCE).items() if by])
+def test_a_broken_learner_is_found_out(name, claim, failed):
+    assert claim in failed[name]
+
+
+def lazy():
+    """Return a learner that plays at random."""
+    module = types.ModuleType("lazy")
+    module.__dict__.update({name: getattr(uniform, name) for name in dir(uniform) if not name.startswith("__")})
+    module.NAME = "lazy"
+    module.configure = lambda graph, **_: uniform.configure(graph)
+    return module
 
 
 def test_a_learner_that_does_not_learn_breaks_theorem_2():
     """Playing at random in full information, the regret is 0.26 a round; after 30,000 rounds, eight times the bound."""
-    lazy = types.ModuleType("lazy")
-    lazy.__dict__.update({name: getattr(uniform, name) for name in dir(uniform) if not name.startswith("__")})
-    lazy.NAME = "lazy"
-    lazy.configure = lambda graph, **_: uniform.configure(graph)
-    (result,) = claims.verify(["thm-2"], learner=lazy)
+    (result,) = claims.verify(["thm-2"], learner=lazy())
+    assert result.verdict is Verdict.FAILS, result.outcome
+
+
+def test_a_learner_that_does_not_learn_breaks_the_bound_of_glance():
+    """Playing one of two arms at random, the regret is 0.45 a round; after 500,000 rounds, twice the bound."""
+    (result,) = claims.verify(["glance-regret"], glance=lazy())
     assert result.verdict is Verdict.FAILS, result.outcome
 
 

@@ -96,7 +96,7 @@ def test_no_word_is_cut_at_the_width_of_a_terminal(command, width):
 def test_learners_lists_all_of_them_with_their_papers(width):
     done = CliRunner().invoke(cli.app, ["learners"], env={"COLUMNS": str(width)})
     assert done.exit_code == 0
-    for name in (*sl.learners.names(), "exp3.g++ practical"):
+    for name in sl.learners.names():
         assert f"\n {name} " in done.stdout
         assert catalogue.find(name.split()[0]).ABOUT.paper.split(",")[0] in done.stdout
     assert "Erez and Koren" in done.stdout
@@ -112,14 +112,13 @@ def test_learners_tells_all_about_one(name):
         assert f"\n{option} " in done.output
 
 
-def test_learners_shows_the_options_of_both_presets_and_of_the_epochs():
+def test_learners_shows_the_options_of_the_epochs_too():
     shown = CliRunner().invoke(cli.app, ["learners", "exp3.g++"], env={"COLUMNS": "120"}).output
-    paper, practical, epoch = re.split(r"\nexp3\.g\+\+ (?:practical|epoch)\n", shown)
+    paper, epoch = shown.split("\nexp3.g++ epoch\n")
     assert re.search(r"\nrate +'adaptive' ", paper)
-    assert re.search(r"\neta_scale +2\.0 ", practical)
-    assert not re.search(r"\n(rate|preset|reference) ", practical)  # they have one value there, or none
+    assert not re.search(r"\n(refresh|reference) ", epoch)  # they have one value there, or none
     assert "departs from the page" in paper
-    assert "departs from the page" not in practical
+    assert "departs from the page" not in epoch
     assert re.search(r"\ngrowth +0\.05 ", epoch)
 
 

@@ -35,7 +35,7 @@ def test_rivers_own_evaluation_runs_it():
     env = GraphBandit(sl.graphs.self_loops(4), sl.losses.bernoulli([0.9, 0.1, 0.9, 0.9]), rounds=150)
     policies = [
         Policy("tsallis-inf", seed=1),
-        Policy("exp3.g++", preset="practical"),
+        Policy("glance"),
         bandit.EpsilonGreedy(0.1, seed=1),
     ]
     steps = list(bandit.evaluate(policies, env, n_episodes=2, seed=1))
@@ -65,11 +65,11 @@ def test_late_rewards_are_learned_with_the_probabilities_of_their_own_pull():
 
 
 def test_a_clone_has_learned_nothing_and_has_the_same_options():
-    policy = Policy("exp3.g++", sl.graphs.star(3), seed=8, preset="practical", rewards=(0, 5))
+    policy = Policy("glance", sl.graphs.star(3), seed=8, eta_scale=1.5, rewards=(0, 5))
     first = [policy.pull(ARMS)]
     copy = policy.clone()
     assert [copy.pull(ARMS)] == first
-    assert copy._agent.options == {"preset": "practical"}
+    assert copy._agent.options == {"eta_scale": 1.5}
     assert copy.rewards == (0, 5)
 
 

@@ -5,7 +5,7 @@ import numpy as np
 import sidelong as sl
 from sidelong._jit import entry, specialise
 from sidelong.learners import catalogue
-from sidelong.learners.interface import distribution, update
+from sidelong.learners.interface import distribution, trace_size, update
 from sidelong.numerics import DRAWS, sample, uniform
 
 
@@ -19,7 +19,7 @@ class Stepper:
         self.state = self.learner.init(self.params, graph)
         self.t = 0
         self.p = np.zeros(graph.n_arms)
-        self.trace = np.zeros(len(self.learner.TRACES))
+        self.trace = np.zeros(trace_size(self.learner, graph.n_arms))
 
     def distribution(self):
         self.t += 1

@@ -25,7 +25,6 @@ ROUNDS = 60
 
 #: Each learner as it comes, and with the options that lead to other code: a name, and what it stands for.
 CONFIGURATIONS = {name: (name, {}) for name in NAMES} | {
-    "exp3.g++ practical": ("exp3.g++", {"preset": "practical"}),
     "exp3.g++ fixed": ("exp3.g++", {"rate": "fixed"}),
     "exp3.g++ fixed, given": ("exp3.g++", {"rate": "fixed", "strong_independence": 6}),
     "exp3.g++ epochs": ("exp3.g++", {"refresh": "epoch", "growth": 0.2}),

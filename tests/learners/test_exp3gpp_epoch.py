@@ -260,7 +260,7 @@ def play_in_the_loop(graph, losses, rounds, **options):
     """Return the state after so many rounds."""
     params = exp3gpp_epoch.configure(graph, **options)
     state = exp3gpp_epoch.init(params, graph)
-    tally = new_tally(graph.n_arms, len(exp3gpp_epoch.TRACES))
+    tally = new_tally(exp3gpp_epoch, graph.n_arms)
     loop = loop_for(exp3gpp_epoch, losses, anew=False)
     assert loop(params, state, fixed(graph).arrays, losses.arrays, np.uint64(1), 0, 1, rounds, tally) == 0
     return state
@@ -299,7 +299,7 @@ def test_a_billion_rounds_later_probabilities_are_as_exact():
     state.O[:] = 2e7
     state.Lhat[:] = 1e7 + rng.normal(0, 1e4, K)
     state.mean[:] = state.Lhat / state.O
-    losses, tally = world(K), new_tally(K, len(exp3gpp_epoch.TRACES))
+    losses, tally = world(K), new_tally(exp3gpp_epoch, K)
     loop = loop_for(exp3gpp_epoch, losses, anew=False)
     bank = fixed(graph).arrays
     for first in (t, t + 50_000):  # the first half begins an epoch, the second is within it
@@ -370,8 +370,6 @@ def test_the_schedule_is_chosen_by_its_name():
     assert catalogue.choose("exp3.g++", {"refresh": "epoch"}) is exp3gpp_epoch
     with pytest.raises(LearnerError, match="refresh must be 'round' or 'epoch', not 'epochs'"):
         sl.Agent("exp3.g++", graph, refresh="epochs")
-    with pytest.raises(LearnerError, match="preset='practical' has no option 'refresh'"):
-        sl.Agent("exp3.g++", graph, preset="practical", refresh="epoch")
     with pytest.raises(LearnerError, match="refresh='epoch' has no option 'estimator'"):
         new_agent(graph, estimator="shifted")
 

@@ -110,7 +110,7 @@ def test_an_auction_that_cannot_be_is_refused(fractions, highest, message):
 
 def test_an_agent_learns_the_best_bid():
     auction = sl.outcomes.FirstPrice([0.2, 0.4, 0.6, 0.8, 1.0])
-    agent = sl.Agent("exp3.g++", auction.graph(), seed=1, preset="practical")
+    agent = sl.Agent("glance", auction.graph(), seed=1)
     for t in range(300):
         decision = agent.ask()
         price = 0.3 + 0.05 * (t % 5)

@@ -75,7 +75,7 @@ def test_losses_never_leave_the_unit_interval(largest, holding, shortage, demand
 
 def test_an_agent_learns_the_best_order_from_sales():
     stock = sl.outcomes.StockOrders(10, holding=1, shortage=1)
-    agent = sl.Agent("exp3.g++", stock.graph, seed=1, preset="practical")
+    agent = sl.Agent("glance", stock.graph, seed=1)
     for _ in range(200):
         decision = agent.ask()
         agent.tell(decision, *stock.outcome(decision.arm, min(decision.arm, 4)))

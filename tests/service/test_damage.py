@@ -17,9 +17,10 @@ from sqlalchemy import event, text
 import sidelong as sl
 from service.stores import opened
 from service.test_store import refused
+from sidelong import evaluation
 from sidelong.agent import state_file
 from sidelong.errors import ServiceError
-from sidelong.service.http import views
+from sidelong.service.http import export, views
 from sidelong.service.store.journal import Kind
 from sidelong.service.store.kinds import open_database
 from sidelong.service.store.snapshots import SNAPSHOT_VERSION, pack
@@ -281,6 +282,7 @@ def test_the_journals_of_every_kind_of_learner_are_replayed_to_the_bit_years_lat
     with opened(str(path)) as bench:
         _, names = bench.store.names(0, 9)
         assert len(names) == 7
+        names = [name for name in names if name != "practical"]  # see below
         found = {name: bench.digest(name) for name in names}
         assert caplog.messages == ["snapshot not used"] * 2  # of an earlier version
         caplog.clear()
@@ -292,6 +294,24 @@ def test_the_journals_of_every_kind_of_learner_are_replayed_to_the_bit_years_lat
             assert bench.decide(name, key="k3", context='{"i":3}').duplicate
             bench.tell(bench.decide(name), 1.0)
     assert not caplog.messages
+
+
+def test_an_experiment_with_the_preset_that_went_is_refused_and_its_log_exported(tmp_path):
+    path = tmp_path / "old.db"
+    with sqlite3.connect(path) as connection:
+        connection.executescript((OLD.parent / "schema-0002.sql").read_text())
+    connection.close()
+    with opened(str(path)) as bench:
+        for _ in range(2):
+            with pytest.raises(ServiceError, match=r"preset is 'practical'.* the learner 'glance'") as refusal:
+                bench.decide("practical")
+            assert (refusal.value.status, refusal.value.code) == (503, "refused")
+        listed = views.summaries(bench.store, 0, 9)
+        assert [(each.name, "'glance'" in each.why) for each in listed.refused] == [("practical", True)]
+        assert len(listed.items) == listed.total - 1 == 6
+        export.write(bench.store, "practical", tmp_path / "log.parquet")
+        bench.decide("ucb-n")  # the others go on
+    assert evaluation.read_log(tmp_path / "log.parquet").n_rounds > 0
 
 
 def test_a_newer_database_and_one_of_something_else_are_refused(database):

@@ -90,7 +90,7 @@ def test_an_experiment_is_made_with_the_keyboard_and_its_decisions_arrive_live(b
         assert "The guarantee holds." in page.locator("#guarantee").inner_text()
         assert page.locator('nav a[aria-current="page"]').inner_text().startswith("orders")
         made = service["orders"].state()
-        assert (made["seed"], made["options"], made["graph"]["n_arms"]) == (7, {"preset": "practical"}, 6)
+        assert (made["seed"], made["learner"], made["options"], made["graph"]["n_arms"]) == (7, "glance", {}, 6)
 
         decision = service["orders"].ask()
         arrived = wait(page, '#latest [data-kind="decided"]')

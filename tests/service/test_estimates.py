@@ -29,7 +29,7 @@ def state(bench, **how):
 def test_costs_and_regret_are_those_of_the_log(bench, tmp_path, late, lost):
     """Graphs that change, and one that is told. Late feedback is weighed in the order in which it came."""
     rng = np.random.default_rng(2)
-    bench.create(preset="practical")
+    bench.create(learner="glance")
     waiting, order = [], []
     for t in range(60):
         waiting.append((t, bench.decide(graph=OWN if t % 3 == 1 else None)))
@@ -106,7 +106,7 @@ def test_limits_that_cross_are_reported(bench):
 
 def played(rounds, seed):
     """Return the tallies of a run of a bandit, and its losses."""
-    agent = sl.Agent("exp3.g++", sl.graphs.self_loops(4), seed=seed, preset="practical")
+    agent = sl.Agent("glance", sl.graphs.self_loops(4), seed=seed)
     losses = (np.random.default_rng(seed).random((rounds, 4)) < [0.3, 0.5, 0.6, 0.7]).astype(float)
     tallies = Tallies(4)
     for row in losses:

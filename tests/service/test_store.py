@@ -234,7 +234,7 @@ def test_a_graph_of_one_decision_and_a_graph_known_only_afterwards(bench):
     [
         ("exp3.g++", {}),
         ("exp3.g++", {"refresh": "epoch"}),
-        ("exp3.g++", {"preset": "practical"}),
+        ("glance", {}),
         ("ts-n", {}),
         ("ucb-n", {}),
     ],

@@ -109,9 +109,7 @@ def test_regret_is_by_its_definition_for_the_decisions_of_an_agent(name):
 
 
 @pytest.mark.parametrize("delay", [1, 7, 200])
-@pytest.mark.parametrize(
-    ("learner", "options"), [("exp3.g++", {}), ("exp3.g++", {"preset": "practical"}), ("ucb-n", {}), ("ts-n", {})]
-)
+@pytest.mark.parametrize(("learner", "options"), [("exp3.g++", {}), ("glance", {}), ("ucb-n", {}), ("ts-n", {})])
 @pytest.mark.interpreted
 def test_feedback_that_comes_late_is_that_of_an_agent_that_is_told_late(learner, options, delay):
     """Longer than the run, it is never learned."""

@@ -61,7 +61,9 @@ OPTIONS = itertools.cycle(
 )
 #: by the name of the graph: the graph, a world and the learner's options
 CASES = {name: (graph, next(WORLDS), next(OPTIONS)) for name, graph in GRAPHS.items()}
-CASES["practical preset"] = (sl.graphs.resampled(K, 0.3), sl.losses.beta(MEANS, 3.0), {"preset": "practical"})
+GLANCE = {"learner": "glance"}
+CASES["glance"] = (sl.graphs.resampled(K, 0.3), sl.losses.beta(MEANS, 3.0), GLANCE)
+CASES["glance, long ranges"] = (sl.graphs.nested(40), sl.losses.drifting([0.5] * 40, every=9), GLANCE)
 EPOCHS = {"refresh": "epoch", "gamma": 0.2, "beta": 0.01}
 CASES["epochs"] = (INTERVALS.as_arcs(), sl.losses.beta(MEANS, 3.0), EPOCHS)
 CASES["epochs, graphs that change"] = (
@@ -71,12 +73,13 @@ CASES["epochs, graphs that change"] = (
 )
 #: ranges so long that they are taken several arms at a time
 CASES["long ranges"] = (sl.graphs.nested(40), sl.losses.constrained(gaps=0.3, n_arms=40, best=22), {"start": "none"})
+CASES = {name: (graph, world, {"learner": "exp3.g++"} | options) for name, (graph, world, options) in CASES.items()}
 
 
 def play(name, **arguments):
     graph, world, options = CASES[name]
     arguments = {"rounds": ROUNDS, "runs": RUNS, "seed": SEED} | options | arguments
-    return sl.simulate("exp3.g++", graph, world, **arguments)
+    return sl.simulate(graph=graph, losses=world, **arguments)
 
 
 def rows(result):

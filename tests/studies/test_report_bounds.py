@@ -50,7 +50,7 @@ def test_the_fixed_rate_has_theorems_2_and_3_and_the_smaller_is_taken():
 
 @pytest.mark.parametrize(
     "options",
-    [{"gamma": 1.0}, {"beta": 1.0}, {"preset": "practical", "eta_scale": 3.0}, {"rate": "fixed", "eta_scale": 2.0}],
+    [{"gamma": 1.0}, {"beta": 1.0}, {"refresh": "epoch", "eta_scale": 3.0}, {"rate": "fixed", "eta_scale": 2.0}],
 )
 def test_a_learner_with_other_constants_is_promised_nothing(options):
     assert bound({"name": "exp3.g++", **options}) is None
@@ -58,7 +58,7 @@ def test_a_learner_with_other_constants_is_promised_nothing(options):
 
 def test_options_that_say_what_is_so_anyway_change_nothing():
     assert bound({"name": "exp3.g++", "rate": "adaptive", "gamma": 4}).name == "Theorem 4"
-    assert bound({"name": "exp3.g++", "preset": "practical"}).name == "derived"
+    assert bound({"name": "exp3.g++", "refresh": "epoch"}).name == "derived"
 
 
 def test_what_is_tuned_for_a_horizon_is_promised_there_alone():

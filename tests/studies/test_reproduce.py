@@ -44,8 +44,8 @@ def cell(learner, n, regrets, world="bernoulli", **options):
 CELLS = [
     cell("a", 4, [9.0, 11.0]),
     cell("a", 16, [19.0, 21.0]),
-    cell("b", 4, [30.0, 30.0], preset="practical"),
-    cell("b", 16, [15.0, 25.0], preset="practical"),
+    cell("b", 4, [30.0, 30.0], rate="fixed"),
+    cell("b", 16, [15.0, 25.0], rate="fixed"),
     cell("c", 4, [-2.0, 0.0], world="table"),
 ]
 
@@ -59,10 +59,10 @@ def test_measures_are_by_their_definitions():
     assert measured("regret", {"learner": "a"}) == 15.0
     assert measured("regret", {"learner": "a", "graph.n": 4}) == 10.0
     assert measured("regret", {"learner": ["a", "c"], "graph.n": 4}) == 4.5
-    assert measured("ratio", {"learner": "b(preset=practical)"}, over={"learner": "a"}) == 25 / 15
-    assert measured("rise", {"learner": "b(preset=practical)"}, over={"learner": "a"}, per=4) == 2.5
+    assert measured("ratio", {"learner": "b(rate=fixed)"}, over={"learner": "a"}) == 25 / 15
+    assert measured("rise", {"learner": "b(rate=fixed)"}, over={"learner": "a"}, per=4) == 2.5
     # On 4 arms (30 + 4) / (10 + 4), on 16 arms 1.
-    assert measured("worst", {"learner": "b(preset=practical)"}) == pytest.approx(34 / 14)
+    assert measured("worst", {"learner": "b(rate=fixed)"}) == pytest.approx(34 / 14)
     assert measured("worst", {"learner": "c"}) == 1.0
     assert measured("slope", {"learner": "a"}, against="graph.n") == pytest.approx(0.5)
     assert measured("slope", {"learner": "a", "graph.n": 4}) == pytest.approx(0.5)

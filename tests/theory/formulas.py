@@ -215,14 +215,6 @@ def ucb_n_stochastic(T, gaps, groups):
     return 8 * ln(T) * total + (1 + pi**2 / 3) * sum(bad(gaps))
 
 
-def practical(K, T, cover, mas, d, m):
-    n = max(2, int(floor(ln(K) + mpf(1) / 2)))
-    H = n * (mpf(K) ** (1 / mpf(n)) - 1)
-    Y = T * mpf(mas) * 5 / 2 * n / (n - 1)
-    C = mpf("4.6") + mpf("11.25") * d + 2 * mpf(m) * sqrt(H * Y)
-    return cover + sqrt(2 * H) / mpf(m) + 10 * C + 4 * C / mpf(m) ** 2
-
-
 def relative_entropy(p, q):
     p, q = mpf(p), mpf(q)
     return sum(a * ln(a / b) for a, b in ((p, q), (1 - p, 1 - q)) if a > 0)
@@ -234,3 +226,49 @@ def epochs(K, T, mas, d, initial):
     Theta = Theta_0 + mpf(mas) * T
     rates = sqrt((1 + mpf(d)) * ln(K) / 2) * (2 * sqrt(Theta) - 2 * sqrt(Theta_0) + 2 * K / sqrt(Theta_0))
     return sqrt(2 * ln(K) * Theta) + rates + sqrt(mpf(T) * ln(K)) + initial
+
+
+class Glance:
+    """What both theorems of docs/glance-proof.md are made of."""
+
+    def __init__(self, K, mas, revealed, first):
+        self.m = mpf("1.6")
+        self.n = max(2, int(floor(ln(K) + mpf(1) / 2)))
+        self.H = self.n * (mpf(K) ** (1 / mpf(self.n)) - 1)
+        self.d = min(mpf(mas), mpf(revealed))
+        self.up = 1 + 1 / mpf(self.n)
+        self.g = (self.up * (2 * self.n - 2) / (2 * self.n - 3)) ** self.n
+        self.a = first + 6 + 49 * self.d + self.up * self.H * 70 * (1 + 4 * self.d)
+        self.early = 240 * self.up * self.m**2 * self.H
+
+    def B(self, x):
+        rho = min(mpf(1) / 2, (10 + x) / 500)
+        return mpf("4.5") * (1 + 2 * self.d / rho) + mpf("0.15")
+
+    def steps(self, exists):
+        """Return all z_k of which something holds that does not hold of later ones."""
+        found, z = [], sqrt(2 / self.H) / (2 * self.m)
+        while exists(z):
+            found.append(z)
+            z *= self.up
+        return found
+
+
+def glance_adversarial(K, T, mas, revealed, first):
+    o = Glance(K, mas, revealed, first)
+    clipped = o.steps(lambda z: z < o.n * o.B(z) / (o.m**2 * o.H))
+    root = o.m * sqrt(o.H * 4 * o.n / (o.n - 1) * mpf(mas) * T)
+    cost = sum(map(o.B, clipped)) + o.early + o.B(240) + sqrt(mpf("4.4")) * root
+    explored = mpf(len(clipped)) / 2 + o.early / mpf("0.3") + mpf(1) / 2 + sqrt(mpf(80) / 3) * root
+    return o.a + (3 + o.g / o.m**2) * cost + mpf("0.7") * explored
+
+
+def glance_stochastic(K, T, gap, mas, revealed, first, cor):
+    o = Glance(K, mas, revealed, first)
+    Lambda = ln(1 + o.B(0) * mpf(T) * (mpf(T) + 1) / (o.m * sqrt(2 * o.H)))
+    kappa, c = mpf(16) / 3 + o.g / o.m**2, (1 + sqrt(8)) ** 2 + mpf("1.2")
+    cost = sum(map(o.B, o.steps(lambda z: z < 240))) + o.B(240) * (o.n + 1) * Lambda + o.early
+    A = o.a + kappa * (cost + o.m * sqrt(o.up * Lambda * 8 * c * mpf(mas) * o.H * (1 + ln(T))))
+    b = 4 * 28 * c * o.n * mpf(mas) / mpf(gap) * o.up * Lambda * (kappa * o.m) ** 2
+    # The larger root of s = A + cor + sqrt(b s), where s is the regret plus cor.
+    return ((sqrt(b) + sqrt(b + 4 * (A + mpf(cor)))) / 2) ** 2 - mpf(cor)

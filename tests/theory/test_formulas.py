@@ -157,14 +157,6 @@ def test_the_rivals_against_any_adversary(game, part):
         (rivals.tsallis_inf_rv(K=K, T=T, as_printed=True), formulas.tsallis_inf_rv(K, T, printed=True)),
         (rivals.ito_2022(K=K, T=T, strong_independence=strong), formulas.ito_2022(K, T, strong)),
         (rivals.q_tsallis(K=K, T=T, independence=alpha), formulas.q_tsallis(K, T, alpha)),
-        (
-            rivals.practical(K=K, T=T, cover=alpha, acyclic=mas, revealed=strong),
-            formulas.practical(K, T, alpha, mas, strong, 2),
-        ),
-        (
-            rivals.practical(K=K, T=T, cover=alpha, acyclic=mas, revealed=strong, eta_scale=0.7),
-            formulas.practical(K, T, alpha, mas, strong, 0.7),
-        ),
         (theory.theorem_4_epochs(K=K, T=T, theta_sum=mas * T, growth=part), formulas.epochs(K, T, mas, part, K)),
         *(
             (
@@ -191,6 +183,17 @@ def test_the_rivals_in_a_stochastic_world(world, T, data):
     found = rivals.ito_2022_stochastic(T=T, gaps=gaps, strong_independence=strong)
     assert agree(found, formulas.ito_2022_stochastic(T, gaps, strong))
     assert agree(rivals.uniform_stochastic(T=T, gaps=gaps), mpf(T) * sum(map(mpf, gaps)) / len(gaps))
+
+
+@given(games(), positive, st.floats(0, 1e6))
+@settings(max_examples=100, deadline=None)
+def test_the_theorems_of_glance(game, gap, corruption):
+    K, T, revealed, mas, first = game
+    graph = {"acyclic": mas, "revealed": revealed, "first": first}
+    found = theory.glance.adversarial(K=K, T=T, **graph)
+    assert agree(found, formulas.glance_adversarial(K, T, mas, revealed, first))
+    found = theory.glance.stochastic(K=K, T=T, gap=gap, corruption=corruption, **graph)
+    assert agree(found, formulas.glance_stochastic(K, T, gap, mas, revealed, first, corruption))
 
 
 @given(st.floats(0, 1), st.floats(0.001, 0.999), st.floats(-1e-3, 1e-3))

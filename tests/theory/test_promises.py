@@ -112,6 +112,22 @@ def test_without_self_loops_exp3_g_has_no_constants():
     assert promise_of(setting, "exp3.g").adversarial is None
 
 
+@pytest.mark.parametrize(
+    ("graph", "from_round"),
+    [(graphs.self_loops(10), 460_000), (graphs.star(10), 840_000), (graphs.nested(10), 930_000)],
+    ids=["self-loops", "star", "nested"],
+)
+def test_the_bound_of_glance_says_more_than_random_play_as_late_as_its_page_says(graph, from_round):
+    setting = theory.Setting(graph)
+    promise = promise_of(setting, "glance")
+    T = theory.worth_from(setting, promise)
+    assert pytest.approx(from_round, rel=0.01) == T
+    assert promise.adversarial(setting, 0.999 * T) > 0.9 * 0.999 * T
+    for later in (1.001, 10, 1e6):
+        assert promise.adversarial(setting, later * T) < 0.9 * later * T
+    assert theory.worth_from(setting, promise_of(setting, "ts-n")) is None
+
+
 def test_there_is_one_gap_for_each_arm():
     with pytest.raises(TheoryError, match="3 arms, and 2 gaps"):
         theory.Setting(graphs.star(3), [0, 1])

@@ -27,6 +27,7 @@ from sidelong.agent.seen import Seen
 from sidelong.agent.state_file import graph_to_arrays, read_graphs
 from sidelong.errors import StateFileError
 from sidelong.learners import catalogue
+from sidelong.learners.interface import trace_size
 from sidelong.outcomes.scale import Scale
 
 if TYPE_CHECKING:
@@ -56,7 +57,6 @@ def write(
     for made in ledger.pending.values():
         graphs.setdefault(_identity(made.graph), made.graph)
     numbers = {identity: index for index, identity in enumerate(graphs)}
-    traces = learner.module.TRACES
     header = {
         "learner": learner.module.NAME,
         "learner_version": catalogue.version(learner.module),
@@ -64,7 +64,7 @@ def write(
         "seed": int(learner.seed),
         "round": ledger.round,
         "graphs": [each.name for each in graphs.values()],
-        "traces": list(traces),
+        "traces": list(learner.module.TRACES),
     }
     if learner.is_sparing:
         header["fresh"] = learner.drawn
@@ -76,9 +76,9 @@ def write(
     arrays |= {f"state.{name}": array for name, array in learner.state._asdict().items()}
     for index, each in enumerate(graphs.values()):
         arrays |= {f"graph.{index}.{name}": array for name, array in graph_to_arrays(each).items()}
-    pending = ledger.pending.values()
+    pending, width = ledger.pending.values(), trace_size(learner.module, graph.n_arms)
     arrays |= write_pending(
-        pending, lambda each: numbers[_identity(each)], graph.n_arms, len(traces), sparing=learner.is_sparing
+        pending, lambda each: numbers[_identity(each)], graph.n_arms, width, sparing=learner.is_sparing
     )
     arrays |= {f"seen.{name}": array for name, array in seen._asdict().items()}
     return header, arrays | ledger.told()

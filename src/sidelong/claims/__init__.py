@@ -1,4 +1,4 @@
-"""The paper's numbered statements as checks that run: `sidelong verify`.
+"""The paper's numbered statements, and the steps of proofs beyond it, as checks that run: `sidelong verify`.
 
 A claim compares a number that was measured with one that it must not exceed. Statements about single rounds, series and
 graphs are checked exactly, or to rounding; statements about chances and means by sampling, with confidence limits that

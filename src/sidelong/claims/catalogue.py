@@ -14,12 +14,14 @@ from sidelong.claims import (
     errata_proofs,
     errata_readings,
     gaps,
+    glance,
     series,
     stochastic,
 )
 from sidelong.claims.claim import Claim, Outcome, Trial, Verdict
 from sidelong.errors import SidelongError, TheoryError
 from sidelong.learners import exp3gpp
+from sidelong.learners import glance as glance_learner
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -31,10 +33,22 @@ alg-1-sums alg-1-gaps alg-1-mix unbiased prop-1 eq-2-3 eq-4 lem-1-upper lem-1-lo
 thm-4-rate thm-4-adv thm-4-sto lem-2 lem-3 lem-4 lem-5 lem-6 prop-4 lem-7 lem-8 lem-9 thm-5 thm-6 prop-5 prop-6
 prop-7 prop-8 lem-10 e1 e2 e3 e4 e5 e6 e7 e8 e10 e11 e13 e14 e15 e16 e17 e18 e19 e20 e21 e22 e23 e24 e25 e26 e27
 thm-4-epochs-rates thm-4-epochs
+glance-unbiased glance-exploration glance-costs glance-ftrl glance-budget glance-regret
 """
 _FOUND = {
     each.id: each
-    for module in (adversarial, algorithm, changing, epochs, errata_proofs, errata_readings, gaps, series, stochastic)
+    for module in (
+        adversarial,
+        algorithm,
+        changing,
+        epochs,
+        errata_proofs,
+        errata_readings,
+        gaps,
+        glance,
+        series,
+        stochastic,
+    )
     for each in vars(module).values()
     if isinstance(each, Claim)
 }
@@ -77,13 +91,19 @@ def choose(only: Iterable[str] | None = None) -> tuple[Claim, ...]:
 
 
 def verify(
-    only: Iterable[str] | None = None, *, learner: ModuleType = exp3gpp, seed: int = 0, effort: float = 1.0
+    only: Iterable[str] | None = None,
+    *,
+    learner: ModuleType = exp3gpp,
+    glance: ModuleType = glance_learner,
+    seed: int = 0,
+    effort: float = 1.0,
 ) -> Iterator[Checked]:
     """Check claims of the paper against a learner, one after the other.
 
     Args:
         only: the ids of the claims to check; all if not given.
         learner: the module that is checked: EXP3.G++, or another with its options, state and traces.
+        glance: the module that the claims about `glance` check, or another with its state and traces.
         seed: the same seed gives the same numbers.
         effort: a factor on sample sizes and horizons.
 
@@ -93,7 +113,7 @@ def verify(
         ['false as printed, holds as corrected', 'holds']
     """
     risk = FALSE_ALARM / sum(claim.random for claim in CLAIMS)
-    trial = Trial(learner, seed, effort, risk)
+    trial = Trial(learner, glance, seed, effort, risk)
     for claim in choose(only):
         begun = time.monotonic()
         try:

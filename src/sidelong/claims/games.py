@@ -47,7 +47,7 @@ def looks(
     eta = learner.TRACES.index("learning_rate")
 
     def one(run: int) -> list[Look]:
-        state, tally = learner.init(params, graph), new_tally(K, len(learner.TRACES))
+        state, tally = learner.init(params, graph), new_tally(learner, K)
         seen, done = [], 0
         for t in rounds:
             play(params, state, bank, world.arrays, seed, run, done + 1, t - 1, tally)

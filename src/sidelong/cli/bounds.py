@@ -62,6 +62,7 @@ class Row:
     adversarial: float | None
     stochastic: float | None
     crossing: float | None  #: the T from which the stochastic bound is the smaller one
+    worth_from: float | None  #: the T from which the adversarial bound is below what random play can lose
 
 
 @dataclass(frozen=True)
@@ -139,6 +140,7 @@ def _answer(setting: Setting, T: float, best_loss: float | None) -> Answer:
             None if promise.adversarial is None else promise.adversarial(setting, T),
             None if promise.stochastic is None else promise.stochastic(setting, T),
             theory.crossing(setting, promise),
+            theory.worth_from(setting, promise),
         )
         for promise in theory.promises(setting, able)
     ]
@@ -182,6 +184,7 @@ def _document(answer: Answer) -> dict[str, Any]:
                 "adversarial": row.adversarial,
                 "stochastic": row.stochastic,
                 "stochastic_smaller_from": row.crossing,
+                "below_random_from": row.worth_from,
                 "proofs": [
                     source or None for source in (row.promise.adversarial_source, row.promise.stochastic_source)
                 ],

@@ -27,7 +27,14 @@ def show(console: Console, answer: Answer) -> None:
     title = f"{name}: after {amount(answer.T)} rounds the regret is at most{printed}"
     console.print(Text(title, style="bold"), end="\n\n")
     console.print(_table(answer))
-    for paragraph in (_legend(answer), _least(answer), _floors(answer), _far_away(answer), _left_out(answer)):
+    for paragraph in (
+        _legend(answer),
+        _least(answer),
+        _floors(answer),
+        _far_away(answer),
+        _late(answer),
+        _left_out(answer),
+    ):
         if paragraph:
             console.print("\n" + "\n".join(paragraph), highlight=False)
 
@@ -123,6 +130,15 @@ def _far_away(answer: Answer) -> list[str]:
         f"lost."
     )
     return [text]
+
+
+def _late(answer: Answer) -> list[str]:
+    """Say when the bound of the learner that we recommend says more than random play."""
+    late = [row.worth_from for row in answer.rows if row.promise.learner == "glance" and row.worth_from]
+    return [
+        f"The adversarial bound of glance is below what random play can lose from T = {amount(math.ceil(T))} on."
+        for T in late
+    ]
 
 
 def _left_out(answer: Answer) -> list[str]:

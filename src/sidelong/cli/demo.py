@@ -65,8 +65,7 @@ def folder_name(rounds: int, runs: int, seed: int, *, every: bool) -> str:
 def _every_learner() -> list[dict[str, Any]]:
     from sidelong.learners import names  # noqa: PLC0415
 
-    presets = [{"name": "exp3.g++", "preset": "practical"}, {"name": "tsallis-inf", "estimator": "rv"}]
-    return [*presets, {"name": [*names()]}]
+    return [{"name": "tsallis-inf", "estimator": "rv"}, {"name": [*names()]}]
 
 
 def _print(reading: Reading, rounds: int, runs: int, unplayable: set[str]) -> None:
@@ -99,7 +98,7 @@ def _table(reading: Reading, title: str, world: str) -> Table:
             "-" if math.isnan(regret) else f"{regret:,.0f} {_painted(ratio)}"
             for regret, ratio in zip(board.regret[row, columns], board.ratio[row, columns], strict=True)
         ]
-        # exp3.g++(preset=practical) is exp3.g++ practical
+        # tsallis-inf(estimator=rv) is tsallis-inf rv
         name = re.sub(r"\(\w+=(.*)\)", r" \1", names[board.contestants[row]])
         table.add_row(name, _painted(board.worst[row]) if plays_all else "-", *cells)
     return table

@@ -40,6 +40,8 @@ def verify(
 ) -> None:
     """Check every numbered claim of the paper on EXP3.G++, and print claim, place, measurement, bound and verdict.
 
+    After them come the steps of proofs beyond the paper: of EXP3.G++ in epochs, and of glance.
+
     The exit code is 0 if all claims hold (an erratum: if it holds as corrected), 1 if any fails.
     """
     from sidelong import claims  # noqa: PLC0415  # the compiler takes half a second to load

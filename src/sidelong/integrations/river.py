@@ -53,7 +53,7 @@ class Policy(bandit.base.Policy):  # type: ignore[misc]  # river is optional, an
 
     def __init__(
         self,
-        learner: str = "exp3.g++",
+        learner: str = "glance",
         graph: FeedbackGraph | None = None,
         *,
         seed: int = 0,

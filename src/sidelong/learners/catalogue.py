@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 #: The name of each learner and the module beside this one that is it.
 _MODULES = {
+    "glance": "glance",
     "exp3.g++": "exp3gpp",
     "exp3.g": "exp3g",
     "exp3-set": "exp3set",
@@ -80,7 +81,7 @@ def _suggestion(name: str) -> str:
 
 
 def choose(learner: str | ModuleType, options: Mapping[str, Any]) -> ModuleType:
-    """Return the module that plays a learner with these options: a preset may be a module of its own."""
+    """Return the module that plays a learner with these options: some have a module of their own."""
     module = find(learner)
     variant = _own(module, "variant")
     return module if variant is None else cast("ModuleType", variant(options))

@@ -47,6 +47,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from sidelong._jit import kernel
+from sidelong.errors import LearnerError
 from sidelong.graphs.arrays import LONG_RANGE, GraphArrays, observe
 from sidelong.graphs.cover import new_room
 from sidelong.graphs.numbers import strong_independence as compute_strong_independence
@@ -75,7 +76,7 @@ ABOUT = About(
     theorem='Theorem 4; with rate="fixed", Theorems 2 and 3',
 )
 #: The options that lead to a module of their own.
-VARIANTS = ({"preset": "practical"}, {"refresh": "epoch"})
+VARIANTS = ({"refresh": "epoch"},)
 TRACES = ("theta", "exploration_set", "exploration_mass", "learning_rate")
 _THETA, _SIZE, _MASS, _ETA = range(4)
 
@@ -96,9 +97,12 @@ class Params(NamedTuple):
 
 
 def variant(options: Mapping[str, Any]) -> ModuleType:
-    """Return the module for these options: this one, that of the practical preset, or that of the epochs."""
-    if options.get("preset") == "practical":
-        return importlib.import_module(f"{__name__}_practical")
+    """Return the module for these options: this one, or that of the epochs."""
+    if "preset" in options:
+        raise LearnerError(
+            f"exp3.g++ has no presets any more, and preset is {options['preset']!r}. What 'practical' was for is done "
+            f"better by the learner 'glance', which takes no preset; without this option exp3.g++ is the paper's."
+        )
     return importlib.import_module(f"{__name__}_epoch" if options.get("refresh") == "epoch" else __name__)
 
 
@@ -112,7 +116,6 @@ def configure(
     graph: FeedbackGraph,
     *,
     rate: str = "adaptive",
-    preset: str = "paper",
     gamma: float = 4.0,
     beta: float = 320.0,
     exploration: float | None = None,
@@ -128,8 +131,6 @@ def configure(
     Args:
         graph: the graph that the learner starts on.
         rate: "adaptive" follows theta and suits changing graphs; "fixed" is tuned by the strong independence number.
-        preset: "paper" is this. "practical" has other weights, which lose far less at horizons that people use and keep
-            a bound against any adversary; its options are those of `sidelong.learners.exp3gpp_practical.configure`.
         gamma: the width of the confidence intervals (4).
         beta: the rate of exploration once a gap is known (320).
         exploration: lambda, in [1, K], the height of the cap on exploration (1; fixed rate: the strong independence
@@ -151,7 +152,6 @@ def configure(
             options are those of `sidelong.learners.exp3gpp_epoch.configure`.
     """
     one_of("rate", rate, ("adaptive", "fixed"))
-    one_of("preset", preset, ("paper", "practical"))  # `variant` has seen to the second, and here too
     one_of("refresh", refresh, ("round", "epoch"))
     K = graph.n_arms
     adaptive = rate == "adaptive"

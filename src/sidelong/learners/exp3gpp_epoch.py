@@ -34,8 +34,7 @@ The kernels are in `sidelong.learners.epochs`. P of intervals is a range of the 
 in a row: where neither end of the intervals ever moves back from one arm to the next. On other intervals each round
 looks at every arm: take `graph.as_arcs()` there. Graphs that change begin an epoch with each change.
 
-Two options of EXP3.G++ have no epochs, because they change the estimate of every arm in every round: the shifted
-estimator and the practical preset.
+The shifted estimator has no epochs, because it changes the estimate of every arm in every round.
 """
 
 from __future__ import annotations
@@ -66,7 +65,7 @@ ABOUT = About(
     published=False,
 )
 #: Options that have one value here.
-SETTLED = ("preset", "refresh")
+SETTLED = ("refresh",)
 
 
 def needs(options: Mapping[str, Any]) -> frozenset[Need]:
@@ -80,7 +79,6 @@ def configure(
     refresh: str = "epoch",
     growth: float = 0.05,
     rate: str = "adaptive",
-    preset: str = "paper",
     gamma: float = 4.0,
     beta: float = 320.0,
     exploration: float | None = None,
@@ -97,7 +95,6 @@ def configure(
         growth: from 0 to 1, by which share the round or Theta grows until all arms are looked at again (0.05). At 0
             they are in every round. `docs/epoch.md` says how the default was measured.
         rate: "adaptive" follows theta and suits changing graphs; "fixed" is tuned by the strong independence number.
-        preset: "paper": the practical one has no epochs.
         gamma: the width of the confidence intervals (4).
         beta: the rate of exploration once a gap is known (320).
         exploration: lambda, in [1, K], the height of the cap on exploration (1; fixed rate: the strong independence
@@ -114,7 +111,6 @@ def configure(
     paper = exp3gpp.configure(
         graph,
         rate=rate,
-        preset=preset,
         gamma=gamma,
         beta=beta,
         exploration=exploration,

@@ -6,8 +6,11 @@ there), ``NEEDS`` (a set of `Need`), ``TRACES`` (names of the numbers that it wr
 probabilities, ``draw``. One that must not look at every arm in each round has ``draw`` and ``probability``, and is
 *sparing*: what its ``draw`` writes into `p` and its ``update`` gets are not the probabilities of the arms, but the
 probabilities of observing those that the drawn arm reveals, one after the other. Those of the package also have
-``ABOUT``. One whose options lead to another module has ``variant``, and one that needs more or less than ``NEEDS`` with
-some options has ``needs``; both take the options.
+``ABOUT``. One whose estimates depend on more than `p` names it in ``KEPT``: behind the traces there is one number for
+its own use in `trace`, and then for each name a row of as many numbers as arms, kept with the decision until it is
+told. One
+whose options lead to another module has ``variant``, and one that needs more or less than ``NEEDS`` with some options
+has ``needs``; both take the options.
 Some of the kernels are only names here: `sidelong._jit.specialise` puts a learner's own in their place.
 """
 
@@ -41,6 +44,7 @@ __all__ = [
     "kernel",
     "name_of",
     "probability",
+    "trace_size",
     "update",
 ]
 
@@ -87,7 +91,7 @@ def update(
     """Learn that playing `arm` in round t, when the probabilities were `p`, revealed `losses`.
 
     ``losses[k]`` is that of arm ``graph.targets[graph.start[arm] + k]``. Rounds may be told late and in any order;
-    `p` and `trace` are what `distribution` wrote for this one.
+    `p` and `trace` are what `distribution` wrote for this one, whatever was asked or told since.
     """
 
 
@@ -118,6 +122,12 @@ def _write_all(params: Any, state: Any, graph: GraphArrays, t: int, p: np.ndarra
     """Write into `p` what `probability` says of each arm."""
     for i in range(p.size):
         p[i] = probability(params, state, graph, t, i)
+
+
+def trace_size(learner: ModuleType, n_arms: int) -> int:
+    """Return how many numbers a learner keeps of a round beside `p`: its traces, one more, and the rows of KEPT."""
+    rows = len(getattr(learner, "KEPT", ()))
+    return len(learner.TRACES) + (1 + n_arms * rows if rows else 0)
 
 
 def is_sparing(learner: ModuleType) -> bool:

@@ -31,7 +31,7 @@ class Scale:
     Example:
         >>> import sidelong as sl
         >>> euros = sl.outcomes.Scale(best=0, worst=250)
-        >>> agent = sl.Agent("exp3.g++", sl.graphs.self_loops(3), scale=euros)
+        >>> agent = sl.Agent("glance", sl.graphs.self_loops(3), scale=euros)
         >>> decision = agent.ask()
         >>> agent.tell(decision, {decision.arm: 80.0})  # a loss of 0.32
         True

@@ -46,7 +46,7 @@ class StockOrders:
     Example:
         >>> import sidelong as sl
         >>> orders = sl.outcomes.StockOrders(20, holding=1, shortage=4)
-        >>> agent = sl.Agent("exp3.g++", orders.graph, seed=7, preset="practical")
+        >>> agent = sl.Agent("glance", orders.graph, seed=7)
         >>> decision = agent.ask()
         >>> decision.arm
         20
@@ -55,7 +55,7 @@ class StockOrders:
         True
         >>> decision = agent.ask(seen.graph)  # a good guess of what an order will reveal next time
 
-    An agent that is asked with the graph of the last round does much better than one that is not: it knows that orders
+    An agent that is asked with the graph of the last round does better than one that is not: it knows that orders
     far below the largest mostly show everything. `tell` corrects the guess, so that a wrong one does not bias it.
     """
 

@@ -13,7 +13,7 @@ import numpy as np
 from sidelong._ahead import compiled_ahead
 from sidelong._jit import is_kept, kernel, rebind, signature_of
 from sidelong.graphs.bank import BankArrays, keep, pick, redraw, select
-from sidelong.learners.interface import Need, bound, distribution, draw, name_of, update
+from sidelong.learners.interface import Need, bound, distribution, draw, name_of, trace_size, update
 from sidelong.losses.kernels import has_range, loss, loss_range, mean
 from sidelong.numerics import DRAWS, sample, uniform
 
@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 
     from sidelong.graphs.arrays import GraphArrays
     from sidelong.losses.world import World
-
-__all__ = ["Tally", "loop_for", "new_tally"]
 
 
 class Tally(NamedTuple):
@@ -44,13 +42,13 @@ class Tally(NamedTuple):
     trace: np.ndarray
 
 
-def new_tally(n_arms: int, n_traces: int, delay: int = 0) -> Tally:
+def new_tally(learner: ModuleType, n_arms: int, delay: int = 0) -> Tally:
     """Return a tally of nothing."""
     counts = np.zeros((2, n_arms), np.int64)
     return Tally(
         np.zeros(2),
         np.zeros(2),
-        np.zeros(n_traces),
+        np.zeros(len(learner.TRACES)),
         counts[0],
         counts[1],
         np.zeros(n_arms + 1, np.int64),
@@ -58,7 +56,7 @@ def new_tally(n_arms: int, n_traces: int, delay: int = 0) -> Tally:
         np.zeros(delay + 1, np.int64),
         np.zeros((delay + 1, n_arms)),
         np.zeros((delay + 1, n_arms)),
-        np.zeros((delay + 1, n_traces)),
+        np.zeros((delay + 1, trace_size(learner, n_arms))),
     )
 
 
@@ -155,7 +153,7 @@ def play(  # noqa: C901, PLR0912, PLR0915  # a round is one thing, and becomes o
             update(params, state, select(bank, pick(bank, seed, run, told)), told, arm, p, losses, trace)
         else:
             update(params, state, graph, t, arm, p, losses, trace)
-        for k in range(trace.size):
+        for k in range(tally.traces.size):
             tally.traces[k] += trace[k]
     return 0
 

@@ -167,7 +167,7 @@ class _Simulation:
 
     def prepare(self) -> None:
         """Compile, or load what was compiled before, outside of what is measured."""
-        tally = new_tally(self._sequence.n_arms, len(self._learner.TRACES), self._delay)
+        tally = new_tally(self._learner, self._sequence.n_arms, self._delay)
         state = self._learner.init(self._params, self._first)
         call = (self._params, state, self._bank, self._world.arrays, self._seed, 0, 1, 0, tally)
         parts = partial(compile_parts, self._play, self._learner, self._first.arrays, *call)
@@ -204,7 +204,7 @@ class _Simulation:
         state = learner.init(self._params, self._first)
         # A sequence that draws graphs anew writes into its arrays, so that each run has its own.
         bank = self._bank if self._sequence.bank else self._sequence.arrays
-        tally = new_tally(self._sequence.n_arms, width, self._delay)
+        tally = new_tally(learner, self._sequence.n_arms, self._delay)
         loss, expected = np.zeros(self._marks.size), np.zeros(self._marks.size)
         traces = np.zeros((self._marks.size, width))
         t, stretch = 0, 1

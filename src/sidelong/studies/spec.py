@@ -8,7 +8,7 @@
 
     [[learner]]
     name = "exp3.g++"                 # any name of `sidelong learners`, or file = "my_learner.py"
-    preset = ["paper", "practical"]   # its options
+    gamma = [4.0, 1.0]                # its options
 
     [[graph]]
     name = "nested"                   # a function of sidelong.graphs, with its arguments; or file = "graph.json"

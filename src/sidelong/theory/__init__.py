@@ -1,6 +1,7 @@
 """Theory that runs: the paper's theorems, propositions and lemmas by number, and what they promise on a graph.
 
-The rivals' bounds are in `sidelong.theory.rivals`, the lower bounds in `sidelong.theory.lower`.
+The bounds of `glance` are in `sidelong.theory.glance`, the rivals' in `sidelong.theory.rivals`, the lower bounds in
+`sidelong.theory.lower`.
 
     >>> from sidelong import theory
     >>> round(theory.theorem_2(K=10, T=100_000, strong_independence=10))
@@ -9,7 +10,7 @@ The rivals' bounds are in `sidelong.theory.rivals`, the lower bounds in `sidelon
     True
 """
 
-from sidelong.theory import lower, rivals
+from sidelong.theory import glance, lower, rivals
 from sidelong.theory.bounds import (
     BETA,
     GAMMA,
@@ -46,7 +47,7 @@ from sidelong.theory.lemmas import (
     proposition_7,
     proposition_8,
 )
-from sidelong.theory.promises import Promise, crossing, promises
+from sidelong.theory.promises import Promise, crossing, promises, worth_from
 from sidelong.theory.setting import Setting
 
 __all__ = [
@@ -57,6 +58,7 @@ __all__ = [
     "R_tmin",
     "Setting",
     "crossing",
+    "glance",
     "lemma_1_lower",
     "lemma_1_upper",
     "lemma_2",
@@ -88,4 +90,5 @@ __all__ = [
     "theorem_4_theta",
     "theorem_5",
     "theorem_6",
+    "worth_from",
 ]

@@ -25,7 +25,8 @@ from sidelong.learners import (
     ucbn,
     uniform,
 )
-from sidelong.theory import rivals
+from sidelong.learners import glance as glance_learner
+from sidelong.theory import glance, rivals
 from sidelong.theory.bounds import (
     theorem_2,
     theorem_3,
@@ -84,9 +85,25 @@ def crossing(setting: Setting, promise: Promise) -> float | None:
     if adversarial is None or stochastic is None:
         return None
 
+    return _last(lambda T: stochastic(setting, T) > adversarial(setting, T))
+
+
+def worth_from(setting: Setting, promise: Promise) -> float | None:
+    """Return the T from which a learner's adversarial bound is below what drawing arms at random loses at most.
+
+    None if it has no such bound, or if that is beyond 10^60 rounds.
+    """
+    adversarial = promise.adversarial
+    if adversarial is None:
+        return None
+    return _last(lambda T: adversarial(setting, T) >= rivals.uniform(K=setting.K, T=T))
+
+
+def _last(holds: Callable[[float], bool]) -> float | None:
+    """Return the T up to which something holds, at most 10^60; 1 if it never does, None if it does there."""
+
     def above(log_T: float) -> bool:
-        T = math.exp(log_T)
-        return stochastic(setting, T) > adversarial(setting, T)
+        return holds(math.exp(log_T))
 
     grid = np.linspace(0.0, 60 * math.log(10), 1000).tolist()
     last = next((k for k in range(len(grid) - 1, -1, -1) if above(grid[k])), -1)
@@ -111,8 +128,18 @@ def _ucb_n(s: Setting, T: float) -> float:
     return min(rivals.ucb_n_stochastic(T=T, gaps=s.gaps, groups=groups) for groups in covers)
 
 
+def _glance(s: Setting, T: float) -> float:
+    return glance.adversarial(K=s.K, T=T, acyclic=s.acyclic, revealed=s.revealed, first=s.K)
+
+
+def _glance_stochastic(s: Setting, T: float) -> float:
+    gap = s.gaps.least
+    return glance.stochastic(K=s.K, T=T, gap=gap, acyclic=s.acyclic, revealed=s.revealed, first=s.K)
+
+
 #: A learner that has no row promises nothing with known constants.
 _ROWS = (
+    Promise(glance_learner.NAME, _glance, _glance_stochastic, "derived", "derived", needs_one_best_arm=True),
     Promise(
         exp3gpp.NAME,
         _adaptive,
@@ -135,13 +162,6 @@ _ROWS = (
         "Theorem 2",
         "Theorem 3",
         {"rate": "fixed"},
-    ),
-    Promise(
-        exp3gpp.NAME,
-        lambda s, T: rivals.practical(K=s.K, T=T, cover=s.cover, acyclic=s.acyclic, revealed=s.revealed),
-        None,
-        "derived",
-        options={"preset": "practical"},
     ),
     Promise(
         exp3gpp.NAME,

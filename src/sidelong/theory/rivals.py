@@ -19,28 +19,6 @@ from sidelong.theory.checks import Gaps, at_least_two, horizon, number, read_gap
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-__all__ = [
-    "elp",
-    "exp3",
-    "exp3_dom",
-    "exp3_g",
-    "exp3_ix",
-    "exp3_plus_plus",
-    "exp3_set",
-    "hedge",
-    "hedge_stochastic",
-    "ito_2022",
-    "ito_2022_stochastic",
-    "practical",
-    "q_tsallis",
-    "tsallis_inf",
-    "tsallis_inf_rv",
-    "tsallis_inf_rv_stochastic",
-    "ucb_n_stochastic",
-    "uniform",
-    "uniform_stochastic",
-]
-
 
 def exp3(*, K: int, T: float) -> float:
     """Return 2 sqrt(K T ln K): EXP3 against any adversary (Bubeck and Cesa-Bianchi 2012, Theorem 3.1)."""
@@ -219,23 +197,6 @@ def uniform_stochastic(*, T: float, gaps: npt.ArrayLike | Gaps) -> float:
     """Return T times the mean gap: what drawing arms with equal probability loses, exactly."""
     g = read_gaps(gaps)
     return horizon(T) * math.fsum(g.positive) / g.K
-
-
-def practical(*, K: int, T: float, cover: int, acyclic: float, revealed: int, eta_scale: float = 2.0) -> float:
-    """Return the bound of EXP3.G++ with the preset "practical", against any adversary.
-
-    Steps 8 and 9 of ``docs/preset.md``, with y at most 5 n / (2 (n - 1)) mas in each round:
-    cover + sqrt(2 H) / m + (10 + 4 / m^2) (4.6 + 11.25 d + 2 m sqrt(H sum of y)), where n = max(2, round(ln K)),
-    H = n (K^(1/n) - 1) and m is `eta_scale`. The first rounds play `cover` arms, and a play reveals at most d =
-    `revealed` arms.
-    """
-    K, T = _game(K, T)
-    m = number("eta_scale", eta_scale, above=0)
-    n = max(2, math.floor(math.log(K) + 0.5))
-    H = n * (math.pow(K, 1 / n) - 1)
-    Y = 5 * n / (2 * (n - 1)) * _part("acyclic", acyclic, K) * T
-    rounds = 4.6 + 11.25 * whole("revealed", revealed) + 2 * m * math.sqrt(H * Y)
-    return whole("cover", cover) + math.sqrt(2 * H) / m + (10 + 4 / m**2) * rounds
 
 
 def _ito(K: int, T: float, strong_independence: float) -> tuple[float, float]:

@@ -85,7 +85,7 @@ class Setting:
 
     @cached_property
     def cover(self) -> int:
-        """The size of the greedy cover that the practical preset begins with."""
+        """The size of the greedy cover."""
         return greedy_cover(self.graph).size
 
     @cached_property

@@ -1,7 +1,7 @@
 """A service as if it were here: `connect(url)["orders"]` is asked and told like an `Agent`.
 
     service = sl.connect("http://127.0.0.1:8431", token)
-    agent = service.create("orders", "exp3.g++", sl.graphs.nested(24), preset="practical")   # or service["orders"]
+    agent = service.create("orders", "glance", sl.graphs.nested(24))   # or service["orders"]
     decision = agent.ask()
     agent.tell(decision, {int(arm): cost(arm) for arm in decision.reveals})
 

@@ -6,12 +6,12 @@ import { $, h, show } from "./dom.js";
 const OWN = "own edges";
 let catalogue = null;
 
-/** Read "preset=practical, gamma=4" into an object; what looks like JSON is read as JSON. */
+/** Read "rate=fixed, gamma=4" into an object; what looks like JSON is read as JSON. */
 export function options(text) {
   const found = {};
   for (const part of text.split(",").filter((piece) => piece.trim())) {
     const [name, ...rest] = part.split("=");
-    if (!rest.length || !name.trim()) throw new Error(`“${part.trim()}” is not an option, such as preset=practical.`);
+    if (!rest.length || !name.trim()) throw new Error(`“${part.trim()}” is not an option, such as gamma=4.`);
     found[name.trim()] = value(rest.join("=").trim());
   }
   return found;
@@ -106,10 +106,6 @@ function showArguments(form) {
 export function prepare(onCreated) {
   const form = $("create-form");
   form.family.addEventListener("change", () => showArguments(form));
-  form.learner.addEventListener("change", () => {
-    const usual = form.elements.options;
-    if (usual.value === "preset=practical" || !usual.value) usual.value = form.learner.value === "exp3.g++" ? "preset=practical" : "";
-  });
   $("create-cancel").addEventListener("click", () => $("create").close());
   form.addEventListener("submit", async (event) => {
     event.preventDefault();
@@ -135,7 +131,7 @@ export async function open() {
   const form = $("create-form");
   if (!catalogue) {
     catalogue = await get("v1/catalogue");
-    form.learner.replaceChildren(...catalogue.learners.map((name) => h("option", { value: name, selected: name === "exp3.g++" }, name)));
+    form.learner.replaceChildren(...catalogue.learners.map((name) => h("option", { value: name, selected: name === "glance" }, name)));
     const families = [...catalogue.families.map(({ name }) => name), OWN];
     form.family.replaceChildren(...families.map((name) => h("option", { value: name, selected: name === "nested" }, name.replaceAll("_", " "))));
     showArguments(form);

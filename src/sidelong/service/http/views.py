@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +18,7 @@ from sidelong.service.http.messages.experiments import (
     ExperimentState,
     ExperimentSummary,
     Rates,
+    RefusedExperiment,
     StateQuery,
 )
 from sidelong.service.http.messages.graphs import GraphDrawing, GraphSummary
@@ -55,11 +55,13 @@ def summary(experiment: LiveExperiment) -> ExperimentSummary:
 def summaries(store: Store, offset: int, limit: int) -> ExperimentList:
     """Return a page of the list of experiments."""
     total, names = store.names(offset, limit)
-    items = []
+    items, refused = [], []
     for name in names:
-        with contextlib.suppress(ServiceError):  # one that is refused is in the log, and on its own page
+        try:
             items.append(store.view(name, lambda each, _: summary(each)))
-    return ExperimentList(total=total, items=items)
+        except ServiceError as error:
+            refused.append(RefusedExperiment(name=name, why=str(error)))
+    return ExperimentList(total=total, items=items, refused=refused)
 
 
 def state(experiment: LiveExperiment, query: StateQuery = _USUAL) -> ExperimentState:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sidelong.errors import ServiceError, SidelongError
+from sidelong.errors import LearnerError, ServiceError, SidelongError
 from sidelong.service.store import journal, snapshots
 from sidelong.service.store.database import Snapshot
 from sidelong.service.store.experiment import STORED, LiveExperiment, Moment
@@ -82,7 +82,11 @@ class Replayed:
 
     def _new(self, reading: Reading) -> LiveExperiment:
         spec = self.identity.spec
-        return LiveExperiment.new(self.identity, self._shelf.find(reading, spec["graph"]).named(spec["graph_name"]))
+        graph = self._shelf.find(reading, spec["graph"]).named(spec["graph_name"])
+        try:
+            return LiveExperiment.new(self.identity, graph)
+        except LearnerError as error:
+            raise self._unplayable(error) from error
 
     def _replay(self, reading: Reading, live: LiveExperiment) -> None:
         for event in journal.since(reading, self.identity.id, live.head):
@@ -118,6 +122,13 @@ class Replayed:
             f"Event {event.seq} of the journal of {self.identity.name!r} does not follow from those before it: {how}. "
             f"The journal or a snapshot was altered, or was written by a version that computes otherwise. "
             f"Nothing is learned or decided until it is restored and the service started again."
+        )
+
+    def _unplayable(self, error: LearnerError) -> ServiceError:
+        """Return the error for a learner or an option that this version does not have."""
+        return _refused(
+            f"{self.identity.name!r} cannot go on in this version: {error} Nothing is learned or decided; its log can "
+            f"still be exported."
         )
 
     def _altered(self, seq: int) -> ServiceError:

@@ -24,7 +24,7 @@ class CreateExperiment(Body):
     """What an experiment is. It cannot be changed later."""
 
     name: Name
-    learner: str = Field("exp3.g++", max_length=64)
+    learner: str = Field("glance", max_length=64)
     options: dict[str, Any] = Field(default_factory=dict, max_length=32)
     graph: GraphMessage
     seed: Annotated[int, Field(ge=0, lt=2**64, strict=True)] | None = Field(None, description="drawn if not given")
@@ -88,11 +88,19 @@ class ExperimentSummary(BaseModel):
     degraded: bool
 
 
+class RefusedExperiment(BaseModel):
+    """One that is kept, and whose log can be exported, but that cannot go on."""
+
+    name: str
+    why: str
+
+
 class ExperimentList(BaseModel):
     """Some of the experiments, by name."""
 
     total: int
     items: list[ExperimentSummary]
+    refused: list[RefusedExperiment]  #: in the place of their items
 
 
 class ArmState(BaseModel):

@@ -1,4 +1,4 @@
-"""The practical preset of EXP3.G++ against all learners: `python benchmarks/preset.py [tune|report]`."""
+"""`glance` against all learners: `python benchmarks/standing.py [tune|report]`."""
 
 from __future__ import annotations
 

@@ -1,0 +1,172 @@
+"""Walks of `glance`: the learner stepped by hand, with what it did in each round and would have done on other draws.
+
+What a round should cost and spend is computed here from p, q, D, d, beta and eps alone, with matrices, and shares no
+code with the learner.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from sidelong import graphs
+from sidelong.claims.walks import digraphs
+from sidelong.learners.glance_cautious import Z
+from sidelong.learners.interface import trace_size
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    import numpy.typing as npt
+
+    from sidelong.claims.claim import Trial
+    from sidelong.graphs import FeedbackGraph
+
+    Floats = npt.NDArray[np.float64]
+
+
+class Drawn(NamedTuple):
+    """What the learner made of a round, had this arm been drawn."""
+
+    a: Floats
+    J: float  #: what Z grew by
+    S: float
+
+
+class Round(NamedTuple):
+    """A round after all arms were seen: what the learner fixed before the draw, and what it learned after."""
+
+    A: npt.NDArray[np.bool_]
+    x: float
+    p: Floats
+    q: Floats
+    D: Floats
+    d: Floats
+    beta: float
+    eps: float
+    losses: Floats
+    drawn: Drawn
+    arm: int
+    others: list[Drawn]  #: one for each arm, or none if nobody looked
+
+    @property
+    def P(self) -> Floats:
+        """The probability of observing each arm."""
+        return self.p @ self.A
+
+    @property
+    def rho(self) -> float:
+        """The least share of the cautious half."""
+        return min(0.5, (10 + self.x) / 500)
+
+    @property
+    def cost(self) -> float:
+        """C of line 15."""
+        return self.drawn.S + 0.3 * self.eps
+
+    @property
+    def spent(self) -> float:
+        """What Z should grow by: line 14."""
+        estimate = self.d + self.A[self.arm] * (self.losses - self.d) / self.P
+        return float((1 - self.eps) * self.beta * ((self.D - self.q) @ estimate))
+
+
+class Walk(NamedTuple):
+    """A game, and the constants of its proof."""
+
+    n: int
+    H: float
+    d: float  #: d', the smaller of what a play reveals and of the largest acyclic set
+    rounds: list[Round]
+
+    def moments(self, each: Round) -> Floats:
+        """Return w / P of a round, whose sum is y."""
+        return self.n / (self.n - 1) * each.q ** (1 + 1 / self.n) / each.P
+
+    def entropy(self, each: Round) -> float:
+        """Return h of a round."""
+        return self.n * (float((each.q ** (1 - 1 / self.n)).sum()) - 1)
+
+
+def walks(trial: Trial) -> list[Walk]:
+    """Return the walks of a trial, made once: many graphs, fixed and changing, in worlds that stay and that turn."""
+    if "glance" not in trial.shared:
+        trial.shared["glance"] = list(_walks(trial))
+    return trial.shared["glance"]  # type: ignore[no-any-return]
+
+
+def rounds_of(trial: Trial, *, every_draw: bool = False) -> Iterator[tuple[Walk, Round]]:
+    """Yield all rounds with their walks; with `every_draw` only those in which all draws were tried."""
+    for walk in walks(trial):
+        for each in walk.rounds:
+            if each.others or not every_draw:
+                yield walk, each
+
+
+def _walks(trial: Trial) -> Iterator[Walk]:
+    rng = trial.rng("glance-walks")
+    families = [graphs.self_loops(2), graphs.star(5), graphs.nested(6), graphs.self_loops(4), graphs.complete(3)]
+    rounds = min(trial.size(400, 200), 2000)
+    for number, graph in enumerate([*families, graphs.nested(14), *digraphs(rng, trial.size(12, 3))]):
+        bank = [graph]
+        if number % 2:
+            bank += [each for each in digraphs(rng, 40) if each.n_arms == graph.n_arms][:3]
+        yield _walk(trial, rng, bank, _world(rng, rounds, graph.n_arms, turns=number % 3 != 1))
+
+
+def _world(rng: np.random.Generator, rounds: int, K: int, *, turns: bool) -> Floats:
+    """Return losses with means that stay; or, against all that was learned, whose best arm becomes the worst."""
+    if not turns:
+        means = np.tile(rng.random(K), (rounds, 1))
+        return (rng.random((rounds, K)) < means).astype(float)
+    losses = np.where(np.arange(K) == rng.integers(K), 0.0, 0.9) + rng.uniform(0, 0.1, (rounds, K))
+    turn = rounds // 3
+    losses[turn:] = 1.0 - losses[turn:]
+    return losses
+
+
+def _walk(trial: Trial, rng: np.random.Generator, bank: Sequence[FeedbackGraph], losses: Floats) -> Walk:
+    learner, K = trial.glance, bank[0].n_arms
+    params: Any = learner.configure(bank[0])
+    state = learner.init(params, bank[0])
+    p, trace, told = np.zeros(K), np.zeros(trace_size(learner, K)), np.zeros(K)
+    eta, eps, beta, S = map(learner.TRACES.index, ("learning_rate", "exploration_mass", "bold_share", "stability"))
+    rounds: list[Round] = []
+
+    def row(name: str) -> Floats:
+        first = trace.size - K * (len(learner.KEPT) - learner.KEPT.index(name))
+        return trace[first : first + K].copy()
+
+    def learn(into: Any, graph: FeedbackGraph, t: int, arm: int, noted: Floats) -> Drawn:
+        arms = graph.out_neighbors(arm)
+        told[: arms.size] = losses[t - 1, arms]
+        L, spent = into.L.copy(), float(into.rate[Z])
+        learner.update(params, into, graph.arrays, t, arm, p, told, noted)
+        return Drawn(into.L - L, float(into.rate[Z]) - spent, float(noted[S]))
+
+    for t in range(1, len(losses) + 1):
+        graph = bank[int(rng.integers(len(bank)))]
+        learner.distribution(params, state, graph.arrays, t, p, trace)
+        arm = int(np.argmax(np.cumsum(p) > rng.random() * p.sum()))
+        if trace[eta] == 0.0:  # a round of line 1
+            learn(state, graph, t, arm, trace)
+            continue
+        fixed: dict[str, Any] = {"q": row("q"), "D": row("D"), "d": row("d")}
+        fixed |= {"beta": float(trace[beta]), "eps": float(trace[eps])}
+        look = t % 10 == 0 or t < 20
+        others = [learn(_copy(state), graph, t, i, trace.copy()) for i in range(K)] if look else []
+        x = 1.0 / float(trace[eta])
+        drawn = learn(state, graph, t, arm, trace)
+        rounds.append(
+            Round(graph.matrix(), x, p.copy(), **fixed, losses=losses[t - 1], drawn=drawn, arm=arm, others=others)
+        )
+    n = max(2, math.floor(math.log(K) + 0.5))
+    revealed = max(float(graph.matrix().sum(axis=1).max()) for graph in bank)
+    acyclic = max(graph.numbers().acyclic.upper for graph in bank)
+    return Walk(n, n * (K ** (1 / n) - 1), min(revealed, acyclic), rounds)
+
+
+def _copy(state: Any) -> Any:
+    return type(state)(*(np.copy(array) for array in state))

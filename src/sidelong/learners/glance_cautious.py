@@ -1,0 +1,146 @@
+"""The cautious half of `glance`: lines 2, 7 to 9 and 13 of its pseudo-code.
+
+Loops are short and over few arrays, of which the compiler can tell that they do not overlap.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sidelong._jit import kernel
+from sidelong.graphs.arrays import observe
+from sidelong.graphs.cover import Room, cover_largest_first
+from sidelong.numerics import exp, log, smallest, total
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from sidelong.graphs.arrays import GraphArrays
+    from sidelong.learners.glance import State
+    from sidelong.numerics import Whole
+
+# In `rate`: x; y, and the least L that it was for; eps; Z and G.
+X, Y, LEAST, EPS, Z, G = range(6)
+# In `marks`: the key of the graph of U and u, and how many arms are neither seen nor about to be.
+GRAPH, UNSEEN = range(2)
+
+
+@kernel
+def weigh(state: State, n: int, eta: float, q: np.ndarray, g: np.ndarray) -> float:
+    """Write q, g and w, by Newton's method on the power -1/n of the sum, nearly linear in y; return h."""
+    least = smallest(state.L)
+    slope = eta / (n - 1.0)
+    y = max(1.0, state.rate[Y] + slope * (least - state.rate[LEAST]))
+    sum_ = 0.0
+    for _ in range(60):
+        for i in range(q.size):
+            g[i] = slope * (state.L[i] - least) + y
+            r = 1.0 / g[i]
+            q[i] = _power(r, n)
+            state.w[i] = q[i] * r
+        sum_ = total(q)
+        if abs(sum_ - 1.0) <= 1e-10:
+            break
+        y = max(1.0, y + sum_ * (exp(log(sum_) / n) - 1.0) / total(state.w))
+    state.rate[Y] = y
+    state.rate[LEAST] = least
+    inverse = 1.0 / sum_
+    scale = n / (n - 1.0) * inverse
+    for i in range(q.size):
+        q[i] *= inverse  # 2
+        state.a[i] = q[i] * g[i]
+    for i in range(q.size):
+        state.w[i] *= scale
+    return n * (total(state.a) - 1.0)
+
+
+@kernel
+def _power(r: float, n: int) -> float:
+    """Return r^n for n below 32, by squares and not in a loop, so that the loop around it can be vectorised."""
+    r2 = r * r
+    r4 = r2 * r2
+    r8 = r4 * r4
+    low = (r if n & 1 else 1.0) * (r2 if n & 2 else 1.0)
+    return low * (r4 if n & 4 else 1.0) * (r8 if n & 8 else 1.0) * (r8 * r8 if n & 16 else 1.0)
+
+
+@kernel
+def make_cover(state: State, graph: GraphArrays) -> None:
+    """Make U and u, unless the graph is the one they were made for."""
+    if state.marks[GRAPH] == graph.key:
+        return
+    room = Room(state.free, state.heap)
+    size = cover_largest_first(graph, state.order, state.zeros, state.chosen, room)
+    for i in range(state.U.size):
+        state.U[i] = 1.0 / size if state.chosen[i] else 0.0  # 7
+    observe(graph, state.U, state.u)
+    state.marks[GRAPH] = graph.key
+
+
+@kernel
+def explore(state: State, eta: float, cautious: float) -> float:
+    """Return eps; P is still that of the base."""
+    eps = state.rate[EPS]
+    scale = 2.0 * cautious * eta
+    for i in range(state.P.size):
+        gain = state.u[i] - state.P[i]
+        inverse = 1.0 / (state.P[i] + eps * gain)
+        state.a[i] = inverse * inverse * gain
+        state.e[i] = inverse * gain
+    for i in range(state.P.size):
+        state.a[i] *= scale * state.v[i] * state.w[i]
+        state.e[i] *= state.a[i]
+    bend = 2.0 * total(state.e)
+    if bend > 1e-300:
+        eps += (total(state.a) - 1.0) / bend
+    eps = min(0.5, max(0.0, eps))  # 8
+    for i in range(state.P.size):
+        state.a[i] = state.w[i] / (state.P[i] + eps * (state.u[i] - state.P[i]))
+    state.a[_leader(state.L)] = 0.0
+    limit = 4.0 * eta * total(state.a)
+    state.rate[EPS] = 0.5 * limit if eps > limit else eps  # 9
+    return state.rate[EPS]  # type: ignore[no-any-return]
+
+
+@kernel
+def _leader(L: np.ndarray) -> Whole:
+    """Return the arm of largest q."""
+    least = smallest(L)
+    for i in range(L.size):
+        if L[i] == least:
+            return i
+    return 0
+
+
+@kernel
+def stability(state: State, n: int, eta: float, q: np.ndarray, g: np.ndarray) -> float:
+    """Return S, with phi(s) as s^2 u (N + (N - 1) u + ... + u^(N - 1)), where N = n - 1 and u = 1 / (1 + s).
+
+    With z = s g and g = 1 / r, that is q z^2 / (g + z) times the sum for each arm.
+    """
+    half = 0.5 / eta
+    slope = eta / (n - 1.0)
+    for i in range(q.size):
+        state.w[i] = q[i] / g[i]
+    for i in range(q.size):
+        state.e[i] = state.w[i] * state.a[i]
+    mean = total(state.e) / total(state.w)
+    state.rate[Y] -= slope * mean  # about where the next y is
+    for i in range(q.size):
+        state.e[i] = state.a[i] + half * g[i]
+    c = min(mean, smallest(state.e))
+    for i in range(q.size):
+        z = slope * (state.a[i] - c)
+        inverse = 1.0 / (g[i] + z)
+        state.w[i] = g[i] * inverse
+        state.e[i] = (z * z) * inverse
+    for i in range(q.size):
+        state.e[i] *= q[i]
+    if n > 2:
+        state.v[:] = 1.0
+        for k in range(2, n):
+            for i in range(q.size):
+                state.v[i] = state.v[i] * state.w[i] + k
+        for i in range(q.size):
+            state.e[i] *= state.v[i]  # 13
+    return total(state.e) / eta
