@@ -35,7 +35,8 @@ class Dask(work.Engine):
             import distributed  # noqa: PLC0415  # heavy, and an extra
         except ImportError as error:
             raise StudyError(f"--on needs Dask. {pip_install('distributed')}") from error
-        logging.getLogger("distributed.client").setLevel(logging.CRITICAL)  # we say ourselves that it is gone
+        for part in ("client", "batched"):  # a message that was on its way would show a traceback
+            logging.getLogger(f"distributed.{part}").setLevel(logging.CRITICAL)  # we say ourselves that it is gone
         self._cluster = None
         if address == "local-cluster":
             with _deaf_to_interrupts():
