@@ -78,9 +78,9 @@ class Dask(work.Engine):
         done: Future[None] = self._submit(_warm_far, cell.spec)
         return done
 
-    def play(self, cell: Cell) -> Future[work.PlayedCell]:
+    def play(self, cell: Cell) -> Future[work.TaskResult]:
         """Play a cell."""
-        played: Future[work.PlayedCell] = self._submit(_play_far, work.Task(cell.spec, 1, source_hash()))
+        played: Future[work.TaskResult] = self._submit(_play_far, work.Task(cell.spec, 1, source_hash()))
         return played
 
     def _submit(self, function: Any, what: Any) -> Any:
@@ -119,5 +119,5 @@ def _warm_far(spec: dict[str, Any], files: Any) -> None:
     work.warm(spec, work.unpacked(*files))
 
 
-def _play_far(task: work.Task, files: Any) -> work.PlayedCell:
+def _play_far(task: work.Task, files: Any) -> work.TaskResult:
     return work.play(task, work.unpacked(*files))

@@ -15,7 +15,7 @@ from sidelong.studies.folder import ResultFolder, StoppedError
 from sidelong.studies.provenance import learner_version, source_hash
 from sidelong.studies.queue import Queue
 from sidelong.studies.summary import Summary
-from sidelong.studies.work import PlayedCell
+from sidelong.studies.work import TaskResult
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -149,7 +149,7 @@ class _Runner:
             time.sleep(_POLL if self._elsewhere else 0.0)
         return concurrent.futures.wait([*self._running, *self._writing], _POLL, concurrent.futures.FIRST_COMPLETED).done
 
-    def _take(self, future: Future[Any], played: PlayedCell) -> None:
+    def _take(self, future: Future[Any], played: TaskResult) -> None:
         what = self._running.pop(future)
         if isinstance(what, str):
             self._queue.is_compiled(what)
@@ -215,12 +215,12 @@ class _Runner:
         self._watch(self.summary)
 
 
-def _played(future: Future[Any], engine: Engine) -> PlayedCell:
+def _played(future: Future[Any], engine: Engine) -> TaskResult:
     """Return what became of a cell, also where an engine gave it up."""
     try:
-        return future.result() or PlayedCell(b"", "", 0.0)
+        return future.result() or TaskResult(b"", "", 0.0)
     except engine.died:
         raise
     except Exception as error:  # noqa: BLE001  # such as Dask's KilledWorker
         engine.check()
-        return PlayedCell(b"", f"{type(error).__name__}: {error}", 0.0)
+        return TaskResult(b"", f"{type(error).__name__}: {error}", 0.0)

@@ -56,7 +56,7 @@ class Local(work.Engine):
         with _interrupts_held():
             return self._pool.submit(_warm, cell.spec)
 
-    def play(self, cell: Cell) -> Future[work.PlayedCell]:
+    def play(self, cell: Cell) -> Future[work.TaskResult]:
         """Play a cell."""
         with _interrupts_held():
             return self._pool.submit(_play, work.Task(cell.spec, self._threads, source_hash()))
@@ -113,7 +113,7 @@ def _warm(spec: dict[str, Any]) -> None:
     work.warm(spec, _worker["files"])
 
 
-def _play(task: work.Task) -> work.PlayedCell:
+def _play(task: work.Task) -> work.TaskResult:
     before, at = 0, time.monotonic()
 
     def progress(done: int, total: int) -> None:

@@ -38,7 +38,7 @@ class Task(NamedTuple):
     source: str  #: the hash of the package's sources, which must be the worker's too
 
 
-class PlayedCell(NamedTuple):
+class TaskResult(NamedTuple):
     """What became of a cell."""
 
     content: bytes  #: the result file; empty if the cell failed
@@ -56,7 +56,7 @@ class Engine:
         """Compile what a cell needs."""
         raise NotImplementedError
 
-    def play(self, cell: Cell) -> Future[PlayedCell]:
+    def play(self, cell: Cell) -> Future[TaskResult]:
         """Play a cell."""
         raise NotImplementedError
 
@@ -75,23 +75,23 @@ class Engine:
         """Start new workers where they have died and nobody else does."""
 
 
-def play(task: Task, files: Files, progress: Callable[[int, int], None] | None = None) -> PlayedCell:
+def play(task: Task, files: Files, progress: Callable[[int, int], None] | None = None) -> TaskResult:
     """Play a cell. What goes wrong inside of it is its outcome; others go on."""
     if task.source != source_hash():
-        return PlayedCell(b"", _OTHER, 0.0)
+        return TaskResult(b"", _OTHER, 0.0)
     spec = task.spec
     try:
         game = build(spec, files.locate)
         result = play_game(
             game, spec["runs"], spec["seed"], spec["checkpoints"], task.threads, progress=progress or False
         )
-        return PlayedCell(to_parquet(Cell(spec), game.sequence.n_arms, result), "", result.seconds)
+        return TaskResult(to_parquet(Cell(spec), game.sequence.n_arms, result), "", result.seconds)
     except SidelongError as error:
-        return PlayedCell(b"", str(error), 0.0)
+        return TaskResult(b"", str(error), 0.0)
     except Exception as error:  # noqa: BLE001  # a user's world may raise anything
         place = traceback.extract_tb(error.__traceback__)[-1]
         where = f"{place.filename.rpartition('/')[2]}:{place.lineno}"
-        return PlayedCell(b"", f"{type(error).__name__}: {error} ({where})", 0.0)
+        return TaskResult(b"", f"{type(error).__name__}: {error} ({where})", 0.0)
 
 
 def probe(spec: dict[str, Any], files: Files, rounds: int = 1) -> Result:
