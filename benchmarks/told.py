@@ -1,8 +1,8 @@
-"""Problems whose graph only the outcome shows: `python benchmarks/told.py [tune|report]`.
+"""Problems whose graph only the outcome shows: `python benchmarks/told.py [SEED]`.
 
 Orders that sell out hide the demand, a bid that loses or wins hides the price, and some graphs are told late for no
 reason at all. Each problem stays as it is, or turns half-way. A number is a share: what a learner lost beyond the best
-arm of that half, over what random play would lose.
+arm of that half, over what random play would lose. Another seed draws other problems of the same kinds.
 """
 
 from __future__ import annotations
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 ROUNDS, RUNS = 1500, 4
 #: A learner, and whether it is told all that its play revealed, or its own loss alone.
 CONTESTANTS = [("glance", True), ("glance", False), ("exp3.g++", True), ("exp3-set", True), ("ucb-n", True)]
-BEGIN = {"tune": 0, "report": 1}
 
 
 class Problem(NamedTuple):
@@ -105,15 +104,15 @@ def late(rng: np.random.Generator, turns: str) -> Problem:
     return Problem(f"late graph, {turns or 'still'}", "below", losses, rng.integers(0, K, (RUNS, ROUNDS)), hidden=False)
 
 
-def problems(half: int) -> Iterator[Problem]:
-    """Yield the problems that the rule was chosen by, or others of the same kinds."""
+def problems(seed: int) -> Iterator[Problem]:
+    """Yield three problems of each kind: one that stays as it is, and two that turn."""
     kinds = [(orders, law) for law in ("poisson", "geometric", "heavy")]
     kinds += [(bids, whom) for whom in ("losers", "winners")]
     for number, (make, kind) in enumerate(kinds):
         for turn, turns in enumerate(("", "up", "down")):
-            yield make(np.random.default_rng([half, number, turn]), kind, turns)
+            yield make(np.random.default_rng([seed, number, turn]), kind, turns)
     for turn, turns in enumerate(("", "turns")):
-        yield late(np.random.default_rng([half, 9, turn]), turns)
+        yield late(np.random.default_rng([seed, 9, turn]), turns)
 
 
 def play(problem: Problem, learner: str, *, looks: bool) -> tuple[float, float]:
@@ -141,11 +140,11 @@ def play(problem: Problem, learner: str, *, looks: bool) -> tuple[float, float]:
 
 def main() -> None:
     """Play all problems, and print a table in Markdown."""
-    half = BEGIN[sys.argv[1] if len(sys.argv) > 1 else "report"]
+    seed = int(sys.argv[1]) if len(sys.argv) > 1 else 1
     names = [f"`{name}`" + ("" if looks else ", own loss") for name, looks in CONTESTANTS]
     print("| problem | " + " | ".join(names) + " |\n|---|" + "---:|" * len(names))
     rows = []
-    for problem in problems(half):
+    for problem in problems(seed):
         rows.append([play(problem, name, looks=looks) for name, looks in CONTESTANTS])
         print(f"| {problem.name} | " + " | ".join(f"{a:.2f}, {b:.2f}" for a, b in rows[-1]) + " |", flush=True)
     mean, worst = np.mean(rows, axis=0), np.max(rows, axis=0)

@@ -31,7 +31,8 @@ class RunningLearner:
         self.binary = str(module.NAME) if Need.BINARY_LOSSES in module.NEEDS else ""  #: for `read_losses`
         self.losses = np.empty(graph.n_arms)  #: where `update` finds those of the revealed arms
         self.drawn = 0  #: the last round, until something is learned
-        known, trace = (params, self.state, graph.arrays, 1), np.empty(trace_size(module, graph.n_arms))
+        self._trace_size = trace_size(module, graph.n_arms)
+        known, trace = (params, self.state, graph.arrays, 1), np.empty(self._trace_size)
         self._draw = entry(drawing(module), *known, self.seed, 0, self.losses, trace)
         self._update = entry(module.update, *known, 0, self.losses, self.losses, trace)
         self._probability = entry(module.probability, *known, 0) if self.is_sparing else None
@@ -40,7 +41,7 @@ class RunningLearner:
     def draw(self, graph: FeedbackGraph, t: int, tag: str) -> Decision:
         """Decide round t."""
         p = self.losses if self.is_sparing else np.empty(self.losses.size)
-        trace = np.zeros(trace_size(self.module, self.losses.size))
+        trace = np.zeros(self._trace_size)
         arm = int(self._draw(self.params, self.state, graph.arrays, t, self.seed, 0, p, trace))
         self.drawn = t
         if self._probability is None:

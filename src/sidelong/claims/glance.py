@@ -127,7 +127,7 @@ def regret(trial: Trial) -> Outcome:
         bound = theory.glance.adversarial(K=K, T=T, acyclic=most, revealed=revealed, first=first)
         world = losses.constrained(0.9, K, K - 1)
         contests.append(Contest(f"{name}, constrained", sequence, world, T, bound))
-    return worst_contest(dataclasses.replace(trial, learner=trial.glance), contests, trial.size(8, 2))
+    return worst_contest(dataclasses.replace(trial, learner=trial.glance), contests, trial.size(24, 2))
 
 
 def _ratios(excess: list[float], what: str) -> Outcome:
