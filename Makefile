@@ -20,8 +20,9 @@ $(VENV)/stamp: pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[cli,study,plot,service]'
 	touch $@
 
+# Most of what a group needs is never imported, and to translate it takes longer than to install it.
 $(VENV)/stamp-%: $(VENV)/stamp
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --group $*
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile --group $*
 	touch $@
 
 demo: $(VENV)/stamp ## set up, then run the main job
