@@ -1,8 +1,8 @@
 """Owners' problems: what shops, sites and routers decide, in 50 to 5,000 rounds, as tables of losses.
 
-Eighteen kinds of problems whose world stays as it is, four in which the outcome decides what is seen, and nine whose
-world turns. The numbers of a problem (arms, prices, rates, noise) are drawn from its kind, its number and its half: a
-learner is tuned on half 0, and half 1 is only reported.
+Eighteen kinds of problems whose world stays as it is, and nine whose world turns; `told.py` has those in which the
+outcome decides what is seen. The numbers of a problem (arms, prices, rates, noise) are drawn from its half, its kind
+and its horizon: a learner is tuned on half 0, and half 1 is only reported.
 """
 
 from __future__ import annotations
@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     Floats = npt.NDArray[np.float64]
     Rng = np.random.Generator
     Maker = Callable[[Rng, int, int], "Drawn"]
-
-__all__ = ["HORIZONS", "KINDS", "SEEN_AFTER", "STAYING", "TURNING", "Problem", "problems"]
 
 HORIZONS = (52, 200, 365, 1_000, 3_000, 5_000)
 
@@ -235,34 +233,6 @@ def scores(rng: Rng, runs: int, rounds: int) -> Drawn:
     return Drawn([graphs[rng.integers(4)]], losses)
 
 
-# What is seen depends on the outcome
-
-
-def censored(kind: str) -> Maker:
-    """Return the maker of orders where a shop sees its sales: with something left over it knows the demand."""
-
-    def make(rng: Rng, runs: int, rounds: int) -> Drawn:
-        K, missing = int(rng.integers(8, 31)), float(rng.choice([1.5, 2, 3, 5, 9]))
-        demand = np.minimum(demand_of(kind, rng, (runs, rounds), K), K - 1).astype(np.int64)
-        orders = np.arange(K)
-        # With a demand of d, an order of more than d shows all, and any other one itself and the smaller ones.
-        tops = [np.where(orders > d, K, orders + 1) for d in range(K)]
-        graphs = [sl.FeedbackGraph.from_intervals(np.zeros(K, np.int64), top) for top in tops]
-        return Drawn(graphs, cost_of_orders(demand.astype(float), K, missing), demand)
-
-    return make
-
-
-def bids_won(rng: Rng, runs: int, rounds: int) -> Drawn:
-    """Bid where the price to beat is told to those who lost; who has won knows what higher bids would have paid."""
-    K = int(rng.integers(8, 25))
-    losses, won = cost_of_bids(rng, runs, rounds, K)
-    least = np.where(won.any(2), won.argmax(2), K)  # the least bid that wins
-    arms = np.arange(K)
-    graphs = [sl.FeedbackGraph.from_intervals(np.where(arms < w, 0, arms), np.full(K, K)) for w in range(K + 1)]
-    return Drawn(graphs, losses, least)
-
-
 # Worlds that turn
 
 
@@ -369,12 +339,6 @@ STAYING: dict[str, Maker] = {
     "one arm shows all": hub,
     "scores": scores,
 }
-SEEN_AFTER: dict[str, Maker] = {
-    "sales, Poisson": censored("Poisson"),
-    "sales, promotions": censored("promotions"),
-    "sales, some days none": censored("some days none"),
-    "bids, price told to losers": bids_won,
-}
 TURNING: dict[str, Maker] = {
     "stock turns": stock_turns,
     "exits turn": turned(exits),
@@ -386,4 +350,4 @@ TURNING: dict[str, Maker] = {
     "switching": switching,
     "drifting": drifting,
 }
-KINDS = STAYING | SEEN_AFTER | TURNING
+KINDS = STAYING | TURNING

@@ -21,8 +21,6 @@ from numba import njit
 if TYPE_CHECKING:
     from owners import Problem
 
-__all__ = ["RULES", "play"]
-
 RULES = ("follow the means", "epsilon-greedy", "root bonus", "Bernstein bonus", "Gaussian Thompson", "Maillard")
 _, GREEDY, ROOT, BERNSTEIN, THOMPSON, MAILLARD = range(6)
 

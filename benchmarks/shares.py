@@ -12,6 +12,7 @@ import numpy as np
 import owners
 import rules
 import suites
+from contests import Contestant
 
 import sidelong as sl
 from sidelong.errors import SidelongError
@@ -22,12 +23,11 @@ SEED = 7
 
 
 def main(half: int, names: list[str]) -> None:
-    """Print a table for each of the three sorts of problems."""
+    """Print a table for the problems that stay, and one for those that turn."""
     print(f"half {half}: {'tuned on' if half == 0 else 'not tuned on'}\n")
-    for title, kinds in (("What stays", owners.STAYING), ("What the outcome shows", owners.SEEN_AFTER)):
-        played = list(owners.problems(kinds, half))
-        print(f"{title}, {len(played)} problems\n")
-        print_shares(played, regrets(played, names))
+    played = list(owners.problems(owners.STAYING, half))
+    print(f"What stays, {len(played)} problems\n")
+    print_shares(played, regrets(played, names))
     played = list(owners.problems(owners.TURNING, half))
     print(f"What turns, {len(played)} problems: regret / sqrt(K T)\n")
     print_turning(played, regrets(played, names))
@@ -50,15 +50,14 @@ def least(problem: owners.Problem) -> float:
     return float(problem.charged.sum(1).mean(0).min())
 
 
-def charge(contestant: suites.Contestant, problem: owners.Problem) -> float:
+def charge(contestant: Contestant, problem: owners.Problem) -> float:
     """Return what a learner is charged, the mean over the tables."""
     options = dict(contestant.options)
     module = catalogue.choose(contestant.learner, options)
     if Need.HORIZON in catalogue.needs(module, options):
         options["horizon"] = problem.rounds
     try:
-        play = _play_told if problem.kind in owners.SEEN_AFTER else _play
-        return float(np.mean([play(contestant.learner, options, problem, run) for run in range(problem.runs)]))
+        return float(np.mean([_play(contestant.learner, options, problem, run) for run in range(problem.runs)]))
     except SidelongError:  # it cannot play such graphs or losses
         return float("nan")
 
@@ -71,18 +70,6 @@ def _play(learner: str, options: dict[str, object], problem: owners.Problem, run
     if problem.charged is problem.losses:
         return float(result.loss[0, -1])
     return float(result.plays[0] @ problem.charged[run, 0])
-
-
-def _play_told(learner: str, options: dict[str, object], problem: owners.Problem, run: int) -> float:
-    """Ask with the graph of the last round as a guess, and tell the one that the outcome has made."""
-    last, total = problem.graphs[0], 0.0
-    agent = sl.Agent(learner, last, seed=SEED + run, **options)
-    for t in range(problem.rounds):
-        decision = agent.ask(last)
-        last = problem.graphs[problem.which[run, t]]
-        agent.tell(decision, problem.losses[run, t][last.out_neighbors(decision.arm)], graph=last)
-        total += problem.charged[run, t, decision.arm]
-    return total
 
 
 def print_shares(played: list[owners.Problem], found: dict[str, list[float]]) -> None:
