@@ -7,17 +7,20 @@ is random. Its *excess* is its share less the smallest share of all. Where the w
 from __future__ import annotations
 
 import sys
+from typing import TYPE_CHECKING
 
 import numpy as np
 import owners
 import rules
 import suites
-from contests import Contestant
 
 import sidelong as sl
 from sidelong.errors import SidelongError
 from sidelong.learners import catalogue
 from sidelong.learners.interface import Need
+
+if TYPE_CHECKING:
+    from contests import Contestant
 
 SEED = 7
 
