@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 ROUNDS, STREAMS = 3000, 8
 # What a test checks: the share that looking to the side saves, and the rival's loss after the turn over ours.
-SAVES, FACTOR = 0.2, 4.0
+SAVES, FACTOR = 0.15, 4.0
 FIGURE = {
     "title": "How many appointments to hold for a patient",
     "x": "patients",

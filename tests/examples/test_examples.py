@@ -13,9 +13,9 @@ import comparison
 
 ROOT = Path(__file__).parents[2]
 #: Rounds and streams: short, and enough for the margin on any streams. On five other sets of as many streams the graph
-#: saved at least 58, 66, 40, 23 and 39 %, and the rival lost at least 11, 7, 2.9, 3.1 and 1.7 times as much.
+#: saved at least 25, 72, 33, 57 and 57 %, and the rival lost at least 4.8, 4.2, 4.7, 6.3 and 2.4 times as much.
 SIZES = {
-    "stock_orders": (2000, 3),
+    "stock_orders": (3000, 8),
     "early_exit": (8000, 8),
     "bid_shading": (3000, 4),
     "model_routing": (6000, 8),
