@@ -166,7 +166,7 @@ def test_a_plain_function_and_a_compiled_one_give_the_same(name, plain_mean, com
     compiled = sl.losses.function(compiled_tidal, compiled_mean, n_arms=6)
     assert (plain.compiled, compiled.compiled) == (False, True)
     results = [
-        sl.simulate("exp3.g++", graph, world, rounds=150, runs=[0, 2], seed=12345, **options)
+        sl.simulate(graph=graph, losses=world, rounds=150, runs=[0, 2], seed=12345, **options)
         for world in (plain, compiled)
     ]
     assert rows(results[0]) == rows(results[1])
