@@ -53,7 +53,7 @@ def test_a_replay_of_a_log_forgets_the_pulls_that_nobody_made():
 
 
 def test_late_rewards_are_learned_with_the_probabilities_of_their_own_pull():
-    policy, agent = Policy(seed=5, late=True), sl.Agent("exp3.g++", sl.graphs.self_loops(3), seed=5)
+    policy, agent = Policy(seed=5, late=True), sl.Agent("glance", sl.graphs.self_loops(3), seed=5)
     for _ in range(20):
         arms = [policy.pull(ARMS) for _ in range(7)]
         decisions = [agent.ask() for _ in range(7)]
@@ -130,7 +130,7 @@ def test_what_no_policy_can_have_is_refused_when_it_is_made(options, message):
     ],
 )
 def test_misuse_is_refused_and_changes_nothing(calls, message):
-    policy = Policy(graph=sl.graphs.nested(3), seed=1)
+    policy = Policy("exp3.g++", graph=sl.graphs.nested(3), seed=1)
     with pytest.raises(SidelongError, match=message):
         calls(policy)
     assert policy._n == 0
