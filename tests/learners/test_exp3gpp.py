@@ -142,7 +142,7 @@ def test_late_feedback_agrees_with_the_oracle():
             oracle.update(told, decision.arm, losses, shown)
             graph = sl.graphs.complete(6) if fate < 0.3 else None
             agent.tell(decision if fate < 0.6 else decision.id, losses, graph=graph)
-    np.testing.assert_allclose(agent.estimates().counts, oracle.O)
+    np.testing.assert_allclose(agent._learner.state.O, oracle.O)
 
 
 @st.composite

@@ -109,7 +109,7 @@ def test_the_posterior_is_that_of_the_oracle(seed, late, after):
     assert list(zip(state.a, state.b, strict=True)) == [oracle.posterior(i) for i in range(K)]
     assert state.power.tolist() == [beta_power(a, b) for a, b in zip(state.a, state.b, strict=True)]
     assert state.log_sum.tolist() == [log(a + b) for a, b in zip(state.a, state.b, strict=True)]
-    assert agent.estimates().counts.tolist() == oracle.O
+    assert state.O.tolist() == oracle.O
 
 
 @pytest.mark.interpreted

@@ -240,7 +240,7 @@ def test_the_log_has_the_columns_of_the_open_bandit_pipeline_and_the_observation
         assert row["observe_probabilities"] == state["observe_probabilities"]
         assert row["reward"] == 1 - row["losses"][row["observed"].index(row["action"])]
     about = json.loads(table.schema.metadata[b"sidelong.experiment"])
-    assert (about["name"], about["learner"], about["n_arms"]) == (experiment, "exp3.g++", 5)
+    assert (about["name"], about["learner"], about["n_arms"]) == (experiment, "glance", 5)
 
 
 def test_events_arrive_live_and_go_on_after_a_break(server, experiment):

@@ -39,7 +39,7 @@ def test_regrets_are_those_of_simulate_and_a_refusal_is_a_gap():
 @pytest.mark.parametrize(
     ("contestant", "error", "words"),
     [
-        (Contestant("misspelt", "exp3.g++", {"preset": "practcal"}), LearnerError, "Did you mean 'practical'"),
+        (Contestant("misspelt", "exp3.g++", {"ties": "practcal"}), LearnerError, "Did you mean 'practical'"),
         (Contestant("no such option", "ucb-n", {"widht": 1.0}), LearnerError, "Did you mean 'width'"),
         (Contestant("no such learner", "ucb-m"), LearnerError, "no learner named 'ucb-m'"),
     ],
