@@ -15,7 +15,9 @@ import pytest
 
 from sidelong.errors import StudyError
 from sidelong.studies.folder import ResultFolder, difference, refuse_another
+from sidelong.studies.local import Local
 from sidelong.studies.spec import load
+from sidelong.studies.work import WorkerDiedError
 from studies import small
 
 HERE = Path(__file__).parent
@@ -52,7 +54,8 @@ def wait_for_cells(folder, least, seconds=300):
 
 
 def children(pid):
-    return [int(each) for each in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+    """Those of all its threads."""
+    return [int(each) for path in Path(f"/proc/{pid}/task").glob("*/children") for each in path.read_text().split()]
 
 
 def is_alive(pid):
@@ -145,6 +148,16 @@ def test_a_worker_of_this_machine_that_is_killed_costs_nothing_but_time(long_who
     out, err = runner.communicate(timeout=300)
     assert runner.returncode == 0, out + err
     assert small.columns(results) == small.columns(long_whole)
+
+
+def test_a_worker_that_dies_in_the_middle_of_a_message_keeps_nobody_waiting(tmp_path):
+    engine = Local(2, 2, tmp_path)
+    try:
+        with pytest.raises(WorkerDiedError):
+            engine._lead(small.die_while_sending, None)
+        assert engine._lead(small.echo, "a new one") == "a new one"
+    finally:
+        engine.close()
 
 
 # Death of the runner
