@@ -183,8 +183,18 @@ def test_unknown_things_are_not_found(server, experiment):
         assert server.get(f"/v1/decisions/{id_}")[0] == 404
     for path in ("", "/graph", "/rates", "/events", "/log"):
         assert server.get(f"/v1/experiments/nothing{path}")[1]["code"] == "not_found"
-    assert server.get("/v1/nothing")[1]["code"] == "not_found"
-    assert server.post("/health")[1]["code"] == "method_not_allowed"
+    for ask in (server.get, server.post):
+        assert ask("/v1/nothing")[1]["code"] == "not_found"
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "allowed"),
+    [("POST", "/health", "GET"), ("PUT", "/v1/experiments", "POST, GET"), ("POST", "/index.html", "GET, HEAD")],
+)
+def test_a_method_that_an_address_does_not_have_is_told_those_it_has(server, method, path, allowed):
+    status, problem, headers = server.send(method, path, None, {})
+    assert (status, problem["code"], headers["Allow"]) == (405, "method_not_allowed", allowed)
+    assert problem["detail"] == f"{method} is not for this address; send {allowed}."
 
 
 def test_a_key_is_answered_with_the_decision_that_it_got(server, experiment):
