@@ -334,7 +334,7 @@ def test_a_search_that_was_interrupted_goes_on_where_it_was():
     assert search.best.size == graph.numbers().acyclic.value
 
 
-@pytest.mark.parametrize("budget", [-1, float("nan"), "much"])
+@pytest.mark.parametrize("budget", [-1, float("nan"), "much", True])
 def test_a_budget_is_a_number_of_seconds(budget):
     with pytest.raises(GraphError, match="A budget is a number of seconds"):
         graphs.path(3).numbers(budget)
