@@ -1,9 +1,11 @@
-"""The walks of docs/architecture.md are the files that really run."""
+"""The walks of docs/architecture.md are the files that really run, and no two classes share a name."""
 
+import ast
 import json
 import re
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -116,3 +118,10 @@ def test_a_walk_on_the_page_is_the_one_that_runs(walk):
         assert len(before) <= 12
         assert {file for file in on_the_page(walk) if file not in before} == set(after_the_reply())
     assert sorted(passed) == sorted(on_the_page(walk))
+
+
+def test_no_two_classes_have_the_same_name():
+    """Each learner has its Params and its State; elsewhere a name that is read means one thing."""
+    parsed = [ast.parse(path.read_text("utf-8")) for path in (ROOT / "src").rglob("*.py")]
+    names = Counter(node.name for tree in parsed for node in ast.walk(tree) if isinstance(node, ast.ClassDef))
+    assert [name for name, times in names.items() if times > 1 and name not in {"Params", "State"}] == []
