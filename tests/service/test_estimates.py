@@ -27,11 +27,12 @@ def state(bench, **how):
 @pytest.mark.parametrize("lost", [False, True])
 @pytest.mark.parametrize("late", [0, 7])
 def test_costs_and_regret_are_those_of_the_log(bench, tmp_path, late, lost):
-    """Graphs that change, and one that is told. Late feedback is weighed in the order in which it came."""
+    """Graphs that change, and one that is told. What a round is compared with was known when it was drawn."""
     rng = np.random.default_rng(2)
     bench.create(learner="glance")
-    waiting, order = [], []
+    waiting, order, before = [], [], []
     for t in range(60):
+        before.append(order.copy())
         waiting.append((t, bench.decide(graph=OWN if t % 3 == 1 else None)))
         while len(waiting) > (late if t < 59 else 0):
             number, made = waiting.pop(int(rng.integers(len(waiting))))
@@ -42,25 +43,25 @@ def test_costs_and_regret_are_those_of_the_log(bench, tmp_path, late, lost):
             bench.tell(made, rng.random(4 if shown else len(made.reveals)).tolist(), graph=shown)
     export.write(bench.store, "e", tmp_path / "log.parquet")
     log = evaluation.read_log(tmp_path / "log.parquet")
-    each = {t: {} for t in order}
+    each = [{} if t in order else None for t in range(60)]
     for t, arm, loss, P in zip(log.round, log.arm, log.loss, log.probability, strict=True):
         each[int(t)][int(arm)] = float(loss), float(P)
-    told, found = [each[t] for t in order], state(bench)
+    found = state(bench)
     for arm in found.arms.items:
-        mean, (low, high) = naive(told, arm.arm, 60)
+        mean, (low, high) = naive(each, arm.arm, before)
         assert arm.mean == pytest.approx(min(max(mean, 0), 1))
         assert arm.low == pytest.approx(max(min(limit(*low, 60, 0.025), mean), 0), abs=1e-6)
         assert arm.high == pytest.approx(min(max(1 - limit(*high, 60, 0.025), mean), 1), abs=1e-6)
         assert not arm.rejected
-    if not late:
+    if not late and not lost:
         means = evaluation.evaluate_arms(log).value
         np.testing.assert_allclose([arm.mean for arm in found.arms.items], np.clip(means, 0, 1), atol=1e-12)
     assert found.regret.rounds == 60
     assert found.regret.own_loss == pytest.approx(60 * np.nanmean(log.cost))
-    best = naive(told, found.regret.best_arm, 60)[0]
+    best = naive(each, found.regret.best_arm, before)[0]
     assert found.regret.best_loss == pytest.approx(60 * best)
     assert found.regret.estimate == pytest.approx(60 * (np.nanmean(log.cost) - best))
-    lower = min(*(limit(*naive(told, arm, 60)[1][0], 60, 0.025 / 4) for arm in range(4)), best)
+    lower = min(*(limit(*naive(each, arm, before)[1][0], 60, 0.025 / 4) for arm in range(4)), best)
     assert found.regret.high == pytest.approx(np.nansum(log.cost) + 60 - len(order) - 60 * lower, abs=1e-4)
     assert not found.regret.rejected
 
@@ -73,9 +74,10 @@ def test_feedback_that_is_lost_because_of_the_loss_does_not_move_the_truth_out_o
     for row in losses:
         arm = int(rng.integers(2))
         tallies.counts[Kind.DECIDED] += 1
+        tallies.drawn(1, None)
         if arm == 0 or row[1] == 0.0:
             p = np.full(2, 0.5)
-            tallies.told(arm, p, np.array([arm]), row[[arm]], p[:1], after=False, delayed=False)
+            tallies.told(1, arm, p, np.array([arm]), row[[arm]], p[:1], after=False, delayed=False)
             tallies.counts[Kind.TOLD] += 1
     found, truth = estimates.intervals(tallies, [0, 1]), losses.mean(axis=0)
     assert (found.lower <= truth).all()
@@ -91,8 +93,10 @@ def test_limits_that_cross_are_reported(bench):
     tallies = Tallies(2)
     for t in range(400):
         arm = t % 2
-        tallies.told(arm, None, np.array([arm]), np.array([float(arm)]), np.full(1, 0.05), after=False, delayed=False)
         tallies.counts[[Kind.DECIDED, Kind.TOLD]] += 1
+        tallies.drawn(t, None)
+        known = np.array([arm]), np.array([float(arm)]), np.full(1, 0.05)
+        tallies.told(t, arm, None, *known, after=False, delayed=False)
     found = estimates.intervals(tallies, [0, 1])
     assert found.rejected.all()
     regret = estimates.regret(tallies)
@@ -112,8 +116,9 @@ def played(rounds, seed):
     for row in losses:
         made = agent.ask()
         known = made.reveals, row[made.reveals], made.revealed_probabilities
-        tallies.told(made.arm, made.probabilities, *known, after=False, delayed=False)
         tallies.counts[[Kind.DECIDED, Kind.TOLD]] += 1
+        tallies.drawn(made.round, None)
+        tallies.told(made.round, made.arm, made.probabilities, *known, after=False, delayed=False)
         agent.tell(made, row[made.reveals])
     return tallies, losses
 

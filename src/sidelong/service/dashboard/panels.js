@@ -57,11 +57,15 @@ function figures({ best, arms, counts, regret, sample_ratio: ratio }) {
     [
       "regret",
       number(regret.estimate, 1),
-      regret.estimate === null ? unknown : `${range(regret.low, regret.high, 1)}, against arm ${regret.best_arm}`,
+      regret.rejected ? CONTRADICTED : regret.estimate === null ? unknown : `${range(regret.low, regret.high, 1)}, against arm ${regret.best_arm}`,
+      regret.rejected,
     ],
     ["sample ratio", ...check, ratio.p_value !== null && !ratio.ok],
   ];
 }
+
+// Limits of some arm cross: see docs/evaluate.md.
+const CONTRADICTED = "no interval: what was told contradicts the probabilities of the draws, at the level of 5 %";
 
 const called = ({ arm, label }) => label ?? `arm ${arm}`;
 

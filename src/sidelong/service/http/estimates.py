@@ -42,17 +42,17 @@ def counts(experiment: LiveExperiment) -> Counts:
 
 
 def costs(tallies: Tallies) -> Floats:
-    """Return what each arm would have cost per round, over the told rounds; NaN where nothing is known.
+    """Return what each arm would have cost per round; NaN where nothing is known.
 
     An estimate without bias may leave [0, 1]; what is shown may not.
     """
-    return np.clip(weighing.costs(tallies.sums, tallies.rounds), 0.0, 1.0)
+    return np.clip(_costs(tallies, tallies.sums), 0.0, 1.0)
 
 
 def intervals(tallies: Tallies, arms: list[int]) -> Interval:
     """Return the 95% intervals of some arms, over all rounds that were not cancelled."""
     sums, n = tallies.sums[:, arms], _rounds(tallies)
-    found = interval(weighing.evidence(sums, tallies.rounds, n), n, _RISK, weighing.costs(sums, tallies.rounds))
+    found = interval(weighing.evidence(sums, _drawn(tallies)), n, _RISK, _costs(tallies, sums))
     return found._replace(lower=np.clip(found.lower, 0.0, 1.0), upper=np.clip(found.upper, 0.0, 1.0))
 
 
@@ -61,10 +61,10 @@ def regret(tallies: Tallies) -> RegretState:
 
     Rounds without feedback are taken to cost as much as the others in the estimates, and anything in the interval.
     """
-    n, m, hidden = _rounds(tallies), tallies.rounds, int(tallies.counts[HIDDEN])
+    n, hidden = _rounds(tallies), int(tallies.counts[HIDDEN])
     known = int(tallies.counts[Kind.TOLD]) - hidden
-    evidence = weighing.evidence(tallies.sums, m, n)
-    found = compare(weighing.costs(tallies.sums, m), evidence, n, float(tallies.paid[0]), n - known, _RISK)
+    evidence = weighing.evidence(tallies.sums, _drawn(tallies))
+    found = compare(_costs(tallies, tallies.sums), evidence, n, float(tallies.paid[0]), n - known, _RISK)
     if hidden or found.best < 0:
         nothing = dict.fromkeys(("estimate", "low", "high", "own_loss", "best_arm", "best_loss"))
         return RegretState(**nothing, rounds=n, rejected=found.rejected)
@@ -79,6 +79,14 @@ def regret(tallies: Tallies) -> RegretState:
         rounds=n,
         rejected=found.rejected,
     )
+
+
+def _costs(tallies: Tallies, sums: Floats) -> Floats:
+    return weighing.costs(sums, _drawn(tallies), tallies.rounds)
+
+
+def _drawn(tallies: Tallies) -> int:
+    return int(tallies.counts[Kind.DECIDED])
 
 
 def _rounds(tallies: Tallies) -> int:

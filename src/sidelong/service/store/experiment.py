@@ -117,6 +117,9 @@ class LiveExperiment:
         self.outstanding[decision.round] = decision, moment
         p = decision.probability
         probability = None if np.isnan(p) else p
+        if probability is not None:
+            sparing = isinstance(decision, SparingDecision)
+            self.tallies.drawn(decision.round, revealed(decision.graph, decision.arm) if sparing else None)
         which = None if graph is None else graph.id
         return self._record(
             Event(Kind.DECIDED, decision.round, *moment, decision.arm, probability, which, key, context)
@@ -136,7 +139,7 @@ class LiveExperiment:
         p = None if observe is None or isinstance(decision, SparingDecision) else decision.probabilities
         self.agent.tell(decision, values, None if graph is None else shown)
         delayed = number < self.agent.round
-        self.tallies.told(decision.arm, p, reveals, values, observe, after=graph is not None, delayed=delayed)
+        self.tallies.told(number, decision.arm, p, reveals, values, observe, after=graph is not None, delayed=delayed)
         del self.outstanding[number]
         which = None if graph is None else graph.id
         seen = None if observe is None else observe.astype(STORED, copy=False).tobytes()
@@ -158,6 +161,7 @@ class LiveExperiment:
         decision, _ = self.outstanding[number]
         self.agent.cancel(decision)
         del self.outstanding[number]
+        self.tallies.frozen.pop(number, None)
         return self._record(Event(kind, number, *moment, decision.arm))
 
     def due(self, clock: int) -> list[int]:
