@@ -9,12 +9,13 @@ import numpy as np
 
 from sidelong._jit import entry
 from sidelong.agent import contents, state_file
+from sidelong.agent.certified import Certified
 from sidelong.agent.feedback import read_losses
 from sidelong.agent.ledger import Ledger
 from sidelong.agent.running import RunningLearner, revealed
 from sidelong.agent.seen import Seen, note
 from sidelong.checks import check_whole
-from sidelong.errors import DecisionError, GraphError, LearnerError
+from sidelong.errors import DecisionError, EvaluationError, GraphError, LearnerError
 from sidelong.graphs.graph import FeedbackGraph
 from sidelong.learners import catalogue
 from sidelong.outcomes.scale import Scale, checked_scale
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from sidelong.agent.decision import Decision
     from sidelong.agent.feedback import Losses
     from sidelong.agent.seen import Estimates
+    from sidelong.evaluation import Certificate
 
 
 class Agent:
@@ -39,6 +41,7 @@ class Agent:
         graph: whose losses playing an arm reveals. It also says how many arms there are.
         seed: a whole number from 0 to 2**64 - 1.
         scale: the range of your own costs or scores, if `tell` is to take those in place of losses in [0, 1].
+        certificate: whether to keep what `certificate` needs, 21 numbers for each arm. It changes no decision.
         **options: the options of the learner; for "exp3.g++" see `help(sidelong.learners.exp3gpp.configure)`.
 
     Example:
@@ -61,6 +64,7 @@ class Agent:
         *,
         seed: int = 0,
         scale: Scale | None = None,
+        certificate: bool = False,
         **options: Any,  # each learner has its own
     ) -> None:
         if not isinstance(graph, FeedbackGraph):
@@ -71,11 +75,14 @@ class Agent:
         seed = check_whole(LearnerError, "seed", seed, 0, 2**64 - 1)
         self._scale = checked_scale(scale)
         module = catalogue.choose(learner, options)
+        if certificate:
+            catalogue.check_certifiable(module)
         self._graph = graph
         self._options = catalogue.plain_options(module, options)
         params = catalogue.configure(module, graph, self._options)
         self._learner = RunningLearner(module, graph, seed, params)
         self._ledger = Ledger(module.NAME, self._options, seed, graph)
+        self._certified = Certified(graph) if certificate else None
         self._see(Seen.nothing(graph.n_arms))
 
     def _see(self, seen: Seen) -> None:
@@ -128,6 +135,8 @@ class Agent:
         decision = self._learner.draw(graph, ledger.round + 1, ledger.tag)
         ledger.round = decision.round
         ledger.pending[decision.round] = decision
+        if self._certified is not None:
+            self._certified.asked(decision.round)
         return decision
 
     def tell(
@@ -174,12 +183,38 @@ class Agent:
             self._note(arms, told, *self._seen)
         else:
             self._note(arms[arms == made.arm], told[arms == made.arm], *self._seen)
+        if self._certified is not None:
+            self._certified.told(made, shown, learner.losses)
         ledger.close(t, arms, told, key, self.remembers)
         return True
 
-    def cancel(self, decision: Decision | str) -> None:
-        """Give up a decision that was never carried out: nothing is learned from it."""
+    def cancel(self, decision: Decision | str, *, lost: bool = False) -> None:
+        """Give up a decision: nothing is learned from it.
+
+        Args:
+            decision: the decision, or its id.
+            lost: that it was carried out, and that its losses will never be known. The certificate takes the worst of
+                it. A decision that was never carried out does not count there, which is right if neither the arm nor
+                its loss was the reason.
+        """
+        made = self._ledger.pending.get(self._ledger.round_of(decision))
         self._ledger.cancel(decision)
+        if self._certified is not None and made is not None:
+            self._certified.dropped(made, lost=lost)
+
+    def certificate(self, confidence: float = 0.95) -> Certificate:
+        """Return how much was lost so far, at most, beyond any fixed arm.
+
+        It holds at every moment at once with the given confidence, whatever the losses are, and whoever chooses them
+        watching the draws; `docs/certificate.md` has the proof. Decisions that wait, and those that are lost, count as
+        the worst they can be.
+
+        Raises:
+            EvaluationError: the agent was not made with `certificate=True`.
+        """
+        if self._certified is None:
+            raise EvaluationError("This agent keeps no certificate. Make it with Agent(..., certificate=True).")
+        return self._certified.certificate(self._ledger.pending.values(), confidence)
 
     def estimates(self) -> Estimates:
         """Return what the agent knows about each arm, and which is the cheapest as far as it knows."""
@@ -191,7 +226,8 @@ class Agent:
 
     def contents(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """Return everything, as the header and the arrays of a state file."""
-        return contents.write(self._learner, self._ledger, self._seen, self._graph, self._options, self._scale)
+        parts = self._learner, self._ledger, self._seen, self._graph, self._options, self._scale
+        return contents.write(*parts, self._certified)
 
     @classmethod
     def load(cls, path: str | PathLike[str], learner: ModuleType | None = None) -> Self:
@@ -214,7 +250,7 @@ class Agent:
         """Go on from what `contents` returned; `path` is what messages call the place it was kept in."""
         agent = cls.__new__(cls)
         parts = contents.read(path, header, arrays, learner)
-        agent._learner, agent._ledger, seen, agent._graph, agent._options, agent._scale = parts  # noqa: SLF001  # its own
+        agent._learner, agent._ledger, seen, agent._graph, agent._options, agent._scale, agent._certified = parts  # noqa: SLF001  # its own
         agent._see(seen)  # noqa: SLF001
         return agent
 

@@ -10,6 +10,7 @@
     pending.*     the decisions that wait for their losses
     seen.*        how many losses of each arm were told, with their means and squares
     told.*        the rounds that were told last, and what each was told, in 16 bytes
+    certificate.* if one is kept: its sums, and the means that the draw of each decision that waits was made with
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from sidelong.agent.certified import Certified
 from sidelong.agent.decision import Decision, SparingDecision
 from sidelong.agent.ledger import Ledger
 from sidelong.agent.pending import read_pending, write_pending
@@ -40,7 +42,7 @@ if TYPE_CHECKING:
     Header = Mapping[str, Any]
     Arrays = Mapping[str, np.ndarray]
     Place = str | os.PathLike[str]  #: what messages call the file
-    Parts = tuple[RunningLearner, Ledger, Seen, FeedbackGraph, dict[str, Any], Scale | None]
+    Parts = tuple[RunningLearner, Ledger, Seen, FeedbackGraph, dict[str, Any], Scale | None, Certified | None]
 
 
 def write(
@@ -50,6 +52,7 @@ def write(
     graph: FeedbackGraph,
     options: dict[str, Any],
     scale: Scale | None,
+    certified: Certified | None,
 ) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     """Return the header and the arrays."""
     # By representation too: arcs and intervals of one graph may differ in the last bit of a probability.
@@ -81,6 +84,7 @@ def write(
         pending, lambda each: numbers[_identity(each)], graph.n_arms, width, sparing=learner.is_sparing
     )
     arrays |= {f"seen.{name}": array for name, array in seen._asdict().items()}
+    arrays |= {} if certified is None else certified.contents()
     return header, arrays | ledger.told()
 
 
@@ -100,7 +104,9 @@ def read(path: Place, header: Header, arrays: Arrays, given: ModuleType | None) 
     # A file that was saved before these were kept has none.
     seen = Seen.nothing(graphs[0].n_arms)._asdict()
     seen |= {name: arrays[f"seen.{name}"] for name in seen if f"seen.{name}" in arrays}
-    return learner, ledger, Seen(**seen), graphs[0], options, Scale(*header["scale"]) if "scale" in header else None
+    scale = Scale(*header["scale"]) if "scale" in header else None
+    certified = Certified.from_contents(graphs[0], ledger.pending, arrays)
+    return learner, ledger, Seen(**seen), graphs[0], options, scale, certified
 
 
 def _identity(graph: FeedbackGraph) -> tuple[str, str]:
