@@ -312,6 +312,80 @@ class Exp3Set(Exponential):
         return math.fsum(told.p[i] / P[i] for i in range(self.K) if told.p[i] > 0)
 
 
+# EXP3-SET and EXP3.G++ with late="guarded": feedback comes late, and the rate counts what has not come. With
+# Theta = K before round 1, in round t, where sigma is the number of rounds before t that enter the weights and were
+# neither told nor given up:
+#
+#  1  ask:   Theta += 2 sigma (EXP3-SET) or sigma (EXP3.G++)
+#  2         eta = m sqrt(ln K / Theta) (EXP3-SET) or m sqrt(ln K / (2 Theta)) (EXP3.G++), p as without delay
+#  3         Theta += theta(p), with the graph that is known at ask
+#  4  tell:  as without delay, in any order, but Theta grows only by what the theta of the graph that was shown at
+#            tell is above that of the graph that was known at ask
+#  5  give up: nothing, but that the round is not in sigma any more
+#
+# The initial rounds of EXP3.G++ do not enter the weights, and are in no sigma.
+
+
+class GuardedExp3Set:
+    def __init__(self, n_arms, eta_scale=1.0):
+        self.K = n_arms
+        self.m = eta_scale
+        self.t = 0
+        self.L = np.zeros(n_arms)
+        self.Theta = float(n_arms)
+        self.missing = set()
+
+    def distribution(self, A) -> Round:
+        A = np.array(A, dtype=bool)
+        self.t += 1
+        self.Theta += 2 * len(self.missing)  # 1
+        eta = self.m * math.sqrt(math.log(self.K) / self.Theta)  # 2
+        p = softmax([-eta * L for L in self.L])
+        self.Theta += theta(p, A)  # 3
+        self.missing.add(self.t)
+        return Round(self.t, A, p, observation(p, A), theta(p, A), eta)
+
+    def update(self, told: Round, arm, losses, A=None):
+        A = told.A if A is None else np.array(A, dtype=bool)
+        assert set(losses) == {i for i in range(self.K) if A[arm, i]}
+        P = observation(told.p, A)
+        for i, l in losses.items():
+            self.L[i] += l / P[i]  # 4
+        self.Theta += max(0.0, theta(told.p, A) - told.theta)
+        self.missing.remove(told.t)
+
+    def give_up(self, told: Round):
+        self.missing.remove(told.t)  # 5
+
+
+class GuardedExp3Gpp(Exp3Gpp):
+    """The exploration, the weights and what is learned are those of EXP3.G++ with the adaptive rate."""
+
+    def __init__(self, n_arms, **options):
+        super().__init__(n_arms, "adaptive", **options)
+        self.missing = set()
+
+    def distribution(self, A) -> Round:
+        if self.t >= len(self.start):
+            self.Theta += len(self.missing)  # 1
+        made = super().distribution(A)  # 2
+        if self.t > len(self.start):
+            self.Theta += made.theta  # 3
+            self.missing.add(made.t)
+        return made
+
+    def update(self, told: Round, arm, losses, A=None):
+        Theta = self.Theta
+        super().update(told, arm, losses, A)
+        if told.t > len(self.start):
+            shown = theta(told.p, told.A if A is None else np.array(A, dtype=bool))
+            self.Theta = Theta + max(0.0, shown - told.theta)  # 4
+            self.missing.remove(told.t)
+
+    def give_up(self, told: Round):
+        self.missing.discard(told.t)  # 5
+
+
 class Exp3Ix(Exponential):
     def rate(self, t):  # noqa: ARG002
         return math.sqrt(math.log(self.K) / self.past)

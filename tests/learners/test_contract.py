@@ -31,6 +31,8 @@ CONFIGURATIONS = {name: (name, {}) for name in NAMES} | {
     "exp3.g++ epochs, fixed": ("exp3.g++", {"refresh": "epoch", "rate": "fixed"}),
     "exp3-set epochs": ("exp3-set", {"refresh": "epoch", "growth": 0.2}),
     "exp3-ix epochs": ("exp3-ix", {"refresh": "epoch"}),
+    "exp3.g++ guarded": ("exp3.g++", {"late": "guarded"}),
+    "exp3-set guarded": ("exp3-set", {"late": "guarded"}),
     "exp3.g++ shifted": ("exp3.g++", {"estimator": "shifted"}),
     "tsallis-inf rv": ("tsallis-inf", {"estimator": "rv"}),
     "tsallis-inf graph": ("tsallis-inf", {"feedback": "graph"}),

@@ -108,8 +108,18 @@ def test_regret_is_by_its_definition_for_the_decisions_of_an_agent(name):
     np.testing.assert_allclose(np.diff(result.loss[0]), [world.loss(5, 0, t + 1, arms[t]) for t in range(1, 150)])
 
 
+LATE = [
+    ("exp3.g++", {}),
+    ("exp3.g++", {"late": "guarded"}),
+    ("exp3-set", {"late": "guarded"}),
+    ("glance", {}),
+    ("ucb-n", {}),
+    ("ts-n", {}),
+]
+
+
 @pytest.mark.parametrize("delay", [1, 7, 200])
-@pytest.mark.parametrize(("learner", "options"), [("exp3.g++", {}), ("glance", {}), ("ucb-n", {}), ("ts-n", {})])
+@pytest.mark.parametrize(("learner", "options"), LATE)
 @pytest.mark.interpreted
 def test_feedback_that_comes_late_is_that_of_an_agent_that_is_told_late(learner, options, delay):
     """Longer than the run, it is never learned."""

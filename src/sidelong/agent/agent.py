@@ -198,7 +198,7 @@ class Agent:
                 its loss was the reason.
         """
         made = self._ledger.pending.get(self._ledger.round_of(decision))
-        self._ledger.cancel(decision)
+        self._learner.release(self._ledger.cancel(decision))
         if self._certified is not None and made is not None:
             self._certified.dropped(made, lost=lost)
 

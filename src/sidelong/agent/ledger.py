@@ -42,14 +42,15 @@ class Ledger:
         if len(self._told) > remembers:
             self._told.popitem(last=False)
 
-    def cancel(self, decision: Decision | str) -> None:
-        """Strike out a decision that waits."""
+    def cancel(self, decision: Decision | str) -> int:
+        """Strike out a decision that waits; return its round."""
         t = self.round_of(decision)
         if t not in self.pending:
             raise DecisionError(
                 f"Decision {t}-{self.tag} was told or cancelled before; only a pending one can be cancelled."
             )
         del self.pending[t]
+        return t
 
     def round_of(self, decision: Decision | str) -> int:
         """Return the round of a decision, or of the name of one, if this agent made it."""

@@ -28,7 +28,6 @@ For any m the leading 2 becomes m + 1 / m. EXP3-SET is EXP3.G++ without explorat
 
 from __future__ import annotations
 
-import importlib
 import math
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -36,7 +35,7 @@ import numpy as np
 
 from sidelong._jit import kernel
 from sidelong.learners.interface import About, Need
-from sidelong.learners.options import number, one_of
+from sidelong.learners.options import number, one_of, variant_of
 from sidelong.learners.weights import exponential, learn, theta
 from sidelong.numerics import log
 
@@ -59,7 +58,7 @@ ABOUT = About(
     theorem="derived in its file, for a rate without a horizon, by the paper's proof",
 )
 #: The options that lead to a module of their own.
-VARIANTS = ({"refresh": "epoch"},)
+VARIANTS = ({"refresh": "epoch"}, {"late": "guarded"})
 TRACES = ("theta", "learning_rate")
 _THETA, _ETA = range(2)
 
@@ -72,19 +71,22 @@ class Params(NamedTuple):
 
 
 def variant(options: Mapping[str, Any]) -> ModuleType:
-    """Return the module for these options: this one, or that of the epochs."""
-    return importlib.import_module(f"{__name__}_epoch" if options.get("refresh") == "epoch" else __name__)
+    """Return the module for these options: this one, that of the epochs, or that of the guarded rate."""
+    return variant_of(__name__, options)
 
 
-def configure(graph: FeedbackGraph, *, eta_scale: float = 1.0, refresh: str = "round") -> Params:
+def configure(graph: FeedbackGraph, *, eta_scale: float = 1.0, refresh: str = "round", late: str = "plain") -> Params:
     """Turn options into constants.
 
     Args:
         graph: the graph that the learner starts on.
         eta_scale: m, a factor on the learning rate. With 1 / sqrt(2) it is that of EXP3.G++'s adaptive rate.
         refresh: "round", or "epoch" for many arms: see `sidelong.learners.exp3set_epoch`.
+        late: "plain" has a rate that does not know of late feedback; its bound under delay can be computed from what
+            happened. "guarded" counts the outstanding decisions in its rate: see `sidelong.learners.exp3set_guarded`.
     """
     one_of("refresh", refresh, ("round", "epoch"))
+    one_of("late", late, ("plain", "guarded"))
     return Params(log_K=log(float(graph.n_arms)), eta_scale=number("eta_scale", eta_scale, above=0))
 
 
