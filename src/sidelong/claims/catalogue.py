@@ -2,22 +2,13 @@
 
 from __future__ import annotations
 
+import importlib
+import pkgutil
 import time
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from sidelong.claims import (
-    adversarial,
-    algorithm,
-    changing,
-    epochs,
-    errata_proofs,
-    errata_readings,
-    gaps,
-    glance,
-    series,
-    stochastic,
-)
 from sidelong.claims.claim import Claim, Outcome, Trial, Verdict
 from sidelong.errors import SidelongError, TheoryError
 from sidelong.learners import exp3gpp
@@ -37,19 +28,9 @@ glance-unbiased glance-exploration glance-costs glance-ftrl glance-budget glance
 """
 _FOUND = {
     each.id: each
-    for module in (
-        adversarial,
-        algorithm,
-        changing,
-        epochs,
-        errata_proofs,
-        errata_readings,
-        gaps,
-        glance,
-        series,
-        stochastic,
-    )
-    for each in vars(module).values()
+    for file in pkgutil.iter_modules([str(Path(__file__).parent)])
+    if file.name != "catalogue"  # every other file may have claims
+    for each in vars(importlib.import_module(f"{__package__}.{file.name}")).values()
     if isinstance(each, Claim)
 }
 if _FOUND.keys() != set(_ORDER.split()):
