@@ -74,7 +74,7 @@ def test_feedback_that_is_lost_because_of_the_loss_does_not_move_the_truth_out_o
     for row in losses:
         arm = int(rng.integers(2))
         tallies.counts[Kind.DECIDED] += 1
-        tallies.drawn(1, None)
+        tallies.frozen[1] = tallies.baselines
         if arm == 0 or row[1] == 0.0:
             p = np.full(2, 0.5)
             tallies.told(1, arm, p, np.array([arm]), row[[arm]], p[:1], after=False, delayed=False)
@@ -94,7 +94,7 @@ def test_limits_that_cross_are_reported(bench):
     for t in range(400):
         arm = t % 2
         tallies.counts[[Kind.DECIDED, Kind.TOLD]] += 1
-        tallies.drawn(t, None)
+        tallies.frozen[t] = tallies.baselines
         known = np.array([arm]), np.array([float(arm)]), np.full(1, 0.05)
         tallies.told(t, arm, None, *known, after=False, delayed=False)
     found = estimates.intervals(tallies, [0, 1])
@@ -117,7 +117,7 @@ def played(rounds, seed):
         made = agent.ask()
         known = made.reveals, row[made.reveals], made.revealed_probabilities
         tallies.counts[[Kind.DECIDED, Kind.TOLD]] += 1
-        tallies.drawn(made.round, None)
+        tallies.frozen[made.round] = tallies.baselines
         tallies.told(made.round, made.arm, made.probabilities, *known, after=False, delayed=False)
         agent.tell(made, row[made.reveals])
     return tallies, losses

@@ -117,9 +117,10 @@ class LiveExperiment:
         self.outstanding[decision.round] = decision, moment
         p = decision.probability
         probability = None if np.isnan(p) else p
-        if probability is not None:
-            sparing = isinstance(decision, SparingDecision)
-            self.tallies.drawn(decision.round, revealed(decision.graph, decision.arm) if sparing else None)
+        if isinstance(decision, SparingDecision):
+            self.tallies.spare(decision.round, revealed(decision.graph, decision.arm))
+        elif probability is not None:
+            self.tallies.frozen[decision.round] = self.tallies.baselines
         which = None if graph is None else graph.id
         return self._record(
             Event(Kind.DECIDED, decision.round, *moment, decision.arm, probability, which, key, context)

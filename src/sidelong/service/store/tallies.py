@@ -43,11 +43,12 @@ class Tallies:
     def _name_rows(self) -> None:
         #: Of each arm: how often it was seen, and its losses then.
         self.observations, self.losses = self.sums[:2]
+        #: Of each arm, for a round that is drawn now; another array as soon as they change, so that draws share one.
+        self.baselines = baselines(self.sums)
 
-    def drawn(self, number: int, reveals: np.ndarray | None) -> None:
-        """Freeze the baselines of a round: of all arms, or of those that it `reveals` where no others can be told."""
-        sums = self.sums if reveals is None else self.sums[:, reveals.astype(np.intp)]
-        self.frozen[number] = baselines(sums)
+    def spare(self, number: int, reveals: np.ndarray) -> None:
+        """Freeze the baselines of a round of which no other arms than these can be told; `baselines` are not kept."""
+        self.frozen[number] = baselines(self.sums[:, reveals.astype(np.intp)])
 
     def told(
         self,
@@ -85,6 +86,8 @@ class Tallies:
             b = self.frozen.pop(number)
             b = b[at] if b.size == self.plays.size else b
             weigh(self.sums, at, losses, observe, b, int(self.counts[Kind.DECIDED]))
+            if p is not None:
+                self.baselines = baselines(self.sums)
 
     @property
     def rounds(self) -> int:
