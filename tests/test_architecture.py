@@ -71,7 +71,9 @@ assert not played.error, played.error
 import os, pathlib, signal, tempfile, threading, time, urllib.request
 from sidelong.service.serve import serve
 from sidelong.service.settings import Settings
+from sidelong.service.store.tokens import Tokens
 
+Tokens.fresh_for = 3600.0  # what is read once a second is not on the page, however long the requests take
 folder = tempfile.mkdtemp()
 
 def post(address, body):
@@ -79,15 +81,24 @@ def post(address, body):
     with urllib.request.urlopen(request) as reply:
         return json.load(reply)
 
+def wait_for_the_log():
+    # A line of the log is the last that follows a reply.
+    while "service/logs.py" not in passed:
+        time.sleep(0.01)
+    time.sleep(0.2)
+
 def drive(address):
     post(f"{address}/v1/experiments", {"name": "orders", "graph": {"name": "nested", "n": 8}, "learner": "exp3.g++"})
     for traced in (False, True):
-        time.sleep(0.2)  # what follows a reply has ended
+        wait_for_the_log()
         passed.clear()
         made = post(f"{address}/v1/experiments/orders/decisions", {})
         if not traced:  # the next decision comes after feedback, as most do
+            wait_for_the_log()
+            passed.clear()
             losses = {arm: 0.5 for arm in made["reveals"]}
             post(f"{address}/v1/decisions/{made['id']}/feedback", {"losses": losses})
+    wait_for_the_log()
     print(json.dumps(passed), flush=True)
     os.kill(os.getpid(), signal.SIGKILL)
 

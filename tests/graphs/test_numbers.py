@@ -313,9 +313,9 @@ def test_without_time_there_is_an_interval_that_has_the_number(seed):
 def test_a_hard_graph_comes_back_in_time_with_an_interval():
     graph = graphs.erdos_renyi(400, 0.1, 1)
     graphs.erdos_renyi(100, 0.1, 1).numbers().independence  # noqa: B018  # so that all is compiled
-    begun = time.perf_counter()
+    begun = time.process_time()  # of this process alone, however busy the machine is
     found = graph.numbers(0.5).independence
-    assert time.perf_counter() - begun < 5  # ten times the budget, for machines that do something else
+    assert time.process_time() - begun < 5  # ten times the budget
     assert not found.exact
     assert found.value is None
     assert 40 <= found.lower < found.upper <= 200

@@ -187,7 +187,7 @@ def test_a_clock_that_two_threads_move_does_not_go_back():
     def steady():
         if threading.current_thread() in slow:
             inside.set()
-            further.wait(5)
+            further.wait(120)
         return 0.0
 
     clock = Clock(steady=steady)
