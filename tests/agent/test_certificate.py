@@ -8,7 +8,7 @@ import pytest
 import sidelong as sl
 from naive import Certifier
 from sidelong.errors import EvaluationError, LearnerError
-from sidelong.evaluation.certificate import TOLD, Standing, assess, settle
+from sidelong.evaluation.certificates import TOLD, Standing, assess, settle
 
 
 def world(K, rounds, seed=1):

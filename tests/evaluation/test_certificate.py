@@ -12,7 +12,7 @@ from sidelong import evaluation
 from sidelong.errors import EvaluationError
 from sidelong.evaluation import DecisionLog
 from sidelong.evaluation import certificate as certificate_of
-from sidelong.evaluation.certificate import (
+from sidelong.evaluation.certificates import (
     NOT_TOLD,
     RATES,
     TOLD,

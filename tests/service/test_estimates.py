@@ -171,3 +171,47 @@ def test_a_learner_that_draws_without_probabilities_has_no_estimates(bench):
         (3, loss, None, None) for loss in (0.0, 1.0, 0.0)
     ]
     assert (found.regret.estimate, found.regret.low, found.regret.best_arm) == (None, None, None)
+
+
+def test_the_certificate_of_an_experiment_is_its_agents_and_narrows_the_regret(bench):
+    """Decisions that expire were carried out, and count as the worst; those that were cancelled were not."""
+    graph, rng = sl.graphs.nested(4), np.random.default_rng(3)
+    bench.create(graph=graph, expire_after=100.0, certificate=True, seed=5)
+    agent = sl.Agent("exp3.g++", graph, seed=5, certificate=True)
+    for t in range(200):
+        made, twin = bench.decide(), agent.ask()
+        if t % 40 == 7:
+            bench.cancel(made)
+            agent.cancel(twin)
+        elif t % 40 == 9:
+            agent.cancel(twin, lost=True)
+        else:
+            losses = rng.random(len(made.reveals)).tolist()
+            bench.tell(made, losses)
+            agent.tell(twin, losses)
+    bench.hands.move(200.0)
+    bench.expire()
+    bench.decide()
+    agent.ask()
+    found, own = state(bench), agent.certificate()
+    shown = found.certificate
+    assert (shown.bound, shown.arm, shown.paid) == (pytest.approx(own.bound), own.arm, pytest.approx(own.paid))
+    assert (shown.rounds, shown.silent, shown.why) == (196, 6, own.why)
+    assert found.regret.high <= agent.certificate(0.975).bound or found.regret.high == found.regret.estimate
+    assert not found.world.turned
+    bench.create("plain")
+    assert bench.store.view("plain", lambda experiment, _: views.state(experiment)).certificate is None
+
+
+def test_an_experiment_says_that_the_world_has_turned(bench):
+    bench.create(graph=sl.graphs.complete(3), learner="exp3-set")
+    rng = np.random.default_rng(1)
+    for t in range(1200):
+        means = [0.1, 0.5, 0.5] if t < 500 else [0.9, 0.5, 0.5]
+        bench.tell(bench.decide(), (rng.random(3) < means).astype(float).tolist())
+        if t == 480:
+            assert not state(bench).world.turned
+    found = state(bench).world
+    assert (found.turned, found.arm) == (True, 0)
+    assert found.below < found.above
+    assert found.said.startswith("The world has turned: in some window of rounds arm 0 cost at least")

@@ -235,6 +235,7 @@ def test_a_graph_of_one_decision_and_a_graph_known_only_afterwards(bench):
         ("exp3.g++", {}),
         ("exp3.g++", {"refresh": "epoch"}),
         ("glance", {}),
+        ("glance", {"certificate": True}),
         ("ts-n", {}),
         ("ucb-n", {}),
     ],

@@ -14,6 +14,7 @@ from sidelong.agent.feedback import read_losses
 from sidelong.agent.ledger import Ledger
 from sidelong.agent.running import RunningLearner, revealed
 from sidelong.agent.seen import Seen, note
+from sidelong.agent.watching import Watching
 from sidelong.checks import check_whole
 from sidelong.errors import DecisionError, EvaluationError, GraphError, LearnerError
 from sidelong.graphs.graph import FeedbackGraph
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from sidelong.agent.decision import Decision
     from sidelong.agent.feedback import Losses
     from sidelong.agent.seen import Estimates
-    from sidelong.evaluation import Certificate
+    from sidelong.evaluation import Certificate, Health
 
 
 class Agent:
@@ -83,6 +84,7 @@ class Agent:
         self._learner = RunningLearner(module, graph, seed, params)
         self._ledger = Ledger(module.NAME, self._options, seed, graph)
         self._certified = Certified(graph) if certificate else None
+        self._watching = Watching(graph, module)
         self._see(Seen.nothing(graph.n_arms))
 
     def _see(self, seen: Seen) -> None:
@@ -183,6 +185,7 @@ class Agent:
             self._note(arms, told, *self._seen)
         else:
             self._note(arms[arms == made.arm], told[arms == made.arm], *self._seen)
+        self._watching.told(made, shown, learner.losses)
         if self._certified is not None:
             self._certified.told(made, shown, learner.losses)
         ledger.close(t, arms, told, key, self.remembers)
@@ -220,6 +223,14 @@ class Agent:
         """Return what the agent knows about each arm, and which is the cheapest as far as it knows."""
         return self._seen.estimates(*self._learner.outlook(self._graph, self._ledger.round + 1), self._graph)
 
+    def health(self) -> Health:
+        """Return whether the world has turned: whether some arm's expected loss is another one than it was.
+
+        It compares guaranteed intervals of windows of rounds. `Health.level` is the chance that this is ever said
+        though nothing turned, however often one looks.
+        """
+        return self._watching.health(self._ledger.round)
+
     def save(self, path: str | PathLike[str]) -> None:
         """Write everything to a file, from which `Agent.load` goes on as if it had never stopped."""
         state_file.write(path, *self.contents())
@@ -227,7 +238,7 @@ class Agent:
     def contents(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """Return everything, as the header and the arrays of a state file."""
         parts = self._learner, self._ledger, self._seen, self._graph, self._options, self._scale
-        return contents.write(*parts, self._certified)
+        return contents.write(*parts, self._certified, self._watching)
 
     @classmethod
     def load(cls, path: str | PathLike[str], learner: ModuleType | None = None) -> Self:
@@ -250,7 +261,8 @@ class Agent:
         """Go on from what `contents` returned; `path` is what messages call the place it was kept in."""
         agent = cls.__new__(cls)
         parts = contents.read(path, header, arrays, learner)
-        agent._learner, agent._ledger, seen, agent._graph, agent._options, agent._scale, agent._certified = parts  # noqa: SLF001  # its own
+        agent._learner, agent._ledger, seen, agent._graph, agent._options, agent._scale = parts[:6]  # noqa: SLF001  # its own
+        agent._certified, agent._watching = parts[6:]  # noqa: SLF001
         agent._see(seen)  # noqa: SLF001
         return agent
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from sidelong._jit import entry
-from sidelong.evaluation.certificate import (
+from sidelong.evaluation.certificates import (
     NOT_TOLD,
     TOLD,
     TOLD_WITH_GRAPH,

@@ -10,6 +10,7 @@
     pending.*     the decisions that wait for their losses
     seen.*        how many losses of each arm were told, with their means and squares
     told.*        the rounds that were told last, and what each was told, in 16 bytes
+    turning.*     what the alarm keeps of windows of rounds
     certificate.* if one is kept: its sums, and the means that the draw of each decision that waits was made with
 """
 
@@ -27,6 +28,7 @@ from sidelong.agent.pending import read_pending, write_pending
 from sidelong.agent.running import RunningLearner
 from sidelong.agent.seen import Seen
 from sidelong.agent.state_file import graph_to_arrays, read_graphs
+from sidelong.agent.watching import Watching
 from sidelong.errors import StateFileError
 from sidelong.learners import catalogue
 from sidelong.learners.interface import trace_size
@@ -42,7 +44,7 @@ if TYPE_CHECKING:
     Header = Mapping[str, Any]
     Arrays = Mapping[str, np.ndarray]
     Place = str | os.PathLike[str]  #: what messages call the file
-    Parts = tuple[RunningLearner, Ledger, Seen, FeedbackGraph, dict[str, Any], Scale | None, Certified | None]
+    Parts = tuple[RunningLearner, Ledger, Seen, FeedbackGraph, dict[str, Any], Scale | None, Certified | None, Watching]
 
 
 def write(
@@ -53,6 +55,7 @@ def write(
     options: dict[str, Any],
     scale: Scale | None,
     certified: Certified | None,
+    watching: Watching,
 ) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     """Return the header and the arrays."""
     # By representation too: arcs and intervals of one graph may differ in the last bit of a probability.
@@ -84,7 +87,7 @@ def write(
         pending, lambda each: numbers[_identity(each)], graph.n_arms, width, sparing=learner.is_sparing
     )
     arrays |= {f"seen.{name}": array for name, array in seen._asdict().items()}
-    arrays |= {} if certified is None else certified.contents()
+    arrays |= watching.contents() | ({} if certified is None else certified.contents())
     return header, arrays | ledger.told()
 
 
@@ -106,7 +109,8 @@ def read(path: Place, header: Header, arrays: Arrays, given: ModuleType | None) 
     seen |= {name: arrays[f"seen.{name}"] for name in seen if f"seen.{name}" in arrays}
     scale = Scale(*header["scale"]) if "scale" in header else None
     certified = Certified.from_contents(graphs[0], ledger.pending, arrays)
-    return learner, ledger, Seen(**seen), graphs[0], options, scale, certified
+    watching = Watching.from_contents(graphs[0], module, ledger.round, arrays)
+    return learner, ledger, Seen(**seen), graphs[0], options, scale, certified, watching
 
 
 def _identity(graph: FeedbackGraph) -> tuple[str, str]:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from sidelong.claims.claim import Claim, Outcome, Trial, Verdict
 from sidelong.errors import SidelongError, TheoryError
+from sidelong.evaluation import certificates
 from sidelong.learners import exp3gpp
 from sidelong.learners import glance as glance_learner
 
@@ -25,6 +26,7 @@ thm-4-rate thm-4-adv thm-4-sto lem-2 lem-3 lem-4 lem-5 lem-6 prop-4 lem-7 lem-8 
 prop-7 prop-8 lem-10 e1 e2 e3 e4 e5 e6 e7 e8 e10 e11 e13 e14 e15 e16 e17 e18 e19 e20 e21 e22 e23 e24 e25 e26 e27
 thm-4-epochs-rates thm-4-epochs
 glance-unbiased glance-exploration glance-costs glance-ftrl glance-budget glance-regret
+certificate-mean certificate-lost certificate-holds
 """
 _FOUND = {
     each.id: each
@@ -76,6 +78,7 @@ def verify(
     *,
     learner: ModuleType = exp3gpp,
     glance: ModuleType = glance_learner,
+    certificate: ModuleType = certificates,
     seed: int = 0,
     effort: float = 1.0,
 ) -> Iterator[Checked]:
@@ -85,6 +88,7 @@ def verify(
         only: the ids of the claims to check; all if not given.
         learner: the module that is checked: EXP3.G++, or another with its options, state and traces.
         glance: the module that the claims about `glance` check, or another with its state and traces.
+        certificate: the module that the claims about the certificate check.
         seed: the same seed gives the same numbers.
         effort: a factor on sample sizes and horizons.
 
@@ -94,7 +98,7 @@ def verify(
         ['false as printed, holds as corrected', 'holds']
     """
     risk = FALSE_ALARM / sum(claim.random for claim in CLAIMS)
-    trial = Trial(learner, glance, seed, effort, risk)
+    trial = Trial(learner, glance, seed, effort, risk, certificate=certificate)
     for claim in choose(only):
         begun = time.monotonic()
         try:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from sidelong.evaluation import certificates
 from sidelong.learners import exp3gpp, glance
 
 if TYPE_CHECKING:
@@ -57,6 +58,7 @@ class Trial:
     seed: int = 0
     effort: float = 1.0  #: a factor on sample sizes
     risk: float = 1e-8  #: the chance that one claim which is true fails
+    certificate: ModuleType = certificates  #: what is checked of the certificate
     shared: dict[str, Any] = field(default_factory=dict, compare=False)  #: what several claims look at, made once
 
     def size(self, usual: int, least: int = 1) -> int:

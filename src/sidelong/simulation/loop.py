@@ -12,7 +12,7 @@ import numpy as np
 
 from sidelong._ahead import compiled_ahead
 from sidelong._jit import is_kept, kernel, rebind, signature_of
-from sidelong.evaluation.certificate import TOLD, Standing, freeze, settle
+from sidelong.evaluation.certificates import TOLD, Standing, freeze, settle
 from sidelong.graphs.bank import BankArrays, keep, pick, redraw, select
 from sidelong.learners.interface import Need, bound, distribution, draw, name_of, trace_size, update
 from sidelong.losses.kernels import has_range, loss, loss_range, mean

@@ -14,7 +14,7 @@ import numpy as np
 
 from sidelong._jit import CompilationError, entry
 from sidelong.errors import BinaryLossError, SimulationError, WorldError
-from sidelong.evaluation.certificate import NOT_TOLD, assess, settle
+from sidelong.evaluation.certificates import NOT_TOLD, assess, settle
 from sidelong.graphs.bank import pick, select
 from sidelong.learners.catalogue import check_certifiable
 from sidelong.machine import cores

@@ -56,10 +56,12 @@ class AsyncService:
         description: str = "",
         labels: Sequence[str] | None = None,
         scale: Scale | None = None,
+        certificate: bool = False,
         **options: Any,
     ) -> AsyncExperiment:
         """Make an experiment, or find the one that was made alike under this name: see `Service.create`."""
         more = {"seed": seed, "expire_after": expire_after, "description": description, "labels": labels}
+        more |= {"certificate": True} if certificate else {}
         made = self[name].scaled(scale)
         await self.do(wire.create(name, learner, graph, options, more))
         return made

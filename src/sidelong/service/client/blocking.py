@@ -55,6 +55,7 @@ class Service:
         description: str = "",
         labels: Sequence[str] | None = None,
         scale: Scale | None = None,
+        certificate: bool = False,
         **options: Any,  # each learner has its own
     ) -> Experiment:
         """Make an experiment, or find the one that was made alike under this name.
@@ -68,9 +69,11 @@ class Service:
             description: for people.
             labels: what to call each arm; those of the graph if none are given.
             scale: as for `Agent`; other processes say `service[name].scaled(scale)`.
+            certificate: as for `Agent`; `state()["certificate"]` has it.
             **options: the options of the learner, as for `Agent`.
         """
         more = {"seed": seed, "expire_after": expire_after, "description": description, "labels": labels}
+        more |= {"certificate": True} if certificate else {}
         made = self[name].scaled(scale)
         self.do(wire.create(name, learner, graph, options, more))
         return made

@@ -28,6 +28,8 @@ async def create_experiment(call: Call) -> Reply:
     body: CreateExperiment = call.body
     graph = await graph_of(body.graph, server.settings)
     spec = body.model_dump(include={"learner", "options", "seed", "expire_after", "description", "labels"})
+    if body.certificate:
+        spec["certificate"] = True  # experiments of older programs do not say
     draft = await asyncio.to_thread(creation.draft, server.store, body.name, spec, graph)
     _, new = await server.commits.written(lambda: creation.create(server.store, draft))
     state = await asyncio.to_thread(server.store.view, body.name, lambda each, _: views.state(each))

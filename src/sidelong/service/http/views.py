@@ -85,7 +85,9 @@ def state(experiment: LiveExperiment, query: StateQuery = _USUAL) -> ExperimentS
         arms=_arms(experiment, known, query),
         guarantee=estimates.guarantee(experiment, ratio),
         sample_ratio=ratio,
-        regret=estimates.regret(tallies),
+        regret=estimates.regret(tallies, experiment.agent if spec.get("certificate") else None),
+        certificate=estimates.certificate(experiment),
+        world=estimates.world(experiment),
     )
 
 

@@ -102,7 +102,8 @@ class LiveExperiment:
     def new(cls, identity: Identity, graph: FeedbackGraph) -> Self:
         """Return an experiment to which nothing has happened."""
         spec = identity.spec
-        agent = Agent(spec["learner"], graph, seed=spec["seed"], **spec["options"])
+        kept = spec.get("certificate", False)
+        agent = Agent(spec["learner"], graph, seed=spec["seed"], certificate=kept, **spec["options"])
         return cls(identity, agent, Tallies(graph.n_arms))
 
     def create(self, moment: Moment) -> Event:
@@ -160,7 +161,7 @@ class LiveExperiment:
     def settle(self, number: int, kind: Kind, moment: Moment) -> Event:
         """Cancel an outstanding decision, or let it expire."""
         decision, _ = self.outstanding[number]
-        self.agent.cancel(decision)
+        self.agent.cancel(decision, lost=kind is Kind.EXPIRED)
         del self.outstanding[number]
         self.tallies.frozen.pop(number, None)
         return self._record(Event(kind, number, *moment, decision.arm))

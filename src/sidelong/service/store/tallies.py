@@ -35,7 +35,9 @@ class Tallies:
         self.paid = np.zeros(1)  #: sum of the losses of the arms that were played
         self.counts = np.zeros(len(Kind) + 5, np.int64)  #: by kind of event, then five sorts of told rounds
         self.minutes: dict[int, list[int]] = {}  #: the events of the last ones, by kind
-        self.frozen: dict[int, np.ndarray] = {}  #: by round, the baselines of outstanding decisions
+        #: By round, of outstanding decisions: the first two rows of the sums when it was drawn, which its baselines are
+        #: made of; of all arms, or of those that it reveals where no others can be told.
+        self.frozen: dict[int, np.ndarray] = {}
         self._name_rows()
         nothing = np.empty(0)
         weigh(self.sums, nothing.astype(np.intp), nothing, nothing, nothing, 1)  # compiled now: nobody waits for it

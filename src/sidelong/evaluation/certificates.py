@@ -29,7 +29,7 @@ Before, it is taken to have the graph that it was asked with.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -133,6 +133,8 @@ def add(
                 s *= 0.5
     for e in range(arms.size):
         k = arms[e]
+        if P[k] <= 0.0 and how == NOT_TOLD:
+            continue  # it cannot have been revealed
         chance = min(max(P[k], _LEAST), 1.0)
         most = 0.0 if how == TOLD_WITH_GRAPH else _most(chance)
         l = 0.0 if how == NOT_TOLD else losses[e]
@@ -245,6 +247,10 @@ class Certificate(NamedTuple):
             f"others is hardly known: that is {self.doubt:,.1f} of the bound.{looked}"
         )
 
+    def row(self) -> dict[str, Any]:
+        """Return a dictionary of numbers, with the reason if it says little; without the limits of all arms."""
+        return {name: value for name, value in self._asdict().items() if name != "lower"} | {"why": self.why}
+
     def __str__(self) -> str:
         """Return a sentence for people."""
         said = (
@@ -286,21 +292,41 @@ def certificate(log: DecisionLog, confidence: float = 0.95) -> Certificate:
     would have revealed, that may have been any arm. Where it holds those of the revealed arms only, b is 0, which is
     valid too, and says less.
     """
-    standing = Standing.new(log.n_arms)
+    standing, K = Standing.new(log.n_arms), log.n_arms
     standing.sums[SHOWN] = float(log.chances is None)
-    mean, P, every = np.empty(log.n_arms), np.zeros(log.n_arms), np.arange(log.n_arms)
-    nothing = np.empty(0)
     ends = np.searchsorted(log.round, np.arange(log.n_rounds + 1))
     paid = np.where(np.isnan(log.cost), 1.0, log.cost)
-    for t in range(log.n_rounds):
-        here, told = slice(ends[t], ends[t + 1]), bool(log.told[t])
-        arms, losses = log.arm[here], log.loss[here]
-        if log.chances is None:
-            P[arms] = log.probability[here]
-        else:
-            P[:] = log.chances[t]
-            arms, losses = (arms, losses) if told else (every[P > 0.0], nothing)
-        freeze(standing, mean)
-        how = (TOLD_WITH_GRAPH if log.chances is None else TOLD) if told else NOT_TOLD
-        add(standing, arms, P, mean, losses, float(paid[t]), how)
+    chances = np.empty((0, K)) if log.chances is None else log.chances
+    _read(standing, log.told, paid, ends, log.arm, log.loss, log.probability, chances, np.empty((2, K)), np.arange(K))
     return assess(standing, confidence)
+
+
+@kernel
+def _read(
+    standing: Standing,
+    told: np.ndarray,
+    paid: np.ndarray,
+    ends: np.ndarray,
+    arm: np.ndarray,
+    loss: np.ndarray,
+    probability: np.ndarray,
+    chances: np.ndarray,
+    room: np.ndarray,
+    every: np.ndarray,
+) -> None:
+    """Count the rounds of a log; `chances` has no rows where they are not known."""
+    mean, P = room[0], room[1]
+    for t in range(told.size):
+        first, last = ends[t], ends[t + 1]
+        arms, losses = arm[first:last], loss[first:last]
+        how = NOT_TOLD if not told[t] else TOLD if chances.shape[0] > 0 else TOLD_WITH_GRAPH
+        if chances.shape[0] > 0:
+            P[:] = chances[t]
+            if not told[t]:
+                arms, losses = every, mean
+        else:
+            P[:] = 0.0
+            for e in range(first, last):
+                P[arm[e]] = probability[e]
+        freeze(standing, mean)
+        add(standing, arms, P, mean, losses, paid[t], how)
