@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     from sidelong.agent.decision import Decision
     from sidelong.agent.feedback import Losses
+    from sidelong.agent.lateness import Lateness
     from sidelong.agent.seen import Estimates
     from sidelong.evaluation import Certificate, Health
 
@@ -82,7 +83,7 @@ class Agent:
         self._options = catalogue.plain_options(module, options)
         params = catalogue.configure(module, graph, self._options)
         self._learner = RunningLearner(module, graph, seed, params)
-        self._ledger = Ledger(module.NAME, self._options, seed, graph)
+        self._ledger = Ledger(self._learner, self._options, graph)
         self._certified = Certified(graph) if certificate else None
         self._watching = Watching(graph, module)
         self._see(Seen.nothing(graph.n_arms))
@@ -135,8 +136,7 @@ class Agent:
         graph = self._graph if graph is None else self._checked(graph)
         ledger = self._ledger
         decision = self._learner.draw(graph, ledger.round + 1, ledger.tag)
-        ledger.round = decision.round
-        ledger.pending[decision.round] = decision
+        ledger.open(decision)
         if self._certified is not None:
             self._certified.asked(decision.round)
         return decision
@@ -196,12 +196,12 @@ class Agent:
 
         Args:
             decision: the decision, or its id.
-            lost: that it was carried out, and that its losses will never be known. The certificate takes the worst of
-                it. A decision that was never carried out does not count there, which is right if neither the arm nor
+            lost: that it was carried out, and that its losses will never be known. The certificate and the bound of
+                `lateness` take the worst of it. A decision that was never carried out does not count there, which is right if neither the arm nor
                 its loss was the reason.
         """
         made = self._ledger.pending.get(self._ledger.round_of(decision))
-        self._learner.release(self._ledger.cancel(decision))
+        self._learner.release(self._ledger.cancel(decision, lost=lost))
         if self._certified is not None and made is not None:
             self._certified.dropped(made, lost=lost)
 
@@ -218,6 +218,10 @@ class Agent:
         if self._certified is None:
             raise EvaluationError("This agent keeps no certificate. Make it with Agent(..., certificate=True).")
         return self._certified.certificate(self._ledger.pending.values(), confidence)
+
+    def lateness(self) -> Lateness:
+        """Return how late feedback was, and, for exp3.g++ and exp3-set, the bound on the regret that this leaves."""
+        return self._ledger.waiting.summary(self._ledger.round)
 
     def estimates(self) -> Estimates:
         """Return what the agent knows about each arm, and which is the cheapest as far as it knows."""

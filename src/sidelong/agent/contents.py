@@ -99,7 +99,7 @@ def read(path: Place, header: Header, arrays: Arrays, given: ModuleType | None) 
     learner = RunningLearner(module, graphs[0], seed, _read_params(path, module, arrays))
     learner.state = _read_state(path, learner.state, arrays)
     learner.drawn = header.get("fresh", 0)
-    ledger = Ledger(module.NAME, options, seed, graphs[0])
+    ledger = Ledger(learner, options, graphs[0])
     kind: Any = partial(SparingDecision, make=learner.all_probabilities) if learner.is_sparing else Decision
     for made in read_pending(arrays, graphs, sparing=learner.is_sparing):
         ledger.pending[made[0]] = kind(ledger.tag, *made)
