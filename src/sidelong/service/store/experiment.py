@@ -19,7 +19,7 @@ import math
 import struct
 import threading
 import time
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -76,6 +76,61 @@ class Clock:
         """Take notice of a time that was written down: this clock is not behind it."""
         with self._lock:
             self._ahead = max(self._ahead, clock - round(self._steady() * 1000))
+
+
+class Turnstile:
+    """The lock of one experiment. It is handed on in turn, to commands before looks.
+
+    The thread that writes serves all experiments, so it never waits here: it asks, and is told when its turn has come.
+    """
+
+    def __init__(self) -> None:
+        self._guard = threading.Lock()
+        self._held = False
+        self._commands: deque[Callable[[], None]] = deque()
+        self._looks: deque[Callable[[], None]] = deque()
+
+    def request(self, granted: Callable[[], None]) -> bool:
+        """Take it, and return True; or False, and `granted` is called, by another thread, as soon as it is ours."""
+        with self._guard:
+            if self._held:
+                self._commands.append(granted)
+                return False
+            self._held = True
+            return True
+
+    def acquire(self, timeout: float = -1) -> bool:
+        """Wait for it, for so many seconds at most; tell whether it is ours."""
+        handed = threading.Semaphore(0)
+        with self._guard:
+            if not self._held:
+                self._held = True
+                return True
+            if timeout == 0:
+                return False
+            self._looks.append(handed.release)
+        if handed.acquire(timeout=None if timeout < 0 else timeout):
+            return True
+        with self._guard:
+            if handed.release not in self._looks:  # it became ours in the last moment
+                return True
+            self._looks.remove(handed.release)
+            return False
+
+    def release(self) -> None:
+        """Hand it on."""
+        with self._guard:
+            waiting = self._commands or self._looks
+            first = waiting.popleft() if waiting else None
+            self._held = first is not None
+        if first is not None:
+            first()
+
+    def __enter__(self) -> None:
+        self.acquire()
+
+    def __exit__(self, *_: object) -> None:
+        self.release()
 
 
 class LiveExperiment:
@@ -169,6 +224,11 @@ class LiveExperiment:
     def due(self, clock: int) -> list[int]:
         """Return the outstanding decisions that have expired, oldest first."""
         return list(itertools.takewhile(lambda number: self.is_due(number, clock), self.outstanding))
+
+    def is_any_due(self, clock: int) -> bool:
+        """Tell whether a decision has expired: the oldest one, since all have the same time."""
+        oldest = next(iter(self.outstanding), None)
+        return oldest is not None and self.is_due(oldest, clock)
 
     def is_due(self, number: int, clock: int) -> bool:
         """Tell whether an outstanding decision has expired."""

@@ -96,11 +96,20 @@ class RefusedExperiment(BaseModel):
     why: str
 
 
+class LoadingExperiment(BaseModel):
+    """One that is being brought into memory."""
+
+    name: str
+    done: int  #: events of its journal that are replayed
+    events: int | None  #: how many there are; null if it has not begun
+
+
 class ExperimentList(BaseModel):
     """Some of the experiments, by name."""
 
     total: int
     items: list[ExperimentSummary]
+    loading: list[LoadingExperiment]  #: in the place of their items
     refused: list[RefusedExperiment]  #: in the place of their items
 
 
