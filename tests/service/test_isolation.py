@@ -8,6 +8,7 @@ import httpx
 import psycopg
 import pytest
 
+import sidelong as sl
 from service.stores import new_database, opened
 from sidelong.service.http import views
 from sidelong.service.http.app import Application
@@ -138,6 +139,7 @@ def test_an_experiment_that_another_server_has_locked_does_not_keep_the_others_w
 
 
 def test_a_snapshot_that_cannot_be_written_is_tried_less_and_less_often(tmp_path, monkeypatch):
+    monkeypatch.setattr("sidelong.service.store.replay._BYTES_PER_EVENT", 2**30)
     tries, save = [], _Writing.save
 
     def fail(_, __, snapshot):
@@ -160,6 +162,42 @@ def test_a_snapshot_that_cannot_be_written_is_tried_less_and_less_often(tmp_path
             assert not replayed.is_stale(10)
             bench.decide()
         assert replayed.is_stale(10)
+
+
+def test_a_large_snapshot_is_written_in_parts_between_which_others_write_and_less_often(tmp_path, monkeypatch):
+    monkeypatch.setattr("sidelong.service.store.replay._PART", 1000)
+    monkeypatch.setattr("sidelong.service.store.replay._BYTES_PER_EVENT", 1000)
+    address, between, keep = f"sqlite:///{tmp_path}/large.db", [], _Writing.keep_part
+
+    def note(self, experiment, seq, number, data):
+        between.append(number)
+        assert len(data) == 1000
+        keep(self, experiment, seq, number, data)
+
+    monkeypatch.setattr(_Writing, "keep_part", note)
+    with opened(address) as bench:
+        bench.create(graph=sl.graphs.nested(50))
+        for _ in range(200):
+            bench.decide()
+        replayed = bench.store.named("e")
+        for _ in range(2):
+            replayed.save(bench.database)
+            bench.decide()
+        digest, size = bench.digest(), replayed._size
+        assert between[: size // 1000] == list(range(size // 1000))
+        assert size // 1000 > 80
+        for _ in range(size // 1000 - 1):
+            assert not replayed.is_stale(10)
+            bench.decide()
+        assert replayed.is_stale(10)
+        with bench.database.reading() as reading:
+            seqs = reading.connection.exec_driver_sql("SELECT DISTINCT seq FROM parts").scalars().all()
+        assert sorted(seqs) == [201, 202]
+    with opened(address) as bench:
+        monkeypatch.setattr(Replayed, "_new", None)  # it comes from the snapshot
+        bench.store.load("e")
+        assert bench.digest() != digest
+        assert bench.store.named("e").live.saved == 202
 
 
 def test_a_lock_goes_to_commands_before_looks_and_to_each_in_turn():

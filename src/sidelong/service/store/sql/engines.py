@@ -101,10 +101,15 @@ def explain(error: Exception) -> ServiceError:
     if isinstance(error, PoolTimeoutError):
         return _later("Too many requests read the database at once. Send the request again.")
     if code in {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED} or state in {"55P03", "40001", "40P01", "57014"}:
-        return _later("Another process holds the lock of the database. Nothing was stored. Send the request again.")
+        return busy()
     if code in {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}:
         return ServiceError(f"The database file is damaged or is no SQLite file: {text}.", status=503, code="refused")
     return _later(f"The database does not answer: {text}.", "unavailable", 2.0)
+
+
+def busy() -> ServiceError:
+    """Return what to reply where another one writes for too long."""
+    return _later("Another process holds the lock of the database. Nothing was stored. Send the request again.")
 
 
 def _later(text: str, code: str = "busy", after: float = 1.0) -> ServiceError:
