@@ -7,6 +7,7 @@ disk.
 from __future__ import annotations
 
 import sqlite3
+import sys
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -29,10 +30,24 @@ def make_engine(url: URL, isolation: str, wait: int, **pool: Any) -> Engine:
     """Return what makes connections, isolated so on PostgreSQL, that wait for a lock as many milliseconds."""
     pool = {"poolclass": QueuePool, **pool}
     if url.get_backend_name() != "sqlite":
-        options = f"-c lock_timeout={wait} -c statement_timeout={max(wait, 60_000)}"
+        limits = {
+            "lock_timeout": wait,
+            "statement_timeout": max(wait, 60_000),
+            # A server that stands still, or has lost its network, gives its locks back.
+            "idle_in_transaction_session_timeout": max(2 * wait, 10_000),
+            "tcp_keepalives_idle": 10,
+            "tcp_keepalives_interval": 5,
+            "tcp_keepalives_count": 3,
+        }
+        keep_alive = {"keepalives": 1, "keepalives_idle": 10, "keepalives_interval": 5, "keepalives_count": 3}
         return create_engine(
             url,
-            connect_args={"options": options, "connect_timeout": 5},
+            connect_args={
+                "options": " ".join(f"-c {name}={value}" for name, value in limits.items()),
+                "connect_timeout": 5,
+                **keep_alive,
+                **({"tcp_user_timeout": 30_000} if sys.platform == "linux" else {}),
+            },
             isolation_level=isolation,
             pool_pre_ping=True,
             hide_parameters=True,
