@@ -26,7 +26,7 @@ from sidelong.service.store.database import (
 )
 from sidelong.service.store.journal import SLOTS, Event, Kind
 from sidelong.service.store.sql import migrate
-from sidelong.service.store.sql.engines import busy, explain, make_engine, parse
+from sidelong.service.store.sql.engines import DatabaseFile, busy, explain, make_engine, parse
 from sidelong.service.store.sql.schema import clock, events, experiments, graphs, parts, snapshots, tokens
 
 if TYPE_CHECKING:
@@ -155,6 +155,10 @@ class _Reading(Reading):
 class _Writing(_Reading, Writing):
     """A transaction that writes."""
 
+    def __init__(self, connection: Connection, file: DatabaseFile | None) -> None:
+        super().__init__(connection)
+        self._file = file
+
     def lock(self, experiment: int, *, wait: bool = True) -> int | None:
         head: int | None = (_LOCK if wait else _TRY_LOCK).run(self.connection, {"of": experiment}).scalar()
         return head
@@ -210,6 +214,8 @@ class _Writing(_Reading, Writing):
         self.connection.execute(written.on_conflict_do_update(index_elements=["id"], set_={"revoked_at": first}))
 
     def commit(self) -> None:
+        if self._file is not None:
+            self._file.check()
         self.connection.commit()
 
     def _insert(self, table: Table) -> Any:
@@ -224,9 +230,10 @@ class SqlDatabase(Database):
         self._url = parse(address)
         self.name = self._url.get_backend_name()
         wait = round(busy_timeout * 1000)
+        self._file = DatabaseFile(str(self._url.database)) if self.name == "sqlite" else None
         # Two pools, so that a long export never keeps a decision waiting for a connection.
-        self._reader = make_engine(self._url, "REPEATABLE READ", wait, pool_size=4, max_overflow=8)
-        self._writer = make_engine(self._url, "READ COMMITTED", wait, pool_size=2, max_overflow=6)
+        self._reader = make_engine(self._url, "REPEATABLE READ", wait, self._file, pool_size=4, max_overflow=8)
+        self._writer = make_engine(self._url, "READ COMMITTED", wait, self._file, pool_size=2, max_overflow=6)
         # SQLite lets one write at a time, and those who wait ask again after pauses. Threads can do better.
         self._turn = threading.BoundedSemaphore(1 if self.name == "sqlite" else 2**31)
         self._patience = busy_timeout
@@ -248,7 +255,7 @@ class SqlDatabase(Database):
             raise busy()
         try:
             with _begun(self._writer, _LOCKED) as connection:
-                yield _Writing(connection)
+                yield _Writing(connection, self._file)
         finally:
             self._turn.release()
 

@@ -26,7 +26,33 @@ if TYPE_CHECKING:
 DRIVERS = {"sqlite": "sqlite+pysqlite", "postgresql": "postgresql+psycopg", "postgres": "postgresql+psycopg"}
 
 
-def make_engine(url: URL, isolation: str, wait: int, **pool: Any) -> Engine:
+class DatabaseFile:
+    """The file of SQLite. One that is deleted or replaced stays open, and takes what nobody will ever read again."""
+
+    def __init__(self, path: str) -> None:
+        self._path = Path(path).resolve()
+        self._first: tuple[int, int] | None = None
+
+    def check(self) -> None:
+        """Refuse if the file is not the one that it was at first."""
+        try:
+            found = self._path.stat()
+            now = found.st_dev, found.st_ino
+        except OSError:
+            now = None
+        if self._first is None:  # which may be made only now
+            self._first = now
+        elif now != self._first:
+            how = "deleted" if now is None else "replaced"
+            raise _later(
+                f"The database file {self._path.name} was {how} while the service runs. Nothing is stored. Put it "
+                f"back, with its -wal beside it, or stop the service and restore a copy.",
+                "unavailable",
+                5.0,
+            )
+
+
+def make_engine(url: URL, isolation: str, wait: int, file: DatabaseFile | None = None, **pool: Any) -> Engine:
     """Return what makes connections, isolated so on PostgreSQL, that wait for a lock as many milliseconds."""
     pool = {"poolclass": QueuePool, **pool}
     if url.get_backend_name() != "sqlite":
@@ -58,6 +84,8 @@ def make_engine(url: URL, isolation: str, wait: int, **pool: Any) -> Engine:
 
     @event.listens_for(engine, "connect")
     def prepare(connection: sqlite3.Connection, _: object) -> None:
+        if file is not None:
+            file.check()
         connection.isolation_level = None  # Python begins no transaction of its own: `SqlDatabase` does
         _write_ahead(connection, wait / 1000)
         for pragma in ("synchronous=FULL", "foreign_keys=ON"):
