@@ -571,17 +571,14 @@ class QTsallis:
 
 # Ito, Tsuchiya, Honda, NeurIPS 2022, where every arm reveals itself. p_i ~ exp(-L_i / beta), L_i += l_i / P_i for each
 # i that I reveals; beta += c / sqrt(1 + (sum of H(p) up to t) / ln K), c = sqrt(Z (1 + ln T) / ln K) / 2, from
-# max(1, c) on; H is the entropy. Without parameters: beta += z / (beta h), z = theta / 2, h = max(H(p), 1/1000), from
-# sqrt(K) on.
+# max(1, c) on; H is the entropy.
 
 
 class Ito2022:
-    def __init__(self, n_arms, Z=None, horizon=None, variant="entropy"):
+    def __init__(self, n_arms, Z, horizon):
         self.K = n_arms
-        self.variant = variant
-        if variant == "entropy":
-            self.c = 0.5 * math.sqrt(Z * (1 + math.log(horizon)) / math.log(n_arms))
-        self.beta = max(1.0, self.c) if variant == "entropy" else math.sqrt(n_arms)
+        self.c = 0.5 * math.sqrt(Z * (1 + math.log(horizon)) / math.log(n_arms))
+        self.beta = max(1.0, self.c)
         self.t = 0
         self.L = np.zeros(n_arms)
         self.entropies = []
@@ -597,12 +594,8 @@ class Ito2022:
         P = observation(told.p, A)
         for i, l in losses.items():
             self.L[i] += l / P[i]
-        H = entropy(told.p)
-        self.entropies.append(H)
-        if self.variant == "entropy":
-            self.beta += self.c / math.sqrt(1 + math.fsum(self.entropies) / math.log(self.K))
-        else:
-            self.beta += theta(told.p, A) / 2 * told.eta / max(H, 0.001)
+        self.entropies.append(entropy(told.p))
+        self.beta += self.c / math.sqrt(1 + math.fsum(self.entropies) / math.log(self.K))
 
 
 # SPM: Ito, Tsuchiya, Honda, COLT 2024, appendix D.6. L = 0, b = 4 K / (1 - a), b' = 8 / (1 - a), or 0 if a <= 1/2:

@@ -37,7 +37,6 @@ CONFIGURATIONS = {name: (name, {}) for name in NAMES} | {
     "tsallis-inf rv": ("tsallis-inf", {"estimator": "rv"}),
     "tsallis-inf graph": ("tsallis-inf", {"feedback": "graph"}),
     "tsallis-inf rv, graph": ("tsallis-inf", {"estimator": "rv", "feedback": "graph"}),
-    "ito-2022 parameter-free": ("ito-2022", {"variant": "parameter-free"}),
     "ito-2022, given": ("ito-2022", {"strong_independence": 6}),
     "q-tsallis, given": ("q-tsallis", {"independence": 6}),
     "spm-2024, given": ("spm-2024", {"independence": 6}),

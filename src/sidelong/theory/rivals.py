@@ -132,7 +132,7 @@ def tsallis_inf_rv_stochastic(*, T: float, gaps: npt.ArrayLike | Gaps) -> float:
 
 
 def ito_2022(*, K: int, T: float, strong_independence: float) -> float:
-    """Return the bound of Ito, Tsuchiya and Honda's learner, variant "entropy", against any adversary.
+    """Return the bound of Ito, Tsuchiya and Honda's learner against any adversary.
 
     2 sqrt(Z (1 + ln T) (1 + T) ln K) + b ln K with Z the strong independence number, b = max(1, c) and
     c = sqrt(Z (1 + ln T) / ln K) / 2.
