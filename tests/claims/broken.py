@@ -12,7 +12,7 @@ import numpy as np
 
 from sidelong import claims
 from sidelong._jit import rebind
-from sidelong.learners import exp3gpp, glance, glance_cautious
+from sidelong.learners import absent, exp3gpp, exp3set, glance, glance_cautious
 from sidelong.learners.glance_bold import LEVEL, know
 
 #: The claims that look at single rounds: the intact learner passes them all.
@@ -155,6 +155,18 @@ def count_a_tenth_of_the_cost(state, n, eta, q, g):
     return 0.1 * glance_cautious.stability(state, n, eta, q, g)
 
 
+def charge_nothing(graph, p, arm, losses, eta, P, L):
+    """Let an absent arm come back as cheap as it went, when all others have paid."""
+
+
+def charge_what_was_lost(graph, p, arm, losses, _eta, P, L):
+    absent.charge(graph, p, arm, losses, 0.0, P, L)
+
+
+def weigh_all(_graph, L, eta, w):
+    return exp3set.exponential(L, eta, w)
+
+
 def derive(original, name, **changes):
     module = types.ModuleType(f"{original.NAME}_{name}")
     module.__dict__.update({key: value for key, value in vars(original).items() if not key.startswith("__")})
@@ -245,7 +257,25 @@ BROKEN_GLANCE = {
     ),
 }
 
-#: Its claims that look at walks.
+#: The same for EXP3-SET.
+BROKEN_EXP3_SET = {
+    "intact_exp3_set": ({}, None),
+    "absent_arms_pay_nothing": (
+        {"update": rebind(exp3set.update, "update", charge=charge_nothing)},
+        "absent-ftrl",
+    ),
+    "absent_arms_pay_the_loss": (
+        {"update": rebind(exp3set.update, "update", charge=charge_what_was_lost)},
+        "absent-unbiased",
+    ),
+    "absent_arms_are_drawn": (
+        {"distribution": rebind(exp3set.distribution, "distribution", exponential_of_present=weigh_all)},
+        "absent-unbiased",
+    ),
+}
+OF_EXP3_SET = ("absent-unbiased", "absent-ftrl")
+
+#: The claims of `glance` that look at walks.
 OF_A_WALK = ("glance-unbiased", "glance-exploration", "glance-costs", "glance-ftrl", "glance-budget")
 
 
@@ -258,6 +288,9 @@ def main():
         failed[name] = [result.claim.id for result in results if result.verdict is claims.Verdict.FAILS]
     for name, (changes, _) in BROKEN_GLANCE.items():
         results = claims.verify(OF_A_WALK, glance=derive(glance, name, **changes), seed=0, effort=0.05)
+        failed[name] = [result.claim.id for result in results if result.verdict is claims.Verdict.FAILS]
+    for name, (changes, _) in BROKEN_EXP3_SET.items():
+        results = claims.verify(OF_EXP3_SET, exp3_set=derive(exp3set, name, **changes), seed=0, effort=0.05)
         failed[name] = [result.claim.id for result in results if result.verdict is claims.Verdict.FAILS]
     json.dump(failed, sys.stdout)
 

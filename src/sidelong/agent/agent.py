@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from sidelong._jit import entry
-from sidelong.agent import contents, state_file
+from sidelong.agent import arms, contents, state_file
 from sidelong.agent.feedback import read_losses
 from sidelong.agent.ledger import Ledger
 from sidelong.agent.running import RunningLearner, revealed
@@ -20,6 +20,7 @@ from sidelong.learners import catalogue
 from sidelong.outcomes.scale import Scale, checked_scale
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from os import PathLike
     from types import ModuleType
 
@@ -117,15 +118,19 @@ class Agent:
         """The decisions that were neither told nor cancelled, oldest first."""
         return tuple(self._ledger.pending.values())
 
-    def ask(self, graph: FeedbackGraph | None = None) -> Decision:
+    def ask(self, graph: FeedbackGraph | None = None, available: Iterable[int | str | bool] | None = None) -> Decision:
         """Draw an arm.
 
         Args:
             graph: the graph of this round alone, where graphs change from round to round.
+            available: the arms that can be played in this round, by number or label, or a flag for each arm; all if not
+                given. The others are neither played nor revealed. `exp3-set` has a rule and a bound for that.
         """
-        graph = self._graph if graph is None else self._checked(graph)
+        shown = self._graph if graph is None else self._checked(graph)
+        if graph is not None or available is not None:
+            shown = arms.graph_of_round(self._learner.module, self._graph, shown, available)
         ledger = self._ledger
-        decision = self._learner.draw(graph, ledger.round + 1, ledger.tag)
+        decision = self._learner.draw(shown, ledger.round + 1, ledger.tag)
         ledger.round = decision.round
         ledger.pending[decision.round] = decision
         return decision
@@ -160,26 +165,52 @@ class Agent:
         if made is None:
             ledger.compare(t, losses, key, self.remembers)
             return False
-        shown = made.graph if graph is None else graph
+        shown = made.graph if graph is None else arms.as_present(graph, made.graph)
         if learner.is_sparing and shown != made.graph:
             raise DecisionError(
                 "A learner that does not look at every arm must know at `ask` what its decision reveals: "
                 "tell without graph=..., or take refresh='round'."
             )
-        arms = revealed(shown, made.arm)
-        read_losses(losses, arms, shown, learner.losses, binary=learner.binary)
+        reveals = revealed(shown, made.arm)
+        read_losses(losses, reveals, shown, learner.losses, binary=learner.binary)
         learner.update(shown, made)
-        told = learner.losses[: arms.size]
-        if graph is None or graph == made.graph:
-            self._note(arms, told, *self._seen)
+        told = learner.losses[: reveals.size]
+        if graph is None or shown == made.graph:
+            self._note(reveals, told, *self._seen)
         else:
-            self._note(arms[arms == made.arm], told[arms == made.arm], *self._seen)
-        ledger.close(t, arms, told, key, self.remembers)
+            self._note(reveals[reveals == made.arm], told[reveals == made.arm], *self._seen)
+        ledger.close(t, reveals, told, key, self.remembers)
         return True
 
     def cancel(self, decision: Decision | str) -> None:
         """Give up a decision that was never carried out: nothing is learned from it."""
         self._ledger.cancel(decision)
+
+    def add_arm(
+        self, *, reveals: Iterable[int | str] = (), revealed_by: Iterable[int | str] = (), label: str | None = None
+    ) -> int:
+        """Add an arm to the agent's graph, and return its number, which is the next one.
+
+        It enters with the weight of the average of all arms, and regret against it counts from now on. Decisions that
+        wait are told as if it had been absent, which it was.
+
+        Args:
+            reveals: the arms that playing it reveals beside itself, by number or label.
+            revealed_by: the arms that reveal it.
+            label: what to call it, if the other arms have labels.
+        """
+        self._learner, seen, self._graph = arms.add(
+            self._learner, self._ledger, self._seen, self._graph, reveals, revealed_by, label
+        )
+        self._see(seen)
+        return self._graph.n_arms - 1
+
+    def retire(self, arm: int | str) -> None:
+        """Take an arm out of the agent's graph for good: it is neither played nor revealed any more.
+
+        Its number stays with it. Decisions that wait are told as they were asked.
+        """
+        self._graph = arms.retire(self._learner.module, self._graph, arm)
 
     def estimates(self) -> Estimates:
         """Return what the agent knows about each arm, and which is the cheapest as far as it knows."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sidelong.learners import exp3gpp, glance
+from sidelong.learners import exp3gpp, exp3set, glance
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -50,10 +50,11 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Trial:
-    """What claims are checked against: two learners, how hard to try, and which random numbers."""
+    """What claims are checked against: learners, how hard to try, and which random numbers."""
 
     learner: ModuleType = exp3gpp
     glance: ModuleType = glance
+    exp3_set: ModuleType = exp3set
     seed: int = 0
     effort: float = 1.0  #: a factor on sample sizes
     risk: float = 1e-8  #: the chance that one claim which is true fails

@@ -23,7 +23,10 @@ at most K, the first Theta, and m = 1, that is at most
 
     2 sqrt(ln K sum_t E theta_t) + sqrt(K ln K)  <=  2 sqrt(ln K sum_t mas(G_t)) + sqrt(K ln K).
 
-For any m the leading 2 becomes m + 1 / m. EXP3-SET is EXP3.G++ without exploration: it shows what that is worth.
+For any m the leading 2 becomes m + 1 / m. Arms may be absent in some rounds, and new ones may come: `absent.py` has the
+rule, and the same bound on the regret against an arm over the rounds in which it is there.
+
+EXP3-SET is EXP3.G++ without exploration: it shows what that is worth.
 """
 
 from __future__ import annotations
@@ -35,6 +38,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from sidelong._jit import kernel
+from sidelong.learners.absent import charge, exponential_of_present, grow, some_absent  # noqa: F401
 from sidelong.learners.interface import About, Need
 from sidelong.learners.options import number, one_of
 from sidelong.learners.weights import exponential, learn, theta
@@ -60,6 +64,8 @@ ABOUT = About(
 )
 #: The options that lead to a module of their own.
 VARIANTS = ({"refresh": "epoch"},)
+#: Arms may be absent; with `grow`, arms may come later.
+SLEEPS = True
 TRACES = ("theta", "learning_rate")
 _THETA, _ETA = range(2)
 
@@ -106,7 +112,10 @@ def init(params: Params, graph: FeedbackGraph) -> State:
 def distribution(params: Params, state: State, graph: GraphArrays, t: int, p: np.ndarray, trace: np.ndarray) -> None:
     """Write into `p` the probabilities of round t."""
     eta = params.eta_scale * math.sqrt(params.log_K / state.Theta[0])  # 1
-    scale = 1.0 / exponential(state.Lhat, eta, p)
+    if some_absent(graph):
+        scale = 1.0 / exponential_of_present(graph, state.Lhat, eta, p)
+    else:
+        scale = 1.0 / exponential(state.Lhat, eta, p)
     for i in range(p.size):
         p[i] *= scale  # 2
     trace[_ETA] = eta
@@ -125,5 +134,7 @@ def update(
 ) -> None:
     """Learn the losses that playing `arm` revealed in round t, when the probabilities were `p`."""
     learn(graph, p, arm, losses, state.P, state.Lhat)  # 4, 5
+    if some_absent(graph):
+        charge(graph, p, arm, losses, trace[_ETA], state.P, state.Lhat)
     trace[_THETA] = theta(p, state.P)
     state.Theta[0] += trace[_THETA]  # 6

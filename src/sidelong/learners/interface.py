@@ -10,7 +10,8 @@ probabilities of observing those that the drawn arm reveals, one after the other
 its own use in `trace`, and then for each name a row of as many numbers as arms, kept with the decision until it is
 told. One
 whose options lead to another module has ``variant``, and one that needs more or less than ``NEEDS`` with some options
-has ``needs``; both take the options.
+has ``needs``; both take the options. One with a rule for arms that are absent, which reveal nothing in the graph of
+their round, has ``SLEEPS``; and one that more arms may come to has ``grow``, which takes and returns Params and State.
 Some of the kernels are only names here: `sidelong._jit.specialise` puts a learner's own in their place.
 """
 

@@ -1,7 +1,7 @@
 """Theory that runs: the paper's theorems, propositions and lemmas by number, and what they promise on a graph.
 
-The bounds of `glance` are in `sidelong.theory.glance`, the rivals' in `sidelong.theory.rivals`, the lower bounds in
-`sidelong.theory.lower`.
+The bounds of `glance` are in `sidelong.theory.glance`, the rivals' in `sidelong.theory.rivals`, and those of `exp3-set`
+where arms come and go or the best one moves in `sidelong.theory.exp3_set`; lower bounds are in `sidelong.theory.lower`.
 
     >>> from sidelong import theory
     >>> round(theory.theorem_2(K=10, T=100_000, strong_independence=10))
@@ -10,7 +10,7 @@ The bounds of `glance` are in `sidelong.theory.glance`, the rivals' in `sidelong
     True
 """
 
-from sidelong.theory import glance, lower, rivals
+from sidelong.theory import exp3_set, glance, lower, rivals
 from sidelong.theory.bounds import (
     BETA,
     GAMMA,
@@ -58,6 +58,7 @@ __all__ = [
     "R_tmin",
     "Setting",
     "crossing",
+    "exp3_set",
     "glance",
     "lemma_1_lower",
     "lemma_1_upper",
