@@ -350,6 +350,35 @@ class Exp3SetAbsent:
         self.Theta += math.fsum(told.p[i] / P[i] for i in there if told.p[i] > 0)
 
 
+# EXP3-SET for a best arm that moves. q = uniform, Theta = K, c > 0 is the tuning. Each round:
+#
+#  1  eta = sqrt(c / Theta); p = q; P = qA; draw; x_i = l_i / P_i for the revealed i, else 0; Theta += theta(q)
+#  2  v ~ q exp(-eta x)
+#  3  q = (1 - zeta) v + zeta / K, with zeta = 1 / T, or 1 / (t + 1) after the t-th round that was told
+
+
+class Exp3SetTracking:
+    def __init__(self, n_arms, c, horizon=None, eta_scale=1.0):
+        self.K, self.c, self.T, self.eta_scale = n_arms, c, horizon, eta_scale
+        self.t, self.told, self.Theta = 0, 0, float(n_arms)
+        self.q = np.full(n_arms, 1 / n_arms)
+
+    def distribution(self, A) -> Round:
+        A = np.array(A, dtype=bool)
+        self.t += 1
+        eta = self.eta_scale * math.sqrt(self.c / self.Theta)
+        return Round(self.t, A, self.q.copy(), observation(self.q, A), math.nan, eta)
+
+    def update(self, told: Round, arm, losses, A=None):
+        A = told.A if A is None else np.array(A, dtype=bool)
+        P = observation(told.p, A)
+        v = [self.q[i] * (math.exp(-told.eta * losses[i] / P[i]) if A[arm, i] else 1.0) for i in range(self.K)]
+        self.told += 1
+        zeta = 1 / (self.told + 1) if self.T is None else 1 / self.T
+        self.q = np.array([(1 - zeta) * each / math.fsum(v) + zeta / self.K for each in v])
+        self.Theta += math.fsum(told.p[i] / P[i] for i in range(self.K) if told.p[i] > 0)
+
+
 class Exp3Ix(Exponential):
     def rate(self, t):  # noqa: ARG002
         return math.sqrt(math.log(self.K) / self.past)

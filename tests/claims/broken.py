@@ -12,7 +12,7 @@ import numpy as np
 
 from sidelong import claims
 from sidelong._jit import rebind
-from sidelong.learners import absent, exp3gpp, exp3set, glance, glance_cautious
+from sidelong.learners import absent, exp3gpp, exp3set, exp3set_tracking, glance, glance_cautious
 from sidelong.learners.glance_bold import LEVEL, know
 
 #: The claims that look at single rounds: the intact learner passes them all.
@@ -167,6 +167,14 @@ def weigh_all(_graph, L, eta, w):
     return exp3set.exponential(L, eta, w)
 
 
+def share_nothing(params, state, graph, t, arm, p, losses, trace):
+    exp3set_tracking.update(params._replace(horizon=10**15), state, graph, t, arm, p, losses, trace)
+
+
+def learn_less_and_less(params, state, graph, t, arm, p, losses, trace):
+    exp3set_tracking.update(params, state, graph, t, arm, p, losses / t, trace)
+
+
 def derive(original, name, **changes):
     module = types.ModuleType(f"{original.NAME}_{name}")
     module.__dict__.update({key: value for key, value in vars(original).items() if not key.startswith("__")})
@@ -273,6 +281,11 @@ BROKEN_EXP3_SET = {
         "absent-unbiased",
     ),
 }
+BROKEN_TRACKING = {
+    "intact_tracking": ({}, None),
+    "shares_nothing": ({"update": share_nothing}, "track-ftrl"),
+    "learns_less_and_less": ({"update": learn_less_and_less}, "track-ftrl"),
+}
 OF_EXP3_SET = ("absent-unbiased", "absent-ftrl")
 
 #: The claims of `glance` that look at walks.
@@ -291,6 +304,9 @@ def main():
         failed[name] = [result.claim.id for result in results if result.verdict is claims.Verdict.FAILS]
     for name, (changes, _) in BROKEN_EXP3_SET.items():
         results = claims.verify(OF_EXP3_SET, exp3_set=derive(exp3set, name, **changes), seed=0, effort=0.05)
+        failed[name] = [result.claim.id for result in results if result.verdict is claims.Verdict.FAILS]
+    for name, (changes, _) in BROKEN_TRACKING.items():
+        results = claims.verify(["track-ftrl"], tracking=derive(exp3set_tracking, name, **changes), effort=0.05)
         failed[name] = [result.claim.id for result in results if result.verdict is claims.Verdict.FAILS]
     json.dump(failed, sys.stdout)
 

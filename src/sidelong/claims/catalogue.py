@@ -18,10 +18,11 @@ from sidelong.claims import (
     glance,
     series,
     stochastic,
+    tracking,
 )
 from sidelong.claims.claim import Claim, Outcome, Trial, Verdict
 from sidelong.errors import SidelongError, TheoryError
-from sidelong.learners import exp3gpp, exp3set
+from sidelong.learners import exp3gpp, exp3set, exp3set_tracking
 from sidelong.learners import glance as glance_learner
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ thm-4-rate thm-4-adv thm-4-sto lem-2 lem-3 lem-4 lem-5 lem-6 prop-4 lem-7 lem-8 
 prop-7 prop-8 lem-10 e1 e2 e3 e4 e5 e6 e7 e8 e10 e11 e13 e14 e15 e16 e17 e18 e19 e20 e21 e22 e23 e24 e25 e26 e27
 thm-4-epochs-rates thm-4-epochs
 glance-unbiased glance-exploration glance-costs glance-ftrl glance-budget glance-regret
-absent-unbiased absent-ftrl
+absent-unbiased absent-ftrl track-ftrl
 """
 _FOUND = {
     each.id: each
@@ -51,6 +52,7 @@ _FOUND = {
         glance,
         series,
         stochastic,
+        tracking,
     )
     for each in vars(module).values()
     if isinstance(each, Claim)
@@ -99,6 +101,7 @@ def verify(
     learner: ModuleType = exp3gpp,
     glance: ModuleType = glance_learner,
     exp3_set: ModuleType = exp3set,
+    tracking: ModuleType = exp3set_tracking,
     seed: int = 0,
     effort: float = 1.0,
 ) -> Iterator[Checked]:
@@ -109,6 +112,7 @@ def verify(
         learner: the module that is checked: EXP3.G++, or another with its options, state and traces.
         glance: the module that the claims about `glance` check, or another with its state and traces.
         exp3_set: the same for the claims about EXP3-SET where arms come and go.
+        tracking: the same for EXP3-SET where the best arm moves.
         seed: the same seed gives the same numbers.
         effort: a factor on sample sizes and horizons.
 
@@ -118,7 +122,7 @@ def verify(
         ['false as printed, holds as corrected', 'holds']
     """
     risk = FALSE_ALARM / sum(claim.random for claim in CLAIMS)
-    trial = Trial(learner, glance, exp3_set, seed, effort, risk)
+    trial = Trial(learner, glance, exp3_set, tracking, seed, effort, risk)
     for claim in choose(only):
         begun = time.monotonic()
         try:

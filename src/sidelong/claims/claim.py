@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sidelong.learners import exp3gpp, exp3set, glance
+from sidelong.learners import exp3gpp, exp3set, exp3set_tracking, glance
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -55,6 +55,7 @@ class Trial:
     learner: ModuleType = exp3gpp
     glance: ModuleType = glance
     exp3_set: ModuleType = exp3set
+    tracking: ModuleType = exp3set_tracking
     seed: int = 0
     effort: float = 1.0  #: a factor on sample sizes
     risk: float = 1e-8  #: the chance that one claim which is true fails

@@ -38,6 +38,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from sidelong._jit import kernel
+from sidelong.errors import LearnerError
 from sidelong.learners.absent import charge, exponential_of_present, grow, some_absent  # noqa: F401
 from sidelong.learners.interface import About, Need
 from sidelong.learners.options import number, one_of
@@ -63,7 +64,7 @@ ABOUT = About(
     theorem="derived in its file, for a rate without a horizon, by the paper's proof",
 )
 #: The options that lead to a module of their own.
-VARIANTS = ({"refresh": "epoch"},)
+VARIANTS = ({"refresh": "epoch"}, {"track": "unknown"})
 #: Arms may be absent; with `grow`, arms may come later.
 SLEEPS = True
 TRACES = ("theta", "learning_rate")
@@ -78,19 +79,26 @@ class Params(NamedTuple):
 
 
 def variant(options: Mapping[str, Any]) -> ModuleType:
-    """Return the module for these options: this one, or that of the epochs."""
+    """Return the module for these options: this one, that of the epochs, or that for a best arm that moves."""
+    if options.get("track") is not None:
+        return importlib.import_module(f"{__name__}_tracking")
     return importlib.import_module(f"{__name__}_epoch" if options.get("refresh") == "epoch" else __name__)
 
 
-def configure(graph: FeedbackGraph, *, eta_scale: float = 1.0, refresh: str = "round") -> Params:
+def configure(
+    graph: FeedbackGraph, *, eta_scale: float = 1.0, refresh: str = "round", track: int | str | None = None
+) -> Params:
     """Turn options into constants.
 
     Args:
         graph: the graph that the learner starts on.
         eta_scale: m, a factor on the learning rate. With 1 / sqrt(2) it is that of EXP3.G++'s adaptive rate.
         refresh: "round", or "epoch" for many arms: see `sidelong.learners.exp3set_epoch`.
+        track: for a best arm that moves, how often it does, or "unknown": see `sidelong.learners.exp3set_tracking`.
     """
     one_of("refresh", refresh, ("round", "epoch"))
+    if track is not None:
+        raise LearnerError("track is an option of sidelong.learners.exp3set_tracking, which exp3-set becomes with it.")
     return Params(log_K=log(float(graph.n_arms)), eta_scale=number("eta_scale", eta_scale, above=0))
 
 

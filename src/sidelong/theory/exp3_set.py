@@ -30,3 +30,39 @@ def absent(*, K: int, theta_sum: float, K_first: int | None = None) -> float:
     if first == K:
         return 2 * math.sqrt(math.log(K) * theta_sum) + math.sqrt(K * math.log(K))
     return math.log(K) * math.sqrt((K + theta_sum) / math.log(first)) + math.sqrt(math.log(first) * theta_sum)
+
+
+def tracking(
+    *,
+    K: int,
+    T: float,
+    switches: int,
+    theta_sum: float,
+    track: int | str = "unknown",
+    horizon: int | None = None,
+    eta_scale: float = 1.0,
+) -> float:
+    """Return the bound on the regret against every sequence of arms with at most so many switches.
+
+    (B / sqrt(c) + sqrt(c)) sqrt(theta_sum) + B sqrt(K / c), where B = (S + 1) ln(K T) + ln T and c = (S' + 1) ln K with
+    the S' that the learner was told, or 0. With the horizon, ln T in B is 1, and c = (S' + 1) ln(K horizon) + 1.
+
+    Args:
+        K: the number of arms.
+        T: the number of rounds.
+        switches: S, how often the sequence changes its arm.
+        theta_sum: the expected sum of theta over all rounds.
+        track: what the learner was told: how often the best arm changes, or "unknown".
+        horizon: the horizon that it was told, if any.
+        eta_scale: its factor on the learning rate, m: c is m^2 times as large.
+    """
+    K, T = at_least_two(K), number("T", T, least=1, most=1e100)
+    S, theta_sum = whole("switches", switches, least=0), number("theta_sum", theta_sum, least=0)
+    told = 0 if track == "unknown" else whole("track", track, least=0)
+    if horizon is not None and horizon < T:
+        raise TheoryError(f"The bound holds within the horizon: T is {T:g}, and the horizon {horizon}.")
+    H = T if horizon is None else horizon
+    B = (S + 1) * math.log(K * H) + (math.log(T) if horizon is None else 1)
+    c = (told + 1) * math.log(K) if horizon is None else (told + 1) * math.log(K * H) + 1
+    c *= eta_scale**2
+    return (B / math.sqrt(c) + math.sqrt(c)) * math.sqrt(theta_sum) + B * math.sqrt(K / c)
