@@ -126,14 +126,19 @@ class Agent:
             available: the arms that can be played in this round, by number or label, or a flag for each arm; all if not
                 given. The others are neither played nor revealed. `exp3-set` has a rule and a bound for that.
         """
-        shown = self._graph if graph is None else self._checked(graph)
-        if graph is not None or available is not None:
-            shown = arms.graph_of_round(self._learner.module, self._graph, shown, available)
+        shown = self._graph if graph is None and available is None else self.graph_of_round(graph, available)
         ledger = self._ledger
         decision = self._learner.draw(shown, ledger.round + 1, ledger.tag)
         ledger.round = decision.round
         ledger.pending[decision.round] = decision
         return decision
+
+    def graph_of_round(
+        self, graph: FeedbackGraph | None = None, available: Iterable[int | str | bool] | None = None
+    ) -> FeedbackGraph:
+        """Return the graph that `ask` would draw an arm for: without the edges of the arms that are absent."""
+        shown = self._graph if graph is None else self._checked(graph)
+        return arms.graph_of_round(self._learner.module, self._graph, shown, available)
 
     def tell(
         self,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from numbers import Real
 from typing import TYPE_CHECKING, Any
 
@@ -49,6 +49,13 @@ def losses_of(losses: Losses) -> Any:
             which = f"arm {arm!r}" if isinstance(losses, Mapping) else f"place {arm}"
             raise LossError(f"The loss of {which} must be a number in [0, 1], not {value!r}.")
     return {_plain_arm(arm): value for arm, value in losses.items()} if isinstance(losses, Mapping) else list(losses)
+
+
+def available_of(available: Iterable[int | str | bool]) -> list[Any]:
+    """Return arms as JSON has them. Whether there are such is for the service to say."""
+    if isinstance(available, str | bytes) or not isinstance(available, Iterable):
+        raise GraphError(f"available must be arms, by number or label, or a flag for each arm, not {available!r}.")
+    return list(available)
 
 
 def key_of(key: str) -> str:

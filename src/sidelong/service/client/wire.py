@@ -21,11 +21,11 @@ from sidelong.errors import (
     UnknownDecisionError,
 )
 from sidelong.service.client.decision import RemoteDecision
-from sidelong.service.client.plain import graph_of, json_of, key_of, losses_of
+from sidelong.service.client.plain import available_of, graph_of, json_of, key_of, losses_of
 from sidelong.service.client.replies import foreign, refusal, unreachable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     import httpx
     import numpy.typing as npt
@@ -105,11 +105,16 @@ def drawing(name: str) -> Question[FeedbackGraph]:
 
 
 def ask(
-    name: str, graph: FeedbackGraph | None, context: Mapping[str, Any] | None, key: str | None
+    name: str,
+    graph: FeedbackGraph | None,
+    context: Mapping[str, Any] | None,
+    key: str | None,
+    available: Iterable[int | str | bool] | None = None,
 ) -> Question[RemoteDecision]:
     """Ask for a decision."""
     content = {
         **({} if graph is None else {"graph": graph_of(graph)}),
+        **({} if available is None else {"available": available_of(available)}),
         **({} if context is None else {"context": dict(context)}),
     }
     body, headers = json_of(content, ServiceError)
