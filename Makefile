@@ -6,23 +6,24 @@ BIN := $(VENV)/bin
 # Where it is set, every process translates all sources anew, and tests start hundreds of them.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo quick test interpreted numba-matrix soak lint docs docs-fresh pictures dist packages bench bench-cap clean
+.PHONY: help demo quick test interpreted numba-matrix soak lint docs docs-fresh pictures dist packages constraints bench bench-cap clean
 .DEFAULT_GOAL := help
 
 help:            ## list the commands
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 16
 
-# A stamp for each set of packages, renewed when pyproject.toml changes.
-$(VENV)/stamp: pyproject.toml
+# A stamp for each set of packages, renewed when pyproject.toml or constraints.txt changes.
+INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
+$(VENV)/stamp: pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "sidelong needs Python 3.11 or newer: make PYTHON=python3.12 ...")'
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade 'pip>=25.1'
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[cli,study,plot,service]'
+	$(INSTALL) --editable '.[cli,study,plot,service]'
 	touch $@
 
 # Most of what a group needs is never imported, and to translate it takes longer than to install it.
 $(VENV)/stamp-%: $(VENV)/stamp
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile --group $*
+	$(INSTALL) --no-compile --group $*
 	touch $@
 
 demo: $(VENV)/stamp ## set up, then run the main job
@@ -51,7 +52,7 @@ SAME_BITS := tests/learners/test_digests.py tests/test_bits.py tests/test_numba.
 
 build/numba-%/stamp: pyproject.toml
 	rm -rf $(@D) && $(PYTHON) -m venv $(@D)
-	$(@D)/bin/python -m pip install --quiet --disable-pip-version-check scipy pytest mpmath \
+	$(@D)/bin/python -m pip install --quiet --disable-pip-version-check scipy 'pytest>=9.0' hypothesis mpmath \
 		'numba$(if $(filter oldest,$*),==$(OLDEST).*)'
 	touch $@
 
@@ -88,6 +89,15 @@ bench: $(VENV)/stamp-bench ## measure, side by side with others: one table, in f
 
 bench-cap: $(VENV)/stamp-bench ## a billion rounds: see exploration leave its cap, in three minutes
 	$(BIN)/python benchmarks/cap.py
+
+# An environment of its own, since .venv follows the file that is to be renewed.
+constraints:     ## the newest versions that all groups of packages agree on, as constraints.txt
+	rm -rf build/newest && $(PYTHON) -m venv build/newest
+	build/newest/bin/python -m pip install --quiet --disable-pip-version-check --upgrade 'pip>=25.1'
+	build/newest/bin/python -m pip install --quiet --disable-pip-version-check --no-compile \
+		--editable '.[cli,study,plot,service]' --group test --group lint --group bench
+	{ head -n 1 constraints.txt; build/newest/bin/python -m pip freeze --exclude-editable; } > build/newest/constraints.txt
+	mv build/newest/constraints.txt constraints.txt
 
 clean:           ## remove the environment and all caches
 	rm -rf $(VENV) build dist docs/_build .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

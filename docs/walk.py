@@ -86,8 +86,10 @@ def _check(page: Path, block: Block, names: dict[str, Any]) -> None:
 @contextlib.contextmanager
 def _beside(command: str) -> Iterator[None]:
     with subprocess.Popen(f"exec {command}", shell=True, env=_environment()) as running:  # noqa: S602  # what the page says
-        yield
-        running.terminate()
+        try:
+            yield
+        finally:
+            running.terminate()
 
 
 def _environment() -> dict[str, str]:

@@ -3,6 +3,7 @@
 from contextlib import contextmanager
 from urllib.parse import urlsplit
 
+PATIENCE = 120_000  # milliseconds: of a machine that does much else
 FLAGS = (
     "--headless",
     "--no-sandbox",
@@ -21,7 +22,7 @@ def chromium(program):
     from playwright.sync_api import sync_playwright  # noqa: PLC0415  # most tests need no browser
 
     with sync_playwright() as playwright:
-        running = playwright.chromium.launch(executable_path=program, args=FLAGS)
+        running = playwright.chromium.launch(executable_path=program, args=FLAGS, timeout=PATIENCE)
         yield running
         running.close()
 
@@ -60,6 +61,7 @@ def visit(browser, url, *, width=1280, height=900, dark=False, until="networkidl
     """Open a page in a window of its own; one that never stops asking is open once it has loaded: until="load"."""
     scheme = "dark" if dark else "light"
     context = browser.new_context(viewport={"width": width, "height": height}, color_scheme=scheme)
+    context.set_default_timeout(PATIENCE)
     try:
         yield Visit(context.new_page(), url, until)
     finally:

@@ -312,6 +312,80 @@ class Exp3Set(Exponential):
         return math.fsum(told.p[i] / P[i] for i in range(self.K) if told.p[i] > 0)
 
 
+# EXP3-SET and EXP3.G++ with late="guarded": feedback comes late, and the rate counts what has not come. With
+# Theta = K before round 1, in round t, where sigma is the number of rounds before t that enter the weights and were
+# neither told nor given up:
+#
+#  1  ask:   Theta += 2 sigma (EXP3-SET) or sigma (EXP3.G++)
+#  2         eta = m sqrt(ln K / Theta) (EXP3-SET) or m sqrt(ln K / (2 Theta)) (EXP3.G++), p as without delay
+#  3         Theta += theta(p), with the graph that is known at ask
+#  4  tell:  as without delay, in any order, but Theta grows only by what the theta of the graph that was shown at
+#            tell is above that of the graph that was known at ask
+#  5  give up: nothing, but that the round is not in sigma any more
+#
+# The initial rounds of EXP3.G++ do not enter the weights, and are in no sigma.
+
+
+class GuardedExp3Set:
+    def __init__(self, n_arms, eta_scale=1.0):
+        self.K = n_arms
+        self.m = eta_scale
+        self.t = 0
+        self.L = np.zeros(n_arms)
+        self.Theta = float(n_arms)
+        self.missing = set()
+
+    def distribution(self, A) -> Round:
+        A = np.array(A, dtype=bool)
+        self.t += 1
+        self.Theta += 2 * len(self.missing)  # 1
+        eta = self.m * math.sqrt(math.log(self.K) / self.Theta)  # 2
+        p = softmax([-eta * L for L in self.L])
+        self.Theta += theta(p, A)  # 3
+        self.missing.add(self.t)
+        return Round(self.t, A, p, observation(p, A), theta(p, A), eta)
+
+    def update(self, told: Round, arm, losses, A=None):
+        A = told.A if A is None else np.array(A, dtype=bool)
+        assert set(losses) == {i for i in range(self.K) if A[arm, i]}
+        P = observation(told.p, A)
+        for i, l in losses.items():
+            self.L[i] += l / P[i]  # 4
+        self.Theta += max(0.0, theta(told.p, A) - told.theta)
+        self.missing.remove(told.t)
+
+    def give_up(self, told: Round):
+        self.missing.remove(told.t)  # 5
+
+
+class GuardedExp3Gpp(Exp3Gpp):
+    """The exploration, the weights and what is learned are those of EXP3.G++ with the adaptive rate."""
+
+    def __init__(self, n_arms, **options):
+        super().__init__(n_arms, "adaptive", **options)
+        self.missing = set()
+
+    def distribution(self, A) -> Round:
+        if self.t >= len(self.start):
+            self.Theta += len(self.missing)  # 1
+        made = super().distribution(A)  # 2
+        if self.t > len(self.start):
+            self.Theta += made.theta  # 3
+            self.missing.add(made.t)
+        return made
+
+    def update(self, told: Round, arm, losses, A=None):
+        Theta = self.Theta
+        super().update(told, arm, losses, A)
+        if told.t > len(self.start):
+            shown = theta(told.p, told.A if A is None else np.array(A, dtype=bool))
+            self.Theta = Theta + max(0.0, shown - told.theta)  # 4
+            self.missing.remove(told.t)
+
+    def give_up(self, told: Round):
+        self.missing.discard(told.t)  # 5
+
+
 # EXP3-SET where arms may be absent. R = 0, Theta = K. Each round, with the arms A_t that are there:
 #
 #  1  eta = sqrt(ln K / Theta); p_i ~ exp(eta R_i) on A_t, and 0 elsewhere; P = pA
@@ -1123,3 +1197,76 @@ class Exp3GppEpoch(Exp3Gpp):
             pair = arm, self.uniform_arm(told.t)
             X = sum(told.p[i] / told.P[i] / (told.p[i] + 1 / self.K) for i in pair)
             self.Theta = Theta + (told.theta if told.t in self.begun else X)  # 4
+
+
+# The certificate of regret. K arms, rates s = 2^-j for j = 0, ..., 16, W[j][k] = 0, n_k = total_k = 0. Each round:
+#
+#  1  at the draw: P from the p of the draw; mean_k = (total_k + 1/2) / (n_k + 1);
+#     b[j][k] = min(mean_k, -ln(1 - P_k / 2) / s_j), 0 where P_k = 0. Keep b and P with the round
+#  2  all j, k: W[j][k] += s_j b[j][k]
+#  3  revealed k: W[j][k] += ln(1 + (exp(s_j (l_k - b[j][k])) - 1) / P_k)
+#  4  revealed k: n_k += 1, total_k += l_k; paid += own loss
+#  5  LCB_k = root in L of logsumexp_j(W[j][k] - s_j L) - ln 17 = ln(K / delta); certificate paid - min_k max(0, LCB_k)
+#
+# Not told, yet or ever: line 3 with l = 0, nothing in line 4 but paid += 1. An arm that is absent: nothing of lines 1
+# to 3, and what is paid in that round does not count against it.
+
+
+class Certifier:
+    """The certificate, where rounds are told late, out of order or never, and arms may be absent."""
+
+    RATES = [2.0**-j for j in range(17)]  # noqa: RUF012
+
+    def __init__(self, n_arms):
+        self.K = n_arms
+        self.n, self.total = [0] * n_arms, [0.0] * n_arms
+        self.rounds = []
+
+    def ask(self, A, p, arm, absent=()):
+        P = [min(sum(p[i] for i in range(self.K) if A[i][k]), 1.0) for k in range(self.K)]
+        mean = [(self.total[k] + 0.5) / (self.n[k] + 1) for k in range(self.K)]
+        b = [
+            [min(mean[k], -math.log(1 - P[k] / 2) / s) if P[k] > 0 else 0.0 for k in range(self.K)] for s in self.RATES
+        ]
+        self.rounds.append([A, P, b, arm, set(absent), None])
+        return len(self.rounds) - 1
+
+    def tell(self, number, losses):
+        self.rounds[number][-1] = losses
+        A, arm = self.rounds[number][0], self.rounds[number][3]
+        for k in range(self.K):
+            if A[arm][k]:
+                self.n[k] += 1
+                self.total[k] += losses[k]
+
+    def cancel(self, number):
+        self.rounds[number] = None
+
+    def wealth(self, k):
+        W = [0.0] * 17
+        for A, P, b, arm, absent, losses in filter(None, self.rounds):
+            for j, s in enumerate(self.RATES):
+                if k in absent:
+                    continue
+                W[j] += s * b[j][k]
+                if A[arm][k]:
+                    l = 0.0 if losses is None else losses[k]
+                    W[j] += math.log1p(math.expm1(s * (l - b[j][k])) / P[k])
+        return W
+
+    def lower(self, k, delta):
+        W, low, high = self.wealth(k), -1e6, 1e6
+        for _ in range(200):
+            L = (low + high) / 2
+            x = [w - s * L for w, s in zip(W, self.RATES, strict=True)]
+            mean = max(x) + math.log(sum(math.exp(each - max(x)) for each in x)) - math.log(17)
+            low, high = (L, high) if mean > math.log(self.K / delta) else (low, L)
+        return low
+
+    def bound(self, delta):
+        beyond = []
+        for k in range(self.K):
+            met = [each for each in filter(None, self.rounds) if k not in each[4]]
+            paid = sum(1.0 if losses is None else losses[arm] for _, _, _, arm, _, losses in met)
+            beyond.append(paid - max(0.0, self.lower(k, delta)))
+        return max(beyond)

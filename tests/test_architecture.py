@@ -1,9 +1,11 @@
-"""The walks of docs/architecture.md are the files that really run."""
+"""The walks of docs/architecture.md are the files that really run, and no two classes share a name."""
 
+import ast
 import json
 import re
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -69,7 +71,9 @@ assert not played.error, played.error
 import os, pathlib, signal, tempfile, threading, time, urllib.request
 from sidelong.service.serve import serve
 from sidelong.service.settings import Settings
+from sidelong.service.store.tokens import Tokens
 
+Tokens.fresh_for = 3600.0  # what is read once a second is not on the page, however long the requests take
 folder = tempfile.mkdtemp()
 
 def post(address, body):
@@ -77,12 +81,24 @@ def post(address, body):
     with urllib.request.urlopen(request) as reply:
         return json.load(reply)
 
+def wait_for_the_log():
+    # A line of the log is the last that follows a reply.
+    while "service/logs.py" not in passed:
+        time.sleep(0.01)
+    time.sleep(0.2)
+
 def drive(address):
     post(f"{address}/v1/experiments", {"name": "orders", "graph": {"name": "nested", "n": 8}, "learner": "exp3.g++"})
     for traced in (False, True):
-        time.sleep(0.2)  # what follows a reply has ended
+        wait_for_the_log()
         passed.clear()
-        post(f"{address}/v1/experiments/orders/decisions", {})
+        made = post(f"{address}/v1/experiments/orders/decisions", {})
+        if not traced:  # the next decision comes after feedback, as most do
+            wait_for_the_log()
+            passed.clear()
+            losses = {arm: 0.5 for arm in made["reveals"]}
+            post(f"{address}/v1/decisions/{made['id']}/feedback", {"losses": losses})
+    wait_for_the_log()
     print(json.dumps(passed), flush=True)
     os.kill(os.getpid(), signal.SIGKILL)
 
@@ -116,3 +132,10 @@ def test_a_walk_on_the_page_is_the_one_that_runs(walk):
         assert len(before) <= 12
         assert {file for file in on_the_page(walk) if file not in before} == set(after_the_reply())
     assert sorted(passed) == sorted(on_the_page(walk))
+
+
+def test_no_two_classes_have_the_same_name():
+    """Each learner has its Params and its State; elsewhere a name that is read means one thing."""
+    parsed = [ast.parse(path.read_text("utf-8")) for path in (ROOT / "src").rglob("*.py")]
+    names = Counter(node.name for tree in parsed for node in ast.walk(tree) if isinstance(node, ast.ClassDef))
+    assert [name for name, times in names.items() if times > 1 and name not in {"Params", "State"}] == []

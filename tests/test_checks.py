@@ -97,7 +97,7 @@ def test_files_of_one_name_that_are_written_at_once_do_not_mix(tmp_path):
     def write(letter):
         with replacing(path) as file:
             file.write(letter * 1000)
-            both.wait(10)
+            both.wait(120)
             file.write(letter * 1000)
 
     threads = [threading.Thread(target=write, args=(letter,)) for letter in (b"a", b"b")]

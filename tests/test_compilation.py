@@ -191,6 +191,76 @@ def test_a_second_process_that_fails_does_no_harm(tmp_path, command):
     assert "loss" in report["compiled"]
 
 
+# Processes at the same time
+
+AT_ONCE = """
+import os
+import pathlib
+import signal
+import sys
+import time
+
+from sidelong import _cache
+from sidelong._jit import kernel
+
+here = pathlib.Path(__file__).parent
+
+
+@kernel
+def double(x):
+    return 2.0 * x
+
+
+class Slow(event.Listener):
+    def on_start(self, each):  # the other one asks for what is being compiled here
+        (here / "begun").touch()
+        while not (here / "asked").exists():
+            time.sleep(0.01)
+        time.sleep(0.5)
+        if FATE == "killed":
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    def on_end(self, each):
+        pass
+
+
+if ROLE == "first":
+    event.register("numba:compile", Slow())
+else:
+    _cache._PATIENCE = 1e9
+    while not (here / "begun").exists():
+        time.sleep(0.01)
+    (here / "asked").touch()
+double(1.0)
+report()
+"""
+
+
+@pytest.mark.parametrize("fate", ["lives", "killed"])
+def test_of_two_processes_that_want_the_same_code_one_compiles(tmp_path, fate):
+    """The other waits for it; and if the first is killed, it does not wait any longer."""
+    program, environment = (
+        tmp_path / "both.py",
+        os.environ
+        | {
+            "SIDELONG_CACHE_DIR": str(tmp_path / "cache"),
+            "NUMBA_DISABLE_JIT": "0",
+        },
+    )
+    program.write_text("import sys\nROLE, FATE = sys.argv[1:]\n" + REPORT + AT_ONCE)
+    both = [
+        subprocess.Popen([sys.executable, program, role, fate], env=environment, stdout=subprocess.PIPE, text=True)
+        for role in ("first", "second")
+    ]
+    first, second = (each.communicate()[0] for each in both)
+    if fate == "killed":
+        assert not first
+        assert json.loads(second)["compiled"] == {"double": 1}
+    else:
+        assert json.loads(first)["compiled"]
+        assert json.loads(second)["compiled"] == {}
+
+
 # Edits
 
 #: the learner of the guide; and files of a user, which take from each other
@@ -387,7 +457,6 @@ def test_a_kernel_that_is_part_of_another_can_print(tmp_path, cache):
             check=False,
             capture_output=True,
             text=True,
-            timeout=120,
         )
         assert sorted(done.stdout.split("\n")) == ["", "2.0", "seen 1.0", "seen 1.0"], done.stderr
 

@@ -22,9 +22,9 @@ CORE = ("numpy", "scipy", "numba", "llvmlite")
 
 def copy_of_the_sources(folder, modified):
     """What a person has who unpacked it at another time, elsewhere, with other permissions."""
-    kept = ("src", "tests", "docs", "benchmarks", "examples", "README.md", "CHANGELOG.md", "CONTRIBUTING.md", "LICENSE")
+    kept = ("src", "tests", "docs", "benchmarks", "examples", *(path.name for path in ROOT.glob("*.md")), "LICENSE")
     left = shutil.ignore_patterns("__pycache__", "_build", ".*")
-    for name in (*kept, "CITATION.cff", "Makefile", "pyproject.toml", ".gitignore"):
+    for name in (*kept, "CITATION.cff", "Makefile", "constraints.txt", "pyproject.toml", ".gitignore"):
         source, target = ROOT / name, folder / name
         shutil.copytree(source, target, ignore=left) if source.is_dir() else shutil.copy(source, target)
     for path in folder.rglob("*"):
@@ -67,6 +67,7 @@ def test_the_sdist_has_what_make_needs_and_nothing_made(built):
         names = [name.partition("/")[2] for name in archive.getnames()]
     for name in (
         "Makefile",
+        "constraints.txt",
         "CITATION.cff",
         "docs/index.md",
         "docs/conf.py",

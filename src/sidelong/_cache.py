@@ -8,6 +8,7 @@ well.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import hashlib
 import inspect
@@ -15,16 +16,23 @@ import os
 import re
 import shutil
 import sys
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sidelong._fingerprint import PACKAGE, is_inner
 from sidelong.machine import hash_files, replacing
 
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None  # type: ignore[assignment]
+
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
 _KEPT_FOLDERS = 8
+_PATIENCE = 60.0  # seconds; another process that compiles may have been stopped
 
 
 @functools.cache
@@ -40,10 +48,11 @@ def cache_folder() -> Path | None:
     folder = root / kernel_hash()
     try:
         if not folder.is_dir():
-            folder.mkdir(parents=True)
-            by_age = sorted(root.iterdir(), key=lambda path: path.stat().st_mtime)
-            for outdated in by_age[:-_KEPT_FOLDERS]:
-                shutil.rmtree(outdated, ignore_errors=True)
+            folder.mkdir(parents=True, exist_ok=True)  # another process may have been faster
+            with contextlib.suppress(OSError):  # or may remove the same
+                by_age = sorted(root.iterdir(), key=lambda path: path.stat().st_mtime)
+                for outdated in by_age[:-_KEPT_FOLDERS]:
+                    shutil.rmtree(outdated, ignore_errors=True)
     except OSError:
         return None
     return folder if os.access(folder, os.W_OK) else None
@@ -58,6 +67,12 @@ def _user_cache() -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "sidelong"
 
 
+@functools.cache
+def _locks(folder: Path) -> int:
+    """Open the file of locks, once for each process: to close it would give up all of them."""
+    return os.open(folder / "locks", os.O_RDWR | os.O_CREAT, 0o600)
+
+
 class CodeFiles:
     """The files of a function in a folder: one for each key, so that none is ever written over by other code.
 
@@ -69,10 +84,40 @@ class CodeFiles:
         # Two files may share a base name (graphs/kernels.py and a user's kernels.py).
         place = hashlib.sha256(source.encode()).hexdigest()[:8]
         name = f"{Path(source).stem}.{function.__qualname__}-{kind}{place}"
+        self._folder = folder
         self._start = str(folder / re.sub(r'[<>:"/\\|?*]', "", name))
+        self._lock = int.from_bytes(hashlib.sha256(self._start.encode()).digest()[:7])  # the place of a byte
 
     def _path(self, key: str) -> Path:
         return Path(f"{self._start}.{hashlib.sha256(key.encode()).hexdigest()[:24]}.code")
+
+    @contextlib.contextmanager
+    def alone(self) -> Iterator[None]:
+        """Let no other process do inside the same with this function: what one compiles, the others then load.
+
+        A process that ends or is killed gives its locks up. They are a help and never a hindrance: where there are
+        none, and after a minute, it goes on without.
+        """
+        held = False
+        with contextlib.suppress(OSError):
+            held = fcntl is not None and self._wait(_locks(self._folder))
+        try:
+            yield
+        finally:
+            if held:
+                fcntl.lockf(_locks(self._folder), fcntl.LOCK_UN, 1, self._lock)
+
+    def _wait(self, file: int) -> bool:
+        end = time.monotonic() + _PATIENCE
+        while True:
+            try:
+                fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, self._lock)
+            except (BlockingIOError, PermissionError):  # it is held, as one system or another says it
+                if time.monotonic() > end:
+                    return False
+                time.sleep(0.01)
+            else:
+                return True
 
     def hold(self, key: str) -> bool:
         """Tell whether there is a file for a key."""

@@ -101,6 +101,9 @@ class _Cache(caching.NullCache):  # type: ignore[misc]
         self._function = function
         self._files = files
 
+    def alone(self) -> contextlib.AbstractContextManager[None]:
+        return self._files.alone()  # type: ignore[no-any-return]
+
     def load_overload(self, signature: Any, target: Any) -> Any:
         with contextlib.suppress(Exception):  # a file that was made by something else raises anything
             target.refresh()
@@ -162,6 +165,12 @@ class _PartCache(_Cache):
 
 
 class _Dispatcher(registry.CPUDispatcher):  # type: ignore[misc]
+    def compile(self, signature: Any) -> Any:
+        if signature in self.overloads or not isinstance(self._cache, _Cache):
+            return super().compile(signature)
+        with self._cache.alone():
+            return super().compile(signature)
+
     def is_kept(self, signature: tuple[Any, ...]) -> bool:
         """Tell whether it need not be compiled for this signature, since it is in memory or on disk."""
         holds = getattr(self._cache, "holds", None)
@@ -263,7 +272,7 @@ def _two_kernels() -> tuple[PartDispatcher, PartDispatcher]:
 class _InMemory(dict[str, bytes]):
     """What stands for the files of a function during the check."""
 
-    hold, load, save = dict.__contains__, dict.__getitem__, dict.__setitem__
+    alone, hold, load, save = contextlib.nullcontext, dict.__contains__, dict.__getitem__, dict.__setitem__
 
 
 def check() -> None:

@@ -106,6 +106,27 @@ def _log(x: float, lift: float) -> float:
 
 
 @kernel
+def expm1(x: float) -> float:
+    """Return e**x - 1, within a few units in the last place also where that is small (Kahan's device)."""
+    u = exp(x)
+    if u == 1.0:
+        return x
+    less = u - 1.0
+    if less == -1.0:
+        return -1.0
+    return less if u > 1e16 else less * x / log(u)
+
+
+@kernel
+def log1p(x: float) -> float:
+    """Return ln(1 + x), within a few units in the last place also where x is small (Kahan's device)."""
+    u = 1.0 + x
+    if u == 1.0:
+        return x
+    return log(u) if u > 1e16 else log(u) * x / (u - 1.0)
+
+
+@kernel
 def total(a: np.ndarray) -> float:
     """Return the sum, in eight interleaved parts: a fixed order that fills the vector registers."""
     s0 = s1 = s2 = s3 = s4 = s5 = s6 = s7 = 0.0

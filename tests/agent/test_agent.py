@@ -415,3 +415,23 @@ def test_without_labels_arms_are_numbers_and_a_table_has_an_end():
     assert str(agent.estimates()).splitlines()[1].split()[:2] == ["0", "0.0333"]
     assert str(agent.estimates()).splitlines()[-1] == "..."
     assert len(str(agent.estimates()).splitlines()) == 22
+
+
+@pytest.mark.parametrize(("learner", "options"), [("glance", {}), ("exp3.g++", {"refresh": "epoch"})])
+def test_health_says_that_the_world_has_turned_also_after_a_save(tmp_path, learner, options):
+    agent, rng = sl.Agent(learner, sl.graphs.complete(3), seed=1, **options), np.random.default_rng(2)
+    for t in range(1300):
+        means = [0.1, 0.5, 0.5] if t < 500 else [0.9, 0.5, 0.5]
+        agent.tell(agent.ask(), (rng.random(3) < means).astype(float))
+        if t == 490:
+            assert str(agent.health()) == "Nothing says that the world has turned."
+            agent.save(tmp_path / "a")
+            agent = sl.Agent.load(tmp_path / "a")
+    assert (agent.health().turned, agent.health().arm) == (True, 0)
+    assert str(agent.health()).startswith("The world has turned: in some window of rounds arm 0 cost at least")
+
+
+def test_health_is_not_known_without_probabilities():
+    agent = sl.Agent("ts-n", sl.graphs.complete(3))
+    agent.tell(agent.ask(), [0, 1, 0])
+    assert str(agent.health()).startswith("Whether the world has turned is not known")

@@ -213,7 +213,7 @@ def test_two_threads_save_to_one_file_at_once(saved, monkeypatch):
     """Both have written their draft before either takes the file's place; whichever comes last stays, whole."""
     agents, both, errors = [sl.Agent.load(saved) for _ in range(2)], threading.Barrier(2), []
     agents[1].ask()
-    monkeypatch.setattr("os.fsync", lambda _: both.wait(30))
+    monkeypatch.setattr("os.fsync", lambda _: both.wait(120))
 
     def save(agent):
         try:

@@ -12,6 +12,7 @@ import numpy as np
 
 from sidelong import claims
 from sidelong._jit import rebind
+from sidelong.evaluation import certificates
 from sidelong.learners import absent, exp3gpp, exp3set, exp3set_tracking, glance, glance_cautious
 from sidelong.learners.glance_bold import LEVEL, know
 
@@ -155,6 +156,15 @@ def count_a_tenth_of_the_cost(state, n, eta, q, g):
     return 0.1 * glance_cautious.stability(state, n, eta, q, g)
 
 
+def learn_what_is_not_told(W, P, mean, most, _l, added):
+    certificates._reveal(W, P, mean, most, 0.5, added)
+
+
+def settle_with(**changes):
+    add = rebind(certificates.add, "add", **changes)
+    return {"settle": rebind(certificates.settle, "settle", add=add)}
+
+
 def charge_nothing(graph, p, arm, losses, eta, P, L):
     """Let an absent arm come back as cheap as it went, when all others have paid."""
 
@@ -176,7 +186,7 @@ def learn_less_and_less(params, state, graph, t, arm, p, losses, trace):
 
 
 def derive(original, name, **changes):
-    module = types.ModuleType(f"{original.NAME}_{name}")
+    module = types.ModuleType(f"{getattr(original, 'NAME', '')}_{name}")
     module.__dict__.update({key: value for key, value in vars(original).items() if not key.startswith("__")})
     module.__dict__.update(changes)
     return module
@@ -265,6 +275,18 @@ BROKEN_GLANCE = {
     ),
 }
 
+#: The same for the certificate.
+BROKEN_CERTIFICATE = {
+    "intact_certificate": ({}, None),
+    "certifies_without_the_graph": (
+        {"settle": rebind(certificates.settle, "settle", observe=observe_itself_only)},
+        "certificate-mean",
+    ),
+    "certifies_without_a_limit": (settle_with(_most=lambda _: np.inf), "certificate-mean"),
+    "certifies_what_is_not_told": (settle_with(_reveal=learn_what_is_not_told), "certificate-lost"),
+}
+OF_A_CERTIFICATE = ("certificate-mean", "certificate-lost")
+
 #: The same for EXP3-SET.
 BROKEN_EXP3_SET = {
     "intact_exp3_set": ({}, None),
@@ -301,6 +323,10 @@ def main():
         failed[name] = [result.claim.id for result in results if result.verdict is claims.Verdict.FAILS]
     for name, (changes, _) in BROKEN_GLANCE.items():
         results = claims.verify(OF_A_WALK, glance=derive(glance, name, **changes), seed=0, effort=0.05)
+        failed[name] = [result.claim.id for result in results if result.verdict is claims.Verdict.FAILS]
+    for name, (changes, _) in BROKEN_CERTIFICATE.items():
+        made = derive(certificates, name, **changes)
+        results = claims.verify(OF_A_CERTIFICATE, certificate=made, seed=0, effort=0.5)
         failed[name] = [result.claim.id for result in results if result.verdict is claims.Verdict.FAILS]
     for name, (changes, _) in BROKEN_EXP3_SET.items():
         results = claims.verify(OF_EXP3_SET, exp3_set=derive(exp3set, name, **changes), seed=0, effort=0.05)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from claims.broken import BROKEN, BROKEN_EXP3_SET, BROKEN_GLANCE, BROKEN_TRACKING
+from claims.broken import BROKEN, BROKEN_CERTIFICATE, BROKEN_EXP3_SET, BROKEN_GLANCE, BROKEN_TRACKING
 from sidelong import claims
 from sidelong.claims.claim import Outcome, Trial, Verdict
 from sidelong.errors import TheoryError
@@ -111,7 +111,11 @@ def test_the_intact_learner_passes_where_broken_ones_fail(failed):
 @pytest.mark.long
 @pytest.mark.parametrize(
     ("name", "claim"),
-    [(name, by) for name, (_, by) in (BROKEN | BROKEN_GLANCE | BROKEN_EXP3_SET | BROKEN_TRACKING).items() if by],
+    [
+        (name, by)
+        for name, (_, by) in (BROKEN | BROKEN_GLANCE | BROKEN_CERTIFICATE | BROKEN_EXP3_SET | BROKEN_TRACKING).items()
+        if by
+    ],
 )
 def test_a_broken_learner_is_found_out(name, claim, failed):
     assert claim in failed[name]

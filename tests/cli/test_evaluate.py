@@ -48,6 +48,8 @@ def test_the_table_has_the_numbers_of_the_estimates(log, tmp_path):
     assert lines["what was played"][0] == f"{np.nanmean(found.cost):.4f}"
     assert "600 rounds, 12 of them without feedback" in shown
     assert "Regret against arm 0" in shown
+    bound = evaluation.certificate(evaluation.read_log(log)).bound
+    assert f"Certificate: at most {bound:,.1f} was lost beyond any fixed arm, 95 % sure" in " ".join(shown.split())
     order = [shown.index(f"arm {arm} ") for arm in np.argsort(arms.value)]
     assert order == sorted(order)
     assert max(map(len, shown.splitlines())) <= 80

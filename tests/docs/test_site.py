@@ -143,7 +143,7 @@ def test_a_picture_follows_the_switch_of_the_page_and_not_only_the_system(browse
 def test_search_finds_without_a_network(browser, site, server, way):
     home = server if way == "served" else site.as_uri()
     with visit(browser, f"{home}/search.html?q=posted+prices") as seen:
-        seen.page.wait_for_selector("#search-results ul.search li a", timeout=20_000)
+        seen.page.wait_for_selector("#search-results ul.search li a", timeout=120_000)
         titles = seen.page.locator("#search-results ul.search li > a").all_inner_texts()
         assert any("feedback graph" in title for title in titles), titles
         assert seen.asked == []

@@ -13,24 +13,24 @@ def wealth(X, squares, cost):
     return np.mean([math.exp(min(each, 700.0)) for each in exponents])
 
 
-def naive(told, arm, rounds):
+def naive(rounds, arm, before=None):
     """Return the estimate of an arm, and X with its squares for both ends.
 
-    `told` has a dictionary for each told round, in the order in which they came: of each revealed arm its loss, and the
-    probability that it would be revealed. There were `rounds` rounds in all.
+    `rounds` has, in the order of the draws, None for a round that was never told, and else a dictionary: of each
+    revealed arm its loss, and the probability that it would be revealed. `before[t]` are the rounds that were told when
+    round t was drawn; all earlier ones if not given.
     """
-    total, seen, value = 0.5, 1, 0.0
-    ends = np.zeros((2, 2))
-    for revealed in told:
-        b = total / seen
-        loss, P = revealed.get(arm, (0.0, math.inf))
-        value += b + (loss - b) / P
+    baselines, residuals, ends = [], [], np.zeros((2, 2))
+    for t, revealed in enumerate(rounds):
+        known = [rounds[s][arm][0] for s in (range(t) if before is None else before[t]) if arm in (rounds[s] or ())]
+        b = (0.5 + sum(known)) / (1 + len(known))
+        loss, P = (revealed or {}).get(arm, (0.0, math.inf))
+        baselines.append(b)
+        if revealed is not None:
+            residuals.append((loss - b) / P)
         X = np.array([loss / P, (1 - loss) / P])
         ends += np.stack([X, (X - [b, 1 - b]) ** 2], axis=1)
-        if arm in revealed:
-            total, seen = total + loss, seen + 1
-    ends[:, 1] += rounds - len(told)
-    return value / max(len(told), 1), ends
+    return np.mean(baselines) + np.mean(residuals), ends
 
 
 def limit(X, squares, rounds, risk):

@@ -4,7 +4,7 @@ import json
 import subprocess
 import sys
 import threading
-import time
+import types
 
 import numpy as np
 import pytest
@@ -12,6 +12,7 @@ import pytest
 import sidelong as sl
 from sidelong import graphs
 from sidelong.graphs import numbers
+from sidelong.graphs.solvers import budget as budgets
 from sidelong.graphs.solvers import packing
 from sidelong.graphs.solvers.budget import Budget, uncounted
 
@@ -55,23 +56,24 @@ def test_to_load_machine_code_in_a_fresh_process_does_not_count(tmp_path):
     assert sum(seconds) < sum(slept) / 2
 
 
-def test_what_another_thread_does_counts():
-    budget, began = Budget(10), threading.Event()
+def test_what_another_thread_does_counts(monkeypatch):
+    now = [100.0]
+    monkeypatch.setattr(budgets, "time", types.SimpleNamespace(perf_counter=lambda: now[0]))
+    budget = Budget(10)
 
     def wait():
         with uncounted():
-            began.set()
-            time.sleep(0.2)
+            now[0] += 0.25
 
     thread = threading.Thread(target=wait)
     thread.start()
-    began.wait()
     thread.join()
-    assert budget.spent >= 0.2
-    before = budget.spent
+    assert budget.spent == 0.25
     with uncounted(), uncounted():
-        time.sleep(0.2)
-    assert budget.spent - before < 0.1
+        now[0] += 0.5
+    assert budget.spent == 0.25
+    now[0] += 1
+    assert budget.left == 8.75
 
 
 @pytest.fixture

@@ -262,6 +262,7 @@ def test_domination_of_the_hypercube_of_dimension_4():
         lambda: graphs.banded(3, -1),
         lambda: graphs.erdos_renyi(3, 1.5, 0),
         lambda: graphs.erdos_renyi(3, math.nan, 0),
+        lambda: graphs.erdos_renyi(3, True, 0),  # noqa: FBT003
         lambda: graphs.erdos_renyi(3, 0.5, -1),
     ],
 )

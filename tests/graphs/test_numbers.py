@@ -313,9 +313,9 @@ def test_without_time_there_is_an_interval_that_has_the_number(seed):
 def test_a_hard_graph_comes_back_in_time_with_an_interval():
     graph = graphs.erdos_renyi(400, 0.1, 1)
     graphs.erdos_renyi(100, 0.1, 1).numbers().independence  # noqa: B018  # so that all is compiled
-    begun = time.perf_counter()
+    begun = time.process_time()  # of this process alone, however busy the machine is
     found = graph.numbers(0.5).independence
-    assert time.perf_counter() - begun < 5  # ten times the budget, for machines that do something else
+    assert time.process_time() - begun < 5  # ten times the budget
     assert not found.exact
     assert found.value is None
     assert 40 <= found.lower < found.upper <= 200
@@ -334,7 +334,7 @@ def test_a_search_that_was_interrupted_goes_on_where_it_was():
     assert search.best.size == graph.numbers().acyclic.value
 
 
-@pytest.mark.parametrize("budget", [-1, float("nan"), "much"])
+@pytest.mark.parametrize("budget", [-1, float("nan"), "much", True])
 def test_a_budget_is_a_number_of_seconds(budget):
     with pytest.raises(GraphError, match="A budget is a number of seconds"):
         graphs.path(3).numbers(budget)

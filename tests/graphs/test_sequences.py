@@ -231,9 +231,11 @@ BAD = [
         r"seed must be a whole number from 0 to 2\*\*64 - 1, not 1\.5\.",
     ),
     (lambda: drawn([A, B]).graph_of_round("1"), r"t must be a whole number of at least 1, not '1'\."),
-    (lambda: resampled(4, 1.5), r"r must be a chance in \[0, 1\], not 1\.5\."),
+    (lambda: resampled(4, 1.5), r"r must be a number from 0 to 1, not 1\.5\."),
     (lambda: resampled(4, -0.1), r"r must be .*, not -0\.1\."),
     (lambda: resampled(4, math.nan), r"r must be .*, not nan\."),
+    (lambda: resampled(4, True), r"r must be .*, not True\."),  # noqa: FBT003
+    (lambda: drawn([A, B], [True, 1]), r"weights must be .*, not \[True, 1\]\."),
     (lambda: resampled(4, "x"), r"r must be .*, not 'x'\."),
     (lambda: resampled(0, 0.5), r"drawn anew each round must be a whole number from 1 to 10,000, not 0\."),
     (lambda: resampled(10_001, 0.5), r"drawn anew each round must be a whole number from 1 to 10,000, not 10001\."),

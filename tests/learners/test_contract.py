@@ -33,6 +33,8 @@ CONFIGURATIONS = {name: (name, {}) for name in NAMES} | {
     "exp3-set tracking": ("exp3-set", {"track": "unknown"}),
     "exp3-set tracking, given": ("exp3-set", {"track": 3, "horizon": 200}),
     "exp3-ix epochs": ("exp3-ix", {"refresh": "epoch"}),
+    "exp3.g++ guarded": ("exp3.g++", {"late": "guarded"}),
+    "exp3-set guarded": ("exp3-set", {"late": "guarded"}),
     "exp3.g++ shifted": ("exp3.g++", {"estimator": "shifted"}),
     "tsallis-inf rv": ("tsallis-inf", {"estimator": "rv"}),
     "tsallis-inf graph": ("tsallis-inf", {"feedback": "graph"}),

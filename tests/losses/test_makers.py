@@ -1,6 +1,8 @@
 """The registry of worlds: none is left out, and what it says of each holds."""
 
+import importlib
 import inspect
+import pkgutil
 
 import numpy as np
 import pytest
@@ -25,8 +27,18 @@ ARGUMENTS = {
 }
 
 
+def makes_worlds(each, file):
+    """Tell whether it is a function of this file that returns a world."""
+    return inspect.isfunction(each) and each.__module__ == file.__name__ and each.__annotations__["return"] == "World"
+
+
 @pytest.mark.interpreted
 def test_every_maker_is_registered_public_and_has_arguments_here():
+    files = [
+        importlib.import_module(f"sidelong.losses.{each.name}") for each in pkgutil.iter_modules(sl.losses.__path__)
+    ]
+    written = {name for file in files for name, each in vars(file).items() if makes_worlds(each, file)}
+    assert makers().keys() == written, "put @world above the function"
     public = {name for name in sl.losses.__all__ if inspect.isfunction(getattr(sl.losses, name))} - {"compiled"}
     assert makers().keys() == public, "put @world above the function, and its name into sidelong.losses"
     assert makers().keys() == ARGUMENTS.keys()

@@ -83,7 +83,7 @@ class MemoryWriting(MemoryReading, Writing):
         super().__init__(place.contents.copy())
         self._place = place
 
-    def lock(self, experiment):
+    def lock(self, experiment, *, wait=True):  # noqa: ARG002  # as on SQLite, nobody else writes
         return len(self._kept.events[experiment])
 
     def create(self, identity):

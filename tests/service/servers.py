@@ -115,49 +115,31 @@ class Nursery:
 @contextlib.contextmanager
 def postgresql(programs, folder):
     """Run a PostgreSQL of our own, with fsync on, as a user who is not root; yield the address of a database in it."""
-    user = _somebody(folder) if os.geteuid() == 0 else None
-    data, port = folder / "data", _free_port()
+    user, data = _somebody(folder) if os.geteuid() == 0 else None, folder / "data"
+    how = {"user": user, "cwd": folder, "stderr": subprocess.STDOUT}
+    options = ["-U", "sidelong", "--auth=trust", "--no-sync", "--encoding=UTF8", "--locale=C"]
+    made = subprocess.run([programs / "initdb", "-D", data, *options], stdout=subprocess.PIPE, check=False, **how)
+    assert made.returncode == 0, made.stdout.decode()
 
-    def start(program, *arguments):
-        return subprocess.Popen(
-            [programs / program, *arguments], user=user, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
-        )
+    def start():
+        """Return a server that is ready, and its port: another process may take a port that was free."""
+        for port in (_free_port() for _ in range(9)):
+            options = ["-h", "127.0.0.1", "-p", str(port), "-k", folder, "-c", "max_connections=60"]
+            process = subprocess.Popen([programs / "postgres", "-D", data, *options], stdout=log, **how)
+            while process.poll() is None:
+                with contextlib.suppress(OSError):
+                    if (data / "postmaster.pid").read_text().split()[-1:] == ["ready"]:
+                        return process, port
+                time.sleep(0.05)
+        raise AssertionError((folder / "postgresql.log").read_text())
 
-    made = start("initdb", "-D", data, "-U", "sidelong", "--auth=trust", "--no-sync", "--encoding=UTF8", "--locale=C")
-    output, _ = made.communicate()
-    assert made.returncode == 0, output.decode()
-    log = (folder / "postgresql.log").open("wb")
-    running = subprocess.Popen(
-        [
-            programs / "postgres",
-            "-D",
-            data,
-            "-h",
-            "127.0.0.1",
-            "-p",
-            str(port),
-            "-k",
-            folder,
-            "-c",
-            "max_connections=60",
-        ],
-        user=user,
-        cwd=folder,
-        stdout=log,
-        stderr=log,
-    )
-    try:
-        for _ in range(600):
-            asked = start("pg_isready", "-h", "127.0.0.1", "-p", str(port))
-            asked.communicate()
-            if asked.returncode == 0:
-                break
-            time.sleep(0.05)
-        yield f"postgresql://sidelong@127.0.0.1:{port}/postgres"
-    finally:
-        running.send_signal(signal.SIGQUIT)  # at once: nobody needs what is in it
-        running.wait()
-        log.close()
+    with (folder / "postgresql.log").open("wb") as log:
+        running, port = start()
+        try:
+            yield f"postgresql://sidelong@127.0.0.1:{port}/postgres"
+        finally:
+            running.send_signal(signal.SIGQUIT)  # at once: nobody needs what is in it
+            running.wait()
 
 
 def _somebody(folder):

@@ -40,7 +40,8 @@ class Bench:
         self.store = Store(self.database, Settings(**settings), clock)
 
     def create(self, name="e", graph=None, learner="exp3.g++", seed=3, expire_after=None, **options):
-        spec = {"learner": learner, "options": options, "seed": seed, "expire_after": expire_after}
+        spec = {"certificate": True} if options.pop("certificate", False) else {}
+        spec |= {"learner": learner, "options": options, "seed": seed, "expire_after": expire_after}
         spec |= {"description": "", "labels": None}
         return creation.create(self.store, creation.draft(self.store, name, spec, graph or sl.graphs.nested(4)))
 

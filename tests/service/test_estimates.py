@@ -27,11 +27,12 @@ def state(bench, **how):
 @pytest.mark.parametrize("lost", [False, True])
 @pytest.mark.parametrize("late", [0, 7])
 def test_costs_and_regret_are_those_of_the_log(bench, tmp_path, late, lost):
-    """Graphs that change, and one that is told. Late feedback is weighed in the order in which it came."""
+    """Graphs that change, and one that is told. What a round is compared with was known when it was drawn."""
     rng = np.random.default_rng(2)
     bench.create(learner="glance")
-    waiting, order = [], []
+    waiting, order, before = [], [], []
     for t in range(60):
+        before.append(order.copy())
         waiting.append((t, bench.decide(graph=OWN if t % 3 == 1 else None)))
         while len(waiting) > (late if t < 59 else 0):
             number, made = waiting.pop(int(rng.integers(len(waiting))))
@@ -42,25 +43,25 @@ def test_costs_and_regret_are_those_of_the_log(bench, tmp_path, late, lost):
             bench.tell(made, rng.random(4 if shown else len(made.reveals)).tolist(), graph=shown)
     export.write(bench.store, "e", tmp_path / "log.parquet")
     log = evaluation.read_log(tmp_path / "log.parquet")
-    each = {t: {} for t in order}
+    each = [{} if t in order else None for t in range(60)]
     for t, arm, loss, P in zip(log.round, log.arm, log.loss, log.probability, strict=True):
         each[int(t)][int(arm)] = float(loss), float(P)
-    told, found = [each[t] for t in order], state(bench)
+    found = state(bench)
     for arm in found.arms.items:
-        mean, (low, high) = naive(told, arm.arm, 60)
+        mean, (low, high) = naive(each, arm.arm, before)
         assert arm.mean == pytest.approx(min(max(mean, 0), 1))
         assert arm.low == pytest.approx(max(min(limit(*low, 60, 0.025), mean), 0), abs=1e-6)
         assert arm.high == pytest.approx(min(max(1 - limit(*high, 60, 0.025), mean), 1), abs=1e-6)
         assert not arm.rejected
-    if not late:
+    if not late and not lost:
         means = evaluation.evaluate_arms(log).value
         np.testing.assert_allclose([arm.mean for arm in found.arms.items], np.clip(means, 0, 1), atol=1e-12)
     assert found.regret.rounds == 60
     assert found.regret.own_loss == pytest.approx(60 * np.nanmean(log.cost))
-    best = naive(told, found.regret.best_arm, 60)[0]
+    best = naive(each, found.regret.best_arm, before)[0]
     assert found.regret.best_loss == pytest.approx(60 * best)
     assert found.regret.estimate == pytest.approx(60 * (np.nanmean(log.cost) - best))
-    lower = min(*(limit(*naive(told, arm, 60)[1][0], 60, 0.025 / 4) for arm in range(4)), best)
+    lower = min(*(limit(*naive(each, arm, before)[1][0], 60, 0.025 / 4) for arm in range(4)), best)
     assert found.regret.high == pytest.approx(np.nansum(log.cost) + 60 - len(order) - 60 * lower, abs=1e-4)
     assert not found.regret.rejected
 
@@ -73,9 +74,10 @@ def test_feedback_that_is_lost_because_of_the_loss_does_not_move_the_truth_out_o
     for row in losses:
         arm = int(rng.integers(2))
         tallies.counts[Kind.DECIDED] += 1
+        tallies.frozen[1] = tallies.baselines
         if arm == 0 or row[1] == 0.0:
             p = np.full(2, 0.5)
-            tallies.told(arm, p, np.array([arm]), row[[arm]], p[:1], after=False, delayed=False)
+            tallies.told(1, arm, p, np.array([arm]), row[[arm]], p[:1], after=False, delayed=False)
             tallies.counts[Kind.TOLD] += 1
     found, truth = estimates.intervals(tallies, [0, 1]), losses.mean(axis=0)
     assert (found.lower <= truth).all()
@@ -91,8 +93,10 @@ def test_limits_that_cross_are_reported(bench):
     tallies = Tallies(2)
     for t in range(400):
         arm = t % 2
-        tallies.told(arm, None, np.array([arm]), np.array([float(arm)]), np.full(1, 0.05), after=False, delayed=False)
         tallies.counts[[Kind.DECIDED, Kind.TOLD]] += 1
+        tallies.frozen[t] = tallies.baselines
+        known = np.array([arm]), np.array([float(arm)]), np.full(1, 0.05)
+        tallies.told(t, arm, None, *known, after=False, delayed=False)
     found = estimates.intervals(tallies, [0, 1])
     assert found.rejected.all()
     regret = estimates.regret(tallies)
@@ -112,8 +116,9 @@ def played(rounds, seed):
     for row in losses:
         made = agent.ask()
         known = made.reveals, row[made.reveals], made.revealed_probabilities
-        tallies.told(made.arm, made.probabilities, *known, after=False, delayed=False)
         tallies.counts[[Kind.DECIDED, Kind.TOLD]] += 1
+        tallies.frozen[made.round] = tallies.baselines
+        tallies.told(made.round, made.arm, made.probabilities, *known, after=False, delayed=False)
         agent.tell(made, row[made.reveals])
     return tallies, losses
 
@@ -166,3 +171,47 @@ def test_a_learner_that_draws_without_probabilities_has_no_estimates(bench):
         (3, loss, None, None) for loss in (0.0, 1.0, 0.0)
     ]
     assert (found.regret.estimate, found.regret.low, found.regret.best_arm) == (None, None, None)
+
+
+def test_the_certificate_of_an_experiment_is_its_agents_and_narrows_the_regret(bench):
+    """Decisions that expire were carried out, and count as the worst; those that were cancelled were not."""
+    graph, rng = sl.graphs.nested(4), np.random.default_rng(3)
+    bench.create(graph=graph, expire_after=100.0, certificate=True, seed=5)
+    agent = sl.Agent("exp3.g++", graph, seed=5, certificate=True)
+    for t in range(200):
+        made, twin = bench.decide(), agent.ask()
+        if t % 40 == 7:
+            bench.cancel(made)
+            agent.cancel(twin)
+        elif t % 40 == 9:
+            agent.cancel(twin, lost=True)
+        else:
+            losses = rng.random(len(made.reveals)).tolist()
+            bench.tell(made, losses)
+            agent.tell(twin, losses)
+    bench.hands.move(200.0)
+    bench.expire()
+    bench.decide()
+    agent.ask()
+    found, own = state(bench), agent.certificate()
+    shown = found.certificate
+    assert (shown.bound, shown.arm, shown.paid) == (pytest.approx(own.bound), own.arm, pytest.approx(own.paid))
+    assert (shown.rounds, shown.silent, shown.why) == (196, 6, own.why)
+    assert found.regret.high <= agent.certificate(0.975).bound or found.regret.high == found.regret.estimate
+    assert not found.world.turned
+    bench.create("plain")
+    assert bench.store.view("plain", lambda experiment, _: views.state(experiment)).certificate is None
+
+
+def test_an_experiment_says_that_the_world_has_turned(bench):
+    bench.create(graph=sl.graphs.complete(3), learner="exp3-set")
+    rng = np.random.default_rng(1)
+    for t in range(1200):
+        means = [0.1, 0.5, 0.5] if t < 500 else [0.9, 0.5, 0.5]
+        bench.tell(bench.decide(), (rng.random(3) < means).astype(float).tolist())
+        if t == 480:
+            assert not state(bench).world.turned
+    found = state(bench).world
+    assert (found.turned, found.arm) == (True, 0)
+    assert found.below < found.above
+    assert found.said.startswith("The world has turned: in some window of rounds arm 0 cost at least")

@@ -15,7 +15,7 @@ from sidelong.graphs import nested
 from sidelong.service.http.graphs import read_upload
 from sidelong.service.settings import Settings
 
-SECONDS = 6.0
+FILES = 2_500
 SEEDS = {}
 
 
@@ -73,12 +73,12 @@ HOSTILE = {
 @pytest.mark.parametrize("name", HOSTILE)
 def test_a_hostile_file_is_refused_in_a_sentence(name):
     suffix, data = HOSTILE[name]
-    begun = time.monotonic()
+    begun = time.process_time()
     with pytest.raises(ServiceError) as caught:
         read_upload(data, suffix, Settings())
     assert caught.value.status in {413, 422}
     assert len(str(caught.value)) < 500
-    assert time.monotonic() - begun < 30
+    assert time.process_time() - begun < 30
 
 
 def test_hostile_files_take_less_than_200_mb_all_together():
@@ -99,9 +99,9 @@ def test_hostile_files_take_less_than_200_mb_all_together():
 
 
 def test_files_that_are_broken_at_random_are_read_or_refused(tmp_path):
-    draws, end = np.random.default_rng(20_26), time.monotonic() + SECONDS
+    draws = np.random.default_rng(20_26)
     files, refused, read = seeds(tmp_path), [], 0
-    while time.monotonic() < end:
+    for _ in range(FILES):
         suffix = str(draws.choice(list(files)))
         data = bytearray(files[suffix][int(draws.integers(len(files[suffix])))])
         for _ in range(int(draws.integers(1, 6))):

@@ -187,7 +187,7 @@ def test_a_clock_that_two_threads_move_does_not_go_back():
     def steady():
         if threading.current_thread() in slow:
             inside.set()
-            further.wait(5)
+            further.wait(120)
         return 0.0
 
     clock = Clock(steady=steady)
@@ -235,6 +235,7 @@ def test_a_graph_of_one_decision_and_a_graph_known_only_afterwards(bench):
         ("exp3.g++", {}),
         ("exp3.g++", {"refresh": "epoch"}),
         ("glance", {}),
+        ("glance", {"certificate": True}),
         ("ts-n", {}),
         ("ucb-n", {}),
     ],

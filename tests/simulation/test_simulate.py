@@ -5,6 +5,7 @@ import itertools
 import math
 import os
 import re
+import resource
 import signal
 import subprocess
 import sys
@@ -15,6 +16,7 @@ from pathlib import Path
 
 import numba
 import numpy as np
+import psutil
 import pytest
 
 import naive
@@ -108,8 +110,18 @@ def test_regret_is_by_its_definition_for_the_decisions_of_an_agent(name):
     np.testing.assert_allclose(np.diff(result.loss[0]), [world.loss(5, 0, t + 1, arms[t]) for t in range(1, 150)])
 
 
+LATE = [
+    ("exp3.g++", {}),
+    ("exp3.g++", {"late": "guarded"}),
+    ("exp3-set", {"late": "guarded"}),
+    ("glance", {}),
+    ("ucb-n", {}),
+    ("ts-n", {}),
+]
+
+
 @pytest.mark.parametrize("delay", [1, 7, 200])
-@pytest.mark.parametrize(("learner", "options"), [("exp3.g++", {}), ("glance", {}), ("ucb-n", {}), ("ts-n", {})])
+@pytest.mark.parametrize(("learner", "options"), LATE)
 @pytest.mark.interpreted
 def test_feedback_that_comes_late_is_that_of_an_agent_that_is_told_late(learner, options, delay):
     """Longer than the run, it is never learned."""
@@ -466,10 +478,10 @@ def test_an_error_while_progress_is_shown_stops_the_simulation():
     def stop(done, total):  # noqa: ARG001
         raise InterruptedError
 
-    begun = time.monotonic()
+    begun = time.process_time()
     with pytest.raises(InterruptedError):
         simulate(rounds=10**12, runs=8, progress=stop)
-    assert time.monotonic() - begun < 5
+    assert time.process_time() - begun < 5  # of all threads
 
 
 class Terminal(io.StringIO):
@@ -542,7 +554,9 @@ def test_what_takes_long_before_and_after_the_rounds_is_said(watched, monkeypatc
     monkeypatch.setattr(progress, "_PATIENCE", 0.01)
     line = progress.ProgressLine(shown=None)
     with line.saying("Compiling"):
-        time.sleep(0.3)
+        end = time.monotonic() + 120
+        while not terminal.getvalue() and time.monotonic() < end:
+            time.sleep(0.01)
     assert terminal.getvalue().startswith("\rCompiling ...")
     assert terminal.getvalue().endswith(" \r")
     now[0] += 1
@@ -571,16 +585,18 @@ def begin(kind):
     return child
 
 
-def end(child, within):
-    """Return what a child says last, and how long it took to go."""
-    begun = time.monotonic()
+def end(child):
+    """Return what a child says last, and how much processor time it took to go: the machine may do something else."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    used = sum(psutil.Process(child.pid).cpu_times()[:2])
     try:
-        _, said = child.communicate(timeout=within)
+        _, said = child.communicate(timeout=120)
     except subprocess.TimeoutExpired:
         child.kill()
         child.communicate()
-        pytest.fail(f"It was still running after {within} seconds.")
-    return said.rstrip().splitlines()[-1], time.monotonic() - begun
+        pytest.fail("It was still running after two minutes.")
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return said.rstrip().splitlines()[-1], after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime - used
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="there is no SIGINT for a child")
@@ -591,14 +607,14 @@ def test_ctrl_c_stops_it_soon(kind):
         time.sleep(0.5)
     assert child.poll() is None
     child.send_signal(signal.SIGINT)
-    said, seconds = end(child, within=10)
+    said, seconds = end(child)
     assert said == "KeyboardInterrupt"
     assert child.returncode != 0
-    assert seconds < 5  # one, on a machine that does nothing else
+    assert seconds < 5  # it takes one
 
 
 def test_a_bad_loss_in_one_run_stops_the_others():
-    said, _ = end(begin("bad in run 0"), within=10)
+    said, _ = end(begin("bad in run 0"))
     assert re.fullmatch(r".*SimulationError: A loss must be .* gave 2\.0 in run 0, round 2000000, for arm \d\.", said)
 
 

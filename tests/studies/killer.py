@@ -1,7 +1,8 @@
-"""Kill a runner with SIGKILL, again and again. Usage: killer.py STUDY FOLDER TIMES
+"""Kill a runner with SIGKILL, again and again. Usage: killer.py STUDY FOLDER TIMES MIDDLE
 
 Processes are forked from this one, which has loaded everything, so that a kill costs no start-up. It prints how many
-cells were done when each runner died.
+cells were done when each runner died. It goes on until it has killed so often, and so often of these in the middle of a
+study: on a busy machine a runner may end before its killer has its turn.
 """
 
 import concurrent.futures
@@ -49,13 +50,13 @@ def start(study, folder):
         os._exit(2)
 
 
-def main(path, folder, times):
+def main(path, folder, times, middle):
     study = load(path)
     work.play(work.Task(study.cells[0].spec, 1, source_hash()), study.files)
     chance = random.Random(7)
     done = []
-    for number in range(times):
-        results = folder / str(number)
+    while len(done) < times or sum(0 < number < len(study.cells) for number in done) < middle:
+        results = folder / str(len(done))
         pid = start(study, results)
         moment = chance.randrange(len(study.cells))
         while len([*results.glob("cells/*.parquet")]) < moment:
@@ -69,4 +70,4 @@ def main(path, folder, times):
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], Path(sys.argv[2]), int(sys.argv[3]))
+    main(sys.argv[1], Path(sys.argv[2]), int(sys.argv[3]), int(sys.argv[4]))

@@ -7,7 +7,7 @@ from sidelong.studies.curves import FLAT, UNDECIDED, Curve
 from sidelong.studies.files import Files
 from sidelong.studies.report.pairs import LEVEL, chance_of_no_difference, duels, least_runs
 from sidelong.studies.report.parameters import Sweep, exponents, parameters, sweeps
-from sidelong.studies.report.reading import Reading
+from sidelong.studies.report.reading import StudyReading
 from studies.made import curve, shifted
 
 
@@ -137,13 +137,13 @@ def test_a_sweep_is_along_one_number_with_all_else_equal():
         return curve(np.sqrt, points=3, learner=learner, graph={"name": "star", "n": n}, world=world, rounds=9, seed=1)
 
     grid = [played(n, gap, eta) for n in (2, 4, 8) for gap in (0.1, 0.2) for eta in (0.5, 1.0, 2.0)]
-    found = [*sweeps(Reading("x", None, grid, Files()))]
+    found = [*sweeps(StudyReading("x", None, grid, Files()))]
     assert [each.name for each in found].count("K") == 2  # for each gap; each learner has a line
     assert [each.name for each in found].count("eta_scale") == 6
     assert {each.name for each in found} == {"K", "eta_scale"}
     along = next(each for each in found if each.name == "eta_scale")
     assert [value for value, _ in along.points["exp3.g++"]] == [0.5, 1.0, 2.0]
-    drawn = [*parameters(Reading("x", None, grid, Files()))]
+    drawn = [*parameters(StudyReading("x", None, grid, Files()))]
     assert [len(figures) for _, figures in drawn] == [6, 2]
 
 
@@ -152,9 +152,9 @@ def test_numbers_in_step_are_one_parameter():
         curve(np.sqrt, points=3, world={"name": "corrupted", "budget": budget}, rounds=rounds)
         for rounds, budget in ((100, 10), (400, 20), (1600, 40))
     ]
-    assert [*sweeps(Reading("x", None, curves, Files()))] == []
+    assert [*sweeps(StudyReading("x", None, curves, Files()))] == []
     study = {"rounds": {"zip": [100, 400, 1600]}, "world": [{"name": "corrupted", "budget": {"zip": [10, 20, 40]}}]}
-    (found,) = sweeps(Reading("x", study, curves, Files()))
+    (found,) = sweeps(StudyReading("x", study, curves, Files()))
     assert (found.name, [value for value, _ in found.points["x"]]) == ("T", [100, 400, 1600])
 
 

@@ -272,3 +272,26 @@ def glance_stochastic(K, T, gap, mas, revealed, first, cor):
     b = 4 * 28 * c * o.n * mpf(mas) / mpf(gap) * o.up * Lambda * (kappa * o.m) ** 2
     # The larger root of s = A + cor + sqrt(b s), where s is the regret plus cor.
     return ((sqrt(b) + sqrt(b + 4 * (A + mpf(cor)))) / 2) ** 2 - mpf(cor)
+
+
+# Late feedback. `initial` and `untold` rounds count 1 each.
+
+
+def delay_set_so_far(K, rate, theta, late, untold):
+    rate, theta, late = exactly([rate, theta, late])
+    return ln(K) / rate + theta / 2 + late + untold
+
+
+def delay_gpp_so_far(K, rate, theta, late, exploration, lost):
+    rate, theta, late, exploration = exactly([rate, theta, late, exploration])
+    return ln(K) / rate + theta + late + exploration + lost
+
+
+def delay_set_guarded(K, _T, theta, D, given_up, m):
+    theta, D, m = exactly([theta, D, m])
+    return (m + 1 / m) * sqrt(ln(K) * (theta + 2 * D)) + sqrt(K * ln(K)) / m + given_up
+
+
+def delay_gpp_guarded(K, T, theta, D, given_up, m, height):
+    theta, D, m = exactly([theta, D, m])
+    return (m + 1 / m) * sqrt(2 * ln(K) * (K + theta + D)) + sqrt(height * T * ln(K)) + K + given_up

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from sidelong.agent.agent import Agent
 from sidelong.agent.decision import Decision
+from sidelong.agent.lateness import Lateness
 from sidelong.agent.seen import Estimates
 
-__all__ = ["Agent", "Decision", "Estimates"]
+__all__ = ["Agent", "Decision", "Estimates", "Lateness"]

@@ -8,25 +8,30 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from sidelong._jit import entry
-from sidelong.agent import arms, contents, state_file
-from sidelong.agent.feedback import read_losses
+from sidelong.agent import arms, contents, head_start, state_file
+from sidelong.agent.certified import Certified
+from sidelong.agent.feedback import opened, read_losses
 from sidelong.agent.ledger import Ledger
 from sidelong.agent.running import RunningLearner, revealed
 from sidelong.agent.seen import Seen, note
+from sidelong.agent.watching import Watching
 from sidelong.checks import check_whole
-from sidelong.errors import DecisionError, GraphError, LearnerError
+from sidelong.errors import DecisionError, EvaluationError, GraphError, LearnerError
 from sidelong.graphs.graph import FeedbackGraph
 from sidelong.learners import catalogue
+from sidelong.outcomes.revealed import Revealed
 from sidelong.outcomes.scale import Scale, checked_scale
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
     from os import PathLike
     from types import ModuleType
 
     from sidelong.agent.decision import Decision
     from sidelong.agent.feedback import Losses
+    from sidelong.agent.lateness import Lateness
     from sidelong.agent.seen import Estimates
+    from sidelong.evaluation import Certificate, Health
 
 
 class Agent:
@@ -40,6 +45,9 @@ class Agent:
         graph: whose losses playing an arm reveals. It also says how many arms there are.
         seed: a whole number from 0 to 2**64 - 1.
         scale: the range of your own costs or scores, if `tell` is to take those in place of losses in [0, 1].
+        certificate: whether to keep what `certificate` needs, 21 numbers for each arm. It changes no decision.
+        prior: what one believes of some arms, by number or label: what each loses per round, and for how many rounds of
+            evidence that counts. It tilts the first rounds, by half of the probability at most. `exp3-set` takes it.
         **options: the options of the learner; for "exp3.g++" see `help(sidelong.learners.exp3gpp.configure)`.
 
     Example:
@@ -62,6 +70,8 @@ class Agent:
         *,
         seed: int = 0,
         scale: Scale | None = None,
+        certificate: bool = False,
+        prior: Mapping[int | str, tuple[float, float]] | None = None,
         **options: Any,  # each learner has its own
     ) -> None:
         if not isinstance(graph, FeedbackGraph):
@@ -72,11 +82,17 @@ class Agent:
         seed = check_whole(LearnerError, "seed", seed, 0, 2**64 - 1)
         self._scale = checked_scale(scale)
         module = catalogue.choose(learner, options)
+        if certificate:
+            catalogue.check_certifiable(module)
         self._graph = graph
         self._options = catalogue.plain_options(module, options)
         params = catalogue.configure(module, graph, self._options)
         self._learner = RunningLearner(module, graph, seed, params)
-        self._ledger = Ledger(module.NAME, self._options, seed, graph)
+        self._ledger = Ledger(self._learner, self._options, graph)
+        if prior is not None:
+            self._ledger.waiting.prior = head_start.tilt(self._learner, graph, prior, self._scale)
+        self._certified = Certified(graph) if certificate else None
+        self._watching = Watching(graph, module)
         self._see(Seen.nothing(graph.n_arms))
 
     def _see(self, seen: Seen) -> None:
@@ -129,8 +145,9 @@ class Agent:
         shown = self._graph if graph is None and available is None else self.graph_of_round(graph, available)
         ledger = self._ledger
         decision = self._learner.draw(shown, ledger.round + 1, ledger.tag)
-        ledger.round = decision.round
-        ledger.pending[decision.round] = decision
+        ledger.open(decision)
+        if self._certified is not None:
+            self._certified.asked(decision.round)
         return decision
 
     def graph_of_round(
@@ -143,7 +160,7 @@ class Agent:
     def tell(
         self,
         decision: Decision | str,
-        losses: Losses,
+        losses: Losses | Revealed,
         graph: FeedbackGraph | None = None,
     ) -> bool:
         """Learn the losses that a decision revealed: now or later, in any order.
@@ -151,7 +168,7 @@ class Agent:
         Args:
             decision: the decision, or its id.
             losses: a number in [0, 1], or in the agent's `scale`, for every arm in `decision.reveals`, by arm or in
-                their order.
+                their order; or what a function of `sidelong.outcomes` returned for the arm of this decision, whole.
             graph: where only the outcome shows what is revealed, the graph of the round as the outcome made it. It
                 takes the place of the decision's own. It must say what *every* arm would have revealed, and so must not
                 depend on the arm that was played: with a demand of 7, an order of 8 or more has something left over and
@@ -164,11 +181,15 @@ class Agent:
         """
         ledger, learner = self._ledger, self._learner
         t = ledger.round_of(decision)
-        losses = losses if self._scale is None else self._scale.losses(losses)
-        key = 0 if graph is None else self._checked(graph).arrays.key
         made = ledger.pending.get(t)
+        given: Losses
+        if isinstance(losses, Revealed):
+            given, graph = opened(losses, graph, made or decision, self._scale)
+        else:
+            given = losses if self._scale is None else self._scale.losses(losses)
+        key = 0 if graph is None else self._checked(graph).arrays.key
         if made is None:
-            ledger.compare(t, losses, key, self.remembers)
+            ledger.compare(t, given, key, self.remembers)
             return False
         shown = made.graph if graph is None else arms.as_present(graph, made.graph)
         if learner.is_sparing and shown != made.graph:
@@ -177,19 +198,64 @@ class Agent:
                 "tell without graph=..., or take refresh='round'."
             )
         reveals = revealed(shown, made.arm)
-        read_losses(losses, reveals, shown, learner.losses, binary=learner.binary)
+        read_losses(given, reveals, shown, learner.losses, binary=learner.binary)
         learner.update(shown, made)
         told = learner.losses[: reveals.size]
         if graph is None or shown == made.graph:
             self._note(reveals, told, *self._seen)
         else:
             self._note(reveals[reveals == made.arm], told[reveals == made.arm], *self._seen)
+        self._watching.told(made, shown, learner.losses)
+        if self._certified is not None:
+            self._certified.told(made, shown, learner.losses)
         ledger.close(t, reveals, told, key, self.remembers)
         return True
 
-    def cancel(self, decision: Decision | str) -> None:
-        """Give up a decision that was never carried out: nothing is learned from it."""
-        self._ledger.cancel(decision)
+    def cancel(self, decision: Decision | str, *, lost: bool = False) -> None:
+        """Give up a decision: nothing is learned from it.
+
+        Args:
+            decision: the decision, or its id.
+            lost: that it was carried out, and that its losses will never be known. The certificate and the bound of
+                `lateness` take the worst of it. A decision that was never carried out does not count there, which is
+                right if neither the arm nor its loss was the reason.
+        """
+        made = self._ledger.pending.get(self._ledger.round_of(decision))
+        self._learner.release(self._ledger.cancel(decision, lost=lost))
+        if self._certified is not None and made is not None:
+            self._certified.dropped(made, lost=lost)
+
+    def certificate(self, confidence: float = 0.95) -> Certificate:
+        """Return how much was lost so far, at most, beyond any fixed arm.
+
+        It holds at every moment at once with the given confidence, whatever the losses are, and whoever chooses them
+        watching the draws; `docs/certificate.md` has the proof. Decisions that wait, and those that are lost, count as
+        the worst they can be.
+
+        Raises:
+            EvaluationError: the agent was not made with `certificate=True`.
+        """
+        if self._certified is None:
+            raise EvaluationError("This agent keeps no certificate. Make it with Agent(..., certificate=True).")
+        return self._certified.certificate(self._ledger.pending.values(), confidence)
+
+    def lateness(self) -> Lateness:
+        """Return how late feedback was, and, for exp3.g++ and exp3-set, the bound on the regret that this leaves."""
+        return self._ledger.waiting.summary(self._ledger.round)
+
+    def learn(self, log: Any) -> int:
+        """Learn the rounds of a log, without bias, whoever drew their arms; return how many had losses.
+
+        A log that lacks the probabilities of revealing its losses is refused: what was seen more often because it did
+        well would mislead.
+
+        Args:
+            log: the path of a Parquet file, such as the service exports; or a table or a dict with its columns: action,
+                loss or reward, and pscore, or the lists observed, losses and observe_probabilities of each round.
+        """
+        rounds = head_start.learn(self._learner, self._graph, log)
+        self._ledger.waiting.logged += rounds
+        return rounds
 
     def add_arm(
         self, *, reveals: Iterable[int | str] = (), revealed_by: Iterable[int | str] = (), label: str | None = None
@@ -197,16 +263,20 @@ class Agent:
         """Add an arm to the agent's graph, and return its number, which is the next one.
 
         It enters with the weight of the average of all arms, and regret against it counts from now on. Decisions that
-        wait are told as if it had been absent, which it was.
+        wait are told as if it had been absent, which it was. The alarm of `health` begins anew, and an agent with a
+        certificate takes no new arm.
 
         Args:
             reveals: the arms that playing it reveals beside itself, by number or label.
             revealed_by: the arms that reveal it.
             label: what to call it, if the other arms have labels.
         """
+        if self._certified is not None:
+            raise EvaluationError("An agent that keeps a certificate, which is one of all its arms, takes no new arm.")
         self._learner, seen, self._graph = arms.add(
             self._learner, self._ledger, self._seen, self._graph, reveals, revealed_by, label
         )
+        self._watching = Watching.from_contents(self._graph, self._learner.module, self.round, {})  # begins anew
         self._see(seen)
         return self._graph.n_arms - 1
 
@@ -221,13 +291,22 @@ class Agent:
         """Return what the agent knows about each arm, and which is the cheapest as far as it knows."""
         return self._seen.estimates(*self._learner.outlook(self._graph, self._ledger.round + 1), self._graph)
 
+    def health(self) -> Health:
+        """Return whether the world has turned: whether some arm's expected loss is another one than it was.
+
+        It compares guaranteed intervals of windows of rounds. `Health.level` is the chance that this is ever said
+        though nothing turned, however often one looks.
+        """
+        return self._watching.health(self._ledger.round)
+
     def save(self, path: str | PathLike[str]) -> None:
         """Write everything to a file, from which `Agent.load` goes on as if it had never stopped."""
         state_file.write(path, *self.contents())
 
     def contents(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """Return everything, as the header and the arrays of a state file."""
-        return contents.write(self._learner, self._ledger, self._seen, self._graph, self._options, self._scale)
+        parts = self._learner, self._ledger, self._seen, self._graph, self._options, self._scale
+        return contents.write(*parts, self._certified, self._watching)
 
     @classmethod
     def load(cls, path: str | PathLike[str], learner: ModuleType | None = None) -> Self:
@@ -250,7 +329,8 @@ class Agent:
         """Go on from what `contents` returned; `path` is what messages call the place it was kept in."""
         agent = cls.__new__(cls)
         parts = contents.read(path, header, arrays, learner)
-        agent._learner, agent._ledger, seen, agent._graph, agent._options, agent._scale = parts  # noqa: SLF001  # its own
+        agent._learner, agent._ledger, seen, agent._graph, agent._options, agent._scale = parts[:6]  # noqa: SLF001  # its own
+        agent._certified, agent._watching = parts[6:]  # noqa: SLF001
         agent._see(seen)  # noqa: SLF001
         return agent
 

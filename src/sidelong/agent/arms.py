@@ -69,6 +69,7 @@ def add(
     params, state = module.grow(learner.params, learner.state)
     grown = RunningLearner(module, wider, int(learner.seed), params)
     grown.state = state
+    ledger.waiting.grew()
     for t, made in ledger.pending.items():
         p, trace = made._p, made._trace  # noqa: SLF001  # what users see of them is read-only
         before = with_absent_arm(made.graph, wider.labels)

@@ -10,6 +10,8 @@
     pending.*     the decisions that wait for their losses
     seen.*        how many losses of each arm were told, with their means and squares
     told.*        the rounds that were told last, and what each was told, in 16 bytes
+    turning.*     what the alarm keeps of windows of rounds
+    certificate.* if one is kept: its sums, and the means that the draw of each decision that waits was made with
 """
 
 from __future__ import annotations
@@ -19,12 +21,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from sidelong.agent.certified import Certified
 from sidelong.agent.decision import Decision, SparingDecision
 from sidelong.agent.ledger import Ledger
 from sidelong.agent.pending import read_pending, write_pending
 from sidelong.agent.running import RunningLearner
 from sidelong.agent.seen import Seen
 from sidelong.agent.state_file import graph_to_arrays, read_graphs
+from sidelong.agent.watching import Watching
 from sidelong.errors import StateFileError
 from sidelong.learners import catalogue
 from sidelong.learners.interface import trace_size
@@ -40,7 +44,7 @@ if TYPE_CHECKING:
     Header = Mapping[str, Any]
     Arrays = Mapping[str, np.ndarray]
     Place = str | os.PathLike[str]  #: what messages call the file
-    Parts = tuple[RunningLearner, Ledger, Seen, FeedbackGraph, dict[str, Any], Scale | None]
+    Parts = tuple[RunningLearner, Ledger, Seen, FeedbackGraph, dict[str, Any], Scale | None, Certified | None, Watching]
 
 
 def write(
@@ -50,6 +54,8 @@ def write(
     graph: FeedbackGraph,
     options: dict[str, Any],
     scale: Scale | None,
+    certified: Certified | None,
+    watching: Watching,
 ) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     """Return the header and the arrays."""
     # By representation too: arcs and intervals of one graph may differ in the last bit of a probability.
@@ -66,7 +72,7 @@ def write(
         "graphs": [each.name for each in graphs.values()],
         "traces": list(learner.module.TRACES),
     }
-    if ledger.tag != Ledger(learner.module.NAME, options, int(learner.seed), graph).tag:
+    if ledger.tag != Ledger(learner, options, graph).tag:
         header["tag"] = ledger.tag
     if learner.is_sparing:
         header["fresh"] = learner.drawn
@@ -83,6 +89,7 @@ def write(
         pending, lambda each: numbers[_identity(each)], graph.n_arms, width, sparing=learner.is_sparing
     )
     arrays |= {f"seen.{name}": array for name, array in seen._asdict().items()}
+    arrays |= watching.contents() | ({} if certified is None else certified.contents())
     return header, arrays | ledger.told()
 
 
@@ -94,7 +101,7 @@ def read(path: Place, header: Header, arrays: Arrays, given: ModuleType | None) 
     learner = RunningLearner(module, graphs[0], seed, _read_params(path, module, arrays))
     learner.state = _read_state(path, learner.state, arrays)
     learner.drawn = header.get("fresh", 0)
-    ledger = Ledger(module.NAME, options, seed, graphs[0])
+    ledger = Ledger(learner, options, graphs[0])
     ledger.tag = header.get("tag", ledger.tag)
     kind: Any = partial(SparingDecision, make=learner.all_probabilities) if learner.is_sparing else Decision
     for made in read_pending(arrays, graphs, sparing=learner.is_sparing):
@@ -103,7 +110,10 @@ def read(path: Place, header: Header, arrays: Arrays, given: ModuleType | None) 
     # A file that was saved before these were kept has none.
     seen = Seen.nothing(graphs[0].n_arms)._asdict()
     seen |= {name: arrays[f"seen.{name}"] for name in seen if f"seen.{name}" in arrays}
-    return learner, ledger, Seen(**seen), graphs[0], options, Scale(*header["scale"]) if "scale" in header else None
+    scale = Scale(*header["scale"]) if "scale" in header else None
+    certified = Certified.from_contents(graphs[0], ledger.pending, arrays)
+    watching = Watching.from_contents(graphs[0], module, ledger.round, arrays)
+    return learner, ledger, Seen(**seen), graphs[0], options, scale, certified, watching
 
 
 def _identity(graph: FeedbackGraph) -> tuple[str, str]:

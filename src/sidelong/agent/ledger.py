@@ -11,6 +11,7 @@ import numpy as np
 
 from sidelong.agent.decision import Decision
 from sidelong.agent.feedback import fingerprint, same
+from sidelong.agent.lateness import Waiting
 from sidelong.checks import short
 from sidelong.errors import ConflictError, DecisionError, UnknownDecisionError
 
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from sidelong.agent.feedback import Losses
+    from sidelong.agent.running import RunningLearner
     from sidelong.graphs.graph import FeedbackGraph
 
 #: Up to so many losses are kept as they are: to hash them takes longer than to learn them.
@@ -27,29 +29,40 @@ _FEW = 64
 class Ledger:
     """The decisions of an agent, by their rounds."""
 
-    def __init__(self, learner: str, options: dict[str, Any], seed: int, graph: FeedbackGraph) -> None:
-        identity = json.dumps([learner, options, seed, graph.content_hash], sort_keys=True)
+    def __init__(self, running: RunningLearner, options: dict[str, Any], graph: FeedbackGraph) -> None:
+        module = running.module
+        identity = json.dumps([module.NAME, options, int(running.seed), graph.content_hash], sort_keys=True)
         self.tag = hashlib.sha256(identity.encode()).hexdigest()[:8]  #: what the names of all of them end with
         self.round = 0  #: how many were made
         self.pending: dict[int, Decision] = {}
+        self.waiting = Waiting(module, running.params, options, graph.n_arms)  #: how late feedback was
         self._told: OrderedDict[int, Any] = OrderedDict()  # fingerprints, or what they are made from
+
+    def open(self, decision: Decision) -> None:
+        """Write down a decision that was made."""
+        self.round = decision.round
+        self.pending[decision.round] = decision
+        self.waiting.drew(decision.round, absent=bool(decision.graph.arms_without_self_loop.size))
 
     def close(self, t: int, arms: np.ndarray, losses: np.ndarray, graph_key: int, remembers: int) -> None:
         """Write down what the decision of round t was told, and forget what is older than it is to remember."""
-        del self.pending[t]
+        made = self.pending.pop(t)
+        self.waiting.learned(t, made._trace, self.round)  # noqa: SLF001
         told = (arms.copy(), losses.copy(), graph_key)  # copies: a view would keep its graph alive
         self._told[t] = told if arms.size <= _FEW else fingerprint(*told)
         if len(self._told) > remembers:
             self._told.popitem(last=False)
 
-    def cancel(self, decision: Decision | str) -> None:
-        """Strike out a decision that waits."""
+    def cancel(self, decision: Decision | str, *, lost: bool) -> int:
+        """Strike out a decision that waits; return its round. `lost` says that it was carried out."""
         t = self.round_of(decision)
         if t not in self.pending:
             raise DecisionError(
                 f"Decision {t}-{self.tag} was told or cancelled before; only a pending one can be cancelled."
             )
         del self.pending[t]
+        self.waiting.dropped(t, lost=lost)
+        return t
 
     def round_of(self, decision: Decision | str) -> int:
         """Return the round of a decision, or of the name of one, if this agent made it."""
@@ -83,16 +96,18 @@ class Ledger:
             )
 
     def told(self) -> dict[str, np.ndarray]:
-        """Return what was told, as arrays of a state file."""
+        """Return what was told, and how late, as arrays of a state file."""
         marks = b"".join(map(_mark, self._told.values()))
         return {
             "told.round": np.array(list(self._told), np.int64),
             "told.fingerprint": np.frombuffer(marks, np.uint8).reshape(-1, 16),
+            **self.waiting.contents(),
         }
 
     def resume(self, round_: int, arrays: Mapping[str, np.ndarray]) -> None:
         """Go on, with the decisions that were added, from what a state file holds."""
         self.round = round_
+        self.waiting.resume(round_, arrays)
         rounds, marks = arrays["told.round"], arrays["told.fingerprint"]
         self._told.update((int(t), mark.tobytes()) for t, mark in zip(rounds, marks, strict=True))
 

@@ -35,6 +35,7 @@ class RunningLearner:
         known, trace = (params, self.state, graph.arrays, 1), np.empty(self._trace_size)
         self._draw = entry(drawing(module), *known, self.seed, 0, self.losses, trace)
         self._update = entry(module.update, *known, 0, self.losses, self.losses, trace)
+        self._release = entry(module.release, params, self.state, 1) if hasattr(module, "release") else None
         self._probability = entry(module.probability, *known, 0) if self.is_sparing else None
         self._all_probabilities: Callable[..., None] | None = None
 
@@ -55,6 +56,11 @@ class RunningLearner:
         p, trace = made._p, made._trace  # noqa: SLF001  # what users see of them is read-only
         self._update(self.params, self.state, graph.arrays, made.round, made.arm, p, self.losses, trace)
         self.drawn = 0
+
+    def release(self, t: int) -> None:
+        """Let go of round t, which will never be told."""
+        if self._release is not None:
+            self._release(self.params, self.state, t)
 
     def all_probabilities(self, t: int, graph: FeedbackGraph) -> np.ndarray | None:
         """Return the probabilities of all arms in round t, or None if that is not the one just drawn."""

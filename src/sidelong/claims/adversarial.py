@@ -19,7 +19,7 @@ from sidelong.graphs import FeedbackGraph
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from sidelong.claims.walks import Round
+    from sidelong.claims.walks import WalkedRound
 
 
 @claim("lem-6", "exponential weights: Lemma 7 of Seldin and Slivkins", "Lemma 6, App. B")
@@ -39,11 +39,11 @@ def lemma_6(trial: Trial) -> Outcome:
     return Outcome(worst, 1 + ROUNDING, f"left / right up to {worst:.4g} on {len(excess)} sequences", "1")
 
 
-def _played(walk: list[Round]) -> list[Round]:
+def _played(walk: list[WalkedRound]) -> list[WalkedRound]:
     return [each for each in walk if each.played]
 
 
-def _steps(walk: list[Round]) -> npt.NDArray[np.float64]:
+def _steps(walk: list[WalkedRound]) -> npt.NDArray[np.float64]:
     return np.diff([each.Ltilde for each in walk], axis=0)
 
 

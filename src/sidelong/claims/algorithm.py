@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from sidelong.claims.walks import Round
+    from sidelong.claims.walks import WalkedRound
 
     Floats = npt.NDArray[np.float64]
     Sets = tuple[npt.NDArray[np.bool_], Floats, npt.NDArray[np.int64]]
@@ -143,7 +143,7 @@ def exploration_rates(trial: Trial) -> Outcome:
     return compared(differences)
 
 
-def _rates(each: Round) -> Floats:
+def _rates(each: WalkedRound) -> Floats:
     floor = min(each.cap, 4 / each.t**2)
     eps = np.full(each.rules.K, floor)
     with np.errstate(divide="ignore"):

@@ -2,26 +2,16 @@
 
 from __future__ import annotations
 
+import importlib
+import pkgutil
 import time
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from sidelong.claims import (
-    adversarial,
-    algorithm,
-    arms,
-    changing,
-    epochs,
-    errata_proofs,
-    errata_readings,
-    gaps,
-    glance,
-    series,
-    stochastic,
-    tracking,
-)
 from sidelong.claims.claim import Claim, Outcome, Trial, Verdict
 from sidelong.errors import SidelongError, TheoryError
+from sidelong.evaluation import certificates
 from sidelong.learners import exp3gpp, exp3set, exp3set_tracking
 from sidelong.learners import glance as glance_learner
 
@@ -36,25 +26,14 @@ thm-4-rate thm-4-adv thm-4-sto lem-2 lem-3 lem-4 lem-5 lem-6 prop-4 lem-7 lem-8 
 prop-7 prop-8 lem-10 e1 e2 e3 e4 e5 e6 e7 e8 e10 e11 e13 e14 e15 e16 e17 e18 e19 e20 e21 e22 e23 e24 e25 e26 e27
 thm-4-epochs-rates thm-4-epochs
 glance-unbiased glance-exploration glance-costs glance-ftrl glance-budget glance-regret
+certificate-mean certificate-lost certificate-holds
 absent-unbiased absent-ftrl track-ftrl
 """
 _FOUND = {
     each.id: each
-    for module in (
-        adversarial,
-        algorithm,
-        arms,
-        changing,
-        epochs,
-        errata_proofs,
-        errata_readings,
-        gaps,
-        glance,
-        series,
-        stochastic,
-        tracking,
-    )
-    for each in vars(module).values()
+    for file in pkgutil.iter_modules([str(Path(__file__).parent)])
+    if file.name != "catalogue"  # every other file may have claims
+    for each in vars(importlib.import_module(f"{__package__}.{file.name}")).values()
     if isinstance(each, Claim)
 }
 if _FOUND.keys() != set(_ORDER.split()):
@@ -100,6 +79,7 @@ def verify(
     *,
     learner: ModuleType = exp3gpp,
     glance: ModuleType = glance_learner,
+    certificate: ModuleType = certificates,
     exp3_set: ModuleType = exp3set,
     tracking: ModuleType = exp3set_tracking,
     seed: int = 0,
@@ -111,6 +91,7 @@ def verify(
         only: the ids of the claims to check; all if not given.
         learner: the module that is checked: EXP3.G++, or another with its options, state and traces.
         glance: the module that the claims about `glance` check, or another with its state and traces.
+        certificate: the module that the claims about the certificate check.
         exp3_set: the same for the claims about EXP3-SET where arms come and go.
         tracking: the same for EXP3-SET where the best arm moves.
         seed: the same seed gives the same numbers.
@@ -122,7 +103,7 @@ def verify(
         ['false as printed, holds as corrected', 'holds']
     """
     risk = FALSE_ALARM / sum(claim.random for claim in CLAIMS)
-    trial = Trial(learner, glance, exp3_set, tracking, seed, effort, risk)
+    trial = Trial(learner, glance, seed, effort, risk, certificate=certificate, exp3_set=exp3_set, tracking=tracking)
     for claim in choose(only):
         begun = time.monotonic()
         try:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from sidelong.evaluation import certificates
 from sidelong.learners import exp3gpp, exp3set, exp3set_tracking, glance
 
 if TYPE_CHECKING:
@@ -54,11 +55,12 @@ class Trial:
 
     learner: ModuleType = exp3gpp
     glance: ModuleType = glance
-    exp3_set: ModuleType = exp3set
-    tracking: ModuleType = exp3set_tracking
     seed: int = 0
     effort: float = 1.0  #: a factor on sample sizes
     risk: float = 1e-8  #: the chance that one claim which is true fails
+    certificate: ModuleType = certificates  #: what is checked of the certificate
+    exp3_set: ModuleType = exp3set  #: what is checked where arms come and go
+    tracking: ModuleType = exp3set_tracking  #: what is checked where the best arm moves
     shared: dict[str, Any] = field(default_factory=dict, compare=False)  #: what several claims look at, made once
 
     def size(self, usual: int, least: int = 1) -> int:

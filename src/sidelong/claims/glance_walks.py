@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from sidelong import graphs
-from sidelong.claims.walks import digraphs
+from sidelong.claims.walks import copy_of, digraphs
 from sidelong.learners.glance_cautious import Z
 from sidelong.learners.interface import trace_size
 
@@ -156,7 +156,7 @@ def _walk(trial: Trial, rng: np.random.Generator, bank: Sequence[FeedbackGraph],
         fixed: dict[str, Any] = {"q": row("q"), "D": row("D"), "d": row("d")}
         fixed |= {"beta": float(trace[beta]), "eps": float(trace[eps])}
         look = t % 10 == 0 or t < 20
-        others = [learn(_copy(state), graph, t, i, trace.copy()) for i in range(K)] if look else []
+        others = [learn(copy_of(state), graph, t, i, trace.copy()) for i in range(K)] if look else []
         x = 1.0 / float(trace[eta])
         drawn = learn(state, graph, t, arm, trace)
         rounds.append(
@@ -166,7 +166,3 @@ def _walk(trial: Trial, rng: np.random.Generator, bank: Sequence[FeedbackGraph],
     revealed = max(float(graph.matrix().sum(axis=1).max()) for graph in bank)
     acyclic = max(graph.numbers().acyclic.upper for graph in bank)
     return Walk(n, n * (K ** (1 / n) - 1), min(revealed, acyclic), rounds)
-
-
-def _copy(state: Any) -> Any:
-    return type(state)(*(np.copy(array) for array in state))

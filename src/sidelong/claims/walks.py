@@ -39,7 +39,7 @@ class Rules:
 
 
 @dataclass(frozen=True)
-class Round:
+class WalkedRound:
     """A round with t > K: what the learner did, and sums over the rounds before as they should be."""
 
     rules: Rules
@@ -90,19 +90,19 @@ def digraphs(rng: np.random.Generator, count: int, largest: int = 6) -> list[Fee
     return drawn
 
 
-def walks(trial: Trial) -> list[list[Round]]:
+def walks(trial: Trial) -> list[list[WalkedRound]]:
     """Return the walks of a trial, made once: every rate, both tie rules, fixed and changing graphs."""
     if "walks" not in trial.shared:
         trial.shared["walks"] = list(_walks(trial))
     return trial.shared["walks"]  # type: ignore[no-any-return]
 
 
-def rounds_of(trial: Trial, *, played: bool = False) -> list[Round]:
+def rounds_of(trial: Trial, *, played: bool = False) -> list[WalkedRound]:
     """Return the rounds of all walks; with `played` only those that were played, not only looked at."""
     return [each for walk in walks(trial) for each in walk if each.played or not played]
 
 
-def _walks(trial: Trial) -> Iterator[list[Round]]:
+def _walks(trial: Trial) -> Iterator[list[WalkedRound]]:
     rng = trial.rng("walks")
     families = [graphs.star(4), graphs.nested(5), graphs.self_loops(2), graphs.directed_cycle(4), graphs.complete(3)]
     rounds = min(trial.size(60, 20), 200)
@@ -129,7 +129,9 @@ def _large(rng: np.random.Generator) -> list[FeedbackGraph]:
     ]
 
 
-def _walk(trial: Trial, rng: np.random.Generator, bank: Sequence[FeedbackGraph], n: int, **options: Any) -> list[Round]:
+def _walk(
+    trial: Trial, rng: np.random.Generator, bank: Sequence[FeedbackGraph], n: int, **options: Any
+) -> list[WalkedRound]:
     learner, K = trial.learner, bank[0].n_arms
     alpha = float(bank[0].numbers().strong_independence.upper)
     height = alpha if options["rate"] == "fixed" else 1.0
@@ -139,7 +141,7 @@ def _walk(trial: Trial, rng: np.random.Generator, bank: Sequence[FeedbackGraph],
     p, trace, told = np.zeros(K), np.zeros(len(learner.TRACES)), np.zeros(K)
     Lhat, O, Ltilde, Theta = np.zeros(K), np.zeros(K), np.zeros(K), float(K)
     means = rng.random(K)
-    rounds: list[Round] = []
+    rounds: list[WalkedRound] = []
 
     def learn(into: Any, graph: FeedbackGraph, t: int, arm: int, losses: Floats) -> None:
         arms = graph.out_neighbors(arm)
@@ -153,18 +155,18 @@ def _walk(trial: Trial, rng: np.random.Generator, bank: Sequence[FeedbackGraph],
         learner.distribution(params, state, graph.arrays, t, p, trace)
         arm = int(np.argmax(np.cumsum(p) > rng.random() * p.sum()))
         if t > K:
-            before, noted = _copy(state), trace.copy()
+            before, noted = copy_of(state), trace.copy()
             P = p @ A
             estimate, square = np.zeros(K), np.zeros(K)
             for i in range(K):
-                copy = _copy(state)
+                copy = copy_of(state)
                 learn(copy, graph, t, i, losses)
                 grown = copy.Ltilde - before.Ltilde
                 estimate, square = estimate + p[i] * grown, square + p[i] * grown**2
             trace[:] = noted
             learn(state, graph, t, arm, losses)
             rounds.append(
-                Round(
+                WalkedRound(
                     rules=rules,
                     t=t,
                     A=A,
@@ -195,11 +197,11 @@ def _walk(trial: Trial, rng: np.random.Generator, bank: Sequence[FeedbackGraph],
     return rounds
 
 
-def _leap(trial: Trial, last: Round, params: Any, state: Any, graph: FeedbackGraph, t: int) -> Round:
+def _leap(trial: Trial, last: WalkedRound, params: Any, state: Any, graph: FeedbackGraph, t: int) -> WalkedRound:
     """Look at a round far on, as if all that was seen had been seen many times."""
     learner, K = trial.learner, last.rules.K
     p, trace = np.zeros(K), np.zeros(len(learner.TRACES))
-    far = _copy(state)
+    far = copy_of(state)
     grown = t // (10 * int(state.O.sum()) + 1)
     remember(far, state.O * grown, state.Lhat / state.O)
     far.Ltilde[:] *= t / last.t  # so that most arms are played by exploration alone
@@ -225,5 +227,6 @@ def remember(state: Any, O: Floats, mean: Floats) -> None:
     state.O[:], state.Lhat[:], state.mean[:], state.width[:] = O, O * mean, mean, 1 / np.sqrt(O)
 
 
-def _copy(state: Any) -> Any:
+def copy_of(state: Any) -> Any:
+    """Return a state of its own, with the same numbers."""
     return type(state)(*(np.copy(array) for array in state))

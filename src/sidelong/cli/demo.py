@@ -16,7 +16,7 @@ from sidelong.cli.playing import play, stop_unless_done
 from sidelong.cli.refusal import refuse, require
 
 if TYPE_CHECKING:
-    from sidelong.studies.report.reading import Reading
+    from sidelong.studies.report.reading import StudyReading
 
 EXAMPLES = ("sidelong demo --rounds 10000 --runs 4",)
 
@@ -68,7 +68,7 @@ def _every_learner() -> list[dict[str, Any]]:
     return [{"name": "tsallis-inf", "estimator": "rv"}, {"name": [*names()]}]
 
 
-def _print(reading: Reading, rounds: int, runs: int, unplayable: set[str]) -> None:
+def _print(reading: StudyReading, rounds: int, runs: int, unplayable: set[str]) -> None:
     console = Console(highlight=False)
     console.print(f"Regret after {rounds:,} rounds, mean of {runs} runs, and its ratio to the best\n")
     for world, title in {"bernoulli": "In a stochastic world", "constrained": "Against an adversary"}.items():
@@ -79,7 +79,7 @@ def _print(reading: Reading, rounds: int, runs: int, unplayable: set[str]) -> No
     console.print(_legend())
 
 
-def _table(reading: Reading, title: str, world: str) -> Table:
+def _table(reading: StudyReading, title: str, world: str) -> Table:
     """Lay out the instances of one world: 80 columns are enough."""
     board = reading.board
     specs = [next(iter(each.curves.values())).spec for each in reading.instances]

@@ -68,6 +68,7 @@ def evaluate(
     others |= {path.name: _read_distribution(path, found.n_arms) for path in distribution or []}
     mixed = {name: evaluation.evaluate_distribution(found, pi, confidence).rows()[0] for name, pi in others.items()}
     summary = _summary(found, evaluation.regret(found, confidence), confidence)
+    summary["certificate"] = evaluation.certificate(found, confidence).row()
     if as_json:
         typer.echo(json.dumps(summary | {"arms": [*rows.values()], "distributions": mixed}, indent=2, allow_nan=False))
     else:
@@ -163,6 +164,12 @@ def _print(summary: dict[str, Any], rows: dict[str, dict[str, Any]], mixed: dict
         console.print(
             f"\nRegret against arm {regret['best']:g}, the one whose interval ends lowest: {regret['value']:,.1f} in "
             f"all; {percent} interval, for whichever arm is best: {regret['lower']:,.1f} to {regret['upper']:,.1f}."
+        )
+    certificate = summary["certificate"]
+    if n and not regret["rejected"]:
+        console.print(
+            f"\nCertificate: at most {certificate['bound']:,.1f} was lost beyond any fixed arm, {percent} sure at "
+            f"every moment of the log at once. {certificate['why']}".rstrip()
         )
     console.print(_LEGEND)
 

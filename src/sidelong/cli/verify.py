@@ -40,7 +40,7 @@ def verify(
 ) -> None:
     """Check every numbered claim of the paper on EXP3.G++, and print claim, place, measurement, bound and verdict.
 
-    After them come the steps of proofs beyond the paper: of EXP3.G++ in epochs, and of glance.
+    After them come the steps of proofs beyond the paper: of EXP3.G++ in epochs, of glance, and of the certificate.
 
     The exit code is 0 if all claims hold (an erratum: if it holds as corrected), 1 if any fails.
     """

@@ -1,9 +1,10 @@
 """The log of an experiment as arrays: what was revealed in each round, and how likely that was before the draw.
 
 It is read from Parquet. The service exports one row for each decision; of its columns, `round`, `action`, `reward`,
-`status`, `observed`, `losses` and `observe_probabilities` are used. The log of a bandit that reveals what it plays and
-nothing else may have `action`, `reward` and `pscore` only, as the Open Bandit Pipeline names them. A column `loss` may
-take the place of `reward`, which is 1 - loss.
+`status`, `observed`, `losses` and `observe_probabilities` are used. One that also has `all_observe_probabilities`,
+which lists the probability of observing each arm, gives a tighter certificate. The log of a bandit that reveals what it
+plays and nothing else may have `action`, `reward` and `pscore` only, as the Open Bandit Pipeline names them. A column
+`loss` may take the place of `reward`, which is 1 - loss.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     Integers = npt.NDArray[np.int64]
 
 _LISTS = ("observed", "losses", "observe_probabilities")
+_EVERY = "all_observe_probabilities"
 _LEAST_PROBABILITY = 1e-140  # what is smaller counts as this, so that squares of weights do not overflow
 
 
@@ -38,6 +40,7 @@ class DecisionLog(NamedTuple):
     arm: Integers  #: its arm
     loss: Floats  #: the loss
     probability: Floats  #: the probability, before the draw, that it would be revealed
+    chances: Floats | None = None  #: of each round, that probability for every arm, where the log holds it
 
     @property
     def n_rounds(self) -> int:
@@ -62,7 +65,7 @@ def read_log(
     """
     from pyarrow import ArrowException, parquet  # noqa: PLC0415  # an extra
 
-    wanted = ("round", "action", "reward", "loss", "pscore", "status", *_LISTS)
+    wanted = ("round", "action", "reward", "loss", "pscore", "status", *_LISTS, _EVERY)
     try:
         with parquet.ParquetFile(source) as file:
             _check_size(file.metadata, most_losses)
@@ -118,7 +121,8 @@ def from_table(table: Any, n_arms: int | None = None) -> DecisionLog:
     else:
         raise EvaluationError(f"A log has a column pscore, or all of {', '.join(_LISTS)}; this one has neither.")
     K = _count(action, arm, n_arms)
-    return DecisionLog(K, told, cost, row, *_checked(K, row, arm, loss, probability))
+    revealed = _checked(K, row, arm, loss, probability)
+    return DecisionLog(K, told, cost, row, *revealed, _chances(table, K, row, revealed))
 
 
 def _numbers(table: Any, name: str) -> Floats:
@@ -149,6 +153,26 @@ def _revealed(table: Any) -> tuple[npt.NDArray[np.bool_], Integers, Floats, Floa
     row = np.repeat(np.flatnonzero(told), lengths[0])
     arm, loss, probability = (np.asarray(compute.list_flatten(table[name]).to_numpy(), np.float64) for name in _LISTS)
     return told, row, arm, loss, probability
+
+
+def _chances(table: Any, K: int, row: Integers, revealed: tuple[Integers, Floats, Floats]) -> Floats | None:
+    """Return the probability of observing each arm in each round, if the log has it."""
+    from pyarrow import compute  # noqa: PLC0415
+
+    if _EVERY not in table.column_names or not set(_LISTS) <= set(table.column_names):
+        return None
+    sizes = compute.list_value_length(table[_EVERY]).to_numpy()
+    if not (sizes == K).all():  # null is NaN
+        raise EvaluationError(
+            f"A list of {_EVERY} has one number for each of the {K} arms, and in some rounds has not."
+        )
+    found = np.asarray(compute.list_flatten(table[_EVERY]).to_numpy(), np.float64).reshape(-1, K)
+    arm, _, P = revealed
+    if not ((found >= 0) & (found <= 1 + 1e-9)).all() or not np.allclose(found[row, arm], P, rtol=1e-9, atol=0.0):
+        raise EvaluationError(
+            f"The numbers of {_EVERY} must be probabilities, and those of revealed arms as in observe_probabilities."
+        )
+    return np.minimum(found, 1.0)
 
 
 def _count(action: Floats, arm: Floats, n_arms: int | None) -> int:

@@ -10,12 +10,11 @@ an undirected graph.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from numbers import Real
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sidelong.checks import check_whole
+from sidelong.checks import check_number, check_whole
 from sidelong.errors import GraphError
 from sidelong.graphs.convert import MAX_ARMS
 from sidelong.graphs.graph import FeedbackGraph
@@ -262,8 +261,7 @@ def erdos_renyi(n: int, r: float, seed: int, *, directed: bool = False) -> Feedb
     of r for it, and r**2 for strong independence.
     """
     n = _size("erdos_renyi", n, "n", 1)
-    if not (isinstance(r, Real) and 0.0 <= r <= 1.0):
-        raise GraphError(f"erdos_renyi takes a chance r from 0 to 1, not {r!r}.")
+    r = check_number(GraphError, "r of erdos_renyi", r, least=0, most=1)
     seed = _size("erdos_renyi", seed, "seed", 0, 2**64 - 1)
     name = f"erdos_renyi({n}, {r:g}, seed={seed}{', directed=True' if directed else ''})"
     _refuse_above(name, int(n * n * r))

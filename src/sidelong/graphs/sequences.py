@@ -8,12 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from numbers import Real
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sidelong.checks import check_whole, short
+from sidelong.checks import check_number, check_whole, plain, short
 from sidelong.errors import GraphError
 from sidelong.graphs.bank import CYCLE, DRAWN, RESAMPLED, SHADOWS, BankArrays, lay_out, pick, redraw
 from sidelong.graphs.families import complete, self_loops
@@ -122,7 +121,7 @@ def drawn(
     """Draw one of the graphs in each round, all with the same chance or in proportion to the weights."""
     bank = _checked_bank(graphs)
     given: Iterable[object] = weights if isinstance(weights, Iterable) else [weights]
-    numbers = [1.0] * len(bank) if weights is None else [x if isinstance(x, Real) else np.nan for x in given]
+    numbers = [1.0] * len(bank) if weights is None else [plain(x) for x in given]
     chances = np.array(numbers, np.float64)
     if chances.shape != (len(bank),) or not (np.isfinite(chances).all() and (chances >= 0).all() and chances.any()):
         raise GraphError(f"weights must be {len(bank)} numbers, none negative and not all 0, not {weights!r}.")
@@ -140,12 +139,9 @@ def resampled(n_arms: int, r: float, *, directed: bool = False, shown: str = "be
     """
     if not isinstance(directed, bool):
         raise GraphError(f"directed must be True or False, not {directed!r}.")
-    if not (isinstance(r, Real) and 0.0 <= r <= 1.0):
-        raise GraphError(f"r must be a chance in [0, 1], not {r!r}.")
+    r = check_number(GraphError, "r", r, least=0, most=1)
     name = f"resampled G({n_arms}, {r:g})"
-    return GraphSequence(
-        _checked_arms(n_arms), (), shown, name, RESAMPLED, np.array([int(directed)]), np.array([float(r)])
-    )
+    return GraphSequence(_checked_arms(n_arms), (), shown, name, RESAMPLED, np.array([int(directed)]), np.array([r]))
 
 
 @sequence(

@@ -16,7 +16,7 @@ import numpy as np
 from sidelong.checks import nearest
 from sidelong.errors import LearnerError, ObservabilityError
 from sidelong.graphs.presence import present
-from sidelong.learners.interface import Need
+from sidelong.learners.interface import Need, is_sparing
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -166,6 +166,19 @@ def option_names(learner: ModuleType) -> list[str]:
 def _keywords(function: Callable[..., Any]) -> tuple[str, ...]:
     parameters = inspect.signature(function).parameters.items()
     return tuple(name for name, parameter in parameters if parameter.kind is inspect.Parameter.KEYWORD_ONLY)
+
+
+def check_certifiable(learner: ModuleType) -> None:
+    """Refuse a learner that does not know the probabilities of all arms at each draw, where a certificate is kept."""
+    why = ""
+    if is_sparing(learner):
+        why = "with refresh='epoch' it does not look at every arm: take refresh='round'"
+    elif hasattr(learner, "draw"):
+        why = "it draws without knowing them: take another learner, such as glance"
+    if why:
+        raise LearnerError(
+            f"A certificate needs the probability of observing every arm in each round. Of {learner.NAME}, {why}."
+        )
 
 
 def check_graph(learner: ModuleType, graph: FeedbackGraph) -> None:

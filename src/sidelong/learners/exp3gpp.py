@@ -40,7 +40,6 @@ notice and Theorem 4 needs. A single arm is played.
 
 from __future__ import annotations
 
-import importlib
 import math
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -53,7 +52,7 @@ from sidelong.graphs.cover import new_room
 from sidelong.graphs.numbers import strong_independence as compute_strong_independence
 from sidelong.learners.exploration import GAPS, SIZE, estimate_gaps, explore, extremes, set_rates
 from sidelong.learners.interface import About, Need
-from sidelong.learners.options import initial_arms, number, one_of, settled
+from sidelong.learners.options import initial_arms, number, one_of, settled, variant_of
 from sidelong.numerics import exp, log, total
 
 if TYPE_CHECKING:
@@ -76,7 +75,7 @@ ABOUT = About(
     theorem='Theorem 4; with rate="fixed", Theorems 2 and 3',
 )
 #: The options that lead to a module of their own.
-VARIANTS = ({"refresh": "epoch"},)
+VARIANTS = ({"refresh": "epoch"}, {"late": "guarded"})
 TRACES = ("theta", "exploration_set", "exploration_mass", "learning_rate")
 _THETA, _SIZE, _MASS, _ETA = range(4)
 
@@ -97,13 +96,13 @@ class Params(NamedTuple):
 
 
 def variant(options: Mapping[str, Any]) -> ModuleType:
-    """Return the module for these options: this one, or that of the epochs."""
+    """Return the module for these options: this one, that of the epochs, or that of the guarded rate."""
     if "preset" in options:
         raise LearnerError(
             f"exp3.g++ has no presets any more, and preset is {options['preset']!r}. What 'practical' was for is done "
             f"better by the learner 'glance', which takes no preset; without this option exp3.g++ is the paper's."
         )
-    return importlib.import_module(f"{__name__}_epoch" if options.get("refresh") == "epoch" else __name__)
+    return variant_of(__name__, options)
 
 
 def needs(options: Mapping[str, Any]) -> frozenset[Need]:
@@ -125,6 +124,7 @@ def configure(
     start: str = "all",
     estimator: str = "plain",
     refresh: str = "round",
+    late: str = "plain",
 ) -> Params:
     """Turn options into constants.
 
@@ -150,9 +150,12 @@ def configure(
         refresh: "round" looks at every arm in each round. "epoch" does so only when the round or Theta has grown by a
             share `growth`, so that a round costs O(log K) for each revealed arm: for thousands of arms and more. Its
             options are those of `sidelong.learners.exp3gpp_epoch.configure`.
+        late: "plain" has a rate that does not know of late feedback; its bound under delay can be computed from what
+            happened. "guarded" counts the outstanding decisions in its rate: see `sidelong.learners.exp3gpp_guarded`.
     """
     one_of("rate", rate, ("adaptive", "fixed"))
     one_of("refresh", refresh, ("round", "epoch"))
+    one_of("late", late, ("plain", "guarded"))
     K = graph.n_arms
     adaptive = rate == "adaptive"
     alpha: float = 1

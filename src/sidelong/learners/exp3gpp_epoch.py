@@ -65,7 +65,7 @@ ABOUT = About(
     published=False,
 )
 #: Options that have one value here.
-SETTLED = ("refresh",)
+SETTLED = ("late", "refresh")
 
 
 def needs(options: Mapping[str, Any]) -> frozenset[Need]:
@@ -86,6 +86,7 @@ def configure(
     strong_independence: int | None = None,
     ties: str = "paper",
     start: str = "all",
+    late: str = "plain",
 ) -> Params:
     """Turn options into constants.
 
@@ -106,8 +107,10 @@ def configure(
         start: the initial rounds: "all" arms once (the paper), a "cover" of the graph, or "none", where an arm that
             was not observed yet has LCB 0 and UCB 1. Theta begins with their number, or 1. `docs/epoch.md` has the
             bound of each.
+        late: "plain".
     """
     one_of("refresh", refresh, ("epoch",))
+    one_of("late", late, ("plain",))
     paper = exp3gpp.configure(
         graph,
         rate=rate,

@@ -40,8 +40,9 @@ import numpy as np
 from sidelong._jit import kernel
 from sidelong.errors import LearnerError
 from sidelong.learners.absent import charge, exponential_of_present, grow, some_absent  # noqa: F401
+from sidelong.learners.head_start import replay, tilt  # noqa: F401
 from sidelong.learners.interface import About, Need
-from sidelong.learners.options import number, one_of
+from sidelong.learners.options import number, one_of, variant_of
 from sidelong.learners.weights import exponential, learn, theta
 from sidelong.numerics import log
 
@@ -64,8 +65,8 @@ ABOUT = About(
     theorem="derived in its file, for a rate without a horizon, by the paper's proof",
 )
 #: The options that lead to a module of their own.
-VARIANTS = ({"refresh": "epoch"}, {"track": "unknown"})
-#: Arms may be absent; with `grow`, arms may come later.
+VARIANTS = ({"refresh": "epoch"}, {"late": "guarded"}, {"track": "unknown"})
+#: Arms may be absent; with `grow` arms may come later, and with `tilt` and `replay` there may be a head start.
 SLEEPS = True
 TRACES = ("theta", "learning_rate")
 _THETA, _ETA = range(2)
@@ -79,14 +80,18 @@ class Params(NamedTuple):
 
 
 def variant(options: Mapping[str, Any]) -> ModuleType:
-    """Return the module for these options: this one, that of the epochs, or that for a best arm that moves."""
-    if options.get("track") is not None:
-        return importlib.import_module(f"{__name__}_tracking")
-    return importlib.import_module(f"{__name__}_epoch" if options.get("refresh") == "epoch" else __name__)
+    """Return the module for these options: this one, or that of epochs, of a guarded rate, of a best arm that moves."""
+    tracks = options.get("track") is not None
+    return importlib.import_module(f"{__name__}_tracking") if tracks else variant_of(__name__, options)
 
 
 def configure(
-    graph: FeedbackGraph, *, eta_scale: float = 1.0, refresh: str = "round", track: int | str | None = None
+    graph: FeedbackGraph,
+    *,
+    eta_scale: float = 1.0,
+    refresh: str = "round",
+    late: str = "plain",
+    track: int | str | None = None,
 ) -> Params:
     """Turn options into constants.
 
@@ -94,9 +99,12 @@ def configure(
         graph: the graph that the learner starts on.
         eta_scale: m, a factor on the learning rate. With 1 / sqrt(2) it is that of EXP3.G++'s adaptive rate.
         refresh: "round", or "epoch" for many arms: see `sidelong.learners.exp3set_epoch`.
+        late: "plain" has a rate that does not know of late feedback; its bound under delay can be computed from what
+            happened. "guarded" counts the outstanding decisions in its rate: see `sidelong.learners.exp3set_guarded`.
         track: for a best arm that moves, how often it does, or "unknown": see `sidelong.learners.exp3set_tracking`.
     """
     one_of("refresh", refresh, ("round", "epoch"))
+    one_of("late", late, ("plain", "guarded"))
     if track is not None:
         raise LearnerError("track is an option of sidelong.learners.exp3set_tracking, which exp3-set becomes with it.")
     return Params(log_K=log(float(graph.n_arms)), eta_scale=number("eta_scale", eta_scale, above=0))

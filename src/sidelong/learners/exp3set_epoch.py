@@ -47,10 +47,17 @@ ABOUT = About(
     published=False,
 )
 #: Options that have one value here.
-SETTLED = ("refresh",)
+SETTLED = ("late", "refresh")
 
 
-def configure(graph: FeedbackGraph, *, refresh: str = "epoch", growth: float = 0.05, eta_scale: float = 1.0) -> Params:
+def configure(
+    graph: FeedbackGraph,
+    *,
+    refresh: str = "epoch",
+    growth: float = 0.05,
+    eta_scale: float = 1.0,
+    late: str = "plain",
+) -> Params:
     """Turn options into constants.
 
     Args:
@@ -58,8 +65,10 @@ def configure(graph: FeedbackGraph, *, refresh: str = "epoch", growth: float = 0
         refresh: "epoch".
         growth: from 0 to 1, by which share the round or Theta grows until all arms are looked at again (0.05).
         eta_scale: m, a factor on the learning rate.
+        late: "plain".
     """
     one_of("refresh", refresh, ("epoch",))
+    one_of("late", late, ("plain",))
     paper = exp3set.configure(graph, eta_scale=eta_scale)
     return without_exploration(paper.log_K, math.sqrt(2.0) * paper.eta_scale, growth, graph.n_arms)
 

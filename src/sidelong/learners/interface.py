@@ -10,8 +10,11 @@ probabilities of observing those that the drawn arm reveals, one after the other
 its own use in `trace`, and then for each name a row of as many numbers as arms, kept with the decision until it is
 told. One
 whose options lead to another module has ``variant``, and one that needs more or less than ``NEEDS`` with some options
-has ``needs``; both take the options. One with a rule for arms that are absent, which reveal nothing in the graph of
-their round, has ``SLEEPS``; and one that more arms may come to has ``grow``, which takes and returns Params and State.
+has ``needs``; both take the options. One that counts the decisions that are outstanding has ``release``, which is
+called for a round that will never be told; its ``distribution`` is called once for each round, as that of all is. One
+with a rule for arms that are absent, which reveal nothing in the graph of their round, has ``SLEEPS``; and one that
+more arms may come to has ``grow``, which takes and returns Params and State. ``tilt`` and ``replay`` are for a prior
+and a log.
 Some of the kernels are only names here: `sidelong._jit.specialise` puts a learner's own in their place.
 """
 
@@ -45,6 +48,7 @@ __all__ = [
     "kernel",
     "name_of",
     "probability",
+    "release",
     "trace_size",
     "update",
 ]
@@ -117,6 +121,11 @@ def draw(
 def probability(params: Any, state: Any, graph: GraphArrays, t: int, arm: int) -> float:
     """Return the probability of `arm` in round t, which has been drawn, before anything else was drawn or told."""
     return np.nan
+
+
+@kernel
+def release(params: Any, state: Any, t: int) -> None:
+    """Take notice that round t was cancelled or given up and will never be told: most learners need not know."""
 
 
 def _write_all(params: Any, state: Any, graph: GraphArrays, t: int, p: np.ndarray) -> None:

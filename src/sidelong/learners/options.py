@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import importlib
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -12,13 +13,27 @@ from sidelong.errors import GraphError, LearnerError
 from sidelong.graphs.cover import greedy_cover
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
+    from types import ModuleType
 
     from sidelong.graphs.graph import FeedbackGraph
     from sidelong.graphs.numbers import GraphNumber
 
+_VARIANTS = {"refresh": "epoch", "late": "guarded"}  # the values that lead to a module of their own
+
 number = partial(check_number, LearnerError)
 one_of = partial(check_one_of, LearnerError)
+
+
+def variant_of(module: str, options: Mapping[str, Any]) -> ModuleType:
+    """Return the module that plays a learner with refresh="epoch" or late="guarded", or the learner's own."""
+    chosen = [value for name, value in _VARIANTS.items() if options.get(name) == value]
+    if len(chosen) > 1:
+        raise LearnerError(
+            "late='guarded' counts theta of every round when it is asked for, and refresh='epoch' only estimates it: "
+            "take refresh='round', or late='plain', which has a bound under delay too."
+        )
+    return importlib.import_module("_".join([module, *chosen]))
 
 
 def settled(compute: Callable[[FeedbackGraph], GraphNumber], graph: FeedbackGraph, what: str, instead: str = "") -> int:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from sidelong.checks import is_whole
 from sidelong.errors import WorldError
 from sidelong.losses.checks import LAST_ROUND, rows_of, whole
 from sidelong.losses.kernels import CYCLING, DRIFTING, SWITCHING
@@ -51,7 +52,7 @@ def switching(means: npt.ArrayLike, at: int | Sequence[int] | None = None, every
         n = whole("every", every, 1, LAST_ROUND)
         laid_out = arrays(CYCLING, (), [n, S], np.concatenate([rows, _before(rows, np.full(S, n))]))
         return World("switching", rows.shape[1], laid_out, f"{summary}; changes every {n} rounds", binary=True)
-    ends = [at] if isinstance(at, int | np.integer) else list(at or ())
+    ends = [at] if is_whole(at) else list(at or ())
     ends = [whole(f"at[{s}]", end, 1, LAST_ROUND) for s, end in enumerate(ends)]
     if len(ends) != S - 1 or any(b <= a for a, b in pairwise(ends)):
         raise WorldError(f"at must be {S - 1} ascending rounds, the last of each row of means but one; it is {at!r}.")

@@ -80,3 +80,13 @@ class _Experiments:
                 happened.add_metric([name, kind.name.lower()], int(counts[kind]))
         yield happened
         yield outstanding
+        every = self._store.every()
+        states = GaugeMetricFamily("sidelong_experiments", "Experiments that this server knows.", labels=["state"])
+        left = GaugeMetricFamily("sidelong_replay_left", "Events to be replayed.", labels=["experiment"])
+        for state in ("live", "loading", "refused"):
+            states.add_metric([state], sum(each.state == state for each in every))
+        for each in every:
+            if each.progress is not None:
+                left.add_metric([each.identity.name], each.progress.head - each.progress.done)
+        yield states
+        yield left

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 import logging
 import math
 from concurrent.futures import ThreadPoolExecutor
@@ -16,6 +17,8 @@ from sidelong.service.store.commands import Expire
 from sidelong.service.store.commits import Commits
 from sidelong.service.store.experiment import Clock
 from sidelong.service.store.kinds import open_database
+from sidelong.service.store.loading import Loading
+from sidelong.service.store.saving import Saving
 from sidelong.service.store.store import Store
 from sidelong.service.store.tokens import Tokens
 
@@ -23,6 +26,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from sidelong.service.settings import Settings
+    from sidelong.service.store.database import Reading
+    from sidelong.service.store.experiment import LiveExperiment
 
     T = TypeVar("T")
 
@@ -35,6 +40,7 @@ class Server:
     """Everything behind the addresses. Use it as an asynchronous context manager."""
 
     commits: Commits
+    loading: Loading
     stopping = False  #: what goes on for ever ends now
 
     def __init__(self, settings: Settings, clock: Clock | None = None) -> None:
@@ -51,7 +57,10 @@ class Server:
         self.metrics.watch(self.store)
 
     async def __aenter__(self) -> Self:
-        self.commits = Commits(self.store, self.metrics.batch_size.observe, self.metrics.commit_seconds.observe)
+        self.loading = Loading(self.store)
+        sizes, seconds = self.metrics.batch_size.observe, self.metrics.commit_seconds.observe
+        self._saving = Saving(self.store)
+        self.commits = Commits(self.store, self.loading, self._saving, sizes, seconds)
         self._sweeping = asyncio.create_task(self._sweep())
         return self
 
@@ -59,12 +68,14 @@ class Server:
         self._sweeping.cancel()
         with contextlib.suppress(asyncio.CancelledError):
             await self._sweeping
+        await asyncio.to_thread(self.loading.close)
+        await self.commits.close()
+        await asyncio.to_thread(self._saving.close)
         try:  # so that the next start has nothing to replay
-            await self.commits.submit(self.store.save_clock)
-            await self.commits.submit(lambda: self.store.save(least=1))
+            await asyncio.to_thread(self.store.save_clock)
+            await asyncio.to_thread(self.store.save, least=1)
         except Exception as error:  # noqa: BLE001  # all that is acknowledged is on the disk
             _log.warning("no snapshot at the end", extra={"why": str(error)})
-        await self.commits.close()
         for threads in (self.exports, self._looks):
             threads.shutdown(wait=False, cancel_futures=True)
         self.database.close()
@@ -79,6 +90,11 @@ class Server:
                 "The database does not answer.", status=503, code="unavailable", retry_after=2.0
             ) from None
 
+    async def view(self, of: str, look: Callable[[LiveExperiment, Reading], T]) -> T:
+        """Return what `look` sees of an experiment; one that is not in memory is loaded first, in its turn."""
+        await self.loading.wait(of, self.settings.request_timeout)
+        return await asyncio.to_thread(self.store.view, of, look)
+
     async def _sweep(self) -> None:
         """Look for expired decisions, again and again, whatever happens."""
         last = -math.inf
@@ -87,21 +103,22 @@ class Server:
                 now = self.clock.now().clock
                 if now - last >= _LOOK_EVERY * 1000:
                     last = now
-                    await asyncio.to_thread(self._catch_up)
-                    counts = await asyncio.to_thread(self.store.counts)  # which may wait for a commit
-                    if any(waiting for _, _, waiting in counts):
+                    for name in await asyncio.to_thread(self.store.behind):
+                        self.loading.want(name, functools.partial(_opened, name))
+                    if any(waiting for _, _, waiting in self.store.counts()):
                         await self.commits.submit(self.store.save_clock)
-                for experiment in await asyncio.to_thread(self.store.due):
-                    await self.commits.submit(Expire(experiment))
+                due = [self.commits.submit(Expire(each)) for each in await asyncio.to_thread(self.store.due)]
+                if due:  # one that is busy does not keep the others from their next turn
+                    done, _ = await asyncio.wait(due, timeout=self.settings.sweep_every)
+                    for each in done:
+                        each.result()
             except Exception as error:  # noqa: BLE001  # a full disk, say: the next round may fare better
                 _log.warning("nothing expires", extra={"why": str(error)})
             await asyncio.sleep(self.settings.sweep_every)
             logs.flush()
 
-    def _catch_up(self) -> None:
-        """Bring all experiments into memory as they are: their decisions expire even if nobody asks for them here."""
-        for name in self.store.behind():
-            try:
-                self.store.view(name, lambda *_: None)
-            except Exception as error:  # noqa: BLE001  # the others must not wait for this one
-                _log.warning("experiment not opened", extra={"experiment": name, "why": str(error)})
+
+def _opened(name: str, error: Exception | None) -> None:
+    """Note that all decisions of an experiment expire in time, even if nobody asks for it here, or that they do not."""
+    if error is not None:
+        _log.warning("experiment not opened", extra={"experiment": name, "why": str(error)})

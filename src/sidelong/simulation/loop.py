@@ -12,6 +12,7 @@ import numpy as np
 
 from sidelong._ahead import compiled_ahead
 from sidelong._jit import is_kept, kernel, rebind, signature_of
+from sidelong.evaluation.certificates import TOLD, Standing, freeze, settle
 from sidelong.graphs.bank import BankArrays, keep, pick, redraw, select
 from sidelong.learners.interface import Need, bound, distribution, draw, name_of, trace_size, update
 from sidelong.losses.kernels import has_range, loss, loss_range, mean
@@ -40,11 +41,15 @@ class Tally(NamedTuple):
     p: np.ndarray
     losses: np.ndarray
     trace: np.ndarray
+    means: np.ndarray  #: for the certificate, as are the next two: of nothing if none is kept
+    standing: Standing
+    room: np.ndarray
 
 
-def new_tally(learner: ModuleType, n_arms: int, delay: int = 0) -> Tally:
-    """Return a tally of nothing."""
+def new_tally(learner: ModuleType, n_arms: int, delay: int = 0, *, certify: bool = False) -> Tally:
+    """Return a tally of nothing; with `certify`, what the certificate needs is kept too."""
     counts = np.zeros((2, n_arms), np.int64)
+    certified = n_arms if certify else 0
     return Tally(
         np.zeros(2),
         np.zeros(2),
@@ -57,6 +62,9 @@ def new_tally(learner: ModuleType, n_arms: int, delay: int = 0) -> Tally:
         np.zeros((delay + 1, n_arms)),
         np.zeros((delay + 1, n_arms)),
         np.zeros((delay + 1, trace_size(learner, n_arms))),
+        np.zeros((delay + 1, certified)),
+        Standing.new(certified),
+        np.zeros(certified),
     )
 
 
@@ -71,6 +79,7 @@ def add(sum_: np.ndarray, x: float) -> None:
 
 DRAWS_ITSELF = False  # whether the learner has a `draw` of its own
 LATE = False  # whether feedback comes some rounds later
+CERTIFY = False  # whether a certificate is kept
 
 
 @kernel
@@ -98,6 +107,7 @@ def play(  # noqa: C901, PLR0912, PLR0915  # a round is one thing, and becomes o
 ) -> int:
     """Play the rounds from `first` to `last`; return the round of a loss that does not fit, or 0."""
     p, losses, trace = tally.p[0], tally.losses[0], tally.trace[0]
+    row = 0
     index = pick(bank, seed, run, first)
     redraw(bank, seed, run, first)
     graph = select(bank, index)
@@ -110,6 +120,8 @@ def play(  # noqa: C901, PLR0912, PLR0915  # a round is one thing, and becomes o
         if LATE:
             row = t % tally.arms.size
             p, losses, trace = tally.p[row], tally.losses[row], tally.trace[row]
+        if CERTIFY:
+            freeze(tally.standing, tally.means[row])
         if DRAWS_ITSELF:  # a constant, so that only one of the two is compiled
             arm = draw(params, state, graph, t, seed, run, p, trace)
         else:
@@ -150,24 +162,33 @@ def play(  # noqa: C901, PLR0912, PLR0915  # a round is one thing, and becomes o
                 continue
             row = told % tally.arms.size
             arm, p, losses, trace = tally.arms[row], tally.p[row], tally.losses[row], tally.trace[row]
-            update(params, state, select(bank, pick(bank, seed, run, told)), told, arm, p, losses, trace)
+            learned = select(bank, pick(bank, seed, run, told))
+            update(params, state, learned, told, arm, p, losses, trace)
+            if CERTIFY:
+                settle(tally.standing, learned, arm, p, tally.means[row], losses, TOLD, tally.room)
         else:
             update(params, state, graph, t, arm, p, losses, trace)
+            if CERTIFY:
+                settle(tally.standing, graph, arm, p, tally.means[row], losses, TOLD, tally.room)
         for k in range(tally.traces.size):
             tally.traces[k] += trace[k]
     return 0
 
 
-def loop_for(learner: ModuleType, world: World, *, anew: bool, late: bool = False) -> Callable[..., int]:
+def loop_for(
+    learner: ModuleType, world: World, *, anew: bool, late: bool = False, certify: bool = False
+) -> Callable[..., int]:
     """Return `play` for a learner and a world; all built-in worlds share one.
 
     A world in plain Python is played by the same loop in plain Python, around the learner's compiled kernels.
-    `anew` says whether graphs are drawn anew, `late` whether feedback comes some rounds later.
+    `anew` says whether graphs are drawn anew, `late` whether feedback comes some rounds later, and `certify` whether a
+    certificate is kept.
     """
     world_loss, world_mean = world.kernels
     bindings = {
         "DRAWS_ITSELF": hasattr(learner, "draw"),
         "LATE": late,
+        "CERTIFY": certify,
         "draw": getattr(learner, "draw", draw),
         "distribution": getattr(learner, "distribution", distribution),
         "fits": is_binary if Need.BINARY_LOSSES in learner.NEEDS else fits,
@@ -179,7 +200,7 @@ def loop_for(learner: ModuleType, world: World, *, anew: bool, late: bool = Fals
     if not world.compiled:
         # A kernel cannot give slices to plain Python, where there is nobody to count who holds them.
         return rebind(play, "play", **bindings, select=getattr(select, "py_func", select))
-    name = f"play_{name_of(learner)}_{world.code}{'_anew' * anew}{'_late' * late}"
+    name = f"play_{name_of(learner)}_{world.code}{'_anew' * anew}{'_late' * late}{'_certified' * certify}"
     return bound(play, name, **bindings)  # type: ignore[no-any-return]
 
 

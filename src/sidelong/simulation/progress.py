@@ -35,6 +35,8 @@ class ProgressLine:
             yield
         finally:
             timer.cancel()
+            if self._shown:
+                timer.join()  # it may be writing
             self.close()
             self._begun = time.monotonic()
             self._next = self._begun + _PATIENCE

@@ -14,6 +14,9 @@ import numpy as np
 
 from sidelong._jit import CompilationError, entry
 from sidelong.errors import BinaryLossError, SimulationError, WorldError
+from sidelong.evaluation.certificates import NOT_TOLD, assess, settle
+from sidelong.graphs.bank import pick, select
+from sidelong.learners.catalogue import check_certifiable
 from sidelong.machine import cores
 from sidelong.simulation.game import Game, prepare
 from sidelong.simulation.game import whole as _whole
@@ -28,10 +31,13 @@ if TYPE_CHECKING:
     import numpy.typing as npt
     from typing_extensions import TypeIs
 
+    from sidelong.graphs.bank import BankArrays
     from sidelong.graphs.graph import FeedbackGraph
     from sidelong.graphs.sequences import GraphSequence
     from sidelong.losses.world import World
 
+#: As plain Python: a kernel cannot give slices to it.
+_selected = getattr(select, "py_func", select)
 #: How long a thread plays before it looks whether to stop: this bounds the wait after Ctrl-C.
 _STRETCH = 0.05
 
@@ -50,6 +56,8 @@ class Result:
     ]  #: by name, (runs, C): the mean over the rounds since the checkpoint before
     runs: npt.NDArray[np.int64]  #: the number of each run
     seconds: float  #: how long it took, compilation not counted
+    #: (runs, C) with `certificate=True`: at most so much was lost beyond any fixed arm, 95 % sure for all of a run
+    certificate: npt.NDArray[np.float64] | None = None
     #: (runs, C) the same against the best sequence of arms with at most `switches` changes; None if not asked for
     tracking_regret: npt.NDArray[np.float64] | None = None
     switches: int | None = None  #: how many changes that are
@@ -80,6 +88,8 @@ def simulate(
     threads: int | None = None,
     progress: bool | Callable[[int, int], None] | None = None,  # noqa: FBT001  # as keyword, by all who can read
     delay: int = 0,
+    *,
+    certificate: bool = False,
     switches: int | None = None,
     **options: Any,  # each learner has its own
 ) -> Result:
@@ -102,6 +112,7 @@ def simulate(
             with the rounds done and the rounds in all.
         delay: how many rounds later the feedback of a round comes: with 1, round t is learned after the draw of
             round t + 1. No theorem of the learners covers it; `Result.traces` are of the rounds that were learned.
+        certificate: whether to keep certificates: `Result.certificate` has what an agent would say at each checkpoint.
         switches: measure the regret against the best sequence of arms that changes at most so often too, as
             `Result.tracking_regret`. To find it costs a look at every arm in every round, for each run in a world that
             is not the same in all.
@@ -115,7 +126,7 @@ def simulate(
         (4, 75)
     """
     game = prepare(learner, graph, losses, rounds, delay, options)
-    return play_game(game, runs, seed, checkpoints, threads, progress, switches)
+    return play_game(game, runs, seed, checkpoints, threads, progress, certificate=certificate, switches=switches)
 
 
 def play_game(
@@ -125,9 +136,13 @@ def play_game(
     checkpoints: int | Sequence[int] | None = None,
     threads: int | None = None,
     progress: bool | Callable[[int, int], None] | None = None,  # noqa: FBT001
+    *,
+    certificate: bool = False,
     switches: int | None = None,
 ) -> Result:
     """Play a game; the arguments are those of `simulate`."""
+    if certificate:
+        check_certifiable(game.learner)
     seed = _whole("seed", seed, 0, 2**64 - 1)
     numbers = runs if _is_list(runs) else range(_whole("runs", runs, 1, 2**32 - 1))
     numbers = [_whole("A run's number", each, 0, 2**32 - 1) for each in numbers]
@@ -138,7 +153,7 @@ def play_game(
     marks = _checkpoints(game.rounds, checkpoints)
     line = ProgressLine(shown=False if callable(progress) else progress)
     with line.saying(f"Compiling {game.learner.NAME}, once for all later runs"), interrupts_repeated():
-        simulation = _Simulation(game, seed, marks, switches)
+        simulation = _Simulation(game, seed, marks, switches, certify=certificate)
         simulation.prepare()
     begun = time.monotonic()
     try:
@@ -146,7 +161,7 @@ def play_game(
     finally:
         line.close()
     plain = [np.stack(part) for part in zip(*rows, strict=True)]
-    regret, loss, plays, observations, traces, tracking = plain
+    regret, loss, plays, observations, traces, certified, tracking = plain
     return Result(
         rounds=marks,
         regret=regret,
@@ -156,6 +171,7 @@ def play_game(
         traces={name: traces[:, :, k] for k, name in enumerate(game.learner.TRACES)},
         runs=np.array(numbers),
         seconds=time.monotonic() - begun,
+        certificate=certified if certificate else None,
         tracking_regret=None if switches is None else tracking,
         switches=switches,
     )
@@ -164,7 +180,9 @@ def play_game(
 class _Simulation:
     """What all runs of a game share."""
 
-    def __init__(self, game: Game, seed: int, marks: npt.NDArray[np.int64], switches: int | None) -> None:
+    def __init__(
+        self, game: Game, seed: int, marks: npt.NDArray[np.int64], switches: int | None, *, certify: bool = False
+    ) -> None:
         self._learner = game.learner
         self._sequence = game.sequence
         self._world = game.world
@@ -174,7 +192,9 @@ class _Simulation:
         self._first, self._params = game.configure(seed)
         self._bank = game.sequence.arrays
         self._delay = game.delay
-        self._play = loop_for(game.learner, game.world, anew=not game.sequence.bank, late=game.delay > 0)
+        self._certify = certify
+        how = {"anew": not game.sequence.bank, "late": game.delay > 0, "certify": certify}
+        self._play = loop_for(game.learner, game.world, **how)
         self._stop = threading.Event()
         self._lock = threading.Lock()
         self._best_lock = threading.Lock()
@@ -185,7 +205,7 @@ class _Simulation:
 
     def prepare(self) -> None:
         """Compile, or load what was compiled before, outside of what is measured."""
-        tally = new_tally(self._learner, self._sequence.n_arms, self._delay)
+        tally = new_tally(self._learner, self._sequence.n_arms, self._delay, certify=self._certify)
         state = self._learner.init(self._params, self._first)
         call = (self._params, state, self._bank, self._world.arrays, self._seed, 0, 1, 0, tally)
         parts = partial(compile_parts, self._play, self._learner, self._first.arrays, *call)
@@ -222,9 +242,9 @@ class _Simulation:
         state = learner.init(self._params, self._first)
         # A sequence that draws graphs anew writes into its arrays, so that each run has its own.
         bank = self._bank if self._sequence.bank else self._sequence.arrays
-        tally = new_tally(learner, self._sequence.n_arms, self._delay)
+        tally = new_tally(learner, self._sequence.n_arms, self._delay, certify=self._certify)
         loss, expected = np.zeros(self._marks.size), np.zeros(self._marks.size)
-        traces = np.zeros((self._marks.size, width))
+        traces, certified = np.zeros((self._marks.size, width)), np.zeros(self._marks.size)
         t, stretch = 0, 1
         for column, mark in enumerate([*self._marks, self._rounds]):
             tally.traces[:] = 0.0
@@ -246,10 +266,21 @@ class _Simulation:
             loss[column] = tally.suffered.sum()
             expected[column] = tally.expected.sum()
             traces[column] = tally.traces / max(t - since, 1)
+            if self._certify:
+                certified[column] = self._bound(bank, number, t, tally)
         cost = expected if self._world.has_means else loss
         arm, sequence = self._best(number)
         observations = tally.observations + np.cumsum(tally.ranges)[:-1]
-        return cost - arm, loss, tally.plays, observations, traces, cost - sequence
+        return cost - arm, loss, tally.plays, observations, traces, certified, cost - sequence
+
+    def _bound(self, bank: BankArrays, number: int, t: int, tally: Tally) -> float:
+        """Return the certificate after round t: rounds that wait count as an agent's do that were not told."""
+        standing = tally.standing.copy()
+        for s in range(max(t - self._delay, 0) + 1, t + 1):
+            graph, row = _selected(bank, pick(bank, self._seed, number, s)), s % tally.arms.size
+            made = int(tally.arms[row]), tally.p[row], tally.means[row], tally.losses[row]
+            settle(standing, graph, *made, NOT_TOLD, tally.room)
+        return assess(standing).bound
 
     def _best(self, number: int) -> tuple[npt.NDArray[np.float64], ...]:
         """Return what the best arm and the best sequence have lost at each checkpoint; once, if all runs agree."""

@@ -15,7 +15,7 @@ from sidelong.studies.folder import ResultFolder, StoppedError
 from sidelong.studies.provenance import learner_version, source_hash
 from sidelong.studies.queue import Queue
 from sidelong.studies.summary import Summary
-from sidelong.studies.work import TaskResult
+from sidelong.studies.work import TaskResult, WorkerDiedError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from sidelong.studies.spec import Study
     from sidelong.studies.work import Engine
 
-_RESTARTS = 20
+_DEATHS = 20
 _POLL = 0.1
 _BRIEF = 0.05  # seconds
 _WRITERS = 4  # threads: a disk takes ten milliseconds to say that a file is safe
@@ -81,7 +81,7 @@ class _Runner:
         self._writing: dict[Future[None], tuple[Cell, float]] = {}
         self._writers = concurrent.futures.ThreadPoolExecutor(_WRITERS)
         self._rounds_finished = 0
-        self._restarts = 0
+        self._deaths = 0
         self._polled = 0.0
         self._are_brief = False
 
@@ -118,12 +118,9 @@ class _Runner:
             self._count_written(self._writing)
 
     def _step(self, engine: Engine) -> None:
-        try:
-            self._fill(engine)
-            for future in self._wait() & self._running.keys():
-                self._take(future, _played(future, engine))
-        except engine.died:
-            self._after_death(engine)
+        self._fill(engine)
+        for future in self._wait() & self._running.keys():
+            self._take(future, engine)
         self._count_written([future for future in self._writing if future.done()])
         self._look_elsewhere()
         # Of the rounds in unfinished cells only some engines know.
@@ -131,10 +128,9 @@ class _Runner:
         self.tell()
 
     def _fill(self, engine: Engine) -> None:
-        # One more than are played, so that no worker waits for us, and more if they are brief; alone, where it is not
-        # clear who kills workers.
+        # One more than are played, so that no worker waits for us, and more if they are brief; alone, after a death.
         slots = 1 if self._queue.one_by_one else engine.slots * (2 if self._are_brief else 1) + 1
-        while len(self._running) < slots and (cell := self._queue.first()) is not None:
+        while len(self._running) < slots and (cell := self._queue.take()) is not None:
             if not self._results.claim(cell):
                 self._elsewhere.append(cell)
             elif self._results.read(cell) is not None:
@@ -142,15 +138,19 @@ class _Runner:
                 self._done_by_another(cell)
             else:
                 self._running[engine.play(cell)] = cell
-            self._queue.drop_first()  # only now: if the engine is dead, the cell is still there
 
     def _wait(self) -> set[Future[Any]]:
         if not self._running and not self._writing:
             time.sleep(_POLL if self._elsewhere else 0.0)
         return concurrent.futures.wait([*self._running, *self._writing], _POLL, concurrent.futures.FIRST_COMPLETED).done
 
-    def _take(self, future: Future[Any], played: TaskResult) -> None:
+    def _take(self, future: Future[Any], engine: Engine) -> None:
         what = self._running.pop(future)
+        try:
+            played = _played(future, engine)
+        except WorkerDiedError:
+            self._after_death(what)
+            return
         if isinstance(what, str):
             self._queue.is_compiled(what)
         elif played.content:
@@ -172,20 +172,17 @@ class _Runner:
             if self.summary.slowest is None or seconds > self.summary.slowest[0]:
                 self.summary.slowest = (seconds, cell)
 
-    def _after_death(self, engine: Engine) -> None:
-        """Go on after workers have died, and find out which cell it was."""
-        cells = [what for what in self._running.values() if not isinstance(what, str)]
-        for kind in [what for what in self._running.values() if isinstance(what, str)]:
-            self._queue.is_compiled(kind)
-        self._running.clear()
-        for cell in cells:
-            self._results.release(cell)
-        for cell in self._queue.were_played(cells):
-            self.summary.failed[cell] = "The process that played it died: killed, or out of memory."
-        self._restarts += 1
-        if self._restarts > _RESTARTS:
+    def _after_death(self, what: Cell | str) -> None:
+        """Go on after the process that played a cell, or compiled for a kind of cells, has died."""
+        self._deaths += 1
+        if isinstance(what, str):
+            self._queue.is_compiled(what)
+        else:
+            self._results.release(what)
+            if self._queue.was_killed(what, alone=not self._running):
+                self.summary.failed[what] = "The process that played it died: killed, or out of memory."
+        if self._deaths > _DEATHS:
             raise StoppedError("workers die again and again. Is there enough memory? Try fewer with --workers.")
-        engine.restart()
 
     def _look_elsewhere(self) -> None:
         """See what became of cells that another runner claimed; it may have died."""
@@ -219,7 +216,7 @@ def _played(future: Future[Any], engine: Engine) -> TaskResult:
     """Return what became of a cell, also where an engine gave it up."""
     try:
         return future.result() or TaskResult(b"", "", 0.0)
-    except engine.died:
+    except WorkerDiedError:
         raise
     except Exception as error:  # noqa: BLE001  # such as Dask's KilledWorker
         engine.check()

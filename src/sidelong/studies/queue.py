@@ -2,8 +2,8 @@
 
 Cells wait until the machine code of their kind is there; then the longest is next, so that no long one is left alone
 at the end. Of equally long ones, those of one graph and world come one after the other: a worker keeps what it built
-last. Cells that were being played when workers died are next before all others, each by itself, until it is
-clear which of them kills workers.
+last. A cell whose process died is next before all others, and is played with no other beside it: two of them may
+need more memory than there is.
 """
 
 from __future__ import annotations
@@ -14,11 +14,9 @@ from typing import TYPE_CHECKING
 from sidelong.studies.cell import canonical
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from sidelong.studies.cell import Cell
 
-_ALONE = 2  # how often a cell may kill the process that plays it and nothing else
+_ALONE = 2  # how often the process of a cell that is played alone may die
 
 
 class Queue:
@@ -52,24 +50,16 @@ class Queue:
         """Whether the next cell must be played with no other beside it."""
         return bool(self._suspects)
 
-    def first(self) -> Cell | None:
-        """Return the cell that is next, and leave it there."""
+    def take(self) -> Cell | None:
+        """Return the cell that is next, and remove it."""
         if self._suspects:
-            return self._suspects[0]
-        return self._ready[0][-1] if self._ready else None
+            return self._suspects.pop(0)
+        return heapq.heappop(self._ready)[-1] if self._ready else None
 
-    def drop_first(self) -> None:
-        """Remove the cell that is next."""
-        if self._suspects:
-            self._suspects.pop(0)
-        else:
-            heapq.heappop(self._ready)
-
-    def were_played(self, cells: list[Cell]) -> Iterable[Cell]:
-        """Put back the cells that were being played when workers died; return those that have killed too often."""
-        for cell in cells:
-            self._alone[cell] = self._alone.get(cell, 0) + (len(cells) == 1)
-            if self._alone[cell] >= _ALONE:
-                yield cell
-            else:
-                self._suspects.append(cell)
+    def was_killed(self, cell: Cell, *, alone: bool) -> bool:
+        """Put back a cell whose process died, `alone` or beside others; return whether it has died too often."""
+        self._alone[cell] = self._alone.get(cell, 0) + alone
+        if self._alone[cell] >= _ALONE:
+            return True
+        self._suspects.append(cell)
+        return False

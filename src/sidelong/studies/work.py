@@ -46,10 +46,13 @@ class TaskResult(NamedTuple):
     seconds: float
 
 
+class WorkerDiedError(Exception):
+    """The process that played a cell, or compiled for it, is gone. Only engines whose cells are given up raise it."""
+
+
 class Engine:
     """What plays cells: `local` on this machine, `cluster` on many."""
 
-    died: tuple[type[Exception], ...] = ()  #: what futures raise when all workers are gone
     slots: int  #: how many cells are played at once
 
     def warm(self, cell: Cell) -> Future[None]:
@@ -70,9 +73,6 @@ class Engine:
 
     def check(self) -> None:
         """Raise `StoppedError` if the engine itself is gone: then all cells end in errors, and none of them failed."""
-
-    def restart(self) -> None:
-        """Start new workers where they have died and nobody else does."""
 
 
 def play(task: Task, files: Files, progress: Callable[[int, int], None] | None = None) -> TaskResult:

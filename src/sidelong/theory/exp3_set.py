@@ -1,6 +1,6 @@
 """What EXP3-SET promises where arms come and go, where the best arm moves, and after a head start.
 
-The proofs stand in the files of the learner: ``absent.py``, ``exp3set_tracking.py`` and ``prior.py`` of
+The proofs stand in the files of the learner: ``absent.py``, ``exp3set_tracking.py`` and ``head_start.py`` of
 `sidelong.learners`. `theta_sum` is the expected sum of theta over the rounds that count, or a bound on it, such as the
 number of rounds times the size of the largest acyclic set of arms.
 """
@@ -66,3 +66,15 @@ def tracking(
     c = (told + 1) * math.log(K) if horizon is None else (told + 1) * math.log(K * H) + 1
     c *= eta_scale**2
     return (B / math.sqrt(c) + math.sqrt(c)) * math.sqrt(theta_sum) + B * math.sqrt(K / c)
+
+
+def prior(*, K: int, theta_sum: float, q_1: float, eta_scale: float = 1.0) -> float:
+    """Return the bound on the regret against an arm that a prior gives the probability `q_1` in round 1.
+
+    2 sqrt(ln K theta_sum) + ln(1 / q_1) sqrt(K / ln K); for another factor m on the rate,
+    (m + 1 / m) sqrt(ln K theta_sum) + ln(1 / q_1) sqrt(K / ln K) / m.
+    """
+    K, theta_sum = at_least_two(K), number("theta_sum", theta_sum, least=0)
+    q_1, m = number("q_1", q_1, above=0, most=1), number("eta_scale", eta_scale, above=0)
+    log_K = math.log(K)
+    return (m + 1 / m) * math.sqrt(log_K * theta_sum) + math.log(1 / q_1) * math.sqrt(K / log_K) / m

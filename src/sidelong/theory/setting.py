@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from sidelong.graphs.graph import FeedbackGraph
 
 
-class Interval(NamedTuple):
+class NumberRange(NamedTuple):
     """Where a number of a graph lies."""
 
     lower: int
@@ -57,7 +57,7 @@ class Setting:
         return self._gaps
 
     @cached_property
-    def independence(self) -> Interval:
+    def independence(self) -> NumberRange:
         """The independence number."""
         return self._known("independence", 1, self.K)
 
@@ -120,7 +120,7 @@ class Setting:
             self.intervals["sum of 1 / gap"] = (found.lower, found.upper)
         return min(found.upper, gaps.inverse_sum)
 
-    def _known(self, name: str, least: int, most: int) -> Interval:
+    def _known(self, name: str, least: int, most: int) -> NumberRange:
         try:
             found = getattr(self._numbers, name)
         except GraphError:  # the graph is too large for it
@@ -129,4 +129,4 @@ class Setting:
             lower, upper = max(found.lower, least), min(found.upper, most)
         if lower < upper:
             self.intervals[name.replace("_", " ")] = (lower, upper)
-        return Interval(lower, upper)
+        return NumberRange(lower, upper)

@@ -60,7 +60,7 @@ def _by_parts(matrix: sparse.csr_array, unit: int, budget: Budget) -> Found:
     inside = np.isin(np.arange(matrix.shape[0]), best)
 
     def solve(arms: Integers, piece: Conflicts, share: Budget) -> Found:
-        return _Part(piece.to_scipy().astype(np.int8), np.flatnonzero(inside[arms]), unit).solve(share)
+        return _CyclicPart(piece.to_scipy().astype(np.int8), np.flatnonzero(inside[arms]), unit).solve(share)
 
     return by_parts(split(from_scipy(matrix)), (best, cover), np.full(inside.size, unit), solve, budget)
 
@@ -94,7 +94,7 @@ def _arcs_that_matter(reveals: sparse.csr_array) -> tuple[sparse.csr_array, spar
     return both_ways, sparse.csr_array((one_way.data[keep], (one_way.row[keep], one_way.col[keep])), shape=arcs.shape)
 
 
-class _Part:
+class _CyclicPart:
     """A connected part in which some arcs go one way."""
 
     def __init__(self, matrix: sparse.csr_array, best: Integers, unit: int) -> None:

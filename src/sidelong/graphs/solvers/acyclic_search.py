@@ -28,7 +28,7 @@ _ZERO = np.uint64(0)
 _ONE = np.uint64(1)
 
 
-class Path(NamedTuple):
+class AcyclicPath(NamedTuple):
     """The graphs on the path from the root to a node, the arms taken on it, and room to work in."""
 
     after: np.ndarray  #: uint64, (depths, n, words); what each arm leads to
@@ -45,7 +45,7 @@ class Path(NamedTuple):
 
 
 @rare_kernel
-def search(path: Path, most: int) -> None:
+def search(path: AcyclicPath, most: int) -> None:
     """Visit at most `most` nodes. The search has ended when the depth is -1."""
     state = path.state
     depth = state[0]
@@ -78,7 +78,7 @@ def search(path: Path, most: int) -> None:
 
 
 @kernel
-def _copy_down(path: Path, depth: Whole) -> None:
+def _copy_down(path: AcyclicPath, depth: Whole) -> None:
     v = bits.following(path.alive[depth], np.int64(0))
     while v >= 0:
         bits.assign(path.after[depth, v], path.after[depth + 1, v])
@@ -90,7 +90,7 @@ def _copy_down(path: Path, depth: Whole) -> None:
 
 
 @rare_kernel
-def _drop(path: Path, depth: Whole, v: Whole) -> None:
+def _drop(path: AcyclicPath, depth: Whole, v: Whole) -> None:
     """Take an arm out of the graph; its own rows stay as they are."""
     bits.discard(path.alive[depth], v)
     u = bits.following(path.before[depth, v], np.int64(0))
@@ -104,7 +104,7 @@ def _drop(path: Path, depth: Whole, v: Whole) -> None:
 
 
 @rare_kernel
-def _take(path: Path, depth: Whole, v: Whole) -> None:
+def _take(path: AcyclicPath, depth: Whole, v: Whole) -> None:
     """Take an arm into the set."""
     path.taken[path.size[depth]] = v
     path.size[depth] += 1
@@ -132,7 +132,7 @@ def _join(some: np.ndarray, others: np.ndarray, rows: np.ndarray) -> None:
 
 
 @rare_kernel
-def _simplify(path: Path, depth: Whole) -> None:
+def _simplify(path: AcyclicPath, depth: Whole) -> None:
     changed = True
     while changed:
         changed = False
@@ -145,7 +145,7 @@ def _simplify(path: Path, depth: Whole) -> None:
 
 
 @rare_kernel
-def _bound(path: Path, depth: Whole) -> Whole:
+def _bound(path: AcyclicPath, depth: Whole) -> Whole:
     """Return how many of the arms that are left a set without a cycle has at most."""
     left, single = path.rooms[0], path.rooms[1]
     bits.assign(path.alive[depth], left)
@@ -166,7 +166,7 @@ def _bound(path: Path, depth: Whole) -> Whole:
 
 
 @kernel
-def _cut_clique(path: Path, depth: Whole, v: Whole, within: np.ndarray) -> bool:
+def _cut_clique(path: AcyclicPath, depth: Whole, v: Whole, within: np.ndarray) -> bool:
     """Take a clique around v, its lowest arm, out of a set; tell whether it has another arm."""
     room = path.rooms[2]
     bits.assign(within, room)
@@ -183,7 +183,7 @@ def _cut_clique(path: Path, depth: Whole, v: Whole, within: np.ndarray) -> bool:
 
 
 @rare_kernel
-def _cut_cycle(path: Path, depth: Whole, v: Whole, within: np.ndarray) -> bool:
+def _cut_cycle(path: AcyclicPath, depth: Whole, v: Whole, within: np.ndarray) -> bool:
     """Take a shortest cycle through v out of a set, or v alone; tell whether there is one."""
     queue, parent = path.queue, path.parent
     seen = path.rooms[2]
@@ -214,7 +214,7 @@ def _cut_cycle(path: Path, depth: Whole, v: Whole, within: np.ndarray) -> bool:
 
 
 @kernel
-def _choose(path: Path, depth: Whole) -> Whole:
+def _choose(path: AcyclicPath, depth: Whole) -> Whole:
     """Return the arm with the most ways through it."""
     best = np.int64(-1)
     most = np.int64(-1)
@@ -236,7 +236,7 @@ class AcyclicSearch(Search):
         n = reveals.shape[0]
         words = bits.words_for(n)
         arcs = reveals & ~np.eye(n, dtype=np.bool_)
-        self._path = path = Path(
+        self._path = path = AcyclicPath(
             after=np.zeros((n + 1, n, words), np.uint64),
             before=np.zeros((n + 1, n, words), np.uint64),
             alive=np.zeros((n + 1, words), np.uint64),

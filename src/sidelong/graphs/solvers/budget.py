@@ -6,10 +6,10 @@ import contextlib
 import threading
 import time
 from abc import ABC, abstractmethod
-from numbers import Real
 from typing import TYPE_CHECKING, TypeVar
 
 from sidelong._jit import entry
+from sidelong.checks import plain, short
 from sidelong.errors import GraphError
 
 if TYPE_CHECKING:
@@ -25,8 +25,8 @@ class Budget:
     """Seconds to spend, from now on."""
 
     def __init__(self, seconds: float) -> None:
-        if not (isinstance(seconds, Real) and seconds >= 0):
-            raise GraphError(f"A budget is a number of seconds, 0 or more, not {seconds!r}.")
+        if not plain(seconds) >= 0:
+            raise GraphError(f"A budget is a number of seconds, 0 or more, not {short(seconds)}.")
         self._begun: float = _now()
         self._seconds: float = float(seconds)
 

@@ -59,14 +59,14 @@ def _by_parts(conflicts: Conflicts, weight: Integers, budget: Budget, *, whole: 
 
     def solve(arms: Integers, piece: Conflicts, share: Budget) -> Found:
         known = np.flatnonzero(inside[arms]), np.unique(group[arms], return_inverse=True)[1]
-        return (_Part if whole else _Relaxation)(piece, *known).solve(unit, share)
+        return (_CoverPart if whole else _Relaxation)(piece, *known).solve(unit, share)
 
     cover = by_label(group)
     quick = apart, cover.weighing(np.full(cover.number, unit))
     return by_parts(split(conflicts), quick, weight, solve, budget)
 
 
-class _Part:
+class _CoverPart:
     """A connected part, in whole cliques."""
 
     def __init__(self, conflicts: Conflicts, apart: Integers, group: Integers) -> None:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from sidelong.numerics import Whole
 
 
-class Path(NamedTuple):
+class ColoringPath(NamedTuple):
     """The arms that were placed, in order, and what follows for the others."""
 
     apart: np.ndarray  #: bool, (n, n)
@@ -33,7 +33,7 @@ class Path(NamedTuple):
 
 
 @rare_kernel
-def search(path: Path, enough: int, most: int) -> None:
+def search(path: ColoringPath, enough: int, most: int) -> None:
     """Visit at most `most` nodes. The search has ended when fewer arms are placed than stay in place."""
     state = path.state
     n = path.group.size
@@ -78,7 +78,7 @@ def search(path: Path, enough: int, most: int) -> None:
 
 
 @kernel
-def _choose(path: Path) -> Whole:
+def _choose(path: ColoringPath) -> Whole:
     best = np.int64(-1)
     for v in range(path.group.size):
         if path.group[v] < 0 and (
@@ -91,7 +91,7 @@ def _choose(path: Path) -> Whole:
 
 
 @kernel
-def _move(path: Path, v: Whole, at: Whole, by: Whole) -> None:
+def _move(path: ColoringPath, v: Whole, at: Whole, by: Whole) -> None:
     """Put an arm into a group (by 1), or take it out (by -1)."""
     path.group[v] = at if by > 0 else -1
     for u in range(path.group.size):
@@ -112,7 +112,7 @@ class ColoringSearch(Search):
         n = apart.shape[0]
         count = int(known.max()) + 1
         self.enough = clique.size
-        self._path = Path(
+        self._path = ColoringPath(
             apart=np.ascontiguousarray(apart),
             degree=apart.sum(axis=1),
             group=np.full(n, -1),

@@ -23,12 +23,12 @@ def cliques_around_edges(conflicts: Conflicts) -> Groups:
     n, size = conflicts.n, conflicts.targets.size
     start = np.zeros(size // 2 + n + 1, np.int64)
     arms = np.empty(6 * size + n, np.int64)
-    room = Room(np.zeros(size, np.bool_), np.full(n, -1), np.zeros(n, np.int64))
+    room = CliqueRoom(np.zeros(size, np.bool_), np.full(n, -1), np.zeros(n, np.int64))
     count = call(grow, conflicts, room, start, arms)
     return Groups(start[: count + 1].copy(), arms[: start[count]].copy())
 
 
-class Room(NamedTuple):
+class CliqueRoom(NamedTuple):
     """What is known while cliques grow."""
 
     covered: np.ndarray  #: bool, (2m,); whether a pair is in a clique
@@ -37,7 +37,7 @@ class Room(NamedTuple):
 
 
 @rare_kernel
-def grow(conflicts: Conflicts, room: Room, start: np.ndarray, arms: np.ndarray) -> Whole:
+def grow(conflicts: Conflicts, room: CliqueRoom, start: np.ndarray, arms: np.ndarray) -> Whole:
     """Write the cliques; return how many. An arm without a conflict is one of its own.
 
     Each begins with a pair that is in none yet and takes in, one by one, the lowest arm that is joined with all of
@@ -68,7 +68,7 @@ def grow(conflicts: Conflicts, room: Room, start: np.ndarray, arms: np.ndarray) 
 
 
 @kernel
-def _extend(conflicts: Conflicts, room: Room, arms: np.ndarray, size: Whole) -> Whole:
+def _extend(conflicts: Conflicts, room: CliqueRoom, arms: np.ndarray, size: Whole) -> Whole:
     """Take into the pair at the end of `arms` what is joined with all; return where it ends then."""
     rows, targets = conflicts
     v, u = arms[size - 2], arms[size - 1]
@@ -98,7 +98,7 @@ def _extend(conflicts: Conflicts, room: Room, arms: np.ndarray, size: Whole) -> 
 
 
 @kernel
-def _cover(conflicts: Conflicts, room: Room, arms: np.ndarray, first: Whole, size: Whole) -> None:
+def _cover(conflicts: Conflicts, room: CliqueRoom, arms: np.ndarray, first: Whole, size: Whole) -> None:
     """Note that all pairs of a clique are in one."""
     rows, targets = conflicts
     for k in range(first, size):

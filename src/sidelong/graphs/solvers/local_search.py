@@ -23,7 +23,7 @@ _ONE = np.uint64(1)
 _LOOKS = 12  # at how many arms before one is chosen
 
 
-class Room(NamedTuple):
+class SearchRoom(NamedTuple):
     """The set as it is, and the arms outside by how many in it they conflict with."""
 
     inside: np.ndarray  #: bool, (n,)
@@ -45,7 +45,7 @@ def _next(state: np.uint64) -> np.uint64:
 
 
 @kernel
-def _enlist(room: Room, v: Whole) -> None:
+def _enlist(room: SearchRoom, v: Whole) -> None:
     k = room.conflicts[v]
     if k <= 1:
         room.place[v] = room.size[k]
@@ -54,7 +54,7 @@ def _enlist(room: Room, v: Whole) -> None:
 
 
 @kernel
-def _strike(room: Room, v: Whole) -> None:
+def _strike(room: SearchRoom, v: Whole) -> None:
     k = room.conflicts[v]
     if k <= 1:
         room.size[k] -= 1
@@ -64,7 +64,7 @@ def _strike(room: Room, v: Whole) -> None:
 
 
 @rare_kernel
-def _move(conflicts: Conflicts, room: Room, v: Whole, by: Whole) -> None:
+def _move(conflicts: Conflicts, room: SearchRoom, v: Whole, by: Whole) -> None:
     """Put in an arm that has no conflict (by 1), or take one out (by -1)."""
     if by > 0:
         _strike(room, v)
@@ -80,7 +80,7 @@ def _move(conflicts: Conflicts, room: Room, v: Whole, by: Whole) -> None:
 
 
 @rare_kernel
-def begin(conflicts: Conflicts, order: np.ndarray, room: Room) -> None:
+def begin(conflicts: Conflicts, order: np.ndarray, room: SearchRoom) -> None:
     """Put in the arms in order, as far as they go."""
     for k in range(order.size):
         v = np.int64(k)
@@ -95,7 +95,7 @@ def begin(conflicts: Conflicts, order: np.ndarray, room: Room) -> None:
 
 
 @rare_kernel
-def improve(conflicts: Conflicts, room: Room, steps: int) -> None:
+def improve(conflicts: Conflicts, room: SearchRoom, steps: int) -> None:
     """Search on for some steps, and write the best set found."""
     random = np.uint64(room.state[2])
     for step in range(room.state[1], room.state[1] + steps):
@@ -116,14 +116,14 @@ def improve(conflicts: Conflicts, room: Room, steps: int) -> None:
 
 
 @kernel
-def _keep(room: Room) -> None:
+def _keep(room: SearchRoom) -> None:
     room.state[0] = room.size[2]
     for v in range(room.best.size):
         room.best[v] = room.inside[v]
 
 
 @kernel
-def _pick(room: Room, random: np.uint64) -> Whole:
+def _pick(room: SearchRoom, random: np.uint64) -> Whole:
     """Return an arm to move in: one without a conflict, else with a single one, and now and then any."""
     k = 0 if room.size[0] > 0 else 1
     size = room.size[k]
@@ -144,7 +144,7 @@ class LocalSearch:
     def __init__(self, conflicts: Conflicts) -> None:
         n = conflicts.n
         self._conflicts = conflicts
-        self._room = Room(
+        self._room = SearchRoom(
             inside=np.zeros(n, np.bool_),
             conflicts=np.zeros(n, np.int32),
             lists=np.zeros((2, n), np.int32),

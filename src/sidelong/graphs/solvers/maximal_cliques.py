@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 _STEPS = 100_000_000  # words looked at, at most
 
 
-class Path(NamedTuple):
+class CliquePath(NamedTuple):
     """A clique, and at each depth what can extend it: not tried yet, tried before, and to be tried from here."""
 
     adjacency: np.ndarray  #: uint64, (n, words)
@@ -33,7 +33,7 @@ class Path(NamedTuple):
 
 
 @rare_kernel
-def list_all(path: Path, start: np.ndarray, arms: np.ndarray, steps: int) -> Whole:
+def list_all(path: CliquePath, start: np.ndarray, arms: np.ndarray, steps: int) -> Whole:
     """Write the cliques and return how many; -1 if room or steps do not suffice."""
     count = 0
     size = 0
@@ -61,7 +61,7 @@ def list_all(path: Path, start: np.ndarray, arms: np.ndarray, steps: int) -> Who
 
 
 @kernel
-def _follow(path: Path, depth: Whole, v: Whole) -> None:
+def _follow(path: CliquePath, depth: Whole, v: Whole) -> None:
     """Extend the clique by v, and note that this was tried."""
     path.clique[depth] = v
     for w in range(path.adjacency.shape[1]):
@@ -73,7 +73,7 @@ def _follow(path: Path, depth: Whole, v: Whole) -> None:
 
 
 @kernel
-def _set_out(path: Path, depth: Whole) -> None:
+def _set_out(path: CliquePath, depth: Whole) -> None:
     """Of what extends the clique, try only what the arm that is joined with the most of it is not joined with."""
     words = path.adjacency.shape[1]
     for w in range(words):
@@ -99,7 +99,7 @@ def list_maximal_cliques(conflicts: Conflicts, most: int) -> Groups | None:
     depths = int(np.diff(conflicts.start).max()) + 2
     words = bits.words_for(n)
     fresh, tried, branches = np.zeros((3, depths, words), np.uint64)
-    path = Path(bits.pack(conflicts.joined()), fresh, tried, branches, np.zeros(depths, np.int64))
+    path = CliquePath(bits.pack(conflicts.joined()), fresh, tried, branches, np.zeros(depths, np.int64))
     fresh[0] = bits.all_of(n)
     start, arms = np.zeros(most + 1, np.int64), np.zeros(20 * most, np.int64)
     count = int(call(list_all, path, start, arms, min(20 * most, _STEPS // (n * words))))

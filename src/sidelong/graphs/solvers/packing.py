@@ -53,7 +53,7 @@ def _by_parts(conflicts: Conflicts, weight: Integers, budget: Budget) -> Found:
     parts = split(conflicts)
 
     def solve(arms: Integers, piece: Conflicts, share: Budget) -> Found:
-        each = _Part(piece, weight[arms], np.flatnonzero(inside[arms]), clique[arms])
+        each = _ConflictPart(piece, weight[arms], np.flatnonzero(inside[arms]), clique[arms])
         return each.solve(share, polish=parts.ends.size <= _FEW_PARTS)
 
     return by_parts(parts, (arms, _heaviest_of(clique, weight)), weight, solve, budget)
@@ -79,7 +79,7 @@ def _large_set(conflicts: Conflicts, weight: Integers) -> Integers:
     return np.sort(np.array(chosen))
 
 
-class _Part:
+class _ConflictPart:
     """A connected part, and what is known about it."""
 
     def __init__(self, conflicts: Conflicts, weight: Integers, arms: Integers, clique: Integers) -> None:

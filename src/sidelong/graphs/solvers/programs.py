@@ -21,7 +21,7 @@ _LINEAR, _INTEGER = 50_000, 20_000
 _SMALL = 3_000  # entries that always are
 
 
-class Answer(NamedTuple):
+class Optimum(NamedTuple):
     """What HiGHS found in time."""
 
     x: Reals | None = None  #: None if it found no solution
@@ -29,21 +29,21 @@ class Answer(NamedTuple):
     bound: float = math.inf  #: of the objective, with the tolerance of HiGHS; infinite if nothing is known
 
 
-def solve_linear_program(objective: Reals, rows: sparse.csr_array, most: Reals, budget: Budget) -> Answer:
+def solve_linear_program(objective: Reals, rows: sparse.csr_array, most: Reals, budget: Budget) -> Optimum:
     """Maximise the objective over x >= 0 with rows @ x <= most."""
     if not _is_worth_a_try(rows, budget, _LINEAR):
-        return Answer()
+        return Optimum()
     options = {"time_limit": budget.left}
     found = optimize.linprog(-objective, A_ub=rows, b_ub=most, bounds=(0, None), method="highs", options=options)
     if found.status != 0:
-        return Answer()
-    return Answer(np.maximum(0.0, found.x), np.maximum(0.0, -found.ineqlin.marginals), -found.fun)
+        return Optimum()
+    return Optimum(np.maximum(0.0, found.x), np.maximum(0.0, -found.ineqlin.marginals), -found.fun)
 
 
-def solve_integer_program(objective: Reals, rows: sparse.csr_array, most: Reals, budget: Budget) -> Answer:
+def solve_integer_program(objective: Reals, rows: sparse.csr_array, most: Reals, budget: Budget) -> Optimum:
     """Maximise the objective over x of 0 and 1 with rows @ x <= most."""
     if not _is_worth_a_try(rows, budget, _INTEGER):
-        return Answer()
+        return Optimum()
     found = optimize.milp(
         -objective,
         integrality=np.ones(objective.size),
@@ -53,7 +53,7 @@ def solve_integer_program(objective: Reals, rows: sparse.csr_array, most: Reals,
     )
     bound = math.inf if found.mip_dual_bound is None else -found.mip_dual_bound
     scale = _TOLERANCE * max(1.0, float(np.abs(objective).max(initial=0.0)))
-    return Answer(found.x, bound=bound + scale)
+    return Optimum(found.x, bound=bound + scale)
 
 
 def _is_worth_a_try(rows: sparse.csr_array, budget: Budget, rate: int) -> bool:

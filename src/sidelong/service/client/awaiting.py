@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from sidelong.agent import Estimates
     from sidelong.agent.feedback import Losses
     from sidelong.graphs import FeedbackGraph
-    from sidelong.outcomes import Scale
+    from sidelong.outcomes import Revealed, Scale
     from sidelong.service.client.decision import RemoteDecision
     from sidelong.service.client.wire import Question
 
@@ -56,10 +56,12 @@ class AsyncService:
         description: str = "",
         labels: Sequence[str] | None = None,
         scale: Scale | None = None,
+        certificate: bool = False,
         **options: Any,
     ) -> AsyncExperiment:
         """Make an experiment, or find the one that was made alike under this name: see `Service.create`."""
         more = {"seed": seed, "expire_after": expire_after, "description": description, "labels": labels}
+        more |= {"certificate": True} if certificate else {}
         made = self[name].scaled(scale)
         await self.do(wire.create(name, learner, graph, options, more))
         return made
@@ -106,7 +108,9 @@ class AsyncExperiment(Named["AsyncService"]):
         """Draw an arm: see `Experiment.ask`."""
         return await self._service.do(wire.ask(self._name, graph, context, key, available))
 
-    async def tell(self, decision: RemoteDecision | str, losses: Losses, graph: FeedbackGraph | None = None) -> bool:
+    async def tell(
+        self, decision: RemoteDecision | str, losses: Losses | Revealed, graph: FeedbackGraph | None = None
+    ) -> bool:
         """Learn the losses that a decision revealed: see `Experiment.tell`."""
         return await self._service.do(wire.tell(self._name, decision, losses, graph, self._scale))
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from sidelong.agent import Estimates
     from sidelong.agent.feedback import Losses
     from sidelong.graphs import FeedbackGraph
-    from sidelong.outcomes import Scale
+    from sidelong.outcomes import Revealed, Scale
     from sidelong.service.client.decision import RemoteDecision
     from sidelong.service.client.wire import Question
 
@@ -55,6 +55,7 @@ class Service:
         description: str = "",
         labels: Sequence[str] | None = None,
         scale: Scale | None = None,
+        certificate: bool = False,
         **options: Any,  # each learner has its own
     ) -> Experiment:
         """Make an experiment, or find the one that was made alike under this name.
@@ -68,9 +69,11 @@ class Service:
             description: for people.
             labels: what to call each arm; those of the graph if none are given.
             scale: as for `Agent`; other processes say `service[name].scaled(scale)`.
+            certificate: as for `Agent`; `state()["certificate"]` has it.
             **options: the options of the learner, as for `Agent`.
         """
         more = {"seed": seed, "expire_after": expire_after, "description": description, "labels": labels}
+        more |= {"certificate": True} if certificate else {}
         made = self[name].scaled(scale)
         self.do(wire.create(name, learner, graph, options, more))
         return made
@@ -150,13 +153,15 @@ class Experiment(Named["Service"]):
         """
         return self._service.do(wire.ask(self._name, graph, context, key, available))
 
-    def tell(self, decision: RemoteDecision | str, losses: Losses, graph: FeedbackGraph | None = None) -> bool:
+    def tell(
+        self, decision: RemoteDecision | str, losses: Losses | Revealed, graph: FeedbackGraph | None = None
+    ) -> bool:
         """Learn the losses that a decision revealed: now or later, in any order, from any process.
 
         Args:
             decision: the decision, or its id.
             losses: a number in [0, 1], or in the experiment's `scale`, for every arm in `decision.reveals`, by arm or
-                in their order.
+                in their order; or what a function of `sidelong.outcomes` returned for the arm of this decision, whole.
             graph: where only the outcome shows what is revealed, what every arm would have revealed. See `Agent.tell`.
 
         Returns:

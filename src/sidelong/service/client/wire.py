@@ -20,8 +20,9 @@ from sidelong.errors import (
     ServiceError,
     UnknownDecisionError,
 )
+from sidelong.outcomes.revealed import Revealed
 from sidelong.service.client.decision import RemoteDecision
-from sidelong.service.client.plain import available_of, graph_of, json_of, key_of, losses_of
+from sidelong.service.client.plain import available_of, graph_of, json_of, key_of, losses_of, opened
 from sidelong.service.client.replies import foreign, refusal, unreachable
 
 if TYPE_CHECKING:
@@ -125,9 +126,16 @@ def ask(
 
 
 def tell(
-    name: str, decision: RemoteDecision | str, losses: Losses, graph: FeedbackGraph | None, scale: Scale | None
+    name: str,
+    decision: RemoteDecision | str,
+    losses: Losses | Revealed,
+    graph: FeedbackGraph | None,
+    scale: Scale | None,
 ) -> Question[bool]:
     """Tell the losses of a decision; reads whether they were learned."""
+    if isinstance(losses, Revealed):
+        losses, graph = opened(losses, graph, decision, scale)
+        scale = None
     content: dict[str, Any] = {"losses": losses_of(losses if scale is None else scale.losses(losses))}
     if graph is not None:
         content["graph"] = graph_of(graph)

@@ -45,7 +45,7 @@ export function table(arms, sort, best, onSort) {
       h("td", {}, percent(arm.probability)),
       h("td", {}, percent(arm.observe_probability)),
       h("td", {}, number(arm.mean)),
-      h("td", {}, range(arm.low, arm.high)),
+      h("td", {}, arm.rejected ? "contradicted" : range(arm.low, arm.high)),
       h("td", { class: "plot" }, interval({ value: arm.mean, low: arm.low, high: arm.high }, best)),
     ),
   );

@@ -71,6 +71,7 @@ function content(form) {
     graph: graph(form),
     expire_after: form.expire.value ? Number(form.expire.value) : null,
     ...(seed ? { seed: Number(seed) } : {}),
+    ...(form.certificate.checked ? { certificate: true } : {}),
   };
 }
 

@@ -36,7 +36,7 @@ export function numbers(found) {
   $("numbers").replaceChildren(...figures(found).map(figure));
 }
 
-function figures({ best, arms, counts, regret, sample_ratio: ratio }) {
+function figures({ best, arms, counts, regret, certificate, world, sample_ratio: ratio }) {
   const late = counts.late ? `${count(counts.late)} of them told, too late` : null;
   const check =
     ratio.p_value === null ? ["–", ratio.unknown] : [ratio.ok ? "fine" : "off", `p = ${probability(ratio.p_value)}`];
@@ -57,11 +57,19 @@ function figures({ best, arms, counts, regret, sample_ratio: ratio }) {
     [
       "regret",
       number(regret.estimate, 1),
-      regret.estimate === null ? unknown : `${range(regret.low, regret.high, 1)}, against arm ${regret.best_arm}`,
+      regret.rejected ? CONTRADICTED : regret.estimate === null ? unknown : `${range(regret.low, regret.high, 1)}, against arm ${regret.best_arm}`,
+      regret.rejected,
     ],
     ["sample ratio", ...check, ratio.p_value !== null && !ratio.ok],
+    ...(certificate === null ? [] : [["lost at most", number(certificate.bound, 1), certified(certificate)]]),
+    ["the world", world.turned ? "has turned" : "as before", world.turned ? world.said : null, world.turned],
   ];
 }
+
+const certified = ({ confidence, why }) => [`beyond any arm, ${percent(confidence)} sure at all times at once.`, why].filter(Boolean).join(" ");
+
+// Limits of some arm cross: see docs/evaluate.md.
+const CONTRADICTED = "no interval: what was told contradicts the probabilities of the draws, at the level of 5 %";
 
 const called = ({ arm, label }) => label ?? `arm ${arm}`;
 

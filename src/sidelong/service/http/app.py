@@ -27,7 +27,7 @@ from sidelong.service.http import problems
 from sidelong.service.http.addresses import ADDRESSES
 from sidelong.service.http.exchange import Call
 from sidelong.service.http.gate import Gate
-from sidelong.service.http.problems import PROBLEMS, invalid, misread
+from sidelong.service.http.problems import invalid, misread
 from sidelong.service.server import Server
 
 if TYPE_CHECKING:
@@ -113,10 +113,16 @@ class Application:
             _log.info("request", extra=about)
 
     async def _reply(self, call: Call, scope: Connection, receive: Receive) -> Response:
+        method, path = scope["method"], scope["path"]
         try:
-            address = self._find(call, scope["method"], scope["path"])
-            if address is None:
+            methods = self._find(call, path)
+            if methods is None and not path.startswith("/v1/"):
                 return await self._pages.get_response(self._pages.get_path(scope), scope)
+            if methods is None:
+                raise _nothing()
+            if method not in methods:
+                return problems.not_allowed(method, methods)
+            address = methods[method]
             if address.scope != "none":
                 client = scope["client"][0] if scope["client"] else ""
                 await self._gate.admit(call, address.scope, client)
@@ -130,24 +136,25 @@ class Application:
         except ServiceError as error:
             return problems.reply(error)
         except HTTPException as error:  # of the dashboard's files
-            return problems.reply(_nothing(405 if error.status_code == 405 else 404))
+            return (
+                problems.not_allowed(method, ("GET", "HEAD"))
+                if error.status_code == 405
+                else problems.reply(_nothing())
+            )
         return reply if isinstance(reply, Response) else Response(to_json(reply.content), reply.status, None, _JSON)
 
-    def _find(self, call: Call, method: str, path: str) -> Address | None:
-        """Return the address of a request; None if it is not in the table."""
+    def _find(self, call: Call, path: str) -> dict[str, Address] | None:
+        """Return the addresses of a path by their methods; None if it is not in the table."""
         for route, pattern, methods in self._routes:
             found = pattern.fullmatch(path)
             if found is not None:
                 call.route, call.place = route, found.groupdict()
-                if method not in methods:
-                    raise _nothing(405)
-                return methods[method]
+                return methods
         return None
 
 
-def _nothing(status: int) -> ServiceError:
-    code = PROBLEMS[status][1][0]
-    return ServiceError("There is nothing here.", status=status, code=code)
+def _nothing() -> ServiceError:
+    return ServiceError("There is nothing here.", status=404, code="not_found")
 
 
 async def _read_body(receive: Receive, headers: dict[bytes, bytes], settings: Settings) -> bytes:

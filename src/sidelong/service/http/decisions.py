@@ -63,7 +63,10 @@ async def cancel(call: Call) -> Reply:
 
 async def look_up(call: Call) -> Reply:
     """Return a decision, whatever became of it."""
-    return Reply(await asyncio.to_thread(views.decision, call.server.store, *_parse(call)))
+    server = call.server
+    of, number = _parse(call)
+    await server.loading.wait(of, server.settings.request_timeout)
+    return Reply(await asyncio.to_thread(views.decision, server.store, of, number))
 
 
 def _parse(call: Call) -> tuple[str, int]:

@@ -11,13 +11,21 @@ from sidelong.evaluation import weighing
 from sidelong.evaluation.intervals import interval
 from sidelong.evaluation.regret import compare
 from sidelong.learners import catalogue
-from sidelong.service.http.messages.experiments import Counts, Guarantee, RegretState, SampleRatio
+from sidelong.service.http.messages.experiments import (
+    CertificateState,
+    Counts,
+    Guarantee,
+    RegretState,
+    SampleRatio,
+    WorldState,
+)
 from sidelong.service.store.journal import Kind
 from sidelong.service.store.tallies import DELAYED, HIDDEN, OWN_GRAPH, UNWEIGHED
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
+    from sidelong.agent import Agent
     from sidelong.evaluation.intervals import Interval
     from sidelong.service.store.experiment import LiveExperiment
     from sidelong.service.store.tallies import Tallies
@@ -42,43 +50,86 @@ def counts(experiment: LiveExperiment) -> Counts:
 
 
 def costs(tallies: Tallies) -> Floats:
-    """Return what each arm would have cost per round, over the told rounds; NaN where nothing is known.
+    """Return what each arm would have cost per round; NaN where nothing is known.
 
     An estimate without bias may leave [0, 1]; what is shown may not.
     """
-    return np.clip(weighing.costs(tallies.sums, tallies.rounds), 0.0, 1.0)
+    return np.clip(_costs(tallies, tallies.sums), 0.0, 1.0)
 
 
 def intervals(tallies: Tallies, arms: list[int]) -> Interval:
     """Return the 95% intervals of some arms, over all rounds that were not cancelled."""
     sums, n = tallies.sums[:, arms], _rounds(tallies)
-    found = interval(weighing.evidence(sums, tallies.rounds, n), n, _RISK, weighing.costs(sums, tallies.rounds))
+    found = interval(weighing.evidence(sums, _drawn(tallies)), n, _RISK, _costs(tallies, sums))
     return found._replace(lower=np.clip(found.lower, 0.0, 1.0), upper=np.clip(found.upper, 0.0, 1.0))
 
 
-def regret(tallies: Tallies) -> RegretState:
+def regret(tallies: Tallies, agent: Agent | None = None) -> RegretState:
     """Return the own loss less that of the best arm, over all rounds that were not cancelled.
 
-    Rounds without feedback are taken to cost as much as the others in the estimates, and anything in the interval.
+    Rounds without feedback are taken to cost as much as the others in the estimates, and anything in the interval. With
+    an `agent` that keeps a certificate, half of the risk is the certificate's, which may end the interval earlier.
     """
-    n, m, hidden = _rounds(tallies), tallies.rounds, int(tallies.counts[HIDDEN])
+    n, hidden = _rounds(tallies), int(tallies.counts[HIDDEN])
     known = int(tallies.counts[Kind.TOLD]) - hidden
-    evidence = weighing.evidence(tallies.sums, m, n)
-    found = compare(weighing.costs(tallies.sums, m), evidence, n, float(tallies.paid[0]), n - known, _RISK)
+    evidence = weighing.evidence(tallies.sums, _drawn(tallies))
+    found = compare(
+        _costs(tallies, tallies.sums),
+        evidence,
+        n,
+        float(tallies.paid[0]),
+        n - known,
+        _RISK if agent is None else _RISK / 2,
+    )
     if hidden or found.best < 0:
         nothing = dict.fromkeys(("estimate", "low", "high", "own_loss", "best_arm", "best_loss"))
         return RegretState(**nothing, rounds=n, rejected=found.rejected)
-    own = n * float(tallies.paid[0]) / known
+    own, high = n * float(tallies.paid[0]) / known, found.upper
+    if agent is not None:
+        high = max(min(high, agent.certificate(1 - _RISK / 2).bound), found.value)
     return RegretState(
         estimate=found.value,
         low=None if found.rejected else found.lower,
-        high=None if found.rejected else found.upper,
+        high=None if found.rejected else high,
         own_loss=own,
         best_arm=found.best,
         best_loss=own - found.value,
         rounds=n,
         rejected=found.rejected,
     )
+
+
+def certificate(experiment: LiveExperiment) -> CertificateState | None:
+    """Return the certificate, if one is kept."""
+    spec = experiment.identity.spec
+    if not spec.get("certificate"):
+        return None
+    found, labels = experiment.agent.certificate(), spec["labels"]
+    return CertificateState(
+        bound=found.bound,
+        arm=found.arm,
+        label=labels and labels[found.arm],
+        confidence=found.confidence,
+        paid=found.paid,
+        rounds=found.rounds,
+        silent=found.silent,
+        why=found.why,
+    )
+
+
+def world(experiment: LiveExperiment) -> WorldState:
+    """Tell whether the world has turned."""
+    found = experiment.agent.health()
+    shown = found._asdict()
+    return WorldState(**{name: shown[name] for name in ("turned", "arm", "above", "below", "level")}, said=str(found))
+
+
+def _costs(tallies: Tallies, sums: Floats) -> Floats:
+    return weighing.costs(sums, _drawn(tallies), tallies.rounds)
+
+
+def _drawn(tallies: Tallies) -> int:
+    return int(tallies.counts[Kind.DECIDED])
 
 
 def _rounds(tallies: Tallies) -> int:

@@ -56,6 +56,7 @@ def _evaluate(server: Server, name: str, body: EvaluationRequest) -> dict[str, A
             mixed["distribution"] = _shares(body.distribution, log.n_arms)
         found = {key: evaluation.evaluate_distribution(log, pi, body.confidence) for key, pi in mixed.items()}
         regret = evaluation.regret(log, body.confidence)
+        certificate = evaluation.certificate(log, body.confidence).row()
     except EvaluationError as error:
         path = None if body.distribution is None else "body.distribution"
         raise invalid(str(error), path) from error
@@ -68,6 +69,7 @@ def _evaluate(server: Server, name: str, body: EvaluationRequest) -> dict[str, A
         "confidence": body.confidence,
         "played": float(known.mean()) if known.size else None,
         "regret": regret.row(),
+        "certificate": certificate,
         "distributions": [{"name": key, **estimates.rows()[0]} for key, estimates in found.items()],
         "arms": [{"arm": arm, "label": labels and labels[arm], **rows[arm]} for arm in cheapest],
     }

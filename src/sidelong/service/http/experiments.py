@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from sidelong.service.http.messages.experiments import CreateExperiment, StateQuery
     from sidelong.service.http.messages.graphs import UploadQuery
 
+_PATIENCE = 1.0  # seconds that the list waits for experiments to come into memory
+
 
 async def create_experiment(call: Call) -> Reply:
     """Make an experiment. The first one of a learner may take some seconds of compilation."""
@@ -28,15 +30,20 @@ async def create_experiment(call: Call) -> Reply:
     body: CreateExperiment = call.body
     graph = await graph_of(body.graph, server.settings)
     spec = body.model_dump(include={"learner", "options", "seed", "expire_after", "description", "labels"})
+    if body.certificate:
+        spec["certificate"] = True  # experiments of older programs do not say
     draft = await asyncio.to_thread(creation.draft, server.store, body.name, spec, graph)
     _, new = await server.commits.written(lambda: creation.create(server.store, draft))
-    state = await asyncio.to_thread(server.store.view, body.name, lambda each, _: views.state(each))
+    state = await server.view(body.name, lambda each, _: views.state(each))
     return Reply(state, 201 if new else 200)
 
 
 async def list_experiments(call: Call) -> Reply:
-    """List the experiments, by name."""
-    return Reply(await asyncio.to_thread(views.summaries, call.server.store, call.query.offset, call.query.limit))
+    """List the experiments, by name, and those that are being replayed or are refused."""
+    server, query = call.server, call.query
+    _, names = await server.look(server.store.names, query.offset, query.limit)
+    await server.loading.wait_for_all(names, _PATIENCE)
+    return Reply(await asyncio.to_thread(views.summaries, server.store, query.offset, query.limit))
 
 
 async def show_state(call: Call) -> Reply:
@@ -90,4 +97,4 @@ def _last_event(given: bytes) -> int:
 
 async def _view(call: Call, look: Callable[[Any], Any]) -> Reply:
     """Return what is seen of the experiment that a request names."""
-    return Reply(await asyncio.to_thread(call.server.store.view, call.place["name"], lambda each, _: look(each)))
+    return Reply(await call.server.view(call.place["name"], lambda each, _: look(each)))

@@ -14,7 +14,7 @@ from starlette.responses import Response
 from sidelong.errors import ServiceError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from pydantic import ValidationError
 
@@ -57,6 +57,16 @@ def reply(error: ServiceError) -> Response:
     if error.status == HTTPStatus.UNAUTHORIZED:
         headers["WWW-Authenticate"] = "Bearer"
     return Response(_json(problem), error.status, headers, "application/problem+json")
+
+
+def not_allowed(method: str, allowed: Iterable[str]) -> Response:
+    """Return the reply to a method that an address does not have."""
+    listed = ", ".join(allowed)
+    response = reply(
+        ServiceError(f"{method} is not for this address; send {listed}.", status=405, code="method_not_allowed")
+    )
+    response.headers["Allow"] = listed
+    return response
 
 
 def invalid(text: str, path: str | None, value: object = None) -> ServiceError:

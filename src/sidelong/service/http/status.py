@@ -29,10 +29,17 @@ async def health(_: Call) -> Reply:
 async def ready(call: Call) -> Reply:
     """Tell whether the database answers."""
     server = call.server
-    await server.look(server.store.names, 0, 1)
+    states = await server.look(server.store.states)
     failing = server.commits.failing
-    status, writes = ("ok", "ok") if failing is None else ("degraded", str(failing))
-    return Reply({"status": status, "database": server.database.name, "writes": writes})
+    fine = failing is None and not states["loading"] and not states["refused"]
+    return Reply(
+        {
+            "status": "ok" if fine else "degraded",
+            "database": server.database.name,
+            "writes": "ok" if failing is None else str(failing),
+            "experiments": states,
+        }
+    )
 
 
 async def metrics(call: Call) -> Response:

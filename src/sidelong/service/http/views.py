@@ -17,6 +17,7 @@ from sidelong.service.http.messages.experiments import (
     ExperimentList,
     ExperimentState,
     ExperimentSummary,
+    LoadingExperiment,
     Rates,
     RefusedExperiment,
     StateQuery,
@@ -53,15 +54,20 @@ def summary(experiment: LiveExperiment) -> ExperimentSummary:
 
 
 def summaries(store: Store, offset: int, limit: int) -> ExperimentList:
-    """Return a page of the list of experiments."""
+    """Return a page of the list of experiments. It waits for none that is not in memory."""
     total, names = store.names(offset, limit)
-    items, refused = [], []
+    items, loading, refused = [], [], []
     for name in names:
+        found = store.named(name)
         try:
-            items.append(store.view(name, lambda each, _: summary(each)))
+            if found.is_settled:
+                items.append(store.view(name, lambda each, _: summary(each)))
+            else:
+                done, head = found.progress or (0, None)
+                loading.append(LoadingExperiment(name=name, done=done, events=head))
         except ServiceError as error:
             refused.append(RefusedExperiment(name=name, why=str(error)))
-    return ExperimentList(total=total, items=items, refused=refused)
+    return ExperimentList(total=total, items=items, loading=loading, refused=refused)
 
 
 def state(experiment: LiveExperiment, query: StateQuery = _USUAL) -> ExperimentState:
@@ -85,7 +91,9 @@ def state(experiment: LiveExperiment, query: StateQuery = _USUAL) -> ExperimentS
         arms=_arms(experiment, known, query),
         guarantee=estimates.guarantee(experiment, ratio),
         sample_ratio=ratio,
-        regret=estimates.regret(tallies),
+        regret=estimates.regret(tallies, experiment.agent if spec.get("certificate") else None),
+        certificate=estimates.certificate(experiment),
+        world=estimates.world(experiment),
     )
 
 

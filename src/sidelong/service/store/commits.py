@@ -1,28 +1,38 @@
 """Group commit: requests that wait for the disk at the same time share one flush.
 
-All that is written is written by one thread. While it flushes a batch, further requests come in, and they are the next
-batch; so that a lone request waits for one flush, and a thousand at once do not wait for a thousand.
+Decisions and feedback are written by one thread. While it flushes a batch, further requests come in, and they are the
+next batch; so that a lone request waits for one flush, and a thousand at once do not wait for a thousand.
+
+That thread waits for the disk alone. The commands of an experiment that must be replayed first, that somebody looks at,
+or that another server has locked, wait aside, and the others go on.
 """
 
 from __future__ import annotations
 
 import asyncio
-import logging
 import threading
 import time
 from collections import deque
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from sidelong.errors import ServiceError
 from sidelong.service.store.commands import Command
+from sidelong.service.store.store import Behind, Locked
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from sidelong.service.store.loading import Loading
+    from sidelong.service.store.replay import Replayed
+    from sidelong.service.store.saving import Saving
     from sidelong.service.store.store import Store
 
-_log = logging.getLogger("sidelong.service")
+    Item = tuple[asyncio.Future[Any], Any]  # a command or a function, and who waits for it
+
 _MOST = 512
+_ASIDE = 4  # experiments that wait for other servers at the same time
 
 
 class Commits:
@@ -30,15 +40,29 @@ class Commits:
 
     Args:
         store: what it writes to.
+        loading: what brings experiments into memory.
+        saving: what writes snapshots.
         sizes: is told how many requests each batch had.
         seconds: is told how long it took.
     """
 
-    def __init__(self, store: Store, sizes: Callable[[float], None], seconds: Callable[[float], None]) -> None:
+    def __init__(
+        self,
+        store: Store,
+        loading: Loading,
+        saving: Saving,
+        sizes: Callable[[float], None],
+        seconds: Callable[[float], None],
+    ) -> None:
         self._store = store
+        self._loading = loading
+        self._saving = saving
         self._sizes = sizes
         self._seconds = seconds
-        self._waiting: deque[tuple[asyncio.Future[Any], Command | Callable[[], Any]]] = deque()
+        self._waiting: deque[Item] = deque()
+        self._queued: dict[Replayed, list[Item]] = {}  # whose locks were asked for
+        self._granted: deque[Replayed] = deque()
+        self._aside = ThreadPoolExecutor(_ASIDE, "commits-aside")
         self._wake = threading.Event()
         self._waking = False
         self._stopping = False
@@ -74,48 +98,122 @@ class Commits:
         self._stopping = True
         self._wake.set()
         await asyncio.to_thread(self._thread.join)
+        await asyncio.to_thread(self._aside.shutdown)
 
     def _work(self) -> None:
-        while not (self._stopping and not self._waiting):
+        while not (self._stopping and not self._waiting and not self._queued):
             self._wake.wait()
             self._wake.clear()
-            while self._waiting:
-                batch = self._take()
-                begun = time.perf_counter()
-                outcomes = self._run([job for _, job in batch])
-                self._sizes(len(batch))
-                self._seconds(time.perf_counter() - begun)
-                futures = [future for future, _ in batch]
-                self._loop.call_soon_threadsafe(_settle, futures, outcomes)
-                self._save()
+            while self._waiting or self._granted:
+                held, batch = self._take()
+                if batch:
+                    self._write(held, batch)
 
-    def _take(self) -> list[tuple[asyncio.Future[Any], Command | Callable[[], Any]]]:
-        """Take commands up to the first function, or one function."""
-        batch = [self._waiting.popleft()]
-        if isinstance(batch[0][1], Command):
-            while self._waiting and len(batch) < _MOST and isinstance(self._waiting[0][1], Command):
-                batch.append(self._waiting.popleft())
-        return batch
+    def _take(self) -> tuple[dict[str, Replayed], list[Item]]:
+        """Take commands that can be run now, up to the first function, with the experiments whose locks are held."""
+        held: dict[str, Replayed] = {}
+        batch: list[Item] = []
+        while self._granted:
+            replayed = self._granted.popleft()
+            for item in self._queued.pop(replayed):
+                held[item[1].of] = replayed
+                batch.append(item)
+        ours = set(held.values())
+        while self._waiting and len(batch) < _MOST:
+            job = self._waiting[0][1]
+            if not isinstance(job, Command):
+                return held, batch or [self._waiting.popleft()]
+            item = self._waiting.popleft()
+            found = self._store.known(job.of)
+            if found is None or (found.live is None and found.refused is None):
+                self._load([item])
+            elif found in self._queued:
+                self._queued[found].append(item)
+            elif found in ours or found.lock.request(partial(self._grant, found)):
+                ours.add(found)
+                held[job.of] = found
+                batch.append(item)
+            else:
+                self._queued[found] = [item]
+        return held, batch
 
-    def _run(self, jobs: list[Any]) -> list[Any]:
-        if isinstance(jobs[0], Command):
-            outcomes = self._store.run(jobs)
+    def _grant(self, replayed: Replayed) -> None:
+        self._granted.append(replayed)
+        self._wake.set()
+
+    def _load(self, items: list[Item]) -> None:
+        """Let commands wait until their experiment is in memory."""
+
+        def then(error: Exception | None) -> None:
+            if error is None:
+                self._waiting.extendleft(reversed(items))
+                self._wake.set()
+            else:
+                self._settle(items, [error] * len(items))
+
+        self._loading.want(items[0][1].of, then)
+
+    def _write(self, held: dict[str, Replayed], batch: list[Item]) -> None:
+        begun = time.perf_counter()
+        if held:
+            outcomes = self._store.run_held([job for _, job in batch], held, wait=False)
         else:
-            try:
-                outcomes = [jobs[0]()]
-            except Exception as error:  # noqa: BLE001  # whoever waits for it gets it
-                outcomes = [error]
-        last = outcomes[-1]
-        broken = isinstance(last, ServiceError) and last.code in {"disk_full", "busy", "unavailable"}
-        self.failing = last if broken else None
-        return outcomes
+            outcomes = [_outcome(batch[0][1])]
+        self._sizes(len(batch))
+        self._seconds(time.perf_counter() - begun)
+        locked: dict[Replayed, list[Item]] = {}
+        settled = []
+        for item, outcome in zip(batch, outcomes, strict=True):
+            if isinstance(outcome, Behind):
+                self._load([item])
+            elif isinstance(outcome, Locked):
+                locked.setdefault(held[item[1].of], []).append(item)
+            else:
+                settled.append((item, outcome))
+        if settled:
+            self._note(settled[-1][1])
+            self._settle(*map(list, zip(*settled, strict=True)))
+        for replayed in set(held.values()):
+            live = replayed.live
+            if live is not None and live.head - live.saved >= self._store.settings.snapshot_every:
+                self._saving.note(replayed)
+            if replayed in locked:
+                self._aside.submit(self._write_aside, replayed, locked[replayed])
+            else:
+                replayed.lock.release()
+            if (
+                live is None and replayed.refused is None
+            ):  # what could not be written was forgotten, and its decisions must expire
+                self._loading.want(f"#{replayed.identity.key}", _nothing)
 
-    def _save(self) -> None:
-        if self.failing is None:
-            try:
-                self._store.save(least=self._store.settings.snapshot_every)
-            except Exception as error:  # noqa: BLE001  # a snapshot only saves time; this thread must go on
-                _log.warning("no snapshot", extra={"why": str(error)})
+    def _write_aside(self, replayed: Replayed, items: list[Item]) -> None:
+        """Write to an experiment that another server has locked; its lock in this server is held."""
+        try:
+            outcomes = self._store.run_held(
+                [job for _, job in items], {job.of: replayed for _, job in items}, wait=True
+            )
+        finally:
+            replayed.lock.release()
+        self._saving.note(replayed)
+        self._settle(items, outcomes)
+
+    def _note(self, outcome: Any) -> None:
+        broken = isinstance(outcome, ServiceError) and outcome.code in {"disk_full", "busy", "unavailable"}
+        self.failing = outcome if broken else None
+
+    def _settle(self, items: list[Item], outcomes: list[Any]) -> None:
+        self._loop.call_soon_threadsafe(_settle, [future for future, _ in items], outcomes)
+
+
+def _nothing(_: object) -> None:
+    """Wait for nothing."""
+
+
+def _outcome(function: Callable[[], Any]) -> Any:
+    try:
+        return function()
+    except Exception as error:  # noqa: BLE001  # whoever waits for it gets it
+        return error
 
 
 def _give_up(future: asyncio.Future[Any]) -> None:

@@ -100,10 +100,11 @@ class Writing(Reading):
     """A transaction that writes. It sees what it has written itself; the others see it all at once, at `commit`."""
 
     @abstractmethod
-    def lock(self, experiment: int) -> int:
+    def lock(self, experiment: int, *, wait: bool = True) -> int | None:
         """Return the number of the last event, and let nobody else append until the end of this transaction.
 
-        From here on the transaction sees what others have appended before.
+        None if another server has the lock, unless this may `wait` for it. From here on the transaction sees what
+        others have appended before.
         """
 
     @abstractmethod

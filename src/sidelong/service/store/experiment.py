@@ -19,7 +19,7 @@ import math
 import struct
 import threading
 import time
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -78,6 +78,61 @@ class Clock:
             self._ahead = max(self._ahead, clock - round(self._steady() * 1000))
 
 
+class Turnstile:
+    """The lock of one experiment. It is handed on in turn, to commands before looks.
+
+    The thread that writes serves all experiments, so it never waits here: it asks, and is told when its turn has come.
+    """
+
+    def __init__(self) -> None:
+        self._guard = threading.Lock()
+        self._held = False
+        self._commands: deque[Callable[[], None]] = deque()
+        self._looks: deque[Callable[[], None]] = deque()
+
+    def request(self, granted: Callable[[], None]) -> bool:
+        """Take it, and return True; or False, and `granted` is called, by another thread, as soon as it is ours."""
+        with self._guard:
+            if self._held:
+                self._commands.append(granted)
+                return False
+            self._held = True
+            return True
+
+    def acquire(self, timeout: float = -1) -> bool:
+        """Wait for it, for so many seconds at most; tell whether it is ours."""
+        handed = threading.Semaphore(0)
+        with self._guard:
+            if not self._held:
+                self._held = True
+                return True
+            if timeout == 0:
+                return False
+            self._looks.append(handed.release)
+        if handed.acquire(timeout=None if timeout < 0 else timeout):
+            return True
+        with self._guard:
+            if handed.release not in self._looks:  # it became ours in the last moment
+                return True
+            self._looks.remove(handed.release)
+            return False
+
+    def release(self) -> None:
+        """Hand it on."""
+        with self._guard:
+            waiting = self._commands or self._looks
+            first = waiting.popleft() if waiting else None
+            self._held = first is not None
+        if first is not None:
+            first()
+
+    def __enter__(self) -> None:
+        self.acquire()
+
+    def __exit__(self, *_: object) -> None:
+        self.release()
+
+
 class LiveExperiment:
     """The state of an experiment after some event of its journal."""
 
@@ -102,7 +157,8 @@ class LiveExperiment:
     def new(cls, identity: Identity, graph: FeedbackGraph) -> Self:
         """Return an experiment to which nothing has happened."""
         spec = identity.spec
-        agent = Agent(spec["learner"], graph, seed=spec["seed"], **spec["options"])
+        kept = spec.get("certificate", False)
+        agent = Agent(spec["learner"], graph, seed=spec["seed"], certificate=kept, **spec["options"])
         return cls(identity, agent, Tallies(graph.n_arms))
 
     def create(self, moment: Moment) -> Event:
@@ -117,6 +173,10 @@ class LiveExperiment:
         self.outstanding[decision.round] = decision, moment
         p = decision.probability
         probability = None if np.isnan(p) else p
+        if isinstance(decision, SparingDecision):
+            self.tallies.spare(decision.round, revealed(decision.graph, decision.arm))
+        elif probability is not None:
+            self.tallies.frozen[decision.round] = self.tallies.baselines
         which = None if graph is None else graph.id
         return self._record(
             Event(Kind.DECIDED, decision.round, *moment, decision.arm, probability, which, key, context)
@@ -136,7 +196,7 @@ class LiveExperiment:
         p = None if observe is None or isinstance(decision, SparingDecision) else decision.probabilities
         self.agent.tell(decision, values, None if graph is None else shown)
         delayed = number < self.agent.round
-        self.tallies.told(decision.arm, p, reveals, values, observe, after=graph is not None, delayed=delayed)
+        self.tallies.told(number, decision.arm, p, reveals, values, observe, after=graph is not None, delayed=delayed)
         del self.outstanding[number]
         which = None if graph is None else graph.id
         seen = None if observe is None else observe.astype(STORED, copy=False).tobytes()
@@ -156,13 +216,19 @@ class LiveExperiment:
     def settle(self, number: int, kind: Kind, moment: Moment) -> Event:
         """Cancel an outstanding decision, or let it expire."""
         decision, _ = self.outstanding[number]
-        self.agent.cancel(decision)
+        self.agent.cancel(decision, lost=kind is Kind.EXPIRED)
         del self.outstanding[number]
+        self.tallies.frozen.pop(number, None)
         return self._record(Event(kind, number, *moment, decision.arm))
 
     def due(self, clock: int) -> list[int]:
         """Return the outstanding decisions that have expired, oldest first."""
         return list(itertools.takewhile(lambda number: self.is_due(number, clock), self.outstanding))
+
+    def is_any_due(self, clock: int) -> bool:
+        """Tell whether a decision has expired: the oldest one, since all have the same time."""
+        oldest = next(iter(self.outstanding), None)
+        return oldest is not None and self.is_due(oldest, clock)
 
     def is_due(self, number: int, clock: int) -> bool:
         """Tell whether an outstanding decision has expired."""

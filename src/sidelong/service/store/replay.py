@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import logging
 import threading
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from sidelong.errors import LearnerError, ServiceError, SidelongError
-from sidelong.service.store import journal, snapshots
+from sidelong.service.store import snapshots
 from sidelong.service.store.database import Snapshot
-from sidelong.service.store.experiment import STORED, LiveExperiment, Moment
+from sidelong.service.store.experiment import STORED, LiveExperiment, Moment, Turnstile
 from sidelong.service.store.graphs import KnownGraph
 from sidelong.service.store.journal import Kind
 
@@ -29,44 +29,141 @@ if TYPE_CHECKING:
 _log = logging.getLogger("sidelong.service")
 
 
+_PATIENCE = 6  # doublings of the pause between snapshots that cannot be written
+_PAGE = 500  # events that are replayed before another experiment has its turn
+
+
+class Progress(NamedTuple):
+    """How far a replay has come."""
+
+    done: int
+    head: int
+
+
 class Replayed:
     """An experiment of the database, brought into memory when it is first needed.
 
     Whoever looks at it or changes it holds its lock. It is changed in memory before it is changed on the disk, and the
-    lock is held until both agree: nobody sees what is not on the disk.
+    lock is held until both agree: nobody sees what is not on the disk. A replay from the beginning, which may take
+    minutes, happens aside and without the lock: nobody waits for it who does not want to.
     """
 
     def __init__(self, identity: Identity, shelf: Shelf, clock: Clock, live: LiveExperiment | None = None) -> None:
         self.identity = identity
-        self.lock = threading.RLock()
+        self.lock = Turnstile()
         self.live = live  #: None until it is needed
         self.refused: ServiceError | None = None
+        self.progress: Progress | None = None  #: while it is replayed
+        self.counted: tuple[np.ndarray, int] | None = None  #: events by kind, and how many wait, when last looked at
+        self.failures = 0  #: snapshots in a row that could not be written
+        self._tried = 0  # the last event when one was last tried
+        self._aside: LiveExperiment | None = None  # what is replayed, until it is complete
+        self._loading = threading.Lock()
         self._shelf = shelf
         self._clock = clock
 
+    @property
+    def state(self) -> str:
+        """Whether it is in memory ("live"), "loading" or "refused"."""
+        return "refused" if self.refused is not None else "loading" if self.live is None else "live"
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether it is in memory or refused, so that nobody has to wait for a replay."""
+        return self.live is not None or self.refused is not None
+
+    def step(self, database: Database) -> bool:
+        """Replay one page of its journal, and tell whether that was the last one."""
+        with self._loading, database.reading() as reading:
+            if self.refused is not None:
+                raise self.refused
+            if self.live is not None:  # and behind what other servers have done
+                with self.lock:
+                    return self.live is None or (self._guarded(reading, self.live) and self._is_complete(reading))
+            live = self._aside
+            if live is None:
+                try:
+                    live = self._from_snapshot(reading) or self._new(reading)
+                except ServiceError as error:
+                    self._give_up(error)
+                    raise
+                self._aside, self.progress = live, Progress(live.head, self._head(reading))
+            if not self._guarded(reading, live):
+                return False
+            with self.lock:
+                self._aside, self.progress, self.live = None, None, live
+                return self._is_complete(reading)
+
+    def load(self, database: Database) -> None:
+        """Bring it into memory, all at once."""
+        while not self.step(database):
+            pass
+
     def catch_up(self, reading: Reading, head: int | None = None) -> LiveExperiment:
-        """Return it as all servers have made it; `head` is its last event, if that is known."""
+        """Return it as all servers have made it; `head` is its last event, if that is known. It must be in memory."""
+        live = self.live
         if self.refused is not None:
             raise self.refused
-        try:
-            live = self.live or self._from_snapshot(reading) or self._new(reading)
-            self._replay(reading, live)
-            if head is not None and live.head != head:
-                raise self._incomplete(live.head, head)
-        except ServiceError as error:
-            self.live = None
-            if error.code == "refused":
-                self.refused = error
-                _log.error("experiment refused", extra={"experiment": self.identity.name, "why": str(error)})
-            raise
-        self.live = live
+        if live is None:
+            raise self.loading()
+        while not self._guarded(reading, live):
+            pass
+        if head is not None:
+            self._check_end(live, head)
         return live
+
+    def loading(self) -> ServiceError:
+        """Return the error for whoever wants it at once, and cannot have it."""
+        done, head = self.progress or Progress(0, 0)
+        text = f"The journal of {self.identity.name!r} is being replayed: {done:,} of {head:,} events are done."
+        return ServiceError(f"{text} Send the request again.", status=503, code="busy", retry_after=1.0)
+
+    def _head(self, reading: Reading) -> int:
+        return next((each.head for each in reading.experiments() if each.id == self.identity.id), 0)
+
+    def _is_complete(self, reading: Reading) -> bool:
+        """Return True, or refuse a journal that has lost its end."""
+        if self.live is not None:
+            self._check_end(self.live, max(self.live.head, self._head(reading)))
+        return True
+
+    def _check_end(self, live: LiveExperiment, head: int) -> None:
+        if live.head != head:
+            error = self._incomplete(live.head, head)
+            self._give_up(error)
+            raise error
+
+    def _guarded(self, reading: Reading, live: LiveExperiment) -> bool:
+        try:
+            done = self._replay(reading, live, _PAGE)
+        except ServiceError as error:
+            self._give_up(error)
+            raise
+        except BaseException:
+            self.live = self._aside = self.progress = None  # it may have done half of an event
+            raise
+        if self.progress is not None:
+            self.progress = Progress(live.head, max(live.head, self.progress.head))
+        return done
+
+    def _give_up(self, error: ServiceError) -> None:
+        self.live = self._aside = self.progress = None
+        if error.code == "refused":
+            self.refused = error
+            _log.error("experiment refused", extra={"experiment": self.identity.name, "why": str(error)})
 
     def rebuilt(self, reading: Reading) -> LiveExperiment:
         """Return it as the journal alone makes it, beside what is in memory."""
         live = self._new(reading)
-        self._replay(reading, live)
+        while not self._replay(reading, live, _PAGE):
+            pass
         return live
+
+    def is_stale(self, least: int) -> bool:
+        """Tell whether it had so many events since its last snapshot, or more of them if that could not be written."""
+        live = self.live
+        last = max(live.saved, self._tried) if live is not None else 0
+        return live is not None and live.head - last >= least * 2 ** min(self.failures, _PATIENCE)
 
     def save(self, database: Database) -> None:
         """Write a snapshot."""
@@ -75,9 +172,15 @@ class Replayed:
             if live is None:
                 return
             snapshot = Snapshot(live.head, live.chain, snapshots.pack(live))
-        with database.writing() as writing:
-            writing.save(self.identity.id, snapshot)
-            writing.commit()
+        self._tried = snapshot.seq
+        try:
+            with database.writing() as writing:
+                writing.save(self.identity.id, snapshot)
+                writing.commit()
+        except BaseException:
+            self.failures += 1
+            raise
+        self.failures = 0
         live.saved = snapshot.seq
 
     def _new(self, reading: Reading) -> LiveExperiment:
@@ -88,8 +191,10 @@ class Replayed:
         except LearnerError as error:
             raise self._unplayable(error) from error
 
-    def _replay(self, reading: Reading, live: LiveExperiment) -> None:
-        for event in journal.since(reading, self.identity.id, live.head):
+    def _replay(self, reading: Reading, live: LiveExperiment, most: int) -> bool:
+        """Do again what the journal says next, and tell whether that was all of it."""
+        page = reading.events(self.identity.id, live.head, most)
+        for event in page:
             graph = None if event.graph is None else KnownGraph(event.graph, self._shelf.find(reading, event.graph))
             try:
                 made = _again(live, event, graph)
@@ -98,6 +203,7 @@ class Replayed:
             if made != event:
                 raise self._differs(event, f"it says {_shown(event)}, and doing it again gives {_shown(made)}")
             self._clock.saw(event.clock)
+        return len(page) < most
 
     def _from_snapshot(self, reading: Reading) -> LiveExperiment | None:
         snapshot = reading.snapshot(self.identity.id)

@@ -4,12 +4,15 @@ Commands come in batches. A batch is one transaction: lock the experiments, catc
 the commands in memory, write their events, commit. So one flush of the disk serves all requests of a batch, and nothing
 is acknowledged that is not on the disk. If anything fails, the experiments are forgotten, and read again from the
 journal when they are next needed.
+
+An experiment that is not in memory is loaded before, outside of any batch (`sidelong.service.store.loading`), and its
+lock is taken before the transaction begins: a batch waits for nothing but the disk.
 """
 
 from __future__ import annotations
 
+import collections
 import logging
-from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from sidelong.errors import ServiceError
@@ -18,7 +21,7 @@ from sidelong.service.store.graphs import Shelf
 from sidelong.service.store.replay import Replayed
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from sidelong.service.settings import Settings
     from sidelong.service.store.commands import Command
@@ -28,6 +31,16 @@ if TYPE_CHECKING:
     T = TypeVar("T")
 
 _log = logging.getLogger("sidelong.service")
+#: How many events of other servers a batch replays itself.
+_FEW = 200
+
+
+class Behind(Exception):  # noqa: N818  # no error: it is done again
+    """The outcome of a command whose experiment must be loaded first."""
+
+
+class Locked(Exception):  # noqa: N818
+    """The outcome of a command whose experiment another server has locked."""
 
 
 class Store:
@@ -44,15 +57,13 @@ class Store:
 
     def view(self, of: str, look: Callable[[LiveExperiment, Reading], T]) -> T:
         """Return what `look` sees of an experiment, as all servers have made it; it must not change anything."""
-        with self.database.reading() as reading:
-            found = self._find(reading, of)
-            with found.lock:
-                return look(found.catch_up(reading), reading)
+        found = self.load(of)
+        with self.database.reading() as reading, found.lock:
+            return look(found.catch_up(reading), reading)
 
     def identity(self, of: str) -> Identity:
         """Return what an experiment is."""
-        with self.database.reading() as reading:
-            return self._find(reading, of).identity
+        return self.named(of).identity
 
     def names(self, offset: int, limit: int) -> tuple[int, list[str]]:
         """Return how many experiments there are, and the names of some of them."""
@@ -61,19 +72,49 @@ class Store:
         return len(every), [each.name for each in every[offset : offset + limit]]
 
     def counts(self) -> list[tuple[str, Any, int]]:
-        """Return, for each experiment in memory, its name, its events by kind, and how many are outstanding."""
-        return self._each(lambda live: (live.identity.name, live.tallies.counts.copy(), len(live.outstanding)))
+        """Return, for each experiment in memory, its name, its events by kind, and how many are outstanding.
+
+        This waits for nobody: of one that is busy, it returns what was last seen.
+        """
+        found = []
+        for replayed in self.every():
+            live = replayed.live
+            if live is not None and replayed.lock.acquire(timeout=0):
+                replayed.counted = live.tallies.counts.copy(), len(live.outstanding)
+                replayed.lock.release()
+            if replayed.counted is not None:
+                found.append((replayed.identity.name, *replayed.counted))
+        return found
 
     def due(self) -> list[str]:
-        """Return the experiments in memory that have decisions to expire, by key."""
-        clock = self.clock.now().clock
-        return [key for key, due in self._each(lambda live: (f"#{live.identity.key}", live.due(clock))) if due]
+        """Return the experiments in memory that have decisions to expire, by key. One that is busy comes later."""
+        clock, found = self.clock.now().clock, []
+        for replayed in self.every():
+            if replayed.live is None or not replayed.lock.acquire(timeout=0):
+                continue
+            try:
+                if replayed.live is not None and replayed.live.is_any_due(clock):
+                    found.append(f"#{replayed.identity.key}")
+            finally:
+                replayed.lock.release()
+        return found
+
+    def every(self) -> list[Replayed]:
+        """Return the experiments that are known here: in memory, being replayed, or refused."""
+        return [each for name, each in self._known.copy().items() if name.startswith("#")]
 
     def behind(self) -> list[str]:
         """Return the experiments that are not in memory as the database has them, by name."""
         with self.database.reading() as reading:
             every = reading.experiments()
         return [each.name for each in every if _is_behind(self._known.get(each.name), each.head)]
+
+    def states(self) -> dict[str, int]:
+        """Return how many experiments of the database are in memory ("live"), "loading" and "refused"."""
+        with self.database.reading() as reading:
+            every = [self._known.get(each.name) for each in reading.experiments()]
+        found = collections.Counter("loading" if each is None else each.state for each in every)
+        return {state: found[state] for state in ("live", "loading", "refused")}
 
     def find(self, reading: Reading, of: str) -> Replayed | None:
         """Return the experiment of a name, or of "#" and a key."""
@@ -89,15 +130,62 @@ class Store:
         identity = replayed.identity
         self._known[identity.name] = self._known.setdefault(f"#{identity.key}", replayed)
 
+    def known(self, of: str) -> Replayed | None:
+        """Return the experiment of a name, or of "#" and a key, without asking the database."""
+        return self._known.get(of)
+
+    def named(self, of: str) -> Replayed:
+        """Return the experiment of a name, or of "#" and a key, or refuse."""
+        found = self._known.get(of)
+        if found is None:
+            with self.database.reading() as reading:
+                found = self.find(reading, of)
+        if found is None:
+            raise _unknown(of)
+        return found
+
+    def load(self, of: str) -> Replayed:
+        """Return an experiment that is in memory, or refuse; whoever asks first replays it."""
+        found = self.named(of)
+        if found.live is None:
+            found.load(self.database)
+        return found
+
     def run(self, commands: Sequence[Command]) -> list[Any]:
-        """Run commands, all in one transaction, and return for each its reply or the error that refuses it."""
+        """Run commands, all in one transaction, and return for each its reply or the error that refuses it.
+
+        What is not in memory is loaded. A server has `Commits` for that, so that no experiment waits for another.
+        """
+        held: dict[str, Replayed] = {}
+        errors: dict[str, ServiceError] = {}
+        for of in {command.of for command in commands}:
+            try:
+                held[of] = self.load(of)
+            except ServiceError as error:
+                errors[of] = error
+        locks = {each.identity.id: each.lock for each in held.values()}
+        for of_ in sorted(locks):
+            locks[of_].acquire()
         try:
-            return self._run(commands)
+            ready = [command for command in commands if command.of in held]
+            outcomes = iter(self.run_held(ready, held, wait=True))
+            return [next(outcomes) if command.of in held else errors[command.of] for command in commands]
+        finally:
+            for lock in locks.values():
+                lock.release()
+
+    def run_held(self, commands: Sequence[Command], held: Mapping[str, Replayed], *, wait: bool) -> list[Any]:
+        """Run commands at experiments whose locks are held.
+
+        The outcome of a command is its reply or an error, or if it may not `wait` for others, `Behind` or `Locked`.
+        """
+        try:
+            return self._run(commands, held, wait=wait)
         except ServiceError as error:
             return [error] * len(commands)
         except Exception as error:  # noqa: BLE001  # a mistake of ours: find whose command it is, let the others pass
             if len(commands) > 1:
-                return [outcome for command in commands for outcome in self.run([command])]
+                return [outcome for command in commands for outcome in self.run_held([command], held, wait=wait)]
             _log.exception("command failed", extra={"command": type(commands[0]).__name__})
             wrong = ServiceError("The service has made a mistake. It is in its log.", status=500, code="internal")
             wrong.__cause__ = error
@@ -105,7 +193,7 @@ class Store:
 
     def save(self, *, least: int) -> None:
         """Write snapshots of the experiments in memory that had `least` events since their last one."""
-        for replayed in self._in_memory():
+        for replayed in self.every():
             live = replayed.live
             if live is not None and live.head - live.saved >= least:
                 replayed.save(self.database)
@@ -116,27 +204,25 @@ class Store:
             writing.keep_clock(self.clock.now().clock)
             writing.commit()
 
-    def _run(self, commands: Sequence[Command]) -> list[Any]:
-        with self.database.writing() as writing, ExitStack() as locks:
-            found = [self.find(writing, command.of) for command in commands]
+    def _run(self, commands: Sequence[Command], held: Mapping[str, Replayed], *, wait: bool) -> list[Any]:
+        if not commands:
+            return []
+        wanted = {each.identity.id: each for each in held.values()}
+        with self.database.writing() as writing:
             # In one order, so that no two servers wait for each other.
-            wanted = {each.identity.id: each for each in found if each is not None}
-            heads = {of: writing.lock(of) for of in sorted(wanted)}
+            heads = {of: writing.lock(of, wait=wait) for of in sorted(wanted)}
             turns: dict[int, Turn] = {}
-            for of in heads:
-                locks.enter_context(wanted[of].lock)
             try:
-                outcomes = []
-                for command, replayed in zip(commands, found, strict=True):
+                outcomes: list[Any] = []
+                for command in commands:
+                    replayed = held[command.of]
+                    of = replayed.identity.id
                     try:
-                        if replayed is None:
-                            raise _unknown(command.of)
-                        of = replayed.identity.id
                         if of not in turns:
-                            turns[of] = self._turn(writing, replayed, heads[of], commands)
+                            turns[of] = self._turn(writing, replayed, heads[of], commands, wait=wait)
                         outcomes.append(command.run(turns[of]))
-                    except ServiceError as error:
-                        outcomes.append(error)
+                    except (ServiceError, Behind, Locked) as outcome:
+                        outcomes.append(outcome)
                 changed = {of: turn.events for of, turn in turns.items() if turn.events}
                 for of in changed:
                     turns[of].keep_graphs()
@@ -150,32 +236,20 @@ class Store:
                 raise
         return outcomes
 
-    def _turn(self, writing: Writing, replayed: Replayed, head: int, commands: Sequence[Command]) -> Turn:
+    def _turn(
+        self, writing: Writing, replayed: Replayed, head: int | None, commands: Sequence[Command], *, wait: bool
+    ) -> Turn:
         live = replayed.live
+        if head is None:
+            raise Locked
+        if not wait and replayed.refused is None and (live is None or head - live.head > _FEW):
+            raise Behind
         if live is None or live.head != head:
             live = replayed.catch_up(writing, head)
         wanted = {command.key for command in commands if command.of == live.identity.name}
         keys = [key for key in wanted if key is not None and key not in live.keys]
         before = {str(event.key): event for event in writing.keyed(live.identity.id, keys)} if keys else {}
         return Turn(live, writing, self.shelf, self.settings, self.clock.now(), before)
-
-    def _find(self, reading: Reading, of: str) -> Replayed:
-        found = self.find(reading, of)
-        if found is None:
-            raise _unknown(of)
-        return found
-
-    def _in_memory(self) -> list[Replayed]:
-        every = self._known.copy().items()
-        return [each for name, each in every if name.startswith("#") and each.live is not None]
-
-    def _each(self, look: Callable[[LiveExperiment], T]) -> list[T]:
-        found = []
-        for replayed in self._in_memory():
-            with replayed.lock:
-                if replayed.live is not None:
-                    found.append(look(replayed.live))
-        return found
 
 
 def _is_behind(known: Replayed | None, head: int) -> bool:

@@ -1,8 +1,8 @@
 """What is counted while an experiment goes on: all that its state page shows beside what the learner itself knows.
 
-For the costs of arms and the regret it keeps the sums of `sidelong.evaluation.weighing`, over the told rounds in the
-order in which feedback came. Where every round is told before the next one is drawn, the costs are those that an
-evaluation of the log would find.
+For the costs of arms and the regret it keeps the sums of `sidelong.evaluation.weighing`, and for each outstanding
+decision the baselines that its draw froze. Where every round is told before the next one is drawn, the costs are those
+that an evaluation of the log would find.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sidelong.evaluation.weighing import ROWS, weigh
+from sidelong.evaluation.weighing import ROWS, baselines, weigh
 from sidelong.service.store.journal import Kind
 
 if TYPE_CHECKING:
@@ -35,16 +35,26 @@ class Tallies:
         self.paid = np.zeros(1)  #: sum of the losses of the arms that were played
         self.counts = np.zeros(len(Kind) + 5, np.int64)  #: by kind of event, then five sorts of told rounds
         self.minutes: dict[int, list[int]] = {}  #: the events of the last ones, by kind
+        #: By round, of outstanding decisions: the first two rows of the sums when it was drawn, which its baselines are
+        #: made of; of all arms, or of those that it reveals where no others can be told.
+        self.frozen: dict[int, np.ndarray] = {}
         self._name_rows()
         nothing = np.empty(0)
-        weigh(self.sums, nothing.astype(np.intp), nothing, nothing, 1)  # compiled now, not while somebody waits
+        weigh(self.sums, nothing.astype(np.intp), nothing, nothing, nothing, 1)  # compiled now: nobody waits for it
 
     def _name_rows(self) -> None:
         #: Of each arm: how often it was seen, and its losses then.
         self.observations, self.losses = self.sums[:2]
+        #: Of each arm, for a round that is drawn now; another array as soon as they change, so that draws share one.
+        self.baselines = baselines(self.sums)
+
+    def spare(self, number: int, reveals: np.ndarray) -> None:
+        """Freeze the baselines of a round of which no other arms than these can be told; `baselines` are not kept."""
+        self.frozen[number] = baselines(self.sums[:, reveals.astype(np.intp)])
 
     def told(
         self,
+        number: int,
         arm: int,
         p: np.ndarray | None,
         reveals: np.ndarray,
@@ -75,7 +85,11 @@ class Tallies:
             self.counts[BLIND] += 1
             self.sums[:2, at] += np.stack([np.ones(at.size), losses])
         else:
-            weigh(self.sums, at, losses, observe, self.rounds + 1)
+            b = self.frozen.pop(number)
+            b = b[at] if b.size == self.plays.size else b
+            weigh(self.sums, at, losses, observe, b, int(self.counts[Kind.DECIDED]))
+            if p is not None:
+                self.baselines = baselines(self.sums)
 
     @property
     def rounds(self) -> int:
@@ -85,6 +99,9 @@ class Tallies:
     def contents(self) -> tuple[list[list[int]], dict[str, np.ndarray]]:
         """Return everything, for a snapshot."""
         arrays = {f"tallies.{name}": getattr(self, name) for name in _ARRAYS}
+        arrays["frozen.round"] = np.array(list(self.frozen), np.int64)
+        arrays["frozen.size"] = np.array([b.size for b in self.frozen.values()], np.int64)
+        arrays["frozen.baselines"] = np.concatenate([np.empty(0), *self.frozen.values()])
         return [[minute, *counts] for minute, counts in self.minutes.items()], arrays
 
     @classmethod
@@ -94,5 +111,7 @@ class Tallies:
         for name in _ARRAYS:
             setattr(tallies, name, arrays[f"tallies.{name}"])
         tallies.minutes = {minute: counts for minute, *counts in minutes}
+        rows = np.split(arrays["frozen.baselines"], np.cumsum(arrays["frozen.size"]))[:-1]
+        tallies.frozen = dict(zip(arrays["frozen.round"].tolist(), rows, strict=True))
         tallies._name_rows()  # its own
         return tallies

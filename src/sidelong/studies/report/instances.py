@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from sidelong.studies.report import charts, headlines
 from sidelong.studies.report.charts import Series
-from sidelong.studies.report.markup import Drawn, Section, section, table
+from sidelong.studies.report.markup import Illustration, Section, section, table
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from sidelong.studies.curves import Curve
     from sidelong.studies.report.promised import Bound, Promised
-    from sidelong.studies.report.reading import Instance, Reading
+    from sidelong.studies.report.reading import Instance, StudyReading
 
 _TRACES = {
     "theta": ("θ", "θ, the sum of p over P,"),
@@ -24,7 +24,7 @@ _TRACES = {
 _MOST_BOUNDS = 3
 
 
-def instances(reading: Reading, promised: Promised) -> Iterator[tuple[Section, list[Drawn]]]:
+def instances(reading: StudyReading, promised: Promised) -> Iterator[tuple[Section, list[Illustration]]]:
     """Yield a section for each instance, and its figures."""
     for number, instance in enumerate(reading.instances, 1):
         found = {name: promised.of(curve) for name, curve in instance.curves.items()}
@@ -36,7 +36,7 @@ def instances(reading: Reading, promised: Promised) -> Iterator[tuple[Section, l
         yield section(instance.title, drawn, table(head, rows), about=instance.about), drawn
 
 
-def _regret(number: int, instance: Instance, series: list[Series], bounds: dict[str, Bound]) -> Iterator[Drawn]:
+def _regret(number: int, instance: Instance, series: list[Series], bounds: dict[str, Bound]) -> Iterator[Illustration]:
     order = sorted(bounds, key=lambda name: (not bounds[name].numbered, float(bounds[name].values[-1])))
     shown = {name: bounds[name] for name in order[:_MOST_BOUNDS]}
     styles = {each.label: each.number for each in series}
@@ -45,9 +45,9 @@ def _regret(number: int, instance: Instance, series: list[Series], bounds: dict[
     promised = f" Dotted: what is promised. {headlines.bounds(bounds, instance.curves)}" if shown else ""
     name = f"{number:02d}-regret"
     linear = charts.regret(series, named, logarithmic=False)
-    yield Drawn(f"{name}-linear", linear, headlines.leader(instance), band)
+    yield Illustration(f"{name}-linear", linear, headlines.leader(instance), band)
     growth = headlines.growth(instance.curves)
-    yield Drawn(f"{name}-log", charts.regret(series, named, logarithmic=True), growth, band + promised)
+    yield Illustration(f"{name}-log", charts.regret(series, named, logarithmic=True), growth, band + promised)
 
 
 def _called(name: str, shown: dict[str, Bound]) -> str:
@@ -58,14 +58,14 @@ def _called(name: str, shown: dict[str, Bound]) -> str:
     return bound.name if sum(each.name == bound.name for each in shown.values()) == 1 else f"{bound.name}, {name}"
 
 
-def _traces(number: int, series: list[Series]) -> Iterator[Drawn]:
+def _traces(number: int, series: list[Series]) -> Iterator[Illustration]:
     for name, (axis, what) in _TRACES.items():
         having = [each for each in series if name in each.curve.traces]
         if having:
             ends = {each.label: _ends(each.curve.traces[name].mean(axis=0)) for each in having}
             note = "Mean since the checkpoint before, over runs; the band holds the middle half of them."
             figure = charts.trace(name, axis, having, whole=name == "exploration_set")
-            yield Drawn(f"{number:02d}-{name.replace('_', '-')}", figure, headlines.trace(what, ends), note)
+            yield Illustration(f"{number:02d}-{name.replace('_', '-')}", figure, headlines.trace(what, ends), note)
 
 
 def _ends(values: np.ndarray) -> tuple[float, float]:

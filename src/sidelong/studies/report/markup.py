@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-class Drawn(NamedTuple):
+class Illustration(NamedTuple):
     """A figure with its sentence."""
 
     name: str  #: of its files, and of its place on the page
@@ -72,7 +72,7 @@ def paragraph(text: str, kind: str = "") -> str:
     return f'<p class="{kind}">{html.escape(text)}</p>' if kind else f"<p>{html.escape(text)}</p>"
 
 
-def section(title: str, *parts: str | Sequence[Drawn], about: str = "") -> Section:
+def section(title: str, *parts: str | Sequence[Illustration], about: str = "") -> Section:
     """Return a part of the page; figures in a list stand side by side where there is room."""
     inside = "\n".join(
         part if isinstance(part, str) else f"<div class=figures>{''.join(map(str, part))}</div>"

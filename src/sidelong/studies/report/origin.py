@@ -14,7 +14,7 @@ from sidelong.studies.report.markup import Entry, Section, paragraph, section, t
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from sidelong.studies.report.reading import Reading
+    from sidelong.studies.report.reading import StudyReading
 
 
 _VERSIONS = {
@@ -28,7 +28,7 @@ _VERSIONS = {
 }
 
 
-def facts(reading: Reading) -> list[tuple[str, str]]:
+def facts(reading: StudyReading) -> list[tuple[str, str]]:
     """Return the numbers at the top of the page."""
     told = [each for curve in reading.curves for each in curve.provenance]
     rounds = sum(each["cell"]["rounds"] * each["cell"]["runs"] for each in told)
@@ -40,7 +40,7 @@ def facts(reading: Reading) -> list[tuple[str, str]]:
     ]
 
 
-def origin(reading: Reading, folder: Path) -> Section:
+def origin(reading: StudyReading, folder: Path) -> Section:
     """Return the section."""
     told = [each for curve in reading.curves for each in curve.provenance]
     slowest = max(told, key=lambda each: float(each["seconds"]))

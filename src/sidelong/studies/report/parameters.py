@@ -10,13 +10,13 @@ import numpy as np
 from sidelong.studies.cell import canonical, describe, flat, name_of
 from sidelong.studies.curves import power
 from sidelong.studies.report import charts
-from sidelong.studies.report.markup import Drawn, Section, section
+from sidelong.studies.report.markup import Illustration, Section, section
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from sidelong.studies.curves import Curve, Power
-    from sidelong.studies.report.reading import Reading
+    from sidelong.studies.report.reading import StudyReading
 
     Place = tuple[str, ...]
 
@@ -38,7 +38,7 @@ class Sweep(NamedTuple):
     points: dict[str, list[tuple[float, Curve]]]  #: by learner, three or more for one of them
 
 
-def parameters(reading: Reading) -> Iterator[tuple[Section, list[Drawn]]]:
+def parameters(reading: StudyReading) -> Iterator[tuple[Section, list[Illustration]]]:
     """Yield a section for each number that has three values or more, and its figures."""
     found: dict[str, list[Sweep]] = {}
     for sweep in sweeps(reading):
@@ -50,11 +50,11 @@ def parameters(reading: Reading) -> Iterator[tuple[Section, list[Drawn]]]:
             styles = {learner: reading.styles.get(learner, k) for k, learner in enumerate(sweep.points)}
             figure = charts.against(name, sweep.points, styles, whole=whole)
             said = trend(name, exponents(sweep), _changes(sweep))
-            drawn.append(Drawn(f"against-{name}-{number:02d}", figure, said, sweep.others))
+            drawn.append(Illustration(f"against-{name}-{number:02d}", figure, said, sweep.others))
         yield section(f"Regret against {name}", drawn, about="At the end of the rounds, with 95 % intervals."), drawn
 
 
-def sweeps(reading: Reading) -> Iterator[Sweep]:
+def sweeps(reading: StudyReading) -> Iterator[Sweep]:
     """Yield the sweeps of a study. Numbers that go in step in the study are one."""
     together = _in_step(reading.study or {})
     for place in dict.fromkeys(place for curve in reading.curves for place in _numbers(curve.spec)):
@@ -121,7 +121,7 @@ def _changes(sweep: Sweep) -> dict[str, float]:
     return {learner: float(last / first) for learner, (first, last) in ends.items() if first > 0}
 
 
-def _learner(reading: Reading, curve: Curve, place: Place) -> str:
+def _learner(reading: StudyReading, curve: Curve, place: Place) -> str:
     """Return who a curve is of; along an option of learners, that option is no part of it."""
     return reading.label("learner", curve) if place[0] != "learner" else name_of(curve.spec["learner"])
 

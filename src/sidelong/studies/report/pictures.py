@@ -12,7 +12,7 @@ from sidelong.graphs.cover import exploration_start
 from sidelong.graphs.drawing import MOST_DRAWN, SIDE, lay_out
 from sidelong.graphs.graph import FeedbackGraph
 from sidelong.studies.report.figures import INK, MUTED, PAPER, colour, new
-from sidelong.studies.report.markup import Drawn, Section, paragraph, section
+from sidelong.studies.report.markup import Illustration, Section, paragraph, section
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from sidelong.graphs.drawing import Line
     from sidelong.studies.report.promised import Promised
-    from sidelong.studies.report.reading import Reading
+    from sidelong.studies.report.reading import StudyReading
 
 _BUDGET = 1.0  # seconds for each number
 _MOST, _CLEAR = 8, 24  # pictures; and arms, up to which they are clear
@@ -33,7 +33,7 @@ _NOTE = (
 )
 
 
-def pictures(reading: Reading, promised: Promised) -> Iterator[tuple[Section, list[Drawn]]]:
+def pictures(reading: StudyReading, promised: Promised) -> Iterator[tuple[Section, list[Illustration]]]:
     """Yield the section, and its figures."""
     graphs: dict[str, FeedbackGraph] = {}
     for curve in reading.curves:
@@ -50,7 +50,7 @@ def pictures(reading: Reading, promised: Promised) -> Iterator[tuple[Section, li
     drawn = []
     for number, (label, graph) in enumerate(small[:_MOST], 1):
         figure = draw(graph, exploration_start(graph))
-        drawn.append(Drawn(f"graph-{number:02d}", figure, headline(label, graph)))
+        drawn.append(Illustration(f"graph-{number:02d}", figure, headline(label, graph)))
     left = len(graphs) - len(drawn)
     more = paragraph(f"{left} more {'graphs are' if left > 1 else 'graph is'} not drawn.", "note") if left else ""
     if graphs:

@@ -45,7 +45,7 @@ class Instance:
         return duels(self.curves)
 
 
-class Reading:
+class StudyReading:
     """All curves of a study."""
 
     def __init__(self, name: str, study: Table | None, curves: Sequence[Curve], files: Files, missing: int = 0) -> None:
@@ -101,13 +101,13 @@ class Reading:
         return Scoreboard(tuple(self.styles), tuple(each.title for each in self.instances), regret, error, arms)
 
 
-def read(folder: Path) -> Reading:
+def read(folder: Path) -> StudyReading:
     """Read the results in a folder."""
     curves = read_curves(folder)
     study = read_study(folder) or {}
     missing = len(study.get("cells", ())) - sum(len(curve.provenance) for curve in curves)
     files = Files(folder=folder / "files")
-    return Reading(study.get("name", folder.name), study.get("study"), curves, files, max(missing, 0))
+    return StudyReading(study.get("name", folder.name), study.get("study"), curves, files, max(missing, 0))
 
 
 def _labels(tables: Iterable[Table]) -> dict[str, str]:

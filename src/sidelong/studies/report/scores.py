@@ -7,13 +7,13 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from sidelong.studies.report import charts, headlines
-from sidelong.studies.report.markup import Drawn, Entry, Section, paragraph, section, table
+from sidelong.studies.report.markup import Entry, Illustration, Section, paragraph, section, table
 from sidelong.studies.report.pairs import LEVEL
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from sidelong.studies.report.reading import Instance, Reading
+    from sidelong.studies.report.reading import Instance, StudyReading
 
 _NOTE = (
     "Regret at the end: the mean over runs, ± half of its 95 % bootstrap interval, and its ratio to the smallest on "
@@ -27,14 +27,14 @@ _DUELS = (
 )
 
 
-def scores(reading: Reading) -> Iterator[tuple[Section, list[Drawn]]]:
+def scores(reading: StudyReading) -> Iterator[tuple[Section, list[Illustration]]]:
     """Yield the section, and its figures."""
     board = reading.board
     drawn = []
     if len(board.contestants) > 1:
         note = "Each dot is an instance, the large one the worst. Further left is better."
         drawn = [
-            Drawn("ratios", charts.ratios(board, reading.styles), headlines.best_counts(board), note),
+            Illustration("ratios", charts.ratios(board, reading.styles), headlines.best_counts(board), note),
         ]
     yield section("Scoreboard", drawn, _scoreboard(reading), paragraph(_NOTE, "note")), drawn
     if len(board.contestants) > 1:
@@ -44,7 +44,7 @@ def scores(reading: Reading) -> Iterator[tuple[Section, list[Drawn]]]:
         yield section("Who beats whom", said, *details), []
 
 
-def _scoreboard(reading: Reading) -> str:
+def _scoreboard(reading: StudyReading) -> str:
     board = reading.board
     absent = "no results" if reading.missing else "cannot play here"
     rows: list[list[str | Entry]] = []
@@ -71,7 +71,7 @@ def _score(instance: Instance, label: str, ratio: float, absent: str) -> Entry:
     return Entry(f"{ratio:,.2f}{' =' * same}", value, heat, kind)
 
 
-def _duels(reading: Reading) -> str:
+def _duels(reading: StudyReading) -> str:
     names = [reading.board.contestants[row] for row in reading.board.standing]
     counts: dict[tuple[str, str], Counter[str]] = {}
     for instance in reading.instances:

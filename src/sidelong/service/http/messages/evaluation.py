@@ -56,6 +56,21 @@ class EvaluatedRegret(BaseModel):
     rejected: bool  #: whether the limits of some arm cross, at the given confidence for all arms together
 
 
+class EvaluatedCertificate(BaseModel):
+    """At most `bound` was lost beyond any fixed arm, at every moment of the log: see `evaluation.certificates`."""
+
+    bound: float
+    arm: int
+    confidence: float
+    rounds: int
+    paid: float
+    silent: int
+    seen: int
+    there: int
+    mean: float
+    why: str
+
+
 class Evaluation(BaseModel):
     """Off-policy estimates from the log of all decisions."""
 
@@ -64,6 +79,7 @@ class Evaluation(BaseModel):
     confidence: float
     played: float | None  #: what was paid a round
     regret: EvaluatedRegret
+    certificate: EvaluatedCertificate
     distributions: list[DistributionEstimate]
     arms: list[ArmEstimate]
 

@@ -35,6 +35,7 @@ class CreateExperiment(Body):
     labels: list[Annotated[str, StringConstraints(max_length=LONGEST_LABEL)]] | None = Field(
         None, max_length=MOST_LABELS, description="what to call each arm; if not given, as the graph's file does"
     )
+    certificate: bool = Field(default=False, strict=True, description="whether to keep a certificate of the regret")
 
 
 class ListQuery(BaseModel):
@@ -95,11 +96,20 @@ class RefusedExperiment(BaseModel):
     why: str
 
 
+class LoadingExperiment(BaseModel):
+    """One that is being brought into memory."""
+
+    name: str
+    done: int  #: events of its journal that are replayed
+    events: int | None  #: how many there are; null if it has not begun
+
+
 class ExperimentList(BaseModel):
     """Some of the experiments, by name."""
 
     total: int
     items: list[ExperimentSummary]
+    loading: list[LoadingExperiment]  #: in the place of their items
     refused: list[RefusedExperiment]  #: in the place of their items
 
 
@@ -156,6 +166,30 @@ class SampleRatio(BaseModel):
     unknown: str | None  #: why there is no p_value, if there is none
 
 
+class CertificateState(BaseModel):
+    """At most `bound` was lost beyond any fixed arm: see `sidelong.evaluation.certificates`."""
+
+    bound: float
+    arm: int  #: against which that is most
+    label: str | None
+    confidence: float  #: at every moment at once
+    paid: float
+    rounds: int
+    silent: int  #: rounds without feedback, which count as the worst they can be
+    why: str  #: why it says little, if it does
+
+
+class WorldState(BaseModel):
+    """Whether the world has turned: see `sidelong.evaluation.turning`."""
+
+    turned: bool
+    arm: int | None
+    above: float | None  #: what the arm cost at least in one window of rounds
+    below: float | None  #: and at most in another
+    level: float
+    said: str
+
+
 class RegretState(BaseModel):
     """Loss beyond the best arm's, estimated from what was told; the interval holds whichever arm that is."""
 
@@ -189,6 +223,8 @@ class ExperimentState(BaseModel):
     guarantee: Guarantee
     sample_ratio: SampleRatio
     regret: RegretState
+    certificate: CertificateState | None  #: null if none is kept
+    world: WorldState
 
 
 class Rates(BaseModel):

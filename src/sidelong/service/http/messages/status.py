@@ -34,9 +34,18 @@ class Health(BaseModel):
     version: str
 
 
+class ExperimentCounts(BaseModel):
+    """How many experiments are in which state."""
+
+    live: int  #: in memory
+    loading: int  #: being replayed: their decisions come later, or 503 `busy`
+    refused: int  #: cannot go on: the list of experiments says why
+
+
 class Ready(BaseModel):
     """The database answers."""
 
     status: Literal["ok", "degraded"]
     database: Literal["sqlite", "postgresql"]
     writes: str
+    experiments: ExperimentCounts

@@ -85,7 +85,9 @@ _SAVED = select(snapshots.c.seq).where(snapshots.c.experiment == _OF).order_by(s
 _FORGET = delete(snapshots).where(snapshots.c.experiment == _OF, snapshots.c.seq < bindparam("oldest"))
 _GRAPH = _Statement(select(graphs.c.data).where(graphs.c.id == _OF))
 _TOKENS = select(*[tokens.c[name] for name in Token._fields]).order_by(tokens.c.created_at, tokens.c.id)
-_LOCK = _Statement(select(experiments.c.head).where(experiments.c.id == _OF).with_for_update(key_share=True))
+_HEAD_OF = select(experiments.c.head).where(experiments.c.id == _OF)
+_LOCK = _Statement(_HEAD_OF.with_for_update(key_share=True))
+_TRY_LOCK = _Statement(_HEAD_OF.with_for_update(key_share=True, skip_locked=True))
 _APPEND = _Statement(insert(events), ["experiment", "slot", *Event._fields])
 _HEAD = _Statement(
     update(experiments)
@@ -140,8 +142,8 @@ class _Reading(Reading):
 class _Writing(_Reading, Writing):
     """A transaction that writes."""
 
-    def lock(self, experiment: int) -> int:
-        head: int = _LOCK.run(self.connection, {"of": experiment}).scalar_one()
+    def lock(self, experiment: int, *, wait: bool = True) -> int | None:
+        head: int | None = (_LOCK if wait else _TRY_LOCK).run(self.connection, {"of": experiment}).scalar()
         return head
 
     def create(self, identity: Identity) -> int:

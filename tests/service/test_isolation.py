@@ -1,0 +1,179 @@
+"""Whatever one client, experiment or file does, the decisions of others do not notice."""
+
+import asyncio
+import contextlib
+import threading
+
+import httpx
+import psycopg
+import pytest
+
+from service.stores import new_database, opened
+from sidelong.service.http import views
+from sidelong.service.http.app import Application
+from sidelong.service.settings import Settings
+from sidelong.service.store.experiment import Turnstile
+from sidelong.service.store.replay import Replayed
+from sidelong.service.store.sql.database import _Writing
+
+GRAPH = {"name": "cliques", "sizes": [3, 2]}
+PATIENCE = 60  # seconds that no test takes: whoever waits for another waits for ever
+
+
+@contextlib.asynccontextmanager
+async def running(address, **settings):
+    """Run a server in this process; yield it, and a client."""
+    app = Application(Settings(database=address, decide_rate=1e9, read_rate=1e9, feedback_rate=1e9, **settings))
+    async with (
+        app.running(),
+        httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://localhost", timeout=PATIENCE) as client,
+        asyncio.timeout(PATIENCE),
+    ):
+        yield app.server, client
+
+
+async def create(client, *names):
+    for name in names:
+        body = {"name": name, "graph": GRAPH, "learner": "exp3.g++", "seed": 1}
+        assert (await client.post("/v1/experiments", json=body)).status_code == 201
+
+
+async def decide(client, name):
+    reply = await client.post(f"/v1/experiments/{name}/decisions")
+    assert reply.status_code == 201, reply.text
+    return reply.json()
+
+
+def test_nobody_waits_for_the_replay_of_another_and_it_shows(tmp_path, monkeypatch):
+    address = f"sqlite:///{tmp_path}/replay.db"
+    further, begun, replay = threading.Event(), threading.Event(), Replayed._replay
+
+    def slow(self, reading, live, most):
+        if self.identity.name == "large" and live.head >= most and not further.wait(0.01):
+            begun.set()
+            return False
+        return replay(self, reading, live, most)
+
+    async def make():
+        async with running(address) as (_, client):
+            await create(client, "large", "small")
+            for _ in range(5):
+                await decide(client, "large")
+
+    async def ask():
+        async with running(address) as (server, client):
+            waiting = asyncio.create_task(decide(client, "large"))
+            await asyncio.to_thread(begun.wait, PATIENCE)
+            for number in range(1, 21):
+                assert (await decide(client, "small"))["round"] == number
+            assert not waiting.done()
+            assert (await client.get("/ready")).json()["experiments"] == {"live": 1, "loading": 1, "refused": 0}
+            assert (await client.get("/ready")).json()["status"] == "degraded"
+            listed = (await client.get("/v1/experiments")).json()
+            assert [each["name"] for each in listed["items"]] == ["small"]
+            assert listed["loading"] == [{"name": "large", "done": 4, "events": 6}]
+            metrics = (await client.get("/metrics")).text
+            assert 'sidelong_experiments{state="loading"} 1.0' in metrics
+            assert 'sidelong_replay_left{experiment="large"} 2.0' in metrics
+            monkeypatch.setattr(server.settings, "request_timeout", 0.05)
+            late = await client.get("/v1/experiments/large")
+            assert (late.status_code, late.json()["code"]) == (503, "busy")
+            assert "4 of 6 events" in late.json()["detail"]
+            further.set()
+            assert (await waiting)["round"] == 6
+            assert (await client.get("/ready")).json()["status"] == "ok"
+
+    asyncio.run(make())
+    with opened(address) as bench, bench.database.writing() as writing:
+        writing.connection.exec_driver_sql("DELETE FROM snapshots")
+        writing.commit()
+    monkeypatch.setattr(Replayed, "_replay", slow)
+    monkeypatch.setattr("sidelong.service.store.replay._PAGE", 4)
+    asyncio.run(ask())
+
+
+def test_who_looks_at_an_experiment_keeps_only_those_waiting_who_decide_there(tmp_path, monkeypatch):
+    looking, done = threading.Event(), threading.Event()
+    state = views.state
+
+    def slow(experiment, *query):
+        if experiment.identity.name == "looked-at" and not done.is_set():
+            looking.set()
+            done.wait(PATIENCE)
+        return state(experiment, *query)
+
+    async def ask():
+        async with running(f"sqlite:///{tmp_path}/look.db") as (_, client):
+            await create(client, "looked-at", "other")
+            monkeypatch.setattr(views, "state", slow)
+            look = asyncio.create_task(client.get("/v1/experiments/looked-at"))
+            await asyncio.to_thread(looking.wait, PATIENCE)
+            waiting = [asyncio.create_task(decide(client, "looked-at")) for _ in range(3)]
+            for number in range(1, 11):
+                assert (await decide(client, "other"))["round"] == number
+            assert (await client.get("/metrics")).status_code == 200
+            assert not any(each.done() for each in waiting)
+            done.set()
+            assert sorted(each["round"] for each in await asyncio.gather(*waiting)) == [1, 2, 3]
+            assert (await look).status_code == 200
+
+    asyncio.run(ask())
+
+
+def test_an_experiment_that_another_server_has_locked_does_not_keep_the_others_waiting(request, tmp_path, monkeypatch):
+    address = new_database("postgresql", request, tmp_path, monkeypatch)
+
+    async def ask():
+        async with running(address, busy_timeout=PATIENCE) as (_, client):
+            await create(client, "locked", "other")
+            with psycopg.connect(address) as connection:  # as a server that was stopped in the middle of a commit
+                connection.execute("SELECT head FROM experiments WHERE name = 'locked' FOR UPDATE")
+                waiting = [asyncio.create_task(decide(client, "locked")) for _ in range(3)]
+                for number in range(1, 11):
+                    assert (await decide(client, "other"))["round"] == number
+                assert not any(each.done() for each in waiting)
+            assert sorted(each["round"] for each in await asyncio.gather(*waiting)) == [1, 2, 3]
+
+    asyncio.run(ask())
+
+
+def test_a_snapshot_that_cannot_be_written_is_tried_less_and_less_often(tmp_path, monkeypatch):
+    tries, save = [], _Writing.save
+
+    def fail(_, __, snapshot):
+        tries.append(snapshot.seq)
+        raise OSError("no room")
+
+    with opened(f"sqlite:///{tmp_path}/snapshots.db") as bench:
+        bench.create()
+        replayed = bench.store.named("e")
+        monkeypatch.setattr(_Writing, "save", fail)
+        for _ in range(400):
+            bench.decide()
+            if replayed.is_stale(10):
+                with pytest.raises(OSError, match="no room"):
+                    replayed.save(bench.database)
+        assert tries == [10, 30, 70, 150, 310]
+        monkeypatch.setattr(_Writing, "save", save)
+        replayed.save(bench.database)
+        for _ in range(10):
+            assert not replayed.is_stale(10)
+            bench.decide()
+        assert replayed.is_stale(10)
+
+
+def test_a_lock_goes_to_commands_before_looks_and_to_each_in_turn():
+    lock, order = Turnstile(), []
+    lock.acquire()
+    looks = [threading.Thread(target=lambda: (lock.acquire(), order.append("look"), lock.release())) for _ in range(2)]
+    for each in looks:
+        each.start()
+    assert not lock.acquire(timeout=0)
+    assert not lock.acquire(timeout=0.01)
+    assert not lock.request(lambda: (order.append("command"), lock.release()))
+    lock.release()
+    for each in looks:
+        each.join(PATIENCE)
+    assert order == ["command", "look", "look"]
+    assert lock.request(pytest.fail)
+    lock.release()
