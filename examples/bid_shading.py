@@ -62,7 +62,7 @@ def play(who: Contestant, rounds: int, stream: int) -> Floats:
         own = seen.losses[seen.graph.out_neighbors(decision.arm) == decision.arm]
         suffered.append(own[0])
         if who.looks:
-            agent.tell(decision, *seen)
+            agent.tell(decision, seen)
         else:
             agent.tell(decision, own)
     return comparison.in_all(suffered)

@@ -56,13 +56,13 @@ def play(who: Contestant, rounds: int, stream: int) -> Floats:
     for needed in demand(rounds, stream):
         decision = agent.ask(guess)
         held = decision.arm
-        losses, graph = ORDERS.outcome(held, sales=min(held, needed))
-        suffered.append(losses[held])
+        seen = ORDERS.outcome(held, sales=min(held, needed))
+        suffered.append(seen.losses[held])
         if who.looks:
-            agent.tell(decision, losses, graph)
-            guess = graph  # only the outcome shows what was revealed; the next one will be like the last
+            agent.tell(decision, seen)
+            guess = seen.graph  # only the outcome shows what was revealed; the next one will be like the last
         else:
-            agent.tell(decision, [losses[held]])
+            agent.tell(decision, [seen.losses[held]])
     return comparison.in_all(suffered)
 
 

@@ -387,6 +387,73 @@ class GuardedExp3Gpp(Exp3Gpp):
         self.missing.discard(told.t)  # 5
 
 
+# EXP3-SET where arms may be absent. R = 0, Theta = K. Each round, with the arms A_t that are there:
+#
+#  1  eta = sqrt(ln K / Theta); p_i ~ exp(eta R_i) on A_t, and 0 elsewhere; P = pA
+#  2  draw; x_i = l_i / P_i for the revealed i in A_t, else 0; m = sum p_i x_i; v = (eta / 2) sum p_i x_i^2
+#  3  R_i += m - x_i - v for i in A_t only
+#  4  Theta += sum over A_t of p_i / P_i
+
+
+class Exp3SetAbsent:
+    """`A` is the matrix without absent arms: an arm is there if it reveals itself."""
+
+    def __init__(self, n_arms, eta_scale=1.0):
+        self.K, self.eta_scale = n_arms, eta_scale
+        self.t, self.Theta = 0, float(n_arms)
+        self.R = np.zeros(n_arms)
+
+    def distribution(self, A) -> Round:
+        A = np.array(A, dtype=bool)
+        self.t += 1
+        eta = self.eta_scale * math.sqrt(math.log(self.K) / self.Theta)
+        there = [i for i in range(self.K) if A[i, i]]
+        top = max(self.R[i] for i in there)
+        w = {i: math.exp(eta * (self.R[i] - top)) for i in there}
+        p = np.array([w.get(i, 0.0) / math.fsum(w.values()) for i in range(self.K)])
+        return Round(self.t, A, p, observation(p, A), math.nan, eta)
+
+    def update(self, told: Round, arm, losses, A=None):
+        A = told.A if A is None else np.array(A, dtype=bool)
+        there = [i for i in range(self.K) if A[i, i]]
+        P = observation(told.p, A)
+        x = {i: losses[i] / P[i] if A[arm, i] else 0.0 for i in there}
+        m = math.fsum(told.p[i] * x[i] for i in there)
+        v = told.eta / 2 * math.fsum(told.p[i] * x[i] ** 2 for i in there)
+        for i in there:
+            self.R[i] += m - x[i] - v
+        self.Theta += math.fsum(told.p[i] / P[i] for i in there if told.p[i] > 0)
+
+
+# EXP3-SET for a best arm that moves. q = uniform, Theta = K, c > 0 is the tuning. Each round:
+#
+#  1  eta = sqrt(c / Theta); p = q; P = qA; draw; x_i = l_i / P_i for the revealed i, else 0; Theta += theta(q)
+#  2  v ~ q exp(-eta x)
+#  3  q = (1 - zeta) v + zeta / K, with zeta = 1 / T, or 1 / (t + 1) after the t-th round that was told
+
+
+class Exp3SetTracking:
+    def __init__(self, n_arms, c, horizon=None, eta_scale=1.0):
+        self.K, self.c, self.T, self.eta_scale = n_arms, c, horizon, eta_scale
+        self.t, self.told, self.Theta = 0, 0, float(n_arms)
+        self.q = np.full(n_arms, 1 / n_arms)
+
+    def distribution(self, A) -> Round:
+        A = np.array(A, dtype=bool)
+        self.t += 1
+        eta = self.eta_scale * math.sqrt(self.c / self.Theta)
+        return Round(self.t, A, self.q.copy(), observation(self.q, A), math.nan, eta)
+
+    def update(self, told: Round, arm, losses, A=None):
+        A = told.A if A is None else np.array(A, dtype=bool)
+        P = observation(told.p, A)
+        v = [self.q[i] * (math.exp(-told.eta * losses[i] / P[i]) if A[arm, i] else 1.0) for i in range(self.K)]
+        self.told += 1
+        zeta = 1 / (self.told + 1) if self.T is None else 1 / self.T
+        self.q = np.array([(1 - zeta) * each / math.fsum(v) + zeta / self.K for each in v])
+        self.Theta += math.fsum(told.p[i] / P[i] for i in range(self.K) if told.p[i] > 0)
+
+
 class Exp3Ix(Exponential):
     def rate(self, t):  # noqa: ARG002
         return math.sqrt(math.log(self.K) / self.past)

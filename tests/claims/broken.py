@@ -13,7 +13,7 @@ import numpy as np
 from sidelong import claims
 from sidelong._jit import rebind
 from sidelong.evaluation import certificates
-from sidelong.learners import exp3gpp, glance, glance_cautious
+from sidelong.learners import absent, exp3gpp, exp3set, exp3set_tracking, glance, glance_cautious
 from sidelong.learners.glance_bold import LEVEL, know
 
 #: The claims that look at single rounds: the intact learner passes them all.
@@ -165,6 +165,26 @@ def settle_with(**changes):
     return {"settle": rebind(certificates.settle, "settle", add=add)}
 
 
+def charge_nothing(graph, p, arm, losses, eta, P, L):
+    """Let an absent arm come back as cheap as it went, when all others have paid."""
+
+
+def charge_what_was_lost(graph, p, arm, losses, _eta, P, L):
+    absent.charge(graph, p, arm, losses, 0.0, P, L)
+
+
+def weigh_all(_graph, L, eta, w):
+    return exp3set.exponential(L, eta, w)
+
+
+def share_nothing(params, state, graph, t, arm, p, losses, trace):
+    exp3set_tracking.update(params._replace(horizon=10**15), state, graph, t, arm, p, losses, trace)
+
+
+def learn_less_and_less(params, state, graph, t, arm, p, losses, trace):
+    exp3set_tracking.update(params, state, graph, t, arm, p, losses / t, trace)
+
+
 def derive(original, name, **changes):
     module = types.ModuleType(f"{getattr(original, 'NAME', '')}_{name}")
     module.__dict__.update({key: value for key, value in vars(original).items() if not key.startswith("__")})
@@ -267,7 +287,30 @@ BROKEN_CERTIFICATE = {
 }
 OF_A_CERTIFICATE = ("certificate-mean", "certificate-lost")
 
-#: Its claims that look at walks.
+#: The same for EXP3-SET.
+BROKEN_EXP3_SET = {
+    "intact_exp3_set": ({}, None),
+    "absent_arms_pay_nothing": (
+        {"update": rebind(exp3set.update, "update", charge=charge_nothing)},
+        "absent-ftrl",
+    ),
+    "absent_arms_pay_the_loss": (
+        {"update": rebind(exp3set.update, "update", charge=charge_what_was_lost)},
+        "absent-unbiased",
+    ),
+    "absent_arms_are_drawn": (
+        {"distribution": rebind(exp3set.distribution, "distribution", exponential_of_present=weigh_all)},
+        "absent-unbiased",
+    ),
+}
+BROKEN_TRACKING = {
+    "intact_tracking": ({}, None),
+    "shares_nothing": ({"update": share_nothing}, "track-ftrl"),
+    "learns_less_and_less": ({"update": learn_less_and_less}, "track-ftrl"),
+}
+OF_EXP3_SET = ("absent-unbiased", "absent-ftrl")
+
+#: The claims of `glance` that look at walks.
 OF_A_WALK = ("glance-unbiased", "glance-exploration", "glance-costs", "glance-ftrl", "glance-budget")
 
 
@@ -284,6 +327,12 @@ def main():
     for name, (changes, _) in BROKEN_CERTIFICATE.items():
         made = derive(certificates, name, **changes)
         results = claims.verify(OF_A_CERTIFICATE, certificate=made, seed=0, effort=0.5)
+        failed[name] = [result.claim.id for result in results if result.verdict is claims.Verdict.FAILS]
+    for name, (changes, _) in BROKEN_EXP3_SET.items():
+        results = claims.verify(OF_EXP3_SET, exp3_set=derive(exp3set, name, **changes), seed=0, effort=0.05)
+        failed[name] = [result.claim.id for result in results if result.verdict is claims.Verdict.FAILS]
+    for name, (changes, _) in BROKEN_TRACKING.items():
+        results = claims.verify(["track-ftrl"], tracking=derive(exp3set_tracking, name, **changes), effort=0.05)
         failed[name] = [result.claim.id for result in results if result.verdict is claims.Verdict.FAILS]
     json.dump(failed, sys.stdout)
 

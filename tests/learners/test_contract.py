@@ -30,6 +30,8 @@ CONFIGURATIONS = {name: (name, {}) for name in NAMES} | {
     "exp3.g++ epochs": ("exp3.g++", {"refresh": "epoch", "growth": 0.2}),
     "exp3.g++ epochs, fixed": ("exp3.g++", {"refresh": "epoch", "rate": "fixed"}),
     "exp3-set epochs": ("exp3-set", {"refresh": "epoch", "growth": 0.2}),
+    "exp3-set tracking": ("exp3-set", {"track": "unknown"}),
+    "exp3-set tracking, given": ("exp3-set", {"track": 3, "horizon": 200}),
     "exp3-ix epochs": ("exp3-ix", {"refresh": "epoch"}),
     "exp3.g++ guarded": ("exp3.g++", {"late": "guarded"}),
     "exp3-set guarded": ("exp3-set", {"late": "guarded"}),

@@ -69,8 +69,9 @@ def share_after_a_turn(seed):
     agent, guess, played = sl.Agent("glance", orders.graph, seed=seed), orders.graph, []
     for wanted in demand:
         decision = agent.ask(guess)
-        losses, guess = orders.outcome(decision.arm, sales=min(decision.arm, wanted))
-        agent.tell(decision, losses, guess)
+        seen = orders.outcome(decision.arm, sales=min(decision.arm, wanted))
+        agent.tell(decision, seen)
+        guess = seen.graph
         played.append(decision.arm)
     losses = np.array([orders.losses(wanted) for wanted in demand])[500:]
     suffered, best = losses[np.arange(500), played[500:]].sum(), losses.sum(axis=0).min()

@@ -83,7 +83,7 @@ def test_losses_have_their_means(name):
     for k, role in enumerate(("losses", "means")):
         bind = specialise if world.compiled else rebind
         add = bind(world_module._add, f"test_{role}_{world.code}", value=world.kernels[k])
-        each = np.zeros(world.n_arms)
+        each = np.zeros((1, world.n_arms))
         assert add(world.arrays, np.uint64(4), 1, 1, ROUNDS, each) == -1
         summed.append(each)
     assert np.abs(summed[0] - summed[1]).max() < ALLOWED

@@ -35,7 +35,8 @@ def test_an_outcome_gives_the_losses_that_the_price_gives(shown):
     for value in VALUES:
         for price in PRICES:
             for arm, fraction in enumerate(FRACTIONS):
-                losses, graph = bid(arm, value, price, shown)
+                told = bid(arm, value, price, shown)
+                losses, graph = told.losses, told.graph
                 won = fraction * value >= price
                 expected = {
                     "always": range(5),
@@ -115,5 +116,5 @@ def test_an_agent_learns_the_best_bid():
         decision = agent.ask()
         price = 0.3 + 0.05 * (t % 5)
         won = bool(auction.fractions[decision.arm] >= price)
-        agent.tell(decision, *auction.outcome(decision.arm, value=1.0, won=won, price=None if won else price))
+        agent.tell(decision, auction.outcome(decision.arm, value=1.0, won=won, price=None if won else price))
     assert agent.estimates().weights.argmax() == 2  # the least bid that always wins

@@ -41,7 +41,8 @@ def test_sales_give_the_losses_that_the_demand_gives(orders, sees_unmet):
     stock = sl.outcomes.StockOrders(orders, holding=1, shortage=3, sees_unmet=sees_unmet)
     for demand in np.arange(0, orders[-1] + 2, 0.5):
         for arm in range(len(orders)):
-            losses, graph = sell(stock, arm, demand)
+            told = sell(stock, arm, demand)
+            losses, graph = told.losses, told.graph
             seen = demand <= orders[arm] if sees_unmet else demand < orders[arm]
             assert graph.out_neighbors(arm).tolist() == list(range(len(orders) if seen else arm + 1))
             assert losses.tolist() == stock.losses(demand)[graph.out_neighbors(arm)].tolist()
@@ -78,7 +79,7 @@ def test_an_agent_learns_the_best_order_from_sales():
     agent = sl.Agent("glance", stock.graph, seed=1)
     for _ in range(200):
         decision = agent.ask()
-        agent.tell(decision, *stock.outcome(decision.arm, min(decision.arm, 4)))
+        agent.tell(decision, stock.outcome(decision.arm, min(decision.arm, 4)))
     assert agent.estimates().weights.argmax() == 4
 
 

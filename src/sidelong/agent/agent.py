@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from sidelong._jit import entry
-from sidelong.agent import contents, state_file
+from sidelong.agent import arms, contents, head_start, state_file
 from sidelong.agent.certified import Certified
-from sidelong.agent.feedback import read_losses
+from sidelong.agent.feedback import opened, read_losses
 from sidelong.agent.ledger import Ledger
 from sidelong.agent.running import RunningLearner, revealed
 from sidelong.agent.seen import Seen, note
@@ -19,9 +19,11 @@ from sidelong.checks import check_whole
 from sidelong.errors import DecisionError, EvaluationError, GraphError, LearnerError
 from sidelong.graphs.graph import FeedbackGraph
 from sidelong.learners import catalogue
+from sidelong.outcomes.revealed import Revealed
 from sidelong.outcomes.scale import Scale, checked_scale
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
     from os import PathLike
     from types import ModuleType
 
@@ -44,6 +46,8 @@ class Agent:
         seed: a whole number from 0 to 2**64 - 1.
         scale: the range of your own costs or scores, if `tell` is to take those in place of losses in [0, 1].
         certificate: whether to keep what `certificate` needs, 21 numbers for each arm. It changes no decision.
+        prior: what one believes of some arms, by number or label: what each loses per round, and for how many rounds of
+            evidence that counts. It tilts the first rounds, by half of the probability at most. `exp3-set` takes it.
         **options: the options of the learner; for "exp3.g++" see `help(sidelong.learners.exp3gpp.configure)`.
 
     Example:
@@ -67,6 +71,7 @@ class Agent:
         seed: int = 0,
         scale: Scale | None = None,
         certificate: bool = False,
+        prior: Mapping[int | str, tuple[float, float]] | None = None,
         **options: Any,  # each learner has its own
     ) -> None:
         if not isinstance(graph, FeedbackGraph):
@@ -84,6 +89,8 @@ class Agent:
         params = catalogue.configure(module, graph, self._options)
         self._learner = RunningLearner(module, graph, seed, params)
         self._ledger = Ledger(self._learner, self._options, graph)
+        if prior is not None:
+            self._ledger.waiting.prior = head_start.tilt(self._learner, graph, prior, self._scale)
         self._certified = Certified(graph) if certificate else None
         self._watching = Watching(graph, module)
         self._see(Seen.nothing(graph.n_arms))
@@ -127,24 +134,33 @@ class Agent:
         """The decisions that were neither told nor cancelled, oldest first."""
         return tuple(self._ledger.pending.values())
 
-    def ask(self, graph: FeedbackGraph | None = None) -> Decision:
+    def ask(self, graph: FeedbackGraph | None = None, available: Iterable[int | str | bool] | None = None) -> Decision:
         """Draw an arm.
 
         Args:
             graph: the graph of this round alone, where graphs change from round to round.
+            available: the arms that can be played in this round, by number or label, or a flag for each arm; all if not
+                given. The others are neither played nor revealed. `exp3-set` has a rule and a bound for that.
         """
-        graph = self._graph if graph is None else self._checked(graph)
+        shown = self._graph if graph is None and available is None else self.graph_of_round(graph, available)
         ledger = self._ledger
-        decision = self._learner.draw(graph, ledger.round + 1, ledger.tag)
+        decision = self._learner.draw(shown, ledger.round + 1, ledger.tag)
         ledger.open(decision)
         if self._certified is not None:
             self._certified.asked(decision.round)
         return decision
 
+    def graph_of_round(
+        self, graph: FeedbackGraph | None = None, available: Iterable[int | str | bool] | None = None
+    ) -> FeedbackGraph:
+        """Return the graph that `ask` would draw an arm for: without the edges of the arms that are absent."""
+        shown = self._graph if graph is None else self._checked(graph)
+        return arms.graph_of_round(self._learner.module, self._graph, shown, available)
+
     def tell(
         self,
         decision: Decision | str,
-        losses: Losses,
+        losses: Losses | Revealed,
         graph: FeedbackGraph | None = None,
     ) -> bool:
         """Learn the losses that a decision revealed: now or later, in any order.
@@ -152,7 +168,7 @@ class Agent:
         Args:
             decision: the decision, or its id.
             losses: a number in [0, 1], or in the agent's `scale`, for every arm in `decision.reveals`, by arm or in
-                their order.
+                their order; or what a function of `sidelong.outcomes` returned for the arm of this decision, whole.
             graph: where only the outcome shows what is revealed, the graph of the round as the outcome made it. It
                 takes the place of the decision's own. It must say what *every* arm would have revealed, and so must not
                 depend on the arm that was played: with a demand of 7, an order of 8 or more has something left over and
@@ -165,30 +181,34 @@ class Agent:
         """
         ledger, learner = self._ledger, self._learner
         t = ledger.round_of(decision)
-        losses = losses if self._scale is None else self._scale.losses(losses)
-        key = 0 if graph is None else self._checked(graph).arrays.key
         made = ledger.pending.get(t)
+        given: Losses
+        if isinstance(losses, Revealed):
+            given, graph = opened(losses, graph, made or decision, self._scale)
+        else:
+            given = losses if self._scale is None else self._scale.losses(losses)
+        key = 0 if graph is None else self._checked(graph).arrays.key
         if made is None:
-            ledger.compare(t, losses, key, self.remembers)
+            ledger.compare(t, given, key, self.remembers)
             return False
-        shown = made.graph if graph is None else graph
+        shown = made.graph if graph is None else arms.as_present(graph, made.graph)
         if learner.is_sparing and shown != made.graph:
             raise DecisionError(
                 "A learner that does not look at every arm must know at `ask` what its decision reveals: "
                 "tell without graph=..., or take refresh='round'."
             )
-        arms = revealed(shown, made.arm)
-        read_losses(losses, arms, shown, learner.losses, binary=learner.binary)
+        reveals = revealed(shown, made.arm)
+        read_losses(given, reveals, shown, learner.losses, binary=learner.binary)
         learner.update(shown, made)
-        told = learner.losses[: arms.size]
-        if graph is None or graph == made.graph:
-            self._note(arms, told, *self._seen)
+        told = learner.losses[: reveals.size]
+        if graph is None or shown == made.graph:
+            self._note(reveals, told, *self._seen)
         else:
-            self._note(arms[arms == made.arm], told[arms == made.arm], *self._seen)
+            self._note(reveals[reveals == made.arm], told[reveals == made.arm], *self._seen)
         self._watching.told(made, shown, learner.losses)
         if self._certified is not None:
             self._certified.told(made, shown, learner.losses)
-        ledger.close(t, arms, told, key, self.remembers)
+        ledger.close(t, reveals, told, key, self.remembers)
         return True
 
     def cancel(self, decision: Decision | str, *, lost: bool = False) -> None:
@@ -197,8 +217,8 @@ class Agent:
         Args:
             decision: the decision, or its id.
             lost: that it was carried out, and that its losses will never be known. The certificate and the bound of
-                `lateness` take the worst of it. A decision that was never carried out does not count there, which is right if neither the arm nor
-                its loss was the reason.
+                `lateness` take the worst of it. A decision that was never carried out does not count there, which is
+                right if neither the arm nor its loss was the reason.
         """
         made = self._ledger.pending.get(self._ledger.round_of(decision))
         self._learner.release(self._ledger.cancel(decision, lost=lost))
@@ -222,6 +242,50 @@ class Agent:
     def lateness(self) -> Lateness:
         """Return how late feedback was, and, for exp3.g++ and exp3-set, the bound on the regret that this leaves."""
         return self._ledger.waiting.summary(self._ledger.round)
+
+    def learn(self, log: Any) -> int:
+        """Learn the rounds of a log, without bias, whoever drew their arms; return how many had losses.
+
+        A log that lacks the probabilities of revealing its losses is refused: what was seen more often because it did
+        well would mislead.
+
+        Args:
+            log: the path of a Parquet file, such as the service exports; or a table or a dict with its columns: action,
+                loss or reward, and pscore, or the lists observed, losses and observe_probabilities of each round.
+        """
+        rounds = head_start.learn(self._learner, self._graph, log)
+        self._ledger.waiting.logged += rounds
+        return rounds
+
+    def add_arm(
+        self, *, reveals: Iterable[int | str] = (), revealed_by: Iterable[int | str] = (), label: str | None = None
+    ) -> int:
+        """Add an arm to the agent's graph, and return its number, which is the next one.
+
+        It enters with the weight of the average of all arms, and regret against it counts from now on. Decisions that
+        wait are told as if it had been absent, which it was. The alarm of `health` begins anew, and an agent with a
+        certificate takes no new arm.
+
+        Args:
+            reveals: the arms that playing it reveals beside itself, by number or label.
+            revealed_by: the arms that reveal it.
+            label: what to call it, if the other arms have labels.
+        """
+        if self._certified is not None:
+            raise EvaluationError("An agent that keeps a certificate, which is one of all its arms, takes no new arm.")
+        self._learner, seen, self._graph = arms.add(
+            self._learner, self._ledger, self._seen, self._graph, reveals, revealed_by, label
+        )
+        self._watching = Watching.from_contents(self._graph, self._learner.module, self.round, {})  # begins anew
+        self._see(seen)
+        return self._graph.n_arms - 1
+
+    def retire(self, arm: int | str) -> None:
+        """Take an arm out of the agent's graph for good: it is neither played nor revealed any more.
+
+        Its number stays with it. Decisions that wait are told as they were asked.
+        """
+        self._graph = arms.retire(self._learner.module, self._graph, arm)
 
     def estimates(self) -> Estimates:
         """Return what the agent knows about each arm, and which is the cheapest as far as it knows."""

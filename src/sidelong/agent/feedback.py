@@ -15,7 +15,10 @@ from sidelong.errors import LossError
 if TYPE_CHECKING:
     import numpy.typing as npt
 
+    from sidelong.agent.decision import Decision
     from sidelong.graphs.graph import FeedbackGraph
+    from sidelong.outcomes.revealed import Revealed
+    from sidelong.outcomes.scale import Scale
 
     Losses = Mapping[int, float] | Sequence[float] | npt.NDArray[np.float64]
 
@@ -62,6 +65,30 @@ def read_losses(
             name = graph.arm_name(arms[k])
             raise LossError(f"The loss of arm {name} must be 0 or 1 for {binary}, not {value!r}.")
     into[: len(values)] = values
+
+
+def opened(
+    revealed: Revealed, graph: FeedbackGraph | None, decision: Decision | str, scale: Scale | None
+) -> tuple[dict[int, float], FeedbackGraph]:
+    """Return what an outcome revealed as losses by arm and the graph of the round, if it is one of this decision.
+
+    Raises:
+        LossError: the outcome is of another arm, or something was given that it says already.
+    """
+    if graph is not None or scale is not None:
+        what = "its graph" if graph is not None else "losses in [0, 1], so that the agent needs no scale"
+        raise LossError(f"What was revealed has {what}: tell it alone.")
+    arms = revealed.graph.out_neighbors(revealed.arm)
+    if not isinstance(decision, str):
+        if decision.arm != revealed.arm:
+            name = decision.graph.arm_name
+            raise LossError(
+                f"This is what arm {name(revealed.arm)} revealed, and decision {decision.id} plays arm "
+                f"{name(decision.arm)}. Each decision is told its own outcome; for old ones there is agent.learn(log)."
+            )
+        there = decision.graph.arrays.start[arms] < decision.graph.arrays.stop[arms]
+        return dict(zip(arms[there].tolist(), revealed.losses[there].tolist(), strict=True)), revealed.graph
+    return dict(zip(arms.tolist(), revealed.losses.tolist(), strict=True)), revealed.graph
 
 
 def _are_losses(losses: Any, shape: tuple[int, ...]) -> bool:

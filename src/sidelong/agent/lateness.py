@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
 #: What is summed of each told round, from the names of what a learner traces.
 _ETA, _THETA, _MASS = "learning_rate", "theta", "exploration_mass"
-_COUNTS = ("told", "late", "cancelled", "lost", "total", "most", "since")
-_SUMS = ("rate", "theta", "rated_theta", "rated_delay", "exploration")
+_COUNTS = ("told", "late", "cancelled", "lost", "total", "most", "since", "absent", "logged")
+_SUMS = ("rate", "theta", "rated_theta", "rated_delay", "exploration", "prior")
 
 
 class Lateness(NamedTuple):
@@ -50,20 +50,29 @@ class Waiting:
     def __init__(self, module: ModuleType, params: Any, options: Mapping[str, Any], n_arms: int) -> None:
         self._learner = str(module.NAME)
         self._n_arms = n_arms
-        self._proved = n_arms > 1 and options.get("estimator", "plain") == "plain"
+        plain = options.get("estimator", "plain") == "plain" and options.get("track") is None
+        self._proved = n_arms > 1 and plain
         self._first = int(getattr(params, "initial", np.empty(0)).size)
         names = (_ETA, _THETA, _MASS)
         self._at = [module.TRACES.index(name) if name in module.TRACES else -1 for name in names]
         self._sigma: dict[int, int] = {}  # of the outstanding ones: how many were, when it was drawn
         self.told = self.late = self.cancelled = self.lost = self.total = self.most = 0
+        self.absent = 0  #: whether some arm was not there in some round
+        self.logged = 0  #: how many rounds of logs were learned, about which the bound says nothing
+        self.prior = 0.0  #: what a prior adds to the bound at most
         self.since = 0  #: how many rounds there had been when counting began
         traced = min(self._at[:2]) >= 0
         self.rate = math.inf if traced else math.nan
         self.theta = self.rated_theta = self.rated_delay = 0.0 if traced else math.nan
         self.exploration = 0.0
 
-    def drew(self, t: int) -> None:
-        """Count a decision."""
+    def grew(self) -> None:
+        """Take notice of one more arm: the bound has the number of arms by the end."""
+        self._n_arms += 1
+
+    def drew(self, t: int, *, absent: bool) -> None:
+        """Count a decision; `absent` says that some arm was not there."""
+        self.absent |= absent
         if t <= self._first:
             return
         before = len(self._sigma)
@@ -116,13 +125,15 @@ class Waiting:
         )
 
     def _bound(self, initial: int, untold: int) -> float | None:
+        if self.logged or (self.absent and self.total):  # nothing is proved where arms are absent and feedback is late
+            return None
         if not self._proved or self.since or self._learner not in {exp3gpp.NAME, exp3set.NAME}:
             return None
         if not self.told:
             return float(initial + untold)
         sums = {"rate": self.rate, "rated_theta": self.rated_theta, "rated_delay": self.rated_delay}
         if self._learner == exp3set.NAME:
-            return delay.exp3_set_so_far(K=self._n_arms, untold=untold, **sums)
+            return self.prior + delay.exp3_set_so_far(K=self._n_arms, untold=untold, **sums)
         return delay.exp3_gpp_so_far(
             K=self._n_arms, exploration=self.exploration, initial=initial, untold=untold, **sums
         )
@@ -144,5 +155,5 @@ class Waiting:
             return
         self._sigma = dict(zip(waiting, arrays["late.outstanding"].tolist(), strict=True))
         for names, values in ((_COUNTS, arrays["late.counts"]), (_SUMS, arrays["late.sums"])):
-            for name, value in zip(names, values.tolist(), strict=True):
+            for name, value in zip(names, values.tolist(), strict=False):  # older files count fewer
                 setattr(self, name, value)

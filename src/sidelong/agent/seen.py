@@ -9,6 +9,7 @@ from scipy.special import log_ndtr, ndtr, ndtri
 
 from sidelong._jit import kernel
 from sidelong.checks import short
+from sidelong.graphs.presence import present
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -30,6 +31,7 @@ class Estimates(NamedTuple):
     gaps: Floats  #: by how much it is worse than the best one, as its learner holds; 0 if unknown, NaN if none is kept
     weights: Floats  #: the probability that the next `ask` would play it
     labels: tuple[str, ...] | None = None  #: what the graph calls the arms
+    retired: tuple[int, ...] = ()  #: the arms that are not played any more
 
     @property
     def best(self) -> int | None:
@@ -38,7 +40,11 @@ class Estimates(NamedTuple):
         It is the arm with the least mean. What would be played next is in `weights`: a learner also plays arms that it
         wants to know more about.
         """
-        return int(np.nanargmin(self.means)) if self.counts.any() else None
+        means = self.means
+        if self.retired:
+            means = means.copy()
+            means[list(self.retired)] = np.nan
+        return None if np.isnan(means).all() else int(np.nanargmin(means))
 
     @property
     def sure(self) -> float:
@@ -46,7 +52,11 @@ class Estimates(NamedTuple):
 
         Each mean is taken as normal around what was told, and that of an arm never told of as anything in [0, 1].
         """
-        return 0.0 if self.best is None else chance_of_best(self.best, self.means, self.counts, self.spreads)
+        if self.best is None:
+            return 0.0
+        there = np.delete(np.arange(self.means.size), self.retired)
+        best = int(np.searchsorted(there, self.best))
+        return chance_of_best(best, self.means[there], self.counts[there], self.spreads[there])
 
     def __str__(self) -> str:
         """Return a table for people: the arms that would be played most, by their labels."""
@@ -89,7 +99,8 @@ class Seen(NamedTuple):
         spreads = np.full(means.size, np.nan)
         some = self.counts > 1
         spreads[some] = np.sqrt(self.squares[some] / (self.counts[some] - 1))
-        return Estimates(means, self.counts.copy(), spreads, gaps, weights, graph.labels)
+        retired = tuple(np.flatnonzero(~present(graph)).tolist())
+        return Estimates(means, self.counts.copy(), spreads, gaps, weights, graph.labels, retired)
 
 
 @kernel

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from sidelong.claims.claim import Claim, Outcome, Trial, Verdict
 from sidelong.errors import SidelongError, TheoryError
 from sidelong.evaluation import certificates
-from sidelong.learners import exp3gpp
+from sidelong.learners import exp3gpp, exp3set, exp3set_tracking
 from sidelong.learners import glance as glance_learner
 
 if TYPE_CHECKING:
@@ -27,6 +27,7 @@ prop-7 prop-8 lem-10 e1 e2 e3 e4 e5 e6 e7 e8 e10 e11 e13 e14 e15 e16 e17 e18 e19
 thm-4-epochs-rates thm-4-epochs
 glance-unbiased glance-exploration glance-costs glance-ftrl glance-budget glance-regret
 certificate-mean certificate-lost certificate-holds
+absent-unbiased absent-ftrl track-ftrl
 """
 _FOUND = {
     each.id: each
@@ -79,6 +80,8 @@ def verify(
     learner: ModuleType = exp3gpp,
     glance: ModuleType = glance_learner,
     certificate: ModuleType = certificates,
+    exp3_set: ModuleType = exp3set,
+    tracking: ModuleType = exp3set_tracking,
     seed: int = 0,
     effort: float = 1.0,
 ) -> Iterator[Checked]:
@@ -89,6 +92,8 @@ def verify(
         learner: the module that is checked: EXP3.G++, or another with its options, state and traces.
         glance: the module that the claims about `glance` check, or another with its state and traces.
         certificate: the module that the claims about the certificate check.
+        exp3_set: the same for the claims about EXP3-SET where arms come and go.
+        tracking: the same for EXP3-SET where the best arm moves.
         seed: the same seed gives the same numbers.
         effort: a factor on sample sizes and horizons.
 
@@ -98,7 +103,7 @@ def verify(
         ['false as printed, holds as corrected', 'holds']
     """
     risk = FALSE_ALARM / sum(claim.random for claim in CLAIMS)
-    trial = Trial(learner, glance, seed, effort, risk, certificate=certificate)
+    trial = Trial(learner, glance, seed, effort, risk, certificate=certificate, exp3_set=exp3_set, tracking=tracking)
     for claim in choose(only):
         begun = time.monotonic()
         try:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from sidelong.evaluation import certificates
-from sidelong.learners import exp3gpp, glance
+from sidelong.learners import exp3gpp, exp3set, exp3set_tracking, glance
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -51,7 +51,7 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Trial:
-    """What claims are checked against: two learners, how hard to try, and which random numbers."""
+    """What claims are checked against: learners, how hard to try, and which random numbers."""
 
     learner: ModuleType = exp3gpp
     glance: ModuleType = glance
@@ -59,6 +59,8 @@ class Trial:
     effort: float = 1.0  #: a factor on sample sizes
     risk: float = 1e-8  #: the chance that one claim which is true fails
     certificate: ModuleType = certificates  #: what is checked of the certificate
+    exp3_set: ModuleType = exp3set  #: what is checked where arms come and go
+    tracking: ModuleType = exp3set_tracking  #: what is checked where the best arm moves
     shared: dict[str, Any] = field(default_factory=dict, compare=False)  #: what several claims look at, made once
 
     def size(self, usual: int, least: int = 1) -> int:

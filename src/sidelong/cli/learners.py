@@ -54,7 +54,8 @@ def _versions(name: str) -> Iterator[tuple[str, ModuleType, Mapping[str, Any]]]:
     from sidelong.learners import catalogue  # noqa: PLC0415
 
     for options in ({}, *getattr(catalogue.find(name), "VARIANTS", ())):
-        yield " ".join([name, *options.values()]), catalogue.choose(name, options), options
+        said = [f"{option} {value}" if value == "unknown" else value for option, value in options.items()]
+        yield " ".join([name, *said]), catalogue.choose(name, options), options
 
 
 def _needs(module: ModuleType, options: Mapping[str, Any]) -> list[str]:

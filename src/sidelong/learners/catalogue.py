@@ -15,6 +15,7 @@ import numpy as np
 
 from sidelong.checks import nearest
 from sidelong.errors import LearnerError, ObservabilityError
+from sidelong.graphs.presence import present
 from sidelong.learners.interface import Need, is_sparing
 
 if TYPE_CHECKING:
@@ -94,6 +95,21 @@ def needs(learner: ModuleType, options: Mapping[str, Any]) -> frozenset[Need]:
     return cast("frozenset[Need]", learner.NEEDS if own is None else own(options))
 
 
+def sleeps(learner: ModuleType) -> bool:
+    """Tell whether arms may be absent in some rounds."""
+    return bool(getattr(learner, "SLEEPS", False))
+
+
+def check_absence(learner: ModuleType, what: str) -> None:
+    """Refuse absent arms, which `what` asks for, unless the learner has a rule for them."""
+    if not sleeps(learner):
+        title = getattr(learner, "TITLE", learner.NAME)
+        raise LearnerError(
+            f"{what} needs a learner with a bound for arms that come and go, and {title} has none. Use exp3-set, with "
+            f"refresh='round' and without track."
+        )
+
+
 def version(learner: ModuleType) -> int:
     """Return the version of a learner, which goes up when its bits change; files and journals keep it."""
     return int(getattr(learner, "VERSION", 1))
@@ -168,8 +184,11 @@ def check_certifiable(learner: ModuleType) -> None:
 
 def check_graph(learner: ModuleType, graph: FeedbackGraph) -> None:
     """Refuse a graph that the learner cannot play on, naming the arm."""
-    if Need.SELF_LOOPS in learner.NEEDS and graph.arms_without_self_loop.size:
-        arm = int(graph.arms_without_self_loop[0])
+    lacking = graph.arms_without_self_loop
+    if lacking.size and sleeps(learner) and (there := present(graph)).any():
+        lacking = lacking[there[lacking]]
+    if Need.SELF_LOOPS in learner.NEEDS and lacking.size:
+        arm = int(lacking[0])
         raise ObservabilityError(
             f"{learner.NAME} needs every arm to reveal itself, and arm {graph.arm_name(arm)} of {graph!r} does not. "
             f"Add the edge ({arm}, {arm}), or all of them with graph.with_self_loops()."

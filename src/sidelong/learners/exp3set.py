@@ -23,17 +23,24 @@ at most K, the first Theta, and m = 1, that is at most
 
     2 sqrt(ln K sum_t E theta_t) + sqrt(K ln K)  <=  2 sqrt(ln K sum_t mas(G_t)) + sqrt(K ln K).
 
-For any m the leading 2 becomes m + 1 / m. EXP3-SET is EXP3.G++ without exploration: it shows what that is worth.
+For any m the leading 2 becomes m + 1 / m. Arms may be absent in some rounds, and new ones may come: `absent.py` has the
+rule, and the same bound on the regret against an arm over the rounds in which it is there.
+
+EXP3-SET is EXP3.G++ without exploration: it shows what that is worth.
 """
 
 from __future__ import annotations
 
+import importlib
 import math
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from sidelong._jit import kernel
+from sidelong.errors import LearnerError
+from sidelong.learners.absent import charge, exponential_of_present, grow, some_absent  # noqa: F401
+from sidelong.learners.head_start import replay, tilt  # noqa: F401
 from sidelong.learners.interface import About, Need
 from sidelong.learners.options import number, one_of, variant_of
 from sidelong.learners.weights import exponential, learn, theta
@@ -58,7 +65,9 @@ ABOUT = About(
     theorem="derived in its file, for a rate without a horizon, by the paper's proof",
 )
 #: The options that lead to a module of their own.
-VARIANTS = ({"refresh": "epoch"}, {"late": "guarded"})
+VARIANTS = ({"refresh": "epoch"}, {"late": "guarded"}, {"track": "unknown"})
+#: Arms may be absent; with `grow` arms may come later, and with `tilt` and `replay` there may be a head start.
+SLEEPS = True
 TRACES = ("theta", "learning_rate")
 _THETA, _ETA = range(2)
 
@@ -71,11 +80,19 @@ class Params(NamedTuple):
 
 
 def variant(options: Mapping[str, Any]) -> ModuleType:
-    """Return the module for these options: this one, that of the epochs, or that of the guarded rate."""
-    return variant_of(__name__, options)
+    """Return the module for these options: this one, or that of epochs, of a guarded rate, of a best arm that moves."""
+    tracks = options.get("track") is not None
+    return importlib.import_module(f"{__name__}_tracking") if tracks else variant_of(__name__, options)
 
 
-def configure(graph: FeedbackGraph, *, eta_scale: float = 1.0, refresh: str = "round", late: str = "plain") -> Params:
+def configure(
+    graph: FeedbackGraph,
+    *,
+    eta_scale: float = 1.0,
+    refresh: str = "round",
+    late: str = "plain",
+    track: int | str | None = None,
+) -> Params:
     """Turn options into constants.
 
     Args:
@@ -84,9 +101,12 @@ def configure(graph: FeedbackGraph, *, eta_scale: float = 1.0, refresh: str = "r
         refresh: "round", or "epoch" for many arms: see `sidelong.learners.exp3set_epoch`.
         late: "plain" has a rate that does not know of late feedback; its bound under delay can be computed from what
             happened. "guarded" counts the outstanding decisions in its rate: see `sidelong.learners.exp3set_guarded`.
+        track: for a best arm that moves, how often it does, or "unknown": see `sidelong.learners.exp3set_tracking`.
     """
     one_of("refresh", refresh, ("round", "epoch"))
     one_of("late", late, ("plain", "guarded"))
+    if track is not None:
+        raise LearnerError("track is an option of sidelong.learners.exp3set_tracking, which exp3-set becomes with it.")
     return Params(log_K=log(float(graph.n_arms)), eta_scale=number("eta_scale", eta_scale, above=0))
 
 
@@ -108,7 +128,10 @@ def init(params: Params, graph: FeedbackGraph) -> State:
 def distribution(params: Params, state: State, graph: GraphArrays, t: int, p: np.ndarray, trace: np.ndarray) -> None:
     """Write into `p` the probabilities of round t."""
     eta = params.eta_scale * math.sqrt(params.log_K / state.Theta[0])  # 1
-    scale = 1.0 / exponential(state.Lhat, eta, p)
+    if some_absent(graph):
+        scale = 1.0 / exponential_of_present(graph, state.Lhat, eta, p)
+    else:
+        scale = 1.0 / exponential(state.Lhat, eta, p)
     for i in range(p.size):
         p[i] *= scale  # 2
     trace[_ETA] = eta
@@ -127,5 +150,7 @@ def update(
 ) -> None:
     """Learn the losses that playing `arm` revealed in round t, when the probabilities were `p`."""
     learn(graph, p, arm, losses, state.P, state.Lhat)  # 4, 5
+    if some_absent(graph):
+        charge(graph, p, arm, losses, trace[_ETA], state.P, state.Lhat)
     trace[_THETA] = theta(p, state.P)
     state.Theta[0] += trace[_THETA]  # 6

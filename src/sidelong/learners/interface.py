@@ -11,7 +11,10 @@ its own use in `trace`, and then for each name a row of as many numbers as arms,
 told. One
 whose options lead to another module has ``variant``, and one that needs more or less than ``NEEDS`` with some options
 has ``needs``; both take the options. One that counts the decisions that are outstanding has ``release``, which is
-called for a round that will never be told; its ``distribution`` is called once for each round, as that of all is.
+called for a round that will never be told; its ``distribution`` is called once for each round, as that of all is. One
+with a rule for arms that are absent, which reveal nothing in the graph of their round, has ``SLEEPS``; and one that
+more arms may come to has ``grow``, which takes and returns Params and State. ``tilt`` and ``replay`` are for a prior
+and a log.
 Some of the kernels are only names here: `sidelong._jit.specialise` puts a learner's own in their place.
 """
 

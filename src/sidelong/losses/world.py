@@ -28,6 +28,8 @@ __all__ = ["World", "WorldArrays", "arrays", "loss", "mean"]
 _STRETCH = 0.05
 _CALLS_AT_A_TIME = 2**22
 
+_MOST_SWITCHES = 10_000
+
 
 def arrays(
     kind: int, numbers: npt.ArrayLike = (), integers: npt.ArrayLike = (), table: npt.ArrayLike = ((),)
@@ -131,17 +133,10 @@ class World:
             LossError: a user's function gave something that is not between 0 and 1.
 
         """
-        wanted = np.asarray(rounds)
-        if wanted.ndim != 1 or (wanted.size and wanted.dtype.kind not in "iu"):
-            raise WorldError(f"rounds must be a list of whole numbers, not {rounds!r}.")
-        if wanted.size:
-            most = LAST_ROUND if self.rounds is None else self.rounds
-            whole("each of rounds", int(wanted.min()), 0, most)
-            whole("each of rounds", int(wanted.max()), 0, most)
-        wanted = wanted.astype(np.int64)
+        wanted = self._checked_rounds(rounds)
         s, r, _, _ = self._place(seed, run, 1, 0)
         if self.fixed_means is not None:
-            return wanted * float(self.fixed_means.min())
+            return np.asarray(wanted * float(self.fixed_means.min()), np.float64)
         if self._in_closed_form:
             best = np.empty(wanted.size)
             step = max(1, _CALLS_AT_A_TIME // self.n_arms)
@@ -149,9 +144,41 @@ class World:
                 if not stopped():
                     best_totals(self.arrays, self.n_arms, s, r, wanted[k : k + step], best[k : k + step])
             return best
+        return self._least_totals(seed, run, wanted, 0, stopped)
+
+    def best_sequence_total(
+        self,
+        seed: int,
+        run: int,
+        rounds: npt.ArrayLike,
+        switches: int,
+        stopped: Callable[[], bool] = lambda: False,
+    ) -> npt.NDArray[np.float64]:
+        """Return what the best sequence of arms that changes at most `switches` times has lost after each of `rounds`.
+
+        Means or losses are summed as for `best_total`. In every round the least sums over sequences that end with each
+        arm follow from those of the round before, so that it costs O(K) values and O(switches K) steps for each round.
+        """
+        switches = whole("switches", switches, 0, _MOST_SWITCHES)
+        return self._least_totals(seed, run, self._checked_rounds(rounds), switches, stopped)
+
+    def _checked_rounds(self, rounds: npt.ArrayLike) -> npt.NDArray[np.int64]:
+        wanted = np.asarray(rounds)
+        if wanted.ndim != 1 or (wanted.size and wanted.dtype.kind not in "iu"):
+            raise WorldError(f"rounds must be a list of whole numbers, not {rounds!r}.")
+        if wanted.size:
+            most = LAST_ROUND if self.rounds is None else self.rounds
+            whole("each of rounds", int(wanted.min()), 0, most)
+            whole("each of rounds", int(wanted.max()), 0, most)
+        return wanted.astype(np.int64)
+
+    def _least_totals(
+        self, seed: int, run: int, wanted: npt.NDArray[np.int64], switches: int, stopped: Callable[[], bool]
+    ) -> npt.NDArray[np.float64]:
+        s, r, _, _ = self._place(seed, run, 1, 0)
         ascending, places = np.unique(wanted, return_inverse=True)
         best = np.empty(ascending.size)
-        totals = np.zeros(self.n_arms)
+        totals = np.zeros((switches + 1, self.n_arms))
         done, stretch = 0, 1
         for k, last in enumerate(ascending.tolist()):
             while done < last and not stopped():
@@ -199,14 +226,26 @@ value: Any = None  # a kernel, loss or mean
 
 
 def _add(world: WorldArrays, seed: int, run: int, first: int, last: int, totals: np.ndarray) -> int:
-    """Add to `totals` what each arm loses in some rounds; return where a value is not in [0, 1], or -1."""
+    """Add to `totals` what some rounds cost; return where a value is not in [0, 1], or -1.
+
+    Row s has for each arm the least sum over sequences that end with it and have changed their arm at most s times.
+    """
+    rows, n_arms = totals.shape
     for t in range(first, last + 1):
+        for s in range(rows - 1, 0, -1):
+            least = math.inf
+            for arm in range(n_arms):
+                least = min(least, totals[s - 1, arm])
+            for arm in range(n_arms):
+                totals[s, arm] = min(totals[s, arm], least)
         if world.kind == BREAKER:
-            totals[world.integers[t - 1]] += 1.0
+            for s in range(rows):
+                totals[s, world.integers[t - 1]] += 1.0
             continue
-        for arm in range(totals.size):
+        for arm in range(n_arms):
             x = value(world, seed, run, t, arm)
             if not 0.0 <= x <= 1.0:
-                return (t - first) * totals.size + arm
-            totals[arm] += x
+                return int((t - first) * n_arms + arm)
+            for s in range(rows):
+                totals[s, arm] += x
     return -1

@@ -105,7 +105,7 @@ class FirstPrice:
             )
         if price is None:
             last = self._fractions.size if shown == "lost" else arm + 1
-            return Revealed(self.losses(value, 0.0 if won else np.finfo(np.float64).max)[arm:last], graph)
+            return Revealed(arm, self.losses(value, 0.0 if won else np.finfo(np.float64).max)[arm:last], graph)
         price = number("price", price, least=0)
         bids = self._fractions * value
         if won != (bids[arm] >= price):
@@ -114,7 +114,7 @@ class FirstPrice:
             )
         if shown == "lost":
             graph = _all_below(bids.size, int(np.searchsorted(bids, price)))
-        return Revealed(self.losses(value, price), graph)
+        return Revealed(arm, self.losses(value, price), graph)
 
     def __repr__(self) -> str:
         ends = f"{self._fractions[0]:g} to {self._fractions[-1]:g}"

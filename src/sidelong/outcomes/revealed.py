@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -21,9 +22,14 @@ if TYPE_CHECKING:
 number = partial(check_number, OutcomeError)
 
 
-class Revealed(NamedTuple):
-    """What `Agent.tell` wants to know after the decision: ``agent.tell(decision, *revealed)``."""
+@dataclass(frozen=True, eq=False)
+class Revealed:
+    """What an outcome revealed, for `tell` to take whole: ``agent.tell(decision, revealed)``.
 
+    It knows its arm, so that it cannot be told about a decision that plays another one.
+    """
+
+    arm: int  #: that was played
     losses: npt.NDArray[np.float64]  #: of the arms that were revealed, in their order
     graph: FeedbackGraph  #: of the round: what every arm would have revealed
 

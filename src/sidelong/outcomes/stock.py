@@ -51,7 +51,7 @@ class StockOrders:
         >>> decision.arm
         20
         >>> seen = orders.outcome(decision.arm, sales=7)
-        >>> agent.tell(decision, *seen)
+        >>> agent.tell(decision, seen)
         True
         >>> decision = agent.ask(seen.graph)  # a good guess of what an order will reveal next time
 
@@ -121,9 +121,9 @@ class StockOrders:
                 f"wanted more, and would see it in every round, say StockOrders(..., sees_unmet=True)."
             )
         if short:  # those who see the demand reveal no more of these arms than `nested` says
-            return Revealed(self._losses(self._orders[: arm + 1], sales), self._graph)
+            return Revealed(arm, self._losses(self._orders[: arm + 1], sales), self._graph)
         first = int(np.searchsorted(self._orders, sales, "left" if self._sees_unmet else "right"))
-        return Revealed(self._losses(self._orders, sales), _all_from(self._orders.size, first))
+        return Revealed(arm, self._losses(self._orders, sales), _all_from(self._orders.size, first))
 
     def _losses(self, orders: npt.NDArray[np.float64], demand: float) -> npt.NDArray[np.float64]:
         Q, s = self._orders[-1], np.minimum(orders, demand)

@@ -89,6 +89,6 @@ def prepare(
             f"{module.NAME} needs losses that are 0 or 1; those of {losses!r} lie between. Use a learner for any "
             f"losses, such as ucb-n."
         )
-    if "horizon" in catalogue.option_names(module):
+    if Need.HORIZON in catalogue.needs(module, options):
         options.setdefault("horizon", rounds)
     return Game(module, options, sequence, losses, rounds, delay)

@@ -58,14 +58,23 @@ class Result:
     seconds: float  #: how long it took, compilation not counted
     #: (runs, C) with `certificate=True`: at most so much was lost beyond any fixed arm, 95 % sure for all of a run
     certificate: npt.NDArray[np.float64] | None = None
+    #: (runs, C) the same against the best sequence of arms with at most `switches` changes; None if not asked for
+    tracking_regret: npt.NDArray[np.float64] | None = None
+    switches: int | None = None  #: how many changes that are
 
     def __repr__(self) -> str:
-        last = self.regret[:, -1]
-        error = f" +- {last.std(ddof=1) / np.sqrt(last.size):.3g}" if last.size > 1 else ""
-        return (
-            f"<Result of {last.size} run{'s' * (last.size > 1)} of {self.rounds[-1]:,} rounds: "
-            f"regret {last.mean():.4g}{error}>"
-        )
+        runs = self.runs.size
+        said = f"regret {_mean(self.regret[:, -1])}"
+        if self.tracking_regret is not None:
+            sequence = f"the best sequence of arms with at most {self.switches} switches"
+            said += f" against one arm, {_mean(self.tracking_regret[:, -1])} against {sequence}"
+        elif self.regret[:, -1].mean() < 0:
+            said += " against one arm. Below 0: the best arm has moved; simulate(..., switches=S) says what was lost"
+        return f"<Result of {runs} run{'s' * (runs > 1)} of {self.rounds[-1]:,} rounds: {said}>"
+
+
+def _mean(last: npt.NDArray[np.float64]) -> str:
+    return f"{last.mean():.4g}" + (f" +- {last.std(ddof=1) / np.sqrt(last.size):.3g}" if last.size > 1 else "")
 
 
 def simulate(
@@ -81,6 +90,7 @@ def simulate(
     delay: int = 0,
     *,
     certificate: bool = False,
+    switches: int | None = None,
     **options: Any,  # each learner has its own
 ) -> Result:
     """Play `learner` against the world `losses` on `graph`, and return its regret.
@@ -103,6 +113,9 @@ def simulate(
         delay: how many rounds later the feedback of a round comes: with 1, round t is learned after the draw of
             round t + 1. No theorem of the learners covers it; `Result.traces` are of the rounds that were learned.
         certificate: whether to keep certificates: `Result.certificate` has what an agent would say at each checkpoint.
+        switches: measure the regret against the best sequence of arms that changes at most so often too, as
+            `Result.tracking_regret`. To find it costs a look at every arm in every round, for each run in a world that
+            is not the same in all.
         **options: the options of the learner; for "exp3.g++" see `help(sidelong.learners.exp3gpp.configure)`.
 
     Example:
@@ -113,7 +126,7 @@ def simulate(
         (4, 75)
     """
     game = prepare(learner, graph, losses, rounds, delay, options)
-    return play_game(game, runs, seed, checkpoints, threads, progress, certificate=certificate)
+    return play_game(game, runs, seed, checkpoints, threads, progress, certificate=certificate, switches=switches)
 
 
 def play_game(
@@ -125,6 +138,7 @@ def play_game(
     progress: bool | Callable[[int, int], None] | None = None,  # noqa: FBT001
     *,
     certificate: bool = False,
+    switches: int | None = None,
 ) -> Result:
     """Play a game; the arguments are those of `simulate`."""
     if certificate:
@@ -134,11 +148,12 @@ def play_game(
     numbers = [_whole("A run's number", each, 0, 2**32 - 1) for each in numbers]
     if not numbers:
         raise SimulationError("runs must name at least one run.")
+    switches = None if switches is None else _whole("switches", switches, 0, 10_000)
     at_once = _threads(threads, len(numbers))
     marks = _checkpoints(game.rounds, checkpoints)
     line = ProgressLine(shown=False if callable(progress) else progress)
     with line.saying(f"Compiling {game.learner.NAME}, once for all later runs"), interrupts_repeated():
-        simulation = _Simulation(game, seed, marks, certify=certificate)
+        simulation = _Simulation(game, seed, marks, switches, certify=certificate)
         simulation.prepare()
     begun = time.monotonic()
     try:
@@ -146,7 +161,7 @@ def play_game(
     finally:
         line.close()
     plain = [np.stack(part) for part in zip(*rows, strict=True)]
-    regret, loss, plays, observations, traces, certified = plain
+    regret, loss, plays, observations, traces, certified, tracking = plain
     return Result(
         rounds=marks,
         regret=regret,
@@ -157,13 +172,17 @@ def play_game(
         runs=np.array(numbers),
         seconds=time.monotonic() - begun,
         certificate=certified if certificate else None,
+        tracking_regret=None if switches is None else tracking,
+        switches=switches,
     )
 
 
 class _Simulation:
     """What all runs of a game share."""
 
-    def __init__(self, game: Game, seed: int, marks: npt.NDArray[np.int64], *, certify: bool = False) -> None:
+    def __init__(
+        self, game: Game, seed: int, marks: npt.NDArray[np.int64], switches: int | None, *, certify: bool = False
+    ) -> None:
         self._learner = game.learner
         self._sequence = game.sequence
         self._world = game.world
@@ -179,7 +198,8 @@ class _Simulation:
         self._stop = threading.Event()
         self._lock = threading.Lock()
         self._best_lock = threading.Lock()
-        self._best_of_all: npt.NDArray[np.float64] | None = None
+        self._switches = switches
+        self._best_of_all: tuple[npt.NDArray[np.float64], ...] | None = None
         self._done = 0
         self._tell: Callable[[], None] = lambda: None  # is called between two stretches
 
@@ -249,9 +269,9 @@ class _Simulation:
             if self._certify:
                 certified[column] = self._bound(bank, number, t, tally)
         cost = expected if self._world.has_means else loss
-        regret = cost - self._best(number)
+        arm, sequence = self._best(number)
         observations = tally.observations + np.cumsum(tally.ranges)[:-1]
-        return regret, loss, tally.plays, observations, traces, certified
+        return cost - arm, loss, tally.plays, observations, traces, certified, cost - sequence
 
     def _bound(self, bank: BankArrays, number: int, t: int, tally: Tally) -> float:
         """Return the certificate after round t: rounds that wait count as an agent's do that were not told."""
@@ -262,14 +282,21 @@ class _Simulation:
             settle(standing, graph, *made, NOT_TOLD, tally.room)
         return assess(standing).bound
 
-    def _best(self, number: int) -> npt.NDArray[np.float64]:
-        """Return what the best arm has lost at each checkpoint; once for all runs, where it is the same in all."""
+    def _best(self, number: int) -> tuple[npt.NDArray[np.float64], ...]:
+        """Return what the best arm and the best sequence have lost at each checkpoint; once, if all runs agree."""
         if not self._world.same_in_all_runs:
-            return self._world.best_total(int(self._seed), number, self._marks, self._stop.is_set)
+            return self._find_best(number)
         with self._best_lock:
             if self._best_of_all is None:
-                self._best_of_all = self._world.best_total(int(self._seed), number, self._marks, self._stop.is_set)
+                self._best_of_all = self._find_best(number)
             return self._best_of_all
+
+    def _find_best(self, number: int) -> tuple[npt.NDArray[np.float64], ...]:
+        seed, stopped = int(self._seed), self._stop.is_set
+        arm = self._world.best_total(seed, number, self._marks, stopped)
+        if self._switches is None:
+            return arm, arm
+        return arm, self._world.best_sequence_total(seed, number, self._marks, self._switches, stopped)
 
     def _refuse(self, number: int, t: int, tally: Tally) -> None:
         arm = int(tally.fault[0])

@@ -1,7 +1,8 @@
 """Theory that runs: the paper's theorems, propositions and lemmas by number, and what they promise on a graph.
 
 The bounds of `glance` are in `sidelong.theory.glance`, the rivals' in `sidelong.theory.rivals`, those with late
-feedback in `sidelong.theory.delay`, the lower bounds in `sidelong.theory.lower`.
+feedback in `sidelong.theory.delay`, those of `exp3-set` where arms come and go or the best one moves in
+`sidelong.theory.exp3_set`, the lower bounds in `sidelong.theory.lower`.
 
     >>> from sidelong import theory
     >>> round(theory.theorem_2(K=10, T=100_000, strong_independence=10))
@@ -10,7 +11,7 @@ feedback in `sidelong.theory.delay`, the lower bounds in `sidelong.theory.lower`
     True
 """
 
-from sidelong.theory import delay, glance, lower, rivals
+from sidelong.theory import delay, exp3_set, glance, lower, rivals
 from sidelong.theory.bounds import (
     BETA,
     GAMMA,
@@ -59,6 +60,7 @@ __all__ = [
     "Setting",
     "crossing",
     "delay",
+    "exp3_set",
     "glance",
     "lemma_1_lower",
     "lemma_1_upper",

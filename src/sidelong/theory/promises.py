@@ -27,7 +27,7 @@ from sidelong.learners import (
     uniform,
 )
 from sidelong.learners import glance as glance_learner
-from sidelong.theory import glance, rivals
+from sidelong.theory import exp3_set, glance, rivals
 from sidelong.theory.bounds import (
     theorem_2,
     theorem_3,
@@ -59,7 +59,9 @@ class Promise:
     @property
     def title(self) -> str:
         """The learner's name, and what sets it apart from others of that name."""
-        return " ".join([self.learner, *map(str, self.options.values())])
+        # "fixed" says what it is, and "unknown" does not.
+        said = [f"{name} {value}" if value == "unknown" else str(value) for name, value in self.options.items()]
+        return " ".join([self.learner, *said])
 
 
 def promises(setting: Setting, learners: Iterable[str]) -> list[Promise]:
@@ -184,6 +186,13 @@ _ROWS = (
         needs_self_loops=True,
     ),
     Promise(exp3set.NAME, lambda s, T: rivals.exp3_set(K=s.K, T=T, acyclic=s.acyclic), None, "derived"),
+    Promise(
+        exp3set.NAME,
+        lambda s, T: exp3_set.tracking(K=s.K, T=T, switches=0, theta_sum=s.acyclic * T),
+        None,
+        "derived",
+        options={"track": "unknown"},
+    ),
     Promise(
         exp3dom.NAME, lambda s, T: rivals.exp3_dom(K=s.K, T=T, cover=s.dominating, acyclic=s.acyclic), None, "derived"
     ),

@@ -12,12 +12,12 @@ from sidelong.service.client.named import Named
 from sidelong.service.client.replies import Patience
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Mapping, Sequence
+    from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 
     from sidelong.agent import Estimates
     from sidelong.agent.feedback import Losses
     from sidelong.graphs import FeedbackGraph
-    from sidelong.outcomes import Scale
+    from sidelong.outcomes import Revealed, Scale
     from sidelong.service.client.decision import RemoteDecision
     from sidelong.service.client.wire import Question
 
@@ -98,12 +98,19 @@ class AsyncExperiment(Named["AsyncService"]):
     """An experiment of a service: see `Experiment`, whose properties are in `state()` here."""
 
     async def ask(
-        self, graph: FeedbackGraph | None = None, *, context: Mapping[str, Any] | None = None, key: str | None = None
+        self,
+        graph: FeedbackGraph | None = None,
+        available: Iterable[int | str | bool] | None = None,
+        *,
+        context: Mapping[str, Any] | None = None,
+        key: str | None = None,
     ) -> RemoteDecision:
         """Draw an arm: see `Experiment.ask`."""
-        return await self._service.do(wire.ask(self._name, graph, context, key))
+        return await self._service.do(wire.ask(self._name, graph, context, key, available))
 
-    async def tell(self, decision: RemoteDecision | str, losses: Losses, graph: FeedbackGraph | None = None) -> bool:
+    async def tell(
+        self, decision: RemoteDecision | str, losses: Losses | Revealed, graph: FeedbackGraph | None = None
+    ) -> bool:
         """Learn the losses that a decision revealed: see `Experiment.tell`."""
         return await self._service.do(wire.tell(self._name, decision, losses, graph, self._scale))
 

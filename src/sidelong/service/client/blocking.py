@@ -12,12 +12,12 @@ from sidelong.service.client.named import Named
 from sidelong.service.client.replies import Patience
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from sidelong.agent import Estimates
     from sidelong.agent.feedback import Losses
     from sidelong.graphs import FeedbackGraph
-    from sidelong.outcomes import Scale
+    from sidelong.outcomes import Revealed, Scale
     from sidelong.service.client.decision import RemoteDecision
     from sidelong.service.client.wire import Question
 
@@ -135,25 +135,33 @@ class Experiment(Named["Service"]):
         return self._service.do(wire.drawing(self._name))
 
     def ask(
-        self, graph: FeedbackGraph | None = None, *, context: Mapping[str, Any] | None = None, key: str | None = None
+        self,
+        graph: FeedbackGraph | None = None,
+        available: Iterable[int | str | bool] | None = None,
+        *,
+        context: Mapping[str, Any] | None = None,
+        key: str | None = None,
     ) -> RemoteDecision:
         """Draw an arm.
 
         Args:
             graph: the graph of this round alone, where graphs change from round to round.
+            available: the arms that can be played in this round, as for `Agent.ask`.
             context: what the log should say about this decision; the learner does not see it.
             key: what this decision is for, such as the number of an order: whoever asks again with the same key gets
                 the same decision. Without one, every call gets another.
         """
-        return self._service.do(wire.ask(self._name, graph, context, key))
+        return self._service.do(wire.ask(self._name, graph, context, key, available))
 
-    def tell(self, decision: RemoteDecision | str, losses: Losses, graph: FeedbackGraph | None = None) -> bool:
+    def tell(
+        self, decision: RemoteDecision | str, losses: Losses | Revealed, graph: FeedbackGraph | None = None
+    ) -> bool:
         """Learn the losses that a decision revealed: now or later, in any order, from any process.
 
         Args:
             decision: the decision, or its id.
             losses: a number in [0, 1], or in the experiment's `scale`, for every arm in `decision.reveals`, by arm or
-                in their order.
+                in their order; or what a function of `sidelong.outcomes` returned for the arm of this decision, whole.
             graph: where only the outcome shows what is revealed, what every arm would have revealed. See `Agent.tell`.
 
         Returns:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from numbers import Real
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +15,8 @@ from sidelong.errors import GraphError, LossError, ServiceError, SidelongError
 if TYPE_CHECKING:
     from sidelong.agent.feedback import Losses
     from sidelong.graphs import FeedbackGraph
+    from sidelong.outcomes import Revealed, Scale
+    from sidelong.service.client.decision import RemoteDecision
 
 
 def json_of(content: Any, error: type[SidelongError]) -> tuple[bytes, dict[str, str]]:
@@ -49,6 +51,29 @@ def losses_of(losses: Losses) -> Any:
             which = f"arm {arm!r}" if isinstance(losses, Mapping) else f"place {arm}"
             raise LossError(f"The loss of {which} must be a number in [0, 1], not {value!r}.")
     return {_plain_arm(arm): value for arm, value in losses.items()} if isinstance(losses, Mapping) else list(losses)
+
+
+def available_of(available: Iterable[int | str | bool]) -> list[Any]:
+    """Return arms as JSON has them. Whether there are such is for the service to say."""
+    if isinstance(available, str | bytes) or not isinstance(available, Iterable):
+        raise GraphError(f"available must be arms, by number or label, or a flag for each arm, not {available!r}.")
+    return list(available)
+
+
+def opened(
+    revealed: Revealed, graph: FeedbackGraph | None, decision: RemoteDecision | str, scale: Scale | None
+) -> tuple[dict[int, float], FeedbackGraph]:
+    """Return what an outcome revealed as losses by arm and the graph of the round, if it is one of this decision."""
+    if graph is not None or scale is not None:
+        what = "its graph" if graph is not None else "losses in [0, 1], so that the experiment needs no scale"
+        raise LossError(f"What was revealed has {what}: tell it alone.")
+    if not isinstance(decision, str) and decision.arm != revealed.arm:
+        raise LossError(
+            f"This is what arm {revealed.arm} revealed, and decision {decision.id} plays arm {decision.arm}. Each "
+            f"decision is told its own outcome."
+        )
+    arms = revealed.graph.out_neighbors(revealed.arm).tolist()
+    return dict(zip(arms, revealed.losses.tolist(), strict=True)), revealed.graph
 
 
 def key_of(key: str) -> str:

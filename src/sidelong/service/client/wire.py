@@ -21,12 +21,13 @@ from sidelong.errors import (
     ServiceError,
     UnknownDecisionError,
 )
+from sidelong.outcomes.revealed import Revealed
 from sidelong.service.client.decision import RemoteDecision
-from sidelong.service.client.plain import graph_of, json_of, key_of, losses_of
+from sidelong.service.client.plain import available_of, graph_of, json_of, key_of, losses_of, opened
 from sidelong.service.client.replies import foreign, refusal, unreachable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     import httpx
     import numpy.typing as npt
@@ -112,11 +113,16 @@ def drawing(name: str) -> Question[FeedbackGraph]:
 
 
 def ask(
-    name: str, graph: FeedbackGraph | None, context: Mapping[str, Any] | None, key: str | None
+    name: str,
+    graph: FeedbackGraph | None,
+    context: Mapping[str, Any] | None,
+    key: str | None,
+    available: Iterable[int | str | bool] | None = None,
 ) -> Question[RemoteDecision]:
     """Ask for a decision."""
     content = {
         **({} if graph is None else {"graph": graph_of(graph)}),
+        **({} if available is None else {"available": available_of(available)}),
         **({} if context is None else {"context": dict(context)}),
     }
     body, headers = json_of(content, ServiceError)
@@ -127,9 +133,16 @@ def ask(
 
 
 def tell(
-    name: str, decision: RemoteDecision | str, losses: Losses, graph: FeedbackGraph | None, scale: Scale | None
+    name: str,
+    decision: RemoteDecision | str,
+    losses: Losses | Revealed,
+    graph: FeedbackGraph | None,
+    scale: Scale | None,
 ) -> Question[bool]:
     """Tell the losses of a decision; reads whether they were learned."""
+    if isinstance(losses, Revealed):
+        losses, graph = opened(losses, graph, decision, scale)
+        scale = None
     content: dict[str, Any] = {"losses": losses_of(losses if scale is None else scale.losses(losses))}
     if graph is not None:
         content["graph"] = graph_of(graph)

@@ -31,7 +31,7 @@ async def decide(call: Call) -> Reply:
     key = _key(call.headers.get(b"idempotency-key"))
     graph = None if body.graph is None else await graph_of(body.graph, server.settings)
     context = None if body.context is None else _context(body.context, server.settings.max_context)
-    made: Decided = await server.commits.written(Decide(call.place["name"], graph, context, key))
+    made: Decided = await server.commits.written(Decide(call.place["name"], graph, context, key, body.available))
     event = made.event
     content = {
         "id": f"{made.experiment}-{event.round}",

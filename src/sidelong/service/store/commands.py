@@ -11,8 +11,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from sidelong.agent.arms import as_present
 from sidelong.agent.running import revealed
-from sidelong.errors import DecisionError, GraphError, LossError, ServiceError
+from sidelong.errors import DecisionError, GraphError, LearnerError, LossError, ServiceError
+from sidelong.graphs.presence import mask_of
 from sidelong.service.store.graphs import KnownGraph, identify
 from sidelong.service.store.journal import Kind
 from sidelong.service.store.losses import matched
@@ -105,12 +107,15 @@ class Decide(Command):
     graph: FeedbackGraph | str | None = None
     context: str | None = None
     key: str | None = None
+    available: list[Any] | None = None
 
     def run(self, turn: Turn) -> Decided:
         """Draw, or find what was drawn under the same key."""
         experiment = turn.experiment
         before = experiment.keys.get(self.key) or turn.keys.get(self.key) if self.key is not None else None
         graph = turn.graph(self.graph)
+        if self.available is not None:
+            graph = self._restricted(turn, graph, self.available)
         if before is not None:
             if before.graph != (graph and graph.id) or before.context != self.context:
                 raise _refusal(409, "key_reused", "This Idempotency-Key was used before, with another request.", self)
@@ -131,6 +136,17 @@ class Decide(Command):
             raise ServiceError(str(error), status=422, code="invalid", path="body.graph") from error
         turn.events.append(event)
         return self._reply(turn, event, duplicate=False)
+
+    def _restricted(self, turn: Turn, graph: KnownGraph | None, available: list[Any]) -> KnownGraph | None:
+        """Return the graph of the round without the arms that are not available, to be kept like any other."""
+        experiment = turn.experiment
+        shown, labels = None if graph is None else graph.graph, experiment.identity.spec["labels"]
+        try:
+            named = experiment.agent.graph if labels is None else experiment.agent.graph.labelled(labels)
+            found = experiment.agent.graph_of_round(shown, mask_of(named, available))
+        except (GraphError, LearnerError) as error:
+            raise ServiceError(str(error), status=422, code="invalid", path="body.available") from error
+        return graph if found is (shown or experiment.agent.graph) else turn.graph(found)
 
     @staticmethod
     def _reply(turn: Turn, event: Event, *, duplicate: bool) -> Decided:
@@ -161,6 +177,7 @@ class Tell(Command):
         """Learn, or recognise what was learned."""
         graph = turn.graph(self.graph)
         if turn.is_outstanding(self.number):
+            graph = _as_decided(turn, graph, turn.experiment.outstanding[self.number][0].graph)
             try:
                 turn.events.append(turn.experiment.tell(self.number, self.losses, graph, turn.moment))
             except LossError as error:
@@ -169,6 +186,8 @@ class Tell(Command):
                 raise ServiceError(str(error), status=422, code="invalid", path="body.graph") from error
             return Settled(self.number, duplicate=False)
         decided, settled, *late = _settled(turn, self)
+        if decided.graph is not None:
+            graph = _as_decided(turn, graph, turn.find(decided.graph))
         if settled.kind is Kind.CANCELLED:
             raise _refusal(409, "cancelled", "The decision was cancelled. Nothing was learned.", self)
         if settled.kind is Kind.EXPIRED:
@@ -234,6 +253,13 @@ class Expire(Command):
         due = turn.experiment.due(turn.moment.clock)
         turn.events += [turn.experiment.settle(number, Kind.EXPIRED, turn.moment) for number in due]
         return len(due)
+
+
+def _as_decided(turn: Turn, graph: KnownGraph | None, decided: FeedbackGraph) -> KnownGraph | None:
+    """Return the graph of an outcome without the arms that were absent when the decision was made."""
+    if graph is None or not decided.arms_without_self_loop.size or graph.graph.n_arms != decided.n_arms:
+        return graph
+    return turn.graph(as_present(graph.graph, decided))
 
 
 def _settled(turn: Turn, command: Tell | Cancel) -> list[Event]:

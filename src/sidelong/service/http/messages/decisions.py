@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, Discriminator, Field, StringConstraints, Tag
 
 from sidelong.service.http.messages.graphs import GraphMessage  # noqa: TC001  # pydantic reads the annotations
-from sidelong.service.http.messages.values import Arm, Body, Loss
+from sidelong.service.http.messages.values import Arm, Body, Loss, Whole
 
 #: An Idempotency-Key.
 Key = Annotated[str, StringConstraints(pattern=r"^[\x21-\x7e]{1,200}$")]
@@ -18,10 +18,19 @@ Losses = Annotated[
 ]
 
 
+#: Arms by number or label, or a flag for each arm.
+Available = list[Annotated[bool, Field(strict=True)] | Whole | str]
+
+
 class DecideRequest(Body):
     """The body may be empty."""
 
     graph: GraphMessage | None = Field(None, description="the graph of this round alone")
+    available: Available | None = Field(
+        None,
+        description="the arms that can be played in this round, by number or label, or a flag for each arm; the others "
+        "are neither played nor revealed",
+    )
     context: dict[str, Any] | None = Field(None, description="kept in the log; the learner does not see it")
 
 

@@ -1,0 +1,88 @@
+"""What an agent knows before it is asked: what its maker believes of the arms, and logged rounds."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from sidelong._install import pip_install
+from sidelong.checks import check_number, short
+from sidelong.errors import EvaluationError, GraphError, LearnerError
+from sidelong.evaluation.decision_log import DecisionLog, from_table, read_log
+from sidelong.graphs.presence import arm_of
+
+if TYPE_CHECKING:
+    from sidelong.agent.running import RunningLearner
+    from sidelong.graphs.graph import FeedbackGraph
+    from sidelong.outcomes.scale import Scale
+
+
+def tilt(learner: RunningLearner, graph: FeedbackGraph, prior: Any, scale: Scale | None) -> float:
+    """Let a learner begin with a prior; return the most that it can add to the bound on the regret."""
+    if not hasattr(learner.module, "tilt"):
+        raise LearnerError(f"prior needs a learner with a bound for it, and {_title(learner)} has none. Use exp3-set.")
+    if not isinstance(prior, Mapping):
+        raise LearnerError(f"prior is {{arm: (mean, weight)}}, not {short(prior)}.")
+    believed = {}
+    for arm, pair in prior.items():
+        if not isinstance(pair, tuple | list) or len(pair) != 2:
+            raise LearnerError(f"The prior of an arm is (mean, weight); that of {short(arm)} is {short(pair)}.")
+        mean, weight = pair
+        try:
+            number = arm_of(graph, arm, "prior")
+        except GraphError as error:
+            raise LearnerError(str(error)) from error
+        mean = mean if scale is None else scale.losses([mean])[0]
+        name = graph.arm_name(number)
+        believed[number] = (
+            check_number(LearnerError, f"The mean that is believed of arm {name}", mean, least=0, most=1),
+            check_number(LearnerError, f"The weight of the prior of arm {name}", weight, least=0, most=1e6),
+        )
+    return float(learner.module.tilt(learner.params, learner.state, believed))
+
+
+def learn(learner: RunningLearner, graph: FeedbackGraph, log: Any) -> int:
+    """Let a learner learn the rounds of a log; return how many had losses."""
+    if not hasattr(learner.module, "replay"):
+        raise LearnerError(f"learn needs a learner with a rule for it, and {_title(learner)} has none. Use exp3-set.")
+    found = _read(log, graph.n_arms)
+    told = np.flatnonzero(found.told)
+    ends = np.searchsorted(found.round, told, "right")
+    room = np.empty(graph.n_arms)
+    learner.module.replay(learner.params, learner.state, ends, found.arm, found.loss, found.probability, room)
+    learner.drawn = 0
+    return int(told.size)
+
+
+def _read(log: Any, n_arms: int) -> DecisionLog:
+    """Return a log from wherever it is."""
+    if isinstance(log, DecisionLog):
+        found = log
+    else:
+        try:
+            import pyarrow as pa  # noqa: PLC0415  # an extra
+        except ImportError as error:
+            raise EvaluationError(f"A log is read with pyarrow. {pip_install('pyarrow')}") from error
+        if isinstance(log, str | os.PathLike):
+            return _fitting(read_log(log, n_arms), n_arms)
+        try:
+            table = log if isinstance(log, pa.Table) else pa.table(log if not isinstance(log, Mapping) else dict(log))
+        except (pa.ArrowException, TypeError, ValueError) as error:
+            raise EvaluationError(
+                f"A log is the path of a Parquet file, a table, or a dict of columns, and {short(log)} is none: {error}"
+            ) from error
+        found = from_table(table, n_arms)
+    return _fitting(found, n_arms)
+
+
+def _fitting(found: DecisionLog, n_arms: int) -> DecisionLog:
+    if found.n_arms != n_arms:
+        raise EvaluationError(f"The log is of {found.n_arms} arms, and the agent has {n_arms}.")
+    return found
+
+
+def _title(learner: RunningLearner) -> str:
+    return str(getattr(learner.module, "TITLE", learner.module.NAME))
