@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from sidelong.agent.feedback import Losses
     from sidelong.agent.lateness import Lateness
     from sidelong.agent.seen import Estimates
-    from sidelong.evaluation import Certificate, Health
+    from sidelong.evaluation import Certificate, WorldHealth
 
 
 class Agent:
@@ -291,10 +291,10 @@ class Agent:
         """Return what the agent knows about each arm, and which is the cheapest as far as it knows."""
         return self._seen.estimates(*self._learner.outlook(self._graph, self._ledger.round + 1), self._graph)
 
-    def health(self) -> Health:
+    def health(self) -> WorldHealth:
         """Return whether the world has turned: whether some arm's expected loss is another one than it was.
 
-        It compares guaranteed intervals of windows of rounds. `Health.level` is the chance that this is ever said
+        It compares guaranteed intervals of windows of rounds. `WorldHealth.level` is the chance that this is ever said
         though nothing turned, however often one looks.
         """
         return self._watching.health(self._ledger.round)

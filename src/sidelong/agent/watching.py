@@ -9,7 +9,7 @@ import numpy as np
 
 from sidelong._jit import entry
 from sidelong.agent.running import revealed
-from sidelong.evaluation.turning import Health, Turning, health, look, watch
+from sidelong.evaluation.turning import Turning, WorldHealth, health, look, watch
 from sidelong.learners.interface import is_sparing
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ class Watching:
         elif not math.isnan(p[made.arm]):
             self._look(self._turning, graph.arrays, made.arm, p, losses, t, self._room)
 
-    def health(self, last: int) -> Health:
+    def health(self, last: int) -> WorldHealth:
         """Return what is known after the draw of round `last`."""
         found = health(self._turning, last)
         why = "the learner draws without knowing the probabilities"
