@@ -204,6 +204,18 @@ def test_the_degraded_notice_comes_after_an_expiry(browser, served, service):
         assert fine(seen)
 
 
+def test_the_certificate_and_the_alarm_are_shown(browser, served, service):
+    agent = service.create("sure", "exp3-set", sl.graphs.complete(3), seed=1, certificate=True)
+    for _ in range(30):
+        agent.tell(agent.ask(), [0.1, 0.5, 0.9])
+    bound = agent.state()["certificate"]["bound"]
+    with opened(browser, served, "sure") as seen:
+        wait(seen.page, '[data-figure="lost at most"] dd', re.compile(rf"^{bound:.1f}\D"))
+        wait(seen.page, '[data-figure="lost at most"] small', re.compile("beyond any arm, 95.0 % sure"))
+        wait(seen.page, '[data-figure="the world"] dd', "as before")
+        assert fine(seen)
+
+
 @pytest.mark.usefixtures("played")
 def test_off_policy_estimates_are_those_of_the_log(browser, served):
     log = evaluation.read_log(io.BytesIO(httpx.get(f"{served.address}/v1/experiments/models/log", timeout=60).content))

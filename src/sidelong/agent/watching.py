@@ -50,6 +50,12 @@ class Watching:
         why = "the learner draws without knowing the probabilities"
         return found._replace(unknown=why) if self._blind else found
 
+    def grown(self, graph: FeedbackGraph, learner: ModuleType) -> Self:
+        """Return it with the arms that `graph` has more, of which nothing was seen until now."""
+        more = Turning.new(graph.n_arms - self._room.size).arms
+        arms, window = np.concatenate([self._turning.arms, more], axis=1), self._turning.window.copy()
+        return type(self)(graph, learner, Turning(arms, window))
+
     def contents(self) -> dict[str, np.ndarray]:
         """Return everything, as arrays of a state file."""
         return {f"turning.{name}": array for name, array in self._turning._asdict().items()}
