@@ -134,7 +134,7 @@ def test_every_number_is_what_the_api_says(browser, served, played):
         assert page.locator("#description").inner_text() == "<img src=x>"  # text, whatever it looks like
         assert page.locator("#description img, td.label b").count() == 0
         played.tell(played.ask(), dict.fromkeys(range(4), 0.5), graph=sl.graphs.complete(4))
-        wait(page, '#guarantee[data-holds="false"]', "known only after the draw")
+        wait(page, '#guarantee[data-holds="true"]', "known only after the draw")
         assert fine(seen)
 
 
@@ -189,7 +189,7 @@ def test_many_arms_are_drawn_as_a_strip(browser, served, service):
 
 
 def test_the_degraded_notice_comes_after_an_expiry(browser, served, service):
-    agent = service.create("brief", "exp3.g++", sl.graphs.nested(4), seed=1, expire_after=1.0)
+    agent = service.create("brief", "glance", sl.graphs.nested(4), seed=1, expire_after=1.0)
     with opened(browser, served, "brief") as seen:
         page = seen.page
         wait(page, '#guarantee[data-holds="true"]')

@@ -145,9 +145,12 @@ class Agent:
         shown = self._graph if graph is None and available is None else self.graph_of_round(graph, available)
         ledger = self._ledger
         decision = self._learner.draw(shown, ledger.round + 1, ledger.tag)
-        ledger.open(decision)
+        ledger.round = t = decision.round
+        ledger.pending[t] = decision
+        if t > ledger.waiting.first:
+            ledger.waiting.sigma[t] = len(ledger.waiting.sigma)
         if self._certified is not None:
-            self._certified.asked(decision.round)
+            self._certified.asked(t)
         return decision
 
     def graph_of_round(
@@ -173,8 +176,8 @@ class Agent:
                 takes the place of the decision's own. It must say what *every* arm would have revealed, and so must not
                 depend on the arm that was played: with a demand of 7, an order of 8 or more has something left over and
                 reveals all orders, and a smaller one itself and those below. A graph that says only what this arm
-                revealed would bias the estimates. The learner's theorems do not cover graphs that are shown after the
-                draw.
+                revealed would bias the estimates. The adversarial bounds of exp3.g++ and exp3-set hold with it,
+                whatever graph the arm was drawn for; the stochastic one of exp3.g++, and those of glance, do not.
 
         Returns:
             True if something was learned, False if the same was told before.

@@ -195,8 +195,8 @@ class LiveExperiment:
         observe = self.observe(decision, shown)
         p = None if observe is None or isinstance(decision, SparingDecision) else decision.probabilities
         self.agent.tell(decision, values, None if graph is None else shown)
-        delayed = number < self.agent.round
-        self.tallies.told(number, decision.arm, p, reveals, values, observe, after=graph is not None, delayed=delayed)
+        delay = self.agent.round - number
+        self.tallies.told(number, decision.arm, p, reveals, values, observe, after=graph is not None, delay=delay)
         del self.outstanding[number]
         which = None if graph is None else graph.id
         seen = None if observe is None else observe.astype(STORED, copy=False).tobytes()
