@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 #: Goes up whenever what a snapshot holds beside the agent means something else, or has another shape. One of another
 #: version is passed over, and the journal replayed.
-SNAPSHOT_VERSION = 6
+SNAPSHOT_VERSION = 5
 
 
 def pack(live: LiveExperiment) -> bytes:
