@@ -328,10 +328,15 @@ class Agent:
         arrays: dict[str, np.ndarray],
         path: str | PathLike[str],
         learner: ModuleType | None = None,
+        *,
+        older: bool = False,
     ) -> Self:
-        """Go on from what `contents` returned; `path` is what messages call the place it was kept in."""
+        """Go on from what `contents` returned; `path` is what messages call the place it was kept in.
+
+        With `older`, also from what an older version of its learner has learned, which decides otherwise from here on.
+        """
         agent = cls.__new__(cls)
-        parts = contents.read(path, header, arrays, learner)
+        parts = contents.read(path, header, arrays, learner, older=older)
         agent._learner, agent._ledger, seen, agent._graph, agent._options, agent._scale = parts[:6]  # noqa: SLF001  # its own
         agent._certified, agent._watching = parts[6:]  # noqa: SLF001
         agent._see(seen)  # noqa: SLF001

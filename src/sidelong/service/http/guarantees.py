@@ -58,6 +58,9 @@ def guarantee(experiment: LiveExperiment, ratio: SampleRatio) -> Guarantee:
     delay = _delay(experiment.tallies, lateness)
     if not delay.by_arm.ok:
         verdict.lose("Feedback of some arms comes later than that of others: no bound covers such delays.")
+    if taken_over := experiment.tallies.counts[Kind.REBASED]:
+        times = "once" if taken_over == 1 else f"{taken_over} times"
+        verdict.lose(f"A newer version of {learner} took over {times}. The theorems are for one from the start.")
     if not ratio.ok:
         verdict.lose("Feedback does not come equally often for all arms: the sample ratio check fails.")
     return Guarantee(

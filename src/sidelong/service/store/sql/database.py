@@ -27,7 +27,7 @@ from sidelong.service.store.database import (
 from sidelong.service.store.journal import SLOTS, Event, Kind
 from sidelong.service.store.sql import migrate
 from sidelong.service.store.sql.engines import DatabaseFile, busy, explain, make_engine, parse
-from sidelong.service.store.sql.schema import clock, events, experiments, graphs, parts, snapshots, tokens
+from sidelong.service.store.sql.schema import bases, clock, events, experiments, graphs, parts, snapshots, tokens
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -140,6 +140,11 @@ class _Reading(Reading):
         first: list[bytes] = list(self.connection.execute(_PARTS, {"of": experiment, "seq": row.seq}).scalars())
         return Snapshot(row.seq, row.chain, b"".join([*first, row.data]) if first else row.data)
 
+    def base(self, experiment: int, seq: int) -> bytes | None:
+        wanted = select(bases.c.data).where(bases.c.experiment == experiment, bases.c.seq == seq)
+        data: bytes | None = self.connection.execute(wanted).scalar()
+        return data
+
     def graph(self, id_: str) -> bytes | None:
         data: bytes | None = _GRAPH.run(self.connection, {"of": id_}).scalar()
         return data
@@ -197,6 +202,10 @@ class _Writing(_Reading, Writing):
         for seq, number in found:
             self.connection.execute(_FORGET_PART, {"of": experiment, "of_seq": seq, "of_number": number})
         return len(found)
+
+    def keep_base(self, experiment: int, seq: int, data: bytes) -> None:
+        with _taken():
+            self.connection.execute(insert(bases).values(experiment=experiment, seq=seq, data=data))
 
     def keep_graph(self, id_: str, data: bytes) -> bool:
         written = self._insert(graphs).values(id=id_, data=data).on_conflict_do_nothing()
