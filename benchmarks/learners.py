@@ -18,7 +18,7 @@ def constrained(gap: float) -> sl.losses.World:
 
 
 OURS = [("exp3.g++", {}), ("glance", {})]
-BLIND = [("exp3-dom", {}), ("ito-2022", {}), ("ito-2022", {"variant": "parameter-free"}), ("exp3", {})]
+BLIND = [("exp3-dom", {}), ("ito-2022", {}), ("spm-2024", {}), ("exp3", {})]
 RIVALS = [("ucb-n", {}), ("ucb-n", {"width": 0.5}), ("ts-n", {})]
 
 #: What is played: the name of the world, the graph, the world, the rounds, the runs and the learners. Those that an

@@ -58,7 +58,6 @@ CONTESTANTS = [
     Contestant("tsallis-inf rv", "tsallis-inf", {"estimator": "rv"}),
     Contestant("tsallis-inf rv, graph", "tsallis-inf", {"estimator": "rv", "feedback": "graph"}),
     Contestant("tsallis-inf graph", "tsallis-inf", {"feedback": "graph"}),
-    Contestant("ito-2022 parameter-free", "ito-2022", {"variant": "parameter-free"}),
     *(Contestant(name, name) for name in sl.learners.names()),
 ]
 

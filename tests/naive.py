@@ -10,6 +10,7 @@ import math
 from typing import NamedTuple
 
 import numpy as np
+from scipy.optimize import brentq
 
 # EXP3.G++: Rouyer, van der Hoeven, Cesa-Bianchi, Seldin, "A near-optimal best-of-both-worlds algorithm for
 # online learning with feedback graphs", NeurIPS 2022, Algorithms 1 and 2. Each round t, for all arms i:
@@ -637,17 +638,14 @@ class QTsallis:
 
 # Ito, Tsuchiya, Honda, NeurIPS 2022, where every arm reveals itself. p_i ~ exp(-L_i / beta), L_i += l_i / P_i for each
 # i that I reveals; beta += c / sqrt(1 + (sum of H(p) up to t) / ln K), c = sqrt(Z (1 + ln T) / ln K) / 2, from
-# max(1, c) on; H is the entropy. Without parameters: beta += z / (beta h), z = theta / 2, h = max(H(p), 1/1000), from
-# sqrt(K) on.
+# max(1, c) on; H is the entropy.
 
 
 class Ito2022:
-    def __init__(self, n_arms, Z=None, horizon=None, variant="entropy"):
+    def __init__(self, n_arms, Z, horizon):
         self.K = n_arms
-        self.variant = variant
-        if variant == "entropy":
-            self.c = 0.5 * math.sqrt(Z * (1 + math.log(horizon)) / math.log(n_arms))
-        self.beta = max(1.0, self.c) if variant == "entropy" else math.sqrt(n_arms)
+        self.c = 0.5 * math.sqrt(Z * (1 + math.log(horizon)) / math.log(n_arms))
+        self.beta = max(1.0, self.c)
         self.t = 0
         self.L = np.zeros(n_arms)
         self.entropies = []
@@ -663,12 +661,77 @@ class Ito2022:
         P = observation(told.p, A)
         for i, l in losses.items():
             self.L[i] += l / P[i]
-        H = entropy(told.p)
-        self.entropies.append(H)
-        if self.variant == "entropy":
-            self.beta += self.c / math.sqrt(1 + math.fsum(self.entropies) / math.log(self.K))
-        else:
-            self.beta += theta(told.p, A) / 2 * told.eta / max(H, 0.001)
+        self.entropies.append(entropy(told.p))
+        self.beta += self.c / math.sqrt(1 + math.fsum(self.entropies) / math.log(self.K))
+
+
+# SPM: Ito, Tsuchiya, Honda, COLT 2024, appendix D.6. L = 0, b = 4 K / (1 - a), b' = 8 / (1 - a), or 0 if a <= 1/2:
+#  1  p = argmin of <L, x> - (b / a) sum_i x_i^a - (b' / a') sum_i x_i^a', a' = 1 - a
+#  2  play I ~ p; P_i = sum of p_j over the arms j that reveal i
+#  3  m = min(max p, 1 - max p), c_i = min(p_i, m), z = sum_i c_i^(2 - a) / P_i / (1 - a), h = (sum_i p_i^a - 1) / a
+#  4  L_i += l_i / P_i for each i that I reveals; b += z / (b h) with the b of the round
+
+
+def two_power_weights(L, b, a, b_other):
+    """Return the p of line 1: b p_i^(a - 1) + b' p_i^(-a) = L_i - min L + mu, where mu makes the sum 1."""
+
+    def share(y):
+        def excess(s):
+            return b * math.exp((a - 1) * s) + b_other * math.exp(-a * s) - y
+
+        low = math.log(b / y) / (1 - a)
+        low = low if b_other == 0 else max(low, math.log(b_other / y) / a)
+        low -= 1e-9
+        return math.exp(brentq(excess, low, low + 1e-8 + math.log(2) / min(a, 1 - a), xtol=1e-15, rtol=1e-15))
+
+    def surplus(mu):
+        return math.fsum(share(x - min(L) + mu) for x in L) - 1
+
+    K = len(L)
+    lowest, highest = b + b_other, b * K ** (1 - a) + b_other * K**a
+    mu = brentq(surplus, lowest * (1 - 1e-9), highest * (1 + 1e-9), xtol=1e-13, rtol=1e-15)
+    return np.array([share(x - min(L) + mu) for x in L])
+
+
+class Spm2024:
+    def __init__(self, n_arms, a):
+        self.K = n_arms
+        self.a = a
+        self.b = 4 * n_arms / (1 - a)
+        self.b_other = 0.0 if a <= 1 / 2 else 8 / (1 - a)
+        self.t = 0
+        self.L = np.zeros(n_arms)
+        self.bs = {}
+
+    def distribution(self, A) -> Round:
+        A = np.array(A, dtype=bool)
+        self.t += 1
+        self.bs[self.t] = self.b
+        p = two_power_weights(self.L, self.b, self.a, self.b_other)
+        return Round(self.t, A, p, observation(p, A), theta(p, A), 1 / self.b)
+
+    def update(self, told: Round, arm, losses, A=None):  # noqa: ARG002
+        P = observation(told.p, told.A if A is None else np.array(A, dtype=bool))
+        z, h = self.stability(told.p, P), self.penalty(told.p)
+        for i, l in losses.items():
+            self.L[i] += l / P[i]
+        self.b += z / (self.bs[told.t] * h)
+
+    def stability(self, p, P):
+        most = int(np.argmax(p))
+        m = min(p[most], math.fsum(p[i] for i in range(self.K) if i != most))
+        return math.fsum(min(x, m) ** (2 - self.a) / P[i] for i, x in enumerate(p)) / (1 - self.a)
+
+    def penalty(self, p):
+        """Return h = (1 / a) sum_i p_i (p_i^(a - 1) - 1), with ln p_i of the largest from the sum of the others."""
+        most = int(np.argmax(p))
+        rest = math.fsum(p[i] for i in range(self.K) if i != most)
+        logs = [math.log1p(-rest) if i == most else math.log(x) for i, x in enumerate(p)]
+        return math.fsum(x * math.expm1((self.a - 1) * s) for x, s in zip(p, logs, strict=True)) / self.a
+
+
+def default_power(K, alpha):
+    return 1 - 1 / (2 * (1 + math.log(K / alpha)))
 
 
 def entropy(p):

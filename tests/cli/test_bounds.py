@@ -28,7 +28,7 @@ def test_it_says_what_each_promises_which_least_and_how_far_away_the_stochastic_
     assert "takes 8.24 years" in text
     assert "bound of glance is below what random play can lose from T = 1,8" in text
     assert "Least against any adversary: tsallis-inf rv, 14,456." in text
-    assert "Cannot play on this graph: hedge, q-tsallis." in text
+    assert "Cannot play on this graph: hedge, q-tsallis, spm-2024." in text
     assert "c* = " in text
 
 

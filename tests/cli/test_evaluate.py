@@ -62,7 +62,7 @@ def test_nothing_is_cut_off_and_a_question_mark_stands_where_nothing_is_known():
     known |= {"rounds": 1_234_567, "weight": 1.0}
     nothing = known | {"upper": 1.3}
     summary = {"rounds": 1_234_567, "without_feedback": 0, "confidence": 0.95, "played": 0.5}
-    summary["regret"] = {"value": None, "rejected": False}
+    summary |= {"regret": {"value": None, "rejected": False}, "certificate": {"bound": 1_234_567.0, "why": ""}}
     with pytest.MonkeyPatch.context() as patch, contextlib.redirect_stdout(io.StringIO()) as shown:
         patch.setenv("COLUMNS", "80")
         _print(summary, {"arm 0": known, "arm 1": nothing}, {"uniform": known}, 20)

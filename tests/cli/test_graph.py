@@ -48,7 +48,7 @@ def test_the_page_has_the_nine_numbers_what_they_mean_and_a_picture(run, tmp_pat
         "alpha~ = 9",
     ):
         assert part in text
-    assert "May not: hedge, q-tsallis." in text
+    assert "May not: hedge, q-tsallis, spm-2024." in text
     assert sum(line[3:5] == "* " for line in lines) == 5
     assert ET.parse(tmp_path / "graph.svg").getroot().tag == f"{SVG}svg"  # noqa: S314  # our own file
 

@@ -214,6 +214,7 @@ def test_it_says_why_it_says_little():
     assert found.arm == 1
     assert found.why.startswith("Arm 1 was seen in 5 of 2,000 rounds")
     assert "stopped looking" in found.why
+    assert 0 < found.doubt <= found.bound
     assert str(found).startswith("In 2,000 rounds at most")
     full = Standing.new(2)
     for _ in range(2000):

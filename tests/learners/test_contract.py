@@ -39,9 +39,10 @@ CONFIGURATIONS = {name: (name, {}) for name in NAMES} | {
     "tsallis-inf rv": ("tsallis-inf", {"estimator": "rv"}),
     "tsallis-inf graph": ("tsallis-inf", {"feedback": "graph"}),
     "tsallis-inf rv, graph": ("tsallis-inf", {"estimator": "rv", "feedback": "graph"}),
-    "ito-2022 parameter-free": ("ito-2022", {"variant": "parameter-free"}),
     "ito-2022, given": ("ito-2022", {"strong_independence": 6}),
     "q-tsallis, given": ("q-tsallis", {"independence": 6}),
+    "spm-2024, given": ("spm-2024", {"independence": 6}),
+    "spm-2024, one power": ("spm-2024", {"a": 0.4}),
 }
 
 
@@ -322,7 +323,12 @@ def test_graphs_that_change_do_for_all_others(label):
 
 @pytest.mark.parametrize(
     ("label", "option"),
-    [("exp3.g++ fixed", "strong_independence"), ("ito-2022", "strong_independence"), ("q-tsallis", "independence")],
+    [
+        ("exp3.g++ fixed", "strong_independence"),
+        ("ito-2022", "strong_independence"),
+        ("q-tsallis", "independence"),
+        ("spm-2024", "independence"),
+    ],
 )
 def test_one_that_is_tuned_by_a_number_of_the_graph_says_which_to_give(label, option):
     with pytest.raises(ObservabilityError, match=rf"Give {option}=\.\.\.; the number of arms is always valid"):

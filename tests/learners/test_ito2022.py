@@ -12,26 +12,23 @@ from sidelong.errors import GraphError, LearnerError, ObservabilityError
 from sidelong.graphs.numbers import GraphNumber
 from sidelong.learners import ito2022
 
-VARIANTS = ["entropy", "parameter-free"]
-
 
 @pytest.mark.interpreted
-@pytest.mark.parametrize("variant", VARIANTS)
 @pytest.mark.parametrize(("late", "after"), [(False, False), (True, False), (True, True)])
 @pytest.mark.parametrize("seed", range(2))
-def test_agrees_with_the_oracle_in_every_round(seed, late, after, variant):
+def test_agrees_with_the_oracle_in_every_round(seed, late, after):
     rng = np.random.default_rng(seed)
     K = int(rng.integers(2, 8))
     bank = [random_digraph(rng, K) for _ in range(3)]
     Z = max(naive.strong_independence(A) for A in bank)
-    tuned = {"horizon": 5000, "strong_independence": Z} if variant == "entropy" else {}
-    agent = sl.Agent("ito-2022", sl.FeedbackGraph.from_matrix(bank[0]), seed=seed, variant=variant, **tuned)
-    oracle = naive.Ito2022(K, Z, 5000, variant)
+    graph = sl.FeedbackGraph.from_matrix(bank[0])
+    agent = sl.Agent("ito-2022", graph, seed=seed, horizon=5000, strong_independence=Z)
+    oracle = naive.Ito2022(K, Z, 5000)
     follow(agent, oracle, bank, late=late, after=after, seed=seed)
 
 
 @pytest.mark.interpreted
-def test_the_constants_of_the_entropy_variant():
+def test_the_constants():
     params = ito2022.configure(sl.graphs.cycle(7), horizon=1000)
     assert params.c == pytest.approx(0.5 * math.sqrt(3 * (1 + math.log(1000)) / math.log(7)))
     assert params.beta_1 == params.c
@@ -57,35 +54,19 @@ def test_two_rounds_by_hand():
 
 
 @pytest.mark.interpreted
-def test_two_rounds_by_hand_without_parameters():
-    stepper = Stepper("ito-2022", sl.graphs.self_loops(4), variant="parameter-free")
-    stepper.distribution()
-    assert stepper.traced("learning_rate") == 0.5
-    stepper.update(0, [1, 0, 0, 0])
-    assert stepper.state.beta[0] == pytest.approx(2 + 2 / (2 * math.log(4)))  # z = theta / 2 = 2
-    stepper.state.Lhat[:] = [0, 1e6, 1e6, 1e6]
-    stepper.distribution()
-    assert stepper.traced("entropy") == 0
-    before = stepper.state.beta[0]
-    stepper.update(0, [0, 0, 0, 0])
-    assert stepper.state.beta[0] == pytest.approx(before + 0.5 / (before * 1e-3))
-
-
-@pytest.mark.interpreted
-@pytest.mark.parametrize("variant", VARIANTS)
 @pytest.mark.parametrize("seed", range(4))
-def test_the_inequalities_of_its_proof_hold_on_every_path(seed, variant):
+def test_the_inequalities_of_its_proof_hold_on_every_path(seed):
     """With lhat for the losses, whatever was drawn:
 
     sum <p, lhat> - min_k sum lhat_k <= sum <p, lhat^2> / (2 beta_t) + sum (beta_{t+1} - beta_t) H_{t+1} + beta_1 ln K;
-    and for the variant with a theorem, with B = sum H, both sum Z / (2 beta_t) and the second sum on the right are
+    and with B = sum H, both sum Z / (2 beta_t) and the second sum on the right are
     at most sqrt(Z (1 + ln T) (ln K + B)).
     """
     rng = np.random.default_rng(seed)
     K, T = int(rng.integers(2, 7)), 400
     A = random_digraph(rng, K)
     Z = naive.strong_independence(A)
-    stepper = Stepper("ito-2022", sl.FeedbackGraph.from_matrix(A), horizon=T, variant=variant)
+    stepper = Stepper("ito-2022", sl.FeedbackGraph.from_matrix(A), horizon=T)
     suffered = spread = penalty = stability = B = last = 0.0
     for _ in range(T):
         p = stepper.distribution().copy()
@@ -101,16 +82,14 @@ def test_the_inequalities_of_its_proof_hold_on_every_path(seed, variant):
         B += H
         assert suffered - stepper.state.Lhat.min() <= spread + penalty + 1e-9
         assert 1 - 1e-12 <= stepper.traced("theta") <= Z + 1e-12
-        if variant == "entropy":
-            most = math.sqrt(Z * (1 + math.log(T)) * (math.log(K) + B))
-            assert stability <= most
-            assert penalty - stepper.params.beta_1 * math.log(K) <= most
+        most = math.sqrt(Z * (1 + math.log(T)) * (math.log(K) + B))
+        assert stability <= most
+        assert penalty - stepper.params.beta_1 * math.log(K) <= most
 
 
 @pytest.mark.interpreted
-@pytest.mark.parametrize("variant", VARIANTS)
-def test_probabilities_that_underflow_do_no_harm(variant):
-    stepper = Stepper("ito-2022", sl.graphs.banded(4, 1), horizon=100, variant=variant)
+def test_probabilities_that_underflow_do_no_harm():
+    stepper = Stepper("ito-2022", sl.graphs.banded(4, 1), horizon=100)
     stepper.state.Lhat[:] = [0, 1e9, 1e9, 1e9]
     assert stepper.distribution().tolist() == [1, 0, 0, 0]
     stepper.update(0, [0.5] * 4)
@@ -128,9 +107,8 @@ def test_a_probability_that_rounding_has_lost_is_not_divided_by():
     assert stepper.state.Lhat == pytest.approx([0, 0, 0, 1 / 0.7, 1 / 0.1, 1e300, 1e300, 1e300])
 
 
-@pytest.mark.parametrize("variant", VARIANTS)
-def test_ten_million_harsh_rounds_keep_every_number_finite(variant):
-    endure("ito-2022", sl.graphs.directed_cycle(3), 0.0, 1.0, horizon=10**7, variant=variant)
+def test_ten_million_harsh_rounds_keep_every_number_finite():
+    endure("ito-2022", sl.graphs.directed_cycle(3), 0.0, 1.0, horizon=10**7)
 
 
 def test_the_regret_stays_below_the_bound():
@@ -154,7 +132,6 @@ def test_a_strong_independence_number_that_is_not_known_exactly_is_refused(monke
     monkeypatch.setattr(ito2022, "compute_strong_independence", lambda graph: open_ if graph else None)
     with pytest.raises(LearnerError, match=r"from 2 to 5. Give strong_independence=5, which is valid"):
         ito2022.configure(sl.graphs.cycle(5), horizon=100)
-    assert ito2022.configure(sl.graphs.cycle(5), horizon=100, variant="parameter-free").beta_1 == math.sqrt(5)
 
 
 def test_a_graph_too_large_for_that_number_is_refused(monkeypatch):
@@ -167,9 +144,8 @@ def test_a_graph_too_large_for_that_number_is_refused(monkeypatch):
 
 
 @pytest.mark.interpreted
-@pytest.mark.parametrize("variant", VARIANTS)
-def test_one_arm_is_played(variant):
-    agent = sl.Agent("ito-2022", sl.graphs.complete(1), horizon=10, variant=variant)
+def test_one_arm_is_played():
+    agent = sl.Agent("ito-2022", sl.graphs.complete(1), horizon=10)
     for _ in range(3):
         decision = agent.ask()
         assert (decision.arm, decision.probability) == (0, 1.0)
@@ -181,8 +157,8 @@ def test_one_arm_is_played(variant):
     [
         ({}, "ito-2022 needs to know how many rounds it will play"),
         ({"horizon": 0}, "horizon must be a finite number of at least 1, not 0"),
-        ({"horizon": 0, "variant": "parameter-free"}, "horizon must be a finite number of at least 1, not 0"),
-        ({"horizon": 10, "variant": "free"}, "variant must be 'entropy' or 'parameter-free'"),
+        ({"variant": "parameter-free"}, "variant is 'parameter-free'.* the learner 'spm-2024', with a bound"),
+        ({"horizon": 10, "variant": "entropy"}, "variant is 'entropy'.* without this option ito-2022 is what"),
         ({"horizon": 10, "strong_independence": 4}, "strong_independence must be a number from 1 to 3, not 4"),
     ],
 )

@@ -20,6 +20,7 @@ class Contents:
     experiments: dict = field(default_factory=dict)  # the identity, by id
     events: dict = field(default_factory=dict)  # a tuple, by experiment
     snapshots: dict = field(default_factory=dict)  # a tuple, oldest first, by experiment
+    parts: dict = field(default_factory=dict)  # by experiment, event and number
     graphs: dict = field(default_factory=dict)
     tokens: dict = field(default_factory=dict)
     singles: dict = field(default_factory=lambda: {"clock": 0})
@@ -64,7 +65,11 @@ class MemoryReading(Reading):
 
     def snapshot(self, experiment, before=None):
         every = reversed(self._kept.snapshots.get(experiment, ()))
-        return next((each for each in every if before is None or each.seq < before), None)
+        found = next((each for each in every if before is None or each.seq < before), None)
+        if found is None:
+            return None
+        numbers = sorted(key for key in self._kept.parts if key[:2] == (experiment, found.seq))
+        return found._replace(data=b"".join([*map(self._kept.parts.get, numbers), found.data]))
 
     def graph(self, id_):
         return self._kept.graphs.get(id_)
@@ -107,6 +112,16 @@ class MemoryWriting(MemoryReading, Writing):
     def save(self, experiment, snapshot):
         kept = {each.seq: each for each in self._kept.snapshots.get(experiment, ())} | {snapshot.seq: snapshot}
         self._kept.snapshots[experiment] = tuple(kept[seq] for seq in sorted(kept)[-2:])
+
+    def keep_part(self, experiment, seq, number, data):
+        self._kept.parts[experiment, seq, number] = data
+
+    def forget_parts(self, experiment, most):
+        kept = {each.seq for each in self._kept.snapshots.get(experiment, ())}
+        left_over = [key for key in self._kept.parts if key[0] == experiment and key[1] not in kept][:most]
+        for key in left_over:
+            del self._kept.parts[key]
+        return len(left_over)
 
     def keep_graph(self, id_, data):
         new = id_ not in self._kept.graphs

@@ -204,3 +204,16 @@ def test_the_command_serves_until_it_is_told_to_stop(tmp_path):
     _, log = process.communicate(timeout=120)
     assert process.returncode == 0
     assert all(json.loads(line)["event"] for line in log.splitlines())
+
+
+def test_the_dashboard_works_behind_a_proxy_that_sends_a_host_of_its_own_if_the_origin_is_named(nursery, tmp_path):
+    proxy = {"Host": "127.0.0.1", "Origin": "https://decide.example.org"}
+    body = {"name": "e", "graph": {"name": "cliques", "sizes": [3, 2]}}
+    server = nursery.start(f"sqlite:///{tmp_path}/one.db")
+    status, problem, _ = server.send("POST", "/v1/experiments", body, proxy)
+    assert (status, problem["path"]) == (403, "header.origin")
+    assert "SIDELONG_ORIGINS" in problem["detail"]
+    server = nursery.start(f"sqlite:///{tmp_path}/two.db", origins="https://Decide.example.org https://other.example")
+    assert server.send("POST", "/v1/experiments", body, proxy)[0] == 201
+    assert server.send("GET", "/v1/access", None, {**proxy, "Origin": "https://evil.example"})[0] == 403
+    assert server.send("GET", "/v1/access", None, {**proxy, "Origin": "http://decide.example.org"})[0] == 403

@@ -355,6 +355,26 @@ class DatabaseContract:
             assert reading.snapshot(of, before=9).data == b"data"
         assert kept(other) == [3]
 
+    def test_a_snapshot_is_its_parts_and_what_comes_behind_and_parts_of_none_are_forgotten(self, server):
+        database = server()
+        of, other = make(database), make(database, "other")
+        with database.writing() as writing:
+            for number, data in enumerate([b"zero", b"one", b"two"]):
+                writing.keep_part(of, 5, number, data)
+                writing.keep_part(of, 4, number, b"of one that was not finished")
+            writing.keep_part(of, 5, 1, b"ONE")
+            writing.keep_part(other, 4, 0, b"of another")
+            writing.commit()
+        with database.reading() as reading:
+            assert reading.snapshot(of) is None
+        with database.writing() as writing:
+            writing.save(of, Snapshot(5, b"c" * 16, b" and the rest"))
+            assert writing.snapshot(of).data == b"zeroONEtwo and the rest"
+            assert [writing.forget_parts(of, 2), writing.forget_parts(of, 2), writing.forget_parts(of, 2)] == [2, 1, 0]
+            writing.commit()
+        with server().reading() as reading:
+            assert reading.snapshot(of) == Snapshot(5, b"c" * 16, b"zeroONEtwo and the rest")
+
     def test_a_graph_is_kept_once_and_the_first_stays(self, server):
         database = server()
         with database.writing() as writing:

@@ -378,3 +378,11 @@ def test_the_labels_of_a_graph_are_those_of_its_experiment(served, service):
     assert (named.state()["arms"]["items"][0]["label"], named.graph.labels) == ("a", None)
     with pytest.raises(ServiceError, match="another labels"):
         service.create("called", "exp3.g++", graph)
+
+
+@pytest.mark.parametrize("token", ["sl_5f0c2a91_secret\n", "sl_5f0c2a91_s\u00e9cret", " sl_5f0c2a91_secret"])
+def test_a_token_that_no_header_can_hold_is_refused_at_once_and_not_shown(token):
+    with pytest.raises(ServiceError, match="printable ASCII") as refusal:
+        sl.connect("http://127.0.0.1:1", token)
+    assert refusal.value.code == "unauthenticated"
+    assert "cret" not in str(refusal.value)

@@ -200,6 +200,28 @@ def test_a_full_disk_refuses_writes_lets_reads_pass_and_recovers(tmp_path):
             assert other.digest() == bench.digest() != digest
 
 
+@pytest.mark.parametrize("how", ["deleted", "replaced"])
+def test_a_file_that_is_deleted_or_replaced_under_a_server_takes_no_more_writes(tmp_path, how):
+    path, aside = tmp_path / "service.db", tmp_path / "aside.db"
+    with opened(str(path)) as bench:
+        bench.create()
+        made = bench.decide()
+        path.rename(aside)
+        if how == "replaced":
+            path.write_bytes(aside.read_bytes())
+        for _ in range(3):
+            with pytest.raises(ServiceError, match=f"was {how} while the service runs") as refusal:
+                bench.tell(made)
+            assert (refusal.value.status, refusal.value.code) == (503, "unavailable")
+        assert bench.counts()[Kind.TOLD] == 0  # reads go on
+        path.unlink(missing_ok=True)
+        aside.rename(path)
+        bench.tell(made)
+        digest = bench.digest()
+    with opened(str(path)) as bench:
+        assert bench.digest() == digest
+
+
 def test_a_server_that_cannot_write_goes_on_reading_and_recovers_by_itself(nursery, tmp_path):
     server = nursery.start(f"sqlite:///{tmp_path}/limited.db", sweep_every=0.1)
     server.post("/v1/experiments", {"name": "e", "graph": {"name": "cliques", "sizes": [3, 2]}})

@@ -3,12 +3,16 @@
 import asyncio
 import contextlib
 import threading
+import time
 
 import httpx
 import psycopg
 import pytest
+from sqlalchemy.exc import DBAPIError
 
+import sidelong as sl
 from service.stores import new_database, opened
+from sidelong.errors import ServiceError
 from sidelong.service.http import views
 from sidelong.service.http.app import Application
 from sidelong.service.settings import Settings
@@ -137,7 +141,30 @@ def test_an_experiment_that_another_server_has_locked_does_not_keep_the_others_w
     asyncio.run(ask())
 
 
+def test_a_server_that_stands_still_gives_its_locks_on_postgresql_back(request, tmp_path, monkeypatch):
+    address = new_database("postgresql", request, tmp_path, monkeypatch)
+    with opened(address, busy_timeout=0.5) as bench, opened(address) as other:
+        bench.create()
+        other.store.load("e")
+        with other.database.writing() as stopped:
+            stopped.lock(1)  # and then it is stopped
+            with pytest.raises(ServiceError, match="holds the lock"):
+                bench.decide()
+            show = stopped.connection.exec_driver_sql
+            assert show("SHOW idle_in_transaction_session_timeout").scalar() == "10s"
+            assert [show(f"SHOW tcp_keepalives_{name}").scalar() for name in ("idle", "count")] == ["10", "3"]
+            show("SET idle_in_transaction_session_timeout = 1")  # as if those seconds were over
+            while not stopped.connection.closed:
+                time.sleep(0.05)
+                with contextlib.suppress(ServiceError):
+                    assert bench.decide().event.round == 1
+                    break
+            with pytest.raises(DBAPIError, match=r"idle-in-transaction timeout|closed"):
+                stopped.lock(1)
+
+
 def test_a_snapshot_that_cannot_be_written_is_tried_less_and_less_often(tmp_path, monkeypatch):
+    monkeypatch.setattr("sidelong.service.store.replay._BYTES_PER_EVENT", 2**30)
     tries, save = [], _Writing.save
 
     def fail(_, __, snapshot):
@@ -160,6 +187,41 @@ def test_a_snapshot_that_cannot_be_written_is_tried_less_and_less_often(tmp_path
             assert not replayed.is_stale(10)
             bench.decide()
         assert replayed.is_stale(10)
+
+
+def test_a_large_snapshot_is_written_in_parts_between_which_others_write_and_less_often(tmp_path, monkeypatch):
+    monkeypatch.setattr("sidelong.service.store.replay._PART", 1000)
+    monkeypatch.setattr("sidelong.service.store.replay._BYTES_PER_EVENT", 1000)
+    address, between, keep = f"sqlite:///{tmp_path}/large.db", [], _Writing.keep_part
+
+    def note(self, experiment, seq, number, data):
+        between.append(number)
+        assert len(data) == 1000
+        keep(self, experiment, seq, number, data)
+
+    monkeypatch.setattr(_Writing, "keep_part", note)
+    with opened(address) as bench:
+        bench.create(graph=sl.graphs.nested(50))
+        for _ in range(200):
+            bench.decide()
+        replayed = bench.store.named("e")
+        for _ in range(2):
+            replayed.save(bench.database)
+            bench.decide()
+        digest, size = bench.digest(), replayed._size
+        assert between[:100] == list(range(100))
+        for _ in range(size // 1000 - 1):
+            assert not replayed.is_stale(10)
+            bench.decide()
+        assert replayed.is_stale(10)
+        with bench.database.reading() as reading:
+            seqs = reading.connection.exec_driver_sql("SELECT DISTINCT seq FROM parts").scalars().all()
+        assert sorted(seqs) == [201, 202]
+    with opened(address) as bench:
+        monkeypatch.setattr(Replayed, "_new", None)  # it comes from the snapshot
+        bench.store.load("e")
+        assert bench.digest() != digest
+        assert bench.store.named("e").live.saved == 202
 
 
 def test_a_lock_goes_to_commands_before_looks_and_to_each_in_turn():

@@ -206,6 +206,28 @@ def q_tsallis(K, T, alpha):
     return sqrt(2 * mpf(K) ** (1 - q) * mpf(alpha) ** q * T / (q * (1 - q)))
 
 
+def _spm(K, alpha):
+    a = 1 - 1 / (2 * (1 + ln(mpf(K) / alpha)))
+    h = (mpf(K) ** (1 - a) - 1) / a
+    z = (1 + mpf(alpha) ** a) / (1 - a) * (1 - 1 / mpf(K)) ** (1 - a)
+    b = 4 * K / (1 - a)
+    b_other = 8 / (1 - a) if a > mpf("0.5") else 0
+    kappa = 8 * (2 + sqrt(2)) * z / b + b * h + b_other * (mpf(K) ** a - 1) / (1 - a)
+    return a, h, z, kappa
+
+
+def spm_2024(K, T, alpha):
+    _, h, z, kappa = _spm(K, alpha)
+    return 16 * sqrt(h * z * T) + kappa
+
+
+def spm_2024_stochastic(T, gaps, alpha):
+    a, h, z, kappa = _spm(len(gaps), alpha)
+    inside = sum(gap ** (-a / (1 - a)) for gap in bad(gaps))
+    omega = (1 + mpf(alpha) ** a) / (a * (1 - a)) * min(bad(gaps)) ** (a - 1) * inside ** (1 - a)
+    return min(512 * J * omega + 32 * sqrt(T * h * z / mpf(2) ** J) for J in range(1, 400)) + 2 * kappa
+
+
 def ucb_n_stochastic(T, gaps, groups):
     total = mpf(0)
     for group in set(groups):

@@ -156,6 +156,7 @@ def test_the_rivals_against_any_adversary(game, part):
         (rivals.tsallis_inf_rv(K=K, T=T), formulas.tsallis_inf_rv(K, T, printed=False)),
         (rivals.tsallis_inf_rv(K=K, T=T, as_printed=True), formulas.tsallis_inf_rv(K, T, printed=True)),
         (rivals.ito_2022(K=K, T=T, strong_independence=strong), formulas.ito_2022(K, T, strong)),
+        (rivals.spm_2024(K=K, T=T, independence=alpha), formulas.spm_2024(K, T, alpha)),
         (rivals.q_tsallis(K=K, T=T, independence=alpha), formulas.q_tsallis(K, T, alpha)),
         (theory.theorem_4_epochs(K=K, T=T, theta_sum=mas * T, growth=part), formulas.epochs(K, T, mas, part, K)),
         *(
@@ -182,6 +183,8 @@ def test_the_rivals_in_a_stochastic_world(world, T, data):
     assert agree(rivals.tsallis_inf_rv_stochastic(T=T, gaps=gaps), formulas.tsallis_inf_rv_stochastic(T, gaps))
     found = rivals.ito_2022_stochastic(T=T, gaps=gaps, strong_independence=strong)
     assert agree(found, formulas.ito_2022_stochastic(T, gaps, strong))
+    found = rivals.spm_2024_stochastic(T=T, gaps=gaps, independence=strong)
+    assert agree(found, formulas.spm_2024_stochastic(T, gaps, strong))
     assert agree(rivals.uniform_stochastic(T=T, gaps=gaps), mpf(T) * sum(map(mpf, gaps)) / len(gaps))
 
 

@@ -224,7 +224,7 @@ class Certificate(NamedTuple):
     @property
     def doubt(self) -> float:
         """How much of the bound comes from not knowing what `arm` has lost, as far as its mean tells."""
-        return max(0.0, self.mean * self.there - max(0.0, float(self.lower[self.arm])))
+        return min(max(0.0, self.mean * self.there - max(0.0, float(self.lower[self.arm]))), max(self.bound, 0.0))
 
     @property
     def why(self) -> str:
@@ -244,7 +244,7 @@ class Certificate(NamedTuple):
         looked = f" It was dear where it was seen ({self.mean:.3f}), so that the learner stopped looking at it." * dear
         return (
             f"Arm {self.arm} was seen in {self.seen:,} of {self.there:,} rounds, and what it would have lost in the "
-            f"others is hardly known: that is {self.doubt:,.1f} of the bound.{looked}"
+            f"others is hardly known: {self.doubt:,.1f} of the bound comes from that.{looked}"
         )
 
     def row(self) -> dict[str, Any]:
@@ -321,7 +321,8 @@ def _read(
         arms, losses = arm[first:last], loss[first:last]
         how = NOT_TOLD if not told[t] else TOLD if chances.shape[0] > 0 else TOLD_WITH_GRAPH
         if chances.shape[0] > 0:
-            P[:] = chances[t]
+            for k in range(P.size):
+                P[k] = chances[t, k]
             if not told[t]:
                 arms, losses = every, mean
         else:

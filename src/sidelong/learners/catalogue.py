@@ -44,6 +44,7 @@ _MODULES = {
     "alphasample": "alphasample",
     "ito-2022": "ito2022",
     "q-tsallis": "qtsallis",
+    "spm-2024": "spm2024",
     "uniform": "uniform",
 }
 

@@ -11,12 +11,10 @@ Graphs", NeurIPS 2022, for graphs in which every arm reveals itself. The constan
         draw I ~ p, observe the losses l_i of all arms i that I reveals                       3
         P_i = sum of p_j over the arms j that reveal i                                        4
         Lhat_i += l_i / P_i   for each observed i                                             5
-        B += H,  beta += c / sqrt(1 + B / ln K)               (variant "entropy")             6
-        beta += z / (beta max(H, 1/1000)),                                                    7
-            z = sum_i p_i / P_i / 2                           (variant "parameter-free")
+        B += H,  beta += c / sqrt(1 + B / ln K)                                               6
 
-"entropy" is the paper's. With Z the strong independence number, or any other bound on sum_i p_i / P_i, and a known
-horizon T it has c = sqrt(Z (1 + ln T) / ln K) / 2, and beta = max(1, c) in round 1. The regret is at most
+With Z the strong independence number, or any other bound on sum_i p_i / P_i, and a known horizon T it has
+c = sqrt(Z (1 + ln T) / ln K) / 2, and beta = max(1, c) in round 1. The regret is at most
 
     E[sum_t Z / (2 beta_t) + sum_t (beta_{t+1} - beta_t) H_{t+1}] + beta_1 ln K
 
@@ -24,29 +22,28 @@ and by line 6 both sums are at most sqrt(Z (1 + ln T) (ln K + B)), so that it is
 against any adversary. In a stochastic world with one best arm, B itself is bounded by the regret over the smallest
 gap, which leaves 4 Z (1 + ln T) ln(e K T) / gap.
 
-"parameter-free" needs neither Z nor T. It matches the two terms of the sum in each round, after S. Ito, T. Tsuchiya,
-J. Honda, "Adaptive Learning Rate for Follow-the-Regularized-Leader: Competitive Analysis and Best-of-Both-Worlds",
-COLT 2024. It begins with beta = sqrt(K). That, and the 1/1000, are our own, and no bound is proved for them.
-
 Where this departs from the paper: it mixes p with some exploration, which is not needed where every arm reveals itself.
 """
 
 from __future__ import annotations
 
 import math
+import sys
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from sidelong._jit import kernel
+from sidelong.errors import LearnerError
 from sidelong.graphs.numbers import strong_independence as compute_strong_independence
 from sidelong.learners.interface import About, Need
-from sidelong.learners.options import number, one_of, settled
+from sidelong.learners.options import number, settled
 from sidelong.learners.weights import learn, theta
 from sidelong.numerics import exp, log, smallest, total
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from types import ModuleType
 
     from sidelong.graphs.arrays import GraphArrays
     from sidelong.graphs.graph import FeedbackGraph
@@ -70,52 +67,46 @@ class Params(NamedTuple):
     """The constants."""
 
     log_K: float
-    follows_entropy: bool  #: variant "entropy"
-    c: float  #: of no effect if parameter-free
+    c: float
     beta_1: float
 
 
+def variant(options: Mapping[str, Any]) -> ModuleType:
+    """Return the module for these options: this one."""
+    if "variant" in options:
+        raise LearnerError(
+            f"ito-2022 has no variants any more, and variant is {options['variant']!r}. What 'parameter-free' was for "
+            f"is done by the learner 'spm-2024', with a bound; without this option ito-2022 is what 'entropy' was."
+        )
+    return sys.modules[__name__]
+
+
 def needs(options: Mapping[str, Any]) -> frozenset[Need]:
-    """Return what it needs with these options: the graph may change if Z is given or of no effect."""
-    if options.get("variant") == "parameter-free":
-        return frozenset({Need.SELF_LOOPS})
+    """Return what it needs with these options: the graph may change if Z is given."""
     return NEEDS - {Need.FIXED_GRAPH} if options.get("strong_independence") is not None else NEEDS
 
 
-def configure(
-    graph: FeedbackGraph,
-    *,
-    horizon: float | None = None,
-    variant: str = "entropy",
-    strong_independence: float | None = None,
-) -> Params:
+def configure(graph: FeedbackGraph, *, horizon: float, strong_independence: float | None = None) -> Params:
     """Turn options into constants.
 
     Args:
         graph: the graph that the learner starts on.
-        horizon: T, how many rounds there will be, for "entropy". `simulate` fills it in.
-        variant: "entropy", or "parameter-free", which is unproved.
-        strong_independence: Z, for "entropy". Computed if not given, and refused if ten seconds are not enough. Any
-            number from it up to K is valid and gives the same bounds with that number in its place. If graphs change,
-            it must be given, and bound the strong independence number of each.
+        horizon: T, how many rounds there will be. `simulate` fills it in.
+        strong_independence: Z. Computed if not given, and refused if ten seconds are not enough. Any number from it up
+            to K is valid and gives the same bounds with that number in its place. If graphs change, it must be given,
+            and bound the strong independence number of each.
     """
     K = graph.n_arms
     log_K = log(float(max(K, 2)))  # a single arm is played whatever the constants are
-    follows_entropy = one_of("variant", variant, ("entropy", "parameter-free")) == "entropy"
-    T, Z = 1.0, 1.0
-    if follows_entropy or horizon is not None:
-        T = number("horizon", horizon, least=1)
-    if strong_independence is not None:
-        Z = number("strong_independence", strong_independence, least=1, most=K)
-    elif follows_entropy:
-        Z = _strong_independence(graph)
+    T = number("horizon", horizon, least=1)
+    given = strong_independence is not None
+    Z = number("strong_independence", strong_independence, least=1, most=K) if given else _strong_independence(graph)
     c = math.sqrt(Z * (1.0 + log(T)) / log_K) / 2.0
-    return Params(log_K, follows_entropy, c, beta_1=max(1.0, c) if follows_entropy else math.sqrt(K))
+    return Params(log_K, c, beta_1=max(1.0, c))
 
 
 def _strong_independence(graph: FeedbackGraph) -> float:
-    instead = ", or use the variant 'parameter-free', which does not need it"
-    return float(settled(compute_strong_independence, graph, "strong_independence", instead))
+    return float(settled(compute_strong_independence, graph, "strong_independence"))
 
 
 class State(NamedTuple):
@@ -165,7 +156,4 @@ def update(
     learn(graph, p, arm, losses, state.P, state.Lhat)  # 4, 5
     trace[_THETA] = theta(p, state.P)
     state.B[0] += trace[_H]
-    if params.follows_entropy:
-        state.beta[0] += params.c / math.sqrt(1.0 + state.B[0] / params.log_K)  # 6
-    else:
-        state.beta[0] += 0.5 * trace[_THETA] * trace[_ETA] / max(trace[_H], 1e-3)  # 7: with the beta of round t
+    state.beta[0] += params.c / math.sqrt(1.0 + state.B[0] / params.log_K)  # 6

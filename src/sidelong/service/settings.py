@@ -21,6 +21,8 @@ class Settings(BaseSettings):
     host: str = "127.0.0.1"
     port: Annotated[int, Field(ge=0, le=65_535)] = 8431
 
+    origins: str = ""  #: where a proxy shows the dashboard, such as https://decide.example.org; several with blanks
+
     busy_timeout: Seconds = 5.0  #: how long to wait for another server that writes
     request_timeout: Seconds = 30.0  #: for the body to come and for the reply to be durable
     sweep_every: Seconds = 1.0  #: between looks for expired decisions

@@ -21,6 +21,7 @@ from sidelong.learners import (
     hedge,
     ito2022,
     qtsallis,
+    spm2024,
     tsallis,
     ucbn,
     uniform,
@@ -124,6 +125,11 @@ def _adaptive(s: Setting, T: float) -> float:
     return min(in_alpha, theorem_4_theta(K=s.K, T=T, theta_sum=s.acyclic * T))
 
 
+def _possible(s: Setting) -> range:
+    """Return the independence numbers that are possible: of some learners the bound may grow with it or fall."""
+    return range(s.independence.lower, s.independence.upper + 1)
+
+
 def _ucb_n(s: Setting, T: float) -> float:
     """Return the smaller of the bounds with the groups and without them."""
     covers = (s.groups, np.arange(s.K))
@@ -174,10 +180,7 @@ _ROWS = (
     ),
     Promise(
         exp3g.NAME,
-        lambda s, T: max(  # which grows with alpha or falls, and the learner may use any that is possible
-            rivals.exp3_g(K=s.K, T=T, independence=alpha, acyclic=s.acyclic)
-            for alpha in range(s.independence.lower, s.independence.upper + 1)
-        ),
+        lambda s, T: max(rivals.exp3_g(K=s.K, T=T, independence=alpha, acyclic=s.acyclic) for alpha in _possible(s)),
         None,
         "derived",
         needs_self_loops=True,
@@ -230,6 +233,14 @@ _ROWS = (
     ),
     Promise(
         qtsallis.NAME, lambda s, T: rivals.q_tsallis(K=s.K, T=T, independence=s.independence.upper), None, "its paper"
+    ),
+    Promise(
+        spm2024.NAME,
+        lambda s, T: max(rivals.spm_2024(K=s.K, T=T, independence=alpha) for alpha in _possible(s)),
+        lambda s, T: max(rivals.spm_2024_stochastic(T=T, gaps=s.gaps, independence=alpha) for alpha in _possible(s)),
+        "derived",
+        "derived",
+        needs_one_best_arm=True,
     ),
     Promise(
         uniform.NAME,

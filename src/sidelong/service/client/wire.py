@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from urllib.parse import quote, urlsplit
@@ -76,6 +77,12 @@ def settings(url: str, token: str | None, timeout: float) -> dict[str, Any]:
         raise ServiceError(f"A service has an address like http://127.0.0.1:8431, not {url!r}.", code="unreachable")
     headers = {"User-Agent": f"sidelong/{__version__}"}
     if token is not None:
+        if re.fullmatch(r"[\x21-\x7e]+", token) is None:
+            raise ServiceError(
+                "A token has printable ASCII characters only, and this one has others, such as a blank or the end of a "
+                "line. Take what `sidelong token create` has printed, without what stands around it.",
+                code="unauthenticated",
+            )
         headers["Authorization"] = f"Bearer {token}"
     return {"base_url": url.rstrip("/"), "headers": headers, "timeout": timeout}
 

@@ -26,6 +26,7 @@ class Gate:
     def __init__(self, server: Server) -> None:
         self._server = server
         self._limits = Limits(server.settings)
+        self._origins = frozenset(server.settings.origins.lower().replace(",", " ").split())
 
     async def admit(self, call: Call, scope: Scope | Literal["any"], client: str) -> None:
         """Note what the sender of a request may do, or refuse it; "any" is satisfied with any token."""
@@ -36,7 +37,7 @@ class Gate:
         if tokens.open:
             _check_local(host, self._server.settings.host)
         if b"origin" in headers:
-            _check_origin(headers[b"origin"].decode("latin-1"), host)
+            _check_origin(headers[b"origin"].decode("latin-1"), host, self._origins)
         authorization = headers.get(b"authorization", b"")
         access = call.access = tokens.admitted.get(authorization) or tokens.check(authorization)
         if scope != "any" and scope not in access.scopes and Scope.ADMIN not in access.scopes:
@@ -85,10 +86,13 @@ def _check_local(host: str, bound: str) -> None:
         raise _forbidden(text, "host", host)
 
 
-def _check_origin(origin: str, host: str) -> None:
+def _check_origin(origin: str, host: str, origins: frozenset[str]) -> None:
     """Refuse what a page of another site sends from someone's browser."""
-    if origin.partition("://")[2] != host:
-        raise _forbidden("Pages of other sites may not use the service.", "origin", origin)
+    if origin.partition("://")[2] != host and origin.lower() not in origins:
+        text = (
+            "Pages of other sites may not use the service. If a proxy shows its dashboard there, set SIDELONG_ORIGINS."
+        )
+        raise _forbidden(text, "origin", origin)
 
 
 def _forbidden(text: str, header: str, value: str | None = None) -> ServiceError:

@@ -81,7 +81,7 @@ class Reading(ABC):
 
     @abstractmethod
     def snapshot(self, experiment: int, before: int | None = None) -> Snapshot | None:
-        """Return the last snapshot, or the last one before an event; None if there is none."""
+        """Return the last snapshot, or the last one before an event, with its parts joined; None if there is none."""
 
     @abstractmethod
     def graph(self, id_: str) -> bytes | None:
@@ -124,7 +124,18 @@ class Writing(Reading):
 
     @abstractmethod
     def save(self, experiment: int, snapshot: Snapshot) -> None:
-        """Keep a snapshot, in the place of one of the same number, and forget all but the last two."""
+        """Keep a snapshot, in the place of one of the same number, and forget all but the last two.
+
+        Its `data` are what comes behind its parts.
+        """
+
+    @abstractmethod
+    def keep_part(self, experiment: int, seq: int, number: int, data: bytes) -> None:
+        """Keep a part of a snapshot that is not there yet, in the place of one of the same number."""
+
+    @abstractmethod
+    def forget_parts(self, experiment: int, most: int) -> int:
+        """Forget at most so many parts of snapshots that are not kept, and return how many."""
 
     @abstractmethod
     def keep_graph(self, id_: str, data: bytes) -> bool:

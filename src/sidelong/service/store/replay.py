@@ -30,6 +30,8 @@ _log = logging.getLogger("sidelong.service")
 
 
 _PATIENCE = 6  # doublings of the pause between snapshots that cannot be written
+_PART = 2**20  # bytes of a snapshot that are written at once
+_BYTES_PER_EVENT = 4096  # of snapshots: a large one is written less often
 _PAGE = 500  # events that are replayed before another experiment has its turn
 
 
@@ -56,6 +58,7 @@ class Replayed:
         self.progress: Progress | None = None  #: while it is replayed
         self.counted: tuple[np.ndarray, int] | None = None  #: events by kind, and how many wait, when last looked at
         self.failures = 0  #: snapshots in a row that could not be written
+        self._size = 0  # bytes of the last one
         self._tried = 0  # the last event when one was last tried
         self._aside: LiveExperiment | None = None  # what is replayed, until it is complete
         self._loading = threading.Lock()
@@ -160,10 +163,12 @@ class Replayed:
         return live
 
     def is_stale(self, least: int) -> bool:
-        """Tell whether it had so many events since its last snapshot, or more of them if that could not be written."""
+        """Tell whether it had so many events since its last snapshot; more if that was large or failed."""
         live = self.live
-        last = max(live.saved, self._tried) if live is not None else 0
-        return live is not None and live.head - last >= least * 2 ** min(self.failures, _PATIENCE)
+        if live is None:
+            return False
+        least = max(least, self._size // _BYTES_PER_EVENT) * 2 ** min(self.failures, _PATIENCE)
+        return live.head - max(live.saved, self._tried) >= least
 
     def save(self, database: Database) -> None:
         """Write a snapshot."""
@@ -174,14 +179,30 @@ class Replayed:
             snapshot = Snapshot(live.head, live.chain, snapshots.pack(live))
         self._tried = snapshot.seq
         try:
-            with database.writing() as writing:
-                writing.save(self.identity.id, snapshot)
-                writing.commit()
+            self._write(database, snapshot)
         except BaseException:
             self.failures += 1
             raise
-        self.failures = 0
+        self.failures, self._size = 0, len(snapshot.data)
         live.saved = snapshot.seq
+
+    def _write(self, database: Database, snapshot: Snapshot) -> None:
+        """Write a snapshot in parts, so that whoever wants to write in between waits for one of them at most."""
+        of, data = self.identity.id, memoryview(snapshot.data)
+        last = (len(data) - 1) // _PART * _PART
+        for first in range(0, last, _PART):
+            with database.writing() as writing:
+                writing.keep_part(of, snapshot.seq, first // _PART, bytes(data[first : first + _PART]))
+                writing.commit()
+        with database.writing() as writing:
+            writing.save(of, snapshot._replace(data=bytes(data[last:])))
+            writing.commit()
+        more = True
+        while more:
+            with database.writing() as writing:
+                more = writing.forget_parts(of, 1) > 0
+                if more:
+                    writing.commit()
 
     def _new(self, reading: Reading) -> LiveExperiment:
         spec = self.identity.spec

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
+import threading
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -25,8 +26,8 @@ from sidelong.service.store.database import (
 )
 from sidelong.service.store.journal import SLOTS, Event, Kind
 from sidelong.service.store.sql import migrate
-from sidelong.service.store.sql.engines import explain, make_engine, parse
-from sidelong.service.store.sql.schema import clock, events, experiments, graphs, snapshots, tokens
+from sidelong.service.store.sql.engines import DatabaseFile, busy, explain, make_engine, parse
+from sidelong.service.store.sql.schema import clock, events, experiments, graphs, parts, snapshots, tokens
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -83,6 +84,15 @@ _SNAPSHOT = (
 )
 _SAVED = select(snapshots.c.seq).where(snapshots.c.experiment == _OF).order_by(snapshots.c.seq.desc())
 _FORGET = delete(snapshots).where(snapshots.c.experiment == _OF, snapshots.c.seq < bindparam("oldest"))
+_PARTS = select(parts.c.data).where(parts.c.experiment == _OF, parts.c.seq == bindparam("seq")).order_by(parts.c.number)
+_LEFT_OVER = (
+    select(parts.c.seq, parts.c.number)
+    .where(parts.c.experiment == _OF, parts.c.seq.not_in(select(snapshots.c.seq).where(snapshots.c.experiment == _OF)))
+    .limit(bindparam("most"))
+)
+_FORGET_PART = delete(parts).where(
+    parts.c.experiment == _OF, parts.c.seq == bindparam("of_seq"), parts.c.number == bindparam("of_number")
+)
 _GRAPH = _Statement(select(graphs.c.data).where(graphs.c.id == _OF))
 _TOKENS = select(*[tokens.c[name] for name in Token._fields]).order_by(tokens.c.created_at, tokens.c.id)
 _HEAD_OF = select(experiments.c.head).where(experiments.c.id == _OF)
@@ -125,7 +135,10 @@ class _Reading(Reading):
     def snapshot(self, experiment: int, before: int | None = None) -> Snapshot | None:
         wanted = {"of": experiment, "before": 2**63 - 1 if before is None else before}
         row = self.connection.execute(_SNAPSHOT, wanted).first()
-        return None if row is None else Snapshot(row.seq, row.chain, row.data)
+        if row is None:
+            return None
+        first: list[bytes] = list(self.connection.execute(_PARTS, {"of": experiment, "seq": row.seq}).scalars())
+        return Snapshot(row.seq, row.chain, b"".join([*first, row.data]) if first else row.data)
 
     def graph(self, id_: str) -> bytes | None:
         data: bytes | None = _GRAPH.run(self.connection, {"of": id_}).scalar()
@@ -141,6 +154,10 @@ class _Reading(Reading):
 
 class _Writing(_Reading, Writing):
     """A transaction that writes."""
+
+    def __init__(self, connection: Connection, file: DatabaseFile | None) -> None:
+        super().__init__(connection)
+        self._file = file
 
     def lock(self, experiment: int, *, wait: bool = True) -> int | None:
         head: int | None = (_LOCK if wait else _TRY_LOCK).run(self.connection, {"of": experiment}).scalar()
@@ -169,6 +186,18 @@ class _Writing(_Reading, Writing):
         kept = self.connection.execute(_SAVED, {"of": experiment}).scalars().all()
         self.connection.execute(_FORGET, {"of": experiment, "oldest": kept[:_KEPT][-1]})
 
+    def keep_part(self, experiment: int, seq: int, number: int, data: bytes) -> None:
+        row = {"experiment": experiment, "seq": seq, "number": number, "data": data}
+        written = self._insert(parts).values(row)
+        same = ["experiment", "seq", "number"]
+        self.connection.execute(written.on_conflict_do_update(index_elements=same, set_=row))
+
+    def forget_parts(self, experiment: int, most: int) -> int:
+        found = self.connection.execute(_LEFT_OVER, {"of": experiment, "most": most}).all()
+        for seq, number in found:
+            self.connection.execute(_FORGET_PART, {"of": experiment, "of_seq": seq, "of_number": number})
+        return len(found)
+
     def keep_graph(self, id_: str, data: bytes) -> bool:
         written = self._insert(graphs).values(id=id_, data=data).on_conflict_do_nothing()
         return self.connection.execute(written.returning(graphs.c.id)).first() is not None
@@ -185,6 +214,8 @@ class _Writing(_Reading, Writing):
         self.connection.execute(written.on_conflict_do_update(index_elements=["id"], set_={"revoked_at": first}))
 
     def commit(self) -> None:
+        if self._file is not None:
+            self._file.check()
         self.connection.commit()
 
     def _insert(self, table: Table) -> Any:
@@ -199,9 +230,13 @@ class SqlDatabase(Database):
         self._url = parse(address)
         self.name = self._url.get_backend_name()
         wait = round(busy_timeout * 1000)
+        self._file = DatabaseFile(str(self._url.database)) if self.name == "sqlite" else None
         # Two pools, so that a long export never keeps a decision waiting for a connection.
-        self._reader = make_engine(self._url, "REPEATABLE READ", wait, pool_size=4, max_overflow=8)
-        self._writer = make_engine(self._url, "READ COMMITTED", wait, pool_size=2, max_overflow=2)
+        self._reader = make_engine(self._url, "REPEATABLE READ", wait, self._file, pool_size=4, max_overflow=8)
+        self._writer = make_engine(self._url, "READ COMMITTED", wait, self._file, pool_size=2, max_overflow=6)
+        # SQLite lets one write at a time, and those who wait ask again after pauses. Threads can do better.
+        self._turn = threading.BoundedSemaphore(1 if self.name == "sqlite" else 2**31)
+        self._patience = busy_timeout
 
     def migrate(self) -> bool:
         """Bring the schema up to date, and tell whether there was anything to do."""
@@ -216,8 +251,13 @@ class SqlDatabase(Database):
     @contextmanager
     def writing(self) -> Iterator[_Writing]:
         """Begin a transaction that writes."""
-        with _begun(self._writer, _LOCKED) as connection:
-            yield _Writing(connection)
+        if not self._turn.acquire(timeout=self._patience):
+            raise busy()
+        try:
+            with _begun(self._writer, _LOCKED) as connection:
+                yield _Writing(connection, self._file)
+        finally:
+            self._turn.release()
 
     @contextmanager
     def migrating(self) -> Iterator[Connection]:

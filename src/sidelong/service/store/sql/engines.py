@@ -7,6 +7,7 @@ disk.
 from __future__ import annotations
 
 import sqlite3
+import sys
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -25,14 +26,54 @@ if TYPE_CHECKING:
 DRIVERS = {"sqlite": "sqlite+pysqlite", "postgresql": "postgresql+psycopg", "postgres": "postgresql+psycopg"}
 
 
-def make_engine(url: URL, isolation: str, wait: int, **pool: Any) -> Engine:
+class DatabaseFile:
+    """The file of SQLite. One that is deleted or replaced stays open, and takes what nobody will ever read again."""
+
+    def __init__(self, path: str) -> None:
+        self._path = Path(path).resolve()
+        self._first: tuple[int, int] | None = None
+
+    def check(self) -> None:
+        """Refuse if the file is not the one that it was at first."""
+        try:
+            found = self._path.stat()
+            now = found.st_dev, found.st_ino
+        except OSError:
+            now = None
+        if self._first is None:  # which may be made only now
+            self._first = now
+        elif now != self._first:
+            how = "deleted" if now is None else "replaced"
+            raise _later(
+                f"The database file {self._path.name} was {how} while the service runs. Nothing is stored. Put it "
+                f"back, with its -wal beside it, or stop the service and restore a copy.",
+                "unavailable",
+                5.0,
+            )
+
+
+def make_engine(url: URL, isolation: str, wait: int, file: DatabaseFile | None = None, **pool: Any) -> Engine:
     """Return what makes connections, isolated so on PostgreSQL, that wait for a lock as many milliseconds."""
     pool = {"poolclass": QueuePool, **pool}
     if url.get_backend_name() != "sqlite":
-        options = f"-c lock_timeout={wait} -c statement_timeout={max(wait, 60_000)}"
+        limits = {
+            "lock_timeout": wait,
+            "statement_timeout": max(wait, 60_000),
+            # A server that stands still, or has lost its network, gives its locks back.
+            "idle_in_transaction_session_timeout": max(2 * wait, 10_000),
+            "tcp_keepalives_idle": 10,
+            "tcp_keepalives_interval": 5,
+            "tcp_keepalives_count": 3,
+        }
+        keep_alive = {"keepalives": 1, "keepalives_idle": 10, "keepalives_interval": 5, "keepalives_count": 3}
         return create_engine(
             url,
-            connect_args={"options": options, "connect_timeout": 5},
+            connect_args={
+                "options": " ".join(f"-c {name}={value}" for name, value in limits.items()),
+                "connect_timeout": 5,
+                **keep_alive,
+                **({"tcp_user_timeout": 30_000} if sys.platform == "linux" else {}),
+            },
             isolation_level=isolation,
             pool_pre_ping=True,
             hide_parameters=True,
@@ -43,6 +84,8 @@ def make_engine(url: URL, isolation: str, wait: int, **pool: Any) -> Engine:
 
     @event.listens_for(engine, "connect")
     def prepare(connection: sqlite3.Connection, _: object) -> None:
+        if file is not None:
+            file.check()
         connection.isolation_level = None  # Python begins no transaction of its own: `SqlDatabase` does
         _write_ahead(connection, wait / 1000)
         for pragma in ("synchronous=FULL", "foreign_keys=ON"):
@@ -101,10 +144,15 @@ def explain(error: Exception) -> ServiceError:
     if isinstance(error, PoolTimeoutError):
         return _later("Too many requests read the database at once. Send the request again.")
     if code in {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED} or state in {"55P03", "40001", "40P01", "57014"}:
-        return _later("Another process holds the lock of the database. Nothing was stored. Send the request again.")
+        return busy()
     if code in {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}:
         return ServiceError(f"The database file is damaged or is no SQLite file: {text}.", status=503, code="refused")
     return _later(f"The database does not answer: {text}.", "unavailable", 2.0)
+
+
+def busy() -> ServiceError:
+    """Return what to reply where another one writes for too long."""
+    return _later("Another process holds the lock of the database. Nothing was stored. Send the request again.")
 
 
 def _later(text: str, code: str = "busy", after: float = 1.0) -> ServiceError:

@@ -81,6 +81,15 @@ snapshots = Table(
     Column("data", LargeBinary, nullable=False),
 )
 
+parts = Table(  # of large snapshots, in front of what `snapshots` has; those of none were not finished
+    "parts",
+    metadata,
+    Column("experiment", ForeignKey("experiments.id"), primary_key=True),
+    Column("seq", BigInteger, primary_key=True, autoincrement=False),
+    Column("number", Integer, primary_key=True, autoincrement=False),
+    Column("data", LargeBinary, nullable=False),
+)
+
 clock = Table(
     "clock",
     metadata,
