@@ -70,9 +70,8 @@ class Waiting:
         """Take notice of one more arm: the bound has the number of arms by the end."""
         self._n_arms += 1
 
-    def drew(self, t: int, *, absent: bool) -> None:
-        """Count a decision; `absent` says that some arm was not there."""
-        self.absent |= absent
+    def drew(self, t: int) -> None:
+        """Count a decision."""
         if t <= self._first:
             return
         before = len(self._sigma)

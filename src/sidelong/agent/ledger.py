@@ -42,7 +42,7 @@ class Ledger:
         """Write down a decision that was made."""
         self.round = decision.round
         self.pending[decision.round] = decision
-        self.waiting.drew(decision.round, absent=bool(decision.graph.arms_without_self_loop.size))
+        self.waiting.drew(decision.round)
 
     def close(self, t: int, arms: np.ndarray, losses: np.ndarray, graph_key: int, remembers: int) -> None:
         """Write down what the decision of round t was told, and forget what is older than it is to remember."""
