@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import sidelong as sl
-from sidelong.errors import GraphError, LearnerError, LossError
+from sidelong.errors import EvaluationError, GraphError, LearnerError, LossError, SimulationError
 from sidelong.learners import catalogue
 
 pytestmark = pytest.mark.interpreted
@@ -230,3 +230,32 @@ def test_a_range_of_many_arms_stays_intervals_and_holes_are_refused_where_they_w
     assert 1_000 <= decision.arm < 20_000
     with pytest.raises(GraphError, match="Let a range of arms be available"):
         agent.ask(available=np.delete(np.arange(50_000), 7))
+
+
+def test_absent_arms_leave_the_bound_of_prompt_feedback_and_none_of_late():
+    """ln K / eta + the sum of eta theta / 2 is proved for both; together with delay nothing is."""
+    agent = sl.Agent("exp3-set", LABELLED, seed=5)
+    play(agent, 10, some)
+    assert agent.lateness().bound > 0
+    agent.add_arm(label="huge")
+    assert agent.lateness().bound > 0
+    waiting = [agent.ask(), agent.ask()]
+    for decision in waiting:
+        agent.tell(decision, losses_of(decision))
+    assert agent.lateness().bound is None
+
+
+def test_an_agent_with_a_certificate_takes_absent_arms_and_no_new_one():
+    agent = sl.Agent("exp3-set", LABELLED, seed=5, certificate=True)
+    play(agent, 10, some)
+    assert agent.certificate().bound > 0
+    with pytest.raises(EvaluationError, match="takes no new arm"):
+        agent.add_arm(label="huge")
+    agent.retire("small")
+    play(agent, 5)
+
+
+def test_a_simulation_refuses_absent_arms_against_which_it_could_not_measure():
+    graph = sl.Agent("exp3-set", LABELLED).graph_of_round(available=[0, 2])
+    with pytest.raises(SimulationError, match=r"Ask an Agent with available"):
+        sl.simulate("exp3-set", sl.graphs.alternating([LABELLED, graph]), sl.losses.bernoulli([0.5] * 4), 9)

@@ -58,7 +58,7 @@ class Waiting:
         #: Of each decision that waits, but the initial ones: how many others did when it was drawn. `ask` writes it.
         self.sigma: dict[int, int] = {}
         self.told = self.late = self.cancelled = self.lost = self.total = self.most = 0
-        self.absent = 0  #: whether some arm was not there in a round that was told
+        self.absent = 0  #: whether some arm was not there in some round
         self.logged = 0  #: how many rounds of logs were learned, about which the bound says nothing
         self.prior = 0.0  #: what a prior adds to the bound at most
         self.since = 0  #: how many rounds there had been when counting began

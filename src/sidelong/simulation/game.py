@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from sidelong.checks import check_whole
 from sidelong.errors import BinaryLossError, GraphError, SimulationError, WorldError
 from sidelong.graphs.graph import FeedbackGraph
+from sidelong.graphs.presence import present
 from sidelong.graphs.sequences import GraphSequence, fixed
 from sidelong.learners import catalogue
 from sidelong.learners.interface import Need
@@ -86,6 +87,11 @@ def prepare(
     options = dict(options or {})
     module = catalogue.choose(learner, options)
     catalogue.check_sequence(module, sequence, options)
+    if catalogue.sleeps(module) and not all(present(each).all() for each in sequence.extremes):
+        raise SimulationError(
+            f"Some arms of {sequence!r} are absent, and `simulate` measures regret against arms that are always there. "
+            f"Ask an Agent with available=..., and count against each arm the rounds in which it was there."
+        )
     if Need.BINARY_LOSSES in module.NEEDS and losses.binary is False:
         raise BinaryLossError(
             f"{module.NAME} needs losses that are 0 or 1; those of {losses!r} lie between. Use a learner for any "
