@@ -347,3 +347,14 @@ def test_reorder_is_fast_at_worst(worst):
     assert numerics.reorder(order, key, np.empty_like(order))
     assert time.process_time() - began < 5.0
     assert all(order == np.argsort(key, kind="stable"))
+
+
+@pytest.mark.interpreted
+def test_expm1_and_log1p_are_exact_where_exp_and_log_are_not():
+    """A few units in the last place, from the smallest numbers on: what a certificate adds up may be that small."""
+    small = np.geomspace(1e-300, 0.5, 400)
+    for x in (*small, *-small, 0.0, 1.0, 5.0, 30.0):
+        assert numerics.expm1(x) == pytest.approx(math.expm1(x), rel=2e-15, abs=0)
+        assert numerics.log1p(x) == pytest.approx(math.log1p(x), rel=2e-15, abs=0)
+    assert numerics.expm1(-800.0) == -1.0
+    assert numerics.log1p(1e140) == pytest.approx(math.log(1e140), rel=1e-15)
