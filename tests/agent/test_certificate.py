@@ -162,3 +162,30 @@ def test_an_arm_that_comes_later_was_absent_before():
     assert watching.contents()["turning.arms"][:, 2].tolist() == [0, 0, 0, 0, 0, 1]
     watching.told(made, known, np.array([0.3, 0.4]))
     assert not watching.health(41).turned
+
+
+def test_a_certificate_goes_on_when_an_arm_is_added_or_absent(tmp_path):
+    agent, oracle = sl.Agent("exp3-set", sl.graphs.path(3), seed=2, certificate=True), Certifier(4)
+    losses, rng, waits = world(4, 80), np.random.default_rng(5), None
+
+    def ask(**how):
+        made = agent.ask(**how)
+        A, p = np.zeros((4, 4), bool), np.zeros(4)
+        n = made.graph.n_arms
+        A[:n, :n], p[:n] = made.graph.matrix().astype(bool), made.probabilities
+        return made, oracle.ask(A.tolist(), p.tolist(), made.arm, np.flatnonzero(~A.any(axis=1)).tolist())
+
+    for t in range(80):
+        if t == 40:
+            waits = ask()
+            agent.add_arm(reveals=[0], revealed_by=[1])
+        there = rng.permutation(agent.graph.n_arms)[1:].tolist() if t % 3 == 0 else None
+        made, number = ask(available=there)
+        agent.tell(made.id, losses[t][made.reveals])
+        oracle.tell(number, losses[t].tolist())
+    assert agent.certificate().bound == pytest.approx(oracle.bound(0.05), abs=1e-8)
+    agent.tell(waits[0].id, losses[0][waits[0].reveals])
+    oracle.tell(waits[1], losses[0].tolist())
+    assert agent.certificate().bound == pytest.approx(oracle.bound(0.05), abs=1e-8)
+    agent.save(tmp_path / "a")
+    assert str(sl.Agent.load(tmp_path / "a").certificate()) == str(agent.certificate())

@@ -269,20 +269,18 @@ class Agent:
         """Add an arm to the agent's graph, and return its number, which is the next one.
 
         It enters with the weight of the average of all arms, and regret against it counts from now on. Decisions that
-        wait are told as if it had been absent, which it was. The alarm of `health` begins anew, and an agent with a
-        certificate takes no new arm.
+        wait are told as if it had been absent, which it was. All certificates since then hold together.
 
         Args:
             reveals: the arms that playing it reveals beside itself, by number or label.
             revealed_by: the arms that reveal it.
             label: what to call it, if the other arms have labels.
         """
-        if self._certified is not None:
-            raise EvaluationError("An agent that keeps a certificate, which is one of all its arms, takes no new arm.")
         self._learner, seen, self._graph = arms.add(
             self._learner, self._ledger, self._seen, self._graph, reveals, revealed_by, label
         )
-        self._watching = Watching.from_contents(self._graph, self._learner.module, self.round, {})  # begins anew
+        self._watching = self._watching.grown(self._graph, self._learner.module)
+        self._certified = None if self._certified is None else self._certified.grown(self._graph)
         self._see(seen)
         return self._graph.n_arms - 1
 
