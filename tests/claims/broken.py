@@ -13,7 +13,7 @@ import numpy as np
 from sidelong import claims
 from sidelong._jit import rebind
 from sidelong.evaluation import certificates
-from sidelong.learners import absent, exp3gpp, exp3set, exp3set_tracking, glance, glance_cautious
+from sidelong.learners import absent, exp3gpp, exp3gpp_guarded, exp3set, exp3set_tracking, glance, glance_cautious
 from sidelong.learners.glance_bold import LEVEL, know
 
 #: The claims that look at single rounds: the intact learner passes them all.
@@ -285,6 +285,21 @@ BROKEN_CERTIFICATE = {
     "certifies_without_a_limit": (settle_with(_most=lambda _: np.inf), "certificate-mean"),
     "certifies_what_is_not_told": (settle_with(_reveal=learn_what_is_not_told), "certificate-lost"),
 }
+
+
+def forget_what_is_outstanding(params, state, graph, t, p, trace):
+    waiting = state.outstanding[0]
+    state.outstanding[0] = 0.0
+    exp3gpp_guarded.distribution(params, state, graph, t, p, trace)
+    state.outstanding[0] += waiting
+
+
+#: The same for late="guarded".
+BROKEN_GUARDED = {
+    "intact_guarded": ({}, None),
+    "forgets_what_is_outstanding": ({"distribution": forget_what_is_outstanding}, "delay-rate"),
+}
+
 OF_A_CERTIFICATE = ("certificate-mean", "certificate-lost")
 
 #: The same for EXP3-SET.
@@ -333,6 +348,10 @@ def main():
         failed[name] = [result.claim.id for result in results if result.verdict is claims.Verdict.FAILS]
     for name, (changes, _) in BROKEN_TRACKING.items():
         results = claims.verify(["track-ftrl"], tracking=derive(exp3set_tracking, name, **changes), effort=0.05)
+        failed[name] = [result.claim.id for result in results if result.verdict is claims.Verdict.FAILS]
+    for name, (changes, _) in BROKEN_GUARDED.items():
+        made = derive(exp3gpp_guarded, name, **changes)
+        results = claims.verify(("delay-rate", "delay-cross", "seen-after"), guarded=made, seed=0, effort=0.4)
         failed[name] = [result.claim.id for result in results if result.verdict is claims.Verdict.FAILS]
     json.dump(failed, sys.stdout)
 

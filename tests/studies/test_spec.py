@@ -238,7 +238,7 @@ def test_a_learner_a_function_and_a_table_come_from_files(tmp_path):
         ("rounds = 50", "rounds = [50, 0]", 1, "rounds: Input should be greater than or equal to 1; got 0"),
         ("rounds = 50", "rounds = 'many'", 1, "rounds: Input should be a valid integer; got 'many'"),
         ("rounds = 50", "rounds = true", 1, "rounds: Input should be a valid integer; got True"),
-        ("rounds = 50", "rounds = 50\ndelay = -1", 2, "delay: Input should be greater than or equal to 0"),
+        ("rounds = 50", "rounds = 50\ndelay = -1", 2, "delay: a whole number from 0"),
         ("rounds = 50", "rounds = 50\nseed = -1", 2, "seed: Input should be greater than or equal to 0"),
         ("rounds = 50", "rounds = 50\ncheckpoints = [5, 3]", 2, "checkpoints: how many, or a list of ascending rounds"),
         ("rounds = 50", "rounds = 50\ncheckpoints = [5, 300]", 2, "beyond the last round, 50"),

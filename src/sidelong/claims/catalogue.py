@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from sidelong.claims.claim import Claim, Outcome, Trial, Verdict
 from sidelong.errors import SidelongError, TheoryError
 from sidelong.evaluation import certificates
-from sidelong.learners import exp3gpp, exp3set, exp3set_tracking
+from sidelong.learners import exp3gpp, exp3gpp_guarded, exp3set, exp3set_tracking
 from sidelong.learners import glance as glance_learner
 
 if TYPE_CHECKING:
@@ -26,6 +26,7 @@ thm-4-rate thm-4-adv thm-4-sto lem-2 lem-3 lem-4 lem-5 lem-6 prop-4 lem-7 lem-8 
 prop-7 prop-8 lem-10 e1 e2 e3 e4 e5 e6 e7 e8 e10 e11 e13 e14 e15 e16 e17 e18 e19 e20 e21 e22 e23 e24 e25 e26 e27
 thm-4-epochs-rates thm-4-epochs
 glance-unbiased glance-exploration glance-costs glance-ftrl glance-budget glance-regret
+delay-rate delay-regret delay-cross seen-after
 certificate-mean certificate-lost certificate-holds
 absent-unbiased absent-ftrl track-ftrl
 """
@@ -82,6 +83,7 @@ def verify(
     certificate: ModuleType = certificates,
     exp3_set: ModuleType = exp3set,
     tracking: ModuleType = exp3set_tracking,
+    guarded: ModuleType = exp3gpp_guarded,
     seed: int = 0,
     effort: float = 1.0,
 ) -> Iterator[Checked]:
@@ -94,6 +96,7 @@ def verify(
         certificate: the module that the claims about the certificate check.
         exp3_set: the same for the claims about EXP3-SET where arms come and go.
         tracking: the same for EXP3-SET where the best arm moves.
+        guarded: the module that the claims about late="guarded" check.
         seed: the same seed gives the same numbers.
         effort: a factor on sample sizes and horizons.
 
@@ -103,7 +106,8 @@ def verify(
         ['false as printed, holds as corrected', 'holds']
     """
     risk = FALSE_ALARM / sum(claim.random for claim in CLAIMS)
-    trial = Trial(learner, glance, seed, effort, risk, certificate=certificate, exp3_set=exp3_set, tracking=tracking)
+    modules = {"certificate": certificate, "exp3_set": exp3_set, "tracking": tracking, "guarded": guarded}
+    trial = Trial(learner, glance, seed, effort, risk, **modules)
     for claim in choose(only):
         begun = time.monotonic()
         try:
