@@ -106,8 +106,17 @@ def verify(
         ['false as printed, holds as corrected', 'holds']
     """
     risk = FALSE_ALARM / sum(claim.random for claim in CLAIMS)
-    modules = {"certificate": certificate, "exp3_set": exp3_set, "tracking": tracking, "guarded": guarded}
-    trial = Trial(learner, glance, seed, effort, risk, **modules)
+    trial = Trial(
+        learner,
+        glance,
+        seed,
+        effort,
+        risk,
+        certificate=certificate,
+        exp3_set=exp3_set,
+        tracking=tracking,
+        guarded=guarded,
+    )
     for claim in choose(only):
         begun = time.monotonic()
         try:

@@ -32,7 +32,7 @@ _LAWS = ("constant:25", "uniform:0:60", "geometric:30:100000", "pareto:2:0.8:100
 
 
 @dataclass(frozen=True)
-class _Game:
+class _LateGame:
     """A game with late feedback, which was all told in the end."""
 
     name: str
@@ -49,14 +49,14 @@ class _Game:
         return bound(K=self.K, T=self.T, theta_sum=self.late.theta_sum, delay_sum=self.late.sum)
 
 
-def _games(trial: Trial) -> list[_Game]:
+def _games(trial: Trial) -> list[_LateGame]:
     """Play 24 settings, six graphs and four laws of delays, with both learners, plain and guarded; made once."""
     if "late" not in trial.shared:
         trial.shared["late"] = list(_played(trial))
     return trial.shared["late"]  # type: ignore[no-any-return]
 
 
-def _played(trial: Trial) -> Iterator[_Game]:
+def _played(trial: Trial) -> Iterator[_LateGame]:
     T = trial.size(200, 60)
     players: list[tuple[str | ModuleType, dict[str, Any], bool]] = [
         (trial.learner, {"rate": "adaptive"}, False),
@@ -73,7 +73,7 @@ def _played(trial: Trial) -> Iterator[_Game]:
             for run in range(2):
                 agent = Agent(learner, graph, seed=2 * number + run, **options)
                 regret, late = _play(agent, losses, due)
-                yield _Game(f"{graph.name}, {law}", guarded, graph.n_arms, T, regret, late)
+                yield _LateGame(f"{graph.name}, {law}", guarded, graph.n_arms, T, regret, late)
 
 
 def _graphs() -> list[FeedbackGraph]:

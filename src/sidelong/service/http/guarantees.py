@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 from sidelong import theory
 from sidelong.learners import catalogue
 from sidelong.learners.interface import Need
-from sidelong.service.http.messages.experiments import ArmDelay, Delay, Guarantee
+from sidelong.service.http.messages.experiments import ArmDelayState, DelayState, Guarantee
 from sidelong.service.store.arm_delays import LEVEL
 from sidelong.service.store.journal import Kind
 from sidelong.service.store.tallies import DELAYED, OWN_GRAPH, UNWEIGHED
@@ -136,15 +136,15 @@ def _late(verdict: _Verdict, tallies: Tallies, learner: str, *, covered: bool) -
         verdict.notes.append(f"{late} The bound counts them.")
 
 
-def _delay(tallies: Tallies, lateness: Lateness) -> Delay:
+def _delay(tallies: Tallies, lateness: Lateness) -> DelayState:
     asked = lateness.told + lateness.outstanding + lateness.cancelled + lateness.lost
     unknown = "the learner does not tell all probabilities" if tallies.counts[UNWEIGHED] else None
     p_value = None if unknown else tallies.arm_delays.p_value
-    return Delay(
+    return DelayState(
         late=int(tallies.counts[DELAYED]),
         mean=lateness.sum / max(asked, 1),
         most=lateness.most,
-        by_arm=ArmDelay(p_value=p_value, ok=p_value is None or p_value > LEVEL, level=LEVEL, unknown=unknown),
+        by_arm=ArmDelayState(p_value=p_value, ok=p_value is None or p_value > LEVEL, level=LEVEL, unknown=unknown),
     )
 
 

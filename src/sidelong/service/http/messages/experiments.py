@@ -150,7 +150,7 @@ class CheapestArm(BaseModel):
     chance: float  #: that it is the cheapest of all arms, if losses go on as they were
 
 
-class ArmDelay(BaseModel):
+class ArmDelayState(BaseModel):
     """Whether some arms report later than others, by a test that may be looked at after every decision."""
 
     p_value: float | None
@@ -159,13 +159,13 @@ class ArmDelay(BaseModel):
     unknown: str | None  #: why there is no p_value, if there is none
 
 
-class Delay(BaseModel):
+class DelayState(BaseModel):
     """How late feedback was; the initial rounds of a learner are not counted."""
 
     late: int  #: how many decisions were told after a later one was drawn
     mean: float  #: how many others were outstanding when one was drawn, in the mean
     most: int  #: and at most
-    by_arm: ArmDelay
+    by_arm: ArmDelayState
 
 
 class Guarantee(BaseModel):
@@ -178,7 +178,7 @@ class Guarantee(BaseModel):
     bound: float | None  #: on the regret so far, against any adversary, made of what happened; in the mean
     random: float  #: what drawing arms at random loses at most in as many rounds
     worth_from: int | None  #: the round from which on the theorem promises less than that, with prompt feedback
-    delay: Delay
+    delay: DelayState
 
 
 class SampleRatio(BaseModel):
