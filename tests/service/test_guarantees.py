@@ -113,7 +113,7 @@ def test_a_graph_that_was_known_only_after_the_draw(bench, learner, proved):
     ("learner", "options", "proved", "reason"),
     [
         ("exp3.g++", {"beta": 100}, ["adversarial"], "With these options only the adversarial half"),
-        ("ito-2022", {"variant": "parameter-free"}, [], "No theorem bounds the regret of ito-2022 with these options."),
+        ("ucb-n", {"width": 0.5}, [], "No theorem bounds the regret of ucb-n with these options."),
         ("uniform", {}, [], "No theorem bounds the regret of uniform."),
         ("exp3.g", {"horizon": 2}, [], "exp3.g was made for 2 rounds, and 3 were decided."),
     ],
