@@ -1,30 +1,88 @@
-"""The stream of what happens."""
+"""The streams of what happens."""
 
 import asyncio
-from types import SimpleNamespace
 
 from service.stores import opened
-from sidelong.service.http import live
+from sidelong.service import tail
 from sidelong.service.store.commands import Decide
+from sidelong.service.store.sql.database import SqlDatabase
 from sidelong.service.store.tokens import Tokens
+
+
+async def read(events, wanted):
+    """Return the numbers of the events of a stream, once it has so many."""
+    text = b""
+    async for part in events:
+        text += part
+        if text.count(b"\nevent: decided\n") >= wanted:
+            break
+    await events.aclose()
+    return [int(line[4:]) for line in text.splitlines() if line.startswith(b"id: ")]
 
 
 def test_who_falls_behind_catches_up_without_a_pause(tmp_path, monkeypatch):
     """More events than fit into one reading come at once, not one reading every quarter of a second."""
-    monkeypatch.setattr(live, "_EVERY", 3600.0)
+    monkeypatch.setattr(tail, "_EVERY", 3600.0)
 
-    async def read(service, experiment, wanted):
-        text = b""
-        async for part in live.stream(service, experiment, 0, None):
-            text += part
-            if text.count(b"\nevent: decided\n") >= wanted:
-                return text
-        raise AssertionError
+    async def follow(bench, experiment):
+        tails = tail.Tail(bench.database, Tokens(bench.database))
+        return await asyncio.wait_for(read(tails.stream(experiment, 0, 1201, None), 1200), 60)
 
     with opened(f"sqlite:///{tmp_path}/service.db") as bench:
         bench.create()
         bench.store.run([Decide("e") for _ in range(1200)])
-        identity = bench.store.identity("e")
-        service = SimpleNamespace(database=bench.database, tokens=Tokens(bench.database), stopping=False)
-        text = asyncio.run(asyncio.wait_for(read(service, identity.id, 1200), 60))
-    assert [int(line[4:]) for line in text.splitlines() if line.startswith(b"id: ")] == list(range(1, 1202))
+        found = asyncio.run(follow(bench, bench.store.identity("e").id))
+    assert found == list(range(1, 1202))
+
+
+def test_a_thousand_streams_ask_the_database_as_often_as_one(tmp_path, monkeypatch):
+    monkeypatch.setattr(tail, "_EVERY", 0.01)
+    transactions, reading = [], SqlDatabase.reading
+
+    def counted(self):
+        transactions.append(None)
+        return reading(self)
+
+    async def follow(bench, experiment, streams):
+        tails = tail.Tail(bench.database, Tokens(bench.database))
+        reads = [asyncio.create_task(read(tails.stream(experiment, 1, 1, None), 40)) for _ in range(streams)]
+        before = len(transactions)
+        for _ in range(40):
+            await asyncio.to_thread(bench.store.run, [Decide("e")])
+        found = await asyncio.wait_for(asyncio.gather(*reads), 60)
+        return found, len(transactions) - before
+
+    with opened(f"sqlite:///{tmp_path}/service.db") as bench:
+        bench.create()
+        experiment = bench.store.identity("e").id
+        monkeypatch.setattr(SqlDatabase, "reading", counted)
+        found, asked = asyncio.run(follow(bench, experiment, 1000))
+    assert found == [list(range(2, 42))] * 1000
+    assert asked < 1000  # each of them asked for itself before, and several times
+
+
+def test_two_who_come_at_different_places_get_the_same_and_a_revoked_token_ends_a_stream(tmp_path, monkeypatch):
+    monkeypatch.setattr(tail, "_EVERY", 0.01)
+    monkeypatch.setattr(Tokens, "fresh_for", 0.0)
+
+    async def follow(bench, experiment):
+        tokens = Tokens(bench.database)
+        token = tokens.create("reader", ["read"]).split("_")[1]
+        tokens.refresh()
+        tails = tail.Tail(bench.database, tokens)
+        early = asyncio.create_task(read(tails.stream(experiment, 11, 11, token), 10))
+        await asyncio.sleep(0.05)
+        late = asyncio.create_task(read(tails.stream(experiment, 3, 11, token), 18))
+        await asyncio.to_thread(bench.store.run, [Decide("e") for _ in range(10)])
+        found = await asyncio.wait_for(asyncio.gather(early, late), 60)
+        endless = asyncio.create_task(read(tails.stream(experiment, 21, 21, token), 10**9))
+        await asyncio.sleep(0.05)
+        tokens.revoke(token)
+        assert await asyncio.wait_for(endless, 60) == []
+        return found
+
+    with opened(f"sqlite:///{tmp_path}/service.db") as bench:
+        bench.create()
+        bench.store.run([Decide("e") for _ in range(10)])
+        found = asyncio.run(follow(bench, bench.store.identity("e").id))
+    assert found == [list(range(12, 22)), list(range(4, 22))]

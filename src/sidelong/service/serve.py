@@ -96,7 +96,7 @@ class _Announcing(uvicorn.Server):
             self._announce()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        self._app.server.stopping = True
+        self._app.server.tail.stop()
         await super().shutdown(sockets)
 
 

@@ -21,6 +21,7 @@ from sidelong.service.store.loading import Loading
 from sidelong.service.store.saving import Saving
 from sidelong.service.store.store import Store
 from sidelong.service.store.tokens import Tokens
+from sidelong.service.tail import Tail
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -41,7 +42,7 @@ class Server:
 
     commits: Commits
     loading: Loading
-    stopping = False  #: what goes on for ever ends now
+    tail: Tail
 
     def __init__(self, settings: Settings, clock: Clock | None = None) -> None:
         self.settings = settings
@@ -57,6 +58,7 @@ class Server:
         self.metrics.watch(self.store)
 
     async def __aenter__(self) -> Self:
+        self.tail = Tail(self.database, self.tokens)
         self.loading = Loading(self.store)
         sizes, seconds = self.metrics.batch_size.observe, self.metrics.commit_seconds.observe
         self._saving = Saving(self.store)
@@ -65,6 +67,7 @@ class Server:
         return self
 
     async def __aexit__(self, *_: object) -> None:
+        self.tail.stop()
         self._sweeping.cancel()
         with contextlib.suppress(asyncio.CancelledError):
             await self._sweeping

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from starlette.responses import Response, StreamingResponse
 
-from sidelong.service.http import export, live, views
+from sidelong.service.http import export, views
 from sidelong.service.http.exchange import Reply
 from sidelong.service.http.graphs import graph_of, read_upload
 from sidelong.service.http.problems import invalid
@@ -65,12 +65,12 @@ async def show_rates(call: Call) -> Reply:
 
 async def follow_events(call: Call) -> Response:
     """Stream what happens, from now on, or from behind the event that Last-Event-ID names."""
-    found = await _view(call, lambda each: (each.identity.id, each.head))
-    experiment, head = found.content
+    server = call.server
+    experiment, head = await server.look(server.store.position, call.place["name"])
     after = _last_event(call.headers.get(b"last-event-id", b"%d" % head))
     headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
     token = call.access and call.access.token
-    events = live.stream(call.server, experiment, after, token)
+    events = server.tail.stream(experiment, after, head, token)
     return StreamingResponse(events, headers=headers, media_type="text/event-stream")
 
 

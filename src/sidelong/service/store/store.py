@@ -65,6 +65,12 @@ class Store:
         """Return what an experiment is."""
         return self.named(of).identity
 
+    def position(self, of: str) -> tuple[int, int]:
+        """Return the id of an experiment, and the number of its last event; it need not be in memory."""
+        id_ = self.identity(of).id
+        with self.database.reading() as reading:
+            return id_, next(each.head for each in reading.experiments() if each.id == id_)
+
     def names(self, offset: int, limit: int) -> tuple[int, list[str]]:
         """Return how many experiments there are, and the names of some of them."""
         with self.database.reading() as reading:

@@ -1,0 +1,151 @@
+"""What happens to an experiment, as it happens: Server-Sent Events, read off the journal.
+
+Reading the journal, and not listening in memory, shows what other servers do as well, and lets a browser that was cut
+off go on where it was. One task reads for all streams: however many there are, the database is asked once every quarter
+of a second, and each event is read and formatted once. Only who comes back after a break reads what was missed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections import deque
+from typing import TYPE_CHECKING
+
+from pydantic_core import to_json
+
+from sidelong.errors import ServiceError
+from sidelong.service.store.experiment import timestamp
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Iterable
+
+    from sidelong.service.store.database import Database
+    from sidelong.service.store.journal import Event
+    from sidelong.service.store.tokens import Tokens
+
+_log = logging.getLogger("sidelong.service")
+_EVERY = 0.25
+_ALIVE = 15.0
+_MOST = 500
+_CATCHING_UP = 2  # streams that read at the same time
+
+
+class _Followed:
+    """An experiment that streams follow."""
+
+    def __init__(self, head: int) -> None:
+        self.head = head  #: the last event that was read for them
+        self.recent: deque[tuple[int, bytes]] = deque(maxlen=_MOST)
+        self.streams: set[asyncio.Event] = set()  #: what each of them waits for
+
+    @property
+    def oldest(self) -> int:
+        """The first event that need not be read again."""
+        return self.recent[0][0] if self.recent else self.head + 1
+
+
+class Tail:
+    """The end of all journals, read for all streams."""
+
+    stopping = False  #: all streams end
+
+    def __init__(self, database: Database, tokens: Tokens) -> None:
+        self._database = database
+        self._tokens = tokens
+        self._followed: dict[int, _Followed] = {}
+        self._used: dict[str | None, int] = {}  # how many streams each token has
+        self._reading: asyncio.Task[None] | None = None
+        self._turns = asyncio.Semaphore(_CATCHING_UP)
+
+    def stop(self) -> None:
+        """End all streams."""
+        self.stopping = True
+        self._wake(self._followed)
+
+    async def stream(self, experiment: int, after: int, head: int, token: str | None) -> AsyncIterator[bytes]:
+        """Yield the events after one, until the service stops or the token is revoked; `head` is the last there is."""
+        yield b": sidelong\n\n"
+        followed = self._followed.setdefault(experiment, _Followed(head))
+        news = asyncio.Event()
+        followed.streams.add(news)
+        self._used[token] = self._used.get(token, 0) + 1
+        if self._reading is None:
+            self._reading = asyncio.create_task(self._read())
+        try:
+            spoken = time.monotonic()
+            while not self.stopping and self._tokens.is_valid(token):
+                found = await self._after(experiment, followed, after)
+                if found:
+                    after, spoken = found[-1][0], time.monotonic()
+                    yield b"".join(text for _, text in found)
+                    continue
+                news.clear()
+                try:
+                    async with asyncio.timeout(max(spoken + _ALIVE - time.monotonic(), 0.0)):
+                        await news.wait()
+                except TimeoutError:
+                    spoken = time.monotonic()
+                    yield b": alive\n\n"
+        finally:
+            followed.streams.discard(news)
+            self._used[token] -= 1
+            if not followed.streams:
+                self._followed.pop(experiment, None)
+
+    async def _after(self, experiment: int, followed: _Followed, after: int) -> list[tuple[int, bytes]]:
+        """Return what comes after an event: of what was read for all, or if that is too short, of the journal."""
+        if after + 1 >= followed.oldest:
+            return [each for each in followed.recent if each[0] > after]
+        async with self._turns:
+            try:
+                return await asyncio.to_thread(_page, self._database, experiment, after)
+            except ServiceError:  # the database is away: the next time, perhaps
+                return []
+
+    async def _read(self) -> None:
+        """Read what has happened, again and again, while somebody follows."""
+        while self._followed and not self.stopping:
+            try:
+                found = await asyncio.to_thread(self._news, {of: each.head for of, each in self._followed.items()})
+            except ServiceError:
+                found = {}
+            except Exception:  # noqa: BLE001  # the streams must go on
+                _log.exception("streams stand still")
+                found = {}
+            for of, page in found.items():
+                followed = self._followed.get(of)
+                if followed is not None:
+                    followed.recent.extend(page)
+                    followed.head = page[-1][0]
+            self._wake(found)
+            if not all(self._tokens.is_valid(token) for token, streams in self._used.items() if streams):
+                self._wake(self._followed)
+            if not any(len(page) == _MOST for page in found.values()):  # else there is more
+                await asyncio.sleep(_EVERY)
+        self._reading = None
+
+    def _wake(self, experiments: Iterable[int]) -> None:
+        for of in experiments:
+            for news in self._followed[of].streams if of in self._followed else ():
+                news.set()
+
+    def _news(self, heads: dict[int, int]) -> dict[int, list[tuple[int, bytes]]]:
+        """Return the events behind those of these numbers, for each experiment that has some."""
+        self._tokens.refresh()
+        with self._database.reading() as reading:
+            now = {each.id: each.head for each in reading.experiments() if each.id in heads}
+        found = {of: _page(self._database, of, heads[of]) for of, head in now.items() if head > heads[of]}
+        return {of: page for of, page in found.items() if page}
+
+
+def _page(database: Database, experiment: int, after: int) -> list[tuple[int, bytes]]:
+    with database.reading() as reading:
+        return [(event.seq, _format(event)) for event in reading.events(experiment, after, _MOST)]
+
+
+def _format(event: Event) -> bytes:
+    kind = event.kind.name.lower()
+    data = {"sequence": event.seq, "kind": kind, "round": event.round, "arm": event.arm, "at": timestamp(event.at)}
+    return b"id: %d\nevent: %s\ndata: %s\n\n" % (event.seq, kind.encode(), to_json(data))
