@@ -17,9 +17,11 @@ from sqlalchemy.exc import DBAPIError
 import sidelong as sl
 from service.stores import new_database, opened
 from sidelong.errors import ServiceError
-from sidelong.service.http import views
+from sidelong.service import pools
+from sidelong.service.http import export, views
 from sidelong.service.http.app import Application
 from sidelong.service.settings import Settings
+from sidelong.service.store import creation
 from sidelong.service.store.experiment import Turnstile
 from sidelong.service.store.replay import Replayed
 from sidelong.service.store.sql.database import _Writing
@@ -296,3 +298,130 @@ def test_a_log_that_nobody_reads_stops_nobody_and_says_later_what_was_lost(tmp_p
     process.stdout.close()
     process.stderr.close()
     assert all(json.loads(line) for line in text.splitlines()[:100])
+
+
+async def ask_and_leave(app, path):
+    """Send a GET as a server would; return what makes the client leave, and the task that answers."""
+    left, sent = asyncio.Event(), []
+    messages = iter([{"type": "http.request", "body": b"", "more_body": False}])
+
+    async def receive():
+        for message in messages:
+            return message
+        await left.wait()
+        return {"type": "http.disconnect"}
+
+    async def send(message):
+        sent.append(message)
+
+    scope = {
+        "type": "http",
+        "method": "GET",
+        "path": path,
+        "raw_path": path.encode(),
+        "query_string": b"",
+        "root_path": "",
+    }
+    scope |= {"headers": [(b"host", b"localhost")], "client": ("127.0.0.1", 1), "http_version": "1.1", "scheme": "http"}
+    return left.set, asyncio.create_task(app({**scope, "asgi": {"version": "3.0"}}, receive, send)), sent
+
+
+def test_downloads_whose_clients_have_left_end_at_once_and_those_that_wait_are_not_begun(tmp_path, monkeypatch):
+    begun, beginning, write = [], threading.Semaphore(0), export.write
+
+    def slow(store, name, file):
+        begun.append(name)
+        beginning.release()
+        if name == "slow":
+            while True:
+                pools.check()
+                time.sleep(0.001)
+        write(store, name, file)
+
+    async def ask():
+        async with running(f"sqlite:///{tmp_path}/left.db") as (server, client):
+            await create(client, "slow", "quick")
+            monkeypatch.setattr(export, "write", slow)
+            app = client._transport.app
+            asked = [await ask_and_leave(app, "/v1/experiments/slow/log") for _ in range(6)]
+            for _ in range(2):
+                await asyncio.to_thread(beginning.acquire)
+            for leave, task, _ in asked:
+                leave()
+                await task
+            assert (await client.get("/v1/experiments/quick/log")).status_code == 200
+            assert begun == ["slow", "slow", "quick"]
+            assert not server.exports._work
+
+    asyncio.run(ask())
+
+
+def test_a_log_that_is_sent_has_no_file_that_a_killed_process_could_leave(tmp_path, monkeypatch):
+    folder = tmp_path / "temporary"
+    folder.mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(folder))
+    with opened(f"sqlite:///{tmp_path}/log.db") as bench:
+        bench.create()
+        bench.tell(bench.decide())
+        reply = export.reply(bench.store, "e")
+        assert list(folder.iterdir()) == []
+
+        async def read():
+            return b"".join([part async for part in reply.body_iterator])
+
+        data = asyncio.run(read())
+    assert len(data) == int(reply.headers["Content-Length"])
+    assert data[:4] == data[-4:] == b"PAR1"
+
+
+def test_who_makes_large_experiments_keeps_neither_readers_nor_decisions_nor_the_end_waiting(tmp_path, monkeypatch):
+    stuck, for_ever, draft = threading.Semaphore(0), threading.Event(), creation.draft
+
+    def slow(store, name, *rest):
+        if name.startswith("large"):
+            stuck.release()
+            for_ever.wait(PATIENCE)
+        return draft(store, name, *rest)
+
+    async def ask():
+        async with running(f"sqlite:///{tmp_path}/builds.db") as (server, client):
+            await create(client, "small")
+            server.builds._seconds = 0.5
+            monkeypatch.setattr(creation, "draft", slow)
+            bodies = [{"name": f"large-{number}", "graph": GRAPH} for number in range(6)]
+            waiting = [asyncio.create_task(client.post("/v1/experiments", json=body)) for body in bodies]
+            for _ in range(2):
+                await asyncio.to_thread(stuck.acquire)
+            for number in range(1, 21):
+                assert (await decide(client, "small"))["round"] == number
+                assert (await client.get("/v1/experiments/small")).status_code == 200
+            replies = [each.result() for each in (await asyncio.wait(waiting))[0]]
+            assert {(reply.status_code, reply.json()["code"]) for reply in replies} == {(503, "busy")}
+
+    begun = time.monotonic()
+    try:
+        asyncio.run(ask())
+        assert time.monotonic() - begun < PATIENCE  # the end did not wait for those who are stuck
+    finally:
+        for_ever.set()
+
+
+def test_a_pool_refuses_what_is_too_much_and_does_not_begin_what_nobody_waits_for():
+    async def ask():
+        pool, begun, further, done = pools.Pool("things", 1, 2, 60.0), threading.Event(), threading.Event(), []
+        try:
+            first = asyncio.create_task(pool.run(lambda: (begun.set(), further.wait(PATIENCE))))
+            await asyncio.to_thread(begun.wait)
+            second, third = (asyncio.create_task(pool.run(done.append, name)) for name in ("second", "third"))
+            await asyncio.sleep(0)  # both wait now
+            with pytest.raises(ServiceError, match="Too many things are waiting"):
+                await pool.run(done.append, "fourth")
+            second.cancel()
+            await asyncio.sleep(0)
+            further.set()
+            await asyncio.wait_for(asyncio.gather(first, third), PATIENCE)
+            assert done == ["third"]
+        finally:
+            pool.close()
+
+    asyncio.run(ask())

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 from sidelong.errors import ServiceError
 from sidelong.service import logs
 from sidelong.service.metrics import Metrics
+from sidelong.service.pools import Pool
 from sidelong.service.store.commands import Expire
 from sidelong.service.store.commits import Commits
 from sidelong.service.store.experiment import Clock
@@ -33,7 +34,6 @@ if TYPE_CHECKING:
     T = TypeVar("T")
 
 _log = logging.getLogger("sidelong.service")
-_EXPORTS = 2  # at once
 _LOOK_EVERY = 10.0  # seconds between looks at what other servers do
 
 
@@ -52,8 +52,12 @@ class Server:
         self.store = Store(self.database, settings, self.clock)
         self.tokens = Tokens(self.database)
         self.tokens.refresh()
-        # Threads of their own: nothing waits for exports, and short looks wait for nothing.
-        self.exports = ThreadPoolExecutor(_EXPORTS, "export")
+        # Threads of their own for each kind of work: nothing waits for exports, and short looks wait for nothing.
+        short, long = settings.request_timeout, settings.work_timeout
+        self.reads = Pool("reads", 4, 500, short)
+        self.builds = Pool("graphs and experiments to be made", 2, 64, long)
+        self.exports = Pool("exports", 2, 64, long)
+        self.evaluations = Pool("evaluations", 1, 64, long)
         self._looks = ThreadPoolExecutor(1, "look")
         self.metrics.watch(self.store)
 
@@ -79,8 +83,9 @@ class Server:
             await asyncio.to_thread(self.store.save, least=1)
         except Exception as error:  # noqa: BLE001  # all that is acknowledged is on the disk
             _log.warning("no snapshot at the end", extra={"why": str(error)})
-        for threads in (self.exports, self._looks):
-            threads.shutdown(wait=False, cancel_futures=True)
+        for pool in (self.reads, self.builds, self.exports, self.evaluations):
+            pool.close()
+        self._looks.shutdown(wait=False, cancel_futures=True)
         self.database.close()
 
     async def look(self, function: Callable[..., T], *arguments: Any) -> T:
@@ -96,7 +101,7 @@ class Server:
     async def view(self, of: str, look: Callable[[LiveExperiment, Reading], T]) -> T:
         """Return what `look` sees of an experiment; one that is not in memory is loaded first, in its turn."""
         await self.loading.wait(of, self.settings.request_timeout)
-        return await asyncio.to_thread(self.store.view, of, look)
+        return await self.reads.run(self.store.view, of, look)
 
     async def _sweep(self) -> None:
         """Look for expired decisions, again and again, whatever happens."""

@@ -25,6 +25,7 @@ class Settings(BaseSettings):
 
     busy_timeout: Seconds = 5.0  #: how long to wait for another server that writes
     request_timeout: Seconds = 30.0  #: for the body to come and for the reply to be durable
+    work_timeout: Seconds = 120.0  #: for what takes longer: to make an experiment or a graph, to export, to evaluate
     sweep_every: Seconds = 1.0  #: between looks for expired decisions
     snapshot_every: Count = 2000  #: events
 

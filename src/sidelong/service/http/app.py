@@ -29,6 +29,7 @@ from sidelong.service.http.exchange import Call
 from sidelong.service.http.gate import Gate
 from sidelong.service.http.problems import invalid, misread
 from sidelong.service.server import Server
+from sidelong.service.store.tokens import Scope
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from starlette.types import Scope as Connection
 
     from sidelong.service.http.addresses import Address
+    from sidelong.service.http.exchange import Reply
     from sidelong.service.settings import Settings
     from sidelong.service.store.experiment import Clock
 
@@ -133,7 +135,7 @@ class Application:
                 call.body = await _read_body(receive, call.headers, self._settings)
             elif address.takes is not None:
                 call.body = await _read(address.takes, receive, call.headers, self._settings)
-            reply = await address.handle(call)
+            reply = await _while_there(receive, address, call)
         except ServiceError as error:
             return problems.reply(error)
         except HTTPException as error:  # of the dashboard's files
@@ -156,6 +158,27 @@ class Application:
 
 def _nothing() -> ServiceError:
     return ServiceError("There is nothing here.", status=404, code="not_found")
+
+
+async def _while_there(receive: Receive, address: Address, call: Call) -> Reply | Response:
+    """Return what a handler replies; end it if its client leaves. What is being written is written all the same."""
+    if address.scope in {Scope.DECIDE, Scope.FEEDBACK}:
+        return await address.handle(call)
+    handling = asyncio.ensure_future(address.handle(call))
+    leaving = asyncio.ensure_future(_until_left(receive))
+    try:
+        await asyncio.wait({handling, leaving}, return_when=asyncio.FIRST_COMPLETED)
+        if not handling.done():
+            handling.cancel()
+            raise ServiceError("The client has left.", status=400, code="malformed")
+        return await handling
+    finally:
+        leaving.cancel()
+
+
+async def _until_left(receive: Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass
 
 
 def _check_room(scope: Connection, route: str) -> None:

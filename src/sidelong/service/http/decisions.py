@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import re
 from typing import TYPE_CHECKING, Any
@@ -29,7 +28,7 @@ async def decide(call: Call) -> Reply:
     server = call.server
     body: DecideRequest = call.body
     key = _key(call.headers.get(b"idempotency-key"))
-    graph = None if body.graph is None else await graph_of(body.graph, server.settings)
+    graph = None if body.graph is None else await graph_of(body.graph, server)
     context = None if body.context is None else _context(body.context, server.settings.max_context)
     made: Decided = await server.commits.written(Decide(call.place["name"], graph, context, key, body.available))
     event = made.event
@@ -49,7 +48,7 @@ async def feedback(call: Call) -> Reply:
     """Tell the losses that a decision revealed."""
     of, number = _parse(call)
     body: Feedback = call.body
-    graph = None if body.graph is None else await graph_of(body.graph, call.server.settings)
+    graph = None if body.graph is None else await graph_of(body.graph, call.server)
     told: Settled = await call.server.commits.written(Tell(of, number, body.losses, graph))
     learned = not told.duplicate
     return Reply({"id": call.place["id"], "round": told.round, "learned": learned, "duplicate": told.duplicate})
@@ -66,7 +65,7 @@ async def look_up(call: Call) -> Reply:
     server = call.server
     of, number = _parse(call)
     await server.loading.wait(of, server.settings.request_timeout)
-    return Reply(await asyncio.to_thread(views.decision, server.store, of, number))
+    return Reply(await server.reads.run(views.decision, server.store, of, number))
 
 
 def _parse(call: Call) -> tuple[str, int]:

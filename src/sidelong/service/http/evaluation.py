@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
 import tempfile
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -25,14 +23,12 @@ if TYPE_CHECKING:
 
 #: A log with more losses takes too much memory beside a service; `sidelong evaluate` reads it elsewhere.
 MOST_LOSSES = 4_000_000
-#: One at a time: an estimate reads the whole log.
-_turn = asyncio.Semaphore(1)
 
 
 async def evaluate(call: Call) -> Reply:
     """Estimate what each arm, or another distribution, would have cost in the same rounds."""
-    async with _turn:
-        return Reply(await asyncio.to_thread(_evaluate, call.server, call.place["name"], call.body))
+    server = call.server
+    return Reply(await server.evaluations.run(_evaluate, server, call.place["name"], call.body))
 
 
 async def show_catalogue(_: Call) -> Reply:
@@ -76,10 +72,10 @@ def _evaluate(server: Server, name: str, body: EvaluationRequest) -> dict[str, A
 
 
 def _read(server: Server, name: str) -> evaluation.DecisionLog:
-    with for_temporary_files(), tempfile.TemporaryDirectory(prefix="sidelong-") as folder:
-        path = Path(folder) / "log.parquet"
-        export.write(server.store, name, path)
-        return evaluation.read_log(path, most_losses=MOST_LOSSES)
+    with for_temporary_files(), tempfile.TemporaryFile(prefix="sidelong-") as file:
+        export.write(server.store, name, file)
+        file.seek(0)
+        return evaluation.read_log(file, most_losses=MOST_LOSSES)
 
 
 def _shares(given: dict[str, float], n_arms: int) -> np.ndarray:

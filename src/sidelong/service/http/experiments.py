@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
 from typing import TYPE_CHECKING, Any
 
@@ -28,11 +27,11 @@ async def create_experiment(call: Call) -> Reply:
     """Make an experiment. The first one of a learner may take some seconds of compilation."""
     server = call.server
     body: CreateExperiment = call.body
-    graph = await graph_of(body.graph, server.settings)
+    graph = await graph_of(body.graph, server)
     spec = body.model_dump(include={"learner", "options", "seed", "expire_after", "description", "labels"})
     if body.certificate:
         spec["certificate"] = True  # experiments of older programs do not say
-    draft = await asyncio.to_thread(creation.draft, server.store, body.name, spec, graph)
+    draft = await server.builds.run(creation.draft, server.store, body.name, spec, graph)
     _, new = await server.commits.written(lambda: creation.create(server.store, draft))
     state = await server.view(body.name, lambda each, _: views.state(each))
     return Reply(state, 201 if new else 200)
@@ -43,7 +42,7 @@ async def list_experiments(call: Call) -> Reply:
     server, query = call.server, call.query
     _, names = await server.look(server.store.names, query.offset, query.limit)
     await server.loading.wait_for_all(names, _PATIENCE)
-    return Reply(await asyncio.to_thread(views.summaries, server.store, query.offset, query.limit))
+    return Reply(await server.reads.run(views.summaries, server.store, query.offset, query.limit))
 
 
 async def show_state(call: Call) -> Reply:
@@ -77,14 +76,14 @@ async def follow_events(call: Call) -> Response:
 async def download_log(call: Call) -> Response:
     """Return all decisions, as Parquet with the column names of the Open Bandit Pipeline."""
     server, name = call.server, call.place["name"]
-    return await asyncio.get_running_loop().run_in_executor(server.exports, export.reply, server.store, name)
+    return await server.exports.run(export.reply, server.store, name)
 
 
 async def upload_graph(call: Call) -> Reply:
     """Keep a graph file, for experiments and decisions that name it by its id."""
     server = call.server
     query: UploadQuery = call.query
-    made = await asyncio.to_thread(read_upload, call.body, f".{query.format}", server.settings)
+    made = await server.builds.run(read_upload, call.body, f".{query.format}", server.settings)
     known, new = await server.commits.written(lambda: creation.keep_graph(server.store, made))
     return Reply(views.graph_summary(known.id, known.graph), 201 if new else 200)
 

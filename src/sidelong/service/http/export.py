@@ -2,50 +2,57 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import tempfile
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
-from starlette.background import BackgroundTask
-from starlette.responses import FileResponse
+from starlette.responses import StreamingResponse
 
+from sidelong.service import pools
 from sidelong.service.http.problems import for_temporary_files
 from sidelong.service.http.views import status_of
 from sidelong.service.store import journal
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import AsyncIterator, Iterator
+    from pathlib import Path
 
     from sidelong.service.store.database import Identity, Reading
     from sidelong.service.store.journal import Event
     from sidelong.service.store.store import Store
 
 _ROWS = 5000
+_CHUNK = 2**18  # bytes
 _CELLS = 1_000_000  # losses in memory
 
 
-def reply(store: Store, name: str) -> FileResponse:
-    """Return the file as a reply; it is deleted once it is sent."""
+def reply(store: Store, name: str) -> StreamingResponse:
+    """Return the file as a reply. It has no name, so that it goes with the process, even if that is killed."""
     with for_temporary_files():
-        with tempfile.NamedTemporaryFile(prefix="sidelong-", suffix=".parquet", delete=False) as file:
-            path = Path(file.name)
+        file = tempfile.TemporaryFile(prefix="sidelong-")  # noqa: SIM115  # closed when it is sent
         try:
-            write(store, name, path)
+            write(store, name, file)
+            size = file.tell()
+            file.seek(0)
         except BaseException:
-            path.unlink()
+            file.close()
             raise
-    return FileResponse(
-        path,
-        media_type="application/vnd.apache.parquet",
-        filename=f"{name}.parquet",
-        background=BackgroundTask(path.unlink),
-    )
+    headers = {"Content-Length": str(size), "Content-Disposition": f'attachment; filename="{name}.parquet"'}
+    return StreamingResponse(_sent(file), headers=headers, media_type="application/vnd.apache.parquet")
 
 
-def write(store: Store, name: str, path: Path) -> None:
-    """Write the log of an experiment to a file."""
+async def _sent(file: BinaryIO) -> AsyncIterator[bytes]:
+    try:
+        while data := await asyncio.to_thread(file.read, _CHUNK):
+            yield data
+    finally:
+        file.close()
+
+
+def write(store: Store, name: str, file: Path | BinaryIO) -> None:
+    """Write the log of an experiment to a file; end early if nobody waits for it any more."""
     import pyarrow as pa  # noqa: PLC0415  # 50 MB that most servers never need
     import pyarrow.parquet as pq  # noqa: PLC0415
 
@@ -56,7 +63,7 @@ def write(store: Store, name: str, path: Path) -> None:
         graph = store.shelf.find(reading, spec["graph"])
         about |= {"n_arms": graph.n_arms, "graph": spec["graph_name"]}
         schema = _schema(pa).with_metadata({"sidelong.experiment": json.dumps(about)})
-        with pq.ParquetWriter(path, schema, compression="zstd") as writer:
+        with pq.ParquetWriter(file, schema, compression="zstd") as writer:
             for rows in _pages(store, reading, identity):
                 writer.write_table(pa.Table.from_pylist(rows, schema))
 
@@ -85,6 +92,7 @@ def _pages(store: Store, reading: Reading, identity: Identity) -> Iterator[list[
     page: list[dict[str, Any]] = []
     cells = 0
     for events in journal.by_round(reading, identity.id):
+        pools.check()
         page.append(_row(store, reading, identity, events))
         cells += sum(len(event.losses or b"") // 8 for event in events)
         if len(page) >= _ROWS or cells >= _CELLS:

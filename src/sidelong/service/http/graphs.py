@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -25,12 +24,13 @@ from sidelong.service.http.messages.graphs import (
 from sidelong.service.http.problems import for_temporary_files, invalid
 
 if TYPE_CHECKING:
+    from sidelong.service.server import Server
     from sidelong.service.settings import Settings
 
 
-async def graph_of(message: Any, settings: Settings) -> FeedbackGraph | str:
+async def graph_of(message: Any, server: Server) -> FeedbackGraph | str:
     """Return the graph of a request, or the id of one that is known."""
-    return message.id if isinstance(message, GraphById) else await asyncio.to_thread(build, message, settings)
+    return message.id if isinstance(message, GraphById) else await server.builds.run(build, message, server.settings)
 
 
 def build(message: Any, settings: Settings) -> FeedbackGraph:

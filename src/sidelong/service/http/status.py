@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import TYPE_CHECKING
 
 from starlette.responses import Response
@@ -44,5 +43,5 @@ async def ready(call: Call) -> Reply:
 
 async def metrics(call: Call) -> Response:
     """Return numbers for Prometheus."""
-    text = await asyncio.to_thread(call.server.metrics.text)
+    text = await call.server.reads.run(call.server.metrics.text)
     return Response(text, media_type="text/plain; version=1.0.0; charset=utf-8")
