@@ -181,7 +181,6 @@ BOTH, ADVERSARIAL, NOTHING = ("adversarial", "stochastic"), ("adversarial",), ()
         ("exp3.g++", {"late": "guarded"}, ADVERSARIAL),
         ("exp3.g++", {"refresh": "epoch"}, ADVERSARIAL),
         ("ito-2022", {"horizon": 50}, BOTH),
-        ("ito-2022", {"variant": "parameter-free"}, NOTHING),
         ("tsallis-inf", {"estimator": "rv"}, BOTH),
         ("tsallis-inf", {"feedback": "graph"}, ADVERSARIAL),
         ("tsallis-inf", {"feedback": "graph", "estimator": "rv"}, NOTHING),
