@@ -296,6 +296,7 @@ DRAWS = np.int64(0)  # a learner's choice of an arm
 LOSSES = np.int64(1)  # the loss of an arm in a round
 SCENES = np.int64(2)  # what a world draws once a run, or once a round for all arms
 GRAPHS = np.int64(3)  # the graph of a round
+DELAYS = np.int64(4)  # how late the feedback of a round comes
 
 _ROUND_HIGH = np.uint64(0xFFFF)
 _STREAM = np.uint64(16)

@@ -139,3 +139,26 @@ def test_a_simulation_without_it_has_none_and_the_same_numbers():
     np.testing.assert_array_equal(plain.regret, certified.regret)
     with pytest.raises(LearnerError, match="ts-n"):
         sl.simulate("ts-n", sl.graphs.complete(3), sl.losses.bernoulli([0.3, 0.5, 0.5]), 10, certificate=True)
+
+
+def test_an_arm_that_comes_later_was_absent_before():
+    """A decision that waits then is told with the graph that it was asked with, in which the new arm has no edges."""
+    graph, later = sl.graphs.complete(2), sl.graphs.complete(3)
+    known = sl.FeedbackGraph.from_matrix([[1, 1, 0], [1, 1, 0], [0, 0, 0]])
+    agent, losses = sl.Agent("exp3-set", graph, seed=1, certificate=True), world(2, 40)
+    for row in losses:
+        agent.tell(agent.ask(), row)
+    waits = agent.ask()
+    before = agent.certificate()
+    grown = agent._certified.grown(later)
+    made = type(waits)("", waits.round, waits.arm, known, np.append(waits.probabilities, 0.0), np.empty(0))
+    found = grown.certificate([made], 0.95)
+    np.testing.assert_allclose(found.lower[:2], before.lower, atol=1.0)  # one arm more to hold for
+    assert found.lower[2] <= 0
+    grown.told(made, known, np.array([0.3, 0.4]))
+    assert grown._standing.arms[2:, 2].tolist() == pytest.approx([41, grown._standing.sums[0]])
+    assert grown.certificate([], 0.95).arm < 2
+    watching = agent._watching.grown(later, sl.learners.exp3set)
+    assert watching.contents()["turning.arms"][:, 2].tolist() == [0, 0, 0, 0, 0, 1]
+    watching.told(made, known, np.array([0.3, 0.4]))
+    assert not watching.health(41).turned

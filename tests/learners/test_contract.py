@@ -154,13 +154,51 @@ def test_a_learner_says_what_it_is(label):
     assert name == CONFIGURATIONS[label][0]
     assert needs == catalogue.needs(learner, {})
     assert needs <= set(Need)
-    paper, proved, cost, bound, theorem, published, _ = learner.ABOUT  # the last is what `sidelong cite` prints
+    paper, proved, cost, bound, theorem, published, *_ = learner.ABOUT  # then comes what `sidelong cite` prints
+    assert catalogue.proved(learner, {}) == proved
+    assert set(catalogue.proved(learner, CONFIGURATIONS[label][1])) <= set(proved)
     assert set(proved) <= {"adversarial", "stochastic"}
     assert cost.startswith("O(")
     assert bound or not proved
     if published:
         assert theorem or not proved
         assert all(word in learner.__doc__ for word in paper.split(",")[0].split()[:1])  # the docstring cites it
+
+
+BOTH, ADVERSARIAL, NOTHING = ("adversarial", "stochastic"), ("adversarial",), ()
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "proved"),
+    [
+        ("exp3.g++", {}, BOTH),
+        ("exp3.g++", {"beta": 400, "rate": "fixed", "ties": "practical"}, BOTH),
+        ("exp3.g++", {"beta": 256}, ADVERSARIAL),
+        ("exp3.g++", {"gamma": 3}, ADVERSARIAL),
+        ("exp3.g++", {"estimator": "shifted"}, ADVERSARIAL),
+        ("exp3.g++", {"start": "cover"}, ADVERSARIAL),
+        ("exp3.g++", {"eta_scale": 2.0}, ADVERSARIAL),
+        ("exp3.g++", {"late": "guarded"}, ADVERSARIAL),
+        ("exp3.g++", {"refresh": "epoch"}, ADVERSARIAL),
+        ("ito-2022", {"horizon": 50}, BOTH),
+        ("ito-2022", {"variant": "parameter-free"}, NOTHING),
+        ("tsallis-inf", {"estimator": "rv"}, BOTH),
+        ("tsallis-inf", {"feedback": "graph"}, ADVERSARIAL),
+        ("tsallis-inf", {"feedback": "graph", "estimator": "rv"}, NOTHING),
+        ("exp3++", {"beta": 100}, ADVERSARIAL),
+        ("ucb-n", {"width": 0.5}, NOTHING),
+        ("ts-n", {"prior": 2.0}, NOTHING),
+    ],
+)
+def test_what_is_proved_depends_on_the_options(name, options, proved):
+    assert catalogue.proved(catalogue.choose(name, options), options) == proved
+
+
+@pytest.mark.parametrize("label", having(Need.HORIZON))
+def test_past_its_horizon_nothing_is_proved(label):
+    learner, options = module_of(label), options_of(label)
+    assert catalogue.proved(learner, options, ROUNDS) == catalogue.proved(learner, options) != ()
+    assert catalogue.proved(learner, options, ROUNDS + 1) == ()
 
 
 @pytest.mark.parametrize("label", CONFIGURATIONS)

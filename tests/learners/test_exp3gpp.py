@@ -357,3 +357,37 @@ def test_a_graph_without_a_self_loop_is_refused_naming_the_arm():
     graph = sl.FeedbackGraph.from_edges([(0, 0), (0, 1), (2, 2)], 3)
     with pytest.raises(ObservabilityError, match=r"needs every arm to reveal itself, and arm 1 of .* does not"):
         sl.Agent("exp3.g++", graph)
+
+
+#: With self-loops for a guess, told at once with the true graph; arm t mod K after the initial rounds, and
+#: l_(t,i) = (t (i + 2) mod 5) / 4. In round 12: eta, Theta after it, the rate of exploration of each arm, p.
+GUESSED = {
+    "path": (
+        sl.graphs.path(5),
+        (0.2184354727, 18.8155366163, 0.0366223738),
+        [0.2047344701, 0.1827488508, 0.1233689279, 0.3217760383, 0.1673717129],
+    ),
+    "nested": (
+        sl.graphs.nested(4),
+        (0.1976813084, 19.5611419916, 0.0424861246),
+        [0.2294214144, 0.2308383335, 0.1589969664, 0.3807432858],
+    ),
+}
+
+
+@pytest.mark.interpreted
+@pytest.mark.parametrize("name", GUESSED)
+def test_golden_values_of_a_graph_that_is_shown_after_the_draw(name):
+    graph, (eta, Theta, eps), p = GUESSED[name]
+    K = graph.n_arms
+    agent = sl.Agent("exp3.g++", sl.graphs.self_loops(K))
+    for t in range(1, 13):
+        decision = agent.ask()
+        decision._arm = t % K if t > K else t - 1
+        shown = graph.out_neighbors(decision.arm)
+        state, explored = agent._learner.state, agent._learner.state.eps.copy()
+        agent.tell(decision, {int(i): t * (int(i) + 2) % 5 / 4 for i in shown}, graph)
+    assert decision._trace[exp3gpp.TRACES.index("learning_rate")] == pytest.approx(eta, abs=1e-9)
+    assert state.Theta[0] == pytest.approx(Theta, abs=1e-9)
+    assert explored == pytest.approx([eps] * K, abs=1e-9)
+    assert decision.probabilities == pytest.approx(p, abs=1e-9)

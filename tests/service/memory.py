@@ -21,6 +21,7 @@ class Contents:
     events: dict = field(default_factory=dict)  # a tuple, by experiment
     snapshots: dict = field(default_factory=dict)  # a tuple, oldest first, by experiment
     parts: dict = field(default_factory=dict)  # by experiment, event and number
+    bases: dict = field(default_factory=dict)  # by experiment and event
     graphs: dict = field(default_factory=dict)
     tokens: dict = field(default_factory=dict)
     singles: dict = field(default_factory=lambda: {"clock": 0})
@@ -70,6 +71,9 @@ class MemoryReading(Reading):
             return None
         numbers = sorted(key for key in self._kept.parts if key[:2] == (experiment, found.seq))
         return found._replace(data=b"".join([*map(self._kept.parts.get, numbers), found.data]))
+
+    def base(self, experiment, seq):
+        return self._kept.bases.get((experiment, seq))
 
     def graph(self, id_):
         return self._kept.graphs.get(id_)
@@ -122,6 +126,11 @@ class MemoryWriting(MemoryReading, Writing):
         for key in left_over:
             del self._kept.parts[key]
         return len(left_over)
+
+    def keep_base(self, experiment, seq, data):
+        if (experiment, seq) in self._kept.bases:
+            raise TakenError(seq)
+        self._kept.bases[experiment, seq] = data
 
     def keep_graph(self, id_, data):
         new = id_ not in self._kept.graphs

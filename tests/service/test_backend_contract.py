@@ -355,6 +355,17 @@ class DatabaseContract:
             assert reading.snapshot(of, before=9).data == b"data"
         assert kept(other) == [3]
 
+    def test_a_state_that_is_part_of_the_journal_is_kept_once(self, server):
+        database = server()
+        of = make(database)
+        with database.writing() as writing:
+            writing.keep_base(of, 3, b"state")
+            writing.commit()
+        with server().reading() as reading:
+            assert [reading.base(of, 3), reading.base(of, 4), reading.base(of + 1, 3)] == [b"state", None, None]
+        with database.writing() as writing, pytest.raises(TakenError):
+            writing.keep_base(of, 3, b"another")
+
     def test_a_snapshot_is_its_parts_and_what_comes_behind_and_parts_of_none_are_forgotten(self, server):
         database = server()
         of, other = make(database), make(database, "other")

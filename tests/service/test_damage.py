@@ -92,11 +92,11 @@ def test_the_layout_of_a_snapshot_does_not_change_without_its_version(played):
     layout = {name: (array.dtype.str, array.shape) for name, array in ours.items()}
     # Whoever changes this raises SNAPSHOT_VERSION too.
     assert (SNAPSHOT_VERSION, service, layout) == (
-        3,
+        5,
         {"chain": "str", "experiment": "str", "head": "int", "minutes": "list", "version": "int"},
         {
             "outstanding": ("<i8", (0, 2)),
-            "tallies.counts": ("<i8", (11,)),
+            "tallies.counts": ("<i8", (12,)),
             "tallies.expected": ("<f8", (4,)),
             "tallies.paid": ("<f8", (1,)),
             "tallies.plays": ("<i8", (4,)),

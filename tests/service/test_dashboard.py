@@ -134,7 +134,7 @@ def test_every_number_is_what_the_api_says(browser, served, played):
         assert page.locator("#description").inner_text() == "<img src=x>"  # text, whatever it looks like
         assert page.locator("#description img, td.label b").count() == 0
         played.tell(played.ask(), dict.fromkeys(range(4), 0.5), graph=sl.graphs.complete(4))
-        wait(page, '#guarantee[data-holds="false"]', "known only after the draw")
+        wait(page, '#guarantee[data-holds="true"]', "known only after the draw")
         assert fine(seen)
 
 
@@ -189,7 +189,7 @@ def test_many_arms_are_drawn_as_a_strip(browser, served, service):
 
 
 def test_the_degraded_notice_comes_after_an_expiry(browser, served, service):
-    agent = service.create("brief", "exp3.g++", sl.graphs.nested(4), seed=1, expire_after=1.0)
+    agent = service.create("brief", "glance", sl.graphs.nested(4), seed=1, expire_after=1.0)
     with opened(browser, served, "brief") as seen:
         page = seen.page
         wait(page, '#guarantee[data-holds="true"]')
@@ -201,6 +201,18 @@ def test_the_degraded_notice_comes_after_an_expiry(browser, served, service):
         wait_for_count(page, "expired", 1)
         wait(page, '#latest [data-kind="expired"]')
         wait(page, "nav .badge", "degraded")
+        assert fine(seen)
+
+
+def test_the_certificate_and_the_alarm_are_shown(browser, served, service):
+    agent = service.create("sure", "exp3-set", sl.graphs.complete(3), seed=1, certificate=True)
+    for _ in range(30):
+        agent.tell(agent.ask(), [0.1, 0.5, 0.9])
+    bound = agent.state()["certificate"]["bound"]
+    with opened(browser, served, "sure") as seen:
+        wait(seen.page, '[data-figure="lost at most"] dd', re.compile(rf"^{bound:.1f}\D"))
+        wait(seen.page, '[data-figure="lost at most"] small', re.compile("beyond any arm, 95.0 % sure"))
+        wait(seen.page, '[data-figure="the world"] dd', "as before")
         assert fine(seen)
 
 

@@ -77,7 +77,7 @@ def test_feedback_that_is_lost_because_of_the_loss_does_not_move_the_truth_out_o
         tallies.frozen[1] = tallies.baselines
         if arm == 0 or row[1] == 0.0:
             p = np.full(2, 0.5)
-            tallies.told(1, arm, p, np.array([arm]), row[[arm]], p[:1], after=False, delayed=False)
+            tallies.told(1, arm, p, np.array([arm]), row[[arm]], p[:1], after=False, delay=0)
             tallies.counts[Kind.TOLD] += 1
     found, truth = estimates.intervals(tallies, [0, 1]), losses.mean(axis=0)
     assert (found.lower <= truth).all()
@@ -96,7 +96,7 @@ def test_limits_that_cross_are_reported(bench):
         tallies.counts[[Kind.DECIDED, Kind.TOLD]] += 1
         tallies.frozen[t] = tallies.baselines
         known = np.array([arm]), np.array([float(arm)]), np.full(1, 0.05)
-        tallies.told(t, arm, None, *known, after=False, delayed=False)
+        tallies.told(t, arm, None, *known, after=False, delay=0)
     found = estimates.intervals(tallies, [0, 1])
     assert found.rejected.all()
     regret = estimates.regret(tallies)
@@ -118,7 +118,7 @@ def played(rounds, seed):
         known = made.reveals, row[made.reveals], made.revealed_probabilities
         tallies.counts[[Kind.DECIDED, Kind.TOLD]] += 1
         tallies.frozen[made.round] = tallies.baselines
-        tallies.told(made.round, made.arm, made.probabilities, *known, after=False, delayed=False)
+        tallies.told(made.round, made.arm, made.probabilities, *known, after=False, delay=0)
         agent.tell(made, row[made.reveals])
     return tallies, losses
 
@@ -147,8 +147,9 @@ def test_feedback_that_comes_after_a_later_decision_is_told_about(bench):
     bench.tell(second)
     assert state(bench).guarantee.holds  # the first may still be cancelled
     bench.tell(first)
-    [reason] = state(bench).guarantee.reasons
-    assert reason.startswith("1 of 3 decisions was told after a later one was drawn")
+    found = state(bench).guarantee
+    [note] = found.reasons + found.notes
+    assert note.startswith("1 of 3 decisions was told after a later one was drawn")
 
 
 def test_the_state_names_the_cheapest_arm_and_how_sure_it_is(bench):

@@ -2,6 +2,10 @@
 
 import asyncio
 import contextlib
+import json
+import socket
+import subprocess
+import sys
 import threading
 import time
 
@@ -239,3 +243,56 @@ def test_a_lock_goes_to_commands_before_looks_and_to_each_in_turn():
     assert order == ["command", "look", "look"]
     assert lock.request(pytest.fail)
     lock.release()
+
+
+def test_health_is_answered_when_there_are_too_many_connections_and_others_are_refused_in_json(nursery, tmp_path):
+    server = nursery.start(f"sqlite:///{tmp_path}/full.db", max_connections=8)
+    silent = [socket.create_connection(("127.0.0.1", server.port)) for _ in range(8)]
+    try:
+        assert server.get("/health") == (200, {"status": "ok", "version": sl.__version__})
+        status, problem, headers = server.send("GET", "/ready")
+        assert (status, problem["code"], headers["Content-Type"]) == (503, "busy", "application/problem+json")
+        assert int(headers["Retry-After"]) >= 1
+    finally:
+        for each in silent:
+            each.close()
+    end = time.monotonic() + PATIENCE
+    while server.get("/ready")[0] != 200:
+        assert time.monotonic() < end
+    server.stop()
+
+
+def test_a_log_that_nobody_reads_stops_nobody_and_says_later_what_was_lost(tmp_path):
+    program = "import sys; from sidelong.service.serve import serve; from sidelong.service.settings import Settings\n"
+    program += (
+        "serve(Settings(port=0, database=sys.argv[1], read_rate=1e9), lambda address: print(address, flush=True))"
+    )
+    process = subprocess.Popen(
+        [sys.executable, "-c", program, f"sqlite:///{tmp_path}/pipe.db"], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    address = process.stdout.readline().decode().strip()
+    with httpx.Client(base_url=address, timeout=PATIENCE) as client:
+        path = f"/v1/experiments/{'x' * 180}"
+        for _ in range(4000):  # more than a megabyte of lines, and no pipe holds that much
+            assert client.get(path).status_code == 404
+        text, seen = b"", threading.Event()
+
+        def read():
+            nonlocal text
+            for line in process.stderr:
+                text += line
+                if b"log lines lost" in line:
+                    seen.set()
+
+        reader = threading.Thread(target=read)
+        reader.start()
+        end = time.monotonic() + PATIENCE
+        while not seen.wait(0.05):
+            assert time.monotonic() < end
+            client.get("/health")
+    process.terminate()
+    assert process.wait(PATIENCE) in {0, -15}
+    reader.join(PATIENCE)
+    process.stdout.close()
+    process.stderr.close()
+    assert all(json.loads(line) for line in text.splitlines()[:100])

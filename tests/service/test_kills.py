@@ -11,7 +11,13 @@ from service import history as histories
 #: Each kill is one more draw of the moment. `make soak` asks for 200 on each database.
 KILLS = int(os.environ.get("SIDELONG_KILLS", "20"))
 CLIENTS = 6
-EXPERIMENT = {"name": "killed", "graph": {"name": "cliques", "sizes": [3, 2]}, "seed": 5, "expire_after": None}
+EXPERIMENT = {
+    "name": "killed",
+    "graph": {"name": "cliques", "sizes": [3, 2]},
+    "seed": 5,
+    "expire_after": None,
+    "certificate": True,
+}
 
 
 @pytest.mark.parametrize("seed", [1])

@@ -12,6 +12,7 @@ from sidelong.service.http import views
 from sidelong.service.store.commands import Decide, Tell
 from sidelong.service.store.experiment import Clock
 from sidelong.service.store.journal import Kind
+from sidelong.service.store.tallies import OWN_GRAPH
 
 GRAPH = sl.graphs.cliques([3, 2])
 
@@ -226,7 +227,7 @@ def test_a_graph_of_one_decision_and_a_graph_known_only_afterwards(bench):
     seen = views.decision(bench.store, f"#{later.experiment}", 2)
     assert seen.reveals == [0, 1, 2, 3]
     assert seen.observe_probabilities == pytest.approx([1.0] * 4)
-    assert bench.store.view("e", lambda experiment, _: experiment.tallies.counts[6]) == 1
+    assert bench.store.view("e", lambda experiment, _: experiment.tallies.counts[OWN_GRAPH]) == 1
 
 
 @pytest.mark.parametrize(

@@ -353,3 +353,11 @@ def test_a_mark_at_the_beginning_of_a_file_is_no_part_of_it(tmp_path):
     names = [cell.name for cell in load(path).cells]
     path.write_text(f"\ufeff{path.read_text()}")
     assert [cell.name for cell in load(path).cells] == names
+
+
+def test_a_delay_may_be_a_law(tmp_path):
+    none, late = cells(tmp_path, BASE.replace("rounds = 50", 'rounds = 50\ndelay = [0, "geometric:5:40"]'))
+    assert (none.delay, late.delay) == (0, "geometric:5:40")
+    assert "50 rounds, late by geometric:5:40" in str(late)
+    with pytest.raises(StudyError, match=r"study\.toml:2: delay: delay has no law 'geo'"):
+        cells(tmp_path, BASE.replace("rounds = 50", 'rounds = 50\ndelay = "geo:5:40"'))

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from sidelong.agent.feedback import Losses
     from sidelong.agent.lateness import Lateness
     from sidelong.agent.seen import Estimates
-    from sidelong.evaluation import Certificate, Health
+    from sidelong.evaluation import Certificate, WorldHealth
 
 
 class Agent:
@@ -91,7 +91,6 @@ class Agent:
         self._ledger = Ledger(self._learner, self._options, graph)
         if prior is not None:
             self._ledger.waiting.prior = head_start.tilt(self._learner, graph, prior, self._scale)
-        self._ledger.waiting.absent = int(graph.arms_without_self_loop.size > 0)
         self._certified = Certified(graph) if certificate else None
         self._watching = Watching(graph, module)
         self._see(Seen.nothing(graph.n_arms))
@@ -146,11 +145,12 @@ class Agent:
         shown = self._graph if graph is None and available is None else self.graph_of_round(graph, available)
         ledger = self._ledger
         decision = self._learner.draw(shown, ledger.round + 1, ledger.tag)
-        ledger.open(decision)
-        if shown is not self._graph and shown.arms_without_self_loop.size:
-            ledger.waiting.absent = 1
+        ledger.round = t = decision.round
+        ledger.pending[t] = decision
+        if t > ledger.waiting.first:
+            ledger.waiting.sigma[t] = len(ledger.waiting.sigma)
         if self._certified is not None:
-            self._certified.asked(decision.round)
+            self._certified.asked(t)
         return decision
 
     def graph_of_round(
@@ -176,8 +176,8 @@ class Agent:
                 takes the place of the decision's own. It must say what *every* arm would have revealed, and so must not
                 depend on the arm that was played: with a demand of 7, an order of 8 or more has something left over and
                 reveals all orders, and a smaller one itself and those below. A graph that says only what this arm
-                revealed would bias the estimates. The learner's theorems do not cover graphs that are shown after the
-                draw.
+                revealed would bias the estimates. The adversarial bounds of exp3.g++ and exp3-set hold with it,
+                whatever graph the arm was drawn for; the stochastic one of exp3.g++, and those of glance, do not.
 
         Returns:
             True if something was learned, False if the same was told before.
@@ -289,16 +289,15 @@ class Agent:
         Its number stays with it. Decisions that wait are told as they were asked.
         """
         self._graph = arms.retire(self._learner.module, self._graph, arm)
-        self._ledger.waiting.absent = 1
 
     def estimates(self) -> Estimates:
         """Return what the agent knows about each arm, and which is the cheapest as far as it knows."""
         return self._seen.estimates(*self._learner.outlook(self._graph, self._ledger.round + 1), self._graph)
 
-    def health(self) -> Health:
+    def health(self) -> WorldHealth:
         """Return whether the world has turned: whether some arm's expected loss is another one than it was.
 
-        It compares guaranteed intervals of windows of rounds. `Health.level` is the chance that this is ever said
+        It compares guaranteed intervals of windows of rounds. `WorldHealth.level` is the chance that this is ever said
         though nothing turned, however often one looks.
         """
         return self._watching.health(self._ledger.round)
@@ -329,10 +328,15 @@ class Agent:
         arrays: dict[str, np.ndarray],
         path: str | PathLike[str],
         learner: ModuleType | None = None,
+        *,
+        older: bool = False,
     ) -> Self:
-        """Go on from what `contents` returned; `path` is what messages call the place it was kept in."""
+        """Go on from what `contents` returned; `path` is what messages call the place it was kept in.
+
+        With `older`, also from what an older version of its learner has learned, which decides otherwise from here on.
+        """
         agent = cls.__new__(cls)
-        parts = contents.read(path, header, arrays, learner)
+        parts = contents.read(path, header, arrays, learner, older=older)
         agent._learner, agent._ledger, seen, agent._graph, agent._options, agent._scale = parts[:6]  # noqa: SLF001  # its own
         agent._certified, agent._watching = parts[6:]  # noqa: SLF001
         agent._see(seen)  # noqa: SLF001

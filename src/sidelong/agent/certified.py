@@ -8,7 +8,11 @@ import numpy as np
 
 from sidelong._jit import entry
 from sidelong.evaluation.certificates import (
+    AWAY,
     NOT_TOLD,
+    PAID,
+    ROUNDS,
+    SPARED,
     TOLD,
     TOLD_WITH_GRAPH,
     Certificate,
@@ -65,6 +69,18 @@ class Certified:
     def _count(self, standing: Standing, made: Decision, graph: FeedbackGraph, losses: np.ndarray, how: int) -> None:
         p, mean = made._p, self._means[made.round]  # noqa: SLF001  # what users see of p is read-only
         self._settle(standing, graph.arrays, made.arm, p, mean, losses, how, np.empty(p.size))
+
+    def grown(self, graph: FeedbackGraph) -> Self:
+        """Return it with the arms that `graph` has more: until now they were absent.
+
+        Certificates are then against more arms: those since the last one came hold together.
+        """
+        more, standing = graph.n_arms - self._room.size, self._standing
+        arms = np.pad(standing.arms, ((0, 0), (0, more)))
+        arms[AWAY, -more:], arms[SPARED, -more:] = standing.sums[ROUNDS], standing.sums[PAID]
+        made = type(self)(graph, Standing(np.pad(standing.W, ((0, more), (0, 0))), arms, standing.sums.copy()))
+        made._means = {t: np.pad(row, (0, more), constant_values=0.5) for t, row in self._means.items()}  # noqa: SLF001
+        return made
 
     def contents(self) -> dict[str, np.ndarray]:
         """Return everything, as arrays of a state file; rows of means are in the order of the decisions that wait."""

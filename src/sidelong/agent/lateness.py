@@ -52,12 +52,13 @@ class Waiting:
         self._n_arms = n_arms
         plain = options.get("estimator", "plain") == "plain" and options.get("track") is None
         self._proved = n_arms > 1 and plain
-        self._first = int(getattr(params, "initial", np.empty(0)).size)
+        self.first = int(getattr(params, "initial", np.empty(0)).size)  #: how many initial rounds there are
         names = (_ETA, _THETA, _MASS)
         self._at = [module.TRACES.index(name) if name in module.TRACES else -1 for name in names]
-        self._sigma: dict[int, int] = {}  # of the outstanding ones: how many were, when it was drawn
+        #: Of each decision that waits, but the initial ones: how many others did when it was drawn. `ask` writes it.
+        self.sigma: dict[int, int] = {}
         self.told = self.late = self.cancelled = self.lost = self.total = self.most = 0
-        self.absent = 0  #: whether some arm was not there in some round
+        self.absent = 0  #: whether some arm was not there in a round that was told
         self.logged = 0  #: how many rounds of logs were learned, about which the bound says nothing
         self.prior = 0.0  #: what a prior adds to the bound at most
         self.since = 0  #: how many rounds there had been when counting began
@@ -70,19 +71,10 @@ class Waiting:
         """Take notice of one more arm: the bound has the number of arms by the end."""
         self._n_arms += 1
 
-    def drew(self, t: int) -> None:
-        """Count a decision."""
-        if t <= self._first:
-            return
-        before = len(self._sigma)
-        self._sigma[t] = before
-        self.total += before
-        self.most = max(self.most, before)
-
     def learned(self, t: int, trace: np.ndarray, last: int) -> None:
         """Count the feedback of a decision, with what the learner traced; `last` is the last that was drawn."""
-        sigma = self._sigma.pop(t, None)
-        if sigma is None:  # an initial round
+        sigma = self._settled(t)
+        if sigma is None:
             return
         self.told += 1
         self.late += t < last
@@ -95,17 +87,25 @@ class Waiting:
 
     def dropped(self, t: int, *, lost: bool) -> None:
         """Count a decision that will never be told; `lost` says that it was carried out."""
-        if self._sigma.pop(t, None) is None:  # an initial round
+        if self._settled(t) is None:
             return
         if lost:
             self.lost += 1
         else:
             self.cancelled += 1
 
+    def _settled(self, t: int) -> int | None:
+        """Return how many were outstanding when a decision was drawn that is not any more; None for an initial one."""
+        sigma = self.sigma.pop(t, None)
+        if sigma is not None:
+            self.total += sigma
+            self.most = max(self.most, sigma)
+        return sigma
+
     def summary(self, rounds: int) -> Lateness:
         """Return all that is known after this many rounds."""
-        initial = min(self._first, rounds)
-        outstanding = len(self._sigma)
+        initial = min(self.first, rounds)
+        outstanding = len(self.sigma)
         return Lateness(
             told=self.told,
             late=self.late,
@@ -113,8 +113,8 @@ class Waiting:
             cancelled=self.cancelled,
             lost=self.lost,
             initial=initial,
-            sum=self.total,
-            most=self.most,
+            sum=self.total + sum(self.sigma.values()),
+            most=max([self.most, *self.sigma.values()]),
             rate=self.rate,
             theta_sum=self.theta,
             rated_theta=self.rated_theta,
@@ -124,7 +124,8 @@ class Waiting:
         )
 
     def _bound(self, initial: int, untold: int) -> float | None:
-        if self.logged or (self.absent and self.total):  # nothing is proved where arms are absent and feedback is late
+        is_late = self.total or any(self.sigma.values())
+        if self.logged or (self.absent and is_late):  # nothing is proved where arms are absent and feedback is late
             return None
         if not self._proved or self.since or self._learner not in {exp3gpp.NAME, exp3set.NAME}:
             return None
@@ -140,19 +141,19 @@ class Waiting:
     def contents(self) -> dict[str, np.ndarray]:
         """Return everything, as arrays of a state file."""
         return {
-            "late.outstanding": np.array(list(self._sigma.values()), np.int32),  # of those after the initial ones
+            "late.outstanding": np.array(list(self.sigma.values()), np.int32),  # of those after the initial ones
             "late.counts": np.array([getattr(self, name) for name in _COUNTS], np.int64),
             "late.sums": np.array([getattr(self, name) for name in _SUMS], np.float64),
         }
 
     def resume(self, rounds: int, arrays: Mapping[str, np.ndarray]) -> None:
         """Go on from what `contents` returned, after this many rounds; older files have no such arrays."""
-        waiting = [t for t in arrays["pending.round"].tolist() if t > self._first]
+        waiting = [t for t in arrays["pending.round"].tolist() if t > self.first]
         if "late.outstanding" not in arrays:
             self.since = rounds
-            self._sigma = dict.fromkeys(waiting, 0)  # nobody knows, and there will be no bound
+            self.sigma = dict.fromkeys(waiting, 0)  # nobody knows, and there will be no bound
             return
-        self._sigma = dict(zip(waiting, arrays["late.outstanding"].tolist(), strict=True))
+        self.sigma = dict(zip(waiting, arrays["late.outstanding"].tolist(), strict=True))
         for names, values in ((_COUNTS, arrays["late.counts"]), (_SUMS, arrays["late.sums"])):
             for name, value in zip(names, values.tolist(), strict=False):  # older files count fewer
                 setattr(self, name, value)

@@ -38,15 +38,10 @@ class Ledger:
         self.waiting = Waiting(module, running.params, options, graph.n_arms)  #: how late feedback was
         self._told: OrderedDict[int, Any] = OrderedDict()  # fingerprints, or what they are made from
 
-    def open(self, decision: Decision) -> None:
-        """Write down a decision that was made."""
-        self.round = decision.round
-        self.pending[decision.round] = decision
-        self.waiting.drew(decision.round)
-
     def close(self, t: int, arms: np.ndarray, losses: np.ndarray, graph_key: int, remembers: int) -> None:
         """Write down what the decision of round t was told, and forget what is older than it is to remember."""
         made = self.pending.pop(t)
+        self.waiting.absent |= bool(made.graph.arms_without_self_loop.size)
         self.waiting.learned(t, made._trace, self.round)  # noqa: SLF001
         told = (arms.copy(), losses.copy(), graph_key)  # copies: a view would keep its graph alive
         self._told[t] = told if arms.size <= _FEW else fingerprint(*told)

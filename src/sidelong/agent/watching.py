@@ -9,7 +9,7 @@ import numpy as np
 
 from sidelong._jit import entry
 from sidelong.agent.running import revealed
-from sidelong.evaluation.turning import Health, Turning, health, look, watch
+from sidelong.evaluation.turning import Turning, WorldHealth, health, look, watch
 from sidelong.learners.interface import is_sparing
 
 if TYPE_CHECKING:
@@ -44,11 +44,17 @@ class Watching:
         elif not math.isnan(p[made.arm]):
             self._look(self._turning, graph.arrays, made.arm, p, losses, t, self._room)
 
-    def health(self, last: int) -> Health:
+    def health(self, last: int) -> WorldHealth:
         """Return what is known after the draw of round `last`."""
         found = health(self._turning, last)
         why = "the learner draws without knowing the probabilities"
         return found._replace(unknown=why) if self._blind else found
+
+    def grown(self, graph: FeedbackGraph, learner: ModuleType) -> Self:
+        """Return it with the arms that `graph` has more, of which nothing was seen until now."""
+        more = Turning.new(graph.n_arms - self._room.size).arms
+        arms, window = np.concatenate([self._turning.arms, more], axis=1), self._turning.window.copy()
+        return type(self)(graph, learner, Turning(arms, window))
 
     def contents(self) -> dict[str, np.ndarray]:
         """Return everything, as arrays of a state file."""

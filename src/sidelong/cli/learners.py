@@ -86,11 +86,14 @@ def _table(*, wide: bool) -> Table:
             needs = _needs(module, options)
             first = [title, about.paper] if wide else [f"[bold]{title}[/]\n{about.paper}"]
             second = ["\n".join(needs), about.cost] if wide else [f"{', '.join(needs)}\n{about.cost}"]
-            table.add_row(*first, "\n".join(about.proved) or "-", *second, "\n".join(about.bound.split("; ")))
+            proved = "\n".join(catalogue.proved(module, options)) or "-"
+            table.add_row(*first, proved, *second, "\n".join(about.bound.split("; ")))
     return table
 
 
 def _describe(console: Console, title: str, module: ModuleType, options: Mapping[str, Any]) -> None:
+    from sidelong.learners import catalogue  # noqa: PLC0415
+
     headline, second = (" ".join(part.split()) for part in (module.__doc__ or "").split("\n\n")[:2])
     about = module.ABOUT
     departs = " and where it departs from the page" if about.published else ""
@@ -100,7 +103,7 @@ def _describe(console: Console, title: str, module: ModuleType, options: Mapping
     facts.add_column(overflow="fold")
     for key, value in (
         ("reference" if about.published else "idea", second),
-        ("proved", ", ".join(about.proved) or "nothing"),
+        ("proved", ", ".join(catalogue.proved(module, options)) or "nothing"),
         ("bound", about.bound),
         ("theorem", about.theorem or "see the reference"),
         ("needs", ", ".join(_needs(module, options))),

@@ -119,7 +119,7 @@ def limits(turning: Turning, last: int, lower: np.ndarray, upper: np.ndarray) ->
             upper[k] = min(upper[k], 1.0 - spared)
 
 
-class Health(NamedTuple):
+class WorldHealth(NamedTuple):
     """Whether the world has turned since the beginning: whether an arm's expected loss is another one now."""
 
     turned: bool  #: whether the intervals of two windows do not meet, for some arm
@@ -143,13 +143,13 @@ class Health(NamedTuple):
         )
 
 
-def health(turning: Turning, last: int) -> Health:
+def health(turning: Turning, last: int) -> WorldHealth:
     """Return what is known after the draw of round `last`."""
     lower, upper = turning.arms[LOWER].copy(), turning.arms[UPPER].copy()
     limits(turning, last, lower, upper)
     apart: npt.NDArray[np.float64] = lower - upper
     arm, since = int(np.argmax(apart)), int(turning.window[0])
     if not apart[arm] > 0.0:
-        return Health(turned=False, arm=None, above=None, below=None, since=since, level=LEVEL)
+        return WorldHealth(turned=False, arm=None, above=None, below=None, since=since, level=LEVEL)
     found = float(lower[arm]), float(upper[arm])
-    return Health(turned=True, arm=arm, above=found[0], below=found[1], since=since, level=LEVEL)
+    return WorldHealth(turned=True, arm=arm, above=found[0], below=found[1], since=since, level=LEVEL)

@@ -110,6 +110,16 @@ def check_absence(learner: ModuleType, what: str) -> None:
         )
 
 
+def proved(learner: ModuleType, options: Mapping[str, Any], rounds: int = 0) -> tuple[str, ...]:
+    """Return the worlds for which a theorem bounds the regret with these options, after so many rounds."""
+    horizon = options.get("horizon")
+    if Need.HORIZON in needs(learner, options) and horizon is not None and rounds > horizon:
+        return ()
+    own = _own(learner, "proved")
+    about = getattr(learner, "ABOUT", None)
+    return cast("tuple[str, ...]", own(options) if own is not None else () if about is None else about.proved)
+
+
 def version(learner: ModuleType) -> int:
     """Return the version of a learner, which goes up when its bits change; files and journals keep it."""
     return int(getattr(learner, "VERSION", 1))
@@ -231,7 +241,8 @@ def check_sequence(learner: ModuleType, sequence: GraphSequence, options: Mappin
     """Refuse graphs over time that the learner cannot play on with these options."""
     if Need.GRAPH_BEFORE in learner.NEEDS and sequence.shown == "after":
         raise ObservabilityError(
-            f"{learner.NAME} needs to see the graph before the draw; this sequence shows it after."
+            f"{learner.NAME} needs to see the graph before the draw; this sequence shows it after. An Agent can be "
+            f"asked with a guess: ask(guess), and tell(decision, losses, graph)."
         )
     if len(set(sequence.bank)) != 1:
         check_fixed(learner, options, f"{sequence!r} has several.")

@@ -73,6 +73,7 @@ ABOUT = About(
     bound="9 sqrt(ln K ln(K T) sum_t alpha_t), and 3.83 sqrt(alpha~ T ln K) on one graph; "
     "sum over at most alpha~ arms of 4 beta ln^2 T / gap",
     theorem='Theorem 4; with rate="fixed", Theorems 2 and 3',
+    guess=True,
 )
 #: The options that lead to a module of their own.
 VARIANTS = ({"refresh": "epoch"}, {"late": "guarded"})
@@ -103,6 +104,19 @@ def variant(options: Mapping[str, Any]) -> ModuleType:
             f"better by the learner 'glance', which takes no preset; without this option exp3.g++ is the paper's."
         )
     return variant_of(__name__, options)
+
+
+def proved(options: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the worlds with a theorem: the stochastic half of Theorems 3 and 4 is for the paper's constants."""
+    as_printed = (
+        options.get("estimator", "plain") == "plain"
+        and options.get("start", "all") == "all"
+        and options.get("beta", 320.0) >= 320.0
+        and options.get("gamma", 4.0) >= 4.0
+        and options.get("eta_scale", 1.0) == 1.0
+        and options.get("exploration") is None
+    )
+    return ABOUT.proved if as_printed else ABOUT.proved[:1]
 
 
 def needs(options: Mapping[str, Any]) -> frozenset[Need]:

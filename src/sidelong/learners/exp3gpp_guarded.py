@@ -62,6 +62,7 @@ ABOUT = About(
     bound="2 sqrt(2 ln K (sum_t theta_t + D)) + sqrt(T ln K), where D sums the outstanding decisions of all rounds",
     theorem="docs/late.md",
     published=False,
+    guess=True,
 )
 #: Options that have one value here.
 SETTLED = ("estimator", "late", "rate", "refresh")

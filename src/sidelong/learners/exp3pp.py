@@ -29,7 +29,7 @@ UCB 1. What other arms a play reveals is not used. A single arm is played.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -40,6 +40,8 @@ from sidelong.learners.weights import exponential
 from sidelong.numerics import log, smallest, total
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from sidelong.graphs.arrays import GraphArrays
     from sidelong.graphs.graph import FeedbackGraph
 
@@ -64,6 +66,12 @@ class Params(NamedTuple):
     log_K: float
     gamma: float
     beta: float
+
+
+def proved(options: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the worlds with a theorem: the stochastic one is for the constants of the paper, or larger ones."""
+    as_printed = options.get("gamma", 3.0) >= 3.0 and options.get("beta", 256.0) >= 256.0
+    return ABOUT.proved if as_printed else ABOUT.proved[:1]
 
 
 def configure(graph: FeedbackGraph, *, gamma: float = 3.0, beta: float = 256.0) -> Params:

@@ -57,6 +57,7 @@ ABOUT = About(
     bound="2 sqrt(ln K (sum_t mas(G_t) + 2 D)), where D sums the outstanding decisions of all rounds",
     theorem="docs/late.md",
     published=False,
+    guess=True,
 )
 #: Options that have one value here.
 SETTLED = ("late", "refresh")

@@ -10,7 +10,8 @@ probabilities of observing those that the drawn arm reveals, one after the other
 its own use in `trace`, and then for each name a row of as many numbers as arms, kept with the decision until it is
 told. One
 whose options lead to another module has ``variant``, and one that needs more or less than ``NEEDS`` with some options
-has ``needs``; both take the options. One that counts the decisions that are outstanding has ``release``, which is
+has ``needs``; both take the options. One whose theorems are lost with some options has ``proved``, which takes them and
+returns the worlds with a theorem. One that counts the decisions that are outstanding has ``release``, which is
 called for a round that will never be told; its ``distribution`` is called once for each round, as that of all is. One
 with a rule for arms that are absent, which reveal nothing in the graph of their round, has ``SLEEPS``; and one that
 more arms may come to has ``grow``, which takes and returns Params and State. ``tilt`` and ``replay`` are for a prior
@@ -55,7 +56,12 @@ __all__ = [
 
 
 class Need(Enum):
-    """Something that a learner cannot do without."""
+    """Something that a learner cannot do without.
+
+    ``GRAPH_BEFORE`` is a need of the draw: what is played depends on the graph. Where only the outcome shows the graph,
+    an agent may still be asked with a guess and told the true one: the estimates have no bias then, and if the learner
+    says so in ``ABOUT.guess``, its adversarial bound holds whatever the guess was. A simulation has no guess.
+    """
 
     SELF_LOOPS = "self-loops"
     UNDIRECTED = "undirected graph"
@@ -71,12 +77,13 @@ class About(NamedTuple):
     """What the list of learners says about one."""
 
     paper: str  #: authors and year
-    proved: tuple[str, ...]  #: the worlds with a theorem: "adversarial", "stochastic"
+    proved: tuple[str, ...]  #: the worlds with a theorem, without options: "adversarial", "stochastic"
     cost: str  #: of a round
     bound: str  #: on the regret, the leading term
     theorem: str = ""  #: where the bound is proved
     published: bool = True  #: whether the pseudo-code is a paper's; its reference is the docstring's second paragraph
     cite: tuple[str, ...] = ()  #: its entries in references.bib
+    guess: bool = False  #: whether the adversarial bound holds if it draws for a guess, and is told the graph after
 
 
 def distribution(params: Any, state: Any, graph: GraphArrays, t: int, p: np.ndarray, trace: np.ndarray) -> None:

@@ -30,7 +30,7 @@ most 1 + 1e-12, and what is left is divided out.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -41,6 +41,8 @@ from sidelong.learners.options import one_of
 from sidelong.numerics import smallest, total
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from sidelong.graphs.graph import FeedbackGraph
 
 NAME = "tsallis-inf"
@@ -63,6 +65,13 @@ class Params(NamedTuple):
 
     reduced_variance: bool
     graph_feedback: bool
+
+
+def proved(options: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the worlds with a theorem: with all that is revealed, the adversarial one and only for "iw"."""
+    if options.get("feedback", "bandit") == "bandit":
+        return ABOUT.proved
+    return ABOUT.proved[:1] if options.get("estimator", "iw") == "iw" else ()
 
 
 def configure(graph: FeedbackGraph, *, estimator: str = "iw", feedback: str = "bandit") -> Params:

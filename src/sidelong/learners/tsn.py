@@ -26,7 +26,7 @@ such rejections and two normal variates instead.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -36,6 +36,8 @@ from sidelong.learners.options import number
 from sidelong.numerics import DRAWS, beta, beta_power, log
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from sidelong.graphs.arrays import GraphArrays
     from sidelong.graphs.graph import FeedbackGraph
 
@@ -57,6 +59,11 @@ class Params(NamedTuple):
     """The constants."""
 
     prior: float
+
+
+def proved(options: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the worlds with a theorem: it is for the uniform prior."""
+    return ABOUT.proved if options.get("prior", 1.0) == 1.0 else ()
 
 
 def configure(graph: FeedbackGraph, *, prior: float = 1.0) -> Params:

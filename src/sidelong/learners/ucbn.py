@@ -23,7 +23,7 @@ the learner knows nothing of decisions that were not told yet: asked many times 
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -33,6 +33,8 @@ from sidelong.learners.options import number
 from sidelong.numerics import log, smallest
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from sidelong.graphs.arrays import GraphArrays
     from sidelong.graphs.graph import FeedbackGraph
 
@@ -54,6 +56,11 @@ class Params(NamedTuple):
     """The constants."""
 
     width: float
+
+
+def proved(options: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the worlds with a theorem: none for intervals that are narrower than the paper's."""
+    return ABOUT.proved if options.get("width", 2.0) >= 2.0 else ()
 
 
 def configure(graph: FeedbackGraph, *, width: float = 2.0) -> Params:

@@ -29,8 +29,11 @@ _TESTED = ("0.35", "0.54")
 _log = logging.getLogger("sidelong.service")
 
 
-def protocol() -> Any:
-    """Return the class of connections for uvicorn, or the name of its own where this uvicorn is not as expected."""
+def protocol(most: int = 2000) -> Any:
+    """Return the class of connections for uvicorn, or the name of its own where this uvicorn is not as expected.
+
+    With more than `most` connections at once, requests are marked as too many, for the application to refuse.
+    """
     try:
         asyncio.run(_check())
     except Exception as error:  # noqa: BLE001  # other parts may fail in any way
@@ -43,12 +46,14 @@ def protocol() -> Any:
         )
         _log.warning("connections not watched", extra={"why": why})
         return "auto"
+    TimedConnection.most = most
     return TimedConnection
 
 
 class TimedConnection(HttpToolsProtocol):
     """A connection that waits for the head of a request as long as between two requests, and not longer."""
 
+    most = 2000
     _waiting: asyncio.TimerHandle | None = None
     _incomplete = True  # no head of a request has come, or a part of one
     _ended = True  # all of the last request has come
@@ -90,6 +95,7 @@ class TimedConnection(HttpToolsProtocol):
         """Note that its head is complete."""
         self._incomplete, self._size = False, 0
         self._wait_no_more()
+        self.scope["state"]["full"] = len(self.connections) > self.most
         super().on_headers_complete()
 
     def _wait(self) -> None:

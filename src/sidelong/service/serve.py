@@ -7,6 +7,7 @@ import ctypes
 import ipaddress
 import logging
 import math
+import resource
 import signal
 import socket
 import sys
@@ -34,11 +35,13 @@ def serve(settings: Settings, ready: Callable[[str], None] = lambda _: None) -> 
     """Serve until SIGINT or SIGTERM; `ready` is told the address once it answers."""
     logs.configure()
     _give_memory_back()
+    _allow_connections(settings.max_connections)
     _check_tokens(settings)
     listening = _bind(settings)
     host, port = listening.getsockname()[:2]
     address = f"http://{f'[{host}]' if ':' in host else host}:{port}"
     app = Application(settings)
+    connections = protocol(settings.max_connections)
     config = uvicorn.Config(
         app,
         log_config=None,
@@ -47,8 +50,8 @@ def serve(settings: Settings, ready: Callable[[str], None] = lambda _: None) -> 
         date_header=False,
         timeout_keep_alive=math.ceil(settings.request_timeout),
         timeout_graceful_shutdown=5,
-        limit_concurrency=2000,
-        http=protocol(),
+        limit_concurrency=settings.max_connections if connections == "auto" else None,
+        http=connections,
         ws="none",
     )
     _log.info("starting", extra={"address": address, "version": __version__})
@@ -57,7 +60,17 @@ def serve(settings: Settings, ready: Callable[[str], None] = lambda _: None) -> 
     try:
         _Announcing(config, app, lambda: ready(address)).run(sockets=[listening])
     finally:
-        logs.flush()
+        logs.close()
+
+
+def _allow_connections(most: int) -> None:
+    """Ask for as many open files as there may be connections, and some more for the database."""
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = most + 200
+    with contextlib.suppress(OSError, ValueError):
+        soft = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+        if soft > resource.getrlimit(resource.RLIMIT_NOFILE)[0]:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
 def _give_memory_back() -> None:

@@ -28,6 +28,7 @@ class Settings(BaseSettings):
     sweep_every: Seconds = 1.0  #: between looks for expired decisions
     snapshot_every: Count = 2000  #: events
 
+    max_connections: Count = 2_000  #: at once; beyond, only /health is answered
     max_body: Count = 4 * 2**20  #: bytes
     max_arms: Count = 200_000
     max_edges: Count = 1_000_000

@@ -17,6 +17,7 @@ from sidelong.graphs.sequences import GraphSequence, fixed
 from sidelong.learners import catalogue
 from sidelong.learners.interface import Need
 from sidelong.losses.world import World
+from sidelong.simulation.delays import Delay, read_delay
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -37,12 +38,12 @@ class Game:
     sequence: GraphSequence
     world: World
     rounds: int
-    delay: int  #: how many rounds later feedback comes
+    delay: Delay  #: how many rounds later feedback comes
 
     @property
     def kind(self) -> str:
         """What machine code it runs, and which world that calls: games of one kind are compiled together."""
-        anew, late = " anew" * (not self.sequence.bank), " late" * (self.delay > 0)
+        anew, late = " anew" * (not self.sequence.bank), " late" * (not self.delay.is_none)
         return f"{self.learner.__name__} {self.world.name} {self.world.code}{anew}{late}"
 
     def configure(self, seed: int = 0) -> tuple[FeedbackGraph, tuple[Any, ...]]:
@@ -56,7 +57,7 @@ def prepare(
     graph: FeedbackGraph | GraphSequence,
     losses: World,
     rounds: int,
-    delay: int = 0,
+    delay: int | str | Delay = 0,
     options: Mapping[str, Any] | None = None,
 ) -> Game:
     """Return a game that can be played.
@@ -77,10 +78,11 @@ def prepare(
     rounds = whole("rounds", rounds, 1, 2**48 - 1)
     if losses.rounds is not None and rounds > losses.rounds:
         raise SimulationError(f"The world has {losses.rounds:,} rounds, and {rounds:,} were asked for.")
-    delay = whole("delay", delay, 0, _MEMORY // sequence.n_arms)
-    if delay and not sequence.bank:
+    law = read_delay(delay, sequence.n_arms)
+    whole("delay", law.most, 0, _MEMORY // sequence.n_arms)
+    if not law.is_none and not sequence.bank:
         raise SimulationError(
-            f"delay is {delay}: feedback that comes late needs graphs that are kept; {sequence!r} draws them anew."
+            f"delay is {law.text}: feedback that comes late needs graphs that are kept; {sequence!r} draws them anew."
         )
     options = dict(options or {})
     module = catalogue.choose(learner, options)
@@ -97,4 +99,4 @@ def prepare(
         )
     if Need.HORIZON in catalogue.needs(module, options):
         options.setdefault("horizon", rounds)
-    return Game(module, options, sequence, losses, rounds, delay)
+    return Game(module, options, sequence, losses, rounds, law)

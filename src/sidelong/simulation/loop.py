@@ -12,11 +12,12 @@ import numpy as np
 
 from sidelong._ahead import compiled_ahead
 from sidelong._jit import is_kept, kernel, rebind, signature_of
-from sidelong.evaluation.certificates import TOLD, Standing, freeze, settle
+from sidelong.evaluation.certificates import NOT_TOLD, TOLD, Standing, freeze, settle
 from sidelong.graphs.bank import BankArrays, keep, pick, redraw, select
-from sidelong.learners.interface import Need, bound, distribution, draw, name_of, trace_size, update
+from sidelong.learners.interface import Need, bound, distribution, draw, name_of, release, trace_size, update
 from sidelong.losses.kernels import has_range, loss, loss_range, mean
 from sidelong.numerics import DRAWS, sample, uniform
+from sidelong.simulation.delays import constant, delay_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
 
     from sidelong.graphs.arrays import GraphArrays
     from sidelong.losses.world import World
+    from sidelong.numerics import Whole
+    from sidelong.simulation.delays import Delay
 
 
 class Tally(NamedTuple):
@@ -38,6 +41,11 @@ class Tally(NamedTuple):
     fault: np.ndarray  #: the arm whose loss stopped the run
     # Of the rounds that are not learned yet: a row for each, and one row if feedback comes at once.
     arms: np.ndarray  #: int64
+    due: np.ndarray  #: int64: after the draw of which round each comes
+    comes: np.ndarray  #: whether it comes then, or is given up
+    # Of the rounds that are due after the same draw: the first and the last, and after each the next one; 0 is none.
+    lists: np.ndarray  #: int64, (3, rows)
+    law: np.ndarray  #: of the delays
     p: np.ndarray
     losses: np.ndarray
     trace: np.ndarray
@@ -46,8 +54,10 @@ class Tally(NamedTuple):
     room: np.ndarray
 
 
-def new_tally(learner: ModuleType, n_arms: int, delay: int = 0, *, certify: bool = False) -> Tally:
+def new_tally(learner: ModuleType, n_arms: int, delay: Delay | None = None, *, certify: bool = False) -> Tally:
     """Return a tally of nothing; with `certify`, what the certificate needs is kept too."""
+    law = constant(0) if delay is None else delay
+    rows = law.most + 1
     counts = np.zeros((2, n_arms), np.int64)
     certified = n_arms if certify else 0
     return Tally(
@@ -58,11 +68,15 @@ def new_tally(learner: ModuleType, n_arms: int, delay: int = 0, *, certify: bool
         counts[1],
         np.zeros(n_arms + 1, np.int64),
         np.zeros(1, np.int64),
-        np.zeros(delay + 1, np.int64),
-        np.zeros((delay + 1, n_arms)),
-        np.zeros((delay + 1, n_arms)),
-        np.zeros((delay + 1, trace_size(learner, n_arms))),
-        np.zeros((delay + 1, certified)),
+        np.zeros(rows, np.int64),
+        np.zeros(rows, np.int64),
+        np.zeros(rows, np.bool_),
+        np.zeros((3, rows), np.int64),
+        law.arrays,
+        np.zeros((rows, n_arms)),
+        np.zeros((rows, n_arms)),
+        np.zeros((rows, trace_size(learner, n_arms))),
+        np.zeros((rows, certified)),
         Standing.new(certified),
         np.zeros(certified),
     )
@@ -75,6 +89,34 @@ def add(sum_: np.ndarray, x: float) -> None:
     part = s - sum_[0]
     sum_[1] += (sum_[0] - (s - part)) + (x - part)
     sum_[0] = s
+
+
+_FIRST, _LAST, _NEXT = range(3)  # in `Tally.lists`
+
+
+@kernel
+def await_feedback(tally: Tally, t: Whole, delay: Whole) -> None:
+    """Write down after the draw of which round the feedback of round t comes, or is given up."""
+    rows = tally.arms.size
+    tally.comes[t % rows] = delay < rows
+    due = t + min(delay, rows - 1)
+    tally.due[t % rows] = due
+    at = due % rows
+    if tally.lists[_FIRST, at] == 0:
+        tally.lists[_FIRST, at] = t
+    else:
+        tally.lists[_NEXT, tally.lists[_LAST, at] % rows] = t
+    tally.lists[_LAST, at] = t
+    tally.lists[_NEXT, t % rows] = 0
+
+
+@kernel
+def take_due(tally: Tally, t: Whole) -> Whole:
+    """Return the first of the rounds that are due after the draw of round t, or 0; `lists` has those after it."""
+    at = t % tally.arms.size
+    first = tally.lists[_FIRST, at]
+    tally.lists[_FIRST, at] = 0
+    return first  # type: ignore[no-any-return]
 
 
 DRAWS_ITSELF = False  # whether the learner has a `draw` of its own
@@ -157,21 +199,26 @@ def play(  # noqa: C901, PLR0912, PLR0915  # a round is one thing, and becomes o
         add(tally.expected, mean(world, seed, run, t, arm))
         if LATE:
             tally.arms[row] = arm
-            told = t - tally.arms.size + 1  # the round whose feedback comes now
-            if told < 1:
-                continue
-            row = told % tally.arms.size
-            arm, p, losses, trace = tally.arms[row], tally.p[row], tally.losses[row], tally.trace[row]
-            learned = select(bank, pick(bank, seed, run, told))
+            await_feedback(tally, t, delay_of(tally.law, seed, run, t, arm))
+        told: Any = take_due(tally, t) if LATE else t
+        while told > 0:  # once, unless feedback comes late
+            learned = graph
+            if LATE:
+                row = told % tally.arms.size
+                arm, p, losses, trace = tally.arms[row], tally.p[row], tally.losses[row], tally.trace[row]
+                learned = select(bank, pick(bank, seed, run, told))
+                if not tally.comes[row]:
+                    release(params, state, told)
+                    if CERTIFY:
+                        settle(tally.standing, learned, arm, p, tally.means[row], losses, NOT_TOLD, tally.room)
+                    told = tally.lists[_NEXT, row]
+                    continue
             update(params, state, learned, told, arm, p, losses, trace)
             if CERTIFY:
                 settle(tally.standing, learned, arm, p, tally.means[row], losses, TOLD, tally.room)
-        else:
-            update(params, state, graph, t, arm, p, losses, trace)
-            if CERTIFY:
-                settle(tally.standing, graph, arm, p, tally.means[row], losses, TOLD, tally.room)
-        for k in range(tally.traces.size):
-            tally.traces[k] += trace[k]
+            for k in range(tally.traces.size):
+                tally.traces[k] += trace[k]
+            told = tally.lists[_NEXT, row] if LATE else 0
     return 0
 
 
@@ -193,6 +240,7 @@ def loop_for(
         "distribution": getattr(learner, "distribution", distribution),
         "fits": is_binary if Need.BINARY_LOSSES in learner.NEEDS else fits,
         "update": learner.update,
+        "release": getattr(learner, "release", release),
         "loss": world_loss,
         "mean": world_mean,
         "redraw": redraw if anew else keep,

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from sidelong.graphs.graph import FeedbackGraph
     from sidelong.graphs.sequences import GraphSequence
     from sidelong.losses.world import World
+    from sidelong.simulation.delays import Delay
 
 #: As plain Python: a kernel cannot give slices to it.
 _selected = getattr(select, "py_func", select)
@@ -87,7 +88,7 @@ def simulate(
     checkpoints: int | Sequence[int] | None = None,
     threads: int | None = None,
     progress: bool | Callable[[int, int], None] | None = None,  # noqa: FBT001  # as keyword, by all who can read
-    delay: int = 0,
+    delay: int | str | Delay = 0,
     *,
     certificate: bool = False,
     switches: int | None = None,
@@ -111,7 +112,10 @@ def simulate(
         progress: whether to show progress; on a terminal after two seconds if not given. Or a function that is called
             with the rounds done and the rounds in all.
         delay: how many rounds later the feedback of a round comes: with 1, round t is learned after the draw of
-            round t + 1. No theorem of the learners covers it; `Result.traces` are of the rounds that were learned.
+            round t + 1. Or a law of random delays, as ``"uniform:0:20"``, ``"geometric:5:100"`` (the mean, and from
+            where on feedback never comes), ``"pareto:1:1.5:200"`` (least, shape, most) or ``"by_arm:0:0:9"``: see
+            `sidelong.simulation.delays`. exp3.g++ and exp3-set have a bound then (docs/late.md), but for the last.
+            `Result.traces` are of the rounds that were learned.
         certificate: whether to keep certificates: `Result.certificate` has what an agent would say at each checkpoint.
         switches: measure the regret against the best sequence of arms that changes at most so often too, as
             `Result.tracking_regret`. To find it costs a look at every arm in every round, for each run in a world that
@@ -193,7 +197,7 @@ class _Simulation:
         self._bank = game.sequence.arrays
         self._delay = game.delay
         self._certify = certify
-        how = {"anew": not game.sequence.bank, "late": game.delay > 0, "certify": certify}
+        how = {"anew": not game.sequence.bank, "late": not game.delay.is_none, "certify": certify}
         self._play = loop_for(game.learner, game.world, **how)
         self._stop = threading.Event()
         self._lock = threading.Lock()
@@ -276,8 +280,11 @@ class _Simulation:
     def _bound(self, bank: BankArrays, number: int, t: int, tally: Tally) -> float:
         """Return the certificate after round t: rounds that wait count as an agent's do that were not told."""
         standing = tally.standing.copy()
-        for s in range(max(t - self._delay, 0) + 1, t + 1):
-            graph, row = _selected(bank, pick(bank, self._seed, number, s)), s % tally.arms.size
+        for s in range(max(t - self._delay.most, 0) + 1, t + 1):
+            row = s % tally.arms.size
+            if tally.due[row] <= t:  # it was told, or given up
+                continue
+            graph = _selected(bank, pick(bank, self._seed, number, s))
             made = int(tally.arms[row]), tally.p[row], tally.means[row], tally.losses[row]
             settle(standing, graph, *made, NOT_TOLD, tally.room)
         return assess(standing).bound

@@ -39,9 +39,9 @@ class Cell:
         return hashlib.sha256(self.json.encode()).hexdigest()[:32]
 
     @property
-    def delay(self) -> int:
-        """How many rounds later feedback comes."""
-        return int(self.spec.get("delay", 0))
+    def delay(self) -> int | str:
+        """How many rounds later feedback comes, or by which law."""
+        return self.spec.get("delay", 0)  # type: ignore[no-any-return]
 
     @property
     def n_rounds(self) -> int:
@@ -50,11 +50,16 @@ class Cell:
 
     def __str__(self) -> str:
         parts = [describe(self.spec[key]) for key in ("learner", "graph", "world")]
-        late = f", {self.delay:,} late" if self.delay else ""
-        return f"{parts[0]} on {parts[1]} in {parts[2]}, {self.spec['rounds']:,} rounds{late}, seed {self.spec['seed']}"
+        rounds = f"{self.spec['rounds']:,} rounds{late(self.delay)}"
+        return f"{parts[0]} on {parts[1]} in {parts[2]}, {rounds}, seed {self.spec['seed']}"
 
     def __hash__(self) -> int:
         return hash(self.name)
+
+
+def late(delay: int | str) -> str:
+    """Return how late feedback comes, as the end of a sentence: nothing if it comes at once."""
+    return (f", {delay:,} late" if isinstance(delay, int) else f", late by {delay}") if delay else ""
 
 
 def describe(table: dict[str, Any]) -> str:

@@ -71,9 +71,9 @@ class Curve:
         return describe(self.spec["learner"])
 
     @property
-    def delay(self) -> int:
-        """How many rounds later feedback came."""
-        return int(self.spec.get("delay", 0))
+    def delay(self) -> int | str:
+        """How many rounds later feedback came, or by which law."""
+        return self.spec.get("delay", 0)  # type: ignore[no-any-return]
 
     @property
     def final(self) -> Array:

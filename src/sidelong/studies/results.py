@@ -14,7 +14,7 @@ column               type    what it is
 ``world``            text    the world's name, a function of ``sidelong.losses``
 ``world_options``    text    its arguments, as JSON
 ``horizon``          int64   how many rounds were played in all
-``delay``            int64   how many rounds later feedback came
+``delay``            int64   how many rounds later feedback came; at most, if by a law
 ``seed``             uint64  the seed
 ``run``              int64   the number of the run: run r of every learner meets the same losses
 ``round``            int64   how many rounds had been played
@@ -45,6 +45,7 @@ import pyarrow.parquet as pq
 
 from sidelong._install import NEWER
 from sidelong.errors import ResultFileError, StudyError
+from sidelong.simulation.delays import read_delay
 from sidelong.studies.cell import canonical, name_of, options_of
 from sidelong.studies.provenance import FORMAT, provenance
 
@@ -77,7 +78,7 @@ def to_parquet(cell: Cell, n_arms: int, result: Result) -> bytes:
         "world": name_of(spec["world"]),
         "world_options": options["world"],
         "horizon": np.int64(spec["rounds"]),
-        "delay": np.int64(cell.delay),
+        "delay": np.int64(read_delay(cell.delay, n_arms).most),
         "seed": np.uint64(spec["seed"]),
     }
     texts = [name for name, value in alike.items() if isinstance(value, str)]

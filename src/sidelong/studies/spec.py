@@ -81,8 +81,15 @@ class _Numbers(BaseModel):
     rounds: int = Field(ge=1, lt=2**48)
     runs: int = Field(ge=1, lt=2**32)
     seed: int = Field(ge=0, lt=2**64)
-    delay: int = Field(ge=0, lt=2**20)
+    delay: int | str
     checkpoints: Any
+
+    @field_validator("delay")
+    @classmethod
+    def _is_a_law(cls, value: int | str) -> int | str:
+        if isinstance(value, int) and not 0 <= value < 2**20:
+            raise ValueError("a whole number from 0 to 1048575, or a law such as geometric:5:100")
+        return value
 
     @field_validator("checkpoints")
     @classmethod

@@ -17,18 +17,28 @@ export function title(found) {
 
 const seed = (value) => (Number.isSafeInteger(value) ? `seed ${value}` : "a seed above 2^53"); // more digits than JavaScript has
 
-/** Whether the guarantee holds, and why not. */
-export function guarantee({ holds, reasons }) {
+/** Whether the guarantee holds, which half, what it promises, and why not more. */
+export function guarantee(found) {
   const place = $("guarantee");
-  const text = holds ? "The guarantee holds." : "The guarantee is degraded.";
-  if (place.dataset.said === [text, ...reasons].join("\n")) return; // not announced again
-  place.dataset.said = [text, ...reasons].join("\n");
+  const { holds, delay, reasons, notes } = found;
+  const late = delay.late ? ", with the delay it has had" : "";
+  const text = holds ? `The guarantee holds${late}.` : "The guarantee is degraded.";
+  const lines = [...(holds ? promised(found) : []), ...reasons, ...notes];
+  if (place.dataset.said === [text, ...lines].join("\n")) return; // not announced again
+  place.dataset.said = [text, ...lines].join("\n");
   place.dataset.holds = holds;
   const sign = holds ? "M5 12.5l4.5 4.5L19 7.5" : "M12 4l9 16H3zM12 10v4.5M12 17.4v.1";
   place.replaceChildren(
     s("svg", { viewBox: "0 0 24 24", "aria-hidden": "true" }, s("path", { d: sign })),
-    h("div", {}, h("strong", {}, text), reasons.length ? h("ul", {}, reasons.map((reason) => h("li", {}, reason))) : null),
+    h("div", {}, h("strong", {}, text), lines.length ? h("ul", {}, lines.map((line) => h("li", {}, line))) : null),
   );
+}
+
+function promised({ proved, worth_from: worth }) {
+  const worlds = { adversarial: "against any adversary", stochastic: "in a stochastic world" };
+  const where = `It holds ${proved.map((half) => worlds[half]).join(" and ")}.`;
+  const first = worth === null ? null : `From round ${count(worth)} on it promises less than random play may lose.`;
+  return [where, first].filter(Boolean);
 }
 
 /** What became of decisions, the regret and the sample ratio check. */
@@ -36,7 +46,7 @@ export function numbers(found) {
   $("numbers").replaceChildren(...figures(found).map(figure));
 }
 
-function figures({ best, arms, counts, regret, certificate, world, sample_ratio: ratio }) {
+function figures({ best, arms, counts, guarantee, regret, certificate, world, sample_ratio: ratio }) {
   const late = counts.late ? `${count(counts.late)} of them told, too late` : null;
   const check =
     ratio.p_value === null ? ["–", ratio.unknown] : [ratio.ok ? "fine" : "off", `p = ${probability(ratio.p_value)}`];
@@ -59,6 +69,11 @@ function figures({ best, arms, counts, regret, certificate, world, sample_ratio:
       number(regret.estimate, 1),
       regret.rejected ? CONTRADICTED : regret.estimate === null ? unknown : `${range(regret.low, regret.high, 1)}, against arm ${regret.best_arm}`,
       regret.rejected,
+    ],
+    [
+      "bound on regret",
+      number(guarantee.bound, 0),
+      guarantee.bound === null ? "none is made of what happened" : `in the mean; random play may lose ${number(guarantee.random, 0)}`,
     ],
     ["sample ratio", ...check, ratio.p_value !== null && !ratio.ok],
     ...(certificate === null ? [] : [["lost at most", number(certificate.bound, 1), certified(certificate)]]),

@@ -123,6 +123,7 @@ class Application:
             if method not in methods:
                 return problems.not_allowed(method, methods)
             address = methods[method]
+            _check_room(scope, call.route)
             if address.scope != "none":
                 client = scope["client"][0] if scope["client"] else ""
                 await self._gate.admit(call, address.scope, client)
@@ -155,6 +156,13 @@ class Application:
 
 def _nothing() -> ServiceError:
     return ServiceError("There is nothing here.", status=404, code="not_found")
+
+
+def _check_room(scope: Connection, route: str) -> None:
+    """Refuse where too many connections are open; but /health, whose silence would get the process killed."""
+    if scope.get("state", {}).get("full") and route != "/health":
+        text = "Too many connections are open. Send the request again later, and use one connection for several."
+        raise ServiceError(text, status=503, code="busy", retry_after=2.0)
 
 
 async def _read_body(receive: Receive, headers: dict[bytes, bytes], settings: Settings) -> bytes:

@@ -10,17 +10,15 @@ from sidelong import evaluation
 from sidelong.evaluation import weighing
 from sidelong.evaluation.intervals import interval
 from sidelong.evaluation.regret import compare
-from sidelong.learners import catalogue
 from sidelong.service.http.messages.experiments import (
     CertificateState,
     Counts,
-    Guarantee,
     RegretState,
     SampleRatio,
     WorldState,
 )
 from sidelong.service.store.journal import Kind
-from sidelong.service.store.tallies import DELAYED, HIDDEN, OWN_GRAPH, UNWEIGHED
+from sidelong.service.store.tallies import HIDDEN, UNWEIGHED
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -146,31 +144,3 @@ def sample_ratio(tallies: Tallies) -> SampleRatio:
     if p_value is None:
         return SampleRatio(p_value=None, ok=True, told=told, unknown="not enough feedback yet")
     return SampleRatio(p_value=p_value, ok=p_value >= _SUSPICIOUS, told=told, unknown=None)
-
-
-def guarantee(experiment: LiveExperiment, ratio: SampleRatio) -> Guarantee:
-    """Tell whether the theorems of the learner hold for what happened, and why not; `ratio` is the `sample_ratio`."""
-    happened, spec = experiment.tallies.counts, experiment.identity.spec
-
-    def some(index: int, what: str) -> str:
-        n = happened[index]
-        return f"{n:,} of {happened[Kind.DECIDED]:,} decisions {what.format(was='was' if n == 1 else 'were')}"
-
-    reasons = []
-    if not catalogue.choose(spec["learner"], spec["options"]).ABOUT.proved:
-        reasons.append(f"No theorem bounds the regret of {spec['learner']}.")
-    if happened[Kind.EXPIRED]:
-        late = f" ({happened[Kind.LATE]:,} told too late)" if happened[Kind.LATE] else ""
-        reasons.append(f"{some(Kind.EXPIRED, 'expired without feedback')}{late}.")
-    if happened[Kind.CANCELLED]:
-        reasons.append(f"{some(Kind.CANCELLED, '{was} cancelled')}.")
-    if happened[OWN_GRAPH]:
-        reasons.append(f"{some(OWN_GRAPH, '{was} told with a graph that was known only after the draw')}.")
-    if happened[DELAYED]:
-        reasons.append(
-            f"{some(DELAYED, '{was} told after a later one was drawn')}. Estimates stay unbiased, but the theorems are "
-            f"for feedback that comes before the next decision."
-        )
-    if not ratio.ok:
-        reasons.append("Feedback does not come equally often for all arms: the sample ratio check fails.")
-    return Guarantee(holds=not reasons, reasons=reasons)

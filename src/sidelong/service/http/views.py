@@ -9,6 +9,7 @@ import numpy as np
 
 from sidelong.errors import ServiceError
 from sidelong.service.http import estimates
+from sidelong.service.http.guarantees import guarantee
 from sidelong.service.http.messages.decisions import DecisionState
 from sidelong.service.http.messages.experiments import (
     Arms,
@@ -49,7 +50,7 @@ def summary(experiment: LiveExperiment) -> ExperimentSummary:
         description=identity.spec["description"],
         created_at=timestamp(identity.spec["created_at"]),
         counts=estimates.counts(experiment),
-        degraded=not estimates.guarantee(experiment, estimates.sample_ratio(experiment.tallies)).holds,
+        degraded=not guarantee(experiment, estimates.sample_ratio(experiment.tallies)).holds,
     )
 
 
@@ -89,7 +90,7 @@ def state(experiment: LiveExperiment, query: StateQuery = _USUAL) -> ExperimentS
         counts=estimates.counts(experiment),
         best=_best(known, spec["labels"]),
         arms=_arms(experiment, known, query),
-        guarantee=estimates.guarantee(experiment, ratio),
+        guarantee=guarantee(experiment, ratio),
         sample_ratio=ratio,
         regret=estimates.regret(tallies, experiment.agent if spec.get("certificate") else None),
         certificate=estimates.certificate(experiment),

@@ -84,6 +84,10 @@ class Reading(ABC):
         """Return the last snapshot, or the last one before an event, with its parts joined; None if there is none."""
 
     @abstractmethod
+    def base(self, experiment: int, seq: int) -> bytes | None:
+        """Return the state that was kept with the event of a number."""
+
+    @abstractmethod
     def graph(self, id_: str) -> bytes | None:
         """Return what was kept under the id of a graph."""
 
@@ -136,6 +140,10 @@ class Writing(Reading):
     @abstractmethod
     def forget_parts(self, experiment: int, most: int) -> int:
         """Forget at most so many parts of snapshots that are not kept, and return how many."""
+
+    @abstractmethod
+    def keep_base(self, experiment: int, seq: int, data: bytes) -> None:
+        """Keep a state with an event that is being written, for ever. Raises `TakenError` if there is one."""
 
     @abstractmethod
     def keep_graph(self, id_: str, data: bytes) -> bool:

@@ -186,8 +186,19 @@ class LiveExperiment:
         self, number: int, losses: Mapping[str, float] | list[float], graph: KnownGraph | None, moment: Moment
     ) -> Event:
         """Learn the losses that an outstanding decision revealed."""
+        arm = self.outstanding[number][0].arm
+        values, observe = self.learn(number, losses, None if graph is None else graph.graph)
+        which = None if graph is None else graph.id
+        seen = None if observe is None else observe.astype(STORED, copy=False).tobytes()
+        data = values.astype(STORED, copy=False).tobytes()
+        return self._record(Event(Kind.TOLD, number, *moment, arm, None, which, losses=data, observe=seen))
+
+    def learn(
+        self, number: int, losses: Mapping[str, float] | list[float], graph: FeedbackGraph | None
+    ) -> tuple[np.ndarray, np.ndarray | None]:
+        """Learn, and return the losses and the probabilities of observing them; the journal is another matter."""
         decision, _ = self.outstanding[number]
-        shown = decision.graph if graph is None else graph.graph
+        shown = decision.graph if graph is None else graph
         if graph is not None and shown.n_arms != self.n_arms:
             raise GraphError(f"The graph of a round must have the experiment's {self.n_arms} arms, not {shown.n_arms}.")
         reveals = revealed(shown, decision.arm)
@@ -195,31 +206,26 @@ class LiveExperiment:
         observe = self.observe(decision, shown)
         p = None if observe is None or isinstance(decision, SparingDecision) else decision.probabilities
         self.agent.tell(decision, values, None if graph is None else shown)
-        delayed = number < self.agent.round
-        self.tallies.told(number, decision.arm, p, reveals, values, observe, after=graph is not None, delayed=delayed)
+        delay = self.agent.round - number
+        self.tallies.told(number, decision.arm, p, reveals, values, observe, after=graph is not None, delay=delay)
         del self.outstanding[number]
-        which = None if graph is None else graph.id
-        seen = None if observe is None else observe.astype(STORED, copy=False).tobytes()
-        return self._record(
-            Event(
-                Kind.TOLD,
-                number,
-                *moment,
-                decision.arm,
-                None,
-                which,
-                losses=values.astype(STORED, copy=False).tobytes(),
-                observe=seen,
-            )
-        )
+        return values, observe
 
     def settle(self, number: int, kind: Kind, moment: Moment) -> Event:
         """Cancel an outstanding decision, or let it expire."""
-        decision, _ = self.outstanding[number]
-        self.agent.cancel(decision, lost=kind is Kind.EXPIRED)
+        arm = self.outstanding[number][0].arm
+        self.give_up(number, kind)
+        return self.lose(number, arm, kind, moment)
+
+    def give_up(self, number: int, kind: Kind) -> None:
+        """Forget an outstanding decision; the journal is another matter."""
+        self.agent.cancel(self.outstanding[number][0], lost=kind is Kind.EXPIRED)
         del self.outstanding[number]
         self.tallies.frozen.pop(number, None)
-        return self._record(Event(kind, number, *moment, decision.arm))
+
+    def lose(self, number: int, arm: int, kind: Kind, moment: Moment) -> Event:
+        """Write down that a decision, which is not in memory, was cancelled or has expired."""
+        return self._record(Event(kind, number, *moment, arm))
 
     def due(self, clock: int) -> list[int]:
         """Return the outstanding decisions that have expired, oldest first."""
@@ -251,8 +257,17 @@ class LiveExperiment:
         self._observe(graph.arrays, p, P)
         return P[revealed(graph, decision.arm).astype(np.intp)]
 
+    def rebase(self, version: int, about: str, moment: Moment) -> Event:
+        """Begin to decide as a newer version of the learner does; `about` says from what."""
+        return self._record(Event(Kind.REBASED, -version, *moment, context=about))
+
     def _record(self, event: Event) -> Event:
         event = _linked(event, self.head + 1, self.chain)
+        self.note(event)
+        return event
+
+    def note(self, event: Event) -> None:
+        """Count an event as the last one of the journal, whatever it has done."""
         self.head, self.chain = event.seq, event.chain
         self.tallies.counts[event.kind] += 1
         minutes = self.tallies.minutes
@@ -263,7 +278,6 @@ class LiveExperiment:
             self.keys[event.key] = event
             if len(self.keys) > self.remembers:
                 self.keys.popitem(last=False)
-        return event
 
 
 def _linked(event: Event, seq: int, chain: bytes) -> Event:

@@ -21,17 +21,26 @@ class Kind(IntEnum):
     CANCELLED = 3
     EXPIRED = 4
     LATE = 5  #: told after it had expired: kept, not learned
+    REBASED = 6  #: a newer version of the learner goes on from a kept state: see `sidelong.service.store.rebasing`
 
 
 #: The place of an event in its round: decided, settled, told too late. Each place is taken once.
-SLOTS = {Kind.CREATED: 0, Kind.DECIDED: 0, Kind.TOLD: 1, Kind.CANCELLED: 1, Kind.EXPIRED: 1, Kind.LATE: 2}
+SLOTS = {
+    Kind.CREATED: 0,
+    Kind.DECIDED: 0,
+    Kind.TOLD: 1,
+    Kind.CANCELLED: 1,
+    Kind.EXPIRED: 1,
+    Kind.LATE: 2,
+    Kind.REBASED: 0,
+}
 
 
 class Event(NamedTuple):
     """A line of the journal."""
 
     kind: Kind
-    round: int
+    round: int  #: from 1; 0 for the first event, and less a version for the one that version began with
     at: int
     clock: int
     arm: int | None = None

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from sidelong.errors import LearnerError, ServiceError, SidelongError
-from sidelong.service.store import snapshots
+from sidelong.service.store import rebasing, snapshots
 from sidelong.service.store.database import Snapshot
 from sidelong.service.store.experiment import STORED, LiveExperiment, Moment, Turnstile
 from sidelong.service.store.graphs import KnownGraph
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from sidelong.service.store.experiment import Clock
     from sidelong.service.store.graphs import Shelf
     from sidelong.service.store.journal import Event
+    from sidelong.service.store.rebasing import Versions
 
 _log = logging.getLogger("sidelong.service")
 
@@ -32,6 +33,7 @@ _log = logging.getLogger("sidelong.service")
 _PATIENCE = 6  # doublings of the pause between snapshots that cannot be written
 _PART = 2**20  # bytes of a snapshot that are written at once
 _BYTES_PER_EVENT = 4096  # of snapshots: a large one is written less often
+_TRIES = 3  # to take over while an older server goes on
 _PAGE = 500  # events that are replayed before another experiment has its turn
 
 
@@ -86,7 +88,11 @@ class Replayed:
             live = self._aside
             if live is None:
                 try:
-                    live = self._from_snapshot(reading) or self._new(reading)
+                    found = self._versions(reading)
+                    if found.journal < found.own:
+                        self._rebase(database)
+                        return False
+                    live = self._from_snapshot(reading, found.first) or self._beginning(reading, found)
                 except ServiceError as error:
                     self._give_up(error)
                     raise
@@ -110,7 +116,8 @@ class Replayed:
         if live is None:
             raise self.loading()
         while not self._guarded(reading, live):
-            pass
+            if self.live is None:  # a newer version of the learner has taken over, and is ours
+                raise self.loading()
         if head is not None:
             self._check_end(live, head)
         return live
@@ -157,7 +164,7 @@ class Replayed:
 
     def rebuilt(self, reading: Reading) -> LiveExperiment:
         """Return it as the journal alone makes it, beside what is in memory."""
-        live = self._new(reading)
+        live = self._beginning(reading, self._versions(reading))
         while not self._replay(reading, live, _PAGE):
             pass
         return live
@@ -204,6 +211,71 @@ class Replayed:
                 if more:
                     writing.commit()
 
+    def _versions(self, reading: Reading) -> Versions:
+        """Return the versions of the learner, or refuse a journal of a newer one."""
+        try:
+            found = rebasing.versions(reading, self.identity)
+        except LearnerError as error:
+            raise self._unplayable(error) from error
+        if found.journal > found.own:
+            raise self._newer(found.journal, found.own)
+        return found
+
+    def _beginning(self, reading: Reading, found: Versions, *, older: bool = False) -> LiveExperiment:
+        """Return it as its version of the learner began: with nothing, or with what an older one had learned."""
+        event = found.event
+        if event is None:
+            return self._new(reading)
+        data = reading.base(self.identity.id, event.seq)
+        if not rebasing.is_state_of(event, data):
+            raise self._differs(event, "the state that was kept with it is another or is gone")
+        live = snapshots.unpack(self.identity, data or b"", older=older)
+        live.note(event)
+        return live
+
+    def _rebase(self, database: Database) -> None:
+        """Let this version of the learner take over from an older one."""
+        for _ in range(_TRIES):
+            with database.reading() as reading:
+                found = self._versions(reading)
+                if found.journal == found.own:  # another server was faster
+                    return
+                live, after, unlearned, foreign = self._carried(reading, found)
+            with database.writing() as writing:
+                if writing.lock(self.identity.id) != live.head:  # an older server goes on beside this one
+                    continue
+                moment = self._clock.now()
+                events = [live.lose(number, arm, Kind.EXPIRED, moment) for number, arm in foreign.items()]
+                data = snapshots.pack(live)
+                events.append(live.rebase(found.own, rebasing.describe(found, after, unlearned, data), moment))
+                writing.keep_base(self.identity.id, live.head, data)
+                writing.append({self.identity.id: events})
+                writing.commit()
+            why = f"version {found.own} of the learner goes on from what version {found.journal} had learned"
+            lost = f"; {unlearned:,} told decisions could not be learned, {len(foreign):,} expired"
+            about = {"experiment": self.identity.name, "sequence": live.head}
+            _log.warning("learner changed", extra={**about, "why": why + lost * bool(unlearned or foreign)})
+            return
+        raise self.loading()
+
+    def _carried(self, reading: Reading, found: Versions) -> tuple[LiveExperiment, int, int, dict[int, int]]:
+        """Return what an older version had learned, the event it is from, and what could not be taken along."""
+        live = self._from_snapshot(reading, found.first, older=True)
+        is_saved = live is not None
+        live = live or self._beginning(reading, found, older=True)
+        after = live.head
+        try:  # perhaps it would have done the same
+            while not self._replay(reading, live, _PAGE):
+                pass
+        except ServiceError as error:
+            if error.code != "refused":
+                raise
+            again = self._from_snapshot(reading, found.first, older=True) if is_saved else None
+            if again is None:
+                raise self._without_snapshot(found) from error
+            return again, after, *rebasing.carry_on(again, reading, self._shelf)
+        return live, after, 0, {}
+
     def _new(self, reading: Reading) -> LiveExperiment:
         spec = self.identity.spec
         graph = self._shelf.find(reading, spec["graph"]).named(spec["graph_name"])
@@ -216,6 +288,10 @@ class Replayed:
         """Do again what the journal says next, and tell whether that was all of it."""
         page = reading.events(self.identity.id, live.head, most)
         for event in page:
+            if event.kind is Kind.REBASED:
+                self._versions(reading)  # which refuses if this program has an older one
+                self.live = self._aside = self.progress = None  # it begins anew from there
+                return False
             graph = None if event.graph is None else KnownGraph(event.graph, self._shelf.find(reading, event.graph))
             try:
                 made = _again(live, event, graph)
@@ -226,11 +302,12 @@ class Replayed:
             self._clock.saw(event.clock)
         return len(page) < most
 
-    def _from_snapshot(self, reading: Reading) -> LiveExperiment | None:
+    def _from_snapshot(self, reading: Reading, first: int, *, older: bool = False) -> LiveExperiment | None:
+        """Return it from the last good snapshot that is not before an event, if there is one."""
         snapshot = reading.snapshot(self.identity.id)
-        while snapshot is not None:
+        while snapshot is not None and snapshot.seq >= first:
             try:
-                live = snapshots.unpack(self.identity, snapshot.data)
+                live = snapshots.unpack(self.identity, snapshot.data, older=older)
             except Exception as error:  # noqa: BLE001  # whatever it is, the journal is there
                 about = {"experiment": self.identity.name, "sequence": snapshot.seq, "why": str(error)}
                 _log.warning("snapshot not used", extra=about)
@@ -256,6 +333,21 @@ class Replayed:
         return _refused(
             f"{self.identity.name!r} cannot go on in this version: {error} Nothing is learned or decided; its log can "
             f"still be exported."
+        )
+
+    def _newer(self, journal: int, own: int) -> ServiceError:
+        learner = self.identity.spec["learner"]
+        return _refused(
+            f"{self.identity.name!r} goes on with version {journal} of {learner}, and this server has version {own}: "
+            f"it is older. Stop it, and start the newer one. Until then nothing is learned or decided here."
+        )
+
+    def _without_snapshot(self, found: Versions) -> ServiceError:
+        made = f"version {found.journal} of {self.identity.spec['learner']}"
+        return _refused(
+            f"{self.identity.name!r} was made with {made}, and this is version {found.own}, which decides otherwise. "
+            f"There is no snapshot to go on from. Start the sidelong that wrote it once more, and stop it with "
+            f"SIGTERM: then there is one. Until then nothing is learned or decided; its log can be exported."
         )
 
     def _altered(self, seq: int) -> ServiceError:

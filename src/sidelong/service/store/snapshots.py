@@ -15,8 +15,9 @@ if TYPE_CHECKING:
     from sidelong.service.store.database import Identity
 
 #: Goes up whenever what a snapshot holds beside the agent means something else, or has another shape. One of another
-#: version is passed over, and the journal replayed.
-SNAPSHOT_VERSION = 4
+#: version is passed over, and the journal replayed. Since 5, journals hold such states, for `rebasing`: whoever raises
+#: it goes on reading all versions from 5 on.
+SNAPSHOT_VERSION = 5
 
 
 def pack(live: LiveExperiment) -> bytes:
@@ -29,15 +30,15 @@ def digest(live: LiveExperiment) -> str:
     return state_file.checksum(*_contents(live)).hex()
 
 
-def unpack(identity: Identity, data: bytes) -> LiveExperiment:
-    """Go on from what `pack` returned."""
+def unpack(identity: Identity, data: bytes, *, older: bool = False) -> LiveExperiment:
+    """Go on from what `pack` returned; with `older`, also where an older version of the learner was at work."""
     place = f"the snapshot of {identity.name}"
     header, arrays = state_file.unpack(data, place)
     service = header.pop("service")
     version = service.get("version")
     if version != SNAPSHOT_VERSION:
         raise StateFileError(f"{place} has version {version}, and this program reads {SNAPSHOT_VERSION}.")
-    agent = Agent.from_contents(header, arrays, place)
+    agent = Agent.from_contents(header, arrays, place, older=older)
     live = LiveExperiment(identity, agent, Tallies.from_contents(service["minutes"], arrays))
     moments = map(Moment._make, arrays["outstanding"].tolist())
     live.outstanding = {made.round: (made, moment) for made, moment in zip(agent.pending, moments, strict=True)}

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from sidelong.evaluation.weighing import ROWS, baselines, weigh
+from sidelong.service.store.arm_delays import ArmDelays
 from sidelong.service.store.journal import Kind
 
 if TYPE_CHECKING:
@@ -23,6 +24,7 @@ MINUTES = 1440  #: how many minutes the rates go back
 #: one was drawn.
 OWN_GRAPH, BLIND, HIDDEN, UNWEIGHED, DELAYED = range(len(Kind), len(Kind) + 5)
 _ARRAYS = ("plays", "expected", "sums", "paid", "counts")
+_BETS = ("wealth", "seen", "peak")
 
 
 class Tallies:
@@ -35,6 +37,7 @@ class Tallies:
         self.paid = np.zeros(1)  #: sum of the losses of the arms that were played
         self.counts = np.zeros(len(Kind) + 5, np.int64)  #: by kind of event, then five sorts of told rounds
         self.minutes: dict[int, list[int]] = {}  #: the events of the last ones, by kind
+        self.arm_delays = ArmDelays(n_arms)  #: whether some arms report later than others
         #: By round, of outstanding decisions: the first two rows of the sums when it was drawn, which its baselines are
         #: made of; of all arms, or of those that it reveals where no others can be told.
         self.frozen: dict[int, np.ndarray] = {}
@@ -62,11 +65,11 @@ class Tallies:
         observe: np.ndarray | None,
         *,
         after: bool,
-        delayed: bool,
+        delay: int,
     ) -> None:
         """Count the losses that playing an arm revealed.
 
-        `after` says that the graph came with them, `delayed` that a later decision was drawn before they came.
+        `after` says that the graph came with them, `delay` how many later decisions were drawn before they came.
         """
         at = reveals.astype(np.intp)  # NumPy is five times as slow with other integers
         place = int(at.searchsorted(arm))
@@ -76,11 +79,12 @@ class Tallies:
             self.counts[HIDDEN] += 1
         self.plays[arm] += 1
         self.counts[OWN_GRAPH] += after
-        self.counts[DELAYED] += delayed
+        self.counts[DELAYED] += delay > 0
         if p is None:
             self.counts[UNWEIGHED] += 1
         else:
             self.expected += p
+            self.arm_delays.told(arm, p, delay)
         if observe is None:
             self.counts[BLIND] += 1
             self.sums[:2, at] += np.stack([np.ones(at.size), losses])
@@ -99,6 +103,7 @@ class Tallies:
     def contents(self) -> tuple[list[list[int]], dict[str, np.ndarray]]:
         """Return everything, for a snapshot."""
         arrays = {f"tallies.{name}": getattr(self, name) for name in _ARRAYS}
+        arrays |= {f"arm_delays.{name}": getattr(self.arm_delays, name) for name in _BETS}
         arrays["frozen.round"] = np.array(list(self.frozen), np.int64)
         arrays["frozen.size"] = np.array([b.size for b in self.frozen.values()], np.int64)
         arrays["frozen.baselines"] = np.concatenate([np.empty(0), *self.frozen.values()])
@@ -110,6 +115,8 @@ class Tallies:
         tallies = cls(0)
         for name in _ARRAYS:
             setattr(tallies, name, arrays[f"tallies.{name}"])
+        for name in _BETS:
+            setattr(tallies.arm_delays, name, arrays[f"arm_delays.{name}"])
         tallies.minutes = {minute: counts for minute, *counts in minutes}
         rows = np.split(arrays["frozen.baselines"], np.cumsum(arrays["frozen.size"]))[:-1]
         tallies.frozen = dict(zip(arrays["frozen.round"].tolist(), rows, strict=True))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from sidelong.studies.cell import canonical, describe, flat, name_of
+from sidelong.studies.cell import canonical, describe, flat, late, name_of
 from sidelong.studies.curves import power
 from sidelong.studies.report import charts
 from sidelong.studies.report.markup import Illustration, Section, section
@@ -163,5 +163,5 @@ def _said(rest: str) -> str:
     spec = json.loads(rest)
     rounds = spec["rounds"] if isinstance(spec["rounds"], str) else f"{spec['rounds']:,}"
     learner = f"{describe(spec['learner'])} on " if spec["learner"] else ""
-    late = f", {spec['delay']:,} late" if isinstance(spec["delay"], int) and spec["delay"] else ""
-    return f"{learner}{describe(spec['graph'])} in {describe(spec['world'])}, {rounds} rounds{late}"
+    delay = late(0 if spec["delay"] == "…" else spec["delay"])  # what changes is not said
+    return f"{learner}{describe(spec['graph'])} in {describe(spec['world'])}, {rounds} rounds{delay}"

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from sidelong.simulation.scoreboard import Scoreboard, mean_and_error
-from sidelong.studies.cell import canonical, describe, flat, name_of, options_of
+from sidelong.studies.cell import canonical, describe, flat, late, name_of, options_of
 from sidelong.studies.curves import read_curves
 from sidelong.studies.files import Files
 from sidelong.studies.folder import read_study
@@ -83,10 +83,10 @@ class StudyReading:
 
     def _instance(self, curves: dict[str, Curve], longest: int, number: str) -> Instance:
         first = next(iter(curves.values()))
-        late = f", feedback {first.delay:,} rounds late" if first.delay else ""
-        about = f"{describe(first.spec['graph'])} in {describe(first.spec['world'])}{late}"
+        said = f", feedback {first.delay:,} rounds late" if isinstance(first.delay, int) else late(first.delay)
+        about = f"{describe(first.spec['graph'])} in {describe(first.spec['world'])}{said if first.delay else ''}"
         title = f"{self.label('graph', first)} · {self.label('world', first)}"
-        title += f" · {first.delay:,} late" if first.delay else ""
+        title += late(first.delay).replace(",", " ·", 1)
         return Instance(f"{title}{number}", f"{about}, {longest:,} rounds, {_runs(len(first.runs))}", curves)
 
     @cached_property

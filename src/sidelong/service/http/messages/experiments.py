@@ -150,11 +150,35 @@ class CheapestArm(BaseModel):
     chance: float  #: that it is the cheapest of all arms, if losses go on as they were
 
 
+class ArmDelay(BaseModel):
+    """Whether some arms report later than others, by a test that may be looked at after every decision."""
+
+    p_value: float | None
+    ok: bool
+    level: float  #: the chance that it is ever not ok though delays do not depend on the arm
+    unknown: str | None  #: why there is no p_value, if there is none
+
+
+class Delay(BaseModel):
+    """How late feedback was; the initial rounds of a learner are not counted."""
+
+    late: int  #: how many decisions were told after a later one was drawn
+    mean: float  #: how many others were outstanding when one was drawn, in the mean
+    most: int  #: and at most
+    by_arm: ArmDelay
+
+
 class Guarantee(BaseModel):
     """Whether the theorems of the learner hold for what happened."""
 
     holds: bool
-    reasons: list[str]
+    proved: list[Literal["adversarial", "stochastic"]]  #: the halves that hold
+    reasons: list[str]  #: why a half does not hold, or none does
+    notes: list[str]  #: what the halves that hold take for granted, and what they count
+    bound: float | None  #: on the regret so far, against any adversary, made of what happened; in the mean
+    random: float  #: what drawing arms at random loses at most in as many rounds
+    worth_from: int | None  #: the round from which on the theorem promises less than that, with prompt feedback
+    delay: Delay
 
 
 class SampleRatio(BaseModel):

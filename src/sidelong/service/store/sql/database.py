@@ -6,6 +6,7 @@ import json
 import sqlite3
 import threading
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import bindparam, delete, func, insert, select, text, update
@@ -26,8 +27,8 @@ from sidelong.service.store.database import (
 )
 from sidelong.service.store.journal import SLOTS, Event, Kind
 from sidelong.service.store.sql import migrate
-from sidelong.service.store.sql.engines import DatabaseFile, busy, explain, make_engine, parse
-from sidelong.service.store.sql.schema import clock, events, experiments, graphs, parts, snapshots, tokens
+from sidelong.service.store.sql.engines import busy, explain, later, make_engine, parse
+from sidelong.service.store.sql.schema import bases, clock, events, experiments, graphs, parts, snapshots, tokens
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -106,6 +107,32 @@ _HEAD = _Statement(
 )
 
 
+class _DatabaseFile:
+    """The file of SQLite. One that is deleted or replaced stays open, and takes what nobody will ever read again."""
+
+    def __init__(self, path: str) -> None:
+        self._path = Path(path).resolve()
+        self._first: tuple[int, int] | None = None
+
+    def check(self) -> None:
+        """Refuse if the file is not the one that it was at first."""
+        try:
+            found = self._path.stat()
+            now = found.st_dev, found.st_ino
+        except OSError:
+            now = None
+        if self._first is None:  # which may be made only now
+            self._first = now
+        elif now != self._first:
+            how = "deleted" if now is None else "replaced"
+            raise later(
+                f"The database file {self._path.name} was {how} while the service runs. Nothing is stored. Put it "
+                f"back, with its -wal beside it, or stop the service and restore a copy.",
+                "unavailable",
+                5.0,
+            )
+
+
 class _Reading(Reading):
     """A transaction that reads."""
 
@@ -140,6 +167,11 @@ class _Reading(Reading):
         first: list[bytes] = list(self.connection.execute(_PARTS, {"of": experiment, "seq": row.seq}).scalars())
         return Snapshot(row.seq, row.chain, b"".join([*first, row.data]) if first else row.data)
 
+    def base(self, experiment: int, seq: int) -> bytes | None:
+        wanted = select(bases.c.data).where(bases.c.experiment == experiment, bases.c.seq == seq)
+        data: bytes | None = self.connection.execute(wanted).scalar()
+        return data
+
     def graph(self, id_: str) -> bytes | None:
         data: bytes | None = _GRAPH.run(self.connection, {"of": id_}).scalar()
         return data
@@ -155,7 +187,7 @@ class _Reading(Reading):
 class _Writing(_Reading, Writing):
     """A transaction that writes."""
 
-    def __init__(self, connection: Connection, file: DatabaseFile | None) -> None:
+    def __init__(self, connection: Connection, file: _DatabaseFile | None) -> None:
         super().__init__(connection)
         self._file = file
 
@@ -198,6 +230,10 @@ class _Writing(_Reading, Writing):
             self.connection.execute(_FORGET_PART, {"of": experiment, "of_seq": seq, "of_number": number})
         return len(found)
 
+    def keep_base(self, experiment: int, seq: int, data: bytes) -> None:
+        with _taken():
+            self.connection.execute(insert(bases).values(experiment=experiment, seq=seq, data=data))
+
     def keep_graph(self, id_: str, data: bytes) -> bool:
         written = self._insert(graphs).values(id=id_, data=data).on_conflict_do_nothing()
         return self.connection.execute(written.returning(graphs.c.id)).first() is not None
@@ -230,10 +266,11 @@ class SqlDatabase(Database):
         self._url = parse(address)
         self.name = self._url.get_backend_name()
         wait = round(busy_timeout * 1000)
-        self._file = DatabaseFile(str(self._url.database)) if self.name == "sqlite" else None
+        self._file = _DatabaseFile(str(self._url.database)) if self.name == "sqlite" else None
+        check = None if self._file is None else self._file.check
         # Two pools, so that a long export never keeps a decision waiting for a connection.
-        self._reader = make_engine(self._url, "REPEATABLE READ", wait, self._file, pool_size=4, max_overflow=8)
-        self._writer = make_engine(self._url, "READ COMMITTED", wait, self._file, pool_size=2, max_overflow=6)
+        self._reader = make_engine(self._url, "REPEATABLE READ", wait, check, pool_size=4, max_overflow=8)
+        self._writer = make_engine(self._url, "READ COMMITTED", wait, check, pool_size=2, max_overflow=6)
         # SQLite lets one write at a time, and those who wait ask again after pauses. Threads can do better.
         self._turn = threading.BoundedSemaphore(1 if self.name == "sqlite" else 2**31)
         self._patience = busy_timeout

@@ -20,40 +20,19 @@ from sqlalchemy.pool import QueuePool
 from sidelong.errors import ServiceError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from sqlalchemy import Engine
 
 #: What an address begins with, and what SQLAlchemy reaches such a database with.
 DRIVERS = {"sqlite": "sqlite+pysqlite", "postgresql": "postgresql+psycopg", "postgres": "postgresql+psycopg"}
 
 
-class DatabaseFile:
-    """The file of SQLite. One that is deleted or replaced stays open, and takes what nobody will ever read again."""
+def make_engine(url: URL, isolation: str, wait: int, check: Callable[[], None] | None = None, **pool: Any) -> Engine:
+    """Return what makes connections, isolated so on PostgreSQL, that wait for a lock as many milliseconds.
 
-    def __init__(self, path: str) -> None:
-        self._path = Path(path).resolve()
-        self._first: tuple[int, int] | None = None
-
-    def check(self) -> None:
-        """Refuse if the file is not the one that it was at first."""
-        try:
-            found = self._path.stat()
-            now = found.st_dev, found.st_ino
-        except OSError:
-            now = None
-        if self._first is None:  # which may be made only now
-            self._first = now
-        elif now != self._first:
-            how = "deleted" if now is None else "replaced"
-            raise _later(
-                f"The database file {self._path.name} was {how} while the service runs. Nothing is stored. Put it "
-                f"back, with its -wal beside it, or stop the service and restore a copy.",
-                "unavailable",
-                5.0,
-            )
-
-
-def make_engine(url: URL, isolation: str, wait: int, file: DatabaseFile | None = None, **pool: Any) -> Engine:
-    """Return what makes connections, isolated so on PostgreSQL, that wait for a lock as many milliseconds."""
+    `check` is called before each new connection to SQLite.
+    """
     pool = {"poolclass": QueuePool, **pool}
     if url.get_backend_name() != "sqlite":
         limits = {
@@ -84,8 +63,8 @@ def make_engine(url: URL, isolation: str, wait: int, file: DatabaseFile | None =
 
     @event.listens_for(engine, "connect")
     def prepare(connection: sqlite3.Connection, _: object) -> None:
-        if file is not None:
-            file.check()
+        if check is not None:
+            check()
         connection.isolation_level = None  # Python begins no transaction of its own: `SqlDatabase` does
         _write_ahead(connection, wait / 1000)
         for pragma in ("synchronous=FULL", "foreign_keys=ON"):
@@ -142,18 +121,19 @@ def explain(error: Exception) -> ServiceError:
             retry_after=5.0,
         )
     if isinstance(error, PoolTimeoutError):
-        return _later("Too many requests read the database at once. Send the request again.")
+        return later("Too many requests read the database at once. Send the request again.")
     if code in {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED} or state in {"55P03", "40001", "40P01", "57014"}:
         return busy()
     if code in {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}:
         return ServiceError(f"The database file is damaged or is no SQLite file: {text}.", status=503, code="refused")
-    return _later(f"The database does not answer: {text}.", "unavailable", 2.0)
+    return later(f"The database does not answer: {text}.", "unavailable", 2.0)
 
 
 def busy() -> ServiceError:
     """Return what to reply where another one writes for too long."""
-    return _later("Another process holds the lock of the database. Nothing was stored. Send the request again.")
+    return later("Another process holds the lock of the database. Nothing was stored. Send the request again.")
 
 
-def _later(text: str, code: str = "busy", after: float = 1.0) -> ServiceError:
+def later(text: str, code: str = "busy", after: float = 1.0) -> ServiceError:
+    """Return what to reply to a request that may be sent again."""
     return ServiceError(text, status=503, code=code, retry_after=after)

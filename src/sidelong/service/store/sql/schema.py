@@ -90,6 +90,14 @@ parts = Table(  # of large snapshots, in front of what `snapshots` has; those of
     Column("data", LargeBinary, nullable=False),
 )
 
+bases = Table(  # part of the journal: what a newer version of a learner went on from, and never forgotten
+    "bases",
+    metadata,
+    Column("experiment", ForeignKey("experiments.id"), primary_key=True),
+    Column("seq", BigInteger, primary_key=True, autoincrement=False),  # of the event that says so
+    Column("data", LargeBinary, nullable=False),
+)
+
 clock = Table(
     "clock",
     metadata,

@@ -1,0 +1,167 @@
+"""Whether the theorems of an experiment's learner hold for what happened, which half of them, and what they promise."""
+
+from __future__ import annotations
+
+import functools
+import json
+import math
+from typing import TYPE_CHECKING, Any, cast
+
+from sidelong import theory
+from sidelong.learners import catalogue
+from sidelong.learners.interface import Need
+from sidelong.service.http.messages.experiments import ArmDelay, Delay, Guarantee
+from sidelong.service.store.arm_delays import LEVEL
+from sidelong.service.store.journal import Kind
+from sidelong.service.store.tallies import DELAYED, OWN_GRAPH, UNWEIGHED
+
+if TYPE_CHECKING:
+    from types import ModuleType
+
+    from sidelong.agent import Lateness
+    from sidelong.graphs import FeedbackGraph
+    from sidelong.service.http.messages.experiments import SampleRatio
+    from sidelong.service.store.experiment import LiveExperiment
+    from sidelong.service.store.tallies import Tallies
+
+#: Up to so many arms the numbers of the graph are computed for `worth_from`, each within so many seconds.
+_FEW_ARMS, _BUDGET = 300, 0.2
+#: Options that leave the constants of a bound as they are.
+_HARMLESS = {"late", "ties"}
+
+
+class _Verdict:
+    """What is left of the theorems, while one reason after the other takes something away."""
+
+    def __init__(self, halves: tuple[str, ...], reasons: list[str]) -> None:
+        self.halves = list(halves)
+        self.reasons = reasons
+        self.notes: list[str] = []
+
+    def lose(self, reason: str, *lost: str) -> None:
+        """Give up some halves, or all, for a reason."""
+        self.reasons.append(reason)
+        self.halves = [half for half in self.halves if lost and half not in lost]
+
+
+def guarantee(experiment: LiveExperiment, ratio: SampleRatio) -> Guarantee:
+    """Tell what holds for what happened, and why not more; `ratio` is the `sample_ratio`."""
+    spec, rounds = experiment.identity.spec, experiment.agent.round
+    learner, options = spec["learner"], spec["options"]
+    module = catalogue.choose(learner, options)
+    halves = catalogue.proved(module, options, rounds)
+    verdict = _Verdict(halves, _unproved(module, options, halves, rounds))
+    lateness = experiment.agent.lateness()
+    _untold(verdict, experiment.tallies, covered=lateness.bound is not None)
+    _graphs(verdict, experiment.tallies, module, options)
+    _late(verdict, experiment.tallies, learner, covered=lateness.bound is not None)
+    delay = _delay(experiment.tallies, lateness)
+    if not delay.by_arm.ok:
+        verdict.lose("Feedback of some arms comes later than that of others: no bound covers such delays.")
+    if taken_over := experiment.tallies.counts[Kind.REBASED]:
+        times = "once" if taken_over == 1 else f"{taken_over} times"
+        verdict.lose(f"A newer version of {learner} took over {times}. The theorems are for one from the start.")
+    if not ratio.ok:
+        verdict.lose("Feedback does not come equally often for all arms: the sample ratio check fails.")
+    return Guarantee(
+        holds=bool(verdict.halves),
+        proved=cast("Any", verdict.halves),
+        reasons=verdict.reasons,
+        notes=verdict.notes,
+        bound=lateness.bound if "adversarial" in verdict.halves else None,
+        random=rounds * (1.0 - 1.0 / experiment.n_arms),
+        worth_from=_worth_from(experiment.agent.graph, learner, options) if verdict.halves else None,
+        delay=delay,
+    )
+
+
+def _unproved(module: ModuleType, options: dict[str, Any], halves: tuple[str, ...], rounds: int) -> list[str]:
+    """Return why less is proved than for the learner as it comes."""
+    name = module.NAME
+    if Need.HORIZON in catalogue.needs(module, options) and rounds > options["horizon"]:
+        return [f"{name} was made for {options['horizon']:,} rounds, and {rounds:,} were decided."]
+    if not module.ABOUT.proved:
+        return [f"No theorem bounds the regret of {name}."]
+    if not halves:
+        return [f"No theorem bounds the regret of {name} with these options."]
+    if len(halves) < len(module.ABOUT.proved):
+        return [f"With these options only the {halves[0]} half of the theorems of {name} is proved."]
+    return []
+
+
+def _some(tallies: Tallies, index: int, what: str) -> str:
+    n = tallies.counts[index]
+    return f"{n:,} of {tallies.counts[Kind.DECIDED]:,} decisions {what.format(was='was' if n == 1 else 'were')}"
+
+
+def _untold(verdict: _Verdict, tallies: Tallies, *, covered: bool) -> None:
+    """Say what decisions without feedback mean; `covered` says that there is a bound with late feedback."""
+    happened = tallies.counts
+    if happened[Kind.EXPIRED]:
+        told = f" ({happened[Kind.LATE]:,} told too late)" if happened[Kind.LATE] else ""
+        expired = f"{_some(tallies, Kind.EXPIRED, 'expired without feedback')}{told}."
+        if covered:
+            verdict.notes.append(f"{expired} Each costs at most 1, if neither its arm nor its loss was the reason.")
+        else:
+            verdict.lose(expired)
+    if happened[Kind.CANCELLED]:
+        cancelled = f"{_some(tallies, Kind.CANCELLED, '{was} cancelled')}."
+        if covered:
+            verdict.notes.append(f"{cancelled} That costs nothing, if neither the arm nor its loss was the reason.")
+        else:
+            verdict.lose(cancelled)
+
+
+def _graphs(verdict: _Verdict, tallies: Tallies, module: ModuleType, options: dict[str, Any]) -> None:
+    """Say what graphs that were known only after the draw mean."""
+    if not tallies.counts[OWN_GRAPH] or Need.GRAPH_BEFORE not in catalogue.needs(module, options):
+        return
+    after = f"{_some(tallies, OWN_GRAPH, '{was} told with a graph that was known only after the draw')}."
+    if module.ABOUT.guess:
+        verdict.lose(f"{after} The stochastic half needs it before the draw; the adversarial one holds.", "stochastic")
+    else:
+        verdict.lose(after)
+
+
+def _late(verdict: _Verdict, tallies: Tallies, learner: str, *, covered: bool) -> None:
+    """Say what late feedback means."""
+    if not tallies.counts[DELAYED]:
+        return
+    late = f"{_some(tallies, DELAYED, '{was} told after a later one was drawn')}."
+    if not covered:
+        verdict.lose(f"{late} Estimates stay unbiased, but no theorem covers late feedback for {learner}.")
+    elif "stochastic" in verdict.halves:
+        verdict.lose(f"{late} The stochastic half is proved only for feedback that comes at once.", "stochastic")
+    else:
+        verdict.notes.append(f"{late} The bound counts them.")
+
+
+def _delay(tallies: Tallies, lateness: Lateness) -> Delay:
+    asked = lateness.told + lateness.outstanding + lateness.cancelled + lateness.lost
+    unknown = "the learner does not tell all probabilities" if tallies.counts[UNWEIGHED] else None
+    p_value = None if unknown else tallies.arm_delays.p_value
+    return Delay(
+        late=int(tallies.counts[DELAYED]),
+        mean=lateness.sum / max(asked, 1),
+        most=lateness.most,
+        by_arm=ArmDelay(p_value=p_value, ok=p_value is None or p_value > LEVEL, level=LEVEL, unknown=unknown),
+    )
+
+
+def _worth_from(graph: FeedbackGraph, learner: str, options: dict[str, Any]) -> int | None:
+    """Return the round from which on the adversarial bound is below what random play loses, if that is known."""
+    if not 1 < graph.n_arms <= _FEW_ARMS:
+        return None
+    return _first_worth(graph, learner, json.dumps(options, sort_keys=True))
+
+
+@functools.lru_cache(maxsize=1000)
+def _first_worth(graph: FeedbackGraph, learner: str, options: str) -> int | None:
+    setting, given = theory.Setting(graph, budget=_BUDGET), json.loads(options)
+    # Of the rows of a learner, the one that says most about its options.
+    rows = [row for row in theory.promises(setting, [learner]) if row.options.items() <= given.items()]
+    row = max(rows, key=lambda row: len(row.options), default=None)
+    if row is None or not given.keys() <= row.options.keys() | _HARMLESS:
+        return None
+    found = theory.worth_from(setting, row)
+    return None if found is None or found > 2**53 else math.ceil(found)

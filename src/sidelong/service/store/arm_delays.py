@@ -1,0 +1,62 @@
+"""Whether the feedback of some arms comes later than that of others: a test that may be looked at after every decision.
+
+The bounds with late feedback need delays that do not depend on the arm that was drawn. If they do not, then at the time
+when a decision is told its arm still has the law p that it was drawn with, given its delay and all that was told
+before. So a bettor who stakes a share s on arm i, for or against it as the delay is long or short, has a wealth that
+is multiplied by 1 + s h (1[arm = i] - p_i), where h in [-1, 1] is the rank of the delay among those before: the mean of
+that factor is 1. There are four bettors for each arm. Their mean wealth W is a martingale from 1 on, and by Ville's
+inequality it ever reaches 1 / level with a probability of at most `level`, however often one looks.
+
+The delay of a decision is how many others were drawn before it was told.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from sidelong._jit import kernel
+from sidelong.numerics import total
+
+#: The chance that the test ever says that delays depend on the arm, if they do not.
+LEVEL = 0.001
+_STAKES = (0.5, 0.125, -0.125, -0.5)
+_MOST = 1e300  # a bettor who has that much stops
+_CLASSES = 64  # of delays, by their number of binary digits
+
+
+class ArmDelays:
+    """The wealth of the bettors, and the delays so far."""
+
+    def __init__(self, n_arms: int) -> None:
+        self.wealth = np.ones((len(_STAKES), n_arms))
+        self.seen = np.zeros(_CLASSES, np.int64)  #: how many told decisions had a delay of so many binary digits
+        self.peak = np.ones(1)  #: the largest W so far
+        bet(np.ones((len(_STAKES), 0)), self.seen.copy(), self.peak, 0, np.empty(0), 0)  # compiled now: nobody waits
+
+    def told(self, arm: int, p: np.ndarray, delay: int) -> None:
+        """Bet on the delay of a decision that was drawn with the probabilities p."""
+        bet(self.wealth, self.seen, self.peak, arm, p.copy(), delay.bit_length())  # a decision's own is read-only
+
+    @property
+    def p_value(self) -> float:
+        """A p-value that holds at every moment at once."""
+        return min(1.0, 1.0 / float(self.peak[0]))
+
+
+@kernel
+def bet(wealth: np.ndarray, seen: np.ndarray, peak: np.ndarray, arm: int, p: np.ndarray, digits: int) -> None:
+    """Let all bettors bet on a delay of so many binary digits."""
+    below, n = 0, 0
+    for k in range(seen.size):
+        n += seen[k]
+        below += seen[k] if k < digits else 0
+    if n > 0:
+        h = (2.0 * below + seen[digits]) / n - 1.0
+        mean = 0.0
+        for j in range(len(_STAKES)):
+            for i in range(p.size):
+                gain = (1.0 if i == arm else 0.0) - p[i]
+                wealth[j, i] = min(wealth[j, i] * (1.0 + _STAKES[j] * h * gain), _MOST)
+            mean += total(wealth[j]) / (wealth.shape[0] * p.size)
+        peak[0] = max(peak[0], mean)
+    seen[digits] += 1
