@@ -91,6 +91,7 @@ class Agent:
         self._ledger = Ledger(self._learner, self._options, graph)
         if prior is not None:
             self._ledger.waiting.prior = head_start.tilt(self._learner, graph, prior, self._scale)
+        self._ledger.waiting.absent = int(graph.arms_without_self_loop.size > 0)
         self._certified = Certified(graph) if certificate else None
         self._watching = Watching(graph, module)
         self._see(Seen.nothing(graph.n_arms))
@@ -289,6 +290,7 @@ class Agent:
         Its number stays with it. Decisions that wait are told as they were asked.
         """
         self._graph = arms.retire(self._learner.module, self._graph, arm)
+        self._ledger.waiting.absent = 1
 
     def estimates(self) -> Estimates:
         """Return what the agent knows about each arm, and which is the cheapest as far as it knows."""
