@@ -514,6 +514,57 @@ def weak_dominating_set(A, weak):
     return U
 
 
+# Luo, Tong, Zhang, Zhang, ALT 2023. q_i ~ exp(-eta L_i). W_i = sum of p_j over the arms j that reveal i. For each i
+# that I reveals, L_i += l_i / W_i, with gamma added to W_i if i reveals itself. ln is ln(1 / delta).
+#     Algorithm 1 (strong): p = (1 - eta) q + eta / K; eta = gamma = beta = min(1/2, sqrt(ln / (alpha T))); an arm j
+#     that does not reveal itself with p_j > 1/2 has L_j += beta / W_j.
+#     Algorithm 2 (weak): D reveals all arms that do not reveal themselves, d = |D|, p = (1 - eps d) q + eps 1[D];
+#     gamma = min(1/2, sqrt(ln / (a T))), eps = min(1 / (2 d), T^(1/3) (T d)^(-2/3) ln^(1/3)),
+#     eta = min(T^(-1/3) (T d)^(-1/3) ln^(-1/3), gamma), a the independence number among those that reveal themselves.
+
+
+class Luo2023:
+    def __init__(self, n_arms, rates, *, weak):
+        self.K = n_arms
+        self.eta, self.gamma, self.eps = rates
+        self.weak = weak
+        self.t = 0
+        self.L = np.zeros(n_arms)
+
+    def distribution(self, A) -> Round:
+        A = np.array(A, dtype=bool)
+        self.t += 1
+        q = softmax([-self.eta * L for L in self.L])
+        p = self.explore(q, A) if self.weak else np.array([(1 - self.eta) * x + self.eta / self.K for x in q])
+        return Round(self.t, A, p, observation(p, A), math.nan, self.eta)
+
+    def explore(self, q, A):
+        D = weak_dominating_set(A, [i for i in range(self.K) if not A[i][i]])
+        return np.array([(1 - self.eps * len(D)) * q[i] + self.eps * (i in D) for i in range(self.K)])
+
+    def update(self, told: Round, arm, losses, A=None):  # noqa: ARG002
+        A = told.A if A is None else np.array(A, dtype=bool)
+        W = observation(told.p, A)
+        for i, l in losses.items():
+            self.L[i] += l / (W[i] + self.gamma * A[i][i])
+        for j in range(self.K):
+            if not self.weak and not A[j][j] and told.p[j] > 1 / 2:
+                self.L[j] += self.eta / W[j]
+
+
+def luo_rates(T, delta, *, alpha=None, d=None, a=None, printed=False):
+    """Return eta, gamma and eps: with alpha of Algorithm 1, else of Algorithm 2."""
+    ln = math.log(1 / delta)
+    if alpha is not None:
+        rate = min(1 / 2, 1 / math.sqrt(alpha * T * ln) if printed else math.sqrt(ln / (alpha * T)))
+        return rate, rate, 0.0
+    gamma = min(1 / 2, math.sqrt(ln / (a * T))) if a else 1 / 2
+    if not d:
+        return gamma, gamma, 0.0
+    eps = min(1 / (2 * d), T ** (1 / 3) * (T * d) ** (-2 / 3) * ln ** (1 / 3))
+    return min(T ** (-1 / 3) * (T * d) ** (-1 / 3) * ln ** (-1 / 3), gamma), gamma, eps
+
+
 # Rivals for bandits and graphs beyond exponential weights in their simplest form. In each round t, for all arms i:
 #
 # EXP3++: Seldin, Lugosi, COLT 2017. EXP3.G++ for bandits: only the played arm is observed. Each is played once first.

@@ -32,6 +32,19 @@ def test_it_says_what_each_promises_which_least_and_how_far_away_the_stochastic_
     assert "c* = " in text
 
 
+def test_what_nineteen_of_twenty_runs_stay_below_has_a_column(run):
+    done = run("star:4", "--rounds", "1e6")
+    row = next(line.split() for line in done.stdout.splitlines() if line.startswith("luo-2023"))
+    want = theory.rivals.luo_2023(K=4, T=1e6, independence=3, failure=0.05)
+    mean = theory.rivals.luo_2023(K=4, T=1e6, independence=3, failure=1e-6) + 1
+    assert row == ["luo-2023", f"{mean:,.0f}", f"{want:,.0f}", "derived"]
+    assert "at most one run of twenty loses more" in " ".join(done.stdout.split())
+    short = json.loads(run("star:4", "--rounds", "1000", "--json").stdout)
+    likely = {each["learner"]: each["adversarial_with_95_percent"] for each in short["promises"]}
+    assert likely["luo-2023"] == theory.rivals.luo_2023(K=4, T=1000, independence=3, failure=0.05)
+    assert likely["exp3-set"] is None
+
+
 def test_json_has_the_numbers_of_the_theorems(run):
     done = run("cliques:3x2", "--gaps", "0,0.1,0.2,0.3,0.4,0.5", "--json", "--rounds", "500", "--as-printed")
     found = json.loads(done.stdout)

@@ -41,6 +41,9 @@ CONFIGURATIONS = {name: (name, {}) for name in NAMES} | {
     "tsallis-inf rv, graph": ("tsallis-inf", {"estimator": "rv", "feedback": "graph"}),
     "ito-2022, given": ("ito-2022", {"strong_independence": 6}),
     "q-tsallis, given": ("q-tsallis", {"independence": 6}),
+    "luo-2023 strong": ("luo-2023", {"observability": "strong", "independence": 6}),
+    "luo-2023 weak": ("luo-2023", {"observability": "weak"}),
+    "luo-2023 weak, given": ("luo-2023", {"observability": "weak", "independence": 6, "domination": 6}),
     "spm-2024, given": ("spm-2024", {"independence": 6}),
     "spm-2024, one power": ("spm-2024", {"a": 0.4}),
 }
@@ -52,6 +55,10 @@ def fitting_graph(needs):
         return sl.graphs.complete(6)
     if Need.UNDIRECTED in needs:
         return sl.graphs.cliques([3, 2, 1])
+    if Need.STRONGLY_OBSERVABLE in needs:  # arm 0 does not reveal itself, and all others reveal it
+        return sl.FeedbackGraph.from_edges([(i, j) for i in range(6) for j in (i, 0) if i > 0] + [(0, 3), (4, 2)])
+    if {Need.OBSERVABLE, Need.GRAPH_BEFORE} <= needs:  # arms 1, 2 and 5 do not reveal themselves
+        return sl.FeedbackGraph.from_edges([(0, 0), (0, 1), (0, 2), (3, 3), (3, 5), (4, 4), (1, 0), (5, 2)], 6)
     return sl.FeedbackGraph.from_edges([(0, 2), (2, 5), (5, 0), (1, 4), (3, 0), (3, 5)], self_loops=True)
 
 
@@ -65,7 +72,7 @@ def needs_of(label):
 
 def options_of(label, n_arms=6):
     options = dict(CONFIGURATIONS[label][1])
-    for name in {"independence", "strong_independence"} & options.keys():
+    for name in {"independence", "strong_independence", "domination"} & options.keys():
         options[name] = n_arms  # always a bound
     return options | ({"horizon": ROUNDS} if Need.HORIZON in needs_of(label) else {})
 
@@ -280,6 +287,7 @@ def test_an_unknown_option_is_refused_with_the_list_of_options(label):
 
 WITHOUT_LOOP = sl.FeedbackGraph.from_edges([(0, 1), (1, 0), (0, 2), (2, 0), (1, 2), (2, 1), (1, 1), (2, 2)])
 UNSEEN = sl.FeedbackGraph.from_edges([(0, 0), (1, 1), (2, 0)], 3)
+WEAK = sl.FeedbackGraph.from_edges([(0, 0), (0, 1), (2, 2)], 3)
 LOOPS = sl.graphs.self_loops(3)
 THREE = sl.losses.bernoulli([0.5, 0.2, 0.9])
 
@@ -287,6 +295,7 @@ THREE = sl.losses.bernoulli([0.5, 0.2, 0.9])
 LACKING = {
     Need.SELF_LOOPS: (lambda label: new_agent(label, WITHOUT_LOOP), ObservabilityError, "arm 0 of"),
     Need.OBSERVABLE: (lambda label: new_agent(label, UNSEEN), ObservabilityError, "no arm reveals arm 2"),
+    Need.STRONGLY_OBSERVABLE: (lambda label: new_agent(label, WEAK), ObservabilityError, "weakly observable: arm 1"),
     Need.FULL_INFORMATION: (lambda label: new_agent(label, LOOPS), ObservabilityError, "reveals 1 of 3"),
     Need.UNDIRECTED: (lambda label: new_agent(label, sl.graphs.nested(3)), ObservabilityError, "is directed"),
     Need.HORIZON: (lambda label: sl.Agent(CONFIGURATIONS[label][0], LOOPS), LearnerError, "give horizon="),
@@ -316,6 +325,25 @@ def test_what_is_missing_is_named(label, need):
     with pytest.raises(error, match=words) as refusal:
         call(label)
     assert CONFIGURATIONS[label][0] in str(refusal.value)
+
+
+@pytest.mark.parametrize(
+    ("graph", "words"),
+    [
+        (WITHOUT_LOOP, "Use luo-2023"),
+        (WEAK, "Use exp3.g, or luo-2023 with observability='weak'"),
+        (UNSEEN, "No learner can do well on this graph, which is not observable: no arm reveals arm 2"),
+    ],
+)
+def test_where_an_arm_does_not_reveal_itself_the_learner_to_use_is_named_before_an_edge(graph, words):
+    """Who adds an edge to be let in claims feedback that does not exist."""
+    with pytest.raises(ObservabilityError, match="needs every arm to reveal itself") as refusal:
+        sl.Agent("glance", graph)
+    message = str(refusal.value)
+    assert 0 < message.index(words) < message.index("is missing: graph.with_self_loops()")
+    if words.startswith("Use"):
+        for name in {"luo-2023", "exp3.g"} & set(re.findall(r"[\w.-]+[\w]", words)):
+            sl.Agent(name, graph, horizon=10)
 
 
 @pytest.mark.parametrize("label", having(Need.FIXED_GRAPH))

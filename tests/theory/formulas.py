@@ -228,6 +228,50 @@ def spm_2024_stochastic(T, gaps, alpha):
     return min(512 * J * omega + 32 * sqrt(T * h * z / mpf(2) ** J) for J in range(1, 400)) + 2 * kappa
 
 
+def _observed(K, alpha, gamma):
+    return min(mpf(K), 2 * mpf(alpha) * ln(1 + (ceil(mpf(K) ** 2 / gamma) + K) / alpha) + 2)
+
+
+def luo_2023(K, T, alpha, failure, delta):
+    n = mpf(failure) / 6
+    Lam, iota, e2 = ln(1 / n), ln(K / n), e - 2
+    eta = gamma = beta = min(mpf("0.5"), sqrt(ln(1 / mpf(delta)) / (mpf(alpha) * T)))
+    th = _observed(K, alpha, gamma) / (1 - eta)
+    Th = T * th
+    return (
+        sqrt(T * Lam / 2)
+        + 37 * eta * T
+        + 4 * beta * T
+        + 24 * beta**2 * T
+        + iota * (1 + 2 / eta + 8 * e2 / beta + 1 / (2 * gamma))
+        + ln(K) / eta
+        + 25 * Lam
+        + 24 * sqrt(2 * e2 * eta * T * Lam)
+        + 2 * sqrt(e2 * Th * Lam)
+        + gamma * Th
+        + 6 * eta * ((1 + e2) * Th + Lam * th / gamma)
+    )
+
+
+def luo_2023_weak(K, T, d, a, failure, delta):
+    n, ln_delta = mpf(failure) / 7, ln(1 / mpf(delta))
+    Lam, iota, e2 = ln(1 / n), ln(K / n), e - 2
+    gamma = min(mpf("0.5"), sqrt(ln_delta / (mpf(a) * T))) if a else mpf("0.5")
+    total = mpf(T) * d
+    third = mpf(1) / 3
+    eps = min(1 / (2 * mpf(d)), mpf(T) ** third * total ** (-2 * third) * ln_delta**third)
+    eta = min(mpf(T) ** -third * total**-third * ln_delta**-third, gamma)
+    found = sqrt(T * Lam / 2) + eps * total + 2 * Lam + 2 * sqrt(e2 * T * Lam / eps) + iota / eps
+    found += 2 * sqrt(e2 * T * iota / eps) + ln(K) / eta
+    found += eta / 2 * (T / eps + Lam / eps**2 + 2 * sqrt(e2 * T * Lam / eps**3))
+    if a:
+        th = _observed(K, a, gamma) / (1 - eps * d)
+        Th = T * th
+        found += 2 * sqrt(e2 * Th * Lam) + gamma * Th + iota / (2 * gamma)
+        found += eta / 2 * ((1 + e2) * Th + Lam * th / gamma)
+    return found
+
+
 def ucb_n_stochastic(T, gaps, groups):
     total = mpf(0)
     for group in set(groups):

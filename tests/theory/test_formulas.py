@@ -172,6 +172,17 @@ def test_the_rivals_against_any_adversary(game, part):
         assert agree(found, want), number
 
 
+@given(games(), st.floats(1e-9, 1), st.floats(1e-9, 0.5))
+@settings(max_examples=150, deadline=None)
+def test_the_rivals_with_high_probability(game, failure, delta):
+    K, T, alpha, d, _ = game
+    found = rivals.luo_2023(K=K, T=T, independence=alpha, failure=failure, delta=delta)
+    assert agree(found, formulas.luo_2023(K, T, alpha, failure, delta))
+    for a in (0, alpha):
+        found = rivals.luo_2023_weak(K=K, T=T, domination=d, loop_independence=a, failure=failure, delta=delta)
+        assert agree(found, formulas.luo_2023_weak(K, T, d, a, failure, delta))
+
+
 @given(worlds(), horizons, st.data())
 @settings(max_examples=100, deadline=None)
 def test_the_rivals_in_a_stochastic_world(world, T, data):

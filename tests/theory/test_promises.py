@@ -128,6 +128,20 @@ def test_the_bound_of_glance_says_more_than_random_play_as_late_as_its_page_says
     assert theory.worth_from(setting, promise_of(setting, "ts-n")) is None
 
 
+def test_the_bound_with_high_probability_is_that_of_the_kind_of_graph():
+    weak = sl.FeedbackGraph.from_edges([(0, 0), (0, 1), (0, 2), (1, 0), (3, 3), (3, 4)], 5)
+    setting = theory.Setting(weak)
+    promise = promise_of(setting, "luo-2023")
+    numbers = {"K": 5, "T": 1e5, "domination": 2, "loop_independence": 2}
+    assert promise.likely(setting, 1e5, 0.05) == theory.rivals.luo_2023_weak(**numbers, failure=0.05)
+    assert promise.adversarial(setting, 1e5) == theory.rivals.luo_2023_weak(**numbers, failure=1e-5) + 1
+    loopless = theory.Setting(sl.FeedbackGraph.from_matrix(np.roll(np.eye(5, dtype=int), 1, axis=1)))
+    assert loopless.loop_independence == (0, 0)
+    strong = theory.Setting(graphs.cycle(7))
+    found = promise_of(strong, "luo-2023").likely(strong, 1e5, 0.01)
+    assert found == theory.rivals.luo_2023(K=7, T=1e5, independence=3, failure=0.01)
+
+
 def test_there_is_one_gap_for_each_arm():
     with pytest.raises(TheoryError, match="3 arms, and 2 gaps"):
         theory.Setting(graphs.star(3), [0, 1])

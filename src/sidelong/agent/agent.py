@@ -363,7 +363,7 @@ class Agent:
         if graph != self._graph:
             found = f"The agent began on {self._graph!r}, and this round has {graph!r}."
             catalogue.check_fixed(self._learner.module, self._options, found)
-        catalogue.check_graph(self._learner.module, graph)
+        catalogue.check_graph(self._learner.module, graph, self._options)
         return graph
 
 

@@ -61,6 +61,7 @@ class Row:
     promise: Promise
     adversarial: float | None
     stochastic: float | None
+    likely: float | None  #: what no more than one run of twenty exceeds, against any adversary
     crossing: float | None  #: the T from which the stochastic bound is the smaller one
     worth_from: float | None  #: the T from which the adversarial bound is below what random play can lose
 
@@ -139,6 +140,7 @@ def _answer(setting: Setting, T: float, best_loss: float | None) -> Answer:
             promise,
             None if promise.adversarial is None else promise.adversarial(setting, T),
             None if promise.stochastic is None else promise.stochastic(setting, T),
+            None if promise.likely is None else promise.likely(setting, T, 0.05),
             theory.crossing(setting, promise),
             theory.worth_from(setting, promise),
         )
@@ -183,6 +185,7 @@ def _document(answer: Answer) -> dict[str, Any]:
                 "options": row.promise.options,
                 "adversarial": row.adversarial,
                 "stochastic": row.stochastic,
+                "adversarial_with_95_percent": row.likely,
                 "stochastic_smaller_from": row.crossing,
                 "below_random_from": row.worth_from,
                 "proofs": [

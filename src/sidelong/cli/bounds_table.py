@@ -44,6 +44,9 @@ def _table(answer: Answer) -> Table:
     table = Table(box=None, padding=(0, 2, 0, 0))
     table.add_column("learner", no_wrap=True)
     table.add_column("any\nadversary", justify="right")
+    likely = any(row.likely is not None for row in answer.rows)
+    if likely:
+        table.add_column("with\n95 %", justify="right")
     if both:
         table.add_column("this\nworld", justify="right")
         table.add_column("which is smaller\nfrom T =", justify="right")
@@ -53,6 +56,8 @@ def _table(answer: Answer) -> Table:
         if row.adversarial is row.stochastic is None:
             continue
         cells = [_cell(answer, row, world, least[world]) for world, _ in _WORLDS[: 1 + both]]
+        if likely:
+            cells.insert(1, _likely(answer, row))
         if both:
             is_bound = row.crossing is not None and row.promise.learner != "uniform"
             cells.append(amount(math.ceil(row.crossing)) if is_bound and row.crossing else "-")
@@ -71,6 +76,12 @@ def _cell(
     return f"[green]{amount(value)}[/]" if least == (row, value) else amount(value)
 
 
+def _likely(answer: Answer, row: Row) -> str:
+    if row.likely is None:
+        return "-"
+    return f"[dim]({amount(row.likely)})[/]" if row.likely >= answer.chance("adversarial") else amount(row.likely)
+
+
 def _proof(row: Row, *, both: bool) -> str:
     sources = [row.promise.adversarial_source] if row.adversarial is not None else []
     sources += [row.promise.stochastic_source] if both and row.stochastic is not None else []
@@ -80,7 +91,10 @@ def _proof(row: Row, *, both: bool) -> str:
 
 def _legend(answer: Answer) -> list[str]:
     vain = any(answer.is_vain(row, world) for row in answer.rows for world, _ in _WORLDS)
-    return ["In brackets: not below what drawing arms at random loses, so not a promise yet."] if vain else []
+    lines = ["In brackets: not below what drawing arms at random loses, so not a promise yet."] if vain else []
+    if any(row.likely is not None for row in answer.rows):
+        lines.append("With 95 %: at most one run of twenty loses more. The other bounds are on the mean over runs.")
+    return lines
 
 
 def _least(answer: Answer) -> list[str]:

@@ -46,6 +46,16 @@ class GraphArrays(NamedTuple):
 
 
 @kernel
+def mark_loops(graph: GraphArrays, loops: np.ndarray) -> None:
+    """Write into `loops` whether each arm reveals itself."""
+    for i in range(loops.size):
+        loops[i] = graph.contiguous and graph.start[i] <= i < graph.stop[i]
+        if not graph.contiguous:
+            for e in range(graph.start[i], graph.stop[i]):
+                loops[i] |= graph.targets[e] == i
+
+
+@kernel
 def observe(graph: GraphArrays, p: np.ndarray, P: np.ndarray) -> None:
     """Write into `P` the probability that each arm is observed when an arm is drawn from `p`."""
     if not graph.contiguous:

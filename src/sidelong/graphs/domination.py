@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from sidelong._jit import kernel, rare_kernel
+from sidelong.graphs.arrays import mark_loops
 from sidelong.graphs.cover import Room, choose, count_uncovered, new_room, uncover
 from sidelong.graphs.heap import pop, push, top, top_count
 
@@ -26,6 +27,19 @@ def dominate(graph: GraphArrays, chosen: np.ndarray, room: Room) -> Whole:
     """Write into `chosen` a dominating set; return its size. Every arm must be revealed by some arm."""
     uncover(chosen, room.free)
     return take_greedily(graph, chosen, room, np.int64(chosen.size))
+
+
+@rare_kernel
+def dominate_loopless(graph: GraphArrays, loops: np.ndarray, chosen: np.ndarray, room: Room) -> Whole:
+    """Write into `chosen` arms that together reveal every arm that is not in `loops`; return how many."""
+    uncover(chosen, room.free)
+    left = np.int64(0)
+    for i in range(loops.size):
+        if loops[i]:
+            room.free[i] = i + 1
+        else:
+            left += 1
+    return take_greedily(graph, chosen, room, left)
 
 
 @kernel
@@ -59,4 +73,13 @@ def greedy_dominating_set(graph: FeedbackGraph) -> Integers:
     """Return the arms of a dominating set."""
     chosen = np.zeros(graph.n_arms, np.bool_)
     dominate(graph.arrays, chosen, new_room(graph.n_arms))
+    return np.flatnonzero(chosen)
+
+
+def loopless_cover(graph: FeedbackGraph) -> Integers:
+    """Return arms that together reveal every arm without a self-loop."""
+    K = graph.n_arms
+    loops, chosen = np.zeros(K, np.bool_), np.zeros(K, np.bool_)
+    mark_loops(graph.arrays, loops)
+    dominate_loopless(graph.arrays, loops, chosen, new_room(K))
     return np.flatnonzero(chosen)

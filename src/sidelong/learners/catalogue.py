@@ -8,7 +8,7 @@ import inspect
 import json
 import sys
 from numbers import Real
-from types import ModuleType
+from types import MappingProxyType, ModuleType
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
@@ -45,8 +45,11 @@ _MODULES = {
     "ito-2022": "ito2022",
     "q-tsallis": "qtsallis",
     "spm-2024": "spm2024",
+    "luo-2023": "luo2023",
     "uniform": "uniform",
 }
+
+_NO_OPTIONS: Mapping[str, Any] = MappingProxyType({})
 
 _CONTRACT = ("NAME", "NEEDS", "TRACES", "Params", "configure", "init", "update")
 
@@ -164,7 +167,7 @@ def configure(learner: ModuleType, graph: FeedbackGraph, options: Mapping[str, A
             )
     if Need.HORIZON in needs(learner, options) and options.get("horizon") is None:
         raise LearnerError(f"{learner.NAME} needs to know how many rounds it will play: give horizon=...")
-    check_graph(learner, graph)
+    check_graph(learner, graph, options)
     return cast("tuple[Any, ...]", learner.configure(graph, **options))
 
 
@@ -192,33 +195,50 @@ def check_certifiable(learner: ModuleType) -> None:
         )
 
 
-def check_graph(learner: ModuleType, graph: FeedbackGraph) -> None:
-    """Refuse a graph that the learner cannot play on, naming the arm."""
+def check_graph(learner: ModuleType, graph: FeedbackGraph, options: Mapping[str, Any] = _NO_OPTIONS) -> None:
+    """Refuse a graph that the learner cannot play on with these options, naming the arm."""
+    needed = needs(learner, options)
     lacking = graph.arms_without_self_loop
     if lacking.size and sleeps(learner) and (there := present(graph)).any():
         lacking = lacking[there[lacking]]
-    if Need.SELF_LOOPS in learner.NEEDS and lacking.size:
+    if Need.SELF_LOOPS in needed and lacking.size:
         arm = int(lacking[0])
         raise ObservabilityError(
             f"{learner.NAME} needs every arm to reveal itself, and arm {graph.arm_name(arm)} of {graph!r} does not. "
-            f"Add the edge ({arm}, {arm}), or all of them with graph.with_self_loops()."
+            f"{_instead(graph)} If playing it does show its loss, the edge ({arm}, {arm}) is missing: "
+            f"graph.with_self_loops() adds it for all arms."
         )
-    if Need.FULL_INFORMATION in learner.NEEDS and graph.n_edges < graph.n_arms**2:
+    if Need.FULL_INFORMATION in needed and graph.n_edges < graph.n_arms**2:
         out_degree = graph.arrays.stop - graph.arrays.start
         arm = int(np.argmin(out_degree))
         raise ObservabilityError(
             f"{learner.NAME} needs every arm to reveal all arms, and arm {graph.arm_name(arm)} of {graph!r} reveals "
             f"{out_degree[arm]} of {graph.n_arms}. Use a learner for feedback graphs, such as exp3.g++."
         )
-    if Need.OBSERVABLE in learner.NEEDS and graph.observability.kind == "none":
+    if needed & {Need.OBSERVABLE, Need.STRONGLY_OBSERVABLE} and graph.observability.kind == "none":
         raise ObservabilityError(
             f"{learner.NAME} needs every arm to be revealed by some arm. {graph!r} is n{str(graph.observability)[1:]}"
         )
-    if Need.UNDIRECTED in learner.NEEDS and not graph.is_undirected:
+    if Need.STRONGLY_OBSERVABLE in needed and graph.observability.kind == "weak":
+        raise ObservabilityError(
+            f"{learner.NAME} needs a strongly observable graph here. {graph!r} is w{str(graph.observability)[1:]} "
+            f"{_instead(graph)}"
+        )
+    if Need.UNDIRECTED in needed and not graph.is_undirected:
         raise ObservabilityError(
             f"{learner.NAME} needs an undirected graph, in which arms reveal each other or neither does; {graph!r} "
             f"is directed. Use a learner for directed graphs, such as exp3.g++."
         )
+
+
+def _instead(graph: FeedbackGraph) -> str:
+    """Name the learner for a graph in which some arm does not reveal itself."""
+    kind = graph.observability.kind
+    if kind == "none":
+        return f"No learner can do well on this graph, which is n{str(graph.observability)[1:]}"
+    if kind == "weak":
+        return "Use exp3.g, or luo-2023 with observability='weak', which do not need that."
+    return "Use luo-2023, which does not need that where all other arms reveal it, as here."
 
 
 def check_fixed(learner: ModuleType, options: Mapping[str, Any], found: str) -> None:
@@ -239,7 +259,7 @@ def check_fixed(learner: ModuleType, options: Mapping[str, Any], found: str) -> 
 
 def check_sequence(learner: ModuleType, sequence: GraphSequence, options: Mapping[str, Any]) -> None:
     """Refuse graphs over time that the learner cannot play on with these options."""
-    if Need.GRAPH_BEFORE in learner.NEEDS and sequence.shown == "after":
+    if Need.GRAPH_BEFORE in needs(learner, options) and sequence.shown == "after":
         raise ObservabilityError(
             f"{learner.NAME} needs to see the graph before the draw; this sequence shows it after. An Agent can be "
             f"asked with a guess: ask(guess), and tell(decision, losses, graph)."
@@ -247,4 +267,4 @@ def check_sequence(learner: ModuleType, sequence: GraphSequence, options: Mappin
     if len(set(sequence.bank)) != 1:
         check_fixed(learner, options, f"{sequence!r} has several.")
     for graph in sequence.extremes:
-        check_graph(learner, graph)
+        check_graph(learner, graph, options)

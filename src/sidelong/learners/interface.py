@@ -67,6 +67,7 @@ class Need(Enum):
     UNDIRECTED = "undirected graph"
     FULL_INFORMATION = "full information"
     OBSERVABLE = "observable graph"
+    STRONGLY_OBSERVABLE = "strongly observable graph"
     FIXED_GRAPH = "one graph for all rounds"
     GRAPH_BEFORE = "graph before the draw"
     HORIZON = "horizon"

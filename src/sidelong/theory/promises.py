@@ -20,6 +20,7 @@ from sidelong.learners import (
     exp3set,
     hedge,
     ito2022,
+    luo2023,
     qtsallis,
     spm2024,
     tsallis,
@@ -53,6 +54,7 @@ class Promise:
     adversarial_source: str = ""
     stochastic_source: str = ""
     options: dict[str, Any] = field(default_factory=dict)
+    likely: Callable[[Setting, float, float], float] | None = None  #: what a share `failure` of the runs may exceed
     needs_self_loops: bool = False  #: for the bound: the learner plays without
     needs_one_best_arm: bool = False  #: for the stochastic bound
 
@@ -128,6 +130,17 @@ def _adaptive(s: Setting, T: float) -> float:
 def _possible(s: Setting) -> range:
     """Return the independence numbers that are possible: of some learners the bound may grow with it or fall."""
     return range(s.independence.lower, s.independence.upper + 1)
+
+
+def _luo(s: Setting, T: float, failure: float) -> float:
+    """Return what the regret of luo-2023 as it comes exceeds with probability `failure` at most."""
+    if s.graph.observability.kind == "strong":
+        return max(rivals.luo_2023(K=s.K, T=T, independence=alpha, failure=failure) for alpha in _possible(s))
+    among_loops = range(s.loop_independence.lower, s.loop_independence.upper + 1)
+    return max(
+        rivals.luo_2023_weak(K=s.K, T=T, domination=s.loopless_cover, loop_independence=a, failure=failure)
+        for a in among_loops
+    )
 
 
 def _ucb_n(s: Setting, T: float) -> float:
@@ -241,6 +254,13 @@ _ROWS = (
         "derived",
         "derived",
         needs_one_best_arm=True,
+    ),
+    Promise(
+        luo2023.NAME,
+        lambda s, T: _luo(s, T, 1 / T) + 1,  # in the mean, as no run loses more than T
+        None,
+        "derived",
+        likely=_luo,
     ),
     Promise(
         uniform.NAME,

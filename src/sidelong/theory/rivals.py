@@ -196,6 +196,67 @@ def spm_2024_stochastic(*, T: float, gaps: npt.ArrayLike | Gaps, independence: f
     raise AssertionError  # pragma: no cover  # the loop above ends by itself
 
 
+def luo_2023(*, K: int, T: float, independence: float, failure: float, delta: float = 0.05) -> float:
+    """Return what the regret of Luo, Tong, Zhang and Zhang's learner exceeds with probability `failure` at most.
+
+    For strongly observable graphs, against every arm at once and an adversary who watches. With
+    r = min(1/2, sqrt(ln(1 / delta) / (alpha T))), n = failure / 6, L = ln(1 / n), i = ln(K / n), e' = e - 2,
+    th = min(K, 2 alpha ln(1 + (ceil(K^2 / r) + K) / alpha) + 2) / (1 - r) and Th = T th::
+
+        sqrt(T L / 2) + 41 r T + 24 r^2 T + i (1 + 2.5 / r + 8 e' / r) + ln K / r + 25 L + 24 sqrt(2 e' r T L)
+        + 2 sqrt(e' Th L) + r Th + 6 r ((1 + e') Th + L th / r)
+
+    Args:
+        K: the number of arms.
+        T: the number of rounds, and the learner's `horizon`.
+        independence: the independence number, for which the learner is tuned.
+        failure: how likely more regret may be.
+        delta: the learner's option, which sets its rate.
+
+    """
+    K, T = _game(K, T)
+    alpha, L, i, log_delta = _likely(K, "independence", independence, failure / 6, delta)
+    r = min(0.5, math.sqrt(log_delta / (alpha * T)))
+    th = _observed(K, alpha, r) / (1 - r)
+    Th, e2 = T * th, math.e - 2
+    drift = 41 * r * T + 24 * r**2 * T + i * (1 + 2.5 / r + 8 * e2 / r) + math.log(K) / r
+    chance = math.sqrt(T * L / 2) + 25 * L + 24 * math.sqrt(2 * e2 * r * T * L) + 2 * math.sqrt(e2 * Th * L)
+    return drift + chance + r * Th + 6 * r * ((1 + e2) * Th + L * th / r)
+
+
+def luo_2023_weak(
+    *, K: int, T: float, domination: float, loop_independence: float, failure: float, delta: float = 0.05
+) -> float:
+    """Return the same for weakly observable graphs.
+
+    With n = failure / 7, L, i and e' as there, d arms that reveal all that do not reveal themselves, a the independence
+    number among those that do, g = min(1/2, sqrt(ln(1 / delta) / (a T))), the learner's eps and eta,
+    th = min(K, 2 a ln(1 + (ceil(K^2 / g) + K) / a) + 2) / (1 - eps d) and Th = T th::
+
+        sqrt(T L / 2) + eps d T + 2 L + 2 sqrt(e' T L / eps) + i / eps + 2 sqrt(e' T i / eps) + ln K / eta
+        + (eta / 2) (T / eps + L / eps^2 + 2 sqrt(e' T L / eps^3))
+        + 2 sqrt(e' Th L) + g Th + i / (2 g) + (eta / 2) ((1 + e') Th + L th / g)
+
+    Where no arm reveals itself, a is 0, and the last line falls away.
+    """
+    K, T = _game(K, T)
+    d, L, i, log_delta = _likely(K, "domination", domination, failure / 7, delta)
+    a = number("loop_independence", loop_independence, least=0, most=K)
+    g = min(0.5, math.sqrt(log_delta / (a * T))) if a else 0.5
+    eps = min(0.5 / d, math.cbrt(log_delta / (d * d * T)))
+    eta = min(1 / math.cbrt(d * T * T * log_delta), g)
+    e2 = math.e - 2
+    first = math.sqrt(T * L / 2) + eps * d * T + 2 * L + 2 * math.sqrt(e2 * T * L / eps)
+    second = i / eps + 2 * math.sqrt(e2 * T * i / eps) + math.log(K) / eta
+    third = eta / 2 * (T / eps + L / eps**2 + 2 * math.sqrt(e2 * T * L / eps**3))
+    if not a:
+        return first + second + third
+    th = _observed(K, a, g) / (1 - eps * d)
+    Th = T * th
+    loops = 2 * math.sqrt(e2 * Th * L) + g * Th + i / (2 * g) + eta / 2 * ((1 + e2) * Th + L * th / g)
+    return first + second + third + loops
+
+
 def ucb_n_stochastic(*, T: float, gaps: npt.ArrayLike | Gaps, groups: npt.ArrayLike) -> float:
     """Return the bound of UCB-N in a stochastic world (Caron, Kveton, Lelarge and Bhagat 2012).
 
@@ -236,6 +297,17 @@ def _ito(K: int, T: float, strong_independence: float) -> tuple[float, float]:
     K, T = _game(K, T)
     A, log_K = _part("strong_independence", strong_independence, K) * (1 + math.log(T)), math.log(K)
     return A, max(1.0, math.sqrt(A / log_K) / 2) * log_K
+
+
+def _likely(K: int, name: str, value: float, chance: float, delta: float) -> tuple[float, float, float, float]:
+    """Return a number of the graph, ln(1 / chance), ln(K / chance) and ln(1 / delta)."""
+    L = -math.log(number("failure", chance, least=1e-200, most=0.2))
+    return _part(name, value, K), L, math.log(K) + L, -math.log(number("delta", delta, least=1e-100, most=0.5))
+
+
+def _observed(K: int, alpha: float, gamma: float) -> float:
+    """Return what the sum of p_i / (P_i + gamma) over the arms that reveal themselves is at most."""
+    return min(K, 2 * alpha * math.log(1 + (math.ceil(K**2 / gamma) + K) / alpha) + 2)
 
 
 def _spm(K: int, independence: float) -> tuple[float, float, float]:

@@ -13,7 +13,8 @@ import numpy as np
 
 from sidelong.errors import GraphError, TheoryError
 from sidelong.graphs.cover import greedy_cover
-from sidelong.graphs.domination import greedy_dominating_set
+from sidelong.graphs.domination import greedy_dominating_set, loopless_cover
+from sidelong.learners.luo2023 import among_loops
 from sidelong.theory.checks import Gaps, at_least_two, read_gaps
 
 if TYPE_CHECKING:
@@ -42,6 +43,7 @@ class Setting:
             raise TheoryError(f"There is one gap for each arm: {self.K} arms, and {self._gaps.K} gaps.")
         self.as_printed = as_printed
         self.intervals: dict[str, tuple[float, float]] = {}  #: the numbers used that are not known exactly
+        self._budget = budget
         self._numbers = graph.numbers(budget)
 
     @property
@@ -87,6 +89,23 @@ class Setting:
     def cover(self) -> int:
         """The size of the greedy cover."""
         return greedy_cover(self.graph).size
+
+    @cached_property
+    def loopless_cover(self) -> int:
+        """How many arms luo-2023 takes to reveal those that do not reveal themselves."""
+        return loopless_cover(self.graph).size
+
+    @cached_property
+    def loop_independence(self) -> NumberRange:
+        """The independence number among the arms that reveal themselves."""
+        part = among_loops(self.graph)
+        if part is None:
+            return NumberRange(0, 0)
+        try:
+            found = part.numbers(self._budget).independence
+        except GraphError:  # the graph is too large for it
+            return NumberRange(1, part.n_arms)
+        return NumberRange(found.lower, found.upper)
 
     @cached_property
     def revealed(self) -> int:
