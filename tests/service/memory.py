@@ -78,6 +78,10 @@ class MemoryReading(Reading):
     def graph(self, id_):
         return self._kept.graphs.get(id_)
 
+    def graph_bytes(self, experiment):
+        named = {each.graph for each in self._kept.events.get(experiment, ()) if each.graph is not None}
+        return sum(len(self._kept.graphs[id_]) for id_ in named)
+
     def clock(self):
         return self._kept.singles["clock"]
 

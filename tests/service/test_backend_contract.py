@@ -355,6 +355,17 @@ class DatabaseContract:
             assert reading.snapshot(of, before=9).data == b"data"
         assert kept(other) == [3]
 
+    def test_the_graphs_that_events_name_are_counted_once_each(self, server):
+        database = server()
+        of, other = make(database), make(database, "other")
+        with database.writing() as writing:
+            for id_, data in (("a" * 32, b"12345"), ("b" * 32, b"123"), ("c" * 32, b"1")):
+                writing.keep_graph(id_, data)
+            events = [decided(seq, seq)._replace(graph=graph) for seq, graph in enumerate("aabb", 1)]
+            events = [each._replace(graph=each.graph * 32) for each in events]
+            writing.append({of: [*events, decided(5, 5)], other: [decided(1, 1)]})
+            assert [writing.graph_bytes(of), writing.graph_bytes(other)] == [8, 0]
+
     def test_a_state_that_is_part_of_the_journal_is_kept_once(self, server):
         database = server()
         of = make(database)

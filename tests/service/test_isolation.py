@@ -23,6 +23,7 @@ from sidelong.service.http.app import Application
 from sidelong.service.settings import Settings
 from sidelong.service.store import creation
 from sidelong.service.store.experiment import Turnstile
+from sidelong.service.store.graphs import size, stored_size
 from sidelong.service.store.replay import Replayed
 from sidelong.service.store.sql.database import _Writing
 
@@ -425,3 +426,72 @@ def test_a_pool_refuses_what_is_too_much_and_does_not_begin_what_nobody_waits_fo
             pool.close()
 
     asyncio.run(ask())
+
+
+def decide_until_refused(bench, graphs, *, tell):
+    """Decide with one graph after the other; return the decisions, and the error that refuses the next one."""
+    made = []
+    for graph in graphs:
+        try:
+            made.append(bench.decide(graph=graph))
+        except ServiceError as error:
+            return made, error
+        if tell:
+            bench.tell(made[-1])
+    raise AssertionError
+
+
+def test_all_that_a_decision_with_a_graph_of_its_own_makes_the_service_keep_is_charged(tmp_path):
+    graphs = [sl.graphs.erdos_renyi(60, 0.9, seed=seed) for seed in range(40)]
+    each, stored = size(graphs[0]), stored_size(graphs[0])
+    address = f"sqlite:///{tmp_path}/bytes.db"
+    with opened(address, max_outstanding_bytes=10 * each, max_graph_bytes=20 * stored) as bench:
+        bench.create(graph=sl.graphs.complete(60))
+        live = bench.store.load("e").live
+        made, error = decide_until_refused(bench, graphs, tell=False)
+        assert (error.status, error.code) == (429, "too_many_outstanding")
+        assert 8 <= len(made) <= 10
+        assert live.held <= 10 * each
+        for one in made:
+            bench.tell(one)
+        assert live.held == 0
+        kept, error = decide_until_refused(bench, graphs, tell=True)
+        assert (error.status, error.code, error.path) == (409, "full", "body.graph")
+        assert 17 <= len(kept) <= 21
+        assert live.graph_bytes <= 20 * stored
+        bench.tell(bench.decide(graph=graphs[0]))  # one that is kept already, again and again
+        bench.store.settings.max_graph_bytes = live.graph_bytes
+        asked, before = bench.decide(), live.graph_bytes
+        for _ in range(2):
+            with pytest.raises(ServiceError, match="at most"):
+                bench.tell(asked, 0.5, graph=graphs[-1])
+        assert live.graph_bytes == before
+        bench.tell(asked)
+        bench.store.save(least=1)
+    with opened(address) as bench:
+        live = bench.store.load("e").live
+        assert live.graph_bytes == pytest.approx(before, rel=0.1)
+        assert live.held == 0
+
+
+def test_keys_and_contexts_in_memory_are_limited_in_bytes(tmp_path, monkeypatch):
+    monkeypatch.setattr("sidelong.service.store.experiment._KEY_BYTES", 20_000)
+    with opened(f"sqlite:///{tmp_path}/keys.db") as bench:
+        bench.create()
+        first = bench.decide(key="0", context="x" * 4000)
+        for number in range(1, 20):
+            bench.decide(key=f"{number}", context="x" * 4000)
+        live = bench.store.load("e").live
+        assert len(live.keys) == 4
+        assert bench.decide(key="0", context="x" * 4000).event == first.event  # the database knows it
+
+
+def test_decisions_that_share_a_graph_are_charged_for_one(tmp_path):
+    with opened(f"sqlite:///{tmp_path}/shared.db") as bench:
+        bench.create(graph=sl.graphs.complete(60))
+        live, row = bench.store.load("e").live, None
+        for number in range(1, 6):
+            bench.decide(graph=sl.graphs.erdos_renyi(60, 0.9, seed=1))
+            row = live.outstanding[1][0].kept_bytes
+            assert live.held == number * row + size(live.outstanding[1][0].graph)
+        assert len({id(made.graph) for made, _ in live.outstanding.values()}) == 1

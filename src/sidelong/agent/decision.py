@@ -84,6 +84,11 @@ class Decision:
         """The probability, before the draw, that the loss of each arm in `reveals` would be revealed."""
         return self.observe_probabilities[self.reveals]
 
+    @property
+    def kept_bytes(self) -> int:
+        """How many bytes it keeps in memory until it is told, without its graph."""
+        return self._p.nbytes + self._trace.nbytes
+
     def __repr__(self) -> str:
         arm = self._graph.arm_name(self._arm)
         return f"<Decision {self.id}: play arm {arm}, drawn with probability {self.probability:.4g}>"

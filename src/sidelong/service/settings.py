@@ -35,7 +35,8 @@ class Settings(BaseSettings):
     max_edges: Count = 1_000_000
     max_experiments: Count = 1_000
     max_outstanding: Count = 100_000  #: decisions of one experiment
-    max_outstanding_bytes: Count = 2**28  #: their probabilities in memory
+    max_outstanding_bytes: Count = 2**28  #: their probabilities and graphs in memory
+    max_graph_bytes: Count = 2**28  #: of graphs of rounds, in the database, for one experiment
     max_context: Count = 4_096  #: bytes of the context of a decision
 
     decide_rate: Rate = 2_000.0  #: requests a second for each token, or address where there is none

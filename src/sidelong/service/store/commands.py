@@ -15,7 +15,7 @@ from sidelong.agent.arms import as_present
 from sidelong.agent.running import revealed
 from sidelong.errors import DecisionError, GraphError, LearnerError, LossError, ServiceError
 from sidelong.graphs.presence import mask_of
-from sidelong.service.store.graphs import KnownGraph, identify
+from sidelong.service.store.graphs import KnownGraph, identify, size, stored_size
 from sidelong.service.store.journal import Kind
 from sidelong.service.store.losses import matched
 
@@ -42,6 +42,7 @@ class Turn:
     keys: Mapping[str, Event]  #: decisions that were made before under the keys of this batch
     events: list[Event] = field(default_factory=list)  #: what happened, to be written
     graphs: dict[str, FeedbackGraph] = field(default_factory=dict)  #: that came with requests
+    charged: dict[str, int] = field(default_factory=dict)  #: bytes of those of them that are new to the database
 
     def graph(self, given: FeedbackGraph | str | None) -> KnownGraph | None:
         """Return a graph of a request, or the id of one, with both."""
@@ -49,9 +50,25 @@ class Turn:
             return None
         if isinstance(given, str):
             return KnownGraph(given, self.find(given))
-        known = identify(given)
+        known = self.shelf.same(identify(given))
         self.graphs[known.id] = known.graph
         return known
+
+    def charge(self, graph: KnownGraph | None) -> None:
+        """Refuse a graph of a round for which this experiment has no room in the database."""
+        if graph is None or graph.id not in self.graphs or self.shelf.has(self.writing, graph.id):
+            return
+        self.charged[graph.id] = stored_size(graph.graph)
+        kept, most = self.experiment.graph_bytes, self.settings.max_graph_bytes
+        if kept + sum(self.charged.values()) > most:
+            wanted = self.charged.pop(graph.id)
+            raise ServiceError(
+                f"The graphs of this experiment's rounds have {kept:,} bytes, this one has {wanted:,}, and at most "
+                f"{most:,} are kept. Use graphs that were sent before, or raise SIDELONG_MAX_GRAPH_BYTES.",
+                status=409,
+                code="full",
+                path="body.graph",
+            )
 
     def find(self, id_: str) -> FeedbackGraph:
         """Return a graph by its id."""
@@ -69,7 +86,8 @@ class Turn:
     def keep_graphs(self) -> None:
         """Write the graphs of requests that the events name."""
         for id_ in {event.graph for event in self.events if event.graph in self.graphs}:
-            self.shelf.put(self.writing, KnownGraph(str(id_), self.graphs[str(id_)]))
+            if self.shelf.put(self.writing, KnownGraph(str(id_), self.graphs[str(id_)])):
+                self.experiment.graph_bytes += self.charged.get(str(id_), 0)
 
     def outcome(self, number: int) -> list[Event]:
         """Return what is written about a round that is not outstanding: decided, settled, told too late."""
@@ -120,22 +138,31 @@ class Decide(Command):
             if before.graph != (graph and graph.id) or before.context != self.context:
                 raise _refusal(409, "key_reused", "This Idempotency-Key was used before, with another request.", self)
             return self._reply(turn, before, duplicate=True)
-        outstanding, size = len(experiment.outstanding), 8 * experiment.n_arms
-        most = min(turn.settings.max_outstanding, turn.settings.max_outstanding_bytes // size + 1)
-        if outstanding >= most:
-            raise ServiceError(
-                f"{outstanding:,} decisions of this experiment are outstanding, and at most {most:,} may be. "
-                f"Tell or cancel some, or let them expire sooner.",
-                status=429,
-                code="too_many_outstanding",
-                retry_after=1.0,
-            )
+        self._check_room(turn, graph)
+        turn.charge(graph)
         try:
             event = experiment.decide(graph, turn.moment, self.key, self.context)
         except GraphError as error:
             raise ServiceError(str(error), status=422, code="invalid", path="body.graph") from error
         turn.events.append(event)
         return self._reply(turn, event, duplicate=False)
+
+    @staticmethod
+    def _check_room(turn: Turn, graph: KnownGraph | None) -> None:
+        """Refuse where decisions wait that are too many, or that keep too much in memory."""
+        experiment, settings = turn.experiment, turn.settings
+        outstanding, held = len(experiment.outstanding), experiment.held
+        wanted = 8 * experiment.n_arms + (0 if graph is None else size(graph.graph))
+        most = settings.max_outstanding_bytes
+        if outstanding >= settings.max_outstanding or (outstanding and held + wanted > most):
+            raise ServiceError(
+                f"{outstanding:,} decisions of this experiment are outstanding, with {held:,} bytes of probabilities "
+                f"and graphs, and at most {settings.max_outstanding:,} with {most:,} bytes may be. Tell or cancel "
+                f"some, or let them expire sooner.",
+                status=429,
+                code="too_many_outstanding",
+                retry_after=1.0,
+            )
 
     def _restricted(self, turn: Turn, graph: KnownGraph | None, available: list[Any]) -> KnownGraph | None:
         """Return the graph of the round without the arms that are not available, to be kept like any other."""
@@ -178,6 +205,7 @@ class Tell(Command):
         graph = turn.graph(self.graph)
         if turn.is_outstanding(self.number):
             graph = _as_decided(turn, graph, turn.experiment.outstanding[self.number][0].graph)
+            turn.charge(graph)
             try:
                 turn.events.append(turn.experiment.tell(self.number, self.losses, graph, turn.moment))
             except LossError as error:
@@ -200,6 +228,7 @@ class Tell(Command):
     def _keep(self, turn: Turn, decided: Event, graph: KnownGraph | None, late: list[Event]) -> None:
         """Write down what came too late, once, and say so."""
         if not late:
+            turn.charge(graph)
             values = self._values(turn, decided, graph)
             which = None if graph is None else graph.id
             turn.events.append(turn.experiment.late(self.number, decided.arm or 0, values, which, turn.moment))

@@ -92,6 +92,10 @@ class Reading(ABC):
         """Return what was kept under the id of a graph."""
 
     @abstractmethod
+    def graph_bytes(self, experiment: int) -> int:
+        """Return how many bytes the graphs have that the events of an experiment name, each counted once."""
+
+    @abstractmethod
     def clock(self) -> int:
         """Return the largest time that was kept, 0 if none was."""
 

@@ -30,6 +30,7 @@ from sidelong.agent.decision import SparingDecision
 from sidelong.agent.running import revealed
 from sidelong.errors import GraphError
 from sidelong.graphs.arrays import observe
+from sidelong.service.store.graphs import size
 from sidelong.service.store.journal import Event, Kind
 from sidelong.service.store.losses import matched
 from sidelong.service.store.tallies import MINUTES, Tallies
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
     from sidelong.service.store.graphs import KnownGraph
 
 STORED = np.dtype("<f8")  #: how the journal keeps losses and probabilities
+_KEY_BYTES = 2**22  # of keys and contexts that are found without asking the database
 _NUMBERS = struct.Struct("<qbqqqqd")
 
 
@@ -152,6 +154,10 @@ class LiveExperiment:
         self.saved = 0  #: that of the last snapshot
         self.chain = b""
         self.keys: OrderedDict[str, Event] = OrderedDict()
+        self._key_bytes = 0
+        self.graph_bytes = 0  #: of graphs of rounds, in the database
+        self.held = 0  #: bytes that outstanding decisions keep in memory
+        self._graphs: dict[int, list[int]] = {}  # of them: how many use each graph, and its bytes
 
     @classmethod
     def new(cls, identity: Identity, graph: FeedbackGraph) -> Self:
@@ -170,7 +176,7 @@ class LiveExperiment:
     ) -> Event:
         """Draw an arm."""
         decision = self.agent.ask(None if graph is None else graph.graph)
-        self.outstanding[decision.round] = decision, moment
+        self.hold(decision, moment)
         p = decision.probability
         probability = None if np.isnan(p) else p
         if isinstance(decision, SparingDecision):
@@ -208,7 +214,7 @@ class LiveExperiment:
         self.agent.tell(decision, values, None if graph is None else shown)
         delay = self.agent.round - number
         self.tallies.told(number, decision.arm, p, reveals, values, observe, after=graph is not None, delay=delay)
-        del self.outstanding[number]
+        self._release(number)
         return values, observe
 
     def settle(self, number: int, kind: Kind, moment: Moment) -> Event:
@@ -220,8 +226,26 @@ class LiveExperiment:
     def give_up(self, number: int, kind: Kind) -> None:
         """Forget an outstanding decision; the journal is another matter."""
         self.agent.cancel(self.outstanding[number][0], lost=kind is Kind.EXPIRED)
-        del self.outstanding[number]
+        self._release(number)
         self.tallies.frozen.pop(number, None)
+
+    def hold(self, decision: Decision, moment: Moment) -> None:
+        """Keep a decision until it is settled, and charge what it keeps in memory."""
+        self.outstanding[decision.round] = decision, moment
+        self.held += decision.kept_bytes
+        if decision.graph is not self.agent.graph:
+            users = self._graphs.setdefault(id(decision.graph), [0, size(decision.graph)])
+            self.held += 0 if users[0] else users[1]
+            users[0] += 1
+
+    def _release(self, number: int) -> None:
+        decision, _ = self.outstanding.pop(number)
+        self.held -= decision.kept_bytes
+        if decision.graph is not self.agent.graph:
+            users = self._graphs[id(decision.graph)]
+            users[0] -= 1
+            if not users[0]:
+                self.held -= self._graphs.pop(id(decision.graph))[1]
 
     def lose(self, number: int, arm: int, kind: Kind, moment: Moment) -> Event:
         """Write down that a decision, which is not in memory, was cancelled or has expired."""
@@ -276,8 +300,14 @@ class LiveExperiment:
             del minutes[min(minutes)]
         if event.key is not None:
             self.keys[event.key] = event
-            if len(self.keys) > self.remembers:
-                self.keys.popitem(last=False)
+            self._key_bytes += _key_size(event)
+            while len(self.keys) > self.remembers or self._key_bytes > _KEY_BYTES:
+                _, oldest = self.keys.popitem(last=False)
+                self._key_bytes -= _key_size(oldest)
+
+
+def _key_size(event: Event) -> int:
+    return len(event.key or "") + len(event.context or "")
 
 
 def _linked(event: Event, seq: int, chain: bytes) -> Event:

@@ -8,6 +8,8 @@ import threading
 from collections import OrderedDict
 from typing import TYPE_CHECKING, NamedTuple
 
+import numpy as np
+
 from sidelong.agent import state_file
 from sidelong.errors import ServiceError, StateFileError
 
@@ -31,10 +33,21 @@ def identify(graph: FeedbackGraph) -> KnownGraph:
     return KnownGraph(hashlib.sha256(content.encode()).hexdigest()[:32], graph.named(None))
 
 
+def size(graph: FeedbackGraph) -> int:
+    """Return how many bytes a graph takes in memory."""
+    return sum(array.nbytes for array in graph.arrays if isinstance(array, np.ndarray))
+
+
+def stored_size(graph: FeedbackGraph) -> int:
+    """Return how many bytes a graph takes in the database, but for some hundred."""
+    return sum(array.nbytes for array in state_file.graph_to_arrays(graph).values())
+
+
 class Shelf:
     """The graphs of the database, the last used in memory."""
 
     _KEPT = 64
+    _BYTES = 2**26
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -49,6 +62,14 @@ class Shelf:
         new = writing.keep_graph(known.id, state_file.pack({"graphs": [None], **labels}, arrays))
         self._remember(known.id, known.graph)
         return new
+
+    def has(self, reading: Reading, id_: str) -> bool:
+        """Tell whether a graph is kept."""
+        return self._recall(id_) is not None or reading.graph(id_) is not None
+
+    def same(self, known: KnownGraph) -> KnownGraph:
+        """Return a graph as it stands here, if it does: so that all who use it share one."""
+        return known._replace(graph=self._recall(known.id) or known.graph)
 
     def find(self, reading: Reading, id_: str) -> FeedbackGraph:
         """Return a graph by its id."""
@@ -87,6 +108,9 @@ class Shelf:
         with self._lock:
             graph = self._recent.setdefault(id_, graph)
             self._recent.move_to_end(id_)
-            if len(self._recent) > self._KEPT:
+            while len(self._recent) > 1 and (len(self._recent) > self._KEPT or self._size() > self._BYTES):
                 self._recent.popitem(last=False)
             return graph
+
+    def _size(self) -> int:
+        return sum(map(size, self._recent.values()))

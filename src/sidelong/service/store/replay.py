@@ -99,6 +99,7 @@ class Replayed:
                 self._aside, self.progress = live, Progress(live.head, self._head(reading))
             if not self._guarded(reading, live):
                 return False
+            live.graph_bytes = reading.graph_bytes(self.identity.id)
             with self.lock:
                 self._aside, self.progress, self.live = None, None, live
                 return self._is_complete(reading)

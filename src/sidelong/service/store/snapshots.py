@@ -41,7 +41,8 @@ def unpack(identity: Identity, data: bytes, *, older: bool = False) -> LiveExper
     agent = Agent.from_contents(header, arrays, place, older=older)
     live = LiveExperiment(identity, agent, Tallies.from_contents(service["minutes"], arrays))
     moments = map(Moment._make, arrays["outstanding"].tolist())
-    live.outstanding = {made.round: (made, moment) for made, moment in zip(agent.pending, moments, strict=True)}
+    for made, moment in zip(agent.pending, moments, strict=True):
+        live.hold(made, moment)
     live.head, live.chain = service["head"], bytes.fromhex(service["chain"])
     return live
 

@@ -95,6 +95,8 @@ _FORGET_PART = delete(parts).where(
     parts.c.experiment == _OF, parts.c.seq == bindparam("of_seq"), parts.c.number == bindparam("of_number")
 )
 _GRAPH = _Statement(select(graphs.c.data).where(graphs.c.id == _OF))
+_NAMED = select(events.c.graph).where(events.c.experiment == _OF, events.c.graph.is_not(None)).distinct()
+_GRAPH_BYTES = select(func.sum(func.length(graphs.c.data))).where(graphs.c.id.in_(_NAMED))
 _TOKENS = select(*[tokens.c[name] for name in Token._fields]).order_by(tokens.c.created_at, tokens.c.id)
 _HEAD_OF = select(experiments.c.head).where(experiments.c.id == _OF)
 _LOCK = _Statement(_HEAD_OF.with_for_update(key_share=True))
@@ -175,6 +177,9 @@ class _Reading(Reading):
     def graph(self, id_: str) -> bytes | None:
         data: bytes | None = _GRAPH.run(self.connection, {"of": id_}).scalar()
         return data
+
+    def graph_bytes(self, experiment: int) -> int:
+        return int(self.connection.execute(_GRAPH_BYTES, {"of": experiment}).scalar() or 0)
 
     def clock(self) -> int:
         return self.connection.execute(select(func.max(clock.c.now))).scalar() or 0

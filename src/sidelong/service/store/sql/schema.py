@@ -70,6 +70,13 @@ events = Table(
         sqlite_where=text("key IS NOT NULL"),
         postgresql_where=text("key IS NOT NULL"),
     ),
+    Index(
+        "events_by_graph",
+        "experiment",
+        "graph",
+        sqlite_where=text("graph IS NOT NULL"),
+        postgresql_where=text("graph IS NOT NULL"),
+    ),
 )
 
 snapshots = Table(
