@@ -94,3 +94,21 @@ def matching(method, path):
         if address.method == method and re.fullmatch(re.sub(r"\{\w+\}", "[^/]+", address.path), path.partition("?")[0]):
             return address
     raise AssertionError(f"{method} {path} is not in the table")
+
+
+def test_times_and_codes_of_errors_have_types_in_the_openapi_document():
+    schemas = document()["components"]["schemas"]
+    times = {
+        (name, field)
+        for name, schema in schemas.items()
+        for field, about in schema.get("properties", {}).items()
+        if field.endswith("_at")
+    }
+    assert len(times) > 4
+    for name, field in times:
+        about = schemas[name]["properties"][field]
+        kinds = [each for each in about.get("anyOf", [about]) if each["type"] != "null"]
+        assert [each["format"] for each in kinds] == ["date-time"], (name, field)
+    codes = schemas["Problem"]["properties"]["code"]["enum"]
+    assert {"malformed", "refused", "full"} < set(codes)
+    assert len(set(codes)) == len(codes)

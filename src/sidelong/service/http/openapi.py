@@ -29,6 +29,7 @@ def describe(addresses: Sequence[Address]) -> dict[str, Any]:
     wanted = [(kind, "validation") for kind in requests] + [(kind, "serialization") for kind in [*replies, Problem]]
     refs, found = models_json_schema(wanted, ref_template="#/components/schemas/{model}")  # type: ignore[arg-type]
     schemas = {kind: ref for (kind, _), ref in refs.items()}
+    found["$defs"]["Problem"]["properties"]["code"]["enum"] = [code for _, codes in PROBLEMS.values() for code in codes]
     paths: dict[str, dict[str, Any]] = {address.path: {} for address in addresses}
     for address in addresses:
         paths[address.path][address.method.lower()] = _operation(address, schemas)

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, Discriminator, Field, StringConstraints, Tag
 
 from sidelong.service.http.messages.graphs import GraphMessage  # noqa: TC001  # pydantic reads the annotations
-from sidelong.service.http.messages.values import Arm, Body, Loss, Whole
+from sidelong.service.http.messages.values import Arm, Body, Loss, Timestamp, Whole
 
 #: An Idempotency-Key.
 Key = Annotated[str, StringConstraints(pattern=r"^[\x21-\x7e]{1,200}$")]
@@ -42,7 +42,7 @@ class DecisionReply(BaseModel):
     arm: int
     probability: float | None  #: null if the learner draws without knowing it, as ts-n does
     reveals: list[int]
-    expires_at: str | None
+    expires_at: Timestamp | None
     duplicate: bool  #: whether this Idempotency-Key was answered before
 
 
@@ -85,6 +85,6 @@ class DecisionState(BaseModel):
     losses: list[float] | None  #: in the order of `reveals`
     status: Literal["outstanding", "told", "cancelled", "expired", "late"]
     context: dict[str, Any] | None
-    decided_at: str
-    expires_at: str | None
-    settled_at: str | None
+    decided_at: Timestamp
+    expires_at: Timestamp | None
+    settled_at: Timestamp | None

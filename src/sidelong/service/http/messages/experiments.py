@@ -12,7 +12,7 @@ from sidelong.service.http.messages.graphs import (
     GraphMessage,
     GraphSummary,
 )
-from sidelong.service.http.messages.values import Body, Name, Offset
+from sidelong.service.http.messages.values import Body, Name, Offset, Timestamp
 from sidelong.service.store.tallies import MINUTES
 
 Sort = Literal["arm", "probability", "mean", "plays"]
@@ -84,7 +84,7 @@ class ExperimentSummary(BaseModel):
     learner: str
     n_arms: int
     description: str
-    created_at: str
+    created_at: Timestamp
     counts: Counts
     degraded: bool
 
@@ -236,7 +236,7 @@ class ExperimentState(BaseModel):
     seed: int
     description: str
     expire_after: float | None
-    created_at: str
+    created_at: Timestamp
     graph: GraphSummary
     round: int
     sequence: int
@@ -254,7 +254,7 @@ class ExperimentState(BaseModel):
 class Rates(BaseModel):
     """What happened in each of the last minutes, oldest first."""
 
-    minutes: list[str]
+    minutes: list[Timestamp]
     decided: list[int]
     told: list[int]
     expired: list[int]

@@ -12,6 +12,8 @@ Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,6
 Loss = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False, strict=True)]
 Arm = Annotated[str, StringConstraints(pattern=r"^(0|[1-9][0-9]{0,8})$")]
 Whole = Annotated[int, Field(ge=0, le=2**31 - 1, strict=True)]
+#: RFC 3339, in UTC.
+Timestamp = Annotated[str, Field(json_schema_extra={"format": "date-time"})]
 #: From which one on a list is shown.
 Offset = Annotated[int, Field(ge=0, lt=2**31)]
 
