@@ -35,7 +35,6 @@ def serve(settings: Settings, ready: Callable[[str], None] = lambda _: None) -> 
     """Serve until SIGINT or SIGTERM; `ready` is told the address once it answers."""
     logs.configure()
     _give_memory_back()
-    sys.setswitchinterval(0.0005)  # seconds that who decides waits for a thread that replays, some times per request
     _allow_connections(settings.max_connections)
     _check_tokens(settings)
     listening = _bind(settings)
