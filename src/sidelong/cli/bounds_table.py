@@ -41,7 +41,7 @@ def show(console: Console, answer: Answer) -> None:
 
 def _table(answer: Answer) -> Table:
     both = bool(answer.setting.best_arms)
-    table = Table(box=None, padding=(0, 2, 0, 0))
+    table = Table(box=None, padding=(0, 1, 0, 0))
     table.add_column("learner", no_wrap=True)
     table.add_column("any\nadversary", justify="right")
     likely = any(row.likely is not None for row in answer.rows)
@@ -49,8 +49,8 @@ def _table(answer: Answer) -> Table:
         table.add_column("with\n95 %", justify="right")
     if both:
         table.add_column("this\nworld", justify="right")
-        table.add_column("which is smaller\nfrom T =", justify="right")
-    table.add_column("proof")
+        table.add_column("which is\nsmaller\nfrom T =", justify="right")
+    table.add_column(" proof", no_wrap=True)
     least = {world: answer.least(world) for world, _ in _WORLDS}
     for row in answer.rows:
         if row.adversarial is row.stochastic is None:
@@ -61,7 +61,7 @@ def _table(answer: Answer) -> Table:
         if both:
             is_bound = row.crossing is not None and row.promise.learner != "uniform"
             cells.append(amount(math.ceil(row.crossing)) if is_bound and row.crossing else "-")
-        table.add_row(row.promise.title, *cells, _proof(row, both=both))
+        table.add_row(row.promise.title, *cells, f" {_proof(row, both=both)}")
     return table
 
 
