@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import sidelong as sl
-from sidelong.errors import EvaluationError, GraphError, LearnerError, LossError, SimulationError
+from sidelong.errors import GraphError, LearnerError, LossError, SimulationError
 from sidelong.learners import catalogue
 
 pytestmark = pytest.mark.interpreted
@@ -75,6 +75,30 @@ def test_what_is_no_choice_of_arms_is_refused_and_nothing_changes(available, mes
         agent.ask(available=available)
     assert agent.round == 0
     assert agent.pending == ()
+
+
+@pytest.mark.parametrize(("available", "retired"), [([1], None), (None, 0)])
+def test_a_round_whose_graph_lacks_the_arms_that_can_be_played_is_refused(available, retired):
+    there = np.diag([True, False, False]) if available is None else np.diag([True, False, True])
+    agent = sl.Agent("exp3-set", sl.graphs.self_loops(3), seed=1)
+    if retired is not None:
+        agent.retire(retired)
+    with pytest.raises(GraphError, match="none is in the graph of this round"):
+        agent.ask(sl.FeedbackGraph.from_matrix(there), available=available)
+    assert agent.round == 0
+    assert np.isfinite(agent.ask().probabilities).all()
+
+
+@pytest.mark.parametrize("arm", [True, [0], 1.0])
+def test_what_is_no_arm_is_not_retired(arm):
+    agent = sl.Agent("exp3-set", LABELLED)
+    with pytest.raises(GraphError, match="arm must name arms from 0 to 3, not"):
+        agent.retire(arm)
+
+
+def test_a_learner_with_another_rate_for_late_feedback_names_the_option_to_take():
+    with pytest.raises(LearnerError, match="late='plain'"):
+        sl.Agent("exp3-set", LABELLED, late="guarded").ask(available=[0])
 
 
 def test_a_label_needs_labels():
@@ -245,14 +269,16 @@ def test_absent_arms_leave_the_bound_of_prompt_feedback_and_none_of_late():
     assert agent.lateness().bound is None
 
 
-def test_an_agent_with_a_certificate_takes_absent_arms_and_no_new_one():
+def test_an_agent_with_a_certificate_takes_absent_new_and_retired_arms():
     agent = sl.Agent("exp3-set", LABELLED, seed=5, certificate=True)
     play(agent, 10, some)
     assert agent.certificate().bound > 0
-    with pytest.raises(EvaluationError, match="takes no new arm"):
-        agent.add_arm(label="huge")
+    agent.add_arm(label="huge")
     agent.retire("small")
     play(agent, 5)
+    found = agent.certificate()
+    assert found.rounds == 15
+    assert found.lower.size == 5
 
 
 def test_a_simulation_refuses_absent_arms_against_which_it_could_not_measure():

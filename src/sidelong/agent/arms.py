@@ -31,12 +31,22 @@ def graph_of_round(
 ) -> FeedbackGraph:
     """Return the graph of a round, of those arms alone that are available and not retired in the agent's own graph."""
     if available is None:
-        return graph if graph is own or not catalogue.sleeps(learner) else as_present(graph, own)
+        return graph if graph is own or not catalogue.sleeps(learner) else _some(as_present(graph, own))
     catalogue.check_absence(learner, "available=...")
     mask = _mask(own, available, "available")
     if not mask.any():
         raise GraphError("available names no arm, and one must be played. Skip the round, or name the arms there are.")
-    return only(graph, mask)
+    return only(graph, mask) if graph is own else _some(only(graph, mask))
+
+
+def _some(graph: FeedbackGraph) -> FeedbackGraph:
+    """Return a graph if some arm is there: that of a round may lack the very arms that could be played."""
+    if not present(graph).any():
+        raise GraphError(
+            "Of the arms that can be played, none is in the graph of this round, and one must be played. Give a graph "
+            "in which each of them reveals itself, or skip the round."
+        )
+    return graph
 
 
 def as_present(graph: FeedbackGraph, like: FeedbackGraph) -> FeedbackGraph:
@@ -47,9 +57,10 @@ def as_present(graph: FeedbackGraph, like: FeedbackGraph) -> FeedbackGraph:
 def retire(learner: ModuleType, graph: FeedbackGraph, arm: int | str) -> FeedbackGraph:
     """Return the agent's graph without an arm."""
     catalogue.check_absence(learner, "retire")
-    mask = present(graph) & ~_mask(graph, [arm], "arm")
+    number = arm_of(graph, arm)
+    mask = present(graph) & ~_mask(graph, [number], "arm")
     if not mask.any():
-        raise GraphError(f"Arm {graph.arm_name(arm_of(graph, arm))} is the last one, and one must be played.")
+        raise GraphError(f"Arm {graph.arm_name(number)} is the last one, and one must be played.")
     return only(graph, mask)
 
 

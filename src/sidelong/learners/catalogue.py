@@ -109,7 +109,7 @@ def check_absence(learner: ModuleType, what: str) -> None:
         title = getattr(learner, "TITLE", learner.NAME)
         raise LearnerError(
             f"{what} needs a learner with a bound for arms that come and go, and {title} has none. Use exp3-set, with "
-            f"refresh='round' and without track."
+            f"refresh='round' and late='plain', and without track."
         )
 
 
