@@ -137,3 +137,29 @@ def test_one_arm_has_nothing_to_regret():
     agent = sl.Agent("exp3-set", sl.graphs.complete(1))
     agent.tell(agent.ask(), [1.0])
     assert agent.lateness().bound is None
+
+
+def test_an_agent_that_began_with_one_arm_has_a_bound_from_the_second_on(tmp_path):
+    agent = sl.Agent("exp3-set", sl.graphs.self_loops(1))
+    for _ in range(5):
+        agent.tell(agent.ask(), [0.4])
+    assert agent.lateness().bound is None
+    agent.add_arm()
+    for rounds in range(20):
+        agent.save(tmp_path / "agent.sidelong")
+        loaded = sl.Agent.load(tmp_path / "agent.sidelong")
+        assert loaded.lateness() == agent.lateness()
+        assert (agent.lateness().bound > 0) == (rounds > 0)
+        agent.tell(agent.ask(), [0.4])
+
+
+def test_no_bound_is_shown_where_an_arm_came_while_a_decision_waited():
+    agent = sl.Agent("exp3-set", sl.graphs.self_loops(2))
+    first = agent.ask()
+    agent.add_arm()  # which is absent in what waits
+    second = agent.ask()
+    assert agent.lateness().bound is None
+    for decision in (second, first):
+        agent.tell(decision, [0.4])
+    assert agent.lateness().bound is None
+    assert agent.lateness().most == 1

@@ -50,8 +50,7 @@ class Waiting:
     def __init__(self, module: ModuleType, params: Any, options: Mapping[str, Any], n_arms: int) -> None:
         self._learner = str(module.NAME)
         self._n_arms = n_arms
-        plain = options.get("estimator", "plain") == "plain" and options.get("track") is None
-        self._proved = n_arms > 1 and plain
+        self._proved = options.get("estimator", "plain") == "plain" and options.get("track") is None
         self.first = int(getattr(params, "initial", np.empty(0)).size)  #: how many initial rounds there are
         names = (_ETA, _THETA, _MASS)
         self._at = [module.TRACES.index(name) if name in module.TRACES else -1 for name in names]
@@ -70,6 +69,8 @@ class Waiting:
     def grew(self) -> None:
         """Take notice of one more arm: the bound has the number of arms by the end."""
         self._n_arms += 1
+        if self.sigma:
+            self.absent = 1  # in the decisions that wait
 
     def learned(self, t: int, trace: np.ndarray, last: int) -> None:
         """Count the feedback of a decision, with what the learner traced; `last` is the last that was drawn."""
@@ -79,7 +80,8 @@ class Waiting:
         self.told += 1
         self.late += t < last
         eta, theta, mass = (float(trace[at]) if at >= 0 else 0.0 for at in self._at)
-        self.rate = min(self.rate, eta)
+        if eta != 0.0:  # of a single arm it is 0, and nothing can be lost
+            self.rate = min(self.rate, eta)
         self.theta += theta
         self.rated_theta += eta * theta
         self.rated_delay += eta * sigma
@@ -127,9 +129,10 @@ class Waiting:
         is_late = self.total or any(self.sigma.values())
         if self.logged or (self.absent and is_late):  # nothing is proved where arms are absent and feedback is late
             return None
-        if not self._proved or self.since or self._learner not in {exp3gpp.NAME, exp3set.NAME}:
+        proved = self._proved and self._n_arms > 1
+        if not proved or self.since or self._learner not in {exp3gpp.NAME, exp3set.NAME}:
             return None
-        if not self.told:
+        if not self.told or self.rate == math.inf:
             return float(initial + untold)
         sums = {"rate": self.rate, "rated_theta": self.rated_theta, "rated_delay": self.rated_delay}
         if self._learner == exp3set.NAME:
