@@ -11,6 +11,7 @@ import sidelong as sl
 from learners.stepping import Stepper, follow, random_digraph
 from sidelong import theory
 from sidelong.errors import LearnerError
+from sidelong.learners import catalogue
 from sidelong.learners import exp3set_tracking as tracking
 
 
@@ -175,3 +176,23 @@ def test_one_arm_is_played():
         decision = agent.ask()
         assert (decision.arm, decision.probability) == (0, 1.0)
         agent.tell(decision, {0: 1.0})
+
+
+@pytest.mark.interpreted
+@pytest.mark.parametrize("track", [3, 10**5, 10**7, 2**48])
+def test_weights_do_not_vanish_together_however_large_the_rate(track):
+    agent = sl.Agent("exp3-set", sl.graphs.complete(3), track=track)
+    for t in range(20):
+        decision = agent.ask()
+        assert decision.probabilities.sum() == pytest.approx(1)
+        agent.tell(decision, [1.0, 1.0, 0.5 if t % 2 else 1.0])
+    if track > 3:  # the cheapest of the last round has all but what is shared
+        assert agent.ask().probabilities[2] == pytest.approx(1 - 2 / 3 / 21)
+
+
+def test_past_its_horizon_nothing_is_promised():
+    options = {"track": 2, "horizon": 100}
+    learner = catalogue.choose("exp3-set", options)
+    assert catalogue.proved(learner, options, 100) == ("adversarial",)
+    assert catalogue.proved(learner, options, 101) == ()
+    assert catalogue.proved(learner, {"track": 2}, 10**9) == ("adversarial",)

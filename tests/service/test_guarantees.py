@@ -116,6 +116,7 @@ def test_a_graph_that_was_known_only_after_the_draw(bench, learner, proved):
         ("ucb-n", {"width": 0.5}, [], "No theorem bounds the regret of ucb-n with these options."),
         ("uniform", {}, [], "No theorem bounds the regret of uniform."),
         ("exp3.g", {"horizon": 2}, [], "exp3.g was made for 2 rounds, and 3 were decided."),
+        ("exp3-set", {"track": 1, "horizon": 2}, [], "exp3-set was made for 2 rounds, and 3 were decided."),
     ],
 )
 def test_options_and_horizons_decide_what_is_proved(bench, learner, options, proved, reason):

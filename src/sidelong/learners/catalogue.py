@@ -116,7 +116,7 @@ def check_absence(learner: ModuleType, what: str) -> None:
 def proved(learner: ModuleType, options: Mapping[str, Any], rounds: int = 0) -> tuple[str, ...]:
     """Return the worlds for which a theorem bounds the regret with these options, after so many rounds."""
     horizon = options.get("horizon")
-    if Need.HORIZON in needs(learner, options) and horizon is not None and rounds > horizon:
+    if horizon is not None and rounds > horizon:
         return ()
     own = _own(learner, "proved")
     about = getattr(learner, "ABOUT", None)

@@ -143,9 +143,14 @@ def update(
     """Learn the losses that playing `arm` revealed in round t, when the probabilities were `p`."""
     observe(graph, p, state.P)  # 2
     first = graph.start[arm]
+    least = math.inf if graph.stop[arm] - first == p.size else 0.0
+    for e in range(first, graph.stop[arm]):
+        least = min(least, trace[_ETA] * losses[e - first] / max(state.P[graph.targets[e]], p[arm]))
+    if least < 500.0:
+        least = 0.0  # it matters only where all weights would vanish: at a rate that many switches make large
     for e in range(first, graph.stop[arm]):
         i = np.uint64(graph.targets[e])
-        state.q[i] *= exp(-trace[_ETA] * losses[e - first] / max(state.P[i], p[arm]))  # 3
+        state.q[i] *= exp(least - trace[_ETA] * losses[e - first] / max(state.P[i], p[arm]))  # 3
     state.told[0] += 1
     zeta = 1.0 / (params.horizon if params.horizon > 0 else state.told[0] + 1)
     scale = (1.0 - zeta) / total(state.q)

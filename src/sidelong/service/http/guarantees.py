@@ -78,8 +78,9 @@ def guarantee(experiment: LiveExperiment, ratio: SampleRatio) -> Guarantee:
 def _unproved(module: ModuleType, options: dict[str, Any], halves: tuple[str, ...], rounds: int) -> list[str]:
     """Return why less is proved than for the learner as it comes."""
     name = module.NAME
-    if Need.HORIZON in catalogue.needs(module, options) and rounds > options["horizon"]:
-        return [f"{name} was made for {options['horizon']:,} rounds, and {rounds:,} were decided."]
+    horizon = options.get("horizon")
+    if horizon is not None and rounds > horizon:
+        return [f"{name} was made for {horizon:,} rounds, and {rounds:,} were decided."]
     if not module.ABOUT.proved:
         return [f"No theorem bounds the regret of {name}."]
     if not halves:
