@@ -50,6 +50,23 @@ def test_with_two_clients_it_holds_with_the_delay_it_has_had(bench, learner, lat
     assert ("stochastic half" in said) == (learner == "exp3.g++" and late == "plain")
 
 
+def test_of_a_learner_with_a_bound_it_says_in_which_case_delay_is_not_covered(bench):
+    bench.create(learner="exp3-set", track=1)
+    two_clients(bench, 5)
+    [reason] = found(bench).reasons
+    assert reason.endswith("no theorem covers late feedback for exp3-set with track=....")
+
+
+def test_absent_arms_and_late_feedback_together_are_not_covered(bench):
+    bench.create(learner="exp3-set")
+    bench.tell(bench.decide(available=(0, 1)))
+    two_clients(bench, 5)
+    guarantee = found(bench)
+    assert not guarantee.holds
+    [reason] = guarantee.reasons
+    assert reason.endswith("no theorem covers late feedback for exp3-set where arms are absent.")
+
+
 @pytest.mark.parametrize("learner", ["glance", "ucb-n", "exp3-ix"])
 def test_where_no_theorem_covers_delay_it_says_so(bench, learner):
     bench.create(learner=learner)

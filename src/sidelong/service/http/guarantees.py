@@ -54,7 +54,7 @@ def guarantee(experiment: LiveExperiment, ratio: SampleRatio) -> Guarantee:
     lateness = experiment.agent.lateness()
     _untold(verdict, experiment.tallies, covered=lateness.bound is not None)
     _graphs(verdict, experiment.tallies, module, options)
-    _late(verdict, experiment.tallies, learner, covered=lateness.bound is not None)
+    _late(verdict, experiment.tallies, module, covered=lateness.bound is not None)
     delay = _delay(experiment.tallies, lateness)
     if not delay.by_arm.ok:
         verdict.lose("Feedback of some arms comes later than that of others: no bound covers such delays.")
@@ -124,13 +124,15 @@ def _graphs(verdict: _Verdict, tallies: Tallies, module: ModuleType, options: di
         verdict.lose(after)
 
 
-def _late(verdict: _Verdict, tallies: Tallies, learner: str, *, covered: bool) -> None:
+def _late(verdict: _Verdict, tallies: Tallies, module: ModuleType, *, covered: bool) -> None:
     """Say what late feedback means."""
     if not tallies.counts[DELAYED]:
         return
     late = f"{_some(tallies, DELAYED, '{was} told after a later one was drawn')}."
     if not covered:
-        verdict.lose(f"{late} Estimates stay unbiased, but no theorem covers late feedback for {learner}.")
+        absent = " where arms are absent" if catalogue.sleeps(module) else ""  # that of such a learner covers the rest
+        title = getattr(module, "TITLE", module.NAME)
+        verdict.lose(f"{late} Estimates stay unbiased, but no theorem covers late feedback for {title}{absent}.")
     elif "stochastic" in verdict.halves:
         verdict.lose(f"{late} The stochastic half is proved only for feedback that comes at once.", "stochastic")
     else:

@@ -19,7 +19,16 @@ Losses = Annotated[
 
 
 #: Arms by number or label, or a flag for each arm.
-Available = list[Annotated[bool, Field(strict=True)] | Whole | str]
+Available = list[
+    Annotated[
+        Annotated[bool, Field(strict=True), Tag("[flag]")]
+        | Annotated[Whole, Tag("[number]")]
+        | Annotated[str, Tag("[label]")],
+        Discriminator(
+            lambda value: "[flag]" if isinstance(value, bool) else "[label]" if isinstance(value, str) else "[number]"
+        ),
+    ]
+]
 
 
 class DecideRequest(Body):
