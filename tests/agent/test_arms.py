@@ -60,6 +60,7 @@ def test_available_arms_are_numbers_labels_or_flags(available):
     [
         ([], "names no arm"),
         ([False] * 4, "names no arm"),
+        ([1, 0, 1, 1], r"names arm 1 \('small'\) twice. Flags are True and False"),
         ([True] * 3, "one flag for each of the 4 arms, not 3"),
         ([4], "arms from 0 to 3, not 4"),
         ([-1], "arms from 0 to 3, not -1"),
@@ -138,6 +139,23 @@ def test_the_graph_of_the_outcome_is_taken_without_the_absent_arms():
     assert agent.tell(decision, {0: 0.5, 2: 0.25}, graph=sl.graphs.complete(4))
     assert not agent.tell(decision, {0: 0.5, 2: 0.25}, graph=sl.graphs.complete(4))
     assert agent.estimates().counts[[1, 3]].tolist() == [0, 0]
+
+
+@pytest.mark.parametrize("whole", [False, True])
+def test_a_decision_that_waited_while_arms_came_is_told_with_the_graph_of_its_outcome(whole):
+    orders = sl.outcomes.StockOrders(4, holding=1, shortage=4)
+    agent = sl.Agent("exp3-set", orders.graph, seed=1)
+    waiting = agent.ask()
+    agent.add_arm()
+    agent.add_arm()
+    seen = orders.outcome(waiting.arm, sales=0)
+    given = (seen,) if whole else (seen.losses, seen.graph)
+    assert agent.tell(waiting, *given)
+    agent.add_arm()
+    assert not agent.tell(waiting, *given)
+    later = agent.ask()
+    with pytest.raises(GraphError, match="must have the agent's 8 arms"):
+        agent.tell(later, [0.5] * 5, graph=seen.graph)
 
 
 @pytest.mark.parametrize("copy", ["file", "pickle"])

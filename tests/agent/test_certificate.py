@@ -189,3 +189,10 @@ def test_a_certificate_goes_on_when_an_arm_is_added_or_absent(tmp_path):
     assert agent.certificate().bound == pytest.approx(oracle.bound(0.05), abs=1e-8)
     agent.save(tmp_path / "a")
     assert str(sl.Agent.load(tmp_path / "a").certificate()) == str(agent.certificate())
+
+
+@pytest.mark.parametrize("confidence", ["x", None, True, 1, 0, -0.5, float("nan")])
+def test_what_is_no_confidence_is_refused(confidence):
+    agent = sl.Agent("glance", sl.graphs.path(3), certificate=True)
+    with pytest.raises(EvaluationError, match="The confidence must be between 0 and 1"):
+        agent.certificate(confidence)

@@ -104,6 +104,12 @@ def test_what_is_no_prior_is_refused(prior, message):
 
 
 @pytest.mark.interpreted
+def test_a_prior_names_an_arm_once():
+    with pytest.raises(LearnerError, match=r"prior names arm 1 \('b'\) twice"):
+        sl.Agent("exp3-set", PATH5.labelled([*"abcde"]), prior={"b": (0.2, 10), 1: (0.9, 10)})
+
+
+@pytest.mark.interpreted
 def test_other_learners_name_the_one_that_takes_a_head_start():
     with pytest.raises(LearnerError, match=r"glance has none\. Use exp3-set"):
         sl.Agent("glance", PATH5, prior={0: (0.5, 1)})

@@ -193,7 +193,10 @@ class Agent:
             given, graph = opened(losses, graph, made or decision, self._scale)
         else:
             given = losses if self._scale is None else self._scale.losses(losses)
-        key = 0 if graph is None else self._checked(graph).arrays.key
+        key = 0
+        if graph is not None:
+            wider = self._checked(arms.widened(learner.module, graph, self._graph, made))
+            graph, key = wider, graph.arrays.key
         if made is None:
             ledger.compare(t, given, key, self.remembers)
             return False

@@ -13,6 +13,7 @@ from sidelong.agent.decision import Decision
 from sidelong.agent.running import RunningLearner
 from sidelong.agent.seen import Seen
 from sidelong.errors import GraphError
+from sidelong.graphs.graph import FeedbackGraph
 from sidelong.graphs.presence import arm_of, mask_of, only, present, with_absent_arm, with_arm
 from sidelong.learners import catalogue
 
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from sidelong.agent.ledger import Ledger
-    from sidelong.graphs.graph import FeedbackGraph
 
 
 def graph_of_round(
@@ -52,6 +52,17 @@ def _some(graph: FeedbackGraph) -> FeedbackGraph:
 def as_present(graph: FeedbackGraph, like: FeedbackGraph) -> FeedbackGraph:
     """Return a graph with those arms alone that are there in another one."""
     return only(graph, present(like)) if like.arms_without_self_loop.size else graph
+
+
+def widened(learner: ModuleType, graph: Any, own: FeedbackGraph, made: Decision | None) -> Any:
+    """Return the graph of a round with the arms that have come since, as absent; another one as it is."""
+    if not isinstance(graph, FeedbackGraph) or graph.n_arms >= own.n_arms or not catalogue.sleeps(learner):
+        return graph
+    if made is not None and present(made.graph)[graph.n_arms :].any():
+        return graph  # which has too few arms
+    while graph.n_arms < own.n_arms:
+        graph = with_absent_arm(graph, None)
+    return graph.labelled(own.labels)
 
 
 def retire(learner: ModuleType, graph: FeedbackGraph, arm: int | str) -> FeedbackGraph:

@@ -35,6 +35,8 @@ def tilt(learner: RunningLearner, graph: FeedbackGraph, prior: Any, scale: Scale
             number = arm_of(graph, arm, "prior")
         except GraphError as error:
             raise LearnerError(str(error)) from error
+        if number in believed:
+            raise LearnerError(f"prior names arm {graph.arm_name(number)} twice, by number and by label.")
         mean = mean if scale is None else scale.losses([mean])[0]
         name = graph.arm_name(number)
         believed[number] = (

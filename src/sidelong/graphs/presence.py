@@ -42,7 +42,13 @@ def mask_of(graph: FeedbackGraph, arms: Iterable[int | str | bool], name: str = 
             raise GraphError(f"{name} has one flag for each of the {mask.size} arms, not {len(listed)}.")
         mask[:] = listed
     else:
-        mask[[arm_of(graph, arm, name) for arm in listed]] = True
+        for arm in listed:
+            number = arm_of(graph, arm, name)
+            if mask[number]:
+                raise GraphError(
+                    f"{name} names arm {graph.arm_name(number)} twice. Flags are True and False, not 1 and 0."
+                )
+            mask[number] = True
     return mask
 
 
