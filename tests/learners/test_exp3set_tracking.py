@@ -10,7 +10,7 @@ import naive
 import sidelong as sl
 from learners.stepping import Stepper, follow, random_digraph
 from sidelong import theory
-from sidelong.errors import LearnerError
+from sidelong.errors import LearnerError, TheoryError
 from sidelong.learners import catalogue
 from sidelong.learners import exp3set_tracking as tracking
 
@@ -196,3 +196,10 @@ def test_past_its_horizon_nothing_is_promised():
     assert catalogue.proved(learner, options, 100) == ("adversarial",)
     assert catalogue.proved(learner, options, 101) == ()
     assert catalogue.proved(learner, {"track": 2}, 10**9) == ("adversarial",)
+
+
+@pytest.mark.parametrize("wrong", [{"horizon": "x"}, {"horizon": 100.5}, {"eta_scale": 0}, {"eta_scale": "x"}])
+def test_the_bound_refuses_what_the_learner_would(wrong):
+    [name] = wrong
+    with pytest.raises(TheoryError, match=f"{name} must be"):
+        theory.exp3_set.tracking(K=3, T=100, switches=1, theta_sum=100, **wrong)

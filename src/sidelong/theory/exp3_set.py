@@ -59,12 +59,13 @@ def tracking(
     K, T = at_least_two(K), number("T", T, least=1, most=1e100)
     S, theta_sum = whole("switches", switches, least=0), number("theta_sum", theta_sum, least=0)
     told = 0 if track == "unknown" else whole("track", track, least=0)
-    if horizon is not None and horizon < T:
+    m = number("eta_scale", eta_scale, above=0)
+    if horizon is not None and whole("horizon", horizon) < T:
         raise TheoryError(f"The bound holds within the horizon: T is {T:g}, and the horizon {horizon}.")
     H = T if horizon is None else horizon
     B = (S + 1) * math.log(K * H) + (math.log(T) if horizon is None else 1)
     c = (told + 1) * math.log(K) if horizon is None else (told + 1) * math.log(K * H) + 1
-    c *= eta_scale**2
+    c *= m**2
     return (B / math.sqrt(c) + math.sqrt(c)) * math.sqrt(theta_sum) + B * math.sqrt(K / c)
 
 
