@@ -179,6 +179,26 @@ def test_it_is_without_bias_by_enumeration():
 
 
 @pytest.mark.interpreted
+def test_a_log_in_which_an_arm_could_not_be_seen_is_refused():
+    """It would be learned as if it had cost nothing, and played ever after."""
+    log = {"action": [0, 1, 2, 3] * 25, "loss": [0.5] * 100, "pscore": [0.25] * 100}
+    agent = sl.Agent("exp3-set", PATH5)
+    with pytest.raises(EvaluationError, match="In 100 of the 100 rounds of the log, arm 4 could not be seen"):
+        agent.learn(log)
+    assert not agent._learner.state.Lhat.any()
+    found = columns(ROUNDS) | {"all_observe_probabilities": [[0.75, 0.5, 0.8, 0.0, 0.1], [0.2, 0.2, 0.5, 0.5, 0.25]]}
+    with pytest.raises(EvaluationError, match="In 1 of the 2 rounds of the log, arm 3 could not be seen"):
+        agent.learn(found)
+    agent = sl.Agent("exp3-set", sl.graphs.path(4))
+    assert agent.learn(log) == 100
+    agent.add_arm()
+    assert agent.ask().probabilities == pytest.approx([0.2] * 5)
+    agent = sl.Agent("exp3-set", PATH5)
+    agent.retire(4)
+    assert agent.learn(log) == 100  # which is not played any more
+
+
+@pytest.mark.interpreted
 def test_what_was_learned_shows_and_survives_a_file(tmp_path):
     rng, K = np.random.default_rng(2), 5
     action = rng.integers(K, size=2_000)

@@ -256,7 +256,7 @@ class Agent:
         """Learn the rounds of a log, without bias, whoever drew their arms; return how many had losses.
 
         A log that lacks the probabilities of revealing its losses is refused: what was seen more often because it did
-        well would mislead.
+        well would mislead. So is one in which some arm could not be seen, which would look as if it had cost nothing.
 
         Args:
             log: the path of a Parquet file, such as the service exports; or a table or a dict with its columns: action,

@@ -12,7 +12,7 @@ from sidelong._install import pip_install
 from sidelong.checks import check_number, short
 from sidelong.errors import EvaluationError, GraphError, LearnerError
 from sidelong.evaluation.decision_log import DecisionLog, from_table, read_log
-from sidelong.graphs.presence import arm_of
+from sidelong.graphs.presence import arm_of, present
 
 if TYPE_CHECKING:
     from sidelong.agent.running import RunningLearner
@@ -52,11 +52,28 @@ def learn(learner: RunningLearner, graph: FeedbackGraph, log: Any) -> int:
         raise LearnerError(f"learn needs a learner with a rule for it, and {_title(learner)} has none. Use exp3-set.")
     found = _read(log, graph.n_arms)
     told = np.flatnonzero(found.told)
+    _check_seen(found, told, graph)
     ends = np.searchsorted(found.round, told, "right")
     room = np.empty(graph.n_arms)
     learner.module.replay(learner.params, learner.state, ends, found.arm, found.loss, found.probability, room)
     learner.drawn = 0
     return int(told.size)
+
+
+def _check_seen(found: DecisionLog, told: np.ndarray, graph: FeedbackGraph) -> None:
+    """Refuse a log in which an arm could not be seen: it would count as if it had cost nothing."""
+    if found.chances is not None:
+        hidden = (found.chances[told] <= 0.0).sum(axis=0)
+    else:  # an arm that is as likely as the average is not seen in so many rounds with a chance of exp(-20)
+        enough = told.size >= 20 * graph.n_arms
+        hidden = np.where(np.bincount(found.arm, minlength=graph.n_arms) > 0, 0, told.size * enough)
+    arms = np.flatnonzero((hidden > 0) & present(graph))
+    if arms.size:
+        raise EvaluationError(
+            f"In {hidden[arms[0]]:,} of the {told.size:,} rounds of the log, arm {graph.arm_name(int(arms[0]))} could "
+            f"not be seen, and would count as if it had cost nothing. Learn rounds in which each arm could be; for an "
+            f"arm that is new, learn first and then use add_arm."
+        )
 
 
 def _read(log: Any, n_arms: int) -> DecisionLog:
