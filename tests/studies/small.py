@@ -1,8 +1,5 @@
 """A small study, how tests run it, and what it must give."""
 
-import os
-import signal
-import struct
 import subprocess
 import sys
 
@@ -61,14 +58,3 @@ def columns(folder):
 
 def hidden(folder):
     return [path.name for path in folder.rglob(".*")]
-
-
-def die_while_sending(_what, _files, pipe):
-    """Announce a message of 100,000 bytes, send ten of them, and be killed."""
-    os.write(pipe.fileno(), struct.pack("!i", 100_000) + b"0123456789")
-    os.kill(os.getpid(), signal.SIGKILL)
-
-
-def echo(what, _files, _pipe):
-    """Return what came."""
-    return what

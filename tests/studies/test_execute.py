@@ -1,6 +1,7 @@
 """Studies that are killed, doubled, starved and interrupted give the bytes of one that is left alone."""
 
 import contextlib
+import importlib
 import json
 import os
 import re
@@ -150,12 +151,14 @@ def test_a_worker_of_this_machine_that_is_killed_costs_nothing_but_time(long_who
     assert small.columns(results) == small.columns(long_whole)
 
 
-def test_a_worker_that_dies_in_the_middle_of_a_message_keeps_nobody_waiting(tmp_path):
+def test_a_worker_that_dies_in_the_middle_of_a_message_keeps_nobody_waiting(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(HERE)
+    dying_worker = importlib.import_module("dying_worker")
     engine = Local(2, 2, tmp_path)
     try:
         with pytest.raises(WorkerDiedError):
-            engine._lead(small.die_while_sending, None)
-        assert engine._lead(small.echo, "a new one") == "a new one"
+            engine._lead(dying_worker.die_while_sending, None)
+        assert engine._lead(dying_worker.echo, "a new one") == "a new one"
     finally:
         engine.close()
 

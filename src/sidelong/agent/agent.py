@@ -82,6 +82,8 @@ class Agent:
         seed = check_whole(LearnerError, "seed", seed, 0, 2**64 - 1)
         self._scale = checked_scale(scale)
         module = catalogue.choose(learner, options)
+        if prior is not None and "prior" in catalogue.option_names(module):  # as ts-n has one
+            options["prior"], prior = prior, None
         if certificate:
             catalogue.check_certifiable(module)
         self._graph = graph

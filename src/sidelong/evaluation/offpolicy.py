@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from sidelong import checks
+from sidelong.checks import plain as plain_number
 from sidelong.errors import EvaluationError
 from sidelong.evaluation.intervals import Evidence, interval
 
@@ -164,7 +164,7 @@ def plain(row: dict[str, Any]) -> dict[str, Any]:
 
 def risk(confidence: float) -> float:
     """Return the probability that is left to err."""
-    if not 0.0 < checks.plain(confidence) < 1.0:
+    if not 0.0 < plain_number(confidence) < 1.0:
         raise EvaluationError(f"The confidence must be between 0 and 1, such as 0.95, not {confidence!r}.")
     return 1.0 - confidence
 
