@@ -1041,7 +1041,7 @@ class AlphaSample(Counting):
 #  1  while some arm was never seen, play the arm that reveals most of those; L_i = the first loss seen of i; then 16-21
 #  2  q_i = (eta (L_i - min L) / (n - 1) + y)^-n, summing to 1; r_i = q_i^(1/n); h = n (sum q_i / r_i - 1);
 #     w_i = n / (n - 1) q_i r_i
-#  3  v_i = (V_i + 0.05 + 4 v) / (N_i + 5), where v = (0.1 + R) / (1 + M)
+#  3  v_i = (V_i + 0.1 + 4 v) / (N_i + 5), where v = (0.1 + R) / (1 + M)
 #  4  g_i = o_i - min o, s_i = 4, or 1 + 3 / (1 + t/30) for an arm of the cover that others belong to;
 #     D_i ~ (1 + s_i N_i g_i^2 / ((N_i + 2) v_i + 2 N_i g_i^2 / (N_i + 5)))^-(N_i + 2)
 #     The leader, the first arm of least o, takes the D of the arms that it reveals. Every other arm belongs to the
@@ -1066,7 +1066,8 @@ class AlphaSample(Counting):
 # 19  N_i += 1; o_i += e_i / N_i; V_i += e_i^2 (1 - 1 / N_i)
 # 20  three levels follow the mean of the observed l_i - o_i, over all, 32 and 4 rounds
 # 21  b = the level of longest memory, or one whose squared error, over about 20 rounds, is below 0.9 of it, in turn
-#     As soon as the graph of a round was not the one asked with, in place of 16 to 19, with F = F2 = N at first:
+#     As soon as the graph of a round was not the one asked with, s_i = 4 in line 4, where nobody takes the D of others,
+#     and in place of 16 to 19, with F = F2 = N at first:
 # 22  F_i and F2_i fall by 2 / (rounds told) of themselves, at most by half, for each i
 # 23  w_i = p_i / P_i, F_i += w_i, o_i += w_i e_i / F_i for each observed i
 # 24  F2_i += p_i^2 / P_i; N_i = F_i^2 / F2_i; V_i / N_i is the variance with these weights;
@@ -1172,16 +1173,18 @@ class Glance:
 
     def variances(self):
         """Line 3."""
-        return (self.V + 0.05 + 4 * self.pooled()) / (self.N + 5)
+        return (self.V + 0.1 + 4 * self.pooled()) / (self.N + 5)
 
     def bold(self, v, A, cover):
         """Line 4."""
         N, gap = self.N, self.o - min(self.o)
         cell = [i if i in cover else min(c for c in cover if A[c, i]) for i in range(self.K)]
         wide = np.array([cell.count(i) > 1 for i in range(self.K)])
-        sharp = np.where(wide, 1 + 3 / (1 + self.t / 30), 4)
+        sharp = np.where(wide & (not self.weighed), 1 + 3 / (1 + self.t / 30), 4)
         D = (1 + sharp * N * gap**2 / ((N + 2) * v + 2 * N * gap**2 / (N + 5))) ** -(N + 2)
         D /= math.fsum(D)
+        if self.weighed:
+            return D
         lead = int(np.argmin(self.o))
         taken = D * A[lead]
         D = D - taken

@@ -135,7 +135,7 @@ def test_the_first_rounds_of_the_oracle_by_hand():
     # The mean of l - o was 0.8 before o moved: levels of all and of 32 rounds go a third of the way, as does that of 4.
     assert oracle.levels == pytest.approx([0.4, 0.4, 0.4])
     told = oracle.distribution(loops)
-    v = (0.05 + 4 * 0.1) / 6  # both arms
+    v = (0.1 + 4 * 0.1) / 6  # both arms
     D = (1 + 4 * 0.36 / (3 * v + 2 * 0.36 / 6)) ** -3
     assert told.D.tolist() == pytest.approx([1 / (1 + D), D / (1 + D)])
     x = math.sqrt(2 / (2 * (math.sqrt(2) - 1))) / 3.2

@@ -16,7 +16,7 @@ made of: so whatever the bold half is, both theorems hold. `docs/glance.md` has 
     in each round after that, with eta = 1/x
         q_i = (eta (L_i - min L) / (n-1) + y)^-n, summing to 1;  r_i = q_i^(1/n)                           2
             h = n (sum q_i / r_i - 1);  w_i = n/(n-1) q_i r_i
-        v_i = (V_i + 0.05 + 4 v) / (N_i + 5),  where v = (0.1 + R) / (1 + M)                               3
+        v_i = (V_i + 0.1 + 4 v) / (N_i + 5),  where v = (0.1 + R) / (1 + M)                                3
         D_i ~ (1 + s_i N_i g_i^2 / ((N_i + 2) v_i + 2 N_i g_i^2 / (N_i + 5)))^-(N_i + 2),    the bold half 4
             g_i = o_i - min o,  s_i = 4, or 1 + 3 / (1 + t/30) if arms other than i belong to i;
             the leader, the first arm with g_i = 0, takes the D of all arms that it reveals;
@@ -50,7 +50,8 @@ made of: so whatever the bold half is, both theorems hold. `docs/glance.md` has 
         b = the level of longest memory, or one whose squared error, over about 20 rounds,                 21
             is below 0.9 of it, in turn             (in the first round all are the mean loss)
 
-    as soon as the graph of a round was not the one asked with, in place of 16 to 19 (at first F = F2 = N)
+    as soon as the graph of a round was not the one asked with, s_i = 4 in line 4, where nobody takes the D of others,
+    and in place of 16 to 19 (at first F = F2 = N)
         F_i and F2_i fall by 2 / (rounds told) of themselves, for each i                                   22
         w_i = p_i / P_i,  F_i += w_i,  o_i += w_i e_i / F_i             for each observed i                23
         F2_i += p_i^2 / P_i,  N_i = F_i^2 / F2_i,  V_i / N_i the variance with the weights, for each i;    24

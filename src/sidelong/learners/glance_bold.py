@@ -28,8 +28,7 @@ SHARPNESS = 4.0
 WIDE = 1.0  # the sharpness for an arm that stands for others, after many rounds
 PATIENCE = 30.0  # rounds
 TAILS = 2.0  # added to the power; and how many observations of a gap may be chance
-POOLED_PRIOR = 0.1  # a variance
-PRIOR = 0.05  # the same, of one arm
+PRIOR = 0.1  # a variance
 SHARED = 4.0  # observations that the pooled variance counts for
 NEVER = 44.0  # e to the minus of it is not played
 RECENT = 30.0  # observations over which an arm's errors are averaged
@@ -56,7 +55,7 @@ def estimate_variances(state: State) -> None:
 
 @kernel
 def _pooled(state: State) -> float:
-    return (POOLED_PRIOR + state.known[POOLED]) / (1.0 + state.known[FREEDOM])  # type: ignore[no-any-return]
+    return (PRIOR + state.known[POOLED]) / (1.0 + state.known[FREEDOM])  # type: ignore[no-any-return]
 
 
 @kernel
@@ -64,7 +63,9 @@ def play_boldly(state: State, graph: GraphArrays, t: int, D: np.ndarray) -> None
     """Write into `D` how likely each arm is the cheapest, on the arm from which that is found out cheaply."""
     least = smallest(state.o)
     prior = PRIOR + SHARED * _pooled(state)
-    wide = WIDE + (SHARPNESS - WIDE) / (1.0 + t / PATIENCE)
+    wide = SHARPNESS
+    if state.known[WEIGHED] == 0.0:
+        wide = WIDE + (SHARPNESS - WIDE) / (1.0 + t / PATIENCE)
     for i in range(D.size):
         gap = state.o[i] - least
         N = state.N[i]
@@ -75,6 +76,13 @@ def play_boldly(state: State, graph: GraphArrays, t: int, D: np.ndarray) -> None
     scale = 1.0 / total(D)
     for i in range(D.size):
         D[i] *= scale  # 4
+    if state.known[WEIGHED] == 0.0:
+        _look_from_others(state, graph, least, D)
+
+
+@kernel
+def _look_from_others(state: State, graph: GraphArrays, least: float, D: np.ndarray) -> None:
+    """Let the leader be played for what it reveals, and an arm of the cover for its cell where that costs less."""
     lead: Whole = 0
     while state.o[lead] != least:
         lead += 1
@@ -83,9 +91,21 @@ def play_boldly(state: State, graph: GraphArrays, t: int, D: np.ndarray) -> None
         shown = np.uint64(graph.targets[e])
         own += D[shown] if shown != lead else 0.0
         D[shown] = 0.0
-    D[lead] = own
-    if state.marks[WIDE_ARMS] > 0:
-        _look_from_the_cover(state, lead, D)
+    D[lead] = own  # 4
+    if state.marks[WIDE_ARMS] == 0:
+        return
+    mass, cost = state.a, state.P
+    mass[:] = 0.0
+    cost[:] = 0.0
+    for i in range(D.size):
+        if i != lead:
+            c = np.uint64(state.cell[i])
+            mass[c] += D[i]
+            cost[c] += D[i] * (state.o[i] - least)
+    for i in range(D.size):
+        c = np.uint64(state.cell[i])
+        if i != lead and mass[c] * (state.o[c] - least) < cost[c]:
+            D[i] = mass[c] if i == c else 0.0  # 4
 
 
 @kernel
@@ -107,24 +127,6 @@ def _raise(state: State, D: np.ndarray) -> None:
         for i in range(D.size):
             # Not below e^-700, where numbers lose digits and sums slow down.
             D[i] = exp(max(-700.0, -(state.N[i] + TAILS) * log_normal(D[i])))
-
-
-@kernel
-def _look_from_the_cover(state: State, lead: Whole, D: np.ndarray) -> None:
-    """Let an arm of the cover be played for all in its cell, where that costs less than to play each of them."""
-    mass, cost = state.a, state.P
-    mass[:] = 0.0
-    cost[:] = 0.0
-    least = state.o[lead]
-    for i in range(D.size):
-        if i != lead:
-            c = np.uint64(state.cell[i])
-            mass[c] += D[i]
-            cost[c] += D[i] * (state.o[i] - least)
-    for i in range(D.size):
-        c = np.uint64(state.cell[i])
-        if i != lead and mass[c] * (state.o[c] - least) < cost[c]:
-            D[i] = mass[c] if i == c else 0.0  # 4
 
 
 @kernel
@@ -240,7 +242,7 @@ def _parts(state: State) -> tuple[float, float]:
     rounds = state.known[TOLD] - 1.0
     if rounds < 0.0:
         return 0.0, 1.0
-    noise = state.known[WITHIN] + (state.known[BETWEEN] + POOLED_PRIOR) / (1.0 + rounds)
+    noise = state.known[WITHIN] + (state.known[BETWEEN] + PRIOR) / (1.0 + rounds)
     noise /= 1.0 + state.known[WITHIN_FREEDOM]
     shift = max(0.0, (state.known[BETWEEN] - noise * state.known[BETWEEN_INVERSE]) / max(1.0, rounds))
     return shift, noise  # 17
