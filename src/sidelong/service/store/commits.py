@@ -181,9 +181,8 @@ class Commits:
                 self._aside.submit(self._write_aside, replayed, locked[replayed])
             else:
                 replayed.lock.release()
-            if (
-                live is None and replayed.refused is None
-            ):  # what could not be written was forgotten, and its decisions must expire
+            if live is None and replayed.refused is None:
+                # What could not be written was forgotten, and its decisions must expire.
                 self._loading.want(f"#{replayed.identity.key}", _nothing)
 
     def _write_aside(self, replayed: Replayed, items: list[Item]) -> None:
