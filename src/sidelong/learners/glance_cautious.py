@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from sidelong._jit import kernel
+from sidelong._jit import kernel, rare_kernel
 from sidelong.graphs.arrays import observe
 from sidelong.graphs.cover import Room, cover_largest_first
 from sidelong.numerics import exp, log, smallest, total
@@ -21,8 +21,9 @@ if TYPE_CHECKING:
 
 # In `rate`: x; y, and the least L that it was for; eps; Z and G.
 X, Y, LEAST, EPS, Z, G = range(6)
-# In `marks`: the key of the graph of U and u, and how many arms are neither seen nor about to be.
-GRAPH, UNSEEN = range(2)
+# In `marks`: the key of the graph of U and u, how many arms are neither seen nor about to be, and how many arms of the
+# cover have a cell of more than themselves.
+GRAPH, UNSEEN, WIDE_ARMS = range(3)
 
 
 @kernel
@@ -66,7 +67,7 @@ def _power(r: float, n: int) -> float:
 
 @kernel
 def make_cover(state: State, graph: GraphArrays) -> None:
-    """Make U and u, unless the graph is the one they were made for."""
+    """Make U, u and the cells of the cover, unless the graph is the one they were made for."""
     if state.marks[GRAPH] == graph.key:
         return
     room = Room(state.free, state.heap)
@@ -74,7 +75,27 @@ def make_cover(state: State, graph: GraphArrays) -> None:
     for i in range(state.U.size):
         state.U[i] = 1.0 / size if state.chosen[i] else 0.0  # 7
     observe(graph, state.U, state.u)
+    _make_cells(state, graph)
     state.marks[GRAPH] = graph.key
+
+
+@rare_kernel
+def _make_cells(state: State, graph: GraphArrays) -> None:
+    """Give each arm to the first arm of the cover that reveals it, and each arm of the cover to itself."""
+    K = state.cell.size
+    state.cell[:] = K
+    for c in range(K):
+        if state.chosen[c]:
+            for e in range(graph.start[c], graph.stop[c]):
+                i = graph.targets[e]
+                state.cell[i] = min(state.cell[i], c)
+    state.wide[:] = False
+    for i in range(K):
+        if state.chosen[i]:
+            state.cell[i] = i
+        else:
+            state.wide[state.cell[i]] = True
+    state.marks[WIDE_ARMS] = state.wide.sum()
 
 
 @kernel
