@@ -1042,10 +1042,12 @@ class AlphaSample(Counting):
 #  2  q_i = (eta (L_i - min L) / (n - 1) + y)^-n, summing to 1; r_i = q_i^(1/n); h = n (sum q_i / r_i - 1);
 #     w_i = n / (n - 1) q_i r_i
 #  3  v_i = (V_i + 0.1 + 4 v) / (N_i + 5), where v = (0.1 + R) / (1 + M)
-#  4  g_i = o_i - min o, s_i = 4, or 1 + 3 / (1 + t/30) for an arm of the cover that others belong to;
-#     D_i ~ (1 + s_i N_i g_i^2 / ((N_i + 2) v_i + 2 N_i g_i^2 / (N_i + 5)))^-(N_i + 2)
+#  4  g_i = o_i - min o; s_i = 1 + 3 / (1 + t/4000), or 1 + 3 / (1 + t/30) for an arm that others belong to;
+#     D_i ~ exp(-2 (N_i + 2) u / (2 + u)), u = s_i N_i g_i^2 / ((N_i + 2) v_i + 2 N_i g_i^2 / (N_i + 5))
 #     The leader, the first arm of least o, takes the D of the arms that it reveals. Every other arm belongs to the
-#     first arm c of the cover that reveals it, c to itself; c takes the D of its arms if sum D_i g_i gets smaller.
+#     first arm c of the cover that reveals it, c to itself. c takes the D of its arms if sum D_i g_i gets smaller when
+#     its own gap counts as g_c - z_c, or 0 if that is negative, z_c = sqrt(max(0, ln(t/50)) v_c / max(1, N_c)); and
+#     half of the D of the leader, if that belongs to it and g_c < z_c.
 #  5  rho = min(1/2, (10 + x) / 500); W = 4 + 2 G
 #  6  beta = (1 - rho) min(1, max(0, 2 (1 - Z / W))); base = (1 - beta) q + beta D
 #  7  U uniform on a cover; P(e) the observation of (1 - e) base + e U
@@ -1064,9 +1066,10 @@ class AlphaSample(Counting):
 # 18  R += e_i^2 N_i / (N_i + 1), M += 1 if N_i > 0; then e_i -= shift / (shift + noise Q) (mean of the other observed e
 #     with weights N), where Q is the sum of the squared weights over the square of their sum; not if that is 0
 # 19  N_i += 1; o_i += e_i / N_i; V_i += e_i^2 (1 - 1 / N_i)
-# 20  three levels follow the mean of the observed l_i - o_i, over all, 32 and 4 rounds
+# 20  three levels follow the mean of the observed l_i - o_i, over all, 32 and 4 rounds; but the first does not, from
+#     the 30th round told on, where one arm was observed and the graph last asked with has an arm that others belong to
 # 21  b = the level of longest memory, or one whose squared error, over about 20 rounds, is below 0.9 of it, in turn
-#     As soon as the graph of a round was not the one asked with, s_i = 4 in line 4, where nobody takes the D of others,
+#     As soon as the graph of a round was not the one asked with, all have one s in line 4, nobody takes D of others,
 #     and in place of 16 to 19, with F = F2 = N at first:
 # 22  F_i and F2_i fall by 2 / (rounds told) of themselves, at most by half, for each i
 # 23  w_i = p_i / P_i, F_i += w_i, o_i += w_i e_i / F_i for each observed i
@@ -1111,6 +1114,7 @@ class Glance:
         self.errors = [0.0] * 3
         self.R = self.M = 0.0
         self.alarms = 0
+        self.cells = False  # whether the graph last asked with has an arm that others belong to
         self.f = np.zeros(K)
         self.seen = [[] for _ in range(K)]  # of each arm: the weight of each loss, and the loss less the round's effect
         self.F2 = np.zeros(K)
@@ -1142,12 +1146,14 @@ class Glance:
         base = (1 - beta) * q + beta * D  # 6
         U = np.array([1 / len(cover) if i in cover else 0.0 for i in range(K)])
         P, u = observation(base, A), observation(U, A)  # 7
-        weight = 2 * (1 - beta) * eta * v * w
-        inside = P + self.eps * (u - P)
-        slope = 1 - sum(weight * (u - P) / inside**2)
-        bend = 2 * sum(weight * (u - P) ** 2 / inside**3)
-        eps = self.eps - slope / bend if bend > 1e-300 else self.eps
-        eps = min(0.5, max(0.0, eps))  # 8
+        eps = self.eps
+        if self.t % 4 == 0:
+            weight = 2 * (1 - beta) * eta * v * w
+            inside = P + eps * (u - P)
+            slope = 1 - sum(weight * (u - P) / inside**2)
+            bend = 2 * sum(weight * (u - P) ** 2 / inside**3)
+            eps -= slope / bend if bend > 1e-300 else 0.0
+            eps = min(0.5, max(0.0, eps))  # 8
         rest = np.arange(K) != np.argmax(q)
         limit = 4 * eta * sum((w / (P + eps * (u - P)))[rest])
         if eps > limit:
@@ -1180,21 +1186,27 @@ class Glance:
         N, gap = self.N, self.o - min(self.o)
         cell = [i if i in cover else min(c for c in cover if A[c, i]) for i in range(self.K)]
         wide = np.array([cell.count(i) > 1 for i in range(self.K)])
-        sharp = np.where(wide & (not self.weighed), 1 + 3 / (1 + self.t / 30), 4)
-        D = (1 + sharp * N * gap**2 / ((N + 2) * v + 2 * N * gap**2 / (N + 5))) ** -(N + 2)
+        self.cells = bool(wide.any())
+        sharp = 1 + 3 / (1 + self.t / np.where(wide & (not self.weighed), 30, 4000))
+        u = sharp * N * gap**2 / ((N + 2) * v + 2 * N * gap**2 / (N + 5))
+        D = np.exp(-2 * (N + 2) * u / (2 + u))
         D /= math.fsum(D)
         if self.weighed:
             return D
         lead = int(np.argmin(self.o))
         taken = D * A[lead]
         D = D - taken
+        doubt = np.sqrt(max(0.0, math.log(self.t / 50)) * v / np.maximum(1, N))
         for c in cover:
             belong = [i for i in range(self.K) if cell[i] == c and i != lead]
             mass, cost = sum(D[i] for i in belong), sum(D[i] * gap[i] for i in belong)
-            if mass * gap[c] < cost:
+            if mass * max(0.0, gap[c] - doubt[c]) < cost:
                 D[belong] = 0.0
                 D[c] = mass
-        D[lead] += sum(taken)
+        home = cell[lead]
+        shared = 0.5 if home != lead and gap[home] < doubt[home] else 1.0
+        D[lead] += shared * sum(taken)
+        D[home] += (1 - shared) * sum(taken)
         return D
 
     def update(self, told: GlanceRound, arm, losses, A=None):
@@ -1264,7 +1276,7 @@ class Glance:
             self.o[i] += effect / self.N[i]
             self.V[i] += effect**2 * (1 - 1 / self.N[i])  # 19
         self.told += 1
-        self.follow_level(mean, first=first)
+        self.follow_level(mean, first=first, firm=k == 1 and self.cells and self.told + 1 >= 30)
 
     def look_out(self, e):
         """Line 16."""
@@ -1302,13 +1314,14 @@ class Glance:
         self.R, self.M = sum(self.V), sum(max(0.0, N - 1) for N in self.N)
         self.follow_level(own)  # 25
 
-    def follow_level(self, mean, *, first=False):
+    def follow_level(self, mean, *, first=False, firm=False):
         """Lines 20 and 21."""
         if not first:
             rounds = self.told + 1
             for j, memory in enumerate((math.inf, 32, 4)):
                 self.errors[j] += ((mean - self.levels[j]) ** 2 - self.errors[j]) / min(20, rounds)
-                self.levels[j] += (mean - self.levels[j]) / min(memory, rounds)  # 20
+                if j > 0 or not firm:
+                    self.levels[j] += (mean - self.levels[j]) / min(memory, rounds)  # 20
         best = 0
         for j in range(3):
             if self.errors[j] < 0.9 * self.errors[best]:

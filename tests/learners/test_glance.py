@@ -66,7 +66,7 @@ def test_a_world_that_turns_raises_an_alarm_and_still_agrees_with_the_oracle(gra
     K, rng = graph.n_arms, np.random.default_rng(7)
     agent, oracle, plays = sl.Agent("glance", graph, seed=3), naive.Glance(K), []
     means = np.linspace(0.2, 0.9, K)
-    for t in range(300):
+    for t in range(400):
         decision, told = agent.ask(), oracle.distribution(graph.matrix())
         np.testing.assert_allclose(decision.probabilities, told.p, rtol=1e-8, atol=1e-18)
         now = means if t < 150 else means[::-1]
@@ -95,6 +95,26 @@ def test_an_arm_that_shows_all_is_played_for_those_that_it_shows():
     stepper.distribution()
     D = stepper.trace[-2 * 4 : -4]
     assert D[2] == D[3] > D[0] > 0
+    stepper.t = (
+        5_000  # in a long game nobody knows after three looks that it is dear: it is played for all, and by half
+    )
+    stepper.distribution()
+    D = stepper.trace[-2 * 4 : -4]
+    assert D[2] == D[3] == 0.0
+    assert D[0] > 0.5
+
+
+@pytest.mark.interpreted
+def test_what_one_arm_shows_alone_does_not_move_the_level_where_another_shows_all():
+    """An out-star whose leaf is played for ever: what it loses is its own, and not that of those it does not show."""
+    stepper = Stepper("glance", sl.graphs.out_star(4))
+    stepper.distribution()
+    stepper.update(0, [0.5] * 4)
+    for _ in range(200):
+        stepper.distribution()
+        stepper.update(1, [0.9] * 4)
+    assert stepper.state.known[LEVEL] + stepper.state.o[0] < 0.75  # it is 0.9 where all levels follow every play
+    assert stepper.state.known[LEVEL] + stepper.state.o[1] == pytest.approx(0.9, abs=0.03)
 
 
 def share_after_a_turn(seed):
@@ -136,7 +156,8 @@ def test_the_first_rounds_of_the_oracle_by_hand():
     assert oracle.levels == pytest.approx([0.4, 0.4, 0.4])
     told = oracle.distribution(loops)
     v = (0.1 + 4 * 0.1) / 6  # both arms
-    D = (1 + 4 * 0.36 / (3 * v + 2 * 0.36 / 6)) ** -3
+    u = (1 + 3 / (1 + 3 / 4000)) * 0.36 / (3 * v + 2 * 0.36 / 6)
+    D = math.exp(-6 * u / (2 + u))
     assert told.D.tolist() == pytest.approx([1 / (1 + D), D / (1 + D)])
     x = math.sqrt(2 / (2 * (math.sqrt(2) - 1))) / 3.2
     assert told.beta == pytest.approx(1 - (10 + x) / 500)

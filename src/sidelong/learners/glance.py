@@ -83,8 +83,8 @@ from sidelong._jit import kernel
 from sidelong.graphs.arrays import GraphArrays, observe
 from sidelong.graphs.cover import new_room
 from sidelong.learners.glance_bold import (
+    FORGETS,
     LEVEL,
-    MEMORIES,
     N_KNOWN,
     TOLD,
     WEIGHED,
@@ -93,7 +93,7 @@ from sidelong.learners.glance_bold import (
     know_by_weights,
     play_boldly,
 )
-from sidelong.learners.glance_cautious import UNSEEN, G, X, Z, explore, make_cover, stability, weigh
+from sidelong.learners.glance_cautious import UNSEEN, G, X, Z, explore, limited, make_cover, stability, weigh
 from sidelong.learners.interface import About, Need
 from sidelong.learners.looks import most_new
 from sidelong.learners.options import number
@@ -115,9 +115,10 @@ ABOUT = About(
     published=False,
 )
 TRACES = ("stability", "entropy", "exploration_mass", "learning_rate", "bold_share")
+PACE = 4  # eps moves in every fourth round
 _S, _H, _EPS, _ETA, _BETA, _ASKED = range(6)  # the last is the key of the graph that was asked with
-#: Rows that are kept with a decision: g is 1/r.
-KEPT = ("q", "g", "D", "d")
+#: Rows that are kept with a decision: P is that of the graph that was asked with, g is 1/r.
+KEPT = ("P", "q", "g", "D", "d")
 
 
 class Params(NamedTuple):
@@ -160,10 +161,9 @@ class State(NamedTuple):
     U: np.ndarray
     u: np.ndarray  #: the probability that U reveals each arm
     cell: np.ndarray  #: the arm of the cover that each arm belongs to
-    wide: np.ndarray  #: whether others belong to the arm
+    wide: np.ndarray  #: 1 if others belong to the arm, else 0
     v: np.ndarray
     w: np.ndarray
-    P: np.ndarray
     a: np.ndarray
     e: np.ndarray
     order: np.ndarray
@@ -177,16 +177,16 @@ def init(params: Params, graph: FeedbackGraph) -> State:
     """Return the state before round 1."""
     K = graph.n_arms
     vectors = {
-        name: np.zeros(K) for name in ("L", "N", "o", "V", "F", "F2", "U", "u", "v", "w", "P", "a", "e", "f", "zeros")
+        name: np.zeros(K)
+        for name in ("L", "N", "o", "V", "F", "F2", "U", "u", "v", "w", "a", "e", "f", "wide", "zeros")
     }
     return State(
-        level=np.zeros(len(MEMORIES)),
-        error=np.zeros(len(MEMORIES)),
+        level=np.zeros(len(FORGETS)),
+        error=np.zeros(len(FORGETS)),
         known=np.zeros(N_KNOWN),
         rate=np.array([math.sqrt(2.0 / params.H) / (2.0 * params.m), 1.0, 0.0, 0.0, 0.0, 0.0]),
         marks=np.array([-1, K, 0]),
         cell=np.zeros(K, np.int64),
-        wide=np.zeros(K, np.bool_),
         seen=np.zeros(K, np.bool_),
         order=np.arange(K, dtype=np.uint32),
         chosen=np.zeros(K, np.bool_),
@@ -196,11 +196,12 @@ def init(params: Params, graph: FeedbackGraph) -> State:
 
 
 @kernel
-def _rows(trace: np.ndarray, K: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Return q, g, D and d of a round."""
-    first = trace.size - 4 * K
-    q, g = trace[first : first + K], trace[first + K : first + 2 * K]
-    return q, g, trace[first + 2 * K : first + 3 * K], trace[first + 3 * K :]
+def _rows(trace: np.ndarray, K: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Return P, q, g, D and d of a round."""
+    first = trace.size - 5 * K
+    P, q = trace[first : first + K], trace[first + K : first + 2 * K]
+    g, D = trace[first + 2 * K : first + 3 * K], trace[first + 3 * K : first + 4 * K]
+    return P, q, g, D, trace[first + 4 * K :]
 
 
 @kernel
@@ -211,20 +212,24 @@ def distribution(params: Params, state: State, graph: GraphArrays, t: int, p: np
         p[_look(state, graph)] = 1.0  # 1
         trace[_ETA] = 0.0
         return
-    q, g, D, d = _rows(trace, p.size)
+    P, q, g, D, d = _rows(trace, p.size)
     eta = 1.0 / state.rate[X]
     trace[_ETA] = eta
     trace[_H] = weigh(state, params.n, eta, q, g)
-    estimate_variances(state)
     make_cover(state, graph)
     play_boldly(state, graph, t, D)
     beta = _boldness(state)
     for i in range(p.size):
         p[i] = (1.0 - beta) * q[i] + beta * D[i]
-    observe(graph, p, state.P)
-    eps = explore(state, eta, 1.0 - beta)
-    for i in range(p.size):
-        p[i] = (1.0 - eps) * p[i] + eps * state.U[i]  # 10
+    observe(graph, p, P)
+    if t % PACE == 0:
+        estimate_variances(state)
+        explore(state, eta, 1.0 - beta, P)
+    eps = limited(state, eta, P)
+    if eps > 0.0:
+        for i in range(p.size):
+            p[i] = (1.0 - eps) * p[i] + eps * state.U[i]  # 10
+            P[i] = (1.0 - eps) * P[i] + eps * state.u[i]
     b = state.known[LEVEL]
     for i in range(p.size):
         d[i] = min(1.0, max(0.0, b + state.o[i]))  # 11
@@ -265,7 +270,10 @@ def update(
     """Learn the losses that playing `arm` revealed in round t, when the probabilities were `p`."""
     first = graph.start[arm]
     if trace[_ETA] > 0.0:
-        q, g, _, _ = _rows(trace, p.size)
+        P, q, g, _, _ = _rows(trace, p.size)
+        if trace[_ASKED] != float(graph.key):
+            state.known[WEIGHED] = 1.0
+            observe(graph, p, P)
         J = _estimate(state, graph, arm, p, losses, trace)
         S = stability(state, params.n, trace[_ETA], q, g)
         for j in range(p.size):
@@ -276,8 +284,6 @@ def update(
         x = state.rate[X]
         state.rate[X] += min(C / (params.m * params.m * max(trace[_H], params.H / t)), x / params.n)  # 15
         trace[_S] = S
-        if trace[_ASKED] != float(graph.key):
-            state.known[WEIGHED] = 1.0
     else:
         for k in range(graph.stop[arm] - first):
             i = np.uint64(graph.targets[first + k])
@@ -286,7 +292,7 @@ def update(
     if state.known[WEIGHED] == 0.0 or state.known[TOLD] == 0.0:
         know(state, graph, arm, losses)
     elif trace[_ETA] > 0.0:  # what came by line 1 has no weight
-        know_by_weights(state, graph, arm, p, losses)
+        know_by_weights(state, graph, arm, p, _rows(trace, p.size)[0], losses)
 
 
 @kernel
@@ -294,18 +300,17 @@ def _estimate(
     state: State, graph: GraphArrays, arm: int, p: np.ndarray, losses: np.ndarray, trace: np.ndarray
 ) -> float:
     """Write into `a` the estimates of a round; return the sum of line 14."""
-    q, g, D, d = _rows(trace, p.size)
-    observe(graph, p, state.P)
+    P, q, g, D, d = _rows(trace, p.size)
     half = 0.45 / trace[_ETA]
     for j in range(p.size):
-        state.a[j] = min(d[j], half * state.P[j] * g[j])  # 11
+        state.a[j] = min(d[j], half * P[j] * g[j])  # 11
     for j in range(p.size):
         state.e[j] = (D[j] - q[j]) * d[j]
     first = graph.start[arm]
     for k in range(graph.stop[arm] - first):
         i = np.uint64(graph.targets[first + k])
         l = losses[k]
-        P = max(state.P[i], p[arm])  # rounding may lose p[arm] in P
-        state.a[i] += (l - state.a[i]) / P
-        state.e[i] += (D[i] - q[i]) * ((l - d[i]) / P)
+        seen = max(P[i], p[arm])  # rounding may lose p[arm] in P
+        state.a[i] += (l - state.a[i]) / seen
+        state.e[i] += (D[i] - q[i]) * ((l - d[i]) / seen)
     return total(state.e)

@@ -17,25 +17,27 @@ import numpy as np
 
 from sidelong._jit import kernel
 from sidelong.learners.glance_cautious import WIDE_ARMS
-from sidelong.numerics import exp, log_normal, smallest, total
+from sidelong.numerics import exp, log, smallest, total
 
 if TYPE_CHECKING:
     from sidelong.graphs.arrays import GraphArrays
     from sidelong.learners.glance import State
     from sidelong.numerics import Whole
 
-SHARPNESS = 4.0
-WIDE = 1.0  # the sharpness for an arm that stands for others, after many rounds
-PATIENCE = 30.0  # rounds
+SHARPNESS = 4.0  # in the first rounds
+SETTLED = 1.0  # the sharpness after many rounds
+PATIENCE = 4_000.0  # rounds, half-way between the two
+CURIOSITY = 30.0  # the same for an arm that stands for others
+UNSURE = 50.0  # from this round on a wide arm may be played because nobody knows whether it is dear
 TAILS = 2.0  # added to the power; and how many observations of a gap may be chance
 PRIOR = 0.1  # a variance
 SHARED = 4.0  # observations that the pooled variance counts for
-NEVER = 44.0  # e to the minus of it is not played
 RECENT = 30.0  # observations over which an arm's errors are averaged
 ALARM = 36.0 / (2.0 * RECENT)  # six standard deviations of such an average, squared, over the variance of one error
 LEFT = 5.0  # observations that are left of each arm after an alarm
-MEMORIES = (math.inf, 32.0, 4.0)  # in rounds, of the three levels
-TRIAL = 20.0  # rounds over which a level is judged
+FORGETS = (0.0, 1.0 / 32.0, 1.0 / 4.0)  # the least weight of the last round in each of the three levels
+TRIAL = 1.0 / 20.0  # the same in the errors by which a level is judged
+FIRM = 30.0  # rounds after which what one arm shows alone moves no level for ever
 BETTER = 0.9  # of the squared error of a level with a longer memory
 FADING = 2.0  # each of t rounds takes 2/t off what was seen before: the last half of the rounds counts most
 
@@ -63,26 +65,28 @@ def play_boldly(state: State, graph: GraphArrays, t: int, D: np.ndarray) -> None
     """Write into `D` how likely each arm is the cheapest, on the arm from which that is found out cheaply."""
     least = smallest(state.o)
     prior = PRIOR + SHARED * _pooled(state)
-    wide = SHARPNESS
+    sharp = SETTLED + (SHARPNESS - SETTLED) / (1.0 + t / PATIENCE)
+    more = 0.0
     if state.known[WEIGHED] == 0.0:
-        wide = WIDE + (SHARPNESS - WIDE) / (1.0 + t / PATIENCE)
+        more = SETTLED + (SHARPNESS - SETTLED) / (1.0 + t / CURIOSITY) - sharp
     for i in range(D.size):
         gap = state.o[i] - least
         N = state.N[i]
         gaps = N * (gap * gap)
         noise = (N + TAILS) * (state.V[i] + prior) + TAILS * gaps
-        D[i] = 1.0 + (wide if state.wide[i] else SHARPNESS) * gaps * (N + (1.0 + SHARED)) / noise
-    _raise(state, D)
+        x = (sharp + more * state.wide[i]) * gaps * (N + (1.0 + SHARED))
+        # Not below e^-700, where numbers lose digits and sums slow down.
+        D[i] = exp(max(-700.0, -2.0 * (N + TAILS) * x / (2.0 * noise + x)))
     scale = 1.0 / total(D)
     for i in range(D.size):
         D[i] *= scale  # 4
     if state.known[WEIGHED] == 0.0:
-        _look_from_others(state, graph, least, D)
+        _look_from_others(state, graph, t, least, D)
 
 
 @kernel
-def _look_from_others(state: State, graph: GraphArrays, least: float, D: np.ndarray) -> None:
-    """Let the leader be played for what it reveals, and an arm of the cover for its cell where that costs less."""
+def _look_from_others(state: State, graph: GraphArrays, t: int, least: float, D: np.ndarray) -> None:
+    """Let the leader be played for what it reveals, and arms of the cover for their cells."""
     lead: Whole = 0
     while state.o[lead] != least:
         lead += 1
@@ -92,9 +96,14 @@ def _look_from_others(state: State, graph: GraphArrays, least: float, D: np.ndar
         own += D[shown] if shown != lead else 0.0
         D[shown] = 0.0
     D[lead] = own  # 4
-    if state.marks[WIDE_ARMS] == 0:
-        return
-    mass, cost = state.a, state.P
+    if state.marks[WIDE_ARMS] > 0:
+        _look_from_wide_arms(state, t, least, D, lead)
+
+
+@kernel
+def _look_from_wide_arms(state: State, t: int, least: float, D: np.ndarray, lead: Whole) -> None:
+    """Let an arm of the cover be played for its cell where that may cost less, and in the place of the leader."""
+    mass, cost, own = state.a, state.e, D[lead]
     mass[:] = 0.0
     cost[:] = 0.0
     for i in range(D.size):
@@ -102,31 +111,26 @@ def _look_from_others(state: State, graph: GraphArrays, least: float, D: np.ndar
             c = np.uint64(state.cell[i])
             mass[c] += D[i]
             cost[c] += D[i] * (state.o[i] - least)
+    home = np.uint64(state.cell[lead])
+    for i in range(D.size):
+        if state.wide[i] > 0.0:
+            gap = state.o[i] - least - _doubt(state, i, t)
+            cost[i] = 1.0 if mass[i] * max(0.0, gap) < cost[i] else 0.0
+            if i == home and i != lead and gap < 0.0:
+                own *= 0.5
     for i in range(D.size):
         c = np.uint64(state.cell[i])
-        if i != lead and mass[c] * (state.o[c] - least) < cost[c]:
+        if i != lead and cost[c] == 1.0:
             D[i] = mass[c] if i == c else 0.0  # 4
+    D[home] += D[lead] - own
+    D[lead] = own  # 4
 
 
 @kernel
-def _raise(state: State, D: np.ndarray) -> None:
-    """Raise each of `D` to the power -(N + 2), or write 0 or less than e^-44 where the cautious half plays far more.
-
-    As ln x >= 1 - 1/x, that is known without a logarithm. Where most arms are such, the others are computed one by one.
-    """
-    far = 0
-    for i in range(D.size):
-        far += 1 if (state.N[i] + TAILS) * (D[i] - 1.0) > NEVER * D[i] else 0
-    if 2 * far > D.size:
-        for i in range(D.size):
-            if (state.N[i] + TAILS) * (D[i] - 1.0) > NEVER * D[i]:
-                D[i] = 0.0
-            else:
-                D[i] = exp(-(state.N[i] + TAILS) * log_normal(D[i]))
-    else:
-        for i in range(D.size):
-            # Not below e^-700, where numbers lose digits and sums slow down.
-            D[i] = exp(max(-700.0, -(state.N[i] + TAILS) * log_normal(D[i])))
+def _doubt(state: State, c: int, t: int) -> float:
+    """Return by how much an arm may look dearer than it is."""
+    v = (state.V[c] + PRIOR + SHARED * _pooled(state)) / (state.N[c] + (1.0 + SHARED))
+    return math.sqrt(log(max(1.0, t / UNSURE)) * v / max(1.0, state.N[c]))
 
 
 @kernel
@@ -152,7 +156,8 @@ def know(state: State, graph: GraphArrays, arm: int, losses: np.ndarray) -> None
         level = mean
         state.level[:] = mean
     _know_effects(state, graph, arm, level, mean - level)
-    _follow_level(state, mean)
+    alone = count == 1 and state.marks[WIDE_ARMS] > 0
+    _follow_level(state, mean, firm=alone and state.known[TOLD] + 1.0 >= FIRM)
 
 
 @kernel
@@ -160,7 +165,7 @@ def _know_effects(state: State, graph: GraphArrays, arm: int, level: float, surp
     """Learn the effects of the arms that were revealed, less what the others say of the round; `e` is l - o."""
     first = graph.start[arm]
     count = graph.stop[arm] - first
-    shift, noise = _parts(state)
+    shift, noise = _parts(state) if count > 1 else (0.0, 1.0)
     W, W2, We, squares = 0.0, 0.0, 0.0, 0.0
     for k in range(count):
         N = state.N[np.uint64(graph.targets[first + k])]
@@ -203,8 +208,10 @@ def _forget(state: State) -> None:
 
 
 @kernel
-def know_by_weights(state: State, graph: GraphArrays, arm: int, p: np.ndarray, losses: np.ndarray) -> None:
-    """Learn the same where the outcome may decide what is revealed; `state.P` is that of the graph of the round."""
+def know_by_weights(
+    state: State, graph: GraphArrays, arm: int, p: np.ndarray, P: np.ndarray, losses: np.ndarray
+) -> None:
+    """Learn the same where the outcome may decide what is revealed; `P` is that of the graph of the round."""
     first = graph.start[arm]
     level = state.known[LEVEL]
     kept = 1.0 - min(0.5, FADING / (1.0 + state.known[TOLD]))  # 22
@@ -216,7 +223,7 @@ def know_by_weights(state: State, graph: GraphArrays, arm: int, p: np.ndarray, l
         i = np.uint64(graph.targets[first + k])
         own = losses[k] - state.o[i] if i == arm else own
         e = losses[k] - state.o[i] - level
-        w = p[i] / max(state.P[i], p[arm])
+        w = p[i] / max(P[i], p[arm])
         state.F[i] += w
         share = w / state.F[i]
         step = e * share
@@ -224,7 +231,7 @@ def know_by_weights(state: State, graph: GraphArrays, arm: int, p: np.ndarray, l
         state.V[i] += share * (state.N[i] * (e * (e - step)) - state.V[i])
     pooled, freedom = 0.0, 0.0
     for j in range(p.size):
-        state.F2[j] += p[j] * p[j] / max(state.P[j], p[j])
+        state.F2[j] += p[j] * p[j] / max(P[j], p[j])
         N = state.F[j] * state.F[j] / state.F2[j]  # 24
         state.V[j] *= N / state.N[j] if state.N[j] > 0.0 else 0.0
         state.N[j] = N
@@ -233,7 +240,7 @@ def know_by_weights(state: State, graph: GraphArrays, arm: int, p: np.ndarray, l
     state.known[POOLED] = pooled
     state.known[FREEDOM] = freedom
     state.known[TOLD] += 1.0
-    _follow_level(state, own)  # 25
+    _follow_level(state, own, firm=False)  # 25
 
 
 @kernel
@@ -260,13 +267,15 @@ def _follow_rounds(state: State, count: int, surprise: float, squares: float) ->
 
 
 @kernel
-def _follow_level(state: State, mean: float) -> None:
-    rounds = state.known[TOLD] + 1.0
+def _follow_level(state: State, mean: float, firm: bool) -> None:
+    """Let the levels follow the last round; if `firm`, not the one that lasts."""
+    rate = 1.0 / (state.known[TOLD] + 1.0)
     best = 0
-    for j in range(len(MEMORIES)):
+    for j in range(len(FORGETS)):
         error = mean - state.level[j]
-        state.error[j] += (error * error - state.error[j]) / min(TRIAL, rounds)
-        state.level[j] += error / min(MEMORIES[j], rounds)  # 20
+        state.error[j] += (error * error - state.error[j]) * max(rate, TRIAL)
+        if j > 0 or not firm:
+            state.level[j] += error * max(rate, FORGETS[j])  # 20
         if state.error[j] < BETTER * state.error[best]:
             best = j
     state.known[LEVEL] = state.level[best]  # 21
