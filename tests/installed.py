@@ -36,6 +36,11 @@ def nginx():
     return Path(shutil.which("nginx", path=f"{os.environ.get('PATH', '')}:/usr/sbin") or _missing("nginx-light"))
 
 
+def openssl():
+    """Return the program that makes a certificate for the proxy."""
+    return Path(shutil.which("openssl") or _missing("openssl"))
+
+
 def generators():
     """Return the folder of the generators of clients, that ``tests/generators.sh`` makes."""
     folder = Path(__file__).parents[1] / "build" / "generators"

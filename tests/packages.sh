@@ -8,6 +8,7 @@ missing=
 command -v chromium >/dev/null || missing="$missing chromium fonts-liberation"
 ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || command -v initdb >/dev/null || missing="$missing postgresql"
 command -v curl >/dev/null || missing="$missing curl"
+command -v openssl >/dev/null || missing="$missing openssl"
 command -v nginx >/dev/null || [ -x /usr/sbin/nginx ] || missing="$missing nginx-light"
 [ -z "$missing" ] && exit 0
 
