@@ -71,7 +71,7 @@ def test_a_snapshot_of_another_layout_is_passed_over_and_written_anew(played, ca
             data = reading.snapshot(1).data
         for change in ({"tallies.counts": np.zeros(6, np.int64)}, {"tallies.sums": np.zeros((4, 4))}, {}):
             header, arrays = state_file.unpack(data, "it")
-            header["service"]["version"] -= 1
+            header["service"]["version"] = 4
             run(bench.database, "UPDATE snapshots SET data = :data", data=state_file.pack(header, {**arrays, **change}))
             with opened(address) as other:
                 assert other.digest() == digest
@@ -92,8 +92,8 @@ def test_the_layout_of_a_snapshot_does_not_change_without_its_version(played):
     layout = {name: (array.dtype.str, array.shape) for name, array in ours.items()}
     # Whoever changes this raises SNAPSHOT_VERSION too.
     assert (SNAPSHOT_VERSION, service, layout) == (
-        5,
-        {"chain": "str", "experiment": "str", "head": "int", "minutes": "list", "version": "int"},
+        6,
+        {"chain": "str", "experiment": "str", "graphs": "list", "head": "int", "minutes": "list", "version": "int"},
         {
             "outstanding": ("<i8", (0, 2)),
             "tallies.counts": ("<i8", (12,)),

@@ -16,12 +16,13 @@ from sqlalchemy.exc import DBAPIError
 
 import sidelong as sl
 from service.stores import new_database, opened
+from sidelong.agent import state_file
 from sidelong.errors import ServiceError
 from sidelong.service import pools
 from sidelong.service.http import export, views
 from sidelong.service.http.app import Application
 from sidelong.service.settings import Settings
-from sidelong.service.store import creation
+from sidelong.service.store import creation, snapshots
 from sidelong.service.store.experiment import Turnstile
 from sidelong.service.store.graphs import size, stored_size
 from sidelong.service.store.replay import Replayed
@@ -472,6 +473,26 @@ def test_all_that_a_decision_with_a_graph_of_its_own_makes_the_service_keep_is_c
         live = bench.store.load("e").live
         assert live.graph_bytes == pytest.approx(before, rel=0.1)
         assert live.held == 0
+
+
+def test_a_snapshot_names_the_graphs_of_decisions_that_wait_and_does_not_hold_them(tmp_path, monkeypatch):
+    address = f"sqlite:///{tmp_path}/small.db"
+    with opened(address) as bench:
+        bench.create(graph=sl.graphs.complete(60))
+        for seed in (1, 2, 1, 3):
+            bench.decide(graph=sl.graphs.erdos_renyi(60, 0.9, seed=seed))
+        live, digest = bench.store.load("e").live, bench.digest()
+        graphs = sum(stored_size(sl.graphs.erdos_renyi(60, 0.9, seed=seed)) for seed in (1, 2, 3))
+        small, whole = snapshots.pack(live), state_file.pack(*snapshots._contents(live))
+        assert len(small) < len(whole) - graphs
+        bench.store.save(least=1)
+    monkeypatch.setattr(Replayed, "_new", None)  # it comes from the snapshot
+    with opened(address) as bench:
+        assert bench.digest() == digest
+    header, arrays = state_file.unpack(whole, "it")  # as programs wrote them that kept graphs in snapshots
+    header["service"]["version"] = 5
+    old = snapshots.unpack(live.identity, state_file.pack(header, arrays), None)
+    assert snapshots.digest(old) == digest
 
 
 def test_keys_and_contexts_in_memory_are_limited_in_bytes(tmp_path, monkeypatch):
