@@ -296,6 +296,23 @@ def test_a_file_of_an_older_version_opens_and_goes_on(tmp_path):
             other.decide("old")
 
 
+def test_graphs_of_an_older_version_count_as_kept_when_it_is_opened_first(tmp_path):
+    path = tmp_path / "old.db"
+    with sqlite3.connect(path) as connection:
+        connection.executescript((OLD.parent / "schema-0005.sql").read_text())
+    connection.close()
+    with opened(str(path)) as bench:
+        assert bench.store.collect() == 0
+        bench.hands.move(2 * 86_400)
+        assert bench.store.collect() == 1  # of four: one is the experiment's, two are of its rounds
+        assert bench.store.collect() == 0
+        assert bench.counts("old")[1:3] == [3, 2]
+        digest = bench.digest("old")
+        run(bench.database, "DELETE FROM snapshots")
+    with opened(str(path)) as bench:
+        assert bench.digest("old") == digest
+
+
 def test_the_journals_of_every_kind_of_learner_are_replayed_to_the_bit_years_later(tmp_path, caplog):
     path = tmp_path / "old.db"
     with sqlite3.connect(path) as connection:
