@@ -17,12 +17,12 @@ from typing import TYPE_CHECKING, Any
 
 from sidelong._cache import cache_folder
 from sidelong._jit import is_kept, signature_of
+from sidelong._kernel import begins_plain
 from sidelong.machine import cores
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-_MARK = "SIDELONG_COMPILES_AHEAD"  # in the environment of the other process
 _PATIENCE = 60.0  # seconds; the other process may have been stopped
 
 
@@ -60,7 +60,7 @@ def _is_own(kernel: Any, signature: tuple[Any, ...]) -> bool:
 
 def _has_a_core_to_spare() -> bool:
     # A process of a pool has none: its siblings compile other things. A frozen program has no interpreter to start.
-    alone = multiprocessing.parent_process() is None and _MARK not in os.environ
+    alone = multiprocessing.parent_process() is None and begins_plain()
     return cores() > 1 and alone and not getattr(sys, "frozen", False)
 
 
@@ -70,7 +70,7 @@ def _start(wanted: list[tuple[str, str, tuple[Any, ...]]]) -> subprocess.Popen[b
         task = pickle.dumps(wanted)
         process = subprocess.Popen(  # noqa: S603  # our own interpreter
             [sys.executable, "-c", program],
-            env={**os.environ, _MARK: "1"},
+            env={**os.environ, "SIDELONG_BACKGROUND": "0"},
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,

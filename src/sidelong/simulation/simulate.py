@@ -12,17 +12,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sidelong._jit import CompilationError, entry
+from sidelong._jit import compilation_error, entry
 from sidelong.errors import BinaryLossError, SimulationError, WorldError
 from sidelong.evaluation.certificates import NOT_TOLD, assess, settle
 from sidelong.graphs.bank import pick, select
 from sidelong.learners.catalogue import check_certifiable
 from sidelong.machine import cores
+from sidelong.progress import ProgressLine
 from sidelong.simulation.game import Game, prepare
 from sidelong.simulation.game import whole as _whole
 from sidelong.simulation.interrupt import interrupts_repeated
 from sidelong.simulation.loop import Tally, compile_parts, loop_for, new_tally
-from sidelong.simulation.progress import ProgressLine
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -215,7 +215,7 @@ class _Simulation:
         parts = partial(compile_parts, self._play, self._learner, self._first.arrays, *call)
         try:
             self._play = entry(self._play, *call, before=parts)
-        except CompilationError as error:
+        except compilation_error() as error:
             if self._world.functions is None:
                 raise
             raise WorldError(f"The function of {self._world!r} could not be compiled: {error}") from error
