@@ -1046,12 +1046,13 @@ class AlphaSample(Counting):
 #     D_i ~ exp(-2 (N_i + 2) u / (2 + u)), u = s_i N_i g_i^2 / ((N_i + 2) v_i + 2 N_i g_i^2 / (N_i + 5))
 #     The leader, the first arm of least o, takes the D of the arms that it reveals. Every other arm belongs to the
 #     first arm c of the cover that reveals it, c to itself. c takes the D of its arms if sum D_i g_i gets smaller when
-#     its own gap counts as g_c - z_c, or 0 if that is negative, z_c = sqrt(max(0, ln(t/50)) v_c / max(1, N_c)); and
-#     half of the D of the leader, if that belongs to it and g_c < z_c.
+#     its own gap counts as g_c - z_c, or 0 if that is negative, z_c = sqrt(max(0, ln(t/200)) v_c / max(1, N_c));
+#     and half of the D of the leader, if that belongs to it and g_c < z_c.
 #  5  rho = min(1/2, (10 + x) / 500); W = 4 + 2 G
 #  6  beta = (1 - rho) min(1, max(0, 2 (1 - Z / W))); base = (1 - beta) q + beta D
 #  7  U uniform on a cover; P(e) the observation of (1 - e) base + e U
-#  8  eps: a step of Newton's towards the least 2 (1 - beta) eta sum v_i w_i / P_i(e) + e, from 0 to 1/2
+#  8  eps: if t is a multiple of 4, a step of Newton's towards the least 2 (1 - beta) eta sum v_i w_i / P_i(e) + e, from
+#     0 to 1/2
 #  9  limit = 4 eta (sum of w_i / P_i(eps), without the arm of largest q); if eps > limit: eps = limit / 2
 # 10  p = (1 - eps) base + eps U; P = P(eps)
 # 11  d_i = clip(b + o_i, 0, 1); b_i = min(d_i, 0.9 P_i x / (2 r_i))
@@ -1196,7 +1197,7 @@ class Glance:
         lead = int(np.argmin(self.o))
         taken = D * A[lead]
         D = D - taken
-        doubt = np.sqrt(max(0.0, math.log(self.t / 50)) * v / np.maximum(1, N))
+        doubt = np.sqrt(max(0.0, math.log(self.t / 200)) * v / np.maximum(1, N))
         for c in cover:
             belong = [i for i in range(self.K) if cell[i] == c and i != lead]
             mass, cost = sum(D[i] for i in belong), sum(D[i] * gap[i] for i in belong)

@@ -17,15 +17,18 @@ made of: so whatever the bold half is, both theorems hold. `docs/glance.md` has 
         q_i = (eta (L_i - min L) / (n-1) + y)^-n, summing to 1;  r_i = q_i^(1/n)                           2
             h = n (sum q_i / r_i - 1);  w_i = n/(n-1) q_i r_i
         v_i = (V_i + 0.1 + 4 v) / (N_i + 5),  where v = (0.1 + R) / (1 + M)                                3
-        D_i ~ (1 + s_i N_i g_i^2 / ((N_i + 2) v_i + 2 N_i g_i^2 / (N_i + 5)))^-(N_i + 2),    the bold half 4
-            g_i = o_i - min o,  s_i = 4, or 1 + 3 / (1 + t/30) if arms other than i belong to i;
+        D_i ~ exp(-2 (N_i + 2) u_i / (2 + u_i)),  g_i = o_i - min o,                the bold half          4
+            u_i = s_i N_i g_i^2 / ((N_i + 2) v_i + 2 N_i g_i^2 / (N_i + 5)),
+            s_i = 1 + 3 / (1 + t/4000), or 1 + 3 / (1 + t/30) if arms other than i belong to i;
             the leader, the first arm with g_i = 0, takes the D of all arms that it reveals;
             each arm c of the cover takes the D of those that belong to it, if that makes sum D_i g_i smaller
+                where g_c counts as max(0, g_c - z_c),  z_c = sqrt(max(0, ln(t/200)) v_c / max(1, N_c));
+                and half of the D of the leader, if that belongs to it and g_c < z_c
         rho = min(1/2, (10 + x) / 500);  W = 4 + 2 G                                                       5
         beta = (1 - rho) min(1, max(0, 2 (1 - Z/W)))                                the budget             6
             base = (1 - beta) q + beta D
         U = uniform on a cover (see below);  P(e) the observation of (1 - e) base + e U                    7
-        eps moves by a step of Newton's towards the least                                                  8
+        in every fourth round eps moves by a step of Newton's towards the least                            8
             2 (1 - beta) eta sum v_i w_i / P_i(e) + e,  within [0, 1/2]
         limit = 4 eta (sum of w_i / P_i(eps) over all arms but the one of largest q)                       9
             if eps > limit: eps = limit / 2
@@ -46,12 +49,13 @@ made of: so whatever the bold half is, both theorems hold. `docs/glance.md` has 
         R += e_i^2 N_i / (N_i + 1),  M += 1 if N_i > 0;  then e_i -= shift / (shift + noise Q) (mean of    18
             the other observed e with weights N, where Q = sum of squared weights / squared sum of weights)
         N_i += 1;  o_i += e_i / N_i;  V_i += e_i^2 (1 - 1/N_i)          for each observed i                19
-        three levels follow the mean of the observed l_i - o_i, over all, 32 and 4 rounds                  20
+        three levels follow the mean of the observed l_i - o_i, over all, 32 and 4 rounds;                 20
+            from the 30th round on the first does so where k > 1, or no arm belongs to another one
         b = the level of longest memory, or one whose squared error, over about 20 rounds,                 21
             is below 0.9 of it, in turn             (in the first round all are the mean loss)
 
-    as soon as the graph of a round was not the one asked with, s_i = 4 in line 4, where nobody takes the D of others,
-    and in place of 16 to 19 (at first F = F2 = N)
+    as soon as the graph of a round was not the one asked with, all have one s_i in line 4, nobody takes the D of
+    others, and in place of 16 to 19 (at first F = F2 = N)
         F_i and F2_i fall by 2 / (rounds told) of themselves, for each i                                   22
         w_i = p_i / P_i,  F_i += w_i,  o_i += w_i e_i / F_i             for each observed i                23
         F2_i += p_i^2 / P_i,  N_i = F_i^2 / F2_i,  V_i / N_i the variance with the weights, for each i;    24
