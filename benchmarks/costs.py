@@ -12,7 +12,7 @@ import sidelong as sl
 ARMS = (10, 100, 1_000)
 GRAPHS = {"self-loops": sl.graphs.self_loops, "nested": sl.graphs.nested}
 LEARNERS = ("glance", "exp3.g++")
-TURNS = 15
+TURNS = 9
 
 
 def main() -> None:

@@ -106,11 +106,16 @@ def _look_from_wide_arms(state: State, t: int, least: float, D: np.ndarray, lead
     mass, cost, own = state.a, state.e, D[lead]
     mass[:] = 0.0
     cost[:] = 0.0
+    here, sum_, lost = state.cell[0], 0.0, 0.0  # of the cell of the last arm: to add in memory would take far longer
     for i in range(D.size):
+        if state.cell[i] != here:
+            mass[here], cost[here] = sum_, lost
+            here = state.cell[i]
+            sum_, lost = mass[here], cost[here]
         if i != lead:
-            c = np.uint64(state.cell[i])
-            mass[c] += D[i]
-            cost[c] += D[i] * (state.o[i] - least)
+            sum_ += D[i]
+            lost += D[i] * (state.o[i] - least)
+    mass[here], cost[here] = sum_, lost
     home = np.uint64(state.cell[lead])
     for i in range(D.size):
         if state.wide[i] > 0.0:
