@@ -51,11 +51,17 @@ def columns(n: int, **given: Any) -> dict[str, npt.NDArray[Any]]:
     Raises:
         OutcomeError: a column has another length.
     """
-    made = {name: np.asarray(values) for name, values in given.items()}
+    made = {name: _column(values) for name, values in given.items()}
     for name, array in made.items():
         if array.shape not in {(), (n,)}:
             raise OutcomeError(f"{name} must have one value for each of the {n} arms, not the shape {array.shape}.")
     return {name: np.broadcast_to(array, n) for name, array in made.items()}
+
+
+def _column(values: Any) -> npt.NDArray[Any]:
+    """Return values as an array, with each as it was given where they are of several kinds."""
+    several = isinstance(values, list | tuple) and len(set(map(type, values))) > 1
+    return np.asarray(values, object) if several else np.asarray(values)
 
 
 def refuse_first(wrong: npt.NDArray[np.bool_], message: Callable[[int], str]) -> None:
