@@ -30,9 +30,7 @@ LOOKED_AT = (
     "service",
     "notebooks/first-steps",
 )
-CLIPPED = (
-    "[...document.querySelectorAll('.content pre')].filter((each) => each.scrollWidth > each.clientWidth + 1).length"
-)
+CLIPPED = "[...document.querySelectorAll('.content pre')].filter((e) => e.scrollWidth > e.clientWidth + 1).length"
 
 
 class Quiet(http.server.SimpleHTTPRequestHandler):
