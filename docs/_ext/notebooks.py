@@ -51,7 +51,7 @@ def _run_cell(source: str, session: dict[str, Any], count: int) -> list[dict[str
     if value is not None:
         data = {"text/plain": _lines(repr(value))}
         if hasattr(value, "_repr_html_"):
-            data["text/html"] = _lines(value._repr_html_())  # noqa: SLF001  # a name of notebooks
+            data["text/html"] = _lines(value._repr_html_())  # a name of notebooks
         outputs.append({"output_type": "execute_result", "execution_count": count, "data": data, "metadata": {}})
     return outputs
 
