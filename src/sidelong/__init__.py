@@ -25,12 +25,13 @@ if TYPE_CHECKING:
     from sidelong.agent import Agent, Batch, Decision, Family
     from sidelong.graphs import FeedbackGraph, GraphSequence
     from sidelong.service.client import connect
-    from sidelong.simulation import Result, simulate
+    from sidelong.simulation import Comparison, Result, compare, simulate
     from sidelong.studies import read_results
 
 __all__ = [
     "Agent",
     "Batch",
+    "Comparison",
     "Decision",
     "Family",
     "FeedbackGraph",
@@ -38,6 +39,7 @@ __all__ = [
     "Result",
     "SidelongError",
     "__version__",
+    "compare",
     "connect",
     "evaluation",
     "graphs",
@@ -53,11 +55,13 @@ __all__ = [
 _HOMES = {
     "Agent": "sidelong.agent",
     "Batch": "sidelong.agent",
+    "Comparison": "sidelong.simulation",
     "Decision": "sidelong.agent",
     "Family": "sidelong.agent",
     "FeedbackGraph": "sidelong.graphs",
     "GraphSequence": "sidelong.graphs",
     "Result": "sidelong.simulation",
+    "compare": "sidelong.simulation",
     "connect": "sidelong.service.client",
     "evaluation": "",
     "graphs": "",

@@ -45,7 +45,7 @@ class StockOrders:
     """Turn sales into the losses of every order that they reveal.
 
     Args:
-        orders: the largest order, if each arm is the order of its own number; or the orders, ascending, one an arm.
+        orders: the largest order, if each arm is the order of its own number; or all orders, ascending, one per arm.
         holding: what a unit that is left over costs.
         shortage: what a unit that was wanted and not there costs.
         sees_unmet: whether you notice that somebody wanted more than was there. If so, `outcome` is told, and an order
