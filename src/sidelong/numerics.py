@@ -266,7 +266,7 @@ def _split(order: np.ndarray, key: np.ndarray, moved: np.ndarray, k: Whole) -> W
         else:
             moved[out] = arm
             out += 1
-    return kept
+    return kept  # type: ignore[no-any-return]
 
 
 @kernel
