@@ -148,13 +148,9 @@ def drop_all(params: Any, desk: Desk, rows: Rows, waiting: Outstanding, slots: n
 def _see(rows: Rows, row: int, graph: Any, arm: int, losses: np.ndarray, after: bool) -> None:  # noqa: FBT001
     """Count what was told; where the graph came with the losses, that of the played arm alone."""
     first, last = graph.start[arm], graph.stop[arm]
-    if not after:
-        note(graph.targets[first:last], losses, rows.counts[row], rows.means[row], rows.squares[row])
-        return
     for e in range(first, last):
-        if graph.targets[e] == arm:
-            own = losses[e - first : e - first + 1]
-            note(graph.targets[e : e + 1], own, rows.counts[row], rows.means[row], rows.squares[row])
+        if not after or graph.targets[e] == arm:
+            note(graph.targets[e], losses[e - first], rows.counts[row], rows.means[row], rows.squares[row])
 
 
 @kernel
