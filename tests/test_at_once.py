@@ -182,7 +182,7 @@ def started(monkeypatch):
     return commands
 
 
-WORDS = _recipe.describe(note, (0, 0.5, Seen.nothing(1)))
+WORDS = _recipe.describe(note, (0, 0.5, *Seen.nothing(1)))
 
 
 def test_one_process_is_started_unless_there_is_one(folder, started):
@@ -258,12 +258,12 @@ from sidelong.agent.seen import Seen, note
 class Owner: pass
 
 owner, seen = Owner(), Seen.nothing(2)
-_at_once.begin(owner, "note", note, 0, 0.5, seen)
+_at_once.begin(owner, "note", note, 0, 0.5, *seen)
 first = type(owner.note).__name__
-owner.note(0, 0.25, seen)
+owner.note(0, 0.25, *seen)
 if len(sys.argv) > 1:
     _at_once._process.spent = 10.0  # as if it had run for a while
-owner.note(0, 0.75, seen)
+owner.note(0, 0.75, *seen)
 print(json.dumps([first, type(owner.note).__name__, "numba" in sys.modules, seen.means.tolist()]))
 """
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from sidelong._jit import kernel
 from sidelong.agent.family.memory import ARMS, LOSSES, REMEMBERED, ROUND, SIZE, Outstanding, Rows
-from sidelong.agent.seen import Seen, note
+from sidelong.agent.seen import note
 from sidelong.graphs.bank import BankArrays, select
 from sidelong.learners.interface import bound, draw, drawing, is_sparing, name_of, probability, release, update
 
@@ -147,11 +147,10 @@ def drop_all(params: Any, desk: Desk, rows: Rows, waiting: Outstanding, slots: n
 @kernel
 def _see(rows: Rows, row: int, graph: Any, arm: int, losses: np.ndarray, after: bool) -> None:  # noqa: FBT001
     """Count what was told; where the graph came with the losses, that of the played arm alone."""
-    seen = Seen(rows.counts[row], rows.means[row], rows.squares[row])
-    first = graph.start[arm]
-    for e in range(first, graph.stop[arm]):
+    first, last = graph.start[arm], graph.stop[arm]
+    for e in range(first, last):
         if not after or graph.targets[e] == arm:
-            note(graph.targets[e], losses[e - first], seen)
+            note(graph.targets[e], losses[e - first], rows.counts[row], rows.means[row], rows.squares[row])
 
 
 @kernel
