@@ -62,8 +62,8 @@ numba-matrix: build/numba-oldest/stamp build/numba-newest/stamp ## the same bits
 	done
 	PYTHONPATH=src:tests build/numba-newest/bin/pytest -q -p public_numba -W ignore:Numba:RuntimeWarning tests/learners/test_digests.py
 
-soak: $(VENV)/stamp-test packages ## kill the service 200 times under load, on SQLite and on PostgreSQL
-	SIDELONG_KILLS=200 $(BIN)/pytest -q tests/service/test_kills.py
+soak: $(VENV)/stamp-test packages ## kill the service 500 times under load, on SQLite and on PostgreSQL
+	SIDELONG_KILLS=500 $(BIN)/pytest -q tests/service/test_kills.py
 
 packages: build/generators/stamp ## install what tests need beside Python packages: Chromium, PostgreSQL, nginx and generators of clients
 	@tests/packages.sh
