@@ -22,7 +22,7 @@ from sidelong.errors import SidelongError
 
 if TYPE_CHECKING:
     from sidelong import evaluation, graphs, learners, losses, outcomes, theory
-    from sidelong.agent import Agent, Decision
+    from sidelong.agent import Agent, ContextualAgent, Decision
     from sidelong.graphs import FeedbackGraph, GraphSequence
     from sidelong.service.client import connect
     from sidelong.simulation import Result, simulate
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Agent",
+    "ContextualAgent",
     "Decision",
     "FeedbackGraph",
     "GraphSequence",
@@ -50,6 +51,7 @@ __all__ = [
 #: Where each name lives. They are imported when first used, so that `import sidelong` does not load the compiler.
 _HOMES = {
     "Agent": "sidelong.agent",
+    "ContextualAgent": "sidelong.agent",
     "Decision": "sidelong.agent",
     "FeedbackGraph": "sidelong.graphs",
     "GraphSequence": "sidelong.graphs",

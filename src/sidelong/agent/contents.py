@@ -126,6 +126,8 @@ def _identity(graph: FeedbackGraph) -> tuple[str, str]:
 def _find_learner(path: Place, header: Header, given: ModuleType | None, *, older: bool) -> ModuleType:
     """Return the learner that a state file is of."""
     name = header["learner"]
+    if given is None and "regressor" in header:
+        raise StateFileError(f"{path} is of an agent with features. Load it with ContextualAgent.load.")
     if given is None and name not in catalogue.names():
         raise StateFileError(
             f"{path} is of the learner {name!r}, which is not one of the package's own. "
