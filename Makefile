@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 # Where it is set, every process translates all sources anew, and tests start hundreds of them.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo quick test interpreted numba-matrix soak lint docs docs-fresh pictures dist packages constraints bench bench-cap bench-contexts clean
+.PHONY: help demo quick test interpreted numba-matrix soak lint coverage docs docs-fresh notebooks pictures dist packages constraints bench bench-cap bench-contexts clean
 .DEFAULT_GOAL := help
 
 help:            ## list the commands
@@ -65,8 +65,11 @@ numba-matrix: build/numba-oldest/stamp build/numba-newest/stamp ## the same bits
 soak: $(VENV)/stamp-test packages ## kill the service 200 times under load, on SQLite and on PostgreSQL
 	SIDELONG_KILLS=200 $(BIN)/pytest -q tests/service/test_kills.py
 
-packages:        ## install what tests need beside Python packages: Chromium and PostgreSQL, where that is allowed
+packages: build/generators/stamp ## install what tests need beside Python packages: Chromium, PostgreSQL, nginx and generators of clients
 	@tests/packages.sh
+
+build/generators/stamp: tests/generators.sh
+	@PYTHON=$(PYTHON) tests/generators.sh $(@D) || echo "The generators of clients could not be installed: their tests are skipped."
 
 docs: $(VENV)/stamp-docs ## the documentation as a site: docs/_build/html/index.html
 	$(BIN)/sphinx-build --quiet --fail-on-warning --keep-going docs docs/_build/html
@@ -80,6 +83,18 @@ docs-fresh: dist ## do every page in order, in an environment that has only the 
 
 pictures: $(VENV)/stamp ## draw the pictures of the documentation anew
 	$(BIN)/python docs/pictures/draw.py
+
+notebooks: $(VENV)/stamp-test ## run the notebooks of the documentation anew, and write their outputs into them
+	$(BIN)/python docs/_ext/notebooks.py
+
+# Kernels are machine code, of which no tool knows the lines: the tests with the JIT off count those.
+coverage: $(VENV)/stamp-test ## which lines the tests reach, as a page: build/coverage/index.html. A report, and no gate
+	rm -rf build/coverage && mkdir -p build/coverage
+	NUMBA_DISABLE_JIT=1 $(BIN)/coverage run -m pytest -q -m interpreted $$(grep -rl mark.interpreted tests)
+	$(BIN)/coverage run --append -m pytest -q -m "not long"
+	$(BIN)/coverage html --quiet --directory build/coverage
+	$(BIN)/coverage report | tail -n 1
+	@echo build/coverage/index.html
 
 dist: $(VENV)/stamp-release ## wheel and sdist, the same bytes wherever the same hatchling builds them
 	rm -rf dist && $(BIN)/python -m build --no-isolation --outdir dist >/dev/null && ls dist/*

@@ -135,9 +135,8 @@ def main() -> None:
     print("|---|---:|---:|---:|---:|---:|---:|", flush=True)
     for line in losses():
         print(line, flush=True)
-    print(
-        "\n| K | graph | sidelong, a round | Vowpal Wabbit | ratio | loss | its loss |\n|---|---|---:|---:|---:|---:|---:|"
-    )
+    print("\n| K | graph | a round of sidelong | of Vowpal Wabbit | ratio | loss | its loss |")
+    print("|---|---|---:|---:|---:|---:|---:|", flush=True)
     for line in times():
         print(line, flush=True)
     print(f"\n{time.perf_counter() - begun:.0f} s")

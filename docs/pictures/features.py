@@ -29,7 +29,7 @@ def smooth(seed: int) -> tuple[Floats, npt.NDArray[np.int64], Floats]:
 
 
 def turning(seed: int) -> tuple[Floats, npt.NDArray[np.int64], Floats]:
-    """Do the same for a word with eight values, each with costs of its own, which are others after half of the rounds."""
+    """Do the same for a word with eight values, each with its own costs, which are others in the second half."""
     rng = np.random.default_rng(seed)
     groups = rng.integers(GROUPS, size=ROUNDS)
     before, after = 0.5 + 0.25 * rng.uniform(-1, 1, size=(2, GROUPS, ARMS))

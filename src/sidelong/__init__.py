@@ -22,21 +22,25 @@ from sidelong.errors import SidelongError
 
 if TYPE_CHECKING:
     from sidelong import evaluation, graphs, learners, losses, outcomes, theory
-    from sidelong.agent import Agent, ContextualAgent, Decision
+    from sidelong.agent import Agent, Batch, ContextualAgent, Decision, Family
     from sidelong.graphs import FeedbackGraph, GraphSequence
     from sidelong.service.client import connect
-    from sidelong.simulation import Result, simulate
+    from sidelong.simulation import Comparison, Result, compare, simulate
     from sidelong.studies import read_results
 
 __all__ = [
     "Agent",
+    "Batch",
+    "Comparison",
     "ContextualAgent",
     "Decision",
+    "Family",
     "FeedbackGraph",
     "GraphSequence",
     "Result",
     "SidelongError",
     "__version__",
+    "compare",
     "connect",
     "evaluation",
     "graphs",
@@ -51,11 +55,15 @@ __all__ = [
 #: Where each name lives. They are imported when first used, so that `import sidelong` does not load the compiler.
 _HOMES = {
     "Agent": "sidelong.agent",
+    "Batch": "sidelong.agent",
+    "Comparison": "sidelong.simulation",
     "ContextualAgent": "sidelong.agent",
     "Decision": "sidelong.agent",
+    "Family": "sidelong.agent",
     "FeedbackGraph": "sidelong.graphs",
     "GraphSequence": "sidelong.graphs",
     "Result": "sidelong.simulation",
+    "compare": "sidelong.simulation",
     "connect": "sidelong.service.client",
     "evaluation": "",
     "graphs": "",

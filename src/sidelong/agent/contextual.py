@@ -8,12 +8,13 @@ import numpy as np
 
 from sidelong.agent import state_file
 from sidelong.agent.agent import Agent
+from sidelong.agent.arms import as_present
 from sidelong.agent.decision import Decision
 from sidelong.agent.regressors import Foreign, Regressor, Ridge
-from sidelong.agent.running import RunningLearner, revealed
 from sidelong.checks import nearest, short
 from sidelong.errors import LearnerError, StateFileError
 from sidelong.learners import squarecb
+from sidelong.outcomes.revealed import Revealed
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
     from sidelong.agent.feedback import Losses
     from sidelong.agent.lateness import Lateness
     from sidelong.graphs.graph import FeedbackGraph
-    from sidelong.outcomes.revealed import Revealed
     from sidelong.outcomes.scale import Scale
 
 
@@ -55,27 +55,6 @@ class ContextualDecision(Decision):
     def value(self) -> float:
         """What `probabilities` can cost beyond the best arm, beside what errors of the predictions cost."""
         return float(self._trace[squarecb.TRACES.index("value")])
-
-
-class _Predicting(RunningLearner):
-    """A learner that plays by predictions, with the regressor that makes them."""
-
-    def __init__(self, graph: FeedbackGraph, seed: int, params: Any, regressor: Regressor) -> None:
-        super().__init__(squarecb, graph, seed, params)
-        self.regressor = regressor
-        self.x: Any = None  #: the features of the next round, as the regressor has read them
-
-    def draw(self, graph: FeedbackGraph, t: int, tag: str) -> Decision:
-        p, trace = np.empty(self.losses.size), np.empty(self._trace_size)
-        arm = int(self._draw(self.params, self.state, graph.arrays, t, self.seed, 0, p, trace))
-        return ContextualDecision(tag, t, arm, graph, p, trace, self.x)
-
-    def update(self, graph: FeedbackGraph, made: Decision) -> None:
-        arms = revealed(graph, made.arm)
-        losses = self.losses[: arms.size]
-        if graph is not made.graph:  # the outcome may have chosen what was revealed beside the played arm
-            losses, arms = losses[arms == made.arm], arms[arms == made.arm]
-        self.regressor.learn(made._x, arms, losses)  # type: ignore[attr-defined]  # noqa: SLF001
 
 
 class ContextualAgent:
@@ -132,20 +111,12 @@ class ContextualAgent:
             raise LearnerError(f"regressor must be 'ridge' or a model, not {short(regressor)}.")
         if given and not isinstance(regressor, str):
             raise LearnerError(f"{next(iter(given))} is an option of regressor='ridge'; a model has its own.")
-        self._begin(
-            Agent(squarecb, graph, seed=seed, scale=scale, gamma_scale=gamma_scale),
+        self._agent = Agent(squarecb, graph, seed=seed, scale=scale, gamma_scale=gamma_scale)
+        self._regressor: Regressor = (
             Ridge(graph.n_arms, hashed=hashed, **given)
             if isinstance(regressor, str)
-            else Foreign(graph.n_arms, regressor, hashed=hashed),
+            else Foreign(graph.n_arms, regressor, hashed=hashed)
         )
-
-    def _begin(self, agent: Agent, regressor: Regressor) -> None:
-        """Let an agent play by the predictions of a regressor."""
-        before = agent._learner  # noqa: SLF001  # the agent is its own
-        self._agent = agent
-        self._playing = _Predicting(agent.graph, agent.seed, before.params, regressor)
-        self._playing.state = before.state
-        agent._learner = self._playing  # noqa: SLF001
 
     @property
     def learner(self) -> str:
@@ -190,15 +161,17 @@ class ContextualAgent:
                 given. The others are neither played nor revealed.
         """
         shown = None if graph is None and available is None else self._agent.graph_of_round(graph, available)
-        playing = self._playing
-        playing.x = playing.regressor.read(x)
-        playing.regressor.predict(playing.x, playing.state.f)
-        return cast("ContextualDecision", self._agent.ask(shown))
+        kept = self._regressor.read(x)
+        inner = self._agent
+        self._regressor.predict(kept, inner._learner.state.f)  # noqa: SLF001  # the agent is its own
+        decision = _with_features(inner.ask(shown), kept)
+        inner._ledger.pending[decision.round] = decision  # noqa: SLF001
+        return decision
 
     def predict(self, x: Any) -> npt.NDArray[np.float64]:
         """Return the predicted loss of each arm, from 0 to 1, without a decision."""
         f = np.empty(self.graph.n_arms)
-        self._playing.regressor.predict(self._playing.regressor.read(x), f)
+        self._regressor.predict(self._regressor.read(x), f)
         return f
 
     def tell(
@@ -216,7 +189,18 @@ class ContextualAgent:
         Returns:
             True if something was learned, False if the same was told before.
         """
-        return self._agent.tell(decision, losses, graph)
+        ledger = self._agent._ledger  # noqa: SLF001  # the agent is its own
+        made: Any = ledger.pending.get(ledger.round_of(decision))
+        if not self._agent.tell(decision, losses, graph):
+            return False
+        shown = losses.graph if isinstance(losses, Revealed) else graph
+        shown = made.graph if shown is None else as_present(shown, made.graph)
+        arms = shown.row(made.arm)
+        told = self._agent._learner.losses[: arms.size]  # noqa: SLF001
+        if shown != made.graph:
+            told, arms = told[arms == made.arm], arms[arms == made.arm]
+        self._regressor.learn(made._x, arms, told)  # noqa: SLF001
+        return True
 
     def cancel(self, decision: ContextualDecision | str, *, lost: bool = False) -> None:
         """Give up a decision: nothing is learned from it; `lost` says that it was carried out."""
@@ -235,7 +219,7 @@ class ContextualAgent:
 
     def contents(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """Return everything, as the header and the arrays of a state file."""
-        regressor = self._playing.regressor
+        regressor = self._regressor
         if not isinstance(regressor, Ridge):
             raise StateFileError(
                 "An agent can be saved with regressor='ridge'. A model of another package has no format that opens "
@@ -258,21 +242,26 @@ class ContextualAgent:
     def _resumed(cls, inner: Agent, regressor: Regressor, kept: list[Any]) -> Self:
         """Return an agent that goes on, with what the regressor read for each decision that waits."""
         waiting = inner._ledger.pending  # noqa: SLF001  # the agent is its own
-        for (t, made), x in zip(list(waiting.items()), kept, strict=True):
-            known = made._tag, t, made.arm, made.graph, made._p, made._trace  # noqa: SLF001
-            waiting[t] = ContextualDecision(*known, x)
+        for made, x in zip(list(waiting.values()), kept, strict=True):
+            waiting[made.round] = _with_features(made, x)
         agent = cls.__new__(cls)
-        agent._begin(inner, regressor)  # noqa: SLF001
+        agent._agent, agent._regressor = inner, regressor  # noqa: SLF001
         return agent
 
     def __reduce__(self) -> tuple[Any, ...]:
         kept = [each._x for each in self.pending]  # noqa: SLF001  # its own
-        return _restore, (type(self), state_file.pack(*self._agent.contents()), self._playing.regressor, kept)
+        return _restore, (type(self), state_file.pack(*self._agent.contents()), self._regressor, kept)
 
     def __repr__(self) -> str:
-        name = "ridge" if isinstance(self._playing.regressor, Ridge) else "a model of another package"
+        name = "ridge" if isinstance(self._regressor, Ridge) else "a model of another package"
         pending = f", {len(self.pending)} pending" if self.pending else ""
         return f"<ContextualAgent {self.learner} with {name} on {self.graph!r}: {self.round} decisions{pending}>"
+
+
+def _with_features(made: Decision, x: Any) -> ContextualDecision:
+    """Return a decision with the features that it was made with."""
+    known = made._tag, made._round, made._arm, made._graph, made._p, made._trace  # noqa: SLF001
+    return ContextualDecision(*known, x)
 
 
 def _restore(kind: type[ContextualAgent], data: bytes, regressor: Regressor, kept: list[Any]) -> ContextualAgent:

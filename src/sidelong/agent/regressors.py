@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from sidelong._jit import entry
+from sidelong._at_once import begin
 from sidelong.agent.features import Reader
 from sidelong.checks import check_number, check_whole, short
 from sidelong.errors import LearnerError, StateFileError
@@ -73,8 +73,8 @@ class Ridge:
     def _begin(self, state: ridge.State) -> None:
         self._state = state
         table, f = np.zeros((1, state.g.size)), np.zeros(self._n_arms)
-        self._predict = entry(ridge.predict, state, table, f)
-        self._learn = entry(ridge.learn, state, table, np.zeros(1, np.int32), f, 1.0)
+        begin(self, "_predict", ridge.predict, state, table, f, of="ridge regression")
+        begin(self, "_learn", ridge.learn, state, table, np.zeros(1, np.int32), f, 1.0, of="ridge regression")
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_predict": None, "_learn": None}  # machine code is found again

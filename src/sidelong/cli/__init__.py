@@ -20,10 +20,10 @@ __all__ = ["COMMANDS", "app"]
 #: The commands as the help groups them. Each is a module beside this one, with a function of its name and `EXAMPLES`,
 #: or with an `app` of several commands.
 COMMANDS = {
-    "Begin": ("demo", "learners", "cite"),
+    "Begin": ("demo", "learners", "cite", "warm_up"),
     "Graphs and theory": ("graph", "bounds", "verify"),
     "Studies": ("run", "report", "reproduce"),
-    "The decision service": ("serve", "evaluate", "token"),
+    "The decision service": ("serve", "evaluate", "token", "rebase"),
 }
 
 # \\b keeps the lines of a paragraph as they are.

@@ -6,23 +6,24 @@ import concurrent.futures
 import threading
 import time
 from collections.abc import Iterable
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sidelong._jit import CompilationError, entry
+from sidelong._ahead import compile_side_by_side, has_a_core_to_spare
+from sidelong._jit import compilation_error, entry
 from sidelong.errors import BinaryLossError, SimulationError, WorldError
 from sidelong.evaluation.certificates import NOT_TOLD, assess, settle
 from sidelong.graphs.bank import pick, select
 from sidelong.learners.catalogue import check_certifiable
 from sidelong.machine import cores
+from sidelong.progress import ProgressLine
 from sidelong.simulation.game import Game, prepare
 from sidelong.simulation.game import whole as _whole
 from sidelong.simulation.interrupt import interrupts_repeated
 from sidelong.simulation.loop import Tally, compile_parts, loop_for, new_tally
-from sidelong.simulation.progress import ProgressLine
+from sidelong.simulation.result import Result
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -41,41 +42,6 @@ if TYPE_CHECKING:
 _selected = getattr(select, "py_func", select)
 #: How long a thread plays before it looks whether to stop: this bounds the wait after Ctrl-C.
 _STRETCH = 0.05
-
-
-@dataclass(frozen=True)
-class Result:
-    """What a simulation measured: one row a run, one column a checkpoint."""
-
-    rounds: npt.NDArray[np.int64]  #: (C,) the checkpoints: how many rounds had been played
-    regret: npt.NDArray[np.float64]  #: (runs, C) pseudo-regret if the world has means, else against the best arm
-    loss: npt.NDArray[np.float64]  #: (runs, C) the losses suffered so far
-    plays: npt.NDArray[np.int64]  #: (runs, K) how often each arm was played, by the end
-    observations: npt.NDArray[np.int64]  #: (runs, K) how often each arm's loss was revealed, by the end
-    traces: dict[
-        str, npt.NDArray[np.float64]
-    ]  #: by name, (runs, C): the mean over the rounds since the checkpoint before
-    runs: npt.NDArray[np.int64]  #: the number of each run
-    seconds: float  #: how long it took, compilation not counted
-    #: (runs, C) with `certificate=True`: at most so much was lost beyond any fixed arm, 95 % sure for all of a run
-    certificate: npt.NDArray[np.float64] | None = None
-    #: (runs, C) the same against the best sequence of arms with at most `switches` changes; None if not asked for
-    tracking_regret: npt.NDArray[np.float64] | None = None
-    switches: int | None = None  #: how many changes that are
-
-    def __repr__(self) -> str:
-        runs = self.runs.size
-        said = f"regret {_mean(self.regret[:, -1])}"
-        if self.tracking_regret is not None:
-            sequence = f"the best sequence of arms with at most {self.switches} switches"
-            said += f" against one arm, {_mean(self.tracking_regret[:, -1])} against {sequence}"
-        elif self.regret[:, -1].mean() < 0:
-            said += " against one arm. Below 0: the best arm has moved; simulate(..., switches=S) says what was lost"
-        return f"<Result of {runs} run{'s' * (runs > 1)} of {self.rounds[-1]:,} rounds: {said}>"
-
-
-def _mean(last: npt.NDArray[np.float64]) -> str:
-    return f"{last.mean():.4g}" + (f" +- {last.std(ddof=1) / np.sqrt(last.size):.3g}" if last.size > 1 else "")
 
 
 def simulate(
@@ -178,7 +144,21 @@ def play_game(
         certificate=certified if certificate else None,
         tracking_regret=None if switches is None else tracking,
         switches=switches,
+        learner=game.label,
+        world=game.world.name,
     )
+
+
+def compile_together(games: Iterable[Game], progress: bool | None = None) -> None:  # noqa: FBT001  # as `simulate`
+    """Compile what several games need, on all cores, so that none of them waits for it."""
+    kinds = {game.kind: game for game in games}
+    if len(kinds) < 2 or not has_a_core_to_spare():
+        return
+    names = ", ".join(dict.fromkeys(str(game.learner.NAME) for game in kinds.values()))
+    line = ProgressLine(shown=progress)
+    with line.saying(f"Compiling {names}, once for all later runs"), interrupts_repeated():
+        each = [_Simulation(game, 0, np.array([1]), None) for game in kinds.values()]
+        compile_side_by_side([(one.loop, one.call()) for one in each])
 
 
 class _Simulation:
@@ -198,7 +178,7 @@ class _Simulation:
         self._delay = game.delay
         self._certify = certify
         how = {"anew": not game.sequence.bank, "late": not game.delay.is_none, "certify": certify}
-        self._play = loop_for(game.learner, game.world, **how)
+        self.loop = self._play = loop_for(game.learner, game.world, **how)
         self._stop = threading.Event()
         self._lock = threading.Lock()
         self._best_lock = threading.Lock()
@@ -207,15 +187,19 @@ class _Simulation:
         self._done = 0
         self._tell: Callable[[], None] = lambda: None  # is called between two stretches
 
-    def prepare(self) -> None:
-        """Compile, or load what was compiled before, outside of what is measured."""
+    def call(self) -> tuple[Any, ...]:
+        """Return what the loop is called with, to play no round."""
         tally = new_tally(self._learner, self._sequence.n_arms, self._delay, certify=self._certify)
         state = self._learner.init(self._params, self._first)
-        call = (self._params, state, self._bank, self._world.arrays, self._seed, 0, 1, 0, tally)
+        return self._params, state, self._bank, self._world.arrays, self._seed, 0, 1, 0, tally
+
+    def prepare(self) -> None:
+        """Compile, or load what was compiled before, outside of what is measured."""
+        call = self.call()
         parts = partial(compile_parts, self._play, self._learner, self._first.arrays, *call)
         try:
             self._play = entry(self._play, *call, before=parts)
-        except CompilationError as error:
+        except compilation_error() as error:
             if self._world.functions is None:
                 raise
             raise WorldError(f"The function of {self._world!r} could not be compiled: {error}") from error

@@ -7,7 +7,7 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from sidelong.studies.report import charts, headlines
-from sidelong.studies.report.markup import Entry, Illustration, Section, paragraph, section, table
+from sidelong.studies.report.markup import Entry, Illustration, Section, Table, paragraph, section
 from sidelong.studies.report.pairs import LEVEL
 
 if TYPE_CHECKING:
@@ -25,6 +25,7 @@ _DUELS = (
     f"Wilcoxon's signed rank test on pairs of runs that met the same losses, with Holm's correction for all pairs of "
     f"an instance, p < {LEVEL}. What is left of all instances cannot be told from chance."
 )
+_WIDEST = 11  # columns that a page has room for
 
 
 def scores(reading: StudyReading) -> Iterator[tuple[Section, list[Illustration]]]:
@@ -44,7 +45,7 @@ def scores(reading: StudyReading) -> Iterator[tuple[Section, list[Illustration]]
         yield section("Who beats whom", said, *details), []
 
 
-def _scoreboard(reading: StudyReading) -> str:
+def _scoreboard(reading: StudyReading) -> Table:
     board = reading.board
     absent = "no results" if reading.missing else "cannot play here"
     rows: list[list[str | Entry]] = []
@@ -56,7 +57,11 @@ def _scoreboard(reading: StudyReading) -> str:
             _score(instance, label, float(board.ratio[row, k]), absent) for k, instance in enumerate(reading.instances)
         ]
         rows.append([label, *cells])
-    return table(["learner", "worst ratio", *(each.title for each in reading.instances)], rows, "scoreboard")
+    head = ["learner", "worst ratio", *(each.title for each in reading.instances)]
+    if len(head) > _WIDEST and len(rows) < len(reading.instances):  # a page is not wide: what is many goes down
+        turned = [[head[k], *(row[k] for row in rows)] for k in range(1, len(head))]
+        return Table("scoreboard", ["", *(str(row[0]) for row in rows)], turned)
+    return Table("scoreboard", head, rows)
 
 
 def _score(instance: Instance, label: str, ratio: float, absent: str) -> Entry:
@@ -67,18 +72,19 @@ def _score(instance: Instance, label: str, ratio: float, absent: str) -> Entry:
     same = label != best and instance.duels[label, best].verdict == "same"
     heat = min(1.0, math.log(max(ratio, 1.0)) / math.log(30))
     kind = "best" if label == best else ""
-    value = f"{curve.final.mean():,.1f}{f' ± {(high - low) / 2:,.1f}' * (len(curve.runs) > 1)}"
+    digits = 1 if abs(curve.final.mean()) < 1_000 else 0
+    value = f"{curve.final.mean():,.{digits}f}{f' ± {(high - low) / 2:,.{digits}f}' * (len(curve.runs) > 1)}"
     return Entry(f"{ratio:,.2f}{' =' * same}", value, heat, kind)
 
 
-def _duels(reading: StudyReading) -> str:
+def _duels(reading: StudyReading) -> Table:
     names = [reading.board.contestants[row] for row in reading.board.standing]
     counts: dict[tuple[str, str], Counter[str]] = {}
     for instance in reading.instances:
         for pair, duel in instance.duels.items():
             counts.setdefault(pair, Counter())[duel.verdict] += 1
     rows: list[list[str | Entry]] = [[one, *(_duel(counts.get((one, other))) for other in names)] for one in names]
-    return table(["", *names], rows, "duels")
+    return Table("duels", ["", *names], rows)
 
 
 def _duel(count: Counter[str] | None) -> Entry:
