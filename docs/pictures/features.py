@@ -60,12 +60,15 @@ def draw() -> None:
         ("one glance per group", "groups", "c"),
         ("one glance for all", "all", "d"),
     )
-    sheet, most = Canvas(480, 545), 400
-    titles = {"Costs follow eight features": smooth, "A word with eight values; costs turn half-way": turning}
-    for panel, (title, world) in enumerate(titles.items()):
+    sheet = Canvas(480, 545)
+    panels = (
+        ("Costs follow eight features", smooth, 800),
+        ("A word with eight values; costs turn half-way", turning, 480),
+    )
+    for panel, (title, world, most) in enumerate(panels):
         top = 30 + 230 * panel
         sheet.text(12, top - 8, f"{title}: regret", "head")
-        for level in range(0, most + 1, 100):
+        for level in range(0, most + 1, most // 4):
             y = top + 180 - 170 * level / most
             sheet.path(f"M50 {y:.1f} L470 {y:.1f}", "rule")
             sheet.text(44, y + 5, f"{level:,}", "small", "end")
