@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 # Where it is set, every process translates all sources anew, and tests start hundreds of them.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo quick test interpreted numba-matrix soak lint coverage docs docs-fresh notebooks pictures dist packages constraints bench bench-cap clean
+.PHONY: help demo quick test interpreted numba-matrix soak lint coverage docs docs-fresh notebooks pictures dist packages constraints bench bench-cap bench-contexts clean
 .DEFAULT_GOAL := help
 
 help:            ## list the commands
@@ -104,6 +104,9 @@ bench: $(VENV)/stamp-bench ## measure, side by side with others: one table, in f
 
 bench-cap: $(VENV)/stamp-bench ## a billion rounds: see exploration leave its cap, in three minutes
 	$(BIN)/python benchmarks/cap.py
+
+bench-contexts: $(VENV)/stamp-bench ## decisions with features beside Vowpal Wabbit's, for which that needs an hour
+	$(BIN)/python benchmarks/contexts.py
 
 # An environment of its own, since .venv follows the file that is to be renewed.
 constraints:     ## the newest versions that all groups of packages agree on, as constraints.txt

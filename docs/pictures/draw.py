@@ -7,6 +7,7 @@ import re
 import tomllib
 from pathlib import Path
 
+import features
 from canvas import DARK, LIGHT, RULES, Canvas, variables
 
 import sidelong as sl
@@ -16,7 +17,8 @@ DOCS = Path(__file__).parent.parent
 
 def main() -> None:
     """Draw all of them, and the rules by which the site colours them."""
-    for draw in (side, loop, cases, sale, prices, choose, late, once, study, cluster, sets, speed, worlds, rooms):
+    own = (side, loop, cases, sale, prices, choose, late, once, study, cluster, sets, speed, worlds, rooms)
+    for draw in (*own, features.draw):
         draw()
     dark = variables(DARK, "#131416")
     text = (

@@ -22,7 +22,7 @@ from sidelong.errors import SidelongError
 
 if TYPE_CHECKING:
     from sidelong import evaluation, graphs, learners, losses, outcomes, theory
-    from sidelong.agent import Agent, Batch, Decision, Family
+    from sidelong.agent import Agent, Batch, ContextualAgent, Decision, Family
     from sidelong.graphs import FeedbackGraph, GraphSequence
     from sidelong.service.client import connect
     from sidelong.simulation import Comparison, Result, compare, simulate
@@ -32,6 +32,7 @@ __all__ = [
     "Agent",
     "Batch",
     "Comparison",
+    "ContextualAgent",
     "Decision",
     "Family",
     "FeedbackGraph",
@@ -56,6 +57,7 @@ _HOMES = {
     "Agent": "sidelong.agent",
     "Batch": "sidelong.agent",
     "Comparison": "sidelong.simulation",
+    "ContextualAgent": "sidelong.agent",
     "Decision": "sidelong.agent",
     "Family": "sidelong.agent",
     "FeedbackGraph": "sidelong.graphs",

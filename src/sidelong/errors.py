@@ -7,6 +7,7 @@
     │   ├── GraphFileError        a graph file cannot be read; names the file and the line
     │   └── ObservabilityError    a learner cannot play on this graph; names the arm
     ├── LearnerError              an unknown learner, or an option it does not take
+    ├── FeatureError              features that cannot be read, or are not like the first ones
     ├── LossError                 a loss outside [0, 1], missing, or of an arm that was not revealed
     │   └── OutcomeError          what happened contradicts itself, or leaves its range
     ├── WorldError                a world of losses cannot be built from what was given
@@ -49,6 +50,10 @@ class ObservabilityError(GraphError):
 
 class LearnerError(SidelongError, ValueError):
     """An unknown learner, or an option that it does not take."""
+
+
+class FeatureError(SidelongError, ValueError):
+    """Features that cannot be read, or that are not like the first ones."""
 
 
 class LossError(SidelongError, ValueError):

@@ -13,7 +13,16 @@ import numpy as np
 from sidelong import claims
 from sidelong._jit import rebind
 from sidelong.evaluation import certificates
-from sidelong.learners import absent, exp3gpp, exp3gpp_guarded, exp3set, exp3set_tracking, glance, glance_cautious
+from sidelong.learners import (
+    absent,
+    exp3gpp,
+    exp3gpp_guarded,
+    exp3set,
+    exp3set_tracking,
+    glance,
+    glance_cautious,
+    squarecb,
+)
 from sidelong.learners.glance_bold import LEVEL, know
 
 #: The claims that look at single rounds: the intact learner passes them all.
@@ -329,6 +338,39 @@ OF_EXP3_SET = ("absent-unbiased", "absent-ftrl")
 OF_A_WALK = ("glance-unbiased", "glance-exploration", "glance-costs", "glance-ftrl", "glance-budget")
 
 
+def cover_the_best_alone(state, graph):
+    squarecb._cover(state, graph)
+    return 1
+
+
+def weigh_without_c(state, size, gamma, p):
+    squarecb._weigh(state, size, gamma, p)
+    members = state.members[:size]
+    p[members] = 1.0 / (size + gamma * (state.f[members] - state.f[members[0]]))
+
+
+def value_half(state, graph, gamma, p):
+    return 0.5 * squarecb._value(state, graph, gamma, p)
+
+
+#: SquareCB.G, and the claim that must find out what is wrong with it.
+BROKEN_SQUARECB = {
+    "intact_squarecb": ({}, None),
+    "squarecb_covers_the_best_alone": (
+        {"distribution": rebind(squarecb.distribution, "distribution", _cover=cover_the_best_alone)},
+        "squarecb-value",
+    ),
+    "squarecb_plays_nothing_sometimes": (
+        {"distribution": rebind(squarecb.distribution, "distribution", _weigh=weigh_without_c)},
+        "squarecb-value",
+    ),
+    "squarecb_says_half_of_its_value": (
+        {"distribution": rebind(squarecb.distribution, "distribution", _value=value_half)},
+        "squarecb-regret",
+    ),
+}
+
+
 def main():
     """Print what fails for each broken learner."""
     failed = {}
@@ -352,6 +394,10 @@ def main():
     for name, (changes, _) in BROKEN_GUARDED.items():
         made = derive(exp3gpp_guarded, name, **changes)
         results = claims.verify(("delay-rate", "delay-cross", "seen-after"), guarded=made, seed=0, effort=0.4)
+        failed[name] = [result.claim.id for result in results if result.verdict is claims.Verdict.FAILS]
+    for name, (changes, _) in BROKEN_SQUARECB.items():
+        made = derive(squarecb, name, **changes)
+        results = claims.verify(("squarecb-value", "squarecb-regret"), squarecb=made, seed=0, effort=0.3)
         failed[name] = [result.claim.id for result in results if result.verdict is claims.Verdict.FAILS]
     json.dump(failed, sys.stdout)
 

@@ -130,6 +130,8 @@ def find_learner(
 ) -> ModuleType:
     """Return the learner that a state file is of."""
     name = header["learner"]
+    if given is None and "regressor" in header:
+        raise StateFileError(f"{path} is of an agent with features. Load it with ContextualAgent.load.")
     if given is None and name not in catalogue.names():
         raise StateFileError(
             f"{path} is of the learner {name!r}, which is not one of the package's own. "

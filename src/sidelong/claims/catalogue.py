@@ -14,6 +14,7 @@ from sidelong.errors import SidelongError, TheoryError
 from sidelong.evaluation import certificates
 from sidelong.learners import exp3gpp, exp3gpp_guarded, exp3set, exp3set_tracking
 from sidelong.learners import glance as glance_learner
+from sidelong.learners import squarecb as squarecb_learner
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -29,6 +30,7 @@ glance-unbiased glance-exploration glance-costs glance-ftrl glance-budget glance
 delay-rate delay-regret delay-cross seen-after
 certificate-mean certificate-lost certificate-holds
 absent-unbiased absent-ftrl track-ftrl
+squarecb-value squarecb-regret
 """
 _FOUND = {
     each.id: each
@@ -84,6 +86,7 @@ def verify(
     exp3_set: ModuleType = exp3set,
     tracking: ModuleType = exp3set_tracking,
     guarded: ModuleType = exp3gpp_guarded,
+    squarecb: ModuleType = squarecb_learner,
     seed: int = 0,
     effort: float = 1.0,
 ) -> Iterator[Checked]:
@@ -97,6 +100,7 @@ def verify(
         exp3_set: the same for the claims about EXP3-SET where arms come and go.
         tracking: the same for EXP3-SET where the best arm moves.
         guarded: the module that the claims about late="guarded" check.
+        squarecb: the module that the claims about SquareCB.G check.
         seed: the same seed gives the same numbers.
         effort: a factor on sample sizes and horizons.
 
@@ -116,6 +120,7 @@ def verify(
         exp3_set=exp3_set,
         tracking=tracking,
         guarded=guarded,
+        squarecb=squarecb,
     )
     for claim in choose(only):
         begun = time.monotonic()

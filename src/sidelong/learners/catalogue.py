@@ -49,6 +49,9 @@ _MODULES = {
     "uniform": "uniform",
 }
 
+#: Those that play by what a regressor predicts from features: what `ContextualAgent` takes.
+_WITH_FEATURES = {"squarecb.g": "squarecb"}
+
 _NO_OPTIONS: Mapping[str, Any] = MappingProxyType({})
 
 _CONTRACT = ("NAME", "NEEDS", "TRACES", "Params", "configure", "init", "update")
@@ -59,8 +62,11 @@ def names() -> tuple[str, ...]:
     return tuple(_MODULES)
 
 
-def find(learner: str | ModuleType) -> ModuleType:
-    """Return the module of a learner; a module is taken for a learner of the caller's own."""
+def find(learner: str | ModuleType, *, features: bool = False) -> ModuleType:
+    """Return the module of a learner; a module is taken for a learner of the caller's own.
+
+    With `features`, also that of one which `ContextualAgent` takes.
+    """
     if isinstance(learner, ModuleType):
         missing = [name for name in _CONTRACT if not hasattr(learner, name)]
         if not (hasattr(learner, "distribution") or hasattr(learner, "draw")):
@@ -71,12 +77,14 @@ def find(learner: str | ModuleType) -> ModuleType:
                 f"{learner.__name__} lacks {', '.join(missing)}."
             )
         return learner
-    if not isinstance(learner, str) or learner not in _MODULES:
+    if not isinstance(learner, str) or learner not in _MODULES | _WITH_FEATURES:
         raise LearnerError(
             f"There is no learner named {learner!r}.{_suggestion(str(learner).lower())} "
             f"The learners are: {', '.join(_MODULES)}."
         )
-    return importlib.import_module(f"sidelong.learners.{_MODULES[learner]}")
+    if learner in _WITH_FEATURES and not features:
+        raise LearnerError(f"{learner} plays by features: make a ContextualAgent, whose `ask` takes them.")
+    return importlib.import_module(f"sidelong.learners.{(_MODULES | _WITH_FEATURES)[learner]}")
 
 
 def _suggestion(name: str) -> str:
