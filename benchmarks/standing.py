@@ -1,4 +1,7 @@
-"""`glance` against all learners: `python benchmarks/standing.py [tune|report]`."""
+"""`glance` against all learners: `python benchmarks/standing.py [tune|report] [RUNS] [ROUNDS]`.
+
+With a number of rounds, only the instances of at most so many are played.
+"""
 
 from __future__ import annotations
 
@@ -17,15 +20,17 @@ RUNS = 8
 
 def main() -> None:
     """Play a suite, and print who did how well."""
-    which = sys.argv[1] if len(sys.argv) > 1 else "report"
+    given = sys.argv[1:] + ["report", str(RUNS), "1000000"][len(sys.argv) - 1 :]
+    which, runs, most = given[0], int(given[1]), int(given[2])
     instances, seed = {
         "tune": (list(suites.tune()), suites.TUNE_SEED),
         "report": (list(suites.report()), suites.REPORT_SEED),
     }[which]
-    board = compete(suites.CONTESTANTS, instances, RUNS, seed, progress=_count)
-    print(f"\n{which} suite, {len(instances)} instances, {RUNS} runs each\n")
+    instances = [each for each in instances if each.rounds <= most]
+    board = compete(suites.CONTESTANTS, instances, runs, seed, progress=_count)
+    print(f"\n{which} suite, {len(instances)} instances of at most {most:,} rounds, {runs} runs each\n")
     print_board(board)
-    print_hard(board)
+    print_hard(board, board.contestants.index("glance"))
 
 
 def print_board(board: Scoreboard) -> None:
@@ -44,7 +49,7 @@ def print_board(board: Scoreboard) -> None:
         )
 
 
-def print_hard(board: Scoreboard, row: int = 0, limit: float = 2.0) -> None:
+def print_hard(board: Scoreboard, row: int, limit: float = 2.0) -> None:
     """Print the instances on which the ratio of a contestant is above a limit, hardest first, with the best learner."""
     ratio = board.ratio[row]
     hard = sorted(np.flatnonzero(ratio > limit), key=lambda column: -ratio[column])

@@ -863,13 +863,16 @@ class Elp:
         self.C += (math.e - 2) * told.theta + 1 / self.v
 
 
-# Counting observations: UCB-N, UCB-MaxN, TS-N, UCB-LP and AlphaSample. O_i is how often arm i was observed, and mean_i
-# the mean of what was. What was told is all that counts, whenever it was asked for.
+# Counting observations: UCB-N, UCB-MaxN, TS-N, Maillard, UCB-LP and AlphaSample. O_i is how often arm i was observed,
+# and mean_i the mean of what was. What was told is all that counts, whenever it was asked for.
 #
 #  UCB-N        play the arm of the smallest mean_i - sqrt(2 ln t / O_i); an arm never observed goes first
 #  UCB-MaxN     let J be that arm; play the arm of the smallest mean among those that reveal J and were observed; J if
 #               there is none
 #  TS-N         play the arm of the smallest theta_i ~ Beta(1 + losses of 1, 1 + losses of 0)
+#  Maillard     while some arm was never observed, play the arm that reveals most of those; then play i with a chance in
+#               proportion to exp(-c O_i (mean_i - min mean)^2 / v_i), where v_i is 1/4 plus the sum of squares around
+#               mean_i, divided by O_i + 1
 #  UCB-LP       z are weights that reveal each arm with a weight of 1. B = all arms. For m = 0, 1, ... with D = 2^-m, as
 #               long as T D^2 >= e and B has two arms or more: n(m) = ceil(2 ln(T D^2) / D^2); observe each arm of B
 #               n(m) times, by plays of each arm ceil(z_i (n(m) - n(m - 1))) times if sum z <= |B| min(1, 4 D), else by
@@ -933,6 +936,25 @@ class UcbMaxN(UcbN):
         J = self.lowest()
         candidates = [i for i in range(self.K) if A[i][J] and self.O[i] > 0]
         return {min(candidates, key=lambda i: (self.mean(i), i)) if candidates else J}
+
+
+class Maillard(Counting):
+    def __init__(self, n_arms, sharpness=1.0):
+        super().__init__(n_arms)
+        self.sharpness = sharpness
+
+    def distribution(self, A) -> Round:
+        A = np.array(A, dtype=bool)
+        self.t += 1
+        if 0 in self.O:
+            new = [sum(A[j, i] and self.O[i] == 0 for i in range(self.K)) for j in range(self.K)]
+            p = np.eye(self.K)[new.index(max(new))]
+        else:
+            mean = np.array([self.mean(i) for i in range(self.K)])
+            v = [(sum((l - mean[i]) ** 2 for l in self.seen[i]) + 0.25) / (self.O[i] + 1) for i in range(self.K)]
+            p = np.exp(-self.sharpness * np.array(self.O) * (mean - min(mean)) ** 2 / v)
+            p /= sum(p)
+        return Round(self.t, A, p, observation(p, A), math.nan)
 
 
 class TsN(Counting):
@@ -1016,15 +1038,21 @@ class AlphaSample(Counting):
 
 # glance. Each round t, with eta = 1 / x. Feedback that is on its way counts as seen in line 1.
 #
-#  1  while some arm was never seen, play the arm that reveals most of those; L_i = the first loss seen of i; then 16-20
+#  1  while some arm was never seen, play the arm that reveals most of those; L_i = the first loss seen of i; then 16-21
 #  2  q_i = (eta (L_i - min L) / (n - 1) + y)^-n, summing to 1; r_i = q_i^(1/n); h = n (sum q_i / r_i - 1);
 #     w_i = n / (n - 1) q_i r_i
-#  3  v_i = (V_i + 0.1 + 2 v) / (N_i + 3), where v = (0.1 + sum V) / (1 + sum (N_i - 1))
-#  4  D_i ~ (1 + 4 N_i / (N_i + 2) (o_i - min o)^2 / v_i)^-(N_i + 2)
+#  3  v_i = (V_i + 0.1 + 4 v) / (N_i + 5), where v = (0.1 + R) / (1 + M)
+#  4  g_i = o_i - min o; s_i = 1 + 3 / (1 + t/4000), or 1 + 3 / (1 + t/30) for an arm that others belong to;
+#     D_i ~ exp(-2 (N_i + 2) u / (2 + u)), u = s_i N_i g_i^2 / ((N_i + 2) v_i + 2 N_i g_i^2 / (N_i + 5))
+#     The leader, the first arm of least o, takes the D of the arms that it reveals. Every other arm belongs to the
+#     first arm c of the cover that reveals it, c to itself. c takes the D of its arms if sum D_i g_i gets smaller when
+#     its own gap counts as g_c - z_c, or 0 if that is negative, z_c = sqrt(max(0, ln(t/200)) v_c / max(1, N_c));
+#     and half of the D of the leader, if that belongs to it and g_c < z_c.
 #  5  rho = min(1/2, (10 + x) / 500); W = 4 + 2 G
 #  6  beta = (1 - rho) min(1, max(0, 2 (1 - Z / W))); base = (1 - beta) q + beta D
 #  7  U uniform on a cover; P(e) the observation of (1 - e) base + e U
-#  8  eps: a step of Newton's towards the least 2 (1 - beta) eta sum v_i w_i / P_i(e) + e, from 0 to 1/2
+#  8  eps: if t is a multiple of 4, a step of Newton's towards the least 2 (1 - beta) eta sum v_i w_i / P_i(e) + e, from
+#     0 to 1/2
 #  9  limit = 4 eta (sum of w_i / P_i(eps), without the arm of largest q); if eps > limit: eps = limit / 2
 # 10  p = (1 - eps) base + eps U; P = P(eps)
 # 11  d_i = clip(b + o_i, 0, 1); b_i = min(d_i, 0.9 P_i x / (2 r_i))
@@ -1033,16 +1061,22 @@ class AlphaSample(Counting):
 #     S = x sum q_i / r_i phi(eta (a_i - c) r_i / (n - 1)), phi(s) = (1 + s)^-(n - 1) - 1 + (n - 1) s
 # 14  Z += (1 - eps) beta sum (D_i - q_i) (d_i + [observed] (l_i - d_i) / P_i)
 # 15  C = S + 0.3 eps; G += C; x += min(C / (m^2 max(h, H / t)), x / n)
-# 16  e_i = l_i - b - o_i for the k observed arms, E their mean; tau as in `_share_of_the_round`
-# 17  e_i -= tau (mean of the other observed e)
-# 18  N_i += 1; o_i += e_i / N_i; V_i += e_i^2 (1 - 1 / N_i)
-# 19  three levels follow the mean of the observed l_i - o_i, over all, 32 and 4 rounds
-# 20  b = the level of longest memory, or one whose squared error, over about 20 rounds, is below 0.9 of it, in turn
-#     As soon as the graph of a round was not the one asked with, in place of 16 to 18, with F = F2 = N at first:
-# 21  F_i and F2_i fall by 2 / (rounds told) of themselves, at most by half, for each i
-# 22  w_i = p_i / P_i, F_i += w_i, o_i += w_i e_i / F_i for each observed i
-# 23  F2_i += p_i^2 / P_i; N_i = F_i^2 / F2_i; V_i / N_i is the variance with these weights
-# 24  in line 19 the levels follow the l_i - o_i of the played arm
+# 16  e_i = l_i - b - o_i for the k observed arms; if N_i > 2: f_i += (e_i - f_i) / 30;
+#     if N_i > 30 and f_i^2 > 36/60 max(v_i, v) for one of them: V_i *= 5 / N_i, N_i = 5 where N_i > 5; f = 0
+# 17  E the mean of the e_i; the variances of noise and of the effects of rounds (shift), as in `_parts`
+# 18  R += e_i^2 N_i / (N_i + 1), M += 1 if N_i > 0; then e_i -= shift / (shift + noise Q) (mean of the other observed e
+#     with weights N), where Q is the sum of the squared weights over the square of their sum; not if that is 0
+# 19  N_i += 1; o_i += e_i / N_i; V_i += e_i^2 (1 - 1 / N_i)
+# 20  three levels follow the mean of the observed l_i - o_i, over all, 32 and 4 rounds; but the first does not, from
+#     the 30th round told on, where one arm was observed and the graph last asked with has an arm that others belong to
+# 21  b = the level of longest memory, or one whose squared error, over about 20 rounds, is below 0.9 of it, in turn
+#     As soon as the graph of a round was not the one asked with, all have one s in line 4, nobody takes D of others,
+#     and in place of 16 to 19, with F = F2 = N at first:
+# 22  F_i and F2_i fall by 2 / (rounds told) of themselves, at most by half, for each i
+# 23  w_i = p_i / P_i, F_i += w_i, o_i += w_i e_i / F_i for each observed i
+# 24  F2_i += p_i^2 / P_i; N_i = F_i^2 / F2_i; V_i / N_i is the variance with these weights;
+#     R = sum V, M = sum max(0, N_i - 1)
+# 25  in line 20 the levels follow the l_i - o_i of the played arm
 
 
 class GlanceRound(NamedTuple):
@@ -1079,6 +1113,10 @@ class Glance:
         self.history = []  # of each round that was told, but the first: sum (e_i - E)^2, E, k
         self.levels = None
         self.errors = [0.0] * 3
+        self.R = self.M = 0.0
+        self.alarms = 0
+        self.cells = False  # whether the graph last asked with has an arm that others belong to
+        self.f = np.zeros(K)
         self.seen = [[] for _ in range(K)]  # of each arm: the weight of each loss, and the loss less the round's effect
         self.F2 = np.zeros(K)
         self.weighed = False
@@ -1101,20 +1139,22 @@ class Glance:
         h = n * (sum(q / r) - 1)
         w = n / (n - 1) * q * r
         v = self.variances()  # 3
-        D = self.bold(v)  # 4
+        cover = exploration_set([0] * K, A, "practical")
+        D = self.bold(v, A, cover)  # 4
         rho = min(0.5, (10 + x) / 500)
         W = 4 + 2 * self.G  # 5
         beta = (1 - rho) * min(1.0, max(0.0, 2 * (1 - self.Z / W)))
         base = (1 - beta) * q + beta * D  # 6
-        cover = exploration_set([0] * K, A, "practical")
         U = np.array([1 / len(cover) if i in cover else 0.0 for i in range(K)])
         P, u = observation(base, A), observation(U, A)  # 7
-        weight = 2 * (1 - beta) * eta * v * w
-        inside = P + self.eps * (u - P)
-        slope = 1 - sum(weight * (u - P) / inside**2)
-        bend = 2 * sum(weight * (u - P) ** 2 / inside**3)
-        eps = self.eps - slope / bend if bend > 1e-300 else self.eps
-        eps = min(0.5, max(0.0, eps))  # 8
+        eps = self.eps
+        if self.t % 4 == 0:
+            weight = 2 * (1 - beta) * eta * v * w
+            inside = P + eps * (u - P)
+            slope = 1 - sum(weight * (u - P) / inside**2)
+            bend = 2 * sum(weight * (u - P) ** 2 / inside**3)
+            eps -= slope / bend if bend > 1e-300 else 0.0
+            eps = min(0.5, max(0.0, eps))  # 8
         rest = np.arange(K) != np.argmax(q)
         limit = 4 * eta * sum((w / (P + eps * (u - P)))[rest])
         if eps > limit:
@@ -1134,16 +1174,41 @@ class Glance:
             low, high = (y, high) if sum((excess + y) ** -float(self.n)) > 1 else (low, y)
         return (excess + low) ** -float(self.n)
 
-    def variances(self):
-        """Line 3. An arm that was never seen, because its decision waits or was cancelled, frees nothing."""
-        v = (0.1 + sum(self.V)) / (1 + sum(max(0, N - 1) for N in self.N))
-        return (self.V + 0.1 + 2 * v) / (self.N + 3)
+    def pooled(self):
+        """Return v of line 3."""
+        return (0.1 + self.R) / (1 + self.M)
 
-    def bold(self, v):
+    def variances(self):
+        """Line 3."""
+        return (self.V + 0.1 + 4 * self.pooled()) / (self.N + 5)
+
+    def bold(self, v, A, cover):
         """Line 4."""
-        N = self.N
-        D = (1 + 4 * N / (N + 2) * (self.o - min(self.o)) ** 2 / v) ** -(N + 2)
-        return D / math.fsum(D)
+        N, gap = self.N, self.o - min(self.o)
+        cell = [i if i in cover else min(c for c in cover if A[c, i]) for i in range(self.K)]
+        wide = np.array([cell.count(i) > 1 for i in range(self.K)])
+        self.cells = bool(wide.any())
+        sharp = 1 + 3 / (1 + self.t / np.where(wide & (not self.weighed), 30, 4000))
+        u = sharp * N * gap**2 / ((N + 2) * v + 2 * N * gap**2 / (N + 5))
+        D = np.exp(-2 * (N + 2) * u / (2 + u))
+        D /= math.fsum(D)
+        if self.weighed:
+            return D
+        lead = int(np.argmin(self.o))
+        taken = D * A[lead]
+        D = D - taken
+        doubt = np.sqrt(max(0.0, math.log(self.t / 200)) * v / np.maximum(1, N))
+        for c in cover:
+            belong = [i for i in range(self.K) if cell[i] == c and i != lead]
+            mass, cost = sum(D[i] for i in belong), sum(D[i] * gap[i] for i in belong)
+            if mass * max(0.0, gap[c] - doubt[c]) < cost:
+                D[belong] = 0.0
+                D[c] = mass
+        home = cell[lead]
+        shared = 0.5 if home != lead and gap[home] < doubt[home] else 1.0
+        D[lead] += shared * sum(taken)
+        D[home] += (1 - shared) * sum(taken)
+        return D
 
     def update(self, told: GlanceRound, arm, losses, A=None):
         """Learn what a round revealed; return S and what Z grew by."""
@@ -1183,7 +1248,7 @@ class Glance:
         return S, J
 
     def know(self, losses):
-        """Lines 16 to 20."""
+        """Lines 16 to 21."""
         k = len(losses)
         mean = sum(losses[i] - self.o[i] for i in losses) / k
         first = self.levels is None
@@ -1191,62 +1256,88 @@ class Glance:
             self.b = mean
             self.levels = [mean] * 3
         e = {i: losses[i] - self.b - self.o[i] for i in losses}
-        tau = 0.0 if first or k == 1 else self._share_of_the_round(k)  # 16
+        self.look_out(e)  # 16
+        shift, noise = (0.0, 1.0) if first else self._parts()  # 17
         if not first:
             E = mean - self.b
             self.history.append((sum((each - E) ** 2 for each in e.values()), E, k))
+        N = self.N.copy()
         for i in losses:
-            others = sum(e[j] for j in losses if j != i) / max(1, k - 1)
-            effect = e[i] - tau * others  # 17
+            others = [j for j in losses if j != i and N[j] > 0]
+            effect = e[i]
+            if others and shift > 0:
+                weight = sum(N[j] for j in others)
+                Q = sum(N[j] ** 2 for j in others) / weight**2
+                effect -= shift / (shift + noise * Q) * sum(N[j] * e[j] for j in others) / weight  # 18
             self.seen[i].append((1.0, self.o[i] + effect))
             self.F2[i] += 1
+            self.R += e[i] ** 2 * N[i] / (N[i] + 1)
+            self.M += N[i] > 0
             self.N[i] += 1
             self.o[i] += effect / self.N[i]
-            self.V[i] += effect**2 * (1 - 1 / self.N[i])  # 18
+            self.V[i] += effect**2 * (1 - 1 / self.N[i])  # 19
         self.told += 1
-        self.follow_level(mean, first=first)
+        self.follow_level(mean, first=first, firm=k == 1 and self.cells and self.told + 1 >= 30)
+
+    def look_out(self, e):
+        """Line 16."""
+        v, pooled = self.variances(), self.pooled()
+        alarm = False
+        for i in e:
+            if self.N[i] > 2:
+                self.f[i] += (e[i] - self.f[i]) / 30
+                alarm |= self.N[i] > 30 and self.f[i] ** 2 > 36 / 60 * max(v[i], pooled)
+        if alarm:
+            self.alarms += 1
+            self.f[:] = 0
+            for i in range(self.K):
+                if self.N[i] > 5:
+                    self.V[i] *= 5 / self.N[i]
+                    self.N[i] = self.F2[i] = 5
+                    self.seen[i] = [(5.0, self.o[i])]
 
     def know_by_weights(self, p, arm, losses, P):
-        """Lines 21 to 24, from all that was ever seen."""
+        """Lines 22 to 25, from all that was ever seen."""
         own = losses[arm] - self.o[arm]
         kept = 1 - min(0.5, 2 / (1 + self.told))
         for i in range(self.K):
-            self.seen[i] = [(kept * weight, value) for weight, value in self.seen[i]]  # 21
+            self.seen[i] = [(kept * weight, value) for weight, value in self.seen[i]]  # 22
             if i in losses:
                 self.seen[i].append((p[i] / P[i], losses[i] - self.b))
             self.F2[i] = kept * self.F2[i] + p[i] ** 2 / P[i]
             F = sum(weight for weight, _ in self.seen[i])
             self.N[i] = F**2 / self.F2[i]
             if F > 0:
-                self.o[i] = sum(weight * value for weight, value in self.seen[i]) / F  # 22
+                self.o[i] = sum(weight * value for weight, value in self.seen[i]) / F  # 23
                 variance = sum(weight * (value - self.o[i]) ** 2 for weight, value in self.seen[i]) / F
-                self.V[i] = variance * self.N[i]  # 23
+                self.V[i] = variance * self.N[i]  # 24
         self.told += 1
-        self.follow_level(own)  # 24
+        self.R, self.M = sum(self.V), sum(max(0.0, N - 1) for N in self.N)
+        self.follow_level(own)  # 25
 
-    def follow_level(self, mean, *, first=False):
-        """Lines 19 and 20."""
+    def follow_level(self, mean, *, first=False, firm=False):
+        """Lines 20 and 21."""
         if not first:
             rounds = self.told + 1
             for j, memory in enumerate((math.inf, 32, 4)):
                 self.errors[j] += ((mean - self.levels[j]) ** 2 - self.errors[j]) / min(20, rounds)
-                self.levels[j] += (mean - self.levels[j]) / min(memory, rounds)  # 19
+                if j > 0 or not firm:
+                    self.levels[j] += (mean - self.levels[j]) / min(memory, rounds)  # 20
         best = 0
         for j in range(3):
             if self.errors[j] < 0.9 * self.errors[best]:
                 best = j
-        self.b = self.levels[best]  # 20
+        self.b = self.levels[best]  # 21
 
-    def _share_of_the_round(self, k):
-        """Line 16: how much of what the others show is to be taken off, from the rounds before this one."""
+    def _parts(self):
+        """Line 17: the variances of the effects of rounds and of noise, from the rounds before this one."""
         rounds = len(self.history)
         within = sum(each[0] for each in self.history)
         freedom = sum(each[2] - 1 for each in self.history)
         between = sum(each[1] ** 2 for each in self.history)
         inverse = sum(1 / each[2] for each in self.history)
         noise = (within + (between + 0.1) / (1 + rounds)) / (1 + freedom)
-        shift = max(0.0, (between - noise * inverse) / max(1, rounds))
-        return shift / (shift + noise / (k - 1))
+        return max(0.0, (between - noise * inverse) / max(1, rounds)), noise
 
 
 # EXP3.G++ in epochs. Each round t after the initial ones, with d the growth:

@@ -145,9 +145,18 @@ def ignore_the_budget(state):
     return 1 - min(0.5, (10 + state.rate[glance_cautious.X]) / 500)
 
 
-def explore_without_a_limit(state, _eta, cautious):
-    """Explore by a rate so large that the limit is never reached."""
-    return glance_cautious.explore(state, 1e3, cautious)
+def explore_at_any_price(state, _eta, cautious, P):
+    """Explore by a rate so large that the limit is needed."""
+    glance_cautious.explore(state, 1e3, cautious, P)
+
+
+def not_limited(state, _eta, _P):
+    return state.rate[glance_cautious.EPS]
+
+
+def weigh_without_the_graph(params, state, graph, t, p, trace):
+    glance.distribution(params, state, graph, t, p, trace)
+    trace[-5 * p.size : -4 * p.size] = p
 
 
 def predict_after_the_draw(params, state, graph, t, arm, p, losses, trace):
@@ -254,7 +263,11 @@ BROKEN_GLANCE = {
         "glance-budget",
     ),
     "explores_without_a_limit": (
-        {"distribution": rebind(glance.distribution, "distribution", explore=explore_without_a_limit)},
+        {
+            "distribution": rebind(
+                glance.distribution, "distribution", explore=explore_at_any_price, limited=not_limited
+            )
+        },
         "glance-exploration",
     ),
     "limits_with_the_leader": (
@@ -262,22 +275,14 @@ BROKEN_GLANCE = {
             "distribution": rebind(
                 glance.distribution,
                 "distribution",
-                explore=rebind(glance_cautious.explore, "explore", _leader=np.argmax),
+                explore=explore_at_any_price,
+                limited=rebind(glance_cautious.limited, "limited", _leader=np.argmax),
             )
         },
         "glance-exploration",
     ),
     "predicts_after_the_draw": ({"update": predict_after_the_draw}, "glance-unbiased"),
-    "weights_without_the_graph": (
-        {
-            "update": rebind(
-                glance.update,
-                "update",
-                _estimate=rebind(glance._estimate, "_estimate", observe=observe_itself_only),
-            )
-        },
-        "glance-unbiased",
-    ),
+    "weights_without_the_graph": ({"distribution": weigh_without_the_graph}, "glance-unbiased"),
     "counts_a_tenth_of_its_cost": (
         {"update": rebind(glance.update, "update", stability=count_a_tenth_of_the_cost)},
         "glance-ftrl",

@@ -59,6 +59,64 @@ def test_late_rounds_whose_graph_only_the_outcome_shows_agree_with_the_oracle(se
             agent.tell(decision, losses, graph=graphs[shown])
 
 
+@pytest.mark.interpreted
+@pytest.mark.parametrize("graph", [sl.graphs.self_loops(3), sl.graphs.nested(5), sl.graphs.out_star(4)], ids=repr)
+def test_a_world_that_turns_raises_an_alarm_and_still_agrees_with_the_oracle(graph):
+    """The losses of all arms turn round after 150 rounds: without noise but for a little, so that none can miss it."""
+    K, rng = graph.n_arms, np.random.default_rng(7)
+    agent, oracle, plays = sl.Agent("glance", graph, seed=3), naive.Glance(K), []
+    means = np.linspace(0.2, 0.9, K)
+    for t in range(400):
+        decision, told = agent.ask(), oracle.distribution(graph.matrix())
+        np.testing.assert_allclose(decision.probabilities, told.p, rtol=1e-8, atol=1e-18)
+        now = means if t < 150 else means[::-1]
+        losses = {int(i): now[i] + 0.1 * rng.random() for i in decision.reveals}
+        agent.tell(decision, losses)
+        oracle.update(told, decision.arm, losses)
+        plays.append(decision.arm)
+    assert oracle.alarms > 0
+    assert means[plays[140:150]].mean() < 0.3
+    assert means[::-1][plays[-50:]].mean() < 0.5  # what was best until the turn would lose 0.9
+
+
+@pytest.mark.interpreted
+def test_an_arm_that_shows_all_is_played_for_those_that_it_shows():
+    """Arm 0 of an out-star shows all others. It is a little dearer than the leader, and the others are much dearer."""
+    stepper = Stepper("glance", sl.graphs.out_star(4))
+    while stepper.state.marks[UNSEEN] > 0:
+        stepper.update(int(np.argmax(stepper.distribution())), [0.5] * 4)
+    stepper.state.N[:], stepper.state.V[:] = 3.0, 0.5
+    stepper.state.o[:] = [0.05, 0.0, 0.4, 0.4]
+    stepper.distribution()
+    D = stepper.trace[-2 * 4 : -4]
+    assert D[2] == D[3] == 0.0
+    assert D[0] + D[1] == pytest.approx(1)
+    stepper.state.o[:] = [0.4, 0.0, 0.05, 0.05]  # now it is dearer than those that it would be played for
+    stepper.distribution()
+    D = stepper.trace[-2 * 4 : -4]
+    assert D[2] == D[3] > D[0] > 0
+    stepper.t = (
+        5_000  # in a long game nobody knows after three looks that it is dear: it is played for all, and by half
+    )
+    stepper.distribution()
+    D = stepper.trace[-2 * 4 : -4]
+    assert D[2] == D[3] == 0.0
+    assert D[0] > 0.5
+
+
+@pytest.mark.interpreted
+def test_what_one_arm_shows_alone_does_not_move_the_level_where_another_shows_all():
+    """An out-star whose leaf is played for ever: what it loses is its own, and not that of those it does not show."""
+    stepper = Stepper("glance", sl.graphs.out_star(4))
+    stepper.distribution()
+    stepper.update(0, [0.5] * 4)
+    for _ in range(200):
+        stepper.distribution()
+        stepper.update(1, [0.9] * 4)
+    assert stepper.state.known[LEVEL] + stepper.state.o[0] < 0.75  # it is 0.9 where all levels follow every play
+    assert stepper.state.known[LEVEL] + stepper.state.o[1] == pytest.approx(0.9, abs=0.03)
+
+
 def share_after_a_turn(seed):
     """Return what 500 orders lost after demand grew, as a share of what random orders lose. Sold out hides the demand.
 
@@ -97,8 +155,9 @@ def test_the_first_rounds_of_the_oracle_by_hand():
     # The mean of l - o was 0.8 before o moved: levels of all and of 32 rounds go a third of the way, as does that of 4.
     assert oracle.levels == pytest.approx([0.4, 0.4, 0.4])
     told = oracle.distribution(loops)
-    v = (0.1 + 2 * 0.1) / 4  # both arms
-    D = (1 + 4 / 3 * 0.36 / v) ** -3
+    v = (0.1 + 4 * 0.1) / 6  # both arms
+    u = (1 + 3 / (1 + 3 / 4000)) * 0.36 / (3 * v + 2 * 0.36 / 6)
+    D = math.exp(-6 * u / (2 + u))
     assert told.D.tolist() == pytest.approx([1 / (1 + D), D / (1 + D)])
     x = math.sqrt(2 / (2 * (math.sqrt(2) - 1))) / 3.2
     assert told.beta == pytest.approx(1 - (10 + x) / 500)

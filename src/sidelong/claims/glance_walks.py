@@ -114,6 +114,8 @@ def _walks(trial: Trial) -> Iterator[Walk]:
         if number % 2:
             bank += [each for each in digraphs(rng, 40) if each.n_arms == graph.n_arms][:3]
         yield _walk(trial, rng, bank, _world(rng, rounds, graph.n_arms, turns=number % 3 != 1))
+    for graph in (graphs.self_loops(4), graphs.nested(5)):
+        yield _walk(trial, rng, [graph], np.zeros((rounds, graph.n_arms)), fools=True)
 
 
 def _world(rng: np.random.Generator, rounds: int, K: int, *, turns: bool) -> Floats:
@@ -127,7 +129,10 @@ def _world(rng: np.random.Generator, rounds: int, K: int, *, turns: bool) -> Flo
     return losses
 
 
-def _walk(trial: Trial, rng: np.random.Generator, bank: Sequence[FeedbackGraph], losses: Floats) -> Walk:
+def _walk(
+    trial: Trial, rng: np.random.Generator, bank: Sequence[FeedbackGraph], losses: Floats, *, fools: bool = False
+) -> Walk:
+    """Play a game; if it `fools`, only the arm that the bold half would play most has a loss, in every round."""
     learner, K = trial.glance, bank[0].n_arms
     params: Any = learner.configure(bank[0])
     state = learner.init(params, bank[0])
@@ -155,6 +160,8 @@ def _walk(trial: Trial, rng: np.random.Generator, bank: Sequence[FeedbackGraph],
             continue
         fixed: dict[str, Any] = {"q": row("q"), "D": row("D"), "d": row("d")}
         fixed |= {"beta": float(trace[beta]), "eps": float(trace[eps])}
+        if fools:
+            losses[t - 1] = np.arange(K) == fixed["D"].argmax()
         look = t % 10 == 0 or t < 20
         others = [learn(copy_of(state), graph, t, i, trace.copy()) for i in range(K)] if look else []
         x = 1.0 / float(trace[eta])

@@ -40,6 +40,7 @@ _MODULES = {
     "ucb-n": "ucbn",
     "ucb-maxn": "ucbmaxn",
     "ts-n": "tsn",
+    "maillard": "maillard",
     "ucb-lp": "ucblp",
     "alphasample": "alphasample",
     "ito-2022": "ito2022",

@@ -7,22 +7,23 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from sidelong._jit import kernel
+import numpy as np
+
+from sidelong._jit import kernel, rare_kernel
 from sidelong.graphs.arrays import observe
 from sidelong.graphs.cover import Room, cover_largest_first
 from sidelong.numerics import exp, log, smallest, total
 
 if TYPE_CHECKING:
-    import numpy as np
-
     from sidelong.graphs.arrays import GraphArrays
     from sidelong.learners.glance import State
     from sidelong.numerics import Whole
 
 # In `rate`: x; y, and the least L that it was for; eps; Z and G.
 X, Y, LEAST, EPS, Z, G = range(6)
-# In `marks`: the key of the graph of U and u, and how many arms are neither seen nor about to be.
-GRAPH, UNSEEN = range(2)
+# In `marks`: the key of the graph of U and u, how many arms are neither seen nor about to be, and how many arms of the
+# cover have a cell of more than themselves.
+GRAPH, UNSEEN, WIDE_ARMS = range(3)
 
 
 @kernel
@@ -66,7 +67,7 @@ def _power(r: float, n: int) -> float:
 
 @kernel
 def make_cover(state: State, graph: GraphArrays) -> None:
-    """Make U and u, unless the graph is the one they were made for."""
+    """Make U, u and the cells of the cover, unless the graph is the one they were made for."""
     if state.marks[GRAPH] == graph.key:
         return
     room = Room(state.free, state.heap)
@@ -74,28 +75,56 @@ def make_cover(state: State, graph: GraphArrays) -> None:
     for i in range(state.U.size):
         state.U[i] = 1.0 / size if state.chosen[i] else 0.0  # 7
     observe(graph, state.U, state.u)
+    _make_cells(state, graph)
     state.marks[GRAPH] = graph.key
 
 
+@rare_kernel
+def _make_cells(state: State, graph: GraphArrays) -> None:
+    """Give each arm to the first arm of the cover that reveals it, and each arm of the cover to itself."""
+    K = state.cell.size
+    state.cell[:] = K
+    for c in range(K):
+        if state.chosen[c]:
+            for e in range(graph.start[c], graph.stop[c]):
+                i = graph.targets[e]
+                state.cell[i] = min(state.cell[i], c)
+    state.wide[:] = 0.0
+    for i in range(K):
+        if state.chosen[i]:
+            state.cell[i] = i
+        else:
+            state.wide[state.cell[i]] = 1.0
+    state.marks[WIDE_ARMS] = np.int64(state.wide.sum())
+
+
 @kernel
-def explore(state: State, eta: float, cautious: float) -> float:
-    """Return eps; P is still that of the base."""
+def explore(state: State, eta: float, cautious: float, P: np.ndarray) -> None:
+    """Let eps move; `P` is that of the base."""
     eps = state.rate[EPS]
     scale = 2.0 * cautious * eta
-    for i in range(state.P.size):
-        gain = state.u[i] - state.P[i]
-        inverse = 1.0 / (state.P[i] + eps * gain)
+    for i in range(P.size):
+        gain = state.u[i] - P[i]
+        inverse = 1.0 / (P[i] + eps * gain)
         state.a[i] = inverse * inverse * gain
         state.e[i] = inverse * gain
-    for i in range(state.P.size):
+    for i in range(P.size):
         state.a[i] *= scale * state.v[i] * state.w[i]
         state.e[i] *= state.a[i]
     bend = 2.0 * total(state.e)
     if bend > 1e-300:
         eps += (total(state.a) - 1.0) / bend
-    eps = min(0.5, max(0.0, eps))  # 8
-    for i in range(state.P.size):
-        state.a[i] = state.w[i] / (state.P[i] + eps * (state.u[i] - state.P[i]))
+    state.rate[EPS] = min(0.5, max(0.0, eps))  # 8
+
+
+@kernel
+def limited(state: State, eta: float, P: np.ndarray) -> float:
+    """Return eps, or half of its limit where it is above that; `P` is that of the base."""
+    eps = state.rate[EPS]
+    if eps == 0.0:
+        return 0.0
+    for i in range(P.size):
+        state.a[i] = state.w[i] / (P[i] + eps * (state.u[i] - P[i]))
     state.a[_leader(state.L)] = 0.0
     limit = 4.0 * eta * total(state.a)
     state.rate[EPS] = 0.5 * limit if eps > limit else eps  # 9

@@ -2,8 +2,8 @@ r"""What the other learners promise, with all constants: bounds on the regret of
 
 Each function is named after its learner. Some bounds stand in the learner's paper, others are derived for the learner
 as it is here; ``docs/bounds.md`` says which, and has the derivations. `acyclic` and the like are numbers of the graph,
-or upper bounds on them. Not here, since no bound with constants is known to us: UCB-MaxN, TS-N, UCB-LP, AlphaSample,
-and in stochastic worlds EXP3++ and Tsallis-INF with importance weighting.
+or upper bounds on them. Not here, since no bound with constants is known to us: UCB-MaxN, TS-N, Maillard sampling,
+UCB-LP, AlphaSample, and in stochastic worlds EXP3++ and Tsallis-INF with importance weighting.
 """
 
 from __future__ import annotations
