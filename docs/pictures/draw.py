@@ -116,7 +116,7 @@ def choose() -> None:
     sheet = Canvas(480, 372)
     steps = (
         ("Does every arm reveal all arms?", "hedge"),
-        ("Does some arm not reveal itself?", "luo-2023"),
+        ("Does some arm not reveal itself?", "exp3.g"),
         ("Losses 0 or 1, and nothing changes?", "ts-n"),
         ("The paper's theorem in both worlds?", "exp3.g++"),
     )

@@ -46,7 +46,7 @@ from sidelong.graphs.numbers import strong_independence
 from sidelong.learners.interface import About, Need
 from sidelong.learners.options import number, settled
 from sidelong.learners.weights import learn
-from sidelong.numerics import exp, log, log_normal, smallest, total
+from sidelong.numerics import exp, expm1, log, log1p, log_normal, smallest, total
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -55,7 +55,7 @@ if TYPE_CHECKING:
     from sidelong.graphs.graph import FeedbackGraph
 
 NAME = "spm-2024"
-VERSION = 1
+VERSION = 2
 NEEDS = frozenset({Need.SELF_LOOPS, Need.UNDIRECTED, Need.FIXED_GRAPH})
 ABOUT = About(
     paper="Ito, Tsuchiya, Honda 2024",
@@ -190,20 +190,6 @@ def distribution(params: Params, state: State, graph: GraphArrays, t: int, p: np
 
 
 @kernel
-def _log_1_minus(rest: float) -> float:
-    """Return ln(1 - rest) to all digits, also where rest is tiny (a remedy of Kahan's)."""
-    u = 1.0 - rest
-    return -rest if u == 1.0 else log(u) * (rest / (1.0 - u))
-
-
-@kernel
-def _exp_minus_1(x: float) -> float:
-    """Return e**x - 1 to all digits, also where x is tiny (a remedy of Kahan's)."""
-    u = exp(x)
-    return x if u == 1.0 else (u - 1.0) * (x / log(u))
-
-
-@kernel
 def update(
     params: Params,
     state: State,
@@ -233,7 +219,7 @@ def update(
     m = min(p[most], rest)  # 5
     largest = exp((2.0 - a) * log(m)) / max(state.P[most], p[most]) if m > 0.0 else 0.0
     trace[_Z] = (total(state.slope) + largest) / (1.0 - a)  # 6
-    trace[_H] = (total(state.s) + p[most] * _exp_minus_1((a - 1.0) * _log_1_minus(rest))) / a  # 7
+    trace[_H] = (total(state.s) + p[most] * expm1((a - 1.0) * log1p(-rest))) / a  # 7
     if trace[_H] > 0.0:  # else there is a single arm
         state.b[0] += trace[_Z] * trace[_ETA] / trace[_H]  # 9
     state.u[0] = trace[_U]
