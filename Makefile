@@ -65,8 +65,11 @@ numba-matrix: build/numba-oldest/stamp build/numba-newest/stamp ## the same bits
 soak: $(VENV)/stamp-test packages ## kill the service 200 times under load, on SQLite and on PostgreSQL
 	SIDELONG_KILLS=200 $(BIN)/pytest -q tests/service/test_kills.py
 
-packages:        ## install what tests need beside Python packages: Chromium and PostgreSQL, where that is allowed
+packages: build/generators/stamp ## install what tests need beside Python packages: Chromium, PostgreSQL, nginx and generators of clients
 	@tests/packages.sh
+
+build/generators/stamp: tests/generators.sh
+	@PYTHON=$(PYTHON) tests/generators.sh $(@D) || echo "The generators of clients could not be installed: their tests are skipped."
 
 docs: $(VENV)/stamp-docs ## the documentation as a site: docs/_build/html/index.html
 	$(BIN)/sphinx-build --quiet --fail-on-warning --keep-going docs docs/_build/html

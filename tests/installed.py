@@ -31,8 +31,24 @@ def postgresql():
     return Path(on_path).parent if on_path else _missing("postgresql")
 
 
-def _missing(package):
-    reason = f"{MISSING}{package} (apt-get install {package})"
+def nginx():
+    """Return the proxy."""
+    return Path(shutil.which("nginx", path=f"{os.environ.get('PATH', '')}:/usr/sbin") or _missing("nginx-light"))
+
+
+def openssl():
+    """Return the program that makes a certificate for the proxy."""
+    return Path(shutil.which("openssl") or _missing("openssl"))
+
+
+def generators():
+    """Return the folder of the generators of clients, that ``tests/generators.sh`` makes."""
+    folder = Path(__file__).parents[1] / "build" / "generators"
+    return folder if (folder / "stamp").exists() else _missing("generators of clients", "make packages")
+
+
+def _missing(package, how=None):
+    reason = f"{MISSING}{package} ({how or f'apt-get install {package}'})"
     if os.environ.get("CI") == "true":
         pytest.fail(f"{reason}. Where CI=true nothing is skipped for want of a package.", pytrace=False)
     pytest.skip(reason)

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Install what the tests need beside Python packages: a browser for pages, PostgreSQL and curl for the service. Only what is
+# Install what the tests need beside Python packages: a browser for pages, PostgreSQL, nginx and curl for the service. Only what is
 # missing, from Debian's packages, and only as root or with a sudo that asks for no password. Where that cannot be, the
 # tests that need it are skipped, and say so at their end.
 set -u
@@ -8,6 +8,8 @@ missing=
 command -v chromium >/dev/null || missing="$missing chromium fonts-liberation"
 ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || command -v initdb >/dev/null || missing="$missing postgresql"
 command -v curl >/dev/null || missing="$missing curl"
+command -v openssl >/dev/null || missing="$missing openssl"
+command -v nginx >/dev/null || [ -x /usr/sbin/nginx ] || missing="$missing nginx-light"
 [ -z "$missing" ] && exit 0
 
 if [ "$(id -u)" = 0 ]; then root=

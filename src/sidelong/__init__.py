@@ -25,17 +25,19 @@ if TYPE_CHECKING:
     from sidelong.agent import Agent, Decision
     from sidelong.graphs import FeedbackGraph, GraphSequence
     from sidelong.service.client import connect
-    from sidelong.simulation import Result, simulate
+    from sidelong.simulation import Comparison, Result, compare, simulate
     from sidelong.studies import read_results
 
 __all__ = [
     "Agent",
+    "Comparison",
     "Decision",
     "FeedbackGraph",
     "GraphSequence",
     "Result",
     "SidelongError",
     "__version__",
+    "compare",
     "connect",
     "evaluation",
     "graphs",
@@ -50,10 +52,12 @@ __all__ = [
 #: Where each name lives. They are imported when first used, so that `import sidelong` does not load the compiler.
 _HOMES = {
     "Agent": "sidelong.agent",
+    "Comparison": "sidelong.simulation",
     "Decision": "sidelong.agent",
     "FeedbackGraph": "sidelong.graphs",
     "GraphSequence": "sidelong.graphs",
     "Result": "sidelong.simulation",
+    "compare": "sidelong.simulation",
     "connect": "sidelong.service.client",
     "evaluation": "",
     "graphs": "",

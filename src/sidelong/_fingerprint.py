@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 PACKAGE = Path(__file__).parent
 #: An edit of these leaves all machine code as it is. A kernel in one of them has a fingerprint, like a user's.
-_OUTER_ROOMS = ("claims", "cli", "evaluation", "integrations", "outcomes", "service", "studies")
+_OUTER_ROOMS = ("claims", "cli", "display", "evaluation", "integrations", "outcomes", "service", "studies")
 #: The compiler knows these by name, and its own version is part of every key.
 _KNOWN = {"numpy", "numba", "scipy", "sidelong"}
 

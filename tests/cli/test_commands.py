@@ -72,7 +72,7 @@ def test_a_demo_with_other_options_has_another_folder():
         for every in (False, True)
     }
     assert len(names) == 16
-    assert folder_name(100_000, 8, 0, every=False) == "demo"
+    assert folder_name(100_000, 13, 0, every=False) == "demo"
 
 
 @pytest.mark.long

@@ -29,7 +29,7 @@ for line in sys.stdin:
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     os.dup2(os.open(wanted["log"], os.O_WRONLY | os.O_CREAT | os.O_APPEND), 2)
     serve(
-        Settings(port=0, **wanted["settings"]),
+        Settings(**{"port": 0, **wanted["settings"]}),
         lambda address: print(json.dumps({"address": address, "pid": os.getpid()}), flush=True),
     )
     os._exit(0)

@@ -40,6 +40,7 @@ name = "bernoulli"
 means = {{ gap = 0.4 }}
 """
 FIGURES = 1 + 2 + 3 * 4 + 3  # ratios; against K at two horizons; for each instance regret, regret, theta, sets; graphs
+TABLES = 1 + 1 + 3 + 1  # scores, duels, instances, what was run
 
 
 @pytest.fixture(scope="module")
@@ -68,11 +69,23 @@ def test_seeds_are_runs_of_one_curve(folder):
 
 
 def test_every_figure_is_a_file_of_each_kind_for_a_paper(written):
-    names = [path.name for path in written[1:]]
-    assert len(names) == len(set(names)) == 3 * FIGURES
-    heads = {".svg": b"<?xml", ".pdf": b"%PDF", ".png": b"\x89PNG"}
-    assert all(path.read_bytes().startswith(heads[path.suffix]) for path in written[1:])
-    assert all(path.stat().st_size > 1000 for path in written[1:])
+    figures = [path for path in written[1:] if path.suffix != ".tex"]
+    assert len(figures) == len(set(figures)) == 4 * FIGURES
+    heads = {".svg": b"<?xml", ".pdf": b"%PDF", ".png": b"\x89PNG", ".pgf": rb"% \usepackage{pgf}"}
+    assert all(path.read_bytes().startswith(heads[path.suffix]) for path in figures)
+    assert all(path.stat().st_size > 1000 for path in figures)
+
+
+def test_every_table_is_a_file_for_a_paper(written, page):
+    tables = [path for path in written if path.suffix == ".tex"]
+    assert len(tables) == len(set(tables)) == page.count("<table") == TABLES
+    for path in tables:
+        text = path.read_text()
+        assert text.count(r"\toprule") == text.count(r"\bottomrule") == 1
+        assert text.isascii()
+    scores = next(path for path in tables if path.name == "scoreboard.tex").read_text()
+    assert "learner & worst ratio & star n=3" in scores
+    assert "exp3.g++ & " in scores
 
 
 class Elements(HTMLParser):

@@ -133,6 +133,16 @@ def test_cells_that_cannot_be_played_are_left_out_with_the_reason(tmp_path):
         load(write(tmp_path, BASE.replace('"uniform"', '"hedge"')))
 
 
+@pytest.mark.parametrize("form", ['learner = "all"', 'learner = ["all"]', '[[learner]]\nname = "all"'])
+def test_all_stands_for_every_learner_and_who_cannot_play_is_left_out(tmp_path, form):
+    text = BASE.replace('[[learner]]\nname = "uniform"\n', form + "\n" * 2 if form.startswith("[[") else "")
+    assert text != BASE
+    study = load(write(tmp_path, text if form.startswith("[[") else f"{form}\n{text}"))
+    left = {cell.spec["learner"]["name"]: reason for cell, reason in study.unplayable}
+    assert {*values(study.cells, "learner", "name"), *left} == {*sl.learners.names()}
+    assert "needs every arm to reveal all arms" in left["hedge"]
+
+
 def test_a_learner_that_needs_other_losses_is_left_out_before_anything_runs(tmp_path):
     text = BASE.replace('"uniform"', '["ucb-n", "ts-n"]') + '\n[[world]]\nname = "beta"\nmeans = { gap = 0.2 }\n'
     np.save(tmp_path / "binary.npy", np.eye(4)[np.arange(60) % 4])
@@ -225,6 +235,18 @@ def test_a_learner_a_function_and_a_table_come_from_files(tmp_path):
     assert function.learner.NAME == "uniform"
     assert table.world.loss(0, 0, 9, 3) == 0.25
     assert "tmp" not in study.cells[0].json
+
+
+def test_a_table_comes_from_a_csv_file_with_a_header_and_its_errors_name_line_and_column(tmp_path):
+    world = 'name = "bernoulli"\nmeans = [0.2, 0.5, 0.5, 0.5]'
+    text = BASE.replace(world, 'name = "table"\narray = { file = "losses.csv" }')
+    assert text != BASE
+    (tmp_path / "losses.csv").write_text("a,b,c,d\n" + "0,0.25,1,1\n" * 50)
+    study = load(write(tmp_path, text))
+    assert build(study.cells[0].spec, study.files.locate).world.loss(0, 0, 50, 1) == 0.25
+    (tmp_path / "losses.csv").write_text("a,b,c,d\n0,0.25,1,2\n")
+    with pytest.raises(StudyError, match=r"losses.csv, line 2, column 4 \('d'\): a loss is .* not '2'"):
+        load(write(tmp_path, text))
 
 
 # What is said where something is wrong

@@ -16,6 +16,7 @@ from sidelong.agent.running import RunningLearner, revealed
 from sidelong.agent.seen import Seen, note
 from sidelong.agent.watching import Watching
 from sidelong.checks import check_whole
+from sidelong.display.tables import html_table
 from sidelong.errors import DecisionError, EvaluationError, GraphError, LearnerError
 from sidelong.graphs.graph import FeedbackGraph
 from sidelong.learners import catalogue
@@ -357,6 +358,15 @@ class Agent:
     def __repr__(self) -> str:
         pending = f", {len(self.pending)} pending" if self.pending else ""
         return f"<Agent {self.learner} on {self._graph!r}: {self.round} decisions{pending}>"
+
+    def _repr_html_(self) -> str:
+        options = ", ".join(f"{key} = {value}" for key, value in self._options.items())
+        rows = [
+            ["learner", self.learner + (f" with {options}" if options else "")],
+            ["graph", repr(self._graph).strip("<>")],
+            ["decisions", f"{self.round:,}, of which {len(self.pending):,} wait for their losses"],
+        ]
+        return html_table([], rows, "Agent") + self.estimates()._repr_html_()  # a name of notebooks
 
     def _checked(self, graph: FeedbackGraph) -> FeedbackGraph:
         if not isinstance(graph, FeedbackGraph):

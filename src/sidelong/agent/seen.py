@@ -9,6 +9,7 @@ from scipy.special import log_ndtr, ndtr, ndtri
 
 from sidelong._jit import kernel
 from sidelong.checks import short
+from sidelong.display.tables import html_table
 from sidelong.graphs.presence import present
 
 if TYPE_CHECKING:
@@ -60,17 +61,29 @@ class Estimates(NamedTuple):
 
     def __str__(self) -> str:
         """Return a table for people: the arms that would be played most, by their labels."""
-        first = np.argsort(-self.weights, kind="stable")[:20].tolist()
-        names = [self._name(arm) for arm in first]
-        width = max(map(len, ["arm", *names]))
-        rows = [f"{'arm':<{width}}  weight   mean    gap  count"]
-        for name, arm in zip(names, first, strict=True):
-            numbers = f"{self.weights[arm]:6.4f} {self.means[arm]:6.4f} {self.gaps[arm]:6.4f}"
-            rows.append(f"{name:<{width}}  {numbers} {self.counts[arm]:6,}")
-        rows += ["..."] * (len(first) < self.weights.size)
-        if self.best is not None:
-            rows.append(f"cheapest so far: {self._name(self.best)}, {100 * self.sure:.0f} % sure")
-        return "\n".join(rows)
+        head, rows = self._table()
+        width = max(len(row[0]) for row in [head, *rows])
+        lines = [f"{head[0]:<{width}}  weight   mean    gap  count"]
+        lines += [f"{name:<{width}}  {' '.join(f'{each:>6}' for each in numbers)}" for name, *numbers in rows]
+        return "\n".join([*lines, *self._below(len(rows))])
+
+    def _repr_html_(self) -> str:
+        head, rows = self._table()
+        return html_table(head, rows, "What the agent knows of each arm", self._below(len(rows)))
+
+    def _table(self) -> tuple[list[str], list[list[str]]]:
+        rows = []
+        for arm in np.argsort(-self.weights, kind="stable")[:20].tolist():
+            numbers = f"{self.weights[arm]:6.4f}", f"{self.means[arm]:6.4f}", f"{self.gaps[arm]:6.4f}"
+            rows.append([self._name(arm), *numbers, f"{self.counts[arm]:,}"])
+        return ["arm", "weight", "mean", "gap", "count"], rows
+
+    def _below(self, shown: int) -> list[str]:
+        """Return what stands below the table: whether arms are left out, and which one is the cheapest so far."""
+        more = ["..."] * (shown < self.weights.size)
+        if self.best is None:
+            return more
+        return [*more, f"cheapest so far: {self._name(self.best)}, {100 * self.sure:.0f} % sure"]
 
     def _name(self, arm: int) -> str:
         return short(self.labels[arm]) if self.labels else str(arm)

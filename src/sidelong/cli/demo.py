@@ -24,7 +24,7 @@ EXAMPLES = ("sidelong demo --rounds 10000 --runs 4",)
 def demo(
     *,
     rounds: Annotated[int, typer.Option(min=100, help="How many rounds to play.")] = 100_000,
-    runs: Annotated[int, typer.Option(min=2, help="How many times to play them.")] = 8,
+    runs: Annotated[int, typer.Option(min=2, help="How many runs; 13 are the least that can tell who is better.")] = 13,
     seed: Annotated[int, typer.Option(min=0, max=2**64 - 1, help="The same seed gives the same table.")] = 0,
     every: Annotated[bool, typer.Option("--all", help="Let all learners play, not only those that matter.")] = False,
     out: Annotated[
@@ -44,7 +44,7 @@ def demo(
     folder = out or Path("results") / folder_name(rounds, runs, seed, every=every)
     changes: dict[str, Any] = {"rounds": rounds, "runs": runs, "seed": seed}
     if every:
-        changes["learner"] = _every_learner()
+        changes["learner"] = [{"name": "tsallis-inf", "estimator": "rv"}, {"name": "all"}]
     try:
         study = spec.load(reference.find("demo"), **changes)
         stop_unless_done(play(study, folder))
@@ -57,22 +57,19 @@ def demo(
 
 def folder_name(rounds: int, runs: int, seed: int, *, every: bool) -> str:
     """Return a name for a folder that no other options have."""
-    changed = [("", rounds, 100_000), ("x", runs, 8), ("seed", seed, 0)]
+    changed = [("", rounds, 100_000), ("x", runs, 13), ("seed", seed, 0)]
     parts = [f"{word}{value}" for word, value, default in changed if value != default]
     return "-".join(["demo", *["all"] * every, *parts])
 
 
-def _every_learner() -> list[dict[str, Any]]:
-    from sidelong.learners import names  # noqa: PLC0415
-
-    return [{"name": "tsallis-inf", "estimator": "rv"}, {"name": [*names()]}]
-
-
 def _print(reading: StudyReading, rounds: int, runs: int, unplayable: set[str]) -> None:
+    from sidelong.studies.report import headlines  # noqa: PLC0415  # it loads Matplotlib
+
     console = Console(highlight=False)
     console.print(f"Regret after {rounds:,} rounds, mean of {runs} runs, and its ratio to the best\n")
     for world, title in {"bernoulli": "In a stochastic world", "constrained": "Against an adversary"}.items():
         console.print(_table(reading, title, world))
+    console.print(f"{headlines.contest(reading.instances)}\n")
     nowhere = sorted(unplayable - {str(curve.spec["learner"]["name"]) for curve in reading.curves})
     if nowhere:
         console.print(f"{', '.join(nowhere)}: cannot play on any of these graphs.")
@@ -120,6 +117,8 @@ _LEGEND = {
     "regret": "what was lost beyond the best arm. The ratio is to the smallest in the column, with 10, the price of "
     "playing each arm once, added to both.",
     "worst": "the largest ratio of the row in both tables: best first.",
+    "wins": "two learners are compared on every graph, run by run, by Wilcoxon's signed rank test with Holm's "
+    "correction, p < 0.01. What is neither won nor lost may be chance.",
     "-": "the learner cannot play on this graph. It has no worst ratio then, and comes last.",
     "graphs": "self_loops: a play reveals its own loss, as in a bandit. nested: those of all smaller arms. star: arm 0 "
     "reveals all, and each other arm itself and arm 0. cliques: those of its five.",

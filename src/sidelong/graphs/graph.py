@@ -338,6 +338,11 @@ class FeedbackGraph:
         size = f"{_count(self.n_arms, 'arm')}, {_count(self.n_edges, 'edge')}"
         return f"<{title}: {size} as {self.representation}, {loops}>"
 
+    def _repr_html_(self) -> str:
+        from sidelong.graphs.notebook import notebook  # noqa: PLC0415  # which draws this type
+
+        return notebook(self)
+
     def _expanded(self) -> GraphArrays:
         if not self._layout.contiguous:
             return self._layout

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import mmap
+from os import PathLike
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from sidelong.errors import WorldError
+from sidelong.losses.csv_file import read_csv
 from sidelong.losses.kernels import TABLE
 from sidelong.losses.makers import world
 from sidelong.losses.world import World, arrays
@@ -19,8 +22,10 @@ _CHECKED_AT_A_TIME = 2**20
 
 
 @world(array="list", stochastic=False)
-def table(array: npt.ArrayLike) -> World:
+def table(array: npt.ArrayLike | str | PathLike[str]) -> World:
     """Replay recorded losses: row t - 1 of a table holds the losses of all arms in round t.
+
+    A file is read by its name: ``table("losses.csv")``, with or without a header, or ``table("losses.npy")``.
 
     A table of float64 that is mapped into memory (`numpy.load(file, mmap_mode="r")`) is read where it lies
     and may be larger than memory; any other one is copied. All seeds and runs have the same losses, and there
@@ -28,17 +33,19 @@ def table(array: npt.ArrayLike) -> World:
     table.
 
     Args:
-        array: one row a round, one column an arm, every loss from 0 to 1.
+        array: one row for each round, one column for each arm, every loss from 0 to 1; or the name of a file.
 
     Raises:
-        WorldError: the shape is wrong, or a loss is not a number from 0 to 1; the message names round and
-            arm.
+        WorldError: the shape is wrong, or a loss is not a number from 0 to 1. The message names round and arm, or
+            line and column of the file.
 
     Example:
         >>> table([[0.0, 1.0], [0.5, 0.25]])
         <World table: 2 arms, 2 rounds>
 
     """
+    if isinstance(array, str | PathLike):
+        array = _read(Path(array))
     losses = array if isinstance(array, np.ndarray) and _is_mapped(array) else _copy(array)
     if losses.ndim != 2 or losses.size == 0:
         raise WorldError(
@@ -53,6 +60,20 @@ def table(array: npt.ArrayLike) -> World:
     binary = _check(losses)
     T, K = losses.shape
     return World("table", K, arrays(TABLE, table=losses), f"{K} arms, {T} rounds", binary, rounds=T)
+
+
+def _read(path: Path) -> npt.NDArray[np.float64]:
+    if path.suffix.lower() == ".csv":
+        return read_csv(path)
+    if path.suffix.lower() != ".npy":
+        raise WorldError(f"a table is read from a file .csv or .npy, not {str(path)!r}.")
+    try:
+        losses: npt.NDArray[np.float64] = np.load(path, mmap_mode="r", allow_pickle=False)
+    except OSError as error:
+        raise WorldError(f"{path}: cannot be read: {error.strerror or error}.") from error
+    except ValueError as error:
+        raise WorldError(f"{path}: is not an array of NumPy: {error}.") from error
+    return losses
 
 
 def _is_mapped(array: object) -> bool:

@@ -46,6 +46,12 @@ class Game:
         anew, late = " anew" * (not self.sequence.bank), " late" * (not self.delay.is_none)
         return f"{self.learner.__name__} {self.world.name} {self.world.code}{anew}{late}"
 
+    @property
+    def label(self) -> str:
+        """The learner with its options, for people; a horizon that is the number of rounds is not said."""
+        said = {key: value for key, value in self.options.items() if (key, value) != ("horizon", self.rounds)}
+        return " ".join([self.learner.NAME, *(f"{key}={value}" for key, value in said.items())])
+
     def configure(self, seed: int = 0) -> tuple[FeedbackGraph, tuple[Any, ...]]:
         """Return the graph of round 1, and the learner's constants for it."""
         first = self.sequence.graph_of_round(1, seed=seed)

@@ -6,7 +6,6 @@ import concurrent.futures
 import threading
 import time
 from collections.abc import Iterable
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +22,7 @@ from sidelong.simulation.game import whole as _whole
 from sidelong.simulation.interrupt import interrupts_repeated
 from sidelong.simulation.loop import Tally, compile_parts, loop_for, new_tally
 from sidelong.simulation.progress import ProgressLine
+from sidelong.simulation.result import Result
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -41,41 +41,6 @@ if TYPE_CHECKING:
 _selected = getattr(select, "py_func", select)
 #: How long a thread plays before it looks whether to stop: this bounds the wait after Ctrl-C.
 _STRETCH = 0.05
-
-
-@dataclass(frozen=True)
-class Result:
-    """What a simulation measured: one row a run, one column a checkpoint."""
-
-    rounds: npt.NDArray[np.int64]  #: (C,) the checkpoints: how many rounds had been played
-    regret: npt.NDArray[np.float64]  #: (runs, C) pseudo-regret if the world has means, else against the best arm
-    loss: npt.NDArray[np.float64]  #: (runs, C) the losses suffered so far
-    plays: npt.NDArray[np.int64]  #: (runs, K) how often each arm was played, by the end
-    observations: npt.NDArray[np.int64]  #: (runs, K) how often each arm's loss was revealed, by the end
-    traces: dict[
-        str, npt.NDArray[np.float64]
-    ]  #: by name, (runs, C): the mean over the rounds since the checkpoint before
-    runs: npt.NDArray[np.int64]  #: the number of each run
-    seconds: float  #: how long it took, compilation not counted
-    #: (runs, C) with `certificate=True`: at most so much was lost beyond any fixed arm, 95 % sure for all of a run
-    certificate: npt.NDArray[np.float64] | None = None
-    #: (runs, C) the same against the best sequence of arms with at most `switches` changes; None if not asked for
-    tracking_regret: npt.NDArray[np.float64] | None = None
-    switches: int | None = None  #: how many changes that are
-
-    def __repr__(self) -> str:
-        runs = self.runs.size
-        said = f"regret {_mean(self.regret[:, -1])}"
-        if self.tracking_regret is not None:
-            sequence = f"the best sequence of arms with at most {self.switches} switches"
-            said += f" against one arm, {_mean(self.tracking_regret[:, -1])} against {sequence}"
-        elif self.regret[:, -1].mean() < 0:
-            said += " against one arm. Below 0: the best arm has moved; simulate(..., switches=S) says what was lost"
-        return f"<Result of {runs} run{'s' * (runs > 1)} of {self.rounds[-1]:,} rounds: {said}>"
-
-
-def _mean(last: npt.NDArray[np.float64]) -> str:
-    return f"{last.mean():.4g}" + (f" +- {last.std(ddof=1) / np.sqrt(last.size):.3g}" if last.size > 1 else "")
 
 
 def simulate(
@@ -178,6 +143,8 @@ def play_game(
         certificate=certified if certificate else None,
         tracking_regret=None if switches is None else tracking,
         switches=switches,
+        learner=game.label,
+        world=game.world.name,
     )
 
 

@@ -16,10 +16,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from sidelong.checks import is_whole, nearest, plain
-from sidelong.errors import GraphError, LearnerError
+from sidelong.errors import GraphError, LearnerError, WorldError
 from sidelong.graphs.graph import FeedbackGraph
 from sidelong.graphs.makers import makers as graph_makers
 from sidelong.learners import catalogue
+from sidelong.losses.csv_file import read_csv
 from sidelong.losses.makers import makers as world_makers
 from sidelong.simulation.game import prepare
 from sidelong.studies.cell import canonical, options_of
@@ -178,8 +179,12 @@ def _from_file(key: str, value: Table, path: Path) -> Any:
     try:
         if path.suffix == ".npy":
             return np.load(path, mmap_mode="r", allow_pickle=False)
+        if path.suffix == ".csv" and key == "array":
+            return read_csv(path)
         if path.suffix in {".csv", ".txt"}:
             return np.loadtxt(path, delimiter="," if path.suffix == ".csv" else None)
+    except WorldError as error:  # the message has the name of the file, not where its copy lies
+        raise MisplacedError(str(error).replace(f"{path.parent}/", ""), key, "file") from error
     except (ValueError, OSError) as error:
         raise MisplacedError(f"{path.name} is not a table of numbers: {error}.", key, "file") from error
     raise MisplacedError(

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from sidelong.display.curves import ENDS, resampled
 from sidelong.studies.cell import canonical, describe
 from sidelong.studies.results import read_tables
 
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
 
     Array = npt.NDArray[np.float64]
 
-_RESAMPLES = 1_000
 #: How regret may grow.
 LAWS: dict[str, Callable[[Array], Array]] = {
     "log T": np.log,
@@ -32,9 +32,6 @@ LAWS: dict[str, Callable[[Array], Array]] = {
 FLAT, UNDECIDED = "flat", "undecided"
 #: A curve that is steeper late in its run has not come to such a law yet, though none may fit better.
 _STEEPEST = {"log T": 0.5, "log² T": 0.5, "√T": 0.7}
-
-
-_ENDS = (0.025, 0.975)  # of an interval of 95 %
 
 
 class Power(NamedTuple):
@@ -49,7 +46,7 @@ def power(x: Array, means: Array) -> Power:
     """Return the power of x like which means grow; the first row has the means, the others have resampled ones."""
     centred = np.log(x) - np.log(x).mean()
     exponents = (np.log(means) * centred).sum(axis=1) / (centred**2).sum()
-    low, high = np.quantile(exponents[1:], _ENDS)
+    low, high = np.quantile(exponents[1:], ENDS)
     return Power(float(exponents[0]), float(low), float(high))
 
 
@@ -83,14 +80,12 @@ class Curve:
     @cached_property
     def resampled(self) -> Array:
         """(resamples, C): means over runs that were drawn anew, with replacement. The same draws for every learner."""
-        runs = len(self.regret)
-        drawn = np.random.Generator(np.random.Philox(key=runs)).multinomial(runs, [1 / runs] * runs, _RESAMPLES)
-        return drawn @ self.regret / runs
+        return resampled(self.regret)
 
     @cached_property
     def band(self) -> tuple[Array, Array]:
         """The ends of the bootstrap interval of the mean, at each checkpoint."""
-        low, high = np.quantile(self.resampled, _ENDS, axis=0)
+        low, high = np.quantile(self.resampled, ENDS, axis=0)
         return low, high
 
     @cached_property

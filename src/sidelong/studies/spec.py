@@ -7,7 +7,7 @@
     seed = 0
 
     [[learner]]
-    name = "exp3.g++"                 # any name of `sidelong learners`, or file = "my_learner.py"
+    name = "exp3.g++"                 # any name of `sidelong learners`, "all", or file = "my_learner.py"
     gamma = [4.0, 1.0]                # its options
 
     [[graph]]
@@ -34,6 +34,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationIn
 
 from sidelong.checks import is_whole
 from sidelong.errors import BinaryLossError, ObservabilityError, SimulationError, StudyError
+from sidelong.learners import names
 from sidelong.studies.build import build, build_graph, build_learner, build_world, takes_list
 from sidelong.studies.cell import Cell, canonical
 from sidelong.studies.files import Files
@@ -67,10 +68,22 @@ class _File(BaseModel):
     graph: list[dict[str, Any]] = Field(min_length=1)
     world: list[dict[str, Any]] = Field(min_length=1)
 
+    @field_validator("learner", mode="before")
+    @classmethod
+    def _all_learners(cls, value: Any) -> Any:
+        """Let a name stand for its table, and "all" for every learner, by name: so results say which they were."""
+        listed = value if isinstance(value, list) else [value]
+        tables = [{"name": each} if isinstance(each, str) else each for each in listed]
+        return [each | {"name": [*names()]} if _is_all(each) else each for each in tables]
+
     @field_validator(*_TABLES, mode="before")
     @classmethod
     def _one_is_a_list_too(cls, value: Any) -> Any:
         return [value] if isinstance(value, dict) else value
+
+
+def _is_all(table: Any) -> bool:
+    return isinstance(table, dict) and table.get("name") == "all"
 
 
 class _Numbers(BaseModel):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import json
 import re
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +21,13 @@ if TYPE_CHECKING:
 
 _EXAMPLES = {"id": "4f1c0a9be2d37785-1", "name": "orders"}
 _BINARY = {"type": "string", "format": "binary"}
+#: What a reply that is no message of ours is, by its media type.
+_OTHERS: dict[str, dict[str, Any]] = {
+    "application/vnd.apache.parquet": _BINARY,
+    "text/event-stream": {"type": "string"},
+    "text/plain": {"type": "string"},
+    "application/json": {"type": "object", "additionalProperties": True},
+}
 
 
 def describe(addresses: Sequence[Address]) -> dict[str, Any]:
@@ -29,6 +37,8 @@ def describe(addresses: Sequence[Address]) -> dict[str, Any]:
     wanted = [(kind, "validation") for kind in requests] + [(kind, "serialization") for kind in [*replies, Problem]]
     refs, found = models_json_schema(wanted, ref_template="#/components/schemas/{model}")  # type: ignore[arg-type]
     schemas = {kind: ref for (kind, _), ref in refs.items()}
+    for schema in found["$defs"].values():
+        _describe_defaults(schema)
     found["$defs"]["Problem"]["properties"]["code"]["enum"] = [code for _, codes in PROBLEMS.values() for code in codes]
     paths: dict[str, dict[str, Any]] = {address.path: {} for address in addresses}
     for address in addresses:
@@ -49,6 +59,15 @@ def describe(addresses: Sequence[Address]) -> dict[str, Any]:
         },
         "security": [{"token": []}, {}],
     }
+
+
+def _describe_defaults(schema: dict[str, Any]) -> None:
+    """Say in words what a field is if it is left out: generators for TypeScript demand what has a default."""
+    for about in schema.get("properties", {}).values():
+        default = about.pop("default", None)
+        if default is not None:
+            text = about.get("description", "")
+            about["description"] = f"{text}{'; ' * bool(text)}if left out, {json.dumps(default)}"
 
 
 def _operation(address: Address, schemas: dict[Any, Any]) -> dict[str, Any]:
@@ -88,7 +107,8 @@ def _parameters(address: Address) -> Iterator[dict[str, Any]]:
 def _response(status: int, address: Address, schemas: dict[Any, Any]) -> dict[str, Any]:
     kind = address.gives[status]
     again = status == 200 and 201 in address.gives
-    content = {kind: {}} if isinstance(kind, str) else {"application/json": {"schema": schemas[kind]}}
+    media, schema = (kind, _OTHERS[kind]) if isinstance(kind, str) else ("application/json", schemas[kind])
+    content = {media: {"schema": schema}}
     return {"description": "It was there before, and is the same." if again else "Done.", "content": content}
 
 

@@ -1,4 +1,4 @@
-"""A report on a study: one page that needs no network, and its figures as files for a paper.
+"""A report on a study: one page that needs no network, and its figures and tables as files for a paper.
 
 Every figure has a sentence above it that says what it shows, and the numbers decide what that is: `headlines` has the
 rules. The way is results, `reading`, sections (`scores`, `parameters`, `instances`, `pictures`, `origin`), the page.
@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from sidelong.studies.report import figures, headlines
+from sidelong.display import figures
+from sidelong.studies.report import headlines
 from sidelong.studies.report.instances import instances
 from sidelong.studies.report.markup import document
 from sidelong.studies.report.origin import facts, origin
@@ -30,7 +31,8 @@ def write(folder: Path, page: Path, *, files: bool = True) -> list[Path]:
     Args:
         folder: what `sidelong run` wrote to.
         page: the page to write.
-        files: whether to write the figures as SVG, PDF and PNG too, into a folder beside the page.
+        files: whether to write the figures as SVG, PDF, PGF and PNG and the tables as LaTeX too, into a folder beside
+            the page.
 
     """
     reading = read(folder)
@@ -50,4 +52,7 @@ def write(folder: Path, page: Path, *, files: bool = True) -> list[Path]:
     beside = page.with_name(f"{page.stem}-figures")
     beside.mkdir(exist_ok=True)
     written = [path for _, drawn in parts for each in drawn for path in figures.save(each.figure, beside / each.name)]
+    for each in (table for part in sections for table in part.tables):
+        written.append(beside / f"{each.name}.tex")
+        written[-1].write_text(each.latex, encoding="utf-8")
     return [page, *written]

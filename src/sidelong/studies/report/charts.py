@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from sidelong.studies.report.figures import INK, MUTED, colour, label_ends, line_style, new, scale
+from sidelong.display.curves import plot_curve
+from sidelong.display.figures import INK, MUTED, colour, label_ends, line_style, new, scale
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -36,17 +37,12 @@ def regret(
     shown = {
         name: each for name, each in bounds.items() if logarithmic or each[0].values[-1] <= 1.25 * max(highest, 1e-9)
     }
+    if logarithmic:
+        axes.set_yscale("log")
     ends = []
     for label, number, curve in series:
-        mean, (low, high) = curve.regret.mean(axis=0), curve.band
-        style = line_style(number)
-        some = mean > 0 if logarithmic else np.ones(mean.size, np.bool_)
-        axes.plot(curve.rounds[some], mean[some], **style)
-        floor = 1e-12 if logarithmic else -np.inf
-        axes.fill_between(
-            curve.rounds[some], np.maximum(low[some], floor), high[some],
-            color=style["color"], alpha=0.2, linewidth=0,
-        )  # fmt: skip
+        mean, style = curve.regret.mean(axis=0), line_style(number)
+        plot_curve(axes, curve.rounds, mean, curve.band, style)
         ends.append((float(mean[-1]), label, style["color"]))
     for name, (bound, number) in shown.items():
         axes.plot(bound.rounds, bound.values, color=colour(number), linestyle=":", linewidth=1.5)

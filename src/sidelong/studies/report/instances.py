@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from sidelong.studies.report import charts, headlines
 from sidelong.studies.report.charts import Series
-from sidelong.studies.report.markup import Illustration, Section, section, table
+from sidelong.studies.report.markup import Illustration, Section, Table, section
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -33,7 +33,7 @@ def instances(reading: StudyReading, promised: Promised) -> Iterator[tuple[Secti
         drawn = [*_regret(number, instance, series, bounds), *_traces(number, series)]
         head = ["learner", "regret (95 %)", "slope on log-log (95 %)", "grows like", "promised", "used"]
         rows = [[name, *_row(instance.curves[name], bounds.get(name))] for name in instance.ranked]
-        yield section(instance.title, drawn, table(head, rows), about=instance.about), drawn
+        yield section(instance.title, drawn, Table(f"{number:02d}-regret", head, rows), about=instance.about), drawn
 
 
 def _regret(number: int, instance: Instance, series: list[Series], bounds: dict[str, Bound]) -> Iterator[Illustration]:

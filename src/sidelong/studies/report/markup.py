@@ -6,7 +6,8 @@ import html
 from importlib import resources
 from typing import TYPE_CHECKING, NamedTuple
 
-from sidelong.studies.report import figures
+from sidelong.display import figures
+from sidelong.display.tables import latex_table
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -44,27 +45,43 @@ class Entry(NamedTuple):
         return f"<td{name}{style}>{html.escape(self.text)}{small}</td>"
 
 
+class Table(NamedTuple):
+    """A table of the page, whose first column stays in sight while the others are scrolled."""
+
+    name: str  #: of its file, and a class of the style
+    head: Sequence[str]
+    rows: Sequence[Sequence[str | Entry]]
+
+    def __str__(self) -> str:
+        top = "".join(f"<th scope=col>{html.escape(each)}</th>" for each in self.head)
+        lines = []
+        for name, *cells in self.rows:
+            others = "".join(str(each if isinstance(each, Entry) else Entry(each)) for each in cells)
+            lines.append(f"<tr><th scope=row>{html.escape(str(name))}</th>{others}</tr>")
+        above = f"<thead><tr>{top}</tr></thead>" if top else ""
+        inside = "\n".join(lines)
+        return f'<div class=wide tabindex=0><table class="{self.name}">{above}<tbody>\n{inside}\n</tbody></table></div>'
+
+    @property
+    def latex(self) -> str:
+        """The table for a paper."""
+        rows = [[_plain(each) for each in row] for row in self.rows]
+        return latex_table(self.head, rows)
+
+
 class Section(NamedTuple):
     """A part of the page."""
 
     title: str
     inside: str
+    tables: Sequence[Table] = ()
 
     def __str__(self) -> str:
         return f"<h2>{html.escape(self.title)}</h2>\n{self.inside}"
 
 
-def table(head: Sequence[str], rows: Sequence[Sequence[str | Entry]], kind: str = "") -> str:
-    """Return a table whose first column stays in sight while the others are scrolled."""
-    top = (
-        f"<thead><tr>{''.join(f'<th scope=col>{html.escape(each)}</th>' for each in head)}</tr></thead>" if head else ""
-    )
-    lines = []
-    for name, *cells in rows:
-        others = "".join(str(each if isinstance(each, Entry) else Entry(each)) for each in cells)
-        lines.append(f"<tr><th scope=row>{html.escape(str(name))}</th>{others}</tr>")
-    inside = "\n".join(lines)
-    return f'<div class=wide tabindex=0><table class="{kind}">{top}<tbody>\n{inside}\n</tbody></table></div>'
+def _plain(cell: str | Entry) -> str:
+    return f"{cell.text} ({cell.small})" if isinstance(cell, Entry) and cell.small else str(getattr(cell, "text", cell))
 
 
 def paragraph(text: str, kind: str = "") -> str:
@@ -72,15 +89,15 @@ def paragraph(text: str, kind: str = "") -> str:
     return f'<p class="{kind}">{html.escape(text)}</p>' if kind else f"<p>{html.escape(text)}</p>"
 
 
-def section(title: str, *parts: str | Sequence[Illustration], about: str = "") -> Section:
+def section(title: str, *parts: str | Table | Sequence[Illustration], about: str = "") -> Section:
     """Return a part of the page; figures in a list stand side by side where there is room."""
     inside = "\n".join(
-        part if isinstance(part, str) else f"<div class=figures>{''.join(map(str, part))}</div>"
+        str(part) if isinstance(part, str | Table) else f"<div class=figures>{''.join(map(str, part))}</div>"
         for part in parts
         if part
     )
     said = f"<p class=about>{html.escape(about)}</p>\n" if about else ""
-    return Section(title, f"{said}{inside}")
+    return Section(title, f"{said}{inside}", [part for part in parts if isinstance(part, Table)])
 
 
 def document(title: str, lead: str, facts: Sequence[tuple[str, str]], sections: Sequence[Section]) -> str:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from sidelong._version import __version__
 from sidelong.studies.cell import describe
-from sidelong.studies.report.markup import Entry, Section, paragraph, section, table
+from sidelong.studies.report.markup import Entry, Section, Table, paragraph, section
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -62,7 +62,7 @@ def origin(reading: StudyReading, folder: Path) -> Section:
             f"<pre><code>{html.escape(toml(reading.name, reading.study))}</code></pre>"
         )
     note = paragraph(f"Written by sidelong {__version__}. It asks for nothing from any network.", "note")
-    return section("What was run", table([], rows, "origin"), again, note)
+    return section("What was run", Table("origin", [], rows), again, note)
 
 
 def toml(name: str, content: dict[str, Any]) -> str:

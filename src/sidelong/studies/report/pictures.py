@@ -8,10 +8,10 @@ import numpy as np
 from matplotlib.patches import Circle, FancyArrowPatch
 from matplotlib.path import Path as Outline
 
+from sidelong.display.figures import INK, MUTED, PAPER, colour, new
 from sidelong.graphs.cover import exploration_start
 from sidelong.graphs.drawing import MOST_DRAWN, SIDE, lay_out
 from sidelong.graphs.graph import FeedbackGraph
-from sidelong.studies.report.figures import INK, MUTED, PAPER, colour, new
 from sidelong.studies.report.markup import Illustration, Section, paragraph, section
 
 if TYPE_CHECKING:

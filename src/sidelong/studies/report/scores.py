@@ -7,7 +7,7 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from sidelong.studies.report import charts, headlines
-from sidelong.studies.report.markup import Entry, Illustration, Section, paragraph, section, table
+from sidelong.studies.report.markup import Entry, Illustration, Section, Table, paragraph, section
 from sidelong.studies.report.pairs import LEVEL
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ def scores(reading: StudyReading) -> Iterator[tuple[Section, list[Illustration]]
         yield section("Who beats whom", said, *details), []
 
 
-def _scoreboard(reading: StudyReading) -> str:
+def _scoreboard(reading: StudyReading) -> Table:
     board = reading.board
     absent = "no results" if reading.missing else "cannot play here"
     rows: list[list[str | Entry]] = []
@@ -56,7 +56,7 @@ def _scoreboard(reading: StudyReading) -> str:
             _score(instance, label, float(board.ratio[row, k]), absent) for k, instance in enumerate(reading.instances)
         ]
         rows.append([label, *cells])
-    return table(["learner", "worst ratio", *(each.title for each in reading.instances)], rows, "scoreboard")
+    return Table("scoreboard", ["learner", "worst ratio", *(each.title for each in reading.instances)], rows)
 
 
 def _score(instance: Instance, label: str, ratio: float, absent: str) -> Entry:
@@ -71,14 +71,14 @@ def _score(instance: Instance, label: str, ratio: float, absent: str) -> Entry:
     return Entry(f"{ratio:,.2f}{' =' * same}", value, heat, kind)
 
 
-def _duels(reading: StudyReading) -> str:
+def _duels(reading: StudyReading) -> Table:
     names = [reading.board.contestants[row] for row in reading.board.standing]
     counts: dict[tuple[str, str], Counter[str]] = {}
     for instance in reading.instances:
         for pair, duel in instance.duels.items():
             counts.setdefault(pair, Counter())[duel.verdict] += 1
     rows: list[list[str | Entry]] = [[one, *(_duel(counts.get((one, other))) for other in names)] for one in names]
-    return table(["", *names], rows, "duels")
+    return Table("duels", ["", *names], rows)
 
 
 def _duel(count: Counter[str] | None) -> Entry:

@@ -1,7 +1,9 @@
-"""How figures look, on the page and as files. The same results give the same bytes."""
+"""How figures look, on a page, in a notebook and as files. The same results give the same bytes."""
 
 from __future__ import annotations
 
+import hashlib
+import html
 import io
 import re
 from typing import TYPE_CHECKING, Any
@@ -14,6 +16,8 @@ from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter, NullLocator
 from scipy.optimize import isotonic_regression
+
+from sidelong.display.pgf import pgf
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -50,11 +54,29 @@ _STYLE = {
     "lines.solid_capstyle": "round",
 }
 
+#: In a notebook there is no style of ours: text has the colour of the page, and lines have colours that suit both.
+_IN_NOTEBOOK = "".join(
+    f"--{variable}:{'currentColor' if value in {INK, _COLOURS[6]} else 'transparent' if value == PAPER else value};"
+    for value, variable in _VARIABLES.items()
+)
 
-def new(x: str = "", y: str = "", *, size: tuple[float, float] = (5.2, 3.3), left: float = 0.62) -> tuple[Figure, Axes]:
+
+class Chart(Figure):
+    """A figure of Matplotlib that a notebook shows by itself, in the colours of its page."""
+
+    def _repr_html_(self) -> str:
+        drawn = svg(self, "", "")
+        name = f"chart-{hashlib.sha256(drawn.encode()).hexdigest()[:12]}"
+        said = "; ".join(each for axes in self.axes for each in (axes.get_title(loc="left"), axes.get_ylabel()) if each)
+        picture = svg(self, name, html.escape(said, quote=True))
+        width = self.get_size_inches()[0] * 110
+        return f'<div style="{_IN_NOTEBOOK}max-width:{width:.0f}px;background:transparent">{picture}</div>'
+
+
+def new(x: str = "", y: str = "", *, size: tuple[float, float] = (5.2, 3.3), left: float = 0.62) -> tuple[Chart, Axes]:
     """Return an empty figure, and what to draw into. All is in inches; `left` is the room for what stands there."""
     with mpl.rc_context(_STYLE):
-        figure = Figure(figsize=size, dpi=72)
+        figure = Chart(figsize=size, dpi=72)
         # Placed by hand: to measure every text, as layout engines do, takes longer than to draw the figure.
         axes = figure.add_axes((left / size[0], 0.5 / size[1], 1 - (left + 0.1) / size[0], 1 - 0.6 / size[1]))
     axes.set_xlabel(x)
@@ -143,12 +165,13 @@ def svg(figure: Figure, name: str, says: str) -> str:
 
 
 def save(figure: Figure, path: Path) -> list[Path]:
-    """Write a figure for a paper: as SVG, PDF and PNG."""
-    paths = [path.with_name(f"{path.name}.{kind}") for kind in ("svg", "pdf", "png")]
+    """Write a figure for a paper: as SVG, PDF, PGF and PNG."""
+    paths = [path.with_name(f"{path.name}.{kind}") for kind in ("svg", "pdf", "pgf", "png")]
     figure.set_facecolor("white")  # whatever they are laid upon
     with mpl.rc_context({**_STYLE, "svg.fonttype": "path", "pdf.fonttype": 42}):
         FigureCanvasSVG(figure).print_svg(paths[0], metadata={"Date": None})
         FigureCanvasPdf(figure).print_pdf(paths[1], metadata={"CreationDate": None})
+        paths[2].write_text(pgf(figure), encoding="utf-8")
         figure.set_dpi(200)
-        FigureCanvasAgg(figure).print_png(paths[2])
+        FigureCanvasAgg(figure).print_png(paths[3])
     return paths
