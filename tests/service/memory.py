@@ -76,11 +76,17 @@ class MemoryReading(Reading):
         return self._kept.bases.get((experiment, seq))
 
     def graph(self, id_):
-        return self._kept.graphs.get(id_)
+        return self._kept.graphs.get(id_, (None,))[0]
 
     def graph_bytes(self, experiment):
         named = {each.graph for each in self._kept.events.get(experiment, ()) if each.graph is not None}
-        return sum(len(self._kept.graphs[id_]) for id_ in named)
+        return sum(len(self._kept.graphs[id_][0]) for id_ in named)
+
+    def unused_graphs(self, before, most):
+        used = {each.spec.get("graph") for each in self._kept.experiments.values()}
+        used |= {event.graph for events in self._kept.events.values() for event in events}
+        old = [id_ for id_, (_, at) in self._kept.graphs.items() if at < before]
+        return [id_ for id_ in old if id_ not in used][:most]
 
     def clock(self):
         return self._kept.singles["clock"]
@@ -136,10 +142,19 @@ class MemoryWriting(MemoryReading, Writing):
             raise TakenError(seq)
         self._kept.bases[experiment, seq] = data
 
-    def keep_graph(self, id_, data):
-        new = id_ not in self._kept.graphs
-        self._kept.graphs.setdefault(id_, data)
-        return new
+    def keep_graph(self, id_, data, now):
+        before = self._kept.graphs.get(id_)
+        self._kept.graphs[id_] = (data if before is None else before[0], now)
+        return before is None
+
+    def hold_graph(self, id_):
+        return id_ in self._kept.graphs
+
+    def forget_graphs(self, ids, before):
+        unused = sorted(set(self.unused_graphs(before, 2**31)) & set(ids))
+        for id_ in unused:
+            del self._kept.graphs[id_]
+        return unused
 
     def keep_clock(self, now):
         self._kept.singles["clock"] = max(self.clock(), now)

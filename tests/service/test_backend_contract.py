@@ -148,7 +148,7 @@ class DatabaseContract:
         of = make(database)
         bare = Event(Kind.CREATED, 0, 0, 0, seq=2, chain=b"\xff" * 16)
         with database.writing() as writing:
-            writing.keep_graph(FULL.graph, b"")
+            writing.keep_graph(FULL.graph, b"", 0)
             writing.append({of: [FULL, bare]})
             writing.commit()
         with server().reading() as reading:
@@ -209,7 +209,7 @@ class DatabaseContract:
         with database.writing() as writing:
             writing.append({one: [decided(1, 1), settled(2, 1)], two: [decided(1, 1)]})
             writing.save(one, Snapshot(1, b"c" * 16, b"data"))
-            writing.keep_graph("1" * 32, b"graph")
+            writing.keep_graph("1" * 32, b"graph", 0)
             writing.keep_clock(5)
             writing.keep_token(Token("id", "name", b"h" * 32, ("read",), 1))
             assert [each.head for each in writing.experiments()] == [2, 1]  # it sees its own
@@ -229,7 +229,7 @@ class DatabaseContract:
         of = make(database)
         with contextlib.suppress(ZeroDivisionError), database.writing() as writing:
             writing.append({of: [decided(1, 1)]})
-            writing.keep_graph("1" * 32, b"graph")
+            writing.keep_graph("1" * 32, b"graph", 0)
             writing.create(Identity(0, "k", "other", {}))
             if raises:
                 raise ZeroDivisionError
@@ -360,11 +360,33 @@ class DatabaseContract:
         of, other = make(database), make(database, "other")
         with database.writing() as writing:
             for id_, data in (("a" * 32, b"12345"), ("b" * 32, b"123"), ("c" * 32, b"1")):
-                writing.keep_graph(id_, data)
+                writing.keep_graph(id_, data, 0)
             events = [decided(seq, seq)._replace(graph=graph) for seq, graph in enumerate("aabb", 1)]
             events = [each._replace(graph=each.graph * 32) for each in events]
             writing.append({of: [*events, decided(5, 5)], other: [decided(1, 1)]})
             assert [writing.graph_bytes(of), writing.graph_bytes(other)] == [8, 0]
+
+    def test_graphs_that_nothing_names_are_found_once_they_are_old_and_forgotten(self, server):
+        database = server()
+        of = make(database)
+        with database.writing() as writing:
+            for number, id_ in enumerate("abcde"):
+                writing.keep_graph(id_ * 32, b"graph", number)
+            writing.append({of: [decided(1, 1)._replace(graph="b" * 32)]})
+            writing.create(Identity(0, "k", "naming", {"graph": "c" * 32}))
+            writing.commit()
+        with server().reading() as reading:
+            assert reading.unused_graphs(4, 9) == ["a" * 32, "d" * 32]
+            assert reading.unused_graphs(4, 1) == ["a" * 32]
+            assert reading.unused_graphs(0, 9) == []
+        with server().writing() as writing:
+            assert not writing.keep_graph("a" * 32, b"again", 7)  # as if it were new
+            assert [writing.hold_graph(id_ * 32) for id_ in "az"] == [True, False]
+            assert writing.forget_graphs([id_ * 32 for id_ in "abcd"], 4) == ["d" * 32]
+            writing.commit()
+        with database.reading() as reading:
+            found = [reading.graph(id_ * 32) for id_ in "abcde"]
+            assert found == [b"graph", b"graph", b"graph", None, b"graph"]
 
     def test_a_state_that_is_part_of_the_journal_is_kept_once(self, server):
         database = server()
@@ -400,12 +422,12 @@ class DatabaseContract:
     def test_a_graph_is_kept_once_and_the_first_stays(self, server):
         database = server()
         with database.writing() as writing:
-            assert writing.keep_graph("a" * 32, b"\0first")
-            assert not writing.keep_graph("a" * 32, b"second")
+            assert writing.keep_graph("a" * 32, b"\0first", 0)
+            assert not writing.keep_graph("a" * 32, b"second", 0)
             writing.commit()
         with server().writing() as writing:
-            assert not writing.keep_graph("a" * 32, b"third")
-            assert writing.keep_graph("b" * 32, b"other")
+            assert not writing.keep_graph("a" * 32, b"third", 0)
+            assert writing.keep_graph("b" * 32, b"other", 0)
             writing.commit()
         with database.reading() as reading:
             assert (reading.graph("a" * 32), reading.graph("b" * 32)) == (b"\0first", b"other")

@@ -71,7 +71,7 @@ def test_a_snapshot_of_another_layout_is_passed_over_and_written_anew(played, ca
             data = reading.snapshot(1).data
         for change in ({"tallies.counts": np.zeros(6, np.int64)}, {"tallies.sums": np.zeros((4, 4))}, {}):
             header, arrays = state_file.unpack(data, "it")
-            header["service"]["version"] -= 1
+            header["service"]["version"] = 4
             run(bench.database, "UPDATE snapshots SET data = :data", data=state_file.pack(header, {**arrays, **change}))
             with opened(address) as other:
                 assert other.digest() == digest
@@ -92,8 +92,8 @@ def test_the_layout_of_a_snapshot_does_not_change_without_its_version(played):
     layout = {name: (array.dtype.str, array.shape) for name, array in ours.items()}
     # Whoever changes this raises SNAPSHOT_VERSION too.
     assert (SNAPSHOT_VERSION, service, layout) == (
-        5,
-        {"chain": "str", "experiment": "str", "head": "int", "minutes": "list", "version": "int"},
+        6,
+        {"chain": "str", "experiment": "str", "graphs": "list", "head": "int", "minutes": "list", "version": "int"},
         {
             "outstanding": ("<i8", (0, 2)),
             "tallies.counts": ("<i8", (12,)),
@@ -294,6 +294,23 @@ def test_a_file_of_an_older_version_opens_and_goes_on(tmp_path):
         with opened(str(path)) as other:
             assert other.digest("old") == digest
             other.decide("old")
+
+
+def test_graphs_of_an_older_version_count_as_kept_when_it_is_opened_first(tmp_path):
+    path = tmp_path / "old.db"
+    with sqlite3.connect(path) as connection:
+        connection.executescript((OLD.parent / "schema-0005.sql").read_text())
+    connection.close()
+    with opened(str(path)) as bench:
+        assert bench.store.collect() == 0
+        bench.hands.move(2 * 86_400)
+        assert bench.store.collect() == 1  # of four: one is the experiment's, two are of its rounds
+        assert bench.store.collect() == 0
+        assert bench.counts("old")[1:3] == [3, 2]
+        digest = bench.digest("old")
+        run(bench.database, "DELETE FROM snapshots")
+    with opened(str(path)) as bench:
+        assert bench.digest("old") == digest
 
 
 def test_the_journals_of_every_kind_of_learner_are_replayed_to_the_bit_years_later(tmp_path, caplog):

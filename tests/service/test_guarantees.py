@@ -205,7 +205,7 @@ def test_the_service_says_so_and_keeps_it(bench):
     assert not guarantee.holds
     assert "Feedback of some arms comes later than that of others" in guarantee.reasons[-1]
     live = bench.store.view("e", lambda each, _: each)
-    again = snapshots.unpack(live.identity, snapshots.pack(live))
+    again = snapshots.unpack(live.identity, snapshots.pack(live), lambda _: live.agent.graph)
     assert again.tallies.arm_delays.p_value == live.tallies.arm_delays.p_value == guarantee.delay.by_arm.p_value
 
 

@@ -16,12 +16,13 @@ from sqlalchemy.exc import DBAPIError
 
 import sidelong as sl
 from service.stores import new_database, opened
+from sidelong.agent import state_file
 from sidelong.errors import ServiceError
 from sidelong.service import pools
 from sidelong.service.http import export, views
 from sidelong.service.http.app import Application
 from sidelong.service.settings import Settings
-from sidelong.service.store import creation
+from sidelong.service.store import creation, snapshots
 from sidelong.service.store.experiment import Turnstile
 from sidelong.service.store.graphs import size, stored_size
 from sidelong.service.store.replay import Replayed
@@ -472,6 +473,55 @@ def test_all_that_a_decision_with_a_graph_of_its_own_makes_the_service_keep_is_c
         live = bench.store.load("e").live
         assert live.graph_bytes == pytest.approx(before, rel=0.1)
         assert live.held == 0
+
+
+@pytest.mark.parametrize("kind", ["sqlite", "postgresql"])
+def test_a_graph_that_nothing_uses_is_forgotten_after_its_time_and_one_that_is_used_stays(
+    kind, request, tmp_path, monkeypatch
+):
+    address = new_database(kind, request, tmp_path, monkeypatch)
+    with opened(address) as bench, opened(address, bench.hands) as other:
+        bench.create(graph=sl.graphs.complete(4))
+        used, idle, again = (
+            creation.keep_graph(bench.store, graph)[0].id
+            for graph in (sl.graphs.nested(4), sl.graphs.cliques([2, 2]), sl.graphs.self_loops(4))
+        )
+        made = other.decide(graph=used)
+        bench.hands.move(86_000)
+        assert bench.store.collect() == 0
+        creation.keep_graph(bench.store, sl.graphs.self_loops(4))
+        bench.hands.move(500)
+        assert bench.store.collect() == 1
+        for each in (bench, other):  # also one that has it in memory still
+            each.store.shelf._remember(idle, sl.graphs.cliques([2, 2]).named(None))
+            with pytest.raises(ServiceError, match="There is no graph") as refused:
+                each.decide(graph=idle)
+            assert refused.value.status == 422
+        assert other.decide(graph=again).event.graph == again
+        assert bench.decide(graph=sl.graphs.cliques([2, 2])).event.graph == idle  # sent again
+        bench.tell(made)
+        bench.hands.move(10**6)
+        assert other.store.collect() == 0
+
+
+def test_a_snapshot_names_the_graphs_of_decisions_that_wait_and_does_not_hold_them(tmp_path, monkeypatch):
+    address = f"sqlite:///{tmp_path}/small.db"
+    with opened(address) as bench:
+        bench.create(graph=sl.graphs.complete(60))
+        for seed in (1, 2, 1, 3):
+            bench.decide(graph=sl.graphs.erdos_renyi(60, 0.9, seed=seed))
+        live, digest = bench.store.load("e").live, bench.digest()
+        graphs = sum(stored_size(sl.graphs.erdos_renyi(60, 0.9, seed=seed)) for seed in (1, 2, 3))
+        small, whole = snapshots.pack(live), state_file.pack(*snapshots._contents(live))
+        assert len(small) < len(whole) - graphs
+        bench.store.save(least=1)
+    monkeypatch.setattr(Replayed, "_new", None)  # it comes from the snapshot
+    with opened(address) as bench:
+        assert bench.digest() == digest
+    header, arrays = state_file.unpack(whole, "it")  # as programs wrote them that kept graphs in snapshots
+    header["service"]["version"] = 5
+    old = snapshots.unpack(live.identity, state_file.pack(header, arrays), None)
+    assert snapshots.digest(old) == digest
 
 
 def test_keys_and_contexts_in_memory_are_limited_in_bytes(tmp_path, monkeypatch):

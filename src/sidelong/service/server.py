@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger("sidelong.service")
 _LOOK_EVERY = 10.0  # seconds between looks at what other servers do
+_COLLECT_EVERY = 60.0  # seconds between looks for graphs that nothing uses
 
 
 class Server:
@@ -105,10 +106,13 @@ class Server:
 
     async def _sweep(self) -> None:
         """Look for expired decisions, again and again, whatever happens."""
-        last = -math.inf
+        last = collected = -math.inf
         while True:
             try:
                 now = self.clock.now().clock
+                if now - collected >= _COLLECT_EVERY * 1000:
+                    collected = now
+                    await asyncio.to_thread(self.store.collect)
                 if now - last >= _LOOK_EVERY * 1000:
                     last = now
                     for name in await asyncio.to_thread(self.store.behind):

@@ -37,6 +37,7 @@ class Settings(BaseSettings):
     max_outstanding: Count = 100_000  #: decisions of one experiment
     max_outstanding_bytes: Count = 2**28  #: their probabilities and graphs in memory
     max_graph_bytes: Count = 2**28  #: of graphs of rounds, in the database, for one experiment
+    keep_graphs: Seconds = 86_400.0  #: how long an uploaded graph is kept that nothing uses
     max_context: Count = 4_096  #: bytes of the context of a decision
 
     decide_rate: Rate = 2_000.0  #: requests a second for each token, or address where there is none

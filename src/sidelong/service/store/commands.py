@@ -49,7 +49,7 @@ class Turn:
         if given is None:
             return None
         if isinstance(given, str):
-            return KnownGraph(given, self.find(given))
+            return KnownGraph(given, self.graphs.get(given) or self.shelf.hold(self.writing, given))
         known = self.shelf.same(identify(given))
         self.graphs[known.id] = known.graph
         return known
@@ -86,7 +86,8 @@ class Turn:
     def keep_graphs(self) -> None:
         """Write the graphs of requests that the events name."""
         for id_ in {event.graph for event in self.events if event.graph in self.graphs}:
-            if self.shelf.put(self.writing, KnownGraph(str(id_), self.graphs[str(id_)])):
+            known = KnownGraph(str(id_), self.graphs[str(id_)])
+            if self.shelf.put(self.writing, known, self.moment.clock):
                 self.experiment.graph_bytes += self.charged.get(str(id_), 0)
 
     def outcome(self, number: int) -> list[Event]:

@@ -70,7 +70,7 @@ def create(store: Store, draft: Draft) -> tuple[Identity, bool]:
                 wanted = {key: value for key, value in identity.spec.items() if key not in _MADE_HERE}
                 return _same(before.identity, wanted), False
             _check_count(len(writing.experiments()), store.settings.max_experiments)
-            store.shelf.put(writing, known)
+            store.shelf.put(writing, known, store.clock.now().clock)
             live.identity = identity._replace(id=writing.create(identity))
             writing.append({live.identity.id: [live.create(store.clock.now())]})
             writing.commit()
@@ -94,7 +94,8 @@ def keep_graph(store: Store, graph: FeedbackGraph) -> tuple[KnownGraph, bool]:
     known = identify(graph)
     try:
         with store.database.writing() as writing:
-            new = store.shelf.put(writing, known)
+            store.shelf.forget([known.id])  # so that one that was uploaded long ago counts as new
+            new = store.shelf.put(writing, known, store.clock.now().clock)
             writing.commit()
     except BaseException:
         store.shelf.forget()

@@ -96,6 +96,13 @@ class Reading(ABC):
         """Return how many bytes the graphs have that the events of an experiment name, each counted once."""
 
     @abstractmethod
+    def unused_graphs(self, before: int, most: int) -> list[str]:
+        """Return the ids of at most so many graphs that were kept before a time and that nothing names.
+
+        An event names a graph in its `graph`, and an experiment in its spec, under "graph".
+        """
+
+    @abstractmethod
     def clock(self) -> int:
         """Return the largest time that was kept, 0 if none was."""
 
@@ -150,8 +157,16 @@ class Writing(Reading):
         """Keep a state with an event that is being written, for ever. Raises `TakenError` if there is one."""
 
     @abstractmethod
-    def keep_graph(self, id_: str, data: bytes) -> bool:
-        """Keep a graph, and tell whether none was kept under this id; the first one stays."""
+    def keep_graph(self, id_: str, data: bytes, now: int) -> bool:
+        """Keep a graph, and tell whether none was kept under this id; the first one stays, as if it were kept now."""
+
+    @abstractmethod
+    def hold_graph(self, id_: str) -> bool:
+        """Tell whether a graph is kept, and let nobody forget it before the end of this transaction."""
+
+    @abstractmethod
+    def forget_graphs(self, ids: Sequence[str], before: int) -> list[str]:
+        """Forget those of these graphs that are unused still, as `unused_graphs` says, and return their ids."""
 
     @abstractmethod
     def keep_clock(self, now: int) -> None:

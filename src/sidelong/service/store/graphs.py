@@ -14,6 +14,8 @@ from sidelong.agent import state_file
 from sidelong.errors import ServiceError, StateFileError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from sidelong.graphs import FeedbackGraph
     from sidelong.service.store.database import Reading, Writing
 
@@ -53,15 +55,21 @@ class Shelf:
         self._lock = threading.Lock()
         self._recent: OrderedDict[str, FeedbackGraph] = OrderedDict()
 
-    def put(self, writing: Writing, known: KnownGraph) -> bool:
+    def put(self, writing: Writing, known: KnownGraph, now: int) -> bool:
         """Keep a graph; tell whether it was not kept before."""
-        if self._recall(known.id) is not None:
+        if self._recall(known.id) is not None and writing.hold_graph(known.id):
             return False
         arrays = {f"graph.0.{name}": array for name, array in state_file.graph_to_arrays(known.graph).items()}
         labels = {} if known.graph.labels is None else {"labels": known.graph.labels}
-        new = writing.keep_graph(known.id, state_file.pack({"graphs": [None], **labels}, arrays))
+        new = writing.keep_graph(known.id, state_file.pack({"graphs": [None], **labels}, arrays), now)
         self._remember(known.id, known.graph)
         return new
+
+    def hold(self, writing: Writing, id_: str) -> FeedbackGraph:
+        """Return a graph that is about to be named: it was not forgotten, and is not before that is written."""
+        if not writing.hold_graph(id_):
+            self.forget([id_])
+        return self.find(writing, id_)
 
     def has(self, reading: Reading, id_: str) -> bool:
         """Tell whether a graph is kept."""
@@ -93,10 +101,11 @@ class Shelf:
             raise ServiceError(text, status=503, code="refused") from error
         return self._remember(id_, graph)
 
-    def forget(self) -> None:
-        """Forget the graphs in memory: some may not have come to the disk."""
+    def forget(self, ids: Iterable[str] | None = None) -> None:
+        """Forget these graphs, or all: some may not have come to the disk."""
         with self._lock:
-            self._recent.clear()
+            for id_ in list(self._recent if ids is None else ids):
+                self._recent.pop(id_, None)
 
     def _recall(self, id_: str) -> FeedbackGraph | None:
         with self._lock:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 import threading
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -230,7 +231,7 @@ class Replayed:
         data = reading.base(self.identity.id, event.seq)
         if not rebasing.is_state_of(event, data):
             raise self._differs(event, "the state that was kept with it is another or is gone")
-        live = snapshots.unpack(self.identity, data or b"", older=older)
+        live = snapshots.unpack(self.identity, data or b"", partial(self._shelf.find, reading), older=older)
         live.note(event)
         return live
 
@@ -308,7 +309,7 @@ class Replayed:
         snapshot = reading.snapshot(self.identity.id)
         while snapshot is not None and snapshot.seq >= first:
             try:
-                live = snapshots.unpack(self.identity, snapshot.data, older=older)
+                live = snapshots.unpack(self.identity, snapshot.data, partial(self._shelf.find, reading), older=older)
             except Exception as error:  # noqa: BLE001  # whatever it is, the journal is there
                 about = {"experiment": self.identity.name, "sequence": snapshot.seq, "why": str(error)}
                 _log.warning("snapshot not used", extra=about)

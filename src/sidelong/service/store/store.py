@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 _log = logging.getLogger("sidelong.service")
 #: How many events of other servers a batch replays itself.
 _FEW = 200
+#: How many graphs are forgotten at once: each may have some megabytes.
+_FORGOTTEN = 8
 
 
 class Behind(Exception):  # noqa: N818  # no error: it is done again
@@ -203,6 +205,19 @@ class Store:
             live = replayed.live
             if live is not None and live.head - live.saved >= least:
                 replayed.save(self.database)
+
+    def collect(self) -> int:
+        """Forget graphs that were uploaded long ago and that nothing uses, a few of them; return how many."""
+        before = self.clock.now().clock - round(self.settings.keep_graphs * 1000)
+        with self.database.reading() as reading:
+            unused = reading.unused_graphs(before, _FORGOTTEN)
+        if not unused:  # as nearly always
+            return 0
+        with self.database.writing() as writing:
+            gone = writing.forget_graphs(unused, before)
+            writing.commit()
+        self.shelf.forget(gone)
+        return len(gone)
 
     def save_clock(self) -> None:
         """Write the service's clock, so that decisions do not become younger when a server stops."""

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import bindparam, delete, func, insert, select, text, update
+from sqlalchemy import bindparam, delete, exists, func, insert, select, text, update
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.exc import DatabaseError, DataError, IntegrityError, InterfaceError, ProgrammingError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
@@ -95,6 +95,14 @@ _FORGET_PART = delete(parts).where(
     parts.c.experiment == _OF, parts.c.seq == bindparam("of_seq"), parts.c.number == bindparam("of_number")
 )
 _GRAPH = _Statement(select(graphs.c.data).where(graphs.c.id == _OF))
+_UNUSED = (
+    select(graphs.c.id)
+    .where(graphs.c.kept_at < bindparam("before"), ~exists().where(events.c.graph == graphs.c.id))
+    .order_by(graphs.c.kept_at)
+    .limit(bindparam("most"))
+)
+_HOLD = _Statement(select(graphs.c.id).where(graphs.c.id == _OF).with_for_update(read=True, key_share=True))
+_SPECS = select(experiments.c.spec)
 _NAMED = select(events.c.graph).where(events.c.experiment == _OF, events.c.graph.is_not(None)).distinct()
 _GRAPH_BYTES = select(func.sum(func.length(graphs.c.data))).where(graphs.c.id.in_(_NAMED))
 _TOKENS = select(*[tokens.c[name] for name in Token._fields]).order_by(tokens.c.created_at, tokens.c.id)
@@ -181,6 +189,14 @@ class _Reading(Reading):
     def graph_bytes(self, experiment: int) -> int:
         return int(self.connection.execute(_GRAPH_BYTES, {"of": experiment}).scalar() or 0)
 
+    def unused_graphs(self, before: int, most: int) -> list[str]:
+        used = self._graphs_of_experiments()
+        found = self.connection.execute(_UNUSED, {"before": before, "most": most + len(used)}).scalars()
+        return [id_ for id_ in found if id_ not in used][:most]
+
+    def _graphs_of_experiments(self) -> set[str]:
+        return {json.loads(spec).get("graph") for spec in self.connection.execute(_SPECS).scalars()}
+
     def clock(self) -> int:
         return self.connection.execute(select(func.max(clock.c.now))).scalar() or 0
 
@@ -239,9 +255,24 @@ class _Writing(_Reading, Writing):
         with _taken():
             self.connection.execute(insert(bases).values(experiment=experiment, seq=seq, data=data))
 
-    def keep_graph(self, id_: str, data: bytes) -> bool:
-        written = self._insert(graphs).values(id=id_, data=data).on_conflict_do_nothing()
+    def keep_graph(self, id_: str, data: bytes, now: int) -> bool:
+        again = update(graphs).where(graphs.c.id == id_).values(kept_at=now)
+        if self.connection.execute(again).rowcount:
+            return False
+        written = self._insert(graphs).values(id=id_, data=data, kept_at=now).on_conflict_do_nothing()
         return self.connection.execute(written.returning(graphs.c.id)).first() is not None
+
+    def hold_graph(self, id_: str) -> bool:
+        return _HOLD.run(self.connection, {"of": id_}).first() is not None
+
+    def forget_graphs(self, ids: Sequence[str], before: int) -> list[str]:
+        wanted = graphs.c.id.in_(ids)
+        # Locked first: whoever holds one of them names it by now, which the next statement sees.
+        self.connection.execute(select(graphs.c.id).where(wanted).order_by(graphs.c.id).with_for_update()).all()
+        found = self.connection.execute(_UNUSED.where(wanted), {"before": before, "most": len(ids)}).scalars()
+        unused = set(found) - self._graphs_of_experiments()
+        self.connection.execute(delete(graphs).where(graphs.c.id.in_(unused)))
+        return sorted(unused)
 
     def keep_clock(self, now: int) -> None:
         written = self._insert(clock).values(id=1, now=now)

@@ -41,6 +41,8 @@ graphs = Table(
     metadata,
     Column("id", String(32), primary_key=True),
     Column("data", LargeBinary, nullable=False),
+    Column("kept_at", BigInteger, nullable=False, server_default="0"),  # by the service's own clock
+    Index("graphs_by_age", "kept_at", "id"),  # without reading any data
 )
 
 events = Table(
@@ -73,6 +75,12 @@ events = Table(
     Index(
         "events_by_graph",
         "experiment",
+        "graph",
+        sqlite_where=text("graph IS NOT NULL"),
+        postgresql_where=text("graph IS NOT NULL"),
+    ),
+    Index(
+        "events_naming_graph",
         "graph",
         sqlite_where=text("graph IS NOT NULL"),
         postgresql_where=text("graph IS NOT NULL"),
