@@ -30,7 +30,8 @@ have; ``docs/bounds.md`` mends it. Only a depends on the graph, so that graphs m
 Line 2 has b p_i^(a-1) + b' p_i^(-a) = L_i - min L + u, where u makes the sum 1. Both the logarithm of the left side,
 as a function of s_i = ln p_i, and that of the sum, as a function of u, are convex and nearly straight: Newton's method
 converges from anywhere, and needs two or three steps from the s and the u of the last round that was told. The step
-from a sum within 1e-6 of 1 is the last, and is taken to first order in p, which leaves an error of order 1e-12.
+from a sum within 1e-6 of 1 is the last, and is taken to first order in p, which leaves an error of order 1e-12. With
+one power, b' = 0, the first equation is solved in closed form.
 
 A round that is told late counts with its own b. A single arm is played.
 """
@@ -135,6 +136,16 @@ def init(params: Params, graph: FeedbackGraph) -> State:
 def _invert(params: Params, state: State, b: float, least: float, u: float, p: np.ndarray) -> None:
     """Write into `p` what b p_i^(a-1) + b' p_i^(-a) = L_i - least + u has for p_i, and how fast it falls in u."""
     a = params.a
+    if params.b_other == 0.0:  # one power, which has a closed inverse
+        for i in range(p.size):
+            state.s[i] = b / (state.L[i] - least + u)
+            p[i] = state.s[i] * state.s[i]
+        if a != 0.5:
+            for i in range(p.size):
+                p[i] = exp(log_normal(state.s[i]) / (1.0 - a))
+        for i in range(p.size):
+            state.slope[i] = p[i] / ((1.0 - a) * (state.L[i] - least + u))
+        return
     for _ in range(100):
         for i in range(p.size):
             p[i] = exp(state.s[i])
