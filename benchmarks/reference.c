@@ -1,22 +1,37 @@
 /* EXP3.G++, adaptive rate, paper's constants, no initial rounds, Bernoulli losses: what sidelong is measured against.
  *
- * Written the way one writes C for speed: -O3 -march=native -ffast-math, the C library's exp, flat arrays. It draws the
- * same random numbers (Philox4x32 on the same counters: ten rounds for the draws, LOSS_ROUNDS for the losses), so that
- * it plays the same arms until rounding parts them.
+ * Written the way one writes C for speed: -O3 -march=native -ffast-math, the C library's exp, flat arrays.
+ *
+ * GENERATOR says where random numbers come from:
+ *   PAIRS  as in sidelong, so that the same arms are played until rounding parts them. The draws are Philox4x32-10, and
+ *          the losses of the arms 2n and 2n + 1 are the two halves of one block of Philox4x32-7.
+ *   TEN    as in sidelong before: Philox4x32-10, a block for each loss.
+ *   CHEAP  SplitMix64 as a hash of seed, round and arm: what one writes who needs neither streams nor a margin.
  */
 #include <math.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#ifndef LOSS_ROUNDS
-#define LOSS_ROUNDS 7
+#define PAIRS 0
+#define TEN 1
+#define CHEAP 2
+#ifndef GENERATOR
+#define GENERATOR PAIRS
 #endif
 
-static inline double uniform(int rounds, uint64_t seed, uint32_t stream, uint32_t run, uint64_t t,
-                             uint32_t arm) {
-    uint32_t c0 = arm, c1 = (uint32_t)t, c2 = ((uint32_t)(t >> 32) & 0xFFFF) | (stream << 16), c3 = run;
-    uint32_t k0 = (uint32_t)seed, k1 = (uint32_t)(seed >> 32);
+typedef struct {
+    uint64_t seed, t;
+    uint32_t run;
+} place;
+
+typedef struct {
+    uint32_t word[4];
+} block;
+
+static inline block philox(int rounds, place at, uint32_t stream, uint32_t c0) {
+    uint32_t c1 = (uint32_t)at.t, c2 = ((uint32_t)(at.t >> 32) & 0xFFFF) | (stream << 16), c3 = at.run;
+    uint32_t k0 = (uint32_t)at.seed, k1 = (uint32_t)(at.seed >> 32);
     for (int round = 0; round < rounds; round++) {
         uint64_t a = (uint64_t)0xD2511F53 * c0, b = (uint64_t)0xCD9E8D57 * c2;
         c0 = (uint32_t)(b >> 32) ^ c1 ^ k0;
@@ -26,7 +41,39 @@ static inline double uniform(int rounds, uint64_t seed, uint32_t stream, uint32_
         k0 += 0x9E3779B9;
         k1 += 0xBB67AE85;
     }
-    return ((c0 >> 5) * 67108864.0 + (c1 >> 6)) * (1.0 / 9007199254740992.0);
+    return (block){{c0, c1, c2, c3}};
+}
+
+static inline double half(block b, int which) {
+    uint32_t high = which ? b.word[2] : b.word[0], low = which ? b.word[3] : b.word[1];
+    return ((high >> 5) * 67108864.0 + (low >> 6)) * (1.0 / 9007199254740992.0);
+}
+
+static inline double splitmix(place at, uint64_t number) {
+    uint64_t z = at.seed ^ (at.t << 24) ^ number;
+    z = (z + 1) * 0x9E3779B97F4A7C15;
+    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9;
+    z = (z ^ (z >> 27)) * 0x94D049BB133111EB;
+    return (double)((z ^ (z >> 31)) >> 11) * (1.0 / 9007199254740992.0);
+}
+
+static inline double draw(place at) {
+    return GENERATOR == CHEAP ? splitmix(at, 0) : half(philox(10, at, 0, 0), 0);
+}
+
+static inline double of_arm(place at, uint32_t arm) {
+    if (GENERATOR == CHEAP) return splitmix(at, arm + 1);
+    return GENERATOR == TEN ? half(philox(10, at, 1, arm), 0) : half(philox(7, at, 1, arm / 2), arm % 2);
+}
+
+/* Write the random numbers of the arms from first to before last, by pairs, into u[1], u[2], ...; u[0] and the end are room. */
+static inline void of_range(place at, uint32_t first, uint32_t last, double *u) {
+    double *number = u + 1 - first % 2;
+    for (uint32_t n = 0; n < (last + 1) / 2 - first / 2; n++) {
+        block b = philox(7, at, 1, first / 2 + n);
+        number[2 * n] = half(b, 0);
+        number[2 * n + 1] = half(b, 1);
+    }
 }
 
 typedef struct {
@@ -61,9 +108,10 @@ double exp3gpp(int64_t K, int64_t contiguous, const int64_t *start, const int64_
     if (K < 1) return 0.0;
     graph g = {K, contiguous, start, stop, in_start, in_stop, targets, sources};
     const double gamma = 4.0, beta = 320.0, lambda = 1.0, log_K = log((double)K);
-    double *room = calloc(10 * (K + 1), sizeof(double));
+    double *room = calloc(11 * (K + 1) + 1, sizeof(double));
     double *L = room, *Lhat = L + K + 1, *O = Lhat + K + 1, *mean = O + K + 1, *width = mean + K + 1,
-           *gap = width + K + 1, *eps = gap + K + 1, *p = eps + K + 1, *P = p + K + 1, *prefix = P + K + 1;
+           *gap = width + K + 1, *eps = gap + K + 1, *p = eps + K + 1, *P = p + K + 1, *prefix = P + K + 1,
+           *u = prefix + K + 1;
     int32_t *order = malloc(K * sizeof *order), *next = malloc((K + 1) * sizeof *next);
     uint8_t *chosen = malloc((size_t)K);
     double Theta = 1.0, expected = 0.0;
@@ -98,10 +146,11 @@ double exp3gpp(int64_t K, int64_t contiguous, const int64_t *start, const int64_
         for (int64_t i = 0; i < K; i++) total += p[i];
         double scale = (1 - mass) / total;
         for (int64_t i = 0; i < K; i++) p[i] = scale * p[i] + eps[i];
-        double u = uniform(10, seed, 0, run, t, 0), below = 0.0;
+        place at = {seed, (uint64_t)t, run};
+        double chance = draw(at), below = 0.0;
         int64_t arm = 0;
         for (; arm < K - 1; arm++)
-            if ((below += p[arm]) > u) break;
+            if ((below += p[arm]) > chance) break;
         plays[arm]++;
         expected += means[arm];
         double theta = 0.0;
@@ -118,9 +167,11 @@ double exp3gpp(int64_t K, int64_t contiguous, const int64_t *start, const int64_
         }
         for (int64_t i = 0; i < K; i++) theta += p[i] / P[i];
         Theta += theta;
+        int in_pairs = GENERATOR == PAIRS && contiguous;
+        if (in_pairs) of_range(at, start[arm], stop[arm], u);
         for (int64_t e = start[arm]; e < stop[arm]; e++) {
             int32_t i = targets[e];
-            double l = uniform(LOSS_ROUNDS, seed, 1, run, t, i) < means[i];
+            double l = (in_pairs ? u[1 + e - start[arm]] : of_arm(at, i)) < means[i];
             Lhat[i] += l;
             O[i] += 1.0;
             mean[i] = Lhat[i] / O[i];

@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, settings
 import browser as browsing
 import installed
 
-os.environ["SIDELONG_COMPILES_AHEAD"] = "1"  # workers keep all cores busy, so that a second process helps none of them
+os.environ["SIDELONG_BACKGROUND"] = "0"  # workers keep all cores busy, so that a second process helps none of them
 # The same examples in every run, and none that fails for want of time: the machine may do something else.
 settings.register_profile("suite", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("suite")

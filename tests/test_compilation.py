@@ -170,7 +170,7 @@ from sidelong.losses.kernels import loss
 from sidelong.losses.stochastic import bernoulli
 
 call = (bernoulli([0.5]).arrays, np.uint64(0), 0, 1, 0)
-_ahead.os.environ.pop(_ahead._MARK, None)
+_ahead.os.environ.pop("SIDELONG_BACKGROUND", None)
 BEFORE
 with _ahead.compiled_ahead((loss, call)):
     pass

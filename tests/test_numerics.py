@@ -148,9 +148,12 @@ def test_uniform_depends_on_every_part_of_every_argument():
     [
         ((0, 0, 0, 0, 0), "0x1.989fa370b4e2cp-2"),
         ((np.uint64(2**64 - 1), 0, 7, 2**40 + 5, 9), "0x1.3b0b8213bd35cp-2"),
-        ((1, 1, 2, 3, 4), "0x1.f66401a9acfbbp-1"),
-        ((1, 2, 2, 3, 4), "0x1.7dcb69cc4e978p-1"),
-        ((np.uint64(2**64 - 1), 3, 7, 2**40 + 5, 9), "0x1.ac6080cd3b0d8p-3"),
+        ((1, 1, 2, 3, 4), "0x1.36f4eb94c3c2ap-2"),
+        ((1, 1, 2, 3, 5), "0x1.8dfcfc072e1a0p-5"),
+        ((1, 2, 2, 3, 4), "0x1.226fdcf1da0c0p-1"),
+        ((np.uint64(2**64 - 1), 3, 7, 2**40 + 5, 9), "0x1.c84098c88b42cp-3"),
+        ((np.uint64(2**64 - 1), 3, 7, 2**40 + 5, 2**32 - 1), "0x1.c007925267ac0p-2"),
+        ((3, 4, 5, 6, 0), "0x1.321205bbd0b88p-2"),
     ],
 )
 def test_uniform_never_changes(arguments, expected):
@@ -195,6 +198,26 @@ def test_numbers_of_worlds_are_independent_across_any_two_arguments(pair):
     for coins in (bits, bits[1:] ^ bits[:-1], bits[:, 1:] ^ bits[:, :-1]):
         n, ones = coins.size // 53, coins.reshape(-1, 53).sum(axis=0)
         assert stats.binomtest(int(abs(ones - n / 2).max() + n / 2), n, alternative="greater").pvalue > FAILURE
+
+
+@pytest.mark.interpreted
+@pytest.mark.parametrize("varied", ["seed", "run", "t", "pair"])
+def test_the_two_numbers_of_one_block_have_nothing_in_common(varied):
+    fixed = {"seed": 543, "stream": numerics.LOSSES, "run": 6, "t": 1000, "pair": 10}
+    arguments = [[*{**fixed, varied: value}.values()] for value in range(4097)]
+    u = np.array([numerics.uniform_pair(*each) for each in arguments])
+    *place, pair = arguments[7]
+    assert u[7].tolist() == [numerics.uniform(*place, 2 * pair), numerics.uniform(*place, 2 * pair + 1)]
+    for shift in (1, 2**20):  # the upper and the lower bits
+        even, odd = (8 * (shift * u.T % 1)).astype(int)
+        assert is_uniform(8 * even + odd, 64)
+        assert is_uniform(8 * odd[:-1] + even[1:], 64)
+        assert is_uniform(8 * even[:-1] + odd[1:], 64)
+    bits = (u[..., None] * 2.0 ** np.arange(1, 54)).astype(np.uint64) & np.uint64(1)
+    differ = bits[:, 0, :, None] ^ bits[:, 1, None, :]  # each bit of one and each of the other
+    n, ones = len(u), differ.reshape(len(u), -1).sum(axis=0, dtype=np.int64)
+    farthest = int(abs(ones - n / 2).max() + n / 2)
+    assert stats.binomtest(farthest, n, alternative="greater").pvalue > FAILURE / ones.size
 
 
 @pytest.mark.interpreted

@@ -1,4 +1,4 @@
-"""Compiling kernels in a second process, while this one compiles others.
+"""Compiling kernels in other processes, while this one compiles others.
 
 The first run of a learner compiles some fifty kernels. Numba compiles one at a time in a process, so that a second
 core helps only through a second process. It leaves the machine code in the cache folder, where this one finds it.
@@ -7,82 +7,111 @@ core helps only through a second process. It leaves the machine code in the cach
 from __future__ import annotations
 
 import contextlib
-import importlib
+import json
 import multiprocessing
 import os
-import pickle
 import subprocess
 import sys
 from typing import TYPE_CHECKING, Any
 
 from sidelong._cache import cache_folder
-from sidelong._jit import is_kept, signature_of
+from sidelong._jit import entry, is_kept, signature_of
+from sidelong._kernel import Kernel, begins_plain
+from sidelong._recipe import describe, follow
 from sidelong.machine import cores
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
-_MARK = "SIDELONG_COMPILES_AHEAD"  # in the environment of the other process
+    Call = tuple[Callable[..., Any], tuple[object, ...]]
+
 _PATIENCE = 60.0  # seconds; the other process may have been stopped
 
 
 @contextlib.contextmanager
-def compiled_ahead(*calls: tuple[Callable[..., Any], tuple[object, ...]]) -> Iterator[None]:
-    """Compile kernels for the arguments of these calls in a second process, while the body runs.
+def compiled_ahead(*calls: Call) -> Iterator[None]:
+    """Compile kernels, as parts of others, for the arguments of these calls in a second process, while the body runs.
 
     Only those of the package: another module may do more than define things when it is imported. This is a help and
     never a hindrance: what it does not achieve is compiled here, when it is called.
     """
     wanted = [
-        (kernel.__module__, kernel.__name__, signature_of(*arguments))
+        words
         for kernel, arguments in calls
-        if _is_own(kernel, signature_of(*arguments)) and not is_kept(kernel, signature_of(*arguments))
+        if (words := describe(kernel, arguments)) is not None and not is_kept(kernel, signature_of(*arguments))
     ]
-    process = _start(wanted) if wanted and cache_folder() is not None and _has_a_core_to_spare() else None
+    process = _start(wanted, "parts") if wanted and has_a_core_to_spare() else None
+    with _ended([process]):
+        yield
+
+
+def compile_side_by_side(calls: Sequence[Call]) -> None:
+    """Compile kernels that Python calls, in as many processes as there are cores, unless they are kept already."""
+    missing = [
+        (*call, words)
+        for call in calls
+        if isinstance(call[0], Kernel)
+        and hasattr(call[0].dispatcher, "whole")
+        and not is_kept(call[0].whole, signature_of(*call[1]))
+        and (words := describe(*call)) is not None
+    ]
+    if len(missing) < 2 or not has_a_core_to_spare():  # one is compiled on two cores when it is called
+        return
+    groups = [missing[k :: cores()] for k in range(cores())]
+    with _ended([_start([words for *_, words in group], "wholes") for group in groups[1:] if group]):
+        for kernel, arguments, _ in groups[0]:
+            entry(kernel, *arguments)
+
+
+@contextlib.contextmanager
+def _ended(processes: Sequence[subprocess.Popen[bytes] | None]) -> Iterator[None]:
+    """Wait after the body until processes have ended; if the body fails, end them."""
+    patient = False
     try:
         yield
-        if process is not None:
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                process.wait(_PATIENCE)
+        patient = True
     finally:
-        if process is not None:
+        for process in filter(None, processes):
+            if patient:
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    process.wait(_PATIENCE)
             process.kill()
             process.wait()
 
 
-def _is_own(kernel: Any, signature: tuple[Any, ...]) -> bool:
-    """Tell whether the other process finds a kernel and all types of its arguments in the package."""
-    classes = [getattr(each, "instance_class", int) for each in signature]  # of a NamedTuple
-    places = [kernel.__module__, *(each.__module__ for each in classes if each is not int)]
-    named = getattr(sys.modules.get(kernel.__module__), kernel.__name__, None)
-    return named is kernel and all(place.startswith("sidelong.") for place in places)
-
-
-def _has_a_core_to_spare() -> bool:
+def has_a_core_to_spare() -> bool:
+    """Tell whether another process may compile beside this one."""
     # A process of a pool has none: its siblings compile other things. A frozen program has no interpreter to start.
-    alone = multiprocessing.parent_process() is None and _MARK not in os.environ
-    return cores() > 1 and alone and not getattr(sys, "frozen", False)
+    alone = multiprocessing.parent_process() is None and begins_plain()
+    return cores() > 1 and alone and cache_folder() is not None and not getattr(sys, "frozen", False)
 
 
-def _start(wanted: list[tuple[str, str, tuple[Any, ...]]]) -> subprocess.Popen[bytes] | None:
-    program = f"import sys; sys.path[:] = {sys.path!r}; from sidelong._ahead import compile_all; compile_all()"
+def _start(wanted: list[str], how: str) -> subprocess.Popen[bytes] | None:
+    program = f"import sys; sys.path[:] = {sys.path!r}; from sidelong._ahead import compile_{how}; compile_{how}()"
     try:
-        task = pickle.dumps(wanted)
         process = subprocess.Popen(  # noqa: S603  # our own interpreter
             [sys.executable, "-c", program],
-            env={**os.environ, _MARK: "1"},
+            env={**os.environ, "SIDELONG_BACKGROUND": "0"},
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
         )
-    except (OSError, TypeError, AttributeError, pickle.PicklingError):
+    except OSError:
         return None
     with contextlib.suppress(OSError), process.stdin as pipe:  # type: ignore[union-attr]  # it is a pipe
-        pipe.write(task)
+        pipe.write(json.dumps(wanted).encode())
     return process
 
 
-def compile_all() -> None:
-    """Do what the other process asks for on standard input."""
-    for module, name, signature in pickle.load(sys.stdin.buffer):  # noqa: S301  # from our own process
-        getattr(importlib.import_module(module), name).compile(signature)
+def compile_parts() -> None:
+    """Compile what the first process asks for on standard input, as parts of other kernels."""
+    for words in json.load(sys.stdin):
+        kernel, arguments = follow(words)
+        kernel.compile(signature_of(*arguments))  # type: ignore[attr-defined]  # it is a kernel
+
+
+def compile_wholes() -> None:
+    """Compile what the first process asks for on standard input, for Python to call."""
+    for words in json.load(sys.stdin):
+        kernel, arguments = follow(words)
+        entry(kernel, *arguments)

@@ -1,95 +1,66 @@
 """The one compile policy: how a plain Python function becomes machine code.
 
-A *kernel* is a function over floats, integers and NamedTuples of arrays. `kernel` compiles it on its first
+A *kernel* is a function over floats, integers and NamedTuples of arrays. `kernel` lets it be compiled on its first
 call, without fastmath, so that it gives the bits that plain Python gives. With ``NUMBA_DISABLE_JIT=1`` it stays
-plain Python.
+plain Python. What a kernel is made of says `sidelong._kernel`.
 
 A *template* is a kernel that calls others by names that are bound later: the simulation loop calls
 ``distribution`` and ``update``, which every learner has. `specialise` binds them.
-
-What kernels call is a part of them, and what Python calls is machine code, which is kept in a folder
-(`sidelong._cache`). Both need parts of Numba that are not public, and are in `sidelong._numba`. Where this Numba has
-others, a kernel is what `numba.njit` makes of it: the same bits, but slower, and compiled in each process anew. Nothing
-is kept on disk then, so that no old machine code can be run.
 """
 
 from __future__ import annotations
 
-import functools
-import multiprocessing
+import time
 import types
-import warnings
-import weakref
 from typing import TYPE_CHECKING, Any, TypeVar
 
-import numba
 import numpy as np
 
 from sidelong._fingerprint import fingerprint, kernels_within
-from sidelong._install import pip_install
+from sidelong._kernel import Kernel, begins_plain, compiled_as, jit_is_off, new_kernel, numba_is_loaded
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 F = TypeVar("F", bound="Callable[..., Any]")
-CompilationError = numba.errors.NumbaError
 
-#: The oldest Numba that is allowed, and the newest that the tests were run with.
-TESTED = ("0.65", "0.68")
-
-
-@functools.cache
-def _new_kernel() -> Callable[..., Any] | None:
-    """Return what makes kernels of the private parts of Numba, or None if this Numba has others than expected."""
-    try:
-        from sidelong._numba import check, new_kernel  # noqa: PLC0415  # importing it is a part of the check
-
-        check()
-    except Exception as error:  # noqa: BLE001  # other parts may fail in any way
-        if multiprocessing.parent_process() is None:  # once, and not in each process of a pool
-            oldest, newest = TESTED
-            known = pip_install(f"'numba>={oldest},<={newest}.99'")
-            warnings.warn(
-                f"Numba {numba.__version__} has other private parts than this version of sidelong knows "
-                f"({type(error).__name__}: {error}). Results are the same, but each process compiles anew what it "
-                f"needs, and simulations take up to eight times as long. {known}",
-                RuntimeWarning,
-                stacklevel=4,
-            )
-        return None
-    return new_kernel
+#: So many numbers among the arguments of a kernel are little to do: those of a thousand arms, or of ten thousand edges.
+#: At 1,000 arms a round of the slowest learner takes 55 ms in plain Python (of glance 9 to 41, of exp3.g++ 1 to 15). So
+#: a hundred rounds take no longer than to compile.
+LITTLE = 30_000
+_PATIENCE = 0.4  # seconds
 
 
-def _compile(function: F, *, inline: bool) -> F:
-    if numba.config.DISABLE_JIT:
-        return function
-    if (new_kernel := _new_kernel()) is not None:
-        return new_kernel(function, inline=inline)  # type: ignore[no-any-return]
-    # A division gives what IEEE says, as in NumPy, and keeps its loop free of branches.
-    made = numba.njit(function, nogil=True, error_model="numpy")
-    _compiled_as[made] = fingerprint(made)
-    return made  # type: ignore[no-any-return]
+def compilation_error() -> type[Exception]:
+    """Return what the compiler raises if it cannot make machine code of a function."""
+    import numba  # noqa: PLC0415  # takes a third of a second
+
+    return numba.errors.NumbaError  # type: ignore[no-any-return]
 
 
-_compiled_as: weakref.WeakKeyDictionary[Any, str] = weakref.WeakKeyDictionary()
+def load_compiler() -> None:
+    """Load Numba now, so that nothing waits for it later."""
+    if not jit_is_off():
+        new_kernel()
 
 
 def _forget_old_code(function: Any) -> None:
     """Compile public kernels anew if a number or a function that went into them has been changed since."""
     for each in kernels_within(function):  # those that others call come first
-        if each in _compiled_as and _compiled_as[each] != (now := fingerprint(each)):
-            each.recompile()
-            _compiled_as[each] = now
+        made = each.dispatcher if isinstance(each, Kernel) else each
+        if made in compiled_as and compiled_as[made] != (now := fingerprint(each)):
+            made.recompile()
+            compiled_as[made] = now
 
 
 def kernel(function: F) -> F:
     """Compile a function that allocates nothing, when it is first called; it is copied into its callers."""
-    return _compile(function, inline=True)
+    return function if jit_is_off() else Kernel(function, inline=True)  # type: ignore[return-value]
 
 
 def rare_kernel(function: F) -> F:
     """Do the same for a large function that runs rarely: it stays apart from its callers, which compile faster."""
-    return _compile(function, inline=False)
+    return function if jit_is_off() else Kernel(function, inline=False)  # type: ignore[return-value]
 
 
 def rebind(template: F, name: str, **bindings: object) -> F:
@@ -107,11 +78,14 @@ def specialise(template: F, name: str, **bindings: object) -> F:
 
     `name` must differ between any two specialisations of one template: Numba finds machine code by it.
     """
-    return _compile(rebind(template, name, **bindings), inline=False)
+    made = rebind(template, name, **bindings)
+    return made if jit_is_off() else Kernel(made, inline=False, template=(template, bindings))  # type: ignore[return-value]
 
 
 def signature_of(*arguments: object) -> tuple[Any, ...]:
     """Return the types of arguments, by which machine code is found."""
+    import numba  # noqa: PLC0415  # takes a third of a second
+
     return tuple(numba.typeof(argument) for argument in arguments)
 
 
@@ -132,13 +106,13 @@ def entry(function: F, *arguments: object, before: Callable[[], None] | None = N
         before: is called before it is compiled, or loaded from disk.
 
     """
-    made: Any = function
+    made: Any = function.dispatcher if isinstance(function, Kernel) else function
     if not hasattr(made, "py_func"):  # the JIT is off
         return function
     if not hasattr(made, "whole"):  # it is a public kernel
         _forget_old_code(made)
         made.compile(signature_of(*arguments))
-        return function
+        return made  # type: ignore[no-any-return]
     made.forget_old_code()
     shape = _shape(arguments)
     if shape not in made.entries:
@@ -148,8 +122,59 @@ def entry(function: F, *arguments: object, before: Callable[[], None] | None = N
     return made.entries[shape]  # type: ignore[no-any-return]
 
 
+def at_hand(function: F, *arguments: object) -> F | None:
+    """Return the machine code of a kernel for arguments of these types, if nothing needs to be compiled for it.
+
+    It is in memory, or on disk. None also if Numba is not loaded, which takes longer than a hundred small decisions.
+    """
+    if not isinstance(function, Kernel):
+        return entry(function, *arguments)
+    if not numba_is_loaded() or not hasattr(function.dispatcher, "whole"):
+        return None
+    made = function.dispatcher
+    kept = _shape(arguments) in made.entries or is_kept(made.whole, signature_of(*arguments))
+    return entry(function, *arguments) if kept else None
+
+
+def lightly(function: Callable[..., Any], *arguments: object) -> Any:
+    """Call a kernel, in plain Python if there is little to do and machine code is not at hand."""
+    if is_light(function, arguments):
+        return plainly(function, *arguments)
+    return entry(function, *arguments)(*arguments)
+
+
+def is_light(function: Callable[..., Any], arguments: tuple[object, ...], most: int = LITTLE) -> bool:
+    """Tell whether plain Python is to run a kernel.
+
+    It is if no machine code is at hand, there are few numbers among the arguments, and plain Python has not yet taken
+    as long with this kernel as to compile it takes.
+    """
+    if not isinstance(function, Kernel) or not begins_plain() or function.seconds > _PATIENCE:
+        return False
+    return how_many(arguments) <= most and at_hand(function, *arguments) is None
+
+
+def plainly(function: Callable[..., Any], *arguments: object) -> Any:
+    """Run a kernel in plain Python, and count how long it takes."""
+    begun = time.perf_counter()
+    try:
+        return plain(function)(*arguments)
+    finally:
+        function.seconds += time.perf_counter() - begun  # type: ignore[attr-defined]  # it is a kernel
+
+
+def how_many(value: object) -> int:
+    """Return how many numbers there are in arrays and tuples of them."""
+    return sum(map(how_many, value)) if isinstance(value, tuple) else getattr(value, "size", 1)
+
+
+def plain(function: F) -> F:
+    """Return a kernel as plain Python, with all that it calls."""
+    return function.plain if isinstance(function, Kernel) else function  # type: ignore[return-value]
+
+
 def _shape(value: object) -> Any:
     """Return what the type of a value depends on, in a tenth of the time that Numba takes to find the type."""
     if type(value) is np.ndarray:
         return value.dtype, value.ndim, value.flags.num
-    return (type(value), *map(_shape, value)) if isinstance(value, tuple) else numba.typeof(value)
+    return (type(value), *map(_shape, value)) if isinstance(value, tuple) else type(value)

@@ -4,8 +4,8 @@ Numba makes machine code of every function that it meets, though a kernel that o
 such a kernel is kept as optimised code of LLVM, without machine code and without a wrapper for Python; only what Python
 calls has both. That saves a quarter of the time that the first simulation of a learner takes to compile.
 
-Numba has no public way to say this, and a later Numba may have other parts. So nothing but `sidelong._jit` imports this
-module, after `check`; and where the check fails, it does without.
+Numba has no public way to say this, and a later Numba may have other parts. So nothing but `sidelong._kernel` imports
+this module, after `check`; and where the check fails, it does without.
 """
 
 from __future__ import annotations
@@ -233,13 +233,6 @@ class PartDispatcher(_Dispatcher):
 
     def __call__(self, *arguments: Any, **named: Any) -> Any:
         return self.whole(*arguments, **named)
-
-    def __reduce__(self) -> Any:
-        # By name where there is one, so that another process has this function and not a copy; a script has none there.
-        module = sys.modules.get(self.__module__)
-        if self.__module__ != "__main__" and getattr(module, self.__qualname__, None) is self:
-            return self.__qualname__
-        return super().__reduce__()
 
 
 def new_kernel(function: Callable[..., Any], *, inline: bool) -> PartDispatcher:

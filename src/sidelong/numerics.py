@@ -302,6 +302,7 @@ _ROUND_HIGH = np.uint64(0xFFFF)
 _STREAM = np.uint64(16)
 _26_BITS = np.uint64(6)
 _27_BITS = np.uint64(5)
+_ONE = np.uint64(1)
 
 
 @kernel
@@ -309,17 +310,36 @@ def uniform(seed: Whole, stream: Whole, run: Whole, t: Whole, arm: Whole) -> flo
     """Return a number in [0, 1) of 53 random bits that depends on the five arguments and nothing else.
 
     `stream` tells apart what the number is for. The seed is an np.uint64; seed < 2**64, stream < 2**16, run < 2**32,
-    t < 2**48, arm < 2**32. Worlds and graphs ask for many numbers per round, which seven rounds of Philox give sooner.
-    A learner asks for few, and its draws keep the ten that saved files and journals were made with.
+    t < 2**48, arm < 2**32. Worlds and graphs ask for many numbers per round: `uniform_pair` gives two at a time. A
+    learner asks for few, and its draws keep what saved files and journals were made with: a block of ten rounds each.
     """
+    if stream == DRAWS:
+        w0, w1, _, _ = philox_10(np.uint64(arm), *_counter_and_key(seed, stream, run, t))
+        return _from_bits(w0, w1)
+    even, odd = uniform_pair(seed, stream, run, t, np.uint64(arm) >> _ONE)
+    return odd if np.uint64(arm) & _ONE else even
+
+
+@kernel
+def uniform_pair(seed: Whole, stream: Whole, run: Whole, t: Whole, pair: Whole) -> tuple[float, float]:
+    """Return what `uniform` gives for the arms 2 pair and 2 pair + 1: the two halves of one block of Philox."""
+    w0, w1, w2, w3 = philox(np.uint64(pair), *_counter_and_key(seed, stream, run, t))
+    return _from_bits(w0, w1), _from_bits(w2, w3)
+
+
+@kernel
+def _counter_and_key(seed: Whole, stream: Whole, run: Whole, t: Whole) -> tuple[Whole, Whole, Whole, Whole, Whole]:
+    """Return the last three words of the counter and the two of the key."""
     s = np.uint64(seed)
     r = np.uint64(t)
-    c2 = ((r >> _SHIFT) & _ROUND_HIGH) | (np.uint64(stream) << _STREAM)
-    if stream == DRAWS:
-        w0, w1, _, _ = philox_10(np.uint64(arm), r & _WORD, c2, np.uint64(run), s & _WORD, s >> _SHIFT)
-    else:
-        w0, w1, _, _ = philox(np.uint64(arm), r & _WORD, c2, np.uint64(run), s & _WORD, s >> _SHIFT)
-    return float((w0 >> _27_BITS) * 67108864.0 + (w1 >> _26_BITS)) * (1.0 / 9007199254740992.0)
+    high = ((r >> _SHIFT) & _ROUND_HIGH) | (np.uint64(stream) << _STREAM)
+    return r & _WORD, high, np.uint64(run), s & _WORD, s >> _SHIFT
+
+
+@kernel
+def _from_bits(high: Whole, low: Whole) -> float:
+    """Return a number in [0, 1) of 27 bits of one word and 26 of another."""
+    return float((high >> _27_BITS) * 67108864.0 + (low >> _26_BITS)) * (1.0 / 9007199254740992.0)
 
 
 @kernel
@@ -329,6 +349,17 @@ def beta_power(a: float, b: float) -> float:
     if power > 1.0:  # else the root might divide by 0
         power = min(power, math.sqrt((2.0 * a * b - (a + b)) / (a + b - 2.0)))
     return power
+
+
+@kernel
+def _numbers_of(
+    attempt: Whole, seed: Whole, stream: Whole, run: Whole, t: Whole, arm: Whole, n_arms: Whole
+) -> tuple[float, float]:
+    """Return the two random numbers of an attempt: a pair, or, for draws, of the arms i + 2nK and i + (2n + 1)K."""
+    if stream == DRAWS:
+        first = arm + 2 * attempt * n_arms
+        return uniform(seed, stream, run, t, first), uniform(seed, stream, run, t, first + n_arms)
+    return uniform_pair(seed, stream, run, t, arm + attempt * n_arms)
 
 
 _LOG_4 = 1.3862943611198906
@@ -359,13 +390,11 @@ def beta(
 
     Where V > 0, b + W is written as e^V (a + b e^-V), so that nothing overflows. A quick test comes first, as
     in his Algorithm BB: ln x >= 1 - 1/x bounds the left side, and ln z <= 5z - 1 - ln 5 the right one.
-    Attempt n takes the random numbers of the arms i + 2nK and i + (2n + 1)K, which do not exist.
     """
-    key = int(arm)
+    attempt = 0
     while True:
-        u1 = uniform(seed, stream, run, t, key)
-        u2 = uniform(seed, stream, run, t, key + n_arms)
-        key += 2 * n_arms
+        u1, u2 = _numbers_of(attempt, seed, stream, run, t, arm, n_arms)
+        attempt += 1
         z = u1 * u1 * u2
         v = log(u1 / (1.0 - u1)) / power
         e = exp(-abs(v))

@@ -9,6 +9,7 @@ import sidelong as sl
 from naive import Certifier
 from sidelong.errors import EvaluationError, LearnerError
 from sidelong.evaluation.certificates import TOLD, Standing, assess, settle
+from sidelong.evaluation.turning import watch
 
 
 def world(K, rounds, seed=1):
@@ -160,7 +161,8 @@ def test_an_arm_that_comes_later_was_absent_before():
     assert grown.certificate([], 0.95).arm < 2
     watching = agent._watching.grown(later, sl.learners.exp3set)
     assert watching.contents()["turning.arms"][:, 2].tolist() == [0, 0, 0, 0, 0, 1]
-    watching.told(made, known, np.array([0.3, 0.4]))
+    p = made.probabilities.copy()
+    watch(watching.turning, known.arrays, made.arm, p, np.array([0.3, 0.4, 0.0]), made.round, np.empty(3))
     assert not watching.health(41).turned
 
 

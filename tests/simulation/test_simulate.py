@@ -22,8 +22,8 @@ import pytest
 import naive
 import sidelong as sl
 from losses.world_examples import EXAMPLES
+from sidelong import progress
 from sidelong.errors import GraphError, LearnerError, LossError, ObservabilityError, SimulationError, WorldError
-from sidelong.simulation import progress
 from simulation import endless, round_robin
 
 MEANS = [0.5, 0.2, 0.9, 0.4]

@@ -5,15 +5,12 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any, Self
 
-import numpy as np
-
-from sidelong._jit import entry
 from sidelong.agent import arms, contents, head_start, state_file
 from sidelong.agent.certified import Certified
-from sidelong.agent.feedback import opened, read_losses
+from sidelong.agent.feedback import opened, read_losses, took_floats
 from sidelong.agent.ledger import Ledger
-from sidelong.agent.running import RunningLearner, revealed
-from sidelong.agent.seen import Seen, note
+from sidelong.agent.running import RunningLearner
+from sidelong.agent.seen import Seen
 from sidelong.agent.watching import Watching
 from sidelong.checks import check_whole
 from sidelong.display.tables import html_table
@@ -27,6 +24,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from os import PathLike
     from types import ModuleType
+
+    import numpy as np
 
     from sidelong.agent.decision import Decision
     from sidelong.agent.feedback import Losses
@@ -97,11 +96,7 @@ class Agent:
         self._ledger.waiting.absent = int(graph.arms_without_self_loop.size > 0)
         self._certified = Certified(graph) if certificate else None
         self._watching = Watching(graph, module)
-        self._see(Seen.nothing(graph.n_arms))
-
-    def _see(self, seen: Seen) -> None:
-        self._seen = seen
-        self._note = entry(note, seen.counts.astype(np.int32), seen.means, *seen)
+        self._seen = Seen.nothing(graph.n_arms)
 
     @property
     def learner(self) -> str:
@@ -148,13 +143,16 @@ class Agent:
         """
         shown = self._graph if graph is None and available is None else self.graph_of_round(graph, available)
         ledger = self._ledger
-        decision = self._learner.draw(shown, ledger.round + 1, ledger.tag)
-        ledger.round = t = decision.round
+        waiting = ledger.waiting
+        t = ledger.round + 1
+        decision = self._learner.draw(shown, t, ledger.tag)
+        ledger.round = t
         ledger.pending[t] = decision
-        if t > ledger.waiting.first:
-            ledger.waiting.sigma[t] = len(ledger.waiting.sigma)
+        if t > waiting.first:
+            sigma = waiting.sigma
+            sigma[t] = len(sigma)
         if shown is not self._graph and shown.arms_without_self_loop.size:
-            ledger.waiting.absent = 1
+            waiting.absent = 1
         if self._certified is not None:
             self._certified.asked(t)
         return decision
@@ -191,37 +189,65 @@ class Agent:
         ledger, learner = self._ledger, self._learner
         t = ledger.round_of(decision)
         made = ledger.pending.get(t)
+        given: Any = losses
+        key = 0
+        if graph is not None or self._scale is not None or isinstance(losses, Revealed):
+            given, graph, key = self._read(losses, graph, decision, made)
+        if made is None:
+            ledger.compare(t, given, key, self.remembers)
+            return False
+        asked = shown = made._graph  # noqa: SLF001  # what users see is slower, and of arrays read-only
+        if graph is not None and (there := arms.as_present(graph, shown)) != shown:
+            shown = there
+            if learner.is_sparing:
+                raise DecisionError(
+                    "A learner that does not look at every arm must know at `ask` what its decision reveals: "
+                    "tell without graph=..., or take refresh='round'."
+                )
+        arm = made._arm  # noqa: SLF001
+        reveals = shown.row(arm)
+        if learner.binary or not took_floats(given, reveals, learner.slots):
+            read_losses(given, reveals, shown, learner.losses, binary=learner.binary)
+        waiting = ledger.waiting
+        sigma = waiting.sigma.pop(t, -1)
+        learner.drawn = 0
+        learner.learn(
+            learner.params,
+            learner.state,
+            shown.arrays,
+            t,
+            arm,
+            made._p,  # noqa: SLF001
+            learner.losses,
+            made._trace,  # noqa: SLF001
+            shown is asked,
+            self._seen,
+            self._watching.turning,
+            learner.room,
+            waiting.tally,
+            sigma,
+            ledger.round,
+        )
+        if self._certified is not None:
+            self._certified.told(made, shown, learner.losses)
+        del ledger.pending[t]
+        if self.remembers:
+            ledger.remember(t, reveals, learner.slots[: len(reveals)].tobytes(), key, self.remembers)
+        return True
+
+    def _read(
+        self, losses: Losses | Revealed, graph: FeedbackGraph | None, decision: Decision | str, made: Decision | None
+    ) -> tuple[Losses, FeedbackGraph | None, int]:
+        """Return losses in [0, 1], the graph that came with them, and its key, or 0 if none did."""
         given: Losses
         if isinstance(losses, Revealed):
             given, graph = opened(losses, graph, made or decision, self._scale)
         else:
             given = losses if self._scale is None else self._scale.losses(losses)
-        key = 0
-        if graph is not None:
-            wider = self._checked(arms.widened(learner.module, graph, self._graph, made))
-            graph, key = wider, graph.arrays.key
-        if made is None:
-            ledger.compare(t, given, key, self.remembers)
-            return False
-        shown = made.graph if graph is None else arms.as_present(graph, made.graph)
-        if learner.is_sparing and shown != made.graph:
-            raise DecisionError(
-                "A learner that does not look at every arm must know at `ask` what its decision reveals: "
-                "tell without graph=..., or take refresh='round'."
-            )
-        reveals = revealed(shown, made.arm)
-        read_losses(given, reveals, shown, learner.losses, binary=learner.binary)
-        learner.update(shown, made)
-        told = learner.losses[: reveals.size]
-        if graph is None or shown == made.graph:
-            self._note(reveals, told, *self._seen)
-        else:
-            self._note(reveals[reveals == made.arm], told[reveals == made.arm], *self._seen)
-        self._watching.told(made, shown, learner.losses)
-        if self._certified is not None:
-            self._certified.told(made, shown, learner.losses)
-        ledger.close(t, reveals, told, key, self.remembers)
-        return True
+        if graph is None:
+            return given, None, 0
+        wider = self._checked(arms.widened(self._learner.module, graph, self._graph, made))
+        return given, wider, graph.arrays.key
 
     def cancel(self, decision: Decision | str, *, lost: bool = False) -> None:
         """Give up a decision: nothing is learned from it.
@@ -282,12 +308,11 @@ class Agent:
             revealed_by: the arms that reveal it.
             label: what to call it, if the other arms have labels.
         """
-        self._learner, seen, self._graph = arms.add(
+        self._learner, self._seen, self._graph = arms.add(
             self._learner, self._ledger, self._seen, self._graph, reveals, revealed_by, label
         )
         self._watching = self._watching.grown(self._graph, self._learner.module)
         self._certified = None if self._certified is None else self._certified.grown(self._graph)
-        self._see(seen)
         return self._graph.n_arms - 1
 
     def retire(self, arm: int | str) -> None:
@@ -345,9 +370,8 @@ class Agent:
         """
         agent = cls.__new__(cls)
         parts = contents.read(path, header, arrays, learner, older=older)
-        agent._learner, agent._ledger, seen, agent._graph, agent._options, agent._scale = parts[:6]  # noqa: SLF001  # its own
-        agent._certified, agent._watching = parts[6:]  # noqa: SLF001
-        agent._see(seen)  # noqa: SLF001
+        agent._learner, agent._ledger, agent._seen, agent._graph = parts[:4]  # noqa: SLF001  # its own
+        agent._options, agent._scale, agent._certified, agent._watching = parts[4:]  # noqa: SLF001
         return agent
 
     def __reduce__(self) -> tuple[Any, ...]:

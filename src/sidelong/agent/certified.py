@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sidelong._jit import entry
+from sidelong._at_once import begin
 from sidelong.evaluation.certificates import (
     AWAY,
     NOT_TOLD,
@@ -23,7 +23,7 @@ from sidelong.evaluation.certificates import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
     from typing import Self
 
     from sidelong.agent.decision import Decision
@@ -38,8 +38,10 @@ class Certified:
         self._means: dict[int, np.ndarray] = {}
         room = np.empty(graph.n_arms)
         self._room = room
-        self._freeze = entry(freeze, self._standing, room)
-        self._settle = entry(settle, self._standing, graph.arrays, 0, room, room, room, TOLD, room)
+        self._freeze: Callable[..., None]
+        self._settle: Callable[..., None]
+        begin(self, "_freeze", freeze, self._standing, room)
+        begin(self, "_settle", settle, self._standing, graph.arrays, 0, room, room, room, TOLD, room)
 
     def asked(self, t: int) -> None:
         """Keep what is known before the draw of round t."""

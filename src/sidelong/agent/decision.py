@@ -77,7 +77,7 @@ class Decision:
     @property
     def reveals(self) -> npt.NDArray[np.int32]:
         """The arms whose losses playing `arm` reveals: what `tell` wants to know."""
-        return self._graph.out_neighbors(self._arm)
+        return self._graph.row(self._arm)
 
     @property
     def revealed_probabilities(self) -> npt.NDArray[np.float64]:

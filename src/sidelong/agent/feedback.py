@@ -67,6 +67,27 @@ def read_losses(
     into[: len(values)] = values
 
 
+def took_floats(losses: Any, reveals: npt.NDArray[np.int32], slots: Any) -> bool:
+    """Write the losses into `slots` if they are what most are: floats in [0, 1] by arm, in a dict. Else say no.
+
+    What is in the slots then means nothing. `read_losses` takes all that is allowed, and says what is wrong with the
+    rest.
+    """
+    if type(losses) is not dict or len(losses) != len(reveals):
+        return False
+    k = 0  # a loop by hand: every nanosecond of it is that of a decision
+    try:
+        for arm in reveals.tolist():
+            value = losses[arm]
+            if type(value) is not float or not 0.0 <= value <= 1.0:
+                return False
+            slots[k] = value
+            k += 1
+    except KeyError:
+        return False
+    return True
+
+
 def opened(
     revealed: Revealed, graph: FeedbackGraph | None, decision: Decision | str, scale: Scale | None
 ) -> tuple[dict[int, float], FeedbackGraph]:

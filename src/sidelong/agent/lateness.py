@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from sidelong.learners import exp3gpp, exp3set
-from sidelong.theory import delay
+from sidelong._jit import kernel
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -16,8 +15,12 @@ if TYPE_CHECKING:
 
 #: What is summed of each told round, from the names of what a learner traces.
 _ETA, _THETA, _MASS = "learning_rate", "theta", "exploration_mass"
+#: In the order of a state file.
 _COUNTS = ("told", "late", "cancelled", "lost", "total", "most", "since", "absent", "logged")
 _SUMS = ("rate", "theta", "rated_theta", "rated_delay", "exploration", "prior")
+#: What is counted as a decision is told, in this order in one array, where the kernel that learns adds to it.
+_TALLY = ("told", "late", "total", "most", "rate", "theta", "rated_theta", "rated_delay", "exploration")
+TOLD, LATE, TOTAL, MOST, RATE, THETA_SUM, RATED_THETA, RATED_DELAY, EXPLORATION = range(9)
 
 
 class Lateness(NamedTuple):
@@ -52,19 +55,17 @@ class Waiting:
         self._n_arms = n_arms
         self._proved = options.get("estimator", "plain") == "plain" and options.get("track") is None
         self.first = int(getattr(params, "initial", np.empty(0)).size)  #: how many initial rounds there are
-        names = (_ETA, _THETA, _MASS)
-        self._at = [module.TRACES.index(name) if name in module.TRACES else -1 for name in names]
         #: Of each decision that waits, but the initial ones: how many others did when it was drawn. `ask` writes it.
         self.sigma: dict[int, int] = {}
-        self.told = self.late = self.cancelled = self.lost = self.total = self.most = 0
+        self.cancelled = self.lost = 0
         self.absent = 0  #: whether some arm was not there in some round
         self.logged = 0  #: how many rounds of logs were learned, about which the bound says nothing
         self.prior = 0.0  #: what a prior adds to the bound at most
         self.since = 0  #: how many rounds there had been when counting began
-        traced = min(self._at[:2]) >= 0
-        self.rate = math.inf if traced else math.nan
-        self.theta = self.rated_theta = self.rated_delay = 0.0 if traced else math.nan
-        self.exploration = 0.0
+        self.tally = np.zeros(len(_TALLY))  #: counts are whole numbers there too
+        traced = {_ETA, _THETA} <= {*module.TRACES}
+        self.tally[RATE] = math.inf if traced else math.nan
+        self.tally[[THETA_SUM, RATED_THETA, RATED_DELAY]] = 0.0 if traced else math.nan
 
     def grew(self) -> None:
         """Take notice of one more arm: the bound has the number of arms by the end."""
@@ -72,81 +73,72 @@ class Waiting:
         if self.sigma:
             self.absent = 1  # in the decisions that wait
 
-    def learned(self, t: int, trace: np.ndarray, last: int) -> None:
-        """Count the feedback of a decision, with what the learner traced; `last` is the last that was drawn."""
-        sigma = self._settled(t)
-        if sigma is None:
-            return
-        self.told += 1
-        self.late += t < last
-        eta, theta, mass = (float(trace[at]) if at >= 0 else 0.0 for at in self._at)
-        if eta != 0.0:  # of a single arm it is 0, and nothing can be lost
-            self.rate = min(self.rate, eta)
-        self.theta += theta
-        self.rated_theta += eta * theta
-        self.rated_delay += eta * sigma
-        self.exploration += mass
-
     def dropped(self, t: int, *, lost: bool) -> None:
         """Count a decision that will never be told; `lost` says that it was carried out."""
-        if self._settled(t) is None:
+        sigma = self.sigma.pop(t, None)
+        if sigma is None:  # an initial one
             return
+        self.tally[TOTAL] += sigma
+        self.tally[MOST] = max(self.tally[MOST], sigma)
         if lost:
             self.lost += 1
         else:
             self.cancelled += 1
 
-    def _settled(self, t: int) -> int | None:
-        """Return how many were outstanding when a decision was drawn that is not any more; None for an initial one."""
-        sigma = self.sigma.pop(t, None)
-        if sigma is not None:
-            self.total += sigma
-            self.most = max(self.most, sigma)
-        return sigma
+    def _counted(self) -> dict[str, Any]:
+        """Return all counts and sums by name."""
+        tally = dict(zip(_TALLY, self.tally.tolist(), strict=True))
+        tally |= {name: int(tally[name]) for name in _COUNTS if name in tally}
+        return {name: tally[name] if name in tally else getattr(self, name) for name in (*_COUNTS, *_SUMS)}
 
     def summary(self, rounds: int) -> Lateness:
         """Return all that is known after this many rounds."""
         initial = min(self.first, rounds)
         outstanding = len(self.sigma)
+        counted = self._counted()
         return Lateness(
-            told=self.told,
-            late=self.late,
+            told=counted["told"],
+            late=counted["late"],
             outstanding=outstanding,
             cancelled=self.cancelled,
             lost=self.lost,
             initial=initial,
-            sum=self.total + sum(self.sigma.values()),
-            most=max([self.most, *self.sigma.values()]),
-            rate=self.rate,
-            theta_sum=self.theta,
-            rated_theta=self.rated_theta,
-            rated_delay=self.rated_delay,
-            exploration=self.exploration,
-            bound=self._bound(initial, outstanding + self.lost),
+            sum=counted["total"] + sum(self.sigma.values()),
+            most=max([counted["most"], *self.sigma.values()]),
+            rate=counted["rate"],
+            theta_sum=counted["theta"],
+            rated_theta=counted["rated_theta"],
+            rated_delay=counted["rated_delay"],
+            exploration=counted["exploration"],
+            bound=self._bound(initial, outstanding + self.lost, counted),
         )
 
-    def _bound(self, initial: int, untold: int) -> float | None:
-        is_late = self.total or any(self.sigma.values())
+    def _bound(self, initial: int, untold: int, counted: Mapping[str, Any]) -> float | None:
+        from sidelong.learners import exp3gpp, exp3set  # noqa: PLC0415  # with the theory of all learners, which
+        from sidelong.theory import delay  # noqa: PLC0415  # takes a while to load
+
+        is_late = counted["total"] or any(self.sigma.values())
         if self.logged or (self.absent and is_late):  # nothing is proved where arms are absent and feedback is late
             return None
         proved = self._proved and self._n_arms > 1
         if not proved or self.since or self._learner not in {exp3gpp.NAME, exp3set.NAME}:
             return None
-        if not self.told or self.rate == math.inf:
+        if not counted["told"] or counted["rate"] == math.inf:
             return float(initial + untold)
-        sums = {"rate": self.rate, "rated_theta": self.rated_theta, "rated_delay": self.rated_delay}
+        sums = {name: counted[name] for name in ("rate", "rated_theta", "rated_delay")}
         if self._learner == exp3set.NAME:
             return self.prior + delay.exp3_set_so_far(K=self._n_arms, untold=untold, **sums)
         return delay.exp3_gpp_so_far(
-            K=self._n_arms, exploration=self.exploration, initial=initial, untold=untold, **sums
+            K=self._n_arms, exploration=counted["exploration"], initial=initial, untold=untold, **sums
         )
 
     def contents(self) -> dict[str, np.ndarray]:
         """Return everything, as arrays of a state file."""
+        counted = self._counted()
         return {
             "late.outstanding": np.array(list(self.sigma.values()), np.int32),  # of those after the initial ones
-            "late.counts": np.array([getattr(self, name) for name in _COUNTS], np.int64),
-            "late.sums": np.array([getattr(self, name) for name in _SUMS], np.float64),
+            "late.counts": np.array([counted[name] for name in _COUNTS], np.int64),
+            "late.sums": np.array([counted[name] for name in _SUMS], np.float64),
         }
 
     def resume(self, rounds: int, arrays: Mapping[str, np.ndarray]) -> None:
@@ -159,4 +151,28 @@ class Waiting:
         self.sigma = dict(zip(waiting, arrays["late.outstanding"].tolist(), strict=True))
         for names, values in ((_COUNTS, arrays["late.counts"]), (_SUMS, arrays["late.sums"])):
             for name, value in zip(names, values.tolist(), strict=False):  # older files count fewer
-                setattr(self, name, value)
+                if name in _TALLY:
+                    self.tally[_TALLY.index(name)] = value
+                else:
+                    setattr(self, name, value)
+
+
+def places(learner: ModuleType) -> tuple[int, ...]:
+    """Return where in its trace a learner has what is summed: learning rate, theta, exploration; -1 if nowhere."""
+    return tuple(learner.TRACES.index(name) if name in learner.TRACES else -1 for name in (_ETA, _THETA, _MASS))
+
+
+@kernel
+def settle(tally: np.ndarray, late: bool, sigma: float, eta: float, theta: float, mass: float) -> None:  # noqa: FBT001
+    """Count the feedback of a decision, with what the learner traced; sigma others were outstanding at its draw."""
+    tally[TOTAL] += sigma
+    if sigma > tally[MOST]:
+        tally[MOST] = sigma
+    tally[TOLD] += 1.0
+    tally[LATE] += 1.0 if late else 0.0
+    if eta != 0.0 and eta < tally[RATE]:  # of a single arm it is 0, and nothing can be lost
+        tally[RATE] = eta
+    tally[THETA_SUM] += theta
+    tally[RATED_THETA] += eta * theta
+    tally[RATED_DELAY] += eta * sigma
+    tally[EXPLORATION] += mass

@@ -38,14 +38,12 @@ class Ledger:
         self.waiting = Waiting(module, running.params, options, graph.n_arms)  #: how late feedback was
         self._told: OrderedDict[int, Any] = OrderedDict()  # fingerprints, or what they are made from
 
-    def close(self, t: int, arms: np.ndarray, losses: np.ndarray, graph_key: int, remembers: int) -> None:
+    def remember(self, t: int, arms: np.ndarray, losses: bytes, graph_key: int, remembers: int) -> None:
         """Write down what the decision of round t was told, and forget what is older than it is to remember."""
-        made = self.pending.pop(t)
-        self.waiting.learned(t, made._trace, self.round)  # noqa: SLF001
-        told = (arms.copy(), losses.copy(), graph_key)  # copies: a view would keep its graph alive
-        self._told[t] = told if arms.size <= _FEW else fingerprint(*told)
-        if len(self._told) > remembers:
-            self._told.popitem(last=False)
+        told = self._told
+        told[t] = (arms, losses, graph_key) if len(arms) <= _FEW else _mark((arms, losses, graph_key))
+        if len(told) > remembers:
+            told.popitem(last=False)
 
     def cancel(self, decision: Decision | str, *, lost: bool) -> int:
         """Strike out a decision that waits; return its round. `lost` says that it was carried out."""
@@ -61,7 +59,9 @@ class Ledger:
     def round_of(self, decision: Decision | str) -> int:
         """Return the round of a decision, or of the name of one, if this agent made it."""
         if isinstance(decision, Decision):
-            number, tag = decision.round, decision._tag  # noqa: SLF001
+            number, tag = decision._round, decision._tag  # noqa: SLF001  # quicker than what users see
+            if self.pending.get(number) is decision:  # as most are
+                return number
         else:
             digits, _, tag = str(decision).partition("-")
             number = int(digits) if digits.isdecimal() and len(digits) < 19 else 0
@@ -107,7 +107,10 @@ class Ledger:
 
 
 def _mark(told: Any) -> bytes:
-    return told if isinstance(told, bytes) else fingerprint(*told)
+    if isinstance(told, bytes):
+        return told
+    arms, losses, graph_key = told
+    return fingerprint(arms, np.frombuffer(losses), graph_key)
 
 
 def _alike(one: Any, other: Decision) -> bool:

@@ -6,8 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sidelong._jit import entry
+from sidelong._at_once import begin
 from sidelong.agent.decision import Decision, SparingDecision
+from sidelong.agent.learning import learning
+from sidelong.agent.seen import Seen
+from sidelong.evaluation.turning import Turning
 from sidelong.learners.interface import Need, all_probabilities, drawing, is_sparing, trace_size
 
 if TYPE_CHECKING:
@@ -30,32 +33,40 @@ class RunningLearner:
         self.is_sparing = is_sparing(module)
         self.binary = str(module.NAME) if Need.BINARY_LOSSES in module.NEEDS else ""  #: for `read_losses`
         self.losses = np.empty(graph.n_arms)  #: where `update` finds those of the revealed arms
+        self.slots: Any = self.losses.data  #: the same, for numbers one by one
+        self._n_arms = graph.n_arms
+        self.room = np.empty(graph.n_arms)
         self.drawn = 0  #: the last round, until something is learned
         self._trace_size = trace_size(module, graph.n_arms)
         known, trace = (params, self.state, graph.arrays, 1), np.empty(self._trace_size)
-        self._draw = entry(drawing(module), *known, self.seed, 0, self.losses, trace)
-        self._update = entry(module.update, *known, 0, self.losses, self.losses, trace)
-        self._release = entry(module.release, params, self.state, 1) if hasattr(module, "release") else None
-        self._probability = entry(module.probability, *known, 0) if self.is_sparing else None
+        self._draw: Callable[..., int]
+        self.learn: Callable[..., None]  #: the kernel of `agent.learning`
+        self._release: Callable[..., None] | None = None
+        self._probability: Callable[..., float] | None = None
         self._all_probabilities: Callable[..., None] | None = None
+        of = str(module.NAME)
+        begin(self, "_draw", drawing(module), *known, self.seed, 0, self.losses, trace, of=of)
+        seen, turning = Seen.nothing(graph.n_arms), Turning.new(graph.n_arms)
+        told = 0, self.losses, self.losses, trace, True, seen, turning, self.room, self.room, 0, 1
+        begin(self, "learn", learning(module), *known, *told, of=of)
+        if hasattr(module, "release"):
+            begin(self, "_release", module.release, params, self.state, 1, of=of)
+        if self.is_sparing:
+            begin(self, "_probability", module.probability, *known, 0, of=of)
 
     def draw(self, graph: FeedbackGraph, t: int, tag: str) -> Decision:
         """Decide round t."""
-        p = self.losses if self.is_sparing else np.empty(self.losses.size)
+        p = self.losses if self.is_sparing else np.empty(self._n_arms)
         trace = np.zeros(self._trace_size)
-        arm = int(self._draw(self.params, self.state, graph.arrays, t, self.seed, 0, p, trace))
+        arm = self._draw(self.params, self.state, graph.arrays, t, self.seed, 0, p, trace)
+        if type(arm) is not int:  # plain Python gives a number of NumPy
+            arm = int(arm)
         self.drawn = t
         if self._probability is None:
             return Decision(tag, t, arm, graph, p, trace)
         probability = self._probability(self.params, self.state, graph.arrays, t, arm)
         P = p[: revealed(graph, arm).size].copy()
         return SparingDecision(tag, t, arm, graph, P, trace, probability, self.all_probabilities)
-
-    def update(self, graph: FeedbackGraph, made: Decision) -> None:
-        """Learn from `losses` what a decision revealed."""
-        p, trace = made._p, made._trace  # noqa: SLF001  # what users see of them is read-only
-        self._update(self.params, self.state, graph.arrays, made.round, made.arm, p, self.losses, trace)
-        self.drawn = 0
 
     def release(self, t: int) -> None:
         """Let go of round t, which will never be told."""
@@ -69,8 +80,8 @@ class RunningLearner:
         p = np.empty(graph.n_arms)
         known = (self.params, self.state, graph.arrays, t, p)
         if self._all_probabilities is None:  # compiled when it is first needed, which may be never
-            self._all_probabilities = entry(all_probabilities(self.module), *known)
-        self._all_probabilities(*known)
+            begin(self, "_all_probabilities", all_probabilities(self.module), *known)
+        self._all_probabilities(*known)  # type: ignore[misc]  # it is there now
         return p
 
     def outlook(self, graph: FeedbackGraph, t: int) -> tuple[np.ndarray, np.ndarray]:
@@ -86,5 +97,4 @@ class RunningLearner:
 
 def revealed(graph: FeedbackGraph, arm: int) -> npt.NDArray[np.int32]:
     """Return the arms that an arm reveals; unlike `out_neighbors` it does not check that there is such an arm."""
-    arrays = graph.arrays
-    return arrays.targets[arrays.start[arm] : arrays.stop[arm]]
+    return graph.row(arm)

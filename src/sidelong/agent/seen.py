@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-from scipy.special import log_ndtr, ndtr, ndtri
 
 from sidelong._jit import kernel
 from sidelong.checks import short
@@ -117,14 +116,12 @@ class Seen(NamedTuple):
 
 
 @kernel
-def note(arms: np.ndarray, losses: np.ndarray, counts: np.ndarray, means: np.ndarray, squares: np.ndarray) -> None:
-    """Add losses of some arms to the running means (Welford 1962)."""
-    for k in range(arms.size):
-        i = arms[k]
-        counts[i] += 1
-        away = losses[k] - means[i]
-        means[i] += away / counts[i]
-        squares[i] += away * (losses[k] - means[i])
+def note(i: int, loss: float, seen: Seen) -> None:
+    """Add a loss of arm i to the running means (Welford 1962)."""
+    seen.counts[i] += 1
+    away = loss - seen.means[i]
+    seen.means[i] += away / seen.counts[i]
+    seen.squares[i] += away * (loss - seen.means[i])
 
 
 def chance_of_best(best: int, means: Floats, counts: Counts, spreads: Floats) -> float:
@@ -133,6 +130,8 @@ def chance_of_best(best: int, means: Floats, counts: Counts, spreads: Floats) ->
     A few losses say little about their own variance. So each arm's is mixed with that of all arms, which counts as
     much as two losses, and that one with the variance of [0, 1], which counts as much as one.
     """
+    from scipy.special import log_ndtr, ndtr, ndtri  # noqa: PLC0415  # it takes a while to load
+
     squares = np.where(counts > 1, spreads * spreads * (counts - 1), 0.0)
     common = (squares.sum() + 1 / 12) / (np.maximum(counts - 1, 0).sum() + 1)
     known = np.flatnonzero(counts)

@@ -20,7 +20,7 @@ __all__ = ["COMMANDS", "app"]
 #: The commands as the help groups them. Each is a module beside this one, with a function of its name and `EXAMPLES`,
 #: or with an `app` of several commands.
 COMMANDS = {
-    "Begin": ("demo", "learners", "cite"),
+    "Begin": ("demo", "learners", "cite", "warm_up"),
     "Graphs and theory": ("graph", "bounds", "verify"),
     "Studies": ("run", "report", "reproduce"),
     "The decision service": ("serve", "evaluate", "token"),

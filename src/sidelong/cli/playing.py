@@ -77,7 +77,7 @@ class _Display:
         self._progress.stop()
 
     def __call__(self, summary: Summary) -> None:
-        from sidelong.simulation.progress import duration  # noqa: PLC0415
+        from sidelong.progress import duration  # noqa: PLC0415
 
         rate = summary.rounds_played / max(summary.seconds, 1e-9)
         left = f"{duration((summary.rounds - summary.rounds_played) / rate)} left" if rate else "compiling"

@@ -67,7 +67,7 @@ def _describe(study: Study, folder: Path, workers: int | None) -> None:
     """Print what a run would do."""
     from sidelong.errors import ResultFileError  # noqa: PLC0415
     from sidelong.machine import cores  # noqa: PLC0415
-    from sidelong.simulation.progress import duration  # noqa: PLC0415
+    from sidelong.progress import duration  # noqa: PLC0415
     from sidelong.studies.estimate import seconds_of  # noqa: PLC0415
     from sidelong.studies.folder import read_cell, refuse_another  # noqa: PLC0415
 

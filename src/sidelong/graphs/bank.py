@@ -8,7 +8,7 @@ import numpy as np
 
 from sidelong._jit import kernel, rare_kernel
 from sidelong.graphs.arrays import GraphArrays
-from sidelong.numerics import GRAPHS, uniform
+from sidelong.numerics import GRAPHS, uniform, uniform_pair
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -156,11 +156,15 @@ def _resample(bank: BankArrays, seed: Whole, run: Whole, t: Whole) -> None:
     K = bank.rows.shape[1]
     directed = bank.schedule[0] == 1
     edges = 0
+    block, even, odd = -1, 0.0, 0.0  # the random numbers at hand, two at a time
     for i in range(K):
         bank.rows[0, i] = edges
         for j in range(K):
-            pair = i * K + j if directed or i < j else j * K + i
-            if i == j or uniform(seed, GRAPHS, run, t, pair) < bank.numbers[0]:
+            arc = i * K + j if directed or i < j else j * K + i
+            if arc // 2 != block:
+                block = arc // 2
+                even, odd = uniform_pair(seed, GRAPHS, run, t, block)
+            if i == j or (odd if arc % 2 == 1 else even) < bank.numbers[0]:
                 bank.lists[0, edges] = j
                 edges += 1
         bank.rows[1, i] = edges
@@ -171,12 +175,15 @@ def _resample(bank: BankArrays, seed: Whole, run: Whole, t: Whole) -> None:
 def _shadow(bank: BankArrays, seed: Whole, run: Whole, t: Whole) -> None:
     K = bank.rows.shape[1]
     capacity = bank.schedule[0]
-    count = int(uniform(seed, GRAPHS, run, t, np.int64(0)) * (capacity + 1))
+    even, odd = uniform_pair(seed, GRAPHS, run, t, np.int64(0))
+    count = int(even * (capacity + 1))
     # Selection sampling: arm j is shadowed with the chance that leaves every subset of `count` arms equally likely.
     shadowed = bank.spare
     found = 0
     for j in range(K):
-        if uniform(seed, GRAPHS, run, t, 1 + j) * (K - j) < count - found:
+        if j % 2 == 1:
+            even, odd = uniform_pair(seed, GRAPHS, run, t, (1 + j) // 2)
+        if (odd if j % 2 == 0 else even) * (K - j) < count - found:  # the number 1 + j
             shadowed[found] = j
             found += 1
     edges = 0

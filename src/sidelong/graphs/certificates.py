@@ -16,10 +16,10 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
-from scipy import sparse
 
 if TYPE_CHECKING:
     import numpy.typing as npt
+    from scipy import sparse
 
     from sidelong.graphs.arrays import Flags, Integers
     from sidelong.graphs.graph import FeedbackGraph
@@ -254,6 +254,8 @@ def _reveal(graph: FeedbackGraph, i: Integers, j: Integers) -> Flags:
 
 def _among(graph: FeedbackGraph, arms: Integers) -> sparse.csr_array:
     """Return the edges among some arms, without self-loops."""
+    from scipy import sparse  # noqa: PLC0415  # it takes a while to load
+
     inside = sparse.coo_array(graph.to_scipy()[arms][:, arms])
     keep = inside.row != inside.col
     return sparse.csr_array((inside.data[keep], (inside.row[keep], inside.col[keep])), shape=inside.shape)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import operator
+import sys
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy import sparse
 
 from sidelong._install import pip_install
 from sidelong.checks import check_whole
@@ -26,7 +26,7 @@ MAX_ARMS = 2**31 - 1
 
 def from_matrix(matrix: npt.ArrayLike) -> GraphArrays:
     """Lay out a square matrix of 0 and 1."""
-    if sparse.issparse(matrix):
+    if _is_sparse(matrix):
         raise GraphError("A matrix is a dense array, not a sparse one; use FeedbackGraph.from_scipy.")
     try:
         array = np.asarray(matrix)
@@ -40,7 +40,7 @@ def from_matrix(matrix: npt.ArrayLike) -> GraphArrays:
 
 def from_scipy(matrix: Any) -> GraphArrays:  # SciPy's sparse types share no public base class
     """Lay out a square scipy.sparse matrix or array of 0 and 1."""
-    if not sparse.issparse(matrix):
+    if not _is_sparse(matrix):
         raise GraphError(
             f"from_scipy takes a scipy.sparse matrix or array, not {type(matrix).__name__}; "
             f"use FeedbackGraph.from_matrix for a dense one."
@@ -196,3 +196,8 @@ def import_networkx() -> ModuleType:
     except ImportError as error:
         raise GraphError(f"This needs networkx. {pip_install('networkx')}") from error
     return nx  # type: ignore[no-any-return]
+
+
+def _is_sparse(matrix: object) -> bool:
+    sparse = sys.modules.get("scipy.sparse")  # nobody has such a matrix who has not loaded it
+    return sparse is not None and bool(sparse.issparse(matrix))

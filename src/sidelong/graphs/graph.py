@@ -6,8 +6,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, final
 
 import numpy as np
-from scipy import sparse
 
+from sidelong._jit import lightly
 from sidelong.checks import check_whole, short
 from sidelong.errors import GraphError
 from sidelong.graphs import convert, layout
@@ -19,12 +19,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     import numpy.typing as npt
+    from scipy import sparse
 
     from sidelong.graphs.numbers import GraphNumbers
 
 _MAX_CELLS = 2**30
 _MAX_LISTED = 2**28
 _MAX_NETWORKX = 2**24
+_SHORT, _KEPT_ROWS = 64, 4096  # of rows that are kept as they are asked for
 
 
 @final
@@ -221,8 +223,25 @@ class FeedbackGraph:
 
     def out_neighbors(self, i: int) -> npt.NDArray[np.int32]:
         """Return the arms that playing i reveals, ascending."""
-        i = self._check_arm(i)
-        return self._layout.targets[self._layout.start[i] : self._layout.stop[i]]
+        return self.row(self._check_arm(i))
+
+    def row(self, arm: int) -> npt.NDArray[np.int32]:
+        """Return the same, for a caller who knows that there is such an arm: short rows are at hand."""
+        row = self._rows.get(arm)
+        return self._new_row(arm) if row is None else row
+
+    @cached_property
+    def _rows(self) -> dict[int, npt.NDArray[np.int32]]:
+        return {}
+
+    def _new_row(self, arm: int) -> npt.NDArray[np.int32]:
+        row = self._layout.targets[self._layout.start[arm] : self._layout.stop[arm]]
+        if row.size <= _SHORT:
+            row = row.copy()  # by itself, it does not keep the graph alive
+            row.setflags(write=False)
+            if len(self._rows) < _KEPT_ROWS:
+                self._rows[arm] = row
+        return row
 
     def in_neighbors(self, i: int) -> npt.NDArray[np.int32]:
         """Return the arms that reveal i when played, ascending."""
@@ -256,7 +275,7 @@ class FeedbackGraph:
         if arms is None or self._layout.contiguous:
             _check_probabilities(p)
             P = np.empty(self.n_arms)
-            observe(self.arrays, p, P)
+            lightly(observe, self.arrays, p, P)
             return P if arms is None else P[[self._check_arm(i) for i in np.atleast_1d(arms)]]
         return np.array([_ordered_sum(p[self.in_neighbors(i)]) for i in np.atleast_1d(arms)], np.float64)
 
@@ -299,6 +318,8 @@ class FeedbackGraph:
 
     def to_scipy(self) -> sparse.csr_array:
         """Return the matrix as a scipy.sparse array of bool."""
+        from scipy import sparse  # noqa: PLC0415  # it takes a while to load
+
         graph = self._expanded()
         pointers = np.append(graph.start, graph.stop[-1])
         entries = (np.ones(graph.targets.size, np.bool_), graph.targets.copy(), pointers)

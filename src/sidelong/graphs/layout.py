@@ -9,7 +9,6 @@ import hashlib
 from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy import sparse
 
 from sidelong.graphs.arrays import GraphArrays
 
@@ -64,6 +63,8 @@ def _sweep(start: Integers, stop: Integers, in_start: Integers, in_stop: Integer
 
 def arcs(degree: Integers, targets: Integers) -> GraphArrays:
     """Lay out the graph in which arm i reveals the next degree[i] arms of `targets`, ascending."""
+    from scipy import sparse  # noqa: PLC0415  # it takes a while to load
+
     n = degree.size
     stop = np.cumsum(degree, dtype=np.int64)
     rows = sparse.csr_array((np.ones(targets.size, np.bool_), targets, np.append(0, stop)), shape=(n, n))

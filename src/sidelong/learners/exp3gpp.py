@@ -47,7 +47,7 @@ import numpy as np
 
 from sidelong._jit import kernel
 from sidelong.errors import LearnerError
-from sidelong.graphs.arrays import LONG_RANGE, GraphArrays, observe
+from sidelong.graphs.arrays import GraphArrays, observe
 from sidelong.graphs.cover import new_room
 from sidelong.graphs.numbers import strong_independence as compute_strong_independence
 from sidelong.learners.exploration import GAPS, SIZE, estimate_gaps, explore, extremes, set_rates
@@ -288,7 +288,7 @@ def update(
             for j in range(p.size):
                 state.Ltilde[j] += 0.5 if state.P[j] >= least else 0.0
     first, count = graph.start[arm], graph.stop[arm] - graph.start[arm]
-    if graph.contiguous and count >= LONG_RANGE:
+    if graph.contiguous and count > 2:
         _learn_range(state, first, losses[:count], learning, least)
     else:
         for k in range(count):
@@ -314,16 +314,24 @@ def _learn(state: State, i: Whole, l: float, learning: bool, least: float) -> No
 @kernel
 def _learn_range(state: State, first: int, losses: np.ndarray, learning: bool, least: float) -> None:
     """Do the same for arms in a row, in short loops: of few arrays the compiler can tell that they do not overlap."""
-    last = first + losses.size
-    Lhat, O, mean, width = state.Lhat[first:last], state.O[first:last], state.mean[first:last], state.width[first:last]
-    for k in range(losses.size):
+    count = losses.size
+    last = first + count
+    Lhat, O = state.Lhat[first:last], state.O[first:last]
+    for k in range(count):
         Lhat[k] += losses[k]
-    for k in range(losses.size):
+    for k in range(count):
         O[k] += 1.0
-        width[k] = 1.0 / math.sqrt(O[k])
-    for k in range(losses.size):
-        mean[k] = Lhat[k] / O[k]
+    # A root and two divisions take long, and eight of each as long as one. So this is done for as many arms as fill
+    # vectors, neighbours included, whose numbers stay as they are.
+    K = state.O.size
+    begin = max(min(first, K - (count + 7) // 8 * 8), 0)
+    end = min(begin + (count + 7) // 8 * 8, K)
+    Lhat, O, mean, width = state.Lhat[begin:end], state.O[begin:end], state.mean[begin:end], state.width[begin:end]
+    for k in range(end - begin):
+        width[k] = 1.0 / math.sqrt(O[k]) if O[k] > 0.0 else math.inf
+    for k in range(end - begin):
+        mean[k] = Lhat[k] / O[k] if O[k] > 0.0 else 0.0
     if learning:
         Ltilde, P = state.Ltilde[first:last], state.P[first:last]
-        for k in range(losses.size):
+        for k in range(count):
             Ltilde[k] += (losses[k] - (0.5 if P[k] >= least else 0.0)) / P[k]

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy import optimize, sparse
 
 from sidelong.errors import LearnerError
 
@@ -35,6 +34,8 @@ def cheapest_shares(
             f"{who} solves its linear program for at most {_MOST_EDGES:,} edges, and {graph!r} has more. "
             f"Use a learner that needs none, such as exp3.g++ or ucb-n."
         )
+    from scipy import optimize, sparse  # noqa: PLC0415  # it takes a while to load
+
     ones = np.ones(graph.n_arms)
     rows = -graph.to_scipy().astype(np.float64).T
     limits = -ones

@@ -9,11 +9,11 @@ from __future__ import annotations
 import types
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import numba
 import numpy as np
 
 from sidelong._fingerprint import fingerprint
 from sidelong._jit import specialise
+from sidelong._kernel import jit_is_off
 from sidelong.errors import WorldError
 from sidelong.losses.kernels import WorldArrays, mean
 
@@ -31,7 +31,7 @@ class Functions(NamedTuple):
 def is_compiled(function: Callable[..., float]) -> bool:
     """Return whether a function was decorated with `sidelong.losses.compiled`, or with numba.njit."""
     # With the JIT off a decorated function cannot be told from a plain one, and either runs everywhere.
-    without_jit = bool(numba.config.DISABLE_JIT) and isinstance(function, types.FunctionType)
+    without_jit = jit_is_off() and isinstance(function, types.FunctionType)
     return hasattr(function, "py_func") or without_jit
 
 

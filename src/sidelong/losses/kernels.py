@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from sidelong._jit import kernel
-from sidelong.numerics import LOSSES, SCENES, beta, uniform
+from sidelong.numerics import LOSSES, SCENES, beta, uniform, uniform_pair
 
 
 class WorldArrays(NamedTuple):
@@ -75,14 +75,22 @@ def has_range(world: WorldArrays) -> bool:
 
 
 @kernel
-def loss_range(world: WorldArrays, seed: int, run: int, t: int, first: int, losses: np.ndarray) -> None:
-    """Write the losses of the arms first, first + 1, ...: what `loss` gives, several at a time."""
+def loss_range(world: WorldArrays, seed: int, run: int, t: int, first: int, last: int, wide: np.ndarray) -> None:
+    """Write the losses of the arms from `first` to before `last` into wide[1], wide[2], ...: what `loss` gives.
+
+    One block of random numbers serves the arms 2n and 2n + 1. Where the first or the last block serves one arm alone,
+    its other number is written too: before the losses, or behind them, where `wide` must have room.
+    """
     row = 0
     if world.kind == CONSTRAINED:
         row = (_segment(world.integers, world.integers.size // 2, t) % 2) * (world.numbers.size // 2)
-    for k in range(losses.size):
-        u = uniform(seed, LOSSES, run, t, first + k)
-        losses[k] = 1.0 if u < world.numbers[row + first + k] else 0.0
+    pair = first // 2
+    numbers = wide[1 - first % 2 :]
+    for n in range((last + 1) // 2 - pair):
+        numbers[2 * n], numbers[2 * n + 1] = uniform_pair(seed, LOSSES, run, t, pair + n)
+    losses, means = wide[1:], world.numbers[row + first :]
+    for k in range(last - first):
+        losses[k] = 1.0 if losses[k] < means[k] else 0.0
 
 
 @kernel

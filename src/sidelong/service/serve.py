@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 import uvicorn
 
+from sidelong._jit import load_compiler
 from sidelong._version import __version__
 from sidelong.errors import ServiceError
 from sidelong.service import logs
@@ -37,6 +38,7 @@ def serve(settings: Settings, ready: Callable[[str], None] = lambda _: None) -> 
     _give_memory_back()
     _allow_connections(settings.max_connections)
     _check_tokens(settings)
+    load_compiler()  # which takes a third of a second, and no request waits for it then
     listening = _bind(settings)
     host, port = listening.getsockname()[:2]
     address = f"http://{f'[{host}]' if ':' in host else host}:{port}"

@@ -12,7 +12,7 @@ from sidelong.learners import catalogue
 from sidelong.losses.world import World
 from sidelong.simulation.comparison import Comparison
 from sidelong.simulation.game import prepare
-from sidelong.simulation.simulate import play_game
+from sidelong.simulation.simulate import compile_together, play_game
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -87,6 +87,7 @@ def compare(
                 games[label, world] = game
     if not games:
         raise ObservabilityError(f"No learner can play there. {next(iter(unplayable.values()))}")
+    compile_together(games.values(), progress)
     results = {place: play_game(game, runs, seed, checkpoints, threads, progress) for place, game in games.items()}
     return Comparison(tuple(tables), tuple(places), graph.n_arms, results, unplayable)
 

@@ -47,7 +47,7 @@ class Tally(NamedTuple):
     lists: np.ndarray  #: int64, (3, rows)
     law: np.ndarray  #: of the delays
     p: np.ndarray
-    losses: np.ndarray
+    losses: np.ndarray  #: with a place before the first arm's and one behind the last one's, as `loss_range` asks
     trace: np.ndarray
     means: np.ndarray  #: for the certificate, as are the next two: of nothing if none is kept
     standing: Standing
@@ -74,7 +74,7 @@ def new_tally(learner: ModuleType, n_arms: int, delay: Delay | None = None, *, c
         np.zeros((3, rows), np.int64),
         law.arrays,
         np.zeros((rows, n_arms)),
-        np.zeros((rows, n_arms)),
+        np.zeros((rows, 1 + n_arms + 1)),
         np.zeros((rows, trace_size(learner, n_arms))),
         np.zeros((rows, certified)),
         Standing.new(certified),
@@ -148,7 +148,7 @@ def play(  # noqa: C901, PLR0912, PLR0915  # a round is one thing, and becomes o
     tally: Tally,
 ) -> int:
     """Play the rounds from `first` to `last`; return the round of a loss that does not fit, or 0."""
-    p, losses, trace = tally.p[0], tally.losses[0], tally.trace[0]
+    p, losses, trace = tally.p[0], tally.losses[0, 1:-1], tally.trace[0]
     row = 0
     index = pick(bank, seed, run, first)
     redraw(bank, seed, run, first)
@@ -161,7 +161,7 @@ def play(  # noqa: C901, PLR0912, PLR0915  # a round is one thing, and becomes o
             graph = select(bank, index)
         if LATE:
             row = t % tally.arms.size
-            p, losses, trace = tally.p[row], tally.losses[row], tally.trace[row]
+            p, losses, trace = tally.p[row], tally.losses[row, 1:-1], tally.trace[row]
         if CERTIFY:
             freeze(tally.standing, tally.means[row])
         if DRAWS_ITSELF:  # a constant, so that only one of the two is compiled
@@ -174,7 +174,7 @@ def play(  # noqa: C901, PLR0912, PLR0915  # a round is one thing, and becomes o
         suffered = -1.0
         done = 0
         if graph.contiguous and count > 1 and has_range(world):
-            loss_range(world, seed, run, t, low, losses[:count])
+            loss_range(world, seed, run, t, low, high, tally.losses[row])
             tally.ranges[low] += 1
             tally.ranges[high] -= 1
             suffered = losses[arm - low] if low <= arm < high else -1.0
@@ -205,7 +205,8 @@ def play(  # noqa: C901, PLR0912, PLR0915  # a round is one thing, and becomes o
             learned = graph
             if LATE:
                 row = told % tally.arms.size
-                arm, p, losses, trace = tally.arms[row], tally.p[row], tally.losses[row], tally.trace[row]
+                arm, trace = tally.arms[row], tally.trace[row]
+                p, losses = tally.p[row], tally.losses[row, 1:-1]
                 learned = select(bank, pick(bank, seed, run, told))
                 if not tally.comes[row]:
                     release(params, state, told)
@@ -258,13 +259,13 @@ def compile_parts(loop: Any, learner: ModuleType, graph: GraphArrays, *call: Any
         return
     params, state, bank, world, seed, run, _, t, tally = call
     known, arm = (params, state, graph, t), 0  # any one: only types count here
-    p, losses, trace = tally.p[0], tally.losses[0], tally.trace[0]
+    p, losses, trace = tally.p[0], tally.losses[0, 1:-1], tally.trace[0]
     place = (world, seed, run, t, arm)
     with compiled_ahead(
         (learner.update, (*known, arm, p, losses, trace)),
         (loss, place),
         (mean, place),
-        (loss_range, (*place, losses)),
+        (loss_range, (*place, arm, losses)),
     ):
         select.compile(signature_of(bank, t))  # type: ignore[attr-defined]
         if hasattr(learner, "draw"):

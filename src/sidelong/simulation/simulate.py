@@ -11,17 +11,18 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sidelong._jit import CompilationError, entry
+from sidelong._ahead import compile_side_by_side, has_a_core_to_spare
+from sidelong._jit import compilation_error, entry
 from sidelong.errors import BinaryLossError, SimulationError, WorldError
 from sidelong.evaluation.certificates import NOT_TOLD, assess, settle
 from sidelong.graphs.bank import pick, select
 from sidelong.learners.catalogue import check_certifiable
 from sidelong.machine import cores
+from sidelong.progress import ProgressLine
 from sidelong.simulation.game import Game, prepare
 from sidelong.simulation.game import whole as _whole
 from sidelong.simulation.interrupt import interrupts_repeated
 from sidelong.simulation.loop import Tally, compile_parts, loop_for, new_tally
-from sidelong.simulation.progress import ProgressLine
 from sidelong.simulation.result import Result
 
 if TYPE_CHECKING:
@@ -148,6 +149,18 @@ def play_game(
     )
 
 
+def compile_together(games: Iterable[Game], progress: bool | None = None) -> None:  # noqa: FBT001  # as `simulate`
+    """Compile what several games need, on all cores, so that none of them waits for it."""
+    kinds = {game.kind: game for game in games}
+    if len(kinds) < 2 or not has_a_core_to_spare():
+        return
+    names = ", ".join(dict.fromkeys(str(game.learner.NAME) for game in kinds.values()))
+    line = ProgressLine(shown=progress)
+    with line.saying(f"Compiling {names}, once for all later runs"), interrupts_repeated():
+        each = [_Simulation(game, 0, np.array([1]), None) for game in kinds.values()]
+        compile_side_by_side([(one.loop, one.call()) for one in each])
+
+
 class _Simulation:
     """What all runs of a game share."""
 
@@ -165,7 +178,7 @@ class _Simulation:
         self._delay = game.delay
         self._certify = certify
         how = {"anew": not game.sequence.bank, "late": not game.delay.is_none, "certify": certify}
-        self._play = loop_for(game.learner, game.world, **how)
+        self.loop = self._play = loop_for(game.learner, game.world, **how)
         self._stop = threading.Event()
         self._lock = threading.Lock()
         self._best_lock = threading.Lock()
@@ -174,15 +187,19 @@ class _Simulation:
         self._done = 0
         self._tell: Callable[[], None] = lambda: None  # is called between two stretches
 
-    def prepare(self) -> None:
-        """Compile, or load what was compiled before, outside of what is measured."""
+    def call(self) -> tuple[Any, ...]:
+        """Return what the loop is called with, to play no round."""
         tally = new_tally(self._learner, self._sequence.n_arms, self._delay, certify=self._certify)
         state = self._learner.init(self._params, self._first)
-        call = (self._params, state, self._bank, self._world.arrays, self._seed, 0, 1, 0, tally)
+        return self._params, state, self._bank, self._world.arrays, self._seed, 0, 1, 0, tally
+
+    def prepare(self) -> None:
+        """Compile, or load what was compiled before, outside of what is measured."""
+        call = self.call()
         parts = partial(compile_parts, self._play, self._learner, self._first.arrays, *call)
         try:
             self._play = entry(self._play, *call, before=parts)
-        except CompilationError as error:
+        except compilation_error() as error:
             if self._world.functions is None:
                 raise
             raise WorldError(f"The function of {self._world!r} could not be compiled: {error}") from error

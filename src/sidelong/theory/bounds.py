@@ -26,8 +26,6 @@ import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
-from scipy.special import lambertw
-
 from sidelong.errors import TheoryError
 from sidelong.theory.checks import Gaps, at_least_two, horizon, number, positive_gap, read_gaps, whole
 
@@ -254,6 +252,8 @@ def t_min(*, K: int, gap: float, lambda_: float, beta: float = BETA) -> float:
         beta: the rate of exploration.
 
     """
+    from scipy.special import lambertw  # noqa: PLC0415  # it takes a while to load
+
     b = 2 * math.sqrt(_c(K, gap, lambda_, beta))
     return (b * float(lambertw(-1 / b, -1).real)) ** 2 if b >= math.e else 0.0
 

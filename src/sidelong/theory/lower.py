@@ -11,7 +11,6 @@ import math
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-from scipy import optimize
 
 from sidelong.errors import TheoryError
 from sidelong.theory.checks import horizon, number
@@ -88,6 +87,8 @@ def c_star(graph: FeedbackGraph, means: npt.ArrayLike) -> StochasticConstant:
         return StochasticConstant(0.0, 0.0, plays, prices)
     A, unit = reveals[rows][:, columns].tocsc(), float(need.max())  # HiGHS works to absolute tolerances
     cost = gap[rows] / gap.max()
+    from scipy import optimize  # noqa: PLC0415  # it takes a while to load
+
     found = optimize.linprog(cost, A_ub=-A.T, b_ub=-need[columns] / unit, bounds=(0, None), method="highs")
     if found.x is None:
         raise TheoryError(f"The linear program of c* was not solved: {found.message}")

@@ -8,7 +8,7 @@ import time
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, TypeVar
 
-from sidelong._jit import entry
+from sidelong._jit import entry, is_light, plainly
 from sidelong.checks import plain, short
 from sidelong.errors import GraphError
 
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _SLICE = 0.02  # seconds, about
+_FEW = 2_000  # numbers among the arguments of a kernel: some forty arms
 _aside = threading.local()  # the seconds of this thread that do not count
 
 
@@ -81,8 +82,13 @@ class Search(ABC):
 
 
 def call(kernel: Callable[..., T], *arguments: object) -> T:
-    """Call a kernel; that it may have to be compiled or loaded first does not count."""
+    """Call a kernel; that it may have to be compiled or loaded first does not count.
+
+    Neither does plain Python, which does the first of a few arms where machine code is not at hand.
+    """
     with uncounted():
+        if is_light(kernel, arguments, _FEW):
+            return plainly(kernel, *arguments)  # type: ignore[no-any-return]
         code = entry(kernel, *arguments)
     return code(*arguments)
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-from scipy import sparse
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from scipy import sparse
 
     from sidelong.graphs.arrays import Flags, Integers, Reals
 
@@ -26,6 +27,8 @@ class Groups(NamedTuple):
 
     def matrix(self, n: int) -> sparse.csr_array:
         """Return the matrix with a row for each group and a column for each of n arms."""
+        from scipy import sparse  # noqa: PLC0415  # it takes a while to load
+
         return sparse.csr_array((np.ones(self.arms.size), self.arms, self.start), shape=(self.number, n))
 
     def weighing(self, weight: Integers) -> WeightedGroups:

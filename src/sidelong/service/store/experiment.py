@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from sidelong._jit import entry
+from sidelong._at_once import begin
 from sidelong.agent import Agent
 from sidelong.agent.decision import SparingDecision
 from sidelong.agent.running import revealed
@@ -148,7 +148,8 @@ class LiveExperiment:
         self.tallies = tallies
         self.n_arms = agent.graph.n_arms
         unseen = np.empty(self.n_arms)
-        self._observe = entry(observe, agent.graph.arrays, unseen, unseen)
+        self._observe: Callable[..., None]
+        begin(self, "_observe", observe, agent.graph.arrays, unseen, unseen)
         self.outstanding: dict[int, tuple[Decision, Moment]] = {}
         self.head = 0  #: the number of the last event
         self.saved = 0  #: that of the last snapshot

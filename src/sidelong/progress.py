@@ -16,18 +16,18 @@ _PATIENCE = 2.0  # seconds
 
 
 class ProgressLine:
-    """Shows how far a simulation is. Silent where nobody looks: when stderr is not a terminal."""
+    """Shows how far a simulation is. Silent where nobody looks: if stderr is neither a terminal nor a notebook's."""
 
     def __init__(self, *, shown: bool | None) -> None:
-        self._shown = sys.stderr.isatty() if shown is None else shown
+        self._shown = _somebody_looks() if shown is None else shown
         self._begun = time.monotonic()
         self._next = self._begun + _PATIENCE
         self._width = 0
 
     @contextlib.contextmanager
-    def saying(self, text: str) -> Iterator[None]:
-        """Show what is being done, if that takes long."""
-        timer = threading.Timer(_PATIENCE, self._write, [f"{text} ..."])
+    def saying(self, text: str, after: float = _PATIENCE) -> Iterator[None]:
+        """Show what is being done, if that takes longer than so many seconds."""
+        timer = threading.Timer(after, self._write, [f"{text} ..."])
         timer.daemon = True
         if self._shown:
             timer.start()
@@ -66,6 +66,10 @@ class ProgressLine:
         sys.stderr.write("\r" + text.ljust(self._width))
         sys.stderr.flush()
         self._width = len(text)
+
+
+def _somebody_looks() -> bool:
+    return sys.stderr.isatty() or "ipykernel" in sys.modules
 
 
 def duration(seconds: float) -> str:
