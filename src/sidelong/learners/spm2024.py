@@ -133,19 +133,23 @@ def init(params: Params, graph: FeedbackGraph) -> State:
 
 
 @kernel
+def _invert_one(params: Params, state: State, b: float, least: float, u: float, p: np.ndarray) -> None:
+    """Do what `_invert` does where there is one power, in closed form."""
+    a = params.a
+    for i in range(p.size):
+        state.s[i] = b / (state.L[i] - least + u)
+        p[i] = state.s[i] * state.s[i]
+    if a != 0.5:
+        for i in range(p.size):
+            p[i] = exp(log_normal(state.s[i]) / (1.0 - a))
+    for i in range(p.size):
+        state.slope[i] = p[i] / ((1.0 - a) * (state.L[i] - least + u))
+
+
+@kernel
 def _invert(params: Params, state: State, b: float, least: float, u: float, p: np.ndarray) -> None:
     """Write into `p` what b p_i^(a-1) + b' p_i^(-a) = L_i - least + u has for p_i, and how fast it falls in u."""
     a = params.a
-    if params.b_other == 0.0:  # one power, which has a closed inverse
-        for i in range(p.size):
-            state.s[i] = b / (state.L[i] - least + u)
-            p[i] = state.s[i] * state.s[i]
-        if a != 0.5:
-            for i in range(p.size):
-                p[i] = exp(log_normal(state.s[i]) / (1.0 - a))
-        for i in range(p.size):
-            state.slope[i] = p[i] / ((1.0 - a) * (state.L[i] - least + u))
-        return
     for _ in range(100):
         for i in range(p.size):
             p[i] = exp(state.s[i])
@@ -181,7 +185,10 @@ def distribution(params: Params, state: State, graph: GraphArrays, t: int, p: np
         state.s[i] = state.log_p[i]
     step = 0.0
     for _ in range(100):  # 2
-        _invert(params, state, b, least, u, p)
+        if params.b_other == 0.0:
+            _invert_one(params, state, b, least, u, p)
+        else:
+            _invert(params, state, b, least, u, p)
         sum_ = total(p)
         step = sum_ * log(sum_) / total(state.slope)
         if abs(sum_ - 1.0) <= 1e-6:
