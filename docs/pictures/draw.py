@@ -37,7 +37,7 @@ def main() -> None:
 def _row(sheet: Canvas, y: float, played: int, seen: set[int], arcs: bool, n: int = 8, x: float = 32) -> None:  # noqa: FBT001
     for k in range(n):
         kind = "play" if k == played else "seen" if k in seen else "hidden"
-        sheet.circle(x + 59 * k, y, 17, kind, str(k + 1))
+        sheet.circle(x + 59 * k, y, 17, kind, str(k))
         if arcs and k in seen and k != played:
             bend = (10 + 8 * abs(played - k)) * (1 if k > played else -1)
             sheet.arrow(x + 59 * played, y - 18, x + 59 * k, y - 19, "arc", bend)
@@ -47,11 +47,11 @@ def side() -> None:
     """Bandit, feedback graph, full information."""
     sheet = Canvas(480, 330)
     sheet.text(12, 24, "A bandit: you ordered 6, and learn what 6 cost", "head")
-    _row(sheet, 56, 5, {5}, arcs=False)
-    sheet.text(12, 118, "A feedback graph: and what 1 to 5 would have cost", "head")
-    _row(sheet, 198, 5, set(range(6)), arcs=True)
+    _row(sheet, 56, 6, {6}, arcs=False)
+    sheet.text(12, 118, "A feedback graph: and what 0 to 5 would have cost", "head")
+    _row(sheet, 198, 6, set(range(7)), arcs=True)
     sheet.text(12, 266, "Full information: you learn what all would have cost", "head")
-    _row(sheet, 300, 5, set(range(8)), arcs=False)
+    _row(sheet, 300, 6, set(range(8)), arcs=False)
     sheet.save("side")
 
 
@@ -93,9 +93,9 @@ def sale() -> None:
     """Show a graph that only the outcome shows: what an order reveals depends on what was sold."""
     sheet = Canvas(480, 250)
     sheet.text(12, 24, "Ordered 4, all were sold: the smaller orders", "head")
-    _row(sheet, 92, 3, {0, 1, 2, 3}, arcs=True, n=6)
+    _row(sheet, 92, 4, {0, 1, 2, 3, 4}, arcs=True, n=6)
     sheet.text(12, 146, "Ordered 4, one was left over: all orders", "head")
-    _row(sheet, 214, 3, set(range(6)), arcs=True, n=6)
+    _row(sheet, 214, 4, set(range(6)), arcs=True, n=6)
     sheet.save("sale")
 
 
@@ -104,12 +104,12 @@ def prices() -> None:
     sheet = Canvas(480, 226)
     sheet.text(12, 24, "Price 4 was posted, and the buyer bought", "head")
     for k in range(8):
-        kind = "play" if k == 3 else "seen" if k < 3 else "hidden"
-        sheet.circle(32 + 59 * k, 70, 17, kind, str(k + 1))
-    sheet.path("M20 100 L20 108 L223 108 L223 100", "line")
-    sheet.text(121, 128, "would have sold too: known", "", "middle")
-    sheet.path("M252 100 L252 108 L460 108 L460 100", "c")
-    sheet.text(356, 128, "up to which price?", "", "middle")
+        kind = "play" if k == 4 else "seen" if k < 4 else "hidden"
+        sheet.circle(32 + 59 * k, 70, 17, kind, str(k))
+    sheet.path("M20 100 L20 108 L282 108 L282 100", "line")
+    sheet.text(151, 128, "would have sold too: known", "", "middle")
+    sheet.path("M311 100 L311 108 L460 108 L460 100", "c")
+    sheet.text(385, 128, "up to which price?", "", "middle")
     sheet.text(12, 166, "How likely was it to learn about price 2?")
     sheet.text(12, 188, "Every price from 2 up that would have sold shows it,")
     sheet.text(12, 210, "and which ones those are, nobody learns.")
@@ -280,7 +280,7 @@ def speed() -> None:
         "river Exp3": "river",
         "NumPy, whole arrays": "NumPy, whole arrays",
         "MABWiser UCB1": "MABWiser",
-        "Vowpal Wabbit graph_feedback": "Vowpal Wabbit",
+        "Vowpal Wabbit graph_feedback": "Vowpal Wabbit, which solves an optimisation problem in each round",
     }
     bars = [("sidelong", 1.0)]
     bars += [
@@ -358,7 +358,13 @@ def tails() -> None:
             sheet.path(f"M50 {y:.1f} L470 {y:.1f}", "rule")
             sheet.text(44, y + 5, f"{share:.0%}", "small", "end")
         for regret in range(low, high + 1, 400):
-            sheet.text(50 + 420 * (regret - low) / (high - low), top + 200, f"{regret:,}", "small", "middle")
+            sheet.text(
+                50 + 420 * (regret - low) / (high - low),
+                top + 200,
+                f"{regret:,}",
+                "small",
+                "end" if regret == high else "middle",
+            )
         for name, kind in learners:
             regret = np.sort(play(name, graph))
             levels = np.linspace(low, high, 161)

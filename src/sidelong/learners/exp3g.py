@@ -65,6 +65,7 @@ ABOUT = About(
 #: The options that lead to a module of their own.
 VARIANTS = ({"rate": "adaptive"},)
 TRACES = ("exploration_mass", "learning_rate")
+ROOM = ("P",)
 _MASS, _ETA = range(2)
 
 

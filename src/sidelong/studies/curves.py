@@ -1,4 +1,4 @@
-"""Results as curves: the regret of one learner on one instance, one row a run, and what can be said of them."""
+"""Results as curves: the regret of one learner on one instance, one row for each run, and what can be said of them."""
 
 from __future__ import annotations
 

@@ -175,12 +175,17 @@ def _named(bound: Bound) -> str:
     return f"{bound.name}, {bound.values[-1]:,.0f}" if bound.numbered else f"its bound, {bound.values[-1]:,.0f}"
 
 
+def moves(first: float, last: float) -> bool:
+    """Tell whether something that learners trace is by a tenth larger or smaller at the end than it was early."""
+    return not 0.9 <= (last / first if first else 1.0) <= 1.1
+
+
 def trace(what: str, drawn: Mapping[str, tuple[float, float]]) -> str:
     """Say of something that learners trace how it is at the end, compared with its largest early value."""
     changed = {name: (last / first if first else 1.0) for name, (first, last) in drawn.items()}
     most = max(changed, key=lambda name: abs(np.log(max(changed[name], 1e-9))))
     first, last = drawn[most]
-    if 0.9 <= changed[most] <= 1.1:
+    if not moves(first, last):
         return f"{what} stays where it was: {last:.2g} at the end for {most}."
     word = "falls" if last < first else "rises"
     return f"{what} of {most} {word} from {first:.2g} to {last:.2g}."
