@@ -497,6 +497,47 @@ class Exp3G(Exponential):
         return l / P[i]
 
 
+# EXP3.G without a horizon, our own (docs/bounds.md, 7). b = 8; in each round t, on its graph A:
+#  1  eta = 1 / b, q_i ~ exp(-eta L_i)
+#  2  U = greedy arms that reveal all weakly observable ones, w = sum of q_i over the weakly observable i
+#  3  j = arm with q_j > 1/2, no self-loop, revealed by all others; g = 1 / (4 t), or max(1 / (4 t), 2 eta) with a j
+#  4  c = min(1/4, sqrt(eta w |U| / 2)),  p_i = (1 - g - c) q_i + g / K + (c / |U| if i in U)
+#  5  V = sum_i q_i / P_i, or 2 sum_{i != j} q_i (1 / P_i + 1 / P_j);  b += (g + c + eta V / 2) / ln K
+
+
+class Exp3GAdaptive:
+    def __init__(self, n_arms):
+        self.K = n_arms
+        self.t = 0
+        self.b = 8.0
+        self.L = np.zeros(n_arms)
+
+    def distribution(self, A) -> Round:
+        A = np.array(A, dtype=bool)
+        K, eta = self.K, 1 / self.b
+        self.t += 1
+        q = softmax([-eta * L for L in self.L])
+        weak = weakly_observable(A)
+        U = weak_dominating_set(A, weak)
+        special = [i for i in range(K) if not A[i][i] and i not in weak and q[i] > 1 / 2]
+        g = max(1 / (4 * self.t), 2 * eta) if special else 1 / (4 * self.t)
+        c = min(1 / 4, math.sqrt(eta * sum(q[i] for i in weak) * len(U) / 2))
+        p = np.array([(1 - g - c) * q[i] + g / K + (c / len(U) if i in U else 0) for i in range(K)])
+        P = observation(p, A)
+        if special:
+            (j,) = special
+            V = 2 * sum(q[i] * (1 / P[i] + 1 / P[j]) for i in range(K) if i != j)
+        else:
+            V = sum(q[i] / P[i] for i in range(K))
+        return Round(self.t, A, p, P, g + c + eta * V / 2, eta)
+
+    def update(self, told: Round, arm, losses, A=None):  # noqa: ARG002
+        P = observation(told.p, told.A if A is None else np.array(A, dtype=bool))
+        for i, l in losses.items():
+            self.L[i] += l / P[i]
+        self.b += told.theta / math.log(self.K)
+
+
 def weakly_observable(A):
     """Return the arms that do not reveal themselves and that not all others reveal."""
     K = len(A)

@@ -4,20 +4,24 @@ from __future__ import annotations
 
 import math
 import re
+import sys
 import tomllib
 from pathlib import Path
 
 import features
+import numpy as np
 from canvas import DARK, LIGHT, RULES, Canvas, variables
 
 import sidelong as sl
 
 DOCS = Path(__file__).parent.parent
+sys.path.insert(0, str(DOCS.parent / "benchmarks"))
+from tails import GRAPHS, play
 
 
 def main() -> None:
     """Draw all of them, and the rules by which the site colours them."""
-    own = (side, loop, cases, sale, prices, choose, late, once, study, cluster, sets, speed, worlds, rooms)
+    own = (side, loop, cases, sale, prices, choose, late, once, study, cluster, sets, speed, worlds, tails, rooms)
     for draw in (*own, features.draw):
         draw()
     dark = variables(DARK, "#131416")
@@ -118,7 +122,7 @@ def choose() -> None:
     sheet = Canvas(480, 372)
     steps = (
         ("Does every arm reveal all arms?", "hedge"),
-        ("Does some arm not reveal itself?", "luo-2023"),
+        ("Does some arm not reveal itself?", "exp3.g"),
         ("Losses 0 or 1, and nothing changes?", "ts-n"),
         ("The paper's theorem in both worlds?", "exp3.g++"),
     )
@@ -340,6 +344,40 @@ def worlds() -> None:
         sheet.path(f"M{x} {y} L{x + 34} {y}", kind)
         sheet.text(x + 42, y + 5, label)
     sheet.save("worlds")
+
+
+def tails() -> None:
+    """Draw how many runs lost more than so much, as measured: the play of `benchmarks/tails.py`."""
+    learners = (("exp3-set", "c"), ("exp3-ix", "a"), ("luo-2023", "b"))
+    sheet = Canvas(480, 560)
+    low, high = -400, 1_200
+    for panel, (title, graph) in enumerate(GRAPHS.items()):
+        top = 30 + 230 * panel
+        sheet.text(12, top - 8, f"{title}: share of runs that lost more", "head")
+        for share in (0.0, 0.25, 0.5, 0.75, 1.0):
+            y = top + 180 - 170 * share
+            sheet.path(f"M50 {y:.1f} L470 {y:.1f}", "rule")
+            sheet.text(44, y + 5, f"{share:.0%}", "small", "end")
+        for regret in range(low, high + 1, 400):
+            sheet.text(
+                50 + 420 * (regret - low) / (high - low),
+                top + 200,
+                f"{regret:,}",
+                "small",
+                "end" if regret == high else "middle",
+            )
+        for name, kind in learners:
+            regret = np.sort(play(name, graph))
+            levels = np.linspace(low, high, 161)
+            shares = 1.0 - np.searchsorted(regret, levels, "right") / regret.size
+            across = 50 + 420 * (levels - low) / (high - low)
+            sheet.curve(list(zip(across.tolist(), (top + 180 - 170 * shares).tolist(), strict=True)), kind)
+    for k, (label, kind) in enumerate(learners):
+        x = 50 + 150 * k
+        sheet.path(f"M{x} 510 L{x + 34} 510", kind)
+        sheet.text(x + 42, 515, label)
+    sheet.text(470, 546, "regret of a run after 10,000 rounds", "small", "end")
+    sheet.save("tails")
 
 
 if __name__ == "__main__":

@@ -15,6 +15,7 @@ from sidelong._jit import rebind
 from sidelong.evaluation import certificates
 from sidelong.learners import (
     absent,
+    exp3g_adaptive,
     exp3gpp,
     exp3gpp_guarded,
     exp3set,
@@ -203,6 +204,24 @@ def learn_less_and_less(params, state, graph, t, arm, p, losses, trace):
     exp3set_tracking.update(params, state, graph, t, arm, p, losses / t, trace)
 
 
+def grow_the_rate_of_exp3_g(params, state, graph, t, p, trace):
+    state.b[0] = max(8.0, state.b[0] - 0.5)
+    exp3g_adaptive.distribution(params, state, graph, t, p, trace)
+
+
+def count_half_of_the_cost(params, state, graph, t, arm, p, losses, trace):
+    exp3g_adaptive.update(params._replace(log_K=2 * params.log_K), state, graph, t, arm, p, losses, trace)
+
+
+def count_thrice_the_cost(params, state, graph, t, arm, p, losses, trace):
+    exp3g_adaptive.update(params._replace(log_K=params.log_K / 3), state, graph, t, arm, p, losses, trace)
+
+
+def explore_everywhere(params, state, graph, t, p, trace):
+    exp3g_adaptive.distribution(params, state, graph, t, p, trace)
+    p[:] = 0.5 * p + 0.5 / p.size
+
+
 def derive(original, name, **changes):
     module = types.ModuleType(f"{getattr(original, 'NAME', '')}_{name}")
     module.__dict__.update({key: value for key, value in vars(original).items() if not key.startswith("__")})
@@ -337,6 +356,13 @@ BROKEN_TRACKING = {
     "shares_nothing": ({"update": share_nothing}, "track-ftrl"),
     "learns_less_and_less": ({"update": learn_less_and_less}, "track-ftrl"),
 }
+BROKEN_EXP3_G = {
+    "intact_exp3_g": ({}, None),
+    "grows_its_rate": ({"distribution": grow_the_rate_of_exp3_g}, "exp3g-ftrl"),
+    "counts_half_of_the_cost": ({"update": count_half_of_the_cost}, "exp3g-costs"),
+    "explores_everywhere": ({"distribution": explore_everywhere}, "exp3g-costs"),
+    "counts_thrice_the_cost": ({"update": count_thrice_the_cost}, "exp3g-rate"),
+}
 OF_EXP3_SET = ("absent-unbiased", "absent-ftrl")
 
 #: The claims of `glance` that look at walks.
@@ -395,6 +421,10 @@ def main():
         failed[name] = [result.claim.id for result in results if result.verdict is claims.Verdict.FAILS]
     for name, (changes, _) in BROKEN_TRACKING.items():
         results = claims.verify(["track-ftrl"], tracking=derive(exp3set_tracking, name, **changes), effort=0.05)
+        failed[name] = [result.claim.id for result in results if result.verdict is claims.Verdict.FAILS]
+    for name, (changes, _) in BROKEN_EXP3_G.items():
+        made = derive(exp3g_adaptive, name, **changes)
+        results = claims.verify(("exp3g-ftrl", "exp3g-costs", "exp3g-rate"), exp3_g=made, seed=0, effort=0.05)
         failed[name] = [result.claim.id for result in results if result.verdict is claims.Verdict.FAILS]
     for name, (changes, _) in BROKEN_GUARDED.items():
         made = derive(exp3gpp_guarded, name, **changes)

@@ -12,6 +12,7 @@ import pytest
 from claims.broken import (
     BROKEN,
     BROKEN_CERTIFICATE,
+    BROKEN_EXP3_G,
     BROKEN_EXP3_SET,
     BROKEN_GLANCE,
     BROKEN_GUARDED,
@@ -125,6 +126,7 @@ def test_the_intact_learner_passes_where_broken_ones_fail(failed):
             BROKEN,
             BROKEN_GLANCE,
             BROKEN_CERTIFICATE,
+            BROKEN_EXP3_G,
             BROKEN_EXP3_SET,
             BROKEN_TRACKING,
             BROKEN_GUARDED,

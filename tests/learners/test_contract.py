@@ -29,6 +29,7 @@ CONFIGURATIONS = {name: (name, {}) for name in NAMES} | {
     "exp3.g++ fixed, given": ("exp3.g++", {"rate": "fixed", "strong_independence": 6}),
     "exp3.g++ epochs": ("exp3.g++", {"refresh": "epoch", "growth": 0.2}),
     "exp3.g++ epochs, fixed": ("exp3.g++", {"refresh": "epoch", "rate": "fixed"}),
+    "exp3.g adaptive": ("exp3.g", {"rate": "adaptive"}),
     "exp3-set epochs": ("exp3-set", {"refresh": "epoch", "growth": 0.2}),
     "exp3-set tracking": ("exp3-set", {"track": "unknown"}),
     "exp3-set tracking, given": ("exp3-set", {"track": 3, "horizon": 200}),
@@ -332,7 +333,7 @@ def test_what_is_missing_is_named(label, need):
     ("graph", "words"),
     [
         (WITHOUT_LOOP, "Use luo-2023"),
-        (WEAK, "Use exp3.g, or luo-2023 with observability='weak'"),
+        (WEAK, "Use exp3.g with rate='adaptive', or luo-2023 with observability='weak'"),
         (UNSEEN, "No learner can do well on this graph, which is not observable: no arm reveals arm 2"),
     ],
 )

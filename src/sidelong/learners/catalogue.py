@@ -175,7 +175,8 @@ def configure(learner: ModuleType, graph: FeedbackGraph, options: Mapping[str, A
                 f"Its options are: {', '.join(known) or 'none'}."
             )
     if Need.HORIZON in needs(learner, options) and options.get("horizon") is None:
-        raise LearnerError(f"{learner.NAME} needs to know how many rounds it will play: give horizon=...")
+        instead = _without(learner, Need.HORIZON)
+        raise LearnerError(f"{learner.NAME} needs to know how many rounds it will play: give horizon=...{instead}")
     check_graph(learner, graph, options)
     return cast("tuple[Any, ...]", learner.configure(graph, **options))
 
@@ -246,8 +247,18 @@ def _instead(graph: FeedbackGraph) -> str:
     if kind == "none":
         return f"No learner can do well on this graph, which is n{str(graph.observability)[1:]}"
     if kind == "weak":
-        return "Use exp3.g, or luo-2023 with observability='weak', which do not need that."
-    return "Use luo-2023, which does not need that where all other arms reveal it, as here."
+        return "Use exp3.g with rate='adaptive', or luo-2023 with observability='weak', which do not need that."
+    return (
+        "Use luo-2023, or exp3.g with rate='adaptive', which do not need that where all other arms reveal it, as here."
+    )
+
+
+def _without(learner: ModuleType, need: Need) -> str:
+    """Return ", or take ..." with the options of a learner that make it do without something, if there are some."""
+    for options in getattr(learner, "VARIANTS", ()):
+        if need in learner.NEEDS and need not in needs(choose(learner, options), options):
+            return ", or take " + ", ".join(f"{name}={value!r}" for name, value in options.items())
+    return ""
 
 
 def check_fixed(learner: ModuleType, options: Mapping[str, Any], found: str) -> None:
@@ -261,7 +272,7 @@ def check_fixed(learner: ModuleType, options: Mapping[str, Any], found: str) -> 
         f", unless it is given a number that holds for every graph. Give {given[0]}=...; the number of arms is always "
         f"valid"
         if given
-        else ""
+        else _without(learner, Need.FIXED_GRAPH)
     )
     raise ObservabilityError(f"{learner.NAME} needs one graph for all rounds{tuned}. {found}")
 

@@ -62,11 +62,11 @@ def missing(cells: int) -> str:
 
 
 def interval(runs: int) -> str:
-    """Say what a curve and its band are; a bootstrap over few runs sees too little of how they differ."""
+    """Say what a curve and its bands are; a bootstrap over few runs sees too little of how they differ."""
     if runs == 1:
         return "One run, of which no interval can be made."
     few = ", which is too narrow for so few runs" if runs < FEW else ""
-    return f"Mean over {runs:,} runs, with the 95 % bootstrap interval{few}."
+    return f"Mean over {runs:,} runs, with the 95 % bootstrap interval{few}; the paler band holds nine of ten runs."
 
 
 def best_counts(board: Scoreboard) -> str:
