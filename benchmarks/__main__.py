@@ -8,6 +8,7 @@ import re
 from pathlib import Path
 
 import ask_tell
+import families
 import graph_numbers
 import growth
 import loop
@@ -43,7 +44,7 @@ def main() -> None:
     print(place)
     table = print_table(
         itertools.chain.from_iterable(
-            part.rows() for part in (loop, threads, start, studies, ask_tell, growth, graph_numbers, service)
+            part.rows() for part in (loop, threads, start, studies, ask_tell, families, growth, graph_numbers, service)
         )
     )
     if write:

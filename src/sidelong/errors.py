@@ -14,6 +14,7 @@
     │   ├── UnknownDecisionError  this agent did not make it
     │   ├── ConflictError         it was told before, with something else
     │   └── ExpiredError          the service no longer waits for its feedback
+    ├── FamilyError               a family has no such key, cannot take it, or parts do not fit together
     ├── StateFileError            a state file is truncated, altered or newer than this program
     ├── SimulationError           a simulation cannot be run as asked
     │   └── BinaryLossError       a learner needs losses 0 or 1, and the world gave another
@@ -76,6 +77,10 @@ class ConflictError(DecisionError):
 
 class ExpiredError(DecisionError):
     """The decision has expired: the service keeps feedback that comes now, and does not learn from it."""
+
+
+class FamilyError(SidelongError, ValueError):
+    """A family has no such key, cannot take it, or parts of families do not fit together."""
 
 
 class StateFileError(SidelongError):

@@ -302,7 +302,6 @@ _ROUND_HIGH = np.uint64(0xFFFF)
 _STREAM = np.uint64(16)
 _26_BITS = np.uint64(6)
 _27_BITS = np.uint64(5)
-_ONE = np.uint64(1)
 
 
 @kernel
@@ -316,8 +315,8 @@ def uniform(seed: Whole, stream: Whole, run: Whole, t: Whole, arm: Whole) -> flo
     if stream == DRAWS:
         w0, w1, _, _ = philox_10(np.uint64(arm), *_counter_and_key(seed, stream, run, t))
         return _from_bits(w0, w1)
-    even, odd = uniform_pair(seed, stream, run, t, np.uint64(arm) >> _ONE)
-    return odd if np.uint64(arm) & _ONE else even
+    even, odd = uniform_pair(seed, stream, run, t, np.int64(arm) // 2)
+    return odd if np.int64(arm) % 2 == 1 else even
 
 
 @kernel
@@ -391,10 +390,10 @@ def beta(
     Where V > 0, b + W is written as e^V (a + b e^-V), so that nothing overflows. A quick test comes first, as
     in his Algorithm BB: ln x >= 1 - 1/x bounds the left side, and ln z <= 5z - 1 - ln 5 the right one.
     """
-    attempt = 0
+    attempt = np.int64(0)
     while True:
         u1, u2 = _numbers_of(attempt, seed, stream, run, t, arm, n_arms)
-        attempt += 1
+        attempt += np.int64(1)
         z = u1 * u1 * u2
         v = log(u1 / (1.0 - u1)) / power
         e = exp(-abs(v))

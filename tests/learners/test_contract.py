@@ -433,3 +433,30 @@ def test_the_bits_do_not_depend_on_the_jit():
         text=True,
     )
     assert json.loads(done.stdout) == digests()
+
+
+@pytest.mark.parametrize("label", [each for each in CONFIGURATIONS if hasattr(module_of(each), "ROOM")])
+def test_no_round_leaves_anything_in_the_room_of_a_learner(label):
+    """What is named as room never changes, or may be overwritten with anything between any two calls."""
+    first, second = new_agent(label), new_agent(label)
+    room = module_of(label).ROOM
+    fresh = {name: getattr(first._learner.state, name).copy() for name in room}
+    play(first, ROUNDS)
+    computed_in = [name for name in room if not np.array_equal(fresh[name], getattr(first._learner.state, name))]
+    first, rng = new_agent(label), np.random.default_rng(3)
+    for _ in range(ROUNDS):
+        decision = first.ask()
+        overwrite(second, computed_in, rng)
+        assert decision.probabilities.tobytes() == second.ask().probabilities.tobytes()
+        if decision.round % 3:  # the others wait for ever
+            first.tell(decision, losses_of(decision, decision.round))
+            overwrite(second, computed_in, rng)
+            second.tell(decision.id, losses_of(decision, decision.round))
+    for name in set(first._learner.state._fields) - set(room):
+        assert getattr(first._learner.state, name).tobytes() == getattr(second._learner.state, name).tobytes()
+
+
+def overwrite(agent, names, rng):
+    for name in names:
+        array = getattr(agent._learner.state, name)
+        array[...] = rng.integers(0, 2 if array.dtype == np.bool_ else 5, array.shape)

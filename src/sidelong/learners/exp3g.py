@@ -58,6 +58,7 @@ ABOUT = About(
     theorem="Theorem 2",
 )
 TRACES = ("exploration_mass", "learning_rate")
+ROOM = ("P",)
 _MASS, _ETA = range(2)
 
 

@@ -109,6 +109,7 @@ TRACES = ("stability", "entropy", "exploration_mass", "learning_rate", "bold_sha
 _S, _H, _EPS, _ETA, _BETA, _ASKED = range(6)  # the last is the key of the graph that was asked with
 #: Rows that are kept with a decision: g is 1/r.
 KEPT = ("q", "g", "D", "d")
+ROOM = ("v", "w", "P", "a", "e", "order", "zeros", "chosen", "free", "heap")
 
 
 class Params(NamedTuple):

@@ -66,6 +66,7 @@ ABOUT = About(
     theorem="Theorem 27; with constants of our own in docs/bounds.md",
 )
 TRACES = ("learning_rate", "stability", "penalty", "multiplier")
+ROOM = ("s", "slope", "P")
 _ETA, _Z, _H, _U = range(4)
 
 

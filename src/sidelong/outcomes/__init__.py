@@ -6,7 +6,8 @@ of the round, where only the outcome shows it. What contradicts itself or leaves
 
 from sidelong.outcomes.auction import FirstPrice
 from sidelong.outcomes.revealed import Revealed
+from sidelong.outcomes.revealed_columns import RevealedColumns
 from sidelong.outcomes.scale import Scale
 from sidelong.outcomes.stock import StockOrders
 
-__all__ = ["FirstPrice", "Revealed", "Scale", "StockOrders"]
+__all__ = ["FirstPrice", "Revealed", "RevealedColumns", "Scale", "StockOrders"]

@@ -348,8 +348,8 @@ class Replayed:
         made = f"version {found.journal} of {self.identity.spec['learner']}"
         return _refused(
             f"{self.identity.name!r} was made with {made}, and this is version {found.own}, which decides otherwise. "
-            f"There is no snapshot to go on from. Start the sidelong that wrote it once more, and stop it with "
-            f"SIGTERM: then there is one. Until then nothing is learned or decided; its log can be exported."
+            f"There is no snapshot to go on from. `sidelong rebase` makes one with the sidelong that wrote it; then "
+            f"start the service again. Until then nothing is learned or decided; its log can be exported."
         )
 
     def _altered(self, seq: int) -> ServiceError:
