@@ -72,7 +72,7 @@ def to_markdown(notebook: dict[str, Any], name: str) -> str:
             plain = "".join(data["text/plain"]).rstrip()
             parts.append(f"```{{raw}} html\n<div class=output>{html}</div>\n```" if html else f"```text\n{plain}\n```")
     title, _, rest = "\n\n".join(parts).partition("\n")
-    return f"{title}\n\n{{download}}`This page as a notebook <{name}>`\n{rest}\n"
+    return f"{title}\n\n{{download}}`This page as a notebook <{name}>`\n\n{rest}\n"
 
 
 def setup(app: Sphinx) -> dict[str, Any]:

@@ -43,7 +43,7 @@ def test_outputs_are_shown_and_text_in_them_is_no_markup():
         {"cell_type": "code", "source": ["print('<b>')\n", "7"]},
     ]
     page = notebooks.to_markdown(notebooks.run({"cells": cells}), "title.ipynb")
-    assert page.startswith("# Title\n\n{download}`This page as a notebook <title.ipynb>`\ntext")
+    assert page.startswith("# Title\n\n{download}`This page as a notebook <title.ipynb>`\n\ntext")
     assert "```python\nprint('<b>')\n7\n```" in page
     assert "```text\n<b>\n```" in page
     assert "```text\n7\n```" in page

@@ -91,6 +91,9 @@ def chart(
     scale(own, "y", logarithmic=logarithmic)
     if title:
         own.set_title(title, loc="left", fontsize=9.5)
+        if figure is not None:  # room above the axes
+            box = own.get_position()
+            own.set_position((box.x0, box.y0, box.width, box.height - 0.25 / figure.get_size_inches()[1]))
     if figure is None:
         if len(curves) > 1:
             own.legend(frameon=False)
