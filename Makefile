@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 # Where it is set, every process translates all sources anew, and tests start hundreds of them.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo quick test interpreted numba-matrix soak lint docs docs-fresh pictures dist packages constraints bench bench-cap clean
+.PHONY: help demo quick test interpreted numba-matrix soak lint coverage docs docs-fresh notebooks pictures dist packages constraints bench bench-cap bench-contexts clean
 .DEFAULT_GOAL := help
 
 help:            ## list the commands
@@ -62,8 +62,8 @@ numba-matrix: build/numba-oldest/stamp build/numba-newest/stamp ## the same bits
 	done
 	PYTHONPATH=src:tests build/numba-newest/bin/pytest -q -p public_numba -W ignore:Numba:RuntimeWarning tests/learners/test_digests.py
 
-soak: $(VENV)/stamp-test packages ## kill the service 200 times under load, on SQLite and on PostgreSQL
-	SIDELONG_KILLS=200 $(BIN)/pytest -q tests/service/test_kills.py
+soak: $(VENV)/stamp-test packages ## kill the service 500 times under load, on SQLite and on PostgreSQL
+	SIDELONG_KILLS=500 $(BIN)/pytest -q tests/service/test_kills.py
 
 packages: build/generators/stamp ## install what tests need beside Python packages: Chromium, PostgreSQL, nginx and generators of clients
 	@tests/packages.sh
@@ -84,6 +84,18 @@ docs-fresh: dist ## do every page in order, in an environment that has only the 
 pictures: $(VENV)/stamp ## draw the pictures of the documentation anew
 	$(BIN)/python docs/pictures/draw.py
 
+notebooks: $(VENV)/stamp-test ## run the notebooks of the documentation anew, and write their outputs into them
+	$(BIN)/python docs/_ext/notebooks.py
+
+# Kernels are machine code, of which no tool knows the lines: the tests with the JIT off count those.
+coverage: $(VENV)/stamp-test ## which lines the tests reach, as a page: build/coverage/index.html. A report, and no gate
+	rm -rf build/coverage && mkdir -p build/coverage
+	NUMBA_DISABLE_JIT=1 $(BIN)/coverage run -m pytest -q -m interpreted $$(grep -rl mark.interpreted tests)
+	$(BIN)/coverage run --append -m pytest -q -m "not long"
+	$(BIN)/coverage html --quiet --directory build/coverage
+	$(BIN)/coverage report | tail -n 1
+	@echo build/coverage/index.html
+
 dist: $(VENV)/stamp-release ## wheel and sdist, the same bytes wherever the same hatchling builds them
 	rm -rf dist && $(BIN)/python -m build --no-isolation --outdir dist >/dev/null && ls dist/*
 
@@ -92,6 +104,9 @@ bench: $(VENV)/stamp-bench ## measure, side by side with others: one table, in f
 
 bench-cap: $(VENV)/stamp-bench ## a billion rounds: see exploration leave its cap, in three minutes
 	$(BIN)/python benchmarks/cap.py
+
+bench-contexts: $(VENV)/stamp-bench ## decisions with features beside Vowpal Wabbit's, for which that needs an hour
+	$(BIN)/python benchmarks/contexts.py
 
 # An environment of its own, since .venv follows the file that is to be renewed.
 constraints:     ## the newest versions that all groups of packages agree on, as constraints.txt

@@ -59,7 +59,7 @@ def against_optuna(port: int, folder: str) -> Iterator[Row]:
     if importlib.util.find_spec("optuna") is None:
         yield Row(what, ours, "Optuna: not installed")
         return
-    yield Row(what, ours, "Optuna ask + tell on SQLite", optuna_pair(folder), at_least=5.0)
+    yield Row(what, ours, "Optuna ask + tell on SQLite", optuna_pair(folder), at_least=6.0)
 
 
 def optuna_pair(folder: str) -> float:

@@ -1,4 +1,8 @@
-"""What a new process waits for: the import, and its first simulation, with and without machine code on disk."""
+"""What a new process waits for: the import, its first decision and its first simulation, with and without machine code.
+
+Decisions are measured in processor time, from the start of Python on, so that other programs disturb them little. The
+process that compiles aside for them is another one, and does not count.
+"""
 
 from __future__ import annotations
 
@@ -10,11 +14,14 @@ from typing import TYPE_CHECKING
 
 from measure import Row, print_table
 
+import sidelong as sl
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+ARMS = 24
 REPEATS = 2
-CHILD = """
+SIMULATION = """
 import sys, time
 begun = time.perf_counter()
 import sidelong as sl
@@ -23,14 +30,41 @@ assert "numba" not in sys.modules
 sl.simulate("exp3.g++", sl.graphs.nested(10), sl.losses.bernoulli([0.4] + [0.6] * 9), rounds=1000)
 print(imported - begun, time.perf_counter() - imported)
 """
+DECISIONS = """
+import os, resource, sys
+import sidelong as sl
+from sidelong.learners import catalogue
+from sidelong.learners.interface import Need
+
+name, n_arms, aside = sys.argv[1], int(sys.argv[2]), sys.argv[3] == "aside"
+if not aside:
+    os.posix_spawn = lambda *_, **__: None
+needs = catalogue.find(name).NEEDS
+graph = sl.graphs.nested(n_arms)
+if {Need.UNDIRECTED, Need.FULL_INFORMATION} & needs:
+    graph = sl.graphs.complete(n_arms)
+agent = sl.Agent(name, graph, **{"horizon": 1000} if Need.HORIZON in needs else {})
+
+def spent():
+    usage = resource.getrusage(resource.RUSAGE_SELF)
+    return usage.ru_utime + usage.ru_stime
+
+for t in range(1, 101):
+    decision = agent.ask()
+    if t == 1:
+        first = spent()
+    agent.tell(decision, dict.fromkeys(decision.reveals.tolist(), 1.0))
+print(first, spent())
+"""
 
 
 def rows() -> Iterator[Row]:
-    """Measure the first simulation twice in turn: without a cache, and with the one that this left."""
-    times: list[list[tuple[float, float]]] = []
+    """Measure in turn without a cache, and with the one that this left."""
+    yield from decisions()
+    times: list[list[list[float]]] = []
     for _ in range(REPEATS):
         with tempfile.TemporaryDirectory() as folder:
-            times.append([new_process(folder) for _ in range(3)])
+            times.append([new_process(folder, SIMULATION) for _ in range(3)])
     cold = min(first[1] for first, *_ in times)
     warm = min(each[1] for _, *later in times for each in later)
     yield Row("import sidelong", min(each[0] for turn in times for each in turn), at_most=0.3)
@@ -38,12 +72,30 @@ def rows() -> Iterator[Row]:
     yield Row("the same, compiled before", warm, "nothing compiled yet", cold, at_most=1)
 
 
-def new_process(cache: str) -> tuple[float, float]:
-    """Return the seconds of the import and of the first simulation."""
-    environment = {**os.environ, "SIDELONG_CACHE_DIR": cache}
-    child = subprocess.run([sys.executable, "-c", CHILD], env=environment, capture_output=True, text=True, check=True)
-    importing, simulating = map(float, child.stdout.split())
-    return importing, simulating
+def decisions() -> Iterator[Row]:
+    """Measure the first decision and the hundredth, of one learner and of the slowest of all."""
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:  # somebody compiles there for a while
+        cold = new_process(folder, DECISIONS, "exp3.g++", str(ARMS), "aside")
+    slowest, who = 0.0, ""
+    with tempfile.TemporaryDirectory() as folder:
+        for name in sl.learners.names():
+            spent = min(new_process(folder, DECISIONS, name, str(ARMS), "alone")[0] for _ in range(REPEATS))
+            slowest, who = max((slowest, who), (spent, name))
+    with tempfile.TemporaryDirectory() as folder:
+        new_process(folder, DECISIONS, "exp3.g++", str(ARMS), "alone", SIDELONG_BACKGROUND="0")
+        warm = new_process(folder, DECISIONS, "exp3.g++", str(ARMS), "alone")
+    yield Row(f"first decision of a process, K = {ARMS}", cold[0], "(nothing compiled yet)", at_most=1)
+    yield Row(f"first decision of {who}, the slowest", slowest, "(nothing compiled yet)", at_most=1)
+    yield Row("hundredth decision", cold[1], "(nothing compiled yet)", at_most=2)
+    yield Row("first decision, compiled before", warm[0], "nothing compiled yet", cold[0], at_most=0.6)
+
+
+def new_process(cache: str, program: str, *arguments: str, **environment: str) -> list[float]:
+    """Return the seconds that a program prints."""
+    known = {**os.environ, "SIDELONG_CACHE_DIR": cache, "SIDELONG_BACKGROUND": "1", **environment}
+    command = [sys.executable, "-c", program, *arguments]
+    child = subprocess.run(command, env=known, capture_output=True, text=True, check=True)
+    return [float(each) for each in child.stdout.split()]
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""What the five examples share: three contestants on the same streams, a table of what each lost, and a figure.
+"""What the examples share: three contestants on the same streams, a table of what each lost, and a figure.
 
 Every stream has two halves, and between them the world turns. What a contestant lost is counted against the arm that
 was best in each half: against somebody who knew both halves beforehand.
@@ -53,9 +53,9 @@ class Comparison:
     rounds: npt.NDArray[np.int64]  #: after which it was measured
     regret: dict[str, Floats]  #: by label, one row a stream
 
-    def lost(self, who: Contestant) -> tuple[float, float]:
+    def lost(self, who: Contestant | str) -> tuple[float, float]:
         """Return what was lost before and after the turn, on average over the streams."""
-        mean = self.regret[who.label].mean(axis=0)
+        mean = self.regret[who if isinstance(who, str) else who.label].mean(axis=0)
         before = float(mean[self.rounds == self.rounds[-1] // 2][0])
         return before, float(mean[-1]) - before
 
@@ -134,7 +134,7 @@ STYLE = {  # as in the figures of a report
     "axes.grid": True,
     "grid.alpha": 0.25,
 }
-LINES = {OURS.label: ("#0072B2", "-"), BLIND.label: ("#E69F00", "--"), RIVAL.label: ("#D55E00", "-.")}
+LINES = (("#0072B2", "-"), ("#E69F00", "--"), ("#D55E00", "-."), ("#009E73", ":"))  # ours comes first
 
 
 def draw(comparison: Comparison, title: str, x: str, y: str, turn: str) -> Figure:
@@ -142,8 +142,7 @@ def draw(comparison: Comparison, title: str, x: str, y: str, turn: str) -> Figur
     figure = Figure(figsize=(7.2, 3.8), layout="constrained", facecolor="white")
     axes = figure.add_subplot()
     rounds = comparison.rounds
-    for label, (colour, line) in LINES.items():
-        rows = comparison.regret[label]
+    for (label, rows), (colour, line) in zip(comparison.regret.items(), LINES, strict=False):
         mean, error = rows.mean(axis=0), 2.0 * rows.std(axis=0) / np.sqrt(max(len(rows) - 1, 1))
         axes.plot(rounds, mean, line, color=colour, linewidth=1.8, label=label)
         axes.fill_between(rounds, mean - error, mean + error, color=colour, alpha=0.15, linewidth=0)

@@ -497,6 +497,47 @@ class Exp3G(Exponential):
         return l / P[i]
 
 
+# EXP3.G without a horizon, our own (docs/bounds.md, 7). b = 8; in each round t, on its graph A:
+#  1  eta = 1 / b, q_i ~ exp(-eta L_i)
+#  2  U = greedy arms that reveal all weakly observable ones, w = sum of q_i over the weakly observable i
+#  3  j = arm with q_j > 1/2, no self-loop, revealed by all others; g = 1 / (4 t), or max(1 / (4 t), 2 eta) with a j
+#  4  c = min(1/4, sqrt(eta w |U| / 2)),  p_i = (1 - g - c) q_i + g / K + (c / |U| if i in U)
+#  5  V = sum_i q_i / P_i, or 2 sum_{i != j} q_i (1 / P_i + 1 / P_j);  b += (g + c + eta V / 2) / ln K
+
+
+class Exp3GAdaptive:
+    def __init__(self, n_arms):
+        self.K = n_arms
+        self.t = 0
+        self.b = 8.0
+        self.L = np.zeros(n_arms)
+
+    def distribution(self, A) -> Round:
+        A = np.array(A, dtype=bool)
+        K, eta = self.K, 1 / self.b
+        self.t += 1
+        q = softmax([-eta * L for L in self.L])
+        weak = weakly_observable(A)
+        U = weak_dominating_set(A, weak)
+        special = [i for i in range(K) if not A[i][i] and i not in weak and q[i] > 1 / 2]
+        g = max(1 / (4 * self.t), 2 * eta) if special else 1 / (4 * self.t)
+        c = min(1 / 4, math.sqrt(eta * sum(q[i] for i in weak) * len(U) / 2))
+        p = np.array([(1 - g - c) * q[i] + g / K + (c / len(U) if i in U else 0) for i in range(K)])
+        P = observation(p, A)
+        if special:
+            (j,) = special
+            V = 2 * sum(q[i] * (1 / P[i] + 1 / P[j]) for i in range(K) if i != j)
+        else:
+            V = sum(q[i] / P[i] for i in range(K))
+        return Round(self.t, A, p, P, g + c + eta * V / 2, eta)
+
+    def update(self, told: Round, arm, losses, A=None):  # noqa: ARG002
+        P = observation(told.p, told.A if A is None else np.array(A, dtype=bool))
+        for i, l in losses.items():
+            self.L[i] += l / P[i]
+        self.b += told.theta / math.log(self.K)
+
+
 def weakly_observable(A):
     """Return the arms that do not reveal themselves and that not all others reveal."""
     K = len(A)
@@ -1475,3 +1516,72 @@ class Certifier:
             paid = sum(1.0 if losses is None else losses[arm] for _, _, _, arm, _, losses in met)
             beyond.append(paid - max(0.0, self.lower(k, delta)))
         return max(beyond)
+
+
+# SquareCB.G: Zhang, Zhang, Vrousgou, Luo, Mineiro, "Practical contextual bandits with feedback graphs", NeurIPS 2023.
+# f are the predicted losses. What is to be small is
+#
+#  dec(p) = p.f + max_a [(1 / gamma) sum_i (p_i - 1[i = a])^2 / P_i - f_a],  P_i = sum of p_j over the j that reveal i
+#
+#  1  S = (): for i by ascending f: unless an arm of S reveals i, append i to S
+#  2  greedy: p_j = 1 / (|S| + gamma gap_j) for j in S but the first, which gets the rest
+#  3  nested (i reveals all j <= i): from the top arm down, p_a = max(0, 1 / (1 + gamma gap_a) - the sum of those above)
+#  4  played: p_j = 1 / (c + gamma gap_j) for j in S, with the c for which they sum to 1; if each arm of S reveals all
+#     that the one before reveals, line 3 over S, or the mean of both, where that has a smaller dec
+
+
+def squarecb_value(p, f, A, gamma):
+    A = np.asarray(A, float)
+    P, worst = p @ A, -math.inf
+    for a in range(len(f)):
+        spread = sum((p[i] - (i == a)) ** 2 / P[i] for i in range(len(f)) if p[i] or i == a)
+        worst = max(worst, spread / gamma - f[a])
+    return float(p @ f + worst)
+
+
+def squarecb_set(f, A):
+    S = []
+    for i in sorted(range(len(f)), key=lambda i: (f[i], i)):
+        if not any(A[j][i] for j in S):
+            S.append(i)
+    return S
+
+
+def squarecb_greedy(f, A, gamma):
+    S, p = squarecb_set(f, A), np.zeros(len(f))
+    for j in S[1:]:
+        p[j] = 1 / (len(S) + gamma * (f[j] - min(f)))
+    p[S[0]] = 1 - p.sum()
+    return p
+
+
+def squarecb_nested(f, gamma):
+    p = np.zeros(len(f))
+    for a in reversed(range(len(f))):
+        p[a] = max(0.0, 1 / (1 + gamma * (f[a] - min(f))) - p.sum())
+    return p
+
+
+def squarecb_played(f, A, gamma):
+    S = squarecb_set(f, A)
+    gaps = np.array([f[j] - min(f) for j in S])
+    c = brentq(lambda c: (1 / (c + gamma * gaps)).sum() - 1, 1.0, len(S) + 1e-9, xtol=1e-15) if len(S) > 1 else 1.0
+    p = np.zeros(len(f))
+    p[S] = 1 / (c + gamma * gaps)
+    if all(A[j][i] for before, j in itertools.pairwise(S) for i in range(len(f)) if A[before][i]):
+        nested, above = np.zeros(len(f)), 0.0
+        for k in reversed(range(len(S))):
+            nested[S[k]] = 1 / (1 + gamma * gaps[k]) - above
+            above += nested[S[k]]
+        p = min((p, nested, (p + nested) / 2), key=lambda each: squarecb_value(each, f, A, gamma))
+    return p
+
+
+def ridge_weights(X, y, penalty, rho=1.0):
+    """Solve ridge regression. Each loss makes those before count rho, unless directions unseen for long forbid it."""
+    d = X.shape[1]
+    M, v = penalty * np.eye(d), np.zeros(d)
+    for x, l in zip(X, y, strict=True):
+        keep = 1.0 if np.trace(np.linalg.inv(M)) > rho * d / penalty else rho
+        M, v = keep * M + np.outer(x, x), keep * v + l * x
+    return np.linalg.solve(M, v)

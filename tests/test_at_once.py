@@ -15,7 +15,9 @@ import pytest
 import sidelong as sl
 from sidelong import _at_once, _background, _jit, _kernel, _recipe
 from sidelong.agent import state_file
+from sidelong.agent.learning import learning
 from sidelong.agent.seen import Seen, note
+from sidelong.evaluation.turning import Turning
 from sidelong.learners import catalogue
 from sidelong.learners.interface import Need, drawing
 from sidelong.losses.kernels import loss
@@ -131,9 +133,10 @@ def test_another_process_compiles_for_the_same_types(name):
     params = catalogue.configure(module, graph, options)
     known = (params, module.init(params, graph), graph.arrays, 1)
     room = np.empty(3)
+    told = (0, room, room, room, True, Seen.nothing(3), Turning.new(3), room, room, 0, 1)
     for kernel, call in (
         (drawing(module), (*known, np.uint64(1), 0, room, room)),
-        (module.update, (*known, 0, room, room, room)),
+        (learning(module), (*known, *told)),
     ):
         made, arguments = _recipe.follow(_recipe.describe(kernel, call))
         assert _jit.signature_of(*arguments) == _jit.signature_of(*call)
@@ -179,7 +182,7 @@ def started(monkeypatch):
     return commands
 
 
-WORDS = _recipe.describe(note, (np.zeros(1, np.int32), np.zeros(1), *Seen.nothing(1)))
+WORDS = _recipe.describe(note, (0, 0.5, *Seen.nothing(1)))
 
 
 def test_one_process_is_started_unless_there_is_one(folder, started):
@@ -248,19 +251,19 @@ def test_what_is_said_to_be_there_and_is_not_is_compiled_here(gate, monkeypatch)
 #: A user's script, which ends long before its kernel is compiled. What it asks for is small.
 SCRIPT = """
 import json, sys
-import numpy as np
 from sidelong import _at_once
+from sidelong.agent.learning import learning
 from sidelong.agent.seen import Seen, note
 
 class Owner: pass
 
 owner, seen = Owner(), Seen.nothing(2)
-_at_once.begin(owner, "note", note, np.zeros(2, np.int32), np.zeros(2), *seen)
+_at_once.begin(owner, "note", note, 0, 0.5, *seen)
 first = type(owner.note).__name__
-owner.note(np.array([0, 1], np.int32), np.array([0.25, 0.5]), *seen)
+owner.note(0, 0.25, *seen)
 if len(sys.argv) > 1:
     _at_once._process.spent = 10.0  # as if it had run for a while
-owner.note(np.array([0, 1], np.int32), np.array([0.5, 0.75]), *seen)
+owner.note(0, 0.75, *seen)
 print(json.dumps([first, type(owner.note).__name__, "numba" in sys.modules, seen.means.tolist()]))
 """
 
@@ -278,7 +281,7 @@ def test_a_script_ends_and_a_later_one_finds_the_machine_code(tmp_path):
         return json.loads(done.stdout)
 
     for _ in range(2):
-        assert run() == ["_Beginner", "_Beginner", False, [0.375, 0.625]]
+        assert run() == ["_Beginner", "_Beginner", False, [0.5, 0.0]]
     end = time.monotonic() + 120
     while not list(tmp_path.rglob("*.done")):
         workers = processes(str(tmp_path / "cache"))
@@ -286,7 +289,7 @@ def test_a_script_ends_and_a_later_one_finds_the_machine_code(tmp_path):
         assert all(os.getsid(each) != os.getsid(0) for each in workers if alive(each))
         assert time.monotonic() < end
         time.sleep(0.05)
-    assert run("later") == ["_Beginner", "builtin_function_or_method", True, [0.375, 0.625]]
+    assert run("later") == ["_Beginner", "builtin_function_or_method", True, [0.5, 0.0]]
     assert not list(tmp_path.rglob("*.wanted"))
 
 

@@ -34,8 +34,16 @@ def test_the_readme_runs(tmp_path, monkeypatch):
     for block in python_blocks(ROOT / "README.md"):
         exec(block, names)  # noqa: S102
     assert (tmp_path / "agent.sidelong").exists()
-    assert names["agent"].round == 101
-    assert names["result"].regret.shape[0] == 4
+    assert names["agent"].round == 100
+    assert names["agent"].estimates().best == 12
+    assert names["found"].results["glance", "bernoulli"].runs.size == 4
+
+
+def test_the_readme_is_short_and_names_the_paper_on_its_first_screen():
+    text = (ROOT / "README.md").read_text("utf-8")
+    assert len(text.split()) <= 650
+    assert "EXP3.G++" in text.partition("```python")[0]
+    assert "NeurIPS 2022" in text.partition("```python")[0]
 
 
 def test_the_first_example_of_the_readme_has_ten_lines_of_code():

@@ -76,6 +76,7 @@ def test_a_name_that_is_missing_is_noticed(load, monkeypatch, name):
 @pytest.mark.parametrize(
     "name",
     [
+        "codegen.CPUCodegen._module_pass_manager",
         "codegen.JITCodeLibrary._finalize_dynamic_globals",
         "codegen.JITCodeLibrary.serialize_using_bitcode",
         "compiler.CompileResult._find_referenced_environments",

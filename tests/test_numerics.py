@@ -359,6 +359,27 @@ def test_reorder_of_some_of_the_arms():
     assert order.tolist() == [7, 2, 5, 0]
 
 
+@pytest.mark.interpreted
+@pytest.mark.parametrize("share", [0.0, 0.01, 0.1, 0.5, 1.0])
+@pytest.mark.parametrize("n", [63, 64, 65, 66, 500])
+def test_reorder_of_many_arms_of_which_some_have_moved(n, share):
+    """Some up, some down, some together with their neighbours; with and without equal keys."""
+    rng = np.random.default_rng(n)
+    for distinct in (3, 20, 10**9):
+        key = rng.integers(0, distinct, n).astype(float)
+        order = np.lexsort((np.arange(n), key)).astype(np.uint32)
+        for _ in range(6):
+            moved = rng.random(n) < share
+            key[moved] += rng.choice([-1, 1, 5]) * rng.integers(0, distinct, moved.sum()) * rng.choice([0.1, 1.0])
+            if share > 0:
+                together = rng.integers(n)
+                key[order[together : together + 7]] += rng.choice([-1.0, 1.0]) * distinct
+            expected = np.lexsort((np.arange(n), key))
+            changed = (expected != order).any()
+            assert bool(numerics.reorder(order, key, np.empty_like(order))) == changed
+            assert order.tolist() == expected.tolist()
+
+
 # Insertions alone would take a minute.
 @pytest.mark.interpreted
 @pytest.mark.parametrize("worst", ["reversed", "random"])

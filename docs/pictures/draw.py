@@ -4,19 +4,25 @@ from __future__ import annotations
 
 import math
 import re
+import sys
 import tomllib
 from pathlib import Path
 
+import features
+import numpy as np
 from canvas import DARK, LIGHT, RULES, Canvas, variables
 
 import sidelong as sl
 
 DOCS = Path(__file__).parent.parent
+sys.path.insert(0, str(DOCS.parent / "benchmarks"))
+from tails import GRAPHS, play
 
 
 def main() -> None:
     """Draw all of them, and the rules by which the site colours them."""
-    for draw in (side, loop, cases, sale, prices, choose, late, once, study, cluster, sets, speed, worlds, rooms):
+    own = (side, loop, cases, sale, prices, choose, late, once, study, cluster, sets, speed, worlds, tails, rooms)
+    for draw in (*own, features.draw):
         draw()
     dark = variables(DARK, "#131416")
     text = (
@@ -32,7 +38,7 @@ def main() -> None:
 def _row(sheet: Canvas, y: float, played: int, seen: set[int], arcs: bool, n: int = 8, x: float = 32) -> None:  # noqa: FBT001
     for k in range(n):
         kind = "play" if k == played else "seen" if k in seen else "hidden"
-        sheet.circle(x + 59 * k, y, 17, kind, str(k + 1))
+        sheet.circle(x + 59 * k, y, 17, kind, str(k))
         if arcs and k in seen and k != played:
             bend = (10 + 8 * abs(played - k)) * (1 if k > played else -1)
             sheet.arrow(x + 59 * played, y - 18, x + 59 * k, y - 19, "arc", bend)
@@ -42,11 +48,11 @@ def side() -> None:
     """Bandit, feedback graph, full information."""
     sheet = Canvas(480, 330)
     sheet.text(12, 24, "A bandit: you ordered 6, and learn what 6 cost", "head")
-    _row(sheet, 56, 5, {5}, arcs=False)
-    sheet.text(12, 118, "A feedback graph: and what 1 to 5 would have cost", "head")
-    _row(sheet, 198, 5, set(range(6)), arcs=True)
+    _row(sheet, 56, 6, {6}, arcs=False)
+    sheet.text(12, 118, "A feedback graph: and what 0 to 5 would have cost", "head")
+    _row(sheet, 198, 6, set(range(7)), arcs=True)
     sheet.text(12, 266, "Full information: you learn what all would have cost", "head")
-    _row(sheet, 300, 5, set(range(8)), arcs=False)
+    _row(sheet, 300, 6, set(range(8)), arcs=False)
     sheet.save("side")
 
 
@@ -88,9 +94,9 @@ def sale() -> None:
     """Show a graph that only the outcome shows: what an order reveals depends on what was sold."""
     sheet = Canvas(480, 250)
     sheet.text(12, 24, "Ordered 4, all were sold: the smaller orders", "head")
-    _row(sheet, 92, 3, {0, 1, 2, 3}, arcs=True, n=6)
+    _row(sheet, 92, 4, {0, 1, 2, 3, 4}, arcs=True, n=6)
     sheet.text(12, 146, "Ordered 4, one was left over: all orders", "head")
-    _row(sheet, 214, 3, set(range(6)), arcs=True, n=6)
+    _row(sheet, 214, 4, set(range(6)), arcs=True, n=6)
     sheet.save("sale")
 
 
@@ -99,12 +105,12 @@ def prices() -> None:
     sheet = Canvas(480, 226)
     sheet.text(12, 24, "Price 4 was posted, and the buyer bought", "head")
     for k in range(8):
-        kind = "play" if k == 3 else "seen" if k < 3 else "hidden"
-        sheet.circle(32 + 59 * k, 70, 17, kind, str(k + 1))
-    sheet.path("M20 100 L20 108 L223 108 L223 100", "line")
-    sheet.text(121, 128, "would have sold too: known", "", "middle")
-    sheet.path("M252 100 L252 108 L460 108 L460 100", "c")
-    sheet.text(356, 128, "up to which price?", "", "middle")
+        kind = "play" if k == 4 else "seen" if k < 4 else "hidden"
+        sheet.circle(32 + 59 * k, 70, 17, kind, str(k))
+    sheet.path("M20 100 L20 108 L282 108 L282 100", "line")
+    sheet.text(151, 128, "would have sold too: known", "", "middle")
+    sheet.path("M311 100 L311 108 L460 108 L460 100", "c")
+    sheet.text(385, 128, "up to which price?", "", "middle")
     sheet.text(12, 166, "How likely was it to learn about price 2?")
     sheet.text(12, 188, "Every price from 2 up that would have sold shows it,")
     sheet.text(12, 210, "and which ones those are, nobody learns.")
@@ -116,7 +122,7 @@ def choose() -> None:
     sheet = Canvas(480, 372)
     steps = (
         ("Does every arm reveal all arms?", "hedge"),
-        ("Does some arm not reveal itself?", "luo-2023"),
+        ("Does some arm not reveal itself?", "exp3.g"),
         ("Losses 0 or 1, and nothing changes?", "ts-n"),
         ("The paper's theorem in both worlds?", "exp3.g++"),
     )
@@ -275,7 +281,7 @@ def speed() -> None:
         "river Exp3": "river",
         "NumPy, whole arrays": "NumPy, whole arrays",
         "MABWiser UCB1": "MABWiser",
-        "Vowpal Wabbit graph_feedback": "Vowpal Wabbit",
+        "Vowpal Wabbit graph_feedback": "Vowpal Wabbit, which solves an optimisation problem in each round",
     }
     bars = [("sidelong", 1.0)]
     bars += [
@@ -338,6 +344,40 @@ def worlds() -> None:
         sheet.path(f"M{x} {y} L{x + 34} {y}", kind)
         sheet.text(x + 42, y + 5, label)
     sheet.save("worlds")
+
+
+def tails() -> None:
+    """Draw how many runs lost more than so much, as measured: the play of `benchmarks/tails.py`."""
+    learners = (("exp3-set", "c"), ("exp3-ix", "a"), ("luo-2023", "b"))
+    sheet = Canvas(480, 560)
+    low, high = -400, 1_200
+    for panel, (title, graph) in enumerate(GRAPHS.items()):
+        top = 30 + 230 * panel
+        sheet.text(12, top - 8, f"{title}: share of runs that lost more", "head")
+        for share in (0.0, 0.25, 0.5, 0.75, 1.0):
+            y = top + 180 - 170 * share
+            sheet.path(f"M50 {y:.1f} L470 {y:.1f}", "rule")
+            sheet.text(44, y + 5, f"{share:.0%}", "small", "end")
+        for regret in range(low, high + 1, 400):
+            sheet.text(
+                50 + 420 * (regret - low) / (high - low),
+                top + 200,
+                f"{regret:,}",
+                "small",
+                "end" if regret == high else "middle",
+            )
+        for name, kind in learners:
+            regret = np.sort(play(name, graph))
+            levels = np.linspace(low, high, 161)
+            shares = 1.0 - np.searchsorted(regret, levels, "right") / regret.size
+            across = 50 + 420 * (levels - low) / (high - low)
+            sheet.curve(list(zip(across.tolist(), (top + 180 - 170 * shares).tolist(), strict=True)), kind)
+    for k, (label, kind) in enumerate(learners):
+        x = 50 + 150 * k
+        sheet.path(f"M{x} 510 L{x + 34} 510", kind)
+        sheet.text(x + 42, 515, label)
+    sheet.text(470, 546, "regret of a run after 10,000 rounds", "small", "end")
+    sheet.save("tails")
 
 
 if __name__ == "__main__":

@@ -22,7 +22,7 @@ from sidelong.errors import SidelongError
 
 if TYPE_CHECKING:
     from sidelong import evaluation, graphs, learners, losses, outcomes, theory
-    from sidelong.agent import Agent, Decision
+    from sidelong.agent import Agent, Batch, ContextualAgent, Decision, Family
     from sidelong.graphs import FeedbackGraph, GraphSequence
     from sidelong.service.client import connect
     from sidelong.simulation import Comparison, Result, compare, simulate
@@ -30,8 +30,11 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Agent",
+    "Batch",
     "Comparison",
+    "ContextualAgent",
     "Decision",
+    "Family",
     "FeedbackGraph",
     "GraphSequence",
     "Result",
@@ -52,8 +55,11 @@ __all__ = [
 #: Where each name lives. They are imported when first used, so that `import sidelong` does not load the compiler.
 _HOMES = {
     "Agent": "sidelong.agent",
+    "Batch": "sidelong.agent",
     "Comparison": "sidelong.simulation",
+    "ContextualAgent": "sidelong.agent",
     "Decision": "sidelong.agent",
+    "Family": "sidelong.agent",
     "FeedbackGraph": "sidelong.graphs",
     "GraphSequence": "sidelong.graphs",
     "Result": "sidelong.simulation",

@@ -7,6 +7,7 @@
     │   ├── GraphFileError        a graph file cannot be read; names the file and the line
     │   └── ObservabilityError    a learner cannot play on this graph; names the arm
     ├── LearnerError              an unknown learner, or an option it does not take
+    ├── FeatureError              features that cannot be read, or are not like the first ones
     ├── LossError                 a loss outside [0, 1], missing, or of an arm that was not revealed
     │   └── OutcomeError          what happened contradicts itself, or leaves its range
     ├── WorldError                a world of losses cannot be built from what was given
@@ -14,6 +15,7 @@
     │   ├── UnknownDecisionError  this agent did not make it
     │   ├── ConflictError         it was told before, with something else
     │   └── ExpiredError          the service no longer waits for its feedback
+    ├── FamilyError               a family has no such key, cannot take it, or parts do not fit together
     ├── StateFileError            a state file is truncated, altered or newer than this program
     ├── SimulationError           a simulation cannot be run as asked
     │   └── BinaryLossError       a learner needs losses 0 or 1, and the world gave another
@@ -50,6 +52,10 @@ class LearnerError(SidelongError, ValueError):
     """An unknown learner, or an option that it does not take."""
 
 
+class FeatureError(SidelongError, ValueError):
+    """Features that cannot be read, or that are not like the first ones."""
+
+
 class LossError(SidelongError, ValueError):
     """A loss outside [0, 1], missing, or of an arm that was not revealed."""
 
@@ -76,6 +82,10 @@ class ConflictError(DecisionError):
 
 class ExpiredError(DecisionError):
     """The decision has expired: the service keeps feedback that comes now, and does not learn from it."""
+
+
+class FamilyError(SidelongError, ValueError):
+    """A family has no such key, cannot take it, or parts of families do not fit together."""
 
 
 class StateFileError(SidelongError):

@@ -202,7 +202,8 @@ def reorder(order: np.ndarray, key: np.ndarray, spare: np.ndarray) -> bool:
 
     Arms are unsigned, as is `spare`: a signed index might count from the end, and would be checked for that.
 
-    One pass over an order that still holds, insertions for one that nearly does, a merge sort for the rest.
+    One pass over an order that still holds. Else few arms are inserted where they belong; of many, those that still
+    follow each other stay, the others are sorted by themselves, and both are merged.
     """
     n = order.size
     k = 1
@@ -217,19 +218,71 @@ def reorder(order: np.ndarray, key: np.ndarray, spare: np.ndarray) -> bool:
         k += 1
     if k == n:
         return False
-    moves_left = 8 * n
-    while k < n and moves_left >= 0:
+    if n > _FEW:
+        _mend(order, key, spare, k)
+        return True
+    while k < n:
         arm = order[k]
         j = k
         while j > 0 and _precedes(key, arm, order[j - 1]):
             order[j] = order[j - 1]
             j -= 1
         order[j] = arm
-        moves_left -= k - j
         k += 1
-    if k < n:
-        _merge_sort(order, key, spare)
     return True
+
+
+_FEW = 64
+
+
+@rare_kernel
+def _mend(order: np.ndarray, key: np.ndarray, spare: np.ndarray, k: Whole) -> None:
+    """Sort, where the first k arms are in order."""
+    kept = _split(order, key, spare, k)
+    moved, room = spare[: order.size - kept], order[kept:]
+    # Those that moved have mostly done so together, and follow each other still.
+    kept_again = _split(moved, key, room, np.int64(1))
+    rest = room[: moved.size - kept_again]
+    _merge_sort(rest, key, moved[kept_again:])
+    _merge(moved, key, kept_again, rest)
+    _merge(order, key, kept, moved)
+
+
+@kernel
+def _split(order: np.ndarray, key: np.ndarray, moved: np.ndarray, k: Whole) -> Whole:
+    """Leave arms that follow each other, with the first k, and write the others into `moved`; return how many stay."""
+    kept: Any = k
+    out = 0
+    for j in range(k, order.size):
+        arm = order[j]
+        last = order[kept - 1]
+        if not _precedes(key, arm, last):
+            order[kept] = arm
+            kept += 1
+        elif kept == 1 or not _precedes(key, arm, order[kept - 2]):  # it is the last one that does not fit
+            moved[out] = last
+            order[kept - 1] = arm
+            out += 1
+        else:
+            moved[out] = arm
+            out += 1
+    return kept  # type: ignore[no-any-return]
+
+
+@kernel
+def _merge(order: np.ndarray, key: np.ndarray, kept: Whole, others: np.ndarray) -> None:
+    """Merge the first arms of an order with others, which are sorted too, from behind."""
+    a: Any = kept
+    b = others.size
+    j = order.size
+    while b > 0:
+        j -= 1
+        if a > 0 and _precedes(key, others[b - 1], order[a - 1]):
+            a -= 1
+            order[j] = order[a]
+        else:
+            b -= 1
+            order[j] = others[b]
 
 
 @rare_kernel
@@ -302,7 +355,6 @@ _ROUND_HIGH = np.uint64(0xFFFF)
 _STREAM = np.uint64(16)
 _26_BITS = np.uint64(6)
 _27_BITS = np.uint64(5)
-_ONE = np.uint64(1)
 
 
 @kernel
@@ -316,8 +368,8 @@ def uniform(seed: Whole, stream: Whole, run: Whole, t: Whole, arm: Whole) -> flo
     if stream == DRAWS:
         w0, w1, _, _ = philox_10(np.uint64(arm), *_counter_and_key(seed, stream, run, t))
         return _from_bits(w0, w1)
-    even, odd = uniform_pair(seed, stream, run, t, np.uint64(arm) >> _ONE)
-    return odd if np.uint64(arm) & _ONE else even
+    even, odd = uniform_pair(seed, stream, run, t, np.int64(arm) // 2)
+    return odd if np.int64(arm) % 2 == 1 else even
 
 
 @kernel
@@ -391,10 +443,10 @@ def beta(
     Where V > 0, b + W is written as e^V (a + b e^-V), so that nothing overflows. A quick test comes first, as
     in his Algorithm BB: ln x >= 1 - 1/x bounds the left side, and ln z <= 5z - 1 - ln 5 the right one.
     """
-    attempt = 0
+    attempt = np.int64(0)
     while True:
         u1, u2 = _numbers_of(attempt, seed, stream, run, t, arm, n_arms)
-        attempt += 1
+        attempt += np.int64(1)
         z = u1 * u1 * u2
         v = log(u1 / (1.0 - u1)) / power
         e = exp(-abs(v))

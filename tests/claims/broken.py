@@ -13,7 +13,17 @@ import numpy as np
 from sidelong import claims
 from sidelong._jit import rebind
 from sidelong.evaluation import certificates
-from sidelong.learners import absent, exp3gpp, exp3gpp_guarded, exp3set, exp3set_tracking, glance, glance_cautious
+from sidelong.learners import (
+    absent,
+    exp3g_adaptive,
+    exp3gpp,
+    exp3gpp_guarded,
+    exp3set,
+    exp3set_tracking,
+    glance,
+    glance_cautious,
+    squarecb,
+)
 from sidelong.learners.glance_bold import LEVEL, know
 
 #: The claims that look at single rounds: the intact learner passes them all.
@@ -194,6 +204,24 @@ def learn_less_and_less(params, state, graph, t, arm, p, losses, trace):
     exp3set_tracking.update(params, state, graph, t, arm, p, losses / t, trace)
 
 
+def grow_the_rate_of_exp3_g(params, state, graph, t, p, trace):
+    state.b[0] = max(8.0, state.b[0] - 0.5)
+    exp3g_adaptive.distribution(params, state, graph, t, p, trace)
+
+
+def count_half_of_the_cost(params, state, graph, t, arm, p, losses, trace):
+    exp3g_adaptive.update(params._replace(log_K=2 * params.log_K), state, graph, t, arm, p, losses, trace)
+
+
+def count_thrice_the_cost(params, state, graph, t, arm, p, losses, trace):
+    exp3g_adaptive.update(params._replace(log_K=params.log_K / 3), state, graph, t, arm, p, losses, trace)
+
+
+def explore_everywhere(params, state, graph, t, p, trace):
+    exp3g_adaptive.distribution(params, state, graph, t, p, trace)
+    p[:] = 0.5 * p + 0.5 / p.size
+
+
 def derive(original, name, **changes):
     module = types.ModuleType(f"{getattr(original, 'NAME', '')}_{name}")
     module.__dict__.update({key: value for key, value in vars(original).items() if not key.startswith("__")})
@@ -328,10 +356,50 @@ BROKEN_TRACKING = {
     "shares_nothing": ({"update": share_nothing}, "track-ftrl"),
     "learns_less_and_less": ({"update": learn_less_and_less}, "track-ftrl"),
 }
+BROKEN_EXP3_G = {
+    "intact_exp3_g": ({}, None),
+    "grows_its_rate": ({"distribution": grow_the_rate_of_exp3_g}, "exp3g-ftrl"),
+    "counts_half_of_the_cost": ({"update": count_half_of_the_cost}, "exp3g-costs"),
+    "explores_everywhere": ({"distribution": explore_everywhere}, "exp3g-costs"),
+    "counts_thrice_the_cost": ({"update": count_thrice_the_cost}, "exp3g-rate"),
+}
 OF_EXP3_SET = ("absent-unbiased", "absent-ftrl")
 
 #: The claims of `glance` that look at walks.
 OF_A_WALK = ("glance-unbiased", "glance-exploration", "glance-costs", "glance-ftrl", "glance-budget")
+
+
+def cover_the_best_alone(state, graph):
+    squarecb._cover(state, graph)
+    return 1
+
+
+def weigh_without_c(state, size, gamma, p):
+    squarecb._weigh(state, size, gamma, p)
+    members = state.members[:size]
+    p[members] = 1.0 / (size + gamma * (state.f[members] - state.f[members[0]]))
+
+
+def value_half(state, graph, gamma, p):
+    return 0.5 * squarecb._value(state, graph, gamma, p)
+
+
+#: SquareCB.G, and the claim that must find out what is wrong with it.
+BROKEN_SQUARECB = {
+    "intact_squarecb": ({}, None),
+    "squarecb_covers_the_best_alone": (
+        {"distribution": rebind(squarecb.distribution, "distribution", _cover=cover_the_best_alone)},
+        "squarecb-value",
+    ),
+    "squarecb_plays_nothing_sometimes": (
+        {"distribution": rebind(squarecb.distribution, "distribution", _weigh=weigh_without_c)},
+        "squarecb-value",
+    ),
+    "squarecb_says_half_of_its_value": (
+        {"distribution": rebind(squarecb.distribution, "distribution", _value=value_half)},
+        "squarecb-regret",
+    ),
+}
 
 
 def main():
@@ -354,9 +422,17 @@ def main():
     for name, (changes, _) in BROKEN_TRACKING.items():
         results = claims.verify(["track-ftrl"], tracking=derive(exp3set_tracking, name, **changes), effort=0.05)
         failed[name] = [result.claim.id for result in results if result.verdict is claims.Verdict.FAILS]
+    for name, (changes, _) in BROKEN_EXP3_G.items():
+        made = derive(exp3g_adaptive, name, **changes)
+        results = claims.verify(("exp3g-ftrl", "exp3g-costs", "exp3g-rate"), exp3_g=made, seed=0, effort=0.05)
+        failed[name] = [result.claim.id for result in results if result.verdict is claims.Verdict.FAILS]
     for name, (changes, _) in BROKEN_GUARDED.items():
         made = derive(exp3gpp_guarded, name, **changes)
         results = claims.verify(("delay-rate", "delay-cross", "seen-after"), guarded=made, seed=0, effort=0.4)
+        failed[name] = [result.claim.id for result in results if result.verdict is claims.Verdict.FAILS]
+    for name, (changes, _) in BROKEN_SQUARECB.items():
+        made = derive(squarecb, name, **changes)
+        results = claims.verify(("squarecb-value", "squarecb-regret"), squarecb=made, seed=0, effort=0.3)
         failed[name] = [result.claim.id for result in results if result.verdict is claims.Verdict.FAILS]
     json.dump(failed, sys.stdout)
 

@@ -9,7 +9,16 @@ from pathlib import Path
 
 import pytest
 
-from claims.broken import BROKEN, BROKEN_CERTIFICATE, BROKEN_EXP3_SET, BROKEN_GLANCE, BROKEN_GUARDED, BROKEN_TRACKING
+from claims.broken import (
+    BROKEN,
+    BROKEN_CERTIFICATE,
+    BROKEN_EXP3_G,
+    BROKEN_EXP3_SET,
+    BROKEN_GLANCE,
+    BROKEN_GUARDED,
+    BROKEN_SQUARECB,
+    BROKEN_TRACKING,
+)
 from sidelong import claims
 from sidelong.claims.claim import Outcome, Trial, Verdict
 from sidelong.errors import TheoryError
@@ -113,7 +122,16 @@ def test_the_intact_learner_passes_where_broken_ones_fail(failed):
     ("name", "claim"),
     [
         (name, by)
-        for broken in (BROKEN, BROKEN_GLANCE, BROKEN_CERTIFICATE, BROKEN_EXP3_SET, BROKEN_TRACKING, BROKEN_GUARDED)
+        for broken in (
+            BROKEN,
+            BROKEN_GLANCE,
+            BROKEN_CERTIFICATE,
+            BROKEN_EXP3_G,
+            BROKEN_EXP3_SET,
+            BROKEN_TRACKING,
+            BROKEN_GUARDED,
+            BROKEN_SQUARECB,
+        )
         for name, (_, by) in broken.items()
         if by
     ],

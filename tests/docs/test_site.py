@@ -21,7 +21,16 @@ pytestmark = pytest.mark.long
 
 ROOT = Path(__file__).parent.parent.parent
 DOCS = ROOT / "docs"
-LOOKED_AT = ("index", "feedback-graph", "which-learner", "benchmarks", "api/learners")
+LOOKED_AT = (
+    "index",
+    "feedback-graph",
+    "which-learner",
+    "benchmarks",
+    "api/learners",
+    "service",
+    "notebooks/first-steps",
+)
+CLIPPED = "[...document.querySelectorAll('.content pre')].filter((e) => e.scrollWidth > e.clientWidth + 1).length"
 
 
 class Quiet(http.server.SimpleHTTPRequestHandler):
@@ -119,6 +128,7 @@ def test_pages_fit_complain_of_nothing_and_ask_for_nothing(browser, server, widt
             assert seen.complaints == [], name
             assert seen.asked == [], name
             assert seen.overflow <= 0, name
+            assert seen.page.evaluate(CLIPPED) == 0, name
             for drawn, height in seen.sizes("figure.picture svg"):
                 assert 300 <= drawn <= width, name
                 assert height > 100, name

@@ -46,10 +46,21 @@ def test_the_page_states_the_margins_that_are_tested_and_shows_the_figure(name):
 @pytest.mark.parametrize("name", SIZES)
 def test_the_code_on_the_page_runs(name):
     page = (ROOT / "docs" / "examples" / f"{name.replace('_', '-')}.md").read_text()
-    (block,) = re.findall(r"^```python\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
     names = {}
-    exec(block, names)  # noqa: S102
+    for block in re.findall(r"^```python\n(.*?)^```", page, re.MULTILINE | re.DOTALL):
+        exec(block, names)  # noqa: S102
     assert names["agent"].pending == ()
+
+
+def test_a_family_saves_beside_the_rule_of_thumb_in_a_year():
+    """On five streams of 500 practices it saved 17.8 to 19.4 %; 120 practices spread by some 1.5 % around that."""
+    example = importlib.import_module("stock_orders")
+    paid = example.year(practices=120, stream=1)["cost of a year"]
+    family, rule, _, best = paid
+    assert 1 - family / rule >= example.YEAR
+    assert best < family < rule
+    page = (ROOT / "docs" / "examples" / "stock-orders.md").read_text()
+    assert f"saves at least {example.YEAR:.0%}".replace("%", " %") in page
 
 
 def test_what_is_lost_is_counted_against_the_best_arm_of_each_half():

@@ -29,6 +29,7 @@ CONFIGURATIONS = {name: (name, {}) for name in NAMES} | {
     "exp3.g++ fixed, given": ("exp3.g++", {"rate": "fixed", "strong_independence": 6}),
     "exp3.g++ epochs": ("exp3.g++", {"refresh": "epoch", "growth": 0.2}),
     "exp3.g++ epochs, fixed": ("exp3.g++", {"refresh": "epoch", "rate": "fixed"}),
+    "exp3.g adaptive": ("exp3.g", {"rate": "adaptive"}),
     "exp3-set epochs": ("exp3-set", {"refresh": "epoch", "growth": 0.2}),
     "exp3-set tracking": ("exp3-set", {"track": "unknown"}),
     "exp3-set tracking, given": ("exp3-set", {"track": 3, "horizon": 200}),
@@ -134,7 +135,8 @@ FILES = [
 
 @pytest.mark.parametrize("file", [file for file in FILES if hasattr(file, "NAME")], ids=lambda file: file.__name__)
 def test_a_file_of_a_learner_is_in_the_catalogue_and_under_this_contract(file):
-    assert file in map(module_of, CONFIGURATIONS)
+    with_features = file is catalogue.find(file.NAME, features=True) and file.NAME not in NAMES
+    assert with_features or file in map(module_of, CONFIGURATIONS)
 
 
 @pytest.mark.parametrize("name", [name for name in NAMES if catalogue.find(name).ABOUT.cite])
@@ -331,7 +333,7 @@ def test_what_is_missing_is_named(label, need):
     ("graph", "words"),
     [
         (WITHOUT_LOOP, "Use luo-2023"),
-        (WEAK, "Use exp3.g, or luo-2023 with observability='weak'"),
+        (WEAK, "Use exp3.g with rate='adaptive', or luo-2023 with observability='weak'"),
         (UNSEEN, "No learner can do well on this graph, which is not observable: no arm reveals arm 2"),
     ],
 )
@@ -433,3 +435,30 @@ def test_the_bits_do_not_depend_on_the_jit():
         text=True,
     )
     assert json.loads(done.stdout) == digests()
+
+
+@pytest.mark.parametrize("label", [each for each in CONFIGURATIONS if hasattr(module_of(each), "ROOM")])
+def test_no_round_leaves_anything_in_the_room_of_a_learner(label):
+    """What is named as room never changes, or may be overwritten with anything between any two calls."""
+    first, second = new_agent(label), new_agent(label)
+    room = module_of(label).ROOM
+    fresh = {name: getattr(first._learner.state, name).copy() for name in room}
+    play(first, ROUNDS)
+    computed_in = [name for name in room if not np.array_equal(fresh[name], getattr(first._learner.state, name))]
+    first, rng = new_agent(label), np.random.default_rng(3)
+    for _ in range(ROUNDS):
+        decision = first.ask()
+        overwrite(second, computed_in, rng)
+        assert decision.probabilities.tobytes() == second.ask().probabilities.tobytes()
+        if decision.round % 3:  # the others wait for ever
+            first.tell(decision, losses_of(decision, decision.round))
+            overwrite(second, computed_in, rng)
+            second.tell(decision.id, losses_of(decision, decision.round))
+    for name in set(first._learner.state._fields) - set(room):
+        assert getattr(first._learner.state, name).tobytes() == getattr(second._learner.state, name).tobytes()
+
+
+def overwrite(agent, names, rng):
+    for name in names:
+        array = getattr(agent._learner.state, name)
+        array[...] = rng.integers(0, 2 if array.dtype == np.bool_ else 5, array.shape)

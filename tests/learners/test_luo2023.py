@@ -282,14 +282,19 @@ def test_the_bound_is_the_one_that_was_computed_apart():
     assert theory.rivals.luo_2023(K=4, T=10**6, independence=1, failure=0.05) == pytest.approx(191517, abs=0.5)
 
 
-#: graph, and rounds after which the bound with 95 % is below what playing at random loses
-QUANTILES = [(CLIQUE4, 70_000), (MIXED4, 44_000), (sl.graphs.self_loops(4), 44_000), (WEAK5, 13_000)]
+#: graph, rounds after which the bound with 95 % is below what playing at random loses, and runs
+QUANTILES = [
+    (CLIQUE4, 70_000, 500),
+    (MIXED4, 44_000, 500),
+    (sl.graphs.self_loops(4), 44_000, 500),
+    (WEAK5, 13_000, 2000),
+]
 
 
 @pytest.mark.long
-@pytest.mark.parametrize(("graph", "T"), QUANTILES, ids=["clique", "mixed", "self-loops", "weak"])
-def test_nineteen_of_twenty_runs_stay_below_the_bound(graph, T):
-    """2,000 runs, 500 on each graph, against losses 0 and 1: a learner that learns nothing would fail.
+@pytest.mark.parametrize(("graph", "T", "runs"), QUANTILES, ids=["clique", "mixed", "self-loops", "weak"])
+def test_nineteen_of_twenty_runs_stay_below_the_bound(graph, T, runs):
+    """Against losses 0 and 1: a learner that learns nothing would fail. `benchmarks/tails.py` has 2,000 runs on each.
 
     With a failure probability of exactly 5 % a run, more than 25 of 500 would be above the bound every other time. Not
     one is above a quarter of it, so that chance has no part here: failure below 1e-9.
@@ -300,9 +305,27 @@ def test_nineteen_of_twenty_runs_stay_below_the_bound(graph, T):
     bound = promise.likely(setting, T, 0.05)
     assert bound < theory.rivals.uniform(K=K, T=T)
     world = sl.losses.bernoulli([0.0] + [1.0] * (K - 1))
-    regret = sl.simulate("luo-2023", graph, world, T, 500, seed=3, checkpoints=[T]).regret[:, -1]
+    regret = sl.simulate("luo-2023", graph, world, T, runs, seed=3, checkpoints=[T]).regret[:, -1]
     assert 0 < np.quantile(regret, 0.95) < bound
     assert regret.max() < bound / 4
+
+
+@pytest.mark.long
+def test_exp3_ix_and_luo_2023_have_lighter_tails_than_exp3_set():
+    """What one run of twenty loses at least, where an arm that was bad becomes the best: 862 of EXP3-SET, 218 and 447.
+
+    From 400 runs the quantiles have standard errors below 8 %: failure below 1e-6.
+    """
+    before, after = np.full((2, 10), 0.5)
+    before[3] = after[3] = 0.4
+    before[7], after[7] = 0.6, 0.1
+    world, graph, T = sl.losses.switching([before, after], at=5000), sl.graphs.self_loops(10), 10_000
+    heavy, ix, luo = (
+        np.quantile(sl.simulate(name, graph, world, T, 400, seed=2, checkpoints=[T]).regret[:, -1], 0.95)
+        for name in ("exp3-set", "exp3-ix", "luo-2023")
+    )
+    assert ix < 0.5 * heavy
+    assert luo < 0.85 * heavy
 
 
 @pytest.mark.parametrize(

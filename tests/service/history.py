@@ -7,6 +7,7 @@ them once: no more, no fewer, with what the client was told.
 
 import asyncio
 import collections
+import contextlib
 import json
 import random
 import re
@@ -79,14 +80,49 @@ class Line:
             self._streams = None
 
 
-async def client(name, experiment, ports, history, seed, stop, *, hops=False):
-    """Decide and tell until told to stop; cancel one in ten, and repeat one in ten."""
+async def follow(experiment, ports, seen, stop):
+    """Follow the events of an experiment, and go on after each break behind the last one that was seen."""
+    while not stop():
+        with contextlib.suppress(OSError, asyncio.IncompleteReadError, TimeoutError):
+            reader, writer = await asyncio.open_connection("127.0.0.1", ports())
+            last = f"Last-Event-ID: {seen[-1] if seen else 0}"
+            writer.write(
+                f"GET /v1/experiments/{experiment}/events HTTP/1.1\r\nHost: 127.0.0.1\r\n{last}\r\n\r\n".encode()
+            )
+            with contextlib.closing(writer):
+                while not stop() and (line := await asyncio.wait_for(reader.readline(), 1)):
+                    if line.startswith(b"id: "):
+                        seen.append(int(line[4:]))
+        await asyncio.sleep(0.005)
+
+
+async def export(experiment, ports, counts, stop):
+    """Download the log again and again, and leave every second time before it has come."""
+    while not stop():
+        with contextlib.suppress(OSError, asyncio.IncompleteReadError, TimeoutError):
+            reader, writer = await asyncio.open_connection("127.0.0.1", ports())
+            writer.write(f"GET /v1/experiments/{experiment}/log HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n".encode())
+            with contextlib.closing(writer):
+                counts["asked"] += 1
+                if counts["asked"] % 2:
+                    reply = await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), 20)
+                    content = await reader.readexactly(int(_LENGTH.search(reply)[1]))
+                    if b" 200 " in reply.partition(b"\r\n")[0]:
+                        assert content[:4] == content[-4:] == b"PAR1"
+                        counts["whole"] += 1
+        await asyncio.sleep(0.05)
+
+
+async def client(name, experiment, ports, history, seed, stop, *, hops=False, graph=lambda _: None):
+    """Decide and tell until told to stop; cancel one in ten, repeat one in ten, and take what `graph` draws."""
     draws, line = random.Random(f"{seed} {name}"), Line(ports, history, hops=hops)
     number = 0
     while not stop():
         number += 1
         key = f"{name}-{number}"
-        status, made = await line.send(f"/v1/experiments/{experiment}/decisions", key=key)
+        round_graph = graph(draws)
+        body = "" if round_graph is None else json.dumps({"graph": round_graph})
+        status, made = await line.send(f"/v1/experiments/{experiment}/decisions", body, key)
         assert status in {200, 201}, made
         history.decided[key] = made
         if draws.random() < 0.1:

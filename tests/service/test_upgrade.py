@@ -1,13 +1,20 @@
 """A newer version of a learner takes over an experiment, and the older one keeps away."""
 
 import json
+import sys
+from functools import partial
+from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
 import sidelong as sl
 from service.stores import lose_snapshots, new_database, opened
 from service.test_store import refused
+from sidelong import cli
+from sidelong.errors import ServiceError
 from sidelong.learners import exp3gpp
+from sidelong.service import rebase
 from sidelong.service.http import views
 from sidelong.service.store.journal import Kind, since
 from sidelong.service.store.tallies import Tallies
@@ -121,7 +128,7 @@ def test_without_a_snapshot_it_says_what_to_do_and_the_old_version_makes_one(dat
         for _ in range(2):
             error = refused("refused", bench.decide)
             assert "made with version 1 of exp3.g++, and this is version 2" in str(error)
-            assert "SIGTERM" in str(error)
+            assert "sidelong rebase" in str(error)
         assert bench.store.states() == {"live": 0, "loading": 0, "refused": 1}
     upgrade(1)
     with opened(database) as bench:
@@ -164,3 +171,51 @@ def test_a_version_that_decides_the_same_loses_nothing_even_without_a_snapshot(d
         assert bench.counts()[Kind.TOLD] == 10
         assert bench.store.view("e", lambda each, _: each.tallies.rounds) == 10
     assert Tallies(1).rounds == 0
+
+
+@pytest.mark.parametrize("kind", ["sqlite", "postgresql"])
+def test_rebase_lets_the_older_program_make_the_snapshot_that_is_missing(kind, request, tmp_path, monkeypatch, upgrade):
+    address = new_database(kind, request, tmp_path, monkeypatch)
+    with opened(address) as bench:
+        bench.create(graph=GRAPH, expire_after=0.001)
+        bench.create("other", GRAPH)
+        play(bench, 9)
+        waiting = bench.decide(graph=sl.graphs.complete(5))
+        digest = bench.digest()
+        learned = bench.store.view("e", lambda each, _: each.agent.estimates().means.tolist())
+    upgrade(2)
+    with opened(address) as bench:
+        refused("refused", bench.decide)
+        found = rebase.find_older(bench.database, ["e"])
+        assert [(each.identity.name, each.journal, each.own) for each in found] == [("e", 1, 2)]
+        # The Python of the tests has version 1: what is patched here is not in another process.
+        assert rebase.snapshots_by(Path(sys.executable), bench.database, found, tmp_path) == [("e", 20)]
+    upgrade(1)
+    with opened(address) as bench:
+        assert bench.digest() == digest  # and it is a snapshot as any other
+        assert bench.store.named("e").live.saved == 20
+    upgrade(2)
+    with opened(address) as bench:
+        assert bench.store.view("e", lambda each, _: each.agent.estimates().means.tolist()) == learned
+        bench.tell(waiting)
+        play(bench, 3)
+        assert bench.counts()[Kind.REBASED] == 1
+        refused("not_found", rebase.find_older, bench.database, ["nothing"])
+
+
+def test_the_command_says_what_is_missing_and_when_there_is_nothing_to_do(tmp_path, monkeypatch, upgrade):
+    database = tmp_path / "here.db"
+    with opened(str(database)) as bench:
+        bench.create(graph=GRAPH)
+        play(bench, 2)
+    run = partial(CliRunner().invoke, cli.app)
+    asked = ["rebase", "--database", str(database)]
+    assert run(asked).exit_code == 2
+    assert run([*asked, "--from", "1", "--python", "python3"]).exit_code == 2
+    assert "nothing to do" in run([*asked, "--python", sys.executable]).stdout
+    upgrade(2)
+    monkeypatch.setattr(rebase, "snapshots_by", lambda python, *_: [(python.name, 5)])
+    assert "python9: a snapshot after event 5" in run([*asked, "--python", "/nowhere/python9"]).stdout
+    done = run([*asked, "--from", "/nowhere/sidelong.whl"])
+    assert isinstance(done.exception, ServiceError)
+    assert "/nowhere/sidelong.whl cannot be installed" in str(done.exception)

@@ -39,7 +39,7 @@ n = {{ zip = [3, 4, 6] }}
 name = "bernoulli"
 means = {{ gap = 0.4 }}
 """
-FIGURES = 1 + 2 + 3 * 4 + 3  # ratios; against K at two horizons; for each instance regret, regret, theta, sets; graphs
+FIGURES = 1 + 2 + 3 * 3 + 3  # ratios; against K at two horizons; for each instance regret twice, and what moves; graphs
 TABLES = 1 + 1 + 3 + 1  # scores, duels, instances, what was run
 
 

@@ -183,9 +183,12 @@ def test_percents_are_short(part, said):
 def test_one_run_has_no_interval_and_few_have_one_that_is_too_narrow():
     assert headlines.interval(1) == "One run, of which no interval can be made."
     assert headlines.interval(4) == (
-        "Mean over 4 runs, with the 95 % bootstrap interval, which is too narrow for so few runs."
+        "Mean over 4 runs, with the 95 % bootstrap interval, which is too narrow for so few runs; the paler band holds "
+        "nine of ten runs."
     )
-    assert headlines.interval(40) == "Mean over 40 runs, with the 95 % bootstrap interval."
+    assert headlines.interval(40) == (
+        "Mean over 40 runs, with the 95 % bootstrap interval; the paler band holds nine of ten runs."
+    )
 
 
 def test_one_run_above_a_bound_on_the_mean_breaks_nothing():

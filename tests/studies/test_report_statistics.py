@@ -45,6 +45,16 @@ def test_flat_is_flat_and_a_logarithm_is_not():
     assert curve(np.log1p, last=10**8).growth == "log T"  # of a slope of 0.06
 
 
+@pytest.mark.parametrize(("runs", "outside"), [(1, 0), (16, 0), (40, 2), (200, 10)])
+def test_the_spread_holds_nine_of_ten_runs(runs, outside):
+    found = curve(np.sqrt, 0.1, runs=runs)
+    low, high = found.spread
+    assert ((found.regret < low).sum(axis=0) <= outside).all()
+    assert ((found.regret > high).sum(axis=0) == outside).all()
+    within = (found.regret >= low) & (found.regret <= high)
+    assert (within.mean(axis=0) >= 0.9).all()
+
+
 def test_too_few_checkpoints_say_nothing():
     whole = curve(np.sqrt)
     few = Curve(whole.spec, 4, whole.rounds[-3:], whole.regret[:, -3:], {}, (), whole.runs)

@@ -272,6 +272,15 @@ def luo_2023_weak(K, T, d, a, failure, delta):
     return found
 
 
+def exp3_g_adaptive(K, T, d, mas, alpha, all_loops):
+    h = min(mpf(mas), 4 * mpf(alpha) * ln(16 * mpf(K) ** 2 * T / alpha)) if alpha else mpf(0)
+    a = h if all_loops else 2 * h + 6
+    third = mpf(1) / 3
+    found = 2 * (mpf(9) / 4 * T) ** (2 * third) * (d * ln(K)) ** third + (2 + mpf(d) / 2 if d else 0)
+    found += 2 * sqrt(2 * a * T * ln(K)) + 8 * (2 * max(1, mpf(d)) - 1) * ln(K)
+    return found + a / 2 + (1 + ln(T)) / 2
+
+
 def ucb_n_stochastic(T, gaps, groups):
     total = mpf(0)
     for group in set(groups):

@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 from mpmath import mpf
 
 from sidelong import theory
-from sidelong.theory import lower, rivals
+from sidelong.errors import TheoryError
+from sidelong.theory import exp3_g, lower, rivals
 from theory import formulas
 
 CLOSE = 1e-12
@@ -170,6 +171,18 @@ def test_the_rivals_against_any_adversary(game, part):
     )
     for number, (found, want) in enumerate(pairs):
         assert agree(found, want), number
+
+
+@given(games(), st.booleans())
+@settings(max_examples=100, deadline=None)
+def test_exp3_g_without_a_horizon(game, all_loops):
+    K, T, alpha, mas, d = game
+    for numbers in ((d, mas, alpha), (0, mas, alpha), (d, 0, 0)):
+        about = dict(zip(("domination", "acyclic", "independence"), numbers, strict=True))
+        found = exp3_g.adaptive(K=K, T=T, **about, all_loops=all_loops)
+        assert agree(found, formulas.exp3_g_adaptive(K, T, *numbers, all_loops))
+    with pytest.raises(TheoryError, match=r"both 0 or neither; they are 1 and 0"):
+        exp3_g.adaptive(K=K, T=T, domination=d, acyclic=1, independence=0)
 
 
 @given(games(), st.floats(1e-9, 1), st.floats(1e-9, 0.5))

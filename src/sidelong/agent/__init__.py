@@ -3,8 +3,21 @@
 from __future__ import annotations
 
 from sidelong.agent.agent import Agent
+from sidelong.agent.contextual import ContextualAgent, ContextualDecision
 from sidelong.agent.decision import Decision
+from sidelong.agent.family import Batch, EstimatesTable, Family, Member
 from sidelong.agent.lateness import Lateness
 from sidelong.agent.seen import Estimates
 
-__all__ = ["Agent", "Decision", "Estimates", "Lateness"]
+__all__ = [
+    "Agent",
+    "Batch",
+    "ContextualAgent",
+    "ContextualDecision",
+    "Decision",
+    "Estimates",
+    "EstimatesTable",
+    "Family",
+    "Lateness",
+    "Member",
+]

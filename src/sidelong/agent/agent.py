@@ -92,7 +92,7 @@ class Agent:
         self._learner = RunningLearner(module, graph, seed, params)
         self._ledger = Ledger(self._learner, self._options, graph)
         if prior is not None:
-            self._ledger.waiting.prior = head_start.tilt(self._learner, graph, prior, self._scale)
+            self._ledger.waiting.prior = head_start.tilt(module, params, self._learner.state, graph, prior, self._scale)
         self._ledger.waiting.absent = int(graph.arms_without_self_loop.size > 0)
         self._certified = Certified(graph) if certificate else None
         self._watching = Watching(graph, module)
@@ -393,17 +393,7 @@ class Agent:
         return html_table([], rows, "Agent") + self.estimates()._repr_html_()  # a name of notebooks
 
     def _checked(self, graph: FeedbackGraph) -> FeedbackGraph:
-        if not isinstance(graph, FeedbackGraph):
-            raise GraphError(f"graph must be a FeedbackGraph, not {type(graph).__name__}.")
-        if graph.n_arms != self._graph.n_arms:
-            raise GraphError(
-                f"The graph of a round must have the agent's {self._graph.n_arms} arms, and {graph!r} does not."
-            )
-        if graph != self._graph:
-            found = f"The agent began on {self._graph!r}, and this round has {graph!r}."
-            catalogue.check_fixed(self._learner.module, self._options, found)
-        catalogue.check_graph(self._learner.module, graph, self._options)
-        return graph
+        return arms.checked(self._learner.module, self._options, self._graph, graph, "agent")
 
 
 def _restore(kind: type[Agent], data: bytes, learner: str | None) -> Agent:

@@ -18,12 +18,26 @@ from sidelong.graphs.presence import arm_of, mask_of, only, present, with_absent
 from sidelong.learners import catalogue
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
     from types import ModuleType
 
     import numpy.typing as npt
 
     from sidelong.agent.ledger import Ledger
+
+
+def checked(
+    learner: ModuleType, options: Mapping[str, Any], own: FeedbackGraph, graph: FeedbackGraph, whose: str
+) -> FeedbackGraph:
+    """Return the graph of a round, if the learner can play on it; `whose` graph its own is, messages say."""
+    if not isinstance(graph, FeedbackGraph):
+        raise GraphError(f"graph must be a FeedbackGraph, not {type(graph).__name__}.")
+    if graph.n_arms != own.n_arms:
+        raise GraphError(f"The graph of a round must have the {whose}'s {own.n_arms} arms, and {graph!r} does not.")
+    if graph != own:
+        catalogue.check_fixed(learner, options, f"The {whose} began on {own!r}, and this round has {graph!r}.")
+    catalogue.check_graph(learner, graph, options)
+    return graph
 
 
 def graph_of_round(

@@ -98,10 +98,12 @@ def read(path: Place, header: Header, arrays: Arrays, given: ModuleType | None, 
 
     With `older`, also what an older version of the learner has written.
     """
+    if header.get("kind", "agent") != "agent":
+        raise StateFileError(f"{path} is of a {header['kind']}, not of an agent. Load it with Family.load.")
     graphs = read_graphs(path, header, arrays)
-    module = _find_learner(path, header, given, older=older)
+    module = find_learner(path, header, given, older=older)
     options, seed = header["options"], header["seed"]
-    learner = RunningLearner(module, graphs[0], seed, _read_params(path, module, arrays))
+    learner = RunningLearner(module, graphs[0], seed, read_params(path, module, arrays))
     learner.state = _read_state(path, learner.state, arrays)
     learner.drawn = header.get("fresh", 0)
     ledger = Ledger(learner, options, graphs[0])
@@ -123,13 +125,17 @@ def _identity(graph: FeedbackGraph) -> tuple[str, str]:
     return graph.content_hash, graph.representation
 
 
-def _find_learner(path: Place, header: Header, given: ModuleType | None, *, older: bool) -> ModuleType:
+def find_learner(
+    path: Place, header: Header, given: ModuleType | None, *, older: bool = False, kind: str = "Agent"
+) -> ModuleType:
     """Return the learner that a state file is of."""
     name = header["learner"]
+    if given is None and "regressor" in header:
+        raise StateFileError(f"{path} is of an agent with features. Load it with ContextualAgent.load.")
     if given is None and name not in catalogue.names():
         raise StateFileError(
             f"{path} is of the learner {name!r}, which is not one of the package's own. "
-            f"Load it with the module that is: Agent.load(path, learner=module)."
+            f"Load it with the module that is: {kind}.load(path, learner=module)."
         )
     learner = catalogue.choose(given or name, header["options"])
     if name != learner.NAME:
@@ -139,12 +145,12 @@ def _find_learner(path: Place, header: Header, given: ModuleType | None, *, olde
         raise StateFileError(
             f"{path} was saved by version {saved} of {name}, and this is version {own}, which decides otherwise. To go "
             f"on with it, use a sidelong that has version {saved}, which the list of changes names; or make a new "
-            f"Agent, which learns anew."
+            f"{kind}, which learns anew."
         )
     return learner
 
 
-def _read_params(path: Place, learner: ModuleType, arrays: Arrays) -> Any:
+def read_params(path: Place, learner: ModuleType, arrays: Arrays) -> Any:
     """Return the learner's constants as they were computed, not computed again."""
     saved = {name: arrays[f"params.{name}"] for name in learner.Params._fields if f"params.{name}" in arrays}
     if len(saved) < len(learner.Params._fields):

@@ -15,14 +15,16 @@ from sidelong.evaluation.decision_log import DecisionLog, from_table, read_log
 from sidelong.graphs.presence import arm_of, present
 
 if TYPE_CHECKING:
+    from types import ModuleType
+
     from sidelong.agent.running import RunningLearner
     from sidelong.graphs.graph import FeedbackGraph
     from sidelong.outcomes.scale import Scale
 
 
-def tilt(learner: RunningLearner, graph: FeedbackGraph, prior: Any, scale: Scale | None) -> float:
+def tilt(learner: ModuleType, params: Any, state: Any, graph: FeedbackGraph, prior: Any, scale: Scale | None) -> float:
     """Let a learner begin with a prior; return the most that it can add to the bound on the regret."""
-    if not hasattr(learner.module, "tilt"):
+    if not hasattr(learner, "tilt"):
         raise LearnerError(f"prior needs a learner with a bound for it, and {_title(learner)} has none. Use exp3-set.")
     if not isinstance(prior, Mapping):
         raise LearnerError(f"prior is {{arm: (mean, weight)}}, not {short(prior)}.")
@@ -43,13 +45,15 @@ def tilt(learner: RunningLearner, graph: FeedbackGraph, prior: Any, scale: Scale
             check_number(LearnerError, f"The mean that is believed of arm {name}", mean, least=0, most=1),
             check_number(LearnerError, f"The weight of the prior of arm {name}", weight, least=0, most=1e6),
         )
-    return float(learner.module.tilt(learner.params, learner.state, believed))
+    return float(learner.tilt(params, state, believed))
 
 
 def learn(learner: RunningLearner, graph: FeedbackGraph, log: Any) -> int:
     """Let a learner learn the rounds of a log; return how many had losses."""
     if not hasattr(learner.module, "replay"):
-        raise LearnerError(f"learn needs a learner with a rule for it, and {_title(learner)} has none. Use exp3-set.")
+        raise LearnerError(
+            f"learn needs a learner with a rule for it, and {_title(learner.module)} has none. Use exp3-set."
+        )
     found = _read(log, graph.n_arms)
     told = np.flatnonzero(found.told)
     _check_seen(found, told, graph)
@@ -103,5 +107,5 @@ def _fitting(found: DecisionLog, n_arms: int) -> DecisionLog:
     return found
 
 
-def _title(learner: RunningLearner) -> str:
-    return str(getattr(learner.module, "TITLE", learner.module.NAME))
+def _title(learner: ModuleType) -> str:
+    return str(getattr(learner, "TITLE", learner.NAME))

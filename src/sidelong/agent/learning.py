@@ -52,7 +52,7 @@ def _learn(
     arms = graph.targets[graph.start[arm] : graph.stop[arm]]
     for k in range(arms.size):
         if foreseen or arms[k] == arm:
-            note(arms[k], losses[k], seen)
+            note(arms[k], losses[k], seen.counts, seen.means, seen.squares)
     if SPARING:
         look(turning, arms, p, losses, t)
     elif not math.isnan(p[arm]):

@@ -97,4 +97,5 @@ class RunningLearner:
 
 def revealed(graph: FeedbackGraph, arm: int) -> npt.NDArray[np.int32]:
     """Return the arms that an arm reveals; unlike `out_neighbors` it does not check that there is such an arm."""
-    return graph.row(arm)
+    arrays = graph.arrays
+    return arrays.targets[arrays.start[arm] : arrays.stop[arm]]

@@ -116,12 +116,12 @@ class Seen(NamedTuple):
 
 
 @kernel
-def note(i: int, loss: float, seen: Seen) -> None:
+def note(i: int, loss: float, counts: np.ndarray, means: np.ndarray, squares: np.ndarray) -> None:
     """Add a loss of arm i to the running means (Welford 1962)."""
-    seen.counts[i] += 1
-    away = loss - seen.means[i]
-    seen.means[i] += away / seen.counts[i]
-    seen.squares[i] += away * (loss - seen.means[i])
+    counts[i] += 1
+    away = loss - means[i]
+    means[i] += away / counts[i]
+    squares[i] += away * (loss - means[i])
 
 
 def chance_of_best(best: int, means: Floats, counts: Counts, spreads: Floats) -> float:

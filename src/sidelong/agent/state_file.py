@@ -66,10 +66,10 @@ def _digest(parts: list[Any]) -> bytes:
 
 def write(path: str | os.PathLike[str], header: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> None:
     """Write a state file, all of it or nothing."""
-    content = pack(header, arrays)
+    parts = _parts(header, arrays)
     try:
         with replacing(path) as file:
-            file.write(content)
+            file.writelines([*parts, _digest(parts)])
     except OSError as error:
         raise StateFileError(
             f"{path} cannot be written: {error.strerror}. What was there before is as it was."

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING
 from sidelong.claims.claim import Claim, Outcome, Trial, Verdict
 from sidelong.errors import SidelongError, TheoryError
 from sidelong.evaluation import certificates
-from sidelong.learners import exp3gpp, exp3gpp_guarded, exp3set, exp3set_tracking
+from sidelong.learners import exp3g_adaptive, exp3gpp, exp3gpp_guarded, exp3set, exp3set_tracking
 from sidelong.learners import glance as glance_learner
+from sidelong.learners import squarecb as squarecb_learner
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -29,6 +30,8 @@ glance-unbiased glance-exploration glance-costs glance-ftrl glance-budget glance
 delay-rate delay-regret delay-cross seen-after
 certificate-mean certificate-lost certificate-holds
 absent-unbiased absent-ftrl track-ftrl
+squarecb-value squarecb-regret
+exp3g-ftrl exp3g-costs exp3g-rate
 """
 _FOUND = {
     each.id: each
@@ -84,6 +87,8 @@ def verify(
     exp3_set: ModuleType = exp3set,
     tracking: ModuleType = exp3set_tracking,
     guarded: ModuleType = exp3gpp_guarded,
+    squarecb: ModuleType = squarecb_learner,
+    exp3_g: ModuleType = exp3g_adaptive,
     seed: int = 0,
     effort: float = 1.0,
 ) -> Iterator[Checked]:
@@ -97,6 +102,8 @@ def verify(
         exp3_set: the same for the claims about EXP3-SET where arms come and go.
         tracking: the same for EXP3-SET where the best arm moves.
         guarded: the module that the claims about late="guarded" check.
+        squarecb: the module that the claims about SquareCB.G check.
+        exp3_g: the same for EXP3.G with rate="adaptive".
         seed: the same seed gives the same numbers.
         effort: a factor on sample sizes and horizons.
 
@@ -116,6 +123,8 @@ def verify(
         exp3_set=exp3_set,
         tracking=tracking,
         guarded=guarded,
+        squarecb=squarecb,
+        exp3_g=exp3_g,
     )
     for claim in choose(only):
         begun = time.monotonic()

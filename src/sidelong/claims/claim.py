@@ -10,7 +10,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from sidelong.evaluation import certificates
-from sidelong.learners import exp3gpp, exp3gpp_guarded, exp3set, exp3set_tracking, glance
+from sidelong.learners import (
+    exp3g_adaptive,
+    exp3gpp,
+    exp3gpp_guarded,
+    exp3set,
+    exp3set_tracking,
+    glance,
+    squarecb,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -62,6 +70,8 @@ class Trial:
     exp3_set: ModuleType = exp3set  #: what is checked where arms come and go
     tracking: ModuleType = exp3set_tracking  #: what is checked where the best arm moves
     guarded: ModuleType = exp3gpp_guarded  #: what is checked of EXP3.G++ with late="guarded"
+    squarecb: ModuleType = squarecb  #: what is checked where a regressor predicts losses
+    exp3_g: ModuleType = exp3g_adaptive  #: what is checked of EXP3.G with rate="adaptive"
     shared: dict[str, Any] = field(default_factory=dict, compare=False)  #: what several claims look at, made once
 
     def size(self, usual: int, least: int = 1) -> int:

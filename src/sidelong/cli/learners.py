@@ -32,7 +32,7 @@ def learners(
         ),
     ] = None,
 ) -> None:
-    """List the learners: paper, worlds with a proof, what each needs, its cost a round and its bound."""
+    """List the learners: paper, worlds with a proof, what each needs, its cost per round and its bound."""
     from sidelong.errors import LearnerError  # noqa: PLC0415  # the compiler takes half a second to load
     from sidelong.learners import catalogue  # noqa: PLC0415
 

@@ -38,13 +38,22 @@ def band(values: Array) -> tuple[Array, Array]:
     return low, high
 
 
-def plot_curve(axes: Any, rounds: npt.NDArray[np.int64], mean: Array, ends: tuple[Array, Array], style: Any) -> None:
-    """Draw the mean and its interval; on a logarithmic axis only where the mean is positive."""
+def plot_curve(
+    axes: Any,
+    rounds: npt.NDArray[np.int64],
+    mean: Array,
+    ends: tuple[Array, Array],
+    style: Any,
+    spread: tuple[Array, Array] | None = None,
+) -> None:
+    """Draw the mean, its interval, and, paler, the spread of runs; on a logarithmic axis where the mean is positive."""
     logarithmic = axes.get_yscale() == "log"
     some = mean > 0 if logarithmic else np.ones(mean.size, np.bool_)
     axes.plot(rounds[some], mean[some], **style)
-    low = np.maximum(ends[0][some], 1e-12 if logarithmic else -np.inf)
-    axes.fill_between(rounds[some], low, ends[1][some], color=style["color"], alpha=0.2, linewidth=0)
+    for band, alpha in ((ends, 0.2), (spread, 0.09)):
+        if band is not None:
+            low = np.maximum(band[0][some], 1e-12 if logarithmic else -np.inf)
+            axes.fill_between(rounds[some], low, band[1][some], color=style["color"], alpha=alpha, linewidth=0)
 
 
 def chart(
@@ -82,6 +91,9 @@ def chart(
     scale(own, "y", logarithmic=logarithmic)
     if title:
         own.set_title(title, loc="left", fontsize=9.5)
+        if figure is not None:  # room above the axes
+            box = own.get_position()
+            own.set_position((box.x0, box.y0, box.width, box.height - 0.25 / figure.get_size_inches()[1]))
     if figure is None:
         if len(curves) > 1:
             own.legend(frameon=False)

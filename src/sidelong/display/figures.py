@@ -136,9 +136,8 @@ def label_ends(figure: Figure, axes: Axes, ends: Sequence[tuple[float, str, str]
     order = np.argsort(heights, kind="stable")
     gap = min(0.062, 1 / len(ends))
     step = gap * np.arange(len(ends))
-    placed = isotonic_regression(heights[order] - step).x + step  # as near as can be, in this order, a gap apart
-    placed += min(0.0, 1.0 - placed[-1])
-    placed += max(0.0, -placed[0])
+    # As near as can be, in this order, a gap apart and beside the axes.
+    placed = np.clip(isotonic_regression(heights[order] - step).x, 0.0, max(0.0, 1.0 - step[-1])) + step
     for k, height in zip(order, placed, strict=True):
         _, name, paint = ends[k]
         at: dict[str, Any] = {"transform": axes.transAxes, "clip_on": False}

@@ -59,7 +59,8 @@ def html_table(head: Sequence[str], rows: Rows, title: str = "", notes: Sequence
 
 def _html_cell(tag: str, text: str, column: int) -> str:
     side = "left" if column == 0 else "right"
-    return f'<{tag} style="{_CELL};text-align:{side}">{html.escape(text)}</{tag}>'
+    said = "\N{EN DASH}" if text.strip() == "nan" else html.escape(text)  # what is not known
+    return f'<{tag} style="{_CELL};text-align:{side}">{said}</{tag}>'
 
 
 def latex_table(head: Sequence[str], rows: Rows, comment: str = "") -> str:

@@ -56,6 +56,14 @@ def mark_loops(graph: GraphArrays, loops: np.ndarray) -> None:
 
 
 @kernel
+def mark_strong(graph: GraphArrays, strong: np.ndarray) -> None:
+    """Write into `strong` whether each arm is strongly observable: it reveals itself, or all others reveal it."""
+    mark_loops(graph, strong)
+    for i in range(strong.size):
+        strong[i] |= graph.in_stop[i] - graph.in_start[i] == strong.size - 1
+
+
+@kernel
 def observe(graph: GraphArrays, p: np.ndarray, P: np.ndarray) -> None:
     """Write into `P` the probability that each arm is observed when an arm is drawn from `p`."""
     if not graph.contiguous:

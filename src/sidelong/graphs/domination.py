@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from sidelong._jit import kernel, rare_kernel
-from sidelong.graphs.arrays import mark_loops
+from sidelong.graphs.arrays import mark_loops, mark_strong
 from sidelong.graphs.cover import Room, choose, count_uncovered, new_room, uncover
 from sidelong.graphs.heap import pop, push, top, top_count
 
@@ -30,12 +30,12 @@ def dominate(graph: GraphArrays, chosen: np.ndarray, room: Room) -> Whole:
 
 
 @rare_kernel
-def dominate_loopless(graph: GraphArrays, loops: np.ndarray, chosen: np.ndarray, room: Room) -> Whole:
-    """Write into `chosen` arms that together reveal every arm that is not in `loops`; return how many."""
+def dominate_others(graph: GraphArrays, spared: np.ndarray, chosen: np.ndarray, room: Room) -> Whole:
+    """Write into `chosen` arms that together reveal every arm that is not `spared`; return how many."""
     uncover(chosen, room.free)
     left = np.int64(0)
-    for i in range(loops.size):
-        if loops[i]:
+    for i in range(spared.size):
+        if spared[i]:
             room.free[i] = i + 1
         else:
             left += 1
@@ -78,8 +78,19 @@ def greedy_dominating_set(graph: FeedbackGraph) -> Integers:
 
 def loopless_cover(graph: FeedbackGraph) -> Integers:
     """Return arms that together reveal every arm without a self-loop."""
-    K = graph.n_arms
-    loops, chosen = np.zeros(K, np.bool_), np.zeros(K, np.bool_)
+    loops = np.zeros(graph.n_arms, np.bool_)
     mark_loops(graph.arrays, loops)
-    dominate_loopless(graph.arrays, loops, chosen, new_room(K))
+    return _cover_of_others(graph, loops)
+
+
+def weak_cover(graph: FeedbackGraph) -> Integers:
+    """Return arms that together reveal every weakly observable arm; none if there is no such arm."""
+    strong = np.zeros(graph.n_arms, np.bool_)
+    mark_strong(graph.arrays, strong)
+    return _cover_of_others(graph, strong)
+
+
+def _cover_of_others(graph: FeedbackGraph, spared: np.ndarray) -> Integers:
+    chosen = np.zeros(graph.n_arms, np.bool_)
+    dominate_others(graph.arrays, spared, chosen, new_room(graph.n_arms))
     return np.flatnonzero(chosen)

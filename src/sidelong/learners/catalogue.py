@@ -50,6 +50,9 @@ _MODULES = {
     "uniform": "uniform",
 }
 
+#: Those that play by what a regressor predicts from features: what `ContextualAgent` takes.
+_WITH_FEATURES = {"squarecb.g": "squarecb"}
+
 _NO_OPTIONS: Mapping[str, Any] = MappingProxyType({})
 
 _CONTRACT = ("NAME", "NEEDS", "TRACES", "Params", "configure", "init", "update")
@@ -60,8 +63,11 @@ def names() -> tuple[str, ...]:
     return tuple(_MODULES)
 
 
-def find(learner: str | ModuleType) -> ModuleType:
-    """Return the module of a learner; a module is taken for a learner of the caller's own."""
+def find(learner: str | ModuleType, *, features: bool = False) -> ModuleType:
+    """Return the module of a learner; a module is taken for a learner of the caller's own.
+
+    With `features`, also that of one which `ContextualAgent` takes.
+    """
     if isinstance(learner, ModuleType):
         missing = [name for name in _CONTRACT if not hasattr(learner, name)]
         if not (hasattr(learner, "distribution") or hasattr(learner, "draw")):
@@ -72,12 +78,14 @@ def find(learner: str | ModuleType) -> ModuleType:
                 f"{learner.__name__} lacks {', '.join(missing)}."
             )
         return learner
-    if not isinstance(learner, str) or learner not in _MODULES:
+    if not isinstance(learner, str) or learner not in _MODULES | _WITH_FEATURES:
         raise LearnerError(
             f"There is no learner named {learner!r}.{_suggestion(str(learner).lower())} "
             f"The learners are: {', '.join(_MODULES)}."
         )
-    return importlib.import_module(f"sidelong.learners.{_MODULES[learner]}")
+    if learner in _WITH_FEATURES and not features:
+        raise LearnerError(f"{learner} plays by features: make a ContextualAgent, whose `ask` takes them.")
+    return importlib.import_module(f"sidelong.learners.{(_MODULES | _WITH_FEATURES)[learner]}")
 
 
 def _suggestion(name: str) -> str:
@@ -167,7 +175,8 @@ def configure(learner: ModuleType, graph: FeedbackGraph, options: Mapping[str, A
                 f"Its options are: {', '.join(known) or 'none'}."
             )
     if Need.HORIZON in needs(learner, options) and options.get("horizon") is None:
-        raise LearnerError(f"{learner.NAME} needs to know how many rounds it will play: give horizon=...")
+        instead = _without(learner, Need.HORIZON)
+        raise LearnerError(f"{learner.NAME} needs to know how many rounds it will play: give horizon=...{instead}")
     check_graph(learner, graph, options)
     return cast("tuple[Any, ...]", learner.configure(graph, **options))
 
@@ -238,8 +247,18 @@ def _instead(graph: FeedbackGraph) -> str:
     if kind == "none":
         return f"No learner can do well on this graph, which is n{str(graph.observability)[1:]}"
     if kind == "weak":
-        return "Use exp3.g, or luo-2023 with observability='weak', which do not need that."
-    return "Use luo-2023, which does not need that where all other arms reveal it, as here."
+        return "Use exp3.g with rate='adaptive', or luo-2023 with observability='weak', which do not need that."
+    return (
+        "Use luo-2023, or exp3.g with rate='adaptive', which do not need that where all other arms reveal it, as here."
+    )
+
+
+def _without(learner: ModuleType, need: Need) -> str:
+    """Return ", or take ..." with the options of a learner that make it do without something, if there are some."""
+    for options in getattr(learner, "VARIANTS", ()):
+        if need in learner.NEEDS and need not in needs(choose(learner, options), options):
+            return ", or take " + ", ".join(f"{name}={value!r}" for name, value in options.items())
+    return ""
 
 
 def check_fixed(learner: ModuleType, options: Mapping[str, Any], found: str) -> None:
@@ -253,7 +272,7 @@ def check_fixed(learner: ModuleType, options: Mapping[str, Any], found: str) -> 
         f", unless it is given a number that holds for every graph. Give {given[0]}=...; the number of arms is always "
         f"valid"
         if given
-        else ""
+        else _without(learner, Need.FIXED_GRAPH)
     )
     raise ObservabilityError(f"{learner.NAME} needs one graph for all rounds{tuned}. {found}")
 

@@ -67,6 +67,7 @@ ABOUT = About(
     theorem="derived in its file, from the rates of the paper",
 )
 TRACES = ("theta", "exploration_mass", "learning_rate")
+ROOM = ("P",)
 _THETA, _MASS, _B = range(3)
 
 _E2 = 0.7182818284590452  # e - 2

@@ -61,6 +61,7 @@ ABOUT = About(
     theorem="derived in its file, from the rates of the paper",
 )
 TRACES = ("theta", "exploration_set", "exploration_mass", "learning_rate")
+ROOM = ("P", "free", "heap")
 _THETA, _SIZE, _MASS, _ETA = range(4)
 
 

@@ -24,25 +24,30 @@ has a better power of T.                                                        
 
 Where this departs from the page: U of line 7 is chosen by greedy set cover, since to find a smallest one is NP-hard. It
 is at most 1 + ln K times as large, and the bound holds with |U| in the place of delta. Rounds after T are played with
-the same constants, and without a theorem.
+the same constants, and without a theorem. rate="adaptive" is another rule, which needs no horizon, and the graph may
+change: `sidelong.learners.exp3g_adaptive`.
 """
 
 from __future__ import annotations
 
-import heapq
+import importlib
 import math
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from sidelong._jit import kernel
+from sidelong.graphs.domination import weak_cover
 from sidelong.graphs.numbers import independence as compute_independence
 from sidelong.learners.interface import About, Need
-from sidelong.learners.options import number, settled
+from sidelong.learners.options import number, one_of, settled
 from sidelong.learners.weights import exponential, learn
 from sidelong.numerics import exp, log
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from types import ModuleType
+
     from sidelong.graphs.arrays import GraphArrays
     from sidelong.graphs.graph import FeedbackGraph
 
@@ -57,7 +62,10 @@ ABOUT = About(
     bound="O(sqrt(alpha T) ln(K T)); weakly observable: O((delta ln K)^(1/3) T^(2/3))",
     theorem="Theorem 2",
 )
+#: The options that lead to a module of their own.
+VARIANTS = ({"rate": "adaptive"},)
 TRACES = ("exploration_mass", "learning_rate")
+ROOM = ("P",)
 _MASS, _ETA = range(2)
 
 
@@ -69,7 +77,12 @@ class Params(NamedTuple):
     u: np.ndarray  #: the probabilities of exploration, uniform on U
 
 
-def configure(graph: FeedbackGraph, *, horizon: float, independence: int | None = None) -> Params:
+def variant(options: Mapping[str, Any]) -> ModuleType:
+    """Return the module for these options: this one, or that of the rate without a horizon."""
+    return importlib.import_module(f"{__name__}_adaptive" if options.get("rate") == "adaptive" else __name__)
+
+
+def configure(graph: FeedbackGraph, *, horizon: float, independence: int | None = None, rate: str = "fixed") -> Params:
     """Turn options into constants.
 
     Args:
@@ -77,15 +90,17 @@ def configure(graph: FeedbackGraph, *, horizon: float, independence: int | None 
         horizon: T, how many rounds there will be. `simulate` fills it in.
         independence: alpha, for a strongly observable graph. Computed if not given, and refused if ten seconds are
             not enough. Any number from it up to K is valid and gives the same bound with that number in its place.
+        rate: "fixed", or "adaptive" without a horizon and for graphs that change: see
+            `sidelong.learners.exp3g_adaptive`.
     """
+    one_of("rate", rate, ("fixed", "adaptive"))
     T = number("horizon", horizon, least=1)
     K = graph.n_arms
     alpha = None if independence is None else number("independence", independence, least=1, most=K)
-    weak = graph.observability.weak_arms
-    if weak.size:
-        U = _weak_dominating_set(graph, weak)
-        gamma = min(exp(log(len(U) * log(float(K)) / T) / 3.0), 0.5)
-        return Params(eta=gamma * gamma / len(U), gamma=gamma, u=_uniform_on(U, K))  # 7
+    U = weak_cover(graph)
+    if U.size:
+        gamma = min(exp(log(U.size * log(float(K)) / T) / 3.0), 0.5)
+        return Params(eta=gamma * gamma / U.size, gamma=gamma, u=_uniform_on(U, K))  # 7
     alpha = float(_independence(graph)) if alpha is None else alpha
     gamma = min(math.sqrt(1.0 / (alpha * T)), 0.5)
     return Params(eta=2.0 * gamma, gamma=gamma, u=np.full(K, 1.0 / K))  # 6
@@ -96,30 +111,9 @@ def _independence(graph: FeedbackGraph) -> int:
     return settled(compute_independence, graph, "independence", instead)
 
 
-def _weak_dominating_set(graph: FeedbackGraph, weak: np.ndarray) -> list[int]:
-    """Return arms that reveal all arms of `weak`: always the one that reveals most that are left, the lowest first."""
-    left = np.zeros(graph.n_arms, np.bool_)
-    left[weak] = True
-    rows = [graph.arrays.targets[i:j] for i, j in zip(graph.arrays.start, graph.arrays.stop, strict=True)]
-    waiting = [(-int(np.count_nonzero(left[row])), i) for i, row in enumerate(rows)]
-    heapq.heapify(waiting)
-    chosen: list[int] = []
-    missing = weak.size
-    while missing:
-        count, i = waiting[0]
-        now = -int(np.count_nonzero(left[rows[i]]))
-        # A count can only have fallen since it was taken: if it still holds, no other arm has a larger one.
-        heapq.heapreplace(waiting, (now, i))
-        if now == count:
-            chosen.append(i)
-            left[rows[i]] = False
-            missing += now
-    return chosen
-
-
-def _uniform_on(arms: list[int], K: int) -> np.ndarray:
+def _uniform_on(arms: np.ndarray, K: int) -> np.ndarray:
     u = np.zeros(K)
-    u[arms] = 1.0 / len(arms)
+    u[arms] = 1.0 / arms.size
     return u
 
 

@@ -78,6 +78,7 @@ ABOUT = About(
 #: The options that lead to a module of their own.
 VARIANTS = ({"refresh": "epoch"}, {"late": "guarded"})
 TRACES = ("theta", "exploration_set", "exploration_mass", "learning_rate")
+ROOM = ("P", "free", "heap")
 _THETA, _SIZE, _MASS, _ETA = range(4)
 
 

@@ -40,16 +40,16 @@ import numpy as np
 
 from sidelong._jit import kernel
 from sidelong.errors import LearnerError
-from sidelong.graphs.arrays import GraphArrays, observe
 from sidelong.learners import exp3gpp
 from sidelong.learners.exp3gpp import NAME, NEEDS, TRACES, Params  # noqa: F401  # the same learner, with another rate
 from sidelong.learners.exp3gpp import distribution as plain_distribution
 from sidelong.learners.exp3gpp import update as plain_update
 from sidelong.learners.interface import About
 from sidelong.learners.options import one_of
-from sidelong.learners.weights import theta
+from sidelong.learners.outstanding import begin, settle
 
 if TYPE_CHECKING:
+    from sidelong.graphs.arrays import GraphArrays
     from sidelong.graphs.graph import FeedbackGraph
 
 TITLE = "exp3.g++ with late='guarded'"
@@ -149,10 +149,7 @@ def distribution(params: Params, state: Any, graph: GraphArrays, t: int, p: np.n
         state.Theta[0] += state.outstanding[0]  # 2
     plain_distribution(params, state, graph, t, p, trace)  # 1, 3
     if learning:
-        observe(graph, p, state.P)
-        trace[_THETA] = theta(p, state.P)
-        state.Theta[0] += trace[_THETA]  # 4
-        state.outstanding[0] += 1.0
+        trace[_THETA] = begin(state, graph, p)  # 4
 
 
 @kernel
@@ -170,8 +167,7 @@ def update(
     Theta, counted = state.Theta[0], trace[_THETA]
     plain_update(params, state, graph, t, arm, p, losses, trace)  # 5
     if t > params.initial.size and p.size > 1:
-        state.Theta[0] = Theta + max(trace[_THETA] - counted, 0.0)
-        state.outstanding[0] -= 1.0
+        settle(state, Theta, counted, trace[_THETA])
 
 
 @kernel

@@ -57,6 +57,7 @@ ABOUT = About(
 #: The options that lead to a module of their own.
 VARIANTS = ({"refresh": "epoch"},)
 TRACES = ("Q", "learning_rate")
+ROOM = ("P",)
 _Q, _ETA = range(2)
 
 

@@ -69,6 +69,7 @@ VARIANTS = ({"refresh": "epoch"}, {"late": "guarded"}, {"track": "unknown"})
 #: Arms may be absent; with `grow` arms may come later, and with `tilt` and `replay` there may be a head start.
 SLEEPS = True
 TRACES = ("theta", "learning_rate")
+ROOM = ("P",)
 _THETA, _ETA = range(2)
 
 

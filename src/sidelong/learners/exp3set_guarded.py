@@ -34,16 +34,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from sidelong._jit import kernel
-from sidelong.graphs.arrays import GraphArrays, observe
 from sidelong.learners import exp3set
 from sidelong.learners.exp3set import NAME, TRACES, Params  # noqa: F401  # the same learner, with another rate
 from sidelong.learners.exp3set import distribution as plain_distribution
 from sidelong.learners.exp3set import update as plain_update
 from sidelong.learners.interface import About, Need
 from sidelong.learners.options import one_of
-from sidelong.learners.weights import theta
+from sidelong.learners.outstanding import begin, settle
 
 if TYPE_CHECKING:
+    from sidelong.graphs.arrays import GraphArrays
     from sidelong.graphs.graph import FeedbackGraph
 
 TITLE = "exp3-set with late='guarded'"
@@ -96,10 +96,7 @@ def distribution(params: Params, state: Any, graph: GraphArrays, t: int, p: np.n
     """Write into `p` the probabilities of round t, which is outstanding from now on."""
     state.Theta[0] += 2.0 * state.outstanding[0]  # 1
     plain_distribution(params, state, graph, t, p, trace)  # 2
-    observe(graph, p, state.P)
-    trace[_THETA] = theta(p, state.P)
-    state.Theta[0] += trace[_THETA]  # 3
-    state.outstanding[0] += 1.0
+    trace[_THETA] = begin(state, graph, p)  # 3
 
 
 @kernel
@@ -116,8 +113,7 @@ def update(
     """Learn the losses that playing `arm` revealed in round t, when the probabilities were `p`."""
     Theta, counted = state.Theta[0], trace[_THETA]
     plain_update(params, state, graph, t, arm, p, losses, trace)  # 4
-    state.Theta[0] = Theta + max(trace[_THETA] - counted, 0.0)
-    state.outstanding[0] -= 1.0
+    settle(state, Theta, counted, trace[_THETA])
 
 
 @kernel

@@ -123,6 +123,7 @@ PACE = 4  # eps moves in every fourth round
 _S, _H, _EPS, _ETA, _BETA, _ASKED = range(6)  # the last is the key of the graph that was asked with
 #: Rows that are kept with a decision: P is that of the graph that was asked with, g is 1/r.
 KEPT = ("P", "q", "g", "D", "d")
+ROOM = ("v", "w", "a", "e", "order", "zeros", "chosen", "free", "heap")
 
 
 class Params(NamedTuple):

@@ -8,11 +8,12 @@ probabilities, ``draw``. One that must not look at every arm in each round has `
 probabilities of observing those that the drawn arm reveals, one after the other. Those of the package also have
 ``ABOUT``. One whose estimates depend on more than `p` names it in ``KEPT``: behind the traces there is one number for
 its own use in `trace`, and then for each name a row of as many numbers as arms, kept with the decision until it is
-told. One
-whose options lead to another module has ``variant``, and one that needs more or less than ``NEEDS`` with some options
-has ``needs``; both take the options. One whose theorems are lost with some options has ``proved``, which takes them and
-returns the worlds with a theorem. One that counts the decisions that are outstanding has ``release``, which is
-called for a round that will never be told; its ``distribution`` is called once for each round, as that of all is. One
+told. One names in ``ROOM`` the arrays of its state that no round leaves anything in for the next: those that it
+computes in, and those that never change. The keys of a family share them. One whose options lead to another module
+has ``variant``, and one that needs more or less than ``NEEDS`` with some options has ``needs``; both take the options.
+One whose theorems are lost with some options has ``proved``, which takes them and returns the worlds with a theorem.
+One that counts the decisions that are outstanding has ``release``, which is called for a round that will never be told;
+its ``distribution`` is called once for each round, as that of all is. One
 with a rule for arms that are absent, which reveal nothing in the graph of their round, has ``SLEEPS``; and one that
 more arms may come to has ``grow``, which takes and returns Params and State. ``tilt`` and ``replay`` are for a prior
 and a log.

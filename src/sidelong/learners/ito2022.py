@@ -60,6 +60,7 @@ ABOUT = About(
     theorem="derived in its file, with constants of our own",
 )
 TRACES = ("theta", "entropy", "learning_rate")
+ROOM = ("P", "terms")
 _THETA, _H, _ETA = range(3)
 
 

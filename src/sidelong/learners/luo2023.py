@@ -43,7 +43,7 @@ import numpy as np
 from sidelong._jit import kernel
 from sidelong.graphs.arrays import GraphArrays, mark_loops, observe
 from sidelong.graphs.cover import Room, new_room
-from sidelong.graphs.domination import dominate_loopless, loopless_cover
+from sidelong.graphs.domination import dominate_others, loopless_cover
 from sidelong.graphs.numbers import independence as compute_independence
 from sidelong.learners.interface import About, Need
 from sidelong.learners.options import number, one_of, settled
@@ -187,7 +187,7 @@ def _look(params: Params, state: State, graph: GraphArrays) -> None:
         state.known[_GRAPH] = graph.key
         mark_loops(graph, state.loops)
         if params.eps > 0.0:
-            state.known[_SIZE] = dominate_loopless(graph, state.loops, state.D, Room(state.free, state.heap))  # 3
+            state.known[_SIZE] = dominate_others(graph, state.loops, state.D, Room(state.free, state.heap))  # 3
 
 
 @kernel

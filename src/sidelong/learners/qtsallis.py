@@ -58,6 +58,7 @@ ABOUT = About(
     theorem="Theorem 1",
 )
 TRACES = ("theta", "multiplier")
+ROOM = ("share", "P")
 _THETA, _U = range(2)
 
 

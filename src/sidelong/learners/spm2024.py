@@ -30,7 +30,8 @@ have; ``docs/bounds.md`` mends it. Only a depends on the graph, so that graphs m
 Line 2 has b p_i^(a-1) + b' p_i^(-a) = L_i - min L + u, where u makes the sum 1. Both the logarithm of the left side,
 as a function of s_i = ln p_i, and that of the sum, as a function of u, are convex and nearly straight: Newton's method
 converges from anywhere, and needs two or three steps from the s and the u of the last round that was told. The step
-from a sum within 1e-6 of 1 is the last, and is taken to first order in p, which leaves an error of order 1e-12.
+from a sum within 1e-6 of 1 is the last, and is taken to first order in p, which leaves an error of order 1e-12. With
+one power, b' = 0, the first equation is solved in closed form.
 
 A round that is told late counts with its own b. A single arm is played.
 """
@@ -46,7 +47,7 @@ from sidelong.graphs.numbers import strong_independence
 from sidelong.learners.interface import About, Need
 from sidelong.learners.options import number, settled
 from sidelong.learners.weights import learn
-from sidelong.numerics import exp, log, log_normal, smallest, total
+from sidelong.numerics import exp, expm1, log, log1p, log_normal, smallest, total
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -55,7 +56,7 @@ if TYPE_CHECKING:
     from sidelong.graphs.graph import FeedbackGraph
 
 NAME = "spm-2024"
-VERSION = 1
+VERSION = 2
 NEEDS = frozenset({Need.SELF_LOOPS, Need.UNDIRECTED, Need.FIXED_GRAPH})
 ABOUT = About(
     paper="Ito, Tsuchiya, Honda 2024",
@@ -66,6 +67,7 @@ ABOUT = About(
     theorem="Theorem 27; with constants of our own in docs/bounds.md",
 )
 TRACES = ("learning_rate", "stability", "penalty", "multiplier")
+ROOM = ("s", "slope", "P")
 _ETA, _Z, _H, _U = range(4)
 
 
@@ -132,6 +134,20 @@ def init(params: Params, graph: FeedbackGraph) -> State:
 
 
 @kernel
+def _invert_one(params: Params, state: State, b: float, least: float, u: float, p: np.ndarray) -> None:
+    """Do what `_invert` does where there is one power, in closed form."""
+    a = params.a
+    for i in range(p.size):
+        state.s[i] = b / (state.L[i] - least + u)
+        p[i] = state.s[i] * state.s[i]
+    if a != 0.5:
+        for i in range(p.size):
+            p[i] = exp(log_normal(state.s[i]) / (1.0 - a))
+    for i in range(p.size):
+        state.slope[i] = p[i] / ((1.0 - a) * (state.L[i] - least + u))
+
+
+@kernel
 def _invert(params: Params, state: State, b: float, least: float, u: float, p: np.ndarray) -> None:
     """Write into `p` what b p_i^(a-1) + b' p_i^(-a) = L_i - least + u has for p_i, and how fast it falls in u."""
     a = params.a
@@ -170,7 +186,10 @@ def distribution(params: Params, state: State, graph: GraphArrays, t: int, p: np
         state.s[i] = state.log_p[i]
     step = 0.0
     for _ in range(100):  # 2
-        _invert(params, state, b, least, u, p)
+        if params.b_other == 0.0:
+            _invert_one(params, state, b, least, u, p)
+        else:
+            _invert(params, state, b, least, u, p)
         sum_ = total(p)
         step = sum_ * log(sum_) / total(state.slope)
         if abs(sum_ - 1.0) <= 1e-6:
@@ -187,20 +206,6 @@ def distribution(params: Params, state: State, graph: GraphArrays, t: int, p: np
         p[i] *= scale
     trace[_ETA] = 1.0 / b
     trace[_U] = u + step - least
-
-
-@kernel
-def _log_1_minus(rest: float) -> float:
-    """Return ln(1 - rest) to all digits, also where rest is tiny (a remedy of Kahan's)."""
-    u = 1.0 - rest
-    return -rest if u == 1.0 else log(u) * (rest / (1.0 - u))
-
-
-@kernel
-def _exp_minus_1(x: float) -> float:
-    """Return e**x - 1 to all digits, also where x is tiny (a remedy of Kahan's)."""
-    u = exp(x)
-    return x if u == 1.0 else (u - 1.0) * (x / log(u))
 
 
 @kernel
@@ -233,7 +238,7 @@ def update(
     m = min(p[most], rest)  # 5
     largest = exp((2.0 - a) * log(m)) / max(state.P[most], p[most]) if m > 0.0 else 0.0
     trace[_Z] = (total(state.slope) + largest) / (1.0 - a)  # 6
-    trace[_H] = (total(state.s) + p[most] * _exp_minus_1((a - 1.0) * _log_1_minus(rest))) / a  # 7
+    trace[_H] = (total(state.s) + p[most] * expm1((a - 1.0) * log1p(-rest))) / a  # 7
     if trace[_H] > 0.0:  # else there is a single arm
         state.b[0] += trace[_Z] * trace[_ETA] / trace[_H]  # 9
     state.u[0] = trace[_U]

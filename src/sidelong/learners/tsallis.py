@@ -57,6 +57,7 @@ ABOUT = About(
     theorem="Theorem 1",
 )
 TRACES = ("learning_rate",)
+ROOM = ("excess", "slope", "P")
 _ETA = 0
 
 

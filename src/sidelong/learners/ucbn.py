@@ -50,6 +50,7 @@ ABOUT = About(
     theorem="Lykouris, Tardos, Wali 2020; over cliques that cover the graph: Caron et al. 2012",
 )
 TRACES: tuple[str, ...] = ()
+ROOM = ("bound",)
 
 
 class Params(NamedTuple):

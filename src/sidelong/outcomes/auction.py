@@ -27,6 +27,14 @@ from sidelong.errors import OutcomeError
 from sidelong.graphs.families import complete, nested, self_loops
 from sidelong.graphs.graph import FeedbackGraph
 from sidelong.outcomes.revealed import Revealed, ascending, checked_arm, number, yes_or_no
+from sidelong.outcomes.revealed_columns import (
+    RevealedColumns,
+    checked_arms,
+    checked_flags,
+    checked_numbers,
+    columns,
+    refuse_first,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -115,6 +123,55 @@ class FirstPrice:
         if shown == "lost":
             graph = _all_below(bids.size, int(np.searchsorted(bids, price)))
         return Revealed(arm, self.losses(value, price), graph)
+
+    def outcomes(
+        self,
+        arms: npt.ArrayLike,
+        *,
+        value: npt.ArrayLike,
+        won: npt.ArrayLike,
+        price: npt.ArrayLike | None = None,
+        shown: Shown = "lost",
+    ) -> RevealedColumns:
+        """Return what the outcomes of many auctions revealed, for a `Family` that was asked for all of them.
+
+        Args:
+            arms: the arm that was played in each, `batch.arms`.
+            value: what winning each was worth.
+            won: whether each bid won.
+            price: the least bid that would have won, NaN where it is not shown.
+            shown: to whom the exchange shows it, the same for all: "always", if "lost", or "never".
+        """
+        played = checked_arms(arms, self._fractions.size)
+        n = played.size
+        given = columns(n, value=value, won=won, price=np.nan if price is None else price)
+        worth = checked_numbers("value", given["value"], 0.0, self._unit)
+        wins = checked_flags("won", given["won"])
+        paid = given["price"].astype(np.float64)
+        graph = self.graph(shown)
+        seen = ~np.isnan(paid)
+        due = np.full(n, shown == "always") | ((shown == "lost") & ~wins)
+        refuse_first(
+            seen != due,
+            lambda at: (
+                f"with shown={shown!r}, a bid that {'won' if wins[at] else 'lost'} "
+                f"{'needs the price' if due[at] else 'does not see a price'}; price is {paid[at]:g}."
+            ),
+        )
+        bids = self._fractions * worth[:, None]
+        own = bids[np.arange(n), played]
+        refuse_first(seen & ~(paid >= 0.0), lambda at: f"price must be a number of at least 0, not {paid[at]:g}.")
+        refuse_first(
+            seen & (wins != (own >= paid)),
+            lambda at: f"a bid of {own[at]:g} cannot have {'won' if wins[at] else 'lost'} at a price of {paid[at]:g}.",
+        )
+        least = np.where(seen, paid, np.where(wins, 0.0, np.finfo(np.float64).max))
+        gains = np.where(bids >= least[:, None], (1.0 - self._fractions) * (worth[:, None] / self._unit), 0.0)
+        first, last = np.where(seen, 0, played), np.where(seen | (shown == "lost"), self._fractions.size, played + 1)
+        below = (bids < paid[:, None]).sum(axis=1)  # of the bids, which ascend
+        marks, index = np.unique(np.where(seen & (shown == "lost"), below, -1), return_inverse=True)
+        graphs = tuple(graph if mark < 0 else _all_below(self._fractions.size, mark) for mark in marks.tolist())
+        return RevealedColumns.of_ranges(played, first, last, 1.0 - gains, (graphs, index.reshape(-1)))
 
     def __repr__(self) -> str:
         ends = f"{self._fractions[0]:g} to {self._fractions[-1]:g}"

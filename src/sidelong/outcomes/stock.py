@@ -17,7 +17,7 @@ of all larger ones too.
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -26,6 +26,14 @@ from sidelong.errors import OutcomeError
 from sidelong.graphs.families import nested
 from sidelong.graphs.graph import FeedbackGraph
 from sidelong.outcomes.revealed import Revealed, ascending, checked_arm, number, yes_or_no
+from sidelong.outcomes.revealed_columns import (
+    RevealedColumns,
+    checked_arms,
+    checked_flags,
+    checked_numbers,
+    columns,
+    refuse_first,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -37,7 +45,7 @@ class StockOrders:
     """Turn sales into the losses of every order that they reveal.
 
     Args:
-        orders: the largest order, if each arm is the order of its own number; or the orders, ascending, one an arm.
+        orders: the largest order, if each arm is the order of its own number; or all orders, ascending, one per arm.
         holding: what a unit that is left over costs.
         shortage: what a unit that was wanted and not there costs.
         sees_unmet: whether you notice that somebody wanted more than was there. If so, `outcome` is told, and an order
@@ -125,7 +133,49 @@ class StockOrders:
         first = int(np.searchsorted(self._orders, sales, "left" if self._sees_unmet else "right"))
         return Revealed(arm, self._losses(self._orders, sales), _all_from(self._orders.size, first))
 
-    def _losses(self, orders: npt.NDArray[np.float64], demand: float) -> npt.NDArray[np.float64]:
+    def outcomes(
+        self, arms: npt.ArrayLike, sales: npt.ArrayLike, *, ran_out: npt.ArrayLike | None = None
+    ) -> RevealedColumns:
+        """Return what the sales of many products revealed, for a `Family` that was asked for all of them.
+
+        Args:
+            arms: the arm that was played for each, `batch.arms`.
+            sales: how much was sold of each.
+            ran_out: whether somebody wanted more of it than was there, if that is seen, as in `outcome`.
+
+        Example:
+            >>> import sidelong as sl
+            >>> orders = sl.outcomes.StockOrders(4, holding=1, shortage=4)
+            >>> seen = orders.outcomes([2, 4], sales=[2, 3])  # the first is sold out: it reveals 0, 1 and 2
+            >>> seen.offsets
+            array([0, 3, 8])
+        """
+        played = checked_arms(arms, self._orders.size)
+        order = self._orders[played]
+        given = columns(played.size, sales=sales, ran_out=np.nan if ran_out is None else ran_out)
+        sold = checked_numbers("The sales", given["sales"], 0.0, order)
+        if self._sees_unmet and ran_out is None:
+            raise OutcomeError("With sees_unmet, outcomes needs ran_out, True or False for each.")
+        empty = sold == order
+        short = empty if ran_out is None else checked_flags("ran_out", given["ran_out"])
+        refuse_first(short & ~empty, lambda at: f"ran_out is True, but {order[at] - sold[at]:g} were left over.")
+        if not self._sees_unmet:
+            refuse_first(
+                empty & ~short,
+                lambda at: (
+                    f"ran_out is False, but all {order[at]:g} were sold. Say StockOrders(..., sees_unmet=True) "
+                    f"if you do see that nobody wanted more, and would see it in every round."
+                ),
+            )
+        first = np.searchsorted(self._orders, sold, "left" if self._sees_unmet else "right")
+        marks, index = np.unique(np.where(short, -1, first), return_inverse=True)
+        n = self._orders.size
+        graphs = tuple(self._graph if mark < 0 else _all_from(n, mark) for mark in marks.tolist())
+        losses = self._losses(self._orders, sold[:, None])
+        last = np.where(short, played + 1, n)
+        return RevealedColumns.of_ranges(played, np.zeros_like(last), last, losses, (graphs, index.reshape(-1)))
+
+    def _losses(self, orders: npt.NDArray[np.float64], demand: Any) -> npt.NDArray[np.float64]:
         Q, s = self._orders[-1], np.minimum(orders, demand)
         b = self._shortage / (self._holding + self._shortage)
         return np.asarray((1.0 - b) * ((orders - s) / Q) + b * ((Q - s) / Q))  # in this form never above 1, by rounding

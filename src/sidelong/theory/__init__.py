@@ -2,7 +2,8 @@
 
 The bounds of `glance` are in `sidelong.theory.glance`, the rivals' in `sidelong.theory.rivals`, those with late
 feedback in `sidelong.theory.delay`, those of `exp3-set` where arms come and go or the best one moves in
-`sidelong.theory.exp3_set`, the lower bounds in `sidelong.theory.lower`.
+`sidelong.theory.exp3_set`, that of `exp3.g` without a horizon in `sidelong.theory.exp3_g`, that of `squarecb.g`, which
+plays by features, in `sidelong.theory.squarecb`, the lower bounds in `sidelong.theory.lower`.
 
     >>> from sidelong import theory
     >>> round(theory.theorem_2(K=10, T=100_000, strong_independence=10))
@@ -11,7 +12,7 @@ feedback in `sidelong.theory.delay`, those of `exp3-set` where arms come and go 
     True
 """
 
-from sidelong.theory import delay, exp3_set, glance, lower, rivals
+from sidelong.theory import delay, exp3_g, exp3_set, glance, lower, rivals, squarecb
 from sidelong.theory.bounds import (
     BETA,
     GAMMA,
@@ -60,6 +61,7 @@ __all__ = [
     "Setting",
     "crossing",
     "delay",
+    "exp3_g",
     "exp3_set",
     "glance",
     "lemma_1_lower",
@@ -83,6 +85,7 @@ __all__ = [
     "proposition_7",
     "proposition_8",
     "rivals",
+    "squarecb",
     "t_min",
     "theorem_1",
     "theorem_2",

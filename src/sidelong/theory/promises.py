@@ -28,7 +28,7 @@ from sidelong.learners import (
     uniform,
 )
 from sidelong.learners import glance as glance_learner
-from sidelong.theory import exp3_set, glance, rivals
+from sidelong.theory import exp3_g, exp3_set, glance, rivals
 from sidelong.theory.bounds import (
     theorem_2,
     theorem_3,
@@ -143,6 +143,19 @@ def _luo(s: Setting, T: float, failure: float) -> float:
     )
 
 
+def _exp3_g(s: Setting, T: float) -> float:
+    """Return the bound of exp3.g without a horizon, with mas of the whole graph for that of the arms with loops."""
+    loops = s.loop_independence.upper > 0
+    return exp3_g.adaptive(
+        K=s.K,
+        T=T,
+        domination=s.weak_cover,
+        acyclic=s.acyclic if loops else 0,
+        independence=s.loop_independence.upper,
+        all_loops=not s.graph.arms_without_self_loop.size,
+    )
+
+
 def _ucb_n(s: Setting, T: float) -> float:
     """Return the smaller of the bounds with the groups and without them."""
     covers = (s.groups, np.arange(s.K))
@@ -198,6 +211,7 @@ _ROWS = (
         "derived",
         needs_self_loops=True,
     ),
+    Promise(exp3g.NAME, _exp3_g, None, "derived", options={"rate": "adaptive"}),
     Promise(exp3set.NAME, lambda s, T: rivals.exp3_set(K=s.K, T=T, acyclic=s.acyclic), None, "derived"),
     Promise(
         exp3set.NAME,

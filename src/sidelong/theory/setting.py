@@ -13,7 +13,7 @@ import numpy as np
 
 from sidelong.errors import GraphError, TheoryError
 from sidelong.graphs.cover import greedy_cover
-from sidelong.graphs.domination import greedy_dominating_set, loopless_cover
+from sidelong.graphs.domination import greedy_dominating_set, loopless_cover, weak_cover
 from sidelong.learners.luo2023 import among_loops
 from sidelong.theory.checks import Gaps, at_least_two, read_gaps
 
@@ -94,6 +94,11 @@ class Setting:
     def loopless_cover(self) -> int:
         """How many arms luo-2023 takes to reveal those that do not reveal themselves."""
         return loopless_cover(self.graph).size
+
+    @cached_property
+    def weak_cover(self) -> int:
+        """How many arms exp3.g takes to reveal the weakly observable ones."""
+        return weak_cover(self.graph).size
 
     @cached_property
     def loop_independence(self) -> NumberRange:

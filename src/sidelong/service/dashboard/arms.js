@@ -15,6 +15,8 @@ const COLUMNS = [
   [null, "95 % interval"],
 ];
 
+const MORE = new Set(["observed", "will observe", "95 % interval"]); // a phone has no room for these; the interval is drawn too
+
 /** Sort arms as the service does: by number, or most likely, cheapest, most played first; what is not known comes last. */
 export function sorted(arms, by) {
   if (by === "arm") return [...arms].sort((a, b) => a.arm - b.arm);
@@ -30,7 +32,7 @@ export function table(arms, sort, best, onSort) {
   const head = columns.map(([by, title]) =>
     h(
       "th",
-      { scope: "col", class: title === "label" ? title : null, "aria-sort": by === sort ? (by === "arm" || by === "mean" ? "ascending" : "descending") : null },
+      { scope: "col", class: title === "label" ? title : MORE.has(title) ? "more" : null, "aria-sort": by === sort ? (by === "arm" || by === "mean" ? "ascending" : "descending") : null },
       by ? h("button", { type: "button", "data-sort": by, onclick: () => onSort(by) }, title) : title,
     ),
   );
@@ -41,11 +43,11 @@ export function table(arms, sort, best, onSort) {
       h("td", {}, String(arm.arm)),
       labelled ? h("td", { class: "label" }, arm.label ?? "") : null,
       h("td", {}, count(arm.plays)),
-      h("td", {}, count(arm.observations)),
+      h("td", { class: "more" }, count(arm.observations)),
       h("td", {}, percent(arm.probability)),
-      h("td", {}, percent(arm.observe_probability)),
+      h("td", { class: "more" }, percent(arm.observe_probability)),
       h("td", {}, number(arm.mean)),
-      h("td", {}, arm.rejected ? "contradicted" : range(arm.low, arm.high)),
+      h("td", { class: "more" }, arm.rejected ? "contradicted" : range(arm.low, arm.high)),
       h("td", { class: "plot" }, interval({ value: arm.mean, low: arm.low, high: arm.high }, best)),
     ),
   );

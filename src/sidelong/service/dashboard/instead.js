@@ -29,8 +29,8 @@ function row(name, found, played) {
     {},
     h("td", { class: "label" }, name),
     h("td", {}, number(found.value, 4)),
-    h("td", {}, found.rejected ? "?" : possible(found.lower, found.upper)),
-    h("td", {}, count(Math.round(found.effective))),
+    h("td", { class: "more" }, found.rejected ? "?" : possible(found.lower, found.upper)),
+    h("td", { class: "more" }, count(Math.round(found.effective))),
     h(
       "td",
       { class: "plot" },
@@ -51,16 +51,15 @@ function table(result) {
       h(
         "tr",
         {},
-        ["instead", "cost a round", `${percent} interval`, "effective rounds"].map((title) =>
-          h("th", { scope: "col" }, title),
-        ),
+        ["instead", "cost per round"].map((title) => h("th", { scope: "col" }, title)),
+        [`${percent} interval`, "effective rounds"].map((title) => h("th", { scope: "col", class: "more" }, title)),
         h("th", { class: "plot", scope: "col", "aria-label": "drawn, from 0 to 1" }, scale()),
       ),
     ),
     h(
       "tbody",
       {},
-      h("tr", { class: "total" }, h("td", {}, "what was played"), h("td", {}, number(result.played, 4)), h("td", { colspan: 3 })),
+      h("tr", { class: "total" }, h("td", {}, "what was played"), h("td", {}, number(result.played, 4)), h("td", { class: "more", colspan: 2 }), h("td", {})),
       result.distributions.map((found) => row(found.name, found, result.played)),
       result.arms.map((found) => row(named(found), found, result.played)),
     ),
@@ -76,8 +75,8 @@ function notes(result) {
       : null,
     regret.value === null || regret.rejected
       ? null
-      : `Regret against arm ${regret.best}, the one whose interval ends lowest: ${number(regret.value, 1)} in all; the interval ` +
-        `for whichever arm is best: ${range(regret.lower, regret.upper, 1)}. `,
+      : `Regret against the arm whose interval ends lowest: ${number(regret.value, 1)} in all. The interval, whichever ` +
+        `arm is best: ${range(regret.lower, regret.upper, 1)}. `,
     "An interval holds whatever the losses are and however rounds depend on each other, with any missing losses, if the logged " +
       "probabilities are right. Each interval holds by itself. The dotted line is what was paid.",
   ];

@@ -67,7 +67,7 @@ function figures({ best, arms, counts, guarantee, regret, certificate, world, sa
     [
       "regret",
       number(regret.estimate, 1),
-      regret.rejected ? CONTRADICTED : regret.estimate === null ? unknown : `${range(regret.low, regret.high, 1)}, against arm ${regret.best_arm}`,
+      regret.rejected ? CONTRADICTED : regret.estimate === null ? unknown : `${range(regret.low, regret.high, 1)}, against the best arm`,
       regret.rejected,
     ],
     [

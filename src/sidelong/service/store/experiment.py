@@ -20,7 +20,7 @@ import struct
 import threading
 import time
 from collections import OrderedDict, deque
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -313,13 +313,18 @@ def _key_size(event: Event) -> int:
 
 def _linked(event: Event, seq: int, chain: bytes) -> Event:
     """Return the event as the one of number `seq`, behind one whose hash is `chain`."""
-    arm = -1 if event.arm is None else event.arm
-    probability = math.nan if event.probability is None else event.probability
-    parts = [chain, _NUMBERS.pack(seq, event.kind, event.round, event.at, event.clock, arm, probability)]
-    texts = [text and text.encode() for text in (event.graph, event.key, event.context)]
-    parts += [b"-" if data is None else b"%d:%s" % (len(data), data) for data in (*texts, event.losses, event.observe)]
-    digest = hashlib.blake2b(b"".join(parts), digest_size=16).digest()
-    return Event(*event[:11], seq, digest)
+    kind, round_, at, clock, arm, probability, graph, key, context, losses, observe, _, _ = event
+    arm_ = -1 if arm is None else arm
+    numbers = _NUMBERS.pack(seq, kind, round_, at, clock, arm_, math.nan if probability is None else probability)
+    texts = b"---"  # as most events have none of them
+    if graph is not None or key is not None or context is not None:
+        texts = b"".join(_part(text and text.encode()) for text in (graph, key, context))
+    digest = hashlib.blake2b(chain + numbers + texts + _part(losses) + _part(observe), digest_size=16).digest()
+    return Event(kind, round_, at, clock, arm, probability, graph, key, context, losses, observe, seq, digest)
+
+
+def _part(data: Any) -> bytes:
+    return b"-" if data is None else b"%d:%s" % (len(data), data)
 
 
 def timestamp(microseconds: int) -> str:

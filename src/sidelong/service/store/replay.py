@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -36,6 +37,9 @@ _PART = 2**20  # bytes of a snapshot that are written at once
 _BYTES_PER_EVENT = 4096  # of snapshots: a large one is written less often
 _TRIES = 3  # to take over while an older server goes on
 _PAGE = 500  # events that are replayed before another experiment has its turn
+# Python lets a thread that computes go on for 5 ms while others wait to decide. So a replay lets them pass by itself,
+# after so many events, which take about a millisecond.
+_BREATH, _PAUSE = 25, 20e-6
 
 
 class Progress(NamedTuple):
@@ -289,7 +293,9 @@ class Replayed:
     def _replay(self, reading: Reading, live: LiveExperiment, most: int) -> bool:
         """Do again what the journal says next, and tell whether that was all of it."""
         page = reading.events(self.identity.id, live.head, most)
-        for event in page:
+        for number, event in enumerate(page, 1):
+            if number % _BREATH == 0:
+                time.sleep(_PAUSE)
             if event.kind is Kind.REBASED:
                 self._versions(reading)  # which refuses if this program has an older one
                 self.live = self._aside = self.progress = None  # it begins anew from there
@@ -301,7 +307,8 @@ class Replayed:
                 raise self._differs(event, f"it cannot be done again: {error}") from error
             if made != event:
                 raise self._differs(event, f"it says {_shown(event)}, and doing it again gives {_shown(made)}")
-            self._clock.saw(event.clock)
+        if page:
+            self._clock.saw(max(event.clock for event in page))
         return len(page) < most
 
     def _from_snapshot(self, reading: Reading, first: int, *, older: bool = False) -> LiveExperiment | None:
@@ -348,8 +355,8 @@ class Replayed:
         made = f"version {found.journal} of {self.identity.spec['learner']}"
         return _refused(
             f"{self.identity.name!r} was made with {made}, and this is version {found.own}, which decides otherwise. "
-            f"There is no snapshot to go on from. Start the sidelong that wrote it once more, and stop it with "
-            f"SIGTERM: then there is one. Until then nothing is learned or decided; its log can be exported."
+            f"There is no snapshot to go on from. `sidelong rebase` makes one with the sidelong that wrote it; then "
+            f"start the service again. Until then nothing is learned or decided; its log can be exported."
         )
 
     def _altered(self, seq: int) -> ServiceError:
@@ -370,11 +377,11 @@ class Replayed:
 def _again(live: LiveExperiment, event: Event, graph: KnownGraph | None) -> Event:
     """Do again what the journal says, and return what that gives."""
     moment, number = Moment(event.at, event.clock), event.round
+    if event.kind is Kind.DECIDED:
+        return live.decide(graph, moment, event.key, event.context)
     losses = [] if event.losses is None else np.frombuffer(event.losses, STORED).tolist()
     if event.kind is Kind.CREATED:
         return live.create(moment)
-    if event.kind is Kind.DECIDED:
-        return live.decide(graph, moment, event.key, event.context)
     if event.kind is Kind.TOLD:
         return live.tell(number, losses, graph, moment)
     if event.kind is Kind.LATE:

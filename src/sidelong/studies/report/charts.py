@@ -30,10 +30,10 @@ class Series(NamedTuple):
 def regret(
     series: Sequence[Series], bounds: Mapping[str, tuple[Bound, int]], *, logarithmic: bool, rounds: str = "rounds"
 ) -> Figure:
-    """Draw the mean regret over rounds with bootstrap bands, and bounds by name with the colour of their learner."""
+    """Draw the mean regret over rounds with its interval and the spread of runs, and bounds in the colour of theirs."""
     figure, axes = new(rounds, "regret")
     last = int(max(each.curve.rounds[-1] for each in series))
-    highest = max(float(each.curve.band[1].max()) for each in series)
+    highest = max(float(max(each.curve.band[1].max(), each.curve.spread[1].max())) for each in series)
     shown = {
         name: each for name, each in bounds.items() if logarithmic or each[0].values[-1] <= 1.25 * max(highest, 1e-9)
     }
@@ -42,7 +42,7 @@ def regret(
     ends = []
     for label, number, curve in series:
         mean, style = curve.regret.mean(axis=0), line_style(number)
-        plot_curve(axes, curve.rounds, mean, curve.band, style)
+        plot_curve(axes, curve.rounds, mean, curve.band, style, curve.spread)
         ends.append((float(mean[-1]), label, style["color"]))
     for name, (bound, number) in shown.items():
         axes.plot(bound.rounds, bound.values, color=colour(number), linestyle=":", linewidth=1.5)
@@ -56,7 +56,7 @@ def regret(
         positive = [float(each.curve.regret.mean(axis=0)[each.curve.rounds >= last / 1_000].min()) for each in series]
         axes.set_ylim(max(min(positive, default=1.0), top / 1e5, 1e-6), 1.6 * max(top, 1e-5))
     else:
-        lowest = min(float(each.curve.band[0].min()) for each in series)
+        lowest = min(float(min(each.curve.band[0].min(), each.curve.spread[0].min())) for each in series)
         axes.set_ylim(1.05 * min(0.0, lowest), 1.05 * top if top > 0 else 1.0)
     scale(axes, "x", logarithmic=logarithmic)
     scale(axes, "y", logarithmic=logarithmic)

@@ -62,11 +62,11 @@ def missing(cells: int) -> str:
 
 
 def interval(runs: int) -> str:
-    """Say what a curve and its band are; a bootstrap over few runs sees too little of how they differ."""
+    """Say what a curve and its bands are; a bootstrap over few runs sees too little of how they differ."""
     if runs == 1:
         return "One run, of which no interval can be made."
     few = ", which is too narrow for so few runs" if runs < FEW else ""
-    return f"Mean over {runs:,} runs, with the 95 % bootstrap interval{few}."
+    return f"Mean over {runs:,} runs, with the 95 % bootstrap interval{few}; the paler band holds nine of ten runs."
 
 
 def best_counts(board: Scoreboard) -> str:
@@ -175,12 +175,17 @@ def _named(bound: Bound) -> str:
     return f"{bound.name}, {bound.values[-1]:,.0f}" if bound.numbered else f"its bound, {bound.values[-1]:,.0f}"
 
 
+def moves(first: float, last: float) -> bool:
+    """Tell whether something that learners trace is by a tenth larger or smaller at the end than it was early."""
+    return not 0.9 <= (last / first if first else 1.0) <= 1.1
+
+
 def trace(what: str, drawn: Mapping[str, tuple[float, float]]) -> str:
     """Say of something that learners trace how it is at the end, compared with its largest early value."""
     changed = {name: (last / first if first else 1.0) for name, (first, last) in drawn.items()}
     most = max(changed, key=lambda name: abs(np.log(max(changed[name], 1e-9))))
     first, last = drawn[most]
-    if 0.9 <= changed[most] <= 1.1:
+    if not moves(first, last):
         return f"{what} stays where it was: {last:.2g} at the end for {most}."
     word = "falls" if last < first else "rises"
     return f"{what} of {most} {word} from {first:.2g} to {last:.2g}."

@@ -21,7 +21,8 @@ _TRACES = {
     "theta": ("θ", "θ, the sum of p over P,"),
     "exploration_set": ("arms in the exploration set", "The size of the exploration set"),
 }
-_MOST_BOUNDS = 3
+_MOST_BOUNDS = 2
+_FAR = 10.0  # times the smallest regret: what is further away would press all others flat on a linear axis
 
 
 def instances(reading: StudyReading, promised: Promised) -> Iterator[tuple[Section, list[Illustration]]]:
@@ -44,10 +45,19 @@ def _regret(number: int, instance: Instance, series: list[Series], bounds: dict[
     band = headlines.interval(min(len(each.curve.runs) for each in series))
     promised = f" Dotted: what is promised. {headlines.bounds(bounds, instance.curves)}" if shown else ""
     name = f"{number:02d}-regret"
-    linear = charts.regret(series, named, logarithmic=False)
-    yield Illustration(f"{name}-linear", linear, headlines.leader(instance), band)
+    near, far = _near(series)
+    linear = charts.regret(near, {}, logarithmic=False)
+    left_out = f" Too far above to be drawn here: {headlines.listed(far)}." if far else ""
+    yield Illustration(f"{name}-linear", linear, headlines.leader(instance), band + left_out)
     growth = headlines.growth(instance.curves)
     yield Illustration(f"{name}-log", charts.regret(series, named, logarithmic=True), growth, band + promised)
+
+
+def _near(series: list[Series]) -> tuple[list[Series], list[str]]:
+    """Return the learners that one linear axis can show, and the names of the others."""
+    most = _FAR * max(min(float(each.curve.final.mean()) for each in series), 1.0)
+    near = [each for each in series if float(each.curve.final.mean()) <= most]
+    return near, [each.label for each in series if float(each.curve.final.mean()) > most]
 
 
 def _called(name: str, shown: dict[str, Bound]) -> str:
@@ -61,8 +71,8 @@ def _called(name: str, shown: dict[str, Bound]) -> str:
 def _traces(number: int, series: list[Series]) -> Iterator[Illustration]:
     for name, (axis, what) in _TRACES.items():
         having = [each for each in series if name in each.curve.traces]
-        if having:
-            ends = {each.label: _ends(each.curve.traces[name].mean(axis=0)) for each in having}
+        ends = {each.label: _ends(each.curve.traces[name].mean(axis=0)) for each in having}
+        if any(headlines.moves(*each) for each in ends.values()):  # a flat panel says nothing
             note = "Mean since the checkpoint before, over runs; the band holds the middle half of them."
             figure = charts.trace(name, axis, having, whole=name == "exploration_set")
             yield Illustration(f"{number:02d}-{name.replace('_', '-')}", figure, headlines.trace(what, ends), note)

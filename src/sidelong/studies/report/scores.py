@@ -25,6 +25,7 @@ _DUELS = (
     f"Wilcoxon's signed rank test on pairs of runs that met the same losses, with Holm's correction for all pairs of "
     f"an instance, p < {LEVEL}. What is left of all instances cannot be told from chance."
 )
+_WIDEST = 11  # columns that a page has room for
 
 
 def scores(reading: StudyReading) -> Iterator[tuple[Section, list[Illustration]]]:
@@ -56,7 +57,11 @@ def _scoreboard(reading: StudyReading) -> Table:
             _score(instance, label, float(board.ratio[row, k]), absent) for k, instance in enumerate(reading.instances)
         ]
         rows.append([label, *cells])
-    return Table("scoreboard", ["learner", "worst ratio", *(each.title for each in reading.instances)], rows)
+    head = ["learner", "worst ratio", *(each.title for each in reading.instances)]
+    if len(head) > _WIDEST and len(rows) < len(reading.instances):  # a page is not wide: what is many goes down
+        turned = [[head[k], *(row[k] for row in rows)] for k in range(1, len(head))]
+        return Table("scoreboard", ["", *(str(row[0]) for row in rows)], turned)
+    return Table("scoreboard", head, rows)
 
 
 def _score(instance: Instance, label: str, ratio: float, absent: str) -> Entry:
@@ -67,7 +72,8 @@ def _score(instance: Instance, label: str, ratio: float, absent: str) -> Entry:
     same = label != best and instance.duels[label, best].verdict == "same"
     heat = min(1.0, math.log(max(ratio, 1.0)) / math.log(30))
     kind = "best" if label == best else ""
-    value = f"{curve.final.mean():,.1f}{f' ± {(high - low) / 2:,.1f}' * (len(curve.runs) > 1)}"
+    digits = 1 if abs(curve.final.mean()) < 1_000 else 0
+    value = f"{curve.final.mean():,.{digits}f}{f' ± {(high - low) / 2:,.{digits}f}' * (len(curve.runs) > 1)}"
     return Entry(f"{ratio:,.2f}{' =' * same}", value, heat, kind)
 
 

@@ -1,0 +1,203 @@
+"""The compiled loops over a batch of keys: templates, compiled once for each learner.
+
+They call the learner's kernels by the names of `learners.interface`, as the loop of a simulation does. So the run of a
+key is that of an agent, to the bit.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from sidelong._jit import kernel
+from sidelong.agent.family.memory import ARMS, LOSSES, REMEMBERED, ROUND, SIZE, Outstanding, Rows
+from sidelong.agent.seen import note
+from sidelong.graphs.bank import BankArrays, select
+from sidelong.learners.interface import bound, draw, drawing, is_sparing, name_of, probability, release, update
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import ModuleType
+
+SPARING = False  # whether the learner does not look at every arm
+
+
+class Desk(NamedTuple):
+    """What one thread works on: a state, the buffer that it lies on, and losses."""
+
+    state: Any
+    buffer: np.ndarray
+    losses: np.ndarray
+
+
+class Asked(NamedTuple):
+    """A batch of keys, in the order of their rows; what is drawn is written into the last two."""
+
+    row: np.ndarray
+    graph: np.ndarray
+    slot: np.ndarray  #: the row of `Outstanding` that each decision gets
+    arm: np.ndarray
+    probability: np.ndarray
+
+
+class Told(NamedTuple):
+    """A batch of decisions, in the order of the rows of their keys."""
+
+    slot: np.ndarray
+    graph: np.ndarray
+    offsets: np.ndarray  #: the losses of decision i lie from offsets[i] to offsets[i + 1]
+    losses: np.ndarray
+    marks: np.ndarray  #: int64, (n, 2): hashes of the losses and of the arms
+
+
+@kernel
+def fetch(words: np.ndarray, buffer: np.ndarray) -> None:
+    """Copy a row into a buffer."""
+    for k in range(words.size):
+        buffer[k] = words[k]
+
+
+def ask_all(
+    params: Any,
+    desk: Desk,
+    rows: Rows,
+    waiting: Outstanding,
+    bank: BankArrays,
+    asked: Asked,
+    begin: int,
+    end: int,
+    keep: bool,  # noqa: FBT001  # a kernel takes its arguments by position
+) -> None:
+    """Draw an arm for the keys of a batch from `begin` to `end`; unless `keep`, no key takes notice."""
+    for i in range(begin, end):
+        row, slot = asked.row[i], asked.slot[i]
+        words = rows.state[row]
+        fetch(words, desk.buffer)
+        graph = select(bank, asked.graph[i])
+        t = int(rows.round[row]) + 1
+        p, trace = waiting.p[slot], waiting.trace[slot]
+        trace[:] = 0.0
+        arm = draw(params, desk.state, graph, t, rows.seed[row], 0, p, trace)
+        asked.arm[i] = arm
+        if SPARING:  # a constant: what does not hold is not compiled
+            asked.probability[i] = probability(params, desk.state, graph, t, arm)
+            if not keep:
+                for j in range(p.size):
+                    p[j] = probability(params, desk.state, graph, t, j)
+        else:
+            asked.probability[i] = p[arm]
+        if keep:
+            fetch(desk.buffer[: words.size], words)
+            rows.round[row] = t
+            waiting.key[slot] = row
+            waiting.round[slot] = t
+            waiting.arm[slot] = arm
+            waiting.graph[slot] = asked.graph[i]
+            waiting.probability[slot] = asked.probability[i]
+            waiting.next[slot] = -1
+            if rows.first[row] < 0:
+                rows.first[row] = slot
+            else:
+                waiting.next[rows.last[row]] = slot
+            rows.last[row] = slot
+
+
+def tell_all(
+    params: Any, desk: Desk, rows: Rows, waiting: Outstanding, bank: BankArrays, told: Told, begin: int, end: int
+) -> None:
+    """Learn the losses of the decisions of a batch from `begin` to `end`, which wait no longer."""
+    for i in range(begin, end):
+        slot = told.slot[i]
+        row, t, arm = waiting.key[slot], int(waiting.round[slot]), waiting.arm[slot]
+        words = rows.state[row]
+        fetch(words, desk.buffer)
+        graph = select(bank, told.graph[i])
+        low = told.offsets[i]
+        count = told.offsets[i + 1] - low
+        for k in range(count):
+            desk.losses[k] = told.losses[low + k]
+        p = waiting.p[slot]
+        if SPARING:
+            p = p[:count]
+        update(params, desk.state, graph, t, arm, p, desk.losses, waiting.trace[slot])
+        fetch(desk.buffer[: words.size], words)
+        _see(rows, row, graph, arm, desk.losses, graph.key != bank.keys[waiting.graph[slot]])
+        for k in range(REMEMBERED - 1, 0, -1):
+            for column in range(4):
+                rows.told[row, k, column] = rows.told[row, k - 1, column]
+        rows.told[row, 0, ROUND] = t
+        rows.told[row, 0, SIZE] = count
+        rows.told[row, 0, LOSSES] = told.marks[i, 0]
+        rows.told[row, 0, ARMS] = told.marks[i, 1]
+        strike(rows, waiting, slot)
+
+
+def drop_all(params: Any, desk: Desk, rows: Rows, waiting: Outstanding, slots: np.ndarray) -> None:
+    """Let go of decisions that will never be told."""
+    for i in range(slots.size):
+        slot = slots[i]
+        words = rows.state[waiting.key[slot]]
+        fetch(words, desk.buffer)
+        release(params, desk.state, int(waiting.round[slot]))
+        fetch(desk.buffer[: words.size], words)
+        strike(rows, waiting, slot)
+
+
+@kernel
+def _see(rows: Rows, row: int, graph: Any, arm: int, losses: np.ndarray, after: bool) -> None:  # noqa: FBT001
+    """Count what was told; where the graph came with the losses, that of the played arm alone."""
+    first, last = graph.start[arm], graph.stop[arm]
+    for e in range(first, last):
+        if not after or graph.targets[e] == arm:
+            note(graph.targets[e], losses[e - first], rows.counts[row], rows.means[row], rows.squares[row])
+
+
+@kernel
+def strike(rows: Rows, waiting: Outstanding, slot: int) -> None:
+    """Take a decision out of those of its key that wait."""
+    row = waiting.key[slot]
+    before = np.int64(-1)
+    at = rows.first[row]
+    while at != slot:
+        before = at
+        at = waiting.next[at]
+    after = waiting.next[slot]
+    if before < 0:
+        rows.first[row] = after
+    else:
+        waiting.next[before] = after
+    if after < 0:
+        rows.last[row] = before
+    waiting.key[slot] = -1
+
+
+@kernel
+def find_all(rows: Rows, waiting: Outstanding, row: np.ndarray, round_: np.ndarray, slot: np.ndarray) -> None:
+    """Write into `slot` where each decision waits; -1 if it does not."""
+    for i in range(row.size):
+        at = rows.first[row[i]]
+        while at >= 0 and waiting.round[at] != round_[i]:
+            at = waiting.next[at]
+        slot[i] = at
+
+
+@kernel
+def reveal_all(bank: BankArrays, graph: np.ndarray, arm: np.ndarray, offsets: np.ndarray, reveals: np.ndarray) -> None:
+    """Write into `reveals`, one after the other, the arms that each arm reveals in its graph."""
+    for i in range(arm.size):
+        shown = select(bank, graph[i])
+        first = shown.start[arm[i]]
+        for k in range(shown.stop[arm[i]] - first):
+            reveals[offsets[i] + k] = shown.targets[first + k]
+
+
+def loops_for(learner: ModuleType) -> tuple[Callable[..., None], Callable[..., None], Callable[..., None]]:
+    """Return `ask_all`, `tell_all` and `drop_all` for a learner."""
+    own = name_of(learner)
+    sparing = {"SPARING": is_sparing(learner), "probability": getattr(learner, "probability", probability)}
+    return (
+        bound(ask_all, f"ask_all_{own}", draw=drawing(learner), **sparing),
+        bound(tell_all, f"tell_all_{own}", update=learner.update, **sparing),
+        bound(drop_all, f"drop_all_{own}", release=getattr(learner, "release", release)),
+    )

@@ -1,0 +1,137 @@
+"""The keys of a family: text or whole numbers, the row of each, and what is derived from a key alone.
+
+The seed of a key is the BLAKE2b of 8 bytes of its text, keyed with the family's seed as 8 bytes; both are
+little-endian. The part that a key belongs to is the same hash without a seed, modulo the number of parts. The text is
+``s`` and the key in UTF-8, or ``i`` and the digits of a whole number. So both are the same on any machine and in any
+language.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import operator
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from sidelong.checks import is_whole, short
+from sidelong.errors import FamilyError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    import numpy.typing as npt
+
+    Key = str | int
+    Rows = npt.NDArray[np.int64]
+
+
+def seed_of(key: Key, seed: int) -> int:
+    """Return the seed of a key in a family."""
+    return _hash(key, seed.to_bytes(8, "little"))
+
+
+def part_of(key: Key, parts: int) -> int:
+    """Return which of so many parts a key belongs to."""
+    return _hash(key, b"") % parts
+
+
+def _hash(key: Key, secret: bytes) -> int:
+    text = b"s" + key.encode("utf-8", "surrogatepass") if isinstance(key, str) else b"i%d" % key
+    return int.from_bytes(hashlib.blake2b(text, digest_size=8, key=secret).digest(), "little")
+
+
+def as_list(values: Any) -> list[Any]:
+    """Return the values of a list, an array, or a column of pandas, Polars or Arrow, as Python has them."""
+    made = next((name for name in ("tolist", "to_pylist", "to_list") if hasattr(values, name)), None)
+    return list(values) if made is None else list(getattr(values, made)())
+
+
+def read_keys(keys: Any) -> list[Key]:
+    """Return keys from a list, an array or a column, as Python has them.
+
+    Raises:
+        FamilyError: something is neither text nor a whole number, or both kinds are there.
+    """
+    if isinstance(keys, str | bytes) or not hasattr(keys, "__iter__"):
+        raise FamilyError(f"keys must be a list, an array or a column of keys, not {short(keys)}.")
+    listed = as_list(keys)
+    kinds = set(map(type, listed))
+    if kinds in ({str}, {int}):
+        return listed
+    plain = [_plain(key, place) for place, key in enumerate(listed)]
+    if len(set(map(type, plain))) > 1:
+        raise FamilyError(_MIXED.format(short(next(key for key in plain if type(key) is not type(plain[0])))))
+    return plain
+
+
+_MIXED = "The keys of a family are all text or all whole numbers, and {} is not like the others. Convert the column."
+
+
+def _plain(key: Any, place: int) -> Key:
+    if isinstance(key, str):
+        return str(key)
+    if is_whole(key) and not isinstance(key, np.bool_):
+        return operator.index(key)
+    raise FamilyError(f"A key is text or a whole number; at place {place} there is {short(key)}.")
+
+
+class Keys:
+    """The keys that a family has, in the order in which they came."""
+
+    def __init__(self) -> None:
+        self.listed: list[Key] = []
+        self._rows: dict[Key, int] = {}
+
+    def __len__(self) -> int:
+        return len(self.listed)
+
+    def find(self, keys: list[Key]) -> Rows:
+        """Return the row of each key, -1 for one that is not there."""
+        return np.fromiter(map(self._rows.get, keys, itertools.repeat(-1)), np.int64, len(keys))
+
+    def row(self, key: Key) -> int:
+        """Return the row of a key, -1 if it is not there."""
+        return self._rows.get(key, -1)
+
+    def new_among(self, keys: list[Key], rows: Rows) -> list[Key]:
+        """Return those that are not there yet, each once; `rows` is what `find` returned.
+
+        Raises:
+            FamilyError: they are numbers, and those of the family are text, or the other way round.
+        """
+        new = list(dict.fromkeys(keys[at] for at in np.flatnonzero(rows < 0).tolist()))
+        if new and self.listed and type(new[0]) is not type(self.listed[0]):
+            raise FamilyError(_MIXED.format(short(new[0])))
+        return new
+
+    def add(self, new: Iterable[Key]) -> None:
+        """Add keys that are not there."""
+        before = len(self.listed)
+        self.listed.extend(new)
+        self._rows.update(zip(self.listed[before:], range(before, len(self.listed)), strict=True))
+
+    def contents(self) -> dict[str, np.ndarray]:
+        """Return them as arrays of a state file: numbers, or one text and where each key ends in it, in characters."""
+        if self.listed and all(isinstance(key, int) and -(2**63) <= key < 2**63 for key in self.listed):
+            return {"keys.number": np.array(self.listed, np.int64)}
+        written = list(map(str, self.listed))
+        text = "".join(written).encode("utf-8", "surrogatepass")
+        ends = np.cumsum(np.fromiter(map(len, written), np.int64, len(written)))
+        kind = "digits" if self.listed and isinstance(self.listed[0], int) else "text"
+        return {f"keys.{kind}": np.frombuffer(text, np.uint8), "keys.end": ends}
+
+    @classmethod
+    def from_contents(cls, arrays: dict[str, np.ndarray]) -> Keys:
+        """Go on from what `contents` returned."""
+        keys = cls()
+        if "keys.number" in arrays:
+            keys.add(arrays["keys.number"].tolist())
+            return keys
+        kind = "digits" if "keys.digits" in arrays else "text"
+        text = arrays[f"keys.{kind}"].tobytes().decode("utf-8", "surrogatepass")
+        ends = arrays["keys.end"].tolist()
+        written = [text[first:last] for first, last in itertools.pairwise([0, *ends])]
+        keys.add(written if kind == "text" else map(int, written))
+        return keys

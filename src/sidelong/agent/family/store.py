@@ -1,0 +1,186 @@
+"""The keys of a family at work: their rows, the decisions that wait, and the threads that play them."""
+
+from __future__ import annotations
+
+import concurrent.futures
+import itertools
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from sidelong._jit import entry
+from sidelong.agent.family.kernels import Asked, Desk, Told, find_all, loops_for, reveal_all
+from sidelong.agent.family.keys import Keys, seed_of
+from sidelong.agent.family.memory import Layout, Outstanding, Rows, longer, new_rows, new_waiting
+from sidelong.learners.interface import trace_size
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import ModuleType
+
+    import numpy.typing as npt
+
+    from sidelong.agent.family.graphs import Bank
+    from sidelong.agent.family.keys import Key
+    from sidelong.outcomes.scale import Scale
+
+    Integers = npt.NDArray[np.int64]
+
+#: Fewer keys than this are played faster by one thread than by two.
+_FEW = 512
+
+
+class KeyStore:
+    """All that a family keeps. Rows beyond the number of keys are room for more."""
+
+    def __init__(
+        self, learner: ModuleType, params: Any, bank: Bank, seed: int, state: Any, scale: Scale | None
+    ) -> None:
+        self.learner = learner
+        self.params = params
+        self.bank = bank
+        self.seed = seed
+        self.scale = scale  #: of keys that have none of their own
+        self.layout = Layout(learner, state)
+        self.first_state = self.layout.filled(state)  #: of a key before its first round
+        self.keys = Keys()
+        self.rows: Rows = new_rows(self.layout, bank.own.n_arms)
+        self.n_traces = trace_size(learner, bank.own.n_arms)
+        self.waiting: Outstanding = new_waiting(bank.own.n_arms, self.n_traces)
+        self.free = np.empty(0, np.int64)  #: the rows of `waiting` that no decision has
+        self._desks: list[Desk] = []
+
+    # Machine code is found when it is first needed: which learner, graph and batch there are changes no type.
+    @cached_property
+    def _ask(self) -> Callable[..., None]:
+        long, keep = np.empty(0, np.int64), True
+        none = Asked(long, long, long, long, np.empty(0))
+        return entry(loops_for(self.learner)[0], *self._parts(self.desk(0)), none, 0, 0, keep)
+
+    @cached_property
+    def _tell(self) -> Callable[..., None]:
+        long = np.empty(0, np.int64)
+        none = Told(long, long, long, np.empty(0), np.empty((0, 2), np.int64))
+        return entry(loops_for(self.learner)[1], *self._parts(self.desk(0)), none, 0, 0)
+
+    @cached_property
+    def _drop(self) -> Callable[..., None]:
+        made = loops_for(self.learner)[2]
+        return entry(made, self.params, self.desk(0), self.rows, self.waiting, np.empty(0, np.int64))
+
+    def _parts(self, desk: Desk, waiting: Outstanding | None = None) -> tuple[Any, ...]:
+        return self.params, desk, self.rows, self.waiting if waiting is None else waiting, self.bank.arrays
+
+    def desk(self, number: int) -> Desk:
+        """Return what a thread works on."""
+        while len(self._desks) <= number:
+            buffer = self.first_state.copy()  # what is no room but never changes is there too
+            self._desks.append(Desk(self.layout.on(buffer), buffer, np.zeros(self.bank.own.n_arms)))
+        return self._desks[number]
+
+    def add(self, new: list[Key]) -> Integers:
+        """Add keys that are not there; return their rows."""
+        n, size = len(self.keys), len(self.keys) + len(new)
+        self.rows = rows = Rows(*(longer(array, n, size) for array in self.rows))
+        rows.state[n:size] = self.first_state[: self.layout.kept]
+        rows.seed[n:size] = np.fromiter((seed_of(key, self.seed) for key in new), np.uint64, len(new))
+        rows.round[n:size] = 0
+        rows.first[n:size] = rows.last[n:size] = -1
+        if rows.scale.shape[1]:
+            rows.scale[n:size] = self._ends()
+        self.keys.add(new)
+        return np.arange(n, size)
+
+    def scales(self) -> npt.NDArray[np.float64]:
+        """Return best and worst of each key; losses in [0, 1] have 0 and 1."""
+        own = self.rows.scale[: len(self.keys)]
+        return own if own.shape[1] else np.tile(self._ends(), (len(self.keys), 1))
+
+    def _ends(self) -> tuple[float, float]:
+        return (0.0, 1.0) if self.scale is None else (self.scale.best, self.scale.worst)
+
+    def take(self, n: int) -> Integers:
+        """Return n free rows of `waiting`."""
+        if self.free.size < n:
+            before = len(self.waiting.key)
+            size = before + max(n - self.free.size, before // 2)
+            self.waiting = Outstanding(*(longer(array, before, size) for array in self.waiting))
+            size = len(self.waiting.key)
+            self.waiting.key[before:] = -1
+            self.free = np.append(np.arange(size - 1, before - 1, -1), self.free)
+        taken, self.free = self.free[self.free.size - n :][::-1].copy(), self.free[: self.free.size - n]
+        return taken
+
+    def give(self, slots: Integers) -> None:
+        """Take rows of `waiting` back; if nothing waits any more, their memory goes too."""
+        self.free = np.append(self.free, slots[::-1])
+        if self.free.size == len(self.waiting.key):
+            self.waiting = new_waiting(self.bank.own.n_arms, self.n_traces)
+            self.free = np.empty(0, np.int64)
+        places = self.bank.forget(self.waiting.graph[self.waiting.key >= 0])
+        if places is not None:
+            self.waiting.graph[self.waiting.key >= 0] = places
+
+    def find(self, row: Integers, round_: Integers) -> Integers:
+        """Return where each decision waits; -1 if it does not."""
+        slot = np.empty(row.size, np.int64)
+        entry(find_all, self.rows, self.waiting, row, round_, slot)(self.rows, self.waiting, row, round_, slot)
+        return slot
+
+    def reveals(self, graph: Integers, arm: Integers) -> tuple[npt.NDArray[np.int32], Integers]:
+        """Return the arms that each arm reveals in its graph, one after the other, and where those of each begin."""
+        offsets = np.append(0, np.cumsum(self.bank.degrees(graph, arm)))
+        reveals = np.empty(int(offsets[-1]), np.int32)
+        known = (self.bank.arrays, graph, arm, offsets, reveals)
+        entry(reveal_all, *known)(*known)
+        return reveals, offsets
+
+    def ask(self, asked: Asked, threads: int) -> None:
+        """Draw for a batch of keys."""
+        self._share(self._ask, asked.row, threads, (self.waiting, asked), (True,))
+
+    def tell(self, told: Told, threads: int) -> None:
+        """Learn a batch of decisions."""
+        self._share(self._tell, self.waiting.key[told.slot], threads, (self.waiting, told), ())
+        self.give(told.slot)
+
+    def outlook(self, row: Integers) -> tuple[np.ndarray, Any]:
+        """Return the probabilities with which each key would play next, and the state of the last one after that."""
+        n = row.size
+        room = new_waiting(self.bank.own.n_arms, self.n_traces, n)
+        graph, slot, arm = np.zeros(n, np.int64), np.arange(n), np.empty(n, np.int64)
+        asked = Asked(row, graph, slot, arm, np.empty(n))
+        self._ask(*self._parts(self.desk(0), room), asked, 0, n, False)  # noqa: FBT003  # a kernel
+        return room.p, self.desk(0).state
+
+    def drop(self, slots: Integers) -> None:
+        """Let go of decisions that will never be told."""
+        self._drop(self.params, self.desk(0), self.rows, self.waiting, slots)
+        self.give(slots)
+
+    def _share(
+        self,
+        work: Callable[..., None],
+        row: Integers,
+        threads: int,
+        over: tuple[Outstanding, Any],
+        more: tuple[Any, ...],
+    ) -> None:
+        """Let threads work on a batch whose rows ascend: all decisions of a key are one thread's."""
+        n = row.size
+        waiting, batch = over
+        ends = [n * k // threads for k in range(threads + 1)] if n >= _FEW else [0, n]
+        ends[1:-1] = [int(np.searchsorted(row, row[end])) for end in ends[1:-1]]
+        calls = [
+            (*self._parts(self.desk(k), waiting), batch, begin, end, *more)
+            for k, (begin, end) in enumerate(itertools.pairwise(ends))
+        ]
+        if len(calls) == 1:
+            work(*calls[0])
+            return
+        with concurrent.futures.ThreadPoolExecutor(len(calls) - 1) as pool:
+            others = [pool.submit(work, *call) for call in calls[1:]]
+            work(*calls[0])
+            for each in others:
+                each.result()

@@ -1,0 +1,41 @@
+"""Columns from whatever table there is, and tables of Arrow."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from sidelong._install import pip_install
+from sidelong.checks import short
+from sidelong.errors import FamilyError, LossError
+
+
+def arrow_table(columns: Mapping[str, Any]) -> Any:
+    """Return a table of Arrow.
+
+    Raises:
+        FamilyError: pyarrow is not there.
+    """
+    try:
+        import pyarrow as pa  # noqa: PLC0415  # an extra
+    except ImportError as error:
+        raise FamilyError(f"A table of Arrow needs pyarrow. {pip_install('pyarrow')}") from error
+    return pa.table(dict(columns))
+
+
+def names_of(table: Any) -> list[str] | None:
+    """Return the names of the columns of a table of Arrow, pandas or Polars, or a dict of columns; None of others."""
+    if isinstance(table, Mapping):
+        return list(map(str, table))
+    names = getattr(table, "column_names", None) or getattr(table, "columns", None)
+    return None if names is None else list(map(str, names))
+
+
+def column(table: Any, name: str, names: list[str]) -> np.ndarray:
+    """Return a column of a table as an array."""
+    if name not in names:
+        raise LossError(f"A table of losses has the columns decision or key, arm and loss; it has {short(names)}.")
+    values = table[name]
+    return np.asarray(values if hasattr(values, "__array__") else list(values))

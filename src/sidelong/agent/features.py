@@ -1,0 +1,127 @@
+"""What is known before a decision, as numbers: a vector, a mapping of names, or a row for each arm."""
+
+from __future__ import annotations
+
+import math
+import zlib
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from sidelong.checks import check_number, plain, short
+from sidelong.errors import FeatureError
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    Table = npt.NDArray[np.float64]
+
+_KINDS = {
+    "vector": "a list of numbers",
+    "names": "a mapping of names to numbers and words",
+    "rows": "a row of numbers for each arm",
+    "named rows": "a mapping of names to numbers and words for each arm",
+}
+
+
+class Reader:
+    """Turns what `ask` is given into a table: one row for all arms, or a row for each.
+
+    The first `x` that is kept says which of the kinds it is, and how many features there are.
+
+    Args:
+        n_arms: the number of arms.
+        hashed: how many numbers a mapping becomes.
+        constant: whether there is a last feature beside those of `x`, which is always 1.
+    """
+
+    def __init__(self, n_arms: int, hashed: int, *, constant: bool) -> None:
+        self.n_arms = n_arms
+        self.hashed = hashed
+        self.kind = ""  #: that of the first x, and "" before it
+        self.size = 0  #: how many features that one had
+        self._constant = int(constant)
+
+    def read(self, x: Any) -> tuple[str, Table]:
+        """Return the kind of `x`, and its table.
+
+        Raises:
+            FeatureError: it cannot be read, or is not like the first one.
+        """
+        if self.kind == "vector" and isinstance(x, np.ndarray) and x.shape == (self.size,):  # the usual case, in short
+            row = np.empty((1, self.size + self._constant))
+            row[0, -1] = 1.0
+            row[0, : self.size] = x
+            if math.isfinite(np.vdot(row, row)):
+                return "vector", row
+        if isinstance(x, Mapping):
+            kind, table = "names", self._hash([x])
+        elif isinstance(x, Sequence) and x and isinstance(x[0], Mapping):
+            kind, table = "named rows", self._hash(x)
+        else:
+            table = _numbers(x)
+            kind = "vector" if table.ndim == 1 else "rows"
+            table = np.atleast_2d(table)
+        if self.kind and kind != self.kind:
+            raise FeatureError(f"x must be {_KINDS[self.kind]}, as the first one was, and is {_KINDS[kind]}.")
+        if "rows" in kind and len(table) != self.n_arms:
+            raise FeatureError(f"x must have a row for each of the {self.n_arms} arms, and has {len(table)}.")
+        if self.kind and table.shape[1] != self.size:
+            raise FeatureError(f"x must have {self.size} features, as the first one had, and has {table.shape[1]}.")
+        return kind, np.append(table, np.ones((len(table), self._constant)), axis=1)
+
+    def keep(self, kind: str, columns: int) -> None:
+        """Let all later tables be like one of this kind, with so many columns."""
+        self.kind, self.size = kind, columns - self._constant
+
+    def _hash(self, rows: Sequence[Any]) -> Table:
+        table = np.zeros((len(rows), self.hashed))
+        for row, x in zip(table, rows, strict=True):
+            if not isinstance(x, Mapping):
+                raise FeatureError(f"x must be {_KINDS['named rows']}; one of them is {short(x)}.")
+            for name, value in x.items():
+                _add(row, name, value)
+        return table
+
+
+def _numbers(x: Any) -> Table:
+    try:
+        table = np.array(x, np.float64, order="C")
+    except (TypeError, ValueError) as error:
+        raise FeatureError(
+            f"x must be {_KINDS['vector']}, {_KINDS['names']}, or {_KINDS['rows']}, not {short(x)}. "
+            f"Words need names: ask({{'weekday': 'Monday', 'temperature': 21.5}})."
+        ) from error
+    if table.ndim not in {1, 2} or table.size == 0:
+        raise FeatureError(f"x must be {_KINDS['vector']} or {_KINDS['rows']}; its shape is {table.shape}.")
+    if not np.isfinite(table).all():
+        at = [int(i) for i in np.argwhere(~np.isfinite(table))[0]]
+        raise FeatureError(
+            f"Features must be finite numbers, and x{at} is {table[tuple(at)]}. Put a number in its place, "
+            f"or leave its name out of a mapping."
+        )
+    return table
+
+
+def _add(row: Table, name: Any, value: Any) -> None:
+    """Add one feature to its place: a number by its name, and a word, which counts as 1, by both.
+
+    The place and the sign come from a CRC-32, which is the same on every machine. Two features may share a place, and
+    as often as not have opposite signs there (Weinberger et al. 2009).
+    """
+    if not isinstance(name, str):
+        raise FeatureError(f"The name of a feature must be text, not {short(name)}.")
+    if isinstance(value, str):
+        key, number = f"{name}={value}", 1.0
+    elif isinstance(value, bool | np.bool_):
+        key, number = name, float(value)
+    else:
+        read = plain(value)
+        if read != read:  # noqa: PLR0124  # not a number
+            raise FeatureError(
+                f"The feature {short(name)} must be a number or a word, not {short(value)}. Leave out what is missing."
+            )
+        key, number = name, check_number(FeatureError, f"The feature {short(name)}", value)
+    code = zlib.crc32(key.encode())
+    row[code % row.size] += number if code < 2**31 else -number

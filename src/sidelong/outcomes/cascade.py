@@ -1,0 +1,130 @@
+"""A threshold cascade: the small model answers if it is sure enough, else the large one does, and judges.
+
+A small model answers each question and says how sure it is, its confidence c. An arm is a threshold s: if c >= s, the
+small model's answer stands; if not, the large model is asked, which costs `price`, and which also shows whether the
+small one was wrong. A wrong answer that stands costs `mistake`. In units of the larger of the two,
+
+    loss of s = mistake if the small model is wrong, else 0   if c >= s,   and price if not.
+
+The confidence is known before the threshold is drawn, and so is the graph of the round. Thresholds above c ask, and
+reveal the losses of all. Those up to c reveal nothing of themselves, as nobody judged: only that asking would have
+cost `price`. So in most rounds some arms are revealed by others alone, and if all thresholds could lie below c, nothing
+would be learned. That is why one more arm, the last, always asks. On such graphs, which are weakly observable, no
+learner has a regret below the order T^(2/3).
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from sidelong.errors import OutcomeError
+from sidelong.graphs.graph import FeedbackGraph
+from sidelong.outcomes.revealed import Revealed, ascending, checked_arm, number, yes_or_no
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import numpy.typing as npt
+
+
+class Cascade:
+    """Turn what the large model said into the losses of every threshold that it reveals.
+
+    Args:
+        thresholds: from 0 to 1, ascending, one for each arm but the last, which always asks the large model.
+        price: what asking the large model costs.
+        mistake: what a wrong answer of the small model costs that nobody corrects.
+
+    Example:
+        >>> import sidelong as sl
+        >>> cascade = sl.outcomes.Cascade([0.0, 0.5, 0.8], price=0.2)
+        >>> agent = sl.Agent("exp3.g", cascade.graph(), rate="adaptive", seed=7)
+        >>> decision = agent.ask(cascade.graph(confidence=0.6))
+        >>> asks = cascade.asks(decision.arm, confidence=0.6)
+        >>> wrong = True if asks else None  # what the large model says of the small one's answer
+        >>> agent.tell(decision, cascade.outcome(decision.arm, confidence=0.6, wrong=wrong))
+        True
+        >>> cascade.outcome(2, confidence=0.6, wrong=True).losses  # of all: two would have erred, two would have asked
+        array([1. , 1. , 0.2, 0.2])
+        >>> cascade.outcome(1, confidence=0.6).losses  # of those that would have asked
+        array([0.2, 0.2])
+    """
+
+    def __init__(
+        self,
+        thresholds: Sequence[float] | npt.NDArray[np.float64],
+        *,
+        price: float,
+        mistake: float = 1.0,
+    ) -> None:
+        self._thresholds = ascending("thresholds", thresholds, 1.0)
+        self._price = number("price", price, least=0)
+        self._mistake = number("mistake", mistake, above=0)
+
+    @property
+    def thresholds(self) -> npt.NDArray[np.float64]:
+        """The threshold of each arm but the last, which always asks."""
+        return self._thresholds
+
+    @property
+    def n_arms(self) -> int:
+        """One more than there are thresholds."""
+        return int(self._thresholds.size) + 1
+
+    @property
+    def unit(self) -> float:
+        """What a loss of 1 is worth: multiply a difference of losses, such as a regret, to have it as cost."""
+        return max(self._price, self._mistake)
+
+    def asks(self, arm: int, confidence: float) -> bool:
+        """Tell whether an arm asks the large model, for a question of which the small one is so sure."""
+        return checked_arm(arm, self.n_arms) >= self._answering(confidence)
+
+    def graph(self, confidence: float = 1.0) -> FeedbackGraph:
+        """Return what each arm reveals, for `ask`; without a confidence that of a question where only one arm asks."""
+        return _graph(self.n_arms, self._answering(confidence))
+
+    def losses(self, confidence: float, wrong: bool) -> npt.NDArray[np.float64]:  # noqa: FBT001
+        """Return the loss of every arm: `wrong` is whether the small model is."""
+        answers = np.arange(self.n_arms) < self._answering(confidence)
+        costs = np.where(answers, self._mistake if yes_or_no("wrong", wrong) else 0.0, self._price)
+        return np.asarray(costs / self.unit)
+
+    def outcome(self, arm: int, *, confidence: float, wrong: bool | None = None) -> Revealed:
+        """Return what a round revealed.
+
+        Args:
+            arm: the arm that was played, `decision.arm`.
+            confidence: of the small model, from 0 to 1, as it was when the arm was asked for.
+            wrong: whether the small model was wrong, by the large one's word; None if the large one was not asked.
+        """
+        answering, asks = self._answering(confidence), self.asks(arm, confidence)
+        if asks != (wrong is not None):
+            does = "asks the large model, which says whether it was wrong" if asks else "does not ask, so nobody judged"
+            raise OutcomeError(
+                f"At a confidence of {confidence:g} arm {arm} {does}; wrong is {wrong!r}. "
+                f"What a round reveals must not depend on luck: a verdict that comes now and then cannot be used."
+            )
+        losses = self.losses(confidence, False if wrong is None else wrong)
+        return Revealed(arm, losses if asks else losses[answering:], self.graph(confidence))
+
+    def _answering(self, confidence: float) -> int:
+        """Return how many arms let the small model answer: the first ones."""
+        sure = number("confidence", confidence, least=0, most=1)
+        return int(np.searchsorted(self._thresholds, sure, "right"))
+
+    def __repr__(self) -> str:
+        ends = f"{self._thresholds[0]:g} to {self._thresholds[-1]:g}"
+        costs = f"price {self._price:g}, mistake {self._mistake:g}"
+        return f"<Cascade: {self._thresholds.size} thresholds from {ends}, {costs}>"
+
+
+# Graphs are kept, as a graph that is made anew must be checked and hashed anew, which takes longer than to learn.
+@lru_cache(maxsize=256)
+def _graph(n: int, answering: int) -> FeedbackGraph:
+    """Return the graph in which the first arms reveal the later ones, and the later ones all."""
+    first = np.where(np.arange(n) < answering, answering, 0)
+    return FeedbackGraph.from_intervals(first, np.full(n, n))

@@ -1,0 +1,105 @@
+"""What many outcomes revealed, in columns, and checks of the columns that it is made from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from sidelong.checks import plain, short
+from sidelong.errors import OutcomeError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import numpy.typing as npt
+
+    from sidelong.graphs.graph import FeedbackGraph
+
+
+@dataclass(frozen=True, eq=False)
+class RevealedColumns:
+    """What many outcomes revealed, for a family to take whole: ``family.tell(batch, revealed)``.
+
+    Its `graph` is also a good guess of what the next round of each key reveals: ``family.ask(keys, revealed.graph)``.
+    """
+
+    arms: npt.NDArray[np.int64]  #: that were played
+    losses: npt.NDArray[np.float64]  #: of the arms that were revealed, in their order, outcome after outcome
+    offsets: npt.NDArray[np.int64]  #: those of outcome i are ``losses[offsets[i]:offsets[i + 1]]``
+    reveals: npt.NDArray[np.int64]  #: the arm of each loss
+    graph: tuple[tuple[FeedbackGraph, ...], npt.NDArray[np.int64]]  #: graphs, and which of them each round had
+
+    @classmethod
+    def of_ranges(
+        cls,
+        arms: npt.NDArray[np.int64],
+        first: npt.NDArray[np.int64],
+        last: npt.NDArray[np.int64],
+        losses: npt.NDArray[np.float64],
+        graph: tuple[tuple[FeedbackGraph, ...], npt.NDArray[np.int64]],
+    ) -> RevealedColumns:
+        """Make it from a table of the losses of all arms, a row for each outcome, of which a range is revealed."""
+        shown = (np.arange(losses.shape[1]) >= first[:, None]) & (np.arange(losses.shape[1]) < last[:, None])
+        return cls(arms, losses[shown], np.append(0, np.cumsum(last - first)), np.nonzero(shown)[1], graph)
+
+
+def columns(n: int, **given: Any) -> dict[str, npt.NDArray[Any]]:
+    """Return columns of n numbers or flags as arrays; one value stands for all.
+
+    Raises:
+        OutcomeError: a column has another length.
+    """
+    made = {name: _column(values) for name, values in given.items()}
+    for name, array in made.items():
+        if array.shape not in {(), (n,)}:
+            raise OutcomeError(f"{name} must have one value for each of the {n} arms, not the shape {array.shape}.")
+    return {name: np.broadcast_to(array, n) for name, array in made.items()}
+
+
+def _column(values: Any) -> npt.NDArray[Any]:
+    """Return values as an array, with each as it was given where they are of several kinds."""
+    several = isinstance(values, list | tuple) and len(set(map(type, values))) > 1
+    return np.asarray(values, object) if several else np.asarray(values)
+
+
+def refuse_first(wrong: npt.NDArray[np.bool_], message: Callable[[int], str]) -> None:
+    """Raise with the message for the first outcome that is wrong, if there is one."""
+    if wrong.any():
+        at = int(np.argmax(wrong))
+        raise OutcomeError(f"Outcome {at}: {message(at)}")
+
+
+def checked_arms(arms: Any, n_arms: int) -> npt.NDArray[np.int64]:
+    """Return a column of arms."""
+    array = np.asarray(arms)
+    if array.ndim != 1 or array.dtype.kind not in "iu":
+        raise OutcomeError(f"arms must be whole numbers, one after the other, such as batch.arms, not {short(arms)}.")
+    refuse_first((array < 0) | (array >= n_arms), lambda at: f"arm must be from 0 to {n_arms - 1}, not {array[at]}.")
+    return array.astype(np.int64)
+
+
+def checked_numbers(name: str, values: npt.NDArray[Any], low: Any, high: Any) -> npt.NDArray[np.float64]:
+    """Return a column of numbers between the columns `low` and `high`."""
+    try:
+        array = values.astype(np.float64)
+    except (TypeError, ValueError):
+        array = np.array([plain(value) for value in values.tolist()], np.float64)
+    if values.dtype.kind == "b":
+        array = np.full(values.shape, np.nan)
+    low, high = np.broadcast_to(low, array.shape), np.broadcast_to(high, array.shape)
+
+    def say(at: int) -> str:
+        return f"{name} must be a number from {low[at]:g} to {high[at]:g}, not {short(values[at])}."
+
+    refuse_first(~((array >= low) & (array <= high) & np.isfinite(array)), say)
+    return array
+
+
+def checked_flags(name: str, values: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
+    """Return a column of True and False."""
+    if values.dtype.kind != "b":
+        kinds = np.array([isinstance(value, bool) for value in values.tolist()], np.bool_)
+        refuse_first(~kinds, lambda at: f"{name} must be True or False, not {short(values[at])}.")
+    return values.astype(np.bool_)

@@ -1,0 +1,259 @@
+"""What `Family.tell` takes and refuses: all of a batch or nothing, and every error names key, arm and value."""
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+
+import sidelong as sl
+from sidelong.errors import (
+    ConflictError,
+    DecisionError,
+    FamilyError,
+    GraphError,
+    LearnerError,
+    LossError,
+    UnknownDecisionError,
+)
+
+pytestmark = pytest.mark.interpreted
+
+
+@pytest.fixture
+def family():
+    return sl.Family("glance", sl.graphs.nested(3), seed=1)
+
+
+@pytest.fixture
+def plan(family):
+    return family.ask(["a", "b", "c"])  # in the first round the arm that reveals all
+
+
+def losses(plan):
+    return np.arange(plan.reveals.size) % 11 / 10
+
+
+def snapshot(family):
+    """Return all that a family knows, to see whether anything changed."""
+    header, arrays = family.contents()
+    return header, {name: array.tobytes() for name, array in arrays.items()}
+
+
+def table(plan):
+    return pa.table(plan.to_arrow(reveals=True)).append_column("loss", [losses(plan)])
+
+
+def shuffled(plan):
+    return table(plan).take([5, 1, 7, 0, 2, 8, 6, 4, 3])
+
+
+FORMS = {
+    "an array": lambda plan: (plan, losses(plan)),
+    "a list": lambda plan: (plan, losses(plan).tolist()),
+    "ids": lambda plan: (plan.ids, losses(plan)),
+    "a column of ids": lambda plan: (plan.to_arrow()["decision"], losses(plan)),
+    "a table of Arrow": lambda plan: (shuffled(plan),),
+    "pandas": lambda plan: (shuffled(plan).to_pandas(),),
+    "Polars": lambda plan: (pl.from_arrow(shuffled(plan)),),
+    "columns": lambda plan: (shuffled(plan).to_pydict(),),
+    "a table of keys": lambda plan: (shuffled(plan).drop_columns("decision"),),
+    "a batch and a table of keys": lambda plan: (plan, shuffled(plan).drop_columns("decision").to_pandas()),
+    "some of a batch": lambda plan: (plan[[2, 0, 1]], losses(plan)[[6, 7, 8, 0, 1, 2, 3, 4, 5]]),
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_losses_come_in_many_forms(form, family, plan):
+    assert family.tell(*FORMS[form](plan)) == 3
+    assert family.pending == []
+    assert family.estimates().means.tolist() == losses(plan).tolist()
+
+
+def test_feedback_comes_in_parts(family, plan):
+    again = family.ask(["a", "c"])
+    assert family.tell(plan[plan.arms == 5], []) == 0
+    assert family.tell(plan[1:2], [0.5, 0.5, 0.5]) == 1
+    assert family.pending == [plan.ids[0], again.ids[0], plan.ids[2], again.ids[1]]
+    assert family.tell(table(plan).slice(6, 3)) == 1
+    assert family.tell(plan[0], [0.1, 0.2, 0.3]) == 1
+    assert family.pending == again.ids
+
+
+def test_decisions_of_one_key_are_learned_in_the_order_of_the_table():
+    family = sl.Family("glance", sl.graphs.self_loops(3), seed=1)
+    agent = sl.Agent("glance", sl.graphs.self_loops(3), seed=family.seed_of(7))
+    plan, made = family.ask(pa.chunked_array([[7] * 12])), [agent.ask() for _ in range(12)]
+    order = [10, 1, 11, 0, 3, 2]
+    family.tell(table(plan).take(order).set_column(3, "loss", [np.arange(6) / 10]))
+    for place, at in enumerate(order):
+        agent.tell(made[at], [place / 10])
+    assert family[7].estimates().weights.tobytes() == agent.estimates().weights.tobytes()
+
+
+def test_telling_the_same_again_is_no_news_and_something_else_an_error(family, plan):
+    assert family.tell(plan, losses(plan)) == 3
+    before = snapshot(family)
+    for form in FORMS.values():
+        try:
+            assert family.tell(*form(plan)) == 0
+        except DecisionError as error:
+            assert "waits" in str(error)  # noqa: PT017  # without ids nobody knows which decision is meant
+    with pytest.raises(ConflictError, match=f"Decision {plan.ids[1]} was told before, with other losses"):
+        family.tell(plan[[1]], [0.3, 0.4, 0.6])
+    with pytest.raises(ConflictError, match="with other losses"):
+        family.tell(plan, losses(plan), sl.graphs.complete(3))
+    later = family.ask(["c"])
+    both = [*plan.ids[:1], *later.ids]
+    assert family.tell(both, [0.0, 0.1, 0.2, *[0.5] * later.reveals.size]) == 1
+    assert snapshot(family) != before
+    for _ in range(family.remembers):
+        more = family.ask(["a"])
+        family.tell(more, np.full(more.reveals.size, 0.5))
+    with pytest.raises(DecisionError, match="told so long ago"):
+        family.tell(plan, losses(plan))
+
+
+REFUSED = {
+    "too large": (LossError, r"loss of arm 1 of the key 'b', decision 1-\w{8}-b, must be .* in \[0, 1\], not 1.5"),
+    "not a number": (LossError, "of arm 1 of the key 'b'.*not nan"),
+    "text": (LossError, "of arm 1 of the key 'b'.*not 'dear'"),
+    "too few": (LossError, "one for each of the 9 revealed arms of these 3 decisions.*8 were given"),
+    "an arm is missing": (LossError, "loss of arm 1 of the key 'b'.*is missing"),
+    "an arm too many": (LossError, "Arm 7 of the key 'b'.*was not revealed"),
+    "an arm twice": (LossError, "An arm of the key 'b'.*has two losses"),
+    "an unknown key": (UnknownDecisionError, "for the key 'x'|decision 'x'.*never been asked for that key"),
+    "an unknown id": (UnknownDecisionError, "no decision 1 for the key 'x'.*never been asked for that key"),
+    "a later round": (UnknownDecisionError, "no decision 2 for the key 'b'"),
+    "another family": (UnknownDecisionError, "names its decisions like"),
+    "no id at all": (UnknownDecisionError, "no decision 'hello'"),
+    "twice": (DecisionError, "is named twice"),
+    "no columns": (LossError, "has the columns decision or key, arm and loss"),
+    "two dimensions": (LossError, "2 dimensions"),
+    "a number": (LossError, "must be an array"),
+}
+
+
+def attempt(what, plan):
+    values, rows = losses(plan), table(plan).drop_columns("decision").to_pandas()
+    other = sl.Family("glance", sl.graphs.nested(3), seed=2).ask(["a"])
+    return {
+        "too large": lambda: (plan, np.where(np.arange(9) == 4, 1.5, values)),
+        "not a number": lambda: (plan, np.where(np.arange(9) == 4, np.nan, values)),
+        "text": lambda: (plan, [*values[:4], "dear", *values[5:]]),
+        "too few": lambda: (plan, values[:-1]),
+        "an arm is missing": lambda: (rows.drop(4),),
+        "an arm too many": lambda: (pd.concat([rows, pd.DataFrame({"key": ["b"], "arm": [7], "loss": [0.5]})]),),
+        "an arm twice": lambda: (pd.concat([rows, rows[4:5]]),),
+        "an unknown key": lambda: (rows.assign(key=rows.key.replace("b", "x")),),
+        "an unknown id": lambda: ([plan.ids[0], plan.ids[1][:-1] + "x"], [0.5] * 6),
+        "a later round": lambda: ([plan.ids[1].replace("1-", "2-", 1)], [0.5] * 3),
+        "another family": lambda: (other, [0.5] * 3),
+        "no id at all": lambda: (["hello"], [0.5] * 3),
+        "twice": lambda: ([plan.ids[0]] * 2, [0.5] * 6),
+        "no columns": lambda: (rows.drop(columns="loss"),),
+        "two dimensions": lambda: (plan, np.zeros((3, 3))),
+        "a number": lambda: (plan, 0.5),
+    }[what]()
+
+
+@pytest.mark.parametrize("what", REFUSED)
+def test_one_bad_loss_refuses_the_batch_and_changes_nothing(what, family, plan):
+    error, message = REFUSED[what]
+    before = snapshot(family)
+    with pytest.raises(error, match=message):
+        family.tell(*attempt(what, plan))
+    assert snapshot(family) == before
+    assert family.tell(plan, losses(plan)) == 3
+
+
+@pytest.mark.parametrize(
+    ("given", "error", "message"),
+    [
+        ({"keys": "abc"}, FamilyError, "a list, an array or a column of keys"),
+        ({"keys": ["a", None]}, FamilyError, "at place 1 there is None"),
+        ({"keys": [1.0]}, FamilyError, "at place 0 there is 1.0"),
+        ({"keys": [True]}, FamilyError, "there is True"),
+        ({"keys": ["a", 1]}, FamilyError, "all text or all whole numbers, and 1 is not"),
+        ({"keys": [1]}, FamilyError, "all text or all whole numbers, and 1 is not"),
+        ({"keys": ["new"], "graph": sl.graphs.nested(4)}, GraphError, "must have the family's 3 arms"),
+        ({"keys": ["new"], "graph": [sl.graphs.nested(3)] * 2}, GraphError, "one for each of the 1 keys"),
+        ({"keys": ["new"], "graph": ([sl.graphs.nested(3)], [1])}, GraphError, "from 0 to 0"),
+        ({"keys": ["new"], "graph": ([sl.graphs.nested(3)], [0, 0])}, GraphError, "each of the 1 keys"),
+        ({"keys": ["new"], "available": [0]}, LearnerError, "available=... needs a learner"),
+    ],
+)
+def test_what_cannot_be_asked_changes_nothing(given, error, message, family, plan):
+    before = snapshot(family)
+    with pytest.raises(error, match=message):
+        family.ask(**given)
+    assert snapshot(family) == before
+    assert len(family) == len(plan) == 3
+
+
+def test_decisions_are_cancelled_and_expire_by_age(family, plan):
+    for _ in range(2):
+        family.ask(["a"])
+    with pytest.raises(UnknownDecisionError, match="key 'x'"):
+        family.cancel([plan.ids[1][:-1] + "x"])
+    family.cancel(plan[[1]])
+    with pytest.raises(DecisionError, match=f"{plan.ids[1]} was told or cancelled before"):
+        family.cancel(plan[[1]])
+    with pytest.raises(DecisionError, match="cancelled"):
+        family.tell(plan, losses(plan))
+    assert family.expire(2) == [plan.ids[0]]
+    assert len(family.pending) == 3
+    assert len(family.expire(0)) == 3
+    assert family.pending == []
+
+
+def test_what_is_known_is_a_table(family, plan):
+    family.tell(plan[:2], [0.5, 0.2, 0.9, 0.1, 0.3, 0.2])
+    known = family.estimates()
+    assert known.keys == ["a", "a", "a", "b", "b", "b", "c", "c", "c"]
+    frame = pd.DataFrame(known.columns)
+    assert frame[frame.best][["key", "arm"]].to_numpy().tolist() == [["a", 1], ["b", 0]]
+    assert frame.groupby("key").probability.sum().tolist() == pytest.approx([1, 1, 1])
+    assert known.to_arrow().column_names == ["key", "arm", "mean", "count", "probability", "best"]
+    assert family.estimates(["b"]).means.tolist() == [0.1, 0.3, 0.2]
+    assert "9 rows" in repr(known)
+    with pytest.raises(FamilyError, match="no key 'x'"):
+        family.estimates(["x"])
+    with pytest.raises(FamilyError, match="no key 'x'"):
+        family["x"].estimates()
+
+
+def test_a_batch_is_a_table_for_everybody(plan):
+    assert plan.to_arrow().column_names == ["key", "decision", "arm", "probability"]
+    assert plan.to_arrow().to_pandas()["key"].tolist() == ["a", "b", "c"]
+    assert pl.from_arrow(plan.to_arrow())["decision"].to_list() == plan.ids
+    assert plan.to_arrow(reveals=True)["arm"].to_pylist() == plan.reveals.tolist()
+    assert plan[::2].keys == ["a", "c"]
+    assert repr(plan) == "<Batch of 3 decisions, for 'a', 'b', 'c'>"
+    with pytest.raises(ValueError, match="read-only"):
+        plan.arms[0] = 1
+
+
+def test_sales_of_all_products_are_told_in_one_call():
+    orders = sl.outcomes.StockOrders(4, holding=1, shortage=4)
+    family = sl.Family("glance", orders.graph, seed=5)
+    agents = {key: sl.Agent("glance", orders.graph, seed=family.seed_of(key)) for key in "abc"}
+    guess, guesses = None, {}
+    for t in range(6):
+        plan = family.ask(list(agents), guess)
+        sales = np.minimum(plan.arms, [t % 3, 1, 4])
+        for key, arm, sold in zip(plan.keys, plan.arms.tolist(), sales.tolist(), strict=True):
+            made = agents[key].ask(guesses.get(key))
+            assert made.arm == arm
+            seen = orders.outcome(arm, sold)
+            agents[key].tell(made, seen)
+            guesses[key] = seen.graph
+        seen = orders.outcomes(plan.arms, sales)
+        with pytest.raises(LossError, match="for the key 'a', and decision"):
+            family.tell(plan, orders.outcomes((plan.arms + 1) % 5, 0))
+        with pytest.raises(LossError, match="of 3 decisions"):
+            family.tell(plan, orders.outcomes(plan.arms[:1], 0))
+        assert family.tell(plan, seen) == 3
+        guess = seen.graph
+    for key, agent in agents.items():
+        assert family[key].estimates().weights.tobytes() == agent.estimates().weights.tobytes()

@@ -1,0 +1,67 @@
+import numpy as np
+import pytest
+
+import naive
+from sidelong.learners import ridge
+
+pytestmark = pytest.mark.interpreted
+
+ARM = np.zeros(1, np.int32)
+
+
+def learned(X, y, penalty=1.0, rho=1.0):
+    state = ridge.init(1, X.shape[1], penalty)
+    for x, l in zip(X, y, strict=True):
+        ridge.learn(state, x[None], ARM, np.array([l]), rho)
+    return state
+
+
+def data(n, d, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, d))
+    return X, np.clip(0.5 + 0.2 * X @ rng.normal(size=d) / np.sqrt(d) + 0.1 * rng.normal(size=n), 0, 1)
+
+
+@pytest.mark.parametrize("penalty", [0.01, 1.0, 30.0])
+def test_it_is_ridge_regression(penalty):
+    X, y = data(60, 5)
+    state = learned(X, y, penalty)
+    assert state.w[:, 0] == pytest.approx(naive.ridge_weights(X, y, penalty), rel=1e-9)
+    assert np.array_equal(state.B[0], state.B[0].T)
+
+
+def test_what_is_forgotten_counts_less():
+    X, y = data(60, 3)
+    state = learned(X, y, 0.01, rho=0.97)
+    assert state.w[:, 0] == pytest.approx(naive.ridge_weights(X, y, 0.01, 0.97), rel=1e-8)
+    assert abs(state.w[:, 0] - naive.ridge_weights(X, y, 0.01)).max() > 1e-3
+
+
+def test_a_direction_that_is_never_seen_again_stays_as_it_was():
+    X = np.zeros((3000, 2))
+    X[:, 0] = 1.0
+    state = learned(X, np.full(3000, 0.5), 1.0, rho=0.9)
+    assert np.isfinite(state.B).all()
+    assert np.trace(state.B[0]) <= 2.0 + 1e-9
+    assert state.w[0, 0] == pytest.approx(0.5, abs=0.06)
+
+
+def test_many_steps_do_not_drift():
+    X, y = data(2000 if hasattr(ridge.learn, "py_func") else 300, 8, seed=3)
+    X[:, 0] *= 1e3
+    assert learned(X, y).w[:, 0] == pytest.approx(naive.ridge_weights(X, y, 1.0), rel=1e-6, abs=1e-9)
+
+
+def test_arms_have_models_of_their_own_or_share_one():
+    rng = np.random.default_rng(4)
+    table, losses, arms = rng.normal(size=(4, 3)), rng.random(2), np.array([1, 3], np.int32)
+    apart, shared, f = ridge.init(4, 3, 1.0), ridge.init(1, 3, 1.0), np.empty(4)
+    ridge.learn(apart, table[:1], arms, losses, 1.0)
+    assert not apart.w[:, [0, 2]].any()
+    assert apart.w[:, 3] == pytest.approx(naive.ridge_weights(table[:1], losses[1:], 1.0))
+    ridge.predict(apart, table[:1], f)
+    assert f == pytest.approx(np.clip(table[0] @ apart.w, 0, 1))
+    ridge.learn(shared, table, arms, losses, 1.0)
+    assert shared.w[:, 0] == pytest.approx(naive.ridge_weights(table[[1, 3]], losses, 1.0))
+    ridge.predict(shared, table, f)
+    assert f == pytest.approx(np.clip(table @ shared.w[:, 0], 0, 1))

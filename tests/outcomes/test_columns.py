@@ -1,0 +1,95 @@
+"""Outcomes in columns: each row is what the same outcome alone reveals, and the first wrong one is named."""
+
+import numpy as np
+import pytest
+
+import sidelong as sl
+from sidelong.errors import OutcomeError
+
+pytestmark = pytest.mark.interpreted
+
+
+def same(columns, singles):
+    """Compare columns with outcomes one by one."""
+    graphs, index = columns.graph
+    assert columns.arms.tolist() == [each.arm for each in singles]
+    for i, each in enumerate(singles):
+        low, high = columns.offsets[i : i + 2]
+        assert columns.losses[low:high].tobytes() == each.losses.tobytes()
+        assert graphs[index[i]] == each.graph
+        assert columns.reveals[low:high].tolist() == each.graph.out_neighbors(each.arm).tolist()
+
+
+@pytest.mark.parametrize("sees_unmet", [False, True])
+def test_sales(sees_unmet):
+    rng = np.random.default_rng(3)
+    orders = sl.outcomes.StockOrders([0, 2, 5, 6.5, 9], holding=1.5, shortage=4, sees_unmet=sees_unmet)
+    arms, demand = rng.integers(5, size=200), rng.choice([0, 1, 2, 5, 6, 9, 12], 200)
+    sales = np.minimum(orders.orders[arms], demand)
+    ran_out = demand > sales if sees_unmet else None
+    singles = [
+        orders.outcome(int(arm), sold, ran_out=None if ran_out is None else bool(ran_out[i]))
+        for i, (arm, sold) in enumerate(zip(arms, sales, strict=True))
+    ]
+    same(orders.outcomes(arms, sales, ran_out=ran_out), singles)
+
+
+@pytest.mark.parametrize("shown", ["always", "lost", "never"])
+def test_bids(shown):
+    rng = np.random.default_rng(4)
+    auction = sl.outcomes.FirstPrice([0.1, 0.3, 0.5, 0.9], highest_value=2)
+    arms, value, price = rng.integers(4, size=200), rng.uniform(0, 2, 200), rng.uniform(0, 1, 200)
+    won = auction.fractions[arms] * value >= price
+    price[~(np.full(200, shown == "always") | ((shown == "lost") & ~won))] = np.nan
+    singles = [
+        auction.outcome(
+            int(arms[i]), value=value[i], won=won[i], price=None if np.isnan(price[i]) else price[i], shown=shown
+        )
+        for i in range(200)
+    ]
+    same(auction.outcomes(arms, value=value, won=won, price=price, shown=shown), singles)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"arms": [1, 5], "sales": 0}, "Outcome 1: arm must be from 0 to 4, not 5"),
+        ({"arms": [1.0], "sales": 0}, "arms must be whole numbers"),
+        ({"arms": [1, 2], "sales": [1, 3]}, "Outcome 1: The sales must be a number from 0 to 2, not 3"),
+        ({"arms": [1, 2], "sales": [1, np.nan]}, "Outcome 1: The sales must be .* not nan"),
+        ({"arms": [1, 2], "sales": [1, "some"]}, "Outcome 1: The sales must be .* not 'some'"),
+        ({"arms": [1, 2], "sales": [True, False]}, "Outcome 0: The sales must be .* not True"),
+        ({"arms": [1, 2], "sales": [1, 1, 1]}, "sales must have one value for each of the 2 arms"),
+        (
+            {"arms": [1, 2], "sales": [1, 1], "ran_out": [True, True]},
+            "Outcome 1: ran_out is True, but 1 were left over",
+        ),
+        ({"arms": [1, 2], "sales": [1, 1], "ran_out": [False, False]}, "Outcome 0: ran_out is False, but all 1 were"),
+        ({"arms": [1, 2], "sales": [1, 1], "ran_out": [1, 0]}, "Outcome 0: ran_out must be True or False, not 1"),
+    ],
+)
+def test_wrong_sales_are_named(given, message):
+    with pytest.raises(OutcomeError, match=message):
+        sl.outcomes.StockOrders(4, holding=1, shortage=4).outcomes(**given)
+
+
+def test_who_sees_what_is_unmet_must_say_so():
+    with pytest.raises(OutcomeError, match="needs ran_out"):
+        sl.outcomes.StockOrders(4, holding=1, shortage=4, sees_unmet=True).outcomes([1], [1])
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"value": [0.5, 3], "won": True}, "Outcome 1: value must be a number from 0 to 1, not 3"),
+        ({"value": 0.5, "won": [True, 0]}, "Outcome 1: won must be True or False, not 0"),
+        ({"value": 0.5, "won": [True, False]}, "Outcome 1: with shown='lost', a bid that lost needs the price"),
+        ({"value": 0.5, "won": True, "price": 0.1}, "Outcome 0: .* that won does not see a price"),
+        ({"value": 0.5, "won": False, "price": 0.1}, "Outcome 0: a bid of 0.1 cannot have lost at a price of 0.1"),
+        ({"value": 0.5, "won": False, "price": -0.1}, "Outcome 0: price must be a number of at least 0"),
+        ({"value": 0.5, "won": True, "shown": "maybe"}, "shown must be one of"),
+    ],
+)
+def test_wrong_bids_are_named(given, message):
+    with pytest.raises(OutcomeError, match=message):
+        sl.outcomes.FirstPrice([0.2, 0.4, 0.6]).outcomes([0, 1], **given)
