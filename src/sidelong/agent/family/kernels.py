@@ -12,7 +12,7 @@ import numpy as np
 
 from sidelong._jit import kernel
 from sidelong.agent.family.memory import ARMS, LOSSES, REMEMBERED, ROUND, SIZE, Outstanding, Rows
-from sidelong.agent.seen import note
+from sidelong.agent.seen import Seen, note
 from sidelong.graphs.bank import BankArrays, select
 from sidelong.learners.interface import bound, draw, drawing, is_sparing, name_of, probability, release, update
 
@@ -147,14 +147,12 @@ def drop_all(params: Any, desk: Desk, rows: Rows, waiting: Outstanding, slots: n
 @kernel
 def _see(rows: Rows, row: int, graph: Any, arm: int, losses: np.ndarray, after: bool) -> None:  # noqa: FBT001
     """Count what was told; where the graph came with the losses, that of the played arm alone."""
-    first, last = graph.start[arm], graph.stop[arm]
-    if not after:
-        note(graph.targets[first:last], losses, rows.counts[row], rows.means[row], rows.squares[row])
-        return
-    for e in range(first, last):
-        if graph.targets[e] == arm:
-            own = losses[e - first : e - first + 1]
-            note(graph.targets[e : e + 1], own, rows.counts[row], rows.means[row], rows.squares[row])
+    seen = Seen(rows.counts[row], rows.means[row], rows.squares[row])
+    first = graph.start[arm]
+    for k in range(graph.stop[arm] - first):
+        i = graph.targets[first + k]
+        if not after or i == arm:
+            note(i, losses[k], seen)
 
 
 @kernel
