@@ -531,7 +531,7 @@ def test_a_line_takes_hours_and_standstill(watched):
 def test_nothing_is_shown_where_nobody_looks(watched, monkeypatch):
     _, now = watched
     for stream, shown in ((io.StringIO(), None), (Terminal(), False)):
-        monkeypatch.setattr(progress, "sys", types.SimpleNamespace(stderr=stream))
+        monkeypatch.setattr(progress, "sys", types.SimpleNamespace(stderr=stream, modules={}))
         line = progress.ProgressLine(shown=shown)
         now[0] += 60
         line(1, 2)
