@@ -142,8 +142,8 @@ def test_who_wins_on_self_loops_in_a_stochastic_world(theirs, ours, world):
     """At T = 10^5, with 10 arms, TS-N always beats EXP3.G++ with the paper's constants. UCB-N does so only in part.
 
     With a gap of 0.2 UCB-N, as published, loses to it: about 910 to 720. It beats it where the gap is 0.5 (388 to 462),
-    or with the narrower interval of width 1/2 (239). With a gap of 0.5 `glance` beats both. The differences that are tested
-    are of more than 4 standard errors: failure probability below 1e-4 for another seed.
+    or with the narrower interval of width 1/2 (239). With a gap of 0.5 `glance` beats both. The differences
+    that are tested are of more than 4 standard errors: failure probability below 1e-4 for another seed.
     """
     their_mean, their_error = mean_and_error(theirs[0], world, 24, **theirs[1])
     our_mean, our_error = mean_and_error(ours, world, 24)
