@@ -201,7 +201,7 @@ import sys
 import time
 
 from sidelong import _cache
-from sidelong._jit import kernel
+from sidelong._jit import kernel, load_compiler
 
 here = pathlib.Path(__file__).parent
 
@@ -224,6 +224,7 @@ class Slow(event.Listener):
         pass
 
 
+load_compiler()  # now, since its check compiles something too
 if ROLE == "first":
     event.register("numba:compile", Slow())
 else:

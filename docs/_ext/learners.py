@@ -31,7 +31,8 @@ def _read(_app: Sphinx, page: str, source: list[str]) -> None:
         importlib.import_module(f"{learners.__name__}.{each.name}") for each in pkgutil.iter_modules(learners.__path__)
     ]
     found = [module for module in files if hasattr(module, "NAME")]
-    found.sort(key=lambda module: (learners.names().index(module.NAME), hasattr(module, "TITLE")))
+    names = [*learners.names(), "squarecb.g"]  # which an agent with features plays
+    found.sort(key=lambda module: (names.index(module.NAME), hasattr(module, "TITLE")))
     sections = [_SECTION.format(title=getattr(each, "TITLE", each.NAME), name=each.__name__) for each in found]
     source[0] = source[0].replace(_PLACE, "\n".join(sections))
 

@@ -10,7 +10,7 @@ import naive
 import sidelong as sl
 from learners.stepping import Stepper, endure, follow, random_digraph
 from sidelong.errors import GraphError, LearnerError, ObservabilityError
-from sidelong.learners import fractional_cover, ucblp
+from sidelong.learners import ucblp
 
 COVERS = {
     "self-loops": (sl.graphs.self_loops(5), 5),
@@ -50,9 +50,7 @@ def test_the_cover_is_optimal_and_does_not_depend_on_the_path_of_the_solver(seed
     assert (z @ A >= 1 - 1e-9).all()
     assert z.sum() == pytest.approx(packing_number(A), abs=1e-9)
     solve = optimize.linprog
-    monkeypatch.setattr(
-        fractional_cover.optimize, "linprog", lambda *args, **options: solve(*args, **options | OTHER_WAY)
-    )
+    monkeypatch.setattr(optimize, "linprog", lambda *args, **options: solve(*args, **options | OTHER_WAY))
     np.testing.assert_allclose(ucblp.fractional_cover(graph), z, atol=1e-7)
 
 
@@ -218,6 +216,6 @@ def test_graphs_that_it_cannot_take_are_refused(monkeypatch):
     with pytest.raises(LearnerError, match=r"at most 1,000,000 edges, and .* has more"):
         sl.Agent("ucb-lp", sl.graphs.complete(1001), horizon=9)
     failed = optimize.OptimizeResult(success=False, message="Time limit reached.", x=None)
-    monkeypatch.setattr(fractional_cover.optimize, "linprog", lambda *_, **__: failed)
+    monkeypatch.setattr(optimize, "linprog", lambda *_, **__: failed)
     with pytest.raises(LearnerError, match="was not solved: Time limit reached"):
         sl.Agent("ucb-lp", sl.graphs.complete(3), horizon=9)

@@ -82,8 +82,8 @@ class ContextualAgent:
         >>> agent = sl.ContextualAgent("squarecb.g", sl.graphs.nested(3), seed=7)
         >>> decision = agent.ask({"weekday": "Monday", "temperature": 0.3})
         >>> decision.arm, decision.predictions.tolist()
-        (2, [0.0, 0.0, 0.0])
-        >>> agent.tell(decision, {0: 0.3, 1: 0.2, 2: 0.7})
+        (1, [0.0, 0.0, 0.0])
+        >>> agent.tell(decision, {0: 0.3, 1: 0.2})
         True
     """
 

@@ -24,7 +24,7 @@ _PAGE = "docs/bounds.md, 7"
 
 
 @dataclass(frozen=True)
-class _Walk:
+class _HandPlayed:
     """A game that was played by hand, and what the proof says of it."""
 
     ftrl: float  #: left / right of the inequality of exponential weights
@@ -60,7 +60,7 @@ def rate(trial: Trial) -> Outcome:
     return Outcome(worst, 1 + ROUNDING, f"ln K (2 b - 8) / bound up to {worst:.4g}", "1")
 
 
-def _walks(trial: Trial) -> list[_Walk]:
+def _walks(trial: Trial) -> list[_HandPlayed]:
     if "exp3g" not in trial.shared:
         rng = trial.rng("exp3g")
         found = []
@@ -83,7 +83,7 @@ def _graph(kind: str, K: int, rng: np.random.Generator) -> FeedbackGraph:
     return FeedbackGraph.from_matrix(A)
 
 
-def _walk(trial: Trial, bank: list[FeedbackGraph], T: int, rng: np.random.Generator, *, cruel: bool) -> _Walk:
+def _walk(trial: Trial, bank: list[FeedbackGraph], T: int, rng: np.random.Generator, *, cruel: bool) -> _HandPlayed:
     """Play on graphs of a bank; where it is cruel, one arm costs nothing and all others 1: weights become uneven."""
     learner, K = trial.exp3_g, bank[0].n_arms
     params = learner.configure(bank[0])
@@ -109,7 +109,7 @@ def _walk(trial: Trial, bank: list[FeedbackGraph], T: int, rng: np.random.Genera
         mean = float(p @ [_spread(q, A[i] / P, A) for i in range(K)])
         costs_.append((float(np.maximum(p - q, 0).sum()) + eta * mean) / (log_K * (float(state.b[0]) - b)))
         rates.append(log_K * (2 * float(state.b[0]) - 8) / _bound(bank, t))
-    return _Walk((paid - float(X.min())) / (log_K / eta + spread), costs_, rates)
+    return _HandPlayed((paid - float(X.min())) / (log_K / eta + spread), costs_, rates)
 
 
 def _spread(q: Floats, x: Floats, A: npt.NDArray[np.bool_]) -> float:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 _FILE = "learners/squarecb.py"
 
 
-class Round(NamedTuple):
+class Predicted(NamedTuple):
     """One round: what was predicted, with what gamma, what is played and what value that is said to have."""
 
     graph: FeedbackGraph
@@ -79,7 +79,7 @@ def regret(trial: Trial) -> Outcome:
     return Outcome(worst, 1 + ROUNDING, f"regret / bound up to {largest(ratios):.4g} on {len(ratios)} walks", "1")
 
 
-def _walks(trial: Trial) -> Iterator[tuple[list[Round], float]]:
+def _walks(trial: Trial) -> Iterator[tuple[list[Predicted], float]]:
     """Play, by hand, with predictions that are drawn: yield the rounds, and the factor on gamma."""
     rng, learner = trial.rng("squarecb"), trial.squarecb
     graphs = [*digraphs(rng, trial.size(40, 6), largest=8), *(nested(K) for K in (2, 4, 7))]
@@ -94,11 +94,11 @@ def _walks(trial: Trial) -> Iterator[tuple[list[Round], float]]:
             p, trace = np.zeros(K), np.zeros(trace_size(learner, K))
             learner.distribution(params, state, graph.arrays, t, p, trace)
             gamma, said = (float(trace[learner.TRACES.index(name)]) for name in ("gamma", "value"))
-            walk.append(Round(graph, state.f.copy(), gamma, p, said))
+            walk.append(Predicted(graph, state.f.copy(), gamma, p, said))
         yield walk, m
 
 
-def _program(each: Round) -> Floats:
+def _program(each: Predicted) -> Floats:
     """Return what p can lose beyond each arm, less gamma / 4 times the expected squared errors, at the worst means."""
     K = each.f.size
     P = np.maximum(each.p @ each.graph.matrix(), 1e-300)

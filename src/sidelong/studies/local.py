@@ -9,6 +9,7 @@ import os
 import signal
 import threading
 import time
+from multiprocessing import resource_tracker
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -41,7 +42,9 @@ class Local(work.Engine):
         self._spawn = multiprocessing.get_context("spawn")
         # Workers hold the other end, and leave when this one is closed, by us or by our death.
         self._reader, self._alive = self._spawn.Pipe(duplex=False)
-        # Worker processes inherit that they do not hear Ctrl-C: the first of all processes speaks for all.
+        # Worker processes inherit that they do not hear Ctrl-C: the first of all processes speaks for all. The thread
+        # that starts Python's tracker of resources hears it again, so that is not to be a leader.
+        resource_tracker.ensure_running()
         self._leaders = concurrent.futures.ThreadPoolExecutor(
             self.slots, initializer=lambda: signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
         )
