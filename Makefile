@@ -52,7 +52,8 @@ SAME_BITS := tests/learners/test_digests.py tests/test_bits.py tests/test_numba.
 
 build/numba-%/stamp: pyproject.toml
 	rm -rf $(@D) && $(PYTHON) -m venv $(@D)
-	$(@D)/bin/python -m pip install --quiet --disable-pip-version-check scipy 'pytest>=9.0' hypothesis mpmath \
+	$(@D)/bin/python -m pip install --quiet --disable-pip-version-check --no-compile \
+		--editable '.[cli,study,plot,service,dask,networkx,gymnasium,river]' 'pytest>=9.0' hypothesis mpmath \
 		'numba$(if $(filter oldest,$*),==$(OLDEST).*)'
 	touch $@
 
