@@ -1109,7 +1109,7 @@ class AlphaSample(Counting):
 #     with weights N), where Q is the sum of the squared weights over the square of their sum; not if that is 0
 # 19  N_i += 1; o_i += e_i / N_i; V_i += e_i^2 (1 - 1 / N_i)
 # 20  three levels follow the mean of the observed l_i - o_i, over all, 32 and 4 rounds; but the first does not, from
-#     the 30th round told on, where one arm was observed and the graph last asked with has an arm that others belong to
+#     the 50th round told on, where one arm was observed
 # 21  b = the level of longest memory, or one whose squared error, over about 20 rounds, is below 0.9 of it, in turn
 #     As soon as the graph of a round was not the one asked with, all have one s in line 4, nobody takes D of others,
 #     and in place of 16 to 19, with F = F2 = N at first:
@@ -1156,7 +1156,6 @@ class Glance:
         self.errors = [0.0] * 3
         self.R = self.M = 0.0
         self.alarms = 0
-        self.cells = False  # whether the graph last asked with has an arm that others belong to
         self.f = np.zeros(K)
         self.seen = [[] for _ in range(K)]  # of each arm: the weight of each loss, and the loss less the round's effect
         self.F2 = np.zeros(K)
@@ -1228,7 +1227,6 @@ class Glance:
         N, gap = self.N, self.o - min(self.o)
         cell = [i if i in cover else min(c for c in cover if A[c, i]) for i in range(self.K)]
         wide = np.array([cell.count(i) > 1 for i in range(self.K)])
-        self.cells = bool(wide.any())
         sharp = 1 + 3 / (1 + self.t / np.where(wide & (not self.weighed), 30, 4000))
         u = sharp * N * gap**2 / ((N + 2) * v + 2 * N * gap**2 / (N + 5))
         D = np.exp(-2 * (N + 2) * u / (2 + u))
@@ -1318,7 +1316,7 @@ class Glance:
             self.o[i] += effect / self.N[i]
             self.V[i] += effect**2 * (1 - 1 / self.N[i])  # 19
         self.told += 1
-        self.follow_level(mean, first=first, firm=k == 1 and self.cells and self.told + 1 >= 30)
+        self.follow_level(mean, first=first, firm=k == 1 and self.told + 1 >= 50)
 
     def look_out(self, e):
         """Line 16."""

@@ -134,7 +134,9 @@ def mean_and_error(learner, world, runs, **options):
         (("ucb-n", {}), "exp3.g++", EASY),
         (("ucb-n", {"width": 0.5}), "exp3.g++", STOCHASTIC),
         (("ucb-n", {"width": 0.5}), "exp3.g++", EASY),
+        (("glance", {}), "exp3.g++", STOCHASTIC),
         (("glance", {}), "exp3.g++", EASY),
+        (("glance", {}), "ucb-n", STOCHASTIC),
         (("glance", {}), "ucb-n", EASY),
     ],
 )
@@ -142,22 +144,12 @@ def test_who_wins_on_self_loops_in_a_stochastic_world(theirs, ours, world):
     """At T = 10^5, with 10 arms, TS-N always beats EXP3.G++ with the paper's constants. UCB-N does so only in part.
 
     With a gap of 0.2 UCB-N, as published, loses to it: about 910 to 720. It beats it where the gap is 0.5 (388 to 462),
-    or with the narrower interval of width 1/2 (239). With a gap of 0.5 `glance` beats both. The differences
-    that are tested are of more than 4 standard errors: failure probability below 1e-4 for another seed.
+    or with the narrower interval of width 1/2 (239). `glance` beats both. The differences that are tested are of more
+    than 4 standard errors: failure probability below 1e-4 for another seed.
     """
     their_mean, their_error = mean_and_error(theirs[0], world, 24, **theirs[1])
     our_mean, our_error = mean_and_error(ours, world, 24)
     assert their_mean + 4 * math.hypot(their_error, our_error) < our_mean
-
-
-def test_most_runs_of_glance_lose_little_on_self_loops_with_a_gap_of_a_fifth():
-    """Its tails are heavy there: about one run in 25 stays on a wrong arm for long, so that a mean says little.
-
-    The others lose 107 to 267, where EXP3.G++ loses 740 on average. If one run in 25 does not, seven of 24 do not
-    with a probability below 1e-4.
-    """
-    regret = sl.simulate("glance", LOOPS, STOCHASTIC, FAR, 24, seed=5, checkpoints=[FAR]).regret[:, -1]
-    assert (regret < 0.5 * mean_and_error("exp3.g++", STOCHASTIC, 24)[0]).sum() >= 18
 
 
 @pytest.mark.parametrize("ours", ["exp3.g++", "glance"])

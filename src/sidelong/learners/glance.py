@@ -50,7 +50,7 @@ made of: so whatever the bold half is, both theorems hold. `docs/glance.md` has 
             the other observed e with weights N, where Q = sum of squared weights / squared sum of weights)
         N_i += 1;  o_i += e_i / N_i;  V_i += e_i^2 (1 - 1/N_i)          for each observed i                19
         three levels follow the mean of the observed l_i - o_i, over all, 32 and 4 rounds;                 20
-            from the 30th round on the first does so where k > 1, or no arm belongs to another one
+            from the 50th round on the first does so where k > 1
         b = the level of longest memory, or one whose squared error, over about 20 rounds,                 21
             is below 0.9 of it, in turn             (in the first round all are the mean loss)
 

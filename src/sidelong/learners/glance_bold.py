@@ -37,7 +37,7 @@ ALARM = 36.0 / (2.0 * RECENT)  # six standard deviations of such an average, squ
 LEFT = 5.0  # observations that are left of each arm after an alarm
 FORGETS = (0.0, 1.0 / 32.0, 1.0 / 4.0)  # the least weight of the last round in each of the three levels
 TRIAL = 1.0 / 20.0  # the same in the errors by which a level is judged
-FIRM = 30.0  # rounds after which what one arm shows alone moves no level for ever
+FIRM = 50.0  # rounds after which what one arm shows alone does not move the level of longest memory
 BETTER = 0.9  # of the squared error of a level with a longer memory
 FADING = 2.0  # each of t rounds takes 2/t off what was seen before: the last half of the rounds counts most
 
@@ -161,8 +161,7 @@ def know(state: State, graph: GraphArrays, arm: int, losses: np.ndarray) -> None
         level = mean
         state.level[:] = mean
     _know_effects(state, graph, arm, level, mean - level)
-    alone = count == 1 and state.marks[WIDE_ARMS] > 0
-    _follow_level(state, mean, firm=alone and state.known[TOLD] + 1.0 >= FIRM)
+    _follow_level(state, mean, firm=count == 1 and state.known[TOLD] + 1.0 >= FIRM)
 
 
 @kernel
