@@ -37,7 +37,7 @@ _LIFE = 600  # seconds
 
 def is_possible() -> bool:
     """Tell whether machine code can be made by another process."""
-    wanted = begins_plain() and not jit_is_off() and not getattr(sys, "frozen", False)
+    wanted = begins_plain() and not jit_is_off() and bool(sys.executable) and not getattr(sys, "frozen", False)
     return wanted and fcntl is not None and hasattr(os, "posix_spawn") and _folder() is not None
 
 
@@ -96,7 +96,9 @@ def _alone(folder: Path) -> Iterator[bool]:
 
 def _start() -> None:
     path = [str(PACKAGE.parent), *(each for each in sys.path if Path(each).is_absolute())]
-    program = f"import sys; sys.path[:] = {path!r}; from sidelong._background import work; work()"
+    # First of all it lets go of what it has inherited: a lock on a file would be held until it ends.
+    close = f"import os; os.closerange(3, {os.sysconf('SC_OPEN_MAX')})"
+    program = f"{close}; import sys; sys.path[:] = {path!r}; from sidelong._background import work; work()"
     root = cache_folder().parent.parent.resolve()  # type: ignore[union-attr]  # it was found before
     environment = {**os.environ, "SIDELONG_BACKGROUND": "0", "SIDELONG_CACHE_DIR": str(root)}
     nowhere = [(os.POSIX_SPAWN_OPEN, each, os.devnull, os.O_RDWR, 0) for each in range(3)]

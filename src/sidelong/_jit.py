@@ -10,6 +10,7 @@ A *template* is a kernel that calls others by names that are bound later: the si
 
 from __future__ import annotations
 
+import threading
 import time
 import types
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -29,6 +30,8 @@ F = TypeVar("F", bound="Callable[..., Any]")
 #: a hundred rounds take no longer than to compile.
 LITTLE = 30_000
 _PATIENCE = 0.4  # seconds
+#: Numba compiles in one thread at a time, but looks for what is compiled in many, and fails there.
+_lock = threading.RLock()
 
 
 def compilation_error() -> type[Exception]:
@@ -41,7 +44,8 @@ def compilation_error() -> type[Exception]:
 def load_compiler() -> None:
     """Load Numba now, so that nothing waits for it later."""
     if not jit_is_off():
-        new_kernel()
+        with _lock:
+            new_kernel()
 
 
 def _forget_old_code(function: Any) -> None:
@@ -106,20 +110,25 @@ def entry(function: F, *arguments: object, before: Callable[[], None] | None = N
         before: is called before it is compiled, or loaded from disk.
 
     """
-    made: Any = function.dispatcher if isinstance(function, Kernel) else function
-    if not hasattr(made, "py_func"):  # the JIT is off
+    if not hasattr(function, "py_func"):  # the JIT is off
         return function
+    with _lock:
+        return _entry(function, arguments, before)  # type: ignore[no-any-return]
+
+
+def _entry(function: Any, arguments: tuple[object, ...], before: Callable[[], None] | None) -> Any:
+    made: Any = function.dispatcher if isinstance(function, Kernel) else function
     if not hasattr(made, "whole"):  # it is a public kernel
         _forget_old_code(made)
         made.compile(signature_of(*arguments))
-        return made  # type: ignore[no-any-return]
+        return made
     made.forget_old_code()
     shape = _shape(arguments)
     if shape not in made.entries:
         if before is not None:
             before()
         made.entries[shape] = made.whole.machine_code(signature_of(*arguments))
-    return made.entries[shape]  # type: ignore[no-any-return]
+    return made.entries[shape]
 
 
 def at_hand(function: F, *arguments: object) -> F | None:
@@ -129,11 +138,14 @@ def at_hand(function: F, *arguments: object) -> F | None:
     """
     if not isinstance(function, Kernel):
         return entry(function, *arguments)
-    if not numba_is_loaded() or not hasattr(function.dispatcher, "whole"):
+    if not numba_is_loaded():
         return None
-    made = function.dispatcher
-    kept = _shape(arguments) in made.entries or is_kept(made.whole, signature_of(*arguments))
-    return entry(function, *arguments) if kept else None
+    with _lock:
+        made = function.dispatcher
+        if not hasattr(made, "whole"):
+            return None
+        kept = _shape(arguments) in made.entries or is_kept(made.whole, signature_of(*arguments))
+        return entry(function, *arguments) if kept else None
 
 
 def lightly(function: Callable[..., Any], *arguments: object) -> Any:

@@ -257,3 +257,58 @@ def test_sales_of_all_products_are_told_in_one_call():
         guess = seen.graph
     for key, agent in agents.items():
         assert family[key].estimates().weights.tobytes() == agent.estimates().weights.tobytes()
+
+
+def test_graphs_by_key_are_in_the_order_of_the_batch_and_not_of_the_table():
+    own, matrix = sl.graphs.self_loops(3), np.eye(3)
+    matrix[2] = 1
+    graphs = [own, sl.FeedbackGraph.from_matrix(matrix)]
+    one, other = (sl.Family("exp3-set", own, seed=3) for _ in range(2))
+    plan = one.ask(["a", "b"])
+    other.ask(["a", "b"])
+    table = plan.to_arrow(reveals=True).to_pandas().assign(loss=0.7)
+    one.tell(plan, table, graphs)
+    other.tell(plan, table.iloc[::-1], graphs)
+    again, too = (each.ask(["a", "b"]) for each in (one, other))
+    assert again.probabilities.tolist() == too.probabilities.tolist()
+    assert one.estimates().to_arrow() == other.estimates().to_arrow()
+
+
+@pytest.mark.parametrize("table", [pd.DataFrame, pl.DataFrame])
+def test_flags_of_available_arms_may_be_a_table(table):
+    family = sl.Family("exp3-set", sl.graphs.self_loops(3), seed=1)
+    flags = np.array([[True, False, False]] * 50)
+    assert set(family.ask(range(50), available=table(flags)).arms.tolist()) == {0}
+    assert set(family.ask(range(50), available=[None] * 49 + [[1]]).arms.tolist()) == {0, 1, 2}
+
+
+def test_a_graph_that_is_told_in_another_form_is_the_one_that_was_asked_with():
+    nested = sl.graphs.nested(9)
+    family = sl.Family("exp3-set", nested, seed=1)
+    agent = sl.Agent("exp3-set", nested, seed=family.seed_of("k"))
+    for _ in range(20):
+        plan, decision = family.ask(["k"]), agent.ask()
+        assert plan.probabilities[0] == decision.probability
+        family.tell(plan, losses(plan), nested.as_arcs())
+        agent.tell(decision, losses(plan), nested.as_arcs())
+
+
+def test_an_outcome_is_refused_by_a_key_that_has_a_scale_of_its_own():
+    orders = sl.outcomes.StockOrders(4, holding=1, shortage=4)
+    family = sl.Family("glance", orders.graph, seed=1)
+    family.add(["k"], scale=sl.outcomes.Scale(0, 250))
+    decision = family["k"].ask()
+    with pytest.raises(LossError, match="no scale"):
+        family["k"].tell(decision, orders.outcome(decision.arm, 2))
+
+
+def test_parts_of_other_scales_and_other_keys_are_not_joined():
+    graph, scale = sl.graphs.nested(3), sl.outcomes.Scale
+    scaled = [sl.Family("glance", graph, seed=1, scale=scale(0, worst)) for worst in (1, 100)]
+    with pytest.raises(FamilyError, match="is not a part of"):
+        sl.Family.join(scaled)
+    parts = sl.Family("glance", graph, seed=1).split(2)
+    parts[0].ask([1])
+    parts[1].ask(["a"])
+    with pytest.raises(FamilyError, match="these parts have both"):
+        sl.Family.join(parts)

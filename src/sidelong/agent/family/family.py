@@ -294,7 +294,7 @@ class Family:
         if not listed:
             raise FamilyError("join needs at least one family.")
         for each in listed:
-            if not isinstance(each, cls) or each._tag != listed[0]._tag:  # noqa: SLF001  # its own
+            if not isinstance(each, cls) or (each._tag, each.scale) != (listed[0]._tag, listed[0].scale):  # noqa: SLF001  # its own
                 raise FamilyError(f"{each!r} is not a part of the family that {listed[0]!r} is a part of.")
         stores = [each._store for each in listed]  # noqa: SLF001
         return cls._made(joined(stores), listed[0]._tag, listed[0]._threads)  # noqa: SLF001

@@ -75,7 +75,10 @@ class Bank:
         shown, which = _each(graph, asked.size)
         shown = [self._checked(each) for each in shown]
         pairs, index = np.unique(np.stack([which, asked]), axis=1, return_inverse=True)
-        made = [self.place(arms.as_present(shown[g], self.graphs[a])) for g, a in pairs.T.tolist()]
+        made = []
+        for g, a in pairs.T.tolist():
+            there = arms.as_present(shown[g], self.graphs[a])
+            made.append(a if there == self.graphs[a] else self.place(there))  # an equal one may be kept in another form
         return np.array(made, np.int64)[index.reshape(-1)]
 
     def keys(self, graph: Any, n: int) -> Places:
@@ -145,15 +148,20 @@ def _each(given: Any, n: int) -> tuple[list[FeedbackGraph], Places]:
 
 def _masks(available: Any, n: int) -> tuple[list[Any], Places]:
     """Return the different sets of arms that are available, and which of them each decision has."""
+    available = available.to_numpy() if hasattr(available, "to_numpy") else available  # a table
     if isinstance(available, np.ndarray) and available.ndim == 2:
         if len(available) != n or available.dtype != np.bool_:
             raise GraphError(f"available by key has a row of flags for each of the {n} keys, not {short(available)}.")
         rows, index = np.unique(available, axis=0, return_inverse=True)
         return list(rows), index.reshape(-1)
     listed = list(available) if hasattr(available, "__iter__") and not isinstance(available, str) else available
-    by_key = isinstance(listed, list) and listed and not isinstance(listed[0], str) and hasattr(listed[0], "__iter__")
+    by_key = isinstance(listed, list) and any(map(_is_list, listed))
     if not by_key:
         return [listed], np.zeros(n, np.int64)
     if len(listed) != n:
         raise GraphError(f"available by key names the arms of each of the {n} keys, and {len(listed)} were given.")
     return listed, np.arange(n)
+
+
+def _is_list(value: Any) -> bool:
+    return hasattr(value, "__iter__") and not isinstance(value, str)

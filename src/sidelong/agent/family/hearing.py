@@ -118,10 +118,8 @@ class Ear:
         else:
             each, of = _first_seen(read_keys(column(table, "key", names)))
             named = self._of_keys(each, meant)
-        if meant is not None and not set(zip(*map(np.ndarray.tolist, named), strict=True)) <= set(
-            zip(*map(np.ndarray.tolist, meant), strict=True)
-        ):
-            raise UnknownDecisionError("The table has losses of decisions that are not among those that were named.")
+        if meant is not None:
+            named, of = _in_order_of(meant, named, of)
         return Heard(named, *values, arms.astype(np.int64), of)
 
     def _of_keys(self, keys: list[Key], meant: Meant | None) -> Meant:
@@ -166,3 +164,13 @@ def _flat(given: Any) -> tuple[npt.NDArray[np.float64], np.ndarray]:
         return given.astype(np.float64), given
     numbers = [value if type(value) is float else plain(value) for value in given.tolist()]
     return np.array(numbers, np.float64), given
+
+
+def _in_order_of(meant: Meant, named: Meant, of: Integers) -> tuple[Meant, Integers]:
+    """Return decisions in the order of those that are meant, as graphs by key are, and the place of each row's."""
+    places = {pair: place for place, pair in enumerate(zip(*map(np.ndarray.tolist, meant), strict=True))}
+    at = [places.get(pair, -1) for pair in zip(*map(np.ndarray.tolist, named), strict=True)]
+    if -1 in at:
+        raise UnknownDecisionError("The table has losses of decisions that are not among those that were named.")
+    order = np.argsort(at)
+    return Meant(named.row[order], named.round[order]), np.argsort(order)[of]

@@ -14,6 +14,7 @@ from sidelong.checks import short
 from sidelong.errors import FamilyError
 from sidelong.learners.interface import is_sparing
 from sidelong.outcomes.revealed import Revealed
+from sidelong.outcomes.scale import Scale
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -58,11 +59,17 @@ class Member:
         made = next((each for each in self.pending if each.id == name), None)
         given: Any = losses
         if isinstance(losses, Revealed):
-            given, graph = opened(losses, graph, made or decision, self._family.scale)
+            given, graph = opened(losses, graph, made or decision, self._scale())
         if hasattr(given, "keys"):
             table = {"decision": [name] * len(given), "arm": list(given), "loss": list(given.values())}
             return bool(self._family.tell([name], table, graph))
         return bool(self._family.tell([name], given, graph))
+
+    def _scale(self) -> Scale | None:
+        """Return the scale of this key, which may have one of its own."""
+        row = self._store.keys.row(self.key)
+        best, worst = (0.0, 1.0) if row < 0 else self._store.scales()[row].tolist()
+        return None if (best, worst) == (0.0, 1.0) else Scale(best, worst)
 
     def cancel(self, decision: Decision | str) -> None:
         """Give up a decision that was never carried out: nothing is learned from it."""

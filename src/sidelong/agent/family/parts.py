@@ -27,6 +27,8 @@ def divided(store: KeyStore, parts: int) -> list[KeyStore]:
 def joined(stores: list[KeyStore]) -> KeyStore:
     """Return one store of the keys of several, which are of one family."""
     seen: set[Key] = set()
+    if len({type(store.keys.listed[0]) for store in stores if store.keys.listed}) > 1:
+        raise FamilyError("The keys of a family are all text or all whole numbers, and these parts have both.")
     for store in stores:
         both = seen.intersection(store.keys.listed)
         if both:
