@@ -154,7 +154,7 @@ def _masks(available: Any, n: int) -> tuple[list[Any], Places]:
             raise GraphError(f"available by key has a row of flags for each of the {n} keys, not {short(available)}.")
         rows, index = np.unique(available, axis=0, return_inverse=True)
         return list(rows), index.reshape(-1)
-    listed = list(available) if hasattr(available, "__iter__") and not isinstance(available, str) else available
+    listed = list(available) if _is_list(available) else available
     by_key = isinstance(listed, list) and any(map(_is_list, listed))
     if not by_key:
         return [listed], np.zeros(n, np.int64)

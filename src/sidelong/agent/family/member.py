@@ -67,8 +67,10 @@ class Member:
 
     def _scale(self) -> Scale | None:
         """Return the scale of this key, which may have one of its own."""
-        row = self._store.keys.row(self.key)
-        best, worst = (0.0, 1.0) if row < 0 else self._store.scales()[row].tolist()
+        row, own = self._store.keys.row(self.key), self._store.rows.scale
+        if row < 0 or not own.shape[1]:
+            return self._family.scale
+        best, worst = own[row].tolist()
         return None if (best, worst) == (0.0, 1.0) else Scale(best, worst)
 
     def cancel(self, decision: Decision | str) -> None:
