@@ -38,9 +38,10 @@ def rows() -> Iterator[Row]:
         )
     yield Row(f"{KEYS:,} keys, saved", saved, at_most=2)
     yield Row(f"{KEYS:,} keys, loaded", loaded, at_most=2)
-    many = list(range(MANY))
-    first = seconds(lambda: sl.Family("glance", GRAPH, seed=7).ask(many))
-    yield Row(f"{MANY:,} new keys, asked", first, at_most=5)
+    for kind, name in (("numbers", int), ("text", "sku-{}".format)):
+        many = list(map(name, range(MANY)))
+        first = seconds(lambda many=many: sl.Family("glance", GRAPH, seed=7).ask(many))
+        yield Row(f"{MANY:,} new keys, {kind}, asked", first, at_most=5)
 
 
 def a_round(family: sl.Family, keys: list[str]) -> None:

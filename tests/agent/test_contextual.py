@@ -300,3 +300,16 @@ def test_a_model_that_predicts_no_number_is_named():
     with pytest.raises(LearnerError, match="regressor predicts nan"):
         agent.ask([1.0])
     assert agent.round == 1
+
+
+@pytest.mark.interpreted
+def test_features_that_would_leave_nothing_but_rounding_are_refused_and_to_look_changes_nothing():
+    agent = make(penalty=0.25)
+    agent.predict([1.0, 2.0])
+    agent.ask([0.1, 4e5, 0.2])  # of another size: a look before the first decision fixes nothing
+    for x in ([0.1, 6e5, 0.2], np.array([0.1, 6e5, 0.2]), [0.1, 1e300, 0.2]):
+        with pytest.raises(FeatureError, match=r"at most 500,000; one is (600000|1e\+300)"):
+            agent.ask(x)
+    assert agent.round == 1
+    with pytest.raises(FeatureError, match="at most 500,000"):
+        make(penalty=0.25).ask({"price": 5.1e5})

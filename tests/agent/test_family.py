@@ -57,6 +57,44 @@ def test_neither_the_other_keys_nor_the_batches_matter():
     assert alone["b"].estimates().weights.tobytes() == together["b"].estimates().weights.tobytes()
 
 
+@pytest.mark.parametrize(("learner", "options"), [("exp3.g++", {}), ("exp3.g++", {"refresh": "epoch"}), ("ts-n", {})])
+def test_a_family_knows_with_which_probability_each_arm_would_be_revealed(learner, options):
+    family = sl.Family(learner, sl.graphs.nested(4), seed=3, **options)
+    agents = {key: sl.Agent(learner, family.graph, seed=family.seed_of(key), **options) for key in "abc"}
+    after = sl.graphs.complete(4)
+    for _ in range(8):
+        batch = family.ask(list(agents))
+        decisions = [agent.ask() for agent in agents.values()]
+        expected = [each.revealed_probabilities for each in decisions]
+        found = family.observe_probabilities(batch)
+        assert found.tobytes() == np.concatenate(expected).tobytes()
+        if learner == "exp3.g++" and not options:
+            assert family.observe_probabilities(batch, after) == pytest.approx(1.0)
+        losses = np.ones(batch.reveals.size)
+        family.tell(batch, losses)
+        for decision, agent in zip(decisions, agents.values(), strict=True):
+            agent.tell(decision, [1.0] * decision.reveals.size)
+    with pytest.raises(sl.errors.DecisionError, match="pending"):
+        family.observe_probabilities(batch)
+
+
+def test_keys_that_were_only_asked_have_one_state_in_common():
+    bank = [sl.graphs.nested(5), sl.graphs.star(5, hub=1)]
+    twins = Twins("glance", bank[0])
+    for index in ([0, 0, 0, 0], [0, 1, 1, 0]):
+        twins.ask(KEYS[:4], (bank, index), of=lambda graph, i: graph and graph[0][graph[1][i]])
+    common = twins.family._store.rows.common
+    assert common[0] == common[3] != common[1] == common[2]
+    assert (common >= 0).all()
+    twins.tell([0])
+    twins.cancel([0])
+    assert (common >= 0).tolist() == [False, True, True, True]
+    for _ in range(3):
+        twins.ask(KEYS[:4])
+        twins.tell([0, 2])
+    twins.check()
+
+
 def test_graphs_that_only_the_outcome_shows():
     wider = [sl.graphs.nested(5), sl.graphs.complete(5)]
     rng = np.random.default_rng(5)

@@ -78,6 +78,33 @@ def test_damaged_and_foreign_files_are_refused(tmp_path):
         sl.Family.load(path)
 
 
+def saved_in_the_first_format():
+    """Return the family of files/family-1.sidelong, made anew: scales, a prior, labels, and decisions that wait."""
+    graph = sl.graphs.nested(3).labelled(["none", "some", "all"])
+    family = sl.Family("exp3-set", graph, seed=5, scale=sl.outcomes.Scale(0, 10))
+    family.add(["own"], scale=sl.outcomes.Scale(0, 100), prior={"none": (90.0, 20)})
+    for t in range(5):
+        plan = family.ask(["é", "own", "sku-1"], [graph, sl.graphs.complete(3), sl.graphs.star(3)])
+        family.tell(plan[[0, 1]], (plan[[0, 1]].reveals + t) % 4)
+    family.cancel(plan.ids[2:])
+    return family
+
+
+@pytest.mark.interpreted
+def test_a_file_of_the_first_format_opens_for_ever_and_goes_on_with_the_same_bits():
+    loaded, made = sl.Family.load(Path(__file__).parent / "files" / "family-1.sidelong"), saved_in_the_first_format()
+    assert loaded.pending == made.pending
+    assert loaded.keys == made.keys == ["own", "é", "sku-1"]
+    assert loaded.scale == made.scale
+    assert loaded.graph.labels == made.graph.labels
+    for _ in range(5):
+        one, other = loaded.ask(made.keys), made.ask(made.keys)
+        assert one.ids == other.ids
+        assert one.probabilities.tobytes() == other.probabilities.tobytes()
+        for family in (loaded, made):
+            family.tell(one, one.reveals * 2.5)
+
+
 @pytest.mark.interpreted
 def test_a_learner_of_ones_own_is_loaded_with_its_module(tmp_path):
     own = types.ModuleType("own")

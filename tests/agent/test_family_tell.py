@@ -72,7 +72,7 @@ def test_losses_come_in_many_forms(form, family, plan):
 
 def test_feedback_comes_in_parts(family, plan):
     again = family.ask(["a", "c"])
-    assert family.tell(plan[plan.arms == 5], []) == 0
+    assert family.tell(plan[plan.arms == 5], []) == family.tell(plan[[]], []) == 0
     assert family.tell(plan[1:2], [0.5, 0.5, 0.5]) == 1
     assert family.pending == [plan.ids[0], again.ids[0], plan.ids[2], again.ids[1]]
     assert family.tell(table(plan).slice(6, 3)) == 1
@@ -122,11 +122,12 @@ REFUSED = {
     "an arm is missing": (LossError, "loss of arm 1 of the key 'b'.*is missing"),
     "an arm too many": (LossError, "Arm 7 of the key 'b'.*was not revealed"),
     "an arm twice": (LossError, "An arm of the key 'b'.*has two losses"),
-    "an unknown key": (UnknownDecisionError, "for the key 'x'|decision 'x'.*never been asked for that key"),
+    "an unknown key": (UnknownDecisionError, "no key 'x': it has never been asked for that key"),
     "an unknown id": (UnknownDecisionError, "no decision 1 for the key 'x'.*never been asked for that key"),
-    "a later round": (UnknownDecisionError, "no decision 2 for the key 'b'"),
+    "a later round": (UnknownDecisionError, "no decision 2 for the key 'b': it has made 1 for that key"),
     "another family": (UnknownDecisionError, "names its decisions like"),
-    "no id at all": (UnknownDecisionError, "no decision 'hello'"),
+    "one of another family": (UnknownDecisionError, r"for the key 'c': it names its decisions like 1-\w{8}-c"),
+    "no id at all": (UnknownDecisionError, r"no decision 'hello': it names its decisions like 1-\w{8}-key"),
     "twice": (DecisionError, "is named twice"),
     "no columns": (LossError, "has the columns decision or key, arm and loss"),
     "two dimensions": (LossError, "2 dimensions"),
@@ -136,7 +137,7 @@ REFUSED = {
 
 def attempt(what, plan):
     values, rows = losses(plan), table(plan).drop_columns("decision").to_pandas()
-    other = sl.Family("glance", sl.graphs.nested(3), seed=2).ask(["a"])
+    other = sl.Family("glance", sl.graphs.nested(3), seed=2).ask(["c"])
     return {
         "too large": lambda: (plan, np.where(np.arange(9) == 4, 1.5, values)),
         "not a number": lambda: (plan, np.where(np.arange(9) == 4, np.nan, values)),
@@ -149,6 +150,7 @@ def attempt(what, plan):
         "an unknown id": lambda: ([plan.ids[0], plan.ids[1][:-1] + "x"], [0.5] * 6),
         "a later round": lambda: ([plan.ids[1].replace("1-", "2-", 1)], [0.5] * 3),
         "another family": lambda: (other, [0.5] * 3),
+        "one of another family": lambda: ([*plan.ids[:2], *other.ids], values),
         "no id at all": lambda: (["hello"], [0.5] * 3),
         "twice": lambda: ([plan.ids[0]] * 2, [0.5] * 6),
         "no columns": lambda: (rows.drop(columns="loss"),),
@@ -259,6 +261,14 @@ def test_sales_of_all_products_are_told_in_one_call():
         assert family[key].estimates().weights.tobytes() == agent.estimates().weights.tobytes()
 
 
+def test_a_week_without_a_report_is_told_and_asked_as_any_other(family):
+    orders = sl.outcomes.StockOrders(2, holding=1, shortage=4)
+    for none in ([], pd.Series([], dtype=float)):
+        seen = orders.outcomes(none, none)
+        assert family.tell(none, seen) == 0
+        assert len(family.ask(none, seen.graph)) == 0
+
+
 def test_graphs_by_key_are_in_the_order_of_the_batch_and_not_of_the_table():
     own, matrix = sl.graphs.self_loops(3), np.eye(3)
     matrix[2] = 1
@@ -311,3 +321,54 @@ def test_parts_of_other_scales_and_other_keys_are_not_joined():
     parts[1].ask(["a"])
     with pytest.raises(FamilyError, match="these parts have both"):
         sl.Family.join(parts)
+
+
+@pytest.mark.parametrize("table", [pd.DataFrame, pl.DataFrame, pa.table, dict])
+def test_a_table_in_place_of_its_column_of_keys_is_refused(table, family):
+    with pytest.raises(FamilyError, match=r"one column, and this is a table with \['sku', 'price'\]. Give table"):
+        family.ask(table({"sku": ["a", "b"], "price": [1, 2]}))
+    assert len(family) == 0
+
+
+def test_whether_a_key_is_there_can_be_asked_of_anything(family):
+    numbers = sl.Family("glance", sl.graphs.nested(3))
+    numbers.ask([1])
+    family.ask(["a"])
+    assert (np.int64(1) in numbers, 1 in numbers, "a" in family, np.str_("a") in family) == (True,) * 4
+    assert not any(each in numbers for each in (True, np.True_, 2, 1.0, "1", None, [1]))
+
+
+def test_keys_of_64_bits_go_to_arrow_and_larger_ones_are_refused_by_a_sentence():
+    family = sl.Family("glance", sl.graphs.nested(3))
+    plan = family.ask([1, 2**63, 2**64 - 1])
+    assert family.tell(table(plan)) == 3
+    assert family.estimates().to_arrow()["key"].unique().to_pylist() == plan.keys
+    with pytest.raises(FamilyError, match=r"from -1 to 9223372036854775808 do not fit. Use text"):
+        family.ask([-1, 2**63]).to_arrow()
+
+
+def test_one_key_takes_no_decision_of_another(family):
+    plan = family.ask(["a", "b", "a-b"])
+    for refused in (plan.ids[1], plan.ids[2], family["b"].pending[0]):
+        with pytest.raises(UnknownDecisionError, match="is not of the key 'a'"):
+            family["a"].tell(refused, [0.5] * 3)
+        with pytest.raises(UnknownDecisionError, match="is not of the key 'a'"):
+            family["a"].cancel(refused)
+    with pytest.raises(UnknownDecisionError, match="made no decision"):
+        family["a"].tell("nothing", [0.5] * 3)
+    assert family["a-b"].tell(plan.ids[2], [0.5] * 3)
+
+
+def test_who_wants_a_certificate_is_told_how_to_get_one():
+    with pytest.raises(FamilyError, match=r"no certificates.*family.seed_of\(key\)"):
+        sl.Family("glance", sl.graphs.nested(3), certificate=True)
+
+
+@pytest.mark.parametrize("name", ["certificate", "lateness", "learn", "add_arm", "retire", "health"])
+def test_who_wants_what_an_agent_alone_has_is_told_what_to_do(name, family):
+    for one in (family, family["a"]):
+        with pytest.raises(AttributeError, match=rf"has no {name}, which an agent alone has.*family.seed_of\(key\)"):
+            getattr(one, name)
+        assert not hasattr(one, "other")
+    with pytest.raises(AttributeError, match="Call save of its family"):
+        _ = family["a"].save

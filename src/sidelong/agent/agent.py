@@ -177,11 +177,11 @@ class Agent:
             losses: a number in [0, 1], or in the agent's `scale`, for every arm in `decision.reveals`, by arm or in
                 their order; or what a function of `sidelong.outcomes` returned for the arm of this decision, whole.
             graph: where only the outcome shows what is revealed, the graph of the round as the outcome made it. It
-                takes the place of the decision's own. It must say what *every* arm would have revealed, and so must not
-                depend on the arm that was played: with a demand of 7, an order of 8 or more has something left over and
-                reveals all orders, and a smaller one itself and those below. A graph that says only what this arm
+                takes the place of the decision's own. It must say what *every* arm would have revealed, so it must not
+                depend on the arm that was played. With a demand of 7, an order of 8 or more has something left over and
+                reveals all orders. A smaller order reveals itself and those below. A graph that says only what this arm
                 revealed would bias the estimates. The adversarial bounds of exp3.g++ and exp3-set hold with it,
-                whatever graph the arm was drawn for; the stochastic one of exp3.g++, and those of glance, do not.
+                whatever graph the arm was drawn for. The stochastic bound of exp3.g++, and those of glance, do not.
 
         Returns:
             True if something was learned, False if the same was told before.
@@ -326,6 +326,14 @@ class Agent:
     def estimates(self) -> Estimates:
         """Return what the agent knows about each arm, and which is the cheapest as far as it knows."""
         return self._seen.estimates(*self._learner.outlook(self._graph, self._ledger.round + 1), self._graph)
+
+    def outlook(self, graph: FeedbackGraph | None = None) -> np.ndarray:
+        """Return the probability of each arm in the next round, which is not drawn; NaN if the learner has none.
+
+        Args:
+            graph: the graph of that round, as for `ask`.
+        """
+        return self._learner.outlook(self.graph_of_round(graph), self._ledger.round + 1)[1]
 
     def health(self) -> WorldHealth:
         """Return whether the world has turned: whether some arm's expected loss is another one than it was.

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
     from sidelong.agent.feedback import Losses
     from sidelong.agent.lateness import Lateness
+    from sidelong.agent.seen import Estimates
+    from sidelong.evaluation import Certificate, WorldHealth
     from sidelong.graphs.graph import FeedbackGraph
     from sidelong.outcomes.scale import Scale
 
@@ -56,6 +58,11 @@ class ContextualDecision(Decision):
         """What `probabilities` can cost beyond the best arm, beside what errors of the predictions cost."""
         return float(self._trace[squarecb.TRACES.index("value")])
 
+    @property
+    def kept_bytes(self) -> int:
+        """How many bytes it keeps in memory until it is told, without its graph."""
+        return super().kept_bytes + sum(part.nbytes for part in self._x if isinstance(part, np.ndarray))
+
 
 class ContextualAgent:
     """A learner that is told what is known before each decision, and predicts the loss of each arm from it.
@@ -72,6 +79,7 @@ class ContextualAgent:
             given a row of features for each arm: then one model predicts for all arms.
         seed: a whole number from 0 to 2**64 - 1.
         scale: the range of your own costs or scores, if `tell` is to take those in place of losses in [0, 1].
+        certificate: whether to keep what `certificate` needs, as for `Agent`.
         gamma_scale: the larger, the less an arm is played that is predicted to be worse.
         penalty: of "ridge". Features should be of the size of 1, or this should be smaller.
         forgetting: of "ridge": with 0.99, the hundredth last loss of an arm counts about a third of the last one.
@@ -95,6 +103,7 @@ class ContextualAgent:
         *,
         seed: int = 0,
         scale: Scale | None = None,
+        certificate: bool = False,
         gamma_scale: float = 30.0,
         penalty: float | None = None,
         forgetting: float | None = None,
@@ -111,7 +120,7 @@ class ContextualAgent:
             raise LearnerError(f"regressor must be 'ridge' or a model, not {short(regressor)}.")
         if given and not isinstance(regressor, str):
             raise LearnerError(f"{next(iter(given))} is an option of regressor='ridge'; a model has its own.")
-        self._agent = Agent(squarecb, graph, seed=seed, scale=scale, gamma_scale=gamma_scale)
+        self._agent = Agent(squarecb, graph, seed=seed, scale=scale, certificate=certificate, gamma_scale=gamma_scale)
         self._regressor: Regressor = (
             Ridge(graph.n_arms, hashed=hashed, **given)
             if isinstance(regressor, str)
@@ -144,6 +153,15 @@ class ContextualAgent:
         return self._agent.round
 
     @property
+    def remembers(self) -> int:
+        """For how many decisions it remembers what it was told, to recognise a repetition."""
+        return self._agent.remembers
+
+    @remembers.setter
+    def remembers(self, decisions: int) -> None:
+        self._agent.remembers = decisions
+
+    @property
     def pending(self) -> tuple[ContextualDecision, ...]:
         """The decisions that were neither told nor cancelled, oldest first."""
         return cast("tuple[ContextualDecision, ...]", self._agent.pending)
@@ -168,15 +186,21 @@ class ContextualAgent:
         inner._ledger.pending[decision.round] = decision  # noqa: SLF001
         return decision
 
+    def graph_of_round(
+        self, graph: FeedbackGraph | None = None, available: Iterable[int | str | bool] | None = None
+    ) -> FeedbackGraph:
+        """Return the graph that `ask` would draw an arm for: without the edges of the arms that are absent."""
+        return self._agent.graph_of_round(graph, available)
+
     def predict(self, x: Any) -> npt.NDArray[np.float64]:
-        """Return the predicted loss of each arm, from 0 to 1, without a decision."""
-        f = np.empty(self.graph.n_arms)
-        self._regressor.predict(self._regressor.read(x), f)
+        """Return the predicted loss of each arm, from 0 to 1, without a decision; 0 before the first one."""
+        f = np.zeros(self.graph.n_arms)
+        kept = self._regressor.read(x)
+        if self.round:  # the first decision fixes the features, and a look does not
+            self._regressor.predict(kept, f)
         return f
 
-    def tell(
-        self, decision: ContextualDecision | str, losses: Losses | Revealed, graph: FeedbackGraph | None = None
-    ) -> bool:
+    def tell(self, decision: Decision | str, losses: Losses | Revealed, graph: FeedbackGraph | None = None) -> bool:
         """Learn the losses that a decision revealed: now or later, in any order.
 
         Args:
@@ -202,9 +226,25 @@ class ContextualAgent:
         self._regressor.learn(made._x, arms, told)  # noqa: SLF001
         return True
 
-    def cancel(self, decision: ContextualDecision | str, *, lost: bool = False) -> None:
+    def cancel(self, decision: Decision | str, *, lost: bool = False) -> None:
         """Give up a decision: nothing is learned from it; `lost` says that it was carried out."""
         self._agent.cancel(decision, lost=lost)
+
+    def certificate(self, confidence: float = 0.95) -> Certificate:
+        """Return how much was lost so far, at most, beyond any fixed arm: see `Agent.certificate`."""
+        return self._agent.certificate(confidence)
+
+    def estimates(self) -> Estimates:
+        """Return what was seen of each arm, over all that was known; `gaps` and `weights` depend on that, and are NaN.
+
+        What an arm will cost is what `predict` says.
+        """
+        inner, unknown = self._agent, np.full(self.graph.n_arms, np.nan)
+        return inner._seen.estimates(unknown, unknown, inner.graph)  # noqa: SLF001  # the agent is its own
+
+    def health(self) -> WorldHealth:
+        """Return whether the world has turned, over all that was known: see `Agent.health`."""
+        return self._agent.health()
 
     def lateness(self) -> Lateness:
         """Return how late feedback was."""
@@ -232,10 +272,24 @@ class ContextualAgent:
     @classmethod
     def load(cls, path: str | PathLike[str]) -> Self:
         """Go on from a file that `save` wrote."""
-        header, arrays = state_file.read(path)
+        return cls.from_contents(*state_file.read(path), path)
+
+    @classmethod
+    def from_contents(
+        cls,
+        header: dict[str, Any],
+        arrays: dict[str, np.ndarray],
+        path: str | PathLike[str],
+        *,
+        older: bool = False,
+    ) -> Self:
+        """Go on from what `contents` returned; `path` is what messages call the place it was kept in.
+
+        With `older`, also from what an older version of its learner has learned, which decides otherwise from here on.
+        """
         if "regressor" not in header:
             raise StateFileError(f"{path} is of an agent without features. Load it with Agent.load.")
-        inner = Agent.from_contents(header, arrays, path, squarecb)
+        inner = Agent.from_contents(header, arrays, path, squarecb, older=older)
         return cls._resumed(inner, *Ridge.from_contents(path, inner.graph.n_arms, header["regressor"], arrays))
 
     @classmethod

@@ -34,14 +34,16 @@ class Reader:
         n_arms: the number of arms.
         hashed: how many numbers a mapping becomes.
         constant: whether there is a last feature beside those of `x`, which is always 1.
+        most: how large a feature may be, where larger ones would leave nothing of the others but rounding.
     """
 
-    def __init__(self, n_arms: int, hashed: int, *, constant: bool) -> None:
+    def __init__(self, n_arms: int, hashed: int, *, constant: bool, most: float = math.inf) -> None:
         self.n_arms = n_arms
         self.hashed = hashed
         self.kind = ""  #: that of the first x, and "" before it
         self.size = 0  #: how many features that one had
         self._constant = int(constant)
+        self._most = most
 
     def read(self, x: Any) -> tuple[str, Table]:
         """Return the kind of `x`, and its table.
@@ -53,7 +55,7 @@ class Reader:
             row = np.empty((1, self.size + self._constant))
             row[0, -1] = 1.0
             row[0, : self.size] = x
-            if math.isfinite(np.vdot(row, row)):
+            if np.vdot(row, row) < self._most * self._most:
                 return "vector", row
         if isinstance(x, Mapping):
             kind, table = "names", self._hash([x])
@@ -69,6 +71,11 @@ class Reader:
             raise FeatureError(f"x must have a row for each of the {self.n_arms} arms, and has {len(table)}.")
         if self.kind and table.shape[1] != self.size:
             raise FeatureError(f"x must have {self.size} features, as the first one had, and has {table.shape[1]}.")
+        if np.abs(table).max() > self._most:
+            raise FeatureError(
+                f"Features must be of the size of 1, and at most {self._most:,.6g}; one is {np.abs(table).max():.6g}. "
+                f"Divide it by its usual size, or take its logarithm."
+            )
         return kind, np.append(table, np.ones((len(table), self._constant)), axis=1)
 
     def keep(self, kind: str, columns: int) -> None:

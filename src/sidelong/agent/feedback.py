@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from sidelong.agent.arms import as_present
 from sidelong.checks import plain, short
 from sidelong.errors import LossError
 
@@ -94,7 +95,8 @@ def opened(
     """Return what an outcome revealed as losses by arm and the graph of the round, if it is one of this decision.
 
     Raises:
-        LossError: the outcome is of another arm, or something was given that it says already.
+        LossError: the outcome is of another arm or of a graph that was not asked with, or something was given that it
+            says already.
     """
     if graph is not None or scale is not None:
         what = "its graph" if graph is not None else "losses in [0, 1], so that the agent needs no scale"
@@ -106,6 +108,11 @@ def opened(
             raise LossError(
                 f"This is what arm {name(revealed.arm)} revealed, and decision {decision.id} plays arm "
                 f"{name(decision.arm)}. Each decision is told its own outcome; for old ones there is agent.learn(log)."
+            )
+        if revealed.foreseen and as_present(revealed.graph, decision.graph) != decision.graph:
+            raise LossError(
+                f"This outcome is of a round with another graph than the one that decision {decision.id} was asked "
+                f"with. Here the graph is known before the draw: ask with it, and keep its values for the outcome."
             )
         there = decision.graph.arrays.start[arms] < decision.graph.arrays.stop[arms]
         return dict(zip(arms[there].tolist(), revealed.losses[there].tolist(), strict=True)), revealed.graph

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import math
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -21,6 +22,9 @@ if TYPE_CHECKING:
 
     Floats = npt.NDArray[np.float64]
     Arms = npt.NDArray[np.int32]
+
+#: How large a feature may be where the penalty is 1: its square times what rounding loses is far below 1.
+_MOST = 1e6
 
 
 class Regressor(Protocol):
@@ -43,8 +47,10 @@ class Ridge:
         self._n_arms = n_arms
         self._penalty = check_number(LearnerError, "penalty", penalty, above=0)
         self._forgetting = check_number(LearnerError, "forgetting", forgetting, above=0, most=1)
-        self._reader = Reader(n_arms, check_whole(LearnerError, "hashed", hashed, 1, 4096), constant=True)
+        hashed = check_whole(LearnerError, "hashed", hashed, 1, 4096)
+        self._reader = Reader(n_arms, hashed, constant=True, most=_MOST * math.sqrt(self._penalty))
         self._state: ridge.State | None = None
+        self._room: ridge.Scratch | None = None
         self._predict: Any = None
         self._learn: Any = None
 
@@ -68,16 +74,17 @@ class Ridge:
 
     def learn(self, kept: tuple[str, Floats], arms: Arms, losses: Floats) -> None:
         """Learn the losses of some arms."""
-        self._learn(self._state, kept[1], arms, losses, self._forgetting)
+        self._learn(self._state, self._room, kept[1], arms, losses, self._forgetting)
 
     def _begin(self, state: ridge.State) -> None:
-        self._state = state
-        table, f = np.zeros((1, state.g.size)), np.zeros(self._n_arms)
+        self._state, self._room = state, ridge.make_room(state)
+        table, f = np.zeros((1, len(state.w))), np.zeros(self._n_arms)
         begin(self, "_predict", ridge.predict, state, table, f, of="ridge regression")
-        begin(self, "_learn", ridge.learn, state, table, np.zeros(1, np.int32), f, 1.0, of="ridge regression")
+        told = table, np.zeros(1, np.int32), f, 1.0
+        begin(self, "_learn", ridge.learn, state, self._room, *told, of="ridge regression")
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_predict": None, "_learn": None}  # machine code is found again
+        return {**self.__dict__, "_room": None, "_predict": None, "_learn": None}  # which are made again
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__ |= state
@@ -90,8 +97,9 @@ class Ridge:
         if self._state is None:
             return header, {}
         arrays = {f"ridge.{name}": array for name, array in self._state._asdict().items()}
+        arrays["ridge.B"] = self._state.B[: self._state.groups[0]]  # which may be few
         rows = self._n_arms if "rows" in self._reader.kind else 1
-        tables = np.array([table for _, table in waiting]).reshape(len(waiting), rows, self._state.g.size)
+        tables = np.array([table for _, table in waiting]).reshape(len(waiting), rows, len(self._state.w))
         return header, arrays | {"pending.x": tables}
 
     @classmethod
@@ -105,8 +113,10 @@ class Ridge:
         if not header["kind"]:
             return made, []
         state = ridge.State(*(arrays[f"ridge.{name}"] for name in ridge.State._fields))
-        made._begin(state)
-        made._reader.keep(header["kind"], state.g.size)
+        B = np.zeros((state.group.size, *state.B.shape[1:]))
+        B[: len(state.B)] = state.B
+        made._begin(state._replace(B=B))
+        made._reader.keep(header["kind"], len(state.w))
         return made, [(header["kind"], table.copy()) for table in arrays["pending.x"]]
 
 

@@ -64,7 +64,9 @@ class Batch:
 
     def __getitem__(self, chosen: Any) -> Batch:
         """Return the decisions that a slice, flags or places choose."""
-        at = np.arange(len(self))[np.atleast_1d(chosen) if not isinstance(chosen, slice) else chosen]
+        if not isinstance(chosen, slice):
+            chosen = np.atleast_1d(chosen) if np.size(chosen) else np.empty(0, np.int64)  # [] is of no type
+        at = np.arange(len(self))[chosen]
         sizes = np.diff(self.offsets)[at]
         offsets = np.append(0, np.cumsum(sizes))
         source = np.repeat(self.offsets[at] - offsets[:-1], sizes) + np.arange(offsets[-1])

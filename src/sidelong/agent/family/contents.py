@@ -42,6 +42,7 @@ WAITING = ("key", "round", "arm", "graph", "probability", "p", "trace")
 
 def write(store: KeyStore, tag: str) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     """Return the header and the arrays."""
+    store.part_states()
     n, rows, waiting, layout = len(store.keys), store.rows, store.waiting, store.layout
     slots = pending_in_order(store)
     used, places = np.unique(np.append(0, waiting.graph[slots]), return_inverse=True)
@@ -94,7 +95,7 @@ def read(
         store.layout.column(words, name)[...] = arrays[f"state.{name}"]
         getattr(first, name)[...] = arrays[f"first.{name}"]
     none = np.full(n, -1, np.int64)
-    store.keys, store.rows = keys, rows._replace(state=words, first=none, last=none.copy())
+    store.keys, store.rows = keys, rows._replace(state=words, common=none, first=none.copy(), last=none.copy())
     let_wait(store, {name: arrays[f"pending.{name}"] for name in WAITING})
     return store, header["tag"]
 

@@ -2,34 +2,28 @@
 
 from __future__ import annotations
 
-import hashlib
 import importlib
-import json
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from sidelong.agent import head_start, state_file
+from sidelong.agent import state_file
 from sidelong.agent.family import contents
-from sidelong.agent.family.batch import Batch
-from sidelong.agent.family.graphs import Bank
+from sidelong.agent.family.alone import missing
+from sidelong.agent.family.asking import ask
+from sidelong.agent.family.beginning import add, begin
 from sidelong.agent.family.hearing import Ear
-from sidelong.agent.family.kernels import Asked
 from sidelong.agent.family.keys import read_keys, seed_of
 from sidelong.agent.family.known import EstimatesTable, known_of
 from sidelong.agent.family.member import Member
 from sidelong.agent.family.memory import REMEMBERED
 from sidelong.agent.family.parts import divided, joined
 from sidelong.agent.family.settling import Settling
-from sidelong.agent.family.store import KeyStore
-from sidelong.checks import check_whole, short
-from sidelong.errors import DecisionError, FamilyError, GraphError, LearnerError
-from sidelong.graphs.graph import FeedbackGraph
+from sidelong.checks import check_whole
+from sidelong.errors import DecisionError, FamilyError, LearnerError
 from sidelong.learners import catalogue
 from sidelong.machine import cores
 from sidelong.outcomes.revealed_columns import RevealedColumns
-from sidelong.outcomes.scale import Scale, checked_scale
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -38,9 +32,13 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
+    from sidelong.agent.family.batch import Batch
+    from sidelong.agent.family.beginning import Prior
     from sidelong.agent.family.keys import Key
+    from sidelong.agent.family.store import KeyStore
+    from sidelong.graphs.graph import FeedbackGraph
+    from sidelong.outcomes.scale import Scale
 
-    Prior = Mapping[int | str, tuple[float, float]]
     Graphs = FeedbackGraph | Sequence[FeedbackGraph] | tuple[Sequence[FeedbackGraph], npt.ArrayLike]
 
 
@@ -84,24 +82,7 @@ class Family:
         threads: int | None = None,
         **options: Any,  # each learner has its own
     ) -> None:
-        if not isinstance(graph, FeedbackGraph):
-            raise GraphError(
-                f"graph must be a FeedbackGraph, not {type(graph).__name__}. "
-                f"Make one with sidelong.graphs or FeedbackGraph.from_matrix."
-            )
-        seed = check_whole(LearnerError, "seed", seed, 0, 2**64 - 1)
-        scale = checked_scale(scale)
-        module = catalogue.choose(learner, options)
-        if prior is not None and "prior" in catalogue.option_names(module):  # as ts-n has one
-            options["prior"], prior = prior, None
-        options = catalogue.plain_options(module, options)
-        params = catalogue.configure(module, graph, options)
-        state = module.init(params, graph)
-        if prior is not None:
-            head_start.tilt(module, params, state, graph, prior, scale)
-        store = KeyStore(module, params, Bank(module, options, [graph]), seed, state, scale)
-        identity = json.dumps([module.NAME, options, seed, graph.content_hash, _written(prior, scale)], sort_keys=True)
-        self._begin(store, hashlib.sha256(identity.encode()).hexdigest()[:8], threads)
+        self._begin(*begin(learner, graph, seed, scale, prior, options), threads)
 
     def _begin(self, store: KeyStore, tag: str, threads: int | None = None) -> None:
         self._store = store
@@ -170,32 +151,7 @@ class Family:
             scale: the range of their costs or scores: one for all of them, or one for each.
             prior: what one believes of some arms, as for `Agent`: one for all of them, or one for each.
         """
-        listed = read_keys(keys)
-        new = self._store.keys.new_among(listed, self._store.keys.find(listed))
-        if len(new) < len(listed):
-            known = next(key for key in listed if key in self or listed.count(key) > 1)
-            raise FamilyError(f"The family has the key {short(known)} already, or it is given twice. Add new keys.")
-        scales = [checked_scale(each) or self.scale for each in _each_of(scale, new, (Scale, type(None)))]
-        priors = _each_of(prior, new, (Mapping, type(None)))
-        states = [self._tilted(each, of) for each, of in zip(priors, scales, strict=True)]
-        store = self._store
-        if any(of != self.scale for of in scales) and not store.rows.scale.shape[1]:
-            store.rows = store.rows._replace(scale=store.scales())
-        rows = store.add(new)
-        for row, state, of in zip(rows.tolist(), states, scales, strict=True):
-            if state is not None:
-                store.rows.state[row] = state
-            if of is not None and store.rows.scale.shape[1]:
-                store.rows.scale[row] = of.best, of.worst
-
-    def _tilted(self, prior: Prior | None, scale: Scale | None) -> np.ndarray | None:
-        """Return the first state with a prior of one key's own."""
-        if prior is None:
-            return None
-        store = self._store
-        state = store.learner.init(store.params, self.graph)
-        head_start.tilt(store.learner, store.params, state, self.graph, prior, scale)
-        return np.asarray(store.layout.filled(state)[: store.layout.kept])
+        add(self._store, keys, scale, prior)
 
     def ask(self, keys: Iterable[Key], graph: Graphs | None = None, available: Any = None) -> Batch:
         """Draw an arm for each key, in one compiled call. A key that is given twice gets two decisions.
@@ -207,24 +163,7 @@ class Family:
             available: the arms that can be played, as for `Agent.ask`: for all keys, or a list with those of each, or a
                 table of flags with a row for each key.
         """
-        listed = read_keys(keys)
-        store, n = self._store, len(listed)
-        places = store.bank.asked(graph, available, n)
-        row = store.keys.find(listed)
-        new = store.keys.new_among(listed, row)
-        if new:
-            store.add(new)
-            row = store.keys.find(listed)
-        slot = store.take(n)
-        order = np.argsort(row, kind="stable")
-        asked = Asked(row[order], places[order], slot, np.empty(n, np.int64), np.empty(n))
-        store.ask(asked, self.threads)
-        back = np.empty(n, np.int64)
-        back[order] = np.arange(n)
-        arms = asked.arm[back]
-        reveals, offsets = store.reveals(places, arms)
-        rounds = store.waiting.round[slot][back]
-        return Batch(self._tag, listed, rounds, arms, asked.probability[back], reveals, offsets)
+        return ask(self._store, self._tag, keys, graph, available, self.threads)
 
     def tell(self, decisions: Batch | Iterable[str] | Any, losses: Any = None, graph: Graphs | None = None) -> int:
         """Learn the losses that decisions revealed: now or later, in any order; all of the batch, or nothing.
@@ -251,14 +190,30 @@ class Family:
 
     def cancel(self, decisions: Batch | Iterable[str]) -> None:
         """Give up decisions that were never carried out: nothing is learned from them."""
+        self._store.drop(self._pending(decisions, "be cancelled"))
+
+    def observe_probabilities(
+        self, decisions: Batch | Iterable[str], graph: Graphs | None = None
+    ) -> npt.NDArray[np.float64]:
+        """Return with which probability each arm that pending decisions reveal would be revealed, when they were drawn.
+
+        They come in the order of ``batch.reveals``, or as `tell` with this graph would be given them; NaN where the
+        learner draws without knowing its probabilities.
+        """
+        slot = self._pending(decisions, "be observed")
+        asked = self._store.waiting.graph[slot]
+        return self._store.observe(slot, asked if graph is None else self._store.bank.told(graph, asked))
+
+    def _pending(self, decisions: Batch | Iterable[str], what: str) -> npt.NDArray[np.int64]:
+        """Return where decisions wait, or refuse."""
         store = self._store
         named = Ear(self._tag, store.keys, store.rows, store.waiting).named(decisions)
         slot = store.find(*named)
         if (slot < 0).any():
             at = int(np.argmin(slot))
             name = f"{named.round[at]}-{self._tag}-{store.keys.listed[named.row[at]]}"
-            raise DecisionError(f"Decision {name} was told or cancelled before; only a pending one can be cancelled.")
-        store.drop(slot)
+            raise DecisionError(f"Decision {name} was told or cancelled before; only a pending one can {what}.")
+        return slot
 
     def expire(self, age: int) -> list[str]:
         """Give up the decisions after which their key has made `age` others, or more; return their ids."""
@@ -310,16 +265,17 @@ class Family:
     @classmethod
     def load(cls, path: str | PathLike[str], learner: ModuleType | None = None) -> Self:
         """Go on from a file that `save` wrote; `learner` is the module of one that is not the package's own."""
-        return cls._from_contents(*state_file.read(path), path, learner)
+        return cls.from_contents(*state_file.read(path), path, learner)
 
     @classmethod
-    def _from_contents(
+    def from_contents(
         cls,
         header: dict[str, Any],
         arrays: dict[str, np.ndarray],
         path: str | PathLike[str],
-        learner: ModuleType | None,
+        learner: ModuleType | None = None,
     ) -> Self:
+        """Go on from what `contents` returned; `path` is what messages call the place it was kept in."""
         return cls._made(*contents.read(path, header, arrays, learner))
 
     @classmethod
@@ -332,8 +288,13 @@ class Family:
         """Return one key, to be asked and told like an agent; it may be one that was not asked for yet."""
         return Member(self, read_keys([key])[0])
 
+    if not TYPE_CHECKING:  # for which every name would be there
+
+        def __getattr__(self, name: str) -> Any:
+            raise missing(self, name)
+
     def __contains__(self, key: object) -> bool:
-        return isinstance(key, str | int) and self._store.keys.row(key) >= 0
+        return self._store.keys.row(key) >= 0
 
     def __len__(self) -> int:
         return len(self._store.keys)
@@ -353,21 +314,6 @@ class Family:
         return [f"{t}-{self._tag}-{keys[row]}" for t, row in pairs]
 
 
-def _written(prior: Prior | None, scale: Scale | None) -> Any:
-    """Return what a prior is, for the name of a family: two that begin otherwise are two."""
-    return None if prior is None else [str(sorted(prior.items(), key=str)), str(scale)]
-
-
-def _each_of(given: Any, keys: list[Key], one: tuple[type, ...]) -> list[Any]:
-    """Return what each key is given: the same, or its own."""
-    if isinstance(given, one):
-        return [given] * len(keys)
-    listed = list(given) if hasattr(given, "__iter__") else []
-    if len(listed) != len(keys):
-        raise FamilyError(f"Give one for all keys, or one for each of the {len(keys)}, not {short(given)}.")
-    return listed
-
-
 def _restore(kind: type[Family], data: bytes, learner: str | None) -> Family:
     module = None if learner is None else importlib.import_module(learner)
-    return kind._from_contents(*state_file.unpack(data, "The pickle"), "The pickle", module)  # noqa: SLF001  # its own
+    return kind.from_contents(*state_file.unpack(data, "The pickle"), "The pickle", module)

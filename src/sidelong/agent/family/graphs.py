@@ -58,7 +58,7 @@ class Bank:
         """Return the graph of each of n decisions, from what `ask` was given."""
         if graph is None and available is None:
             return np.zeros(n, np.int64)
-        shown, which = ([self.own], np.zeros(n, np.int64)) if graph is None else _each(graph, n)
+        shown, which = ([self.own], np.zeros(n, np.int64)) if graph is None else each_of(graph, n)
         shown = [each if each is self.own else self._checked(each) for each in shown]
         if available is None:
             round_ = [arms.graph_of_round(self._learner, self.own, each, None) for each in shown]
@@ -72,7 +72,7 @@ class Bank:
 
     def told(self, graph: Any, asked: Places) -> Places:
         """Return the graph of each decision, from what `tell` was given and the one that it was asked with."""
-        shown, which = _each(graph, asked.size)
+        shown, which = each_of(graph, asked.size)
         shown = [self._checked(each) for each in shown]
         pairs, index = np.unique(np.stack([which, asked]), axis=1, return_inverse=True)
         made = []
@@ -83,7 +83,7 @@ class Bank:
 
     def keys(self, graph: Any, n: int) -> Places:
         """Return what `tell` knows each graph by that it was given."""
-        shown, which = _each(graph, n)
+        shown, which = each_of(graph, n)
         return np.array([each.arrays.key for each in shown], np.int64)[which]
 
     def hides(self, graph: Places, of: Places, arm: Places) -> npt.NDArray[np.bool_]:
@@ -118,7 +118,7 @@ class Bank:
         return self._places[identity]
 
 
-def _each(given: Any, n: int) -> tuple[list[FeedbackGraph], Places]:
+def each_of(given: Any, n: int) -> tuple[list[FeedbackGraph], Places]:
     """Return the different graphs of n decisions, and which of them each has."""
     if isinstance(given, FeedbackGraph):
         return [given], np.zeros(n, np.int64)

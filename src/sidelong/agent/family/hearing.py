@@ -69,17 +69,17 @@ class Ear:
             DecisionError: one is named twice.
         """
         if isinstance(decisions, Batch):
-            keys, rounds, tags = decisions.keys, decisions.rounds, {decisions._tag}  # noqa: SLF001  # nobody else's
+            keys, rounds = decisions.keys, decisions.rounds
+            ours = np.full(len(keys), decisions._tag == self._tag)  # noqa: SLF001  # nobody else's
         else:
             if isinstance(decisions, str) or not hasattr(decisions, "__iter__"):
                 raise UnknownDecisionError(f"Decisions are a Batch or a list of ids, not {short(decisions)}.")
-            numbers, keys, tags = self._parse(as_list(decisions))
-            rounds = np.array(numbers, np.int64)
+            rounds, keys, ours = self._parse(as_list(decisions))
         row = self._keys.find(keys)
-        known = (row >= 0) & (rounds >= 1) & (rounds <= np.append(self._rows.round, 0)[row])
-        if not known.all() or not tags <= {self._tag}:
-            at = 0 if known.all() else int(np.argmin(known))
-            self._refuse(keys[at], int(rounds[at]), never=bool(row[at] < 0))
+        made = ours & (row >= 0) & (rounds >= 1) & (rounds <= np.append(self._rows.round, 0)[row])
+        if not made.all():
+            at = int(np.argmin(made))
+            self._refuse(keys[at], int(rounds[at]), ours=bool(ours[at]))
         pairs = np.stack([row, rounds])
         order = np.lexsort(pairs)
         twice = (np.diff(pairs[:, order], axis=1) == 0).all(axis=0)
@@ -88,24 +88,36 @@ class Ear:
             raise DecisionError(f"Decision {rounds[at]}-{self._tag}-{keys[at]} is named twice.")
         return Meant(row, rounds)
 
-    def _parse(self, ids: list[Any]) -> tuple[list[int], list[Key], set[str]]:
-        numbers: list[int] = []
+    def _parse(self, ids: list[Any]) -> tuple[Integers, list[Key], npt.NDArray[np.bool_]]:
+        """Return the round and the key that each id names, and whether it is of this family."""
+        rounds: list[int] = []
         keys: list[Key] = []
-        tags = set()
+        ours: list[bool] = []
         whole = bool(self._keys.listed) and isinstance(self._keys.listed[0], int)
         for each in ids:
             digits, tag, key = (*str(each).split("-", 2), "", "")[:3]
             if not digits.isdecimal() or len(digits) > 18:
-                self._refuse(short(each), 0, never=True)
-            numbers.append(int(digits))
-            tags.add(tag)
+                raise UnknownDecisionError(
+                    f"This family made no decision {short(each)}: it names its decisions like 1-{self._tag}-key. "
+                    f"Tell the family that was asked."
+                )
+            rounds.append(int(digits))
+            ours.append(tag == self._tag)
             keys.append(int(key) if whole and key.removeprefix("-").isdecimal() else key)
-        return numbers, keys, tags
+        return np.array(rounds, np.int64), keys, np.array(ours, np.bool_)
 
-    def _refuse(self, key: Key, t: int, *, never: bool) -> None:
-        why = "has never been asked for that key" if never else f"names its decisions like {t}-{self._tag}-{key}"
-        made = f"no decision {t} for the key {short(key)}" if t else f"no decision {key}"
-        raise UnknownDecisionError(f"This family made {made}: it {why}. Tell the family that was asked.")
+    def _refuse(self, key: Key, t: int, *, ours: bool) -> None:
+        """Say why a decision is none of this family's."""
+        row = self._keys.row(key)
+        if row < 0:
+            why = "has never been asked for that key"
+        elif ours:
+            why = f"has made {self._rows.round[row]} for that key"
+        else:
+            why = f"names its decisions like {t}-{self._tag}-{key}"
+        raise UnknownDecisionError(
+            f"This family made no decision {t} for the key {short(key)}: it {why}. Tell the family that was asked."
+        )
 
     def _table(self, table: Any, names: list[str], meant: Meant | None) -> Heard:
         """Read a table of decision or key, arm and loss."""
@@ -126,7 +138,10 @@ class Ear:
         """Return the one decision of each key, of those that are meant or else of those that wait."""
         row = self._keys.find(keys)
         if (row < 0).any():
-            self._refuse(short(keys[int(np.argmin(row))]), 0, never=True)
+            raise UnknownDecisionError(
+                f"This family has no key {short(keys[int(np.argmin(row))])}: it has never been asked for that key. "
+                f"Tell the family that was asked."
+            )
         if meant is not None:
             rounds = dict(zip(meant.row.tolist(), meant.round.tolist(), strict=True))
             several = len(rounds) < meant.row.size

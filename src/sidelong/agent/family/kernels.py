@@ -13,6 +13,7 @@ import numpy as np
 from sidelong._jit import kernel
 from sidelong.agent.family.memory import ARMS, LOSSES, REMEMBERED, ROUND, SIZE, Outstanding, Rows
 from sidelong.agent.seen import note
+from sidelong.graphs.arrays import observe
 from sidelong.graphs.bank import BankArrays, select
 from sidelong.learners.interface import bound, draw, drawing, is_sparing, name_of, probability, release, update
 
@@ -24,19 +25,22 @@ SPARING = False  # whether the learner does not look at every arm
 
 
 class Desk(NamedTuple):
-    """What one thread works on: a state, the buffer that it lies on, and losses."""
+    """What one thread works on."""
 
     state: Any
-    buffer: np.ndarray
+    buffer: np.ndarray  #: that the state lies on
     losses: np.ndarray
+    trace: np.ndarray
+    common: np.ndarray  #: the states that keys have in common, which all threads read
 
 
 class Asked(NamedTuple):
-    """A batch of keys, in the order of their rows; what is drawn is written into the last two."""
+    """A batch of keys, in the order of their rows; what is drawn is written into `arm` and `probability`."""
 
     row: np.ndarray
     graph: np.ndarray
     slot: np.ndarray  #: the row of `Outstanding` that each decision gets
+    after: np.ndarray  #: the place in `Common` of the state that each key is likely to come to; -1 if there is none
     arm: np.ndarray
     probability: np.ndarray
 
@@ -58,6 +62,43 @@ def fetch(words: np.ndarray, buffer: np.ndarray) -> None:
         buffer[k] = words[k]
 
 
+@kernel
+def fetch_state(desk: Desk, rows: Rows, row: int) -> None:
+    """Copy the state of a key into the buffer."""
+    place = rows.common[row]
+    if place < 0:
+        fetch(rows.state[row], desk.buffer)
+    else:
+        fetch(desk.common[place], desk.buffer)
+
+
+@kernel
+def is_same(words: np.ndarray, buffer: np.ndarray) -> bool:
+    """Tell whether a buffer begins with these words."""
+    other = np.uint64(0)
+    for k in range(words.size):
+        other |= words[k] ^ buffer[k]
+    return other == 0  # type: ignore[no-any-return]
+
+
+@kernel
+def keep_state(desk: Desk, rows: Rows, row: int, after: int) -> None:
+    """Keep the state in the buffer: in the row of the key, unless it is, to the bit, the one in common at `after`."""
+    words = rows.state[row]
+    if after >= 0 and is_same(desk.common[after], desk.buffer):
+        rows.common[row] = after
+        return
+    rows.common[row] = -1
+    fetch(desk.buffer[: words.size], words)
+
+
+@kernel
+def lay(trace: np.ndarray, kept: np.ndarray) -> None:
+    """Keep a trace, unless it is the same: memory that was never written holds zeros, and takes no place."""
+    if not is_same(kept.view(np.uint64), trace.view(np.uint64)):  # -0.0 is not 0.0
+        fetch(trace, kept)
+
+
 def ask_all(
     params: Any,
     desk: Desk,
@@ -72,13 +113,12 @@ def ask_all(
     """Draw an arm for the keys of a batch from `begin` to `end`; unless `keep`, no key takes notice."""
     for i in range(begin, end):
         row, slot = asked.row[i], asked.slot[i]
-        words = rows.state[row]
-        fetch(words, desk.buffer)
+        fetch_state(desk, rows, row)
         graph = select(bank, asked.graph[i])
         t = int(rows.round[row]) + 1
-        p, trace = waiting.p[slot], waiting.trace[slot]
-        trace[:] = 0.0
-        arm = draw(params, desk.state, graph, t, rows.seed[row], 0, p, trace)
+        p = waiting.p[slot]
+        desk.trace[:] = 0.0
+        arm = draw(params, desk.state, graph, t, rows.seed[row], 0, p, desk.trace)
         asked.arm[i] = arm
         if SPARING:  # a constant: what does not hold is not compiled
             asked.probability[i] = probability(params, desk.state, graph, t, arm)
@@ -88,7 +128,8 @@ def ask_all(
         else:
             asked.probability[i] = p[arm]
         if keep:
-            fetch(desk.buffer[: words.size], words)
+            keep_state(desk, rows, row, asked.after[i])
+            lay(desk.trace, waiting.trace[slot])
             rows.round[row] = t
             waiting.key[slot] = row
             waiting.round[slot] = t
@@ -110,8 +151,7 @@ def tell_all(
     for i in range(begin, end):
         slot = told.slot[i]
         row, t, arm = waiting.key[slot], int(waiting.round[slot]), waiting.arm[slot]
-        words = rows.state[row]
-        fetch(words, desk.buffer)
+        fetch_state(desk, rows, row)
         graph = select(bank, told.graph[i])
         low = told.offsets[i]
         count = told.offsets[i + 1] - low
@@ -121,7 +161,7 @@ def tell_all(
         if SPARING:
             p = p[:count]
         update(params, desk.state, graph, t, arm, p, desk.losses, waiting.trace[slot])
-        fetch(desk.buffer[: words.size], words)
+        keep_state(desk, rows, row, -1)
         _see(rows, row, graph, arm, desk.losses, graph.key != bank.keys[waiting.graph[slot]])
         for k in range(REMEMBERED - 1, 0, -1):
             for column in range(4):
@@ -137,10 +177,10 @@ def drop_all(params: Any, desk: Desk, rows: Rows, waiting: Outstanding, slots: n
     """Let go of decisions that will never be told."""
     for i in range(slots.size):
         slot = slots[i]
-        words = rows.state[waiting.key[slot]]
-        fetch(words, desk.buffer)
+        row = waiting.key[slot]
+        fetch_state(desk, rows, row)
         release(params, desk.state, int(waiting.round[slot]))
-        fetch(desk.buffer[: words.size], words)
+        keep_state(desk, rows, row, rows.common[row])
         strike(rows, waiting, slot)
 
 
@@ -190,6 +230,28 @@ def reveal_all(bank: BankArrays, graph: np.ndarray, arm: np.ndarray, offsets: np
         first = shown.start[arm[i]]
         for k in range(shown.stop[arm[i]] - first):
             reveals[offsets[i] + k] = shown.targets[first + k]
+
+
+@kernel
+def observe_all(
+    bank: BankArrays,
+    graph: np.ndarray,
+    waiting: Outstanding,
+    slot: np.ndarray,
+    offsets: np.ndarray,
+    sparing: bool,  # noqa: FBT001  # a kernel
+    room: np.ndarray,
+    observed: np.ndarray,
+) -> None:
+    """Write into `observed`, one after the other, the probability that each revealed arm would be revealed."""
+    for i in range(slot.size):
+        shown = select(bank, graph[i])
+        first, p = offsets[i], waiting.p[slot[i]]
+        begin = shown.start[waiting.arm[slot[i]]]
+        if not sparing:
+            observe(shown, p, room)
+        for k in range(offsets[i + 1] - first):
+            observed[first + k] = p[k] if sparing else room[shown.targets[begin + k]]
 
 
 def loops_for(learner: ModuleType) -> tuple[Callable[..., None], Callable[..., None], Callable[..., None]]:

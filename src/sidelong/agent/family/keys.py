@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from sidelong.agent.family.tables import names_of
 from sidelong.checks import is_whole, short
 from sidelong.errors import FamilyError
 
@@ -32,14 +33,25 @@ def seed_of(key: Key, seed: int) -> int:
     return _hash(key, seed.to_bytes(8, "little"))
 
 
+def seeds_of(keys: list[Key], seed: int) -> npt.NDArray[np.uint64]:
+    """Return the seeds of keys that are all text, or all whole numbers."""
+    secret = seed.to_bytes(8, "little")
+    digests = b"".join([_digest(key, secret) for key in keys])
+    return np.frombuffer(digests, "<u8").astype(np.uint64)
+
+
 def part_of(key: Key, parts: int) -> int:
     """Return which of so many parts a key belongs to."""
     return _hash(key, b"") % parts
 
 
 def _hash(key: Key, secret: bytes) -> int:
+    return int.from_bytes(_digest(key, secret), "little")
+
+
+def _digest(key: Key, secret: bytes) -> bytes:
     text = b"s" + key.encode("utf-8", "surrogatepass") if isinstance(key, str) else b"i%d" % key
-    return int.from_bytes(hashlib.blake2b(text, digest_size=8, key=secret).digest(), "little")
+    return hashlib.blake2b(text, digest_size=8, key=secret).digest()
 
 
 def as_list(values: Any) -> list[Any]:
@@ -54,6 +66,8 @@ def read_keys(keys: Any) -> list[Key]:
     Raises:
         FamilyError: something is neither text nor a whole number, or both kinds are there.
     """
+    if (names := names_of(keys)) is not None:
+        raise FamilyError(f"keys must be one column, and this is a table with {short(names)}. Give table[name].")
     if isinstance(keys, str | bytes) or not hasattr(keys, "__iter__"):
         raise FamilyError(f"keys must be a list, an array or a column of keys, not {short(keys)}.")
     listed = as_list(keys)
@@ -91,9 +105,11 @@ class Keys:
         """Return the row of each key, -1 for one that is not there."""
         return np.fromiter(map(self._rows.get, keys, itertools.repeat(-1)), np.int64, len(keys))
 
-    def row(self, key: Key) -> int:
-        """Return the row of a key, -1 if it is not there."""
-        return self._rows.get(key, -1)
+    def row(self, key: object) -> int:
+        """Return the row of a key, -1 if it is not there, or no key at all."""
+        if isinstance(key, str):
+            return self._rows.get(key, -1)
+        return self._rows.get(operator.index(key), -1) if is_whole(key) else -1
 
     def new_among(self, keys: list[Key], rows: Rows) -> list[Key]:
         """Return those that are not there yet, each once; `rows` is what `find` returned.
@@ -101,7 +117,8 @@ class Keys:
         Raises:
             FamilyError: they are numbers, and those of the family are text, or the other way round.
         """
-        new = list(dict.fromkeys(keys[at] for at in np.flatnonzero(rows < 0).tolist()))
+        absent = np.flatnonzero(rows < 0).tolist()
+        new = list(dict.fromkeys(keys if len(absent) == len(keys) else map(keys.__getitem__, absent)))
         if new and self.listed and type(new[0]) is not type(self.listed[0]):
             raise FamilyError(_MIXED.format(short(new[0])))
         return new

@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from sidelong.agent.decision import Decision, SparingDecision
+from sidelong.agent.family.alone import missing
 from sidelong.agent.feedback import opened
 from sidelong.agent.running import revealed
 from sidelong.agent.seen import Estimates, Seen
 from sidelong.checks import short
-from sidelong.errors import FamilyError
+from sidelong.errors import FamilyError, UnknownDecisionError
 from sidelong.learners.interface import is_sparing
 from sidelong.outcomes.revealed import Revealed
 from sidelong.outcomes.scale import Scale
@@ -55,7 +56,7 @@ class Member:
 
     def tell(self, decision: Decision | str, losses: Losses | Revealed, graph: FeedbackGraph | None = None) -> bool:
         """Learn the losses that a decision revealed, as `Agent.tell` does."""
-        name = decision if isinstance(decision, str) else decision.id
+        name = self._name(decision)
         made = next((each for each in self.pending if each.id == name), None)
         given: Any = losses
         if isinstance(losses, Revealed):
@@ -75,7 +76,16 @@ class Member:
 
     def cancel(self, decision: Decision | str) -> None:
         """Give up a decision that was never carried out: nothing is learned from it."""
-        self._family.cancel([decision if isinstance(decision, str) else decision.id])
+        self._family.cancel([self._name(decision)])
+
+    def _name(self, decision: Decision | str) -> str:
+        """Return the id of a decision, if it is one of this key."""
+        name = str(getattr(decision, "id", decision))
+        if name.split("-", 2)[2:] not in ([], [str(self.key)]):
+            raise UnknownDecisionError(
+                f"Decision {name} is not of the key {short(self.key)}. Tell the key that it is of, or the family."
+            )
+        return name
 
     def estimates(self) -> Estimates:
         """Return what is known about each arm, as `Agent.estimates` does."""
@@ -110,6 +120,11 @@ class Member:
         if not is_sparing(self._store.learner):
             return Decision(*known, p, trace)
         return SparingDecision(*known, p[: revealed(graph, arm).size], trace, float(waiting.probability[slot]), None)
+
+    if not TYPE_CHECKING:  # for which every name would be there
+
+        def __getattr__(self, name: str) -> Any:
+            raise missing(self, name)
 
     def __repr__(self) -> str:
         return f"<{self.key!r} of {self._family!r}: {self.round} decisions>"

@@ -28,7 +28,8 @@ ROUND, SIZE, LOSSES, ARMS = range(4)
 class Rows(NamedTuple):
     """A row for each key."""
 
-    state: np.ndarray  #: uint64 words
+    state: np.ndarray  #: uint64 words; not written before a key has a state that others do not have
+    common: np.ndarray  #: int64: the place of its state in `Common`; -1 if it is the one in `state`
     seed: np.ndarray  #: uint64
     round: np.ndarray  #: int64: how many decisions were made
     first: np.ndarray  #: int64: the oldest decision that waits, as a row of `Outstanding`; -1 if there is none
@@ -58,7 +59,7 @@ def new_rows(layout: Layout, n_arms: int) -> Rows:
     longs, reals = np.empty(0, np.int64), np.empty((0, n_arms))
     counts, told = np.empty((0, n_arms), np.int64), np.empty((0, REMEMBERED, 4), np.int64)
     words = np.empty((0, layout.kept), np.uint64)
-    return Rows(words, np.empty(0, np.uint64), longs, longs, longs, counts, reals, reals, told, np.empty((0, 0)))
+    return Rows(words, longs, np.empty(0, np.uint64), longs, longs, longs, counts, reals, reals, told, np.empty((0, 0)))
 
 
 def new_waiting(n_arms: int, n_traces: int, size: int = 0) -> Outstanding:

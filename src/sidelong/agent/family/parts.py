@@ -47,6 +47,7 @@ def _merged(parts: list[tuple[KeyStore, np.ndarray]]) -> KeyStore:
     columns: dict[str, list[np.ndarray]] = {name: [] for name in WAITING}
     rows = []
     for store, chosen in parts:
+        store.part_states()
         new = np.full(len(store.keys), -1, np.int64)
         new[chosen] = np.arange(chosen.size) + len(made.keys)
         made.keys.add(store.keys.listed[row] for row in chosen.tolist())

@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from sidelong._jit import entry
-from sidelong.agent.family.kernels import Asked, Desk, Told, find_all, loops_for, reveal_all
-from sidelong.agent.family.keys import Keys, seed_of
+from sidelong.agent.family.kernels import Asked, Desk, Told, find_all, loops_for, observe_all, reveal_all
+from sidelong.agent.family.keys import Keys, seeds_of
 from sidelong.agent.family.memory import Layout, Outstanding, Rows, longer, new_rows, new_waiting
-from sidelong.learners.interface import trace_size
+from sidelong.agent.family.shared_states import Common
+from sidelong.learners.interface import is_sparing, trace_size
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -44,6 +45,7 @@ class KeyStore:
         self.scale = scale  #: of keys that have none of their own
         self.layout = Layout(learner, state)
         self.first_state = self.layout.filled(state)  #: of a key before its first round
+        self.common = Common(self.layout.kept)
         self.keys = Keys()
         self.rows: Rows = new_rows(self.layout, bank.own.n_arms)
         self.n_traces = trace_size(learner, bank.own.n_arms)
@@ -55,7 +57,7 @@ class KeyStore:
     @cached_property
     def _ask(self) -> Callable[..., None]:
         long, keep = np.empty(0, np.int64), True
-        none = Asked(long, long, long, long, np.empty(0))
+        none = Asked(long, long, long, long, long, np.empty(0))
         return entry(loops_for(self.learner)[0], *self._parts(self.desk(0)), none, 0, 0, keep)
 
     @cached_property
@@ -76,21 +78,28 @@ class KeyStore:
         """Return what a thread works on."""
         while len(self._desks) <= number:
             buffer = self.first_state.copy()  # what is no room but never changes is there too
-            self._desks.append(Desk(self.layout.on(buffer), buffer, np.zeros(self.bank.own.n_arms)))
+            room = np.zeros(self.bank.own.n_arms), np.zeros(self.n_traces)
+            self._desks.append(Desk(self.layout.on(buffer), buffer, *room, self.common.states))
         return self._desks[number]
 
     def add(self, new: list[Key]) -> Integers:
         """Add keys that are not there; return their rows."""
         n, size = len(self.keys), len(self.keys) + len(new)
         self.rows = rows = Rows(*(longer(array, n, size) for array in self.rows))
-        rows.state[n:size] = self.first_state[: self.layout.kept]
-        rows.seed[n:size] = np.fromiter((seed_of(key, self.seed) for key in new), np.uint64, len(new))
+        rows.common[n:size] = self.common.place(self.first_state[: self.layout.kept])
+        rows.seed[n:size] = seeds_of(new, self.seed)
         rows.round[n:size] = 0
         rows.first[n:size] = rows.last[n:size] = -1
         if rows.scale.shape[1]:
             rows.scale[n:size] = self._ends()
         self.keys.add(new)
         return np.arange(n, size)
+
+    def part_states(self) -> None:
+        """Write the state of each key into a row of its own."""
+        shared = np.flatnonzero(self.rows.common[: len(self.keys)] >= 0)
+        self.rows.state[shared] = self.common.states[self.rows.common[shared]]
+        self.rows.common[shared] = -1
 
     def scales(self) -> npt.NDArray[np.float64]:
         """Return best and worst of each key; losses in [0, 1] have 0 and 1."""
@@ -136,9 +145,39 @@ class KeyStore:
         entry(reveal_all, *known)(*known)
         return reveals, offsets
 
+    def observe(self, slot: Integers, graph: Integers) -> npt.NDArray[np.float64]:
+        """Return with which probability each arm that waiting decisions reveal would be revealed; NaN if unknown."""
+        arm = self.waiting.arm[slot]
+        sizes = self.bank.degrees(graph, arm)
+        offsets = np.append(0, np.cumsum(sizes))
+        room, observed = np.empty(self.bank.own.n_arms), np.empty(int(offsets[-1]))
+        known = (self.bank.arrays, graph, self.waiting, slot, offsets, is_sparing(self.learner), room, observed)
+        entry(observe_all, *known)(*known)
+        observed[np.repeat(np.isnan(self.waiting.probability[slot]), sizes)] = np.nan
+        return observed
+
     def ask(self, asked: Asked, threads: int) -> None:
         """Draw for a batch of keys."""
+        self._foresee(asked)
         self._share(self._ask, asked.row, threads, (self.waiting, asked), (True,))
+
+    def _foresee(self, asked: Asked) -> None:
+        """Write into `after` what keys come to that have a state in common: one of each kind is asked before all."""
+        place = self.rows.common[asked.row]
+        shared = np.flatnonzero(place >= 0)
+        n_graphs = len(self.bank.graphs)
+        kind = place[shared] * n_graphs + asked.graph[shared]
+        kinds, first, which = np.unique(kind, return_index=True, return_inverse=True)
+        after = []
+        for each, one in zip(kinds.tolist(), shared[first].tolist(), strict=True):
+            at, graph = divmod(each, n_graphs)
+            key = int(self.bank.arrays.keys[graph])
+            known = self.common.after(at, key)
+            if known is None:
+                self._look_ahead(asked.row[one : one + 1], asked.graph[one : one + 1])
+                known = self.common.expect(at, key, self.desk(0).buffer[: self.layout.kept])
+            after.append(known)
+        asked.after[shared] = np.array(after, np.int64)[which.reshape(-1)]
 
     def tell(self, told: Told, threads: int) -> None:
         """Learn a batch of decisions."""
@@ -147,12 +186,16 @@ class KeyStore:
 
     def outlook(self, row: Integers) -> tuple[np.ndarray, Any]:
         """Return the probabilities with which each key would play next, and the state of the last one after that."""
+        p = self._look_ahead(row, np.zeros(row.size, np.int64))
+        return p, self.desk(0).state
+
+    def _look_ahead(self, row: Integers, graph: Integers) -> np.ndarray:
+        """Return with which probabilities each key would play next; the state of the last one is on the first desk."""
         n = row.size
         room = new_waiting(self.bank.own.n_arms, self.n_traces, n)
-        graph, slot, arm = np.zeros(n, np.int64), np.arange(n), np.empty(n, np.int64)
-        asked = Asked(row, graph, slot, arm, np.empty(n))
+        asked = Asked(row, graph, np.arange(n), np.full(n, -1), np.empty(n, np.int64), np.empty(n))
         self._ask(*self._parts(self.desk(0), room), asked, 0, n, False)  # noqa: FBT003  # a kernel
-        return room.p, self.desk(0).state
+        return room.p
 
     def drop(self, slots: Integers) -> None:
         """Let go of decisions that will never be told."""

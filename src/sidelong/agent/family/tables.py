@@ -16,13 +16,24 @@ def arrow_table(columns: Mapping[str, Any]) -> Any:
     """Return a table of Arrow.
 
     Raises:
-        FamilyError: pyarrow is not there.
+        FamilyError: pyarrow is not there, or a key does not fit into 64 bits.
     """
     try:
         import pyarrow as pa  # noqa: PLC0415  # an extra
     except ImportError as error:
         raise FamilyError(f"A table of Arrow needs pyarrow. {pip_install('pyarrow')}") from error
-    return pa.table(dict(columns))
+    keys = columns["key"]
+    try:
+        return pa.table(dict(columns))
+    except OverflowError:
+        pass
+    try:
+        return pa.table({**columns, "key": pa.array(keys, pa.uint64())})
+    except OverflowError as error:
+        raise FamilyError(
+            f"Arrow has whole numbers of 64 bits, with or without a sign, and the keys from {min(keys)} to {max(keys)} "
+            f"do not fit. Use text as keys, or the columns without Arrow."
+        ) from error
 
 
 def names_of(table: Any) -> list[str] | None:
