@@ -17,6 +17,7 @@ import tempfile
 import time
 from typing import TYPE_CHECKING
 
+import replay
 from measure import Row, print_table
 
 import service
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 
 TURNS = 4
 SECONDS = 3.0
+REPLAYED = 100_000  # events
 _numbers = itertools.count()
 
 
@@ -62,12 +64,13 @@ async def large_creates(port: int) -> AsyncIterator[None]:
     """Make six experiments that take long, and leave after a second, again and again."""
 
     async def make() -> None:
-        graph = {"name": "hypercube", "d": 12}
+        about = {"learner": "ucb-lp", "options": {"horizon": 1000}, "graph": {"name": "hypercube", "d": 12}}
         while True:
-            body = json.dumps({"name": f"large-{next(_numbers)}", "learner": "ucb-lp", "graph": graph})
+            body = json.dumps({"name": f"large-{next(_numbers)}", **about})
             async with Line(port) as line:
                 with contextlib.suppress(TimeoutError, RuntimeError):
-                    await asyncio.wait_for(line.send("POST", "/v1/experiments", body), 1.0)
+                    async with asyncio.timeout(1.0):
+                        await line.send("POST", "/v1/experiments", body)
 
     async with running(*(make() for _ in range(6))):
         yield
@@ -106,7 +109,7 @@ async def outstanding(port: int) -> AsyncIterator[None]:
     yield
     for each in asking:
         each.cancel()
-    await asyncio.wait(asking)
+    await asyncio.wait(asking, timeout=SECONDS)
 
 
 @contextlib.asynccontextmanager
@@ -133,7 +136,7 @@ async def running(*work: object) -> AsyncIterator[None]:
     finally:
         for task in tasks:
             task.cancel()
-        await asyncio.wait(tasks)
+        await asyncio.wait(tasks, timeout=SECONDS)
 
 
 DISTURBANCES: dict[str, Disturbance] = {
@@ -145,12 +148,14 @@ DISTURBANCES: dict[str, Disturbance] = {
 }
 
 
-async def times(port: int, disturbance: Disturbance) -> list[float]:
-    """Return the seconds of each decision while somebody disturbs."""
+async def times(port: int, disturbance: Disturbance, *, while_loading: bool = False) -> list[float]:
+    """Return the seconds of each decision while somebody disturbs, or an experiment is brought into memory."""
     found = []
     async with disturbance(port), Line(port) as line:
         end = time.perf_counter() + SECONDS
         while time.perf_counter() < end:
+            if while_loading and not json.loads(await line.send("GET", "/ready"))["experiments"]["loading"]:
+                break
             begun = time.perf_counter()
             made = json.loads(await line.send("POST", "/v1/experiments/small/decisions"))
             found.append(time.perf_counter() - begun)
@@ -164,19 +169,41 @@ def percentile(values: list[float], share: float) -> float:
     return sorted(values)[min(int(share * len(values)), len(values) - 1)]
 
 
+def beside_a_replay() -> tuple[list[float], list[float]]:
+    """Return the seconds of decisions while another experiment is replayed, and after that."""
+    disturbed: list[float] = []
+    alone: list[float] = []
+    with tempfile.TemporaryDirectory() as folder:
+        replay.make(folder, REPLAYED)
+        for _ in range(TURNS):
+            replay.lose_snapshot(folder)
+            with service.server(folder) as (port, _):
+                asyncio.run(service.decide_and_tell(port, "small", 1))  # which must come into memory itself
+                disturbed += asyncio.run(times(port, nothing, while_loading=True))
+                asyncio.run(replay.replayed(port))
+                alone += asyncio.run(times(port, nothing))
+    return disturbed, alone
+
+
+def beside(disturbance: Disturbance) -> tuple[list[float], list[float]]:
+    """Return the seconds of decisions while somebody disturbs, and those of the same client alone, in turns."""
+    disturbed: list[float] = []
+    alone: list[float] = []
+    with tempfile.TemporaryDirectory() as folder, service.server(folder) as (port, _):
+        asyncio.run(service.create(port, "small", {"name": "cliques", "sizes": [5, 5]}))
+        asyncio.run(service.decide_and_tell(port, "small", 50))
+        for _ in range(TURNS):
+            alone += asyncio.run(times(port, nothing))
+            disturbed += asyncio.run(times(port, disturbance))
+    return disturbed, alone
+
+
 def rows(*names: str) -> Iterator[Row]:
     """Measure each disturbance, with a server of its own."""
-    for name in names or DISTURBANCES:
-        with tempfile.TemporaryDirectory() as folder, service.server(folder) as (port, _):
-            asyncio.run(service.create(port, "small", {"name": "cliques", "sizes": [5, 5]}))
-            asyncio.run(service.decide_and_tell(port, "small", 50))
-            alone: list[float] = []
-            disturbed: list[float] = []
-            for _ in range(TURNS):
-                alone += asyncio.run(times(port, nothing))
-                disturbed += asyncio.run(times(port, DISTURBANCES[name]))
-            ours, theirs = percentile(disturbed, 0.99), percentile(alone, 0.99)
-            yield Row(f"service, p99 of a decision, {name}", ours, "alone", theirs, at_least=0.2)
+    for name in names or ["replay", *DISTURBANCES]:
+        disturbed, alone = beside_a_replay() if name == "replay" else beside(DISTURBANCES[name])
+        ours, theirs = percentile(disturbed, 0.99), percentile(alone, 0.99)
+        yield Row(f"service, p99 of a decision, {name}", ours, "alone", theirs, at_least=0.2)
 
 
 if __name__ == "__main__":

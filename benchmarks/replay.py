@@ -43,11 +43,7 @@ def rows(events: int = 1_000_000) -> Iterator[Row]:
         with service.server(folder) as (port, _):
             asyncio.run(service.decide_and_tell(port, "large", 1))
             yield Row(f"service, {events:,} events, start with a snapshot", time.perf_counter() - begun, at_most=5.0)
-        with closing(sqlite3.connect(f"{folder}/service.db")) as database:
-            database.execute(
-                "DELETE FROM snapshots WHERE experiment IN (SELECT id FROM experiments WHERE name='large')"
-            )
-            database.commit()
+        lose_snapshot(folder)
         with service.server(folder) as (port, _):
             seconds = asyncio.run(replayed(port))
             yield Row("service, replay while others decide, an event", seconds / events, at_most=1 / 20_000)
@@ -64,6 +60,13 @@ def make(folder: str, events: int) -> None:
             made = store.run([Decide("large") for _ in range(BATCH)])
             store.run([Tell(f"#{each.experiment}", each.event.round, [0.3] * len(each.reveals)) for each in made])
         store.save(least=1)
+
+
+def lose_snapshot(folder: str) -> None:
+    """Delete the snapshots of the large experiment."""
+    with closing(sqlite3.connect(f"{folder}/service.db")) as database:
+        database.execute("DELETE FROM snapshots WHERE experiment IN (SELECT id FROM experiments WHERE name='large')")
+        database.commit()
 
 
 async def replayed(port: int) -> float:

@@ -1,7 +1,8 @@
-"""The decision service: what durability costs, one client against Optuna, and many arms.
+"""The decision service: what durability costs, one client against Optuna, many arms, and PostgreSQL against SQLite.
 
 The server runs in a process of its own, on SQLite in a temporary folder, with every commit flushed to the disk. Clients
-are plain sockets in this process. All times are by the clock on the wall.
+are plain sockets in this process. All times are by the clock on the wall. PostgreSQL is measured if the command names
+an empty database: `python benchmarks/service.py postgresql://user@localhost/name`.
 """
 
 from __future__ import annotations
@@ -24,14 +25,14 @@ from measure import Row, print_table
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-CLIENTS = 32
+CLIENTS = 64
 SECONDS = 1.5
 TURNS = 6
 _LENGTH = re.compile(rb"content-length: *(\d+)", re.IGNORECASE)
 
 
-def rows() -> Iterator[Row]:
-    """Measure all three."""
+def rows(postgresql: str = "") -> Iterator[Row]:
+    """Measure all of it; the last only with the address of a database."""
     with tempfile.TemporaryDirectory() as folder, server(folder) as (port, _):
         prepare(port)  # compiles, if nothing was compiled yet, which leaves its traces in memory
     with tempfile.TemporaryDirectory() as folder, server(folder) as (port, process):
@@ -39,16 +40,28 @@ def rows() -> Iterator[Row]:
         turns = [(concurrently(port, idle), concurrently(port, work)) for _ in range(TURNS)]
         noop, pair = max(rate for rate, _ in turns), max(rate for _, rate in turns)
         yield Row(
-            f"service, {CLIENTS} clients, a request", 1 / pair, "a route that does nothing", 1 / noop, at_least=0.5
+            f"service, {CLIENTS} clients, a request", 1 / pair, "a route that does nothing", 1 / noop, at_least=0.7
         )
         yield from against_optuna(port, folder)
         yield from many_arms(port, process)
+        if postgresql:
+            yield from on_postgresql(port, postgresql)
+
+
+def on_postgresql(port: int, address: str) -> Iterator[Row]:
+    """Let many clients decide and tell, in turns with those of a server on SQLite."""
+    with server(address) as (other, _):
+        asyncio.run(create(other, "small", {"name": "cliques", "sizes": [5, 5]}))
+        turns = [(concurrently(port, work), concurrently(other, work)) for _ in range(TURNS)]
+    sqlite, ours = max(rate for rate, _ in turns), max(rate for _, rate in turns)
+    yield Row(f"service, {CLIENTS} clients, on PostgreSQL", 1 / ours, "on SQLite", 1 / sqlite, at_least=0.7)
 
 
 def prepare(port: int) -> None:
     """Make a small experiment and a large one."""
     asyncio.run(create(port, "small", {"name": "cliques", "sizes": [5, 5]}))
-    asyncio.run(create(port, "large", {"name": "nested", "n": 100_000}, {"refresh": "epoch", "start": "cover"}))
+    options = {"refresh": "epoch", "start": "cover"}
+    asyncio.run(create(port, "large", {"name": "nested", "n": 100_000}, learner="exp3.g++", options=options))
     asyncio.run(decide_and_tell(port, "large", 3))
 
 
@@ -120,10 +133,10 @@ async def work(port: int, end: float) -> int:
     return count
 
 
-async def create(port: int, name: str, graph: dict[str, object], options: dict[str, object] | None = None) -> None:
+async def create(port: int, name: str, graph: dict[str, object], **about: object) -> None:
     """Make an experiment."""
     async with Line(port) as line:
-        body = {"name": name, "graph": graph, "seed": 1, "options": options or {}}
+        body = {"name": name, "graph": graph, "seed": 1, **about}
         await line.send("POST", "/v1/experiments", json.dumps(body))
 
 
@@ -168,8 +181,9 @@ class Line:
 
 
 @contextmanager
-def server(folder: str) -> Iterator[tuple[int, subprocess.Popen[str]]]:
-    """Start a server on a port of its own."""
+def server(place: str) -> Iterator[tuple[int, subprocess.Popen[str]]]:
+    """Start a server on a port of its own, with a database in a folder or at an address."""
+    database = place if "://" in place else f"{place}/service.db"
     environment = {
         **os.environ,
         "SIDELONG_DECIDE_RATE": "1e9",
@@ -177,7 +191,7 @@ def server(folder: str) -> Iterator[tuple[int, subprocess.Popen[str]]]:
         "SIDELONG_READ_RATE": "1e9",
     }
     process = subprocess.Popen(
-        [sys.executable, "-m", "sidelong", "serve", "--database", f"{folder}/service.db", "--port", "0"],
+        [sys.executable, "-m", "sidelong", "serve", "--database", database, "--port", "0"],
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
         text=True,
@@ -198,4 +212,4 @@ def resident(pid: int) -> int:
 
 
 if __name__ == "__main__":
-    print_table(rows())
+    print_table(rows(*sys.argv[1:]))

@@ -39,13 +39,14 @@ class History:
 class Line:
     """A connection to whichever server there is."""
 
-    def __init__(self, ports, history, *, hops):
+    def __init__(self, ports, history, *, hops, token=""):
         self._ports = ports
         self._hops = hops  # whether each request takes a new connection
+        self._token = token
         self._history = history
         self._streams = None
 
-    async def send(self, path, body="", key=""):
+    async def send(self, path, body="", key="", method="POST"):
         """Send a request, again and again, until there is a reply."""
         first = True
         while True:
@@ -54,7 +55,7 @@ class Line:
                 await asyncio.sleep(0.005)
             first = False
             try:
-                status, content = await asyncio.wait_for(self._send(path, body, key), 20)
+                status, content = await asyncio.wait_for(self._send(path, body, key, method), 20)
             except (OSError, asyncio.IncompleteReadError, TimeoutError):
                 self.close()
                 continue
@@ -63,11 +64,12 @@ class Line:
             if status not in _AGAIN:
                 return status, content
 
-    async def _send(self, path, body, key):
+    async def _send(self, path, body, key, method):
         if self._streams is None:
             self._streams = await asyncio.open_connection("127.0.0.1", self._ports())
         reader, writer = self._streams
-        head = f"POST {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: {len(body)}\r\n"
+        head = f"{method} {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: {len(body)}\r\n"
+        head += f"Authorization: Bearer {self._token}\r\n" * bool(self._token)
         head += "Content-Type: application/json\r\n" * bool(body) + f"Idempotency-Key: {key}\r\n" * bool(key)
         writer.write(f"{head}\r\n{body}".encode())
         reply = await reader.readuntil(b"\r\n\r\n")
@@ -113,15 +115,15 @@ async def export(experiment, ports, counts, stop):
         await asyncio.sleep(0.05)
 
 
-async def client(name, experiment, ports, history, seed, stop, *, hops=False, graph=lambda _: None):
-    """Decide and tell until told to stop; cancel one in ten, repeat one in ten, and take what `graph` draws."""
+async def client(name, experiment, ports, history, seed, stop, *, hops=False, content=lambda _: {}):
+    """Decide and tell until told to stop; cancel one in ten, repeat one in ten, and send what `content` draws."""
     draws, line = random.Random(f"{seed} {name}"), Line(ports, history, hops=hops)
     number = 0
     while not stop():
         number += 1
         key = f"{name}-{number}"
-        round_graph = graph(draws)
-        body = "" if round_graph is None else json.dumps({"graph": round_graph})
+        sent = content(draws)
+        body = json.dumps(sent) if sent else ""
         status, made = await line.send(f"/v1/experiments/{experiment}/decisions", body, key)
         assert status in {200, 201}, made
         history.decided[key] = made

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, fields, replace
 
 from sidelong.errors import ServiceError
 from sidelong.service.store.database import Database, Listed, Reading, TakenError, Writing
-from sidelong.service.store.journal import SLOTS
+from sidelong.service.store.journal import SLOTS, size_of
 
 
 @dataclass
@@ -18,11 +18,14 @@ class Contents:
     """All that is kept. What the dictionaries hold is never changed, but replaced."""
 
     experiments: dict = field(default_factory=dict)  # the identity, by id
+    listed: dict = field(default_factory=dict)  # state, changed_at, changed_by, by id
+    deletions: dict = field(default_factory=dict)  # by id
     events: dict = field(default_factory=dict)  # a tuple, by experiment
     snapshots: dict = field(default_factory=dict)  # a tuple, oldest first, by experiment
     parts: dict = field(default_factory=dict)  # by experiment, event and number
     bases: dict = field(default_factory=dict)  # by experiment and event
-    graphs: dict = field(default_factory=dict)
+    graphs: dict = field(default_factory=dict)  # the data, when they were kept, and how many parts are in front
+    graph_parts: dict = field(default_factory=dict)  # the data and when they were kept, by id and number
     tokens: dict = field(default_factory=dict)
     singles: dict = field(default_factory=lambda: {"clock": 0})
 
@@ -50,11 +53,31 @@ class MemoryReading(Reading):
         return next((each for each in every if of in {each.name, f"#{each.key}"}), None)
 
     def experiments(self):
-        listed = [Listed(of, each.name, len(self._kept.events[of])) for of, each in self._kept.experiments.items()]
+        kept = self._kept
+        listed = [
+            Listed(of, each.name, len(kept.events[of]), **kept.listed[of]) for of, each in kept.experiments.items()
+        ]
         return sorted(listed, key=lambda each: each.name)
 
-    def events(self, experiment, after, most):
-        return list(self._kept.events.get(experiment, ())[after:][:most])
+    def deletions(self):
+        return sorted(self._kept.deletions.values(), key=lambda each: each.at)
+
+    def leftovers(self):
+        return sorted(self._kept.events.keys() - self._kept.experiments.keys())
+
+    def events(self, experiment, after, most, most_bytes=None):
+        found, total = [], 0
+        for each in self._kept.events.get(experiment, ())[after:][:most]:
+            found.append(each)
+            total += size_of(each)
+            if most_bytes is not None and total >= most_bytes:
+                break
+        return found
+
+    def spanning(self, experiment, number, slot, before):
+        every = [each for each in self._kept.events.get(experiment, ()) if SLOTS[each.kind] == slot]
+        found = [each for each in every if each.round <= number <= each.round + (each.arm or 0)]
+        return max((each for each in found if each.round < before), key=lambda each: each.round, default=None)
 
     def rounds(self, experiment, first, last):
         found = [each for each in self._kept.events.get(experiment, ()) if first <= each.round <= last]
@@ -76,16 +99,23 @@ class MemoryReading(Reading):
         return self._kept.bases.get((experiment, seq))
 
     def graph(self, id_):
-        return self._kept.graphs.get(id_, (None,))[0]
+        if id_ not in self._kept.graphs:
+            return None
+        data, _, parts = self._kept.graphs[id_]
+        return b"".join([*(self._kept.graph_parts[id_, number][0] for number in range(parts)), data])
 
     def graph_bytes(self, experiment):
         named = {each.graph for each in self._kept.events.get(experiment, ()) if each.graph is not None}
-        return sum(len(self._kept.graphs[id_][0]) for id_ in named)
+        return sum(len(self.graph(id_)) for id_ in named)
+
+    def names_graph(self, experiment, id_):
+        own = self._kept.experiments[experiment].spec.get("graph") == id_
+        return own or any(each.graph == id_ for each in self._kept.events[experiment])
 
     def unused_graphs(self, before, most):
         used = {each.spec.get("graph") for each in self._kept.experiments.values()}
         used |= {event.graph for events in self._kept.events.values() for event in events}
-        old = [id_ for id_, (_, at) in self._kept.graphs.items() if at < before]
+        old = [id_ for id_, (_, at, _) in self._kept.graphs.items() if at < before]
         return [id_ for id_ in old if id_ not in used][:most]
 
     def clock(self):
@@ -103,15 +133,41 @@ class MemoryWriting(MemoryReading, Writing):
         self._place = place
 
     def lock(self, experiment, *, wait=True):  # noqa: ARG002  # as on SQLite, nobody else writes
-        return len(self._kept.events[experiment])
+        return len(self._kept.events[experiment]) if experiment in self._kept.experiments else None
 
     def create(self, identity):
         if self.find(identity.name) is not None:
             raise TakenError(identity.name)
-        of = len(self._kept.experiments) + 1
+        of = len(self._kept.listed) + 1
         self._kept.experiments[of] = identity._replace(id=of)
+        self._kept.listed[of] = {}
         self._kept.events[of] = ()
         return of
+
+    def relist(self, experiment, changes):
+        changes = dict(changes)
+        name = changes.pop("name", None)
+        if name is not None:
+            if self.find(name) is not None:
+                raise TakenError(name)
+            self._kept.experiments[experiment] = self._kept.experiments[experiment]._replace(name=name)
+        self._kept.listed[experiment] = self._kept.listed[experiment] | changes
+
+    def delete(self, experiment, deletion):
+        del self._kept.experiments[experiment]
+        self._kept.deletions[experiment] = deletion
+
+    def forget_events(self, experiment, most):
+        left = self._kept.events.get(experiment, ())
+        if left:
+            self._kept.events[experiment] = left[:-most]
+        elif experiment in self._kept.events:
+            self._kept.snapshots.pop(experiment, None)
+            del self._kept.events[experiment]
+            for kept in (self._kept.parts, self._kept.bases):
+                for key in [key for key in kept if key[0] == experiment]:
+                    del kept[key]
+        return min(len(left), most)
 
     def append(self, new):
         for of, events in new.items():
@@ -142,10 +198,23 @@ class MemoryWriting(MemoryReading, Writing):
             raise TakenError(seq)
         self._kept.bases[experiment, seq] = data
 
-    def keep_graph(self, id_, data, now):
-        before = self._kept.graphs.get(id_)
-        self._kept.graphs[id_] = (data if before is None else before[0], now)
-        return before is None
+    def keep_graph(self, id_, data, now, parts=0):
+        before = self._kept.graphs.get(id_, (data, now, parts))
+        new = id_ not in self._kept.graphs
+        if new and not all((id_, number) in self._kept.graph_parts for number in range(parts)):
+            raise TakenError(id_)
+        self._kept.graphs[id_] = before[0], now, before[2]
+        return new
+
+    def keep_graph_part(self, id_, number, data, now):
+        self._kept.graph_parts[id_, number] = data, now
+
+    def forget_graph_parts(self, before, most):
+        used = {(id_, number) for id_, (_, _, parts) in self._kept.graphs.items() for number in range(parts)}
+        left_over = [key for key, (_, at) in self._kept.graph_parts.items() if at < before and key not in used][:most]
+        for key in left_over:
+            del self._kept.graph_parts[key]
+        return len(left_over)
 
     def hold_graph(self, id_):
         return id_ in self._kept.graphs
@@ -153,7 +222,8 @@ class MemoryWriting(MemoryReading, Writing):
     def forget_graphs(self, ids, before):
         unused = sorted(set(self.unused_graphs(before, 2**31)) & set(ids))
         for id_ in unused:
-            del self._kept.graphs[id_]
+            for number in range(self._kept.graphs.pop(id_)[2]):
+                del self._kept.graph_parts[id_, number]
         return unused
 
     def keep_clock(self, now):
@@ -189,7 +259,7 @@ class MemoryDatabase(Database):
         yield MemoryReading(self.place.contents)
 
     @contextlib.contextmanager
-    def writing(self):
+    def writing(self, *, aside=False):  # noqa: ARG002  # no test has so many who wait
         if not self.place.lock.acquire(timeout=self._busy_timeout):
             raise ServiceError("Another server writes. Nothing was stored.", status=503, code="busy", retry_after=1.0)
         writing = MemoryWriting(self.place)

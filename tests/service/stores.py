@@ -10,6 +10,7 @@ import sidelong as sl
 from service.memory import MemoryDatabase
 from sidelong.service.settings import Settings
 from sidelong.service.store import creation, snapshots
+from sidelong.service.store.changes import Change, Delete
 from sidelong.service.store.commands import Cancel, Decide, Expire, Tell
 from sidelong.service.store.experiment import Clock
 from sidelong.service.store.kinds import KINDS, open_database
@@ -40,7 +41,8 @@ class Bench:
         self.store = Store(self.database, Settings(**settings), clock)
 
     def create(self, name="e", graph=None, learner="exp3.g++", seed=3, expire_after=None, **options):
-        spec = {"certificate": True} if options.pop("certificate", False) else {}
+        own = ("features", "holdout", "default_loss", "scale", "certificate", "keyed")
+        spec = {name: options.pop(name) for name in own if name in options}
         spec |= {"learner": learner, "options": options, "seed": seed, "expire_after": expire_after}
         spec |= {"description": "", "labels": None}
         return creation.create(self.store, creation.draft(self.store, name, spec, graph or sl.graphs.nested(4)))
@@ -57,6 +59,16 @@ class Bench:
 
     def expire(self, name="e"):
         return self._run(Expire(name))
+
+    def change(self, of="e", by=None, **wanted):
+        return self._run(Change(of, wanted, by))
+
+    def clone(self, of, name, *, learned=True, by=None, wanted=None):
+        draft = creation.clone(self.store, of, name, wanted or {}, learned=learned)
+        return creation.create(self.store, draft, by)
+
+    def delete(self, name="e", by=None):
+        return self._run(Delete(name, by))
 
     def digest(self, name="e"):
         return self.store.view(name, lambda experiment, _: snapshots.digest(experiment))

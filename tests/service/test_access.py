@@ -1,8 +1,10 @@
 """Who may do what: tokens and scopes, addresses, names of hosts, other sites; and what the log does not say."""
 
+import base64
 import json
 import re
 import socket
+import struct
 import subprocess
 import sys
 import time
@@ -18,8 +20,13 @@ from sidelong.service.store.tokens import Tokens
 
 BODIES = {
     "/v1/experiments": {"name": "x", "graph": {"name": "cliques", "sizes": [3, 2]}},
+    "/v1/experiments/{name}": {},
+    "/v1/experiments/{name}/clone": {"name": "y"},
     "/v1/graphs": {"edges": []},
     "/v1/decisions/{id}/feedback": {"losses": [0.5]},
+    "/v1/experiments/{name}/decisions/columns": {"keys": ["a"]},
+    "/v1/feedback/columns": {"ids": ["0" * 16 + "-1"], "sizes": [0], "losses": ""},
+    "/v1/feedback": {"items": [{"id": "0" * 16 + "-1", "losses": [0.5]}]},
     "/v1/experiments/{name}/evaluation": {},
 }
 #: By scope: all addresses that need it. A stream never ends, so that one of nothing is asked for.
@@ -146,7 +153,7 @@ def test_secrets_are_neither_stored_nor_logged(guarded):
 
 def test_an_open_server_answers_only_to_localhost_and_to_pages_of_its_own(nursery, tmp_path):
     server = nursery.start(f"sqlite:///{tmp_path}/open.db")
-    assert server.get("/v1/access")[1] == {"token": None, "scopes": ["admin"], "open": True}
+    assert server.get("/v1/access")[1] == {"token": None, "scopes": ["admin"], "open": True, "experiment": None}
     for host, status in (("localhost", 200), ("[::1]:80", 200), ("evil.example", 403), ("127.0.0.1.evil.example", 403)):
         assert ask(server, host) == status, host
     own = {"Host": f"localhost:{server.port}", "Origin": f"http://localhost:{server.port}"}
@@ -217,3 +224,79 @@ def test_the_dashboard_works_behind_a_proxy_that_sends_a_host_of_its_own_if_the_
     assert server.send("POST", "/v1/experiments", body, proxy)[0] == 201
     assert server.send("GET", "/v1/access", None, {**proxy, "Origin": "https://evil.example"})[0] == 403
     assert server.send("GET", "/v1/access", None, {**proxy, "Origin": "http://decide.example.org"})[0] == 403
+
+
+#: What a token for one experiment hears at an address that is about no single one.
+ABOUT_ALL = {
+    ("POST", "/v1/experiments"): 403,
+    ("POST", "/v1/graphs"): 403,
+    ("GET", "/metrics"): 403,
+    ("GET", "/v1/experiments"): 200,
+    ("GET", "/v1/catalogue"): 200,
+    ("GET", "/v1/access"): 200,
+    ("GET", "/health"): 200,
+    ("GET", "/ready"): 200,
+    ("GET", "/openapi.json"): 200,
+}
+
+
+def test_a_token_for_one_experiment_reaches_no_other_at_any_address(guarded):
+    server, tokens, keeper = guarded
+    admin = {"Authorization": f"Bearer {tokens['admin']}"}
+    own_graph, other_graph = ({"edges": [[0, 1]], "n_arms": 2, "self_loops": True}, {"low": [0, 0], "high": [2, 2]})
+    made = {}
+    for name, graph in (("mine", own_graph), ("secret", other_graph)):
+        assert server.send("POST", "/v1/experiments", {"name": name, "graph": graph}, admin)[0] == 201
+        made[name] = server.send("POST", f"/v1/experiments/{name}/decisions", {}, admin)[1]
+        made[name]["graph"] = server.send("GET", f"/v1/experiments/{name}", None, admin)[1]["graph"]["id"]
+    token = keeper.create("guest", ["admin"], "mine")  # with every scope
+    time.sleep(Tokens.fresh_for + 0.1)
+    headers = {"Authorization": f"Bearer {token}"}
+
+    def ask(address, name):
+        path = address.path.format(name=name, id=made[name]["id"] if name in made else "0" * 16 + "-1")
+        path += f"?name={name}" if address.method == "DELETE" else ""
+        body = BODIES.get(address.path) if address.takes else None
+        return server.send(address.method, path, body, headers)
+
+    before = server.send("GET", "/v1/experiments/secret?digest=true", None, admin)[1]
+    for address in ADDRESSES:
+        which = address.method, address.path
+        if which == ("POST", "/v1/feedback"):
+            items = [{"id": made["secret"]["id"], "losses": [0.5, 0.5]}]
+            for partial in (True, False):
+                status, reply, *_ = server.send("POST", "/v1/feedback", {"items": items, "partial": partial}, headers)
+                problem = reply["items"][0]["problem"] if partial else reply
+                assert (status, problem["code"]) == (200 if partial else 404, "not_found")
+        elif which == ("POST", "/v1/feedback/columns"):
+            body = {"sizes": [2], "losses": base64.b64encode(struct.pack("<2d", 0.5, 0.5)).decode()}
+            ids = made["secret"]["id"], "0" * 16 + "-1"
+            theirs, nobodys = (server.send("POST", address.path, {**body, "ids": [id_]}, headers)[:2] for id_ in ids)
+            assert theirs == nobodys == (404, theirs[1])
+        elif "{" in address.path:
+            theirs, nobodys = ask(address, "secret"), ask(address, "nothing")
+            assert theirs[0] == nobodys[0] == 404, which
+            hidden = [json.dumps(each[1]).replace("secret", "nothing") for each in (theirs, nobodys)]
+            assert hidden[0] == hidden[1], which  # not even that it is there
+        else:
+            status, reply, *_ = ask(address, "")
+            assert status == ABOUT_ALL[which], which
+            assert "secret" not in json.dumps(reply), which
+            assert made["secret"]["id"][:16] not in json.dumps(reply), which
+    assert server.send("GET", "/v1/experiments/secret?digest=true", None, admin)[1] == before
+    # By the id of a graph that only another one has, nothing is to be had either.
+    for place in ("experiments/mine/decisions", f"decisions/{made['mine']['id']}/feedback"):
+        body = {"graph": {"id": made["secret"]["graph"]}} | ({"losses": [0.5, 0.5]} if "feedback" in place else {})
+        status, problem, *_ = server.send("POST", f"/v1/{place}", body, headers)
+        assert (status, problem["path"]) == (422, "body.graph.id")
+        body["graph"]["id"] = made["mine"]["graph"]
+        assert server.send("POST", f"/v1/{place}", body, headers)[0] in {200, 201, 422}
+    assert [each["name"] for each in server.send("GET", "/v1/experiments", None, headers)[1]["items"]] == ["mine"]
+    assert server.send("GET", "/v1/access", None, headers)[1]["experiment"] == "mine"
+    # It goes with the experiment, and not with the name.
+    assert server.send("PATCH", "/v1/experiments/mine", {"name": "ours"}, headers)[1]["name"] == "ours"
+    assert server.send("PATCH", "/v1/experiments/secret", {"name": "mine"}, admin)[0] == 200
+    assert server.send("GET", "/v1/experiments/ours", None, headers)[0] == 200
+    assert server.send("GET", "/v1/experiments/mine", None, headers)[0] == 404
+    changes = server.send("GET", "/v1/experiments/ours/changes", None, headers)[1]["items"]
+    assert [(each["by"], each["change"]) for each in changes[1:]] == [("guest", {"name": "ours", "was": "mine"})]

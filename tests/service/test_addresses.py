@@ -16,6 +16,7 @@ TABLE = PAGE.partition("## Addresses")[2].partition("###")[0]
 
 #: What no method of the client asks for, and who does.
 NOT_FOR_THE_CLIENT = {
+    "/v1/experiments/{name}/keys": "the dashboard",
     "/v1/experiments/{name}/rates": "the dashboard",
     "/v1/experiments/{name}/events": "the dashboard",
     "/v1/experiments/{name}/evaluation": "the dashboard",
@@ -78,9 +79,18 @@ def test_every_address_is_asked_by_the_client_or_named_as_not_for_it():
         agent.estimates,
         lambda: agent.graph,
         agent.ask,
+        lambda: agent.predict({"a": 1}),
         lambda: agent.tell("a-1", [0.5]),
+        lambda: agent.ask_many(["a"]),
+        lambda: agent.tell_many({"decision": ["a-1"], "arm": [0], "loss": [0.5]}),
+        lambda: agent.tell_many(["a-1"], sl.outcomes.StockOrders(2, holding=1, shortage=1).outcomes([1], [1])),
         lambda: agent.cancel("a-1"),
         lambda: agent.look_up("a-1"),
+        lambda: agent.change(state="running"),
+        lambda: agent.delete("x"),
+        lambda: agent.clone("y"),
+        agent.changes,
+        lambda: agent.save("never.sidelong"),
     ):
         with pytest.raises(sl.SidelongError):
             ask()

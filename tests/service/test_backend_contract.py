@@ -16,7 +16,7 @@ from service.stores import new_database
 from sidelong.errors import ServiceError
 from sidelong.service.http.messages.status import Ready
 from sidelong.service.store import journal
-from sidelong.service.store.database import Identity, Snapshot, TakenError, Token
+from sidelong.service.store.database import Deletion, Identity, Listed, Snapshot, TakenError, Token
 from sidelong.service.store.journal import Event, Kind
 from sidelong.service.store.kinds import KINDS, open_database
 
@@ -98,6 +98,51 @@ class DatabaseContract:
         address = new_database(self.kind, request, tmp_path, monkeypatch)
         with contextlib.ExitStack() as opened:
             yield lambda busy=5.0: opened.enter_context(contextlib.closing(open_database(address, busy)))
+
+    def test_the_list_shows_the_name_and_the_state_that_it_was_given(self, server):
+        database = server()
+        of = make(database, events=[decided(1, 1)])
+        make(database, "taken")
+        with database.writing() as writing:
+            writing.relist(of, {"name": "f", "state": "archived", "changed_at": 2**62, "changed_by": "\u00fc"})
+            writing.commit()
+        with server().reading() as reading:
+            assert reading.find("e") is None
+            assert reading.find("f") == reading.find("#key of e")
+            assert reading.experiments()[0] == Listed(of, "f", 1, "archived", 2**62, "\u00fc")
+        with pytest.raises(TakenError), database.writing() as writing:
+            writing.relist(of, {"name": "taken"})
+        with database.reading() as reading:
+            assert reading.find("f") is not None
+
+    def test_a_deleted_one_leaves_a_line_and_its_id_is_not_given_again(self, server):
+        database = server()
+        of = make(database, events=[decided(1, 1), settled(2, 1), decided(3, 2)])
+        with database.writing() as writing:
+            writing.save(of, Snapshot(3, b"", b"x"))
+            writing.keep_base(of, 1, b"y")
+            writing.commit()
+        line = Deletion("e", 2**62, None)
+        with database.writing() as writing:
+            writing.delete(of, line)
+            writing.commit()
+        other = server()
+        with other.writing() as writing:
+            assert writing.lock(of) is None
+            assert writing.lock(of, wait=False) is None
+        with other.reading() as reading:
+            assert (reading.find("e"), reading.find("#key of e"), reading.experiments()) == (None, None, [])
+            assert (reading.deletions(), reading.leftovers()) == ([line], [of])
+        again = make(other, "f", events=[decided(1, 1)])
+        assert again != of
+        for _ in range(9):
+            with database.writing() as writing:
+                writing.forget_events(of, 2)
+                writing.commit()
+        with other.reading() as reading:
+            assert (reading.deletions(), reading.leftovers()) == ([line], [])
+            assert (reading.events(of, 0, 9), reading.snapshot(of), reading.base(of, 1)) == ([], None, None)
+        assert numbers(other, again) == [1]
 
     def test_an_empty_one_holds_nothing(self, server):
         database = server()
@@ -418,6 +463,45 @@ class DatabaseContract:
             writing.commit()
         with server().reading() as reading:
             assert reading.snapshot(of) == Snapshot(5, b"c" * 16, b"zeroONEtwo and the rest")
+
+    def test_a_graph_is_its_parts_and_what_comes_behind_and_old_parts_of_none_are_forgotten(self, server):
+        database, id_ = server(), "a" * 32
+        of = make(database)
+        with database.writing() as writing:
+            for number, data in enumerate([b"zero", b"one", b"two", b"of a longer one"]):
+                writing.keep_graph_part(id_, number, data, 5)
+            writing.keep_graph_part(id_, 1, b"ONE", 6)
+            writing.keep_graph_part("b" * 32, 0, b"of one that is not finished", 7)
+            assert writing.graph(id_) is None
+            assert not writing.hold_graph(id_)
+            assert writing.keep_graph(id_, b" and the rest", 7, parts=3)
+            assert not writing.keep_graph(id_, b"another", 7, parts=1)
+            assert writing.keep_graph("c" * 32, b"whole", 7)
+            writing.append({of: [decided(1, 1)._replace(graph=id_), decided(2, 2)._replace(graph="c" * 32)]})
+            writing.commit()
+        with server().writing() as writing:
+            assert writing.graph(id_) == b"zeroONEtwo and the rest"
+            assert writing.graph_bytes(of) == len(b"zeroONEtwo and the rest") + len(b"whole")
+            assert [writing.forget_graph_parts(7, 9), writing.forget_graph_parts(7, 9)] == [1, 0]
+            assert [writing.forget_graph_parts(8, 9), writing.forget_graph_parts(8, 9)] == [1, 0]
+            writing.commit()
+        with server().reading() as reading:
+            assert reading.graph(id_) == b"zeroONEtwo and the rest"
+
+    def test_a_graph_goes_with_its_parts_and_is_not_kept_without_them(self, server):
+        database, id_ = server(), "a" * 32
+        with database.writing() as writing:
+            writing.keep_graph_part(id_, 0, b"zero", 5)
+            writing.keep_graph(id_, b"rest", 5, parts=1)
+            writing.commit()
+        with database.writing() as writing:
+            assert writing.forget_graphs([id_], 6) == [id_]
+            writing.commit()
+        with database.writing() as writing, pytest.raises(TakenError):
+            writing.keep_graph(id_, b"rest", 7, parts=1)
+        with server().writing() as writing:
+            assert writing.graph(id_) is None
+            assert writing.forget_graph_parts(9, 9) == 0
 
     def test_a_graph_is_kept_once_and_the_first_stays(self, server):
         database = server()

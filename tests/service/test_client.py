@@ -253,7 +253,8 @@ def test_a_lost_reply_is_asked_for_again_and_counts_once(served, service):
         agent.cancel(agent.ask())
     assert relay.lost >= 11
     assert service["lossy"].state()["counts"] == {
-        "decided": 6, "told": 5, "outstanding": 0, "expired": 0, "cancelled": 1, "late": 0
+        "decided": 6, "told": 5, "outstanding": 0, "expired": 0, "cancelled": 1, "late": 0,
+        "frozen": 0, "held": 0, "defaulted": 0, "fallback": 0,
     }  # fmt: skip
 
 

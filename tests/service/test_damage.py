@@ -88,16 +88,38 @@ def test_the_layout_of_a_snapshot_does_not_change_without_its_version(played):
     with opened(address) as bench:
         header, arrays = state_file.unpack(bench.store.view("e", lambda each, _: pack(each)), "it")
     service = {name: type(value).__name__ for name, value in header["service"].items()}
-    ours = {name: array for name, array in arrays.items() if name == "outstanding" or name.startswith("tallies.")}
+    ours = {
+        name: array for name, array in arrays.items() if name.startswith(("outstanding", "tallies.", "given.", "lift."))
+    }
     layout = {name: (array.dtype.str, array.shape) for name, array in ours.items()}
     # Whoever changes this raises SNAPSHOT_VERSION too.
     assert (SNAPSHOT_VERSION, service, layout) == (
-        6,
-        {"chain": "str", "experiment": "str", "graphs": "list", "head": "int", "minutes": "list", "version": "int"},
+        7,
         {
-            "outstanding": ("<i8", (0, 2)),
-            "tallies.counts": ("<i8", (12,)),
+            "chain": "str",
+            "experiment": "str",
+            "given": "list",
+            "graphs": "list",
+            "head": "int",
+            "life": "dict",
+            "minutes": "list",
+            "version": "int",
+        },
+        {
+            "given.arm": ("<i8", (0,)),
+            "given.graph": ("<i8", (0,)),
+            "given.kind": ("<i8", (0,)),
+            "given.p": ("<f8", (0,)),
+            "given.probability": ("<f8", (0,)),
+            "given.size": ("<i8", (0,)),
+            "given.sparing": ("|b1", (0,)),
+            "lift.costs": ("<f8", (1, 5)),
+            "lift.tossed": ("<f8", (0, 2)),
+            "outstanding": ("<i8", (0, 4)),
+            "tallies.aside": ("<i8", (12,)),
+            "tallies.counts": ("<i8", (18,)),
             "tallies.expected": ("<f8", (4,)),
+            "tallies.lift": ("<f8", (6,)),
             "tallies.paid": ("<f8", (1,)),
             "tallies.plays": ("<i8", (4,)),
             "tallies.sums": ("<f8", (8, 4)),

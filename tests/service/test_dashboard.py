@@ -157,6 +157,28 @@ def test_the_graph_tells_what_playing_an_arm_reveals(browser, served, played):
         assert fine(seen)
 
 
+def test_keys_are_shown_by_search_the_worst_first_and_in_one_distribution(browser, served, service):
+    shop = service.create("shop", "exp3.g++", sl.graphs.nested(3), seed=1, keyed=True)
+    batch = shop.ask_many(["bread", "milk", "apples"])
+    losses = [
+        loss for loss, n in zip((0.2, 0.9, 0.4), batch.offsets[1:] - batch.offsets[:-1], strict=True) for _ in range(n)
+    ]
+    shop.tell_many(batch, losses)
+    with opened(browser, served, "shop") as seen:
+        page = seen.page
+        wait(page, "#keys tr[data-key]")
+        rows = page.locator("#keys tr[data-key] td.label").all_inner_texts()
+        assert rows == ["milk", "apples", "bread"]
+        assert page.locator("#keys-costs rect").count() == 20
+        assert not page.locator("#guarantee").is_visible()
+        wait_for_count(page, "keys", 3)
+        page.locator("#keys-search").fill("br")
+        wait(page, "#keys-hint", "1 key found")
+        assert page.locator("#keys tr[data-key] td.label").all_inner_texts() == ["bread"]
+        assert seen.overflow <= 0
+        assert fine(seen)
+
+
 def test_what_cannot_be_known_says_why(browser, served, service):
     agent = service.create("sparing", "exp3.g++", sl.graphs.complete(3), seed=1, refresh="epoch")
     for _ in range(20):
@@ -238,6 +260,44 @@ def test_off_policy_estimates_are_those_of_the_log(browser, served):
         notes = page.locator("#instead p").bounding_box()  # they are not scrolled sideways with the table
         assert notes["x"] + notes["width"] <= 1280
         assert fine(seen)
+
+
+@pytest.mark.usefixtures("played")
+def test_predictions_for_a_context_that_is_typed_in(browser, served, service):
+    with opened(browser, served, "models") as seen:
+        page = seen.page
+        wait(page, "#experiment:not([hidden])")
+        assert not page.locator("#context-panel").is_visible()  # this learner sees no context
+        page.locator("#new").click()
+        wait(page, "#create[open]")
+        page.locator("#new-name").fill("trays")
+        assert not page.locator("#new-features").is_visible()
+        page.locator("#new-learner").select_option("squarecb.g")
+        page.get_by_role("button", name="Create").click()
+        assert "name at least one" in page.locator("#create-error").inner_text()
+        page.locator("#new-features").fill("weekday, size")
+        page.get_by_role("button", name="Create").click()
+        wait(page, "h1#name", "trays")
+        agent = service["trays"]
+        for t in range(8):
+            decision = agent.ask(context={"weekday": "MT"[t % 2], "size": t / 4, "order": t})
+            agent.tell(decision, [(t % 2 + int(arm)) / 12 for arm in decision.reveals])
+        wait(page, "#context-panel:not([hidden])")
+        assert page.locator("#features").inner_text() == "weekday, size"
+        page.locator("#context").fill("order: 3")
+        page.get_by_role("button", name="Predict").click()
+        wait(page, "#context-error", "send a context with at least one of weekday, size")
+        page.locator("#context").fill("weekday: T, size: 0.5")
+        page.get_by_role("button", name="Predict").click()
+        wait(page, "#predictions table")
+        rows = [row.locator("td").all_inner_texts()[:2] for row in page.locator("#predictions tbody tr").all()]
+        expected = agent.predict({"weekday": "T", "size": 0.5})
+        assert dict(rows) == {f"arm {arm}": f"{value:.4f}" for arm, value in enumerate(expected)}
+        page.locator("#where").fill("weekday: T")
+        page.get_by_role("button", name="Estimate").click()
+        wait(page, "#instead p", "4 rounds, 0 without feedback")
+        assert seen.asked == []
+        assert [said for said in seen.complaints if "422" not in said] == []  # as the context without features was
 
 
 CONTRAST = """
@@ -350,3 +410,33 @@ def test_a_token_is_asked_for_and_forgotten_with_the_tab(browser, nursery, tmp_p
         page.get_by_role("button", name="Forget token").click()
         wait(page, "#token-form:not([hidden])")
     server.stop()
+
+
+def test_an_experiment_is_frozen_and_deleted_only_after_a_question(browser, served, service):
+    agent = service.create("lived", "exp3-set", sl.graphs.nested(4), seed=3, holdout=(1, 0.5))
+    for _ in range(20):
+        agent.tell(decision := agent.ask(), [0.5] * len(decision.reveals))
+    with opened(browser, served, "lived") as seen:
+        page = seen.page
+        wait(page, "#life .state", "running")
+        wait(page, '[data-figure="saved per round"] dd', "of the holdout")
+        assert page.locator("#costs svg[role=img] .held-line").count() == 1
+        page.locator("#life").get_by_role("button", name="Freeze").click()
+        page.locator("#life-input").fill("0: 0.5, 3: 0.5")
+        page.locator("#life-confirm").click()
+        wait(page, "#life .state", "frozen")
+        assert agent.state()["play"] == {"0": 0.5, "3": 0.5}
+        wait(page, "#experiments .badge", "frozen")
+        page.locator("#life").get_by_role("button", name="Who did what").click()
+        wait(page, "#story li", "frozen")
+        page.locator("#life").get_by_role("button", name="Delete").click()
+        assert page.locator("#life-confirm").is_disabled()
+        page.locator("#life-input").fill("live")
+        assert page.locator("#life-confirm").is_disabled()
+        page.locator("#life-cancel").click()
+        assert agent.state()["state"] == "frozen"
+        page.locator("#life").get_by_role("button", name="Delete").click()
+        page.locator("#life-input").fill("lived")
+        page.locator("#life-confirm").click()
+        page.locator("#life-dialog").wait_for(state="hidden")
+    assert "lived" not in list(service)

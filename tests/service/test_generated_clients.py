@@ -48,6 +48,7 @@ def check(said):
     assert said == {
         "same": True,
         "learned": True,
+        "batch": 3,
         "word": "is told",
         "lasts": 86_400_000,
         "learner": "glance",

@@ -22,17 +22,28 @@ EXPERIMENT = {
 }
 
 
+WITH_FEATURES = {**EXPERIMENT, "learner": "squarecb.g", "features": ["weekday", "size"]}
+
+
 def drawn(draws):
-    """Draw the graph of a round: in one of five a graph of its own, of which there are twenty."""
+    """Draw what is sent with a round: in one of five a graph of its own, of which there are twenty."""
     own = {"name": "erdos_renyi", "n": 5, "r": 0.5, "seed": draws.randrange(20)}
-    return own if draws.random() < 0.2 else None
+    return {"graph": own} if draws.random() < 0.2 else {}
+
+
+def drawn_with_features(draws):
+    """Draw the same, and a context."""
+    return {**drawn(draws), "context": {"weekday": draws.choice("MTWTF"), "size": draws.random(), "order": "unseen"}}
 
 
 @pytest.mark.parametrize("seed", [1])
-def test_nothing_acknowledged_is_lost_and_nothing_counted_twice(nursery, database, seed):
+@pytest.mark.parametrize(
+    ("experiment", "content", "kills"), [(EXPERIMENT, drawn, KILLS), (WITH_FEATURES, drawn_with_features, KILLS // 4)]
+)
+def test_nothing_acknowledged_is_lost_and_nothing_counted_twice(nursery, database, experiment, content, kills, seed):
     settings = {"snapshot_every": 50, "decide_rate": 1e9, "feedback_rate": 1e9}  # many snapshots, to be killed in them
     server = nursery.start(database, **settings)
-    assert server.post("/v1/experiments", EXPERIMENT)[0] == 201
+    assert server.post("/v1/experiments", experiment)[0] == 201
     history, moments = histories.History(), random.Random(seed)
     seen, exports = [], collections.Counter()
 
@@ -41,13 +52,15 @@ def test_nothing_acknowledged_is_lost_and_nothing_counted_twice(nursery, databas
         ends = False
         clients = [
             asyncio.create_task(
-                histories.client(f"c{number}", "killed", lambda: server.port, history, seed, lambda: ends, graph=drawn)
+                histories.client(
+                    f"c{number}", "killed", lambda: server.port, history, seed, lambda: ends, content=content
+                )
             )
             for number in range(CLIENTS)
         ]
         clients.append(asyncio.create_task(histories.follow("killed", lambda: server.port, seen, lambda: ends)))
         clients.append(asyncio.create_task(histories.export("killed", lambda: server.port, exports, lambda: ends)))
-        for kill in range(KILLS):
+        for kill in range(kills):
             before = len(history.told)
             await asyncio.sleep(moments.uniform(0.0, 0.25))
             while len(history.told) == before:  # noqa: ASYNC110  # something was acknowledged since the last kill
@@ -66,7 +79,7 @@ def test_nothing_acknowledged_is_lost_and_nothing_counted_twice(nursery, databas
     histories.check_complete(history, by_kind)
     assert history.sent_again > 0
     assert seen == list(range(1, len(seen) + 1))  # each event once, in order, over all breaks
-    assert len(seen) > KILLS
+    assert len(seen) > kills
     assert {event.graph for event in by_kind[Kind.DECIDED]} > {None}
     status, state = server.get("/v1/experiments/killed?digest=true")
     assert status == 200

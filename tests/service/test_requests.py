@@ -289,10 +289,12 @@ def test_an_open_stream_does_not_keep_the_server_from_stopping(nursery, tmp_path
     assert b"graceful shutdown exceeded" not in server.log.read_bytes()[before:]
 
 
-@pytest.mark.parametrize("path", [address.path for address in ADDRESSES if address.takes is not None])
-def test_a_body_that_is_slow_or_large_is_given_up_at_every_address(brief, path):
+@pytest.mark.parametrize(
+    ("method", "path"), [(address.method, address.path) for address in ADDRESSES if address.takes is not None]
+)
+def test_a_body_that_is_slow_or_large_is_given_up_at_every_address(brief, method, path):
     place = path.replace("{name}", "e").replace("{id}", f"{'0' * 16}-1")
-    head = f"POST {place} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: "
+    head = f"{method} {place} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: "
     for length, status in ((100, b" 408 "), (2**30, b" 413 ")):
         reply = b""
         while not reply:  # a busy machine may open a connection and say nothing for a second, and be given up

@@ -30,13 +30,13 @@ def serve(
     ] = None,
     host: Annotated[str | None, typer.Option(help="The address to listen on.", show_default="127.0.0.1")] = None,
     port: Annotated[
-        int | None, typer.Option(min=0, max=65_535, help="The port; 0 for any that is free.", show_default="8431")
+        int | None, typer.Option(min=0, max=65_535, help="The port. 0 takes any free one.", show_default="8431")
     ] = None,
 ) -> None:
-    """Run the decision service: decisions over HTTP, feedback later, nothing lost, nothing counted twice.
+    """Run the decision service: it decides over HTTP and takes feedback later. Nothing is lost or counted twice.
 
-    Each setting may also come from the environment, as SIDELONG_DATABASE, SIDELONG_PORT and so on. Other machines can
-    reach it only if there is a token: see sidelong token.
+    Each setting may also come from the environment: SIDELONG_DATABASE, SIDELONG_PORT and so on. Other machines can
+    reach it only if there is a token. See sidelong token.
     """
     settings = load_service("serve", database=database, host=host, port=port)
     from sidelong.service.serve import serve as run  # noqa: PLC0415  # takes a second to load

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from sidelong.errors import LearnerError, ServiceError
 from sidelong.service.store import rebasing
 from sidelong.service.store.database import Snapshot
-from sidelong.service.store.journal import SLOTS, since
+from sidelong.service.store.journal import SLOTS, Kind, since
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from sidelong.service.store.database import Database, Identity, Reading
 
 _SERVES = re.compile(r"http://\S+")
+_BASED = {Kind.CREATED, Kind.REBASED}  # events beside which a state may be kept
 _PAUSE = 0.2  # seconds between looks at a replay
 
 
@@ -109,8 +110,10 @@ def _copy(reading: Reading, identity: Identity, copy: sqlite3.Connection) -> Non
     _insert(copy, "graphs", [{"id": id_, "data": reading.graph(id_)} for id_ in graphs])
     rows = [{"experiment": identity.id, "slot": SLOTS[each.kind], **each._asdict()} for each in events]
     _insert(copy, "events", [{**row, "kind": int(row["kind"])} for row in rows])
-    kept = [(event.seq, reading.base(identity.id, event.seq)) for event in events if event.round < 0]
-    _insert(copy, "bases", [{"experiment": identity.id, "seq": seq, "data": data} for seq, data in kept])
+    kept = [(event.seq, reading.base(identity.id, event.seq)) for event in events if event.kind in _BASED]
+    _insert(
+        copy, "bases", [{"experiment": identity.id, "seq": seq, "data": data} for seq, data in kept if data is not None]
+    )
 
 
 def _insert(copy: sqlite3.Connection, table: str, rows: list[dict[str, Any]]) -> None:

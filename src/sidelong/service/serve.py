@@ -30,6 +30,9 @@ if TYPE_CHECKING:
     from sidelong.service.settings import Settings
 
 _log = logging.getLogger("sidelong.service")
+#: Seconds that a thread which computes goes on while another one waits. A decision passes several threads and the
+#: database, and each time it may wait for so long; Python's own 5 ms would make that 50.
+_SWITCH = 5e-4
 
 
 def serve(settings: Settings, ready: Callable[[str], None] = lambda _: None) -> None:
@@ -37,6 +40,7 @@ def serve(settings: Settings, ready: Callable[[str], None] = lambda _: None) -> 
     logs.configure()
     _give_memory_back()
     _allow_connections(settings.max_connections)
+    sys.setswitchinterval(_SWITCH)
     _check_tokens(settings)
     load_compiler()  # which takes a third of a second, and no request waits for it then
     listening = _bind(settings)

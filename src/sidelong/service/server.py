@@ -115,6 +115,7 @@ class Server:
                     await asyncio.to_thread(self.store.collect)
                 if now - last >= _LOOK_EVERY * 1000:
                     last = now
+                    await asyncio.to_thread(self.store.doze)
                     for name in await asyncio.to_thread(self.store.behind):
                         self.loading.want(name, functools.partial(_opened, name))
                     if any(waiting for _, _, waiting in self.store.counts()):

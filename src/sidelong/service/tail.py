@@ -17,6 +17,7 @@ from pydantic_core import to_json
 
 from sidelong.errors import ServiceError
 from sidelong.service.store.experiment import timestamp
+from sidelong.service.store.journal import Kind
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterable
@@ -29,6 +30,7 @@ _log = logging.getLogger("sidelong.service")
 _EVERY = 0.25
 _ALIVE = 15.0
 _MOST = 500
+_MOST_BYTES = 2**22  # of the columns of events that are read at once
 _CATCHING_UP = 2  # streams that read at the same time
 
 
@@ -142,10 +144,19 @@ class Tail:
 
 def _page(database: Database, experiment: int, after: int) -> list[tuple[int, bytes]]:
     with database.reading() as reading:
-        return [(event.seq, _format(event)) for event in reading.events(experiment, after, _MOST)]
+        return [(event.seq, _format(event)) for event in reading.events(experiment, after, _MOST, _MOST_BYTES)]
+
+
+def _is_batch(event: Event) -> bool:
+    """Tell whether an event is a batch of an experiment with keys, whose columns begin with 4 bytes or with keys."""
+    if event.kind in {Kind.TOLD, Kind.LATE, Kind.DEFAULTED}:
+        return len(event.losses or b"") % 8 == 4  # losses alone are 8 bytes each
+    return event.losses is not None
 
 
 def _format(event: Event) -> bytes:
     kind = event.kind.name.lower()
-    data = {"sequence": event.seq, "kind": kind, "round": event.round, "arm": event.arm, "at": timestamp(event.at)}
+    round_ = None if event.kind is Kind.CHANGED else event.round
+    arm = None if _is_batch(event) else event.arm
+    data = {"sequence": event.seq, "kind": kind, "round": round_, "arm": arm, "at": timestamp(event.at)}
     return b"id: %d\nevent: %s\ndata: %s\n\n" % (event.seq, kind.encode(), to_json(data))

@@ -8,12 +8,26 @@ from pathlib import Path
 from typing import TypeVar
 
 from generated import AuthenticatedClient
-from generated.api.default import create_experiment, decide, download_log, feedback, look_up, show_state, upload_graph
+from generated.api.default import (
+    create_experiment,
+    decide,
+    download_log,
+    feedback,
+    look_up,
+    show_state,
+    tell_many,
+    upload_graph,
+)
 from generated.models import (
     CreateExperiment,
     DecideRequest,
+    DecisionItem,
+    DecisionItems,
+    DecisionReply,
     DecisionStateStatus,
     Feedback,
+    FeedbackBatch,
+    FeedbackItem,
     GraphById,
     Problem,
     ProblemCode,
@@ -31,16 +45,31 @@ def good(reply: T | Problem | None) -> T:
     return reply
 
 
+def one(reply: DecisionReply | DecisionItems | Problem | None) -> DecisionReply:
+    if not isinstance(reply, DecisionReply):
+        raise SystemExit(str(reply))
+    return reply
+
+
+def several(reply: DecisionReply | DecisionItems | Problem | None) -> list[DecisionItem]:
+    if not isinstance(reply, DecisionItems):
+        raise SystemExit(str(reply))
+    return reply.items
+
+
 address, token, graph_file = sys.argv[1:]
 with AuthenticatedClient(base_url=address, token=token) as client:
     file = File(payload=io.BytesIO(Path(graph_file).read_bytes()))
     graph = good(upload_graph.sync(client=client, body=file, format_=UploadGraphFormat.NPZ))
     wanted = CreateExperiment(name="typed", graph=GraphById(id=graph.id))
     made = good(create_experiment.sync(client=client, body=wanted))
-    decision = good(decide.sync(made.name, client=client, idempotency_key="first"))
-    again = good(decide.sync(made.name, client=client, body=DecideRequest(), idempotency_key="first"))
+    decision = one(decide.sync(made.name, client=client, idempotency_key="first"))
+    again = one(decide.sync(made.name, client=client, body=DecideRequest(), idempotency_key="first"))
     losses = Feedback(losses=[0.25 for _ in decision.reveals])
     told = good(feedback.sync(decision.id, client=client, body=losses))
+    batched = several(decide.sync(made.name, client=client, body=DecideRequest(count=3)))
+    items = [FeedbackItem(id=each.id, losses=[0.5 for _ in each.reveals]) for each in batched]
+    batch = good(tell_many.sync(client=client, body=FeedbackBatch(items=items)))
     seen = good(look_up.sync(decision.id, client=client))
     state = good(show_state.sync(made.name, client=client, sort=ShowStateSort.PLAYS, limit=2))
     log = good(download_log.sync(made.name, client=client))
@@ -52,6 +81,7 @@ with AuthenticatedClient(base_url=address, token=token) as client:
     said = {
         "same": again.duplicate and again.id == decision.id,
         "learned": told.learned,
+        "batch": batch.learned,
         "word": words[seen.status],
         "lasts": (expires_at - seen.decided_at) / dt.timedelta(milliseconds=1),
         "learner": state.learner,

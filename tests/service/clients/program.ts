@@ -1,9 +1,9 @@
 // What a program in TypeScript does with a generated client. It must compile with --strict, and then runs against a server.
 import { readFileSync } from "node:fs";
 
-import { createExperiment, decide, downloadLog, feedback, lookUp, showState, uploadGraph } from "./client";
+import { createExperiment, decide, downloadLog, feedback, lookUp, showState, tellMany, uploadGraph } from "./client";
 import { client } from "./client/client.gen";
-import type { DecisionState, Problem } from "./client";
+import type { DecisionItems, DecisionReply, DecisionState, Problem } from "./client";
 
 const [address, token, graphFile] = process.argv.slice(2);
 client.setConfig({ baseUrl: address, auth: () => token });
@@ -15,11 +15,23 @@ const words: Record<DecisionState["status"], string> = {
   cancelled: "was cancelled",
   expired: "has expired",
   late: "came too late",
+  defaulted: "got the default loss",
 };
 
 function good<T>(reply: { data?: T; error?: unknown }): NonNullable<T> {
   if (reply.data === undefined || reply.data === null) throw new Error(JSON.stringify(reply.error));
   return reply.data;
+}
+
+// One decision, or several if a count was given.
+function one(reply: DecisionReply | DecisionItems): DecisionReply {
+  if ("items" in reply) throw new Error("several");
+  return reply;
+}
+
+function several(reply: DecisionReply | DecisionItems): DecisionItems["items"] {
+  if (!("items" in reply)) throw new Error("one");
+  return reply.items;
 }
 
 async function main(): Promise<void> {
@@ -28,9 +40,13 @@ async function main(): Promise<void> {
   const graph = good(await uploadGraph({ body, query: { format: "npz" } }));
   // What has a default can be left out.
   const made = good(await createExperiment({ body: { name: "typed", graph: { id: graph.id } } }));
-  const decision = good(await decide({ path: { name: made.name }, headers: { "Idempotency-Key": "first" } }));
-  const again = good(await decide({ path: { name: made.name }, body: {}, headers: { "Idempotency-Key": "first" } }));
+  const path = { name: made.name };
+  const decision = one(good(await decide({ path, headers: { "Idempotency-Key": "first" } })));
+  const again = one(good(await decide({ path, body: {}, headers: { "Idempotency-Key": "first" } })));
   const told = good(await feedback({ path: { id: decision.id }, body: { losses: decision.reveals.map(() => 0.25) } }));
+  const batched = several(good(await decide({ path, body: { count: 3 } })));
+  const items = batched.map(({ id, reveals }) => ({ id, losses: reveals.map(() => 0.5) }));
+  const batch = good(await tellMany({ body: { items } }));
   const seen = good(await lookUp({ path: { id: decision.id } }));
   const state = good(await showState({ path: { name: made.name }, query: { sort: "plays", limit: 2 } }));
   const log = good(await downloadLog({ path: { name: made.name }, parseAs: "blob" }));
@@ -41,6 +57,7 @@ async function main(): Promise<void> {
     JSON.stringify({
       same: again.duplicate && again.id === decision.id,
       learned: told.learned,
+      batch: batch.learned,
       word: words[seen.status],
       lasts: Date.parse(decision.expires_at ?? "") - Date.parse(seen.decided_at),
       learner: state.learner,

@@ -7,12 +7,18 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import httpx
 
-from sidelong.service.client import wire
+from sidelong.machine import replacing
+from sidelong.service.client import many, wire
+from sidelong.service.client.batch import RemoteBatch
 from sidelong.service.client.named import Named
 from sidelong.service.client.replies import Patience
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+    from os import PathLike
+
+    import numpy as np
+    import numpy.typing as npt
 
     from sidelong.agent import Estimates
     from sidelong.agent.feedback import Losses
@@ -57,11 +63,18 @@ class AsyncService:
         labels: Sequence[str] | None = None,
         scale: Scale | None = None,
         certificate: bool = False,
+        features: Sequence[str] | None = None,
+        holdout: tuple[int | str, float] | None = None,
+        default_loss: float | None = None,
+        keyed: bool = False,
         **options: Any,
     ) -> AsyncExperiment:
         """Make an experiment, or find the one that was made alike under this name: see `Service.create`."""
         more = {"seed": seed, "expire_after": expire_after, "description": description, "labels": labels}
         more |= {"certificate": True} if certificate else {}
+        more |= {} if features is None else {"features": list(features)}
+        more |= wire.rarely(holdout, default_loss, scale)
+        more |= {"keyed": True} if keyed else {}
         made = self[name].scaled(scale)
         await self.do(wire.create(name, learner, graph, options, more))
         return made
@@ -114,6 +127,24 @@ class AsyncExperiment(Named["AsyncService"]):
         """Learn the losses that a decision revealed: see `Experiment.tell`."""
         return await self._service.do(wire.tell(self._name, decision, losses, graph, self._scale))
 
+    async def ask_many(
+        self,
+        keys: Iterable[str | int],
+        graph: Any = None,
+        available: Iterable[int | str | bool] | None = None,
+        *,
+        context: Mapping[str, Any] | None = None,
+        key: str | None = None,
+    ) -> RemoteBatch:
+        """Draw an arm for each key of an experiment that has keys: see `Experiment.ask_many`."""
+        questions, order = many.ask(self._name, keys, graph, available, context, key)
+        return RemoteBatch.join([await self._service.do(each) for each in questions], order)
+
+    async def tell_many(self, decisions: Any, losses: Any = None, graph: Any = None) -> int:
+        """Learn the losses that decisions revealed: see `Experiment.tell_many`."""
+        told = many.tell(self._name, decisions, losses, graph, self._scale)
+        return sum([await self._service.do(each) for each in told])
+
     async def cancel(self, decision: RemoteDecision | str) -> None:
         """Give up a decision that was never carried out: nothing is learned from it."""
         await self._service.do(wire.cancel(self._name, decision))
@@ -127,6 +158,10 @@ class AsyncExperiment(Named["AsyncService"]):
             if len(arms) >= page["total"] or not page["items"]:
                 return wire.estimates(arms)
 
+    async def predict(self, context: Mapping[str, Any]) -> npt.NDArray[np.float64]:
+        """Return the predicted loss of each arm: see `Experiment.predict`."""
+        return await self._service.do(wire.predict(self._name, context))
+
     async def graph(self) -> FeedbackGraph:
         """Return the graph, of up to 500 arms and 5,000 edges: see `Experiment.graph`."""
         return await self._service.do(wire.drawing(self._name))
@@ -134,6 +169,30 @@ class AsyncExperiment(Named["AsyncService"]):
     async def state(self) -> dict[str, Any]:
         """Return all that the service says about the experiment, with its first arm: see docs/service.md."""
         return await self._service.do(wire.state(self._name))
+
+    async def change(self, **wanted: Any) -> Self:
+        """Change an experiment, and return it: see `Experiment.change`."""
+        await self._service.do(wire.change(self._name, wanted))
+        return self._called(wanted.get("name", self._name))
+
+    async def changes(self) -> list[dict[str, Any]]:
+        """Return who made the experiment and who changed what, oldest first."""
+        return await self._service.do(wire.changes(self._name))
+
+    async def clone(self, name: str, *, learned: bool = True, **wanted: Any) -> Self:
+        """Make an experiment like this one, and return it: see `Experiment.clone`."""
+        await self._service.do(wire.clone(self._name, name, {"learned": learned, **wanted}))
+        return self._called(name)
+
+    async def save(self, path: str | PathLike[str]) -> None:
+        """Write the agent as it stands to a file, from which `Agent.load` goes on."""
+        data = await self._service.do(wire.agent(self._name))
+        with replacing(path) as file:
+            file.write(data)
+
+    async def delete(self, name: str) -> None:
+        """Delete the experiment with all of its data: see `Experiment.delete`."""
+        await self._service.do(wire.delete(self._name, name))
 
     async def look_up(self, decision: RemoteDecision | str) -> dict[str, Any]:
         """Return what became of a decision: see `GET /v1/decisions/{id}` in docs/service.md."""

@@ -7,12 +7,18 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import httpx
 
-from sidelong.service.client import wire
+from sidelong.machine import replacing
+from sidelong.service.client import many, wire
+from sidelong.service.client.batch import RemoteBatch
 from sidelong.service.client.named import Named
 from sidelong.service.client.replies import Patience
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from os import PathLike
+
+    import numpy as np
+    import numpy.typing as npt
 
     from sidelong.agent import Estimates
     from sidelong.agent.feedback import Losses
@@ -56,6 +62,10 @@ class Service:
         labels: Sequence[str] | None = None,
         scale: Scale | None = None,
         certificate: bool = False,
+        features: Sequence[str] | None = None,
+        holdout: tuple[int | str, float] | None = None,
+        default_loss: float | None = None,
+        keyed: bool = False,
         **options: Any,  # each learner has its own
     ) -> Experiment:
         """Make an experiment, or find the one that was made alike under this name.
@@ -70,10 +80,18 @@ class Service:
             labels: what to call each arm; those of the graph if none are given.
             scale: as for `Agent`; other processes say `service[name].scaled(scale)`.
             certificate: as for `Agent`; `state()["certificate"]` has it.
-            **options: the options of the learner, as for `Agent`.
+            features: the names in the `context` of a decision that the learner sees; it is then "squarecb.g".
+            holdout: an arm, and the share of rounds that follows it and not the learner; `state()["lift"]` says what
+                the learner saves.
+            default_loss: what an expired decision is told; if not given, nothing is learned from it.
+            keyed: whether it plays for many keys, as a `Family` does: see `Experiment.ask_many`.
+            **options: the options of the learner, as for `Agent` or `ContextualAgent`.
         """
         more = {"seed": seed, "expire_after": expire_after, "description": description, "labels": labels}
         more |= {"certificate": True} if certificate else {}
+        more |= {} if features is None else {"features": list(features)}
+        more |= wire.rarely(holdout, default_loss, scale)
+        more |= {"keyed": True} if keyed else {}
         made = self[name].scaled(scale)
         self.do(wire.create(name, learner, graph, options, more))
         return made
@@ -147,7 +165,7 @@ class Experiment(Named["Service"]):
         Args:
             graph: the graph of this round alone, where graphs change from round to round.
             available: the arms that can be played in this round, as for `Agent.ask`.
-            context: what the log should say about this decision; the learner does not see it.
+            context: what the log should say about this decision. Of it, the learner sees the experiment's features.
             key: what this decision is for, such as the number of an order: whoever asks again with the same key gets
                 the same decision. Without one, every call gets another.
         """
@@ -169,6 +187,44 @@ class Experiment(Named["Service"]):
         """
         return self._service.do(wire.tell(self._name, decision, losses, graph, self._scale))
 
+    def ask_many(
+        self,
+        keys: Iterable[str | int],
+        graph: Any = None,
+        available: Iterable[int | str | bool] | None = None,
+        *,
+        context: Mapping[str, Any] | None = None,
+        key: str | None = None,
+    ) -> RemoteBatch:
+        """Draw an arm for each key of an experiment that has keys, as `Family.ask` does.
+
+        Args:
+            keys: text or whole numbers: a list, an array or a column. One that is given twice gets two decisions.
+            graph: the graph of this round, if it is another one: one for all keys, a list with one for each, or
+                ``(graphs, index)``, where ``graphs[index[i]]`` is that of the i-th key. Each graph is a request.
+            available: the arms that can be played in this round, as for `Agent.ask`, for all keys.
+            context: what the log should say about these decisions.
+            key: what they are for, such as a date: whoever asks for the same again gets the same decisions.
+        """
+        questions, order = many.ask(self._name, keys, graph, available, context, key)
+        return RemoteBatch.join([self._service.do(each) for each in questions], order)
+
+    def tell_many(self, decisions: Any, losses: Any = None, graph: Any = None) -> int:
+        """Learn the losses that decisions revealed: now or later, in any order; all of a request, or nothing.
+
+        Args:
+            decisions: a batch, or some of one (``batch[mask]``); with outcomes also ids; or only a table, as below.
+            losses: numbers in [0, 1], or in the `scale`, one after the other in the order of ``batch.reveals``; or a
+                table of Arrow, pandas or Polars, or a dict of columns: decision (or key, of a batch), arm, loss, with a
+                row for every arm that each decision reveals; or what ``outcomes`` of `sidelong.outcomes` returned.
+            graph: where only the outcome shows what is revealed, the graphs in the forms that `ask_many` takes.
+
+        Returns:
+            How many decisions were learned; those that were told the same before are left as they are.
+        """
+        told = many.tell(self._name, decisions, losses, graph, self._scale)
+        return sum(self._service.do(each) for each in told)
+
     def cancel(self, decision: RemoteDecision | str) -> None:
         """Give up a decision that was never carried out: nothing is learned from it."""
         self._service.do(wire.cancel(self._name, decision))
@@ -182,9 +238,48 @@ class Experiment(Named["Service"]):
             if len(arms) >= page["total"] or not page["items"]:
                 return wire.estimates(arms)
 
+    def predict(self, context: Mapping[str, Any]) -> npt.NDArray[np.float64]:
+        """Return the predicted loss of each arm, from 0 to 1, of an experiment with features, of up to 1,000 arms."""
+        return self._service.do(wire.predict(self._name, context))
+
     def state(self) -> dict[str, Any]:
         """Return all that the service says about the experiment, with its first arm: see docs/service.md."""
         return self._service.do(wire.state(self._name))
+
+    def change(self, **wanted: Any) -> Self:
+        """Change an experiment, and return it, under its new name if that was changed.
+
+        Args:
+            **wanted: any of `state` ("running", "frozen", "stopped", "archived"), `play` (what a frozen one plays: an
+                arm, or the probability of each arm), `fallback` (the arm that a stopped one answers with), `name`,
+                `description`, `labels` and `expire_after`. What is not named stays as it is. See docs/life.md.
+        """
+        self._service.do(wire.change(self._name, wanted))
+        return self._called(wanted.get("name", self._name))
+
+    def changes(self) -> list[dict[str, Any]]:
+        """Return who made the experiment and who changed what, oldest first."""
+        return self._service.do(wire.changes(self._name))
+
+    def clone(self, name: str, *, learned: bool = True, **wanted: Any) -> Self:
+        """Make an experiment like this one, and return it.
+
+        Args:
+            name: what to call it.
+            learned: whether it goes on from what this one has learned.
+            **wanted: any of `seed`, `description` and `holdout`, if they are to be others.
+        """
+        self._service.do(wire.clone(self._name, name, {"learned": learned, **wanted}))
+        return self._called(name)
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the agent as it stands to a file, from which `Agent.load` goes on."""
+        with replacing(path) as file:
+            file.write(self._service.do(wire.agent(self._name)))
+
+    def delete(self, name: str) -> None:
+        """Delete the experiment with all of its data, which nothing brings back: its name must be repeated."""
+        self._service.do(wire.delete(self._name, name))
 
     def look_up(self, decision: RemoteDecision | str) -> dict[str, Any]:
         """Return what became of a decision: see `GET /v1/decisions/{id}` in docs/service.md."""

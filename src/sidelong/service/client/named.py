@@ -29,12 +29,19 @@ class Named(Generic[S]):
         return self._scale
 
     def scaled(self, scale: Scale | None) -> Self:
-        """Return the experiment, told with numbers of this scale. The service keeps losses, and does not know it."""
+        """Return the experiment, told with numbers of this scale. The service keeps losses, and does not know it.
+
+        Not for an experiment that was made with a scale over HTTP: `tell` takes numbers of that as they are.
+        """
         if scale is not None:
             from sidelong.outcomes.scale import checked_scale  # noqa: PLC0415  # takes the compiler along
 
             checked_scale(scale)
         return type(self)(self._service, self._name, scale)
+
+    def _called(self, name: str) -> Self:
+        """Return the experiment under another name."""
+        return type(self)(self._service, name, self._scale)
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self._name} of {self._service!r}>"

@@ -10,6 +10,7 @@ from sidelong.errors import (
     ConflictError,
     DecisionError,
     ExpiredError,
+    FeatureError,
     GraphError,
     LearnerError,
     LossError,
@@ -101,7 +102,8 @@ def refusal(reply: httpx.Response, path: str) -> SidelongError:
     if said.code == "invalid":
         place = str(said.path).removeprefix("body.").split(".")[0]
         of_learner = dict.fromkeys(("learner", "options", "seed"), LearnerError)
-        kind = {"losses": LossError, "graph": GraphError, **of_learner}.get(place)
+        of_request = {"losses": LossError, "graph": GraphError, "context": FeatureError}
+        kind = {**of_request, **of_learner}.get(place)
     if kind is None:
         return said
     error = kind(detail)

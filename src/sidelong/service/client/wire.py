@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import math
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from urllib.parse import quote, urlsplit
 from uuid import uuid4
@@ -15,6 +17,7 @@ import numpy as np
 from sidelong._version import __version__
 from sidelong.errors import (
     DecisionError,
+    FeatureError,
     GraphError,
     LearnerError,
     LossError,
@@ -27,7 +30,7 @@ from sidelong.service.client.plain import available_of, graph_of, json_of, key_o
 from sidelong.service.client.replies import foreign, refusal, unreachable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     import httpx
     import numpy.typing as npt
@@ -50,6 +53,7 @@ class Question(Generic[T]):
     read: Callable[[Any, bool], T]  #: from the JSON of the reply, and whether an earlier attempt may have succeeded
     body: bytes | None = None
     headers: Mapping[str, str] = field(default_factory=dict)
+    is_file: bool = False  #: whether the reply is no JSON
     timeout: float | None = None  #: seconds, where a reply may take longer than others
 
     def request(self, timeout: float) -> dict[str, Any]:
@@ -62,10 +66,12 @@ class Question(Generic[T]):
         """Read a reply, or raise the error that it is."""
         if isinstance(outcome, Exception):
             raise unreachable(str(url), outcome) from outcome
+        if self.method == "DELETE" and repeated and outcome.status_code == HTTPStatus.NOT_FOUND:
+            return self.read({}, repeated)  # by an earlier attempt, whose reply was lost
         if not outcome.is_success:
             raise refusal(outcome, self.path)
         try:
-            return self.read(outcome.json(), repeated)
+            return self.read(outcome.content if self.is_file else outcome.json(), repeated)
         except (KeyError, TypeError, json.JSONDecodeError) as error:
             raise foreign(outcome) from error
 
@@ -97,6 +103,14 @@ def create(
     return Question("POST", "/v1/experiments", _whole, *json_of(content, LearnerError), timeout=120.0)
 
 
+def rarely(holdout: tuple[int | str, float] | None, default_loss: float | None, scale: Scale | None) -> dict[str, Any]:
+    """Return what few experiments have. A default is sent as a loss: the service does not know a client's scale."""
+    found: dict[str, Any] = {} if holdout is None else {"holdout": {"arm": holdout[0], "share": holdout[1]}}
+    if default_loss is not None:
+        found["default_loss"] = default_loss if scale is None else scale.losses([default_loss])[0]
+    return found
+
+
 def names(offset: int) -> Question[dict[str, Any]]:
     """List experiments."""
     return Question("GET", f"/v1/experiments?offset={offset}&limit=100", _whole)
@@ -104,12 +118,39 @@ def names(offset: int) -> Question[dict[str, Any]]:
 
 def state(name: str, offset: int = 0, limit: int = 1) -> Question[dict[str, Any]]:
     """Ask for the state of an experiment, with some of its arms."""
-    return Question("GET", f"{_experiment(name)}?offset={offset}&limit={limit}", _whole)
+    return Question("GET", f"{experiment_path(name)}?offset={offset}&limit={limit}", _whole)
+
+
+def change(name: str, wanted: Mapping[str, Any]) -> Question[dict[str, Any]]:
+    """Change an experiment. The same again changes nothing."""
+    content = {part: dict(value) if isinstance(value, Mapping) else value for part, value in wanted.items()}
+    return Question("PATCH", experiment_path(name), _whole, *json_of(content, ServiceError))
+
+
+def clone(name: str, new: str, wanted: Mapping[str, Any]) -> Question[dict[str, Any]]:
+    """Make an experiment like another. The same again changes nothing."""
+    content = {"name": new, **wanted}
+    return Question("POST", f"{experiment_path(name)}/clone", _whole, *json_of(content, ServiceError), timeout=120.0)
+
+
+def changes(name: str) -> Question[list[dict[str, Any]]]:
+    """Ask who changed what."""
+    return Question("GET", f"{experiment_path(name)}/changes", lambda reply, _: list(reply["items"]))
+
+
+def agent(name: str) -> Question[bytes]:
+    """Ask for the agent as a file."""
+    return Question("GET", f"{experiment_path(name)}/agent", lambda content, _: bytes(content), is_file=True)
+
+
+def delete(name: str, confirmation: str) -> Question[None]:
+    """Delete an experiment."""
+    return Question("DELETE", f"{experiment_path(name)}?name={quote(str(confirmation), safe='')}", lambda *_: None)
 
 
 def drawing(name: str) -> Question[FeedbackGraph]:
     """Ask for the graph of an experiment."""
-    return Question("GET", f"{_experiment(name)}/graph?limit=500", _read_graph)
+    return Question("GET", f"{experiment_path(name)}/graph?limit=500", _read_graph)
 
 
 def ask(
@@ -128,8 +169,14 @@ def ask(
     body, headers = json_of(content, ServiceError)
     headers["Idempotency-Key"] = uuid4().hex if key is None else key_of(key)
     return Question(
-        "POST", f"{_experiment(name)}/decisions", lambda reply, _: RemoteDecision(reply, name), body, headers
+        "POST", f"{experiment_path(name)}/decisions", lambda reply, _: RemoteDecision(reply, name), body, headers
     )
+
+
+def predict(name: str, context: Mapping[str, Any]) -> Question[npt.NDArray[np.float64]]:
+    """Ask what each arm is predicted to cost."""
+    content = {"context": dict(context), "limit": PAGE}
+    return Question("POST", f"{experiment_path(name)}/predictions", _read_predictions, *json_of(content, ServiceError))
 
 
 def tell(
@@ -182,6 +229,12 @@ def estimates(arms: Sequence[dict[str, Any]]) -> Estimates:
     return Estimates(column("observed_mean"), counts, column("observed_spread"), gaps, column("probability"))
 
 
+def _read_predictions(reply: Any, _: bool) -> npt.NDArray[np.float64]:  # noqa: FBT001
+    if reply["total"] > len(reply["items"]):
+        raise FeatureError(f"A service tells the predictions of up to {PAGE:,} arms, not of {reply['total']:,}.")
+    return np.array([item["loss"] for item in sorted(reply["items"], key=lambda item: item["arm"])])
+
+
 def _read_graph(reply: Any, _: bool) -> FeedbackGraph:  # noqa: FBT001
     from sidelong.graphs import FeedbackGraph  # noqa: PLC0415
 
@@ -199,7 +252,8 @@ def _whole(reply: Any, _: bool) -> dict[str, Any]:  # noqa: FBT001
     return dict(reply)
 
 
-def _experiment(name: str) -> str:
+def experiment_path(name: str) -> str:
+    """Return the address of an experiment."""
     return f"/v1/experiments/{quote(str(name), safe='')}"
 
 

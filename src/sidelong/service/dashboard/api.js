@@ -47,15 +47,19 @@ export async function get(path, signal) {
   return reply.json();
 }
 
-export async function post(path, content) {
+async function write(method, path, content) {
   const reply = await send(path, {
-    method: "POST",
-    headers: headers({ "Content-Type": "application/json" }),
+    method,
+    headers: headers(content === undefined ? {} : { "Content-Type": "application/json" }),
     body: JSON.stringify(content),
   });
   if (!reply.ok) throw await refusal(reply);
   return reply.json();
 }
+
+export const post = (path, content) => write("POST", path, content);
+export const change = (path, content) => write("PATCH", path, content);
+export const remove = (path) => write("DELETE", path);
 
 /**
  * Follow a stream of Server-Sent Events from after one on, until the returned function is called; after a break, go on

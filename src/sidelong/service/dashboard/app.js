@@ -2,12 +2,15 @@
 
 import * as arms from "./arms.js";
 import { Refusal, follow, get, token } from "./api.js";
-import { rates } from "./charts.js";
+import { costs, rates } from "./charts.js";
+import * as context from "./context.js";
 import * as create from "./create.js";
 import { $, h, show, write } from "./dom.js";
 import { count, some } from "./format.js";
 import { draw } from "./graph.js";
 import * as instead from "./instead.js";
+import * as keys from "./keys.js";
+import * as life from "./life.js";
 import * as panels from "./panels.js";
 
 const MOST_AT_ONCE = 1000; // arms that one request may ask for
@@ -59,6 +62,7 @@ async function list() {
           "a",
           { href: `#/${encodeURIComponent(item.name)}`, "aria-current": item.name === shown?.name ? "page" : null },
           h("span", { class: "who" }, item.name),
+          item.state === "running" ? null : h("span", { class: "badge" }, item.state),
           item.degraded ? h("span", { class: "badge" }, "degraded") : null,
           h("span", { class: "what" }, size(item.n_arms, item.counts)),
         ),
@@ -68,6 +72,10 @@ async function list() {
   const left = found.total - found.items.length;
   show($("more-experiments"), left > 0);
   write($("more-experiments"), `and ${count(left)} more, by their address: #/NAME`);
+  show($("archived"), found.archived.length > 0);
+  $("archived-list").replaceChildren(
+    ...found.archived.map(({ name }) => h("li", {}, h("a", { href: `#/${encodeURIComponent(name)}` }, h("span", { class: "who" }, name)))),
+  );
   return found;
 }
 
@@ -90,6 +98,7 @@ async function open(name) {
   const now = { name, sort: "probability", rows: ROWS, picture: null, state: null, all: [], stop: () => {} };
   shown = now;
   instead.clear();
+  context.clear();
   $("latest").replaceChildren();
   $("experiment").dataset.name = name;
   document.title = `${name} · sidelong`;
@@ -140,6 +149,7 @@ const refresh = {
       if (shown !== now) return;
       show($("trouble"), false);
       $("rates").replaceChildren(...rates(minutes));
+      $("costs").replaceChildren(...costs(minutes, found.lift));
       display(now, found);
     } finally {
       this.busy = false;
@@ -163,8 +173,11 @@ async function ask(now) {
 function display(now, found) {
   now.state = found;
   panels.title(found);
-  panels.guarantee(found.guarantee);
+  life.display(found, address(now.name), may("admin"));
+  if (found.guarantee !== null) panels.guarantee(found.guarantee);
+  keys.offer(address(now.name), found).catch(trouble);
   panels.numbers(found);
+  context.offer(found.features);
   const listed = $("experiments").querySelector("[aria-current] .what"); // which is asked for less often
   if (listed) write(listed, size(found.graph.n_arms, found.counts));
   now.picture.update(found.arms.items);
@@ -175,7 +188,8 @@ function display(now, found) {
 function rows(now) {
   const found = now.state;
   const listed = found.table ?? arms.sorted(now.all, now.sort).slice(0, now.rows);
-  const best = found.regret.rounds && found.regret.own_loss !== null ? found.regret.own_loss / found.regret.rounds : null;
+  const paid = found.regret; // null of an experiment with keys
+  const best = paid?.rounds && paid.own_loss !== null ? paid.own_loss / paid.rounds : null;
   const focused = document.activeElement?.dataset.sort;
   $("arms").replaceChildren(
     arms.table(listed, now.sort, best, (by) => {
@@ -240,7 +254,18 @@ $("more-arms").addEventListener("click", () => {
 create.prepare((name) => {
   location.hash = `#/${encodeURIComponent(name)}`;
 });
+context.prepare(() => shown?.name);
+keys.prepare(() => refresh.now().catch(trouble));
 instead.prepare(() => shown?.name);
+life.prepare((name) => {
+  if (name === shown?.name) {
+    refresh.now().catch(trouble);
+    list().catch(trouble);
+  } else {
+    leave();
+    location.hash = name ? `#/${encodeURIComponent(name)}` : "#/";
+  }
+});
 window.addEventListener("hashchange", () => {
   route().then(() => $("main").focus());
 });

@@ -54,6 +54,40 @@ export function rates(data) {
   ];
 }
 
+/** The mean loss of the rounds that were told in each minute, and beside it that of the holdout. */
+export function costs(data, lift) {
+  const n = data.minutes.length;
+  const x = (i) => LEFT + ((i + 0.5) * (W - LEFT)) / Math.max(n, 1);
+  const y = (value) => FOOT - value * (FOOT - 14);
+  const points = (values) => values.map((value, i) => (value === null ? null : [x(i), y(value)])).filter(Boolean);
+  const line = (values) => points(values).map(([a, b], i) => `${i ? "L" : "M"}${a.toFixed(1)} ${b.toFixed(1)}`).join("");
+  const dots = (name, values) => points(values).map(([cx, cy]) => s("circle", { class: name, cx, cy, r: 2 }));
+  const mean = (values) => {
+    const known = values.filter((value) => value !== null);
+    return known.length ? (known.reduce((a, b) => a + b, 0) / known.length).toFixed(2) : "–";
+  };
+  const says = `Mean loss in each of the last ${some(n, "minute")}: the learner's ${mean(data.cost)}${lift ? `, the holdout's ${mean(data.held_cost)}` : ""}.`;
+  const key = (name, text) =>
+    h("li", {}, s("svg", { viewBox: "0 0 16 16", "aria-hidden": "true" }, s("path", { class: name, d: "M1 8H15" })), text);
+  return [
+    s(
+      "svg",
+      { viewBox: `0 0 ${W} ${H}`, role: "img", "aria-label": says },
+      [0, 0.5, 1].map((value) => [
+        s("line", { class: "axis", x1: LEFT, x2: W, y1: y(value), y2: y(value) }),
+        s("text", { x: LEFT - 6, y: y(value) + 4, "text-anchor": "end" }, String(value)),
+      ]),
+      s("path", { class: "decided-line", d: line(data.cost) }),
+      dots("decided-dot", data.cost),
+      lift ? s("path", { class: "held-line", d: line(data.held_cost) }) : null,
+      lift ? dots("held-dot", data.held_cost) : null,
+      s("text", { x: LEFT, y: H - 6 }, n ? clock(data.minutes[0]).slice(0, 5) : ""),
+      s("text", { x: W, y: H - 6, "text-anchor": "end" }, "now"),
+    ),
+    h("ul", { class: "legend" }, key("decided-line", "the learner"), lift ? key("held-line", `the holdout, arm ${lift.label ?? lift.arm}`) : null),
+  ];
+}
+
 /** The smallest of 1, 2, 4, 10, 20, 40, 100, ... that is large enough. */
 function nice(value) {
   const power = 10 ** Math.floor(Math.log10(value));

@@ -71,8 +71,18 @@ function content(form) {
     graph: graph(form),
     expire_after: form.expire.value ? Number(form.expire.value) : null,
     ...(seed ? { seed: Number(seed) } : {}),
+    ...(seesFeatures(form) ? { features: names(form.features.value) } : {}),
     ...(form.certificate.checked ? { certificate: true } : {}),
   };
+}
+
+const seesFeatures = (form) => catalogue.with_features.includes(form.learner.value);
+
+/** Read "weekday, temperature" into names. */
+function names(text) {
+  const found = text.split(",").map((name) => name.trim()).filter(Boolean);
+  if (!found.length) throw new Error("This learner plays by features: name at least one, such as weekday.");
+  return found;
 }
 
 function showArguments(form) {
@@ -107,6 +117,7 @@ function showArguments(form) {
 export function prepare(onCreated) {
   const form = $("create-form");
   form.family.addEventListener("change", () => showArguments(form));
+  form.learner.addEventListener("change", () => show($("new-features-field"), seesFeatures(form)));
   $("create-cancel").addEventListener("click", () => $("create").close());
   form.addEventListener("submit", async (event) => {
     event.preventDefault();
@@ -118,6 +129,7 @@ export function prepare(onCreated) {
       $("create").close();
       form.reset();
       showArguments(form);
+      show($("new-features-field"), false);
       onCreated(made.name);
     } catch (error) {
       $("create-error").textContent = error.message;
@@ -132,7 +144,7 @@ export async function open() {
   const form = $("create-form");
   if (!catalogue) {
     catalogue = await get("v1/catalogue");
-    form.learner.replaceChildren(...catalogue.learners.map((name) => h("option", { value: name, selected: name === "glance" }, name)));
+    form.learner.replaceChildren(...[...catalogue.learners, ...catalogue.with_features].map((name) => h("option", { value: name, selected: name === "glance" }, name)));
     const families = [...catalogue.families.map(({ name }) => name), OWN];
     form.family.replaceChildren(...families.map((name) => h("option", { value: name, selected: name === "nested" }, name.replaceAll("_", " "))));
     showArguments(form);

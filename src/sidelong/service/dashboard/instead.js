@@ -2,6 +2,7 @@
 
 import { post } from "./api.js";
 import { interval, scale } from "./charts.js";
+import { context } from "./context.js";
 import { $, h, show } from "./dom.js";
 import { count, number, range, some } from "./format.js";
 
@@ -94,6 +95,7 @@ export function prepare(current) {
       const content = {
         distribution: distribution($("mix").value),
         confidence: Number($("confidence").value),
+        where: context($("where").value),
         limit: MOST,
       };
       const result = await post(`v1/experiments/${encodeURIComponent(name)}/evaluation`, content);

@@ -46,8 +46,22 @@ export function numbers(found) {
   $("numbers").replaceChildren(...figures(found).map(figure));
 }
 
-function figures({ best, arms, counts, guarantee, regret, certificate, world, sample_ratio: ratio }) {
+function figures(found) {
+  return found.keys === null ? checked(found) : [["keys", count(found.keys)], ...counted(found.counts)];
+}
+
+function counted(counts) {
   const late = counts.late ? `${count(counts.late)} of them told, too late` : null;
+  return [
+    ["decided", count(counts.decided)],
+    ["told", count(counts.told)],
+    ["outstanding", count(counts.outstanding)],
+    ["expired", count(counts.expired), late, counts.expired > 0],
+    ["cancelled", count(counts.cancelled)],
+  ];
+}
+
+function checked({ best, arms, counts, guarantee, regret, lift, certificate, world, sample_ratio: ratio }) {
   const check =
     ratio.p_value === null ? ["–", ratio.unknown] : [ratio.ok ? "fine" : "off", `p = ${probability(ratio.p_value)}`];
   const unknown = counts.told ? "cannot be estimated from this feedback" : "not known yet";
@@ -59,11 +73,8 @@ function figures({ best, arms, counts, guarantee, regret, certificate, world, sa
       best === null ? "nothing was told yet" : `cost ${number(best.mean, 2)}, ${percent(best.chance)} sure`,
     ],
     ["plays next", next === null ? "–" : called(next), next === null ? "not known beforehand" : `with a chance of ${percent(next.probability)}`],
-    ["decided", count(counts.decided)],
-    ["told", count(counts.told)],
-    ["outstanding", count(counts.outstanding)],
-    ["expired", count(counts.expired), late, counts.expired > 0],
-    ["cancelled", count(counts.cancelled)],
+    ...counted(counts),
+    ...(lift === null ? [] : [["saved per round", number(lift.estimate, 3), lifted(lift)]]),
     [
       "regret",
       number(regret.estimate, 1),
@@ -80,6 +91,9 @@ function figures({ best, arms, counts, guarantee, regret, certificate, world, sa
     ["the world", world.turned ? "has turned" : "as before", world.turned ? world.said : null, world.turned],
   ];
 }
+
+const lifted = ({ low, high, held, share, estimate }) =>
+  estimate === null ? "nothing was told yet" : `${range(low, high, 2)}, beside ${count(held)} rounds of the holdout (${percent(share)})`;
 
 const certified = ({ confidence, why }) => [`beyond any arm, ${percent(confidence)} sure at all times at once.`, why].filter(Boolean).join(" ");
 
@@ -101,7 +115,7 @@ function figure([name, value, note, alarm]) {
 
 /** Put an event on top of the latest. */
 export function latest(event) {
-  const words = { created: "made", decided: "decided", told: "told", cancelled: "cancelled", expired: "expired", late: "told late" };
+  const words = { created: "made", decided: "decided", told: "told", cancelled: "cancelled", expired: "expired", late: "told late", changed: "changed", played: "frozen", held: "holdout", fallback: "fallback", defaulted: "default" };
   const what = event.arm === null || event.arm === undefined ? "" : `arm ${event.arm}`;
   const line = h(
     "li",

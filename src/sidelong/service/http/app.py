@@ -49,6 +49,7 @@ _BOOT = secrets.token_hex(4)  # what the names of this process's requests begin 
 _JSON = "application/json"
 #: A body that is too large is read up to here and thrown away: many clients hear the reply only when all is sent.
 _HOPELESS = 2**25
+_LARGE = 2**17  # bytes of a body that takes milliseconds to read
 _PAGE_POLICY = b"default-src 'self'; img-src 'self' data:; frame-ancestors 'none'; base-uri 'none'; form-action 'none'"
 
 
@@ -128,7 +129,7 @@ class Application:
             _check_room(scope, call.route)
             if address.scope != "none":
                 client = scope["client"][0] if scope["client"] else ""
-                await self._gate.admit(call, address.scope, client)
+                await self._gate.admit(call, address, client)
             if address.query is not None:
                 call.query = _read_query(address.query, scope["query_string"])
             if address.takes == "file":
@@ -152,6 +153,7 @@ class Application:
             found = pattern.fullmatch(path)
             if found is not None:
                 call.route, call.place = route, found.groupdict()
+                call.of = call.place.get("name", "")
                 return methods
         return None
 
@@ -223,7 +225,10 @@ async def _read(kind: type[M], receive: Receive, headers: dict[bytes, bytes], se
     if body:
         _check_media_type(headers.get(b"content-type", b""))
     try:
-        message = kind.model_validate_json(body or b"{}")
+        if len(body) < _LARGE:
+            message = kind.model_validate_json(body or b"{}")
+        else:  # others have their turns in between
+            message = await asyncio.to_thread(kind.model_validate_json, body)
     except ValidationError as error:
         raise misread(error, "body") from None
     losses = getattr(message, "losses", None)

@@ -3,81 +3,158 @@
 from __future__ import annotations
 
 import json
+import math
 import re
+from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
 from sidelong.errors import ServiceError
 from sidelong.service.http import views
 from sidelong.service.http.exchange import Reply
-from sidelong.service.http.graphs import graph_of
+from sidelong.service.http.graphs import graph_of_round
 from sidelong.service.http.problems import invalid
-from sidelong.service.store.commands import Cancel, Decide, Tell
+from sidelong.service.store.batches import DecideMany
+from sidelong.service.store.commands import Cancel, Decide, DecideKeys, Tell
 from sidelong.service.store.experiment import expires_at
+from sidelong.service.store.graphs import KnownGraph
+from sidelong.service.store.journal import DRAWN_BY
 
 if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from sidelong.graphs import FeedbackGraph
     from sidelong.service.http.exchange import Call
     from sidelong.service.http.messages.decisions import DecideRequest, Feedback
-    from sidelong.service.store.commands import Decided, Settled
+    from sidelong.service.server import Server
+    from sidelong.service.store.commands import Decided
+    from sidelong.service.store.keyed.rules import DrawnKeys
+    from sidelong.service.store.settled import Settled
 
 _ID = re.compile(r"([0-9a-f]{16})-([1-9][0-9]{0,17})")
 _KEY = re.compile(r"[\x21-\x7e]{1,200}")
 
 
 async def decide(call: Call) -> Reply:
-    """Draw an arm. A request that is sent again with the same Idempotency-Key gets the same decision."""
+    """Draw an arm, or several. The same again with the same Idempotency-Key gets the same decisions."""
     server = call.server
     body: DecideRequest = call.body
-    key = _key(call.headers.get(b"idempotency-key"))
-    graph = None if body.graph is None else await graph_of(body.graph, server)
-    context = None if body.context is None else _context(body.context, server.settings.max_context)
-    made: Decided = await server.commits.written(Decide(call.place["name"], graph, context, key, body.available))
+    key = key_of(call.headers.get(b"idempotency-key"))
+    name = call.of
+    context = None if body.context is None else context_of(body.context, server.settings.max_context)
+    graph = None if body.graph is None else await graph_of_round(body.graph, call, name)
+    if body.key is not None or body.keys is not None:
+        async with withdrawing(server, graph):
+            asked_for = DecideKeys(name, _keys(body), graph, context, key, body.available)
+            drawn: DrawnKeys = await server.commits.written(asked_for)
+        return Reply({"items": _items(drawn), "duplicate": drawn.duplicate}, 200 if drawn.duplicate else 201)
+    asked = Decide(name, graph, context, key, body.available, body.count or 1)
+    async with withdrawing(server, graph):
+        if body.count is None:
+            made: Decided = await server.commits.written(asked)
+            return Reply({**_shown(made), "duplicate": made.duplicate}, 200 if made.duplicate else 201)
+        every: list[Decided] = await server.commits.written(DecideMany(asked))
+    duplicate = every[0].duplicate
+    return Reply(
+        {"items": [_shown(each, key=None) for each in every], "duplicate": duplicate}, 200 if duplicate else 201
+    )
+
+
+def _keys(body: DecideRequest) -> list[Any]:
+    """Return the keys of a request, which says either one or several, and not how many decisions."""
+    if body.keys is not None and body.key is not None:
+        raise invalid("Send key, or keys, and not both.", "body.key", body.key)
+    if body.count is not None:
+        raise invalid(
+            "Name a key several times to get several decisions for it; count is for experiments without keys.",
+            "body.count",
+            body.count,
+        )
+    return [body.key] if body.keys is None else list(body.keys)
+
+
+def _items(drawn: DrawnKeys) -> list[dict[str, Any]]:
+    expires = expires_at(drawn.at, drawn.expire_after)
+    reveals = drawn.graph.row
+    return [
+        {
+            "id": f"{drawn.experiment}-{number}",
+            "key": key,
+            "round": round_,
+            "arm": arm,
+            "probability": None if math.isnan(p) else p,
+            "reveals": reveals(arm).tolist(),
+            "expires_at": expires,
+        }
+        for number, key, round_, arm, p in drawn.draws.listed()
+    ]
+
+
+def _shown(made: Decided, **more: None) -> dict[str, Any]:
     event = made.event
-    content = {
+    return {
         "id": f"{made.experiment}-{event.round}",
+        **more,
         "round": event.round,
         "arm": event.arm,
         "probability": event.probability,
+        "drawn_by": DRAWN_BY[event.kind],
         "reveals": made.reveals,
         "expires_at": expires_at(event.at, made.expire_after),
-        "duplicate": made.duplicate,
     }
-    return Reply(content, 200 if made.duplicate else 201)
 
 
 async def feedback(call: Call) -> Reply:
     """Tell the losses that a decision revealed."""
-    of, number = _parse(call)
+    of, number = parse(call.place["id"])
     body: Feedback = call.body
-    graph = None if body.graph is None else await graph_of(body.graph, call.server)
-    told: Settled = await call.server.commits.written(Tell(of, number, body.losses, graph))
-    learned = not told.duplicate
-    return Reply({"id": call.place["id"], "round": told.round, "learned": learned, "duplicate": told.duplicate})
+    graph = None if body.graph is None else await graph_of_round(body.graph, call, of)
+    async with withdrawing(call.server, graph):
+        told: Settled = await call.server.commits.written(Tell(of, number, body.losses, graph))
+    content = {"id": call.place["id"], "round": told.round, "learned": told.learned, "duplicate": told.duplicate}
+    return Reply(content)
+
+
+@asynccontextmanager
+async def withdrawing(server: Server, *graphs: FeedbackGraph | KnownGraph | str | None) -> AsyncIterator[None]:
+    """Send a command with these graphs of rounds; if it is refused, nothing is kept of them."""
+    try:
+        yield
+    except ServiceError:
+        await withdraw(server, *graphs)
+        raise
+
+
+async def withdraw(server: Server, *graphs: FeedbackGraph | KnownGraph | str | None) -> None:
+    """Let go of graphs that were kept for a request which was refused."""
+    for graph in graphs:
+        if isinstance(graph, KnownGraph) and graph.new:
+            await server.builds.run(server.store.withdraw, graph)
 
 
 async def cancel(call: Call) -> Reply:
     """Give up a decision that was never carried out: nothing is learned from it."""
-    cancelled: Settled = await call.server.commits.written(Cancel(*_parse(call)))
+    cancelled: Settled = await call.server.commits.written(Cancel(*parse(call.place["id"])))
     return Reply({"id": call.place["id"], "round": cancelled.round, "duplicate": cancelled.duplicate})
 
 
 async def look_up(call: Call) -> Reply:
     """Return a decision, whatever became of it."""
     server = call.server
-    of, number = _parse(call)
+    of, number = parse(call.place["id"])
     await server.loading.wait(of, server.settings.request_timeout)
     return Reply(await server.reads.run(views.decision, server.store, of, number))
 
 
-def _parse(call: Call) -> tuple[str, int]:
+def parse(id_: str) -> tuple[str, int]:
     """Return the experiment and the round of a decision."""
-    id_ = call.place["id"]
     found = _ID.fullmatch(id_)
     if found is None:
         raise ServiceError(f"There is no decision {id_[:60]!r}.", status=404, code="not_found", path="path.id")
     return f"#{found[1]}", int(found[2])
 
 
-def _key(given: bytes | None) -> str | None:
+def key_of(given: bytes | None) -> str | None:
+    """Return the Idempotency-Key of a request."""
     if given is None:
         return None
     key = given.decode("latin-1")
@@ -87,7 +164,8 @@ def _key(given: bytes | None) -> str | None:
     return key
 
 
-def _context(given: dict[str, Any], most: int) -> str:
+def context_of(given: dict[str, Any], most: int) -> str:
+    """Return a context as it is kept."""
     text = json.dumps(given, separators=(",", ":"), allow_nan=True)
     if len(text) > most:
         raise ServiceError(f"A context has at most {most:,} bytes.", status=413, code="too_large", path="body.context")

@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from sidelong import evaluation
+from sidelong.evaluation import lift as lifts
 from sidelong.evaluation import weighing
 from sidelong.evaluation.intervals import interval
 from sidelong.evaluation.regret import compare
 from sidelong.service.http.messages.experiments import (
     CertificateState,
     Counts,
+    LiftState,
     RegretState,
     SampleRatio,
     WorldState,
@@ -23,8 +25,8 @@ from sidelong.service.store.tallies import HIDDEN, UNWEIGHED
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from sidelong.agent import Agent
     from sidelong.evaluation.intervals import Interval
+    from sidelong.service.store.agents import Decider
     from sidelong.service.store.experiment import LiveExperiment
     from sidelong.service.store.tallies import Tallies
 
@@ -36,14 +38,18 @@ _SUSPICIOUS = 0.001
 
 def counts(experiment: LiveExperiment) -> Counts:
     """Return what became of the decisions."""
-    happened = experiment.tallies.counts
+    happened, aside = experiment.tallies.counts, experiment.tallies.aside
     return Counts(
-        decided=happened[Kind.DECIDED],
-        told=happened[Kind.TOLD],
-        outstanding=len(experiment.outstanding),
-        expired=happened[Kind.EXPIRED],
-        cancelled=happened[Kind.CANCELLED],
+        decided=experiment.round,
+        told=happened[Kind.TOLD] + aside[Kind.TOLD],
+        outstanding=experiment.waiting,
+        expired=happened[Kind.EXPIRED] + aside[Kind.EXPIRED],
+        cancelled=happened[Kind.CANCELLED] + aside[Kind.CANCELLED],
         late=happened[Kind.LATE],
+        frozen=happened[Kind.PLAYED],
+        held=happened[Kind.HELD],
+        defaulted=happened[Kind.DEFAULTED] + aside[Kind.DEFAULTED],
+        fallback=happened[Kind.FALLBACK],
     )
 
 
@@ -62,7 +68,7 @@ def intervals(tallies: Tallies, arms: list[int]) -> Interval:
     return found._replace(lower=np.clip(found.lower, 0.0, 1.0), upper=np.clip(found.upper, 0.0, 1.0))
 
 
-def regret(tallies: Tallies, agent: Agent | None = None) -> RegretState:
+def regret(tallies: Tallies, agent: Decider | None = None) -> RegretState:
     """Return the own loss less that of the best arm, over all rounds that were not cancelled.
 
     Rounds without feedback are taken to cost as much as the others in the estimates, and anything in the interval. With
@@ -97,16 +103,36 @@ def regret(tallies: Tallies, agent: Agent | None = None) -> RegretState:
     )
 
 
+def lift(experiment: LiveExperiment) -> LiftState | None:
+    """Return what the learner saves beside the holdout, if there is one."""
+    holdout, labels = experiment.holdout, experiment.life.labels
+    if holdout is None:
+        return None
+    found = lifts.lift(experiment.tallies.lift, holdout.share, 1.0 - _RISK)
+    return LiftState(
+        arm=holdout.arm,
+        label=labels[holdout.arm] if labels else None,
+        share=holdout.share,
+        estimate=found and found.value,
+        low=found and found.lower,
+        high=found and found.upper,
+        held=found.held if found else 0,
+        learned=found.learned if found else 0,
+        held_cost=found.held_cost if found and found.held else None,
+        learner_cost=found.learner_cost if found and found.learned else None,
+    )
+
+
 def certificate(experiment: LiveExperiment) -> CertificateState | None:
     """Return the certificate, if one is kept."""
     spec = experiment.identity.spec
     if not spec.get("certificate"):
         return None
-    found, labels = experiment.agent.certificate(), spec["labels"]
+    found, labels = experiment.agent.certificate(), experiment.life.labels
     return CertificateState(
         bound=found.bound,
         arm=found.arm,
-        label=labels and labels[found.arm],
+        label=labels[found.arm] if labels else None,
         confidence=found.confidence,
         paid=found.paid,
         rounds=found.rounds,

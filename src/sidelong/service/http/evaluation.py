@@ -16,6 +16,8 @@ from sidelong.service.http.exchange import Reply
 from sidelong.service.http.problems import for_temporary_files, invalid
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from sidelong.graphs.makers import GraphMaker
     from sidelong.service.http.exchange import Call
     from sidelong.service.http.messages.evaluation import EvaluationRequest
@@ -28,13 +30,14 @@ MOST_LOSSES = 4_000_000
 async def evaluate(call: Call) -> Reply:
     """Estimate what each arm, or another distribution, would have cost in the same rounds."""
     server = call.server
-    return Reply(await server.evaluations.run(_evaluate, server, call.place["name"], call.body))
+    return Reply(await server.evaluations.run(_evaluate, server, call.of, call.body))
 
 
 async def show_catalogue(_: Call) -> Reply:
     """List the learners, and the families of graphs with their arguments."""
     families = [{"name": name, "arguments": _arguments(family)} for name, family in makers(over_time=False).items()]
-    return Reply({"learners": list(catalogue.names()), "families": families})
+    with_features = list(catalogue.names_with_features())
+    return Reply({"learners": list(catalogue.names()), "with_features": with_features, "families": families})
 
 
 def _arguments(family: GraphMaker) -> list[dict[str, str | None]]:
@@ -43,9 +46,11 @@ def _arguments(family: GraphMaker) -> list[dict[str, str | None]]:
 
 
 def _evaluate(server: Server, name: str, body: EvaluationRequest) -> dict[str, Any]:
-    labels = server.store.identity(name).spec["labels"]
+    if server.store.identity(name).spec.get("keyed"):
+        raise invalid("Each key has its own best arm: evaluate the rows of one key of the log, elsewhere.", "path.name")
+    labels = server.store.view(name, lambda experiment, _: experiment.life.labels)
     try:
-        log = _read(server, name)
+        log = _read(server, name, body.where)
         arms = evaluation.evaluate_arms(log, body.confidence)
         mixed = {"uniform": np.full(log.n_arms, 1 / log.n_arms)}
         if body.distribution is not None:
@@ -71,11 +76,11 @@ def _evaluate(server: Server, name: str, body: EvaluationRequest) -> dict[str, A
     }
 
 
-def _read(server: Server, name: str) -> evaluation.DecisionLog:
+def _read(server: Server, name: str, where: Mapping[str, Any] | None) -> evaluation.DecisionLog:
     with for_temporary_files(), tempfile.TemporaryFile(prefix="sidelong-") as file:
         export.write(server.store, name, file)
         file.seek(0)
-        return evaluation.read_log(file, most_losses=MOST_LOSSES)
+        return evaluation.read_log(file, most_losses=MOST_LOSSES, where=where)
 
 
 def _shares(given: dict[str, float], n_arms: int) -> np.ndarray:

@@ -18,6 +18,7 @@ class Call:
     headers: dict[bytes, bytes]  #: by their names in small letters
     route: str = "/"  #: the address as the table has it; that of the dashboard for all that is not in it
     place: dict[str, str] = field(default_factory=dict)  #: the parts of its path that have a name
+    of: str = ""  #: the experiment that it is about, by name, or by "#" and key for who may reach no other
     access: Access | None = None  #: what its sender may do
     query: Any = None
     body: Any = None

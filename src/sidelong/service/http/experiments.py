@@ -2,22 +2,33 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from typing import TYPE_CHECKING, Any
 
 from starlette.responses import Response, StreamingResponse
 
 from sidelong.service.http import export, views
+from sidelong.service.http.decisions import context_of
 from sidelong.service.http.exchange import Reply
 from sidelong.service.http.graphs import graph_of, read_upload
+from sidelong.service.http.messages.experiments import DeletedExperiment
 from sidelong.service.http.problems import invalid
 from sidelong.service.store import creation
+from sidelong.service.store.changes import Change, Delete
+from sidelong.service.store.experiment import timestamp
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from sidelong.service.http.exchange import Call
-    from sidelong.service.http.messages.experiments import CreateExperiment, StateQuery
+    from sidelong.service.http.messages.experiments import (
+        ChangeExperiment,
+        CloneExperiment,
+        CreateExperiment,
+        PredictionRequest,
+        StateQuery,
+    )
     from sidelong.service.http.messages.graphs import UploadQuery
 
 _PATIENCE = 1.0  # seconds that the list waits for experiments to come into memory
@@ -27,22 +38,84 @@ async def create_experiment(call: Call) -> Reply:
     """Make an experiment. The first one of a learner may take some seconds of compilation."""
     server = call.server
     body: CreateExperiment = call.body
-    graph = await graph_of(body.graph, server)
+    graph = await graph_of(body.graph, call)
     spec = body.model_dump(include={"learner", "options", "seed", "expire_after", "description", "labels"})
+    lacks = ("certificate", "features", "holdout", "scale", "default_loss")
+    for part in lacks if body.keyed else ():
+        if getattr(body, part):
+            raise invalid(f"An experiment with keys has no {part}.", f"body.{part}")
+    if body.keyed:
+        spec["keyed"] = True
+    if body.holdout is not None:
+        spec["holdout"] = body.holdout.model_dump()
+    if body.scale is not None:
+        spec["scale"] = body.scale.model_dump()
+    if body.default_loss is not None:
+        spec["default_loss"] = body.default_loss
     if body.certificate:
         spec["certificate"] = True  # experiments of older programs do not say
+    if body.features is not None:
+        spec["features"] = body.features
     draft = await server.builds.run(creation.draft, server.store, body.name, spec, graph)
-    _, new = await server.commits.written(lambda: creation.create(server.store, draft))
+    by = call.access and call.access.name
+    _, new = await server.commits.written(lambda: creation.create(server.store, draft, by))
     state = await server.view(body.name, lambda each, _: views.state(each))
     return Reply(state, 201 if new else 200)
+
+
+async def clone_experiment(call: Call) -> Reply:
+    """Make an experiment like another, with or without what that has learned. It begins with round 1, and runs."""
+    server = call.server
+    body: CloneExperiment = call.body
+    wanted = body.model_dump(include={"seed", "description", "holdout"} & body.model_fields_set)
+    make = functools.partial(creation.clone, learned=body.learned)
+    draft = await server.builds.run(make, server.store, call.of, body.name, wanted)
+    by = call.access and call.access.name
+    _, new = await server.commits.written(lambda: creation.create(server.store, draft, by))
+    state = await server.view(body.name, lambda each, _: views.state(each))
+    return Reply(state, 201 if new else 200)
+
+
+async def download_agent(call: Call) -> Response:
+    """Return the agent as it stands, as a file that `Agent.load` reads."""
+    data = await call.server.view(call.of, lambda each, _: views.agent_file(each))
+    headers = {"Content-Disposition": f'attachment; filename="{call.place["name"]}.sidelong"'}
+    return Response(data, headers=headers, media_type="application/octet-stream")
+
+
+async def list_changes(call: Call) -> Reply:
+    """Return who made an experiment, and who changed what."""
+    return Reply(await call.server.reads.run(views.changes, call.server.store, call.of))
+
+
+async def change_experiment(call: Call) -> Reply:
+    """Freeze, stop, archive, bring back, rename or describe an experiment. What is so already is no change."""
+    server, name = call.server, call.of
+    body: ChangeExperiment = call.body
+    wanted = body.model_dump(include=body.model_fields_set)
+    for part in ("state", "name", "description"):
+        if part in wanted and wanted[part] is None:
+            raise invalid(f"body.{part} cannot be null. Leave it out if it is to stay.", f"body.{part}")
+    await server.commits.written(Change(name, wanted, call.access and call.access.name))
+    now = wanted.get("name", name)
+    return Reply(await server.view(now, lambda each, _: views.state(each)))
+
+
+async def delete_experiment(call: Call) -> Reply:
+    """Delete an experiment with all of its data; its name must be repeated. Nothing brings it back."""
+    if call.query.name != call.place["name"]:
+        raise invalid("To delete an experiment, repeat its name: ?name=...", "query.name", call.query.name)
+    gone = await call.server.commits.written(Delete(call.of, call.access and call.access.name))
+    return Reply(DeletedExperiment(name=gone.name, at=timestamp(gone.at), by=gone.by))
 
 
 async def list_experiments(call: Call) -> Reply:
     """List the experiments, by name, and those that are being replayed or are refused."""
     server, query = call.server, call.query
-    _, names = await server.look(server.store.names, query.offset, query.limit)
+    only = call.access and call.access.experiment
+    _, names = await server.look(server.store.names, query.offset, query.limit, only)
     await server.loading.wait_for_all(names, _PATIENCE)
-    return Reply(await server.reads.run(views.summaries, server.store, query.offset, query.limit))
+    return Reply(await server.reads.run(views.summaries, server.store, query.offset, query.limit, only))
 
 
 async def show_state(call: Call) -> Reply:
@@ -56,6 +129,13 @@ async def show_graph(call: Call) -> Reply:
     return await _view(call, lambda each: views.drawing(each, call.query.limit))
 
 
+async def predict(call: Call) -> Reply:
+    """Return what the learner of an experiment with features predicts each arm to cost, without a decision."""
+    body: PredictionRequest = call.body
+    context = context_of(body.context, call.server.settings.max_context)
+    return await _view(call, lambda each: views.predictions(each, context, body.limit))
+
+
 async def show_rates(call: Call) -> Reply:
     """Return what happened in each of the last minutes."""
     now = call.server.clock.now().at
@@ -65,7 +145,7 @@ async def show_rates(call: Call) -> Reply:
 async def follow_events(call: Call) -> Response:
     """Stream what happens, from now on, or from behind the event that Last-Event-ID names."""
     server = call.server
-    experiment, head = await server.look(server.store.position, call.place["name"])
+    experiment, head = await server.look(server.store.position, call.of)
     after = _last_event(call.headers.get(b"last-event-id", b"%d" % head))
     headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
     token = call.access and call.access.token
@@ -75,7 +155,7 @@ async def follow_events(call: Call) -> Response:
 
 async def download_log(call: Call) -> Response:
     """Return all decisions, as Parquet with the column names of the Open Bandit Pipeline."""
-    server, name = call.server, call.place["name"]
+    server, name = call.server, call.of
     return await server.exports.run(export.reply, server.store, name)
 
 
@@ -84,7 +164,7 @@ async def upload_graph(call: Call) -> Reply:
     server = call.server
     query: UploadQuery = call.query
     made = await server.builds.run(read_upload, call.body, f".{query.format}", server.settings)
-    known, new = await server.commits.written(lambda: creation.keep_graph(server.store, made))
+    known, new = await server.builds.run(creation.keep_graph, server.store, made)
     return Reply(views.graph_summary(known.id, known.graph), 201 if new else 200)
 
 
@@ -96,4 +176,4 @@ def _last_event(given: bytes) -> int:
 
 async def _view(call: Call, look: Callable[[Any], Any]) -> Reply:
     """Return what is seen of the experiment that a request names."""
-    return Reply(await call.server.view(call.place["name"], lambda each, _: look(each)))
+    return Reply(await call.server.view(call.of, lambda each, _: look(each)))

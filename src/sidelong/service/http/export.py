@@ -11,6 +11,7 @@ import numpy as np
 from starlette.responses import StreamingResponse
 
 from sidelong.service import pools
+from sidelong.service.http import keyed_log
 from sidelong.service.http.problems import for_temporary_files
 from sidelong.service.http.views import status_of
 from sidelong.service.store import journal
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from sidelong.service.store.journal import Event
     from sidelong.service.store.store import Store
 
+_TOLD = {journal.Kind.TOLD, journal.Kind.DEFAULTED}
 _ROWS = 5000
 _CHUNK = 2**18  # bytes
 _CELLS = 1_000_000  # losses in memory
@@ -62,7 +64,10 @@ def write(store: Store, name: str, file: Path | BinaryIO) -> None:
     with store.database.reading() as reading:
         graph = store.shelf.find(reading, spec["graph"])
         about |= {"n_arms": graph.n_arms, "graph": spec["graph_name"]}
-        schema = _schema(pa).with_metadata({"sidelong.experiment": json.dumps(about)})
+        schema = _schema(pa)
+        if spec.get("keyed"):
+            schema = schema.append(pa.field("key", pa.string()))
+        schema = schema.with_metadata({"sidelong.experiment": json.dumps(about)})
         with pq.ParquetWriter(file, schema, compression="zstd") as writer:
             for rows in _pages(store, reading, identity):
                 writer.write_table(pa.Table.from_pylist(rows, schema))
@@ -80,6 +85,7 @@ def _schema(pa: Any) -> Any:
             ("decision", pa.string()),
             ("round", pa.int64()),
             ("status", pa.string()),
+            ("drawn_by", pa.string()),
             ("observed", pa.list_(pa.int64())),
             ("losses", pa.list_(pa.float64())),
             ("observe_probabilities", pa.list_(pa.float64())),
@@ -91,10 +97,9 @@ def _pages(store: Store, reading: Reading, identity: Identity) -> Iterator[list[
     """Yield the rows, in pages that fit into memory."""
     page: list[dict[str, Any]] = []
     cells = 0
-    for events in journal.by_round(reading, identity.id):
-        pools.check()
-        page.append(_row(store, reading, identity, events))
-        cells += sum(len(event.losses or b"") // 8 for event in events)
+    for row in _rows(store, reading, identity):
+        page.append(row)
+        cells += 0 if row["losses"] is None else len(row["losses"])
         if len(page) >= _ROWS or cells >= _CELLS:
             yield page
             page, cells = [], 0
@@ -102,9 +107,18 @@ def _pages(store: Store, reading: Reading, identity: Identity) -> Iterator[list[
         yield page
 
 
+def _rows(store: Store, reading: Reading, identity: Identity) -> Iterator[dict[str, Any]]:
+    if identity.spec.get("keyed"):
+        yield from keyed_log.rows(store, reading, identity)
+        return
+    for events in journal.by_round(reading, identity.id):
+        pools.check()
+        yield _row(store, reading, identity, events)
+
+
 def _row(store: Store, reading: Reading, identity: Identity, events: list[Event]) -> dict[str, Any]:
     made, *others = events
-    told = next((event for event in others if event.kind is journal.Kind.TOLD), None)
+    told = next((event for event in others if event.kind in _TOLD), None)
     row = {
         "timestamp": made.at,
         "action": made.arm,
@@ -115,6 +129,7 @@ def _row(store: Store, reading: Reading, identity: Identity, events: list[Event]
         "decision": f"{identity.key}-{made.round}",
         "round": made.round,
         "status": status_of(others[-1].kind if others else None),
+        "drawn_by": journal.DRAWN_BY[made.kind],
         "observed": None,
         "losses": None,
         "observe_probabilities": None,

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import time
 from collections import OrderedDict
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from sidelong.errors import ServiceError
+from sidelong.service.store.store import unknown
 from sidelong.service.store.tokens import Scope
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from sidelong.service.http.addresses import Address
     from sidelong.service.http.exchange import Call
     from sidelong.service.server import Server
     from sidelong.service.settings import Settings
@@ -28,8 +30,9 @@ class Gate:
         self._limits = Limits(server.settings)
         self._origins = frozenset(server.settings.origins.lower().replace(",", " ").split())
 
-    async def admit(self, call: Call, scope: Scope | Literal["any"], client: str) -> None:
-        """Note what the sender of a request may do, or refuse it; "any" is satisfied with any token."""
+    async def admit(self, call: Call, address: Address, client: str) -> None:
+        """Note what the sender of a request may do, or refuse it; the scope "any" is satisfied with any token."""
+        scope = address.scope
         tokens, headers = self._server.tokens, call.headers
         if time.monotonic() >= tokens.fresh_until:
             await self._server.look(tokens.refresh)
@@ -43,7 +46,24 @@ class Gate:
         if scope != "any" and scope not in access.scopes and Scope.ADMIN not in access.scopes:
             text = f"This token allows {', '.join(sorted(access.scopes))}, and this needs {scope}."
             raise _forbidden(text, "authorization")
-        self._limits.take(access.token or client, Scope.READ if scope == "any" else scope)
+        self._limits.take(access.token or client, scope if isinstance(scope, Scope) else Scope.READ)
+        if access.experiment is not None:
+            await self._keep_to(access.experiment, call, address)
+
+    async def _keep_to(self, key: str, call: Call, address: Address) -> None:
+        """Refuse whatever is not about the experiment of a key; for others it is as if there were no others."""
+        if "name" in call.place:
+            found = await self._server.look(self._server.store.named, call.place["name"])
+            if found.identity.key != key:
+                raise unknown(call.place["name"])
+            call.of = f"#{key}"  # whatever it is called in a moment
+        elif "id" in call.place:
+            if call.place["id"].partition("-")[0] != key:
+                raise unknown("#")
+        elif not address.single:
+            raise _forbidden("This token is for one experiment, and this is about all of them.", "authorization")
+        if address.creates:
+            raise _forbidden("This token is for one experiment, and this makes another.", "authorization")
 
 
 class Limits:

@@ -24,13 +24,38 @@ from sidelong.service.http.messages.graphs import (
 from sidelong.service.http.problems import for_temporary_files, invalid
 
 if TYPE_CHECKING:
+    from sidelong.service.http.exchange import Call
     from sidelong.service.server import Server
     from sidelong.service.settings import Settings
+    from sidelong.service.store.graphs import KnownGraph
 
 
-async def graph_of(message: Any, server: Server) -> FeedbackGraph | str:
+async def graph_of(message: Any, call: Call) -> FeedbackGraph | str:
     """Return the graph of a request, or the id of one that is known."""
+    await _check_own(message, call)
+    server = call.server
     return message.id if isinstance(message, GraphById) else await server.builds.run(build, message, server.settings)
+
+
+async def graph_of_round(message: Any, call: Call, of: str) -> FeedbackGraph | KnownGraph | str:
+    """Return the graph of a round of an experiment; a large one is ready for its turn then."""
+    await _check_own(message, call)
+    server = call.server
+    if isinstance(message, GraphById) and server.store.shelf.recall(message.id) is not None:
+        return message.id
+    return await server.builds.run(_made_ready, message, server, of)
+
+
+async def _check_own(message: Any, call: Call) -> None:
+    """Refuse a graph of others, as if it were not known, to a token for one experiment."""
+    only = None if call.access is None else call.access.experiment
+    if only is not None and isinstance(message, GraphById):
+        await call.server.look(call.server.store.check_own_graph, only, message.id)
+
+
+def _made_ready(message: Any, server: Server, of: str) -> FeedbackGraph | KnownGraph | str:
+    given = message.id if isinstance(message, GraphById) else build(message, server.settings)
+    return server.store.made_ready(of, given)
 
 
 def build(message: Any, settings: Settings) -> FeedbackGraph:

@@ -11,9 +11,10 @@ from sidelong import theory
 from sidelong.learners import catalogue
 from sidelong.learners.interface import Need
 from sidelong.service.http.messages.experiments import ArmDelayState, DelayState, Guarantee
+from sidelong.service.store.agents import module_of
 from sidelong.service.store.arm_delays import LEVEL
 from sidelong.service.store.journal import Kind
-from sidelong.service.store.tallies import DELAYED, OWN_GRAPH, UNWEIGHED
+from sidelong.service.store.tallies import DELAYED, OWN_GRAPH, UNLEARNED, UNWEIGHED
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -28,6 +29,11 @@ if TYPE_CHECKING:
 _FEW_ARMS, _BUDGET = 300, 0.2
 #: Options that leave the constants of a bound as they are.
 _HARMLESS = {"late", "ties"}
+#: What holds where a learner plays by features, whenever and whether feedback comes: see `sidelong.learners.squarecb`.
+_BY_ERRORS = (
+    "The bound is on the regret against the best arm of each round. It grows with the squared errors of all "
+    "predictions, and says little where features do not tell what costs depend on."
+)
 
 
 class _Verdict:
@@ -48,13 +54,16 @@ def guarantee(experiment: LiveExperiment, ratio: SampleRatio) -> Guarantee:
     """Tell what holds for what happened, and why not more; `ratio` is the `sample_ratio`."""
     spec, rounds = experiment.identity.spec, experiment.agent.round
     learner, options = spec["learner"], spec["options"]
-    module = catalogue.choose(learner, options)
+    module = module_of(spec)
     halves = catalogue.proved(module, options, rounds)
     verdict = _Verdict(halves, _unproved(module, options, halves, rounds))
     lateness = experiment.agent.lateness()
-    _untold(verdict, experiment.tallies, covered=lateness.bound is not None)
+    if "features" in spec:
+        verdict.notes.append(_BY_ERRORS)
+    else:
+        _untold(verdict, experiment.tallies, covered=lateness.bound is not None)
+        _late(verdict, experiment.tallies, module, covered=lateness.bound is not None)
     _graphs(verdict, experiment.tallies, module, options)
-    _late(verdict, experiment.tallies, module, covered=lateness.bound is not None)
     delay = _delay(experiment.tallies, lateness)
     if not delay.by_arm.ok:
         verdict.lose("Feedback of some arms comes later than that of others: no bound covers such delays.")
@@ -98,6 +107,12 @@ def _some(tallies: Tallies, index: int, what: str) -> str:
 def _untold(verdict: _Verdict, tallies: Tallies, *, covered: bool) -> None:
     """Say what decisions without feedback mean; `covered` says that there is a bound with late feedback."""
     happened = tallies.counts
+    if happened[UNLEARNED]:
+        unlearned = f"{_some(tallies, UNLEARNED, '{was} told while frozen, and not learned')}."
+        if covered:
+            verdict.notes.append(f"{unlearned} Each costs at most 1, if neither its arm nor its loss was the reason.")
+        else:
+            verdict.lose(unlearned)
     if happened[Kind.EXPIRED]:
         told = f" ({happened[Kind.LATE]:,} told too late)" if happened[Kind.LATE] else ""
         expired = f"{_some(tallies, Kind.EXPIRED, 'expired without feedback')}{told}."

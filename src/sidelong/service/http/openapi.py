@@ -24,6 +24,7 @@ _BINARY = {"type": "string", "format": "binary"}
 #: What a reply that is no message of ours is, by its media type.
 _OTHERS: dict[str, dict[str, Any]] = {
     "application/vnd.apache.parquet": _BINARY,
+    "application/octet-stream": _BINARY,
     "text/event-stream": {"type": "string"},
     "text/plain": {"type": "string"},
     "application/json": {"type": "object", "additionalProperties": True},
@@ -33,9 +34,9 @@ _OTHERS: dict[str, dict[str, Any]] = {
 def describe(addresses: Sequence[Address]) -> dict[str, Any]:
     """Return the document of these addresses."""
     requests = [address.takes for address in addresses if not isinstance(address.takes, str | None)]
-    replies = [kind for address in addresses for kind in address.gives.values() if not isinstance(kind, str)]
+    replies = [kind for address in addresses for given in address.gives.values() for kind in _messages(given)]
     wanted = [(kind, "validation") for kind in requests] + [(kind, "serialization") for kind in [*replies, Problem]]
-    refs, found = models_json_schema(wanted, ref_template="#/components/schemas/{model}")  # type: ignore[arg-type]
+    refs, found = models_json_schema(wanted, ref_template="#/components/schemas/{model}")
     schemas = {kind: ref for (kind, _), ref in refs.items()}
     for schema in found["$defs"].values():
         _describe_defaults(schema)
@@ -107,9 +108,16 @@ def _parameters(address: Address) -> Iterator[dict[str, Any]]:
 def _response(status: int, address: Address, schemas: dict[Any, Any]) -> dict[str, Any]:
     kind = address.gives[status]
     again = status == 200 and 201 in address.gives
-    media, schema = (kind, _OTHERS[kind]) if isinstance(kind, str) else ("application/json", schemas[kind])
+    messages = [schemas[each] for each in _messages(kind)]
+    said = messages[0] if len(messages) == 1 else {"anyOf": messages}
+    media, schema = (kind, _OTHERS[kind]) if isinstance(kind, str) else ("application/json", said)
     content = {media: {"schema": schema}}
     return {"description": "It was there before, and is the same." if again else "Done.", "content": content}
+
+
+def _messages(given: Any) -> tuple[Any, ...]:
+    """Return the messages that a reply may be; none of what is no JSON."""
+    return () if isinstance(given, str) else given if isinstance(given, tuple) else (given,)
 
 
 def _problem(title: str, schemas: dict[Any, Any]) -> dict[str, Any]:

@@ -28,7 +28,10 @@ PROBLEMS = {
     404: ("Not Found", ("not_found",)),
     405: ("Method Not Allowed", ("method_not_allowed",)),
     408: ("Request Timeout", ("timeout",)),
-    409: ("Conflict", ("exists", "conflict", "told", "cancelled", "key_reused", "full")),
+    409: (
+        "Conflict",
+        ("exists", "conflict", "told", "cancelled", "key_reused", "full", "no_features", "stopped", "archived"),
+    ),
     410: ("Gone", ("expired",)),
     413: ("Content Too Large", ("too_large",)),
     415: ("Unsupported Media Type", ("unsupported_media_type",)),

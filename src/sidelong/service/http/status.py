@@ -17,7 +17,11 @@ async def show_access(call: Call) -> Reply:
     """Tell what this token may do, and do nothing else."""
     access = call.access
     assert access is not None  # noqa: S101  # the table demands a token
-    return Reply({"token": access.token, "scopes": sorted(access.scopes), "open": call.server.tokens.open})
+    server, only = call.server, access.experiment
+    found = None if only is None else await server.look(server.store.listed, only)
+    single = found[0].name if found else None
+    about = {"token": access.token, "scopes": sorted(access.scopes), "open": server.tokens.open, "experiment": single}
+    return Reply(about)
 
 
 async def health(_: Call) -> Reply:

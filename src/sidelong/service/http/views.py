@@ -7,26 +7,34 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sidelong.errors import ServiceError
-from sidelong.service.http import estimates
+from sidelong.agent import ContextualAgent, state_file
+from sidelong.errors import FeatureError, ServiceError
+from sidelong.service.http import estimates, keyed
 from sidelong.service.http.guarantees import guarantee
 from sidelong.service.http.messages.decisions import DecisionState
 from sidelong.service.http.messages.experiments import (
+    ArchivedExperiment,
     Arms,
     ArmState,
+    ChangeList,
+    ChangeState,
     CheapestArm,
+    DeletedExperiment,
     ExperimentList,
     ExperimentState,
     ExperimentSummary,
     LoadingExperiment,
+    Prediction,
+    Predictions,
     Rates,
     RefusedExperiment,
     StateQuery,
 )
 from sidelong.service.http.messages.graphs import GraphDrawing, GraphSummary
-from sidelong.service.store import snapshots
+from sidelong.service.store import agents, journal, snapshots
 from sidelong.service.store.experiment import expires_at, timestamp
-from sidelong.service.store.journal import Kind
+from sidelong.service.store.journal import DRAWN_BY, Kind
+from sidelong.service.store.keyed.experiment import KeyedExperiment
 
 if TYPE_CHECKING:
     from sidelong.agent import Estimates
@@ -47,16 +55,22 @@ def summary(experiment: LiveExperiment) -> ExperimentSummary:
         name=identity.name,
         learner=identity.spec["learner"],
         n_arms=experiment.agent.graph.n_arms,
-        description=identity.spec["description"],
+        description=experiment.life.description,
+        state=experiment.life.state,
         created_at=timestamp(identity.spec["created_at"]),
         counts=estimates.counts(experiment),
-        degraded=not guarantee(experiment, estimates.sample_ratio(experiment.tallies)).holds,
+        keys=_keys(experiment),
+        degraded=not isinstance(experiment, KeyedExperiment)
+        and not guarantee(experiment, estimates.sample_ratio(experiment.tallies)).holds,
     )
 
 
-def summaries(store: Store, offset: int, limit: int) -> ExperimentList:
-    """Return a page of the list of experiments. It waits for none that is not in memory."""
-    total, names = store.names(offset, limit)
+def summaries(store: Store, offset: int, limit: int, only: str | None = None) -> ExperimentList:
+    """Return a page of the list of experiments. It waits for none that is not in memory.
+
+    `only` is the key of a single one, for who may reach no other.
+    """
+    total, names = store.names(offset, limit, only)
     items, loading, refused = [], [], []
     for name in names:
         found = store.named(name)
@@ -68,33 +82,95 @@ def summaries(store: Store, offset: int, limit: int) -> ExperimentList:
                 loading.append(LoadingExperiment(name=name, done=done, events=head))
         except ServiceError as error:
             refused.append(RefusedExperiment(name=name, why=str(error)))
-    return ExperimentList(total=total, items=items, loading=loading, refused=refused)
+    with store.database.reading() as reading:
+        deletions = reading.deletions() if only is None else []
+    away = [each for each in store.listed(only) if each.state == "archived"]
+    archived = [
+        ArchivedExperiment(name=each.name, at=timestamp(each.changed_at or 0), by=each.changed_by) for each in away
+    ]
+    deleted = [DeletedExperiment(name=each.name, at=timestamp(each.at), by=each.by) for each in deletions]
+    return ExperimentList(
+        total=total, items=items, loading=loading, refused=refused, archived=archived, deleted=deleted
+    )
 
 
 def state(experiment: LiveExperiment, query: StateQuery = _USUAL) -> ExperimentState:
     """Return all about an experiment, with some of its arms."""
-    identity, tallies = experiment.identity, experiment.tallies
+    identity, tallies, life = experiment.identity, experiment.tallies, experiment.life
+    if isinstance(experiment, KeyedExperiment):
+        return _state_with_keys(experiment, query)
     spec, ratio, known = identity.spec, estimates.sample_ratio(tallies), experiment.agent.estimates()
     return ExperimentState(
         name=identity.name,
         learner=spec["learner"],
         options=spec["options"],
         seed=spec["seed"],
-        description=spec["description"],
-        expire_after=spec["expire_after"],
+        features=spec.get("features"),
+        description=life.description,
+        state=life.state,
+        play=life.play,
+        fallback=life.fallback,
+        labels=life.labels,
+        expire_after=life.expire_after,
+        scale=spec.get("scale"),
+        default_loss=spec.get("default_loss"),
+        origin=spec.get("origin"),
         created_at=timestamp(spec["created_at"]),
         graph=graph_summary(spec["graph"], experiment.agent.graph),
-        round=experiment.agent.round,
+        keys=None,
+        round=experiment.round,
         sequence=experiment.head,
         digest=snapshots.digest(experiment) if query.digest else None,
         counts=estimates.counts(experiment),
-        best=_best(known, spec["labels"]),
+        best=_best(known, life.labels),
         arms=_arms(experiment, known, query),
         guarantee=guarantee(experiment, ratio),
         sample_ratio=ratio,
+        lift=estimates.lift(experiment),
         regret=estimates.regret(tallies, experiment.agent if spec.get("certificate") else None),
         certificate=estimates.certificate(experiment),
         world=estimates.world(experiment),
+    )
+
+
+def _keys(experiment: LiveExperiment) -> int | None:
+    return len(experiment.by_key.keys) if isinstance(experiment, KeyedExperiment) else None
+
+
+def _state_with_keys(experiment: KeyedExperiment, query: StateQuery) -> ExperimentState:
+    """Return all that can be said of keys together; what is known of each stands on a page of its own."""
+    identity, life = experiment.identity, experiment.life
+    spec = identity.spec
+    return ExperimentState(
+        name=identity.name,
+        learner=spec["learner"],
+        options=spec["options"],
+        seed=spec["seed"],
+        features=None,
+        description=life.description,
+        state=life.state,
+        play=None,
+        fallback=None,
+        labels=life.labels,
+        expire_after=life.expire_after,
+        scale=None,
+        default_loss=None,
+        origin=spec.get("origin"),
+        created_at=timestamp(spec["created_at"]),
+        graph=graph_summary(spec["graph"], experiment.agent.graph),
+        keys=_keys(experiment),
+        round=experiment.round,
+        sequence=experiment.head,
+        digest=snapshots.digest(experiment) if query.digest else None,
+        counts=estimates.counts(experiment),
+        best=None,
+        arms=keyed.arms(experiment, query),
+        guarantee=None,
+        sample_ratio=None,
+        lift=None,
+        regret=None,
+        certificate=None,
+        world=None,
     )
 
 
@@ -106,7 +182,7 @@ def _best(known: Estimates, labels: list[str] | None) -> CheapestArm | None:
 
 
 def _arms(experiment: LiveExperiment, known: Estimates, query: StateQuery) -> Arms:
-    tallies, labels = experiment.tallies, experiment.identity.spec["labels"]
+    tallies, labels = experiment.tallies, experiment.life.labels
     p = known.weights
     P = np.full_like(p, np.nan) if np.isnan(p).any() else experiment.agent.graph.observe_probabilities(p)
     mean = estimates.costs(tallies)
@@ -117,7 +193,7 @@ def _arms(experiment: LiveExperiment, known: Estimates, query: StateQuery) -> Ar
     items = [
         ArmState(
             arm=arm,
-            label=labels and labels[arm],
+            label=labels[arm] if labels else None,
             probability=_known(p[arm]),
             observe_probability=_known(P[arm]),
             plays=tallies.plays[arm],
@@ -135,9 +211,24 @@ def _arms(experiment: LiveExperiment, known: Estimates, query: StateQuery) -> Ar
     return Arms(total=p.size, offset=query.offset, limit=query.limit, sort=query.sort, items=items)
 
 
+def predictions(experiment: LiveExperiment, context: str, limit: int) -> Predictions:
+    """Return what each arm is predicted to cost for a context, the cheapest first."""
+    agent, spec = experiment.agent, experiment.identity.spec
+    if not isinstance(agent, ContextualAgent):
+        text = f"{spec['learner']} sees nothing of a context, and predicts nothing from it."
+        raise ServiceError(text, status=409, code="no_features", path="path.name", value=experiment.identity.name)
+    try:
+        losses = agent.predict(agents.seen(spec["features"], context))
+    except FeatureError as error:
+        raise ServiceError(str(error), status=422, code="invalid", path="body.context") from error
+    labels, cheapest = experiment.life.labels, np.argsort(losses, kind="stable")[:limit].tolist()
+    items = [Prediction(arm=arm, label=labels[arm] if labels else None, loss=float(losses[arm])) for arm in cheapest]
+    return Predictions(round=agent.round, total=losses.size, items=items)
+
+
 def drawing(experiment: LiveExperiment, limit: int) -> GraphDrawing:
     """Return the arms that are played most, and the edges between them."""
-    graph, labels = experiment.agent.graph, experiment.identity.spec["labels"]
+    graph, labels = experiment.agent.graph, experiment.life.labels
     most = np.argsort(-experiment.agent.estimates().weights, kind="stable")[:limit]
     arms = np.sort(most)
     edges = []
@@ -160,7 +251,10 @@ def rates(experiment: LiveExperiment, minutes: int, now: int) -> Rates:
     span = range(last - minutes + 1, last + 1)
     found = [experiment.tallies.minutes.get(minute, [0] * len(Kind)) for minute in span]
     counted = {kind.name.lower(): [each[kind] for each in found] for kind in Kind}
-    kept = {name: counted[name] for name in ("decided", "told", "expired", "late")}
+    counted["decided"] = [sum(each[kind] for kind in DRAWN_BY) for each in found]
+    kept: dict[str, Any] = {name: counted[name] for name in ("decided", "told", "expired", "late")}
+    costs = [experiment.tallies.costs.get(minute, [0.0] * 4) for minute in span]
+    kept["held_cost"], kept["cost"] = ([row[at + 1] / row[at] if row[at] else None for row in costs] for at in (0, 2))
     return Rates(minutes=[timestamp(minute * 60_000_000).replace(".000", "") for minute in span], **kept)
 
 
@@ -170,6 +264,8 @@ def decision(store: Store, of: str, number: int) -> DecisionState:
 
 
 def _decision(experiment: LiveExperiment, number: int, reading: Reading, shelf: Shelf) -> DecisionState:
+    if isinstance(experiment, KeyedExperiment):
+        return keyed.decision(experiment, number, reading, shelf)
     identity = experiment.identity
     events = reading.rounds(identity.id, number, number)
     if not events or number < 1:
@@ -187,16 +283,18 @@ def _decision(experiment: LiveExperiment, number: int, reading: Reading, shelf: 
     return DecisionState(
         id=f"{identity.key}-{number}",
         experiment=identity.name,
+        key=None,
         round=number,
         arm=made.arm or 0,
         probability=made.probability,
         reveals=reveals.tolist(),
         observe_probabilities=None if observe is None else observe.tolist(),
         losses=None if told is None else np.frombuffer(told.losses or b"", "<f8").tolist(),
+        drawn_by=DRAWN_BY[made.kind],
         status=status_of(others[-1].kind if others else None),
         context=None if made.context is None else json.loads(made.context),
         decided_at=timestamp(made.at),
-        expires_at=expires_at(made.at, identity.spec["expire_after"]),
+        expires_at=expires_at(made.at, experiment.life.expire_after),
         settled_at=timestamp(others[0].at) if others else None,
     )
 
@@ -220,3 +318,30 @@ def graph_summary(id_: str, graph: FeedbackGraph) -> GraphSummary:
 
 def _known(value: float) -> float | None:
     return None if np.isnan(value) else float(value)
+
+
+def agent_file(experiment: LiveExperiment) -> bytes:
+    """Return the agent as a state file, with the labels of its arms and the scale of what it is told; or a family."""
+    if isinstance(experiment, KeyedExperiment):
+        return state_file.pack(*experiment.family.contents())
+    header, arrays = experiment.agent.contents()
+    scale, labels = experiment.scale, experiment.life.labels
+    if scale is not None:
+        header["scale"] = [scale.best, scale.worst]
+    if labels is not None and len(set(labels)) == len(labels):
+        header["labels"] = labels
+    return state_file.pack(header, arrays)
+
+
+def changes(store: Store, of: str) -> ChangeList:
+    """Return who made an experiment, and who changed what."""
+    identity = store.identity(of)
+    with store.database.reading() as reading:
+        events = [*reading.events(identity.id, 0, 1), *journal.changes(reading, identity.id)]
+    items = []
+    for event in events:
+        change = json.loads(event.context or "{}")
+        by = change.pop("by", None)
+        made = {"state": "created"} if event.kind is Kind.CREATED else {}
+        items.append(ChangeState(at=timestamp(event.at), by=by, change={**made, **change}))
+    return ChangeList(items=items)

@@ -6,6 +6,7 @@ and changes nothing.
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -13,18 +14,21 @@ import numpy as np
 
 from sidelong.agent.arms import as_present
 from sidelong.agent.running import revealed
-from sidelong.errors import DecisionError, GraphError, LearnerError, LossError, ServiceError
+from sidelong.errors import DecisionError, FeatureError, GraphError, LearnerError, LossError, ServiceError
 from sidelong.graphs.presence import mask_of
 from sidelong.service.store.graphs import KnownGraph, identify, size, stored_size
-from sidelong.service.store.journal import Kind
+from sidelong.service.store.journal import EXPIRED, Kind
+from sidelong.service.store.keyed import rules as keyed
+from sidelong.service.store.keyed.experiment import KeyedExperiment
 from sidelong.service.store.losses import matched
+from sidelong.service.store.settled import Settled, ToldItem
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from sidelong.graphs import FeedbackGraph
     from sidelong.service.settings import Settings
-    from sidelong.service.store.database import Writing
+    from sidelong.service.store.database import Deletion, Writing
     from sidelong.service.store.experiment import LiveExperiment, Moment
     from sidelong.service.store.graphs import Shelf
     from sidelong.service.store.journal import Event
@@ -43,20 +47,24 @@ class Turn:
     events: list[Event] = field(default_factory=list)  #: what happened, to be written
     graphs: dict[str, FeedbackGraph] = field(default_factory=dict)  #: that came with requests
     charged: dict[str, int] = field(default_factory=dict)  #: bytes of those of them that are new to the database
+    deletion: Deletion | None = None  #: what is to be left of it
+    listed: dict[str, Any] = field(default_factory=dict)  #: what is to be changed in the list of experiments
 
-    def graph(self, given: FeedbackGraph | str | None) -> KnownGraph | None:
+    def graph(self, given: FeedbackGraph | KnownGraph | str | None) -> KnownGraph | None:
         """Return a graph of a request, or the id of one, with both."""
         if given is None:
             return None
         if isinstance(given, str):
             return KnownGraph(given, self.graphs.get(given) or self.shelf.hold(self.writing, given))
-        known = self.shelf.same(identify(given))
+        known = self.shelf.same(given if isinstance(given, KnownGraph) else identify(given))
         self.graphs[known.id] = known.graph
         return known
 
     def charge(self, graph: KnownGraph | None) -> None:
         """Refuse a graph of a round for which this experiment has no room in the database."""
-        if graph is None or graph.id not in self.graphs or self.shelf.has(self.writing, graph.id):
+        if graph is None or graph.id not in self.graphs:
+            return
+        if not graph.new and self.writing.hold_graph(graph.id):
             return
         self.charged[graph.id] = stored_size(graph.graph)
         kept, most = self.experiment.graph_bytes, self.settings.max_graph_bytes
@@ -80,15 +88,26 @@ class Turn:
             return False
         if not self.experiment.is_due(number, self.moment.clock):
             return True
-        self.events.append(self.experiment.settle(number, Kind.EXPIRED, self.moment))
+        self.events.append(self.experiment.expire(number, self.moment))
         return False
 
     def keep_graphs(self) -> None:
         """Write the graphs of requests that the events name."""
         for id_ in {event.graph for event in self.events if event.graph in self.graphs}:
-            known = KnownGraph(str(id_), self.graphs[str(id_)])
-            if self.shelf.put(self.writing, known, self.moment.clock):
-                self.experiment.graph_bytes += self.charged.get(str(id_), 0)
+            self.shelf.put(self.writing, KnownGraph(str(id_), self.graphs[str(id_)]), self.moment.clock)
+            self.experiment.graph_bytes += self.charged.get(str(id_), 0)
+
+    def made_under(self, key: str | None) -> Event | None:
+        """Return the decision that was made before under a key, or under the mark of a batch."""
+        return None if key is None else self.experiment.keys.get(key) or self.keys.get(key)
+
+    def batch_size(self, first: Event) -> int:
+        """Return how many decisions were asked for together, of which this is the first."""
+        mark = str(mark_of(first.key))
+        last = self.experiment.keys.get(mark)
+        if last is None:
+            last = next(iter(self.writing.keyed(self.experiment.identity.id, [mark])), None)
+        return 1 if last is None else last.round - first.round + 1
 
     def outcome(self, number: int) -> list[Event]:
         """Return what is written about a round that is not outstanding: decided, settled, told too late."""
@@ -123,39 +142,57 @@ class Decide(Command):
     """Draw an arm."""
 
     of: str
-    graph: FeedbackGraph | str | None = None
+    graph: FeedbackGraph | KnownGraph | str | None = None
     context: str | None = None
     key: str | None = None
     available: list[Any] | None = None
+    count: int = 1  #: of how many decisions it is the first that are asked for together
 
     def run(self, turn: Turn) -> Decided:
         """Draw, or find what was drawn under the same key."""
         experiment = turn.experiment
-        before = experiment.keys.get(self.key) or turn.keys.get(self.key) if self.key is not None else None
+        if isinstance(experiment, KeyedExperiment):
+            text = f"{experiment.identity.name!r} has keys: send the key that a decision is for, or several as keys."
+            raise ServiceError(text, status=422, code="invalid", path="body.key")
+        before = turn.made_under(self.key)
         graph = turn.graph(self.graph)
         if self.available is not None:
-            graph = self._restricted(turn, graph, self.available)
+            graph = restricted(turn, graph, self.available)
         if before is not None:
-            if before.graph != (graph and graph.id) or before.context != self.context:
+            same = before.graph == (graph and graph.id) and before.context == self.context
+            if not same or turn.batch_size(before) != self.count:
                 raise _refusal(409, "key_reused", "This Idempotency-Key was used before, with another request.", self)
-            return self._reply(turn, before, duplicate=True)
-        self._check_room(turn, graph)
+            return self.reply(turn, before, duplicate=True)
+        self.check_state(experiment)
+        self.check_room(experiment, turn.settings, graph, self.count)
         turn.charge(graph)
         try:
             event = experiment.decide(graph, turn.moment, self.key, self.context)
         except GraphError as error:
             raise ServiceError(str(error), status=422, code="invalid", path="body.graph") from error
+        except FeatureError as error:
+            raise ServiceError(str(error), status=422, code="invalid", path="body.context") from error
         turn.events.append(event)
-        return self._reply(turn, event, duplicate=False)
+        return self.reply(turn, event, duplicate=False)
 
     @staticmethod
-    def _check_room(turn: Turn, graph: KnownGraph | None) -> None:
-        """Refuse where decisions wait that are too many, or that keep too much in memory."""
-        experiment, settings = turn.experiment, turn.settings
+    def check_state(experiment: LiveExperiment) -> None:
+        """Refuse where the experiment decides nothing."""
+        name, life = experiment.identity.name, experiment.life
+        if life.state == "stopped" and life.fallback is None:
+            text = (
+                f"The experiment {name!r} is stopped, and has no fallback arm. It takes feedback, and decides no more."
+            )
+            raise ServiceError(text, status=409, code="stopped", path="path.name", value=name)
+        check_present(experiment)
+
+    @staticmethod
+    def check_room(experiment: LiveExperiment, settings: Settings, graph: KnownGraph | None, count: int = 1) -> None:
+        """Refuse where decisions wait that are too many, with `count` more, or that keep too much in memory."""
         outstanding, held = len(experiment.outstanding), experiment.held
-        wanted = 8 * experiment.n_arms + (0 if graph is None else size(graph.graph))
-        most = settings.max_outstanding_bytes
-        if outstanding >= settings.max_outstanding or (outstanding and held + wanted > most):
+        wanted = 8 * experiment.n_arms * count + (0 if graph is None else size(graph.graph))
+        most, others = settings.max_outstanding_bytes, outstanding + count - 1
+        if others >= settings.max_outstanding or (others and held + wanted > most):
             raise ServiceError(
                 f"{outstanding:,} decisions of this experiment are outstanding, with {held:,} bytes of probabilities "
                 f"and graphs, and at most {settings.max_outstanding:,} with {most:,} bytes may be. Tell or cancel "
@@ -165,31 +202,13 @@ class Decide(Command):
                 retry_after=1.0,
             )
 
-    def _restricted(self, turn: Turn, graph: KnownGraph | None, available: list[Any]) -> KnownGraph | None:
-        """Return the graph of the round without the arms that are not available, to be kept like any other."""
-        experiment = turn.experiment
-        shown, labels = None if graph is None else graph.graph, experiment.identity.spec["labels"]
-        try:
-            named = experiment.agent.graph if labels is None else experiment.agent.graph.labelled(labels)
-            found = experiment.agent.graph_of_round(shown, mask_of(named, available))
-        except (GraphError, LearnerError) as error:
-            raise ServiceError(str(error), status=422, code="invalid", path="body.available") from error
-        return graph if found is (shown or experiment.agent.graph) else turn.graph(found)
-
     @staticmethod
-    def _reply(turn: Turn, event: Event, *, duplicate: bool) -> Decided:
+    def reply(turn: Turn, event: Event, *, duplicate: bool) -> Decided:
+        """Return a decision with what it reveals."""
         experiment = turn.experiment
         graph = experiment.agent.graph if event.graph is None else turn.find(event.graph)
         reveals = revealed(graph, event.arm or 0).tolist()
-        spec = experiment.identity.spec
-        return Decided(event, experiment.identity.key, reveals, spec["expire_after"], duplicate)
-
-
-class Settled(NamedTuple):
-    """What became of feedback or of a cancellation."""
-
-    round: int
-    duplicate: bool
+        return Decided(event, experiment.identity.key, reveals, experiment.life.expire_after, duplicate)
 
 
 @dataclass
@@ -199,27 +218,32 @@ class Tell(Command):
     of: str
     number: int
     losses: Mapping[str, float] | list[float]
-    graph: FeedbackGraph | str | None = None
+    graph: FeedbackGraph | KnownGraph | str | None = None
 
     def run(self, turn: Turn) -> Settled:
         """Learn, or recognise what was learned."""
+        check_present(turn.experiment)
+        if isinstance(turn.experiment, KeyedExperiment):
+            return keyed.tell_one(turn, ToldItem(self.number, self.losses, self.graph))
         graph = turn.graph(self.graph)
+        losses = turn.experiment.losses_of(self.losses)
         if turn.is_outstanding(self.number):
-            graph = _as_decided(turn, graph, turn.experiment.outstanding[self.number][0].graph)
+            learned = turn.experiment.teaches(self.number)
+            graph = as_decided(turn, graph, turn.experiment.outstanding[self.number][0].graph)
             turn.charge(graph)
             try:
-                turn.events.append(turn.experiment.tell(self.number, self.losses, graph, turn.moment))
+                turn.events.append(turn.experiment.tell(self.number, losses, graph, turn.moment))
             except LossError as error:
                 raise ServiceError(str(error), status=422, code="invalid", path="body.losses") from error
             except (GraphError, DecisionError) as error:
                 raise ServiceError(str(error), status=422, code="invalid", path="body.graph") from error
-            return Settled(self.number, duplicate=False)
-        decided, settled, *late = _settled(turn, self)
+            return Settled(self.number, duplicate=False, learned=learned)
+        decided, settled, *late = settled_before(turn, self)
         if decided.graph is not None:
-            graph = _as_decided(turn, graph, turn.find(decided.graph))
+            graph = as_decided(turn, graph, turn.find(decided.graph))
         if settled.kind is Kind.CANCELLED:
             raise _refusal(409, "cancelled", "The decision was cancelled. Nothing was learned.", self)
-        if settled.kind is Kind.EXPIRED:
+        if settled.kind in EXPIRED:
             self._keep(turn, decided, graph, late)
         if not self._repeats(turn, decided, settled, graph):
             text = "The decision was told before, with other losses or another graph. The first ones stay."
@@ -249,7 +273,7 @@ class Tell(Command):
     def _values(self, turn: Turn, decided: Event, graph: KnownGraph | None) -> np.ndarray:
         shown = graph or turn.graph(decided.graph)
         revealing = turn.experiment.agent.graph if shown is None else shown.graph
-        return matched(self.losses, revealed(revealing, decided.arm or 0).tolist())
+        return matched(turn.experiment.losses_of(self.losses), revealed(revealing, decided.arm or 0).tolist())
 
 
 @dataclass
@@ -261,15 +285,38 @@ class Cancel(Command):
 
     def run(self, turn: Turn) -> Settled:
         """Cancel, or find that it was cancelled."""
+        check_present(turn.experiment)
+        if isinstance(turn.experiment, KeyedExperiment):
+            return keyed.cancel(turn, self.number)
         if turn.is_outstanding(self.number):
             turn.events.append(turn.experiment.settle(self.number, Kind.CANCELLED, turn.moment))
             return Settled(self.number, duplicate=False)
-        _, settled, *_ = _settled(turn, self)
+        _, settled, *_ = settled_before(turn, self)
         if settled.kind is Kind.TOLD:
             raise _refusal(409, "told", "The decision was told. What was learned cannot be taken back.", self)
-        if settled.kind is Kind.EXPIRED:
+        if settled.kind in EXPIRED:
             raise _refusal(410, "expired", "The decision has expired.", self)
         return Settled(self.number, duplicate=True)
+
+
+@dataclass
+class DecideKeys(Command):
+    """Draw an arm for each of some keys."""
+
+    of: str
+    keys: list[str | int]
+    graph: FeedbackGraph | KnownGraph | str | None = None
+    context: str | None = None
+    key: str | None = None
+    available: list[Any] | None = None
+
+    def run(self, turn: Turn) -> keyed.DrawnKeys:
+        """Draw, or find what was drawn under the same key."""
+        Decide.check_state(turn.experiment)
+        graph = turn.graph(self.graph)
+        if self.available is not None:
+            graph = restricted(turn, graph, self.available)
+        return keyed.decide(turn, self.keys, graph, self.key, self.context)
 
 
 @dataclass
@@ -280,19 +327,53 @@ class Expire(Command):
 
     def run(self, turn: Turn) -> int:
         """Expire what is due, oldest first."""
-        due = turn.experiment.due(turn.moment.clock)
-        turn.events += [turn.experiment.settle(number, Kind.EXPIRED, turn.moment) for number in due]
-        return len(due)
+        if turn.experiment.life.state == "archived":
+            return 0
+        expired = turn.experiment.expire_due(turn.moment)
+        turn.events += expired
+        return sum(map(turn.experiment.amount, expired))
 
 
-def _as_decided(turn: Turn, graph: KnownGraph | None, decided: FeedbackGraph) -> KnownGraph | None:
+def restricted(turn: Turn, graph: KnownGraph | None, available: list[Any]) -> KnownGraph | None:
+    """Return the graph of the round without the arms that are not available, to be kept like any other."""
+    experiment = turn.experiment
+    shown, labels = None if graph is None else graph.graph, experiment.life.labels
+    try:
+        named = experiment.agent.graph if labels is None else experiment.agent.graph.labelled(labels)
+        found = experiment.agent.graph_of_round(shown, mask_of(named, available))
+    except (GraphError, LearnerError) as error:
+        raise ServiceError(str(error), status=422, code="invalid", path="body.available") from error
+    return graph if found is (shown or experiment.agent.graph) else turn.graph(found)
+
+
+def taken(name: str) -> ServiceError:
+    """Return the error for a name that another experiment has."""
+    text = f"There is an experiment {name!r} already. Choose another name."
+    return ServiceError(text, status=409, code="exists", path="body.name", value=name)
+
+
+def check_present(experiment: LiveExperiment) -> None:
+    """Refuse where the experiment is archived."""
+    name = experiment.identity.name
+    if experiment.life.state == "archived":
+        text = f"The experiment {name!r} is archived. Bring it back first, with another state."
+        raise ServiceError(text, status=409, code="archived", path="path", value=name)
+
+
+def mark_of(key: str | None) -> str | None:
+    """Return what the last decision of a batch has in the place of a key; it begins with a blank, as no key does."""
+    return None if key is None else f" {hashlib.blake2b(key.encode(), digest_size=16).hexdigest()}"
+
+
+def as_decided(turn: Turn, graph: KnownGraph | None, decided: FeedbackGraph) -> KnownGraph | None:
     """Return the graph of an outcome without the arms that were absent when the decision was made."""
     if graph is None or not decided.arms_without_self_loop.size or graph.graph.n_arms != decided.n_arms:
         return graph
     return turn.graph(as_present(graph.graph, decided))
 
 
-def _settled(turn: Turn, command: Tell | Cancel) -> list[Event]:
+def settled_before(turn: Turn, command: Tell | Cancel) -> list[Event]:
+    """Return what is written about a decision that is not outstanding, or refuse one that never was."""
     events = turn.outcome(command.number)
     if len(events) < 2:
         raise _refusal(404, "not_found", "There is no such decision.", command)

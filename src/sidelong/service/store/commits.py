@@ -175,7 +175,7 @@ class Commits:
             self._settle(*map(list, zip(*settled, strict=True)))
         for replayed in set(held.values()):
             live = replayed.live
-            if live is not None and live.head - live.saved >= self._store.settings.snapshot_every:
+            if live is not None and live.done - live.saved >= self._store.settings.snapshot_every:
                 self._saving.note(replayed)
             if replayed in locked:
                 self._aside.submit(self._write_aside, replayed, locked[replayed])
@@ -194,7 +194,11 @@ class Commits:
         finally:
             replayed.lock.release()
         self._saving.note(replayed)
-        self._settle(items, outcomes)
+        for item, outcome in zip(items, outcomes, strict=True):
+            if isinstance(outcome, Behind):  # the other server has renamed it
+                self._load([item])
+            else:
+                self._settle([item], [outcome])
 
     def _note(self, outcome: Any) -> None:
         broken = isinstance(outcome, ServiceError) and outcome.code in {"disk_full", "busy", "unavailable"}

@@ -2,19 +2,34 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import secrets
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from sidelong.errors import GraphError, LearnerError, ServiceError
+import numpy as np
+
+from sidelong.agent import state_file
+from sidelong.agent.feedback import read_losses
+from sidelong.errors import GraphError, LearnerError, LossError, OutcomeError, ServiceError
+from sidelong.graphs.presence import arm_of
 from sidelong.learners import catalogue
+from sidelong.outcomes.scale import Scale
+from sidelong.service.store import agents
+from sidelong.service.store.commands import taken
 from sidelong.service.store.database import Identity, TakenError
-from sidelong.service.store.experiment import LiveExperiment
-from sidelong.service.store.graphs import KnownGraph, identify
+from sidelong.service.store.graphs import PART, KnownGraph, identify, stored_size
+from sidelong.service.store.keyed.experiment import kind_of
+from sidelong.service.store.life import written
 from sidelong.service.store.replay import Replayed
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from sidelong.graphs import FeedbackGraph
+    from sidelong.service.store.database import Reading
+    from sidelong.service.store.experiment import LiveExperiment
+    from sidelong.service.store.life import Life
     from sidelong.service.store.store import Store
 
 #: What a request for an experiment does not say. Experiments of older programs have no `learner_version`: theirs is 1.
@@ -27,6 +42,50 @@ class Draft(NamedTuple):
     identity: Identity
     graph: KnownGraph
     live: LiveExperiment | None = None
+    learned: bytes | None = None  #: what it begins with, of a clone: the state file of an agent
+
+
+def clone(store: Store, of: str, name: str, wanted: dict[str, Any], *, learned: bool) -> Draft:
+    """Make the agent of an experiment like another, with or without what that has learned; nothing is stored."""
+    if learned and wanted.get("seed") is not None:
+        raise _invalid("A clone that has learned goes on with the seed of what it learned. Leave seed out.", "seed")
+
+    def copied(experiment: LiveExperiment, _: Reading) -> tuple[Identity, Life, int, bytes]:
+        if learned and experiment.identity.spec.get("keyed"):
+            raise _invalid("An experiment with keys is cloned without what it has learned.", "learned")
+        agent = state_file.pack(*experiment.agent.contents())
+        return experiment.identity, experiment.life, experiment.head, agent
+
+    source, life, sequence, data = store.view(of, copied)
+    origin = {"name": source.name, "key": source.key, "sequence": sequence, "learned": learned}
+    lasting = {"description": life.description, "labels": life.labels, "expire_after": life.expire_after}
+    spec = {**source.spec, **lasting, **wanted, "created_at": store.clock.now().at}
+    with store.database.reading() as reading:
+        before = store.find(reading, name)
+        graph = store.shelf.find(reading, spec["graph"]).named(spec["graph_name"])
+    known = KnownGraph(spec["graph"], graph)
+    if before is not None:
+        made_of = before.identity.spec.get("origin", {})
+        if (made_of.get("key"), made_of.get("learned")) != (source.key, learned):
+            raise taken(name)
+        return Draft(before.identity, known)
+    if spec.get("seed") is None or not (learned or "seed" in wanted):
+        spec["seed"] = secrets.randbelow(2**53)
+    spec = _with_holdout(spec, graph)
+    spec["learner_version"] = catalogue.version(agents.module_of(spec))
+    state = _without_waiting(data) if learned else None
+    spec["origin"] = {**origin, "state": None if state is None else hashlib.sha256(state).hexdigest()}
+    identity = Identity(0, secrets.token_hex(8), name, spec)
+    return Draft(identity, known, kind_of(identity).new(identity, graph, state), state)
+
+
+def _without_waiting(data: bytes) -> bytes:
+    """Return an agent without the decisions that wait: whoever made them tells the original."""
+    place = "The clone"
+    agent = agents.resumed(*state_file.unpack(data, place), place, older=False)
+    for decision in agent.pending:
+        agent.cancel(decision)
+    return state_file.pack(*agent.contents())
 
 
 def draft(store: Store, name: str, spec: dict[str, Any], graph: FeedbackGraph | str) -> Draft:
@@ -40,39 +99,50 @@ def draft(store: Store, name: str, spec: dict[str, Any], graph: FeedbackGraph | 
         raise _invalid(f"labels has one for each of the {graph.n_arms} arms, not {len(labels)}.", "labels")
     graph = graph.labelled(None)  # the experiment has them
     known = identify(graph)
-    spec = {**spec, "labels": labels and list(labels), "graph": known.id, "graph_name": graph.name}
+    spec = _with_holdout({**spec, "labels": labels and list(labels)}, graph)
+    spec = {**spec, "graph": known.id, "graph_name": graph.name}
     if before is not None:
         return Draft(_same(before.identity, spec), known)
+    _check_scale(spec)
     spec = {**spec, "created_at": store.clock.now().at}
     spec["seed"] = secrets.randbelow(2**53) if spec["seed"] is None else spec["seed"]
     try:
         json.dumps(spec, allow_nan=False)
-        spec["learner_version"] = catalogue.version(catalogue.choose(spec["learner"], spec["options"]))
         identity = Identity(0, secrets.token_hex(8), name, spec)
-        return Draft(identity, known, LiveExperiment.new(identity, graph))
+        live = kind_of(identity).new(identity, graph)
+        spec["learner_version"] = catalogue.version(agents.module_of(spec))
+        _check_models(agents.model_bytes(spec, graph), store.settings.max_model_bytes)
+        _check_default(live)
+        made = Draft(identity, known, live)
     except LearnerError as error:
         raise _invalid(str(error), "learner", spec["learner"]) from error
     except GraphError as error:
         raise _invalid(str(error), "graph") from error
     except (TypeError, ValueError, ArithmeticError) as error:  # of values that no learner thought of
         raise _invalid(f"These options cannot be used: {error}.", "options") from error
+    if stored_size(graph) > PART:  # so that it is not written while others wait to decide
+        store.shelf.keep(store.database, known, store.clock.now().clock)
+    return made
 
 
-def create(store: Store, draft: Draft) -> tuple[Identity, bool]:
-    """Store a new experiment; return it, and whether it is new."""
-    identity, known, live = draft
+def create(store: Store, draft: Draft, by: str | None = None) -> tuple[Identity, bool]:
+    """Store a new experiment, which somebody made; return it, and whether it is new."""
+    identity, known, live, learned = draft
     if live is None:
         return identity, False
     try:
         with store.database.writing() as writing:
             before = store.find(writing, identity.name)
             if before is not None:  # another was faster
-                wanted = {key: value for key, value in identity.spec.items() if key not in _MADE_HERE}
-                return _same(before.identity, wanted), False
-            _check_count(len(writing.experiments()), store.settings.max_experiments)
+                return _repeated(before.identity, identity), False
+            awake = [each for each in writing.experiments() if each.state != "archived"]
+            _check_count(len(awake), store.settings.max_experiments)
             store.shelf.put(writing, known, store.clock.now().clock)
             live.identity = identity._replace(id=writing.create(identity))
-            writing.append({live.identity.id: [live.create(store.clock.now())]})
+            about = {part: value for part, value in (("origin", identity.spec.get("origin")), ("by", by)) if value}
+            if learned is not None:
+                writing.keep_base(live.identity.id, 1, learned)
+            writing.append({live.identity.id: [live.create(store.clock.now(), written(about) if about else None)]})
             writing.commit()
     except TakenError as error:
         store.shelf.forget()
@@ -92,15 +162,44 @@ def create(store: Store, draft: Draft) -> tuple[Identity, bool]:
 def keep_graph(store: Store, graph: FeedbackGraph) -> tuple[KnownGraph, bool]:
     """Keep a graph; return it with its id, and tell whether it is new."""
     known = identify(graph)
+    return known, store.shelf.keep(store.database, known, store.clock.now().clock)
+
+
+def _with_holdout(spec: dict[str, Any], graph: FeedbackGraph) -> dict[str, Any]:
+    """Return a spec with the number of the arm that a holdout follows."""
+    holdout = spec.get("holdout")
+    if holdout is None:
+        return spec
+    if "features" in spec:
+        raise _invalid("A learner that sees features has no holdout here. Leave one of the two out.", "holdout")
+    return {**spec, "holdout": {**holdout, "arm": arm_called(holdout["arm"], graph, spec["labels"], "holdout.arm")}}
+
+
+def _check_default(live: LiveExperiment) -> None:
+    """Refuse a default that could not be told."""
+    told = live.identity.spec.get("default_loss")
+    if told is not None:
+        try:
+            losses = np.array(live.losses_of([told]))
+            read_losses(losses, np.zeros(1, np.int32), live.agent.graph, np.empty(1), binary=live.binary)
+        except (ServiceError, LossError) as error:
+            raise _invalid(f"default_loss cannot be told: {error}", "default_loss", told) from error
+
+
+def _check_scale(spec: dict[str, Any]) -> None:
+    if spec.get("scale") is not None:
+        try:
+            Scale(**spec["scale"])
+        except OutcomeError as error:
+            raise _invalid(str(error), "scale", spec["scale"]) from error
+
+
+def arm_called(arm: int | str, graph: FeedbackGraph, labels: Sequence[str] | None, name: str) -> int:
+    """Return the number of an arm that a request names by number or label."""
     try:
-        with store.database.writing() as writing:
-            store.shelf.forget([known.id])  # so that one that was uploaded long ago counts as new
-            new = store.shelf.put(writing, known, store.clock.now().clock)
-            writing.commit()
-    except BaseException:
-        store.shelf.forget()
-        raise
-    return known, new
+        return arm_of(graph.labelled(labels if isinstance(arm, str) else None), arm, name)
+    except GraphError as error:
+        raise _invalid(str(error), name, arm) from error
 
 
 def _check_count(count: int, most: int) -> None:
@@ -108,9 +207,26 @@ def _check_count(count: int, most: int) -> None:
         raise ServiceError(f"There are {count:,} experiments, the most there may be.", status=409, code="full")
 
 
+def _check_models(wanted: int, most: int) -> None:
+    if wanted > most:
+        raise _invalid(
+            f"The regressions of all arms would have {wanted:,} bytes, and an experiment may have {most:,}. "
+            f"Give a smaller option hashed, or raise SIDELONG_MAX_MODEL_BYTES.",
+            "options",
+        )
+
+
+def _repeated(before: Identity, identity: Identity) -> Identity:
+    """Return the experiment that another server made of the same request."""
+    if "origin" in identity.spec:
+        raise taken(identity.name)
+    return _same(before, {key: value for key, value in identity.spec.items() if key not in _MADE_HERE})
+
+
 def _same(before: Identity, spec: dict[str, Any]) -> Identity:
     """Return the experiment of a name, if it is what `spec` says."""
     other = [key for key, value in spec.items() if value is not None and before.spec.get(key) != value]
+    other += ["keyed"] if bool(before.spec.get("keyed")) != bool(spec.get("keyed")) else []
     if other:
         raise ServiceError(
             f"There is an experiment {before.name!r} already, with another {other[0]}. Choose another name.",

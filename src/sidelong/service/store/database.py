@@ -21,7 +21,7 @@ class TakenError(Exception):
 
 
 class Identity(NamedTuple):
-    """What an experiment is, which never changes."""
+    """What an experiment is. Only its name may change."""
 
     id: int
     key: str  #: what the ids of its decisions begin with
@@ -35,6 +35,17 @@ class Listed(NamedTuple):
     id: int
     name: str
     head: int  #: the number of its last event
+    state: str = "running"
+    changed_at: int | None = None  #: when it came into this state, if somebody brought it there
+    changed_by: str | None = None
+
+
+class Deletion(NamedTuple):
+    """What is left of an experiment that was deleted."""
+
+    name: str
+    at: int
+    by: str | None
 
 
 class Snapshot(NamedTuple):
@@ -54,6 +65,7 @@ class Token(NamedTuple):
     scopes: tuple[str, ...]
     created_at: int
     revoked_at: int | None = None
+    experiment: str | None = None  #: the key of the only experiment that it is for
 
 
 class Reading(ABC):
@@ -65,15 +77,33 @@ class Reading(ABC):
 
     @abstractmethod
     def experiments(self) -> list[Listed]:
-        """Return all experiments, by name, letter by letter."""
+        """Return all experiments, by name, letter by letter; not those that were deleted."""
 
     @abstractmethod
-    def events(self, experiment: int, after: int, most: int) -> list[Event]:
-        """Return the first events behind the one of number `after`, in their order, and not more than `most`."""
+    def deletions(self) -> list[Deletion]:
+        """Return what was deleted, oldest first."""
+
+    @abstractmethod
+    def leftovers(self) -> list[int]:
+        """Return the ids of deleted experiments of which there is something left to forget."""
+
+    @abstractmethod
+    def events(self, experiment: int, after: int, most: int, most_bytes: int | None = None) -> list[Event]:
+        """Return the first events behind the one of number `after`, in their order, and not more than `most`.
+
+        None comes behind the one with which their binary columns reach `most_bytes`.
+        """
 
     @abstractmethod
     def rounds(self, experiment: int, first: int, last: int) -> list[Event]:
         """Return the events of some rounds, by round, and within a round by their `SLOTS`."""
+
+    @abstractmethod
+    def spanning(self, experiment: int, number: int, slot: int, before: int) -> Event | None:
+        """Return the event of a slot with the largest round below `before` that spans a number, if there is one.
+
+        An event spans the numbers from its `round` to the sum of that and its `arm`.
+        """
 
     @abstractmethod
     def keyed(self, experiment: int, keys: Sequence[str]) -> list[Event]:
@@ -89,11 +119,15 @@ class Reading(ABC):
 
     @abstractmethod
     def graph(self, id_: str) -> bytes | None:
-        """Return what was kept under the id of a graph."""
+        """Return what was kept under the id of a graph, with its parts joined."""
 
     @abstractmethod
     def graph_bytes(self, experiment: int) -> int:
         """Return how many bytes the graphs have that the events of an experiment name, each counted once."""
+
+    @abstractmethod
+    def names_graph(self, experiment: int, id_: str) -> bool:
+        """Tell whether an experiment names a graph, in its spec or in an event."""
 
     @abstractmethod
     def unused_graphs(self, before: int, most: int) -> list[str]:
@@ -118,8 +152,8 @@ class Writing(Reading):
     def lock(self, experiment: int, *, wait: bool = True) -> int | None:
         """Return the number of the last event, and let nobody else append until the end of this transaction.
 
-        None if another server has the lock, unless this may `wait` for it. From here on the transaction sees what
-        others have appended before.
+        None if another server has the lock, unless this may `wait` for it, and if the experiment was deleted. From here
+        on the transaction sees what others have appended before.
         """
 
     @abstractmethod
@@ -128,6 +162,21 @@ class Writing(Reading):
 
         Raises `TakenError` if there is one of its name.
         """
+
+    @abstractmethod
+    def relist(self, experiment: int, changes: Mapping[str, Any]) -> None:
+        """Change some of `name`, `state`, `changed_at` and `changed_by` in the list of experiments.
+
+        Raises `TakenError` if there is one of this name. Then the transaction can only be given up.
+        """
+
+    @abstractmethod
+    def delete(self, experiment: int, deletion: Deletion) -> None:
+        """Put a line in the place of an experiment. What it had is no longer found, and its name is free."""
+
+    @abstractmethod
+    def forget_events(self, experiment: int, most: int) -> int:
+        """Forget about so many rows of a deleted experiment, and return how many; 0 if nothing is left of it."""
 
     @abstractmethod
     def append(self, new: Mapping[int, Sequence[Event]]) -> None:
@@ -157,8 +206,19 @@ class Writing(Reading):
         """Keep a state with an event that is being written, for ever. Raises `TakenError` if there is one."""
 
     @abstractmethod
-    def keep_graph(self, id_: str, data: bytes, now: int) -> bool:
-        """Keep a graph, and tell whether none was kept under this id; the first one stays, as if it were kept now."""
+    def keep_graph(self, id_: str, data: bytes, now: int, parts: int = 0) -> bool:
+        """Keep a graph, and tell whether none was kept under this id; the first one stays, as if it were kept now.
+
+        Its `data` are what comes behind so many parts. Raises `TakenError` if one of them was forgotten.
+        """
+
+    @abstractmethod
+    def keep_graph_part(self, id_: str, number: int, data: bytes, now: int) -> None:
+        """Keep a part of a graph that is not there yet, in the place of one of the same number, from 0."""
+
+    @abstractmethod
+    def forget_graph_parts(self, before: int, most: int) -> int:
+        """Forget at most so many parts that were kept before a time and are of no graph; return how many."""
 
     @abstractmethod
     def hold_graph(self, id_: str) -> bool:
@@ -166,7 +226,10 @@ class Writing(Reading):
 
     @abstractmethod
     def forget_graphs(self, ids: Sequence[str], before: int) -> list[str]:
-        """Forget those of these graphs that are unused still, as `unused_graphs` says, and return their ids."""
+        """Forget those of these graphs, with their parts, that are unused still, as `unused_graphs` says.
+
+        Returns their ids.
+        """
 
     @abstractmethod
     def keep_clock(self, now: int) -> None:
@@ -199,8 +262,11 @@ class Database(ABC):
         """Begin a transaction that reads."""
 
     @abstractmethod
-    def writing(self) -> AbstractContextManager[Writing]:
-        """Begin a transaction that writes. What is not committed at its end never was."""
+    def writing(self, *, aside: bool = False) -> AbstractContextManager[Writing]:
+        """Begin a transaction that writes. What is not committed at its end never was.
+
+        Where one writes after the other, those who write `aside` let all others go first.
+        """
 
     @abstractmethod
     def close(self) -> None:

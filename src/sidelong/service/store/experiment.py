@@ -20,27 +20,34 @@ import struct
 import threading
 import time
 from collections import OrderedDict, deque
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
 
 from sidelong._at_once import begin
-from sidelong.agent import Agent
+from sidelong.agent import Agent, ContextualAgent, state_file
 from sidelong.agent.decision import SparingDecision
+from sidelong.agent.feedback import read_losses
 from sidelong.agent.running import revealed
-from sidelong.errors import GraphError
+from sidelong.errors import DecisionError, GraphError, OutcomeError, ServiceError
 from sidelong.graphs.arrays import observe
+from sidelong.learners.interface import Need, is_sparing
+from sidelong.outcomes.scale import Scale
+from sidelong.service.store import agents, life
 from sidelong.service.store.graphs import size
-from sidelong.service.store.journal import Event, Kind
+from sidelong.service.store.journal import CHANGES, DRAWN_BY, Event, Kind
+from sidelong.service.store.life import Given, Holdout, Life
 from sidelong.service.store.losses import matched
-from sidelong.service.store.tallies import MINUTES, Tallies
+from sidelong.service.store.tallies import MINUTES, UNLEARNED, Tallies
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
     from typing import Self
 
     from sidelong.agent import Decision
     from sidelong.graphs import FeedbackGraph
+    from sidelong.service.store.agents import Decider
     from sidelong.service.store.database import Identity
     from sidelong.service.store.graphs import KnownGraph
 
@@ -81,16 +88,17 @@ class Clock:
 
 
 class Turnstile:
-    """The lock of one experiment. It is handed on in turn, to commands before looks.
+    """A lock that is handed on in turn, to commands before all others.
 
-    The thread that writes serves all experiments, so it never waits here: it asks, and is told when its turn has come.
+    The thread that writes serves all experiments, so it never waits for one of them: it asks for the lock of an
+    experiment, and is told when its turn has come.
     """
 
     def __init__(self) -> None:
         self._guard = threading.Lock()
         self._held = False
         self._commands: deque[Callable[[], None]] = deque()
-        self._looks: deque[Callable[[], None]] = deque()
+        self._others: deque[Callable[[], None]] = deque()
 
     def request(self, granted: Callable[[], None]) -> bool:
         """Take it, and return True; or False, and `granted` is called, by another thread, as soon as it is ours."""
@@ -101,8 +109,8 @@ class Turnstile:
             self._held = True
             return True
 
-    def acquire(self, timeout: float = -1) -> bool:
-        """Wait for it, for so many seconds at most; tell whether it is ours."""
+    def acquire(self, timeout: float = -1, *, first: bool = False) -> bool:
+        """Wait for it, for so many seconds at most, as a command if `first`; tell whether it is ours."""
         handed = threading.Semaphore(0)
         with self._guard:
             if not self._held:
@@ -110,19 +118,20 @@ class Turnstile:
                 return True
             if timeout == 0:
                 return False
-            self._looks.append(handed.release)
+            waiting = self._commands if first else self._others
+            waiting.append(handed.release)
         if handed.acquire(timeout=None if timeout < 0 else timeout):
             return True
         with self._guard:
-            if handed.release not in self._looks:  # it became ours in the last moment
+            if handed.release not in waiting:  # it became ours in the last moment
                 return True
-            self._looks.remove(handed.release)
+            waiting.remove(handed.release)
             return False
 
     def release(self) -> None:
         """Hand it on."""
         with self._guard:
-            waiting = self._commands or self._looks
+            waiting = self._commands or self._others
             first = waiting.popleft() if waiting else None
             self._held = first is not None
         if first is not None:
@@ -141,18 +150,27 @@ class LiveExperiment:
     #: How many Idempotency-Keys are found without asking the database.
     remembers = 10_000
 
-    def __init__(self, identity: Identity, agent: Agent, tallies: Tallies) -> None:
+    def __init__(self, identity: Identity, agent: Decider, tallies: Tallies) -> None:
         self.identity = identity
         self.agent = agent
         self.agent.remembers = 0  # the journal does
         self.tallies = tallies
         self.n_arms = agent.graph.n_arms
+        module = agents.module_of(identity.spec)
+        self._is_sparing = is_sparing(module)
+        self.binary = agent.learner if Need.BINARY_LOSSES in module.NEEDS else ""  # for `read_losses`
+        self.life = Life.first(identity.spec)
+        ends = identity.spec.get("scale")
+        self.scale = None if ends is None else Scale(**ends)
+        held = identity.spec.get("holdout")
+        self.holdout = None if held is None else Holdout(**held)
         unseen = np.empty(self.n_arms)
         self._observe: Callable[..., None]
         begin(self, "_observe", observe, agent.graph.arrays, unseen, unseen)
-        self.outstanding: dict[int, tuple[Decision, Moment]] = {}
+        self.outstanding: dict[int, tuple[Decision | Given, Moment]] = {}
+        self.round = tallies.drawn  #: how many decisions were made, by the learner or without it
         self.head = 0  #: the number of the last event
-        self.saved = 0  #: that of the last snapshot
+        self.saved = 0  #: how much had happened at the last snapshot
         self.chain = b""
         self.keys: OrderedDict[str, Event] = OrderedDict()
         self._key_bytes = 0
@@ -161,78 +179,209 @@ class LiveExperiment:
         self._graphs: dict[int, list[int]] = {}  # of them: how many use each graph, and its bytes
 
     @classmethod
-    def new(cls, identity: Identity, graph: FeedbackGraph) -> Self:
-        """Return an experiment to which nothing has happened."""
-        spec = identity.spec
-        kept = spec.get("certificate", False)
-        agent = Agent(spec["learner"], graph, seed=spec["seed"], certificate=kept, **spec["options"])
+    def new(
+        cls, identity: Identity, graph: FeedbackGraph, learned: bytes | None = None, *, older: bool = False
+    ) -> Self:
+        """Return an experiment to which nothing has happened; of a clone, with an agent that has `learned`.
+
+        With `older`, also where an older version of the learner was at work.
+        """
+        if learned is None:
+            return cls(identity, agents.new(identity.spec, graph), Tallies(graph.n_arms))
+        place = f"what {identity.name} began with"
+        agent = agents.resumed(*state_file.unpack(learned, place), place, older=older)
         return cls(identity, agent, Tallies(graph.n_arms))
 
-    def create(self, moment: Moment) -> Event:
-        """Begin."""
-        return self._record(Event(Kind.CREATED, 0, *moment))
+    @property
+    def waiting(self) -> int:
+        """How many decisions are outstanding."""
+        return len(self.outstanding)
+
+    @property
+    def done(self) -> int:
+        """How much has happened."""
+        return self.head
+
+    def amount(self, event: Event) -> int:  # noqa: ARG002  # an experiment with keys has batches
+        """Return how many things an event is about."""
+        return 1
+
+    def create(self, moment: Moment, about: str | None = None) -> Event:
+        """Begin; `about` says who made it, and of what."""
+        return self._record(Event(Kind.CREATED, 0, *moment, context=about))
+
+    def change(self, change: Mapping[str, Any], moment: Moment) -> Event:
+        """Let it be what somebody has made of it."""
+        self.life = self.life.after(change)
+        if "name" in change:
+            self.identity = self.identity._replace(name=change["name"])
+        return self._record(Event(Kind.CHANGED, CHANGES - self.head - 1, *moment, context=life.written(change)))
 
     def decide(
         self, graph: KnownGraph | None, moment: Moment, key: str | None = None, context: str | None = None
     ) -> Event:
-        """Draw an arm."""
-        decision = self.agent.ask(None if graph is None else graph.graph)
-        self.hold(decision, moment)
-        p = decision.probability
+        """Draw an arm, as its state says."""
+        number, shown = self.round + 1, None if graph is None else graph.graph
+        tossed = self._is_tossed(shown or self.agent.graph)
+        given = self._given(number, shown or self.agent.graph, tossed=tossed)
+        kind = Kind.DECIDED if given is None else given.kind
+        made = given or self.draw(shown, context)
+        if isinstance(made, SparingDecision):
+            self.tallies.spare(number, revealed(made.graph, made.arm))
+        elif given is None and not np.isnan(made.probability):
+            self.tallies.frozen[number] = self.tallies.baselines
+        self.hold(number, made, moment)
+        p = made.probability
+        if tossed is not None:
+            self.tallies.toss(number, tossed.share)
+            p = p if given is not None else float(tossed.mixed(np.asarray(p), made.arm == tossed.arm))
         probability = None if np.isnan(p) else p
-        if isinstance(decision, SparingDecision):
-            self.tallies.spare(decision.round, revealed(decision.graph, decision.arm))
-        elif probability is not None:
-            self.tallies.frozen[decision.round] = self.tallies.baselines
         which = None if graph is None else graph.id
-        return self._record(
-            Event(Kind.DECIDED, decision.round, *moment, decision.arm, probability, which, key, context)
-        )
+        return self._record(Event(kind, number, *moment, made.arm, probability, which, key, context))
+
+    def _is_tossed(self, graph: FeedbackGraph) -> Holdout | None:
+        """Return the holdout, if a coin decides whether a round follows it."""
+        if self.holdout is None or self.life.state != "running" or graph.n_arms != self.n_arms:
+            return None
+        return self.holdout if life.playable(graph)[self.holdout.arm] else None
+
+    def _given(self, number: int, graph: FeedbackGraph, *, tossed: Holdout | None) -> Given | None:
+        """Draw a round that is not the learner's, or return None."""
+        seed = self.identity.spec["seed"]
+        if tossed is not None and isinstance(self.agent, Agent) and tossed.is_held(seed, number):
+            made = tossed.held(graph, self.agent.outlook(graph))
+            if not self._is_sparing:
+                return made
+            reveals = revealed(graph, made.arm)
+            return Given(Kind.HELD, made.arm, graph, made.probability, None, self._observed(made, graph)[reveals])
+        if self.life.play is not None:
+            return life.played(seed, number, self._checked(graph), self.life.play)
+        if self.life.fallback is not None:
+            return life.fallen_back(self._checked(graph), self.life.fallback)
+        return None
+
+    def draw(self, graph: FeedbackGraph | None, context: str | None) -> Decision:
+        """Ask the agent, which sees the context if the experiment says so; the journal is another matter."""
+        if isinstance(self.agent, ContextualAgent):
+            return self.agent.ask(agents.seen(self.identity.spec["features"], context), graph)
+        return self.agent.ask(graph)
 
     def tell(
-        self, number: int, losses: Mapping[str, float] | list[float], graph: KnownGraph | None, moment: Moment
+        self,
+        number: int,
+        losses: Mapping[str, float] | list[float],
+        graph: KnownGraph | None,
+        moment: Moment,
+        kind: Kind = Kind.TOLD,
     ) -> Event:
         """Learn the losses that an outstanding decision revealed."""
-        arm = self.outstanding[number][0].arm
-        values, observe = self.learn(number, losses, None if graph is None else graph.graph)
+        made = self.outstanding[number][0]
+        arm, aside = made.arm, isinstance(made, Given)  # the holdout is one of these
+        values, observe, own = self.learn(number, losses, None if graph is None else graph.graph)
+        if not isinstance(made, Given) or made.kind is Kind.HELD:
+            self.tallies.paid_in(moment.at // 60_000_000, own, held=aside)
         which = None if graph is None else graph.id
         seen = None if observe is None else observe.astype(STORED, copy=False).tobytes()
         data = values.astype(STORED, copy=False).tobytes()
-        return self._record(Event(Kind.TOLD, number, *moment, arm, None, which, losses=data, observe=seen))
+        return self._record(Event(kind, number, *moment, arm, None, which, losses=data, observe=seen), aside)
+
+    def teaches(self, number: int) -> bool:
+        """Tell whether the learner would learn what an outstanding decision is told."""
+        return self.life.state != "frozen" and not isinstance(self.outstanding[number][0], Given)
+
+    def check(self, number: int, losses: Mapping[str, float] | list[float], graph: FeedbackGraph | None) -> None:
+        """Refuse what `tell` would refuse, and change nothing."""
+        decision, _ = self.outstanding[number]
+        shown = decision.graph if graph is None else self._checked(graph)
+        reveals = revealed(shown, decision.arm)
+        values = matched(losses, reveals.tolist())
+        read_losses(values, reveals, shown, np.empty(reveals.size), binary=self.binary)
+        if graph is not None:
+            self.agent.graph_of_round(graph)
+            if isinstance(decision, SparingDecision) and graph != decision.graph:
+                raise DecisionError(
+                    "A learner that does not look at every arm must know at the decision what it reveals: tell it "
+                    "without a graph."
+                )
+
+    def _checked(self, graph: FeedbackGraph) -> FeedbackGraph:
+        if graph.n_arms != self.n_arms:
+            raise GraphError(f"The graph of a round must have the experiment's {self.n_arms} arms, not {graph.n_arms}.")
+        return graph
 
     def learn(
         self, number: int, losses: Mapping[str, float] | list[float], graph: FeedbackGraph | None
-    ) -> tuple[np.ndarray, np.ndarray | None]:
-        """Learn, and return the losses and the probabilities of observing them; the journal is another matter."""
+    ) -> tuple[np.ndarray, np.ndarray | None, float | None]:
+        """Learn; return the losses, the probabilities of observing them before the draw, and the loss of the arm.
+
+        The journal is another matter. Nothing is learned of a round that was not the learner's, and nothing while the
+        experiment is frozen.
+        """
         decision, _ = self.outstanding[number]
-        shown = decision.graph if graph is None else graph
-        if graph is not None and shown.n_arms != self.n_arms:
-            raise GraphError(f"The graph of a round must have the experiment's {self.n_arms} arms, not {shown.n_arms}.")
+        shown = decision.graph if graph is None else self._checked(graph)
+        if not self.teaches(number):
+            self.check(number, losses, graph)
         reveals = revealed(shown, decision.arm)
         values = matched(losses, reveals.tolist())
         observe = self.observe(decision, shown)
-        p = None if observe is None or isinstance(decision, SparingDecision) else decision.probabilities
-        self.agent.tell(decision, values, None if graph is None else shown)
-        delay = self.agent.round - number
-        self.tallies.told(number, decision.arm, p, reveals, values, observe, after=graph is not None, delay=delay)
+        if not isinstance(decision, Given):
+            p = None if observe is None or isinstance(decision, SparingDecision) else decision.probabilities
+            delay = self.agent.round - decision.round
+            if self.teaches(number):
+                self.agent.tell(decision, values, None if graph is None else shown)
+            else:
+                self.agent.cancel(decision, lost=True)
+                self.tallies.counts[UNLEARNED] += 1
+            self.tallies.told(number, decision.arm, p, reveals, values, observe, after=graph is not None, delay=delay)
+        own = values[reveals == decision.arm]
+        loss = float(own[0]) if own.size else None
+        if number in self.tallies.tossed and self.holdout is not None:
+            self.tallies.compare(number, loss, self.holdout.share, held=isinstance(decision, Given))
+            if observe is not None and not isinstance(decision, Given):
+                observe = self.holdout.mixed(observe, np.isin(reveals, revealed(shown, self.holdout.arm)))
         self._release(number)
-        return values, observe
+        return values, observe, loss
+
+    def expire(self, number: int, moment: Moment) -> Event:
+        """Let an outstanding decision expire, or learn the loss that is named for this."""
+        told = self.identity.spec.get("default_loss")
+        if told is None:
+            return self.settle(number, Kind.EXPIRED, moment)
+        made = self.outstanding[number][0]
+        losses = self.losses_of([told] * revealed(made.graph, made.arm).size)
+        return self.tell(number, losses, None, moment, Kind.DEFAULTED)
+
+    def losses_of(self, told: Mapping[str, float] | list[float]) -> Mapping[str, float] | list[float]:
+        """Return numbers of the experiment's scale as losses; refuse what is outside of it."""
+        if self.scale is not None:
+            try:
+                return cast("Mapping[str, float] | list[float]", self.scale.losses(told))
+            except OutcomeError as error:
+                raise ServiceError(str(error), status=422, code="invalid", path="body.losses") from error
+        for arm, loss in told.items() if isinstance(told, Mapping) else enumerate(told):
+            if not 0.0 <= loss <= 1.0:
+                text = f"body.losses.{arm}: A loss is a number from 0 to 1; it is {loss!r}."
+                raise ServiceError(text, status=422, code="invalid", path=f"body.losses.{arm}", value=loss)
+        return told
 
     def settle(self, number: int, kind: Kind, moment: Moment) -> Event:
         """Cancel an outstanding decision, or let it expire."""
-        arm = self.outstanding[number][0].arm
+        made = self.outstanding[number][0]
         self.give_up(number, kind)
-        return self.lose(number, arm, kind, moment)
+        return self.lose(number, made.arm, kind, moment, aside=isinstance(made, Given))
 
     def give_up(self, number: int, kind: Kind) -> None:
         """Forget an outstanding decision; the journal is another matter."""
-        self.agent.cancel(self.outstanding[number][0], lost=kind is Kind.EXPIRED)
+        made = self.outstanding[number][0]
+        if not isinstance(made, Given):
+            self.agent.cancel(made, lost=kind is Kind.EXPIRED)
         self._release(number)
         self.tallies.frozen.pop(number, None)
+        self.tallies.tossed.pop(number, None)
 
-    def hold(self, decision: Decision, moment: Moment) -> None:
+    def hold(self, number: int, decision: Decision | Given, moment: Moment) -> None:
         """Keep a decision until it is settled, and charge what it keeps in memory."""
-        self.outstanding[decision.round] = decision, moment
+        self.outstanding[number] = decision, moment
         self.held += decision.kept_bytes
         if decision.graph is not self.agent.graph:
             users = self._graphs.setdefault(id(decision.graph), [0, size(decision.graph)])
@@ -248,13 +397,21 @@ class LiveExperiment:
             if not users[0]:
                 self.held -= self._graphs.pop(id(decision.graph))[1]
 
-    def lose(self, number: int, arm: int, kind: Kind, moment: Moment) -> Event:
+    def lose(self, number: int, arm: int, kind: Kind, moment: Moment, *, aside: bool = False) -> Event:
         """Write down that a decision, which is not in memory, was cancelled or has expired."""
-        return self._record(Event(kind, number, *moment, arm))
+        return self._record(Event(kind, number, *moment, arm), aside)
+
+    def expire_due(self, moment: Moment) -> list[Event]:
+        """Let decisions expire that are older than they may be, oldest first."""
+        return [self.expire(number, moment) for number in self.due(moment.clock)]
 
     def due(self, clock: int) -> list[int]:
         """Return the outstanding decisions that have expired, oldest first."""
         return list(itertools.takewhile(lambda number: self.is_due(number, clock), self.outstanding))
+
+    def moments(self) -> list[Moment]:
+        """Return when the decisions were made that wait."""
+        return [moment for _, moment in self.outstanding.values()]
 
     def is_any_due(self, clock: int) -> bool:
         """Tell whether a decision has expired: the oldest one, since all have the same time."""
@@ -263,7 +420,7 @@ class LiveExperiment:
 
     def is_due(self, number: int, clock: int) -> bool:
         """Tell whether an outstanding decision has expired."""
-        after = self.identity.spec["expire_after"]
+        after = self.life.expire_after
         return after is not None and self.outstanding[number][1].clock + after * 1000 <= clock
 
     def late(self, number: int, arm: int, losses: np.ndarray, graph: str | None, moment: Moment) -> Event:
@@ -271,32 +428,40 @@ class LiveExperiment:
         data = losses.astype(STORED).tobytes()
         return self._record(Event(Kind.LATE, number, *moment, arm, None, graph, losses=data))
 
-    def observe(self, decision: Decision, graph: FeedbackGraph) -> np.ndarray | None:
+    def observe(self, decision: Decision | Given, graph: FeedbackGraph) -> np.ndarray | None:
         """Return the probability that each arm which a decision reveals would be revealed, when it was drawn."""
         if np.isnan(decision.probability):
             return None
         if isinstance(decision, SparingDecision):
             return decision.revealed_probabilities
+        if isinstance(decision, Given) and decision.P is not None:
+            return decision.P
+        return self._observed(decision, graph)[revealed(graph, decision.arm).astype(np.intp)]
+
+    def _observed(self, decision: Decision | Given, graph: FeedbackGraph) -> np.ndarray:
         p = decision.probabilities.copy()  # what a decision shows is read-only, and the kernel takes one type
         P = np.empty(p.size)
         self._observe(graph.arrays, p, P)
-        return P[revealed(graph, decision.arm).astype(np.intp)]
+        return P
 
     def rebase(self, version: int, about: str, moment: Moment) -> Event:
         """Begin to decide as a newer version of the learner does; `about` says from what."""
         return self._record(Event(Kind.REBASED, -version, *moment, context=about))
 
-    def _record(self, event: Event) -> Event:
+    def _record(self, event: Event, aside: bool = False) -> Event:  # noqa: FBT001, FBT002
         event = _linked(event, self.head + 1, self.chain)
-        self.note(event)
+        self.note(event, aside=aside)
         return event
 
-    def note(self, event: Event) -> None:
-        """Count an event as the last one of the journal, whatever it has done."""
+    def note(self, event: Event, *, aside: bool = False) -> None:
+        """Count an event as the last one of the journal, whatever it has done; `aside`: of a round without learner."""
         self.head, self.chain = event.seq, event.chain
-        self.tallies.counts[event.kind] += 1
+        counts, amount = self.tallies.aside if aside else self.tallies.counts, self.amount(event)
+        counts[event.kind] += amount
+        counts[Kind.TOLD] += event.kind is Kind.DEFAULTED  # that is told, too
+        self.round += amount if event.kind in DRAWN_BY else 0
         minutes = self.tallies.minutes
-        minutes.setdefault(event.at // 60_000_000, [0] * len(Kind))[event.kind] += 1
+        minutes.setdefault(event.at // 60_000_000, [0] * len(Kind))[event.kind] += amount
         if len(minutes) > MINUTES:
             del minutes[min(minutes)]
         if event.key is not None:
@@ -308,7 +473,7 @@ class LiveExperiment:
 
 
 def _key_size(event: Event) -> int:
-    return len(event.key or "") + len(event.context or "")
+    return len(event.key or "") + len(event.context or "") + len(event.losses or b"") + len(event.observe or b"")
 
 
 def _linked(event: Event, seq: int, chain: bytes) -> Event:

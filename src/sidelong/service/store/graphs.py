@@ -12,12 +12,17 @@ import numpy as np
 
 from sidelong.agent import state_file
 from sidelong.errors import ServiceError, StateFileError
+from sidelong.service.store.database import TakenError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from sidelong.graphs import FeedbackGraph
-    from sidelong.service.store.database import Reading, Writing
+    from sidelong.service.store.database import Database, Reading, Writing
+
+
+#: Bytes that are written at once, of a graph or a snapshot: whoever wants to write in between waits for these.
+PART = 2**18
 
 
 class KnownGraph(NamedTuple):
@@ -25,14 +30,16 @@ class KnownGraph(NamedTuple):
 
     id: str
     graph: FeedbackGraph
+    new: bool = False  #: whether it was kept for the request at hand, so that its experiment pays for it
 
 
 def identify(graph: FeedbackGraph) -> KnownGraph:
     """Return a graph with its id, and without a name. Labels go along: a graph of other labels has another id."""
+    graph = graph.named(None)  # which keeps its hash for whoever asks next
     # By representation too: arcs and intervals of one graph may differ in the last bit of a probability.
     content = f"{graph.content_hash} {graph.representation}"
     content += "" if graph.labels is None else f" {json.dumps(graph.labels)}"
-    return KnownGraph(hashlib.sha256(content.encode()).hexdigest()[:32], graph.named(None))
+    return KnownGraph(hashlib.sha256(content.encode()).hexdigest()[:32], graph)
 
 
 def size(graph: FeedbackGraph) -> int:
@@ -43,6 +50,12 @@ def size(graph: FeedbackGraph) -> int:
 def stored_size(graph: FeedbackGraph) -> int:
     """Return how many bytes a graph takes in the database, but for some hundred."""
     return sum(array.nbytes for array in state_file.graph_to_arrays(graph).values())
+
+
+def unknown_graph(id_: str) -> ServiceError:
+    """Return the error for a graph that is not kept."""
+    text = f"There is no graph {id_!r}. Send the graph itself, or upload it first."
+    return ServiceError(text, status=422, code="invalid", path="body.graph.id", value=id_)
 
 
 class Shelf:
@@ -56,12 +69,27 @@ class Shelf:
         self._recent: OrderedDict[str, FeedbackGraph] = OrderedDict()
 
     def put(self, writing: Writing, known: KnownGraph, now: int) -> bool:
-        """Keep a graph; tell whether it was not kept before."""
-        if self._recall(known.id) is not None and writing.hold_graph(known.id):
-            return False
-        arrays = {f"graph.0.{name}": array for name, array in state_file.graph_to_arrays(known.graph).items()}
-        labels = {} if known.graph.labels is None else {"labels": known.graph.labels}
-        new = writing.keep_graph(known.id, state_file.pack({"graphs": [None], **labels}, arrays), now)
+        """Keep a graph in a transaction; tell whether it was not kept before."""
+        new = not writing.hold_graph(known.id) and writing.keep_graph(known.id, _packed(known.graph), now)
+        self._remember(known.id, known.graph)
+        return new
+
+    def keep(self, database: Database, known: KnownGraph, now: int) -> bool:
+        """Keep a graph aside of all commands, in parts between which others write; tell whether it was not kept."""
+        data = memoryview(_packed(known.graph))
+        parts = (len(data) - 1) // PART
+        with database.writing(aside=True) as writing:
+            before = writing.hold_graph(known.id)
+        for number in range(0 if before else parts):
+            with database.writing(aside=True) as writing:
+                writing.keep_graph_part(known.id, number, bytes(data[number * PART : (number + 1) * PART]), now)
+                writing.commit()
+        try:
+            with database.writing(aside=True) as writing:
+                new = writing.keep_graph(known.id, bytes(data[parts * PART :]), now, parts)
+                writing.commit()
+        except TakenError:  # whoever kept it as well was refused, and took it away in between
+            return self.keep(database, known, now)
         self._remember(known.id, known.graph)
         return new
 
@@ -71,28 +99,18 @@ class Shelf:
             self.forget([id_])
         return self.find(writing, id_)
 
-    def has(self, reading: Reading, id_: str) -> bool:
-        """Tell whether a graph is kept."""
-        return self._recall(id_) is not None or reading.graph(id_) is not None
-
     def same(self, known: KnownGraph) -> KnownGraph:
         """Return a graph as it stands here, if it does: so that all who use it share one."""
-        return known._replace(graph=self._recall(known.id) or known.graph)
+        return known._replace(graph=self.recall(known.id) or known.graph)
 
     def find(self, reading: Reading, id_: str) -> FeedbackGraph:
         """Return a graph by its id."""
-        found = self._recall(id_)
+        found = self.recall(id_)
         if found is not None:
             return found
         data = reading.graph(id_)
         if data is None:
-            raise ServiceError(
-                f"There is no graph {id_!r}. Send the graph itself, or upload it first.",
-                status=422,
-                code="invalid",
-                path="body.graph.id",
-                value=id_,
-            )
+            raise unknown_graph(id_)
         place = f"graph {id_}"
         try:
             graph = state_file.read_graphs(place, *state_file.unpack(data, place))[0]
@@ -107,7 +125,8 @@ class Shelf:
             for id_ in list(self._recent if ids is None else ids):
                 self._recent.pop(id_, None)
 
-    def _recall(self, id_: str) -> FeedbackGraph | None:
+    def recall(self, id_: str) -> FeedbackGraph | None:
+        """Return a graph that is in memory."""
         with self._lock:
             if id_ in self._recent:
                 self._recent.move_to_end(id_)
@@ -123,3 +142,9 @@ class Shelf:
 
     def _size(self) -> int:
         return sum(map(size, self._recent.values()))
+
+
+def _packed(graph: FeedbackGraph) -> bytes:
+    arrays = {f"graph.0.{name}": array for name, array in state_file.graph_to_arrays(graph).items()}
+    labels = {} if graph.labels is None else {"labels": graph.labels}
+    return state_file.pack({"graphs": [None], **labels}, arrays)

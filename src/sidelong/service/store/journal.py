@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import itertools
 from enum import IntEnum
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from sidelong.service.store.database import Reading
+
+DrawnBy = Literal["learner", "frozen", "holdout", "fallback"]
 
 
 class Kind(IntEnum):
@@ -22,6 +24,11 @@ class Kind(IntEnum):
     EXPIRED = 4
     LATE = 5  #: told after it had expired: kept, not learned
     REBASED = 6  #: a newer version of the learner goes on from a kept state: see `sidelong.service.store.rebasing`
+    CHANGED = 7  #: somebody froze, stopped, renamed ... it: see `sidelong.service.store.life`
+    PLAYED = 8  #: decided while frozen, by what is to be played then
+    HELD = 9  #: decided by the holdout
+    FALLBACK = 10  #: decided while stopped, by the fallback arm
+    DEFAULTED = 11  #: expired, and told the loss that was named for this
 
 
 #: The place of an event in its round: decided, settled, told too late. Each place is taken once.
@@ -33,14 +40,30 @@ SLOTS = {
     Kind.EXPIRED: 1,
     Kind.LATE: 2,
     Kind.REBASED: 0,
+    Kind.CHANGED: 0,
+    Kind.PLAYED: 0,
+    Kind.HELD: 0,
+    Kind.FALLBACK: 0,
+    Kind.DEFAULTED: 1,
 }
+#: What an arm was drawn by, for each kind of event that draws one.
+DRAWN_BY: dict[Kind, DrawnBy] = {
+    Kind.DECIDED: "learner",
+    Kind.PLAYED: "frozen",
+    Kind.HELD: "holdout",
+    Kind.FALLBACK: "fallback",
+}
+#: What ends a round whose time is over.
+EXPIRED = frozenset({Kind.EXPIRED, Kind.DEFAULTED})
+#: The rounds of changes are below this, so that each has one of its own: this less the number of the event.
+CHANGES = -(2**31)
 
 
 class Event(NamedTuple):
     """A line of the journal."""
 
     kind: Kind
-    round: int  #: from 1; 0 for the first event, and less a version for the one that version began with
+    round: int  #: from 1; 0 for the first event, less a version for the one that version began with; see also `CHANGES`
     at: int
     clock: int
     arm: int | None = None
@@ -54,6 +77,11 @@ class Event(NamedTuple):
     chain: bytes = b""  #: a hash of this event and of all before it
 
 
+def size_of(event: Event) -> int:
+    """Return how many bytes the binary columns of an event have."""
+    return len(event.losses or b"") + len(event.observe or b"")
+
+
 def since(reading: Reading, experiment: int, after: int, page_size: int = 1000) -> Iterator[Event]:
     """Yield the events after the one of number `after`."""
     while True:
@@ -62,6 +90,11 @@ def since(reading: Reading, experiment: int, after: int, page_size: int = 1000) 
         if len(page) < page_size:
             return
         after = page[-1].seq
+
+
+def changes(reading: Reading, experiment: int) -> list[Event]:
+    """Return who changed what, oldest first."""
+    return reading.rounds(experiment, -(2**63), CHANGES - 1)[::-1]
 
 
 def by_round(reading: Reading, experiment: int, page_size: int = 200) -> Iterator[list[Event]]:

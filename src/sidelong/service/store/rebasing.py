@@ -14,14 +14,18 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from sidelong.agent.running import revealed
 from sidelong.learners import catalogue
-from sidelong.service.store.experiment import STORED
-from sidelong.service.store.journal import Event, Kind, since
+from sidelong.service.store.agents import module_of
+from sidelong.service.store.experiment import STORED, Moment
+from sidelong.service.store.graphs import KnownGraph
+from sidelong.service.store.journal import CHANGES, Event, Kind, since
+from sidelong.service.store.life import Given
 
 if TYPE_CHECKING:
     from sidelong.graphs import FeedbackGraph
@@ -46,8 +50,8 @@ class Versions(NamedTuple):
 def versions(reading: Reading, identity: Identity) -> Versions:
     """Return both versions."""
     spec = identity.spec
-    own = catalogue.version(catalogue.choose(spec["learner"], spec["options"]))
-    rebased = reading.rounds(identity.id, -(2**31), -1)  # the newest first
+    own = catalogue.version(module_of(spec))
+    rebased = reading.rounds(identity.id, CHANGES, -1)  # the newest first
     event = rebased[0] if rebased else None
     return Versions(spec.get("learner_version", 1) if event is None else -event.round, own, event)
 
@@ -72,21 +76,35 @@ def carry_on(live: LiveExperiment, reading: Reading, shelf: Shelf) -> tuple[int,
     unlearned, foreign = 0, {}  # type: int, dict[int, int]
     for event in since(reading, live.identity.id, live.head):
         graph = None if event.graph is None else shelf.find(reading, event.graph)
+        aside = event.round in live.outstanding and isinstance(live.outstanding[event.round][0], Given)
+        if event.kind is Kind.CHANGED:
+            live.change(json.loads(event.context or "{}"), Moment(event.at, event.clock))
+            continue
+        if event.kind is Kind.HELD:  # with probabilities that only the older version knows
+            shown = graph or live.agent.graph
+            moment = Moment(event.at, event.clock)
+            live.hold(event.round, Given(Kind.HELD, event.arm or 0, shown, math.nan, None), moment)
+            live.note(event)
+            continue
+        if event.kind in {Kind.PLAYED, Kind.FALLBACK}:  # by no learner
+            known = None if graph is None else KnownGraph(str(event.graph), graph)
+            live.decide(known, Moment(event.at, event.clock), event.key, event.context)
+            continue
         if event.kind is Kind.DECIDED:
-            live.agent.cancel(live.agent.ask(graph))  # so that the rounds go on
+            live.agent.cancel(live.draw(graph, event.context))  # so that the rounds go on
             foreign[event.round] = event.arm or 0
-        elif event.kind is Kind.TOLD and event.round not in foreign:
+        elif event.kind in {Kind.TOLD, Kind.DEFAULTED} and event.round not in foreign:
             live.learn(event.round, np.frombuffer(event.losses or b"", STORED).tolist(), graph)
-        elif event.kind is Kind.TOLD:
+        elif event.kind in {Kind.TOLD, Kind.DEFAULTED}:
             unlearned += 1
             shown = graph or _graph_of(live, reading, shelf, event.round)
             losses = np.frombuffer(event.losses or b"", STORED)
             arm = foreign.pop(event.round)
-            delay, after = live.agent.round - event.round, graph is not None
+            delay, after = live.round - event.round, graph is not None
             live.tallies.told(event.round, arm, None, revealed(shown, arm), losses, None, after=after, delay=delay)
         elif event.kind in {Kind.CANCELLED, Kind.EXPIRED} and foreign.pop(event.round, None) is None:
             live.give_up(event.round, event.kind)
-        live.note(event)
+        live.note(event, aside=aside)
     return unlearned, foreign
 
 

@@ -7,9 +7,10 @@ that one of the two was altered: the experiment is refused, because nobody can s
 
 from __future__ import annotations
 
+import hashlib
+import json
 import logging
 import threading
-import time
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -19,10 +20,13 @@ from sidelong.errors import LearnerError, ServiceError, SidelongError
 from sidelong.service.store import rebasing, snapshots
 from sidelong.service.store.database import Snapshot
 from sidelong.service.store.experiment import STORED, LiveExperiment, Moment, Turnstile
-from sidelong.service.store.graphs import KnownGraph
-from sidelong.service.store.journal import Kind
+from sidelong.service.store.graphs import PART, KnownGraph
+from sidelong.service.store.journal import DRAWN_BY, Kind, size_of
+from sidelong.service.store.keyed.experiment import KeyedExperiment, kind_of
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from sidelong.service.store.database import Database, Identity, Reading
     from sidelong.service.store.experiment import Clock
     from sidelong.service.store.graphs import Shelf
@@ -33,13 +37,10 @@ _log = logging.getLogger("sidelong.service")
 
 
 _PATIENCE = 6  # doublings of the pause between snapshots that cannot be written
-_PART = 2**20  # bytes of a snapshot that are written at once
 _BYTES_PER_EVENT = 4096  # of snapshots: a large one is written less often
 _TRIES = 3  # to take over while an older server goes on
 _PAGE = 500  # events that are replayed before another experiment has its turn
-# Python lets a thread that computes go on for 5 ms while others wait to decide. So a replay lets them pass by itself,
-# after so many events, which take about a millisecond.
-_BREATH, _PAUSE = 25, 20e-6
+_PAGE_BYTES = 2**24  # of their columns
 
 
 class Progress(NamedTuple):
@@ -66,7 +67,7 @@ class Replayed:
         self.counted: tuple[np.ndarray, int] | None = None  #: events by kind, and how many wait, when last looked at
         self.failures = 0  #: snapshots in a row that could not be written
         self._size = 0  # bytes of the last one
-        self._tried = 0  # the last event when one was last tried
+        self._tried = 0  # how much had happened when one was last tried
         self._aside: LiveExperiment | None = None  # what is replayed, until it is complete
         self._loading = threading.Lock()
         self._shelf = shelf
@@ -181,7 +182,7 @@ class Replayed:
         if live is None:
             return False
         least = max(least, self._size // _BYTES_PER_EVENT) * 2 ** min(self.failures, _PATIENCE)
-        return live.head - max(live.saved, self._tried) >= least
+        return live.done - max(live.saved, self._tried) >= least
 
     def save(self, database: Database) -> None:
         """Write a snapshot."""
@@ -189,30 +190,30 @@ class Replayed:
             live = self.live
             if live is None:
                 return
-            snapshot = Snapshot(live.head, live.chain, snapshots.pack(live))
-        self._tried = snapshot.seq
+            snapshot, done = Snapshot(live.head, live.chain, snapshots.pack(live)), live.done
+        self._tried = done
         try:
             self._write(database, snapshot)
         except BaseException:
             self.failures += 1
             raise
         self.failures, self._size = 0, len(snapshot.data)
-        live.saved = snapshot.seq
+        live.saved = done
 
     def _write(self, database: Database, snapshot: Snapshot) -> None:
         """Write a snapshot in parts, so that whoever wants to write in between waits for one of them at most."""
         of, data = self.identity.id, memoryview(snapshot.data)
-        last = (len(data) - 1) // _PART * _PART
-        for first in range(0, last, _PART):
-            with database.writing() as writing:
-                writing.keep_part(of, snapshot.seq, first // _PART, bytes(data[first : first + _PART]))
+        last = (len(data) - 1) // PART * PART
+        for first in range(0, last, PART):
+            with database.writing(aside=True) as writing:
+                writing.keep_part(of, snapshot.seq, first // PART, bytes(data[first : first + PART]))
                 writing.commit()
-        with database.writing() as writing:
+        with database.writing(aside=True) as writing:
             writing.save(of, snapshot._replace(data=bytes(data[last:])))
             writing.commit()
         more = True
         while more:
-            with database.writing() as writing:
+            with database.writing(aside=True) as writing:
                 more = writing.forget_parts(of, 1) > 0
                 if more:
                     writing.commit()
@@ -231,11 +232,12 @@ class Replayed:
         """Return it as its version of the learner began: with nothing, or with what an older one had learned."""
         event = found.event
         if event is None:
-            return self._new(reading)
+            return self._new(reading, older=older)
         data = reading.base(self.identity.id, event.seq)
         if not rebasing.is_state_of(event, data):
             raise self._differs(event, "the state that was kept with it is another or is gone")
-        live = snapshots.unpack(self.identity, data or b"", partial(self._shelf.find, reading), older=older)
+        find = partial(self._shelf.find, reading)
+        live = snapshots.unpack(self.identity, data or b"", find, older=older, base=True)
         live.note(event)
         return live
 
@@ -282,20 +284,24 @@ class Replayed:
             return again, after, *rebasing.carry_on(again, reading, self._shelf)
         return live, after, 0, {}
 
-    def _new(self, reading: Reading) -> LiveExperiment:
+    def _new(self, reading: Reading, *, older: bool) -> LiveExperiment:
         spec = self.identity.spec
         graph = self._shelf.find(reading, spec["graph"]).named(spec["graph_name"])
+        learned, wanted = None, spec.get("origin", {}).get("state")
+        if wanted is not None:
+            learned = reading.base(self.identity.id, 1)
+            if learned is None or hashlib.sha256(learned).hexdigest() != wanted:
+                first = reading.events(self.identity.id, 0, 1)[0]
+                raise self._differs(first, "what it began with is another or is gone")
         try:
-            return LiveExperiment.new(self.identity, graph)
+            return kind_of(self.identity).new(self.identity, graph, learned, older=older)
         except LearnerError as error:
             raise self._unplayable(error) from error
 
     def _replay(self, reading: Reading, live: LiveExperiment, most: int) -> bool:
         """Do again what the journal says next, and tell whether that was all of it."""
-        page = reading.events(self.identity.id, live.head, most)
-        for number, event in enumerate(page, 1):
-            if number % _BREATH == 0:
-                time.sleep(_PAUSE)
+        page = reading.events(self.identity.id, live.head, most, _PAGE_BYTES)
+        for event in page:
             if event.kind is Kind.REBASED:
                 self._versions(reading)  # which refuses if this program has an older one
                 self.live = self._aside = self.progress = None  # it begins anew from there
@@ -308,8 +314,9 @@ class Replayed:
             if made != event:
                 raise self._differs(event, f"it says {_shown(event)}, and doing it again gives {_shown(made)}")
         if page:
+            self.identity = live.identity  # which may have another name by now
             self._clock.saw(max(event.clock for event in page))
-        return len(page) < most
+        return len(page) < most and sum(map(size_of, page)) < _PAGE_BYTES
 
     def _from_snapshot(self, reading: Reading, first: int, *, older: bool = False) -> LiveExperiment | None:
         """Return it from the last good snapshot that is not before an event, if there is one."""
@@ -324,9 +331,9 @@ class Replayed:
                 continue
             if [event.chain for event in reading.events(self.identity.id, live.head - 1, 1)] != [live.chain]:
                 raise self._altered(snapshot.seq)
-            for _, moment in live.outstanding.values():  # whose events are not replayed
+            for moment in live.moments():  # whose events are not replayed
                 self._clock.saw(moment.clock)
-            live.saved = live.head
+            live.saved = live.done
             return live
         return None
 
@@ -376,17 +383,24 @@ class Replayed:
 
 def _again(live: LiveExperiment, event: Event, graph: KnownGraph | None) -> Event:
     """Do again what the journal says, and return what that gives."""
+    if isinstance(live, KeyedExperiment) and event.kind not in {Kind.CREATED, Kind.CHANGED}:
+        return live.again(event, graph)
     moment, number = Moment(event.at, event.clock), event.round
-    if event.kind is Kind.DECIDED:
+    if event.kind in DRAWN_BY:
         return live.decide(graph, moment, event.key, event.context)
-    losses = [] if event.losses is None else np.frombuffer(event.losses, STORED).tolist()
-    if event.kind is Kind.CREATED:
-        return live.create(moment)
     if event.kind is Kind.TOLD:
-        return live.tell(number, losses, graph, moment)
-    if event.kind is Kind.LATE:
-        return live.late(number, event.arm or 0, np.array(losses), event.graph, moment)
-    return live.settle(number, event.kind, moment)
+        return live.tell(number, _losses(event).tolist(), graph, moment)
+    rarer: dict[Kind, Callable[[], Event]] = {
+        Kind.CREATED: lambda: live.create(moment, event.context),
+        Kind.CHANGED: lambda: live.change(json.loads(event.context or "{}"), moment),
+        Kind.DEFAULTED: lambda: live.expire(number, moment),
+        Kind.LATE: lambda: live.late(number, event.arm or 0, _losses(event), event.graph, moment),
+    }
+    return rarer.get(event.kind, lambda: live.settle(number, event.kind, moment))()
+
+
+def _losses(event: Event) -> np.ndarray:
+    return np.frombuffer(event.losses or b"", STORED)
 
 
 def _shown(event: Event) -> str:

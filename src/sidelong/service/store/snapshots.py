@@ -10,10 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sidelong.agent import Agent, state_file
+from sidelong.agent import state_file
 from sidelong.errors import StateFileError
+from sidelong.service.store import agents, life
 from sidelong.service.store.experiment import LiveExperiment, Moment
 from sidelong.service.store.graphs import identify
+from sidelong.service.store.keyed import snapshots as keyed
+from sidelong.service.store.keyed.experiment import KeyedExperiment
+from sidelong.service.store.life import Given, Life
 from sidelong.service.store.tallies import Tallies
 
 if TYPE_CHECKING:
@@ -25,16 +29,19 @@ if TYPE_CHECKING:
 #: Goes up whenever what a snapshot holds beside the agent means something else, or has another shape. One of another
 #: version is passed over, and the journal replayed. Since 5, journals hold such states, for `rebasing`: whoever raises
 #: it goes on reading all versions from 5 on.
-SNAPSHOT_VERSION = 6
+SNAPSHOT_VERSION = 7
 _WITH_GRAPHS = 5  # the version that held graphs themselves
+_BEFORE_LIFE = {_WITH_GRAPHS, 6}  # versions of experiments that could not be changed
 
 
 def pack(live: LiveExperiment) -> bytes:
     """Return all of an experiment, with the ids of its graphs."""
     header, arrays = _contents(live)
+    if isinstance(live, KeyedExperiment):
+        return state_file.pack(header, arrays)
     ids = {_content(live.agent.graph): live.identity.spec["graph"]}  # in the order of the agent's contents
     for made, _ in live.outstanding.values():
-        if _content(made.graph) not in ids:
+        if not isinstance(made, Given) and _content(made.graph) not in ids:
             ids[_content(made.graph)] = identify(made.graph).id
     header["service"]["graphs"] = list(ids.values())
     return state_file.pack(header, {name: each for name, each in arrays.items() if not name.startswith("graph.")})
@@ -46,25 +53,40 @@ def digest(live: LiveExperiment) -> str:
 
 
 def unpack(
-    identity: Identity, data: bytes, find: Callable[[str], FeedbackGraph], *, older: bool = False
+    identity: Identity, data: bytes, find: Callable[[str], FeedbackGraph], *, older: bool = False, base: bool = False
 ) -> LiveExperiment:
     """Go on from what `pack` returned, with graphs that `find` finds by their ids.
 
-    With `older`, also where an older version of the learner was at work.
+    With `older`, also where an older version of the learner was at work. A snapshot of a version before experiments
+    had a life lacks what rounds cost in each minute. So it is read only where no replay can take its place: with
+    `older`, and with `base`, which says that the journal itself holds it.
     """
     place = f"the snapshot of {identity.name}"
     header, arrays = state_file.unpack(data, place)
     service = header.pop("service")
     version = service.get("version")
-    if version not in {_WITH_GRAPHS, SNAPSHOT_VERSION}:
+    if version != SNAPSHOT_VERSION and not (version in _BEFORE_LIFE and (older or base)):
         raise StateFileError(f"{place} has version {version}, and this program reads {SNAPSHOT_VERSION}.")
+    tallies = Tallies.from_contents(service["minutes"], arrays)
+    if identity.spec.get("keyed"):
+        made = keyed.restore(identity, header, arrays, service, tallies, find)
+        made.head, made.chain = service["head"], bytes.fromhex(service["chain"])
+        made.life = made.life.after(service["life"])
+        return made
     for number, id_ in enumerate(service.get("graphs", ())):
         arrays |= {f"graph.{number}.{name}": each for name, each in state_file.graph_to_arrays(find(id_)).items()}
-    agent = Agent.from_contents(header, arrays, place, older=older)
-    live = LiveExperiment(identity, agent, Tallies.from_contents(service["minutes"], arrays))
-    moments = map(Moment._make, arrays["outstanding"].tolist())
-    for made, moment in zip(agent.pending, moments, strict=True):
-        live.hold(made, moment)
+    agent = agents.resumed(header, arrays, place, older=older)
+    live = LiveExperiment(identity, agent, tallies)
+    own, rows, given = iter(agent.pending), arrays["outstanding"].tolist(), list[Given]()
+    if version in _BEFORE_LIFE:
+        rows = [(made.round, 0, *moment) for made, moment in zip(agent.pending, rows, strict=True)]
+    else:
+        live.life = live.life.after(service["life"])
+        graphs = [agent.graph if id_ is None else find(id_) for id_ in service["given"]]
+        given = life.unpack(graphs, arrays)
+    others = iter(given)
+    for number, aside, *moment in rows:
+        live.hold(number, next(others) if aside else next(own), Moment(*moment))
     live.head, live.chain = service["head"], bytes.fromhex(service["chain"])
     return live
 
@@ -74,9 +96,16 @@ def _content(graph: FeedbackGraph) -> tuple[str, str]:
 
 
 def _contents(live: LiveExperiment) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-    header, arrays = live.agent.contents()
     minutes, counted = live.tallies.contents()
-    moments = np.array([moment for _, moment in live.outstanding.values()], np.int64).reshape(-1, 2)
     service = {"experiment": live.identity.key, "head": live.head, "chain": live.chain.hex(), "minutes": minutes}
-    service["version"] = SNAPSHOT_VERSION
-    return {**header, "service": service}, {**arrays, **counted, "outstanding": moments}
+    service |= {"version": SNAPSHOT_VERSION, "life": Life.first(live.identity.spec).changed_to(live.life)}
+    if isinstance(live, KeyedExperiment):
+        header, arrays, more = keyed.contents(live)
+        return {**header, "service": {**service, **more}}, {**arrays, **counted}
+    header, arrays = live.agent.contents()
+    rows = [(number, isinstance(made, Given), *moment) for number, (made, moment) in live.outstanding.items()]
+    given = [made for made, _ in live.outstanding.values() if isinstance(made, Given)]
+    graphs, asides = life.pack(given, live.agent.graph)
+    outstanding = np.array(rows, np.int64).reshape(-1, 4)
+    service["given"] = graphs
+    return {**header, "service": service}, {**arrays, **counted, **asides, "outstanding": outstanding}

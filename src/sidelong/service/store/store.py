@@ -15,17 +15,19 @@ import collections
 import logging
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from sidelong.errors import ServiceError
-from sidelong.service.store.commands import Turn
-from sidelong.service.store.graphs import Shelf
+from sidelong.errors import ServiceError, SidelongError
+from sidelong.service.store.commands import Decide, Turn, taken
+from sidelong.service.store.database import TakenError
+from sidelong.service.store.graphs import PART, KnownGraph, Shelf, identify, stored_size, unknown_graph
 from sidelong.service.store.replay import Replayed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from sidelong.graphs import FeedbackGraph
     from sidelong.service.settings import Settings
     from sidelong.service.store.commands import Command
-    from sidelong.service.store.database import Database, Identity, Reading, Writing
+    from sidelong.service.store.database import Database, Identity, Listed, Reading, Writing
     from sidelong.service.store.experiment import Clock, LiveExperiment
 
     T = TypeVar("T")
@@ -35,6 +37,8 @@ _log = logging.getLogger("sidelong.service")
 _FEW = 200
 #: How many graphs are forgotten at once: each may have some megabytes.
 _FORGOTTEN = 8
+#: How many events of a deleted experiment are forgotten at once.
+_FORGOTTEN_EVENTS = 5000
 
 
 class Behind(Exception):  # noqa: N818  # no error: it is done again
@@ -43,6 +47,14 @@ class Behind(Exception):  # noqa: N818  # no error: it is done again
 
 class Locked(Exception):  # noqa: N818
     """The outcome of a command whose experiment another server has locked."""
+
+
+class _Gone(Exception):  # noqa: N818
+    """The experiment of a command was deleted."""
+
+
+class _NameTaken(Exception):  # noqa: N818
+    """Another server was faster to give this name."""
 
 
 class Store:
@@ -59,9 +71,15 @@ class Store:
 
     def view(self, of: str, look: Callable[[LiveExperiment, Reading], T]) -> T:
         """Return what `look` sees of an experiment, as all servers have made it; it must not change anything."""
-        found = self.load(of)
-        with self.database.reading() as reading, found.lock:
-            return look(found.catch_up(reading), reading)
+        while True:
+            found = self.load(of)
+            with self.database.reading() as reading, found.lock:
+                identity = reading.find(f"#{found.identity.key}")
+                if identity is not None and is_called(identity, of):
+                    return look(found.catch_up(reading), reading)
+            if identity is None:
+                self.drop(found)
+            self.forget(of)  # another server has renamed or deleted it
 
     def identity(self, of: str) -> Identity:
         """Return what an experiment is."""
@@ -73,11 +91,18 @@ class Store:
         with self.database.reading() as reading:
             return id_, next(each.head for each in reading.experiments() if each.id == id_)
 
-    def names(self, offset: int, limit: int) -> tuple[int, list[str]]:
-        """Return how many experiments there are, and the names of some of them."""
-        with self.database.reading() as reading:
-            every = reading.experiments()
+    def names(self, offset: int, limit: int, only: str | None = None) -> tuple[int, list[str]]:
+        """Return how many experiments there are, and the names of some of them; `only` is the key of a single one."""
+        every = [each for each in self.listed(only) if each.state != "archived"]
         return len(every), [each.name for each in every[offset : offset + limit]]
+
+    def listed(self, only: str | None = None) -> list[Listed]:
+        """Return the list of experiments, with those that are archived; `only` is the key of a single one."""
+        with self.database.reading() as reading:
+            single = None if only is None else reading.find(f"#{only}")
+            return [
+                each for each in reading.experiments() if only is None or (single is not None and each.id == single.id)
+            ]
 
     def counts(self) -> list[tuple[str, Any, int]]:
         """Return, for each experiment in memory, its name, its events by kind, and how many are outstanding.
@@ -88,7 +113,7 @@ class Store:
         for replayed in self.every():
             live = replayed.live
             if live is not None and replayed.lock.acquire(timeout=0):
-                replayed.counted = live.tallies.counts.copy(), len(live.outstanding)
+                replayed.counted = live.tallies.counts.copy(), live.waiting
                 replayed.lock.release()
             if replayed.counted is not None:
                 found.append((replayed.identity.name, *replayed.counted))
@@ -115,41 +140,70 @@ class Store:
         """Return the experiments that are not in memory as the database has them, by name."""
         with self.database.reading() as reading:
             every = reading.experiments()
-        return [each.name for each in every if _is_behind(self._known.get(each.name), each.head)]
+        awake = [each for each in every if each.state != "archived"]
+        return [each.name for each in awake if _is_behind(self._known.get(each.name), each.head)]
 
     def states(self) -> dict[str, int]:
         """Return how many experiments of the database are in memory ("live"), "loading" and "refused"."""
         with self.database.reading() as reading:
-            every = [self._known.get(each.name) for each in reading.experiments()]
+            every = [self._known.get(each.name) for each in reading.experiments() if each.state != "archived"]
         found = collections.Counter("loading" if each is None else each.state for each in every)
         return {state: found[state] for state in ("live", "loading", "refused")}
 
     def find(self, reading: Reading, of: str) -> Replayed | None:
         """Return the experiment of a name, or of "#" and a key."""
-        if of not in self._known:
+        found = self.known(of)
+        if found is None:
             identity = reading.find(of)
             if identity is None:
                 return None
-            self.adopt(Replayed(identity, self.shelf, self.clock))
-        return self._known[of]
+            found = self.adopt(Replayed(identity, self.shelf, self.clock))
+        return found
 
-    def adopt(self, replayed: Replayed) -> None:
-        """Take an experiment among those that are known, unless another thread was faster."""
+    def adopt(self, replayed: Replayed) -> Replayed:
+        """Take an experiment among those that are known, unless another thread was faster; return the one it is."""
         identity = replayed.identity
-        self._known[identity.name] = self._known.setdefault(f"#{identity.key}", replayed)
+        found = self._known[identity.name] = self._known.setdefault(f"#{identity.key}", replayed)
+        found.identity = identity  # whose name is that of the database
+        return found
 
     def known(self, of: str) -> Replayed | None:
         """Return the experiment of a name, or of "#" and a key, without asking the database."""
-        return self._known.get(of)
+        found = self._known.get(of)
+        return found if found is None or is_called(found.identity, of) else None
+
+    def forget(self, of: str) -> None:
+        """Ask the database anew what has this name."""
+        self._known.pop(of, None)
+
+    def drop(self, replayed: Replayed) -> None:
+        """Take a deleted experiment out of memory."""
+        replayed.live = None
+        for of in [name for name, each in self._known.copy().items() if each is replayed]:
+            self._known.pop(of, None)
+
+    def doze(self) -> None:
+        """Take archived experiments out of memory, and forget a part of what was deleted."""
+        with self.database.reading() as reading:
+            archived = {each.id for each in reading.experiments() if each.state == "archived"}
+            leftovers = reading.leftovers()
+        for replayed in self.every():
+            if replayed.identity.id in archived and replayed.live is not None and replayed.lock.acquire(timeout=0):
+                replayed.live = None
+                replayed.lock.release()
+        for of in leftovers:
+            with self.database.writing() as writing:
+                writing.forget_events(of, _FORGOTTEN_EVENTS)
+                writing.commit()
 
     def named(self, of: str) -> Replayed:
         """Return the experiment of a name, or of "#" and a key, or refuse."""
-        found = self._known.get(of)
+        found = self.known(of)
         if found is None:
             with self.database.reading() as reading:
                 found = self.find(reading, of)
         if found is None:
-            raise _unknown(of)
+            raise unknown(of)
         return found
 
     def load(self, of: str) -> Replayed:
@@ -177,10 +231,14 @@ class Store:
         try:
             ready = [command for command in commands if command.of in held]
             outcomes = iter(self.run_held(ready, held, wait=True))
-            return [next(outcomes) if command.of in held else errors[command.of] for command in commands]
+            found = [next(outcomes) if command.of in held else errors[command.of] for command in commands]
         finally:
             for lock in locks.values():
                 lock.release()
+        # What another server has renamed meanwhile is looked up anew.
+        return [
+            self.run([each])[0] if isinstance(was, Behind) else was for each, was in zip(commands, found, strict=True)
+        ]
 
     def run_held(self, commands: Sequence[Command], held: Mapping[str, Replayed], *, wait: bool) -> list[Any]:
         """Run commands at experiments whose locks are held.
@@ -194,26 +252,71 @@ class Store:
         except Exception as error:  # noqa: BLE001  # a mistake of ours: find whose command it is, let the others pass
             if len(commands) > 1:
                 return [outcome for command in commands for outcome in self.run_held([command], held, wait=wait)]
+            if isinstance(error, _NameTaken):
+                return [taken(str(error))]
             _log.exception("command failed", extra={"command": type(commands[0]).__name__})
             wrong = ServiceError("The service has made a mistake. It is in its log.", status=500, code="internal")
             wrong.__cause__ = error
             return [wrong]
 
+    def made_ready(self, of: str, given: FeedbackGraph | str) -> FeedbackGraph | KnownGraph | str:
+        """Return the graph of a round as commands take it; what takes long of a large one is done here, not in a turn.
+
+        A large one is on the disk then, unless it is clear by now that it will be refused.
+        """
+        if isinstance(given, str):
+            with self.database.reading() as reading:
+                known = KnownGraph(given, self.shelf.find(reading, given))
+        elif stored_size(given) <= PART:
+            return given
+        else:
+            known = self.shelf.same(identify(given))
+        found = self._known.get(of)
+        live = None if found is None else found.live
+        if live is None:
+            return known
+        try:
+            Decide.check_room(live, self.settings, known)
+            live.agent.graph_of_round(known.graph)  # looks for loops and more, once for each graph
+        except SidelongError:
+            return known
+        full = live.graph_bytes + stored_size(known.graph) > self.settings.max_graph_bytes
+        if isinstance(given, str) or full:
+            return known
+        return known._replace(new=self.shelf.keep(self.database, known, self.clock.now().clock))
+
+    def withdraw(self, known: KnownGraph) -> None:
+        """Forget a graph that was kept for a request which was refused, unless something uses it."""
+        with self.database.writing(aside=True) as writing:
+            gone = writing.forget_graphs([known.id], self.clock.now().clock + 1)
+            writing.commit()
+        self.shelf.forget(gone)
+
     def save(self, *, least: int) -> None:
         """Write snapshots of the experiments in memory that had `least` events since their last one."""
         for replayed in self.every():
             live = replayed.live
-            if live is not None and live.head - live.saved >= least:
+            if live is not None and live.done - live.saved >= least:
                 replayed.save(self.database)
+
+    def check_own_graph(self, key: str, graph: str) -> None:
+        """Refuse a graph, as if it were not known, that no round of an experiment has had and that is not its own."""
+        with self.database.reading() as reading:
+            identity = reading.find(f"#{key}")
+            if identity is None or not reading.names_graph(identity.id, graph):
+                raise unknown_graph(graph)
 
     def collect(self) -> int:
         """Forget graphs that were uploaded long ago and that nothing uses, a few of them; return how many."""
         before = self.clock.now().clock - round(self.settings.keep_graphs * 1000)
         with self.database.reading() as reading:
             unused = reading.unused_graphs(before, _FORGOTTEN)
+        with self.database.writing(aside=True) as writing:  # parts that a server left which was killed
+            if writing.forget_graph_parts(before, _FORGOTTEN):
+                writing.commit()
         if not unused:  # as nearly always
             return 0
-        with self.database.writing() as writing:
+        with self.database.writing(aside=True) as writing:
             gone = writing.forget_graphs(unused, before)
             writing.commit()
         self.shelf.forget(gone)
@@ -241,26 +344,38 @@ class Store:
                     try:
                         if of not in turns:
                             turns[of] = self._turn(writing, replayed, heads[of], commands, wait=wait)
+                        _check_address(replayed, turns[of], command.of)
                         outcomes.append(command.run(turns[of]))
+                    except _Gone:
+                        outcomes.append(unknown(command.of))
                     except (ServiceError, Behind, Locked) as outcome:
                         outcomes.append(outcome)
-                changed = {of: turn.events for of, turn in turns.items() if turn.events}
-                for of in changed:
-                    turns[of].keep_graphs()
-                if changed:
-                    writing.append(changed)
-                writing.commit()
+                _write(writing, turns)
             except BaseException:
                 for of in turns:
                     wanted[of].live = None
                 self.shelf.forget()
                 raise
+        for of, turn in turns.items():
+            self._settle(wanted[of], turn)
         return outcomes
+
+    def _settle(self, replayed: Replayed, turn: Turn) -> None:
+        """Take notice of what was written about an experiment as a whole."""
+        if turn.deletion is not None:
+            self.drop(replayed)
+        elif "name" in turn.listed:
+            self.forget(replayed.identity.name)
+            replayed.identity = turn.experiment.identity
+            self.adopt(replayed)
 
     def _turn(
         self, writing: Writing, replayed: Replayed, head: int | None, commands: Sequence[Command], *, wait: bool
     ) -> Turn:
         live = replayed.live
+        if head is None and wait:
+            self.drop(replayed)
+            raise _Gone
         if head is None:
             raise Locked
         if not wait and replayed.refused is None and (live is None or head - live.head > _FEW):
@@ -273,6 +388,38 @@ class Store:
         return Turn(live, writing, self.shelf, self.settings, self.clock.now(), before)
 
 
+def _write(writing: Writing, turns: Mapping[int, Turn]) -> None:
+    """Write what has happened in these turns."""
+    changed = {of: turn.events for of, turn in turns.items() if turn.events}
+    for of in changed:
+        turns[of].keep_graphs()
+    if changed:
+        writing.append(changed)
+    for of, turn in turns.items():
+        if turn.listed:
+            try:
+                writing.relist(of, turn.listed)
+            except TakenError as error:
+                raise _NameTaken(turn.listed["name"]) from error
+        if turn.deletion is not None:
+            writing.delete(of, turn.deletion)
+    writing.commit()
+
+
+def _check_address(replayed: Replayed, turn: Turn, of: str) -> None:
+    """Refuse a command to an experiment that is gone, or that has another name by now."""
+    if turn.deletion is not None:
+        raise _Gone
+    if not is_called(turn.experiment.identity, of):
+        replayed.identity = turn.experiment.identity
+        raise Behind  # so that it is looked up anew
+
+
+def is_called(identity: Identity, of: str) -> bool:
+    """Tell whether an experiment has a name, or "#" and a key."""
+    return of == identity.name or of.startswith("#")
+
+
 def _is_behind(known: Replayed | None, head: int) -> bool:
     if known is None:
         return True
@@ -280,6 +427,7 @@ def _is_behind(known: Replayed | None, head: int) -> bool:
     return known.refused is None and (live is None or live.head < head)
 
 
-def _unknown(of: str) -> ServiceError:
+def unknown(of: str) -> ServiceError:
+    """Return the error for an experiment that there is not, by name, or for a decision, where it begins with "#"."""
     what = "decision" if of.startswith("#") else f"experiment {of!r}"
     return ServiceError(f"There is no such {what}.", status=404, code="not_found", path="path")

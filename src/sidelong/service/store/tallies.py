@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from sidelong.evaluation import lift
 from sidelong.evaluation.weighing import ROWS, baselines, weigh
 from sidelong.service.store.arm_delays import ArmDelays
 from sidelong.service.store.journal import Kind
@@ -20,10 +21,12 @@ if TYPE_CHECKING:
 
 MINUTES = 1440  #: how many minutes the rates go back
 #: In `Tallies.counts`, after the kinds of events: told rounds that had a graph of their own, that had no probabilities
-#: of observing, whose own loss was not revealed, that had no probabilities of playing, and that were told after a later
-#: one was drawn.
-OWN_GRAPH, BLIND, HIDDEN, UNWEIGHED, DELAYED = range(len(Kind), len(Kind) + 5)
-_ARRAYS = ("plays", "expected", "sums", "paid", "counts")
+#: of observing, whose own loss was not revealed, that had no probabilities of playing, that were told after a later one
+#: was drawn, and that were told while the experiment was frozen.
+_SORTS = 6
+OWN_GRAPH, BLIND, HIDDEN, UNWEIGHED, DELAYED, UNLEARNED = range(len(Kind), len(Kind) + _SORTS)
+_ARRAYS = ("plays", "expected", "sums", "paid", "counts", "aside", "lift")
+_FIRST_KINDS = 7  # of events, before snapshots said how many there are
 _BETS = ("wealth", "seen", "peak")
 
 
@@ -35,9 +38,14 @@ class Tallies:
         self.expected = np.zeros(n_arms)  #: sum of the probabilities of playing
         self.sums = np.zeros((ROWS, n_arms))  #: of each arm: see `weigh`
         self.paid = np.zeros(1)  #: sum of the losses of the arms that were played
-        self.counts = np.zeros(len(Kind) + 5, np.int64)  #: by kind of event, then five sorts of told rounds
+        self.counts = np.zeros(len(Kind) + _SORTS, np.int64)  #: by kind of event, then some sorts of told rounds
+        #: By kind of event: rounds that the learner did not decide. They are in no other count or sum.
+        self.aside = np.zeros(len(Kind), np.int64)
         self.minutes: dict[int, list[int]] = {}  #: the events of the last ones, by kind
         self.arm_delays = ArmDelays(n_arms)  #: whether some arms report later than others
+        self.lift = np.zeros(lift.ROWS)  #: of rounds for which a coin was tossed: see `sidelong.evaluation.lift`
+        self.tossed: dict[int, float] = {}  #: by round, of those of them that are outstanding: b
+        self.costs: dict[int, list[float]] = {}  #: by minute, as the first four of `lift`; without a coin, too
         #: By round, of outstanding decisions: the first two rows of the sums when it was drawn, which its baselines are
         #: made of; of all arms, or of those that it reveals where no others can be told.
         self.frozen: dict[int, np.ndarray] = {}
@@ -95,6 +103,31 @@ class Tallies:
             if p is not None:
                 self.baselines = baselines(self.sums)
 
+    def toss(self, number: int, share: float) -> None:
+        """Note that a coin decided whether a round is the learner's."""
+        self.tossed[number] = lift.baseline(self.lift, share)
+
+    def compare(self, number: int, loss: float | None, share: float, *, held: bool) -> None:
+        """Count what a round cost of which a coin decided; None if that was not revealed."""
+        b = self.tossed.pop(number)
+        if loss is not None:
+            lift.add(self.lift, share, loss, b, held=held)
+
+    def paid_in(self, minute: int, loss: float | None, *, held: bool) -> None:
+        """Count what a round cost that was told in a minute."""
+        if loss is not None:
+            row = self.costs.setdefault(minute, [0.0] * 4)
+            row[2 * (not held)] += 1.0
+            row[2 * (not held) + 1] += loss
+            if len(self.costs) > MINUTES:
+                del self.costs[min(self.costs)]
+
+    @property
+    def drawn(self) -> int:
+        """How many decisions were made, by the learner or without it."""
+        counts = self.counts
+        return int(counts[Kind.DECIDED] + counts[Kind.PLAYED] + counts[Kind.HELD] + counts[Kind.FALLBACK])
+
     @property
     def rounds(self) -> int:
         """How many told rounds the sums are over: those whose probabilities of observing are known."""
@@ -104,6 +137,10 @@ class Tallies:
         """Return everything, for a snapshot."""
         arrays = {f"tallies.{name}": getattr(self, name) for name in _ARRAYS}
         arrays |= {f"arm_delays.{name}": getattr(self.arm_delays, name) for name in _BETS}
+        arrays["lift.tossed"] = np.array(list(self.tossed.items()), np.float64).reshape(-1, 2)
+        arrays["lift.costs"] = np.array([[minute, *row] for minute, row in self.costs.items()], np.float64).reshape(
+            -1, 5
+        )
         arrays["frozen.round"] = np.array(list(self.frozen), np.int64)
         arrays["frozen.size"] = np.array([b.size for b in self.frozen.values()], np.int64)
         arrays["frozen.baselines"] = np.concatenate([np.empty(0), *self.frozen.values()])
@@ -111,13 +148,21 @@ class Tallies:
 
     @classmethod
     def from_contents(cls, minutes: list[list[int]], arrays: Mapping[str, Any]) -> Tallies:
-        """Go on from what `contents` returned."""
+        """Go on from what `contents` returned, perhaps before there were as many kinds of events."""
         tallies = cls(0)
+        aside = arrays.get("tallies.aside", np.zeros(_FIRST_KINDS, np.int64))
+        new = [0] * (len(Kind) - aside.size)
+        kinds, sorts = np.split(arrays["tallies.counts"], [aside.size])
+        counts = np.concatenate([kinds, new, sorts, [0] * (_SORTS - sorts.size)]).astype(np.int64)
         for name in _ARRAYS:
-            setattr(tallies, name, arrays[f"tallies.{name}"])
+            setattr(tallies, name, arrays.get(f"tallies.{name}", getattr(tallies, name)))
+        tallies.aside, tallies.counts = np.append(aside, new).astype(np.int64), counts
         for name in _BETS:
             setattr(tallies.arm_delays, name, arrays[f"arm_delays.{name}"])
-        tallies.minutes = {minute: counts for minute, *counts in minutes}
+        tallies.minutes = {minute: [*counts, *new] for minute, *counts in minutes}
+        if "lift.tossed" in arrays:
+            tallies.tossed = {int(number): b for number, b in arrays["lift.tossed"].tolist()}
+            tallies.costs = {int(minute): row for minute, *row in arrays["lift.costs"].tolist()}
         rows = np.split(arrays["frozen.baselines"], np.cumsum(arrays["frozen.size"]))[:-1]
         tallies.frozen = dict(zip(arrays["frozen.round"].tolist(), rows, strict=True))
         tallies._name_rows()  # its own

@@ -37,6 +37,8 @@ class Access(NamedTuple):
 
     token: str | None
     scopes: frozenset[str]
+    name: str | None = None  #: of the token: who the journal says it was
+    experiment: str | None = None  #: the key of the only one that it is for
 
 
 _MOST = 10_000  # headers to remember
@@ -57,12 +59,23 @@ class Tokens:
         self.admitted: dict[bytes, Access] = {}  #: what `check` gave since the tokens were last read, by the header
         self.fresh_until = 0.0  #: until when what is in memory answers without the database, by `time.monotonic`
 
-    def create(self, name: str, scopes: Iterable[str]) -> str:
-        """Make a token, and return it with its secret, which nobody can read again."""
+    def create(self, name: str, scopes: Iterable[str], experiment: str | None = None) -> str:
+        """Make a token, and return it with its secret, which nobody can read again.
+
+        One for an `experiment` reaches no other: it goes by what the experiment is, whatever it is called later.
+        """
+        key = None if experiment is None else self._key(experiment)
         wanted = tuple(sorted({Scope(scope) for scope in scopes}))
         id_, secret = secrets.token_hex(4), secrets.token_urlsafe(32)
-        self._keep(Token(id_, name, _hash(secret), wanted, _now()))
+        self._keep(Token(id_, name, _hash(secret), wanted, _now(), experiment=key))
         return f"sl_{id_}_{secret}"
+
+    def _key(self, name: str) -> str:
+        with self._database.reading() as reading:
+            found = reading.find(name)
+        if found is None:
+            raise ServiceError(f"There is no such experiment {name!r}.", status=404, code="not_found")
+        return found.key
 
     def revoke(self, id_: str) -> Token:
         """Make a token worthless, for ever."""
@@ -80,6 +93,13 @@ class Tokens:
         self.open = not found
         self.admitted = {}  # last: a `check` that began before writes into the one that is forgotten
         return found
+
+    def experiments(self) -> dict[str, str]:
+        """Return the names of the experiments that tokens are for, by their keys."""
+        with self._database.reading() as reading:
+            keys = [each.experiment for each in reading.tokens() if each.experiment is not None]
+            found = [reading.find(f"#{key}") for key in keys]
+        return {each.key: each.name for each in found if each is not None}
 
     def refresh(self) -> None:
         """Read the tokens again, if that is due."""
@@ -115,7 +135,7 @@ class Tokens:
                 code="unauthenticated",
                 path="header.authorization",
             )
-        return Access(token.id, frozenset(token.scopes))
+        return Access(token.id, frozenset(token.scopes), token.name, token.experiment)
 
     def _keep(self, token: Token) -> None:
         with self._database.writing() as writing:

@@ -8,6 +8,19 @@ from pydantic import BaseModel, Discriminator, Field, StringConstraints, Tag
 
 from sidelong.service.http.messages.graphs import GraphMessage  # noqa: TC001  # pydantic reads the annotations
 from sidelong.service.http.messages.values import Arm, Body, Loss, Timestamp, Whole
+from sidelong.service.store.journal import DrawnBy  # noqa: TC001
+
+#: What an experiment with keys plays for, such as a product: text or a whole number.
+ProductKey = Annotated[
+    Annotated[str, StringConstraints(min_length=1, max_length=200), Tag("[text]")]
+    | Annotated[int, Field(ge=-(2**63), lt=2**63, strict=True), Tag("[number]")],
+    Discriminator(lambda value: "[text]" if isinstance(value, str) else "[number]"),
+]
+
+#: How many decisions with keys are made or told at once.
+MOST_ITEMS = 10_000
+#: How many decisions of one experiment without keys are made or told at once: others wait for them.
+MOST_ROUNDS = 1000
 
 #: An Idempotency-Key.
 Key = Annotated[str, StringConstraints(pattern=r"^[\x21-\x7e]{1,200}$")]
@@ -16,7 +29,6 @@ Losses = Annotated[
     Annotated[dict[Arm, Loss], Tag("[by arm]")] | Annotated[list[Loss], Tag("[in order]")],
     Discriminator(lambda value: "[in order]" if isinstance(value, list) else "[by arm]"),
 ]
-
 
 #: Arms by number or label, or a flag for each arm.
 Available = list[
@@ -40,7 +52,16 @@ class DecideRequest(Body):
         description="the arms that can be played in this round, by number or label, or a flag for each arm; the others "
         "are neither played nor revealed",
     )
-    context: dict[str, Any] | None = Field(None, description="kept in the log; the learner does not see it")
+    context: dict[str, Any] | None = Field(
+        None, description="kept in the log; the learner sees the features in it that the experiment names"
+    )
+    key: ProductKey | None = Field(None, description="which key it is for, if the experiment has keys")
+    keys: list[ProductKey] | None = Field(
+        None, min_length=1, max_length=MOST_ITEMS, description="the same for many; one that stands twice is drawn twice"
+    )
+    count: Annotated[int, Field(ge=1, le=MOST_ROUNDS, strict=True)] | None = Field(
+        None, description="how many decisions to make at once, which are answered as `items`"
+    )
 
 
 class DecisionReply(BaseModel):
@@ -50,13 +71,34 @@ class DecisionReply(BaseModel):
     round: int
     arm: int
     probability: float | None  #: null if the learner draws without knowing it, as ts-n does
+    drawn_by: DrawnBy  #: only what the learner has drawn is learned
     reveals: list[int]
     expires_at: Timestamp | None
     duplicate: bool  #: whether this Idempotency-Key was answered before
 
 
+class DecisionItem(BaseModel):
+    """What to play in one of several rounds."""
+
+    id: str
+    key: str | int | None  #: null if the experiment has no keys
+    round: int
+    arm: int
+    probability: float | None
+    drawn_by: DrawnBy
+    reveals: list[int]
+    expires_at: Timestamp | None
+
+
+class DecisionItems(BaseModel):
+    """What to play in several rounds, in the order in which they were asked for."""
+
+    items: list[DecisionItem]
+    duplicate: bool  #: whether this Idempotency-Key was answered before
+
+
 class Feedback(Body):
-    """The losses that a decision revealed: by arm, or in the order of `reveals`."""
+    """The losses that a decision revealed, from 0 to 1 or in the experiment's scale: by arm, or in their order."""
 
     losses: Losses
     graph: GraphMessage | None = Field(
@@ -69,7 +111,7 @@ class FeedbackReply(BaseModel):
 
     id: str
     round: int
-    learned: bool
+    learned: bool  #: not while the experiment is frozen, and not of a round that the learner did not decide
     duplicate: bool
 
 
@@ -86,13 +128,15 @@ class DecisionState(BaseModel):
 
     id: str
     experiment: str
+    key: str | int | None  #: which it was made for; null if the experiment has no keys
     round: int
     arm: int
     probability: float | None
     reveals: list[int]
     observe_probabilities: list[float] | None  #: in the order of `reveals`; null where they are not known
     losses: list[float] | None  #: in the order of `reveals`
-    status: Literal["outstanding", "told", "cancelled", "expired", "late"]
+    drawn_by: DrawnBy
+    status: Literal["outstanding", "told", "cancelled", "expired", "late", "defaulted"]
     context: dict[str, Any] | None
     decided_at: Timestamp
     expires_at: Timestamp | None

@@ -18,6 +18,12 @@ class EvaluationRequest(Body):
         None, description="the share of some arms; they have the sum 1", examples=[{"3": 0.5, "4": 0.5}]
     )
     confidence: Annotated[float, Field(gt=0, lt=1)] = 0.95
+    where: dict[str, str | bool | int | float] | None = Field(
+        None,
+        min_length=1,
+        description="count the decisions alone whose context had these values",
+        examples=[{"weekday": "Monday"}],
+    )
     limit: Annotated[int, Field(ge=0, le=1000)] = Field(20, description="how many arms to return, the cheapest first")
 
 
@@ -103,4 +109,5 @@ class Catalogue(BaseModel):
     """What an experiment can be made of."""
 
     learners: list[str]
+    with_features: list[str]  #: learners that see features of a context
     families: list[FamilyEntry]

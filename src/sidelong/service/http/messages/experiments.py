@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, Field, StringConstraints
+from pydantic import BaseModel, Discriminator, Field, StringConstraints, Tag
 
 from sidelong.service.http.messages.graphs import (
     LONGEST_LABEL,
@@ -12,30 +12,112 @@ from sidelong.service.http.messages.graphs import (
     GraphMessage,
     GraphSummary,
 )
-from sidelong.service.http.messages.values import Body, Name, Offset, Timestamp
+from sidelong.service.http.messages.values import Arm, Body, Name, Offset, Timestamp, Whole
+from sidelong.service.store.life import State  # noqa: TC001  # pydantic reads the annotations
 from sidelong.service.store.tallies import MINUTES
 
+Label = Annotated[str, StringConstraints(max_length=LONGEST_LABEL)]
+Seconds = Annotated[float, Field(gt=0, le=10**9, allow_inf_nan=False)]
+Share = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
 Sort = Literal["arm", "probability", "mean", "plays"]
 #: The number of an event.
 Sequence = Annotated[int, Field(ge=0, lt=10**18)]
 
 
+#: An arm by number or label.
+ArmName = Annotated[
+    Annotated[Whole, Tag("[number]")] | Annotated[str, Tag("[label]")],
+    Discriminator(lambda value: "[label]" if isinstance(value, str) else "[number]"),
+]
+
+
+class ScaleMessage(Body):
+    """The range of one's own costs or scores: see `sidelong.outcomes.Scale`."""
+
+    best: Annotated[float, Field(allow_inf_nan=False)]
+    worst: Annotated[float, Field(allow_inf_nan=False)]
+
+
+class HoldoutMessage(Body):
+    """A share of the rounds that follows an arm."""
+
+    arm: ArmName
+    share: Annotated[float, Field(ge=0.001, le=0.5, allow_inf_nan=False)]
+
+
 class CreateExperiment(Body):
-    """What an experiment is. It cannot be changed later."""
+    """What an experiment is. Some of it can be changed later."""
 
     name: Name
     learner: str = Field("glance", max_length=64)
     options: dict[str, Any] = Field(default_factory=dict, max_length=32)
     graph: GraphMessage
     seed: Annotated[int, Field(ge=0, lt=2**64, strict=True)] | None = Field(None, description="drawn if not given")
-    expire_after: Annotated[float, Field(gt=0, le=10**9, allow_inf_nan=False)] | None = Field(
+    expire_after: Seconds | None = Field(
         86_400.0, description="seconds until a decision without feedback expires; null: never"
     )
     description: str = Field("", max_length=2000)
-    labels: list[Annotated[str, StringConstraints(max_length=LONGEST_LABEL)]] | None = Field(
+    labels: list[Label] | None = Field(
         None, max_length=MOST_LABELS, description="what to call each arm; if not given, as the graph's file does"
     )
+    features: list[Annotated[str, StringConstraints(min_length=1, max_length=200)]] | None = Field(
+        None,
+        min_length=1,
+        max_length=1000,
+        description="the names in the context of a decision that the learner sees, as numbers, words or flags; the "
+        "learner is then squarecb.g. If not given, it sees nothing of a context",
+        examples=[["weekday", "temperature"]],
+    )
+    holdout: HoldoutMessage | None = Field(
+        None, description="a share of the rounds, drawn at random, that follows an arm and not the learner"
+    )
+    scale: ScaleMessage | None = Field(None, description="the range of what feedback tells, if it is not losses")
+    default_loss: Annotated[float, Field(allow_inf_nan=False)] | None = Field(
+        None, description="what an expired decision is told, in the scale of feedback; if not given, nothing is learned"
+    )
+    keyed: bool = Field(
+        default=False,
+        strict=True,
+        description="whether it plays for many keys, each of which learns on its own, as a family does",
+    )
     certificate: bool = Field(default=False, strict=True, description="whether to keep a certificate of the regret")
+
+
+#: An arm, or the probability of each arm: in their order, or by number, and 0 for those that are not named.
+Play = Annotated[
+    Annotated[Whole, Tag("[number]")]
+    | Annotated[str, Tag("[label]")]
+    | Annotated[list[Share], Tag("[in order]")]
+    | Annotated[dict[Arm, Share], Tag("[by arm]")],
+    Discriminator(lambda value: _PLAYS.get(type(value), "[number]")),
+]
+_PLAYS = {str: "[label]", list: "[in order]", dict: "[by arm]"}
+
+
+class ChangeExperiment(Body):
+    """What is to become of an experiment. What is not named stays as it is."""
+
+    state: State | None = Field(None, description="running, frozen, stopped or archived")
+    play: Play | None = Field(None, description="what a frozen one plays: an arm, or the probability of each arm")
+    fallback: ArmName | None = Field(None, description="the arm that a stopped one answers with; null: none")
+    name: Name | None = Field(None, description="what it is called from now on")
+    description: str | None = Field(None, max_length=2000)
+    labels: list[Label] | None = Field(None, max_length=MOST_LABELS, description="null: none")
+    expire_after: Seconds | None = Field(None, description="also for decisions that wait; null: never")
+
+
+class DeleteQuery(BaseModel):
+    """The confirmation."""
+
+    name: Annotated[str, Field(max_length=64, description="the name of the experiment, once more")] = ""
+
+
+class DeletedExperiment(BaseModel):
+    """What is left of an experiment that was deleted."""
+
+    name: str
+    at: Timestamp
+    by: str | None  #: the name of the token; null where none is needed
 
 
 class ListQuery(BaseModel):
@@ -67,7 +149,10 @@ class RatesQuery(BaseModel):
 
 
 class Counts(BaseModel):
-    """What became of decisions; decided = told + outstanding + expired + cancelled."""
+    """What became of decisions; decided = told + outstanding + expired + cancelled.
+
+    All other numbers of an experiment are of what its learner has decided.
+    """
 
     decided: int
     told: int
@@ -75,6 +160,10 @@ class Counts(BaseModel):
     expired: int
     cancelled: int
     late: int  #: of the expired, how many were told after all, too late
+    frozen: int  #: of the decided, how many were made while it was frozen
+    held: int  #: how many by the holdout
+    defaulted: int  #: of the told, how many expired and were told the default loss
+    fallback: int  #: and how many by the fallback arm, while it was stopped
 
 
 class ExperimentSummary(BaseModel):
@@ -84,8 +173,10 @@ class ExperimentSummary(BaseModel):
     learner: str
     n_arms: int
     description: str
+    state: State
     created_at: Timestamp
     counts: Counts
+    keys: int | None  #: how many it has; null if it is not for keys
     degraded: bool
 
 
@@ -104,6 +195,14 @@ class LoadingExperiment(BaseModel):
     events: int | None  #: how many there are; null if it has not begun
 
 
+class ArchivedExperiment(BaseModel):
+    """One that is kept, and in nobody's way."""
+
+    name: str
+    at: Timestamp
+    by: str | None
+
+
 class ExperimentList(BaseModel):
     """Some of the experiments, by name."""
 
@@ -111,6 +210,8 @@ class ExperimentList(BaseModel):
     items: list[ExperimentSummary]
     loading: list[LoadingExperiment]  #: in the place of their items
     refused: list[RefusedExperiment]  #: in the place of their items
+    archived: list[ArchivedExperiment]  #: all of them, by name; they are not in `total`
+    deleted: list[DeletedExperiment]  #: all that ever were, oldest first
 
 
 class ArmState(BaseModel):
@@ -214,6 +315,21 @@ class WorldState(BaseModel):
     said: str
 
 
+class LiftState(BaseModel):
+    """What the learner saves per round beside the holdout: see `sidelong.evaluation.lift`."""
+
+    arm: int  #: that the holdout follows
+    label: str | None
+    share: float  #: of the rounds, in the mean
+    estimate: float | None  #: the loss of the arm less the learner's, per round; null before anything was told
+    low: float | None
+    high: float | None  #: of the 95% interval, which holds at every moment at once
+    held: int  #: told rounds of the holdout
+    learned: int  #: and of the learner
+    held_cost: float | None  #: their mean loss
+    learner_cost: float | None
+
+
 class RegretState(BaseModel):
     """Loss beyond the best arm's, estimated from what was told; the interval holds whichever arm that is."""
 
@@ -227,6 +343,41 @@ class RegretState(BaseModel):
     rejected: bool  #: whether the limits of some arm cross, at the level of 5% for all arms together
 
 
+class Origin(BaseModel):
+    """What an experiment is a clone of."""
+
+    name: str  #: what that was called then
+    key: str  #: what the ids of its decisions begin with
+    sequence: int  #: its last event then
+    learned: bool  #: whether the clone has what that had learned
+
+
+class CloneExperiment(Body):
+    """What a clone is to be. What is not named is as in the original."""
+
+    name: Name
+    learned: bool = Field(default=True, strict=True, description="whether it begins with what was learned")
+    seed: Annotated[int, Field(ge=0, lt=2**64, strict=True)] | None = Field(
+        None, description="drawn if not given; only without what was learned, which goes on with its own"
+    )
+    description: str = Field("", max_length=2000, description="as in the original if not given")
+    holdout: HoldoutMessage | None = None
+
+
+class ChangeState(BaseModel):
+    """Who changed what."""
+
+    at: Timestamp
+    by: str | None  #: the name of the token; null where none is needed
+    change: dict[str, Any]
+
+
+class ChangeList(BaseModel):
+    """What was made of an experiment, oldest first."""
+
+    items: list[ChangeState]
+
+
 class ExperimentState(BaseModel):
     """All about an experiment."""
 
@@ -235,20 +386,55 @@ class ExperimentState(BaseModel):
     options: dict[str, Any]
     seed: int
     description: str
+    features: list[str] | None  #: the names in a context that the learner sees; null if it sees none
+    state: State
+    play: dict[str, float] | None  #: of a frozen one: the probability of each arm that is played
+    fallback: int | None  #: of a stopped one: the arm that is played
+    labels: list[str] | None
     expire_after: float | None
+    scale: ScaleMessage | None  #: of what feedback tells; all losses here are from 0 to 1
+    default_loss: float | None  #: that an expired decision is told
+    origin: Origin | None  #: what it is a clone of
     created_at: Timestamp
     graph: GraphSummary
+    keys: int | None  #: how many it has; null if it is not for keys
     round: int
     sequence: int
     digest: str | None  #: equal states have equal digests, as a replay of the journal must; null unless asked for
     counts: Counts
     best: CheapestArm | None  #: null before anything was told
     arms: Arms
-    guarantee: Guarantee
-    sample_ratio: SampleRatio
-    regret: RegretState
+    guarantee: (
+        Guarantee | None
+    )  #: null for an experiment with keys, as the next, `regret` and `world`: each has its own
+    sample_ratio: SampleRatio | None
+    lift: LiftState | None  #: null if there is no holdout
+    regret: RegretState | None
     certificate: CertificateState | None  #: null if none is kept
-    world: WorldState
+    world: WorldState | None
+
+
+class PredictionRequest(Body):
+    """What is known before a decision."""
+
+    context: dict[str, Any]
+    limit: Annotated[int, Field(ge=1, le=1000)] = Field(50, description="how many arms to return, the cheapest first")
+
+
+class Prediction(BaseModel):
+    """What an arm is predicted to cost."""
+
+    arm: int
+    label: str | None
+    loss: float
+
+
+class Predictions(BaseModel):
+    """What arms are predicted to cost, the cheapest first; 0 before anything was learned of an arm."""
+
+    round: int  #: how many decisions were made
+    total: int  #: how many arms there are
+    items: list[Prediction]
 
 
 class Rates(BaseModel):
@@ -259,3 +445,5 @@ class Rates(BaseModel):
     told: list[int]
     expired: list[int]
     late: list[int]
+    cost: list[float | None]  #: the mean loss of the learner's rounds that were told in each minute
+    held_cost: list[float | None]  #: and of those of the holdout

@@ -25,6 +25,7 @@ class AccessReply(BaseModel):
     token: str | None
     scopes: list[Literal["decide", "feedback", "read", "admin"]]
     open: bool
+    experiment: str | None  #: the only one that it is for, if it is for one
 
 
 class Health(BaseModel):

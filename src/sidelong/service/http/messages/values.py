@@ -8,8 +8,8 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 #: A name goes into addresses and files.
 Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")]
-#: Never clipped, never rounded: a loss outside is refused, and so are NaN, true and "0.5".
-Loss = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False, strict=True)]
+#: Never clipped, never rounded: NaN, true and "0.5" are refused, and what is outside of [0, 1] or of the scale.
+Loss = Annotated[float, Field(allow_inf_nan=False, strict=True)]
 Arm = Annotated[str, StringConstraints(pattern=r"^(0|[1-9][0-9]{0,8})$")]
 Whole = Annotated[int, Field(ge=0, le=2**31 - 1, strict=True)]
 #: RFC 3339, in UTC.

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import sqlite3
-import threading
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import bindparam, delete, exists, func, insert, select, text, update
+from sqlalchemy import and_, bindparam, delete, exists, func, insert, literal_column, select, text, update
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.exc import DatabaseError, DataError, IntegrityError, InterfaceError, ProgrammingError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
@@ -17,6 +17,7 @@ from sqlalchemy.pool import NullPool
 
 from sidelong.service.store.database import (
     Database,
+    Deletion,
     Identity,
     Listed,
     Reading,
@@ -25,19 +26,32 @@ from sidelong.service.store.database import (
     Token,
     Writing,
 )
-from sidelong.service.store.journal import SLOTS, Event, Kind
-from sidelong.service.store.sql import migrate
+from sidelong.service.store.experiment import Turnstile
+from sidelong.service.store.journal import SLOTS, Event, Kind, size_of
+from sidelong.service.store.sql import checkpoints, migrate
 from sidelong.service.store.sql.engines import busy, explain, later, make_engine, parse
-from sidelong.service.store.sql.schema import bases, clock, events, experiments, graphs, parts, snapshots, tokens
+from sidelong.service.store.sql.schema import (
+    bases,
+    clock,
+    events,
+    experiments,
+    graph_parts,
+    graphs,
+    parts,
+    snapshots,
+    tokens,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from sqlalchemy import Connection, CursorResult, Engine, Table
 
 _MIGRATION_LOCK = 0x51DE1046  # of PostgreSQL; any number, as long as it is always the same
 _KINDS = {int(kind): kind for kind in Kind}  # which is quicker than to ask the enumeration, a million times
 _KEPT = 2  # snapshots of an experiment
+_PAGES_PER_COMMIT = 6  # of SQLite, beside large values, about
+_ROW_BYTES = 300  # of an event and its places in indices, about
 #: So that SQLite takes its lock now, before any other: a transaction that asked for it halfway would fail, not wait.
 _LOCKED = "BEGIN IMMEDIATE"
 
@@ -64,13 +78,37 @@ class _Statement:
 
 
 _OF: Any = bindparam("of")
+_DELETED, _GONE = "deleted", "gone"
+_KEPT_ONES = experiments.c.state.not_in([literal_column(f"'{state}'") for state in (_DELETED, _GONE)])
 _FIND = {
-    "name": _Statement(select(experiments).where(experiments.c.name == _OF)),
-    "key": _Statement(select(experiments).where(experiments.c.key == _OF)),
+    "name": _Statement(select(experiments).where(experiments.c.name == _OF)),  # which deleted ones have not
+    "key": _Statement(select(experiments).where(experiments.c.key == _OF, _KEPT_ONES)),
 }
-_LIST = _Statement(select(experiments.c.id, experiments.c.name, experiments.c.head))
+_LIST = _Statement(select(*[experiments.c[name] for name in Listed._fields]).where(_KEPT_ONES))
+_DELETIONS = (
+    select(experiments.c.spec, experiments.c.changed_at, experiments.c.changed_by)
+    .where(~_KEPT_ONES)
+    .order_by(experiments.c.changed_at, experiments.c.id)
+)
+_LEFT = select(experiments.c.id).where(experiments.c.state == _DELETED)
 _READ = select(*[events.c[name] for name in Event._fields]).where(events.c.experiment == _OF)
 _EVENTS = _READ.where(events.c.seq > bindparam("after")).order_by(events.c.seq).limit(bindparam("most"))
+_SIZES = (
+    select(func.coalesce(func.length(events.c.losses), 0) + func.coalesce(func.length(events.c.observe), 0))
+    .where(events.c.experiment == _OF, events.c.seq > bindparam("after"))
+    .order_by(events.c.seq)
+    .limit(bindparam("most"))
+)
+_SPANNING = (
+    _READ.where(
+        events.c.slot == bindparam("slot"),
+        events.c.round < bindparam("before"),
+        events.c.round <= bindparam("number"),
+        events.c.round + events.c.arm >= bindparam("number"),
+    )
+    .order_by(events.c.round.desc())
+    .limit(1)
+)
 _ROUNDS = _Statement(
     _READ.where(events.c.round.between(bindparam("first"), bindparam("last"))).order_by(events.c.round, events.c.slot)
 )
@@ -95,7 +133,26 @@ _LEFT_OVER = (
 _FORGET_PART = delete(parts).where(
     parts.c.experiment == _OF, parts.c.seq == bindparam("of_seq"), parts.c.number == bindparam("of_number")
 )
-_GRAPH = _Statement(select(graphs.c.data).where(graphs.c.id == _OF))
+_GRAPH = _Statement(select(graphs.c.data, graphs.c.parts).where(graphs.c.id == _OF))
+_GRAPH_PARTS = _Statement(
+    select(graph_parts.c.data)
+    .where(graph_parts.c.graph == _OF, graph_parts.c.number < bindparam("parts"))
+    .order_by(graph_parts.c.number)
+)
+_COUNT_PARTS = _Statement(
+    select(func.count()).where(graph_parts.c.graph == _OF, graph_parts.c.number < bindparam("parts"))
+)
+_IS_PART = and_(graphs.c.id == graph_parts.c.graph, graphs.c.parts > graph_parts.c.number)
+_OLD_PART = graph_parts.c.kept_at < bindparam("before")
+_LEFT_OVER_OF_GRAPHS = (
+    select(graph_parts.c.graph, graph_parts.c.number)
+    .where(_OLD_PART, ~exists().where(_IS_PART))
+    .order_by(graph_parts.c.kept_at)
+    .limit(bindparam("most"))
+)
+_FORGET_GRAPH_PART = delete(graph_parts).where(  # unless it was written anew in the meantime
+    graph_parts.c.graph == bindparam("of_graph"), graph_parts.c.number == bindparam("of_number"), _OLD_PART
+)
 _UNUSED = (
     select(graphs.c.id)
     .where(graphs.c.kept_at < bindparam("before"), ~exists().where(events.c.graph == graphs.c.id))
@@ -105,9 +162,12 @@ _UNUSED = (
 _HOLD = _Statement(select(graphs.c.id).where(graphs.c.id == _OF).with_for_update(read=True, key_share=True))
 _SPECS = select(experiments.c.spec)
 _NAMED = select(events.c.graph).where(events.c.experiment == _OF, events.c.graph.is_not(None)).distinct()
-_GRAPH_BYTES = select(func.sum(func.length(graphs.c.data))).where(graphs.c.id.in_(_NAMED))
+_GRAPH_BYTES = [
+    select(func.sum(func.length(graphs.c.data))).where(graphs.c.id.in_(_NAMED)),
+    select(func.sum(func.length(graph_parts.c.data))).where(graphs.c.id.in_(_NAMED), _IS_PART),
+]
 _TOKENS = select(*[tokens.c[name] for name in Token._fields]).order_by(tokens.c.created_at, tokens.c.id)
-_HEAD_OF = select(experiments.c.head).where(experiments.c.id == _OF)
+_HEAD_OF = select(experiments.c.head).where(experiments.c.id == _OF, _KEPT_ONES)
 _LOCK = _Statement(_HEAD_OF.with_for_update(key_share=True))
 _TRY_LOCK = _Statement(_HEAD_OF.with_for_update(key_share=True, skip_locked=True))
 _APPEND = _Statement(insert(events), ["experiment", "slot", *Event._fields])
@@ -156,11 +216,35 @@ class _Reading(Reading):
         return None if row is None else Identity(row.id, row.key, row.name, json.loads(row.spec))
 
     def experiments(self) -> list[Listed]:
-        every = [Listed(row.id, row.name, row.head) for row in _LIST.run(self.connection, {})]
+        every = [Listed._make(row) for row in _LIST.run(self.connection, {})]
         return sorted(every, key=lambda each: each.name)  # a database may sort letters by rules of its own
 
-    def events(self, experiment: int, after: int, most: int) -> list[Event]:
-        return _read(self.connection.execute(_EVENTS, {"of": experiment, "after": after, "most": most}))
+    def deletions(self) -> list[Deletion]:
+        return [Deletion(json.loads(spec)["name"], at, by) for spec, at, by in self.connection.execute(_DELETIONS)]
+
+    def leftovers(self) -> list[int]:
+        return list(self.connection.execute(_LEFT).scalars())
+
+    def events(self, experiment: int, after: int, most: int, most_bytes: int | None = None) -> list[Event]:
+        wanted = {"of": experiment, "after": after, "most": most}
+        if most_bytes is None:
+            return _read(self.connection.execute(_EVENTS, wanted))
+        if self.connection.dialect.name == "postgresql":  # whose driver fetches all rows at once
+            sizes = itertools.accumulate(self.connection.execute(_SIZES, wanted).scalars())
+            wanted["most"] = sum(1 for _ in itertools.takewhile(lambda total: total < most_bytes, sizes)) + 1
+        found: list[Event] = []
+        total = 0
+        with self.connection.execute(_EVENTS, {**wanted, "most": min(most, wanted["most"])}) as rows:
+            for row in rows:
+                found.append(Event(_KINDS[row[0]], *row[1:]))
+                total += size_of(found[-1])
+                if total >= most_bytes:
+                    break
+        return found
+
+    def spanning(self, experiment: int, number: int, slot: int, before: int) -> Event | None:
+        wanted = {"of": experiment, "number": number, "slot": slot, "before": before}
+        return next(iter(_read(self.connection.execute(_SPANNING, wanted))), None)
 
     def rounds(self, experiment: int, first: int, last: int) -> list[Event]:
         return _read(_ROUNDS.run(self.connection, {"of": experiment, "first": first, "last": last}))
@@ -184,11 +268,21 @@ class _Reading(Reading):
         return data
 
     def graph(self, id_: str) -> bytes | None:
-        data: bytes | None = _GRAPH.run(self.connection, {"of": id_}).scalar()
-        return data
+        row = _GRAPH.run(self.connection, {"of": id_}).first()
+        if row is None or not row.parts:
+            return None if row is None else row.data
+        first = _GRAPH_PARTS.run(self.connection, {"of": id_, "parts": row.parts}).scalars()
+        return b"".join([*first, row.data])
 
     def graph_bytes(self, experiment: int) -> int:
-        return int(self.connection.execute(_GRAPH_BYTES, {"of": experiment}).scalar() or 0)
+        return sum(int(self.connection.execute(each, {"of": experiment}).scalar() or 0) for each in _GRAPH_BYTES)
+
+    def names_graph(self, experiment: int, id_: str) -> bool:
+        spec = self.connection.execute(select(experiments.c.spec).where(experiments.c.id == experiment)).scalar()
+        if json.loads(spec or "{}").get("graph") == id_:
+            return True
+        named = select(events.c.seq).where(events.c.experiment == experiment, events.c.graph == id_).limit(1)
+        return self.connection.execute(named).first() is not None
 
     def unused_graphs(self, before: int, most: int) -> list[str]:
         used = self._graphs_of_experiments()
@@ -209,6 +303,8 @@ class _Reading(Reading):
 class _Writing(_Reading, Writing):
     """A transaction that writes."""
 
+    size = 0  #: about as many bytes were written
+
     def __init__(self, connection: Connection, file: _DatabaseFile | None) -> None:
         super().__init__(connection)
         self._file = file
@@ -223,10 +319,32 @@ class _Writing(_Reading, Writing):
             made = self.connection.execute(insert(experiments).values(row)).inserted_primary_key
         return int(made[0])  # type: ignore[index]
 
+    def relist(self, experiment: int, changes: Mapping[str, Any]) -> None:
+        with _taken():
+            self.connection.execute(update(experiments).where(experiments.c.id == experiment).values(**changes))
+
+    def delete(self, experiment: int, deletion: Deletion) -> None:
+        key = self.connection.execute(select(experiments.c.key).where(experiments.c.id == experiment)).scalar_one()
+        about = {"state": _DELETED, "changed_at": deletion.at, "changed_by": deletion.by}
+        self.relist(experiment, {"name": f"#{key}", "spec": json.dumps({"name": deletion.name}), **about})
+
+    def forget_events(self, experiment: int, most: int) -> int:
+        for table in (parts, snapshots, bases):
+            gone = self.connection.execute(delete(table).where(table.c.experiment == experiment)).rowcount
+            if gone:
+                return gone
+        last = select(events.c.seq).where(events.c.experiment == experiment).order_by(events.c.seq.desc()).limit(most)
+        some = events.c.seq.in_(last.scalar_subquery())
+        gone = self.connection.execute(delete(events).where(events.c.experiment == experiment, some)).rowcount
+        if not gone:
+            self.relist(experiment, {"state": _GONE})
+        return gone
+
     def append(self, new: Mapping[int, Sequence[Event]]) -> None:
         pairs = [(of, event) for of, each in new.items() for event in each]
         rows = [{"experiment": of, "slot": SLOTS[event.kind], **event._asdict()} for of, event in pairs]
         heads = [{"of": of, "old": each[0].seq - 1, "new": each[-1].seq} for of, each in new.items()]
+        self.size += sum(_ROW_BYTES + len(event.losses or b"") + len(event.observe or b"") for _, event in pairs)
         with _taken():
             _APPEND.run(self.connection, *rows)
         if _HEAD.run(self.connection, *heads).rowcount != len(heads):
@@ -234,6 +352,7 @@ class _Writing(_Reading, Writing):
 
     def save(self, experiment: int, snapshot: Snapshot) -> None:
         row = {"experiment": experiment, **snapshot._asdict()}
+        self.size += len(snapshot.data)
         # Over one that was not used, or that another server has written.
         written = self._insert(snapshots).values(row)
         self.connection.execute(written.on_conflict_do_update(index_elements=["experiment", "seq"], set_=row))
@@ -242,6 +361,7 @@ class _Writing(_Reading, Writing):
 
     def keep_part(self, experiment: int, seq: int, number: int, data: bytes) -> None:
         row = {"experiment": experiment, "seq": seq, "number": number, "data": data}
+        self.size += len(data)
         written = self._insert(parts).values(row)
         same = ["experiment", "seq", "number"]
         self.connection.execute(written.on_conflict_do_update(index_elements=same, set_=row))
@@ -256,12 +376,30 @@ class _Writing(_Reading, Writing):
         with _taken():
             self.connection.execute(insert(bases).values(experiment=experiment, seq=seq, data=data))
 
-    def keep_graph(self, id_: str, data: bytes, now: int) -> bool:
+    def keep_graph(self, id_: str, data: bytes, now: int, parts: int = 0) -> bool:
         again = update(graphs).where(graphs.c.id == id_).values(kept_at=now)
         if self.connection.execute(again).rowcount:
             return False
-        written = self._insert(graphs).values(id=id_, data=data, kept_at=now).on_conflict_do_nothing()
-        return self.connection.execute(written.returning(graphs.c.id)).first() is not None
+        row = {"id": id_, "data": data, "kept_at": now, "parts": parts}
+        self.size += len(data)
+        written = self._insert(graphs).values(row).on_conflict_do_nothing()
+        new = self.connection.execute(written.returning(graphs.c.id)).first() is not None
+        # Counted behind the insertion: from here on nobody forgets one of them.
+        if new and parts and _COUNT_PARTS.run(self.connection, {"of": id_, "parts": parts}).scalar() != parts:
+            raise TakenError(f"Parts of graph {id_} were forgotten.")
+        return new
+
+    def keep_graph_part(self, id_: str, number: int, data: bytes, now: int) -> None:
+        row = {"graph": id_, "number": number, "data": data, "kept_at": now}
+        self.size += len(data)
+        written = self._insert(graph_parts).values(row)
+        self.connection.execute(written.on_conflict_do_update(index_elements=["graph", "number"], set_=row))
+
+    def forget_graph_parts(self, before: int, most: int) -> int:
+        found = self.connection.execute(_LEFT_OVER_OF_GRAPHS, {"before": before, "most": most}).all()
+        for graph, number in found:
+            self.connection.execute(_FORGET_GRAPH_PART, {"of_graph": graph, "of_number": number, "before": before})
+        return len(found)
 
     def hold_graph(self, id_: str) -> bool:
         return _HOLD.run(self.connection, {"of": id_}).first() is not None
@@ -273,6 +411,7 @@ class _Writing(_Reading, Writing):
         found = self.connection.execute(_UNUSED.where(wanted), {"before": before, "most": len(ids)}).scalars()
         unused = set(found) - self._graphs_of_experiments()
         self.connection.execute(delete(graphs).where(graphs.c.id.in_(unused)))
+        self.connection.execute(delete(graph_parts).where(graph_parts.c.graph.in_(unused)))
         return sorted(unused)
 
     def keep_clock(self, now: int) -> None:
@@ -309,7 +448,8 @@ class SqlDatabase(Database):
         self._reader = make_engine(self._url, "REPEATABLE READ", wait, check, pool_size=4, max_overflow=8)
         self._writer = make_engine(self._url, "READ COMMITTED", wait, check, pool_size=2, max_overflow=6)
         # SQLite lets one write at a time, and those who wait ask again after pauses. Threads can do better.
-        self._turn = threading.BoundedSemaphore(1 if self.name == "sqlite" else 2**31)
+        self._turn = Turnstile() if self.name == "sqlite" else None
+        self._checkpoints = None if self._turn is None else checkpoints.Checkpoints(self._writer, self._turn)
         self._patience = busy_timeout
 
     def migrate(self) -> bool:
@@ -323,15 +463,21 @@ class SqlDatabase(Database):
             yield _Reading(connection)
 
     @contextmanager
-    def writing(self) -> Iterator[_Writing]:
+    def writing(self, *, aside: bool = False) -> Iterator[_Writing]:
         """Begin a transaction that writes."""
-        if not self._turn.acquire(timeout=self._patience):
+        if self._turn is not None and not self._turn.acquire(self._patience, first=not aside):
             raise busy()
         try:
             with _begun(self._writer, _LOCKED) as connection:
-                yield _Writing(connection, self._file)
+                writing = _Writing(connection, self._file)
+                yield writing
+                if self._checkpoints is not None:
+                    self._checkpoints.pages += _PAGES_PER_COMMIT + writing.size // 4096
+                    if self._checkpoints.pages >= checkpoints.MOST:
+                        self._checkpoints.begin()
         finally:
-            self._turn.release()
+            if self._turn is not None:
+                self._turn.release()
 
     @contextmanager
     def migrating(self) -> Iterator[Connection]:
@@ -345,6 +491,8 @@ class SqlDatabase(Database):
 
     def close(self) -> None:
         """Close all connections."""
+        if self._checkpoints is not None:
+            self._checkpoints.close()
         self._reader.dispose()
         self._writer.dispose()
 
@@ -372,5 +520,8 @@ def _taken() -> Iterator[None]:
         raise TakenError(str(error.orig)) from error
 
 
-def _read(rows: Iterable[Sequence[Any]]) -> list[Event]:
+def _read(found: CursorResult[Any]) -> list[Event]:
+    # As the driver has them: rows of SQLAlchemy would take as long again, and a replay reads a million.
+    rows = found.cursor.fetchall()
+    found.close()
     return [Event(_KINDS[row[0]], *row[1:]) for row in rows]

@@ -67,7 +67,8 @@ def make_engine(url: URL, isolation: str, wait: int, check: Callable[[], None] |
             check()
         connection.isolation_level = None  # Python begins no transaction of its own: `SqlDatabase` does
         _write_ahead(connection, wait / 1000)
-        for pragma in ("synchronous=FULL", "foreign_keys=ON"):
+        # `Checkpoints` does what SQLite would do by itself within a commit, unless that falls far behind.
+        for pragma in ("synchronous=FULL", "foreign_keys=ON", "wal_autocheckpoint=16000"):
             connection.execute(f"PRAGMA {pragma}").close()
 
     return engine

@@ -34,6 +34,11 @@ experiments = Table(
     Column("name", String(64), nullable=False, unique=True),
     Column("spec", Text, nullable=False),  # JSON
     Column("head", BigInteger, nullable=False),  # the number of the last event
+    # As the journal says, for the list. The row of a deleted one stays, so that its id is not given again, as "deleted"
+    # and then, when there is nothing left to forget, as "gone"; its name is in the spec.
+    Column("state", String(16), nullable=False, server_default="running"),
+    Column("changed_at", BigInteger),
+    Column("changed_by", String(64)),
 )
 
 graphs = Table(
@@ -42,7 +47,18 @@ graphs = Table(
     Column("id", String(32), primary_key=True),
     Column("data", LargeBinary, nullable=False),
     Column("kept_at", BigInteger, nullable=False, server_default="0"),  # by the service's own clock
+    Column("parts", Integer, nullable=False, server_default="0"),  # that come in front of `data`
     Index("graphs_by_age", "kept_at", "id"),  # without reading any data
+)
+
+graph_parts = Table(  # of large graphs; those of none were not finished
+    "graph_parts",
+    metadata,
+    Column("graph", String(32), primary_key=True),
+    Column("number", Integer, primary_key=True, autoincrement=False),
+    Column("kept_at", BigInteger, nullable=False),
+    Column("data", LargeBinary, nullable=False),
+    Index("graph_parts_by_age", "kept_at", "graph", "number"),  # without reading any data
 )
 
 events = Table(
@@ -129,4 +145,5 @@ tokens = Table(
     Column("scopes", String(64), nullable=False),
     Column("created_at", BigInteger, nullable=False),
     Column("revoked_at", BigInteger),
+    Column("experiment", String(16)),  # the key of the only one that it is for
 )

@@ -1,0 +1,201 @@
+"""What both clients ask for many keys at once, and how they read the replies. Nothing is sent here.
+
+A request holds at most 10,000 keys. A larger batch is several requests, each of which is stored whole or not at all.
+"""
+
+from __future__ import annotations
+
+import base64
+from typing import TYPE_CHECKING, Any, NamedTuple
+from uuid import uuid4
+
+import numpy as np
+
+from sidelong.errors import LossError, ServiceError, UnknownDecisionError
+from sidelong.outcomes.revealed_columns import RevealedColumns
+from sidelong.service.client.batch import RemoteBatch
+from sidelong.service.client.plain import available_of, graph_of, json_of, key_of
+from sidelong.service.client.wire import Question, experiment_path
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    import numpy.typing as npt
+
+    from sidelong.graphs import FeedbackGraph
+    from sidelong.outcomes import Scale
+
+    Key = str | int
+
+#: Keys, losses in columns, and decisions of a table in one request.
+MOST_KEYS, MOST_LOSSES, MOST_ROWS = 10_000, 250_000, 1_000
+
+
+class Asking(NamedTuple):
+    """The requests of one `ask_many`, and in which order its decisions come of what they answer."""
+
+    questions: list[Question[RemoteBatch]]
+    order: npt.NDArray[np.int64] | None
+
+
+def ask(
+    name: str,
+    keys: Any,
+    graph: Any,
+    available: Iterable[int | str | bool] | None,
+    context: Mapping[str, Any] | None,
+    key: str | None,
+) -> Asking:
+    """Ask for decisions for keys."""
+    from sidelong.agent.family.keys import read_keys  # noqa: PLC0415  # takes the compiler along
+
+    listed = read_keys(keys)
+    groups, order = _by_graph(graph, len(listed))
+    more: dict[str, Any] = {} if available is None else {"available": available_of(available)}
+    more |= {} if context is None else {"context": dict(context)}
+    under = uuid4().hex if key is None else key_of(key)
+    questions: list[Question[RemoteBatch]] = []
+    for shown, places in groups:
+        one = more if shown is None else {**more, "graph": graph_of(shown)}
+        for k in range(0, len(places), MOST_KEYS):
+            some = [listed[place] for place in places[k : k + MOST_KEYS]]
+            number = len(questions)
+            questions.append(_question(name, some, one, under if number == 0 else f"{under}.{number}"))
+    return Asking(questions, order)
+
+
+def _question(name: str, keys: list[Key], more: dict[str, Any], under: str) -> Question[RemoteBatch]:
+    body, headers = json_of({"keys": keys, **more}, ServiceError)
+    headers["Idempotency-Key"] = under
+    path = f"{experiment_path(name)}/decisions/columns"
+    return Question("POST", path, lambda reply, _: RemoteBatch.read(reply, name, keys), body, headers, timeout=60.0)
+
+
+def _by_graph(graph: Any, n: int) -> tuple[list[tuple[FeedbackGraph | None, list[int]]], npt.NDArray[np.int64] | None]:
+    """Return the places of each graph, and where each place stands if they are taken graph after graph."""
+    if not isinstance(graph, list | tuple):
+        return [(graph, list(range(n)))], None
+    bank, index = _graphs(graph, n)
+    groups = [(bank[g], np.flatnonzero(index == g).tolist()) for g in np.unique(index).tolist()]
+    return list(groups), np.argsort(np.concatenate([places for _, places in groups]))
+
+
+def _graphs(given: Any, n: int) -> tuple[list[FeedbackGraph], npt.NDArray[np.int64]]:
+    from sidelong.agent.family.graphs import each_of  # noqa: PLC0415
+
+    return each_of(given, n)
+
+
+def tell(name: str, decisions: Any, losses: Any, graph: Any, scale: Scale | None) -> Iterator[Question[int]]:
+    """Tell the losses of decisions; each request reads how many it has learned."""
+    from sidelong.agent.family.tables import names_of  # noqa: PLC0415
+
+    table = decisions if losses is None else losses
+    names = None if isinstance(table, RemoteBatch | RevealedColumns) else names_of(table)
+    if names is not None:
+        yield from _by_arm(table, names, decisions if losses is not None else None, graph, scale)
+        return
+    told = _in_columns(name, decisions, losses, graph, scale)
+    ends = np.append(0, np.cumsum(told.sizes))
+    first, n = 0, len(told.ids)
+    while first < n:
+        last = int(np.searchsorted(ends, ends[first] + MOST_LOSSES, "right")) - 1
+        last = min(max(last, first + 1), first + MOST_KEYS, n)
+        some = slice(first, last)
+        data = told.losses[ends[first] : ends[last]].astype("<f8").tobytes()
+        content: dict[str, Any] = {"ids": told.ids[some], "sizes": told.sizes[some].tolist()}
+        content |= {"arms": told.arms[some].tolist(), "losses": base64.b64encode(data).decode()}
+        if told.graphs is not None:
+            used, which = np.unique(told.graphs[1][some], return_inverse=True)
+            content["graphs"] = [graph_of(told.graphs[0][g]) for g in used.tolist()]
+            content["graph_of"] = which.reshape(-1).tolist()
+        yield Question("POST", "/v1/feedback/columns", _learned, *json_of(content, LossError), timeout=60.0)
+        first = last
+
+
+def _learned(reply: Any, repeated: bool) -> int:  # noqa: FBT001  # what `Question` passes
+    # If the reply to an earlier attempt was lost, the repetition that the service sees is our own.
+    return int(reply["learned"] + (len(reply["duplicates"]) if repeated else 0))
+
+
+class _Columns(NamedTuple):
+    """Feedback for decisions, in columns."""
+
+    ids: list[str]
+    arms: npt.NDArray[np.int64]
+    sizes: npt.NDArray[np.int64]
+    losses: npt.NDArray[np.float64]
+    graphs: tuple[list[FeedbackGraph], npt.NDArray[np.int64]] | None
+
+
+def _in_columns(name: str, decisions: Any, losses: Any, graph: Any, scale: Scale | None) -> _Columns:
+    """Return losses that are told one after the other, or what outcomes revealed."""
+    ids = _ids(name, decisions)
+    if isinstance(losses, RevealedColumns):
+        if graph is not None or scale is not None:
+            raise LossError("What was revealed has its graphs, and losses in [0, 1]: tell it alone, without a scale.")
+        if losses.arms.size != len(ids):
+            raise LossError(f"This is what {losses.arms.size:,} plays revealed, of {len(ids):,} decisions.")
+        return _Columns(
+            ids, losses.arms, np.diff(losses.offsets), losses.losses, (list(losses.graph[0]), losses.graph[1])
+        )
+    if not isinstance(decisions, RemoteBatch):
+        raise LossError("Of ids, tell a table with the columns decision, arm and loss, or what outcomes revealed.")
+    arms, sizes, graphs = decisions.arms, np.diff(decisions.offsets), None
+    if graph is not None:
+        graphs = _graphs(graph, len(ids))
+        pairs = zip(graphs[1].tolist(), arms.tolist(), strict=True)
+        sizes = np.array([graphs[0][g].out_neighbors(arm).size for g, arm in pairs], np.int64)
+    given = np.asarray(losses)
+    if given.ndim != 1 or given.dtype.kind not in "fiu":
+        raise LossError("losses must be numbers, one after the other in the order of batch.reveals, or a table.")
+    if given.size != int(sizes.sum()):
+        raise LossError(
+            f"Losses must be one for each of the {int(sizes.sum()):,} revealed arms of these {len(ids):,} decisions, "
+            f"in the order of batch.reveals; {given.size:,} were given."
+        )
+    values = given.astype(np.float64)
+    if scale is not None:
+        values = np.array(scale.losses(values.tolist()), np.float64)
+    return _Columns(ids, arms, sizes, values, graphs)
+
+
+def _ids(name: str, decisions: Any) -> list[str]:
+    if isinstance(decisions, RemoteBatch):
+        if decisions.experiment != name:
+            raise UnknownDecisionError(
+                f"Experiment {name!r} made no such decisions: {decisions.experiment!r} did, and is to be told."
+            )
+        return decisions.ids
+    return [str(each) for each in decisions]
+
+
+def _by_arm(table: Any, names: list[str], decisions: Any, graph: Any, scale: Scale | None) -> Iterator[Question[int]]:
+    """Tell a table of decision or key, arm and loss: by arm, so that the service sees what is missing."""
+    from sidelong.agent.family.keys import as_list  # noqa: PLC0415
+    from sidelong.agent.family.tables import column  # noqa: PLC0415
+
+    if graph is not None:
+        raise LossError("A table has no place for graphs: tell a batch with an array of losses, or what was revealed.")
+    values = np.asarray(column(table, "loss", names), np.float64).tolist()
+    if "decision" in names:
+        of = list(map(str, as_list(column(table, "decision", names))))
+    elif isinstance(decisions, RemoteBatch) and len(set(decisions.keys)) == len(decisions):
+        ids = dict(zip(decisions.keys, decisions.ids, strict=True))
+        of = [ids[key] for key in as_list(column(table, "key", names))]
+    else:
+        raise LossError("A table names decisions in a column decision; or keys, beside a batch that has each key once.")
+    items: dict[str, dict[str, float]] = {}
+    arms = as_list(column(table, "arm", names))
+    for id_, arm, loss in zip(of, arms, values if scale is None else scale.losses(values), strict=True):
+        items.setdefault(id_, {})[str(arm)] = loss
+    if sum(map(len, items.values())) < len(values):
+        raise LossError("The table has two losses for one arm of a decision. Tell one.")
+    listed = [{"id": id_, "losses": losses} for id_, losses in items.items()]
+    for k in range(0, len(listed), MOST_ROWS):
+        content = {"items": listed[k : k + MOST_ROWS]}
+        yield Question("POST", "/v1/feedback", _learned_items, *json_of(content, LossError), timeout=60.0)
+
+
+def _learned_items(reply: Any, repeated: bool) -> int:  # noqa: FBT001
+    return sum(1 for item in reply["items"] if item["learned"] or (repeated and item["duplicate"]))

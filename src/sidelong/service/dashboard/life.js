@@ -1,0 +1,161 @@
+// The life of an experiment: its state, what may be done with it, and a question before it is done.
+
+import { change, get, post, remove } from "./api.js";
+import { $, h, show, write } from "./dom.js";
+import { ago } from "./format.js";
+
+const SAYS = {
+  running: "The learner decides.",
+  frozen: "It plays what it was told to, and learns nothing.",
+  stopped: "It decides no more, and learns what is still told.",
+  archived: "It is out of memory and of the list. All of its data are kept.",
+};
+
+/** What may be done: in which states, what is asked, and what is sent. */
+const ACTIONS = [
+  {
+    name: "Run",
+    from: ["frozen", "stopped", "archived"],
+    asks: "Let the learner decide again?",
+    send: (path) => change(path, { state: "running" }),
+  },
+  {
+    name: "Freeze",
+    from: ["running", "stopped"],
+    asks: "While it is frozen it plays an arm or a distribution, and learns nothing.",
+    input: ["Play", "an arm, or 3: 0.5, 4: 0.5", true],
+    send: (path, text) => change(path, { state: "frozen", play: play(text) }),
+  },
+  {
+    name: "Stop",
+    from: ["running", "frozen"],
+    asks: "A stopped experiment refuses decisions, or answers with a fallback arm.",
+    input: ["Fallback arm", "none", false],
+    send: (path, text) => change(path, { state: "stopped", ...(text ? { fallback: arm(text) } : {}) }),
+  },
+  {
+    name: "Archive",
+    from: ["running", "frozen", "stopped"],
+    asks: "It will answer nobody, and is taken out of the list. It can be brought back by its address.",
+    send: (path) => change(path, { state: "archived" }),
+  },
+  {
+    name: "Rename",
+    asks: "Programs that ask it by its old name will hear that there is no such experiment.",
+    input: ["New name", "", true],
+    send: (path, text) => change(path, { name: text }),
+    goes: (text) => text,
+  },
+  {
+    name: "Clone",
+    asks: "Another experiment like this one, which goes on from what this one has learned.",
+    input: ["Name of the clone", "", true],
+    send: (path, text) => post(`${path}/clone`, { name: text }),
+    goes: (text) => text,
+  },
+  {
+    name: "Delete",
+    asks: "All of its data will be gone, and nothing brings them back. Only a line stays that says who deleted it, and when.",
+    input: ["Repeat its name", "", true],
+    repeats: true,
+    send: (path, text) => remove(`${path}?name=${encodeURIComponent(text)}`),
+    goes: () => "",
+  },
+];
+
+const arm = (text) => (/^\d+$/.test(text) ? Number(text) : text);
+
+/** Read an arm, or "3: 0.5, 4: 0.5". */
+export function play(text) {
+  if (!text.includes(":")) return arm(text);
+  const pairs = text.split(",").map((part) => part.split(":").map((piece) => piece.trim()));
+  if (!pairs.every(([number, share]) => /^\d+$/.test(number) && share !== "" && Number.isFinite(Number(share)))) {
+    throw new Error("A distribution is written like 3: 0.5, 4: 0.5.");
+  }
+  return Object.fromEntries(pairs.map(([number, share]) => [number, Number(share)]));
+}
+
+let asked = null; // the action that the question is about, and the experiment
+
+/** Show the state of an experiment, and what may be done with it by whoever may. */
+export function display(found, path, may) {
+  const place = $("life");
+  const plays = found.play && Object.entries(found.play).map(([number, share]) => (share === 1 ? `arm ${number}` : `arm ${number}: ${share}`));
+  const more = plays ? ` It plays ${plays.join(", ")}.` : found.fallback === null ? "" : ` It answers with arm ${found.fallback}.`;
+  const says = JSON.stringify([found.name, found.state, more, may]);
+  if (place.dataset.says === says) return;
+  place.dataset.says = says;
+  const possible = may ? ACTIONS.filter(({ from }) => !from || from.includes(found.state)) : [];
+  place.replaceChildren(
+    h("p", {}, h("span", { class: "state", "data-state": found.state }, found.state), ` ${SAYS[found.state]}${more}`),
+    h(
+      "div",
+      { class: "actions" },
+      possible.map((action) =>
+        h("button", { type: "button", class: action.repeats ? "plain danger" : "plain", onclick: () => ask(action, found.name, path) }, action.name),
+      ),
+      h("button", { type: "button", class: "plain", onclick: () => tell(path) }, "Who did what"),
+    ),
+  );
+  show($("story"), false);
+}
+
+function ask(action, name, path) {
+  asked = { action, name, path };
+  const [label, hint, needed] = action.input ?? [];
+  write($("life-title"), `${action.name} ${name}?`);
+  write($("life-asks"), action.asks);
+  show($("life-field"), Boolean(action.input));
+  write($("life-label"), label ?? "");
+  const input = $("life-input");
+  input.value = "";
+  input.placeholder = hint ?? "";
+  input.required = Boolean(needed);
+  $("life-error").textContent = "";
+  const button = $("life-confirm");
+  write(button, action.name);
+  button.disabled = Boolean(action.repeats);
+  $("life-dialog").showModal();
+  (action.input ? input : button).focus();
+}
+
+async function tell(path) {
+  const { items } = await get(`${path}/changes`);
+  $("story").replaceChildren(
+    ...items.map(({ at, by, change: what }) =>
+      h("li", {}, h("b", {}, by ?? "somebody on this machine"), ` ${words(what)} `, h("time", { datetime: at }, ago(at))),
+    ),
+  );
+  show($("story"));
+}
+
+const words = (what) =>
+  Object.entries(what)
+    .filter(([name]) => name !== "was")
+    .map(([name, value]) => (name === "state" ? value : `${name} ${JSON.stringify(value)}`))
+    .join(", ");
+
+/** Make the question work; `onDone` is called with the name of the experiment to show now, or "". */
+export function prepare(onDone) {
+  $("life-cancel").addEventListener("click", () => $("life-dialog").close());
+  $("life-input").addEventListener("input", () => {
+    if (asked.action.repeats) $("life-confirm").disabled = $("life-input").value.trim() !== asked.name;
+  });
+  $("life-form").addEventListener("submit", async (event) => {
+    event.preventDefault();
+    const { action, name, path } = asked;
+    const text = $("life-input").value.trim();
+    $("life-error").textContent = "";
+    if (action.input?.[2] && !text) return void ($("life-error").textContent = `${action.input[0]} is missing.`);
+    $("life-confirm").disabled = true;
+    try {
+      await action.send(path, text);
+      $("life-dialog").close();
+      onDone(action.goes ? action.goes(text) : name);
+    } catch (error) {
+      $("life-error").textContent = error.message;
+    } finally {
+      $("life-confirm").disabled = false;
+    }
+  });
+}

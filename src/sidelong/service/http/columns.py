@@ -1,0 +1,98 @@
+"""The addresses of experiments with keys that speak in columns: what the client uses for tables."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from sidelong.errors import ServiceError
+from sidelong.service.http.decisions import context_of, key_of, parse, withdrawing
+from sidelong.service.http.exchange import Reply
+from sidelong.service.http.graphs import graph_of_round
+from sidelong.service.http.problems import invalid
+from sidelong.service.store.batches import TellColumns
+from sidelong.service.store.commands import DecideKeys
+from sidelong.service.store.experiment import expires_at
+from sidelong.service.store.store import unknown
+
+if TYPE_CHECKING:
+    from sidelong.service.http.exchange import Call
+    from sidelong.service.http.messages.columns import FeedbackColumns, KeysRequest
+    from sidelong.service.store.keyed.rules import DrawnKeys
+    from sidelong.service.store.settled import Settled
+
+
+async def decide_for_keys(call: Call) -> Reply:
+    """Draw an arm for each key. The same again with the same Idempotency-Key gets the same decisions."""
+    server, name = call.server, call.of
+    body: KeysRequest = call.body
+    key = key_of(call.headers.get(b"idempotency-key"))
+    context = None if body.context is None else context_of(body.context, server.settings.max_context)
+    graph = None if body.graph is None else await graph_of_round(body.graph, call, name)
+    async with withdrawing(server, graph):
+        drawn: DrawnKeys = await server.commits.written(
+            DecideKeys(name, body.keys, graph, context, key, body.available)
+        )
+    draws = drawn.draws
+    content = {
+        "ids": f"{drawn.experiment}-",
+        "first": int(draws.numbers[0]),
+        "rounds": draws.rounds.tolist(),
+        "arms": draws.arms.tolist(),
+        "probabilities": None if np.isnan(draws.probabilities).any() else draws.probabilities.tolist(),
+        "reveals": {str(arm): drawn.graph.row(arm).tolist() for arm in np.unique(draws.arms).tolist()},
+        "expires_at": expires_at(drawn.at, drawn.expire_after),
+        "duplicate": drawn.duplicate,
+    }
+    return Reply(content, 200 if drawn.duplicate else 201)
+
+
+async def tell_in_columns(call: Call) -> Reply:
+    """Tell the losses that decisions of one experiment revealed: all of them, or none, unless `partial` says so."""
+    body: FeedbackColumns = call.body
+    of, numbers = _numbers(body.ids)
+    if call.access is not None and call.access.experiment not in {None, of[1:]}:
+        raise unknown("#")
+    sizes, losses = np.array(body.sizes, np.int64), body.losses
+    _check_lengths(body, sizes)
+    graphs = [await graph_of_round(each, call, of) for each in body.graphs or ()]
+    command = TellColumns(of, numbers, sizes, losses, graphs, body.graph_of, body.arms, body.partial)
+    async with withdrawing(call.server, *graphs):
+        told: list[Settled | ServiceError] = await call.server.commits.written(command)
+    learned, duplicates, problems = 0, [], []
+    for id_, outcome in zip(body.ids, told, strict=True):
+        if isinstance(outcome, ServiceError):
+            problems.append({"id": id_, "status": outcome.status, "code": outcome.code, "detail": str(outcome)})
+        elif outcome.duplicate:
+            duplicates.append(id_)
+        else:
+            learned += 1
+    return Reply({"learned": learned, "duplicates": duplicates, "problems": problems})
+
+
+def _numbers(ids: list[str]) -> tuple[str, list[int]]:
+    """Return the experiment of decisions, and their numbers."""
+    of = parse(ids[0])[0]
+    begin, numbers = f"{of[1:]}-", []
+    for place, id_ in enumerate(ids):
+        digits = id_.removeprefix(begin)
+        if len(digits) == len(id_) or not digits.isdecimal() or not digits.isascii() or len(digits) > 18:
+            text = f"There is no decision {id_[:60]!r} of the same experiment as the first one."
+            raise ServiceError(text, status=404, code="not_found", path=f"body.ids.{place}", value=id_)
+        numbers.append(int(digits))
+    return of, numbers
+
+
+def _check_lengths(body: FeedbackColumns, sizes: np.ndarray) -> None:
+    n = len(body.ids)
+    for name, column in (("sizes", body.sizes), ("graph_of", body.graph_of), ("arms", body.arms)):
+        if column is not None and len(column) != n:
+            raise invalid(f"{name} has one number for each of the {n:,} ids, not {len(column):,}.", f"body.{name}")
+    if int(sizes.sum()) != body.losses.size:
+        text = f"losses has as many numbers as sizes says, {int(sizes.sum()):,}, and there are {body.losses.size:,}."
+        raise invalid(text, "body.losses")
+    if (body.graph_of is None) != (body.graphs is None):
+        raise invalid("graphs and graph_of are sent together.", "body.graphs")
+    if body.graph_of is not None and max(body.graph_of) >= len(body.graphs or ()):
+        raise invalid("graph_of counts the graphs from 0, and one of it is beyond them.", "body.graph_of")

@@ -1,0 +1,121 @@
+"""The address of feedback for many decisions at once.
+
+The items of each experiment are one command, so that they are on the disk together, or not at all. If one is wrong,
+nothing is stored, unless `partial` asks for all that is right. Items of several experiments are several commands, which
+wait for one flush together; they could not be undone together, and so they need `partial`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from pydantic import ValidationError
+
+from sidelong.errors import ServiceError
+from sidelong.service.http.decisions import parse, withdraw, withdrawing
+from sidelong.service.http.exchange import Reply
+from sidelong.service.http.graphs import graph_of_round
+from sidelong.service.http.messages.batches import FeedbackBatchReply, ItemProblem, ItemVerdict
+from sidelong.service.http.messages.decisions import MOST_ROUNDS
+from sidelong.service.http.problems import invalid, misread
+from sidelong.service.store.batches import TellMany
+from sidelong.service.store.settled import ToldItem, placed
+from sidelong.service.store.store import unknown
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from sidelong.service.http.exchange import Call
+    from sidelong.service.http.messages.batches import FeedbackBatch, FeedbackItem
+    from sidelong.service.server import Server
+    from sidelong.service.store.settled import Settled
+
+    Outcome = Settled | ServiceError
+
+
+async def tell_many(call: Call) -> Reply:
+    """Tell the losses that many decisions revealed; all of them are learned, or none, unless `partial` says so."""
+    body: FeedbackBatch = call.body
+    outcomes: dict[int, Outcome] = {}
+    wanted: dict[str, list[int]] = {}
+    told: dict[int, ToldItem] = {}
+    for place, item in enumerate(body.items):
+        try:
+            of, told[place] = await _read(item, place, call)
+            wanted.setdefault(of, []).append(place)
+        except ServiceError as error:
+            outcomes[place] = error
+    async with withdrawing(call.server, *(item.graph for item in told.values())):
+        outcomes |= await _tell(call, told, wanted, outcomes)
+    await withdraw(
+        call.server, *(item.graph for place, item in told.items() if isinstance(outcomes[place], ServiceError))
+    )
+    verdicts = [_verdict(item, outcomes[place]) for place, item in enumerate(body.items)]
+    return Reply(FeedbackBatchReply(learned=sum(each.learned for each in verdicts), items=verdicts))
+
+
+async def _tell(
+    call: Call, told: Mapping[int, ToldItem], wanted: Mapping[str, list[int]], wrong: Mapping[int, Outcome]
+) -> dict[int, Outcome]:
+    """Return what became of the items that could be read."""
+    body: FeedbackBatch = call.body
+    outcomes: dict[int, Outcome] = {}
+    if not body.partial:
+        _check_whole(wrong, wanted)
+    for of, places in wanted.items():
+        await _check_size(call.server, of, len(places))
+    commands = [TellMany(of, [told[place] for place in places], body.partial) for of, places in wanted.items()]
+    done = await asyncio.gather(*map(call.server.commits.written, commands), return_exceptions=True)
+    for places, result in zip(wanted.values(), done, strict=True):
+        if isinstance(result, BaseException):
+            if not isinstance(result, ServiceError):
+                raise result
+            if not body.partial:
+                raise placed(result, 0) if result.path == "path" else result
+        for number, place in enumerate(places):
+            outcome = result if isinstance(result, ServiceError) else result[number]
+            outcomes[place] = placed(outcome, place) if isinstance(outcome, ServiceError) else outcome
+    return outcomes
+
+
+async def _read(item: FeedbackItem | ValidationError, place: int, call: Call) -> tuple[str, ToldItem]:
+    """Return the experiment that an item is for, and what it tells."""
+    if isinstance(item, ValidationError):
+        raise misread(item, f"body.items.{place}")
+    try:
+        of, number = parse(item.id)
+        if call.access is not None and call.access.experiment not in {None, of[1:]}:
+            raise unknown("#")
+        graph = None if item.graph is None else await graph_of_round(item.graph, call, of)
+        return of, ToldItem(number, item.losses, graph)
+    except ServiceError as error:
+        raise placed(error, place) from error
+
+
+def _check_whole(outcomes: Mapping[int, Outcome], wanted: Mapping[str, list[int]]) -> None:
+    """Refuse a batch of which some part cannot be stored with the others."""
+    for error in outcomes.values():
+        if isinstance(error, ServiceError):
+            raise error
+    if len(wanted) > 1:
+        other = list(wanted.values())[1][0]
+        text = "All items are of one experiment, since they are stored together or not at all. Send a batch for each"
+        raise invalid(f'{text} experiment, or "partial": true.', f"body.items.{other}.id")
+
+
+async def _check_size(server: Server, of: str, count: int) -> None:
+    """Refuse so many decisions of an experiment without keys that others would wait for them."""
+    if count > MOST_ROUNDS and not (await server.look(server.store.identity, of)).spec.get("keyed"):
+        text = f"At most {MOST_ROUNDS:,} items for one experiment are told at once; there are {count:,}."
+        raise ServiceError(text, status=413, code="too_large", path="body.items", value=count)
+
+
+def _verdict(item: FeedbackItem | ValidationError, outcome: Outcome) -> ItemVerdict:
+    id_ = None if isinstance(item, ValidationError) else item.id
+    if not isinstance(outcome, ServiceError):
+        return ItemVerdict(
+            id=id_, round=outcome.round, learned=outcome.learned, duplicate=outcome.duplicate, problem=None
+        )
+    problem = ItemProblem(status=outcome.status, code=outcome.code, detail=str(outcome), path=outcome.path)
+    return ItemVerdict(id=id_, round=None, learned=False, duplicate=False, problem=problem)

@@ -1,0 +1,69 @@
+"""What decides in an experiment: an agent, or one that sees what the experiment says of each context."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from sidelong.agent import Agent, ContextualAgent
+from sidelong.checks import nearest
+from sidelong.errors import FeatureError, LearnerError
+from sidelong.learners import catalogue
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from types import ModuleType
+
+    from sidelong.graphs import FeedbackGraph
+
+    Spec = Mapping[str, Any]
+    Decider = Agent | ContextualAgent
+
+_OPTIONS = ("gamma_scale", "penalty", "forgetting", "hashed")
+_HASHED = 64  # the default of `ContextualAgent`
+
+
+def module_of(spec: Spec) -> ModuleType:
+    """Return the module of an experiment's learner."""
+    return catalogue.choose(spec["learner"], spec["options"], features="features" in spec)
+
+
+def new(spec: Spec, graph: FeedbackGraph) -> Decider:
+    """Return what decides in a new experiment, or refuse."""
+    learner, options = spec["learner"], spec["options"]
+    given = {"seed": spec["seed"], "certificate": spec.get("certificate", False)}
+    known = catalogue.names_with_features()
+    if "features" not in spec:
+        if learner in known:
+            raise LearnerError(f"{learner} plays by features: say which names of a context it sees, features=[...].")
+        return Agent(learner, graph, **given, **options)
+    if learner not in known:
+        raise LearnerError(f"{learner} does not see contexts. With features, the learner is {' or '.join(known)}.")
+    for name in options:
+        if name not in _OPTIONS:
+            raise LearnerError(
+                f"{learner} has no option {name!r}.{nearest(name, _OPTIONS)} Its options are: {', '.join(_OPTIONS)}."
+            )
+    return ContextualAgent(learner, graph, **given, **options)
+
+
+def resumed(header: dict[str, Any], arrays: dict[str, Any], place: str, *, older: bool) -> Decider:
+    """Go on from the contents of an agent."""
+    if "regressor" in header:
+        return ContextualAgent.from_contents(header, arrays, place, older=older)
+    return Agent.from_contents(header, arrays, place, older=older)
+
+
+def model_bytes(spec: Spec, graph: FeedbackGraph) -> int:
+    """Return how many bytes the regressions of an experiment will take: a matrix for each arm."""
+    return 8 * graph.n_arms * (int(spec["options"].get("hashed", _HASHED)) + 1) ** 2 if "features" in spec else 0
+
+
+def seen(names: Sequence[str], context: str | None) -> dict[str, Any]:
+    """Return what a learner sees of a context: the features that are there. Not one may be too few."""
+    given = {} if context is None else json.loads(context)
+    found = {name: given[name] for name in names if name in given}
+    if not found:
+        some = ", ".join(names[:5]) + ", ..." * (len(names) > 5)
+        raise FeatureError(f"This experiment decides by features: send a context with at least one of {some}.")
+    return found

@@ -1,0 +1,37 @@
+"""What feedback says of a decision, and what becomes of it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from sidelong.errors import ServiceError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from sidelong.graphs import FeedbackGraph
+    from sidelong.service.store.graphs import KnownGraph
+
+
+class ToldItem(NamedTuple):
+    """Feedback: of which decision, and what."""
+
+    number: int
+    losses: Mapping[str, float] | list[float]
+    graph: FeedbackGraph | KnownGraph | str | None = None
+    arm: int | None = None  #: that it is about, if whoever tells it says so
+
+
+class Settled(NamedTuple):
+    """What became of feedback or of a cancellation."""
+
+    round: int
+    duplicate: bool
+    learned: bool = False
+
+
+def placed(error: ServiceError, place: int) -> ServiceError:
+    """Return an error with the place of its item in front of its path: body.items.3.losses.0."""
+    part = (error.path or "").partition(".")[2]
+    path = f"body.items.{place}" + (f".{part}" if part else "")
+    return ServiceError(f"Item {place}: {error}", status=error.status, code=error.code, path=path, value=error.value)

@@ -1,0 +1,249 @@
+"""Several decisions, and feedback for several, in one request: all or nothing, or all that is right."""
+
+import itertools
+import random
+
+import pytest
+
+import sidelong as sl
+from service.stores import lose_snapshots, opened
+from sidelong.errors import ServiceError
+from sidelong.service.store.batches import DecideMany, TellMany
+from sidelong.service.store.commands import Decide
+from sidelong.service.store.journal import Kind, since
+from sidelong.service.store.settled import ToldItem
+
+GRAPH = sl.graphs.cliques([3, 2])
+_numbers = itertools.count(1)
+
+
+def run(bench, *commands):
+    """Return what became of commands in one transaction; what is refused is raised."""
+    outcomes = bench.store.run(commands)
+    for each in outcomes:
+        if isinstance(each, Exception):
+            raise each
+    return outcomes[0] if len(commands) == 1 else outcomes
+
+
+def many(bench, count, key=None, **how):
+    return run(bench, DecideMany(Decide("e", key=key, count=count, **how)))
+
+
+def kinds(bench):
+    with bench.database.reading() as reading:
+        return [event.kind for event in since(reading, bench.store.identity("e").id, 1)]
+
+
+def test_a_batch_of_decisions_is_as_many_rounds_of_one_agent(database):
+    with opened(database) as bench:
+        bench.create(graph=GRAPH)
+        agent = sl.Agent("exp3.g++", GRAPH, seed=3)
+        draws = random.Random(1)
+        for _ in range(30):
+            count = draws.randrange(1, 5)
+            made = many(bench, count)
+            mine = [agent.ask() for _ in range(count)]
+            assert [(each.event.arm, each.event.probability) for each in made] == [
+                (each.arm, each.probability) for each in mine
+            ]
+            items = []
+            for each, own in zip(made, mine, strict=True):
+                losses = [draws.random() for _ in each.reveals]
+                items.append(ToldItem(each.event.round, losses))
+                agent.tell(own, losses)
+            settled = run(bench, TellMany(f"#{made[0].experiment}", items))
+            assert [each.duplicate for each in settled] == [False] * count
+        digest = bench.digest()
+        lose_snapshots(bench.database)
+        with opened(database) as again:
+            assert again.digest() == digest
+
+
+def test_a_batch_with_a_key_is_made_once_and_its_size_is_part_of_the_request(database):
+    with opened(database) as bench:
+        bench.create(graph=GRAPH)
+        made = many(bench, 3, key="night")
+        many(bench, 2)
+        with opened(database) as other:  # another server, which has to look into the database
+            for each in (bench, other):
+                again = many(each, 3, key="night")
+                assert [one.event.round for one in again] == [one.event.round for one in made] == [1, 2, 3]
+                assert all(one.duplicate for one in again)
+                for count in (1, 2, 4):
+                    with pytest.raises(ServiceError, match="was used before") as caught:
+                        many(each, count, key="night")
+                    assert caught.value.code == "key_reused"
+            assert not many(bench, 1, key="alone")[0].duplicate
+            assert bench.decide(key="alone").duplicate  # one is one
+        assert kinds(bench).count(Kind.DECIDED) == 6
+
+
+def test_a_batch_that_has_no_room_is_refused_whole(database):
+    with opened(database, max_outstanding=5) as bench:
+        bench.create(graph=GRAPH)
+        many(bench, 3)
+        with pytest.raises(ServiceError, match="at most 5"):
+            many(bench, 3)
+        assert len(many(bench, 2)) == 2
+
+
+BAD = {
+    "a missing arm": (lambda _: {"0": 0.5}, "invalid"),
+    "too few": (lambda made: [0.5] * (len(made.reveals) - 1), "invalid"),
+}
+
+
+@pytest.mark.parametrize("partial", [False, True])
+def test_of_a_batch_with_one_bad_item_nothing_is_learned_or_all_the_others(database, partial):
+    with opened(database) as bench:
+        bench.create(graph=GRAPH)
+        of = many(bench, 1)[0].experiment
+        for name, (losses, code) in BAD.items():
+            made = many(bench, 4)
+            good = {each.event.round: [0.25] * len(each.reveals) for each in made}
+            bad = made[2]
+            wrong = losses(bad) if bad.reveals != [0] else [0.5, 0.5]
+            items = [ToldItem(number, wrong if number == bad.event.round else given) for number, given in good.items()]
+            before, digest = kinds(bench), bench.digest()
+            if not partial:
+                with pytest.raises(ServiceError) as caught:
+                    run(bench, TellMany(f"#{of}", items))
+                assert (caught.value.code, caught.value.path.split(".")[:4]) == (code, ["body", "items", "2", "losses"])
+                assert (kinds(bench), bench.digest()) == (before, digest), name
+                continue
+            settled = run(bench, TellMany(f"#{of}", items, partial=True))
+            assert [isinstance(each, ServiceError) for each in settled] == [False, False, True, False]
+            assert kinds(bench) == [*before, *[Kind.TOLD] * 3]
+
+
+def test_what_was_settled_before_is_recognised_item_by_item(database):
+    with opened(database) as bench:
+        bench.create(graph=GRAPH, expire_after=10.0)
+        told, cancelled, waits = many(bench, 3)
+        of = f"#{told.experiment}"
+        items = [ToldItem(each.event.round, [0.5] * len(each.reveals)) for each in (told, cancelled, waits)]
+        run(bench, TellMany(of, items[:1]))
+        bench.cancel(cancelled)
+        again = run(bench, TellMany(of, [items[0], items[2]]))
+        assert [each.duplicate for each in again] == [True, False]
+        late = many(bench, 2)
+        bench.hands.move(11)
+        fresh = many(bench, 1)
+        items += [ToldItem(each.event.round, [0.5] * len(each.reveals)) for each in (*late, *fresh)]
+        for bad in (items[1], items[3], ToldItem(99, [0.5])):  # cancelled, expired, never made
+            with pytest.raises(ServiceError) as caught:
+                run(bench, TellMany(of, [items[0], bad, items[5]]))
+            assert caught.value.path == "body.items.1.id"
+        assert Kind.LATE not in kinds(bench)
+        with pytest.raises(ServiceError, match="twice"):
+            run(bench, TellMany(of, [items[5], items[5]]))
+        different = items[0]._replace(losses=[0.75] * len(told.reveals))
+        outcomes = run(bench, TellMany(of, [*items, ToldItem(99, [0.5]), different, items[5]], partial=True))
+        codes = [getattr(each, "code", each) for each in outcomes]
+        assert [each if isinstance(each, str) else each.duplicate for each in codes] == [
+            *[True, "cancelled", True, "expired", "expired", False],
+            *["not_found", "conflict", True],
+        ]
+        assert kinds(bench).count(Kind.LATE) == 2  # kept, as feedback for one alone is
+
+
+def test_a_graph_of_an_item_that_does_not_fit_is_found_before_anything_is_learned(database):
+    with opened(database) as bench:
+        bench.create(graph=GRAPH)
+        made = many(bench, 2)
+        of, digest = f"#{made[0].experiment}", bench.digest()
+        first = ToldItem(1, [0.5] * len(made[0].reveals))
+        for graph in (sl.graphs.nested(4), sl.FeedbackGraph.from_edges([[0, 1]], 5, self_loops=False)):
+            with pytest.raises(ServiceError) as caught:
+                run(bench, TellMany(of, [first, ToldItem(2, [0.5], graph)]))
+            assert caught.value.path.startswith("body.items.1.")
+            assert bench.digest() == digest
+        full = ToldItem(2, [0.5] * 5, sl.graphs.complete(5))
+        assert len(run(bench, TellMany(of, [first, full]))) == 2
+
+
+@pytest.fixture(scope="module")
+def server(nursery, tmp_path_factory):
+    started = nursery.start(f"sqlite:///{tmp_path_factory.mktemp('batches')}/batches.db", read_rate=1e6)
+    yield started
+    started.stop()
+
+
+@pytest.fixture
+def experiments(server):
+    """Return the names of two experiments of this test alone."""
+    names = [f"e{next(_numbers)}" for _ in range(2)]
+    for name in names:
+        body = {"name": name, "learner": "exp3.g++", "graph": {"name": "cliques", "sizes": [3, 2]}, "seed": 1}
+        assert server.post("/v1/experiments", body)[0] == 201
+    return names
+
+
+def items_of(server, name, count, **headers):
+    status, reply = server.post(f"/v1/experiments/{name}/decisions", {"count": count}, **headers)
+    assert status == (200 if reply["duplicate"] else 201)
+    return reply["items"]
+
+
+def test_a_request_for_several_decisions_is_answered_with_items(server, experiments):
+    made = items_of(server, experiments[0], 3, **{"Idempotency-Key": "k"})
+    assert [each["round"] for each in made] == [1, 2, 3]
+    assert made[0].keys() == {"id", "key", "round", "arm", "probability", "drawn_by", "reveals", "expires_at"}
+    assert items_of(server, experiments[0], 3, **{"Idempotency-Key": "k"}) == made
+    for count, path in ((0, "body.count"), (1001, "body.count"), ("2", "body.count"), (True, "body.count")):
+        status, problem = server.post(f"/v1/experiments/{experiments[0]}/decisions", {"count": count})
+        assert (status, problem["path"]) == (422, path)
+
+
+def test_feedback_for_several_says_what_became_of_each(server, experiments):
+    made = items_of(server, experiments[0], 3)
+    items = [{"id": each["id"], "losses": [0.5] * len(each["reveals"])} for each in made]
+    status, reply = server.post("/v1/feedback", {"items": items})
+    assert (status, reply["learned"]) == (200, 3)
+    assert reply["items"][2] == {"id": made[2]["id"], "round": 3, "learned": True, "duplicate": False, "problem": None}
+    status, again = server.post("/v1/feedback", {"items": items})
+    assert (status, again["learned"], [each["duplicate"] for each in again["items"]]) == (200, 0, [True] * 3)
+
+
+@pytest.mark.parametrize("bad", [1.5, "NaN", None, [0.5]])
+def test_a_bad_loss_of_an_item_is_named_and_the_others_are_learned_if_asked_for(server, experiments, bad):
+    made = items_of(server, experiments[0], 3)
+    items = [{"id": each["id"], "losses": {str(arm): 0.5 for arm in each["reveals"]}} for each in made]
+    arm = str(made[1]["reveals"][0])
+    items[1]["losses"][arm] = bad
+    before = server.get(f"/v1/experiments/{experiments[0]}")[1]["sequence"]
+    status, problem = server.post("/v1/feedback", {"items": items})
+    assert (status, problem["code"], problem["path"]) == (422, "invalid", f"body.items.1.losses.{arm}")
+    assert server.get(f"/v1/experiments/{experiments[0]}")[1]["sequence"] == before
+    status, reply = server.post("/v1/feedback", {"items": items, "partial": True})
+    assert (status, [each["learned"] for each in reply["items"]]) == (200, [True, False, True])
+    assert reply["items"][1]["problem"]["path"] == f"body.items.1.losses.{arm}"
+
+
+def test_items_of_two_experiments_need_to_be_told_one_by_one(server, experiments):
+    made = [items_of(server, name, 1)[0] for name in experiments]
+    items = [{"id": each["id"], "losses": [0.5] * len(each["reveals"])} for each in made]
+    status, problem = server.post("/v1/feedback", {"items": items})
+    assert (status, problem["path"]) == (422, "body.items.1.id")
+    unknown = {"id": "0" * 16 + "-1", "losses": [0.5]}
+    broken = {"id": "what", "losses": [0.5]}
+    status, reply = server.post("/v1/feedback", {"items": [*items, unknown, broken, {"losses": []}], "partial": True})
+    assert status == 200
+    assert [each["learned"] for each in reply["items"]] == [True, True, False, False, False]
+    problems = [each["problem"] and (each["problem"]["code"], each["problem"]["path"]) for each in reply["items"]]
+    assert problems[2:] == [
+        ("not_found", "body.items.2"),
+        ("not_found", "body.items.3.id"),
+        ("invalid", "body.items.4.id"),
+    ]
+    status, problem = server.post("/v1/feedback", {"items": [unknown]})
+    assert (status, problem["code"], problem["path"]) == (404, "not_found", "body.items.0")
+
+
+def test_a_batch_has_at_least_one_item_and_not_too_many(server, experiments):
+    (made,) = items_of(server, experiments[0], 1)
+    assert server.post("/v1/feedback", {"items": []})[0] == 422
+    status, problem = server.post("/v1/feedback", {"items": [{"id": made["id"], "losses": [0.5]}] * 1001})
+    assert (status, problem["code"]) == (413, "too_large")
+    assert server.post("/v1/feedback", {"items": [{"id": made["id"], "losses": [0.5]}] * 10_001})[0] == 422

@@ -1,0 +1,289 @@
+"""Experiments with keys: each plays as its single agent, through batches, late feedback, restarts and two servers."""
+
+import contextlib
+import itertools
+
+import numpy as np
+import pytest
+
+import sidelong as sl
+from service.stores import lose_snapshots, opened
+from sidelong.errors import ServiceError
+from sidelong.service import tail
+from sidelong.service.store.batches import TellMany
+from sidelong.service.store.commands import Cancel, Decide, DecideKeys, Tell
+from sidelong.service.store.journal import Kind, since
+from sidelong.service.store.settled import ToldItem
+
+GRAPHS = [sl.graphs.nested(4), sl.graphs.star(4, hub=1), sl.graphs.cliques([2, 2]).as_arcs()]
+KEYS = [f"sku-{k}" for k in range(12)]
+
+
+def run(bench, command):
+    """Return what became of a command; what is refused is raised."""
+    (outcome,) = bench.store.run([command])
+    if isinstance(outcome, Exception):
+        raise outcome
+    return outcome
+
+
+def ask(bench, keys, key=None, **how):
+    return run(bench, DecideKeys("e", keys, key=key, **how))
+
+
+def events(bench):
+    with bench.database.reading() as reading:
+        return list(since(reading, bench.store.identity("e").id, 1))
+
+
+def told(made, place, loss=0.5, graph=None):
+    """Return feedback for one of some decisions: this loss for every arm that it reveals."""
+    arm = int(made.draws.arms[place])
+    return ToldItem(int(made.draws.numbers[place]), [loss] * (graph or made.graph).row(arm).size, graph)
+
+
+class KeyedTwins:
+    """An experiment with keys, and an agent for each key that must do the same."""
+
+    def __init__(self, bench, learner="exp3.g++", **options):
+        self.bench = bench
+        identity, _ = bench.create(graph=GRAPHS[0], learner=learner, keyed=True, seed=5, **options)
+        self.of = f"#{identity.key}"
+        self.family = sl.Family(learner, GRAPHS[0], seed=5, **options)
+        self.agents = {}
+        self.options = learner, options
+        self.waiting = {}  # by number: the key, and the agent's decision
+
+    def agent(self, key):
+        learner, options = self.options
+        return self.agents.setdefault(key, sl.Agent(learner, GRAPHS[0], seed=self.family.seed_of(key), **options))
+
+    def ask(self, keys, graph=None):
+        made = ask(self.bench, keys, graph=graph)
+        for number, key, round_, arm, probability in zip(*made.draws, strict=True):
+            decision = self.agent(key).ask(graph)
+            assert (round_, arm) == (decision.round, decision.arm)
+            assert np.array([probability]).tobytes() == np.array([decision.probability]).tobytes()
+            self.waiting[int(number)] = key, decision
+
+    def tell(self, numbers, rng, graph=None):
+        items = []
+        for number in numbers:
+            _, decision = self.waiting[number]
+            losses = rng.random((graph or decision.graph).row(decision.arm).size)
+            items.append(ToldItem(number, losses.tolist(), graph))
+        settled = run(self.bench, TellMany(self.of, items))
+        assert [each.duplicate for each in settled] == [False] * len(items)
+        for item in sorted(items):  # of one key in the order in which they were made
+            key, decision = self.waiting.pop(item.number)
+            self.agents[key].tell(decision, item.losses, graph)
+        return items
+
+    def cancel(self, number):
+        run(self.bench, Cancel(self.of, number))
+        key, decision = self.waiting.pop(number)
+        self.agents[key].cancel(decision)
+
+
+@pytest.mark.parametrize(("learner", "options"), [("exp3.g++", {}), ("exp3.g++", {"refresh": "epoch"})])
+def test_each_key_plays_as_its_single_agent_through_batches_late_feedback_and_restarts(database, learner, options):
+    rng = np.random.default_rng(3)
+    with contextlib.ExitStack() as stack:
+        first = stack.enter_context(opened(database))
+        twins = KeyedTwins(first, learner, **options)
+        for turn in range(60):
+            graph = GRAPHS[rng.integers(3)] if turn % 4 == 0 else None
+            twins.ask(rng.choice(KEYS, rng.integers(1, 8)).tolist(), graph)  # some keys more than once
+            some = rng.permutation(list(twins.waiting))[: rng.integers(1, 9)].tolist()
+            after = GRAPHS[rng.integers(3)] if turn % 5 == 0 and not options else None
+            if some:
+                twins.tell(some, rng, after)
+            if twins.waiting and turn % 7 == 3:
+                twins.cancel(min(twins.waiting))
+            if turn % 20 == 9:
+                twins.bench.store.save(least=1)
+            if turn % 20 == 15:  # what a new server makes of a snapshot and of the journal behind it
+                digest = twins.bench.digest()
+                twins.bench = stack.enter_context(opened(database))
+                assert twins.bench.digest() == digest
+        digest = twins.bench.digest()
+        lose_snapshots(first.database)
+        with opened(database) as again:  # from the journal alone
+            assert again.digest() == digest
+        assert first.digest() == digest  # which catches up with the others
+
+
+def test_two_servers_take_turns_at_the_same_keys(database):
+    rng = np.random.default_rng(4)
+    with opened(database) as one, opened(database) as two:
+        twins = KeyedTwins(one)
+        for _, bench in zip(range(30), itertools.cycle([two, one]), strict=False):
+            twins.bench = bench
+            twins.ask(rng.choice(KEYS, 5).tolist())
+            twins.tell(rng.permutation(list(twins.waiting))[:4].tolist(), rng)
+        assert one.digest() == two.digest()
+
+
+def test_a_batch_of_keys_is_one_event_and_so_is_its_feedback(database):
+    with opened(database) as bench:
+        bench.create(keyed=True)
+        made = ask(bench, KEYS)
+        run(bench, TellMany(f"#{made.experiment}", [told(made, k) for k in range(12)]))
+        decided, heard = events(bench)
+        assert (decided.kind, decided.round, decided.arm) == (Kind.DECIDED, 1, 11)
+        assert (heard.kind, heard.round, heard.arm) == (Kind.TOLD, 1, 11)
+        assert bench.counts()[Kind.DECIDED] == bench.counts()[Kind.TOLD] == 12
+
+
+def test_a_batch_is_shown_as_it_happens_without_an_arm(database):
+    with opened(database) as bench:
+        bench.create(keyed=True)
+        made = ask(bench, KEYS[:3])
+        of = f"#{made.experiment}"
+        run(bench, TellMany(of, [told(made, 0), told(made, 1)]))
+        run(bench, Cancel(of, 3))
+        bench.create("plain")
+        bench.tell(bench.decide("plain"))
+        for name, batches in (("e", [True] * 3), ("plain", [False] * 2)):
+            with bench.database.reading() as reading:
+                listed = list(since(reading, bench.store.identity(name).id, 1))
+            assert [b'"arm":null' in tail._format(event) for event in listed] == batches
+
+
+def test_an_idempotency_key_brings_the_same_batch_again(database):
+    with opened(database) as bench:
+        bench.create(keyed=True)
+        made = ask(bench, KEYS[:3], key="night")
+        ask(bench, KEYS[:3])
+        with opened(database) as other:
+            for each in (bench, other):
+                again = ask(each, KEYS[:3], key="night")
+                assert again.duplicate
+                assert again.draws.numbers.tolist() == made.draws.numbers.tolist() == [1, 2, 3]
+                assert again.draws.arms.tolist() == made.draws.arms.tolist()
+                for keys, how in ((KEYS[:2], {}), (KEYS[1:4], {}), (KEYS[:3], {"context": "{}"})):
+                    with pytest.raises(ServiceError) as caught:
+                        ask(each, keys, key="night", **how)
+                    assert caught.value.code == "key_reused"
+
+
+def test_a_bad_item_is_named_and_nothing_or_all_the_others_are_learned(database):
+    with opened(database) as bench:
+        bench.create(keyed=True)
+        made = ask(bench, KEYS[:5])
+        of, digest, before = f"#{made.experiment}", bench.digest(), len(events(bench))
+        items = [told(made, k) for k in range(5)]
+        bad = items[2]._replace(losses=[*items[2].losses, 0.5])
+        far = ToldItem(99, [0.5])
+        unfit = told(made, 3)._replace(graph=sl.graphs.nested(7))
+        for wrong, path in ((bad, "body.items.1.losses"), (far, "body.items.1.id"), (unfit, "body.items.1.graph")):
+            with pytest.raises(ServiceError) as caught:
+                run(bench, TellMany(of, [items[0], wrong, items[4]]))
+            assert caught.value.path == path
+            assert (bench.digest(), len(events(bench))) == (digest, before)
+        with pytest.raises(ServiceError, match="twice"):
+            run(bench, TellMany(of, [items[0], items[0]]))
+        outcomes = run(bench, TellMany(of, [items[0], bad, items[4], far, items[0]], partial=True))
+        codes = [each.code if isinstance(each, ServiceError) else each.duplicate for each in outcomes]
+        assert codes == [False, "invalid", False, "not_found", True]
+        assert len(events(bench)) == before + 1
+
+
+def test_what_was_settled_before_is_found_in_the_journal(database):
+    with opened(database) as bench:
+        bench.create(keyed=True, expire_after=10.0)
+        made = ask(bench, KEYS[:6])
+        of = f"#{made.experiment}"
+        items = [told(made, k) for k in range(6)]
+        run(bench, TellMany(of, [items[5], items[0]]))  # an event that spans those between
+        run(bench, Cancel(of, 2))
+        run(bench, Tell(of, *items[2][:3]))
+        bench.hands.move(11)
+        for _ in range(6):  # longer than a key remembers
+            more = ask(bench, KEYS[:6])
+            run(bench, TellMany(of, [told(more, k) for k in range(6)]))
+        with opened(database, bench.hands) as other:
+            for each in (bench, other):
+                again = run(each, TellMany(of, [items[0], items[2], items[5]]))
+                assert [one.duplicate for one in again] == [True] * 3
+                arms = made.graph.row(int(made.draws.arms[0])).tolist()
+                by_arm = dict(zip(map(str, arms), items[0].losses, strict=True))
+                assert run(each, Tell(of, 1, by_arm)).duplicate
+                assert run(each, Cancel(of, 2)).duplicate
+                for command, code in (
+                    (Tell(of, 1, [0.75] * len(items[0].losses)), "conflict"),
+                    (Tell(of, 1, items[0].losses, sl.graphs.complete(4)), "conflict"),
+                    (Tell(of, *items[1][:3]), "cancelled"),
+                    (Tell(of, *items[3][:3]), "expired"),
+                    (Cancel(of, 1), "told"),
+                    (Cancel(of, 4), "expired"),
+                    (Cancel(of, 999), "not_found"),
+                ):
+                    with pytest.raises(ServiceError) as caught:
+                        run(each, command)
+                    assert caught.value.code == code
+        kinds = [event.kind for event in events(bench)]
+        assert kinds.count(Kind.LATE) == 1  # once, from both servers
+        assert kinds.count(Kind.EXPIRED) == 1
+        counts = bench.counts()
+        assert (counts[Kind.EXPIRED], counts[Kind.LATE], counts[Kind.TOLD]) == (2, 1, 39)
+
+
+def test_expiry_comes_by_itself_and_of_all_at_once(database):
+    with opened(database) as bench:
+        bench.create(keyed=True, expire_after=10.0)
+        ask(bench, KEYS[:3])
+        bench.hands.move(5)
+        ask(bench, KEYS[:2])
+        assert bench.expire() == 0
+        bench.hands.move(6)
+        assert bench.store.due() == [f"#{bench.store.identity('e').key}"]
+        assert bench.expire() == 3
+        bench.hands.move(6)
+        assert bench.expire() == 2
+
+
+def test_keys_where_there_are_none_and_none_where_there_are(database):
+    with opened(database) as bench:
+        bench.create("plain")
+        bench.create(keyed=True)
+        for command, path in (
+            (DecideKeys("plain", ["a"]), "body.keys"),
+            (Decide("e"), "body.key"),
+            (DecideKeys("e", ["a", 1]), "body.keys.1"),
+        ):
+            with pytest.raises(ServiceError) as caught:
+                run(bench, command)
+            assert (caught.value.status, caught.value.path) == (422, path)
+        ask(bench, ["a"])
+        with pytest.raises(ServiceError, match="all text or all whole"):
+            ask(bench, [1])
+
+
+def test_what_waits_and_what_is_kept_of_keys_is_limited_in_bytes(database):
+    with opened(database, max_outstanding_bytes=2000, max_key_bytes=8000) as bench:
+        bench.create(keyed=True)
+        made = ask(bench, KEYS[:6])
+        with pytest.raises(ServiceError) as caught:
+            ask(bench, KEYS[:3])
+        assert caught.value.code == "too_many_outstanding"
+        run(bench, TellMany(f"#{made.experiment}", [told(made, k) for k in range(6)]))
+        with pytest.raises(ServiceError) as caught:
+            ask(bench, KEYS)
+        assert caught.value.code == "full"
+        ask(bench, KEYS[:6])
+
+
+def test_an_event_with_other_columns_is_refused(database):
+    with opened(database) as bench:
+        bench.create(keyed=True)
+        ask(bench, KEYS[:3])
+        event = events(bench)[0]
+        with bench.database.reading() as reading:
+            replayed = bench.store.named("e")
+            live = replayed.rebuilt(reading)
+        assert live.head == 2
+        forged = event._replace(observe=event.observe[:-1] + b"\0")
+        fresh = type(live).new(live.identity, live.family.graph)
+        fresh.create(bench.store.clock.now())
+        assert fresh.again(event, None).observe == event.observe != forged.observe

@@ -1,0 +1,169 @@
+"""Experiments with keys over HTTP: batches, verdicts, what is shown, the log, and what is refused."""
+
+import io
+import itertools
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+import sidelong as sl
+
+_numbers = itertools.count(1)
+KEYS = ["bread", "milk", "apples", "candles"]
+
+
+@pytest.fixture(scope="module")
+def server(nursery, tmp_path_factory):
+    started = nursery.start(f"sqlite:///{tmp_path_factory.mktemp('keyed')}/keyed.db", read_rate=1e6)
+    yield started
+    started.stop()
+
+
+@pytest.fixture
+def name(server):
+    """Return the name of an experiment with keys, of this test alone."""
+    made = f"k{next(_numbers)}"
+    graph = {"name": "cliques", "sizes": [3, 2]}
+    body = {"name": made, "learner": "exp3.g++", "graph": graph, "seed": 4, "keyed": True}
+    status, state = server.post("/v1/experiments", body)
+    assert (status, state["keys"], state["guarantee"]) == (201, 0, None)
+    assert server.post("/v1/experiments", body)[0] == 200
+    assert server.post("/v1/experiments", {**body, "keyed": False})[0] == 409
+    return made
+
+
+def ask(server, name, **body):
+    status, reply = server.post(f"/v1/experiments/{name}/decisions", body)
+    assert status == 201, reply
+    return reply["items"]
+
+
+def feedback(items, loss=0.5):
+    return {"items": [{"id": each["id"], "losses": [loss] * len(each["reveals"])} for each in items]}
+
+
+def test_keys_are_answered_with_items_that_are_those_of_single_agents(server, name):
+    family = sl.Family("exp3.g++", sl.graphs.cliques([3, 2]), seed=4)
+    agents = {key: sl.Agent("exp3.g++", family.graph, seed=family.seed_of(key)) for key in KEYS}
+    rng = np.random.default_rng(1)
+    waiting = []
+    for _ in range(20):
+        keys = rng.choice(KEYS, rng.integers(1, 6)).tolist()
+        for key, item in zip(keys, ask(server, name, keys=keys), strict=True):
+            decision = agents[key].ask()
+            assert item.keys() == {"id", "key", "round", "arm", "probability", "reveals", "expires_at"}
+            assert (item["key"], item["round"], item["arm"]) == (key, decision.round, decision.arm)
+            assert item["probability"] == decision.probability
+            assert item["reveals"] == decision.reveals.tolist()
+            waiting.append((item, decision, rng.random(decision.reveals.size).tolist()))
+        some = sorted(rng.permutation(len(waiting))[: rng.integers(1, 7)].tolist())
+        chosen = [waiting[k] for k in some]
+        waiting = [each for k, each in enumerate(waiting) if k not in some]
+        items = [{"id": item["id"], "losses": losses} for item, _, losses in chosen]
+        status, reply = server.post("/v1/feedback", {"items": items})
+        assert (status, reply["learned"]) == (200, len(items))
+        for item, decision, losses in chosen:
+            agents[item["key"]].tell(decision, losses)
+    assert server.post("/v1/feedback", {"items": items})[1]["learned"] == 0
+
+
+def test_one_key_and_one_decision_by_its_id(server, name):
+    (item,) = ask(server, name, key="bread")
+    shown = server.get(f"/v1/decisions/{item['id']}")[1]
+    assert (shown["key"], shown["status"], shown["round"], shown["losses"]) == ("bread", "outstanding", 1, None)
+    assert len(shown["observe_probabilities"]) == len(item["reveals"])
+    losses = {str(arm): 0.25 for arm in item["reveals"]}
+    status, told = server.post(f"/v1/decisions/{item['id']}/feedback", {"losses": losses})
+    assert (status, told["learned"]) == (200, True)
+    after = server.get(f"/v1/decisions/{item['id']}")[1]
+    assert (after["status"], after["losses"]) == ("told", [0.25] * len(item["reveals"]))
+    assert after["observe_probabilities"] == shown["observe_probabilities"]
+    (other,) = ask(server, name, key="bread")
+    assert server.post(f"/v1/decisions/{other['id']}/cancel")[1]["duplicate"] is False
+    assert server.get(f"/v1/decisions/{other['id']}")[1]["status"] == "cancelled"
+
+
+def test_what_is_shown_of_keys(server, name):
+    items = ask(server, name, keys=KEYS)
+    for loss, item in zip((0.1, 0.2, 0.3), items, strict=False):
+        server.post("/v1/feedback", feedback([item], loss))
+    state = server.get(f"/v1/experiments/{name}")[1]
+    assert (state["keys"], state["round"], state["counts"]["outstanding"]) == (4, 4, 1)
+    assert sum(each["plays"] for each in state["arms"]["items"]) == 3
+    page = server.get(f"/v1/experiments/{name}/keys?sort=worst&limit=2")[1]
+    assert [(each["key"], round(each["cost"], 9)) for each in page["items"]] == [("apples", 0.3), ("milk", 0.2)]
+    assert page["total"] == 4
+    assert sum(page["distribution"]["bins"]) == page["distribution"]["keys"] == 3
+    best = server.get(f"/v1/experiments/{name}/keys?sort=best&search=a")[1]
+    assert [each["key"] for each in best["items"]] == ["bread", "apples", "candles"]
+    assert best["items"][0]["best"] in items[0]["reveals"]
+    assert (best["items"][2]["cost"], best["items"][2]["best"]) == (None, None)
+    listed = server.get(f"/v1/experiments/{name}/keys")[1]["items"]
+    assert [each["key"] for each in listed] == sorted(KEYS)
+    summary = next(each for each in server.get("/v1/experiments?limit=1000")[1]["items"] if each["name"] == name)
+    assert (summary["keys"], summary["degraded"]) == (4, False)
+    assert server.get(f"/v1/experiments/{name}/graph")[1]["total_arms"] == 5
+    assert sum(server.get(f"/v1/experiments/{name}/rates")[1]["decided"]) == 4
+
+
+def test_the_log_has_a_row_for_each_decision_and_its_key(server, name):
+    items = ask(server, name, keys=KEYS)
+    server.post("/v1/feedback", feedback(items[:2], 0.25))
+    server.post(f"/v1/decisions/{items[2]['id']}/cancel")
+    table = pq.read_table(io.BytesIO(server.get(f"/v1/experiments/{name}/log")[1])).to_pylist()
+    rows = {row["key"]: row for row in table}
+    assert {key: row["status"] for key, row in rows.items()} == dict(
+        zip(KEYS, ("told", "told", "cancelled", "outstanding"), strict=True)
+    )
+    for item in items[:2]:
+        row = rows[item["key"]]
+        assert (row["decision"], row["reward"], row["observed"]) == (item["id"], 0.75, item["reveals"])
+        assert len(row["observe_probabilities"]) == len(row["losses"]) == len(item["reveals"])
+
+
+@pytest.mark.parametrize(
+    ("body", "path"),
+    [
+        ({}, "body.key"),
+        ({"count": 2}, "body.key"),
+        ({"keys": []}, "body.keys"),
+        ({"keys": ["a"] * 10_001}, "body.keys"),
+        ({"keys": ["a", 1]}, "body.keys.1"),
+        ({"keys": ["a", None]}, "body.keys.1"),
+        ({"keys": [1.5]}, "body.keys.0"),
+        ({"keys": [True]}, "body.keys.0"),
+        ({"key": ""}, "body.key"),
+        ({"key": "x" * 201}, "body.key"),
+        ({"key": 2**63}, "body.key"),
+        ({"key": "a", "keys": ["a"]}, "body.key"),
+        ({"key": "a", "count": 2}, "body.count"),
+        ({"keys": ["a"], "graph": {"name": "nested", "n": 3}}, "body.graph"),
+    ],
+)
+def test_a_bad_request_for_keys_changes_nothing(server, name, body, path):
+    before = server.get(f"/v1/experiments/{name}")[1]["sequence"]
+    status, problem = server.post(f"/v1/experiments/{name}/decisions", body)
+    assert (status, problem["path"]) == (422, path)
+    assert server.get(f"/v1/experiments/{name}")[1]["sequence"] == before
+
+
+def test_keys_are_refused_where_there_are_none(server, name):
+    plain = {"name": f"p{name}", "learner": "exp3.g++", "graph": {"name": "nested", "n": 3}}
+    assert server.post("/v1/experiments", plain)[0] == 201
+    status, problem = server.post(f"/v1/experiments/{plain['name']}/decisions", {"key": "a"})
+    assert (status, problem["path"]) == (422, "body.keys")
+    assert server.get(f"/v1/experiments/{plain['name']}/keys")[0] == 404
+    assert server.post("/v1/experiments", {**plain, "name": "c", "keyed": True, "certificate": True})[0] == 422
+    assert server.post(f"/v1/experiments/{name}/evaluation", {})[0] == 422
+
+
+def test_a_large_batch_is_told_whole_or_not_at_all(server, name):
+    items = ask(server, name, keys=list(range(3000)))
+    body = feedback(items)
+    body["items"][1234]["losses"][0] = 1.5
+    status, problem = server.post("/v1/feedback", body)
+    assert (status, problem["path"]) == (422, "body.items.1234.losses.0")
+    status, reply = server.post("/v1/feedback", {**body, "partial": True})
+    assert (status, reply["learned"]) == (200, 2999)
+    assert [each["problem"]["path"] for each in reply["items"] if each["problem"]] == ["body.items.1234.losses.0"]

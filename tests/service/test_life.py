@@ -1,0 +1,454 @@
+"""The life of an experiment, on any database: frozen, stopped, archived, renamed, deleted, and what is learned then."""
+
+import json
+
+import numpy as np
+import pytest
+
+import sidelong as sl
+from service.stores import lose_snapshots, new_database, opened
+from sidelong.errors import ServiceError
+from sidelong.service.http import views
+from sidelong.service.store import journal
+from sidelong.service.store.experiment import Clock
+from sidelong.service.store.graphs import Shelf
+from sidelong.service.store.journal import Kind
+from sidelong.service.store.replay import Replayed
+
+GRAPH = sl.graphs.cliques([3, 2])
+
+
+@pytest.fixture(params=["sqlite", "postgresql", "memory"])
+def database(request, tmp_path, monkeypatch):
+    return new_database(request.param, request, tmp_path, monkeypatch)
+
+
+@pytest.fixture
+def bench(database):
+    with opened(database) as made:
+        yield made
+
+
+def refused(code, function, *arguments, **more):
+    with pytest.raises(ServiceError) as caught:
+        function(*arguments, **more)
+    assert caught.value.code == code, caught.value
+    return caught.value
+
+
+def story(bench, name="e"):
+    """Return who changed what."""
+    with bench.database.reading() as reading:
+        events = journal.changes(reading, reading.find(name).id)
+    return [json.loads(event.context) for event in events]
+
+
+def kinds(bench, name="e"):
+    with bench.database.reading() as reading:
+        return [event.kind for event in journal.since(reading, reading.find(name).id, 0)]
+
+
+def rebuilt(bench, name="e"):
+    """Return the digest of what the journal alone gives."""
+    with bench.database.reading() as reading:
+        live = Replayed(reading.find(name), Shelf(), Clock()).rebuilt(reading)
+    return views.snapshots.digest(live)
+
+
+def state(bench, name="e"):
+    return bench.store.view(name, lambda each, _: views.state(each))
+
+
+def test_a_frozen_experiment_plays_what_it_is_told_and_its_learner_does_not_notice(bench):
+    bench.create(graph=GRAPH, seed=11)
+    agent = sl.Agent("exp3.g++", GRAPH, seed=11)
+
+    def play(rounds):
+        for number in range(rounds):
+            made, expected = bench.decide(), agent.ask()
+            assert (made.event.arm, made.event.probability) == (expected.arm, expected.probability)
+            losses = [(number * 7 + arm * 3) % 10 / 10 for arm in made.reveals]
+            assert bench.tell(made, losses).learned
+            agent.tell(expected, losses)
+
+    play(20)
+    bench.change(state="frozen", play={"1": 0.25, "4": 0.75}, by="ops")
+    drawn = [bench.decide() for _ in range(400)]
+    assert {made.event.kind for made in drawn} == {Kind.PLAYED}
+    plays = np.bincount([made.event.arm for made in drawn], minlength=5)
+    assert plays[[0, 2, 3]].sum() == 0
+    assert 60 < plays[1] < 140  # 100 expected; outside with a probability below 1e-5
+    assert {made.event.arm: made.event.probability for made in drawn} == {1: 0.25, 4: 0.75}
+    assert not any(bench.tell(made, 0.9).learned for made in drawn)
+    bench.change(state="running")
+    play(20)  # as if nothing had been between
+    assert state(bench).counts.frozen == 400
+    assert state(bench).counts.told == 440
+    assert rebuilt(bench) == bench.digest()
+
+
+def test_what_a_frozen_round_reveals_is_logged_with_its_probability(bench):
+    bench.create(graph=sl.graphs.nested(4))
+    bench.change(state="frozen", play=[0.0, 0.5, 0.0, 0.5])
+    for _ in range(8):
+        bench.tell(bench.decide(), 0.5)
+    with bench.database.reading() as reading:
+        told = [each for each in journal.since(reading, reading.find("e").id, 0) if each.kind is Kind.TOLD]
+    observed = {event.arm: np.frombuffer(event.observe).tolist() for event in told}
+    assert observed == {1: [1.0, 1.0], 3: [1.0, 1.0, 0.5, 0.5]}
+
+
+def test_a_decision_from_before_the_freeze_is_kept_and_not_learned_while_it_lasts(bench):
+    bench.create(graph=GRAPH, seed=4)
+    before = [bench.decide() for _ in range(3)]
+    bench.change(state="frozen", play=0)
+    known = state(bench).best
+    weights = bench.store.view("e", lambda each, _: each.agent.estimates().weights.tolist())
+    assert not bench.tell(before[0], 0.0).learned
+    assert bench.store.view("e", lambda each, _: each.agent.estimates().weights.tolist()) == weights
+    assert state(bench).best == known
+    during = bench.decide()
+    bench.change(state="running")
+    assert bench.tell(before[1], 0.0).learned  # it was decided and told while running
+    assert not bench.tell(during, 0.0).learned  # a frozen round never teaches
+    assert bench.tell(before[0], 0.0).duplicate
+    assert "1 of 3 decisions was told while frozen, and not learned." in " ".join(
+        [*state(bench).guarantee.notes, *state(bench).guarantee.reasons]
+    )
+    assert rebuilt(bench) == bench.digest()
+
+
+def test_a_stopped_experiment_refuses_decisions_and_learns_what_was_decided(bench):
+    bench.create()
+    before = bench.decide(key="one")
+    bench.change(state="stopped", by="ops")
+    error = refused("stopped", bench.decide)
+    assert error.status == 409
+    assert "stopped" in str(error)
+    assert bench.decide(key="one").duplicate  # it was made before
+    assert bench.tell(before, 0.5).learned
+    bench.change(fallback=2)
+    made = bench.decide()
+    assert (made.event.kind, made.event.arm, made.event.probability) == (Kind.FALLBACK, 2, 1.0)
+    assert not bench.tell(made, 0.5).learned
+    bench.cancel(bench.decide())
+    bench.change(fallback=None)
+    refused("stopped", bench.decide)
+    assert [each.get("fallback", "-") for each in story(bench)] == ["-", 2, None]
+    counts = state(bench).counts
+    assert (counts.decided, counts.told, counts.cancelled, counts.fallback) == (3, 2, 1, 2)
+    assert rebuilt(bench) == bench.digest()
+
+
+def test_an_archived_experiment_is_out_of_memory_and_lists_and_comes_back_as_it_was(bench):
+    bench.create()
+    made = bench.decide()
+    digest = bench.digest()
+    bench.change(state="archived", by="ops")
+    refused("archived", bench.decide)
+    refused("archived", bench.tell, made)
+    assert bench.store.names(0, 10) == (0, [])
+    assert bench.store.behind() == []
+    bench.store.doze()
+    assert bench.store.known("e").live is None
+    listed = views.summaries(bench.store, 0, 10)
+    assert [(each.name, each.by) for each in listed.archived] == [("e", "ops")]
+    bench.change(state="running", by="boss")
+    assert bench.store.names(0, 10) == (1, ["e"])
+    assert bench.tell(made).learned
+    assert [each["by"] for each in story(bench)] == ["ops", "boss"]
+    assert bench.digest() != digest
+    assert rebuilt(bench) == bench.digest()
+
+
+def test_a_renamed_experiment_is_found_by_its_new_name_alone_on_every_server(database):
+    with opened(database) as one, opened(database) as other:
+        one.create()
+        made = other.decide()
+        one.change(name="f", by="ops")
+        assert story(one, "f") == [{"by": "ops", "name": "f", "was": "e"}]
+        refused("not_found", other.decide)
+        refused("not_found", one.decide)
+        assert other.decide("f").experiment == made.experiment
+        one.create(seed=77)  # the old name is free
+        fresh = other.decide()
+        assert fresh.experiment != made.experiment
+        assert other.tell(made).learned
+        assert state(other, "f").name == "f"
+        refused("exists", other.change, "f", name="e")
+        other.change("f", name="g")
+        one.change("e", name="f")
+        assert other.decide("f").experiment == fresh.experiment
+        assert one.digest("g") == other.digest("g") == rebuilt(one, "g")
+
+
+def test_a_deleted_experiment_leaves_a_line_and_nothing_else(database):
+    with opened(database) as one, opened(database) as other:
+        one.create()
+        made = other.decide()
+        one.tell(made)
+        one.store.save(least=1)
+        one.delete(by="ops")
+        for bench in (one, other):
+            refused("not_found", bench.decide)
+            refused("not_found", bench.tell, made)
+            refused("not_found", state, bench)
+        listed = views.summaries(other.store, 0, 10)
+        assert [(each.name, each.by) for each in listed.deleted] == [("e", "ops")]
+        assert listed.total == 0
+        with one.database.reading() as reading:
+            [left] = reading.leftovers()
+        for _ in range(5):
+            one.store.doze()
+        with one.database.reading() as reading:
+            assert reading.leftovers() == []
+            assert reading.events(left, 0, 9) == []
+            assert reading.snapshot(left) is None
+        one.create()
+        assert other.decide().experiment != made.experiment
+        one.delete(by="boss")
+        assert [each.by for each in views.summaries(one.store, 0, 9).deleted] == ["ops", "boss"]
+
+
+def test_no_decision_is_made_by_a_state_that_another_server_has_left(database):
+    with opened(database) as one, opened(database) as other:
+        one.create()
+        other.decide()
+        one.change(state="frozen", play=3)
+        assert other.decide().event.arm == 3
+        one.change(play=2)
+        assert other.decide().event.arm == 2
+        one.change(state="stopped")
+        refused("stopped", other.decide)
+        other.change(state="running")
+        assert one.decide().event.kind is Kind.DECIDED
+        assert one.digest() == other.digest() == rebuilt(one)
+
+
+def test_outstanding_rounds_of_every_kind_survive_a_restart(database):
+    with opened(database) as bench:
+        bench.create(graph=GRAPH)
+        waiting = [bench.decide(), bench.decide(graph=sl.graphs.complete(5))]
+        bench.change(state="frozen", play={"0": 0.5, "1": 0.5})
+        waiting += [bench.decide(), bench.decide(graph=sl.graphs.complete(5))]
+        bench.change(state="stopped", fallback=1)
+        waiting.append(bench.decide())
+        digest = bench.digest()
+        bench.store.save(least=1)
+    with opened(database) as bench:
+        assert bench.digest() == digest
+        for made in reversed(waiting):
+            bench.tell(made, 0.5)
+        told = bench.digest()
+        lose_snapshots(bench.database)
+    with opened(database) as bench:
+        assert bench.digest() == told == rebuilt(bench)
+
+
+def test_labels_description_and_expiry_can_be_changed(bench):
+    bench.create(expire_after=100.0)
+    made = bench.decide()
+    bench.change(labels=["a", "b", "c", "d"], description="new", by="ops")
+    now = state(bench)
+    assert (now.labels, now.description) == (["a", "b", "c", "d"], "new")
+    bench.change(state="frozen", play="c")
+    assert bench.decide().event.arm == 2
+    bench.change(expire_after=5.0)
+    bench.hands.move(6)
+    refused("expired", bench.tell, made)  # also what waits
+    bench.change(expire_after=None, labels=None)
+    assert state(bench).labels is None
+    assert not bench.change(labels=None, state="frozen")  # as it is
+    assert len(story(bench)) == 4
+    assert rebuilt(bench) == bench.digest()
+
+
+@pytest.mark.parametrize(
+    ("wanted", "path"),
+    [
+        ({"state": "frozen"}, "body.play"),
+        ({"play": 1}, "body.play"),
+        ({"fallback": 1}, "body.fallback"),
+        ({"state": "frozen", "play": 9}, "body.play"),
+        ({"state": "frozen", "play": "a"}, "body.play"),
+        ({"state": "frozen", "play": {"0": 0.5}}, "body.play"),
+        ({"state": "frozen", "play": {}}, "body.play"),
+        ({"state": "frozen", "play": [1.0]}, "body.play"),
+        ({"state": "stopped", "fallback": 4}, "body.fallback"),
+        ({"labels": ["a"]}, "body.labels"),
+    ],
+)
+def test_a_change_that_cannot_be_is_refused_and_nothing_changes(bench, wanted, path):
+    bench.create()
+    digest = bench.digest()
+    assert refused("invalid", bench.change, **wanted).path == path
+    assert bench.digest() == digest
+    assert story(bench) == []
+
+
+def test_a_frozen_round_leaves_out_arms_that_are_not_available(bench):
+    bench.create(learner="exp3-set", graph=GRAPH)
+    bench.change(state="frozen", play={"0": 0.5, "3": 0.5})
+    made = bench.decide(available=[3, 4])
+    assert (made.event.arm, made.event.probability) == (3, 1.0)
+    assert refused("invalid", bench.decide, available=[1, 2]).path == "body.graph"
+    assert rebuilt(bench) == bench.digest()
+
+
+def play_with_holdout(bench, share=0.3, rounds=300, **how):
+    """Play an experiment of which a share follows arm 2, beside an agent that knows nothing of it."""
+    bench.create(graph=GRAPH, seed=11, holdout={"arm": 2, "share": share}, **how)
+    agent = sl.Agent(how.get("learner", "exp3.g++"), GRAPH, seed=11)
+    draws, log = np.random.default_rng(5), []
+    for _ in range(rounds):
+        made, losses, p = bench.decide(), draws.random(5), agent.outlook()
+        if made.event.kind is Kind.HELD:
+            assert made.event.arm == 2
+        else:
+            expected = agent.ask()
+            assert made.event.arm == expected.arm
+            agent.tell(expected, losses[expected.reveals])
+        mixed = (1 - share) * p + share * (np.arange(5) == 2)
+        assert made.event.probability == mixed[made.event.arm]
+        learned = bench.tell(made, losses[made.reveals].tolist()).learned
+        assert learned is (made.event.kind is Kind.DECIDED)
+        log.append((made, losses, mixed))
+    return log
+
+
+def test_a_holdout_follows_its_arm_and_the_learner_does_not_notice(bench):
+    log = play_with_holdout(bench)
+    held = [made.event.kind is Kind.HELD for made, _, _ in log]
+    assert 55 < sum(held) < 125  # 90 expected; outside with a probability below 1e-4
+    state_ = state(bench)
+    assert (state_.counts.held, state_.lift.held, state_.lift.learned) == (sum(held), sum(held), 300 - sum(held))
+    own = [losses[made.event.arm] for made, losses, _ in log]
+    assert state_.lift.held_cost == pytest.approx(np.mean([x for x, h in zip(own, held, strict=True) if h]))
+    assert state_.lift.low < state_.lift.estimate < state_.lift.high
+    assert rebuilt(bench) == bench.digest()
+
+
+def test_the_log_has_the_probabilities_of_before_the_coin(bench):
+    log = play_with_holdout(bench, rounds=60)
+    with bench.database.reading() as reading:
+        told = [each for each in journal.since(reading, reading.find("e").id, 0) if each.kind is Kind.TOLD]
+    for event, (made, _, mixed) in zip(told, log, strict=True):
+        P = GRAPH.observe_probabilities(mixed)[made.reveals]
+        assert np.frombuffer(event.observe) == pytest.approx(P, rel=1e-12)
+
+
+@pytest.mark.parametrize("options", [{"learner": "exp3-set", "refresh": "epoch"}, {"learner": "ts-n"}])
+def test_a_holdout_beside_a_learner_that_does_not_tell_all_probabilities(database, options):
+    with opened(database) as bench:
+        bench.create(graph=GRAPH, seed=3, holdout={"arm": 1, "share": 0.5}, **options)
+        made = [bench.decide() for _ in range(30)]
+        for each in made[::2]:
+            bench.tell(each, 1.0)
+        digest = bench.digest()
+        bench.store.save(least=1)
+    with opened(database) as bench:
+        assert bench.digest() == digest
+        for each in made[1::2]:
+            bench.tell(each, 0.0)
+        assert bench.digest() == rebuilt(bench)
+        assert state(bench).lift.held == state(bench).counts.held > 0
+
+
+def test_a_round_in_which_the_arm_of_the_holdout_is_absent_is_the_learners_and_is_not_compared(bench):
+    bench.create(learner="exp3-set", graph=GRAPH, seed=3, holdout={"arm": 1, "share": 0.5})
+    for _ in range(20):
+        made = bench.decide(available=[0, 3, 4])
+        assert made.event.kind is Kind.DECIDED
+        bench.tell(made, 0.5)
+    assert state(bench).lift.learned == 0
+    assert rebuilt(bench) == bench.digest()
+
+
+def test_a_clone_that_has_learned_plays_on_as_the_original_would(database):
+    with opened(database) as bench:
+        bench.create(graph=GRAPH, seed=11)
+        agent = sl.Agent("exp3.g++", GRAPH, seed=11)
+        for number in range(30):
+            losses = [number % 3 / 2] * 5
+            made, expected = bench.decide(), agent.ask()
+            bench.tell(made, losses[: len(made.reveals)])
+            agent.tell(expected, losses[: len(made.reveals)])
+        bench.clone("e", "copy", by="ops")
+        bench.clone("e", "fresh", learned=False, wanted={"seed": 11})
+        for number in range(10):
+            made, expected = bench.decide("copy"), agent.ask()
+            assert made.event.round == number + 1
+            assert (made.event.arm, made.event.probability) == (expected.arm, expected.probability)
+            bench.tell(made, 0.5)
+            agent.tell(expected, [0.5] * len(made.reveals))
+        first = sl.Agent("exp3.g++", GRAPH, seed=11).ask()
+        assert bench.decide("fresh").event.arm == first.arm
+        made = views.changes(bench.store, "copy").items[0]
+        assert (made.by, made.change["origin"]["name"], made.change["origin"]["sequence"]) == ("ops", "e", 61)
+        assert state(bench, "copy").origin.learned
+        digest = bench.digest("copy")
+        lose_snapshots(bench.database)
+    with opened(database) as bench:
+        assert bench.digest("copy") == digest == rebuilt(bench, "copy")
+        refused("exists", bench.clone, "fresh", "copy")
+        assert not bench.clone("e", "copy")[1]  # the same again
+        assert refused("invalid", bench.clone, "e", "third", wanted={"seed": 1}).path == "body.seed"
+
+
+def test_the_agent_can_be_taken_out_as_a_file(bench, tmp_path):
+    bench.create(graph=GRAPH, seed=11, scale={"best": 0.0, "worst": 10.0})
+    for _ in range(9):
+        bench.tell(bench.decide(), 2.5)
+    waiting = bench.decide()
+    bench.change(labels=list("abcde"))
+    file = tmp_path / "agent.sidelong"
+    file.write_bytes(bench.store.view("e", lambda each, _: views.agent_file(each)))
+    agent = sl.Agent.load(file)
+    assert agent.graph.labels == tuple("abcde")
+    assert agent.scale == sl.outcomes.Scale(0, 10)
+    assert [each.arm for each in agent.pending] == [waiting.event.arm]
+    agent.tell(agent.pending[0], [2.5] * len(waiting.reveals))
+    bench.tell(waiting, 2.5)
+    made = bench.decide()
+    assert (made.event.arm, made.event.probability) == ((now := agent.ask()).arm, now.probability)
+
+
+def test_feedback_in_the_scale_of_the_experiment_is_kept_as_losses(bench):
+    bench.create(scale={"best": 100.0, "worst": 0.0})
+    made = bench.decide()
+    assert refused("invalid", bench.tell, made, 101.0).path == "body.losses"
+    assert bench.tell(made, 75.0).learned
+    assert bench.tell(made, 75.0).duplicate
+    refused("conflict", bench.tell, made, 74.0)
+    with bench.database.reading() as reading:
+        [told] = [each for each in journal.since(reading, reading.find("e").id, 0) if each.kind is Kind.TOLD]
+    assert set(np.frombuffer(told.losses)) == {0.25}
+    assert rebuilt(bench) == bench.digest()
+    assert refused("invalid", bench.create, "f", scale={"best": 1.0, "worst": 1.0}).path == "body.scale"
+
+
+def test_a_default_loss_is_learned_where_feedback_never_comes(bench):
+    bench.create(graph=GRAPH, seed=11, expire_after=10.0, default_loss=3.0, scale={"best": 0.0, "worst": 4.0})
+    agent = sl.Agent("exp3.g++", GRAPH, seed=11)
+    for _ in range(4):
+        made, expected = bench.decide(), agent.ask()
+        assert made.event.arm == expected.arm
+        bench.hands.move(11)
+        assert bench.expire() == 1
+        agent.tell(expected, [0.75] * len(made.reveals))
+    assert refused("expired", bench.tell, made, 0.0).status == 410
+    counts = state(bench).counts
+    assert (counts.told, counts.defaulted, counts.expired, counts.late) == (4, 4, 0, 1)
+    assert kinds(bench)[-2:] == [Kind.DEFAULTED, Kind.LATE]
+    assert views.decision(bench.store, f"#{made.experiment}", 3).status == "defaulted"
+    assert rebuilt(bench) == bench.digest()
+    for wrong, how in ((5.0, {"scale": {"best": 0.0, "worst": 4.0}}), (2.0, {}), (0.5, {"learner": "ts-n"})):
+        assert refused("invalid", bench.create, "f", default_loss=wrong, **how).path == "body.default_loss"
+
+
+def test_without_a_default_nothing_is_learned_where_feedback_never_comes(bench):
+    bench.create(expire_after=10.0)
+    bench.decide()
+    bench.hands.move(11)
+    assert bench.expire() == 1
+    assert kinds(bench)[-1] is Kind.EXPIRED

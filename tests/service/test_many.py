@@ -1,0 +1,139 @@
+"""The client with many keys: tables in, tables out, with and without `await`, and as a family plays."""
+
+import asyncio
+import itertools
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import sidelong as sl
+from sidelong.errors import ConflictError, LossError, UnknownDecisionError
+from sidelong.service.client import connect_async, many
+
+_numbers = itertools.count(1)
+KEYS = [f"sku-{k}" for k in range(30)]
+GRAPHS = [sl.graphs.nested(4), sl.graphs.complete(4), sl.graphs.self_loops(4)]
+
+
+@pytest.fixture(scope="module")
+def server(nursery, tmp_path_factory):
+    started = nursery.start(f"sqlite:///{tmp_path_factory.mktemp('many')}/many.db", read_rate=1e6)
+    yield started
+    started.stop()
+
+
+@pytest.fixture
+def service(server):
+    with sl.connect(server.address, patience=0.0, timeout=60.0) as connected:
+        yield connected
+
+
+def twins(service, **how):
+    """Return an experiment with keys, and a family that must play alike."""
+    name = f"m{next(_numbers)}"
+    return service.create(name, "exp3.g++", GRAPHS[0], seed=9, keyed=True, **how), sl.Family(
+        "exp3.g++", GRAPHS[0], seed=9
+    )
+
+
+def same(batch, plan):
+    assert batch.keys == plan.keys
+    for name in ("rounds", "arms", "reveals", "offsets"):
+        assert getattr(batch, name).tolist() == getattr(plan, name).tolist()
+    assert batch.probabilities.tobytes() == plan.probabilities.tobytes()
+
+
+def test_an_experiment_is_asked_and_told_like_a_family(service, monkeypatch):
+    monkeypatch.setattr(many, "MOST_KEYS", 7)  # several requests for one batch
+    monkeypatch.setattr(many, "MOST_LOSSES", 20)
+    experiment, family = twins(service)
+    rng = np.random.default_rng(2)
+    for turn in range(12):
+        keys = rng.choice(KEYS, 20).tolist()
+        graph = (GRAPHS, rng.integers(3, size=20)) if turn % 3 == 1 else GRAPHS[1] if turn % 3 == 2 else None
+        if graph is not None and turn % 3 == 1:
+            keys = rng.permutation(KEYS)[:20].tolist()  # each once: graphs are asked for one after the other
+        batch, plan = experiment.ask_many(keys, graph), family.ask(keys, graph)
+        same(batch, plan)
+        losses = rng.random(batch.reveals.size)
+        mask = rng.random(20) < 0.6
+        some = np.repeat(mask, np.diff(batch.offsets))
+        assert experiment.tell_many(batch[mask], losses[some]) == int(mask.sum())
+        family.tell(plan[mask], losses[some])
+        after = (GRAPHS, rng.integers(3, size=int((~mask).sum())))
+        sizes = [after[0][g].row(arm).size for g, arm in zip(after[1], batch.arms[~mask].tolist(), strict=True)]
+        told = rng.random(sum(sizes))
+        if sizes:
+            assert experiment.tell_many(batch[~mask], told, after) == len(sizes)
+            family.tell(plan[~mask], told, after)
+    assert experiment.tell_many(batch[mask], losses[some]) == 0  # again
+
+
+def test_tables_and_outcomes(service):
+    experiment, family = twins(service)
+    products = pd.DataFrame({"sku": ["bread", "milk", "apples"]})
+    batch, plan = experiment.ask_many(products.sku), family.ask(products.sku)
+    shown = batch.to_arrow(reveals=True).to_pandas()
+    assert shown.columns.tolist() == ["key", "decision", "arm"]
+    shown["loss"] = 0.25
+    assert experiment.tell_many(shown.sample(frac=1, random_state=1)) == 3  # in any order
+    family.tell(plan, [0.25] * plan.reveals.size)
+    assert batch.to_arrow().column_names == ["key", "decision", "arm", "probability"]
+    batch, plan = experiment.ask_many(["milk", "bread"]), family.ask(["milk", "bread"])
+    by_key = {
+        "key": np.repeat(batch.keys, np.diff(batch.offsets)),
+        "arm": batch.reveals,
+        "loss": 0.5 + 0 * batch.reveals,
+    }
+    assert experiment.tell_many(batch, by_key) == 2
+    family.tell(plan, [0.5] * plan.reveals.size)
+    orders = sl.outcomes.StockOrders(3, holding=1, shortage=4)
+    shop = service.create(f"m{next(_numbers)}", "exp3.g++", orders.graph, seed=3, keyed=True)
+    own = sl.Family("exp3.g++", orders.graph, seed=3)
+    for _ in range(4):
+        week, twin = shop.ask_many(products.sku), own.ask(products.sku)
+        same(week, twin)
+        seen = orders.outcomes(week.arms, np.minimum(week.arms, [1, 2, 3]))
+        assert shop.tell_many(week.ids, seen) == 3
+        own.tell(twin, seen)
+    same(experiment.ask_many(KEYS[:3]), family.ask(KEYS[:3]))
+
+
+def test_with_await_and_a_key_of_ones_own(server, service):
+    experiment, family = twins(service)
+
+    async def play():
+        async with connect_async(server.address, patience=0.0, timeout=60.0) as connected:
+            remote = connected[experiment.name]
+            batch = await remote.ask_many(KEYS[:5], key="monday")
+            again = await remote.ask_many(KEYS[:5], key="monday")
+            assert batch.ids == again.ids
+            same(batch, family.ask(KEYS[:5]))
+            return await remote.tell_many(batch, np.full(batch.reveals.size, 0.5)), batch
+
+    learned, batch = asyncio.run(play())
+    assert learned == 5
+    assert experiment.look_up(batch.ids[0])["status"] == "told"
+
+
+def test_a_scale_and_what_is_wrong(service):
+    experiment, _ = twins(service, scale=sl.outcomes.Scale(best=0, worst=10))
+    batch = experiment.ask_many(["a", "b"])
+    other, _ = twins(service)
+    with pytest.raises(UnknownDecisionError):
+        other.tell_many(batch, np.zeros(batch.reveals.size))
+    with pytest.raises(LossError, match="one for each"):
+        experiment.tell_many(batch, np.zeros(batch.reveals.size + 1))
+    assert experiment.tell_many(batch, np.full(batch.reveals.size, 5.0)) == 2
+    assert experiment.look_up(batch.ids[0])["losses"][0] == 0.5
+    with pytest.raises(ConflictError, match="Item 0"):
+        experiment.tell_many(batch, np.full(batch.reveals.size, 6.0))
+    batch = other.ask_many(["a", "b"])
+    with pytest.raises(sl.SidelongError):
+        other.tell_many(batch, np.full(batch.reveals.size, 1.5))
+    with pytest.raises(sl.SidelongError, match="missing"):
+        other.tell_many({"decision": batch.ids, "arm": [3, 3], "loss": [0.5, 0.5]})
+    with pytest.raises(LossError, match="column decision"):
+        other.tell_many({"key": ["a"], "arm": [0], "loss": [0.5]})
+    assert other.state()["counts"]["told"] == 0
