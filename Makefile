@@ -13,7 +13,8 @@ help:            ## list the commands
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 16
 
 # A stamp for each set of packages, renewed when pyproject.toml or constraints.txt changes.
-INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
+# Most of what is installed is never imported, and to translate it takes longer than to install it: Python does so when needed.
+INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile --constraint constraints.txt
 $(VENV)/stamp: pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "sidelong needs Python 3.11 or newer: make PYTHON=python3.12 ...")'
 	$(PYTHON) -m venv $(VENV)
@@ -21,29 +22,34 @@ $(VENV)/stamp: pyproject.toml constraints.txt
 	$(INSTALL) --editable '.[cli,study,plot,service]'
 	touch $@
 
-# Most of what a group needs is never imported, and to translate it takes longer than to install it.
 $(VENV)/stamp-%: $(VENV)/stamp
-	$(INSTALL) --no-compile --group $*
+	$(INSTALL) --group $*
+	touch $@
+
+# Two groups at once: two runs of pip would take longer, and must not meet where jobs run side by side.
+$(VENV)/stamp-checks: $(VENV)/stamp
+	$(INSTALL) --group lint --group test
 	touch $@
 
 demo: $(VENV)/stamp ## set up, then run the main job
 	$(BIN)/sidelong demo
 
-lint: $(VENV)/stamp-lint ## style, types, and the order of imports
+lint: $(VENV)/stamp-checks ## style, types, and the order of imports
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
 # Only the files that have such tests: to read the others takes longer than to run these.
-interpreted: $(VENV)/stamp-test
+interpreted: $(VENV)/stamp-checks
 	NUMBA_DISABLE_JIT=1 $(BIN)/pytest -q -n 2 --dist worksteal -m interpreted $$(grep -rl mark.interpreted tests)
 
-quick: $(VENV)/stamp-lint $(VENV)/stamp-test ## before each commit, in a minute: style, types, imports, and the tests with the JIT off
+quick:           ## before each commit, in a minute: style, types, imports, and the tests with the JIT off
 	$(MAKE) --jobs 2 --output-sync lint interpreted
 
-# Three workers keep two cores busy, since some tests wait.
-test: quick packages ## all checks: those of quick, and all tests with the JIT on
+# What comes from the network comes meanwhile. Three workers keep two cores busy, since some tests wait.
+test:            ## all checks: those of quick, and all tests with the JIT on
+	$(MAKE) --jobs 3 --output-sync lint interpreted packages
 	$(BIN)/pytest -q -n 3 --dist worksteal
 
 # The oldest Numba that is allowed, the newest there is, and the newest with its private names hidden.
@@ -63,8 +69,8 @@ numba-matrix: build/numba-oldest/stamp build/numba-newest/stamp ## the same bits
 	done
 	PYTHONPATH=src:tests build/numba-newest/bin/pytest -q -p public_numba -W ignore:Numba:RuntimeWarning tests/learners/test_digests.py
 
-soak: $(VENV)/stamp-test packages ## kill the service 500 times under load, on SQLite and on PostgreSQL
-	SIDELONG_KILLS=500 $(BIN)/pytest -q tests/service/test_kills.py
+soak: $(VENV)/stamp-checks packages ## kill the service 500 times under load, on SQLite and on PostgreSQL
+	SIDELONG_KILLS=500 SIDELONG_NIGHTLY_KILLS=50 $(BIN)/pytest -q tests/service/test_kills.py tests/service/test_nightly_kills.py
 
 packages: build/generators/stamp ## install what tests need beside Python packages: Chromium, PostgreSQL, nginx and generators of clients
 	@tests/packages.sh
@@ -85,11 +91,11 @@ docs-fresh: dist ## do every page in order, in an environment that has only the 
 pictures: $(VENV)/stamp ## draw the pictures of the documentation anew
 	$(BIN)/python docs/pictures/draw.py
 
-notebooks: $(VENV)/stamp-test ## run the notebooks of the documentation anew, and write their outputs into them
+notebooks: $(VENV)/stamp-checks ## run the notebooks of the documentation anew, and write their outputs into them
 	$(BIN)/python docs/_ext/notebooks.py
 
 # Kernels are machine code, of which no tool knows the lines: the tests with the JIT off count those.
-coverage: $(VENV)/stamp-test ## which lines the tests reach, as a page: build/coverage/index.html. A report, and no gate
+coverage: $(VENV)/stamp-checks ## which lines the tests reach, as a page: build/coverage/index.html. A report, and no gate
 	rm -rf build/coverage && mkdir -p build/coverage
 	NUMBA_DISABLE_JIT=1 $(BIN)/coverage run -m pytest -q -m interpreted $$(grep -rl mark.interpreted tests)
 	$(BIN)/coverage run --append -m pytest -q -m "not long"

@@ -1,4 +1,4 @@
-"""Decisions with features, head to head with Vowpal Wabbit's --graph_feedback: `python benchmarks/contexts.py`.
+"""Decisions with features, head to head with Vowpal Wabbit's --graph_feedback: `python benchmarks/contexts.py [PART]`.
 
 Both get the same features, graph and losses. Losses are expected ones, given the probabilities of each round, so that
 the luck of the draw counts only for what is learned. Vowpal Wabbit plays once, since it takes a minute per problem;
@@ -9,17 +9,18 @@ all revealed arms with the probability of the played one, as its documentation h
 from __future__ import annotations
 
 import importlib.util
+import sys
 import time
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from early_exits import NAMES, Problem, linear, problem
+from early_exits import NAMES, Problem, linear, orders, problem
 from measure import Row, best_within, machine, print_table, seconds
 
 import sidelong as sl
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
 __all__ = ["main", "rows"]
 
@@ -98,6 +99,8 @@ def families(K: int) -> dict[str, sl.FeedbackGraph]:
 
 def times() -> Iterator[str]:
     """Yield lines of a table: the time of a round of both, and what both lost, where there were enough rounds."""
+    yield "| K | graph | a round of sidelong | of Vowpal Wabbit | ratio | loss | its loss |"
+    yield "|---|---|---:|---:|---:|---:|---:|"
     for K, rounds in ((4, 200), (24, 3), (10, 200)):
         given = linear(K, rounds=rounds)
         for name, graph in families(K).items():
@@ -107,16 +110,46 @@ def times() -> Iterator[str]:
             yield f"| {K} | {name} | {mine * 1e6:.1f} us | {theirs * 1e3:,.0f} ms | {theirs / mine:,.0f} | {losses} |"
 
 
-def losses() -> Iterator[str]:
+def losses(problems: Iterable[Problem]) -> Iterator[str]:
     """Yield lines of a table: what both lost in 2,000 rounds, and who learns from the played arm alone."""
     graph = sl.graphs.nested(4)
-    for name in NAMES:
-        given = problem(name)
+    yield "| problem | sidelong | Vowpal Wabbit | ratio | played arm alone | best fixed arm | best arm of each round |"
+    yield "|---|---:|---:|---:|---:|---:|---:|"
+    for given in problems:
         mine, alone = _mean(graph, given)[0], _mean(graph, given, told="own")[0]
         theirs, _ = vowpal_wabbit(graph, given)
         best = given.losses.min(axis=1).mean()
         fixed = given.losses.mean(axis=0).min()
-        yield f"| {name} | {mine:.4f} | {theirs:.4f} | {mine / theirs:.3f} | {alone:.4f} | {fixed:.4f} | {best:.4f} |"
+        found = f"{mine:.4f} | {theirs:.4f} | {mine / theirs:.3f} | {alone:.4f} | {fixed:.4f} | {best:.4f}"
+        yield f"| {given.name} | {found} |"
+
+
+def tuned() -> Iterator[str]:
+    """Compare on the four problems by which `gamma_scale` was chosen when Vowpal Wabbit's losses were known."""
+    yield from losses(problem(name) for name in NAMES)
+
+
+def fresh() -> Iterator[str]:
+    """Compare on problems that nothing was chosen by: four others, and the four with another split and draw."""
+    others = [problem("classification"), problem("hastie"), orders("diabetes"), orders("friedman1")]
+    anew = [problem(name, seed=1, split=1) for name in NAMES]
+    yield from losses([*others, *(each._replace(name=f"{each.name}, drawn anew") for each in anew)])
+
+
+def side() -> Iterator[str]:
+    """Compare what is paid with what decisions reveal on the side and without, on four problems."""
+    yield "| problem | from the played arm alone | from all that is revealed | less |"
+    yield "|---|---:|---:|---:|"
+    ten, four = linear(10, seed=1), problem("classification", seed=1, split=1)
+    stages = problem("breast_cancer", arms=12, seed=1, split=1)
+    for what, graph, given in (
+        ("ten arms, nested", sl.graphs.nested(10), ten),
+        ("ten arms, two cliques", sl.graphs.cliques([5, 5]), ten),
+        ("classification, four stages", sl.graphs.nested(4), four),
+        ("breast cancer, twelve stages", sl.graphs.nested(12), stages),
+    ):
+        alone, both = _mean(graph, given, told="own")[0], _mean(graph, given)[0]
+        yield f"| {what} | {alone:.3f} | {both:.3f} | {1 - both / alone:.0%} |"
 
 
 def _mean(graph: sl.FeedbackGraph, given: Problem, told: str = "all") -> tuple[float, float]:
@@ -124,23 +157,19 @@ def _mean(graph: sl.FeedbackGraph, given: Problem, told: str = "all") -> tuple[f
     return float(found[:, 0].mean()), float(found[:, 1].min())
 
 
-def main() -> None:
-    """Print both tables."""
+def main(*parts: str) -> None:
+    """Print the parts that are named, or all."""
     begun = time.perf_counter()
     print(machine(), flush=True)
-    print_table(rows())
-    print(
-        "\n| problem | sidelong | Vowpal Wabbit | ratio | played arm alone | best fixed arm | best arm of each round |"
-    )
-    print("|---|---:|---:|---:|---:|---:|---:|", flush=True)
-    for line in losses():
-        print(line, flush=True)
-    print("\n| K | graph | a round of sidelong | of Vowpal Wabbit | ratio | loss | its loss |")
-    print("|---|---|---:|---:|---:|---:|---:|", flush=True)
-    for line in times():
-        print(line, flush=True)
+    if not parts:
+        print_table(rows())
+    for part in (side, times, tuned, fresh):
+        if not parts or part.__name__ in parts:
+            print(f"\n{part.__name__}\n", flush=True)
+            for line in part():
+                print(line, flush=True)
     print(f"\n{time.perf_counter() - begun:.0f} s")
 
 
 if __name__ == "__main__":
-    main()
+    main(*sys.argv[1:])

@@ -22,11 +22,23 @@ if TYPE_CHECKING:
 
     Floats = npt.NDArray[np.float64]
 
-__all__ = ["NAMES", "Problem", "linear", "problem"]
+__all__ = ["NAMES", "Problem", "linear", "orders", "problem"]
 
 #: How many trees, and how deep.
-_MODELS = {"digits": (64, 3), "wine": (8, 1), "iris": (8, 1), "breast_cancer": (16, 1)}
-NAMES = tuple(_MODELS)
+_MODELS = {
+    "digits": (64, 3),
+    "wine": (8, 1),
+    "iris": (8, 1),
+    "breast_cancer": (16, 1),
+    "classification": (16, 1),
+    "hastie": (64, 1),
+}
+#: Two that are drawn by scikit-learn, in place of a data set.
+_DRAWN = {
+    "classification": lambda: datasets.make_classification(2_000, 16, n_informative=8, n_classes=3, random_state=0),
+    "hastie": lambda: datasets.make_hastie_10_2(2_000, random_state=0),
+}
+NAMES = ("digits", "wine", "iris", "breast_cancer")
 
 
 class Problem(NamedTuple):
@@ -37,10 +49,13 @@ class Problem(NamedTuple):
     losses: Floats
 
 
-def problem(name: str, arms: int = 4, rounds: int = 2_000, seed: int = 0) -> Problem:
-    """Return a stream of examples that the classifier was not trained on, drawn with the seed."""
-    images, labels = getattr(datasets, f"load_{name}")(return_X_y=True)
-    seen, shown, truth, answers = train_test_split(images, labels, train_size=0.4, random_state=0, stratify=labels)
+def problem(name: str, arms: int = 4, rounds: int = 2_000, seed: int = 0, split: int = 0) -> Problem:
+    """Return a stream of examples that the classifier was not trained on, drawn with the seed.
+
+    Which examples it is trained on is drawn with `split`.
+    """
+    images, labels = _DRAWN[name]() if name in _DRAWN else getattr(datasets, f"load_{name}")(return_X_y=True)
+    seen, shown, truth, answers = train_test_split(images, labels, train_size=0.4, random_state=split, stratify=labels)
     trees, depth = _MODELS[name]
     model = AdaBoostClassifier(DecisionTreeClassifier(max_depth=depth), n_estimators=trees, random_state=0)
     stages = np.array(list(model.fit(seen, truth).staged_predict(shown)))
@@ -53,6 +68,25 @@ def problem(name: str, arms: int = 4, rounds: int = 2_000, seed: int = 0) -> Pro
     x /= np.sqrt((x**2).mean(axis=0))
     drawn = np.random.default_rng(seed).integers(len(x), size=rounds)
     return Problem(name, x[drawn], losses[drawn])
+
+
+def orders(name: str, arms: int = 4, rounds: int = 2_000, seed: int = 0) -> Problem:
+    """Return orders for a demand that a regression problem of scikit-learn predicts, "diabetes" or "friedman1".
+
+    Demand goes from 0 to 1, and orders go up in equal steps to 1. What is left over costs 1, and what is sold brings 2,
+    for each unit. A larger order shows what a smaller one would have cost.
+    """
+    if name == "diabetes":
+        x, demand = datasets.load_diabetes(return_X_y=True)
+    else:
+        x, demand = datasets.make_friedman1(2_000, noise=1.0, random_state=0)
+    demand = (demand - demand.min()) / np.ptp(demand)
+    order = np.arange(1, arms + 1) / arms
+    sold = np.minimum(order, demand[:, None])
+    losses = (order - 3 * sold + 2) / 3  # from 0, for 1 sold, to 1, for 1 left over
+    x = (x - x.mean(axis=0)) / x.std(axis=0)
+    shown = np.random.default_rng(seed).integers(len(x), size=rounds)
+    return Problem(name, x[shown], losses[shown])
 
 
 def linear(arms: int, features: int = 16, rounds: int = 2_000, seed: int = 0) -> Problem:

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 SEED = 1
 BUDGET = 2.5  # seconds for each row
 ROUNDS = {10: 1_000_000, 100: 25_000, 1_000: 5_000, 10_000: 1_000}
-#: The goal of at most 1.25 times the loop in C is set for these.
-GOALS = {(family, K) for family in ("self-loops", "cliques of 5", "nested") for K in (10, 100, 1_000)}
+#: Up to so many arms we ask for the time of the loop in C, and for 1.25 times that of one with a cheap generator.
+MOST_ARMS = 1_000
 
 
 def graphs(K: int) -> dict[str, sl.FeedbackGraph]:
@@ -48,9 +48,10 @@ def rows() -> Iterator[Row]:
     for family, graph in graphs(10).items():
         yield against_c(family, graph, strict=True)
     yield against_before()
-    for K in (10, 100, 1_000):
-        for family, graph in graphs(K).items():
-            yield against_cheap(family, graph)
+    for K in ROUNDS:
+        if K <= MOST_ARMS:
+            for family, graph in graphs(K).items():
+                yield against_cheap(family, graph)
     yield from against_numpy()
     yield from against_packages()
     yield from against_each_other()
@@ -83,7 +84,7 @@ def against_c(family: str, graph: sl.FeedbackGraph, *, strict: bool = False) -> 
         mine,
         "C, -O3, IEEE arithmetic" if strict else "C, -O3 -ffast-math",
         theirs,
-        at_least=0.8 if (family, K) in GOALS and not strict else None,
+        at_least=1.0 if K <= MOST_ARMS and not strict else None,
         warning="" if same else "other arms played",
     )
 

@@ -1,11 +1,13 @@
 /* EXP3.G++, adaptive rate, paper's constants, no initial rounds, Bernoulli losses: what sidelong is measured against.
  *
- * Written the way one writes C for speed: -O3 -march=native -ffast-math, the C library's exp, flat arrays.
+ * Written the way one writes C for speed: -O3 -march=native -ffast-math, the C library's exp, flat arrays. What sidelong
+ * leaves out in a round, since nothing has changed or no gap is known, is left out here too.
  *
  * GENERATOR says where random numbers come from:
  *   PAIRS  as in sidelong, so that the same arms are played until rounding parts them. The draws are Philox4x32-10, and
  *          the losses of the arms 2n and 2n + 1 are the two halves of one block of Philox4x32-7.
- *   TEN    as in sidelong before: Philox4x32-10, a block for each loss.
+ *   TEN    as in sidelong before: Philox4x32-10, a block for each loss. This form is as old as that ratio, and leaves out
+ *          nothing but the sort.
  *   CHEAP  SplitMix64 as a hash of seed, round and arm: what one writes who needs neither streams nor a margin.
  */
 #include <math.h>
@@ -19,6 +21,7 @@
 #ifndef GENERATOR
 #define GENERATOR PAIRS
 #endif
+#define EAGER (GENERATOR == TEN)
 
 typedef struct {
     uint64_t seed, t;
@@ -82,13 +85,14 @@ typedef struct {
     const int32_t *targets, *sources;
 } graph;
 
-static void explore(const graph *g, const int32_t *order, uint8_t *chosen, int32_t *next) {
+static int64_t explore(const graph *g, const int32_t *order, uint8_t *chosen, int32_t *next) {
+    int64_t size = 0;
     memset(chosen, 0, (size_t)g->K);
     for (int64_t i = 0; i <= g->K; i++) next[i] = i;
     for (int64_t k = 0; k < g->K; k++) {
         int32_t i = order[k];
         if (next[i] != i) continue;
-        chosen[i] = 1;
+        chosen[i] = 1, size++;
         if (!g->contiguous) {
             for (int64_t e = g->start[i]; e < g->stop[i]; e++) next[g->targets[e]] = g->targets[e] + 1;
             continue;
@@ -100,6 +104,7 @@ static void explore(const graph *g, const int32_t *order, uint8_t *chosen, int32
             next[j] = j + 1;
         }
     }
+    return size;
 }
 
 double exp3gpp(int64_t K, int64_t contiguous, const int64_t *start, const int64_t *stop, const int32_t *targets,
@@ -116,29 +121,38 @@ double exp3gpp(int64_t K, int64_t contiguous, const int64_t *start, const int64_
     uint8_t *chosen = malloc((size_t)K);
     double Theta = 1.0, expected = 0.0;
     for (int64_t i = 0; i < K; i++) order[i] = i, width[i] = 1e300;
-    int64_t fresh = 0, sorted = 0;
+    int64_t fresh = 0, sorted = 0, size = 0;
     for (int64_t t = 1; t <= rounds; t++) {
-        double log_t = log((double)t), radius = sqrt((gamma * log_t + log_K) / 2), ucb = 1.0;
-        for (int64_t i = 0; i < K; i++) ucb = fmin(ucb, mean[i] + radius * width[i]);
-        for (int64_t i = 0; i < K; i++) gap[i] = fmax(0.0, mean[i] - radius * width[i] - ucb);
-        int64_t positive = 0;
-        for (int64_t i = 0; i < K; i++) positive += gap[i] > 0.0;
-        int moved = 0;
-        for (int64_t k = 1; k < K && (positive || sorted); k++) {  /* else all gaps are 0, as they were */
-            int32_t a = order[k];
-            int64_t j = k;
-            while (j > 0 && (gap[a] < gap[order[j - 1]] || (gap[a] == gap[order[j - 1]] && a < order[j - 1])))
-                order[j] = order[j - 1], j--, moved = 1;
-            order[j] = a;
-        }
-        sorted = positive;
-        if (moved || !fresh) explore(&g, order, chosen, next), fresh = 1;
-        double cap = fmin(1.0 / (2 * K), sqrt(lambda * log_K / t) / (2 * K));
-        double least = fmin(cap, 4.0 / ((double)t * t)), xi = beta * log_t / t, mass = 0.0;
+        double log_t = log((double)t), radius = sqrt((gamma * log_t + log_K) / 2), ucb = 1.0, lcb = 0.0;
         for (int64_t i = 0; i < K; i++) {
-            double square = gap[i] * gap[i], e = square * cap > xi ? xi / square : cap;
-            eps[i] = chosen[i] ? fmax(e, least) : least;
-            mass += eps[i];
+            ucb = fmin(ucb, mean[i] + radius * width[i]);
+            lcb = fmax(lcb, mean[i] - radius * width[i]);
+        }
+        int known = lcb > ucb, moved = 0;
+        if (EAGER || known || sorted)  /* else all gaps are 0, as they were */
+            for (int64_t i = 0; i < K; i++) gap[i] = fmax(0.0, mean[i] - radius * width[i] - ucb);
+        if (known || sorted) {
+            for (int64_t k = 1; k < K; k++) {
+                int32_t a = order[k];
+                int64_t j = k;
+                while (j > 0 && (gap[a] < gap[order[j - 1]] || (gap[a] == gap[order[j - 1]] && a < order[j - 1])))
+                    order[j] = order[j - 1], j--, moved = 1;
+                order[j] = a;
+            }
+            sorted = known;
+        }
+        if (moved || !fresh) size = explore(&g, order, chosen, next), fresh = 1;
+        double cap = fmin(1.0 / (2 * K), sqrt(lambda * log_K / t) / (2 * K)), largest = fmax(lcb - ucb, 0.0);
+        double least = fmin(cap, 4.0 / ((double)t * t)), xi = beta * log_t / t, mass = 0.0;
+        if (!EAGER && largest * largest * cap <= xi) {  /* no xi is below the cap: two values, and no division */
+            for (int64_t i = 0; i < K; i++) eps[i] = chosen[i] ? cap : least;
+            mass = size * cap + (K - size) * least;
+        } else {
+            for (int64_t i = 0; i < K; i++) {
+                double square = gap[i] * gap[i], e = square * cap > xi ? xi / square : cap;
+                eps[i] = chosen[i] ? fmax(e, least) : least;
+                mass += eps[i];
+            }
         }
         double eta = sqrt(log_K / (2 * Theta)), lowest = L[0], total = 0.0;
         for (int64_t i = 1; i < K; i++) lowest = fmin(lowest, L[i]);

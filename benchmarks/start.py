@@ -1,7 +1,7 @@
 """What a new process waits for: the import, its first decision and its first simulation, with and without machine code.
 
-Decisions are measured in processor time, from the start of Python on, so that other programs disturb them little. The
-process that compiles aside for them is another one, and does not count.
+All goes by the clock, and decisions from the start of Python on, so that an idle machine is needed. The process that
+compiles aside for them has low priority. It is left out where all learners are tried, one after the other.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import os
 import subprocess
 import sys
 import tempfile
+import time
 from typing import TYPE_CHECKING
 
 from measure import Row, print_table
@@ -31,12 +32,12 @@ sl.simulate("exp3.g++", sl.graphs.nested(10), sl.losses.bernoulli([0.4] + [0.6] 
 print(imported - begun, time.perf_counter() - imported)
 """
 DECISIONS = """
-import os, resource, sys
+import os, sys, time
 import sidelong as sl
 from sidelong.learners import catalogue
 from sidelong.learners.interface import Need
 
-name, n_arms, aside = sys.argv[1], int(sys.argv[2]), sys.argv[3] == "aside"
+begun, name, n_arms, aside = float(sys.argv[1]), sys.argv[2], int(sys.argv[3]), sys.argv[4] == "aside"
 if not aside:
     os.posix_spawn = lambda *_, **__: None
 needs = catalogue.find(name).NEEDS
@@ -45,16 +46,12 @@ if {Need.UNDIRECTED, Need.FULL_INFORMATION} & needs:
     graph = sl.graphs.complete(n_arms)
 agent = sl.Agent(name, graph, **{"horizon": 1000} if Need.HORIZON in needs else {})
 
-def spent():
-    usage = resource.getrusage(resource.RUSAGE_SELF)
-    return usage.ru_utime + usage.ru_stime
-
 for t in range(1, 101):
     decision = agent.ask()
     if t == 1:
-        first = spent()
+        first = time.monotonic() - begun
     agent.tell(decision, dict.fromkeys(decision.reveals.tolist(), 1.0))
-print(first, spent())
+print(first, time.monotonic() - begun)
 """
 
 
@@ -76,24 +73,27 @@ def decisions() -> Iterator[Row]:
     """Measure the first decision and the hundredth, of one learner and of the slowest of all."""
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:  # somebody compiles there for a while
         cold = new_process(folder, DECISIONS, "exp3.g++", str(ARMS), "aside")
-    slowest, who = 0.0, ""
+    each: list[tuple[float, float, str]] = []
     with tempfile.TemporaryDirectory() as folder:
         for name in sl.learners.names():
-            spent = min(new_process(folder, DECISIONS, name, str(ARMS), "alone")[0] for _ in range(REPEATS))
-            slowest, who = max((slowest, who), (spent, name))
+            turns = [new_process(folder, DECISIONS, name, str(ARMS), "alone") for _ in range(REPEATS)]
+            each.append((*map(min, zip(*turns, strict=True)), name))
+    first, _, who = max(each)
+    last, whose = max((hundredth, name) for _, hundredth, name in each)
     with tempfile.TemporaryDirectory() as folder:
         new_process(folder, DECISIONS, "exp3.g++", str(ARMS), "alone", SIDELONG_BACKGROUND="0")
         warm = new_process(folder, DECISIONS, "exp3.g++", str(ARMS), "alone")
     yield Row(f"first decision of a process, K = {ARMS}", cold[0], "(nothing compiled yet)", at_most=1)
-    yield Row(f"first decision of {who}, the slowest", slowest, "(nothing compiled yet)", at_most=1)
+    yield Row(f"first decision of {who}, the slowest", first, "(nothing compiled yet)", at_most=1)
     yield Row("hundredth decision", cold[1], "(nothing compiled yet)", at_most=2)
+    yield Row(f"hundredth decision of {whose}", last, "(nothing compiled yet)", at_most=2)
     yield Row("first decision, compiled before", warm[0], "nothing compiled yet", cold[0], at_most=0.6)
 
 
 def new_process(cache: str, program: str, *arguments: str, **environment: str) -> list[float]:
     """Return the seconds that a program prints."""
     known = {**os.environ, "SIDELONG_CACHE_DIR": cache, "SIDELONG_BACKGROUND": "1", **environment}
-    command = [sys.executable, "-c", program, *arguments]
+    command = [sys.executable, "-c", program, str(time.monotonic()), *arguments]
     child = subprocess.run(command, env=known, capture_output=True, text=True, check=True)
     return [float(each) for each in child.stdout.split()]
 

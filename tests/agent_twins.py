@@ -3,6 +3,7 @@
 import numpy as np
 
 import sidelong as sl
+from sidelong.graphs.presence import present
 
 
 def loss(key, t, arm):
@@ -35,6 +36,12 @@ class Twins:
             self.agents[key] = sl.Agent(learner, graph, seed=self.family.seed_of(key), **options)
         return self.agents[key]
 
+    def add(self, key, **own):
+        """Add a key with a scale or a prior of its own."""
+        learner, graph, options = self._kind
+        self.family.add([key], **own)
+        self.agents[key] = sl.Agent(learner, graph, seed=self.family.seed_of(key), **options | own)
+
     def ask(self, keys, graph=None, available=None, *, of=lambda given, _: given):
         """Ask both; `of` returns what an agent is given for the i-th key."""
         plan = self.family.ask(keys, graph, available)
@@ -55,25 +62,43 @@ class Twins:
         return chosen
 
     def losses(self, key, made, arms):
+        """Return what the arms cost, in the scale of the key."""
         values = [loss(key, made.round, int(arm)) for arm in arms]
-        return [float(value > 0.4) for value in values] if self._binary else values
+        values = [float(value > 0.4) for value in values] if self._binary else values
+        scale = self.agent(key).scale
+        return values if scale is None else [scale.best + value * (scale.worst - scale.best) for value in values]
 
-    def tell(self, places, graphs=None):
+    def tell(self, places, graphs=None, *, as_table=False, again=False):
         """Tell both the decisions at these places; `graphs` are those of the rounds, as the outcomes made them."""
         chosen = self.take(places)
-        told = []
+        names, arms, told = [name for _, _, name in chosen], [], []
         for i, (key, made, _) in enumerate(chosen):
             shown = made.graph if graphs is None else graphs[i]
-            told.append(self.losses(key, made, shown.out_neighbors(made.arm)))
+            arms.append([arm for arm in shown.out_neighbors(made.arm).tolist() if present(made.graph)[arm]])
+            told.append(self.losses(key, made, arms[-1]))
             self.agent(key).tell(made, told[-1], None if graphs is None else shown)
-        flat = np.array([value for values in told for value in values])
-        assert self.family.tell([name for _, _, name in chosen], flat, graphs) == len(chosen)
+        losses = np.array([value for values in told for value in values])
+        if as_table:
+            of = [name for name, some in zip(names, arms, strict=True) for _ in some]
+            columns = {"decision": of, "arm": [arm for some in arms for arm in some], "loss": losses}
+            losses = {name: np.array(column)[::-1] for name, column in columns.items()} if of else losses
+        assert self.family.tell(names, losses, graphs) == len(chosen)
+        if again:
+            assert self.family.tell(names, losses, graphs) == 0
 
     def cancel(self, places):
         chosen = self.take(places)
         for key, made, _ in chosen:
             self.agent(key).cancel(made)
         self.family.cancel([name for _, _, name in chosen])
+
+    def expire(self, age):
+        """Give up old decisions on both sides."""
+        old = [at for at, (key, made, _) in enumerate(self.waiting) if self.agents[key].round - made.round >= age]
+        chosen = self.take(old)
+        for key, made, _ in chosen:
+            self.agents[key].cancel(made)
+        assert set(self.family.expire(age)) == {name for _, _, name in chosen}
 
     def check(self):
         """Compare what both have learned."""

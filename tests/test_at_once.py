@@ -1,11 +1,13 @@
 """Plain Python at first and machine code when it is there: the same bits, one process that compiles, nothing lost."""
 
+import concurrent.futures
 import contextlib
 import fcntl
 import json
 import os
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -169,6 +171,7 @@ def folder(tmp_path, monkeypatch):
     (tmp_path / "kernels" / "hash").mkdir(parents=True)
     monkeypatch.setenv("SIDELONG_BACKGROUND", "1")
     monkeypatch.setattr(_background, "cache_folder", lambda: tmp_path / "kernels" / "hash")
+    monkeypatch.setattr(_background, "can_keep", lambda: True)
     _background._folder.cache_clear()
     yield tmp_path / "kernels" / "hash" / "asked"
     _background._folder.cache_clear()
@@ -178,7 +181,12 @@ def folder(tmp_path, monkeypatch):
 def started(monkeypatch):
     """Return the commands of processes that would have been started."""
     commands = []
-    monkeypatch.setattr(os, "posix_spawn", lambda *call, **_: commands.append(call))
+
+    def spawn(*call, **_):
+        commands.append(call)
+        return 2**22 + 1  # which is no process
+
+    monkeypatch.setattr(os, "posix_spawn", spawn)
     return commands
 
 
@@ -186,7 +194,7 @@ WORDS = _recipe.describe(note, (0, 0.5, *Seen.nothing(1)))
 
 
 def test_one_process_is_started_unless_there_is_one(folder, started):
-    assert _background.is_possible()
+    assert _background.is_possible(WORDS)
     _background.ask_for([WORDS])
     assert len(started) == 1
     assert [each.read_text() for each in folder.glob("*.wanted")] == [WORDS]
@@ -200,11 +208,72 @@ def test_one_process_is_started_unless_there_is_one(folder, started):
     assert _background.is_done(WORDS)
 
 
+def test_a_folder_that_can_only_be_read_serves_what_is_done(folder, started, monkeypatch):
+    _background.ask_for([WORDS])
+    _background.note_done(WORDS)
+    monkeypatch.setattr(_background, "can_keep", lambda: False)
+    assert _background.is_possible(WORDS)
+    assert not _background.is_possible("another")
+    assert len(started) == 1
+    assert folder.is_dir()
+
+
+@pytest.mark.usefixtures("folder")
+def test_a_process_that_has_ended_leaves_nothing_behind(monkeypatch):
+    spawn, children = os.posix_spawn, []
+    monkeypatch.setattr(sys, "executable", "/bin/true")
+    monkeypatch.setattr(os, "posix_spawn", lambda *call, **named: children.append(spawn(*call, **named)) or children[0])
+    _background.ask_for([WORDS])
+    end = time.monotonic() + 120
+    while Path(f"/proc/{children[0]}").exists():
+        assert time.monotonic() < end
+        time.sleep(0.01)
+
+
+@pytest.mark.usefixtures("folder")
+def test_the_process_lets_go_of_locks_that_it_inherits(started, tmp_path):
+    _background.ask_for([WORDS])
+    ((executable, (_, flag, program), environment),) = started
+    assert program.endswith("import work; work()")
+    program = program.replace("work()", "print('ready', flush=True); sys.stdin.read()")
+    with (tmp_path / "locked").open("w") as mine:
+        fcntl.flock(mine, fcntl.LOCK_EX)
+        process = subprocess.Popen(
+            [executable, flag, program],
+            env=environment,
+            pass_fds=[mine.fileno()],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+        )
+    with process, (tmp_path / "locked").open() as other:
+        assert process.stdout.readline() == b"ready\n"
+        fcntl.flock(other, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        process.stdin.close()
+
+
+def test_what_is_not_done_after_a_long_time_is_asked_for_again(monkeypatch):
+    """The process that compiled it may have been killed."""
+    asked, process = [], _at_once._Process()
+    monkeypatch.setattr(_background, "ask_for", lambda wanted: asked.append(list(wanted)))
+    process.add("a")
+    process.add("a")
+    for spent in (0.0, 1.0, 21.0, 40.0):
+        process.spent = spent
+        process.ask()
+    assert asked == [["a"], ["a"]]
+    process.add("b")
+    process.ask()
+    process.spent = 43.0
+    process.ask()
+    assert asked[2:] == [["b"], ["a", "b"]]
+
+
 def test_the_process_does_what_is_asked_for_and_what_cannot_be_compiled_stops_nothing(folder, monkeypatch):
-    compiled = []
+    compiled, niced = [], []
     monkeypatch.setattr(_background, "entry", lambda kernel, *_: compiled.append(kernel))
     monkeypatch.setattr(_background.signal, "alarm", lambda _: None)
-    monkeypatch.setattr(os, "nice", lambda _: None)
+    monkeypatch.setattr(os, "nice", niced.append)
+    monkeypatch.setattr(_background.Manners, "gives_way", False)
     monkeypatch.setattr(_background, "_start", lambda: None)
     nonsense = WORDS.replace("note", "nothing")
     _background.ask_for([nonsense, WORDS])
@@ -214,6 +283,8 @@ def test_the_process_does_what_is_asked_for_and_what_cannot_be_compiled_stops_no
         assert not compiled  # another one is at work
     _background.work()
     assert compiled == [note]
+    assert niced == [19, 19]
+    assert _background.Manners.gives_way
     assert _background.is_done(nonsense)
     assert _background.is_done(WORDS)
     assert not list(folder.glob("*.wanted"))
@@ -222,7 +293,7 @@ def test_the_process_does_what_is_asked_for_and_what_cannot_be_compiled_stops_no
 @pytest.mark.parametrize("variable", ["SIDELONG_BACKGROUND=0", "NUMBA_DISABLE_JIT=1", "SIDELONG_CACHE_DIR=/dev/null"])
 def test_where_nothing_can_be_compiled_aside_no_process_is_started(variable):
     name, _, value = variable.partition("=")
-    program = "from sidelong import _background; print(_background.is_possible())"
+    program = "from sidelong import _background; print(_background.is_possible(''))"
     environment = os.environ | {"SIDELONG_BACKGROUND": "1"} | {name: value}
     done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True)
     assert done.stdout == "False\n"
@@ -246,6 +317,37 @@ def test_what_is_said_to_be_there_and_is_not_is_compiled_here(gate, monkeypatch)
     agent.ask()
     assert not is_plain(agent)
     assert len(done) == 1
+
+
+def test_where_numba_cannot_be_loaded_plain_python_goes_on_and_says_so_once(gate, monkeypatch):
+    def fail():
+        raise ImportError("Numba needs NumPy 2.9 or less")
+
+    agent = sl.Agent("uniform", sl.graphs.nested(5), seed=1)
+    monkeypatch.setattr(_at_once, "_process", _at_once._Process())
+    monkeypatch.setattr(_at_once, "load_compiler", fail)
+    gate.open = True
+    with pytest.warns(RuntimeWarning, match=r"Numba cannot be loaded \(Numba needs NumPy 2.9 or less\).*pip install"):
+        first = agent.ask()
+    agent.tell(first, [1.0] * len(first.reveals))
+    agent.ask()  # a second warning would be an error
+    assert is_plain(agent)
+
+
+def test_threads_that_switch_at_the_same_moment_change_no_bit(gate):
+    learner, options = SWITCHED["exp3-set guarded"]
+    gate.open = True
+    expected = play(learner, options, lambda *_: None)
+    gate.open = False
+    together = threading.Barrier(6, lambda: setattr(gate, "open", True))
+
+    def before(_agent, step):
+        if step == ROUNDS:
+            together.wait(120)
+
+    with concurrent.futures.ThreadPoolExecutor(6) as pool:
+        results = list(pool.map(lambda _: play(learner, options, before), range(6)))
+    assert results == [expected] * 6
 
 
 #: A user's script, which ends long before its kernel is compiled. What it asks for is small.
@@ -272,7 +374,13 @@ print(json.dumps([first, type(owner.note).__name__, "numba" in sys.modules, seen
 def test_a_script_ends_and_a_later_one_finds_the_machine_code(tmp_path):
     """The process that compiles outlives the first script, is in a session of its own, and is alone in its folder."""
     (tmp_path / "script.py").write_text(SCRIPT)
-    environment = os.environ | {"SIDELONG_BACKGROUND": "1", "SIDELONG_CACHE_DIR": str(tmp_path / "cache")}
+    # At the lowest priority it would wait for all tests beside this one.
+    (tmp_path / "sitecustomize.py").write_text("import os\nos.nice = lambda _: 0\n")
+    environment = os.environ | {
+        "SIDELONG_BACKGROUND": "1",
+        "SIDELONG_CACHE_DIR": str(tmp_path / "cache"),
+        "PYTHONPATH": os.pathsep.join([str(tmp_path), *filter(None, [os.environ.get("PYTHONPATH")])]),
+    }
 
     def run(*arguments):
         command = [sys.executable, "-W", "error", tmp_path / "script.py", *arguments]

@@ -131,6 +131,7 @@ def run(program, folder, cache, **environment):
             "SIDELONG_CACHE_DIR": str(cache),
             "PYTHONDONTWRITEBYTECODE": "1",  # an edit within a second, of the same length, would not be seen
             "NUMBA_DISABLE_JIT": "0",
+            "NUMBA_OPT": "0",  # what is compiled here need not be fast
         }
         | environment,
         check=False,
@@ -144,8 +145,8 @@ def run(program, folder, cache, **environment):
 
 @pytest.mark.long
 def test_each_kernel_is_compiled_once_for_all_and_a_second_process_compiles_nothing(tmp_path):
-    """One test, since the first process takes its time: it has an empty cache. What is counted needs no fast code."""
-    first = run(REPORT + EVERYTHING, tmp_path, tmp_path / "cache", NUMBA_OPT="0")
+    """One test, since the first process takes its time: it has an empty cache."""
+    first = run(REPORT + EVERYTHING, tmp_path, tmp_path / "cache")
     offenders = {name: signatures for name, signatures in first["signatures"].items() if len(signatures) > 1}
     assert not offenders, "\n".join(f"{name}: {len(each)} signatures {each}" for name, each in offenders.items())
     reached = [name for name, signatures in first["signatures"].items() if signatures]
@@ -153,11 +154,36 @@ def test_each_kernel_is_compiled_once_for_all_and_a_second_process_compiles_noth
     assert any(name.startswith("sidelong.simulation.loop.play_exp3.g++_exp3gpp_builtin") for name in reached)
     assert first["compiled"]
 
-    second = run(REPORT + EVERYTHING, tmp_path, tmp_path / "cache", NUMBA_OPT="0")
+    second = run(REPORT + EVERYTHING, tmp_path, tmp_path / "cache")
     assert second["compiled"] == {}
     # A kernel that is part of another is not even loaded.
     assert any(second["signatures"].values())
     assert all(set(each) <= set(first["signatures"][name]) for name, each in second["signatures"].items())
+
+
+WARM_UP = """
+from sidelong.cli import warm_up
+
+warm_up._compile("uniform")
+report()
+"""
+LATER = """
+import sidelong as sl
+
+graph = sl.graphs.complete(3)
+agent = sl.Agent("uniform", graph, certificate=True)
+agent.tell(agent.ask(), [1.0] * 3)
+for world in (sl.losses.beta([0.5] * 3, 4), sl.losses.switching([[0.0, 1.0, 0.0]] * 2, every=4)):
+    sl.simulate("uniform", graph, world, 30)
+    sl.simulate("uniform", graph, world, 30, delay="uniform:0:3")
+    sl.simulate("uniform", sl.graphs.resampled(3, 0.5), world, 30)
+report()
+"""
+
+
+def test_what_was_compiled_ahead_is_not_compiled_later(tmp_path):
+    assert run(REPORT + WARM_UP, tmp_path, tmp_path / "cache")["compiled"]
+    assert run(REPORT + LATER, tmp_path, tmp_path / "cache")["compiled"] == {}
 
 
 # A second process
@@ -217,8 +243,8 @@ class Slow(event.Listener):
         while not (here / "asked").exists():
             time.sleep(0.01)
         time.sleep(0.5)
-        if FATE == "killed":
-            os.kill(os.getpid(), signal.SIGKILL)
+        if FATE != "lives":
+            os.kill(os.getpid(), signal.SIGKILL if FATE == "killed" else signal.SIGSTOP)
 
     def on_end(self, each):
         pass
@@ -226,20 +252,25 @@ class Slow(event.Listener):
 
 load_compiler()  # now, since its check compiles something too
 if ROLE == "first":
+    _cache.Manners.gives_way = FATE == "gives way"
     event.register("numba:compile", Slow())
 else:
-    _cache._PATIENCE = 1e9
+    _cache.Manners.patience = 1.0 if FATE == "stopped" else 1e9
     while not (here / "begun").exists():
         time.sleep(0.01)
     (here / "asked").touch()
 double(1.0)
+assert FATE != "stopped" or _cache.Manners.patience == 0  # it does not wait for each kernel anew
 report()
 """
 
 
-@pytest.mark.parametrize("fate", ["lives", "killed"])
+@pytest.mark.parametrize("fate", ["lives", "killed", "stopped", "gives way"])
 def test_of_two_processes_that_want_the_same_code_one_compiles(tmp_path, fate):
-    """The other waits for it; and if the first is killed, it does not wait any longer."""
+    """The other waits for it, but not if the first is killed, not for ever if it is stopped, and never if it gives way.
+
+    The one that gives way is stopped here, as a process of a low priority is on a busy machine.
+    """
     program, environment = (
         tmp_path / "both.py",
         os.environ
@@ -253,8 +284,11 @@ def test_of_two_processes_that_want_the_same_code_one_compiles(tmp_path, fate):
         subprocess.Popen([sys.executable, program, role, fate], env=environment, stdout=subprocess.PIPE, text=True)
         for role in ("first", "second")
     ]
-    first, second = (each.communicate()[0] for each in both)
-    if fate == "killed":
+    second = both[1].communicate()[0]
+    if fate in {"stopped", "gives way"}:
+        both[0].kill()
+    first = both[0].communicate()[0]
+    if fate != "lives":
         assert not first
         assert json.loads(second)["compiled"] == {"double": 1}
     else:
@@ -575,11 +609,55 @@ def test_a_kernel_that_the_folder_does_not_depend_on_has_a_fingerprint():
     assert not is_own(weigh.py_func)
 
 
-def test_a_folder_that_cannot_be_written_is_not_used(tmp_path, choose, monkeypatch):
+def test_a_folder_that_cannot_be_read_is_not_used(tmp_path, choose, monkeypatch):
     (tmp_path / "file").touch()
     assert choose(tmp_path / "file") is None
     monkeypatch.setattr(os, "access", lambda *_: False)  # whoever runs the tests may be allowed everything
     assert choose(tmp_path) is None
+
+
+READ_ONLY = """
+import os
+
+access = os.access
+os.access = lambda path, mode: not mode & os.W_OK and access(path, mode)
+from sidelong import _cache
+from sidelong.numerics import log
+
+assert not _cache.can_keep()
+log(1.0)
+report()
+"""
+
+
+def test_a_folder_that_can_only_be_read_is_read(tmp_path):
+    assert run(LOG, tmp_path, tmp_path / "cache") == 0.0
+    assert run(REPORT + READ_ONLY, tmp_path, tmp_path / "cache")["compiled"] == {}
+
+
+EDIT = """
+import json
+import pathlib
+
+from sidelong import _cache, numerics
+
+here = pathlib.Path(numerics.__file__)
+if WHEN == "at once":
+    here.write_text(here.read_text() + "#")
+numerics.log(2.0)
+here.write_text(here.read_text() + "#")
+numerics.exp(2.0)
+kept = pathlib.Path(__file__).parent.glob("cache/kernels/*/*.code")
+print(json.dumps(sorted(each.name.partition("-whole")[0] for each in kept if "-whole" in each.name)))
+"""
+
+
+@pytest.mark.parametrize(("when", "kept"), [("at once", []), ("later", ["numerics.log"])])
+def test_what_is_compiled_after_an_edit_of_what_was_loaded_is_not_kept(tmp_path, monkeypatch, when, kept):
+    """It would be machine code of the old sources under the hash of the new ones, or the other way round."""
+    shutil.copytree(PACKAGE, tmp_path / "sidelong", ignore=shutil.ignore_patterns("__pycache__"))
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    assert run(f"WHEN = {when!r}\n{EDIT}", tmp_path, tmp_path / "cache") == kept
 
 
 def test_eight_folders_are_kept_the_newest_ones(tmp_path, choose):

@@ -1,8 +1,9 @@
 """Online decisions that learn from what they see on the side.
 
-Each round one of K actions is played, and a feedback graph says whose losses that reveals. sidelong is the reference
-implementation of EXP3.G++ (Rouyer, van der Hoeven, Cesa-Bianchi, Seldin 2022), which is near-optimal against any
-adversary and in a stochastic world, and needs to know neither which of them it is in nor for how long.
+In each round one of K arms is played, and a feedback graph says whose losses that reveals. sidelong is the reference
+implementation of EXP3.G++ (Rouyer, van der Hoeven, Cesa-Bianchi, Seldin 2022). That learner is near-optimal against any
+adversary and in a stochastic world. It need not know in which of them it plays, nor for how long. For products we
+recommend our own learner, "glance".
 
     >>> import sidelong as sl
     >>> graph = sl.graphs.nested(24)  # ordering q reveals the cost of every smaller order

@@ -14,7 +14,7 @@ import subprocess
 import sys
 from typing import TYPE_CHECKING, Any
 
-from sidelong._cache import cache_folder
+from sidelong._cache import Manners, can_keep
 from sidelong._jit import entry, is_kept, signature_of
 from sidelong._kernel import Kernel, begins_plain
 from sidelong._recipe import describe, follow
@@ -83,7 +83,7 @@ def has_a_core_to_spare() -> bool:
     """Tell whether another process may compile beside this one."""
     # A process of a pool has none: its siblings compile other things. A frozen program has no interpreter to start.
     alone = multiprocessing.parent_process() is None and begins_plain()
-    return cores() > 1 and alone and cache_folder() is not None and not getattr(sys, "frozen", False)
+    return cores() > 1 and alone and can_keep() and not getattr(sys, "frozen", False)
 
 
 def _start(wanted: list[str], how: str) -> subprocess.Popen[bytes] | None:
@@ -99,19 +99,25 @@ def _start(wanted: list[str], how: str) -> subprocess.Popen[bytes] | None:
     except OSError:
         return None
     with contextlib.suppress(OSError), process.stdin as pipe:  # type: ignore[union-attr]  # it is a pipe
-        pipe.write(json.dumps(wanted).encode())
+        pipe.write(json.dumps([Manners.patience, wanted]).encode())
     return process
 
 
+def _asked() -> list[str]:
+    """Return what the first process asks for on standard input; this one waits for others as long as that does."""
+    Manners.patience, wanted = json.load(sys.stdin)
+    return wanted  # type: ignore[no-any-return]
+
+
 def compile_parts() -> None:
-    """Compile what the first process asks for on standard input, as parts of other kernels."""
-    for words in json.load(sys.stdin):
+    """Compile what the first process asks for, as parts of other kernels."""
+    for words in _asked():
         kernel, arguments = follow(words)
         kernel.compile(signature_of(*arguments))  # type: ignore[attr-defined]  # it is a kernel
 
 
 def compile_wholes() -> None:
-    """Compile what the first process asks for on standard input, for Python to call."""
-    for words in json.load(sys.stdin):
+    """Compile what the first process asks for, for Python to call."""
+    for words in _asked():
         kernel, arguments = follow(words)
         entry(kernel, *arguments)

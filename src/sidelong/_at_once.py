@@ -12,9 +12,11 @@ from __future__ import annotations
 
 import threading
 import time
+import warnings
 from typing import TYPE_CHECKING, Any
 
 from sidelong import _background
+from sidelong._install import pip_install
 from sidelong._jit import LITTLE, at_hand, entry, how_many, load_compiler, plain
 from sidelong._kernel import numba_is_loaded
 from sidelong._recipe import describe
@@ -25,6 +27,8 @@ if TYPE_CHECKING:
 
 #: Seconds of plain Python in this process after which Numba is loaded: as many as that takes.
 _PATIENCE = 0.4
+#: Seconds of plain Python after which what is not done is asked for again; then twice as many, and so on.
+_ANEW = 20.0
 
 
 def begin(
@@ -41,7 +45,7 @@ def begin(
     """
     made = at_hand(kernel, *arguments)
     words = describe(kernel, arguments) if made is None else None
-    if made is None and words is not None and how_many(arguments) <= LITTLE and _background.is_possible():
+    if made is None and words is not None and how_many(arguments) <= LITTLE and _background.is_possible(words):
         made = _Beginner(owner, name, kernel, arguments, words, of)
     elif made is None:
         made = _compiled(kernel, arguments, words, of)
@@ -87,9 +91,8 @@ class _Beginner:
         """Return the machine code, if it is time for it."""
         if not numba_is_loaded() and _process.spent < _PATIENCE:
             return None
-        if not _background.is_done(self._words):
+        if not _background.is_done(self._words) or not _process.has_compiler():
             return None
-        load_compiler()
         code = at_hand(self._kernel, *self._arguments)
         # It may not be where it was left, if this machine is another one, or not be kept at all.
         return _compiled(self._kernel, self._arguments, self._words, self._of) if code is None else code
@@ -101,17 +104,42 @@ class _Process:
     def __init__(self) -> None:
         self.spent = 0.0  #: seconds in plain Python
         self._unasked: list[str] = []
+        self._asked: list[str] = []
+        self._again = _ANEW
+        self._broken = False
         self._lock = threading.Lock()
 
     def add(self, words: str) -> None:
         self._unasked.append(words)
 
     def ask(self) -> None:
-        """Ask for what was begun since the last time: with the first decision, and not before."""
-        if self._unasked:
+        """Ask for what was begun since the last time: with the first decision, and not before.
+
+        If plain Python goes on for long, all that is not done is asked for again: who compiled it may have been killed.
+        """
+        if self._unasked or self.spent > self._again:
             with self._lock:
                 wanted, self._unasked = self._unasked, []
+                if self.spent > self._again:
+                    self._again = 2.0 * self.spent
+                    wanted += self._asked
+                self._asked = [*dict.fromkeys([*self._asked, *wanted])]
             _background.ask_for(dict.fromkeys(wanted))
+
+    def has_compiler(self) -> bool:
+        """Load the compiler. Where that fails, say so once: plain Python can go on."""
+        try:
+            if not self._broken:
+                load_compiler()
+        except ImportError as error:
+            self._broken = True
+            warnings.warn(
+                f"Numba cannot be loaded ({error}). Agents decide the same without it, but slowly, and simulations do "
+                f"not run. {pip_install('numba')}",
+                RuntimeWarning,
+                stacklevel=2,
+            )
+        return not self._broken
 
 
 _process = _Process()

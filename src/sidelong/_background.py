@@ -1,8 +1,9 @@
 """A process that compiles what agents ask for, while they decide in plain Python.
 
 It takes what is asked for from a folder beside the machine code, one file for each kernel, and leaves a file that says
-that it is done. There is at most one such process for each folder of machine code. It runs at the lowest priority,
-goes on if the program that started it ends, and ends itself when nothing is left, or after ten minutes.
+that it is done. There is at most one such process for each folder of machine code. It runs at the lowest priority, so
+that no other process waits for it. It goes on if the program that started it ends. It ends itself when nothing is left,
+or after ten minutes.
 
 ``SIDELONG_BACKGROUND=0`` turns it off: then an agent compiles what it needs when it is made.
 """
@@ -14,10 +15,11 @@ import functools
 import os
 import signal
 import sys
+import threading
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from sidelong._cache import cache_folder
+from sidelong._cache import Manners, cache_folder, can_keep
 from sidelong._fingerprint import PACKAGE
 from sidelong._jit import entry
 from sidelong._kernel import begins_plain, jit_is_off
@@ -35,10 +37,12 @@ if TYPE_CHECKING:
 _LIFE = 600  # seconds
 
 
-def is_possible() -> bool:
-    """Tell whether machine code can be made by another process."""
-    wanted = begins_plain() and not jit_is_off() and bool(sys.executable) and not getattr(sys, "frozen", False)
-    return wanted and fcntl is not None and hasattr(os, "posix_spawn") and _folder() is not None
+def is_possible(words: str) -> bool:
+    """Tell whether machine code of this was made, or can be made by another process."""
+    if not begins_plain() or jit_is_off() or _folder() is None:
+        return False
+    able = fcntl is not None and hasattr(os, "posix_spawn") and bool(sys.executable) and not hasattr(sys, "frozen")
+    return is_done(words) or (able and can_keep())
 
 
 def is_done(words: str) -> bool:
@@ -105,9 +109,16 @@ def _start() -> None:
     command = [sys.executable, "-c", program]
     # Not by subprocess, which complains of a child that is still there when the program ends.
     try:
-        os.posix_spawn(sys.executable, command, environment, file_actions=nowhere, setsid=True)
+        child = os.posix_spawn(sys.executable, command, environment, file_actions=nowhere, setsid=True)
     except NotImplementedError:  # this system has no way to give it a session; it gets a group
-        os.posix_spawn(sys.executable, command, environment, file_actions=nowhere, setpgroup=0)
+        child = os.posix_spawn(sys.executable, command, environment, file_actions=nowhere, setpgroup=0)
+    threading.Thread(target=_see_the_end_of, args=(child,), daemon=True).start()
+
+
+def _see_the_end_of(child: int) -> None:
+    """Wait for a process: one that has ended stays in the system's list until somebody did."""
+    with contextlib.suppress(ChildProcessError):  # somebody else did
+        os.waitpid(child, 0)
 
 
 def work() -> None:
@@ -115,6 +126,7 @@ def work() -> None:
     if hasattr(signal, "alarm"):
         signal.alarm(_LIFE)  # which nothing catches
     os.nice(19)
+    Manners.gives_way = True
     folder = _folder()
     # Whoever asks while the lock is held starts nobody. So it is looked again after the lock was given up.
     while folder is not None and any(folder.glob("*.wanted")):

@@ -115,8 +115,8 @@ class ResultFileError(StudyError):
 class ServiceError(SidelongError):
     """The decision service cannot start, or refused a request.
 
-    `status` and `code` are those of the reply, as the documentation of the service lists them; `path` says which value
-    was wrong, and `value` what it was; after `retry_after` seconds the same request may succeed.
+    `status` and `code` are those of the reply; the documentation of the service lists them. `path` says which value was
+    wrong, and `value` is that value. After `retry_after` seconds the same request may succeed.
     """
 
     def __init__(

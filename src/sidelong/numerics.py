@@ -29,22 +29,45 @@ _MANTISSA = np.int64(52)
 _BITS_HALF_SQRT2 = np.float64(0.7071067811865476).view(np.int64)
 _SMALLEST_NORMAL = 2.2250738585072014e-308
 _2_TO_54 = 18014398509481984.0
+_ALL_BUT_SIGN = np.int64(0x7FFFFFFFFFFFFFFF)
 
 
 @kernel
-def _power_of_two(rounded: float) -> float:
-    """Return 2**k, where `rounded` is _ROUND + k and -1022 <= k <= 1023."""
-    return np.int64((np.float64(rounded).view(np.int64) + _BIAS) << _MANTISSA).view(np.float64)
+def to_bits(x: float) -> Whole:
+    """Return the bits of a number as a whole number: those of numbers from 0 on are in order, and others below 0."""
+    return np.float64(x).view(np.int64)
+
+
+@kernel
+def from_bits(bits: Whole) -> float:
+    """Return the number that has these bits."""
+    return np.int64(bits).view(np.float64)
+
+
+@kernel
+def ordered_bits(bits: Whole) -> Whole:
+    """Turn over the bits of a number below 0, all but the sign, or turn them back: so those of all are in order."""
+    return np.int64(bits ^ ((bits >> np.int64(63)) & _ALL_BUT_SIGN))
+
+
+@kernel
+def ordered(x: float) -> Whole:
+    """Return a whole number for each number, in the same order. The least of whole numbers is found in vectors."""
+    return ordered_bits(to_bits(x))
+
+
+@kernel
+def _power_of_two(k: Whole) -> float:
+    """Return 2**k for -1022 <= k <= 1023. Of k only the last twelve bits count."""
+    return from_bits((k + _BIAS) << _MANTISSA)
 
 
 @kernel
 def exp(x: float) -> float:
     """Return e**x, within one unit in the last place."""
-    if x < -746.0:
-        x = -746.0
-    if x > 710.0:
-        x = 710.0
-    k = (x * _LOG2_E + _ROUND) - _ROUND
+    x = min(max(x, -746.0), 710.0)
+    rounded = x * _LOG2_E + _ROUND
+    k = rounded - _ROUND
     high = x - k * _LN2_HIGH
     low = k * _LN2_LOW
     r = high - low  # |r| <= ln(2) / 2
@@ -58,9 +81,9 @@ def exp(x: float) -> float:
     lost = ((1.0 - near) + r) + ((high - r) - low)  # by the two roundings in it
     mantissa = near + (lost + r2 * ((a + r4 * b) + (r4 * r4) * c))
     # Two steps, so that 2**k may leave the range of normal numbers while each step does not.
-    half = k * 0.5 + _ROUND
-    rest = (k - (half - _ROUND)) + _ROUND
-    return mantissa * _power_of_two(half) * _power_of_two(rest)
+    bits = to_bits(rounded)  # k, and far above it bits of _ROUND
+    half = bits >> np.int64(1)
+    return mantissa * _power_of_two(half) * _power_of_two(bits - half)
 
 
 @kernel
@@ -86,11 +109,11 @@ def _log(x: float, lift: float) -> float:
     """Return ln x - lift ln 2."""
     # x = 2**e m with m from sqrt(1/2) to sqrt(2), by its bits: taking off those of sqrt(1/2) carries into the exponent
     # where m would be less.
-    bits = np.float64(x).view(np.int64)
+    bits = to_bits(x)
     exponent = (bits - _BITS_HALF_SQRT2) >> _MANTISSA
-    m = np.int64(bits - (exponent << _MANTISSA)).view(np.float64)
+    m = from_bits(bits - (exponent << _MANTISSA))
     # The whole number as a double, by adding it to the low bits of one: a conversion would not vectorise.
-    e = (np.int64(exponent + _BITS_ROUND).view(np.float64) - _ROUND) - lift
+    e = (from_bits(exponent + _BITS_ROUND) - _ROUND) - lift
     f = m - 1.0
     s = f / (2.0 + f)  # ln(1 + f) = 2 artanh(s) = 2 s + 2/3 s**3 + ...
     z = s * s  # <= 0.0295
@@ -148,18 +171,10 @@ def total(a: np.ndarray) -> float:
 @kernel
 def smallest(a: np.ndarray) -> float:
     """Return the smallest element."""
-    m0 = m1 = m2 = m3 = a[0]
-    whole = a.size - a.size % 4
-    for i in range(0, whole, 4):
-        m0 = a[i] if a[i] < m0 else m0
-        m1 = a[i + 1] if a[i + 1] < m1 else m1
-        m2 = a[i + 2] if a[i + 2] < m2 else m2
-        m3 = a[i + 3] if a[i + 3] < m3 else m3
-    for i in range(whole, a.size):
-        m0 = a[i] if a[i] < m0 else m0
-    m0 = m1 if m1 < m0 else m0
-    m2 = m3 if m3 < m2 else m2
-    return m2 if m2 < m0 else m0  # type: ignore[no-any-return]
+    least = ordered(a[0])
+    for i in range(a.size):
+        least = min(least, ordered(a[i]))
+    return from_bits(ordered_bits(least))
 
 
 @kernel
@@ -177,18 +192,14 @@ def sample(p: np.ndarray, u: float) -> int:
             break
         below += block
         first += 64
-    last = -1
     for i in range(first, p.size):
-        if p[i] > 0.0:
-            last = i
-            below += p[i]
-            if below > u:
-                return i
-    while last < 0 and first > 0:  # only where the rest of p is zero
-        first -= 1
-        if p[first] > 0.0:
-            last = first
-    return max(last, 0)
+        below += p[i]
+        if below > u:  # for the first time, so that p[i] is not 0
+            return i
+    last = p.size - 1
+    while last > 0 and p[last] == 0.0:
+        last -= 1
+    return last
 
 
 @kernel

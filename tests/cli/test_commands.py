@@ -117,8 +117,8 @@ def test_learners_shows_the_options_of_the_epochs_too():
     paper, epoch = shown.split("\nexp3.g++ epoch\n")
     assert re.search(r"\nrate +'adaptive' ", paper)
     assert not re.search(r"\n(refresh|reference) ", epoch)  # they have one value there, or none
-    assert "departs from the page" in paper
-    assert "departs from the page" not in epoch
+    assert "departs from the paper" in paper
+    assert "departs from the paper" not in epoch
     assert re.search(r"\ngrowth +0\.05 ", epoch)
 
 

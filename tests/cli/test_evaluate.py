@@ -106,6 +106,56 @@ def test_a_wrong_distribution_is_one_sentence(log, tmp_path, content, says):
         raise run(log, "--distribution", tmp_path / "mix.json").exception
 
 
+@pytest.fixture(scope="module")
+def with_contexts(tmp_path_factory):
+    """Return a log in which the loss is 0.2 on Mondays, 0.8 on other days, and one decision has no context."""
+    path = tmp_path_factory.mktemp("logs") / "contexts.parquet"
+    contexts = [json.dumps({"weekday": "MT"[k % 2], "size": k % 3, "late": k % 2 == 1}) for k in range(11)] + [None]
+    rewards = [0.8 if k % 2 == 0 else 0.2 for k in range(12)]
+    columns = {"action": [k % 2 for k in range(12)], "reward": rewards, "pscore": [0.5] * 12, "context": contexts}
+    parquet.write_table(pa.table(columns), path)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("given", "rounds"),
+    [
+        ([], 12),
+        (["weekday=M"], 6),
+        (["weekday=M", "size=2"], 2),
+        (["weekday=M", "size=2.0"], 2),
+        (["late=true"], 5),
+    ],
+)
+def test_only_decisions_with_a_context_are_counted_where_that_is_asked(with_contexts, given, rounds):
+    shown = json.loads(run(with_contexts, "--json", *(part for each in given for part in ("--where", each))).output)
+    assert shown["rounds"] == rounds
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        ("weekday", "must be NAME=VALUE"),
+        ("=M", "must be NAME=VALUE"),
+        ("size=true", "No decision of the log had"),
+        ("late=1", "No decision of the log had"),
+        ("weekday=X", "No decision of the log had"),
+    ],
+)
+def test_a_wrong_where_is_one_sentence(with_contexts, given, says):
+    with pytest.raises(EvaluationError, match=says):
+        raise run(with_contexts, "--where", given).exception
+
+
+def test_where_needs_contexts_that_are_json(log, tmp_path):
+    with pytest.raises(EvaluationError, match="needs a column context"):
+        raise run(log, "--where", "weekday=M").exception
+    columns = {"action": [0], "reward": [0.5], "pscore": [1.0], "context": ["not JSON"]}
+    parquet.write_table(pa.table(columns), tmp_path / "log.parquet")
+    with pytest.raises(EvaluationError, match="must hold JSON"):
+        raise run(tmp_path / "log.parquet", "--where", "weekday=M").exception
+
+
 class Service(BaseHTTPRequestHandler):
     """A service that wants the token "right" and has one experiment."""
 

@@ -68,7 +68,7 @@ def test_each_command_and_option_says_what_it_is(command):
 
 def test_a_paragraph_of_help_is_as_wide_as_the_terminal():
     shown = CliRunner().invoke(cli.app, ["demo", "--help"], env={"COLUMNS": "250", "NO_COLOR": "1"}).output
-    assert "it can be stopped and goes on where it was, and what is done already is not played again." in shown
+    assert "You can stop it and start it again: what is done already is not played again." in shown
     usage = CliRunner().invoke(cli.app, ["reproduce", "--help"], env={"COLUMNS": "80"}).output
     assert "[NAME]..." in usage
     assert "[[NAME]" not in usage

@@ -332,7 +332,7 @@ def test_what_is_missing_is_named(label, need):
 @pytest.mark.parametrize(
     ("graph", "words"),
     [
-        (WITHOUT_LOOP, "Use luo-2023"),
+        (WITHOUT_LOOP, "Use exp3.g with rate='adaptive', or luo-2023"),
         (WEAK, "Use exp3.g with rate='adaptive', or luo-2023 with observability='weak'"),
         (UNSEEN, "No learner can do well on this graph, which is not observable: no arm reveals arm 2"),
     ],

@@ -11,8 +11,9 @@ ARM = np.zeros(1, np.int32)
 
 def learned(X, y, penalty=1.0, rho=1.0):
     state = ridge.init(1, X.shape[1], penalty)
+    room = ridge.make_room(state)
     for x, l in zip(X, y, strict=True):
-        ridge.learn(state, x[None], ARM, np.array([l]), rho)
+        ridge.learn(state, room, x[None], ARM, np.array([l]), rho)
     return state
 
 
@@ -56,12 +57,41 @@ def test_arms_have_models_of_their_own_or_share_one():
     rng = np.random.default_rng(4)
     table, losses, arms = rng.normal(size=(4, 3)), rng.random(2), np.array([1, 3], np.int32)
     apart, shared, f = ridge.init(4, 3, 1.0), ridge.init(1, 3, 1.0), np.empty(4)
-    ridge.learn(apart, table[:1], arms, losses, 1.0)
+    ridge.learn(apart, ridge.make_room(apart), table[:1], arms, losses, 1.0)
     assert not apart.w[:, [0, 2]].any()
     assert apart.w[:, 3] == pytest.approx(naive.ridge_weights(table[:1], losses[1:], 1.0))
     ridge.predict(apart, table[:1], f)
     assert f == pytest.approx(np.clip(table[0] @ apart.w, 0, 1))
-    ridge.learn(shared, table, arms, losses, 1.0)
+    ridge.learn(shared, ridge.make_room(shared), table, arms, losses, 1.0)
     assert shared.w[:, 0] == pytest.approx(naive.ridge_weights(table[[1, 3]], losses, 1.0))
     ridge.predict(shared, table, f)
     assert f == pytest.approx(np.clip(table @ shared.w[:, 0], 0, 1))
+
+
+def test_arms_that_learned_together_share_a_matrix_and_part_when_they_do_not():
+    rng, M, d = np.random.default_rng(6), 7, 3
+    state = ridge.init(M, d, 0.5)
+    room, alone = ridge.make_room(state), [ridge.init(1, d, 0.5) for _ in range(M)]
+    sets = [np.arange(M)] * 3 + [np.arange(rng.integers(1, M + 1)) for _ in range(9)]  # as on a nested graph
+    sets += [np.sort(rng.choice(M, rng.integers(1, M + 1), replace=False)) for _ in range(20)]
+    groups = []
+    for arms in sets:
+        x, losses = rng.normal(size=(1, d)), rng.random(arms.size)
+        ridge.learn(state, room, x, arms.astype(np.int32), losses, 0.95)
+        for arm, l in zip(arms, losses, strict=True):
+            ridge.learn(alone[arm], ridge.make_room(alone[arm]), x, ARM, np.array([l]), 0.95)
+        groups.append(int(state.groups[0]))
+        assert [state.w[:, arm].tolist() for arm in range(M)] == [each.w[:, 0].tolist() for each in alone]
+        assert [state.B[state.group[arm]].tolist() for arm in range(M)] == [each.B[0].tolist() for each in alone]
+        assert np.bincount(state.group, minlength=M).tolist() == state.size.tolist()
+    assert groups[2] == 1
+    assert groups[11] == len({arms.size for arms in sets[:12]})
+    assert groups[-1] <= M
+
+
+@pytest.mark.parametrize("scale", [1.0, 1e3, 1e6])
+def test_large_features_leave_numbers(scale):
+    rng = np.random.default_rng(7)
+    state = learned(rng.normal(size=(300, 4)) * scale ** rng.random((300, 4)), rng.random(300))
+    assert np.isfinite(state.w).all()
+    assert np.isfinite(state.B[0]).all()

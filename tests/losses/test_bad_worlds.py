@@ -55,7 +55,7 @@ BAD = [
     (lambda: corrupted(M, True), r"not True"),  # noqa: FBT003  # the mistake that is tested
     (lambda: corrupted(M, 5, "shuffle"), r"attack must be 'flip' or 'swap', not 'shuffle'"),
     (lambda: corrupted([0.5], 5, "swap"), r"exchanges two arms; means has 1"),
-    (lambda: switching(M), r"give either at or every, one of the two; at is None and every is None"),
+    (lambda: switching(M), r"give either at or every, not both or none; at is None and every is None"),
     (lambda: switching(M, at=3, every=3), r"give either at or every"),
     (lambda: switching(M, at=0), r"at\[0\] must be a whole number from 1"),
     (lambda: switching(M, at=[3, 5]), r"at must be 1 ascending rounds.*it is \[3, 5\]"),

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import sidelong as sl
-from sidelong.errors import OutcomeError
+from sidelong.errors import LossError, OutcomeError
 
 pytestmark = pytest.mark.interpreted
 
@@ -94,7 +94,7 @@ def test_a_verdict_is_told_where_there_is_one_and_nowhere_else():
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: sl.outcomes.Cascade([0.5], price=1), "thresholds must be two or more numbers"),
+        (lambda: sl.outcomes.Cascade([], price=1), "thresholds must be one or more numbers"),
         (lambda: sl.outcomes.Cascade([0.5, 1.5], price=1), "Each of thresholds must be a number from 0 to 1, not 1.5"),
         (lambda: sl.outcomes.Cascade([0.0, 0.5], price=-1), "price must be"),
         (lambda: sl.outcomes.Cascade([0.0, 0.5], price=1, mistake=0), "mistake must be"),
@@ -112,3 +112,23 @@ def test_it_says_what_it_is():
     assert repr(CASCADE) == "<Cascade: 4 thresholds from 0 to 1, price 0.25, mistake 2>"
     assert CASCADE.n_arms == 5
     assert CASCADE.thresholds.tolist() == THRESHOLDS
+
+
+def test_a_single_threshold_is_trusted_or_not():
+    cascade = sl.outcomes.Cascade([0.5], price=0.2)
+    assert repr(cascade) == "<Cascade: one threshold, 0.5, price 0.2, mistake 1>"
+    assert cascade.graph(0.6).matrix().tolist() == [[False, True], [True, True]]
+    assert cascade.outcome(0, confidence=0.3, wrong=True).losses.tolist() == [0.2, 0.2]
+    assert cascade.outcome(1, confidence=0.6, wrong=True).losses.tolist() == [1.0, 0.2]
+
+
+@pytest.mark.parametrize("by", ["decision", "id"])
+def test_an_outcome_of_another_confidence_than_the_one_asked_with_is_refused(by):
+    agent = sl.Agent("exp3.g", CASCADE.graph(), rate="adaptive", seed=3)
+    decision = agent.ask(CASCADE.graph(0.3))
+    seen, others = ({"wrong": True} if CASCADE.asks(decision.arm, sure) else {} for sure in (0.3, 0.8))
+    told = decision if by == "decision" else decision.id
+    with pytest.raises(LossError, match=r"another graph than the one that decision 1-.* was asked with"):
+        agent.tell(told, CASCADE.outcome(decision.arm, confidence=0.8, **others))
+    assert agent.pending == (decision,)
+    assert agent.tell(told, CASCADE.outcome(decision.arm, confidence=0.3, **seen))

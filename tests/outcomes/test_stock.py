@@ -129,7 +129,7 @@ def test_who_sees_unmet_demand_must_say_what_he_saw():
         (3, {"holding": -1}, "holding must be a finite number of at least 0, not -1"),
         (3, {"shortage": float("inf")}, "shortage must be"),
         (3, {"shortage": 10**400}, "shortage must be"),
-        (3, {"holding": 0, "shortage": 0}, "must not both be 0"),
+        (3, {"holding": 0, "shortage": 0}, "must be finite and not both 0"),
         (3, {"sees_unmet": 1}, "sees_unmet must be True or False"),
     ],
 )

@@ -84,7 +84,7 @@ def test_who_beats_whom():
         "a wins 5 of its 6 comparisons and loses 1."
     )
     same = {"a": one, "b": curve(np.sqrt, 0.5, seed=3)}
-    assert headlines.contest([Instance("", "", same)]) == "No learner has a regret that can be told from another's."
+    assert headlines.contest([Instance("", "", same)]) == "The tests find no difference between any two learners."
     few = curve(np.sqrt, 0.5, runs=5)
     said = headlines.contest([Instance("", "", {"a": few, "b": shifted(few, 9)})])
     assert said == "There are too few runs to tell who is better: 8 are enough."
@@ -94,10 +94,11 @@ def test_how_regret_grows():
     flat, root, log = curve(lambda t: 40 - 1 / t), curve(np.sqrt), curve(lambda t: 5 + 20 * np.log(t))
     unknown = curve(lambda t: 10 + np.log(t) ** 1.5, 0.5, runs=6)
     assert headlines.growth({"a": root, "b": log, "c": root, "d": flat, "e": unknown}) == (
-        "d has stopped growing; b grows like log T; a and c grow like √T; of e it cannot be said."
+        "The regret of d has stopped growing; that of b grows like log T; that of a and c grows like √T; "
+        "for e this is not clear yet."
     )
-    assert headlines.growth({"a": flat, "b": flat}) == "a and b have stopped growing."
-    assert headlines.growth({"e": unknown}) == "How the regret of e grows cannot be said yet."
+    assert headlines.growth({"a": flat, "b": flat}) == "The regret of a and b has stopped growing."
+    assert headlines.growth({"e": unknown}) == "It is not clear yet how the regret of e grows."
     two = curve(np.sqrt, last=2)
     assert headlines.growth({"a": two}) == "There are too few checkpoints to say how regret grows."
 
@@ -162,11 +163,14 @@ def test_the_trend_along_a_parameter(exponents, changes, said):
 @pytest.mark.parametrize(
     ("graph", "said"),
     [
-        (sl.graphs.self_loops(4), "g: no arm tells of another. This is a bandit."),
-        (sl.graphs.complete(4), "g: every arm tells of all. This is full information."),
-        (sl.graphs.star(6), "g: 1 arm shows all, and at most 5 of 6 arms tell nothing of each other."),
-        (sl.graphs.cliques([3, 3]), "g: 2 arms show all, and at most 2 of 6 arms tell nothing of each other."),
-        (LOST, "g: at most 2 of 3 arms tell nothing of each other, and some arm is never seen."),
+        (sl.graphs.self_loops(4), "g: no arm reveals another. This is a bandit."),
+        (sl.graphs.complete(4), "g: every arm reveals all. This is full information."),
+        (sl.graphs.star(6), "g: 1 arm shows all, and the largest set in which no arm reveals another has 5 of 6 arms."),
+        (
+            sl.graphs.cliques([3, 3]),
+            "g: 2 arms show all, and the largest set in which no arm reveals another has 2 of 6 arms.",
+        ),
+        (LOST, "g: the largest set in which no arm reveals another has 2 of 3 arms, and some arm is never seen."),
     ],
 )
 def test_what_a_graph_gives_away(graph, said):
@@ -181,7 +185,7 @@ def test_percents_are_short(part, said):
 
 
 def test_one_run_has_no_interval_and_few_have_one_that_is_too_narrow():
-    assert headlines.interval(1) == "One run, of which no interval can be made."
+    assert headlines.interval(1) == "There is one run, so there is no interval."
     assert headlines.interval(4) == (
         "Mean over 4 runs, with the 95 % bootstrap interval, which is too narrow for so few runs; the paler band holds "
         "nine of ten runs."

@@ -30,22 +30,22 @@ COMMANDS = {
 _HELP = """\
 Online decisions that learn from what they see on the side.
 
-Each round one of K arms is played and its loss paid; a feedback graph says whose losses that also reveals. Learners \
-find the best arm from all of it.
+In each round you play one of K arms and pay its loss. A feedback graph says which losses you also see. Learners \
+find the best arm from all of them.
 
 \b
 [bold]sidelong demo[/]                         who wins, in both worlds, on four graphs
-[bold]sidelong learners exp3.g++[/]            all about one learner, with its options
+[bold]sidelong learners exp3.g++[/]            one learner: paper, theorem and options
 [bold]sidelong graph nested:24[/]              a graph in numbers, and what they mean
 [bold]sidelong bounds nested:24 --gaps 0.2[/]  what each learner promises there
-[bold]sidelong run study.toml --dry-run[/]     a study: its cells, and for how long
+[bold]sidelong run study.toml --dry-run[/]     a study: its cells, and its time
 [bold]sidelong serve[/]                        decisions over HTTP, with a dashboard
 """
 
 _EPILOG = """\
-In Python: import sidelong as sl, and help(sl.Agent). Tab completes commands and names after \
-[bold]sidelong --install-completion[/]. Exit codes: 0 done, 1 something failed, 2 what was asked is wrong; others \
-are in the help of their command.
+In Python: import sidelong as sl, then help(sl.Agent). After [bold]sidelong --install-completion[/], Tab completes \
+commands and names. Exit codes: 0 is done, 1 something failed, 2 the command or its input is wrong. The help of a \
+command has others.
 """
 
 app = typer.Typer(

@@ -32,16 +32,16 @@ def bounds(
     best: Annotated[int, typer.Option(min=0, help="The best arm, if --gaps is one number.")] = 0,
     best_loss: Annotated[
         float | None,
-        typer.Option(min=0, max=1, help="Mean loss of the best arm, for c*; if not given, all lie around 1/2."),
+        typer.Option(min=0, max=1, help="Mean loss of the best arm, for c*. By default all means are around 1/2."),
     ] = None,
     self_loops: Annotated[bool, typer.Option("--self-loops", help="Let every arm reveal itself too.")] = False,
     as_printed: Annotated[bool, typer.Option("--as-printed", help="Evaluate theorems as they are printed.")] = False,
     budget: Annotated[float, typer.Option(min=0, help="Seconds for each number of the graph.")] = 10.0,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Print what each learner promises on a graph, which promises least, and what no learner can do better than.
+    """Print the bound of each learner on a graph, which bound is smallest, and a lower bound for all learners.
 
-    Without --gaps, against any adversary; with them, in that stochastic world too.
+    Without --gaps, bounds are against any adversary. With --gaps, those in that stochastic world are printed too.
     """
     from sidelong.theory import Setting  # noqa: PLC0415  # the compiler takes half a second to load
 

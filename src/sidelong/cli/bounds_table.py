@@ -139,7 +139,7 @@ def _far_away(answer: Answer) -> list[str]:
         return []
     text = (
         f"The stochastic bound of exp3.g++ is far away: it is below the adversarial one only from T = "
-        f"{amount(adaptive)} on, and with rate=fixed from T = {amount(fixed)} on. At a million rounds a second that "
+        f"{amount(adaptive)} on, and with rate=fixed from T = {amount(fixed)} on. At a million rounds per second that "
         f"takes {_duration(fixed / 1e6)}. These are the constants of a proof; `sidelong demo` measures what is really "
         f"lost."
     )

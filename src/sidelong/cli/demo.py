@@ -24,17 +24,17 @@ EXAMPLES = ("sidelong demo --rounds 10000 --runs 4",)
 def demo(
     *,
     rounds: Annotated[int, typer.Option(min=100, help="How many rounds to play.")] = 100_000,
-    runs: Annotated[int, typer.Option(min=2, help="How many runs; 13 are the least that can tell who is better.")] = 13,
+    runs: Annotated[int, typer.Option(min=2, help="How many runs. A test of who is better needs at least 13.")] = 13,
     seed: Annotated[int, typer.Option(min=0, max=2**64 - 1, help="The same seed gives the same table.")] = 0,
-    every: Annotated[bool, typer.Option("--all", help="Let all learners play, not only those that matter.")] = False,
+    every: Annotated[bool, typer.Option("--all", help="Let all learners play, not only the main ones.")] = False,
     out: Annotated[
         Path | None, typer.Option(help="The folder for results and report.", show_default="results/demo")
     ] = None,
 ) -> None:
-    """Play learners in a stochastic and in an adversarial world, on several graphs: a scoreboard, and a report.
+    """Play learners in a stochastic and an adversarial world on four graphs, and write a scoreboard and a report.
 
-    This is a study like others: it can be stopped and goes on where it was, and what is done already is not played
-    again. With other options than the default ones, results/demo has them in its name.
+    You can stop it and start it again: what is done already is not played again. If you change options, the name of the
+    folder says which.
     """
     require("demo", "pydantic", "pyarrow", "matplotlib")
     from sidelong.errors import StudyError  # noqa: PLC0415

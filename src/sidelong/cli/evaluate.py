@@ -38,31 +38,40 @@ def evaluate(
     *,
     token: Annotated[
         str | None,
-        typer.Option(envvar="SIDELONG_TOKEN", help="For a service that wants one; better kept in the environment."),
+        typer.Option(envvar="SIDELONG_TOKEN", help="A token, if the service needs one. Better set SIDELONG_TOKEN."),
     ] = None,
     distribution: Annotated[
         list[Path] | None,
         typer.Option(
-            help='A JSON file with the probability of each arm, [0.5, 0.5] or {"3": 1}; may be repeated.',
+            help='A JSON file with the probability of each arm: [0.5, 0.5] or {"3": 1}. May be repeated.',
             show_default=False,
         ),
     ] = None,
-    confidence: Annotated[float, typer.Option(help="Of each interval.")] = 0.95,
+    confidence: Annotated[float, typer.Option(help="The confidence of each interval.")] = 0.95,
     arms: Annotated[int, typer.Option(min=0, help="How many arms to print, the cheapest first.")] = 20,
     n_arms: Annotated[
         int | None, typer.Option("--n-arms", min=1, help="How many arms there are.", show_default="as the log says")
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print all of them as JSON.")] = False,
+    where: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME=VALUE",
+            help="Count the decisions alone whose context had this; may be repeated.",
+            show_default=False,
+        ),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print all arms as JSON.")] = False,
 ) -> None:
     """Estimate what each arm, or another distribution, would have cost in the same rounds.
 
-    By importance weights, with the probabilities of observing that the log holds. docs/evaluate.md says what the
+    Losses are weighted by the probabilities of observing them, which the log has. docs/evaluate.md says what the
     intervals assume.
     """
     require("evaluate", "pyarrow", *["httpx"] * _is_address(log))
     from sidelong import evaluation  # noqa: PLC0415
 
-    found = evaluation.read_log(_fetch(log, token) if _is_address(log) else log, n_arms)
+    given = _read_where(where or [])
+    found = evaluation.read_log(_fetch(log, token) if _is_address(log) else log, n_arms, where=given)
     rows = {f"arm {arm}": row for arm, row in enumerate(evaluation.evaluate_arms(found, confidence).rows())}
     others = {"uniform": np.full(found.n_arms, 1 / found.n_arms)}
     others |= {path.name: _read_distribution(path, found.n_arms) for path in distribution or []}
@@ -73,6 +82,20 @@ def evaluate(
         typer.echo(json.dumps(summary | {"arms": [*rows.values()], "distributions": mixed}, indent=2, allow_nan=False))
     else:
         _print(summary, rows, mixed, arms)
+
+
+def _read_where(pairs: list[str]) -> dict[str, Any]:
+    """Read weekday=Monday and size=3: what is a value of JSON is that, and anything else is a word."""
+    given = {}
+    for pair in pairs:
+        name, sign, text = pair.partition("=")
+        if not name or not sign:
+            raise EvaluationError(f"--where must be NAME=VALUE, such as weekday=Monday, not {pair!r}.")
+        try:
+            given[name] = json.loads(text)
+        except ValueError:
+            given[name] = text
+    return given
 
 
 def _is_address(log: str) -> bool:
@@ -191,13 +214,13 @@ def _number(value: float | None) -> str:
 
 _REJECTED = """\
 
-The log contradicts what intervals assume: for some arm both limits cannot be right. If losses are between 0 and 1, \
-if the log's probabilities are those of the draws, and if no loss depends on the draw of its own round, that happens \
-with a probability of at most {risk}."""
+The log contradicts what intervals assume: for some arm both limits cannot be right. Intervals assume three things. \
+Losses are between 0 and 1. The log's probabilities are those of the draws. No loss depends on the draw of its own \
+round. If all three are true, this happens with a probability of at most {risk}."""
 
 _LEGEND = """\
 
-interval: holds whatever the losses are, however rounds depend on each other, whatever the missing losses were, and \
-however often one looks, if the log's probabilities are right. It is about these rounds. A question mark: nothing can \
-be promised, because too little was seen, or because the log contradicts what intervals assume. Each interval holds by \
-itself, not all at once. seen: rounds that revealed a loss of it."""
+interval: it assumes that the log's probabilities are right. Then it holds for any losses, also for missing ones, \
+however rounds depend on each other, and however often you look. It is about these rounds. Each interval holds by \
+itself, not all at once. A question mark means that nothing can be promised: too little was seen, or the log \
+contradicts what intervals assume. seen: the number of rounds that revealed a loss of the candidate."""

@@ -46,10 +46,10 @@ def graph(
     svg: Annotated[Path | None, typer.Option(help="Draw the graph into this file.")] = None,
     gaps: Annotated[
         str | None,
-        typer.Option(help="For the weighted number, with weights 1 / gap: one number for all but arm 0, or a list."),
+        typer.Option(help="Gaps for the weighted number (weights 1 / gap): one for all but arm 0, or a list."),
     ] = None,
     self_loops: Annotated[bool, typer.Option("--self-loops", help="Let every arm reveal itself too.")] = False,
-    budget: Annotated[float, typer.Option(min=0, help="Seconds for each number.")] = 10.0,
+    budget: Annotated[float, typer.Option(min=0, help="Seconds per number.")] = 10.0,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Print the numbers of a graph on which regret depends, with certificates, and draw it."""

@@ -28,7 +28,9 @@ def learners(
     name: Annotated[
         str | None,
         typer.Argument(
-            metavar="LEARNER", help="A learner, to see all about it and its options.", autocompletion=learner_names
+            metavar="LEARNER",
+            help="A learner, to see its paper, its theorem and its options.",
+            autocompletion=learner_names,
         ),
     ] = None,
 ) -> None:
@@ -76,7 +78,7 @@ def _table(*, wide: bool) -> Table:
     table.add_column("proved", no_wrap=True)
     if wide:
         table.add_column("needs", width=24)
-        table.add_column("a round", width=12)
+        table.add_column("per round", width=12)
     else:
         table.add_column("needs; a round", width=16)
     table.add_column("bound on the regret")
@@ -96,7 +98,7 @@ def _describe(console: Console, title: str, module: ModuleType, options: Mapping
 
     headline, second = (" ".join(part.split()) for part in (module.__doc__ or "").split("\n\n")[:2])
     about = module.ABOUT
-    departs = " and where it departs from the page" if about.published else ""
+    departs = " and says where it departs from the paper" if about.published else ""
     console.print(f"\n[bold]{title}[/]\n{escape(headline)}\n")
     facts = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
     facts.add_column(no_wrap=True)
@@ -107,7 +109,7 @@ def _describe(console: Console, title: str, module: ModuleType, options: Mapping
         ("bound", about.bound),
         ("theorem", about.theorem or "see the reference"),
         ("needs", ", ".join(_needs(module, options))),
-        ("a round", about.cost),
+        ("per round", about.cost),
         ("source", f'help("{module.__name__}") has the pseudo-code{departs}'),
     ):
         facts.add_row(key, escape(value))

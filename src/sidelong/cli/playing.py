@@ -86,7 +86,7 @@ class _Display:
             self._task,
             total=max(summary.rounds, 1),
             completed=summary.rounds_played,
-            description=f"{summary.done}/{summary.cells} cells  {rate:,.0f} rounds a second  {left}{slowest}",
+            description=f"{summary.done}/{summary.cells} cells  {rate:,.0f} rounds per second  {left}{slowest}",
         )
 
 
@@ -97,7 +97,7 @@ def finish(summary: Summary, folder: Path) -> None:
     rate = summary.rounds_played / max(summary.seconds, 1e-9)
     print(  # noqa: T201
         f"{summary.done:,} of {summary.cells:,} cells are done{before}{others}. "
-        f"{summary.rounds_played:,} rounds in {summary.seconds:.1f} s, {rate:,.0f} a second.\nResults: {folder}"
+        f"{summary.rounds_played:,} rounds in {summary.seconds:.1f} s, {rate:,.0f} per second.\nResults: {folder}"
     )
     _complain(summary)
     raise typer.Exit(_code(summary))

@@ -21,7 +21,8 @@ EXAMPLES = (
 
 def rebase(
     names: Annotated[
-        list[str] | None, typer.Argument(metavar="[EXPERIMENT ...]", help="Which ones; all that need it if none.")
+        list[str] | None,
+        typer.Argument(metavar="[EXPERIMENT ...]", help="Which experiments. By default, all that need it."),
     ] = None,
     *,
     older: Annotated[
@@ -29,19 +30,19 @@ def rebase(
         typer.Option("--from", metavar="VERSION", help="The sidelong that wrote them: a version, a wheel or a folder."),
     ] = None,
     python: Annotated[
-        Path | None, typer.Option(help="The Python of an environment that has it, in place of --from.")
+        Path | None, typer.Option(help="The Python of an environment that has it, instead of --from.")
     ] = None,
     database: Database = None,
 ) -> None:
-    """Make the snapshots that a newer version of a learner goes on from, with the program that wrote the journals.
+    """Let experiments go on that an older version of their learner has made, by snapshots of the older sidelong.
 
-    A server that meets an experiment of an older version of its learner goes on from its last snapshot. Where there is
-    none, it refuses. This installs the older sidelong into an environment of its own, lets it replay a copy of these
-    journals, and keeps the snapshots that it makes. Start the servers anew afterwards. Decisions that were made
-    meanwhile are not lost, but stop all servers first if you can.
+    If an experiment is of an older version of its learner, a server goes on from its last snapshot. If there is none,
+    the server refuses the experiment. This command installs the older sidelong into an environment of its own, lets it
+    replay a copy of the journals, and keeps the snapshots that it makes. Restart the servers afterwards. Stop all
+    servers first if you can; if not, decisions that are made meanwhile are not lost.
     """
     if (older is None) == (python is None):
-        refuse("rebase", "give --from VERSION, or --python for an environment that has it; one of the two.")
+        refuse("rebase", "give either --from VERSION, or --python for an environment that has that version.")
     settings = load_service("rebase", database=database)
     from sidelong.service import rebase as rebasing  # noqa: PLC0415  # takes a second to load
     from sidelong.service.store.kinds import open_database  # noqa: PLC0415
@@ -54,4 +55,4 @@ def rebase(
         with tempfile.TemporaryDirectory(prefix="sidelong-") as folder:
             runs = python or rebasing.make_environment(Path(folder) / "environment", str(older))
             for name, event in rebasing.snapshots_by(runs, opened, found, Path(folder)):
-                print(f"{name}: a snapshot after event {event}. Start the service anew, and it goes on.")  # noqa: T201
+                print(f"{name}: a snapshot after event {event}. Restart the service, and it goes on.")  # noqa: T201

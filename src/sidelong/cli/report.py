@@ -19,10 +19,10 @@ def report(
         Path | None, typer.Option(help="The page to write.", show_default="report.html in the folder")
     ] = None,
     figures: Annotated[
-        bool, typer.Option("--figures/--no-figures", help="Write the figures as SVG, PDF and PNG too, beside the page.")
+        bool, typer.Option("--figures/--no-figures", help="Also write figures (SVG, PDF, PNG, PGF) and tables (LaTeX).")
     ] = True,
 ) -> None:
-    """Write a page about a study that needs no network, and its figures as SVG, PDF and PNG beside it."""
+    """Write a report on a study, as one page that needs no network, with its figures and tables beside it."""
     require("report", "pydantic", "pyarrow", "matplotlib")
     from sidelong.errors import StudyError  # noqa: PLC0415
     from sidelong.studies.report import write  # noqa: PLC0415  # heavy, and extras
@@ -33,4 +33,6 @@ def report(
         refuse("report", str(error))
     typer.echo(page)
     if drawn:
-        typer.echo(f"{drawn[0].parent}: {len(drawn) // 3} figures, each as SVG, PDF and PNG")
+        kinds = [path.suffix for path in drawn]
+        counted = f"{kinds.count('.svg')} figures (SVG, PDF, PGF, PNG) and {kinds.count('.tex')} tables (LaTeX)"
+        typer.echo(f"{drawn[0].parent}: {counted}")

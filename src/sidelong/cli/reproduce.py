@@ -39,12 +39,14 @@ def reproduce(
     workers: Annotated[
         int | None, typer.Option(min=1, max=1024, help="How many cores to use.", show_default="all")
     ] = None,
-    out: Annotated[Path, typer.Option(help="The folder for results, one folder a study.")] = Path("results/reproduce"),
+    out: Annotated[Path, typer.Option(help="The folder for results, with a folder per study.")] = Path(
+        "results/reproduce"
+    ),
 ) -> None:
-    """Play the reference studies, and compare what they give with the numbers that lie beside them.
+    """Play the reference studies, and compare the results with the expected numbers.
 
-    Ends with 0 if all is reproduced, 1 if something is not. A study that is done already is not played again.
-    `sidelong report results/reproduce/NAME` makes a page of one.
+    The exit code is 0 if all is reproduced, and 1 if something is not. A study that is done already is not played
+    again. `sidelong report results/reproduce/NAME` makes a page about one.
     """
     require("reproduce", "pydantic", "pyarrow")
     from sidelong.errors import StudyError  # noqa: PLC0415

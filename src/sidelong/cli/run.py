@@ -23,7 +23,7 @@ learner = [{ name = ["exp3.g++", "ucb-n"] }]
 graph = [{ name = ["nested", "star"], n = 10 }]
 world = [{ name = "bernoulli", means = { gap = 0.2 } }]
 """
-BELOW = (f"The least that study.toml says:\n{STUDY}",)
+BELOW = (f"A small study.toml:\n{STUDY}",)
 
 
 def run(
@@ -45,7 +45,7 @@ def run(
 ) -> None:
     """Run a study, or go on with one that was stopped.
 
-    Ends with 0 if all is done, 1 if cells failed, 2 if the study is wrong, 3 if damaged results were found and made
+    Exit codes: 0 if all is done, 1 if cells failed, 2 if the study is wrong, 3 if damaged results were found and made
     again, 4 if results could not be written, 130 after Ctrl-C, 143 after SIGTERM.
     """
     require("run", "pydantic", "pyarrow")

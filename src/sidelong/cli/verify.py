@@ -30,19 +30,19 @@ def verify(
     *,
     only: Annotated[
         list[str] | None,
-        typer.Option(metavar="ID", help="Check this claim alone; may be repeated, and may be a list with commas."),
+        typer.Option(metavar="ID", help="Check only this claim. May be repeated, or a list with commas."),
     ] = None,
     thorough: Annotated[
         bool, typer.Option("--thorough", help="Larger samples and longer games: up to an hour.")
     ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object, for machines.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object, for programs.")] = False,
     seed: Annotated[int, typer.Option(min=0, max=2**64 - 1, help="The same seed gives the same numbers.")] = 0,
 ) -> None:
     """Check every numbered claim of the paper on EXP3.G++, and print claim, place, measurement, bound and verdict.
 
-    After them come the steps of proofs beyond the paper: of EXP3.G++ in epochs, of glance, and of the certificate.
+    Below them are the steps of proofs that are not in the paper, such as those of glance and of the certificate.
 
-    The exit code is 0 if all claims hold (an erratum: if it holds as corrected), 1 if any fails.
+    The exit code is 0 if all claims hold, and 1 if any fails. An erratum holds if its correction does.
     """
     from sidelong import claims  # noqa: PLC0415  # the compiler takes half a second to load
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import multiprocessing
 import os
 import time
@@ -22,13 +23,13 @@ def warm_up(
         ),
     ] = None,
 ) -> None:
-    """Compile what agents and simulations of learners need, on all cores, and keep it.
+    """Compile in advance what agents and simulations need, on all cores, and keep it.
 
-    For an image or a CI job, where the first call is to be as fast as all others. What is kept already is not compiled
-    again. The folder is that of the user's caches, or the one that SIDELONG_CACHE_DIR names; an edit of the package, or
-    another version of Numba, needs code of its own.
+    Use it for an image or a CI job, so that the first call is as fast as all others. What is kept already is not
+    compiled again. The folder is in the user's cache folder, or is the one that SIDELONG_CACHE_DIR names. Compile again
+    after an edit of the package or a change of Numba.
     """
-    from sidelong._cache import cache_folder  # noqa: PLC0415
+    from sidelong._cache import cache_folder, can_keep  # noqa: PLC0415
     from sidelong._kernel import jit_is_off  # noqa: PLC0415
     from sidelong.errors import LearnerError  # noqa: PLC0415
     from sidelong.learners import catalogue  # noqa: PLC0415
@@ -40,21 +41,23 @@ def warm_up(
             catalogue.find(name)
     except LearnerError as error:
         raise typer.BadParameter(str(error), param_hint="LEARNER") from None
-    folder = cache_folder()
-    if jit_is_off() or folder is None:
+    if jit_is_off() or not can_keep():
         why = "NUMBA_DISABLE_JIT is set" if jit_is_off() else "no folder for it can be written: set SIDELONG_CACHE_DIR"
         raise typer.BadParameter(f"Nothing can be compiled and kept, since {why}.")
     os.environ["SIDELONG_BACKGROUND"] = "0"  # for the processes below: they are the ones that compile
     with multiprocessing.get_context("spawn").Pool(min(cores(), len(names))) as pool:
         for name, seconds in pool.imap_unordered(_compile, names):
             typer.echo(f"{name:<12} {seconds:5.1f} s")
-    typer.echo(f"The machine code of {len(names)} learners is in {folder}")
+    typer.echo(f"The machine code of {len(names)} learners is in {cache_folder()}")
 
 
 def _compile(name: str) -> tuple[str, float]:
-    """Do all that has kernels with one learner: whatever the graph and the world, these are the same."""
+    """Do all that has kernels with one learner.
+
+    Graphs that stay, graphs that are drawn anew and feedback that comes late have a loop each. All worlds share them.
+    """
     import sidelong as sl  # noqa: PLC0415
-    from sidelong.errors import LearnerError  # noqa: PLC0415
+    from sidelong.errors import LearnerError, SidelongError  # noqa: PLC0415
     from sidelong.learners import catalogue  # noqa: PLC0415
     from sidelong.learners.interface import Need  # noqa: PLC0415
 
@@ -70,5 +73,10 @@ def _compile(name: str) -> tuple[str, float]:
     agent.tell(decision, dict.fromkeys(decision.reveals.tolist(), 1.0))
     graph.observe_probabilities([0.5, 0.5])
     agent.health()
-    sl.simulate(name, graph, sl.losses.bernoulli([0.5, 0.5]), rounds=2, progress=False, **options)
+    sl.losses.beta([0.5, 0.5], 4)  # to make one needs kernels
+    world = sl.losses.switching([0.0, 1.0], at=2)
+    sl.simulate(name, graph, world, rounds=2, progress=False, **options)
+    sl.simulate(name, graph, world, rounds=2, delay=1, progress=False, **options)
+    with contextlib.suppress(SidelongError):  # not every learner plays on graphs that change
+        sl.simulate(name, sl.graphs.resampled(2, 0.5), world, rounds=2, progress=False, **options)
     return name, time.monotonic() - begun

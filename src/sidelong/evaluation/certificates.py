@@ -16,9 +16,9 @@ rates. It ever reaches K / risk with a probability of at most risk / K (Ville 19
     4                 paid += the loss of the arm that was played
     5  certificate:   paid - min over k of max(0, root_k)
 
-The losses may be chosen by somebody who watches all earlier draws. A round that is not told yet, or never, for whatever
-reason, counts with l = 0 for the arms that it reveals and with 1 for what was paid: both only make the certificate
-larger. A round that was cancelled does not count, which is right if neither the draw nor the loss decides about it. In
+An opponent who watches all earlier draws may choose the losses. A round may not be told yet, or never, for whatever
+reason. It counts with l = 0 for the arms that it reveals, and with 1 for what was paid. Both only make the certificate
+larger. A round that was cancelled does not count, which is right if neither the draw nor the loss was the reason. In
 rounds in which an arm was absent, neither what it would have lost nor what was paid counts against it.
 
 Where the graph of a round is told with its losses, b is 0. From the first such round on, a round that is not told might

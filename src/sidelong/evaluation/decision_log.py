@@ -1,9 +1,9 @@
 """The log of an experiment as arrays: what was revealed in each round, and how likely that was before the draw.
 
-It is read from Parquet. The service exports one row for each decision; of its columns, `round`, `action`, `reward`,
-`status`, `observed`, `losses` and `observe_probabilities` are used. One that also has `all_observe_probabilities`,
-which lists the probability of observing each arm, gives a tighter certificate. The log of a bandit that reveals what it
-plays and nothing else may have `action`, `reward` and `pscore` only, as the Open Bandit Pipeline names them. A column
+It is read from Parquet. The service exports one row for each decision. Of its columns, `round`, `action`, `reward`,
+`status`, `drawn_by`, `observed`, `losses` and `observe_probabilities` are used. A log that also has
+`all_observe_probabilities`, the probability of observing each arm, gives a tighter certificate. If a play reveals only
+its own loss, the columns `action`, `reward` and `pscore` are enough, as the Open Bandit Pipeline names them. A column
 `loss` may take the place of `reward`, which is 1 - loss.
 """
 
@@ -17,6 +17,7 @@ import numpy as np
 from sidelong.errors import EvaluationError
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from os import PathLike
     from typing import BinaryIO
 
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     Integers = npt.NDArray[np.int64]
 
 _LISTS = ("observed", "losses", "observe_probabilities")
+_WITHOUT = ["frozen", "fallback"]  # rounds of the service in which most arms could not be seen: they are left out
 _EVERY = "all_observe_probabilities"
 _LEAST_PROBABILITY = 1e-140  # what is smaller counts as this, so that squares of weights do not overflow
 
@@ -54,7 +56,10 @@ class DecisionLog(NamedTuple):
 
 
 def read_log(
-    source: str | PathLike[str] | BinaryIO, n_arms: int | None = None, most_losses: int | None = None
+    source: str | PathLike[str] | BinaryIO,
+    n_arms: int | None = None,
+    most_losses: int | None = None,
+    where: Mapping[str, Any] | None = None,
 ) -> DecisionLog:
     """Read a log from a Parquet file.
 
@@ -62,10 +67,13 @@ def read_log(
         source: the file.
         n_arms: how many arms there are, where the file does not say and the highest arm is not the last.
         most_losses: a log with more is refused before it is read.
+        where: the decisions alone whose context had these values, such as {"weekday": "Monday"}. What is known before
+            a draw may be chosen by; all estimates then hold for such decisions.
     """
     from pyarrow import ArrowException, parquet  # noqa: PLC0415  # an extra
 
-    wanted = ("round", "action", "reward", "loss", "pscore", "status", *_LISTS, _EVERY)
+    wanted = {"round", "action", "reward", "loss", "pscore", "status", "drawn_by", *_LISTS, _EVERY}
+    wanted |= {"context"} if where else set()
     try:
         with parquet.ParquetFile(source) as file:
             _check_size(file.metadata, most_losses)
@@ -75,7 +83,30 @@ def read_log(
         raise EvaluationError(f"The log cannot be read as Parquet: {error}") from error
     if n_arms is None and about is not None:
         n_arms = _declared(about)
+    if where:
+        table = _where(table, where)
     return from_table(table, n_arms)
+
+
+def _where(table: Any, where: Mapping[str, Any]) -> Any:
+    """Return the rows whose context, which is JSON, has some values."""
+    import pyarrow as pa  # noqa: PLC0415
+
+    if "context" not in table.column_names:
+        raise EvaluationError("where needs a column context, which holds JSON, and this log has none.")
+    try:
+        contexts = [None if text is None else json.loads(text) for text in table["context"].to_pylist()]
+    except (TypeError, ValueError) as error:
+        raise EvaluationError(f"The column context must hold JSON: {error}.") from error
+    kept = [isinstance(each, dict) and all(_same(each.get(name), where[name]) for name in where) for each in contexts]
+    if not any(kept):
+        raise EvaluationError(f"No decision of the log had a context with {json.dumps(dict(where), default=str)}.")
+    return table.filter(pa.array(kept))
+
+
+def _same(found: Any, wanted: Any) -> bool:
+    """Tell whether two values of JSON are the same: 1 and 1.0 are, and 1 and true are not."""
+    return bool(found == wanted) and isinstance(found, bool) == isinstance(wanted, bool)
 
 
 def _declared(about: bytes) -> int:
@@ -100,6 +131,7 @@ def _check_size(metadata: Any, most: int | None) -> None:
 
 def from_table(table: Any, n_arms: int | None = None) -> DecisionLog:
     """Make a log of an Arrow table with these columns."""
+    import pyarrow as pa  # noqa: PLC0415
     from pyarrow import compute  # noqa: PLC0415
 
     if "action" not in table.column_names or not {"reward", "loss"} & set(table.column_names):
@@ -108,6 +140,8 @@ def from_table(table: Any, n_arms: int | None = None) -> DecisionLog:
         )
     if "status" in table.column_names:
         table = table.filter(compute.not_equal(table["status"], "cancelled"))
+    if "drawn_by" in table.column_names:
+        table = table.filter(compute.invert(compute.is_in(table["drawn_by"], pa.array(_WITHOUT))))
     if "round" in table.column_names:
         table = table.sort_by("round")
     cost = _numbers(table, "loss") if "loss" in table.column_names else 1.0 - _numbers(table, "reward")
@@ -144,12 +178,14 @@ def _revealed(table: Any) -> tuple[npt.NDArray[np.bool_], Integers, Floats, Floa
     if (told & ~known[2]).any():
         raise EvaluationError(
             "A round of the log has losses and no observe_probabilities: its learner draws without knowing them, as "
-            "ts-n does, so that nothing else than what was played can be evaluated."
+            "ts-n does. So only what was played can be evaluated."
         )
     table = table.filter(told)
     lengths = [compute.list_value_length(table[name]).to_numpy() for name in _LISTS]
     if not all(np.array_equal(lengths[0], other) for other in lengths[1:]):
-        raise EvaluationError(f"The lists {', '.join(_LISTS)} of a round must be equally long, and in some are not.")
+        raise EvaluationError(
+            f"The lists {', '.join(_LISTS)} of a round must be equally long. In some rounds they are not."
+        )
     row = np.repeat(np.flatnonzero(told), lengths[0])
     arm, loss, probability = (np.asarray(compute.list_flatten(table[name]).to_numpy(), np.float64) for name in _LISTS)
     return told, row, arm, loss, probability
@@ -163,9 +199,7 @@ def _chances(table: Any, K: int, row: Integers, revealed: tuple[Integers, Floats
         return None
     sizes = compute.list_value_length(table[_EVERY]).to_numpy()
     if not (sizes == K).all():  # null is NaN
-        raise EvaluationError(
-            f"A list of {_EVERY} has one number for each of the {K} arms, and in some rounds has not."
-        )
+        raise EvaluationError(f"A list of {_EVERY} has one number for each of the {K} arms. In some rounds it has not.")
     found = np.asarray(compute.list_flatten(table[_EVERY]).to_numpy(), np.float64).reshape(-1, K)
     arm, _, P = revealed
     if not ((found >= 0) & (found <= 1 + 1e-9)).all() or not np.allclose(found[row, arm], P, rtol=1e-9, atol=0.0):
@@ -198,5 +232,5 @@ def _checked(K: int, row: Integers, arm: Floats, loss: Floats, P: Floats) -> tup
             )
     whole = arm.astype(np.int64)
     if np.unique(row * K + whole).size < whole.size:
-        raise EvaluationError("A round of the log reveals an arm twice.")
+        raise EvaluationError("A round of the log lists an arm twice among those it reveals. List each arm once.")
     return whole, loss, np.clip(P, _LEAST_PROBABILITY, 1.0)

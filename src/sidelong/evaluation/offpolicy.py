@@ -1,7 +1,7 @@
 """Off-policy estimates: what a fixed arm, or another distribution, would have cost in the rounds of a log.
 
-In round t the loss l_a of arm a was revealed with a probability P_a that the log holds, whatever arm was played. So,
-for any number c_a that does not depend on the draw,
+In round t the loss l_a of arm a was revealed with a probability P_a, which is in the log. So, for any number c_a that
+does not depend on the draw,
 
     x_t = sum over a of pi_a (c_a + [a was revealed] (l_a - c_a) / P_a)
 
@@ -14,12 +14,13 @@ The **interval** is made of the evidence (`sidelong.evaluation.intervals`) whose
     1 + sum over revealed a of (exp(s pi_a l_a) - 1) / P_a
 
 with the mean 1 + sum of (exp(s pi_a l_a) - 1), which is at most exp(s sum of pi_a l_a), and exactly that for an arm.
-For the upper end 1 - l_a takes the place of l_a. It assumes three things: losses are in [0, 1]; the log's probabilities
-are those of the draws; what a round costs each arm does not depend on that round's draw. Rounds may depend on each
-other and on earlier draws in any way, probabilities may be as small as they like, and the losses may follow no law. A
-loss that was never reported, for whatever reason, may be any: a round without feedback has the factor 1, which is below
-the one it would have had. So the intervals of a growing log hold all at once, and one may look as often as one likes,
-also while feedback is late. They are about the rounds of the log: where losses follow a law, its means may be outside.
+For the upper end 1 - l_a takes the place of l_a. It assumes three things. Losses are in [0, 1]. The log's probabilities
+are those of the draws. What a round costs each arm does not depend on that round's draw. Rounds may depend on each
+other and on earlier draws in any way. Probabilities may be as small as they like, and the losses need not follow a
+distribution. A loss that was never reported, for whatever reason, may have any value: a round without feedback has the
+factor 1, which is at most the one it would have had. So the intervals of a growing log hold all at once. You may look
+as often as you like, also while feedback is late. They are about the rounds of the log. If losses follow a
+distribution, its means may be outside.
 """
 
 from __future__ import annotations

@@ -76,12 +76,22 @@ def observe(graph: GraphArrays, p: np.ndarray, P: np.ndarray) -> None:
         _observe_intervals(graph, p, P)
 
 
+# Indices are unsigned here: a signed one might count from the end, and would be checked for that.
+_1 = np.uint64(1)
+_2 = np.uint64(2)
+
+
 @kernel
 def _observe_arcs(graph: GraphArrays, p: np.ndarray, P: np.ndarray) -> None:
     for i in range(p.size):
+        e, last = np.uint64(graph.in_start[i]), np.uint64(graph.in_stop[i])
         s = 0.0
-        for e in range(np.uint64(graph.in_start[i]), np.uint64(graph.in_stop[i])):
-            s += p[np.uint64(graph.sources[e])]  # unsigned: a signed index might count from the end
+        while e + _1 < last:  # two at a time, since most arms are revealed by few, and a loop that ends takes long
+            s += p[np.uint64(graph.sources[e])]
+            s += p[np.uint64(graph.sources[e + _1])]
+            e += _2
+        if e < last:
+            s += p[np.uint64(graph.sources[e])]
         P[i] = s
 
 
@@ -89,13 +99,18 @@ def _observe_arcs(graph: GraphArrays, p: np.ndarray, P: np.ndarray) -> None:
 def _observe_upwards(graph: GraphArrays, p: np.ndarray, P: np.ndarray) -> None:
     """Sweep over the arms as they enter, and give each arm the sum when the last that reveals it has entered.
 
-    In place: as every arm reveals itself, that is at no earlier position than its own.
+    In place: as every arm reveals itself, that is at no earlier position than its own. Each sum has a loop of its own,
+    so that the processor need not wait for one sum before it begins the next.
     """
-    s = 0.0
-    for k in range(p.size):
-        x = p[np.uint64(graph.sources[k])]
-        s = x if graph.fresh[k] else s + x
+    k, last = np.uint64(0), np.uint64(p.size)
+    while k < last:
+        s = p[np.uint64(graph.sources[k])]
         P[k] = s
+        k += _1
+        while k < last and not graph.fresh[k]:
+            s += p[np.uint64(graph.sources[k])]
+            P[k] = s
+            k += _1
     for i in range(p.size):
         P[i] = P[np.uint64(graph.in_stop[i] - 1)]
 
@@ -103,11 +118,15 @@ def _observe_upwards(graph: GraphArrays, p: np.ndarray, P: np.ndarray) -> None:
 @kernel
 def _observe_downwards(graph: GraphArrays, p: np.ndarray, P: np.ndarray) -> None:
     """Do the same from the last arm to the first, where each other arm enters at its stop."""
-    s = 0.0
-    for k in range(p.size - 1, -1, -1):
-        x = p[np.uint64(graph.leaving[k])]
-        s = x if graph.fresh[k] else s + x
+    k, first = np.uint64(p.size), np.uint64(0)
+    while k > first:
+        k -= _1
+        s = p[np.uint64(graph.leaving[k])]
         P[k] = s
+        while k > first and not graph.fresh[k - _1]:
+            k -= _1
+            s += p[np.uint64(graph.leaving[k])]
+            P[k] = s
     for i in range(p.size - 1, -1, -1):
         P[i] = P[np.uint64(graph.in_start[i])]
 

@@ -59,7 +59,7 @@ def read(
             parts.append(np.fromstring(numbers, np.int64, sep=" ").reshape(-1, 2))
             edges += len(parts[-1])
         if edges > max_edges:
-            raise GraphFileError(f"{path}: a graph file holds at most {max_edges:,} edges, and this one more.")
+            raise GraphFileError(f"{path}: a graph file holds at most {max_edges:,} edges, and this one has more.")
         progress(file.tell())
     if n_arms is None and not parts:
         raise GraphFileError(f"{path}: a graph has at least one arm; here is neither an edge nor '# arms: N'.")
@@ -89,7 +89,7 @@ def _check(path: Path, file: BinaryIO, pairs: npt.NDArray[np.int64], n_arms: int
     code = code[order]
     again = order[1:][code[1:] == code[:-1]]
     if again.size:
-        raise _error(path, *_locate(file, int(again.min())), "each edge once; this one stands above already")
+        raise _error(path, *_locate(file, int(again.min())), "each edge once, and this one stands above already")
 
 
 def _locate(file: BinaryIO, edge: int) -> tuple[int, bytes]:

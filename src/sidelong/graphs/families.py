@@ -1,10 +1,9 @@
 """Named families of graphs. In all of them every arm reveals itself.
 
-Each docstring gives the family's numbers, in this order: *independence* (the most arms with no edge between
-any two of them), *acyclic* (the most arms with no directed cycle among them), *strong independence* (the
-most arms no two of which reveal each other), *domination* (the fewest arms that together reveal all) and
-*clique cover* (the fewest groups, in each of which all arms reveal each other). The first three are equal in
-an undirected graph.
+Each docstring gives five numbers of the family, in this order. *Independence* is the most arms with no edge between any
+two of them. *Acyclic* is the most arms with no directed cycle among them. *Strong independence* is the most arms no two
+of which reveal each other. *Domination* is the fewest arms that together reveal all. *Clique cover* is the fewest
+groups, in each of which all arms reveal each other. The first three are equal in an undirected graph.
 """
 
 from __future__ import annotations
@@ -283,7 +282,7 @@ def _size(family: str, value: int, name: str, least: int, most: int = MAX_ARMS) 
 def _refuse_above(name: str, edges: int) -> None:
     if edges > MAX_ARCS:
         raise GraphError(
-            f"{name} would have about {edges:,} edges, and at most {MAX_ARCS:,} are listed; take it smaller."
+            f"{name} would have about {edges:,} edges, and at most {MAX_ARCS:,} are listed. Make it smaller."
         )
 
 

@@ -147,7 +147,7 @@ def _read_json(file: BinaryIO, max_arms: int, max_edges: int) -> dict[str, Any]:
     text = file.read(os.fstat(file.fileno()).st_size)  # and not up to the limit, for which room would be made at once
     most = min(max_edges, MAX_JSON_EDGES)
     if text.count(b"[") + text.count(b"{") > most + 2:  # each takes as much memory as an edge
-        raise GraphError(f"a .json file holds at most {most:,} edges here, and this one more; use .npz.")
+        raise GraphError(f"a .json file holds at most {most:,} edges here, and this one has more. Use .npz.")
     try:
         content = json.loads(text)
     except RecursionError:

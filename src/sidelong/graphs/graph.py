@@ -296,8 +296,8 @@ class FeedbackGraph:
     def numbers(self, budget: float = 10.0) -> GraphNumbers:
         """Return the numbers on which regret depends: independence, domination and others.
 
-        They are NP-hard in general, so each is computed when it is first asked for, in at most `budget` seconds, and
-        comes as an interval with certificates.
+        They are NP-hard in general. Each is computed when it is first asked for, in at most `budget` seconds, and comes
+        as an interval with certificates.
 
         Examples:
             >>> numbers = FeedbackGraph.from_edges([(0, 1), (1, 2), (2, 0)], self_loops=True).numbers()

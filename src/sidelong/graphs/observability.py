@@ -1,10 +1,9 @@
 """Which arms can be learned about, and how well.
 
-Alon, Cesa-Bianchi, Dekel and Koren, "Online learning with feedback graphs: beyond bandits", COLT 2015: an
-arm is *observable* if some arm reveals it. It is *strongly* observable if it reveals itself or all other
-arms reveal it, and otherwise *weakly*. Regret grows as the square root of the time if all arms are strongly
-observable, as its power 2/3 if some are so only weakly, and in proportion to the time if one is never
-revealed.
+Alon, Cesa-Bianchi, Dekel and Koren, "Online learning with feedback graphs: beyond bandits", COLT 2015: an arm is
+*observable* if some arm reveals it. It is *strongly* observable if it reveals itself or all other arms reveal it, and
+otherwise *weakly*. If all arms are strongly observable, regret grows as the square root of the time. If some are only
+weakly observable, it grows as the power 2/3 of the time. If one is never revealed, it grows in proportion to the time.
 """
 
 from __future__ import annotations

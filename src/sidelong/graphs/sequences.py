@@ -1,7 +1,7 @@
 """Graphs over time: a bank of graphs and a pure schedule from the round to the graph.
 
-`simulate` takes a sequence wherever it takes a graph. The graph of a round depends on the seed, the run and the
-round alone, so that every learner meets the same graphs and any round can be asked for on its own.
+`simulate` takes a sequence wherever it takes a graph. The graph of a round depends only on the seed, the run and the
+round. So every learner meets the same graphs, and any round can be asked for on its own.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Gymnasium: worlds and graphs as an environment, and learners that play environments of others.
 
-What an environment says beyond Gymnasium's own interface, it says in ``info``. `GraphBandit` says all of it, and `play`
-listens to any environment that does:
+What goes beyond Gymnasium's own interface is in ``info``. `GraphBandit` has all of it, and `play` reads it from any
+environment:
 
 =========================  ===============================================================================
 ``info["revealed"]``       after a step: the reward of each arm that the play revealed, by arm
@@ -43,12 +43,12 @@ Observation = dict[str, np.ndarray]
 class GraphBandit(gymnasium.Env[Observation, np.int64]):
     """A world on a feedback graph, as a Gymnasium environment.
 
-    An action is an arm. Its reward is 1 less its loss, and the observation holds what the play revealed: ``losses``,
-    which are 0 where nothing was revealed, and ``revealed``, which is 1 where something was. An episode never
-    terminates; it is truncated after `rounds`.
+    An action is an arm. Its reward is 1 less its loss. The observation holds what the play revealed: ``losses``, which
+    are 0 where nothing was revealed, and ``revealed``, which is 1 where something was. An episode never terminates; it
+    is truncated after `rounds`.
 
-    ``reset(seed=s)`` begins run 0 of seed s, and each ``reset()`` after that the next run: the losses are those that
-    `sidelong.simulate` plays with, bit for bit. ``info`` has the round, and what this module's docstring lists.
+    ``reset(seed=s)`` begins run 0 of seed s, and each ``reset()`` after that begins the next run. The losses are those
+    of `sidelong.simulate`, to the bit. ``info`` has the round, and what this module's docstring lists.
 
     Args:
         graph: whose losses an arm reveals; one graph, or a sequence of graphs over time.

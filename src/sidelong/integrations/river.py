@@ -73,7 +73,9 @@ class Policy(bandit.base.Policy):  # type: ignore[misc]  # river is optional, an
         self._arms: dict[Hashable, int] = {}
         catalogue.choose(learner, options)  # without a graph there is no agent yet; an unknown name is refused now
         if "scale" in options:
-            raise LearnerError("A policy makes losses of rewards itself: give rewards=(smallest, largest), no scale.")
+            raise LearnerError(
+                "A policy turns rewards into losses itself: give rewards=(smallest, largest) instead of a scale."
+            )
         self._agent: Agent | None = None if graph is None else Agent(learner, graph, seed=seed, **options)
 
     def _pull(self, arm_ids: Iterable[Hashable]) -> Hashable:

@@ -63,6 +63,11 @@ def names() -> tuple[str, ...]:
     return tuple(_MODULES)
 
 
+def names_with_features() -> tuple[str, ...]:
+    """Return the names of the learners that `ContextualAgent` takes."""
+    return tuple(_WITH_FEATURES)
+
+
 def find(learner: str | ModuleType, *, features: bool = False) -> ModuleType:
     """Return the module of a learner; a module is taken for a learner of the caller's own.
 
@@ -94,9 +99,12 @@ def _suggestion(name: str) -> str:
     return nearest(next((known for known, module in _MODULES.items() if module == letters), name), _MODULES)
 
 
-def choose(learner: str | ModuleType, options: Mapping[str, Any]) -> ModuleType:
-    """Return the module that plays a learner with these options: some have a module of their own."""
-    module = find(learner)
+def choose(learner: str | ModuleType, options: Mapping[str, Any], *, features: bool = False) -> ModuleType:
+    """Return the module that plays a learner with these options: some have a module of their own.
+
+    With `features`, also that of one which `ContextualAgent` takes.
+    """
+    module = find(learner, features=features)
     variant = _own(module, "variant")
     return module if variant is None else cast("ModuleType", variant(options))
 
@@ -249,7 +257,7 @@ def _instead(graph: FeedbackGraph) -> str:
     if kind == "weak":
         return "Use exp3.g with rate='adaptive', or luo-2023 with observability='weak', which do not need that."
     return (
-        "Use luo-2023, or exp3.g with rate='adaptive', which do not need that where all other arms reveal it, as here."
+        "Use exp3.g with rate='adaptive', or luo-2023, which do not need that where all other arms reveal it, as here."
     )
 
 

@@ -162,10 +162,10 @@ def configure(
             where P_i is at least eta, and counts those arms by a quarter in Theta. It has no bias either, and a
             fourth of the second moment, so that eta may be larger: with q <= 2 p and exp(-x) <= 1 - x + x^2 for
             x >= -1, the regret against any adversary is at most (2 m + 1/m) sqrt(2 ln K Theta_T) plus the exploration.
-        refresh: "round" looks at every arm in each round. "epoch" does so only when the round or Theta has grown by a
-            share `growth`, so that a round costs O(log K) for each revealed arm: for thousands of arms and more. Its
-            options are those of `sidelong.learners.exp3gpp_epoch.configure`.
-        late: "plain" has a rate that does not know of late feedback; its bound under delay can be computed from what
+        refresh: "round" looks at every arm in each round. "epoch" does so only when the round number or Theta has grown
+            by the share `growth`, so that a round costs O(log K) for each revealed arm: for thousands of arms and more.
+            Its options are those of `sidelong.learners.exp3gpp_epoch.configure`.
+        late: the rate of "plain" does not count late feedback. Its bound under delay can be computed from what
             happened. "guarded" counts the outstanding decisions in its rate: see `sidelong.learners.exp3gpp_guarded`.
     """
     one_of("rate", rate, ("adaptive", "fixed"))
@@ -259,8 +259,12 @@ def distribution(params: Params, state: State, graph: GraphArrays, t: int, p: np
     xi = params.beta * log_t / t  # times 1 / gap^2
     mass = set_rates(state, cap, floor, xi, max(lcb - ucb, 0.0))
     eta = params.eta_scale * math.sqrt(log_K / (2.0 * (state.Theta[0] if params.adaptive else params.alpha * t)))
-    for i in range(K):
-        p[i] = exp(-eta * (state.Ltilde[i] - least))
+    begin, end = 0, K - K % 8 if K > 8 else K
+    while begin < K:  # the last eight arms again, if the others fill whole vectors: eight take as long as one alone
+        L, w = state.Ltilde[begin:end], p[begin:end]
+        for i in range(w.size):
+            w[i] = exp(-eta * (L[i] - least))
+        begin, end = K if end == K else K - 8, K
     scale = (1.0 - mass) / total(p)
     for i in range(K):
         p[i] = scale * p[i] + state.eps[i]  # 8
@@ -304,10 +308,9 @@ def update(
 
 @kernel
 def _learn(state: State, i: Whole, l: float, learning: bool, least: float) -> None:
-    state.Lhat[i] += l
-    state.O[i] += 1.0
-    state.mean[i] = state.Lhat[i] / state.O[i]
-    state.width[i] = 1.0 / math.sqrt(state.O[i])
+    Lhat, O = state.Lhat[i] + l, state.O[i] + 1.0
+    state.Lhat[i], state.O[i] = Lhat, O
+    state.mean[i], state.width[i] = Lhat / O, 1.0 / math.sqrt(O)
     if learning:
         state.Ltilde[i] += (l - (0.5 if state.P[i] >= least else 0.0)) / state.P[i]  # 11
 

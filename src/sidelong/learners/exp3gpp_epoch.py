@@ -1,8 +1,8 @@
 r"""EXP3.G++ with refresh="epoch": a round whose cost does not grow with the number of arms.
 
-Between two rounds only the arms that were observed change, and all else changes slowly. So what takes a look at every
-arm is done once an *epoch*, and a round in between takes O(log K) steps for each arm that it reveals, and for arcs as
-many as there are arms that reveal those. `docs/epoch.md` has the proof of the bound, and the measurements.
+Between two rounds only the observed arms change, and everything else changes slowly. So the steps that look at every
+arm are done once per *epoch*. A round in between takes O(log K) steps for each arm that it reveals. For arcs it also
+takes as many as there are arms that reveal those. `docs/epoch.md` has the proof of the bound, and the measurements.
 
 ::
 

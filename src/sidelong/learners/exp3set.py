@@ -100,7 +100,7 @@ def configure(
         graph: the graph that the learner starts on.
         eta_scale: m, a factor on the learning rate. With 1 / sqrt(2) it is that of EXP3.G++'s adaptive rate.
         refresh: "round", or "epoch" for many arms: see `sidelong.learners.exp3set_epoch`.
-        late: "plain" has a rate that does not know of late feedback; its bound under delay can be computed from what
+        late: the rate of "plain" does not count late feedback. Its bound under delay can be computed from what
             happened. "guarded" counts the outstanding decisions in its rate: see `sidelong.learners.exp3set_guarded`.
         track: for a best arm that moves, how often it does, or "unknown": see `sidelong.learners.exp3set_tracking`.
     """

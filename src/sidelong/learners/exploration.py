@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from sidelong._jit import kernel
 from sidelong.graphs.cover import Room, cover_in_order, cover_largest_first
-from sidelong.numerics import reorder, total
+from sidelong.numerics import from_bits, ordered, ordered_bits, reorder, to_bits, total
 
 if TYPE_CHECKING:
     from sidelong.graphs.arrays import GraphArrays
@@ -26,16 +26,14 @@ GRAPH, SIZE, GAPS = range(3)
 @kernel
 def extremes(state: State, radius: float) -> tuple[float, float, float]:
     """Return the smallest UCB, the largest LCB and the smallest Ltilde."""
-    ucb = 1.0
-    lcb = 0.0
-    least = state.Ltilde[0]
+    # As whole numbers, whose least is found in vectors. No UCB is below 0, and an LCB below 0 does not count: their
+    # bits are in order as they are.
+    ucb, lcb, least = to_bits(1.0), to_bits(0.0), ordered(state.Ltilde[0])
     for i in range(state.mean.size):
-        upper = state.mean[i] + radius * state.width[i]
-        lower = state.mean[i] - radius * state.width[i]
-        ucb = upper if upper < ucb else ucb  # 2
-        lcb = lower if lower > lcb else lcb  # 3
-        least = state.Ltilde[i] if state.Ltilde[i] < least else least
-    return ucb, lcb, least
+        ucb = min(ucb, to_bits(state.mean[i] + radius * state.width[i]))  # 2
+        lcb = max(lcb, to_bits(state.mean[i] - radius * state.width[i]))  # 3
+        least = min(least, ordered(state.Ltilde[i]))
+    return from_bits(ucb), from_bits(lcb), from_bits(ordered_bits(least))
 
 
 @kernel

@@ -1,10 +1,10 @@
 r"""glance: plays what is cheapest as far as it knows, on a budget that keeps a bound in both worlds.
 
-A *cautious* half is follow-the-regularised-leader with Tsallis weights, a prediction for each arm, and exploration as
-far as measured variances are worth it. A *bold* half plays the arm that is cheapest as far as is known. It plays as
-long as an unbiased estimate of what it has lost to the cautious half stays below what the cautious half's own bound is
-made of: so whatever the bold half is, both theorems hold. `docs/glance.md` has the measurements, and
-`docs/glance-proof.md` the proof.
+The *cautious* half is follow-the-regularised-leader with Tsallis weights and a prediction for each arm. It explores as
+far as measured variances make that worth it. The *bold* half plays the arm that is cheapest as far as is known. What it
+has lost to the cautious half is estimated without bias. It plays as long as that stays below the sum that the cautious
+half's own bound is made of. So both theorems hold, whatever the bold half is. `docs/glance.md` has the measurements,
+and `docs/glance-proof.md` the proof.
 
 ::
 

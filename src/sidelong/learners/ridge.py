@@ -15,7 +15,9 @@ Forgetting is rho < 1: what was learned n losses ago counts rho^n. Directions th
 let B grow without limit. So rho is 1 for a loss for which the trace of B would come above that of the beginning.
 
 There is either one such model for each arm, all with the same x, or one model for all arms, whose x are the rows of a
-table with the features of each arm. Sums have a fixed order, by which the loops over features fill vector registers.
+table with the features of each arm. B depends on the x that were learned, and not on the losses. So models that always
+learned together share one B, and part when only some of them learn: on a nested graph, all arms between two that were
+ever played have one B. Sums have a fixed order, by which the loops over features and models fill vector registers.
 """
 
 from __future__ import annotations
@@ -35,16 +37,40 @@ class State(NamedTuple):
     """What was learned, of M models with d features."""
 
     w: np.ndarray  #: (d, M)
-    B: np.ndarray  #: (M, d, d)
-    g: np.ndarray  #: (d,), room
+    B: np.ndarray  #: (M, d, d), of each group of models; there is room for as many groups as models
+    group: np.ndarray  #: (M,), that of each model
+    size: np.ndarray  #: (M,), how many models each group has
+    groups: np.ndarray  #: (1,), how many groups there are
     limit: np.ndarray  #: (1,), the trace of B in the beginning
+
+
+class Scratch(NamedTuple):
+    """What is computed while some models learn."""
+
+    g: np.ndarray  #: (M, d), of each group
+    s: np.ndarray  #: (M,), of each group
+    rho: np.ndarray  #: (M,), of each group
+    error: np.ndarray  #: (M,), of each loss
+    learning: np.ndarray  #: (M,), the groups that learn
+    counts: np.ndarray  #: (M,), how many models of each group learn; 0 before and after
+    only: np.ndarray  #: (1,), the model that all arms share
 
 
 def init(models: int, features: int, penalty: float) -> State:
     """Return the state before anything was learned; h is the penalty."""
     B = np.zeros((models, features, features))
-    B[:, np.arange(features), np.arange(features)] = 1.0 / penalty
-    return State(np.zeros((features, models)), B, np.zeros(features), np.array([features / penalty]))
+    B[0, np.arange(features), np.arange(features)] = 1.0 / penalty
+    group, size = np.zeros((2, models), np.int64)
+    size[0] = models
+    return State(np.zeros((features, models)), B, group, size, np.ones(1, np.int64), np.array([features / penalty]))
+
+
+def make_room(state: State) -> Scratch:
+    """Return room for the models of a state."""
+    d, M = state.w.shape
+    s, rho, error = np.zeros((3, M))
+    learning, counts = np.zeros((2, M), np.int64)
+    return Scratch(np.zeros((M, d)), s, rho, error, learning, counts, np.zeros(1, np.int32))
 
 
 @kernel
@@ -67,18 +93,70 @@ def predict(state: State, x: np.ndarray, f: np.ndarray) -> None:
 
 
 @kernel
-def learn(state: State, x: np.ndarray, arms: np.ndarray, losses: np.ndarray, rho: float) -> None:
+def learn(state: State, room: Scratch, x: np.ndarray, arms: np.ndarray, losses: np.ndarray, rho: float) -> None:
     """Learn the losses of some arms, ``losses[k]`` being that of ``arms[k]``."""
-    for k in range(arms.size):
-        arm = np.int64(arms[k])
-        one = x.shape[0] == 1
-        _learn_one(state, arm if one else np.int64(0), x[np.int64(0) if one else arm], losses[k], rho)
+    if x.shape[0] == 1:
+        _learn(state, room, x[0], arms, losses, rho)
+    else:
+        for k in range(arms.size):
+            _learn(state, room, x[np.int64(arms[k])], room.only, losses[k : k + 1], rho)
 
 
 @kernel
-def _learn_one(state: State, m: Whole, x: np.ndarray, l: float, rho: float) -> None:
-    """Let model m learn one loss."""
-    d, g, B = x.size, state.g, state.B[m]
+def _learn(state: State, room: Scratch, x: np.ndarray, models: np.ndarray, losses: np.ndarray, rho: float) -> None:
+    """Let some models learn a loss each, all with the same x."""
+    groups = _part(state, room, models)
+    for k in range(groups):
+        _weigh(state, room, room.learning[k], x, rho)
+    first = 0
+    while first < models.size:  # as far as models of one group follow each other, in one loop
+        n = state.group[models[first]]
+        last = first + 1
+        while last < models.size and models[last] == models[last - 1] + 1 and state.group[models[last]] == n:
+            last += 1
+        _correct(state, room, n, np.int64(models[first]), x, losses[first:last])
+        first = last
+    for k in range(groups):
+        _narrow(state, room, room.learning[k])
+
+
+@kernel
+def _part(state: State, room: Scratch, models: np.ndarray) -> int:
+    """Let those that learn while others of their group do not be a group of their own; return how many groups learn."""
+    counts, size, learning = room.counts, state.size, room.learning
+    groups = 0
+    for i in range(models.size):
+        n = state.group[models[i]]
+        if counts[n] == 0:
+            learning[groups] = n
+            groups += 1
+        counts[n] += 1
+    for k in range(groups):
+        n = learning[k]
+        if counts[n] < size[n]:
+            new = state.groups[0]
+            state.groups[0] += 1
+            size[new] = counts[n]
+            size[n] -= counts[n]
+            for i in range(state.w.shape[0]):
+                for j in range(state.w.shape[0]):
+                    state.B[new, i, j] = state.B[n, i, j]
+            counts[n] = -new  # where they go
+    for i in range(models.size):
+        n = state.group[models[i]]
+        if counts[n] < 0:
+            state.group[models[i]] = -counts[n]
+    for k in range(groups):
+        n = learning[k]
+        learning[k] = -counts[n] if counts[n] < 0 else n
+        counts[n] = 0
+    return groups
+
+
+@kernel
+def _weigh(state: State, room: Scratch, n: Whole, x: np.ndarray, rho: float) -> None:
+    """Compute g and s of a group."""
+    d, g, B = x.size, room.g[n], state.B[n]
     for i in range(d):
         g[i] = 0.0
     for k in range(d):
@@ -87,24 +165,42 @@ def _learn_one(state: State, m: Whole, x: np.ndarray, l: float, rho: float) -> N
             row = B[k]
             for i in range(d):
                 g[i] += a * row[i]
-    predicted = 0.0
     xg = 0.0
     trace = 0.0
     for k in range(d):
-        predicted += state.w[k, m] * x[k]
         xg += x[k] * g[k]
         trace += B[k, k]
-    if rho < 1.0 and trace > rho * state.limit[0]:
-        rho = 1.0
-    s = rho + xg  # 1
-    error = (l - predicted) / s
-    root = math.sqrt(s)
-    for k in range(d):
-        state.w[k, m] += error * g[k]  # 2
+    room.rho[n] = 1.0 if rho < 1.0 and trace > rho * state.limit[0] else rho
+    room.s[n] = room.rho[n] + max(xg, 0.0)  # 1; rounding must not make <x, g> negative
+
+
+@kernel
+def _correct(state: State, room: Scratch, n: Whole, m: Whole, x: np.ndarray, losses: np.ndarray) -> None:
+    """Correct the weights of the models from m on, all of group n, by a loss each."""
+    g, s, error = room.g[n], room.s[n], room.error
+    for i in range(losses.size):
+        error[i] = 0.0
+    for k in range(x.size):
+        row = state.w[k]
+        for i in range(losses.size):
+            error[i] += row[m + i] * x[k]
+    for i in range(losses.size):
+        error[i] = (losses[i] - error[i]) / s
+    for k in range(x.size):
+        row = state.w[k]
+        for i in range(losses.size):
+            row[m + i] += error[i] * g[k]  # 2
+
+
+@kernel
+def _narrow(state: State, room: Scratch, n: Whole) -> None:
+    """Take the direction that a group has learned out of its B."""
+    g, B = room.g[n], state.B[n]
+    root, inverse = math.sqrt(room.s[n]), 1.0 / room.rho[n]
+    for k in range(g.size):
         g[k] /= root  # so that B stays symmetric to the bit
-    inverse = 1.0 / rho
-    for k in range(d):
+    for k in range(g.size):
         row = B[k]
         a = g[k]
-        for i in range(d):
+        for i in range(g.size):
             row[i] = (row[i] - a * g[i]) * inverse  # 3

@@ -71,8 +71,8 @@ def configure(graph: FeedbackGraph, *, prior: float = 1.0) -> Params:
 
     Args:
         graph: the graph that the learner starts on.
-        prior: both parameters of the Beta law that each mean is drawn from beforehand: 1 in the paper, where all means
-            are equally likely.
+        prior: both parameters of the Beta distribution from which each mean is drawn beforehand. It is 1 in the paper,
+            where all means are equally likely.
     """
     return Params(number("prior", prior, least=0.01, most=100))
 

@@ -1,8 +1,7 @@
 """Worlds: where losses come from.
 
-A loss is a pure function of the seed, the run, the round and the arm. So every learner faces the same losses,
-only those that are observed are ever computed, and any part of a study can be run again anywhere, bit for
-bit.
+A loss is a pure function of the seed, the run, the round and the arm. So every learner meets the same losses, and only
+observed ones are ever computed. Any part of a study can be run again anywhere, with the same bits.
 """
 
 from sidelong.losses.adversarial import constrained, corrupted

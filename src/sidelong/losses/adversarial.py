@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 def constrained(gaps: npt.ArrayLike, n_arms: int | None = None, best: int | None = None) -> World:
     """Make the stochastically constrained adversary: gaps are fixed, while all means jump together.
 
-    Phases alternate between mean losses gaps[i] and 1 - max(gaps) + gaps[i]; with one gap D, between (0, D)
-    and (1 - D, 1) for the best and every other arm. Each loss is 0 or 1. Phases have 1, 2, 4, 7, 12, 20, ...
-    rounds: each is 1.6 times as long as the one before, rounded up. Learners that average losses over time,
+    Phases alternate between mean losses gaps[i] and 1 - max(gaps) + gaps[i]. With one gap D, the means of the best arm
+    and of all others are (0, D) in one phase and (1 - D, 1) in the next. Each loss is 0 or 1. Phases have 1, 2, 4, 7,
+    12, 20, ... rounds: each is 1.6 times as long as the one before, rounded up. Learners that average losses over time,
     such as UCB and Thompson sampling, compare arms across phases and fail.
 
     Source: Zimmert and Seldin, "Tsallis-INF: an optimal algorithm for stochastic and adversarial bandits",

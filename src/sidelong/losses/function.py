@@ -84,7 +84,7 @@ def function(
         K, known = numbers.size, describe(numbers)
     else:
         if n_arms is None:
-            raise WorldError("n_arms is needed: a function does not tell how many arms there are.")
+            raise WorldError("n_arms is needed, since a function does not say how many arms there are.")
         numbers = means_of([0.0])[:0]
         K = whole("n_arms", n_arms, 1, 2**32 - 1)
         known = f"{K} arms"

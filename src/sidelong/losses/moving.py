@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @world(means="means", at="list", every="whole", stochastic=False)
 def switching(means: npt.ArrayLike, at: int | Sequence[int] | None = None, every: int | None = None) -> World:
-    """Make a world where the best arm changes: rows of means hold one after the other. Each loss is 0 or 1.
+    """Make a world where the best arm changes: its means are those of one row after the other. Each loss is 0 or 1.
 
     Give either `at` or `every`.
 
@@ -30,10 +30,10 @@ def switching(means: npt.ArrayLike, at: int | Sequence[int] | None = None, every
     2014, experiments: a stochastic world whose best arm changes after 2,500 rounds.
 
     Args:
-        means: the expected loss of each arm, from 0 to 1, as two or more rows, such as [before, after]; or as
-            one row, which is followed by itself with the best arm and the second best exchanged.
-        at: the last round of each row but the last, which holds for ever: one number, or an ascending list.
-        every: how many rounds each row holds; after the last row comes the first one again.
+        means: the expected loss of each arm, from 0 to 1, as two or more rows, such as [before, after]. With one row,
+            the second is the same with the best arm and the second best exchanged.
+        at: the last round of each row but the last, which stays for ever: one number, or an ascending list.
+        every: for how many rounds each row is used. After the last row the first one is used again.
 
     Raises:
         WorldError: a mean is outside [0, 1], or the changes do not fit the rows.
@@ -47,7 +47,7 @@ def switching(means: npt.ArrayLike, at: int | Sequence[int] | None = None, every
     S = len(rows)
     summary = f"{rows.shape[1]} arms, best arm {_best_arms(rows)}"
     if (at is None) == (every is None):
-        raise WorldError(f"give either at or every, one of the two; at is {at!r} and every is {every!r}.")
+        raise WorldError(f"give either at or every, not both or none; at is {at!r} and every is {every!r}.")
     if every is not None:
         n = whole("every", every, 1, LAST_ROUND)
         laid_out = arrays(CYCLING, (), [n, S], np.concatenate([rows, _before(rows, np.full(S, n))]))
@@ -73,9 +73,9 @@ def drifting(means: npt.ArrayLike, every: int) -> World:
     2014, whose variation budget is max_i |rows[s + 1][i] - rows[s][i]| for each `every` rounds here.
 
     Args:
-        means: the expected loss of each arm, from 0 to 1, as two or more rows, such as [start, turn]; or as
-            one row, which is followed by itself with the best arm and the second best exchanged.
-        every: how many rounds the way from one row to the next takes.
+        means: the expected loss of each arm, from 0 to 1, as two or more rows, such as [start, turn]. With one row, the
+            second is the same with the best arm and the second best exchanged.
+        every: how many rounds it takes from one row to the next.
 
     Raises:
         WorldError: a mean is outside [0, 1], or `every` is not a whole number above 0.

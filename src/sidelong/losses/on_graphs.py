@@ -31,9 +31,9 @@ def lower_bound(
 ) -> World:
     """Make the world behind the lower bound sqrt(alpha T), where a graph helps least.
 
-    Arms outside the set always have loss 1. Those in the set have losses 0 and 1 with mean 1/2, but one of
-    them, drawn anew in each run, has mean 1/2 - gap. Since arms in the set do not reveal each other, to find
-    it is a bandit problem with as many arms as the set has.
+    Arms outside the set always have loss 1. Those in the set have losses 0 and 1 with mean 1/2. One of them, which each
+    run draws for itself, has mean 1/2 - gap. Since arms in the set do not reveal each other, finding it is a bandit
+    problem with as many arms as the set has.
 
     Source: Mannor and Shamir, "From bandits to experts: on the value of side-observations", NIPS 2011,
     Theorem 4; Alon et al., "Nonstochastic multi-armed bandits with graph-structured feedback", SICOMP 46
@@ -58,7 +58,7 @@ def lower_bound(
     _check_graph(graph)
     chosen = _independent_arms(graph) if independent_set is None else _check_independent(graph, independent_set)
     if (horizon is None) == (gap is None):
-        raise WorldError(f"give either horizon or gap, one of the two; horizon is {horizon!r} and gap is {gap!r}.")
+        raise WorldError(f"give either horizon or gap, not both or none; horizon is {horizon!r} and gap is {gap!r}.")
     size = len(chosen)
     if horizon is not None:
         gap = 0.25 * math.sqrt(size / whole("horizon", horizon, size, LAST_ROUND))
@@ -110,12 +110,11 @@ def _check_independent(graph: FeedbackGraph, arms: Iterable[int]) -> list[int]:
 def breaker(graph: FeedbackGraph, rounds: int) -> World:
     """Record the losses that break UCB-N on a graph: 1 for the arm it is about to play, 0 for all others.
 
-    UCB-N is deterministic, so the sequence can be written down beforehand, and any learner can be run on it.
-    UCB-N itself loses 1 in every round, while the best arm loses at most rounds / K: its regret is at least
-    (1 - 1/K) rounds. It plays the arm with the smallest mean_i - sqrt(2 ln t / O_i), where O_i counts
-    observations and the lower index goes first between equal ones; an arm that was never observed goes before
-    all others. The world ends after the recorded rounds, since nothing is known of later ones. It takes 8
-    bytes a round.
+    UCB-N is deterministic, so the sequence can be written down beforehand, and any learner can be run on it. UCB-N
+    itself loses 1 in every round, while the best arm loses at most rounds / K: its regret is at least (1 - 1/K) rounds.
+    UCB-N plays the arm with the smallest mean_i - sqrt(2 ln t / O_i), where O_i counts observations. Between equal ones
+    the lower index goes first. An arm that was never observed goes before all others. The world ends after the recorded
+    rounds, since nothing is known of later ones. It takes 8 bytes per round.
 
     Source: for the opponent, Caron, Kveton, Lelarge and Bhagat, "Leveraging side observations in stochastic
     bandits", UAI 2012; for the argument, Cesa-Bianchi and Lugosi, "Prediction, learning, and games" (2006),

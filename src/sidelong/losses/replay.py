@@ -27,10 +27,9 @@ def table(array: npt.ArrayLike | str | PathLike[str]) -> World:
 
     A file is read by its name: ``table("losses.csv")``, with or without a header, or ``table("losses.npy")``.
 
-    A table of float64 that is mapped into memory (`numpy.load(file, mmap_mode="r")`) is read where it lies
-    and may be larger than memory; any other one is copied. All seeds and runs have the same losses, and there
-    are no means: regret is against the arm that was best in the table. A pickle of the world holds the whole
-    table.
+    A table of float64 that is mapped into memory (`numpy.load(file, mmap_mode="r")`) is read from its file and may be
+    larger than memory. Any other table is copied. All seeds and runs have the same losses. There are no means: regret
+    is against the arm that was best in the table. A pickle of the world holds the whole table.
 
     Args:
         array: one row for each round, one column for each arm, every loss from 0 to 1; or the name of a file.

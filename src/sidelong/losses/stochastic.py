@@ -45,11 +45,11 @@ def bernoulli(means: npt.ArrayLike) -> World:
 
 @world(means="means", concentration="list", stochastic=True)
 def beta(means: npt.ArrayLike, concentration: npt.ArrayLike = 10.0) -> World:
-    """Make a stochastic world of losses anywhere from 0 to 1: arm i draws from a Beta law with mean means[i].
+    """Make a stochastic world of losses anywhere from 0 to 1: arm i has a Beta distribution with mean means[i].
 
-    Its parameters are a = means[i] c and b = (1 - means[i]) c, where c is the concentration, and the variance
-    is means[i] (1 - means[i]) / (c + 1). Draws are by rejection (Cheng 1978, Algorithm BA): exact, and in
-    arithmetic that is the same on every machine, which an inverse distribution function would not be.
+    Its parameters are a = means[i] c and b = (1 - means[i]) c, where c is the concentration, and the variance is
+    means[i] (1 - means[i]) / (c + 1). Draws are by rejection (Cheng 1978, Algorithm BA). They are exact, and their
+    arithmetic is the same on every machine, which that of an inverse distribution function would not be.
 
     Args:
         means: the expected loss of each arm, from 0 to 1. An arm of mean 0 or 1 always has that loss.

@@ -1,7 +1,8 @@
-"""From what you hold after a round (sales, bids, verdicts, costs, scores) to the losses that an agent is told.
+"""Turn what you have after a round (sales, bids, verdicts, costs, scores) into the losses that an agent is told.
 
-A helper knows its problem: which arms the outcome revealed, what each of them would have lost, in [0, 1], and the graph
-of the round, where only the outcome shows it. What contradicts itself or leaves its range is refused, never clipped.
+A helper knows its problem. It says which arms the outcome revealed, and what each of them would have lost, in [0, 1].
+Where only the outcome shows the graph of the round, it says that too. Input that contradicts itself or leaves its range
+is refused; it is never clipped.
 """
 
 from sidelong.outcomes.auction import FirstPrice

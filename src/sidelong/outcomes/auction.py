@@ -1,7 +1,7 @@
 """Bid shading in first-price auctions.
 
-Who bids b for something worth v to him wins if b is at least the least winning bid m, and then gains v - b. An arm is a
-fraction f of one's value: its bid is f v, and with V the highest value that can come,
+You bid b for something that is worth v to you. You win if b is at least m, the least winning bid, and then gain v - b.
+An arm is a fraction f of your value: its bid is f v. With V the highest value that can come,
 
     loss of f = 1 - (1 - f) v / V   if f v >= m,   and 1 if not.
 
@@ -11,9 +11,9 @@ What a bid reveals depends on whom the exchange shows m:
     shown="lost"     those who lose see the winning bid:    a bid that loses reveals all, one that wins the higher ones
     shown="never"    nobody sees it:                        a bid reveals itself alone
 
-It may differ from round to round. In the last case a winner knows that higher bids would have won too, and a loser that
-lower ones would have lost too; but neither can tell how likely that was to be seen, as this depends on where m lies, so
-that it cannot be learned from without bias. Posted prices (bought or not) have the same trouble.
+It may differ from round to round. In the last case a winner knows that higher bids would have won too, and a loser
+knows that lower ones would have lost too. But neither can tell how likely that was to be seen, since it depends on m.
+So nobody can learn from it without bias. Posted prices (bought or not) have the same problem.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class FirstPrice:
         self._fractions = ascending("fractions", fractions, 1.0)
         self._unit = number("highest_value", highest_value, least=0)
         if self._unit == 0.0:
-            raise OutcomeError("highest_value must be above 0.")
+            raise OutcomeError(f"highest_value must be above 0, not {highest_value!r}.")
 
     @property
     def fractions(self) -> npt.NDArray[np.float64]:

@@ -1,14 +1,14 @@
-"""A threshold cascade: the small model answers if it is sure enough, else the large one does, and judges.
+"""A threshold cascade: a small model answers if it is sure enough; if not, a large one answers and judges it.
 
-A small model answers each question and says how sure it is, its confidence c. An arm is a threshold s: if c >= s, the
-small model's answer stands; if not, the large model is asked, which costs `price`, and which also shows whether the
-small one was wrong. A wrong answer that stands costs `mistake`. In units of the larger of the two,
+A small model answers each question and says how sure it is, its confidence c. An arm is a threshold s. If c >= s, the
+small model's answer is used. If not, the large model is asked, which costs `price`. It also shows whether the small one
+was wrong. A wrong answer that is used costs `mistake`. In units of the larger of the two costs,
 
     loss of s = mistake if the small model is wrong, else 0   if c >= s,   and price if not.
 
 The confidence is known before the threshold is drawn, and so is the graph of the round. Thresholds above c ask, and
-reveal the losses of all. Those up to c reveal nothing of themselves, as nobody judged: only that asking would have
-cost `price`. So in most rounds some arms are revealed by others alone, and if all thresholds could lie below c, nothing
+reveal the losses of all. Those up to c do not reveal themselves, since nobody judged: they only show that asking would
+have cost `price`. So in most rounds some arms are revealed only by others. If all thresholds were below c, nothing
 would be learned. That is why one more arm, the last, always asks. On such graphs, which are weakly observable, no
 learner has a regret below the order T^(2/3).
 """
@@ -60,7 +60,7 @@ class Cascade:
         price: float,
         mistake: float = 1.0,
     ) -> None:
-        self._thresholds = ascending("thresholds", thresholds, 1.0)
+        self._thresholds = ascending("thresholds", thresholds, 1.0, least=1)
         self._price = number("price", price, least=0)
         self._mistake = number("mistake", mistake, above=0)
 
@@ -98,7 +98,8 @@ class Cascade:
 
         Args:
             arm: the arm that was played, `decision.arm`.
-            confidence: of the small model, from 0 to 1, as it was when the arm was asked for.
+            confidence: of the small model, from 0 to 1. It must be the one that the arm was asked for with: `tell`
+                refuses an outcome whose graph is not that of the decision.
             wrong: whether the small model was wrong, by the large one's word; None if the large one was not asked.
         """
         answering, asks = self._answering(confidence), self.asks(arm, confidence)
@@ -109,7 +110,7 @@ class Cascade:
                 f"What a round reveals must not depend on luck: a verdict that comes now and then cannot be used."
             )
         losses = self.losses(confidence, False if wrong is None else wrong)
-        return Revealed(arm, losses if asks else losses[answering:], self.graph(confidence))
+        return Revealed(arm, losses if asks else losses[answering:], self.graph(confidence), foreseen=True)
 
     def _answering(self, confidence: float) -> int:
         """Return how many arms let the small model answer: the first ones."""
@@ -117,9 +118,9 @@ class Cascade:
         return int(np.searchsorted(self._thresholds, sure, "right"))
 
     def __repr__(self) -> str:
-        ends = f"{self._thresholds[0]:g} to {self._thresholds[-1]:g}"
-        costs = f"price {self._price:g}, mistake {self._mistake:g}"
-        return f"<Cascade: {self._thresholds.size} thresholds from {ends}, {costs}>"
+        first, last, size = self._thresholds[0], self._thresholds[-1], self._thresholds.size
+        which = f"{size} thresholds from {first:g} to {last:g}" if size > 1 else f"one threshold, {first:g}"
+        return f"<Cascade: {which}, price {self._price:g}, mistake {self._mistake:g}>"
 
 
 # Graphs are kept, as a graph that is made anew must be checked and hashed anew, which takes longer than to learn.

@@ -32,6 +32,7 @@ class Revealed:
     arm: int  #: that was played
     losses: npt.NDArray[np.float64]  #: of the arms that were revealed, in their order
     graph: FeedbackGraph  #: of the round: what every arm would have revealed
+    foreseen: bool = False  #: whether the graph was known before the draw, so that `tell` takes no other one
 
 
 def yes_or_no(name: str, value: Any) -> bool:
@@ -48,12 +49,13 @@ def in_order(values: Any) -> bool:
     return isinstance(values, Iterable) and not isinstance(values, str | bytes | AbstractSet | Mapping)
 
 
-def ascending(name: str, values: Any, most: float = math.inf) -> npt.NDArray[np.float64]:
-    """Return `values` as an array, if they are two or more numbers from 0 to `most`, each above the one before."""
+def ascending(name: str, values: Any, most: float = math.inf, *, least: int = 2) -> npt.NDArray[np.float64]:
+    """Return `values` as an array, if they are `least` or more numbers from 0 to `most`, each above the one before."""
     given: list[Any] = list(values) if in_order(values) else []
     array = np.array([number(f"Each of {name}", value, least=0, most=most) for value in given], np.float64)
-    if array.size < 2 or (np.diff(array) <= 0).any():
-        raise OutcomeError(f"{name} must be two or more numbers, each above the one before, not {values!r}.")
+    if array.size < least or (np.diff(array) <= 0).any():
+        several = "two" if least == 2 else "one"
+        raise OutcomeError(f"{name} must be {several} or more numbers, each above the one before, not {values!r}.")
     array.setflags(write=False)
     return array
 

@@ -74,7 +74,7 @@ def refuse_first(wrong: npt.NDArray[np.bool_], message: Callable[[int], str]) ->
 def checked_arms(arms: Any, n_arms: int) -> npt.NDArray[np.int64]:
     """Return a column of arms."""
     array = np.asarray(arms)
-    if array.ndim != 1 or array.dtype.kind not in "iu":
+    if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
         raise OutcomeError(f"arms must be whole numbers, one after the other, such as batch.arms, not {short(arms)}.")
     refuse_first((array < 0) | (array >= n_arms), lambda at: f"arm must be from 0 to {n_arms - 1}, not {array[at]}.")
     return array.astype(np.int64)

@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Scale:
-    """The range of one's own numbers: `best` becomes a loss of 0, and `worst` one of 1.
+    """The range of your own numbers: `best` becomes a loss of 0, and `worst` becomes a loss of 1.
 
-    Give it to an agent, and `tell` takes your numbers. The agent keeps it, also in its file, and refuses a number
-    outside: a scale that followed the data would change the meaning of what was learned. `StockOrders` and `FirstPrice`
-    give losses that are in [0, 1] already: an agent that they tell has no scale.
+    Give it to an agent, and `tell` takes your numbers. The agent keeps the scale, also in its file, and refuses numbers
+    outside of it. A scale that followed the data would change the meaning of what was learned. The losses of
+    `StockOrders` and `FirstPrice` are in [0, 1] already: an agent that is told these has no scale.
 
     Args:
         best: the smallest cost, or the highest score, that can come.
@@ -70,7 +70,7 @@ class Scale:
         if not low <= plain(value) <= high:
             raise OutcomeError(
                 f"The value {where} must be a number from {low:g} to {high:g}, the ends of its scale, not "
-                f"{short(value)}. It is not clipped. If such values do come, begin anew with a wider scale."
+                f"{short(value)}. It is not clipped. If such values do come, start again with a wider scale."
             )
         return (float(value) - self.best) / (self.worst - self.best) + 0.0  # not -0.0
 

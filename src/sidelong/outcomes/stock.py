@@ -1,17 +1,18 @@
 """Stock orders with lost sales: the newsvendor's problem.
 
-An order of q meets a demand of D and sells s = min(q, D). What is left over costs `holding` a unit, and what was wanted
-and not there costs `shortage` a unit. The demand is seen only if nothing ran out, and so the true cost
+An order of q meets a demand of D and sells s = min(q, D). Each unit that is left over costs `holding`. Each unit that
+was wanted and not there costs `shortage`. The demand is seen only if nothing ran out. So the true cost
 
     holding (q - s) + shortage (D - s)
 
-is not. Less shortage times D, which is the same for every order and so leaves all differences as they are, it is
-holding (q - s) - shortage s, for which the sales are enough. Moved and scaled to [0, 1], with Q the largest order:
+is not always seen. But shortage times D is the same for every order, and does not change differences between orders.
+Without it the cost is holding (q - s) - shortage s, which needs only the sales. Moved and scaled to [0, 1], with Q the
+largest order:
 
     loss of q = (holding (q - s) - shortage s + shortage Q) / ((holding + shortage) Q)
 
-An order shows the losses of all smaller ones, which would have sold min(s, their size), and, if nothing ran out,
-of all larger ones too.
+An order shows the losses of all smaller ones, which would have sold min(s, their size). If nothing ran out, it also
+shows those of all larger ones.
 """
 
 from __future__ import annotations
@@ -63,8 +64,8 @@ class StockOrders:
         True
         >>> decision = agent.ask(seen.graph)  # a good guess of what an order will reveal next time
 
-    An agent that is asked with the graph of the last round does better than one that is not: it knows that orders
-    far below the largest mostly show everything. `tell` corrects the guess, so that a wrong one does not bias it.
+    Ask with the graph of the last round: then the agent does better, since it knows that orders far below the largest
+    mostly show everything. `tell` corrects the guess, so that a wrong one does not bias it.
     """
 
     def __init__(
@@ -84,7 +85,7 @@ class StockOrders:
         self._sees_unmet = yes_or_no("sees_unmet", sees_unmet)
         self._graph = nested(self._orders.size)
         if not 0.0 < self.unit < np.inf:
-            raise OutcomeError(f"holding and shortage must not both be 0, nor endless, not {holding!r}, {shortage!r}.")
+            raise OutcomeError(f"holding and shortage must be finite and not both 0, not {holding!r} and {shortage!r}.")
 
     @property
     def orders(self) -> npt.NDArray[np.float64]:

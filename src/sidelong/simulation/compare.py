@@ -99,7 +99,7 @@ def _learners(given: Any) -> dict[str, tuple[str | ModuleType, dict[str, Any]]]:
     listed = [given] if isinstance(given, str | ModuleType | Mapping) else _listed("learners", given)
     every = [each for one in listed for each in (catalogue.names() if _is_all(one) else [one])]
     if not every:
-        raise LearnerError("learners is a list of at least one learner.")
+        raise LearnerError("learners must be a list of at least one learner, and it is empty.")
     found = [_learner(each) for each in every]
     return _apart(found, [_label(*each) for each in found])
 

@@ -62,9 +62,9 @@ def simulate(
 ) -> Result:
     """Play `learner` against the world `losses` on `graph`, and return its regret.
 
-    A run depends on the learner, its options, the graph, the world, the seed and its own number alone: neither on the
-    other runs nor on the threads. Every learner meets the same losses. Run 0 makes the choices of an `Agent` with
-    the same seed that is told the same losses.
+    A run depends only on the learner, its options, the graph, the world, the seed and its own number. It depends
+    neither on the other runs nor on the threads. Every learner meets the same losses. An `Agent` with the same seed
+    that is told the same losses makes the choices of run 0.
 
     Args:
         learner: the name of a learner, or a module that is one.
@@ -77,15 +77,15 @@ def simulate(
         threads: how many runs to play at once; as many as there are cores if not given.
         progress: whether to show progress; on a terminal after two seconds if not given. Or a function that is called
             with the rounds done and the rounds in all.
-        delay: how many rounds later the feedback of a round comes: with 1, round t is learned after the draw of
-            round t + 1. Or a law of random delays, as ``"uniform:0:20"``, ``"geometric:5:100"`` (the mean, and from
-            where on feedback never comes), ``"pareto:1:1.5:200"`` (least, shape, most) or ``"by_arm:0:0:9"``: see
-            `sidelong.simulation.delays`. exp3.g++ and exp3-set have a bound then (docs/late.md), but for the last.
+        delay: how many rounds later the feedback of a round comes. With 1, round t is learned after the draw of round t
+            + 1. Or a distribution of random delays: ``"uniform:0:20"``, ``"geometric:5:100"`` (the mean, and from where
+            on feedback never comes), ``"pareto:1:1.5:200"`` (least, shape, most) or ``"by_arm:0:0:9"``. See
+            `sidelong.simulation.delays`. exp3.g++ and exp3-set have a bound with delays, except by arm (docs/late.md).
             `Result.traces` are of the rounds that were learned.
-        certificate: whether to keep certificates: `Result.certificate` has what an agent would say at each checkpoint.
-        switches: measure the regret against the best sequence of arms that changes at most so often too, as
-            `Result.tracking_regret`. To find it costs a look at every arm in every round, for each run in a world that
-            is not the same in all.
+        certificate: whether to keep certificates. `Result.certificate` has what an agent would say at each checkpoint.
+        switches: also measure the regret against the best sequence of arms with at most so many changes, as
+            `Result.tracking_regret`. For that the loss of every arm in every round is computed, in each run if runs
+            differ in their losses.
         **options: the options of the learner; for "exp3.g++" see `help(sidelong.learners.exp3gpp.configure)`.
 
     Example:

@@ -170,7 +170,9 @@ class _Reader:
             else:
                 unplayable.setdefault(cell.name, (cell, reason))
             if len(cells) + len(unplayable) > MAX_CELLS:
-                raise StudyError(f"{self._source.path}: a study has at most {MAX_CELLS:,} cells, and this one more.")
+                raise StudyError(
+                    f"{self._source.path}: a study has at most {MAX_CELLS:,} cells, and this one has more."
+                )
         if not cells:
             reasons = "; ".join(sorted({reason for _, reason in unplayable.values()})[:3])
             raise StudyError(f"{self._source.path}: no learner of this study can play there: {reasons}")

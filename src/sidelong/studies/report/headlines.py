@@ -36,9 +36,9 @@ def scoreboard(board: Scoreboard) -> str:
     """Say who did best over all instances: whose worst ratio to the best is the smallest."""
     everywhere = [row for row in board.standing if not np.isnan(board.regret[row]).any()]
     if len(board.contestants) == 1:
-        return f"{board.contestants[0]} plays alone: there is nothing to compare it with."
+        return f"{board.contestants[0]} plays alone, so there is nothing to compare it with."
     if not everywhere:
-        return "No learner has played on every instance, so that none can be called the best of all."
+        return "No learner has played on every instance, so none can be called the best of all."
     first = everywhere[0]
     name, worst = board.contestants[first], float(board.worst[first])
     if worst == 1.0:
@@ -64,7 +64,7 @@ def missing(cells: int) -> str:
 def interval(runs: int) -> str:
     """Say what a curve and its bands are; a bootstrap over few runs sees too little of how they differ."""
     if runs == 1:
-        return "One run, of which no interval can be made."
+        return "There is one run, so there is no interval."
     few = ", which is too narrow for so few runs" if runs < FEW else ""
     return f"Mean over {runs:,} runs, with the 95 % bootstrap interval{few}; the paler band holds nine of ten runs."
 
@@ -95,7 +95,7 @@ def contest(instances: Sequence[Instance]) -> str:
     count = tested[first]
     all_tests = count.total() - count["untested"]
     if not count["less"]:
-        return "No learner has a regret that can be told from another's."
+        return "The tests find no difference between any two learners."
     lost = f"loses {count['more']}" if count["more"] else "loses none"
     return f"{first} wins {count['less']} of its {all_tests} comparisons and {lost}."
 
@@ -132,19 +132,19 @@ def growth(curves: Mapping[str, Curve]) -> str:
     if not groups:
         return "There are too few checkpoints to say how regret grows."
     if groups.keys() == {UNDECIDED}:
-        return f"How the regret of {listed(groups[UNDECIDED])} grows cannot be said yet."
+        return f"It is not clear yet how the regret of {listed(groups[UNDECIDED])} grows."
     order = [FLAT, "log T", "log² T", "√T", "T", UNDECIDED]
     said = []
     for law in sorted(groups, key=order.index):
         names = listed(groups[law])
-        many = len(groups[law]) > 1
         if law == FLAT:
-            said.append(f"{names} {'have' if many else 'has'} stopped growing")
+            said.append(f"the regret of {names} has stopped growing")
         elif law == UNDECIDED:
-            said.append(f"of {names} it cannot be said")
+            said.append(f"for {names} this is not clear yet")
         else:
-            said.append(f"{names} {'grow' if many else 'grows'} like {law}")
-    return f"{'; '.join(said)}."
+            said.append(f"that of {names} grows like {law}" if said else f"the regret of {names} grows like {law}")
+    sentence = "; ".join(said)
+    return f"{sentence[0].upper()}{sentence[1:]}."
 
 
 def bounds(promised: Mapping[str, Bound], curves: Mapping[str, Curve]) -> str:

@@ -62,17 +62,17 @@ def _arms(named: tuple[str, FeedbackGraph]) -> int:
 
 
 def headline(label: str, graph: FeedbackGraph) -> str:
-    """Say what a graph gives away: how many arms show all, and how many tell nothing of each other."""
+    """Say how many arms it takes to see all, and how many arms there are at most of which none reveals another."""
     K = graph.n_arms
     others = graph.n_edges - (K - graph.arms_without_self_loop.size)
     if others == 0:
-        return f"{label}: no arm tells of another. This is a bandit."
+        return f"{label}: no arm reveals another. This is a bandit."
     if graph.n_edges == K * K:
-        return f"{label}: every arm tells of all. This is full information."
+        return f"{label}: every arm reveals all. This is full information."
     numbers = graph.numbers(_BUDGET)
     alone = numbers.independence
     apart = f"{alone.lower}" if alone.exact else f"{alone.lower} to {alone.upper}"
-    tell = f"at most {apart} of {K} arms tell nothing of each other"
+    tell = f"the largest set in which no arm reveals another has {apart} of {K} arms"
     if graph.observability.kind == "none":
         return f"{label}: {tell}, and some arm is never seen."
     cover = numbers.domination.upper

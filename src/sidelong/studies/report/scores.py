@@ -16,14 +16,16 @@ if TYPE_CHECKING:
     from sidelong.studies.report.reading import Instance, StudyReading
 
 _NOTE = (
-    "Regret at the end: the mean over runs, ± half of its 95 % bootstrap interval, and its ratio to the smallest on "
-    "the instance, with the number of arms, the price of playing each once, added to both. The worst ratio of a "
-    "learner is over all instances. = marks what cannot be told from the best on the instance."
+    "Each cell has two numbers. Below is the regret at the end: the mean over runs, ± half of its 95 % bootstrap "
+    "interval. Above is its ratio to the smallest regret on the instance. For the ratio, the number of arms is added "
+    "to both, as the price of playing each arm once. The worst ratio of a learner is over all instances. A = marks a "
+    "learner that the tests cannot tell apart from the best on the instance."
 )
 _DUELS = (
-    f"On how many instances the learner of the row has less regret than that of the column, and on how many more: "
-    f"Wilcoxon's signed rank test on pairs of runs that met the same losses, with Holm's correction for all pairs of "
-    f"an instance, p < {LEVEL}. What is left of all instances cannot be told from chance."
+    f"The first number says on how many instances the learner of the row has less regret than that of the column, the "
+    f"second on how many it has more. This is Wilcoxon's signed rank test on pairs of runs that met the same losses, "
+    f"with Holm's correction for all pairs of an instance, p < {LEVEL}. On the other instances the difference may be "
+    f"chance."
 )
 _WIDEST = 11  # columns that a page has room for
 
