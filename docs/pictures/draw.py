@@ -194,7 +194,7 @@ def study() -> None:
     sheet.arrow(296, 50, 340, 50, "arc")
     sheet.box(340, 20, 130, 60)
     sheet.text(405, 46, "Parquet", "head", "middle")
-    sheet.text(405, 66, "one file a cell", "small", "middle")
+    sheet.text(405, 66, "one file per cell", "small", "middle")
     sheet.arrow(405, 80, 405, 160, "arc")
     sheet.box(330, 162, 144, 60)
     sheet.text(402, 188, "report.html", "head", "middle")
