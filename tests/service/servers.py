@@ -36,6 +36,10 @@ for line in sys.stdin:
 """
 
 
+# On a busy machine everything takes long, and nothing is refused for that.
+_PATIENT = {"busy_timeout": 120.0, "request_timeout": 120.0, "work_timeout": 600.0}
+
+
 class Server:
     """A running server."""
 
@@ -68,7 +72,7 @@ class Server:
         given = {**({"Content-Type": "application/json"} if data is not None else {}), **(headers or {})}
         request = urllib.request.Request(self.address + path, data, given, method=method)
         try:
-            with urllib.request.urlopen(request, timeout=60) as reply:
+            with urllib.request.urlopen(request, timeout=180) as reply:
                 status, content, received = reply.status, reply.read(), reply.headers
         except urllib.error.HTTPError as error:
             status, content, received = error.code, error.read(), error.headers
@@ -98,7 +102,7 @@ class Nursery:
     def start(self, database, **settings):
         """Start a server on a port of its own."""
         log = self._folder / "server.log"
-        wanted = {"log": str(log), "settings": {"database": database, **settings}}
+        wanted = {"log": str(log), "settings": {"database": database, **_PATIENT, **settings}}
         self._process.stdin.write(json.dumps(wanted) + "\n")
         self._process.stdin.flush()
         server = Server(**json.loads(self._process.stdout.readline()), log=log)
