@@ -122,7 +122,7 @@ class DatabaseContract:
             writing.save(of, Snapshot(3, b"", b"x"))
             writing.keep_base(of, 1, b"y")
             writing.commit()
-        line = Deletion("e", 2**62, None)
+        line = Deletion(of, "e", 2**62, None)
         with database.writing() as writing:
             writing.delete(of, line)
             writing.commit()

@@ -15,7 +15,7 @@ from alembic.config import Config
 from sqlalchemy import event, text
 
 import sidelong as sl
-from service.stores import opened
+from service.stores import lose_snapshots, opened
 from service.test_store import refused
 from sidelong import evaluation
 from sidelong.agent import state_file
@@ -27,7 +27,7 @@ from sidelong.service.store.snapshots import SNAPSHOT_VERSION, pack
 from sidelong.service.store.sql import migrate as migrations
 from sidelong.service.store.sql.database import SqlDatabase
 
-OLD = Path(__file__).parent / "files" / "schema-0001.sql"
+FILES = Path(__file__).parent / "files"
 
 
 def run(database, statement, **values):
@@ -303,11 +303,17 @@ def test_too_many_readers_at_once_are_answered_with_busy(database):
         bench.decide()  # has connections of its own
 
 
-def test_a_file_of_an_older_version_opens_and_goes_on(tmp_path):
-    path = tmp_path / "old.db"
+def old(folder, file):
+    """Return the path of a database that an older version wrote."""
+    path = folder / "old.db"
     with sqlite3.connect(path) as connection:
-        connection.executescript(OLD.read_text())
+        connection.executescript((FILES / file).read_text())
     connection.close()
+    return path
+
+
+def test_a_file_of_an_older_version_opens_and_goes_on(tmp_path):
+    path = old(tmp_path, "schema-0001.sql")
     with opened(str(path)) as bench:
         assert bench.counts("old")[1:6] == [6, 4, 1, 0, 0]
         digest = bench.digest("old")
@@ -319,10 +325,7 @@ def test_a_file_of_an_older_version_opens_and_goes_on(tmp_path):
 
 
 def test_graphs_of_an_older_version_count_as_kept_when_it_is_opened_first(tmp_path):
-    path = tmp_path / "old.db"
-    with sqlite3.connect(path) as connection:
-        connection.executescript((OLD.parent / "schema-0005.sql").read_text())
-    connection.close()
+    path = old(tmp_path, "schema-0005.sql")
     with opened(str(path)) as bench:
         assert bench.store.collect() == 0
         bench.hands.move(2 * 86_400)
@@ -336,10 +339,7 @@ def test_graphs_of_an_older_version_count_as_kept_when_it_is_opened_first(tmp_pa
 
 
 def test_the_journals_of_every_kind_of_learner_are_replayed_to_the_bit_years_later(tmp_path, caplog):
-    path = tmp_path / "old.db"
-    with sqlite3.connect(path) as connection:
-        connection.executescript((OLD.parent / "schema-0002.sql").read_text())
-    connection.close()
+    path = old(tmp_path, "schema-0002.sql")
     with opened(str(path)) as bench:
         _, names = bench.store.names(0, 9)
         assert len(names) == 7
@@ -358,10 +358,7 @@ def test_the_journals_of_every_kind_of_learner_are_replayed_to_the_bit_years_lat
 
 
 def test_an_experiment_with_the_preset_that_went_is_refused_and_its_log_exported(tmp_path):
-    path = tmp_path / "old.db"
-    with sqlite3.connect(path) as connection:
-        connection.executescript((OLD.parent / "schema-0002.sql").read_text())
-    connection.close()
+    path = old(tmp_path, "schema-0002.sql")
     with opened(str(path)) as bench:
         for _ in range(2):
             with pytest.raises(ServiceError, match=r"preset is 'practical'.* the learner 'glance'") as refusal:
@@ -375,6 +372,63 @@ def test_an_experiment_with_the_preset_that_went_is_refused_and_its_log_exported
         export.write(bench.store, "practical", tmp_path / "log.parquet")
         bench.decide("ucb-n")  # the others go on
     assert evaluation.read_log(tmp_path / "log.parquet").n_rounds > 0
+
+
+def test_a_snapshot_of_before_experiments_had_a_life_gives_way_to_the_journal(tmp_path, caplog):
+    """It lacks what rounds cost in each minute, which the journal gives."""
+    path = old(tmp_path, "schema-0006.sql")
+    with opened(str(path)) as bench:
+        before = bench.store.view("old", lambda each, _: (each.head, each.waiting, views.state(each).state))
+        assert before == (24, 1, "running")
+        [line] = [each for each in caplog.records if each.message == "snapshot not used"]
+        assert "has version 6, and this program reads" in line.why
+        costs = bench.store.view("old", lambda each, _: each.tallies.costs)
+        assert {minute: (rows[2], rows[3]) for minute, rows in costs.items()} == {28333333: (9.0, 2.25)}
+        assert bench.decide("old", key="k", graph=sl.graphs.nested(5)).duplicate
+        assert bench.change("old", by="ops", state="stopped")
+        digest = bench.digest("old")
+        lose_snapshots(bench.database)
+    with opened(str(path)) as bench:
+        assert bench.digest("old") == digest
+
+
+def test_an_experiment_with_a_life_is_replayed_to_the_bit_years_later(tmp_path, caplog):
+    path = old(tmp_path, "schema-0008.sql")
+    with opened(str(path)) as bench:
+        listed = views.summaries(bench.store, 0, 9)
+        assert [each.name for each in listed.archived] == ["silent"]
+        assert [(each.name, each.by) for each in listed.deleted] == [("wrong", "robot")]
+        names = ["life", "shop", "silent", "twin"]
+        found = {name: bench.digest(name) for name in names}
+        assert not caplog.messages  # the snapshots are used
+        lose_snapshots(bench.database)
+    with opened(str(path)) as bench:
+        assert {name: bench.digest(name) for name in names} == found
+        life, twin, silent = (
+            bench.store.view(name, lambda each, _: views.state(each)) for name in ("life", "twin", "silent")
+        )
+        assert (life.counts.frozen, life.counts.fallback, life.counts.expired) == (3, 2, 4)
+        assert life.counts.held > 0
+        assert life.labels == ["a", "b", "c", "d", "e"]
+        assert (twin.origin.name, twin.counts.told) == ("life", 1)
+        assert (silent.state, silent.counts.defaulted) == ("archived", 1)
+        story = views.changes(bench.store, "life").items
+        assert [(each.by, each.change.get("state")) for each in story] == [
+            (None, "created"),
+            ("robot", "frozen"),
+            ("robot", "stopped"),
+            ("robot", "running"),
+        ]
+        bench.change("silent", state="running")
+        for name in ("life", "twin", "silent"):
+            bench.decide(name)
+        with bench.database.reading() as reading:
+            (parted,) = reading.connection.execute(text("SELECT id FROM graphs WHERE parts > 0")).scalars()
+            assert bench.store.shelf.find(reading, parted) == sl.graphs.erdos_renyi(60, 0.3, seed=1)
+
+
+def test_the_newest_schema_has_a_file_that_later_versions_must_open():
+    assert (FILES / f"schema-{migrations.LATEST}.sql").exists(), "PYTHONPATH=tests python -m service.old_database"
 
 
 def test_a_newer_database_and_one_of_something_else_are_refused(database):

@@ -2,6 +2,8 @@
 
 import asyncio
 
+import pytest
+
 from service.stores import opened
 from sidelong.service import tail
 from sidelong.service.store.commands import Decide
@@ -59,6 +61,31 @@ def test_a_thousand_streams_ask_the_database_as_often_as_one(tmp_path, monkeypat
         found, asked = asyncio.run(follow(bench, experiment, 1000))
     assert found == [list(range(2, 42))] * 1000
     assert asked < 1000  # each of them asked for itself before, and several times
+
+
+@pytest.mark.parametrize("seen", [0, 4])
+def test_the_stream_of_a_deleted_experiment_ends_with_an_event_that_says_so(tmp_path, monkeypatch, seen):
+    """However far one has read; and the streams of others go on."""
+    monkeypatch.setattr(tail, "_EVERY", 0.01)
+
+    async def follow(bench):
+        tails = tail.Tail(bench.database, Tokens(bench.database))
+        of, other = (bench.store.identity(name).id for name in ("e", "other"))
+        stream = tails.stream(of, seen, 4, None)
+        parts = [await anext(stream)]
+        await asyncio.to_thread(bench.delete)
+        on = asyncio.create_task(read(tails.stream(other, 1, 1, None), 1))
+        parts += [part async for part in stream]
+        await asyncio.to_thread(bench.decide, "other")
+        return parts, await on
+
+    with opened(f"sqlite:///{tmp_path}/service.db") as bench:
+        bench.create()
+        bench.create("other")
+        bench.store.run([Decide("e") for _ in range(3)])
+        parts, on = asyncio.run(asyncio.wait_for(follow(bench), 60))
+    assert parts[-1].startswith(b'event: deleted\ndata: {"sequence":null,"kind":"deleted","round":null,"arm":null,"at":"')
+    assert on == [2]
 
 
 def test_two_who_come_at_different_places_get_the_same_and_a_revoked_token_ends_a_stream(tmp_path, monkeypatch):

@@ -22,7 +22,7 @@ from sidelong.service.store.journal import Kind
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterable
 
-    from sidelong.service.store.database import Database
+    from sidelong.service.store.database import Database, Deletion
     from sidelong.service.store.journal import Event
     from sidelong.service.store.tokens import Tokens
 
@@ -41,6 +41,7 @@ class _Followed:
         self.head = head  #: the last event that was read for them
         self.recent: deque[tuple[int, bytes]] = deque(maxlen=_MOST)
         self.streams: set[asyncio.Event] = set()  #: what each of them waits for
+        self.end: bytes | None = None  #: what says that it was deleted
 
     @property
     def oldest(self) -> int:
@@ -67,7 +68,10 @@ class Tail:
         self._wake(self._followed)
 
     async def stream(self, experiment: int, after: int, head: int, token: str | None) -> AsyncIterator[bytes]:
-        """Yield the events after one, until the service stops or the token is revoked; `head` is the last there is."""
+        """Yield the events after one, until the service stops or the token is revoked; `head` is the last there is.
+
+        If the experiment is deleted, an event without a number says so, and is the last one.
+        """
         yield b": sidelong\n\n"
         followed = self._followed.setdefault(experiment, _Followed(head))
         news = asyncio.Event()
@@ -78,6 +82,9 @@ class Tail:
         try:
             spoken = time.monotonic()
             while not self.stopping and self._tokens.is_valid(token):
+                if followed.end is not None:
+                    yield followed.end
+                    return
                 found = await self._after(experiment, followed, after)
                 if found:
                     after, spoken = found[-1][0], time.monotonic()
@@ -110,18 +117,23 @@ class Tail:
         """Read what has happened, again and again, while somebody follows."""
         while self._followed and not self.stopping:
             try:
-                found = await asyncio.to_thread(self._news, {of: each.head for of, each in self._followed.items()})
+                found, ended = await asyncio.to_thread(
+                    self._news, {of: each.head for of, each in self._followed.items()}
+                )
             except ServiceError:
-                found = {}
+                found, ended = {}, {}
             except Exception:  # noqa: BLE001  # the streams must go on
                 _log.exception("streams stand still")
-                found = {}
+                found, ended = {}, {}
+            for of, end in ended.items():
+                if of in self._followed:
+                    self._followed[of].end = end
             for of, page in found.items():
                 followed = self._followed.get(of)
                 if followed is not None:
                     followed.recent.extend(page)
                     followed.head = page[-1][0]
-            self._wake(found)
+            self._wake([*found, *ended])
             if not all(self._tokens.is_valid(token) for token, streams in self._used.items() if streams):
                 self._wake(self._followed)
             if not any(len(page) == _MOST for page in found.values()):  # else there is more
@@ -133,18 +145,28 @@ class Tail:
             for news in self._followed[of].streams if of in self._followed else ():
                 news.set()
 
-    def _news(self, heads: dict[int, int]) -> dict[int, list[tuple[int, bytes]]]:
-        """Return the events behind those of these numbers, for each experiment that has some."""
+    def _news(self, heads: dict[int, int]) -> tuple[dict[int, list[tuple[int, bytes]]], dict[int, bytes]]:
+        """Return the events behind those of these numbers, of experiments that have some; and the end of deleted ones.
+
+        A deleted one is not asked for its last events, which are erased.
+        """
         self._tokens.refresh()
         with self._database.reading() as reading:
             now = {each.id: each.head for each in reading.experiments() if each.id in heads}
+            deletions = reading.deletions() if len(now) < len(heads) else []
+        ended = {each.experiment: _format_end(each) for each in deletions if each.experiment in heads}
         found = {of: _page(self._database, of, heads[of]) for of, head in now.items() if head > heads[of]}
-        return {of: page for of, page in found.items() if page}
+        return {of: page for of, page in found.items() if page}, ended
 
 
 def _page(database: Database, experiment: int, after: int) -> list[tuple[int, bytes]]:
     with database.reading() as reading:
         return [(event.seq, _format(event)) for event in reading.events(experiment, after, _MOST, _MOST_BYTES)]
+
+
+def _format_end(deletion: Deletion) -> bytes:
+    data = {"sequence": None, "kind": "deleted", "round": None, "arm": None, "at": timestamp(deletion.at)}
+    return b"event: deleted\ndata: %s\n\n" % to_json(data)
 
 
 def _is_batch(event: Event) -> bool:

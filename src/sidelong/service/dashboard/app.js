@@ -121,6 +121,13 @@ async function open(name) {
     Math.max(0, now.state.sequence - panels.LATEST), // the latest are shown from the beginning
     (event) => {
       if (shown !== now) return;
+      if (event.kind === "deleted") {
+        leave();
+        show($("experiment"), false);
+        trouble(new Error(`The experiment ${name} was deleted.`));
+        list().catch(trouble);
+        return;
+      }
       panels.latest(event);
       refresh.soon();
     },

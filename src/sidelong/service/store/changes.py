@@ -114,5 +114,6 @@ class Delete(Command):
 
     def run(self, turn: Turn) -> Deletion:
         """Leave a line of it: what it was called, when it was deleted, and by whom."""
-        turn.deletion = Deletion(turn.experiment.identity.name, turn.moment.at, self.by)
+        identity = turn.experiment.identity
+        turn.deletion = Deletion(identity.id, identity.name, turn.moment.at, self.by)
         return turn.deletion

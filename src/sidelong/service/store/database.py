@@ -43,6 +43,7 @@ class Listed(NamedTuple):
 class Deletion(NamedTuple):
     """What is left of an experiment that was deleted."""
 
+    experiment: int  #: its id, which is never given again
     name: str
     at: int
     by: str | None

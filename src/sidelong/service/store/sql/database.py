@@ -86,7 +86,7 @@ _FIND = {
 }
 _LIST = _Statement(select(*[experiments.c[name] for name in Listed._fields]).where(_KEPT_ONES))
 _DELETIONS = (
-    select(experiments.c.spec, experiments.c.changed_at, experiments.c.changed_by)
+    select(experiments.c.id, experiments.c.spec, experiments.c.changed_at, experiments.c.changed_by)
     .where(~_KEPT_ONES)
     .order_by(experiments.c.changed_at, experiments.c.id)
 )
@@ -220,7 +220,8 @@ class _Reading(Reading):
         return sorted(every, key=lambda each: each.name)  # a database may sort letters by rules of its own
 
     def deletions(self) -> list[Deletion]:
-        return [Deletion(json.loads(spec)["name"], at, by) for spec, at, by in self.connection.execute(_DELETIONS)]
+        found = self.connection.execute(_DELETIONS)
+        return [Deletion(of, json.loads(spec)["name"], at, by) for of, spec, at, by in found]
 
     def leftovers(self) -> list[int]:
         return list(self.connection.execute(_LEFT).scalars())
