@@ -84,7 +84,9 @@ def test_the_stream_of_a_deleted_experiment_ends_with_an_event_that_says_so(tmp_
         bench.create("other")
         bench.store.run([Decide("e") for _ in range(3)])
         parts, on = asyncio.run(asyncio.wait_for(follow(bench), 60))
-    assert parts[-1].startswith(b'event: deleted\ndata: {"sequence":null,"kind":"deleted","round":null,"arm":null,"at":"')
+    assert parts[-1].startswith(
+        b'event: deleted\ndata: {"sequence":null,"kind":"deleted","round":null,"arm":null,"at":"'
+    )
     assert on == [2]
 
 

@@ -66,6 +66,8 @@ class AsyncService:
         features: Sequence[str] | None = None,
         holdout: tuple[int | str, float] | None = None,
         default_loss: float | None = None,
+        prior: Mapping[int | str, tuple[float, float]] | None = None,
+        log: Mapping[str, Iterable[Any]] | None = None,
         keyed: bool = False,
         **options: Any,
     ) -> AsyncExperiment:
@@ -73,7 +75,7 @@ class AsyncService:
         more = {"seed": seed, "expire_after": expire_after, "description": description, "labels": labels}
         more |= {"certificate": True} if certificate else {}
         more |= {} if features is None else {"features": list(features)}
-        more |= wire.rarely(holdout, default_loss, scale)
+        more |= wire.rarely(holdout, default_loss, prior, log, scale)
         more |= {"keyed": True} if keyed else {}
         made = self[name].scaled(scale)
         await self.do(wire.create(name, learner, graph, options, more))

@@ -65,6 +65,8 @@ class Service:
         features: Sequence[str] | None = None,
         holdout: tuple[int | str, float] | None = None,
         default_loss: float | None = None,
+        prior: Mapping[int | str, tuple[float, float]] | None = None,
+        log: Mapping[str, Iterable[Any]] | None = None,
         keyed: bool = False,
         **options: Any,  # each learner has its own
     ) -> Experiment:
@@ -84,13 +86,15 @@ class Service:
             holdout: an arm, and the share of rounds that follows it and not the learner; `state()["lift"]` says what
                 the learner saves.
             default_loss: what an expired decision is told; if not given, nothing is learned from it.
+            prior: as for `Agent`: what you believe of some arms.
+            log: what `Agent.learn` takes as a dict, with the columns action, loss and pscore: rounds to begin with.
             keyed: whether it plays for many keys, as a `Family` does: see `Experiment.ask_many`.
             **options: the options of the learner, as for `Agent` or `ContextualAgent`.
         """
         more = {"seed": seed, "expire_after": expire_after, "description": description, "labels": labels}
         more |= {"certificate": True} if certificate else {}
         more |= {} if features is None else {"features": list(features)}
-        more |= wire.rarely(holdout, default_loss, scale)
+        more |= wire.rarely(holdout, default_loss, prior, log, scale)
         more |= {"keyed": True} if keyed else {}
         made = self[name].scaled(scale)
         self.do(wire.create(name, learner, graph, options, more))

@@ -103,11 +103,27 @@ def create(
     return Question("POST", "/v1/experiments", _whole, *json_of(content, LearnerError), timeout=120.0)
 
 
-def rarely(holdout: tuple[int | str, float] | None, default_loss: float | None, scale: Scale | None) -> dict[str, Any]:
-    """Return what few experiments have. A default is sent as a loss: the service does not know a client's scale."""
+def rarely(
+    holdout: tuple[int | str, float] | None,
+    default_loss: float | None,
+    prior: Mapping[int | str, tuple[float, float]] | None,
+    log: Mapping[str, Iterable[Any]] | None,
+    scale: Scale | None,
+) -> dict[str, Any]:
+    """Return what few experiments have. Numbers are sent as losses: the service does not know a client's scale."""
+
+    def losses(told: Any) -> list[float]:
+        return list(map(float, told)) if scale is None else list(scale.losses(told))
+
     found: dict[str, Any] = {} if holdout is None else {"holdout": {"arm": holdout[0], "share": holdout[1]}}
     if default_loss is not None:
-        found["default_loss"] = default_loss if scale is None else scale.losses([default_loss])[0]
+        found["default_loss"] = losses([default_loss])[0]
+    if prior is not None:
+        believed = [{"arm": arm, "mean": mean, "weight": weight} for arm, (mean, weight) in prior.items()]
+        found["prior"] = [{**each, "mean": losses([each["mean"]])[0]} for each in believed]
+    if log is not None:
+        columns = {name: np.asarray(column).tolist() for name, column in log.items()}
+        found["log"] = {**columns, "loss": losses(columns["loss"])} if "loss" in columns else columns
     return found
 
 

@@ -12,7 +12,12 @@ export function title(found) {
   const given = Object.entries(found.options).map(([name, value]) => `${name} ${value}`);
   const waits = found.expire_after === null ? "decisions never expire" : `feedback within ${duration(found.expire_after)}`;
   const graph = `${found.graph.name ?? "a graph"} with ${some(found.graph.n_arms, "arm")}`;
-  write($("facts"), [[found.learner, ...given].join(", "), graph, waits, seed(found.seed), `made ${ago(found.created_at)}`].join(" · "));
+  const known = [
+    found.prior ? `began with a belief about ${some(found.prior.length, "arm")}` : null,
+    found.logged ? `learned ${some(found.logged, "round")} of a log first` : null,
+  ];
+  const facts = [[found.learner, ...given].join(", "), graph, waits, seed(found.seed), ...known, `made ${ago(found.created_at)}`];
+  write($("facts"), facts.filter(Boolean).join(" · "));
 }
 
 const seed = (value) => (Number.isSafeInteger(value) ? `seed ${value}` : "a seed above 2^53"); // more digits than JavaScript has

@@ -40,7 +40,7 @@ async def create_experiment(call: Call) -> Reply:
     body: CreateExperiment = call.body
     graph = await graph_of(body.graph, call)
     spec = body.model_dump(include={"learner", "options", "seed", "expire_after", "description", "labels"})
-    lacks = ("certificate", "features", "holdout", "scale", "default_loss")
+    lacks = ("certificate", "features", "holdout", "scale", "default_loss", "prior", "log")
     for part in lacks if body.keyed else ():
         if getattr(body, part):
             raise invalid(f"An experiment with keys has no {part}.", f"body.{part}")
@@ -56,7 +56,10 @@ async def create_experiment(call: Call) -> Reply:
         spec["certificate"] = True  # experiments of older programs do not say
     if body.features is not None:
         spec["features"] = body.features
-    draft = await server.builds.run(creation.draft, server.store, body.name, spec, graph)
+    if body.prior is not None:
+        spec["prior"] = [each.model_dump() for each in body.prior]
+    log = None if body.log is None else body.log.model_dump()
+    draft = await server.builds.run(creation.draft, server.store, body.name, spec, graph, log)
     by = call.access and call.access.name
     _, new = await server.commits.written(lambda: creation.create(server.store, draft, by))
     state = await server.view(body.name, lambda each, _: views.state(each))

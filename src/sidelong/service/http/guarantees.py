@@ -67,6 +67,11 @@ def guarantee(experiment: LiveExperiment, ratio: SampleRatio) -> Guarantee:
     delay = _delay(experiment.tallies, lateness)
     if not delay.by_arm.ok:
         verdict.lose("Feedback of some arms comes later than that of others: no bound covers such delays.")
+    if rounds_of_log := spec.get("log", {}).get("rounds"):
+        verdict.lose(
+            f"It learned {rounds_of_log:,} rounds of a log before its first one. Its estimates have no bias, but no "
+            f"bound is known for the rounds that follow."
+        )
     if taken_over := experiment.tallies.counts[Kind.REBASED]:
         times = "once" if taken_over == 1 else f"{taken_over} times"
         verdict.lose(f"A newer version of {learner} took over {times}. The theorems are for one from the start.")
@@ -79,7 +84,9 @@ def guarantee(experiment: LiveExperiment, ratio: SampleRatio) -> Guarantee:
         notes=verdict.notes,
         bound=lateness.bound if "adversarial" in verdict.halves else None,
         random=rounds * (1.0 - 1.0 / experiment.n_arms),
-        worth_from=_worth_from(experiment.agent.graph, learner, options) if verdict.halves else None,
+        worth_from=None
+        if "prior" in spec or not verdict.halves  # no promise counts what was believed
+        else _worth_from(experiment.agent.graph, learner, options),
         delay=delay,
     )
 

@@ -9,6 +9,7 @@ from sidelong.agent import Agent, ContextualAgent
 from sidelong.checks import nearest
 from sidelong.errors import FeatureError, LearnerError
 from sidelong.learners import catalogue
+from sidelong.outcomes.scale import Scale
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -36,7 +37,9 @@ def new(spec: Spec, graph: FeedbackGraph) -> Decider:
     if "features" not in spec:
         if learner in known:
             raise LearnerError(f"{learner} plays by features: say which names of a context it sees, features=[...].")
-        return Agent(learner, graph, **given, **options)
+        if "prior" in options and hasattr(module_of(spec), "tilt"):
+            raise LearnerError("What is believed of arms is no option. Name it beside the options, as prior.")
+        return Agent(learner, graph, prior=_prior(spec), **given, **options)
     if learner not in known:
         raise LearnerError(f"{learner} does not see contexts. With features, the learner is {' or '.join(known)}.")
     for name in options:
@@ -45,6 +48,19 @@ def new(spec: Spec, graph: FeedbackGraph) -> Decider:
                 f"{learner} has no option {name!r}.{nearest(name, _OPTIONS)} Its options are: {', '.join(_OPTIONS)}."
             )
     return ContextualAgent(learner, graph, **given, **options)
+
+
+def _prior(spec: Spec) -> dict[int | str, tuple[float, float]] | None:
+    """Return what is believed of arms, as losses and not in the scale of feedback."""
+    if "prior" not in spec:
+        return None
+    means = losses_of(spec, [each["mean"] for each in spec["prior"]])
+    return {each["arm"]: (mean, each["weight"]) for each, mean in zip(spec["prior"], means, strict=True)}
+
+
+def losses_of(spec: Spec, told: list[float]) -> list[float]:
+    """Return numbers of an experiment's scale as losses."""
+    return told if spec.get("scale") is None else list(Scale(**spec["scale"]).losses(told))
 
 
 def resumed(header: dict[str, Any], arrays: dict[str, Any], place: str, *, older: bool) -> Decider:

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from sidelong.agent import state_file
+from sidelong.agent import Agent, state_file
 from sidelong.agent.feedback import read_losses
-from sidelong.errors import GraphError, LearnerError, LossError, OutcomeError, ServiceError
+from sidelong.errors import EvaluationError, GraphError, LearnerError, LossError, OutcomeError, ServiceError
 from sidelong.graphs.presence import arm_of
 from sidelong.learners import catalogue
 from sidelong.outcomes.scale import Scale
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from sidelong.service.store.store import Store
 
 #: What a request for an experiment does not say. Experiments of older programs have no `learner_version`: theirs is 1.
-_MADE_HERE = {"seed", "created_at", "learner_version"}
+_MADE_HERE = {"seed", "created_at", "learner_version", "begins_with"}
 
 
 class Draft(NamedTuple):
@@ -42,7 +42,7 @@ class Draft(NamedTuple):
     identity: Identity
     graph: KnownGraph
     live: LiveExperiment | None = None
-    learned: bytes | None = None  #: what it begins with, of a clone: the state file of an agent
+    learned: bytes | None = None  #: what it begins with, of a clone or after a log: the state file of an agent
 
 
 def clone(store: Store, of: str, name: str, wanted: dict[str, Any], *, learned: bool) -> Draft:
@@ -60,6 +60,8 @@ def clone(store: Store, of: str, name: str, wanted: dict[str, Any], *, learned: 
     origin = {"name": source.name, "key": source.key, "sequence": sequence, "learned": learned}
     lasting = {"description": life.description, "labels": life.labels, "expire_after": life.expire_after}
     spec = {**source.spec, **lasting, **wanted, "created_at": store.clock.now().at}
+    for part in ("begins_with",) if learned else ("begins_with", "log"):
+        spec.pop(part, None)
     with store.database.reading() as reading:
         before = store.find(reading, name)
         graph = store.shelf.find(reading, spec["graph"]).named(spec["graph_name"])
@@ -88,8 +90,13 @@ def _without_waiting(data: bytes) -> bytes:
     return state_file.pack(*agent.contents())
 
 
-def draft(store: Store, name: str, spec: dict[str, Any], graph: FeedbackGraph | str) -> Draft:
-    """Make the agent of an experiment, which may take some seconds of compilation, or refuse; nothing is stored."""
+def draft(
+    store: Store, name: str, spec: dict[str, Any], graph: FeedbackGraph | str, log: dict[str, Any] | None = None
+) -> Draft:
+    """Make the agent of an experiment, which may take some seconds of compilation, or refuse; nothing is stored.
+
+    It learns the `log`, in columns, before its first round.
+    """
     with store.database.reading() as reading:
         before = store.find(reading, name)
         if isinstance(graph, str):
@@ -99,8 +106,11 @@ def draft(store: Store, name: str, spec: dict[str, Any], graph: FeedbackGraph | 
         raise _invalid(f"labels has one for each of the {graph.n_arms} arms, not {len(labels)}.", "labels")
     graph = graph.labelled(None)  # the experiment has them
     known = identify(graph)
-    spec = _with_holdout({**spec, "labels": labels and list(labels)}, graph)
+    spec = _with_prior(_with_holdout({**spec, "labels": labels and list(labels)}, graph), graph)
     spec = {**spec, "graph": known.id, "graph_name": graph.name}
+    if log is not None:  # which is not kept, but what was learned from it
+        digest = hashlib.sha256(json.dumps(log, sort_keys=True).encode()).hexdigest()
+        spec["log"] = {"rounds": len(log["action"]), "digest": digest}
     if before is not None:
         return Draft(_same(before.identity, spec), known)
     _check_scale(spec)
@@ -113,7 +123,10 @@ def draft(store: Store, name: str, spec: dict[str, Any], graph: FeedbackGraph | 
         spec["learner_version"] = catalogue.version(agents.module_of(spec))
         _check_models(agents.model_bytes(spec, graph), store.settings.max_model_bytes)
         _check_default(live)
-        made = Draft(identity, known, live)
+        learned = None if log is None else _learned(live, log)
+        if learned is not None:
+            spec["begins_with"] = hashlib.sha256(learned).hexdigest()
+        made = Draft(identity, known, live, learned)
     except LearnerError as error:
         raise _invalid(str(error), "learner", spec["learner"]) from error
     except GraphError as error:
@@ -173,6 +186,35 @@ def _with_holdout(spec: dict[str, Any], graph: FeedbackGraph) -> dict[str, Any]:
     if "features" in spec:
         raise _invalid("A learner that sees features has no holdout here. Leave one of the two out.", "holdout")
     return {**spec, "holdout": {**holdout, "arm": arm_called(holdout["arm"], graph, spec["labels"], "holdout.arm")}}
+
+
+def _with_prior(spec: dict[str, Any], graph: FeedbackGraph) -> dict[str, Any]:
+    """Return a spec with the numbers of the arms of which something is believed."""
+    if spec.get("prior") is None:
+        return spec
+    if "features" in spec:
+        raise _invalid("A learner that sees features has no prior. Leave one of the two out.", "prior")
+    _check_scale(spec)
+    believed: dict[int, dict[str, Any]] = {}
+    for place, each in enumerate(spec["prior"]):
+        arm = arm_called(each["arm"], graph, spec["labels"], f"prior.{place}.arm")
+        if arm in believed:
+            raise _invalid(f"prior names arm {arm} twice.", f"prior.{place}.arm", each["arm"])
+        believed[arm] = {**each, "arm": arm}
+    return {**spec, "prior": list(believed.values())}
+
+
+def _learned(live: LiveExperiment, log: dict[str, Any]) -> bytes:
+    """Let a new experiment learn a log; return its agent as a state file."""
+    if not isinstance(live.agent, Agent):
+        raise _invalid("A learner that sees features learns from no log here. Leave one of the two out.", "log")
+    if len({len(column) for column in log.values()}) > 1:
+        raise _invalid("The columns of a log have a number for each round: all are equally long.", "log")
+    try:
+        live.agent.learn({**log, "loss": agents.losses_of(live.identity.spec, log["loss"])})
+    except (EvaluationError, OutcomeError) as error:
+        raise _invalid(str(error), "log") from error
+    return state_file.pack(*live.agent.contents())
 
 
 def _check_default(live: LiveExperiment) -> None:

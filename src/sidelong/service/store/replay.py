@@ -287,7 +287,7 @@ class Replayed:
     def _new(self, reading: Reading, *, older: bool) -> LiveExperiment:
         spec = self.identity.spec
         graph = self._shelf.find(reading, spec["graph"]).named(spec["graph_name"])
-        learned, wanted = None, spec.get("origin", {}).get("state")
+        learned, wanted = None, spec.get("begins_with", spec.get("origin", {}).get("state"))
         if wanted is not None:
             learned = reading.base(self.identity.id, 1)
             if learned is None or hashlib.sha256(learned).hexdigest() != wanted:

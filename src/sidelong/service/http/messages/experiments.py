@@ -12,7 +12,7 @@ from sidelong.service.http.messages.graphs import (
     GraphMessage,
     GraphSummary,
 )
-from sidelong.service.http.messages.values import Arm, Body, Name, Offset, Timestamp, Whole
+from sidelong.service.http.messages.values import Arm, Body, Loss, Name, Offset, Timestamp, Whole
 from sidelong.service.store.life import State  # noqa: TC001  # pydantic reads the annotations
 from sidelong.service.store.tallies import MINUTES
 
@@ -45,6 +45,24 @@ class HoldoutMessage(Body):
     share: Annotated[float, Field(ge=0.001, le=0.5, allow_inf_nan=False)]
 
 
+class Belief(Body):
+    """What one believes of an arm before the first round: see `prior` of `sidelong.Agent`."""
+
+    arm: ArmName
+    mean: Annotated[float, Field(allow_inf_nan=False, description="what it loses per round, in the scale of feedback")]
+    weight: Annotated[
+        float, Field(ge=0, le=10**6, allow_inf_nan=False, description="how many rounds of evidence that is worth")
+    ]
+
+
+class LogMessage(Body):
+    """Rounds that somebody else has played, in columns."""
+
+    action: list[Whole] = Field(min_length=1, description="the arm of each round")
+    loss: list[Loss] = Field(description="what it lost, in the scale of feedback")
+    pscore: list[Annotated[float, Field(gt=0, le=1)]] = Field(description="the probability that it was drawn with")
+
+
 class CreateExperiment(Body):
     """What an experiment is. Some of it can be changed later."""
 
@@ -74,6 +92,12 @@ class CreateExperiment(Body):
     scale: ScaleMessage | None = Field(None, description="the range of what feedback tells, if it is not losses")
     default_loss: Annotated[float, Field(allow_inf_nan=False)] | None = Field(
         None, description="what an expired decision is told, in the scale of feedback; if not given, nothing is learned"
+    )
+    prior: list[Belief] | None = Field(
+        None, min_length=1, max_length=MOST_LABELS, description="what is believed of some arms; the learner is exp3-set"
+    )
+    log: LogMessage | None = Field(
+        None, description="rounds to learn from before the first decision; the learner is exp3-set"
     )
     keyed: bool = Field(
         default=False,
@@ -394,6 +418,8 @@ class ExperimentState(BaseModel):
     expire_after: float | None
     scale: ScaleMessage | None  #: of what feedback tells; all losses here are from 0 to 1
     default_loss: float | None  #: that an expired decision is told
+    prior: list[Belief] | None  #: what was believed of arms, by number
+    logged: int | None  #: how many rounds of a log it learned before its first one; null if it had none
     origin: Origin | None  #: what it is a clone of
     created_at: Timestamp
     graph: GraphSummary

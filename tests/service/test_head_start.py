@@ -1,0 +1,138 @@
+"""An experiment that knows something before its first round: what is believed of arms, or a log."""
+
+import numpy as np
+import pytest
+
+import sidelong as sl
+from service.stores import lose_snapshots, new_database, opened
+from service.test_store import refused
+from sidelong.service.http import views
+from sidelong.service.store import creation
+
+GRAPH = sl.graphs.path(5)
+PRIOR = [{"arm": 1, "mean": 0.2, "weight": 30.0}, {"arm": "d", "mean": 0.8, "weight": 30.0}]
+
+
+def log(seed=1, rounds=600):
+    """Return the columns of an A/B test in which arm 2 was best."""
+    draws = np.random.default_rng(seed)
+    shown = draws.integers(5, size=rounds)
+    lost = (draws.random(rounds) < np.array([0.5, 0.5, 0.3, 0.5, 0.5])[shown]).astype(float)
+    return {"action": shown.tolist(), "loss": lost.tolist(), "pscore": [0.2] * rounds}
+
+
+@pytest.fixture(params=["sqlite", "postgresql", "memory"])
+def database(request, tmp_path, monkeypatch):
+    return new_database(request.param, request, tmp_path, monkeypatch)
+
+
+def create(bench, name="e", columns=None, **more):
+    spec = {"learner": "exp3-set", "options": {}, "seed": 7, "expire_after": None, "description": ""}
+    spec |= {"labels": list("abcde"), **more}
+    return creation.create(bench.store, creation.draft(bench.store, name, spec, GRAPH, columns))
+
+
+def play(bench, agent, name="e"):
+    """Check that an experiment decides as an agent does."""
+    for number in range(20):
+        made, expected = bench.decide(name), agent.ask()
+        assert (made.event.arm, made.event.probability) == (expected.arm, expected.probability)
+        bench.tell(made, number / 20)
+        agent.tell(expected, [number / 20] * len(made.reveals))
+
+
+def state(bench, name="e"):
+    return bench.store.view(name, lambda each, _: views.state(each))
+
+
+def test_what_is_believed_is_as_for_an_agent_and_is_so_again_after_a_replay(database):
+    believed = {1: (0.2, 30.0), 3: (0.8, 30.0)}
+    with opened(database) as bench:
+        assert create(bench, prior=PRIOR)[1]
+        play(bench, sl.Agent("exp3-set", GRAPH, seed=7, prior=believed))
+        assert [(each.arm, each.mean) for each in state(bench).prior] == [(1, 0.2), (3, 0.8)]
+        assert state(bench).guarantee.bound > 0.0
+        assert state(bench).guarantee.worth_from is None
+        assert not create(bench, prior=PRIOR)[1]  # the same again
+        assert refused("exists", create, bench, prior=PRIOR[:1]).status == 409
+        bench.clone("e", "fresh", learned=False, wanted={"seed": 7})
+        play(bench, sl.Agent("exp3-set", GRAPH, seed=7, prior=believed), "fresh")
+        digest = bench.digest()
+        lose_snapshots(bench.database)
+    with opened(database) as bench:
+        assert bench.digest() == digest
+
+
+def test_beliefs_and_logs_are_in_the_scale_of_feedback(database):
+    with opened(database) as bench:
+        scale = {"best": 0.0, "worst": 4.0}
+        create(bench, prior=[{"arm": 1, "mean": 0.8, "weight": 30.0}], scale=scale)
+        create(bench, "logged", {**log(), "loss": [4.0 * each for each in log()["loss"]]}, scale=scale)
+        agent = sl.Agent("exp3-set", GRAPH, seed=7, prior={1: (0.2, 30.0)})
+        assert bench.decide().event.probability == agent.ask().probability
+        agent = sl.Agent("exp3-set", GRAPH, seed=7)
+        agent.learn(log())
+        assert bench.decide("logged").event.probability == agent.ask().probability
+
+
+def test_a_log_is_learned_before_the_first_round_and_is_there_again_after_a_replay(database):
+    agent = sl.Agent("exp3-set", GRAPH, seed=7)
+    agent.learn(log())
+    with opened(database) as bench:
+        assert create(bench, columns=log())[1]
+        play(bench, agent)
+        found = state(bench)
+        assert (found.logged, found.round) == (600, 20)
+        assert not found.guarantee.holds
+        assert "It learned 600 rounds of a log" in found.guarantee.reasons[0]
+        assert not create(bench, columns=log())[1]
+        assert refused("exists", create, bench, columns=log(seed=2)).status == 409
+        bench.clone("e", "fresh", learned=False, wanted={"seed": 7})
+        bench.clone("e", "twin")
+        play(bench, sl.Agent("exp3-set", GRAPH, seed=7), "fresh")
+        assert (state(bench, "fresh").logged, state(bench, "twin").logged) == (None, 600)
+        play(bench, agent, "twin")
+        digests = {name: bench.digest(name) for name in ("e", "fresh", "twin")}
+        lose_snapshots(bench.database)
+    with opened(database) as bench:
+        assert {name: bench.digest(name) for name in digests} == digests
+
+
+@pytest.mark.parametrize(
+    ("wrong", "part", "said"),
+    [
+        ({"prior": [{"arm": 5, "mean": 0.2, "weight": 1.0}]}, "prior.0.arm", "5"),
+        ({"prior": [{"arm": "x", "mean": 0.2, "weight": 1.0}]}, "prior.0.arm", "x"),
+        ({"prior": [PRIOR[0], {**PRIOR[0], "arm": "b"}]}, "prior.1.arm", "twice"),
+        ({"prior": [{**PRIOR[0], "mean": 1.5}]}, "learner", "The mean that is believed of arm 1"),
+        ({"prior": PRIOR, "learner": "glance"}, "learner", "Use exp3-set"),
+        ({"options": {"prior": {"1": [0.2, 30]}}}, "learner", "beside the options"),
+        ({"prior": PRIOR, "learner": "squarecb.g", "features": ["x"]}, "prior", "features"),
+        ({"columns": log(), "learner": "glance"}, "learner", "Use exp3-set"),
+        ({"columns": {**log(), "loss": [0.5]}}, "log", "equally long"),
+        ({"columns": {**log(), "action": [9] * 600}}, "log", "arm"),
+        ({"columns": {**log(), "action": [0] * 600}}, "log", "could not be seen"),
+        ({"columns": log(), "learner": "squarecb.g", "features": ["x"]}, "log", "features"),
+    ],
+)
+def test_what_cannot_be_known_is_refused_and_nothing_is_made(tmp_path, wrong, part, said):
+    with opened(f"sqlite:///{tmp_path}/service.db") as bench:
+        error = refused("invalid", create, bench, **wrong)
+        assert error.path == f"body.{part}"
+        assert said in str(error)
+        assert bench.store.names(0, 9)[0] == 0
+
+
+def test_a_head_start_over_the_network_is_that_of_an_agent(nursery, tmp_path):
+    server = nursery.start(f"sqlite:///{tmp_path}/service.db")
+    agent = sl.Agent("exp3-set", GRAPH, seed=7, prior={1: (0.2, 30), 3: (0.8, 30)})
+    learned = sl.Agent("exp3-set", GRAPH, seed=7, scale=sl.outcomes.Scale(best=0.0, worst=2.0))
+    columns = {**log(), "loss": 2.0 * np.array(log()["loss"])}
+    learned.learn(log())
+    with sl.connect(server.address) as service:
+        made = service.create("believed", "exp3-set", GRAPH, seed=7, prior={1: (0.2, 30), 3: (0.8, 30)})
+        assert made.ask().probability == agent.ask().probability
+        made = service.create("logged", "exp3-set", GRAPH, seed=7, log=columns, scale=learned.scale)
+        assert made.ask().probability == learned.ask().probability
+        with pytest.raises(sl.SidelongError, match="An experiment with keys has no prior"):
+            service.create("shop", "exp3-set", GRAPH, keyed=True, prior={1: (0.2, 30)})
