@@ -70,7 +70,8 @@ numba-matrix: build/numba-oldest/stamp build/numba-newest/stamp ## the same bits
 	PYTHONPATH=src:tests build/numba-newest/bin/pytest -q -p public_numba -W ignore:Numba:RuntimeWarning tests/learners/test_digests.py
 
 soak: $(VENV)/stamp-checks packages ## kill the service 500 times under load, on SQLite and on PostgreSQL
-	SIDELONG_KILLS=500 SIDELONG_NIGHTLY_KILLS=50 $(BIN)/pytest -q tests/service/test_kills.py tests/service/test_nightly_kills.py
+	SIDELONG_KILLS=500 SIDELONG_NIGHTLY_KILLS=50 SIDELONG_LIFE_KILLS=100 $(BIN)/pytest -q tests/service/test_kills.py \
+		tests/service/test_nightly_kills.py tests/service/test_life_kills.py
 
 packages: build/generators/stamp ## install what tests need beside Python packages: Chromium, PostgreSQL, nginx and generators of clients
 	@tests/packages.sh

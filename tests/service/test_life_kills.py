@@ -1,4 +1,4 @@
-"""An experiment that is frozen, stopped, archived, renamed and deleted, under load, with kill -9 and two servers.
+"""An experiment that is frozen, stopped, archived, renamed, cloned and deleted, under load, with kill -9, two servers.
 
 One operator changes it again and again, while clients decide and tell at both servers. Each server is killed at random
 moments. At the end the journal must tell the whole story: every change that was acknowledged, by whom, and no decision
@@ -6,24 +6,30 @@ that was made by a state which had been left.
 """
 
 import asyncio
+import hashlib
 import itertools
 import json
 import os
 import random
-
-import pytest
+import time
+from functools import partial
 
 from service import history as histories
-from sidelong.service.store import journal, snapshots
-from sidelong.service.store.experiment import Clock
+from sidelong.agent import state_file
+from sidelong.service.store import creation, journal, snapshots
+from sidelong.service.store.experiment import Clock, LiveExperiment
 from sidelong.service.store.graphs import Shelf
 from sidelong.service.store.journal import DRAWN_BY, Kind
 from sidelong.service.store.kinds import open_database
-from sidelong.service.store.replay import Replayed
+from sidelong.service.store.replay import Replayed, _again
 from sidelong.service.store.tokens import Tokens
 
-KILLS = int(os.environ.get("SIDELONG_KILLS", "6"))
+#: `make soak` asks for more on each database.
+KILLS = int(os.environ.get("SIDELONG_LIFE_KILLS", "6"))
 CLIENTS = 4
+SETTINGS = {"snapshot_every": 40, "decide_rate": 1e9, "feedback_rate": 1e9, "read_rate": 1e9}
+BODY = {"name": "life", "graph": {"name": "cliques", "sizes": [3, 2]}, "seed": 5, "expire_after": None}
+BODY |= {"learner": "exp3-set", "holdout": {"arm": 2, "share": 0.3}}
 CHANGES = (
     ({"state": "frozen", "play": 1}, {"frozen"}),
     ({"play": {"0": 0.5, "4": 0.5}}, {"frozen"}),
@@ -56,7 +62,7 @@ class Operator:
         assert (reply["drawn_by"] if status < 300 else reply["code"]) in drawn_by, (change, reply)
 
 
-async def client(line, operator, told, stop, seed):
+async def client(line, operator, told, stop, *, seed):
     """Decide and tell whatever the experiment is called, and whether or not it decides."""
     draws = random.Random(seed)
     for number in itertools.count():
@@ -75,62 +81,71 @@ async def client(line, operator, told, stop, seed):
             assert reply["code"] == "archived", reply
 
 
-@pytest.mark.parametrize("seed", [1])
-def test_no_decision_is_made_by_a_state_that_was_left_and_the_journal_tells_who_did_what(nursery, database, seed):
-    opened = open_database(database)
-    token = Tokens(opened).create("operator", ["admin"])
-    settings = {"snapshot_every": 40, "decide_rate": 1e9, "feedback_rate": 1e9, "read_rate": 1e9}
-    servers = [nursery.start(database, **settings) for _ in range(2)]
-    body = {"name": "life", "graph": {"name": "cliques", "sizes": [3, 2]}, "seed": 5, "expire_after": None}
-    body |= {"learner": "exp3-set", "holdout": {"arm": 2, "share": 0.3}}
-    assert servers[0].post("/v1/experiments", body, Authorization=f"Bearer {token}")[0] == 201
-    moments, turns, told, numbers = random.Random(seed), itertools.count(), {}, itertools.count(1)
-    history = histories.History()
+class Stage:
+    """Two servers of one database, which are killed in turn while an operator and clients are at work."""
 
-    def line(ports):
-        return histories.Line(ports, history, hops=True, token=token)
+    def __init__(self, nursery, database):
+        self.opened = open_database(database)
+        self.token = Tokens(self.opened).create("operator", ["admin"])
+        self.servers = [nursery.start(database, **SETTINGS) for _ in range(2)]
+        self._restarted = lambda: nursery.start(database, **SETTINGS)
+        self._turns = itertools.count()
+        assert self.servers[0].post("/v1/experiments", BODY, **self.headers)[0] == 201
 
-    async def play():
+    @property
+    def headers(self):
+        return {"Authorization": f"Bearer {self.token}"}
+
+    def line(self):
+        """Return a line that goes to either server in turn."""
+        ports = lambda: self.servers[next(self._turns) % 2].port  # noqa: E731
+        return histories.Line(ports, histories.History(), hops=True, token=self.token)
+
+    async def play(self, operate, progress, clients, least, moments):
+        """Operate and let clients play until all kills are done, and the operator has done so much at least.
+
+        `operate` and each client get what tells them whether to stop; `progress` returns what the operator has done.
+        """
         ends = False
-        operator = Operator(line(lambda: servers[next(turns) % 2].port), "life")
-        clients = [
-            asyncio.create_task(
-                client(line(lambda: servers[next(turns) % 2].port), operator, told, lambda: ends, number)
-            )
-            for number in range(CLIENTS)
-        ]
-
-        async def operate():
-            while not ends:
-                for change, drawn_by in CHANGES:
-                    await operator.turn(next(numbers), change, drawn_by)
-
-        operating = asyncio.create_task(operate())
+        operating = asyncio.create_task(operate(lambda: ends))
+        playing = [asyncio.create_task(each(lambda: ends)) for each in clients]
         for kill in range(KILLS):
-            before = len(operator.made)
-            while len(operator.made) == before and not operating.done():  # noqa: ASYNC110
+            before = progress()
+            while progress() == before and not operating.done():  # noqa: ASYNC110
                 await asyncio.sleep(0.005)
             await asyncio.sleep(moments.uniform(0.0, 0.2))
-            servers[kill % 2].kill()
-            servers[kill % 2] = await asyncio.to_thread(nursery.start, database, **settings)
-        while len(operator.made) < 2 * len(CHANGES) and not operating.done():  # noqa: ASYNC110
+            self.servers[kill % 2].kill()
+            self.servers[kill % 2] = await asyncio.to_thread(self._restarted)
+        while progress() < least and not operating.done():  # noqa: ASYNC110
             await asyncio.sleep(0.01)
         ends = True
-        await asyncio.gather(operating, *clients)
-        return operator
+        await asyncio.gather(operating, *playing)
 
-    operator = asyncio.run(play())
-    states = [
-        each.get(f"/v1/experiments/{operator.name}?digest=true", Authorization=f"Bearer {token}") for each in servers
-    ]
-    digest = check(opened, operator, told)
-    assert [state["digest"] for _, state in states] == [digest] * 2
-    clone_and_delete(servers, operator.name, {"Authorization": f"Bearer {token}"})
-    with opened.reading() as reading:
-        assert [(line.name, line.by) for line in reading.deletions()] == [(operator.name, "operator")]
-    for each in servers:
-        each.stop()
-    opened.close()
+    def digests(self, name):
+        """Return what each server says the state is."""
+        found = [each.get(f"/v1/experiments/{name}?digest=true", **self.headers) for each in self.servers]
+        return [state["digest"] for _, state in found]
+
+    def close(self):
+        for each in self.servers:
+            each.stop()
+        self.opened.close()
+
+
+def test_no_decision_is_made_by_a_state_that_was_left_and_the_journal_tells_who_did_what(nursery, database):
+    stage, told, numbers = Stage(nursery, database), {}, itertools.count(1)
+    operator = Operator(stage.line(), "life")
+
+    async def operate(stop):
+        while not stop():
+            for change, drawn_by in CHANGES:
+                await operator.turn(next(numbers), change, drawn_by)
+
+    clients = [partial(client, stage.line(), operator, told, seed=number) for number in range(CLIENTS)]
+    asyncio.run(stage.play(operate, lambda: len(operator.made), clients, 2 * len(CHANGES), random.Random(1)))
+    digest = check(stage.opened, operator, told)
+    assert stage.digests(operator.name) == [digest] * 2
+    stage.close()
 
 
 def check(database, operator, told):
@@ -165,12 +180,117 @@ def check(database, operator, told):
     return snapshots.digest(rebuilt)
 
 
-def clone_and_delete(servers, name, headers):
-    one, other = servers
-    status, clone, *_ = one.send("POST", f"/v1/experiments/{name}/clone", {"name": "twin"}, headers)
-    assert (status, clone["origin"]["name"]) == (201, name)
-    assert other.send("DELETE", f"/v1/experiments/{name}?name=wrong", None, headers)[0] == 422
-    assert other.send("DELETE", f"/v1/experiments/{name}?name={name}", None, headers)[0] == 200
-    for each in servers:
-        assert each.send("POST", f"/v1/experiments/{name}/decisions", {}, headers)[0] == 404
-        assert each.send("POST", "/v1/experiments/twin/decisions", {}, headers)[0] == 201
+class Breeder:
+    """Clones an experiment, with and without what it has learned, and deletes each clone when there is another.
+
+    The names come again, so that a server which remembers what a name once meant is found out.
+    """
+
+    def __init__(self, line):
+        self.line = line
+        self.names = ["life"]  # where clients play
+        self.clones = []  # of each: its key, its name, and what the journal says of its beginning
+        self.gone = set()  # keys of those whose deletion was acknowledged
+
+    async def turn(self, number):
+        name, learned = f"twin-{number % 3}", number % 2 == 0
+        body = json.dumps({"name": name, "learned": learned})
+        status, reply = await self.line.send("/v1/experiments/life/clone", body)
+        assert (status in {200, 201}, reply.get("origin", {}).get("learned")) == (True, learned), reply
+        status, first = await self.line.send(f"/v1/experiments/{name}/decisions", key=f"look-{number}")
+        assert status in {200, 201}, first
+        key = first["id"].partition("-")[0]
+        assert key not in {before for before, *_ in self.clones}
+        status, story = await self.line.send(f"/v1/experiments/{name}/changes", method="GET")
+        assert status == 200, story
+        self.clones.append((key, name, story["items"][0]))
+        self.names.append(name)
+        if len(self.clones) > 1:
+            await self.delete(*self.clones[-2][:2])
+
+    async def delete(self, key, name):
+        self.names.remove(name)
+        status, reply = await self.line.send(f"/v1/experiments/{name}?name={name}", method="DELETE")
+        assert status in {200, 404}, reply  # 404: by an attempt whose reply was lost
+        self.gone.add(key)
+        for path, body in (
+            (f"/v1/experiments/{name}/decisions", ""),
+            (f"/v1/decisions/{key}-1/feedback", '{"losses": [0.5, 0.5, 0.5]}'),
+        ):
+            status, reply = await self.line.send(path, body)
+            assert (status, reply["code"]) == (404, "not_found"), reply
+
+
+async def visitor(line, breeder, told, stop, *, seed):
+    """Decide and tell at whichever experiment there is. None that is known to be deleted may answer."""
+    draws = random.Random(seed)
+    for number in itertools.count():
+        if stop():
+            return
+        gone = set(breeder.gone)
+        name = draws.choice(breeder.names)
+        status, made = await line.send(f"/v1/experiments/{name}/decisions", key=f"v{seed}-{number}")
+        if status >= 300:
+            assert made["code"] == "not_found", made
+            continue
+        assert made["id"].partition("-")[0] not in gone, made
+        losses = [draws.random() for _ in made["reveals"]]
+        status, reply = await line.send(f"/v1/decisions/{made['id']}/feedback", json.dumps({"losses": losses}))
+        if status == 200:
+            told[made["id"]] = losses
+        else:
+            assert reply["code"] == "not_found", reply
+
+
+def test_clones_have_what_was_learned_then_and_nothing_decides_that_was_deleted(nursery, database):
+    stage, told, numbers = Stage(nursery, database), {}, itertools.count(1)
+    breeder = Breeder(stage.line())
+
+    async def operate(stop):
+        while not stop():
+            await breeder.turn(next(numbers))
+
+    clients = [partial(visitor, stage.line(), breeder, told, seed=number) for number in range(CLIENTS)]
+    asyncio.run(stage.play(operate, lambda: len(breeder.clones), clients, 8, random.Random(2)))
+    *deleted, (last, survivor, _) = breeder.clones
+    with stage.opened.reading() as reading:
+        life = reading.find("life")
+        assert {about["by"] for *_, about in breeder.clones} == {"operator"}
+        origins = [about["change"]["origin"] for *_, about in breeder.clones]
+        learned = agents_after(reading, life, {each["sequence"] for each in origins})
+        for each in origins:
+            assert (each["name"], each["key"]) == ("life", life.key)
+            assert each["state"] == (learned[each["sequence"]] if each["learned"] else None)
+        assert {each["learned"] for each in origins} == {True, False}
+        lines = reading.deletions()
+        assert [(line.name, line.by) for line in lines] == [(name, "operator") for _, name, _ in deleted]
+        for key, name in ((life.key, "life"), (last, survivor)):
+            identity = reading.find(name)
+            assert identity.key == key
+            events = journal.since(reading, identity.id, 0)
+            acknowledged = {f"{key}-{event.round}" for event in events if event.kind is Kind.TOLD}
+            assert {id_ for id_ in told if id_.startswith(key)} <= acknowledged
+            digest = snapshots.digest(Replayed(identity, Shelf(), Clock()).rebuilt(reading))
+            assert stage.digests(name) == [digest] * 2
+    while is_anything_left(stage.opened):  # which the servers erase in portions
+        time.sleep(0.05)
+    with stage.opened.reading() as reading:
+        assert not any(reading.events(line.experiment, 0, 1) for line in lines)
+    stage.close()
+
+
+def agents_after(reading, identity, wanted):
+    """Return the checksum of the agent after each of some events, without the decisions that wait."""
+    graph = Shelf().find(reading, identity.spec["graph"]).named(identity.spec["graph_name"])
+    found, live = {}, LiveExperiment.new(identity, graph)
+    for event in journal.since(reading, identity.id, 0):
+        assert _again(live, event, None) == event
+        if event.seq in wanted:
+            state = creation._without_waiting(state_file.pack(*live.agent.contents()))
+            found[event.seq] = hashlib.sha256(state).hexdigest()
+    return found
+
+
+def is_anything_left(database):
+    with database.reading() as reading:
+        return bool(reading.leftovers())
