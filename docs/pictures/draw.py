@@ -281,7 +281,7 @@ def speed() -> None:
         "river Exp3": "river",
         "NumPy, whole arrays": "NumPy, whole arrays",
         "MABWiser UCB1": "MABWiser",
-        "Vowpal Wabbit graph_feedback": "Vowpal Wabbit, which solves an optimisation problem in each round",
+        "Vowpal Wabbit graph_feedback": "Vowpal Wabbit (optimises in each round)",
     }
     bars = [("sidelong", 1.0)]
     bars += [

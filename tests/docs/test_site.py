@@ -31,6 +31,10 @@ LOOKED_AT = (
     "notebooks/first-steps",
 )
 CLIPPED = "[...document.querySelectorAll('.content pre')].filter((e) => e.scrollWidth > e.clientWidth + 1).length"
+CUT_OFF = """[...document.querySelectorAll('figure.picture text')].filter((e) => {
+  const words = e.getBoundingClientRect(), frame = e.ownerSVGElement.getBoundingClientRect();
+  return words.left < frame.left - 1 || words.right > frame.right + 1;
+}).map((e) => e.textContent)"""
 
 
 class Quiet(http.server.SimpleHTTPRequestHandler):
@@ -129,6 +133,7 @@ def test_pages_fit_complain_of_nothing_and_ask_for_nothing(browser, server, widt
             assert seen.asked == [], name
             assert seen.overflow <= 0, name
             assert seen.page.evaluate(CLIPPED) == 0, name
+            assert seen.page.evaluate(CUT_OFF) == [], name
             for drawn, height in seen.sizes("figure.picture svg"):
                 assert 300 <= drawn <= width, name
                 assert height > 100, name
