@@ -182,6 +182,27 @@ def test_a_renamed_experiment_is_found_by_its_new_name_alone_on_every_server(dat
         assert one.digest("g") == other.digest("g") == rebuilt(one, "g")
 
 
+def test_a_name_is_free_at_once_on_a_server_that_knew_what_had_it(database):
+    with opened(database) as one, opened(database) as other:
+        for name in ("deleted", "renamed", "anew"):
+            one.create(name)
+            other.decide(name)
+        one.delete("deleted")
+        one.change("renamed", name="elsewhere")
+        one.delete("anew")
+        one.create("anew", graph=GRAPH)
+        for name in ("deleted", "renamed"):
+            refused("not_found", views.changes, other.store, name)
+            refused("not_found", other.store.position, name)
+            assert other.create(name, graph=GRAPH)[1]
+            assert one.decide(name).event.round == 1
+            assert state(other, name).graph.n_arms == 5
+        assert other.decide("anew").event.round == 1  # and not 404
+        one.delete("anew")
+        assert other.clone("deleted", "anew")[1]
+        assert one.decide("anew").event.round == 1
+
+
 def test_a_deleted_experiment_leaves_a_line_and_nothing_else(database):
     with opened(database) as one, opened(database) as other:
         one.create()

@@ -53,9 +53,12 @@ class Gate:
     async def _keep_to(self, key: str, call: Call, address: Address) -> None:
         """Refuse whatever is not about the experiment of a key; for others it is as if there were no others."""
         if "name" in call.place:
-            found = await self._server.look(self._server.store.named, call.place["name"])
-            if found.identity.key != key:
-                raise unknown(call.place["name"])
+            store, name = self._server.store, call.place["name"]
+            known = store.known(name)
+            if known is None or known.identity.key != key:  # or the name means another one by now
+                found = await self._server.look(store.identity, name)
+                if found.key != key:
+                    raise unknown(name)
             call.of = f"#{key}"  # whatever it is called in a moment
         elif "id" in call.place:
             if call.place["id"].partition("-")[0] != key:

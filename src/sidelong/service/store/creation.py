@@ -63,14 +63,14 @@ def clone(store: Store, of: str, name: str, wanted: dict[str, Any], *, learned: 
     for part in ("begins_with",) if learned else ("begins_with", "log"):
         spec.pop(part, None)
     with store.database.reading() as reading:
-        before = store.find(reading, name)
+        before = reading.find(name)
         graph = store.shelf.find(reading, spec["graph"]).named(spec["graph_name"])
     known = KnownGraph(spec["graph"], graph)
     if before is not None:
-        made_of = before.identity.spec.get("origin", {})
+        made_of = before.spec.get("origin", {})
         if (made_of.get("key"), made_of.get("learned")) != (source.key, learned):
             raise taken(name)
-        return Draft(before.identity, known)
+        return Draft(before, known)
     if spec.get("seed") is None or not (learned or "seed" in wanted):
         spec["seed"] = secrets.randbelow(2**53)
     spec = _with_holdout(spec, graph)
@@ -98,7 +98,7 @@ def draft(
     It learns the `log`, in columns, before its first round.
     """
     with store.database.reading() as reading:
-        before = store.find(reading, name)
+        before = reading.find(name)
         if isinstance(graph, str):
             graph = store.shelf.find(reading, graph)
     labels = graph.labels if spec["labels"] is None else spec["labels"]
@@ -112,7 +112,7 @@ def draft(
         digest = hashlib.sha256(json.dumps(log, sort_keys=True).encode()).hexdigest()
         spec["log"] = {"rounds": len(log["action"]), "digest": digest}
     if before is not None:
-        return Draft(_same(before.identity, spec), known)
+        return Draft(_same(before, spec), known)
     _check_scale(spec)
     spec = {**spec, "created_at": store.clock.now().at}
     spec["seed"] = secrets.randbelow(2**53) if spec["seed"] is None else spec["seed"]
@@ -145,9 +145,9 @@ def create(store: Store, draft: Draft, by: str | None = None) -> tuple[Identity,
         return identity, False
     try:
         with store.database.writing() as writing:
-            before = store.find(writing, identity.name)
+            before = writing.find(identity.name)
             if before is not None:  # another was faster
-                return _repeated(before.identity, identity), False
+                return _repeated(before, identity), False
             awake = [each for each in writing.experiments() if each.state != "archived"]
             _check_count(len(awake), store.settings.max_experiments)
             store.shelf.put(writing, known, store.clock.now().clock)

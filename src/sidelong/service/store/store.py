@@ -82,14 +82,21 @@ class Store:
             self.forget(of)  # another server has renamed or deleted it
 
     def identity(self, of: str) -> Identity:
-        """Return what an experiment is."""
-        return self.named(of).identity
+        """Return what an experiment is, by what it is called now: another server may have renamed or deleted it."""
+        with self.database.reading() as reading:
+            found = reading.find(of)
+        if found is None:
+            raise unknown(of)
+        return found
 
     def position(self, of: str) -> tuple[int, int]:
         """Return the id of an experiment, and the number of its last event; it need not be in memory."""
-        id_ = self.identity(of).id
         with self.database.reading() as reading:
-            return id_, next(each.head for each in reading.experiments() if each.id == id_)
+            identity = reading.find(of)
+            heads = [each.head for each in reading.experiments() if identity is not None and each.id == identity.id]
+        if identity is None or not heads:
+            raise unknown(of)
+        return identity.id, heads[0]
 
     def names(self, offset: int, limit: int, only: str | None = None) -> tuple[int, list[str]]:
         """Return how many experiments there are, and the names of some of them; `only` is the key of a single one."""
@@ -150,16 +157,6 @@ class Store:
         found = collections.Counter("loading" if each is None else each.state for each in every)
         return {state: found[state] for state in ("live", "loading", "refused")}
 
-    def find(self, reading: Reading, of: str) -> Replayed | None:
-        """Return the experiment of a name, or of "#" and a key."""
-        found = self.known(of)
-        if found is None:
-            identity = reading.find(of)
-            if identity is None:
-                return None
-            found = self.adopt(Replayed(identity, self.shelf, self.clock))
-        return found
-
     def adopt(self, replayed: Replayed) -> Replayed:
         """Take an experiment among those that are known, unless another thread was faster; return the one it is."""
         identity = replayed.identity
@@ -198,13 +195,7 @@ class Store:
 
     def named(self, of: str) -> Replayed:
         """Return the experiment of a name, or of "#" and a key, or refuse."""
-        found = self.known(of)
-        if found is None:
-            with self.database.reading() as reading:
-                found = self.find(reading, of)
-        if found is None:
-            raise unknown(of)
-        return found
+        return self.known(of) or self.adopt(Replayed(self.identity(of), self.shelf, self.clock))
 
     def load(self, of: str) -> Replayed:
         """Return an experiment that is in memory, or refuse; whoever asks first replays it."""
@@ -375,7 +366,7 @@ class Store:
         live = replayed.live
         if head is None and wait:
             self.drop(replayed)
-            raise _Gone
+            raise Behind  # another experiment may have the name by now
         if head is None:
             raise Locked
         if not wait and replayed.refused is None and (live is None or head - live.head > _FEW):
