@@ -1,5 +1,7 @@
 """What `Family.tell` takes and refuses: all of a batch or nothing, and every error names key, arm and value."""
 
+import pickle
+
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -259,6 +261,55 @@ def test_sales_of_all_products_are_told_in_one_call():
         guess = seen.graph
     for key, agent in agents.items():
         assert family[key].estimates().weights.tobytes() == agent.estimates().weights.tobytes()
+
+
+def test_what_was_revealed_may_be_told_again_though_arms_were_absent():
+    orders = sl.outcomes.StockOrders(4, holding=1, shortage=4)
+    family = sl.Family("exp3-set", orders.graph, seed=5)
+    plan = family.ask(["a", "b", "c"], available=[[1, 3], [0, 2, 4], [4]])
+    seen = orders.outcomes(plan.arms, 0 * plan.arms)  # nothing is sold: each reveals all that were there
+    assert family.tell(plan[[0, 2]], orders.outcomes(plan.arms[[0, 2]], [0, 0])) == 2
+    known = pickle.dumps(family)
+    assert family.tell(plan[[0, 2]], orders.outcomes(plan.arms[[0, 2]], [0, 0])) == 0
+    for other in ([1, 1], plan.arms[[0, 2]]):  # another loss, and fewer of them
+        with pytest.raises(ConflictError, match="was told before, with other losses or another graph"):
+            family.tell(plan[[0, 2]], orders.outcomes(plan.arms[[0, 2]], other))
+    assert pickle.dumps(family) == known
+    assert family.tell(plan, seen) == 1  # that of b, which waited
+    assert family.tell(plan, seen) == 0
+    assert family.tell(plan.ids, seen) == 0
+
+
+def test_verdicts_of_many_keys_are_learned_as_by_single_agents():
+    cascade = sl.outcomes.Cascade([0.0, 0.25, 0.5, 1.0], price=0.25, mistake=2.0)
+    family = sl.Family("exp3.g", cascade.graph(), rate="adaptive", seed=5)
+    agents = {
+        key: sl.Agent("exp3.g", cascade.graph(), rate="adaptive", seed=family.seed_of(key)) for key in ("a", "b", "c")
+    }
+    rng = np.random.default_rng(1)
+    for _ in range(20):
+        sure, errs = rng.random(3), rng.random(3) < 0.5
+        plan, wrong = family.ask(list(agents), cascade.graphs(sure)), []
+        for i, agent in enumerate(agents.values()):
+            made = agent.ask(cascade.graph(sure[i]))
+            assert made.arm == plan.arms[i]
+            wrong.append(bool(errs[i]) if cascade.asks(made.arm, sure[i]) else None)
+            agent.tell(made, cascade.outcome(made.arm, confidence=sure[i], wrong=wrong[i]))
+        seen = cascade.outcomes(plan.arms, confidence=sure, wrong=wrong)
+        assert family.tell(plan, seen) == 3
+        assert family.tell(plan, seen) == 0
+    for key, agent in agents.items():
+        assert family[key].estimates().weights.tobytes() == agent.estimates().weights.tobytes()
+
+
+def test_a_verdict_of_another_confidence_than_the_one_that_was_asked_with_is_refused():
+    cascade = sl.outcomes.Cascade([0.0, 0.5], price=0.2)
+    family = sl.Family("exp3.g", cascade.graph(), rate="adaptive", seed=5)
+    plan = family.ask(["a", "b"], cascade.graphs([0.2, 0.2]))
+    wrong = [True if cascade.asks(int(arm), sure) else None for arm, sure in zip(plan.arms, [0.2, 0.7], strict=True)]
+    with pytest.raises(LossError, match="of the key 'b' is of a round with another graph"):
+        family.tell(plan, cascade.outcomes(plan.arms, confidence=[0.2, 0.7], wrong=wrong))
+    assert len(family.pending) == 2
 
 
 def test_a_week_without_a_report_is_told_and_asked_as_any_other(family):

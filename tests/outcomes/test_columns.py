@@ -50,6 +50,51 @@ def test_bids(shown):
     same(auction.outcomes(arms, value=value, won=won, price=price, shown=shown), singles)
 
 
+def test_verdicts():
+    rng = np.random.default_rng(5)
+    cascade = sl.outcomes.Cascade([0.0, 0.25, 0.5, 1.0], price=0.3, mistake=2)
+    arms, sure, errs = rng.integers(5, size=200), rng.choice([0, 0.1, 0.25, 0.4, 0.5, 1], 200), rng.random(200) < 0.5
+    asked = [cascade.asks(int(arm), c) for arm, c in zip(arms, sure, strict=True)]
+    wrong = [bool(each) if asks else None for each, asks in zip(errs, asked, strict=True)]
+    singles = [cascade.outcome(int(arms[i]), confidence=sure[i], wrong=wrong[i]) for i in range(200)]
+    seen = cascade.outcomes(arms, confidence=sure, wrong=wrong)
+    same(seen, singles)
+    assert seen.foreseen
+    graphs, index = cascade.graphs(sure)
+    assert [graphs[k] for k in index] == [cascade.graph(c) for c in sure]
+    same(cascade.outcomes([4, 4], confidence=0.2, wrong=True), [cascade.outcome(4, confidence=0.2, wrong=True)] * 2)
+    same(cascade.outcomes([0], confidence=0.2), [cascade.outcome(0, confidence=0.2)])
+    same(
+        cascade.outcomes([0, 4], confidence=0.2, wrong=[np.nan, False]),
+        [cascade.outcome(0, confidence=0.2), cascade.outcome(4, confidence=0.2, wrong=False)],
+    )
+    assert cascade.outcomes([], confidence=[], wrong=[]).offsets.tolist() == [0]
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"arms": [0, 3], "confidence": 0.2}, "Outcome 1: arm must be from 0 to 2, not 3"),
+        ({"arms": [0], "confidence": 2}, "Outcome 0: confidence must be a number from 0 to 1, not 2"),
+        ({"arms": [0, 2], "confidence": 0.2}, "Outcome 1: at a confidence of 0.2 arm 2 asks .* wrong is None"),
+        ({"arms": [2, 0], "confidence": 0.2, "wrong": True}, "Outcome 1: .* arm 0 does not ask, so nobody judged"),
+        (
+            {"arms": [2, 2], "confidence": 0.2, "wrong": [True, 1]},
+            "Outcome 1: wrong must be True, False or None, not 1",
+        ),
+        ({"arms": [2, 2], "confidence": 0.2, "wrong": [True]}, "wrong must have one value for each of the 2 arms"),
+    ],
+)
+def test_a_wrong_verdict_is_named(given, message):
+    with pytest.raises(OutcomeError, match=message):
+        sl.outcomes.Cascade([0.0, 0.5], price=1).outcomes(**given)
+
+
+def test_graphs_of_many_questions_need_a_column():
+    with pytest.raises(OutcomeError, match=r"a column of confidences, not 0.2; one alone goes to graph"):
+        sl.outcomes.Cascade([0.0, 0.5], price=1).graphs(0.2)
+
+
 @pytest.mark.parametrize(
     ("given", "message"),
     [

@@ -15,14 +15,17 @@ learner has a regret below the order T^(2/3).
 
 from __future__ import annotations
 
+import math
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from sidelong.checks import short
 from sidelong.errors import OutcomeError
 from sidelong.graphs.graph import FeedbackGraph
 from sidelong.outcomes.revealed import Revealed, ascending, checked_arm, number, yes_or_no
+from sidelong.outcomes.revealed_columns import RevealedColumns, checked_arms, checked_numbers, columns, refuse_first
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -87,6 +90,15 @@ class Cascade:
         """Return what each arm reveals, for `ask`; without a confidence that of a question where only one arm asks."""
         return _graph(self.n_arms, self._answering(confidence))
 
+    def graphs(self, confidence: npt.ArrayLike) -> tuple[tuple[FeedbackGraph, ...], npt.NDArray[np.int64]]:
+        """Return the graphs of many questions, for `Family.ask`, from the confidence of each."""
+        sure = np.asarray(confidence)
+        if sure.ndim != 1:
+            raise OutcomeError(
+                f"graphs takes a column of confidences, not {short(confidence)}; one alone goes to graph."
+            )
+        return self._bank(self._answering_each(sure))
+
     def losses(self, confidence: float, wrong: bool) -> npt.NDArray[np.float64]:  # noqa: FBT001
         """Return the loss of every arm: `wrong` is whether the small model is."""
         answers = np.arange(self.n_arms) < self._answering(confidence)
@@ -104,13 +116,51 @@ class Cascade:
         """
         answering, asks = self._answering(confidence), self.asks(arm, confidence)
         if asks != (wrong is not None):
-            does = "asks the large model, which says whether it was wrong" if asks else "does not ask, so nobody judged"
-            raise OutcomeError(
-                f"At a confidence of {confidence:g} arm {arm} {does}; wrong is {wrong!r}. "
-                f"What a round reveals must not depend on luck: a verdict that comes now and then cannot be used."
-            )
+            raise OutcomeError(f"At {_mismatch(confidence, arm, wrong, asks=asks)}")
         losses = self.losses(confidence, False if wrong is None else wrong)
         return Revealed(arm, losses if asks else losses[answering:], self.graph(confidence), foreseen=True)
+
+    def outcomes(
+        self, arms: npt.ArrayLike, *, confidence: npt.ArrayLike, wrong: npt.ArrayLike | None = None
+    ) -> RevealedColumns:
+        """Return what many questions revealed, for a `Family` that was asked for all of them.
+
+        Args:
+            arms: the arm that was played for each, `batch.arms`.
+            confidence: of the small model, for each, as it was for `graphs`.
+            wrong: whether the small model was wrong, by the large one's word; None where that one was not asked.
+
+        Example:
+            >>> import sidelong as sl
+            >>> cascade = sl.outcomes.Cascade([0.0, 0.5, 0.8], price=0.2)
+            >>> shops = sl.Family("exp3.g", cascade.graph(), rate="adaptive", seed=7)
+            >>> sure = [0.6, 0.9]  # of a question in each shop
+            >>> plan = shops.ask(["north", "south"], cascade.graphs(sure))
+            >>> wrong = [False if cascade.asks(int(arm), c) else None for arm, c in zip(plan.arms, sure)]
+            >>> shops.tell(plan, cascade.outcomes(plan.arms, confidence=sure, wrong=wrong))
+            2
+        """
+        played = checked_arms(arms, self.n_arms)
+        given = columns(played.size, confidence=confidence, wrong=wrong)
+        answering = self._answering_each(given["confidence"])
+        asks, (judged, errs) = played >= answering, _verdicts(given["wrong"])
+        refuse_first(
+            asks != judged,
+            lambda at: f"at {_mismatch(given['confidence'][at], played[at], given['wrong'][at], asks=asks[at])}",
+        )
+        answers = np.arange(self.n_arms) < answering[:, None]
+        costs = np.where(answers, np.where(errs[:, None], self._mistake, 0.0), self._price) / self.unit
+        first, last = np.where(asks, 0, answering), np.full_like(played, self.n_arms)
+        return RevealedColumns.of_ranges(played, first, last, costs, self._bank(answering), foreseen=True)
+
+    def _bank(self, answering: npt.NDArray[np.int64]) -> tuple[tuple[FeedbackGraph, ...], npt.NDArray[np.int64]]:
+        """Return the different graphs of questions, and which of them each has."""
+        kinds, index = np.unique(answering, return_inverse=True)
+        return tuple(_graph(self.n_arms, kind) for kind in kinds.tolist()), index.reshape(-1)
+
+    def _answering_each(self, confidence: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
+        """Return of each question how many arms let the small model answer."""
+        return np.searchsorted(self._thresholds, checked_numbers("confidence", confidence, 0.0, 1.0), "right")
 
     def _answering(self, confidence: float) -> int:
         """Return how many arms let the small model answer: the first ones."""
@@ -121,6 +171,23 @@ class Cascade:
         first, last, size = self._thresholds[0], self._thresholds[-1], self._thresholds.size
         which = f"{size} thresholds from {first:g} to {last:g}" if size > 1 else f"one threshold, {first:g}"
         return f"<Cascade: {which}, price {self._price:g}, mistake {self._mistake:g}>"
+
+
+def _verdicts(given: npt.NDArray[Any]) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
+    """Return of each verdict whether there is one, and whether it says that the small model was wrong."""
+    listed = [None if isinstance(value, float) and math.isnan(value) else value for value in given.tolist()]
+    kinds = np.array([value is None or isinstance(value, bool) for value in listed], np.bool_)
+    refuse_first(~kinds, lambda at: f"wrong must be True, False or None, not {short(listed[at])}.")
+    return np.array([value is not None for value in listed], np.bool_), np.array(listed, np.bool_)
+
+
+def _mismatch(confidence: float, arm: int, wrong: object, *, asks: bool) -> str:
+    """Say that there is a verdict where nobody was asked, or none where somebody was."""
+    does = "asks the large model, which says whether it was wrong" if asks else "does not ask, so nobody judged"
+    return (
+        f"a confidence of {confidence:g} arm {arm} {does}; wrong is {wrong!r}. "
+        f"What a round reveals must not depend on luck: a verdict that comes now and then cannot be used."
+    )
 
 
 # Graphs are kept, as a graph that is made anew must be checked and hashed anew, which takes longer than to learn.

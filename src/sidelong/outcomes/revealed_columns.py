@@ -30,6 +30,7 @@ class RevealedColumns:
     offsets: npt.NDArray[np.int64]  #: those of outcome i are ``losses[offsets[i]:offsets[i + 1]]``
     reveals: npt.NDArray[np.int64]  #: the arm of each loss
     graph: tuple[tuple[FeedbackGraph, ...], npt.NDArray[np.int64]]  #: graphs, and which of them each round had
+    foreseen: bool = False  #: whether the graphs were known before the draw, so that `tell` takes no other ones
 
     @classmethod
     def of_ranges(
@@ -39,10 +40,12 @@ class RevealedColumns:
         last: npt.NDArray[np.int64],
         losses: npt.NDArray[np.float64],
         graph: tuple[tuple[FeedbackGraph, ...], npt.NDArray[np.int64]],
+        *,
+        foreseen: bool = False,
     ) -> RevealedColumns:
         """Make it from a table of the losses of all arms, a row for each outcome, of which a range is revealed."""
         shown = (np.arange(losses.shape[1]) >= first[:, None]) & (np.arange(losses.shape[1]) < last[:, None])
-        return cls(arms, losses[shown], np.append(0, np.cumsum(last - first)), np.nonzero(shown)[1], graph)
+        return cls(arms, losses[shown], np.append(0, np.cumsum(last - first)), np.nonzero(shown)[1], graph, foreseen)
 
 
 def columns(n: int, **given: Any) -> dict[str, npt.NDArray[Any]]:

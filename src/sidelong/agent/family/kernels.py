@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from sidelong._jit import kernel
-from sidelong.agent.family.memory import ARMS, LOSSES, REMEMBERED, ROUND, SIZE, Outstanding, Rows
+from sidelong.agent.family.memory import REMEMBERED, Outstanding, Rows
 from sidelong.agent.seen import note
 from sidelong.graphs.arrays import observe
 from sidelong.graphs.bank import BankArrays, select
@@ -52,7 +52,7 @@ class Told(NamedTuple):
     graph: np.ndarray
     offsets: np.ndarray  #: the losses of decision i lie from offsets[i] to offsets[i + 1]
     losses: np.ndarray
-    marks: np.ndarray  #: int64, (n, 2): hashes of the losses and of the arms
+    marks: np.ndarray  #: int64, (n, 4): what is remembered of each, a row of `Rows.told`
 
 
 @kernel
@@ -166,10 +166,8 @@ def tell_all(
         for k in range(REMEMBERED - 1, 0, -1):
             for column in range(4):
                 rows.told[row, k, column] = rows.told[row, k - 1, column]
-        rows.told[row, 0, ROUND] = t
-        rows.told[row, 0, SIZE] = count
-        rows.told[row, 0, LOSSES] = told.marks[i, 0]
-        rows.told[row, 0, ARMS] = told.marks[i, 1]
+        for column in range(4):
+            rows.told[row, 0, column] = told.marks[i, column]
         strike(rows, waiting, slot)
 
 

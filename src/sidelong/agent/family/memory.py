@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 #: A key remembers what it was told for this many decisions, to recognise a repetition.
 REMEMBERED = 4
-#: The columns of `Rows.told`: round, how many losses, hashes of the losses and of the arms.
+#: The columns of `Rows.told`: round, how many losses were given, hashes of them and of their arms.
 ROUND, SIZE, LOSSES, ARMS = range(4)
 
 

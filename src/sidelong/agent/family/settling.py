@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from sidelong.agent.family.kernels import Told
-from sidelong.agent.family.marks import marks_of
+from sidelong.agent.family.marks import Given, marks_of
 from sidelong.agent.family.memory import ARMS, LOSSES, REMEMBERED, ROUND, SIZE
 from sidelong.checks import short
 from sidelong.errors import ConflictError, DecisionError, LossError, OutcomeError
@@ -36,6 +36,8 @@ class Settling:
         self._waits = self._slot >= 0
         self._asked = np.where(self._waits, np.append(store.waiting.graph, 0)[self._slot], 0)
         self._before = np.empty((0, 4), np.int64)  # what those were told that do not wait
+        self._given: Given | None = None  # what outcomes revealed, with arms that were absent
+        self._foreseen = False
         self._arm = np.where(self._waits, np.append(store.waiting.arm, 0)[self._slot], 0)
 
     def settle(self, graph: Any) -> Told:
@@ -49,17 +51,13 @@ class Settling:
         if graph is not None:
             key = self._store.bank.keys(graph, self._row.size)
             shown = self._store.bank.told(graph, self._asked)
-            if is_sparing(self._store.learner) and (shown != self._asked)[self._waits].any():
-                raise DecisionError(
-                    "A learner that does not look at every arm must know at `ask` what its decision reveals: "
-                    "tell without graph=..., or take refresh='round'."
-                )
+            self._refuse_other_graphs((shown != self._asked) & self._waits)
         reveals, offsets = self._store.reveals(shown[self._waits], self._arm[self._waits])
         sizes = self._sizes(np.diff(offsets))
         values, given, arms = self._in_order(sizes, reveals)
         losses = self._losses(values, given, arms, sizes)
         offsets = np.append(0, np.cumsum(sizes))
-        marks = marks_of(losses, arms, offsets, key)
+        marks = marks_of(self._round, self._given or Given(losses, arms, offsets), key)
         self._compare(marks, known_arms=self._heard.arms is not None)
         return self._told(shown, sizes, offsets, losses, marks)
 
@@ -78,12 +76,30 @@ class Settling:
                 f"This is what arm {self._name(revealed.arms[at])} revealed for the key {self._key(at)}, and decision "
                 f"{self._id(at)} plays arm {self._name(self._arm[at])}. Give the outcomes in the order of the batch."
             )
+        self._given, self._foreseen = Given(revealed.losses, revealed.reveals, revealed.offsets), revealed.foreseen
         of = np.repeat(np.arange(self._row.size), np.diff(revealed.offsets))
         hidden = self._store.bank.hides(self._asked, of, revealed.reveals)
         if hidden.any():
             values = self._heard.values[~hidden]
             self._heard = self._heard._replace(values=values, given=values)
         return revealed.graph
+
+    def _refuse_other_graphs(self, other: npt.NDArray[np.bool_]) -> None:
+        """Refuse graphs that are not those of `ask`, where they must be."""
+        if not other.any():
+            return
+        if is_sparing(self._store.learner):
+            raise DecisionError(
+                "A learner that does not look at every arm must know at `ask` what its decision reveals: "
+                "tell without graph=..., or take refresh='round'."
+            )
+        if self._foreseen:
+            at = int(np.argmax(other))
+            raise LossError(
+                f"The outcome of the key {self._key(at)} is of a round with another graph than the one that decision "
+                f"{self._id(at)} was asked with. Here graphs are known before the draw: ask with them, and keep their "
+                f"values for the outcomes. Nothing was learned."
+            )
 
     def _sizes(self, waiting: Integers) -> Integers:
         """Return how many losses each decision has: what it reveals, or what it was told before."""
@@ -100,6 +116,8 @@ class Settling:
             )
         self._before = told[np.arange(settled.size), same.argmax(axis=1)]
         sizes[settled] = self._before[:, SIZE]
+        if self._given is not None and (other := sizes[settled] != np.diff(self._given.offsets)[settled]).any():
+            self._conflict(int(settled[np.argmax(other)]))
         return sizes
 
     def _in_order(self, sizes: Integers, reveals: np.ndarray) -> tuple[Floats, np.ndarray, Integers]:
@@ -171,9 +189,9 @@ class Settling:
     def _compare(self, marks: npt.NDArray[np.int64], *, known_arms: bool) -> None:
         """Let repetitions pass, and refuse anything else about a decision that does not wait."""
         settled = ~self._waits
-        other = self._before[:, LOSSES] != marks[settled, 0]
+        other = self._before[:, LOSSES] != marks[settled, LOSSES]
         if known_arms:
-            other |= self._before[:, ARMS] != marks[settled, 1]
+            other |= self._before[:, ARMS] != marks[settled, ARMS]
         if other.any():
             self._conflict(int(np.flatnonzero(settled)[np.argmax(other)]))
 

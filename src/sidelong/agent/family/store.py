@@ -63,7 +63,7 @@ class KeyStore:
     @cached_property
     def _tell(self) -> Callable[..., None]:
         long = np.empty(0, np.int64)
-        none = Told(long, long, long, np.empty(0), np.empty((0, 2), np.int64))
+        none = Told(long, long, long, np.empty(0), np.empty((0, 4), np.int64))
         return entry(loops_for(self.learner)[1], *self._parts(self.desk(0)), none, 0, 0)
 
     @cached_property
