@@ -1,5 +1,6 @@
 """What is compiled, how often, and that old machine code is never run: in processes of their own."""
 
+import inspect
 import json
 import os
 import re
@@ -8,7 +9,9 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numba
 import pytest
+from numba.core import caching
 
 import sidelong
 from sidelong import _cache, machine
@@ -519,42 +522,81 @@ def test_a_function_that_is_in_no_file_can_be_compiled(cache):
         assert (done.stdout, done.stderr) == (wanted, "")
 
 
-OBSERVE = """
+# In each child Numba is told other variables, and then compiles or loads the kernel.
+THETA = """
 import json
+import os
+
+import numba
 import numpy as np
-import sidelong as sl
-from sidelong.graphs.arrays import observe
+from sidelong._jit import load_compiler
+from sidelong.learners.weights import theta
 
-P = np.empty(3)
-observe(sl.graphs.nested(3).as_arcs().arrays, np.array([0.2, 0.3, 0.5]), P)
-print(json.dumps([sl.__file__, P.tolist()]))
+load_compiler()
+numba.njit(lambda x: x)(1.0)  # what every compilation needs is then loaded once, and not in each child
+seen = []
+for variables in ALL:
+    reading, writing = os.pipe()
+    if os.fork() == 0:
+        os.environ.update(variables)
+        numba.config.reload_config()
+        answer = theta(np.array([0.5, 0.5]), np.array([1.0, 0.5]))
+        os.write(writing, json.dumps([answer, numba.config.CACHE_LOCATOR_CLASSES]).encode())
+        os._exit(0)
+    os.close(writing)
+    os.wait()
+    seen.append(json.loads(os.read(reading, 1000)))
+print(json.dumps(seen))
 """
+#: Of a user: it never sees that a file was edited.
+BLIND = """
+from numba.core.caching import InTreeCacheLocator
 
 
-@pytest.mark.parametrize(
-    "variables",
-    [
-        {"NUMBA_CACHE_LOCATOR_CLASSES": "InTreeCacheLocator"},
-        {"NUMBA_CACHE_LOCATOR_CLASSES": "UserProvidedCacheLocator", "NUMBA_CACHE_DIR": "numba"},
-    ],
-)
-def test_no_variable_of_numba_makes_an_edited_kernel_run_its_old_code(tmp_path, monkeypatch, variables):
-    """A copy of the package is edited; nothing is kept beside it, or where the variables say."""
+class Blind(InTreeCacheLocator):
+    def get_source_stamp(self):
+        return 0
+"""
+LOCATORS = [
+    *(
+        name
+        for name, each in vars(caching).items()
+        if isinstance(each, type) and issubclass(each, caching._CacheLocator) and not inspect.isabstract(each)
+    ),
+    "locators.Blind",
+]
+TOTAL = "((s0 + s1) + (s2 + s3)) + ((s4 + s5) + (s6 + s7))"  # in `numerics.total`, which `theta` calls
+#: What each variable of Numba about a cache is set to.
+CACHE_VARIABLES = {
+    "CACHE_LOCATOR_CLASSES": LOCATORS,
+    "CACHE_DIR": ["numba"],
+    "DEBUG_CACHE": ["1"],
+    "DISABLE_TYPEINFER_FAIL_CACHE": ["1"],
+    "FUNCTION_CACHE_SIZE": ["0"],
+}
+
+
+def test_no_variable_of_numba_makes_an_edited_kernel_run_its_old_code(tmp_path, monkeypatch):
+    """The edit is in a copy of the package, in another file than the kernel. Nothing is kept where variables say."""
+    assert {name for name in vars(numba.config) if "CACHE" in name} <= CACHE_VARIABLES.keys()
+    alone = [{f"NUMBA_{name}": value} for name, values in CACHE_VARIABLES.items() for value in values]
+    every = alone + [each | {"NUMBA_CACHE_DIR": "numba"} for each in alone]
     shutil.copytree(PACKAGE, tmp_path / "sidelong", ignore=shutil.ignore_patterns("__pycache__"))
+    write(tmp_path, locators=BLIND)
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
-    for name, value in variables.items():
-        monkeypatch.setenv(name, value)
-    edited = tmp_path / "sidelong" / "graphs" / "arrays.py"
-    before = run(OBSERVE, tmp_path, tmp_path / "cache")
-    assert edited.read_text().count("P[i] = s\n") == 1
-    edited.write_text(edited.read_text().replace("P[i] = s\n", "P[i] = 2.0 * s\n"))
-    after = run(OBSERVE, tmp_path, tmp_path / "cache")
-    assert before == [str(tmp_path / "sidelong/__init__.py"), [1.0, 0.8, 0.5]]
-    assert after == [str(tmp_path / "sidelong/__init__.py"), [2.0, 1.6, 1.0]]
+    program = f"ALL = {every!r}\n{THETA}"
+    # Python would warn of a fork beside the threads of OpenBLAS.
+    where = {"PYTHONPATH": str(tmp_path), "XDG_CACHE_HOME": str(tmp_path / "home"), "OPENBLAS_NUM_THREADS": "1"}
+    edited = tmp_path / "sidelong" / "numerics.py"
+    told = [each.get("NUMBA_CACHE_LOCATOR_CLASSES", "") for each in every]
+    assert run(program, tmp_path, tmp_path / "cache", **where) == [[1.5, name] for name in told]
+    assert edited.read_text().count(TOTAL) == 1
+    edited.write_text(edited.read_text().replace(TOTAL, f"{TOTAL} + 1.0"))
+    assert run(program, tmp_path, tmp_path / "cache", **where) == [[2.5, name] for name in told]
     assert len(list((tmp_path / "cache" / "kernels").iterdir())) == 2
     assert not list((tmp_path / "sidelong").rglob("*.n*")) + list((tmp_path / "sidelong").rglob("*.code"))
     assert not (tmp_path / "numba").exists()
+    assert not (tmp_path / "home").exists()
 
 
 # The folder
