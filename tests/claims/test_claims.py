@@ -9,16 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from claims.broken import (
-    BROKEN,
-    BROKEN_CERTIFICATE,
-    BROKEN_EXP3_G,
-    BROKEN_EXP3_SET,
-    BROKEN_GLANCE,
-    BROKEN_GUARDED,
-    BROKEN_SQUARECB,
-    BROKEN_TRACKING,
-)
+from claims.broken import KINDS
 from sidelong import claims
 from sidelong.claims.claim import Outcome, Trial, Verdict
 from sidelong.errors import TheoryError
@@ -120,21 +111,7 @@ def test_the_intact_learner_passes_where_broken_ones_fail(failed):
 @pytest.mark.long
 @pytest.mark.parametrize(
     ("name", "claim"),
-    [
-        (name, by)
-        for broken in (
-            BROKEN,
-            BROKEN_GLANCE,
-            BROKEN_CERTIFICATE,
-            BROKEN_EXP3_G,
-            BROKEN_EXP3_SET,
-            BROKEN_TRACKING,
-            BROKEN_GUARDED,
-            BROKEN_SQUARECB,
-        )
-        for name, (_, by) in broken.items()
-        if by
-    ],
+    [(name, by) for kind in KINDS.values() for name, (_, by) in kind.versions.items() if by],
 )
 def test_a_broken_learner_is_found_out(name, claim, failed):
     assert claim in failed[name]
