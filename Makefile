@@ -69,9 +69,11 @@ numba-matrix: build/numba-oldest/stamp build/numba-newest/stamp ## the same bits
 	done
 	PYTHONPATH=src:tests build/numba-newest/bin/pytest -q -p public_numba -W ignore:Numba:RuntimeWarning tests/learners/test_digests.py
 
-soak: $(VENV)/stamp-checks packages ## kill the service 500 times under load, on SQLite and on PostgreSQL
-	SIDELONG_KILLS=500 SIDELONG_NIGHTLY_KILLS=50 SIDELONG_LIFE_KILLS=100 $(BIN)/pytest -q tests/service/test_kills.py \
-		tests/service/test_nightly_kills.py tests/service/test_life_kills.py
+# Without the limit of ten minutes that other tests have. It says how many kills are done.
+soak: $(VENV)/stamp-checks packages ## kill the service 500 times under load, on SQLite and on PostgreSQL, in some hours
+	SIDELONG_KILLS=500 SIDELONG_NIGHTLY_KILLS=50 SIDELONG_LIFE_KILLS=100 \
+		$(BIN)/pytest -v -o faulthandler_timeout=0 -o log_cli=true -o log_cli_level=INFO \
+		tests/service/test_kills.py tests/service/test_nightly_kills.py tests/service/test_life_kills.py
 
 packages: build/generators/stamp ## install what tests need beside Python packages: Chromium, PostgreSQL, nginx and generators of clients
 	@tests/packages.sh

@@ -2,6 +2,7 @@
 
 import asyncio
 import collections
+import logging
 import os
 import random
 
@@ -13,6 +14,7 @@ from sidelong.service.store.journal import Kind
 #: Each kill is one more draw of the moment. `make soak` asks for 500 on each database.
 KILLS = int(os.environ.get("SIDELONG_KILLS", "20"))
 CLIENTS = 6
+_log = logging.getLogger(__name__)
 EXPERIMENT = {
     "name": "killed",
     "graph": {"name": "cliques", "sizes": [3, 2]},
@@ -66,6 +68,8 @@ def test_nothing_acknowledged_is_lost_and_nothing_counted_twice(nursery, databas
             while len(history.told) == before:  # noqa: ASYNC110  # something was acknowledged since the last kill
                 await asyncio.sleep(0.001)
             server.kill()
+            if kill % 50 == 49:
+                _log.info("%d of %d kills", kill + 1, kills)
             if kill % 5 == 0:  # nobody writes now: what is there is what was acknowledged, and a little more
                 await asyncio.to_thread(histories.check, database, "killed", history)
             server = await asyncio.to_thread(nursery.start, database, **settings)

@@ -231,7 +231,7 @@ async def _read(kind: type[M], receive: Receive, headers: dict[bytes, bytes], se
             message = await asyncio.to_thread(kind.model_validate_json, body)
     except ValidationError as error:
         raise misread(error, "body") from None
-    losses = getattr(message, "losses", None)
+    losses = message.__dict__.get("losses")  # which takes a tenth of the time where a message has none
     names = len(message.model_fields_set) + (len(losses) if isinstance(losses, dict) else 0)
     if body.count(b":") > names:  # which most bodies do not have, and reading them twice takes as long as once
         _check_names(body)

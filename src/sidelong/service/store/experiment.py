@@ -111,13 +111,13 @@ class Turnstile:
 
     def acquire(self, timeout: float = -1, *, first: bool = False) -> bool:
         """Wait for it, for so many seconds at most, as a command if `first`; tell whether it is ours."""
-        handed = threading.Semaphore(0)
         with self._guard:
             if not self._held:
                 self._held = True
                 return True
             if timeout == 0:
                 return False
+            handed = threading.Semaphore(0)
             waiting = self._commands if first else self._others
             waiting.append(handed.release)
         if handed.acquire(timeout=None if timeout < 0 else timeout):
@@ -228,14 +228,14 @@ class LiveExperiment:
         made = given or self.draw(shown, context)
         if isinstance(made, SparingDecision):
             self.tallies.spare(number, revealed(made.graph, made.arm))
-        elif given is None and not np.isnan(made.probability):
+        elif given is None and not math.isnan(made.probability):
             self.tallies.frozen[number] = self.tallies.baselines
         self.hold(number, made, moment)
         p = made.probability
         if tossed is not None:
             self.tallies.toss(number, tossed.share)
             p = p if given is not None else float(tossed.mixed(np.asarray(p), made.arm == tossed.arm))
-        probability = None if np.isnan(p) else p
+        probability = None if math.isnan(p) else p
         which = None if graph is None else graph.id
         return self._record(Event(kind, number, *moment, made.arm, probability, which, key, context))
 
@@ -319,7 +319,8 @@ class LiveExperiment:
         """
         decision, _ = self.outstanding[number]
         shown = decision.graph if graph is None else self._checked(graph)
-        if not self.teaches(number):
+        teaches = self.teaches(number)
+        if not teaches:
             self.check(number, losses, graph)
         reveals = revealed(shown, decision.arm)
         values = matched(losses, reveals.tolist())
@@ -327,14 +328,14 @@ class LiveExperiment:
         if not isinstance(decision, Given):
             p = None if observe is None or isinstance(decision, SparingDecision) else decision.probabilities
             delay = self.agent.round - decision.round
-            if self.teaches(number):
+            if teaches:
                 self.agent.tell(decision, values, None if graph is None else shown)
             else:
                 self.agent.cancel(decision, lost=True)
                 self.tallies.counts[UNLEARNED] += 1
             self.tallies.told(number, decision.arm, p, reveals, values, observe, after=graph is not None, delay=delay)
-        own = values[reveals == decision.arm]
-        loss = float(own[0]) if own.size else None
+        place = int(reveals.searchsorted(decision.arm))
+        loss = float(values[place]) if place < reveals.size and reveals[place] == decision.arm else None
         if number in self.tallies.tossed and self.holdout is not None:
             self.tallies.compare(number, loss, self.holdout.share, held=isinstance(decision, Given))
             if observe is not None and not isinstance(decision, Given):
@@ -430,7 +431,7 @@ class LiveExperiment:
 
     def observe(self, decision: Decision | Given, graph: FeedbackGraph) -> np.ndarray | None:
         """Return the probability that each arm which a decision reveals would be revealed, when it was drawn."""
-        if np.isnan(decision.probability):
+        if math.isnan(decision.probability):
             return None
         if isinstance(decision, SparingDecision):
             return decision.revealed_probabilities
@@ -456,14 +457,19 @@ class LiveExperiment:
     def note(self, event: Event, *, aside: bool = False) -> None:
         """Count an event as the last one of the journal, whatever it has done; `aside`: of a round without learner."""
         self.head, self.chain = event.seq, event.chain
-        counts, amount = self.tallies.aside if aside else self.tallies.counts, self.amount(event)
-        counts[event.kind] += amount
-        counts[Kind.TOLD] += event.kind is Kind.DEFAULTED  # that is told, too
-        self.round += amount if event.kind in DRAWN_BY else 0
-        minutes = self.tallies.minutes
-        minutes.setdefault(event.at // 60_000_000, [0] * len(Kind))[event.kind] += amount
-        if len(minutes) > MINUTES:
-            del minutes[min(minutes)]
+        kind, counts, amount = event.kind, self.tallies.aside if aside else self.tallies.counts, self.amount(event)
+        counts[kind] += amount
+        if kind is Kind.DEFAULTED:  # that is told, too
+            counts[Kind.TOLD] += 1
+        elif kind in DRAWN_BY:
+            self.round += amount
+        minutes, minute = self.tallies.minutes, event.at // 60_000_000
+        if minute not in minutes:
+            minutes[minute] = [0] * len(Kind)
+            if len(minutes) > MINUTES:
+                del minutes[min(minutes)]
+        if minute in minutes:  # it may be the oldest one, where the wall clock went back
+            minutes[minute][kind] += amount
         if event.key is not None:
             self.keys[event.key] = event
             self._key_bytes += _key_size(event)
@@ -481,10 +487,13 @@ def _linked(event: Event, seq: int, chain: bytes) -> Event:
     kind, round_, at, clock, arm, probability, graph, key, context, losses, observe, _, _ = event
     arm_ = -1 if arm is None else arm
     numbers = _NUMBERS.pack(seq, kind, round_, at, clock, arm_, math.nan if probability is None else probability)
-    texts = b"---"  # as most events have none of them
+    data = b"-----"  # as many events have none of them
     if graph is not None or key is not None or context is not None:
-        texts = b"".join(_part(text and text.encode()) for text in (graph, key, context))
-    digest = hashlib.blake2b(chain + numbers + texts + _part(losses) + _part(observe), digest_size=16).digest()
+        texts = _part(graph and graph.encode()) + _part(key and key.encode()) + _part(context and context.encode())
+        data = texts + _part(losses) + _part(observe)
+    elif losses is not None or observe is not None:
+        data = b"---" + _part(losses) + _part(observe)
+    digest = hashlib.blake2b(chain + numbers + data, digest_size=16).digest()
     return Event(kind, round_, at, clock, arm, probability, graph, key, context, losses, observe, seq, digest)
 
 

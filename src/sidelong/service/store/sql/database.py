@@ -41,6 +41,7 @@ from sidelong.service.store.sql.schema import (
     snapshots,
     tokens,
 )
+from sidelong.service.store.sql.statements import Insertion, Statement
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -56,35 +57,14 @@ _ROW_BYTES = 300  # of an event and its places in indices, about
 _LOCKED = "BEGIN IMMEDIATE"
 
 
-class _Statement:
-    """A statement that is turned into SQL once for each kind of database, and not anew each time it is run."""
-
-    def __init__(self, construct: Any, columns: list[str] | None = None) -> None:
-        self._construct = construct
-        self._columns = columns
-        self._compiled: dict[str, Any] = {}
-
-    def run(self, connection: Connection, *rows: Mapping[str, Any]) -> CursorResult[Any]:
-        """Run it for each of these parameters; the values go to the driver as they are."""
-        dialect = connection.dialect
-        compiled = self._compiled.get(dialect.name)
-        if compiled is None:
-            compiled = self._construct.compile(dialect=dialect, column_keys=self._columns)
-            self._compiled[dialect.name] = compiled
-        given: Any = rows
-        if compiled.positional:
-            given = [tuple(map(row.__getitem__, compiled.positiontup)) for row in rows]
-        return connection.exec_driver_sql(compiled.string, given[0] if len(rows) == 1 else list(given))
-
-
 _OF: Any = bindparam("of")
 _DELETED, _GONE = "deleted", "gone"
 _KEPT_ONES = experiments.c.state.not_in([literal_column(f"'{state}'") for state in (_DELETED, _GONE)])
 _FIND = {
-    "name": _Statement(select(experiments).where(experiments.c.name == _OF)),  # which deleted ones have not
-    "key": _Statement(select(experiments).where(experiments.c.key == _OF, _KEPT_ONES)),
+    "name": Statement(select(experiments).where(experiments.c.name == _OF)),  # which deleted ones have not
+    "key": Statement(select(experiments).where(experiments.c.key == _OF, _KEPT_ONES)),
 }
-_LIST = _Statement(select(*[experiments.c[name] for name in Listed._fields]).where(_KEPT_ONES))
+_LIST = Statement(select(*[experiments.c[name] for name in Listed._fields]).where(_KEPT_ONES))
 _DELETIONS = (
     select(experiments.c.id, experiments.c.spec, experiments.c.changed_at, experiments.c.changed_by)
     .where(~_KEPT_ONES)
@@ -109,12 +89,12 @@ _SPANNING = (
     .order_by(events.c.round.desc())
     .limit(1)
 )
-_ROUNDS = _Statement(
+_ROUNDS = Statement(
     _READ.where(events.c.round.between(bindparam("first"), bindparam("last"))).order_by(events.c.round, events.c.slot)
 )
 _KEYED = {  # one text for any number of keys
-    "sqlite": _Statement(_READ.where(text("events.key IN (SELECT value FROM json_each(:keys))"))),
-    "postgresql": _Statement(_READ.where(text("events.key = ANY(:keys)"))),
+    "sqlite": Statement(_READ.where(text("events.key IN (SELECT value FROM json_each(:keys))"))),
+    "postgresql": Statement(_READ.where(text("events.key = ANY(:keys)"))),
 }
 _SNAPSHOT = (
     select(snapshots.c.seq, snapshots.c.chain, snapshots.c.data)
@@ -133,13 +113,13 @@ _LEFT_OVER = (
 _FORGET_PART = delete(parts).where(
     parts.c.experiment == _OF, parts.c.seq == bindparam("of_seq"), parts.c.number == bindparam("of_number")
 )
-_GRAPH = _Statement(select(graphs.c.data, graphs.c.parts).where(graphs.c.id == _OF))
-_GRAPH_PARTS = _Statement(
+_GRAPH = Statement(select(graphs.c.data, graphs.c.parts).where(graphs.c.id == _OF))
+_GRAPH_PARTS = Statement(
     select(graph_parts.c.data)
     .where(graph_parts.c.graph == _OF, graph_parts.c.number < bindparam("parts"))
     .order_by(graph_parts.c.number)
 )
-_COUNT_PARTS = _Statement(
+_COUNT_PARTS = Statement(
     select(func.count()).where(graph_parts.c.graph == _OF, graph_parts.c.number < bindparam("parts"))
 )
 _IS_PART = and_(graphs.c.id == graph_parts.c.graph, graphs.c.parts > graph_parts.c.number)
@@ -159,7 +139,7 @@ _UNUSED = (
     .order_by(graphs.c.kept_at)
     .limit(bindparam("most"))
 )
-_HOLD = _Statement(select(graphs.c.id).where(graphs.c.id == _OF).with_for_update(read=True, key_share=True))
+_HOLD = Statement(select(graphs.c.id).where(graphs.c.id == _OF).with_for_update(read=True, key_share=True))
 _SPECS = select(experiments.c.spec)
 _NAMED = select(events.c.graph).where(events.c.experiment == _OF, events.c.graph.is_not(None)).distinct()
 _GRAPH_BYTES = [
@@ -168,10 +148,10 @@ _GRAPH_BYTES = [
 ]
 _TOKENS = select(*[tokens.c[name] for name in Token._fields]).order_by(tokens.c.created_at, tokens.c.id)
 _HEAD_OF = select(experiments.c.head).where(experiments.c.id == _OF, _KEPT_ONES)
-_LOCK = _Statement(_HEAD_OF.with_for_update(key_share=True))
-_TRY_LOCK = _Statement(_HEAD_OF.with_for_update(key_share=True, skip_locked=True))
-_APPEND = _Statement(insert(events), ["experiment", "slot", *Event._fields])
-_HEAD = _Statement(
+_LOCK = Statement(_HEAD_OF.with_for_update(key_share=True))
+_TRY_LOCK = Statement(_HEAD_OF.with_for_update(key_share=True, skip_locked=True))
+_APPEND = Insertion(events, ["experiment", "slot", *Event._fields])
+_HEAD = Statement(
     update(experiments)
     .where(experiments.c.id == _OF, experiments.c.head == bindparam("old"))
     .values(head=bindparam("new"))
@@ -212,11 +192,14 @@ class _Reading(Reading):
 
     def find(self, of: str) -> Identity | None:
         by = _FIND["key" if of.startswith("#") else "name"]
-        row = by.run(self.connection, {"of": of.removeprefix("#")}).first()
-        return None if row is None else Identity(row.id, row.key, row.name, json.loads(row.spec))
+        row = by.first(self.connection, of=of.removeprefix("#"))
+        if row is None:
+            return None
+        id_, key, name, spec, *_ = row
+        return Identity(id_, key, name, json.loads(spec))
 
     def experiments(self) -> list[Listed]:
-        every = [Listed._make(row) for row in _LIST.run(self.connection, {})]
+        every = [Listed._make(row) for row in _LIST.rows(self.connection)]
         return sorted(every, key=lambda each: each.name)  # a database may sort letters by rules of its own
 
     def deletions(self) -> list[Deletion]:
@@ -248,12 +231,12 @@ class _Reading(Reading):
         return next(iter(_read(self.connection.execute(_SPANNING, wanted))), None)
 
     def rounds(self, experiment: int, first: int, last: int) -> list[Event]:
-        return _read(_ROUNDS.run(self.connection, {"of": experiment, "first": first, "last": last}))
+        return _events(_ROUNDS.rows(self.connection, of=experiment, first=first, last=last))
 
     def keyed(self, experiment: int, keys: Sequence[str]) -> list[Event]:
         kind = self.connection.dialect.name
         given = json.dumps(keys) if kind == "sqlite" else keys
-        return _read(_KEYED[kind].run(self.connection, {"of": experiment, "keys": given}))
+        return _events(_KEYED[kind].rows(self.connection, of=experiment, keys=given))
 
     def snapshot(self, experiment: int, before: int | None = None) -> Snapshot | None:
         wanted = {"of": experiment, "before": 2**63 - 1 if before is None else before}
@@ -269,11 +252,12 @@ class _Reading(Reading):
         return data
 
     def graph(self, id_: str) -> bytes | None:
-        row = _GRAPH.run(self.connection, {"of": id_}).first()
-        if row is None or not row.parts:
-            return None if row is None else row.data
-        first = _GRAPH_PARTS.run(self.connection, {"of": id_, "parts": row.parts}).scalars()
-        return b"".join([*first, row.data])
+        row = _GRAPH.first(self.connection, of=id_)
+        if row is None:
+            return None
+        data, count = row
+        first = _GRAPH_PARTS.rows(self.connection, of=id_, parts=count) if count else []
+        return b"".join([*(part for (part,) in first), data]) if first else data
 
     def graph_bytes(self, experiment: int) -> int:
         return sum(int(self.connection.execute(each, {"of": experiment}).scalar() or 0) for each in _GRAPH_BYTES)
@@ -311,8 +295,8 @@ class _Writing(_Reading, Writing):
         self._file = file
 
     def lock(self, experiment: int, *, wait: bool = True) -> int | None:
-        head: int | None = (_LOCK if wait else _TRY_LOCK).run(self.connection, {"of": experiment}).scalar()
-        return head
+        row = (_LOCK if wait else _TRY_LOCK).first(self.connection, of=experiment)
+        return None if row is None else row[0]
 
     def create(self, identity: Identity) -> int:
         row = {"key": identity.key, "name": identity.name, "spec": json.dumps(identity.spec), "head": 0}
@@ -342,14 +326,13 @@ class _Writing(_Reading, Writing):
         return gone
 
     def append(self, new: Mapping[int, Sequence[Event]]) -> None:
-        pairs = [(of, event) for of, each in new.items() for event in each]
-        rows = [{"experiment": of, "slot": SLOTS[event.kind], **event._asdict()} for of, event in pairs]
-        heads = [{"of": of, "old": each[0].seq - 1, "new": each[-1].seq} for of, each in new.items()]
-        self.size += sum(_ROW_BYTES + len(event.losses or b"") + len(event.observe or b"") for _, event in pairs)
+        rows = [(of, SLOTS[event.kind], int(event.kind), *event[1:]) for of, each in new.items() for event in each]
+        self.size += sum(_ROW_BYTES + size_of(event) for each in new.values() for event in each)
         with _taken():
-            _APPEND.run(self.connection, *rows)
-        if _HEAD.run(self.connection, *heads).rowcount != len(heads):
-            raise TakenError("The journal has gone on.")
+            _APPEND.run(self.connection, rows)
+        for of, each in new.items():
+            if not _HEAD.changed(self.connection, of=of, old=each[0].seq - 1, new=each[-1].seq):
+                raise TakenError("The journal has gone on.")
 
     def save(self, experiment: int, snapshot: Snapshot) -> None:
         row = {"experiment": experiment, **snapshot._asdict()}
@@ -386,7 +369,7 @@ class _Writing(_Reading, Writing):
         written = self._insert(graphs).values(row).on_conflict_do_nothing()
         new = self.connection.execute(written.returning(graphs.c.id)).first() is not None
         # Counted behind the insertion: from here on nobody forgets one of them.
-        if new and parts and _COUNT_PARTS.run(self.connection, {"of": id_, "parts": parts}).scalar() != parts:
+        if new and parts and _COUNT_PARTS.first(self.connection, of=id_, parts=parts) != (parts,):
             raise TakenError(f"Parts of graph {id_} were forgotten.")
         return new
 
@@ -403,7 +386,7 @@ class _Writing(_Reading, Writing):
         return len(found)
 
     def hold_graph(self, id_: str) -> bool:
-        return _HOLD.run(self.connection, {"of": id_}).first() is not None
+        return _HOLD.first(self.connection, of=id_) is not None
 
     def forget_graphs(self, ids: Sequence[str], before: int) -> list[str]:
         wanted = graphs.c.id.in_(ids)
@@ -525,4 +508,8 @@ def _read(found: CursorResult[Any]) -> list[Event]:
     # As the driver has them: rows of SQLAlchemy would take as long again, and a replay reads a million.
     rows = found.cursor.fetchall()
     found.close()
+    return _events(rows)
+
+
+def _events(rows: Sequence[Any]) -> list[Event]:
     return [Event(_KINDS[row[0]], *row[1:]) for row in rows]
