@@ -6,7 +6,7 @@ import httpx
 import pytest
 
 import sidelong as sl
-from sidelong.errors import GraphError
+from sidelong.errors import GraphError, LossError
 from sidelong.service.http.app import Application
 from sidelong.service.settings import Settings
 
@@ -147,4 +147,60 @@ def test_what_cannot_be_arms_is_refused_by_the_client(nursery, tmp_path):
         trays = service.create("trays", "exp3-set", sl.graphs.nested(4), seed=5)
         with pytest.raises(GraphError, match="available must be arms"):
             trays.ask(available="none")
+    server.stop()
+
+
+def test_what_an_outcome_revealed_is_told_whole_where_arms_were_absent(nursery, tmp_path):
+    orders = sl.outcomes.StockOrders(4, holding=1.0, shortage=3.0)
+    agent = sl.Agent("exp3-set", orders.graph, seed=5)
+    server = nursery.start(f"sqlite:///{tmp_path}/orders.db")
+    with sl.connect(server.address) as service:
+        remote = service.create("orders", "exp3-set", agent.graph, seed=5)
+        for t in range(1, 21):
+            some = [arm for arm in range(agent.graph.n_arms) if (arm + t) % 3]
+            ours, theirs = remote.ask(available=some), agent.ask(available=some)
+            assert (ours.arm, ours.probability) == (theirs.arm, theirs.probability)
+            # It may sell out, or show all of the demand.
+            outcome = orders.outcome(ours.arm, min(orders.orders[ours.arm], t % 5))
+            # By its id alone nobody but the service knows which arms were there.
+            assert remote.tell(ours.id if t % 2 else ours, outcome)
+            assert agent.tell(theirs, outcome)
+            assert not remote.tell(ours, outcome)  # the same again
+            revealed = dict(enumerate(outcome.losses.tolist()))  # each arm reveals those below it
+            told = remote.look_up(ours)
+            assert set(told["reveals"]) <= set(some)
+            assert dict(zip(told["reveals"], told["losses"], strict=True)).items() <= revealed.items()
+    server.stop()
+
+
+def test_the_outcome_of_another_arm_is_refused_whatever_became_of_the_decision(tmp_path):
+    wrong = "plays arm {}, and this is what arm {} revealed"
+
+    async def play(client):
+        await client.post("/v1/experiments", json=MAKE)
+        made = (await client.post("/v1/experiments/trays/decisions")).json()
+        arm, losses = made["arm"], [0.5] * len(made["reveals"])
+        address, other = f"/v1/decisions/{made['id']}/feedback", (made["arm"] + 1) % 4
+        item = {"id": made["id"], "losses": losses}
+        for _ in range(2):  # while it is outstanding, and when it was told
+            reply = await client.post(address, json={"losses": losses, "arm": other})
+            assert (reply.status_code, reply.json()["code"], reply.json()["path"]) == (422, "invalid", "body.arm")
+            assert wrong.format(arm, other) in reply.json()["detail"]
+            batch = await client.post("/v1/feedback", json={"items": [{**item, "arm": other}]})
+            assert (batch.status_code, batch.json()["path"]) == (422, "body.items.0.arm")
+            assert (await client.post(address, json={"losses": losses, "arm": arm})).status_code == 200
+        assert (await client.post("/v1/feedback", json={"items": [{**item, "arm": arm}]})).status_code == 200
+        return (await client.get("/v1/experiments/trays")).json()["counts"]["told"]
+
+    assert playing(tmp_path, play) == 1
+
+
+def test_a_client_that_has_only_an_id_hears_that_another_arm_was_played(nursery, tmp_path):
+    orders = sl.outcomes.StockOrders(4, holding=1.0, shortage=3.0)
+    server = nursery.start(f"sqlite:///{tmp_path}/other.db")
+    with sl.connect(server.address) as service:
+        remote = service.create("orders", "exp3-set", orders.graph, seed=5)
+        made = remote.ask()
+        with pytest.raises(LossError, match=f"plays arm {made.arm}"):
+            remote.tell(made.id, orders.outcome((made.arm + 1) % orders.graph.n_arms, 0))
     server.stop()

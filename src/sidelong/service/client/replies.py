@@ -102,7 +102,7 @@ def refusal(reply: httpx.Response, path: str) -> SidelongError:
     if said.code == "invalid":
         place = str(said.path).removeprefix("body.").split(".")[0]
         of_learner = dict.fromkeys(("learner", "options", "seed"), LearnerError)
-        of_request = {"losses": LossError, "graph": GraphError, "context": FeatureError}
+        of_request = {"losses": LossError, "arm": LossError, "graph": GraphError, "context": FeatureError}
         kind = {**of_request, **of_learner}.get(place)
     if kind is None:
         return said

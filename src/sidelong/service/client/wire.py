@@ -203,10 +203,12 @@ def tell(
     scale: Scale | None,
 ) -> Question[bool]:
     """Tell the losses of a decision; reads whether they were learned."""
+    content: dict[str, Any] = {}
     if isinstance(losses, Revealed):
+        content["arm"] = losses.arm  # for the service to compare: an id does not say which arm it plays
         losses, graph = opened(losses, graph, decision, scale)
         scale = None
-    content: dict[str, Any] = {"losses": losses_of(losses if scale is None else scale.losses(losses))}
+    content["losses"] = losses_of(losses if scale is None else scale.losses(losses))
     if graph is not None:
         content["graph"] = graph_of(graph)
     # If the reply to an earlier attempt was lost, the repetition that the service sees is our own.

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from sidelong.service.http.exchange import Call
     from sidelong.service.http.messages.decisions import DecideRequest, Feedback
     from sidelong.service.server import Server
-    from sidelong.service.store.commands import Decided
+    from sidelong.service.store.commands import Command, Decided
     from sidelong.service.store.keyed.rules import DrawnKeys
     from sidelong.service.store.settled import Settled
 
@@ -43,16 +43,14 @@ async def decide(call: Call) -> Reply:
     context = None if body.context is None else context_of(body.context, server.settings.max_context)
     graph = None if body.graph is None else await graph_of_round(body.graph, call, name)
     if body.key is not None or body.keys is not None:
-        async with withdrawing(server, graph):
-            asked_for = DecideKeys(name, _keys(body), graph, context, key, body.available)
-            drawn: DrawnKeys = await server.commits.written(asked_for)
+        asked_for = DecideKeys(name, _keys(body), graph, context, key, body.available)
+        drawn: DrawnKeys = await _written(server, asked_for, graph)
         return Reply({"items": _items(drawn), "duplicate": drawn.duplicate}, 200 if drawn.duplicate else 201)
     asked = Decide(name, graph, context, key, body.available, body.count or 1)
-    async with withdrawing(server, graph):
-        if body.count is None:
-            made: Decided = await server.commits.written(asked)
-            return Reply({**_shown(made), "duplicate": made.duplicate}, 200 if made.duplicate else 201)
-        every: list[Decided] = await server.commits.written(DecideMany(asked))
+    if body.count is None:
+        made: Decided = await _written(server, asked, graph)
+        return Reply({**_shown(made), "duplicate": made.duplicate}, 200 if made.duplicate else 201)
+    every: list[Decided] = await _written(server, DecideMany(asked), graph)
     duplicate = every[0].duplicate
     return Reply(
         {"items": [_shown(each, key=None) for each in every], "duplicate": duplicate}, 200 if duplicate else 201
@@ -108,10 +106,17 @@ async def feedback(call: Call) -> Reply:
     of, number = parse(call.place["id"])
     body: Feedback = call.body
     graph = None if body.graph is None else await graph_of_round(body.graph, call, of)
-    async with withdrawing(call.server, graph):
-        told: Settled = await call.server.commits.written(Tell(of, number, body.losses, graph))
+    told: Settled = await _written(call.server, Tell(of, number, body.losses, graph, body.arm), graph)
     content = {"id": call.place["id"], "round": told.round, "learned": told.learned, "duplicate": told.duplicate}
     return Reply(content)
+
+
+async def _written(server: Server, command: Command, graph: FeedbackGraph | KnownGraph | str | None) -> Any:
+    """Return what a command replies; most have no graph, and nothing to withdraw."""
+    if graph is None:
+        return await server.commits.written(command)
+    async with withdrawing(server, graph):
+        return await server.commits.written(command)
 
 
 @asynccontextmanager

@@ -75,7 +75,7 @@ class TellMany(Command):
         check_present(turn.experiment)
         if isinstance(turn.experiment, KeyedExperiment):
             return keyed.tell(turn, self.items, partial=self.partial)
-        tells = [Tell(self.of, *item[:3]) for item in self.items]
+        tells = [Tell(self.of, *item) for item in self.items]
         if not self.partial:
             self._check(turn, tells)
         outcomes: list[Settled | ServiceError] = []
@@ -140,12 +140,12 @@ def _check(turn: Turn, tell: Tell) -> None:
     """Refuse what `Tell` would refuse, and learn nothing."""
     if turn.is_outstanding(tell.number):
         made, _ = turn.experiment.outstanding[tell.number]
-        graph = as_decided(turn, turn.graph(tell.graph), made.graph)
+        tell.check_arm(made.arm)
+        losses = turn.experiment.losses_of(tell.losses)
+        graph, losses = as_decided(turn, turn.graph(tell.graph), losses, made.graph, made.arm)
         turn.charge(graph)
         try:
-            turn.experiment.check(
-                tell.number, turn.experiment.losses_of(tell.losses), None if graph is None else graph.graph
-            )
+            turn.experiment.check(tell.number, losses, None if graph is None else graph.graph)
         except LossError as error:
             raise _refused(str(error), "body.losses", 422, "invalid") from error
         except (GraphError, DecisionError) as error:

@@ -20,7 +20,7 @@ from sidelong.service.store.graphs import KnownGraph, identify, size, stored_siz
 from sidelong.service.store.journal import EXPIRED, Kind
 from sidelong.service.store.keyed import rules as keyed
 from sidelong.service.store.keyed.experiment import KeyedExperiment
-from sidelong.service.store.losses import matched
+from sidelong.service.store.losses import matched, without_absent
 from sidelong.service.store.settled import Settled, ToldItem
 
 if TYPE_CHECKING:
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from sidelong.service.store.experiment import LiveExperiment, Moment
     from sidelong.service.store.graphs import Shelf
     from sidelong.service.store.journal import Event
+    from sidelong.service.store.losses import Told
 
 
 @dataclass
@@ -217,19 +218,22 @@ class Tell(Command):
 
     of: str
     number: int
-    losses: Mapping[str, float] | list[float]
+    losses: Told
     graph: FeedbackGraph | KnownGraph | str | None = None
+    arm: int | None = None  #: that was played, if whoever tells it says so
 
     def run(self, turn: Turn) -> Settled:
         """Learn, or recognise what was learned."""
         check_present(turn.experiment)
         if isinstance(turn.experiment, KeyedExperiment):
-            return keyed.tell_one(turn, ToldItem(self.number, self.losses, self.graph))
+            return keyed.tell_one(turn, ToldItem(self.number, self.losses, self.graph, self.arm))
         graph = turn.graph(self.graph)
         losses = turn.experiment.losses_of(self.losses)
         if turn.is_outstanding(self.number):
             learned = turn.experiment.teaches(self.number)
-            graph = as_decided(turn, graph, turn.experiment.outstanding[self.number][0].graph)
+            made, _ = turn.experiment.outstanding[self.number]
+            self.check_arm(made.arm)
+            graph, losses = as_decided(turn, graph, losses, made.graph, made.arm)
             turn.charge(graph)
             try:
                 turn.events.append(turn.experiment.tell(self.number, losses, graph, turn.moment))
@@ -239,41 +243,50 @@ class Tell(Command):
                 raise ServiceError(str(error), status=422, code="invalid", path="body.graph") from error
             return Settled(self.number, duplicate=False, learned=learned)
         decided, settled, *late = settled_before(turn, self)
+        arm = decided.arm or 0
+        self.check_arm(arm)
         if decided.graph is not None:
-            graph = as_decided(turn, graph, turn.find(decided.graph))
+            graph, losses = as_decided(turn, graph, losses, turn.find(decided.graph), arm)
         if settled.kind is Kind.CANCELLED:
             raise _refusal(409, "cancelled", "The decision was cancelled. Nothing was learned.", self)
         if settled.kind in EXPIRED:
-            self._keep(turn, decided, graph, late)
-        if not self._repeats(turn, decided, settled, graph):
+            self._keep(turn, decided, losses, graph, late)
+        if not self._repeats(turn, decided, settled, losses, graph):
             text = "The decision was told before, with other losses or another graph. The first ones stay."
             raise _refusal(409, "conflict", text, self)
         return Settled(self.number, duplicate=True)
 
-    def _keep(self, turn: Turn, decided: Event, graph: KnownGraph | None, late: list[Event]) -> None:
+    def check_arm(self, played: int) -> None:
+        """Refuse what another arm has revealed than the one that the decision plays."""
+        if self.arm is not None and self.arm != played:
+            text = f"The decision plays arm {played}, and this is what arm {self.arm} revealed."
+            raise ServiceError(text, status=422, code="invalid", path="body.arm", value=self.arm)
+
+    def _keep(self, turn: Turn, decided: Event, losses: Told, graph: KnownGraph | None, late: list[Event]) -> None:
         """Write down what came too late, once, and say so."""
         if not late:
             turn.charge(graph)
-            values = self._values(turn, decided, graph)
+            values = self._values(turn, decided, losses, graph)
             which = None if graph is None else graph.id
             turn.events.append(turn.experiment.late(self.number, decided.arm or 0, values, which, turn.moment))
         raise _refusal(
             410, "expired", "The decision has expired. What was told is kept as late, and not learned.", self
         )
 
-    def _repeats(self, turn: Turn, decided: Event, told: Event, graph: KnownGraph | None) -> bool:
+    def _repeats(self, turn: Turn, decided: Event, told: Event, losses: Told, graph: KnownGraph | None) -> bool:
         if told.graph != (graph and graph.id):
             return False
         try:
-            values = self._values(turn, decided, graph)
+            values = self._values(turn, decided, losses, graph)
         except ServiceError:
             return False
         return np.array_equal(values, np.frombuffer(told.losses or b"", "<f8"))
 
-    def _values(self, turn: Turn, decided: Event, graph: KnownGraph | None) -> np.ndarray:
+    @staticmethod
+    def _values(turn: Turn, decided: Event, losses: Told, graph: KnownGraph | None) -> np.ndarray:
         shown = graph or turn.graph(decided.graph)
         revealing = turn.experiment.agent.graph if shown is None else shown.graph
-        return matched(turn.experiment.losses_of(self.losses), revealed(revealing, decided.arm or 0).tolist())
+        return matched(losses, revealed(revealing, decided.arm or 0).tolist())
 
 
 @dataclass
@@ -365,11 +378,15 @@ def mark_of(key: str | None) -> str | None:
     return None if key is None else f" {hashlib.blake2b(key.encode(), digest_size=16).hexdigest()}"
 
 
-def as_decided(turn: Turn, graph: KnownGraph | None, decided: FeedbackGraph) -> KnownGraph | None:
-    """Return the graph of an outcome without the arms that were absent when the decision was made."""
+def as_decided(
+    turn: Turn, graph: KnownGraph | None, losses: Told, decided: FeedbackGraph, arm: int
+) -> tuple[KnownGraph | None, Told]:
+    """Return the graph of an outcome, and its losses, without the arms that were absent when the decision was made."""
     if graph is None or not decided.arms_without_self_loop.size or graph.graph.n_arms != decided.n_arms:
-        return graph
-    return turn.graph(as_present(graph.graph, decided))
+        return graph, losses
+    shown = as_present(graph.graph, decided)
+    arms = revealed(graph.graph, arm).tolist()
+    return turn.graph(shown), without_absent(losses, arms, set(revealed(shown, arm).tolist()))
 
 
 def settled_before(turn: Turn, command: Tell | Cancel) -> list[Event]:

@@ -3,14 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
+from typing import TypeAlias
 
 import numpy as np
 
 from sidelong.agent.feedback import listed
 from sidelong.errors import ServiceError
 
+#: By arm, or in the order of the revealed arms.
+Told: TypeAlias = Mapping[str, float] | list[float]
 
-def matched(losses: Mapping[str, float] | list[float], reveals: list[int]) -> np.ndarray:
+
+def without_absent(losses: Told, revealed: list[int], there: AbstractSet[int]) -> Told:
+    """Return the losses of what an outcome revealed without those of arms that were not there for the decision.
+
+    Whoever knows which arms were there may have left them out: then nothing changes.
+    """
+    if isinstance(losses, Mapping):
+        absent = {str(arm) for arm in revealed if arm not in there}
+        return {arm: loss for arm, loss in losses.items() if arm not in absent}
+    if len(losses) != len(revealed):
+        return losses
+    return [loss for arm, loss in zip(revealed, losses, strict=True) if arm in there]
+
+
+def matched(losses: Told, reveals: list[int]) -> np.ndarray:
     """Return the losses in the order of the revealed arms, one for each and none for another."""
     if not isinstance(losses, Mapping):
         if len(losses) != len(reveals):

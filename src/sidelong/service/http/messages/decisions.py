@@ -104,6 +104,7 @@ class Feedback(Body):
     graph: GraphMessage | None = Field(
         None, description="where only the outcome shows what is revealed: what every arm would have revealed"
     )
+    arm: Whole | None = Field(None, description="that was played; if the decision plays another one, it is refused")
 
 
 class FeedbackReply(BaseModel):
