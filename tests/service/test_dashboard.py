@@ -211,8 +211,8 @@ def test_many_arms_are_drawn_as_a_strip(browser, served, service):
 
 
 def test_the_degraded_notice_comes_after_an_expiry(browser, served, service):
-    agent = service.create("brief", "glance", sl.graphs.nested(4), seed=1, expire_after=1.0)
-    with opened(browser, served, "brief") as seen:
+    agent = service.create("short-lived", "glance", sl.graphs.nested(4), seed=1, expire_after=1.0)
+    with opened(browser, served, "short-lived") as seen:
         page = seen.page
         wait(page, '#guarantee[data-holds="true"]')
         wait(page, "#link[data-state=live]")
@@ -428,7 +428,7 @@ def test_an_experiment_is_frozen_and_deleted_only_after_a_question(browser, serv
         assert agent.state()["play"] == {"0": 0.5, "3": 0.5}
         wait(page, "#experiments .badge", "frozen")
         page.locator("#life").get_by_role("button", name="Who did what").click()
-        wait(page, "#story li", "frozen")
+        wait(page, "#story li", "froze it, to play arm 0 (50.0 %), arm 3 (50.0 %)")
         page.locator("#life").get_by_role("button", name="Delete").click()
         assert page.locator("#life-confirm").is_disabled()
         page.locator("#life-input").fill("live")
@@ -440,3 +440,14 @@ def test_an_experiment_is_frozen_and_deleted_only_after_a_question(browser, serv
         page.locator("#life-confirm").click()
         page.locator("#life-dialog").wait_for(state="hidden")
     assert "lived" not in list(service)
+
+
+def test_a_page_says_that_its_experiment_was_deleted_elsewhere(browser, served, service):
+    agent = service.create("short-lived", "exp3-set", sl.graphs.nested(4), seed=3)
+    with opened(browser, served, "short-lived") as seen:
+        page = seen.page
+        wait(page, "#link[data-state=live]")
+        agent.delete("short-lived")
+        wait(page, "#trouble:not([hidden])", "The experiment short-lived was deleted.")
+        assert page.locator("#experiment").is_hidden()
+        page.locator("#experiments a", has_text="short-lived").wait_for(state="detached")

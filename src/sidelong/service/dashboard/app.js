@@ -158,6 +158,8 @@ const refresh = {
       $("rates").replaceChildren(...rates(minutes));
       $("costs").replaceChildren(...costs(minutes, found.lift));
       display(now, found);
+    } catch (error) {
+      if (shown === now) throw error; // else it is about what nobody looks at any more
     } finally {
       this.busy = false;
       if (this.again) setTimeout(() => this.soon(), 700);
@@ -203,7 +205,7 @@ function rows(now) {
       now.sort = by;
       if (now.many) refresh.now().catch(trouble);
       else rows(now);
-    }),
+    }, found.keys !== null),
   );
   if (focused) $("arms").querySelector(`[data-sort="${focused}"]`)?.focus();
   show($("more-arms"), listed.length < found.arms.total && now.rows < MOST_AT_ONCE);

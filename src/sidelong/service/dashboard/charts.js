@@ -58,7 +58,9 @@ export function rates(data) {
 export function costs(data, lift) {
   const n = data.minutes.length;
   const x = (i) => LEFT + ((i + 0.5) * (W - LEFT)) / Math.max(n, 1);
-  const y = (value) => FOOT - value * (FOOT - 14);
+  const most = Math.max(...data.cost, ...data.held_cost) || 1; // where nothing is known, all of it
+  const top = [0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1].find((value) => value >= most);
+  const y = (value) => FOOT - (value / top) * (FOOT - 14);
   const points = (values) => values.map((value, i) => (value === null ? null : [x(i), y(value)])).filter(Boolean);
   const line = (values) => points(values).map(([a, b], i) => `${i ? "L" : "M"}${a.toFixed(1)} ${b.toFixed(1)}`).join("");
   const dots = (name, values) => points(values).map(([cx, cy]) => s("circle", { class: name, cx, cy, r: 2 }));
@@ -73,9 +75,9 @@ export function costs(data, lift) {
     s(
       "svg",
       { viewBox: `0 0 ${W} ${H}`, role: "img", "aria-label": says },
-      [0, 0.5, 1].map((value) => [
+      [0, top / 2, top].map((value) => [
         s("line", { class: "axis", x1: LEFT, x2: W, y1: y(value), y2: y(value) }),
-        s("text", { x: LEFT - 6, y: y(value) + 4, "text-anchor": "end" }, String(value)),
+        s("text", { x: LEFT - 6, y: y(value) + 4, "text-anchor": "end" }, String(Number(value.toFixed(3)))),
       ]),
       s("path", { class: "decided-line", d: line(data.cost) }),
       dots("decided-dot", data.cost),
@@ -84,7 +86,7 @@ export function costs(data, lift) {
       s("text", { x: LEFT, y: H - 6 }, n ? clock(data.minutes[0]).slice(0, 5) : ""),
       s("text", { x: W, y: H - 6, "text-anchor": "end" }, "now"),
     ),
-    h("ul", { class: "legend" }, key("decided-line", "the learner"), lift ? key("held-line", `the holdout, arm ${lift.label ?? lift.arm}`) : null),
+    h("ul", { class: "legend" }, key("decided-line", "the learner"), lift ? key("held-line", `the holdout, ${lift.label ?? `arm ${lift.arm}`}`) : null),
   ];
 }
 

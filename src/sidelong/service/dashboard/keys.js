@@ -8,6 +8,7 @@ import { count, number, some } from "./format.js";
 const ROWS = 20;
 const WIDTH = 400;
 const HEIGHT = 90;
+const MORE = new Set(["decided", "cheapest arm"]); // a phone has no room for these
 
 let asked = 0; // the last request, so that an older reply does not take its place
 
@@ -17,6 +18,8 @@ export async function offer(address, found) {
   show($("keys-panel"), has);
   show($("guarantee"), !has);
   show($("instead-panel"), !has);
+  show($("costs-panel"), !has);
+  show($("arms-hint"), !has);
   if (!has) return;
   const number = ++asked;
   const search = encodeURIComponent($("keys-search").value.trim());
@@ -54,16 +57,16 @@ function bars(bins) {
 }
 
 function table(items) {
-  const heads = ["key", "decided", "told", "cheapest arm", "cost"].map((title) => h("th", { scope: "col" }, title));
+  const heads = ["key", "decided", "told", "cheapest arm", "cost"].map((title) => h("th", { scope: "col", class: MORE.has(title) ? "more" : null }, title));
   const plot = h("th", { class: "plot", scope: "col", "aria-label": "drawn, from 0 to 1" }, scale());
   const rows = items.map(({ key, decided, told, best, cost }) =>
     h(
       "tr",
       { "data-key": key },
       h("td", { class: "label" }, String(key)),
-      h("td", {}, count(decided)),
+      h("td", { class: "more" }, count(decided)),
       h("td", {}, count(told)),
-      h("td", {}, best === null ? "–" : `arm ${best}`),
+      h("td", { class: "more" }, best === null ? "–" : `arm ${best}`),
       h("td", {}, number(cost, 3)),
       h("td", { class: "plot" }, cost === null ? "" : interval({ value: cost })),
     ),

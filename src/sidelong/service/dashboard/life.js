@@ -2,7 +2,7 @@
 
 import { change, get, post, remove } from "./api.js";
 import { $, h, show, write } from "./dom.js";
-import { ago } from "./format.js";
+import { ago, duration, percent } from "./format.js";
 
 const SAYS = {
   running: "The learner decides.",
@@ -80,8 +80,7 @@ let asked = null; // the action that the question is about, and the experiment
 /** Show the state of an experiment, and what may be done with it by whoever may. */
 export function display(found, path, may) {
   const place = $("life");
-  const plays = found.play && Object.entries(found.play).map(([number, share]) => (share === 1 ? `arm ${number}` : `arm ${number}: ${share}`));
-  const more = plays ? ` It plays ${plays.join(", ")}.` : found.fallback === null ? "" : ` It answers with arm ${found.fallback}.`;
+  const more = found.play ? ` It plays ${shares(found.play, found.labels)}.` : found.fallback === null ? "" : ` It answers with ${called(found.fallback, found.labels)}.`;
   const says = JSON.stringify([found.name, found.state, more, may]);
   if (place.dataset.says === says) return;
   place.dataset.says = says;
@@ -114,6 +113,7 @@ function ask(action, name, path) {
   $("life-error").textContent = "";
   const button = $("life-confirm");
   write(button, action.name);
+  button.classList.toggle("final", Boolean(action.repeats));
   button.disabled = Boolean(action.repeats);
   $("life-dialog").showModal();
   (action.input ? input : button).focus();
@@ -129,10 +129,32 @@ async function tell(path) {
   show($("story"));
 }
 
+const called = (number, labels) => labels?.[number] ?? `arm ${number}`;
+
+/** What is played, as "arm 3", or "arm 3 (50.0 %), arm 4 (50.0 %)". */
+const shares = (played, labels) =>
+  Object.entries(played)
+    .map(([number, share]) => called(number, labels) + (share === 1 ? "" : ` (${percent(share)})`))
+    .join(", ");
+
+const STATES = { created: "made it", running: "let it run", frozen: "froze it", stopped: "stopped it", archived: "archived it" };
+
+/** How each part of a change is told, in this order. */
+const TOLD = {
+  state: (state) => STATES[state],
+  origin: ({ name, sequence, learned }) => `as a clone of ${name} after event ${sequence}${learned ? "" : ", without what that had learned"}`,
+  play: (played) => `to play ${shares(played)}`,
+  fallback: (number) => (number === null ? "without a fallback arm" : `with arm ${number} as fallback`),
+  name: (name) => `renamed it to ${name}`,
+  description: (text) => (text ? `described it as “${text}”` : "took its description away"),
+  labels: (labels) => (labels ? `called its arms ${labels.join(", ")}` : "took the labels of its arms away"),
+  expire_after: (seconds) => (seconds === null ? "lets no decision expire" : `lets decisions expire after ${duration(seconds)}`),
+};
+
 const words = (what) =>
-  Object.entries(what)
-    .filter(([name]) => name !== "was")
-    .map(([name, value]) => (name === "state" ? value : `${name} ${JSON.stringify(value)}`))
+  Object.keys(TOLD)
+    .filter((part) => part in what)
+    .map((part) => TOLD[part](what[part]))
     .join(", ");
 
 /** Make the question work; `onDone` is called with the name of the experiment to show now, or "". */

@@ -66,7 +66,7 @@ function counted(counts) {
   ];
 }
 
-function checked({ best, arms, counts, guarantee, regret, lift, certificate, world, sample_ratio: ratio }) {
+function checked({ state, best, arms, counts, guarantee, regret, lift, certificate, world, sample_ratio: ratio }) {
   const check =
     ratio.p_value === null ? ["–", ratio.unknown] : [ratio.ok ? "fine" : "off", `p = ${probability(ratio.p_value)}`];
   const unknown = counts.told ? "cannot be estimated from this feedback" : "not known yet";
@@ -77,7 +77,7 @@ function checked({ best, arms, counts, guarantee, regret, lift, certificate, wor
       best === null ? "–" : called(best),
       best === null ? "nothing was told yet" : `cost ${number(best.mean, 2)}, ${percent(best.chance)} sure`,
     ],
-    ["plays next", next === null ? "–" : called(next), next === null ? "not known beforehand" : `with a chance of ${percent(next.probability)}`],
+    [state === "running" ? "plays next" : "would play", next === null ? "–" : called(next), next === null ? "not known beforehand" : `with a chance of ${percent(next.probability)}`],
     ...counted(counts),
     ...(lift === null ? [] : [["saved per round", number(lift.estimate, 3), lifted(lift)]]),
     [
@@ -89,7 +89,7 @@ function checked({ best, arms, counts, guarantee, regret, lift, certificate, wor
     [
       "bound on regret",
       number(guarantee.bound, 0),
-      guarantee.bound === null ? "none is made of what happened" : `in the mean; random play may lose ${number(guarantee.random, 0)}`,
+      guarantee.bound === null ? "none is known for this learner with this feedback" : `in the mean; random play may lose ${number(guarantee.random, 0)}`,
     ],
     ["sample ratio", ...check, ratio.p_value !== null && !ratio.ok],
     ...(certificate === null ? [] : [["lost at most", number(certificate.bound, 1), certified(certificate)]]),
