@@ -41,7 +41,7 @@ from sidelong.service.store.sql.schema import (
     snapshots,
     tokens,
 )
-from sidelong.service.store.sql.statements import Insertion, Statement
+from sidelong.service.store.sql.statements import Insertion, Statement, driver_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -488,7 +488,7 @@ def _begun(engine: Engine, how: str) -> Iterator[Connection]:
         with engine.connect() as connection:
             connection.begin()
             if connection.dialect.name == "sqlite":
-                connection.connection.driver_connection.execute(how).close()  # type: ignore[union-attr]
+                driver_of(connection).execute(how).close()
             yield connection
     except (DatabaseError, InterfaceError, sqlite3.Error, PoolTimeoutError) as error:
         if isinstance(error, IntegrityError | ProgrammingError | DataError):  # mistakes of ours

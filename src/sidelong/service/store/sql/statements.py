@@ -6,12 +6,13 @@ five of them, and its client waits for all.
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from sqlalchemy.exc import DBAPIError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from sqlalchemy import Connection, Dialect, Table
 
@@ -60,7 +61,11 @@ class Statement:
 
 
 class Insertion:
-    """Rows of a table, written by few statements: at each one the thread lets go of Python, and may wait to go on."""
+    """Rows of a table, written at once, as far as the driver lets them.
+
+    SQLite's lets go of Python at each statement, and may wait to go on while other threads have it: several rows are
+    one statement. PostgreSQL's sends rows without waiting in between, and would read a long statement anew each time.
+    """
 
     def __init__(self, table: Table, columns: Sequence[str]) -> None:
         self._table = table
@@ -69,30 +74,46 @@ class Insertion:
 
     def run(self, connection: Connection, rows: Sequence[tuple[Any, ...]]) -> None:
         """Write rows that have a value for each column."""
-        first, dialect = 0, connection.dialect
+        if connection.dialect.name != "sqlite":
+            with _explained(connection):
+                driver_of(connection).cursor().executemany(self._text(connection.dialect, 1), rows)
+            return
+        first = 0
         while first < len(rows):
             # Powers of two, so that few texts are ever made, by us and by whoever remembers what they mean.
             size = min(1 << ((len(rows) - first).bit_length() - 1), _MOST)
-            text = self._texts.get((dialect.name, size))
-            if text is None:
-                text = self._texts[dialect.name, size] = self._text(dialect, size)
             values = [value for row in rows[first : first + size] for value in row]
-            _execute(connection, text, values).close()
+            _execute(connection, self._text(connection.dialect, size), values).close()
             first += size
 
     def _text(self, dialect: Dialect, size: int) -> str:
-        quoted = dialect.identifier_preparer.quote
-        mark = "?" if dialect.paramstyle == "qmark" else "%s"
-        row = f"({', '.join([mark] * len(self._columns))})"
-        columns = ", ".join(map(quoted, self._columns))
-        return f"INSERT INTO {quoted(self._table.name)} ({columns}) VALUES {', '.join([row] * size)}"  # noqa: S608
+        text = self._texts.get((dialect.name, size))
+        if text is None:
+            quoted = dialect.identifier_preparer.quote
+            mark = "?" if dialect.paramstyle == "qmark" else "%s"
+            row = f"({', '.join([mark] * len(self._columns))})"
+            columns = ", ".join(map(quoted, self._columns))
+            text = f"INSERT INTO {quoted(self._table.name)} ({columns}) VALUES {', '.join([row] * size)}"  # noqa: S608
+            self._texts[dialect.name, size] = text
+        return text
+
+
+def driver_of(connection: Connection) -> Any:
+    """Return the driver's own connection."""
+    return connection.connection.driver_connection
 
 
 def _execute(connection: Connection, text: str, values: Any) -> Any:
-    """Run SQL, and return the driver's cursor; its errors become those of SQLAlchemy."""
-    dialect = connection.dialect
+    """Run SQL, and return the driver's cursor."""
+    with _explained(connection):
+        return driver_of(connection).execute(text, values)
+
+
+@contextmanager
+def _explained(connection: Connection) -> Iterator[None]:
+    """Let errors of the driver become those of SQLAlchemy, without the values that were sent."""
+    driver = connection.dialect.loaded_dbapi
     try:
-        return connection.connection.driver_connection.execute(text, values)  # type: ignore[union-attr]
-    except dialect.loaded_dbapi.Error as error:
-        base = dialect.loaded_dbapi.Error
-        raise DBAPIError.instance(text, None, error, base, hide_parameters=True, dialect=dialect) from error
+        yield
+    except driver.Error as error:
+        raise DBAPIError.instance(None, None, error, driver.Error, hide_parameters=True) from error
