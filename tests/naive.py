@@ -1572,6 +1572,13 @@ def squarecb_played(f, A, gamma):
             nested[S[k]] = 1 / (1 + gamma * gaps[k]) - above
             above += nested[S[k]]
         p = min((p, nested, (p + nested) / 2), key=lambda each: squarecb_value(each, f, A, gamma))
+    hidden = [a for a in range(len(f)) if not A[S[0]][a]]
+    wide = [i for i in range(len(f)) if all(A[i][a] for a in hidden)]
+    if len(S) > 1 and wide and gamma * gaps[1] > 2 and min(f[wide]) < f[S[1]]:
+        two = np.zeros(len(f))
+        two[min(wide, key=lambda i: (f[i], i))] = 1 / (gamma * gaps[1] - 1)
+        two[S[0]] = 1 - two.sum()
+        p = min((p, two), key=lambda each: squarecb_value(each, f, A, gamma))
     return p
 
 

@@ -20,9 +20,12 @@ one number c. Every arm must reveal itself.
         if each arm of S reveals all that the one before it in S reveals:
             for j from the last arm of S to the first:
                 p'_j = 1 / (1 + gamma gap_j) - (sum of p' so far)                             4
-            p = whichever of p, p' and their mean has the least V                             5
-        draw I ~ p; the regressor learns the losses of all arms that I reveals                6
-        Theta += V(p)                                                                         7
+        let b and j be the first two arms of S, r the arm of least f that reveals all that b does not
+        if f_r < f_j and gamma gap_j > 2:
+            p"_r = 1 / (gamma gap_j - 1), p"_b = 1 - p"_r                                     5
+        p = whichever of p, p', their mean and p" has the least V                             6
+        draw I ~ p; the regressor learns the losses of all arms that I reveals                7
+        Theta += V(p)                                                                         8
 
 **V(p) <= |S| + 1**, the set S being that of Algorithm 2 of the EXP3.G++ paper, at most as large as the largest set of
 arms none of which reveals another. *Proof.* The first term of V is sum_j (1 - c p_j) = |S| - c, and the second at most
@@ -34,6 +37,10 @@ V is at most 2 |S|.)
 after it, so that P_j = 1 / (1 + gamma gap_j), which is 1 for the first. What j reveals, those after it reveal too: so
 P_a >= P_j >= 1 / (1 + gamma gap_a) for an arm a that j was the first of S to reveal. So the third term is at most 1, as
 is the second. The first is sum_j p_j (1 / P_j - 1), where p_j = P_j - P_(j+1): at most ln(1 / P_last).
+
+**Line 5** is for graphs on which a good arm shows what S plays bad arms for. All that b does not reveal has a gap of
+gap_j or more, and 1 / P <= gamma gap_j - 1, so that the third term of V(p") is below 0 there. The first term is
+gap_r / gap_j or little more. No bound needs this line: V(p) is only ever lowered by it.
 
 **Regret**, against the best arm of each round, where f_t are the predictions as they were made, and the losses of a
 round have the means f*_t, whatever is drawn: at most sum_t V_t / gamma_t + sum_t (gamma_t / 4) err_t, where err_t is
@@ -64,7 +71,7 @@ if TYPE_CHECKING:
     from sidelong.numerics import Whole
 
 NAME = "squarecb.g"
-VERSION = 1
+VERSION = 2
 NEEDS = frozenset({Need.SELF_LOOPS, Need.GRAPH_BEFORE})
 ABOUT = About(
     paper="Zhang, Zhang, Vrousgou, Luo, Mineiro 2023",
@@ -108,8 +115,9 @@ class State(NamedTuple):
     members: np.ndarray  #: the arms of S, by ascending prediction
     free: np.ndarray
     P: np.ndarray
-    nested: np.ndarray
+    other: np.ndarray  #: p' or p"
     mean: np.ndarray
+    hidden: np.ndarray  #: the arms that the first of S does not reveal
 
 
 def init(params: Params, graph: FeedbackGraph) -> State:
@@ -123,8 +131,9 @@ def init(params: Params, graph: FeedbackGraph) -> State:
         members=np.zeros(K, np.int64),
         free=np.zeros(K + 1, np.uint32),
         P=np.zeros(K),
-        nested=np.zeros(K),
+        other=np.zeros(K),
         mean=np.zeros(K),
+        hidden=np.zeros(K, np.bool_),
     )
 
 
@@ -138,17 +147,16 @@ def distribution(params: Params, state: State, graph: GraphArrays, t: int, p: np
     if _is_chain(state, graph, size):
         _nest(state, size, gamma)
         for i in range(p.size):
-            state.mean[i] = 0.5 * (p[i] + state.nested[i])
-        nested, mean = _value(state, graph, gamma, state.nested), _value(state, graph, gamma, state.mean)
-        if min(nested, mean) < V:  # 5
-            for i in range(p.size):
-                p[i] = state.nested[i] if nested <= mean else state.mean[i]
-            V = min(nested, mean)
+            state.mean[i] = 0.5 * (p[i] + state.other[i])
+        V = _take_better(state, graph, gamma, state.other, p, V)
+        V = _take_better(state, graph, gamma, state.mean, p, V)
+    if size > 1 and _stand_in(state, graph, gamma):
+        V = _take_better(state, graph, gamma, state.other, p, V)
     trace[_GAMMA] = gamma
     trace[_VALUE] = V / gamma
     for i in range(p.size):
         trace[_OWN + 1 + i] = state.f[i]
-    state.Theta[0] += V  # 7
+    state.Theta[0] += V  # 8
 
 
 @kernel
@@ -162,7 +170,7 @@ def update(
     losses: np.ndarray,
     trace: np.ndarray,
 ) -> None:
-    """Learn nothing: that is for the regressor."""  # 6
+    """Learn nothing: that is for the regressor."""  # 7
 
 
 @kernel
@@ -230,13 +238,13 @@ def _weigh(state: State, size: int, gamma: float, p: np.ndarray) -> None:
 def _nest(state: State, size: int, gamma: float) -> None:
     """Write the probabilities of line 4."""
     least = state.f[state.members[0]]
-    for i in range(state.nested.size):
-        state.nested[i] = 0.0
+    for i in range(state.other.size):
+        state.other[i] = 0.0
     above = 0.0
     for k in range(size - 1, -1, -1):
         j = state.members[k]
         P = 1.0 / (1.0 + gamma * (state.f[j] - least))
-        state.nested[j] = max(0.0, P - above)  # 4
+        state.other[j] = max(0.0, P - above)  # 4
         above = max(above, P)
 
 
@@ -261,6 +269,60 @@ def _contains(graph: GraphArrays, larger: Whole, smaller: Whole) -> bool:
         if e == graph.stop[larger] or graph.targets[e] != graph.targets[d]:
             return False
     return True
+
+
+@kernel
+def _stand_in(state: State, graph: GraphArrays, gamma: float) -> bool:
+    """Write the probabilities of line 5, and tell whether there are any."""
+    b, j = state.members[0], state.members[1]
+    rest = gamma * (state.f[j] - state.f[b]) - 1.0
+    count, low, high = _hide(state, graph, b)
+    r = j
+    for i in range(state.f.size):
+        if state.f[i] < state.f[r]:
+            if graph.contiguous:
+                shows = graph.start[i] <= low and high < graph.stop[i]
+            else:
+                shown = 0
+                for e in range(graph.start[i], graph.stop[i]):
+                    shown += state.hidden[graph.targets[e]]
+                shows = shown == count
+            if shows:
+                r = i
+    if r == j or rest <= 1.0:
+        return False
+    for i in range(state.other.size):
+        state.other[i] = 0.0
+    state.other[r] = 1.0 / rest  # 5
+    state.other[b] = 1.0 - state.other[r]
+    return True
+
+
+@kernel
+def _hide(state: State, graph: GraphArrays, b: Whole) -> tuple[Whole, Whole, Whole]:
+    """Mark the arms that b does not reveal; return how many they are, the first and the last."""
+    for i in range(state.hidden.size):
+        state.hidden[i] = graph.start[i] < graph.stop[i]  # an absent arm is not hidden
+    for e in range(graph.start[b], graph.stop[b]):
+        state.hidden[np.int64(e) if graph.contiguous else np.int64(graph.targets[e])] = False
+    count, low, high = np.int64(0), np.int64(state.hidden.size), np.int64(-1)
+    for i in range(state.hidden.size):
+        if state.hidden[i]:
+            count += 1
+            low = min(low, np.int64(i))
+            high = np.int64(i)
+    return count, low, high
+
+
+@kernel
+def _take_better(state: State, graph: GraphArrays, gamma: float, other: np.ndarray, p: np.ndarray, V: float) -> float:
+    """Copy `other` into `p` if its value is below V, that of p; return the value of what `p` is then."""  # 6
+    value = _value(state, graph, gamma, other)
+    if value >= V:
+        return V
+    for i in range(p.size):
+        p[i] = other[i]
+    return value
 
 
 @kernel
