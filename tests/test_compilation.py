@@ -454,6 +454,7 @@ def test_a_number_that_was_changed_while_a_program_ran_is_not_mistaken_for_anoth
             "SIDELONG_CACHE_DIR": str(cache),
             "PYTHONDONTWRITEBYTECODE": "1",
             "NUMBA_DISABLE_JIT": "0",
+            "NUMBA_OPT": "0",
         }
         done = subprocess.run(program, env=environment, check=True, capture_output=True, text=True)
         return [float(line) for line in done.stdout.split()]
@@ -514,7 +515,7 @@ def test_a_function_that_is_in_no_file_can_be_compiled(cache):
     for text, wanted in ((TYPED, "2.0\n"), (TYPED.replace("0.25", "0.5"), "4.0\n"), (TYPED, "2.0\n")):
         done = subprocess.run(
             [sys.executable, "-W", "error", "-c", text],
-            env=os.environ | {"SIDELONG_CACHE_DIR": str(cache), "NUMBA_DISABLE_JIT": "0"},
+            env=os.environ | {"SIDELONG_CACHE_DIR": str(cache), "NUMBA_DISABLE_JIT": "0", "NUMBA_OPT": "0"},
             check=False,
             capture_output=True,
             text=True,
@@ -661,12 +662,15 @@ def test_a_folder_that_cannot_be_read_is_not_used(tmp_path, choose, monkeypatch)
 READ_ONLY = """
 import os
 
+from numba.core.base import BaseContext
+
 access = os.access
 os.access = lambda path, mode: not mode & os.W_OK and access(path, mode)
 from sidelong import _cache
 from sidelong.numerics import log
 
 assert not _cache.can_keep()
+BaseContext.refresh = None  # what only a compilation needs, and takes as long as to load Numba
 log(1.0)
 report()
 """

@@ -45,6 +45,12 @@ def is_own(function: types.FunctionType) -> bool:
     return unbound and is_inner(function.__code__.co_filename)
 
 
+def is_of_package(function: types.FunctionType) -> bool:
+    """Tell whether a function and all kernels that it is made of are of the package, in whichever room."""
+    made_of = (function, *(each.py_func for each in kernels_within(function)))
+    return all(PACKAGE in Path(each.__code__.co_filename).parents for each in made_of)
+
+
 @functools.cache
 def is_inner(file: str) -> bool:
     """Tell whether a file is of the package, and of none of its outer rooms."""

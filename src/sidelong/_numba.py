@@ -26,7 +26,7 @@ from numba import _dynfunc, extending, types
 from numba.core import caching, codegen, compiler, imputils, registry, serialize
 
 from sidelong._cache import CodeFiles, cache_folder
-from sidelong._fingerprint import fingerprint, is_own
+from sidelong._fingerprint import fingerprint, is_of_package, is_own
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -114,7 +114,9 @@ class _Cache(caching.NullCache):  # type: ignore[misc]
 
     def load_overload(self, signature: Any, target: Any) -> Any:
         with contextlib.suppress(Exception):  # a file that was made by something else raises anything
-            target.refresh()
+            if not is_of_package(self._function):
+                # All that any code may call. It takes longer than to load Numba, and ours does not call it.
+                target.refresh()
             key = self._key(signature, target.codegen())
             # Types of different classes may be written alike, so that the key itself has the last word.
             saved, data = pickle.loads(self._files.load(repr(key)))  # noqa: S301  # from a folder of the user's own
@@ -123,7 +125,6 @@ class _Cache(caching.NullCache):  # type: ignore[misc]
 
     def holds(self, signature: Any, target: Any) -> bool:
         with contextlib.suppress(Exception):
-            target.refresh()
             return bool(self._files.hold(repr(self._key(signature, target.codegen()))))
         return False
 
