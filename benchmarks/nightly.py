@@ -1,4 +1,4 @@
-"""Fifty thousand products behind the service: a night on SQLite, a restart, and the client beside a family.
+"""Fifty thousand products behind the service: nights on SQLite, who else decides meanwhile, a restart, and the client.
 
 The server runs in a process of its own, on SQLite in a temporary folder, with every commit flushed to the disk. All
 times are by the clock on the wall.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import statistics
 import tempfile
+import threading
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 
     from sidelong.service.client import Experiment, Service
 
-KEYS, FEW, ARMS, NIGHTS = 50_000, 10_000, 24, 3
+KEYS, FEW, ARMS, NIGHTS, DECISIONS = 50_000, 10_000, 24, 3, 500
 GRAPH = sl.graphs.nested(ARMS)
 
 
@@ -41,11 +42,31 @@ def rows() -> Iterator[Row]:
             used = memory(process)
             warning = "" if used < 1 else "more than 1 GB"
             yield Row(f"{KEYS:,} keys, a night, {used:.2f} GB of memory", max(nights), at_most=60, warning=warning)
+            yield others(port, small, keys)
             yield from beside_a_family(service, small)
         begun = time.perf_counter()
         with server(folder) as (port, _), sl.connect(f"http://127.0.0.1:{port}", timeout=120.0) as service:
             service["shop"].ask_many(keys[:1])
             yield Row(f"{KEYS:,} keys, from start to first decision", time.perf_counter() - begun, at_most=10)
+
+
+def others(port: int, small: Experiment, keys: list[str]) -> Row:
+    """Compare how long a decision of a small experiment takes alone, and during nights of the large one."""
+    alone = sorted(seconds(lambda: small.cancel(small.ask())) for _ in range(DECISIONS))
+    done = threading.Event()
+
+    def nights() -> None:
+        with sl.connect(f"http://127.0.0.1:{port}", timeout=120.0) as service:
+            while not done.is_set():
+                a_night(service["shop"], keys)
+
+    night = threading.Thread(target=nights)
+    night.start()
+    beside = sorted(seconds(lambda: small.cancel(small.ask())) for _ in range(DECISIONS))
+    done.set()
+    night.join()
+    at = int(0.99 * DECISIONS)
+    return Row("p99 of a decision during nights", beside[at], "five times that of before", 5 * alone[at], at_least=1)
 
 
 def beside_a_family(service: Service, small: Experiment) -> Iterator[Row]:

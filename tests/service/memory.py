@@ -23,6 +23,7 @@ class Contents:
     events: dict = field(default_factory=dict)  # a tuple, by experiment
     snapshots: dict = field(default_factory=dict)  # a tuple, oldest first, by experiment
     parts: dict = field(default_factory=dict)  # by experiment, event and number
+    blocks: dict = field(default_factory=dict)  # by experiment, number and event
     bases: dict = field(default_factory=dict)  # by experiment and event
     graphs: dict = field(default_factory=dict)  # the data, when they were kept, and how many parts are in front
     graph_parts: dict = field(default_factory=dict)  # the data and when they were kept, by id and number
@@ -95,6 +96,10 @@ class MemoryReading(Reading):
         numbers = sorted(key for key in self._kept.parts if key[:2] == (experiment, found.seq))
         return found._replace(data=b"".join([*map(self._kept.parts.get, numbers), found.data]))
 
+    def block(self, experiment, number, before):
+        kept = [key for key in self._kept.blocks if key[:2] == (experiment, number) and key[2] <= before]
+        return self._kept.blocks[max(kept)] if kept else None
+
     def base(self, experiment, seq):
         return self._kept.bases.get((experiment, seq))
 
@@ -164,7 +169,7 @@ class MemoryWriting(MemoryReading, Writing):
         elif experiment in self._kept.events:
             self._kept.snapshots.pop(experiment, None)
             del self._kept.events[experiment]
-            for kept in (self._kept.parts, self._kept.bases):
+            for kept in (self._kept.parts, self._kept.blocks, self._kept.bases):
                 for key in [key for key in kept if key[0] == experiment]:
                     del kept[key]
         return min(len(left), most)
@@ -192,6 +197,17 @@ class MemoryWriting(MemoryReading, Writing):
         for key in left_over:
             del self._kept.parts[key]
         return len(left_over)
+
+    def keep_block(self, experiment, number, seq, data):
+        self._kept.blocks[experiment, number, seq] = data
+
+    def forget_blocks(self, experiment, most):
+        oldest = min((each.seq for each in self._kept.snapshots.get(experiment, ())), default=0)
+        needed = {number: seq for of, number, seq in sorted(self._kept.blocks) if of == experiment and seq <= oldest}
+        unneeded = [key for key in self._kept.blocks if key[0] == experiment and key[2] < needed.get(key[1], 0)][:most]
+        for key in unneeded:
+            del self._kept.blocks[key]
+        return len(unneeded)
 
     def keep_base(self, experiment, seq, data):
         if (experiment, seq) in self._kept.bases:

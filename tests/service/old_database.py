@@ -47,11 +47,16 @@ def fill(bench):
     bench.change("silent", by="robot", state="archived")
     bench.create("wrong", GRAPH)
     bench.delete("wrong", by="robot")
-    bench.create("shop", GRAPH, "exp3.g++", keyed=True)
-    for keys in (["bread", "milk", "rolls"], ["milk", "cakes"]):
+    bench.create("shop", GRAPH, "exp3.g++", keyed=True, holdout=holdout)
+    for keys in (["bread", "milk", "rolls"], ["milk", "cakes"], ["cakes", "bread", "milk", "rolls"] * 3):
         (made,) = bench.store.run([DecideKeys("shop", keys)])
-        told = [ToldItem(number, [0.25] * GRAPH.row(arm).size) for number, _, _, arm, _ in made.draws.listed()]
+        told = [ToldItem(number, [0.25] * GRAPH.row(arm).size) for number, _, _, arm, *_ in made.draws.listed()]
         bench.store.run([TellMany("shop", told[:-1])])  # the last one waits
+    bench.change("shop", by="robot", state="frozen", play=1)
+    bench.store.run([DecideKeys("shop", ["milk", "beer"])])
+    bench.store.named("shop").save(bench.database)
+    bench.change("shop", by="robot", state="running")
+    bench.store.run([DecideKeys("shop", ["beer", "bread"])])  # behind the snapshot
     creation.keep_graph(bench.store, sl.graphs.erdos_renyi(60, 0.3, seed=1))  # which is in parts
 
 

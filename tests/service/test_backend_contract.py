@@ -464,6 +464,29 @@ class DatabaseContract:
         with server().reading() as reading:
             assert reading.snapshot(of) == Snapshot(5, b"c" * 16, b"zeroONEtwo and the rest")
 
+    def test_a_block_is_found_as_it_was_at_a_snapshot_and_those_that_no_snapshot_needs_are_forgotten(self, server):
+        database = server()
+        of, other = make(database), make(database, "other")
+        with database.writing() as writing:
+            for number, seq in ((0, 3), (0, 5), (0, 8), (1, 3), (1, 9)):
+                writing.keep_block(of, number, seq, b"%d at %d" % (number, seq))
+            writing.keep_block(of, 0, 5, b"0 at 5 again")
+            writing.keep_block(other, 0, 2, b"of another")
+            assert writing.forget_blocks(of, 9) == 0  # without a snapshot all are needed
+            writing.save(of, Snapshot(6, b"c" * 16, b""))
+            writing.save(of, Snapshot(9, b"c" * 16, b""))
+            assert [writing.forget_blocks(of, 9), writing.forget_blocks(of, 9)] == [1, 0]
+            writing.commit()
+        with server().reading() as reading:
+            found = [reading.block(of, 0, seq) for seq in (4, 5, 7, 8, 99)]
+            assert found == [None, b"0 at 5 again", b"0 at 5 again", b"0 at 8", b"0 at 8"]
+            assert [reading.block(of, 1, 8), reading.block(of, 1, 9)] == [b"1 at 3", b"1 at 9"]
+            assert [reading.block(of, 2, 99), reading.block(other, 0, 99)] == [None, b"of another"]
+        with database.writing() as writing:
+            writing.save(of, Snapshot(12, b"c" * 16, b""))
+            assert [writing.forget_blocks(of, 1), writing.forget_blocks(of, 9)] == [1, 1]
+            assert [writing.block(of, 0, 7), writing.block(of, 1, 8)] == [None, None]
+
     def test_a_graph_is_its_parts_and_what_comes_behind_and_old_parts_of_none_are_forgotten(self, server):
         database, id_ = server(), "a" * 32
         of = make(database)

@@ -187,16 +187,16 @@ def test_a_snapshot_that_cannot_be_written_is_tried_less_and_less_often(tmp_path
         monkeypatch.setattr(_Writing, "save", fail)
         for _ in range(400):
             bench.decide()
-            if replayed.is_stale(10):
+            if replayed.is_stale(10, 2**40):
                 with pytest.raises(OSError, match="no room"):
                     replayed.save(bench.database)
         assert tries == [10, 30, 70, 150, 310]
         monkeypatch.setattr(_Writing, "save", save)
         replayed.save(bench.database)
         for _ in range(10):
-            assert not replayed.is_stale(10)
+            assert not replayed.is_stale(10, 2**40)
             bench.decide()
-        assert replayed.is_stale(10)
+        assert replayed.is_stale(10, 2**40)
 
 
 def test_a_large_snapshot_is_written_in_parts_between_which_others_write_and_less_often(tmp_path, monkeypatch):
@@ -221,9 +221,9 @@ def test_a_large_snapshot_is_written_in_parts_between_which_others_write_and_les
         digest, size = bench.digest(), replayed._size
         assert between[:100] == list(range(100))
         for _ in range(size // 1000 - 1):
-            assert not replayed.is_stale(10)
+            assert not replayed.is_stale(10, 2**40)
             bench.decide()
-        assert replayed.is_stale(10)
+        assert replayed.is_stale(10, 2**40)
         with bench.database.reading() as reading:
             seqs = reading.connection.exec_driver_sql("SELECT DISTINCT seq FROM parts").scalars().all()
         assert sorted(seqs) == [201, 202]

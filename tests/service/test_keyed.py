@@ -1,5 +1,6 @@
 """Experiments with keys: each plays as its single agent, through batches, late feedback, restarts and two servers."""
 
+import collections
 import contextlib
 import itertools
 
@@ -13,6 +14,7 @@ from sidelong.service import tail
 from sidelong.service.store.batches import TellMany
 from sidelong.service.store.commands import Cancel, Decide, DecideKeys, Tell
 from sidelong.service.store.journal import Kind, since
+from sidelong.service.store.life import Given, Holdout
 from sidelong.service.store.settled import ToldItem
 
 GRAPHS = [sl.graphs.nested(4), sl.graphs.star(4, hub=1), sl.graphs.cliques([2, 2]).as_arcs()]
@@ -45,9 +47,13 @@ def told(made, place, loss=0.5, graph=None):
 class KeyedTwins:
     """An experiment with keys, and an agent for each key that must do the same."""
 
-    def __init__(self, bench, learner="exp3.g++", **options):
+    def __init__(self, bench, learner="exp3.g++", holdout=None, **options):
         self.bench = bench
-        identity, _ = bench.create(graph=GRAPHS[0], learner=learner, keyed=True, seed=5, **options)
+        more = {} if holdout is None else {"holdout": holdout}
+        identity, _ = bench.create(graph=GRAPHS[0], learner=learner, keyed=True, seed=5, **options, **more)
+        self.holdout = None if holdout is None else Holdout(**holdout)
+        self.rounds = collections.Counter()  # of each key, whoever decided
+        self.frozen = False
         self.of = f"#{identity.key}"
         self.family = sl.Family(learner, GRAPHS[0], seed=5, **options)
         self.agents = {}
@@ -60,11 +66,25 @@ class KeyedTwins:
 
     def ask(self, keys, graph=None):
         made = ask(self.bench, keys, graph=graph)
-        for number, key, round_, arm, probability in zip(*made.draws, strict=True):
-            decision = self.agent(key).ask(graph)
-            assert (round_, arm) == (decision.round, decision.arm)
-            assert np.array([probability]).tobytes() == np.array([decision.probability]).tobytes()
-            self.waiting[int(number)] = key, decision
+        for number, key, round_, arm, probability, by in made.draws.listed():
+            self.rounds[key] += 1
+            assert round_ == self.rounds[key]
+            if by == "learner":
+                decision = self.agent(key).ask(graph)
+                p = np.float64(decision.probability)
+                if self.holdout is not None:
+                    p = self.holdout.mixed(p, decision.arm == self.holdout.arm)
+            elif by == "holdout":
+                p = self.holdout.mixed(self.agent(key).outlook(graph), np.arange(4) == self.holdout.arm)
+                decision = Given(Kind.HELD, self.holdout.arm, graph or GRAPHS[0], p[self.holdout.arm], p)
+                p = np.float64(decision.probability)
+            else:
+                assert (by, self.frozen) == ("frozen", True)
+                p, decision = np.float64(1.0), Given(Kind.PLAYED, 2, graph or GRAPHS[0], 1.0, None)
+            assert arm == decision.arm
+            assert np.float64(probability).tobytes() == p.tobytes()
+            self.waiting[number] = key, decision
+        return made
 
     def tell(self, numbers, rng, graph=None):
         items = []
@@ -74,18 +94,31 @@ class KeyedTwins:
             items.append(ToldItem(number, losses.tolist(), graph))
         settled = run(self.bench, TellMany(self.of, items))
         assert [each.duplicate for each in settled] == [False] * len(items)
+        learned = {each.round: each.learned for each in settled}
         for item in sorted(items):  # of one key in the order in which they were made
             key, decision = self.waiting.pop(item.number)
-            self.agents[key].tell(decision, item.losses, graph)
+            assert learned[item.number] == (not self.frozen and not isinstance(decision, Given))
+            if learned[item.number]:
+                self.agents[key].tell(decision, item.losses, graph)
+            elif not isinstance(decision, Given):
+                self.agents[key].cancel(decision)
         return items
+
+    def freeze(self, on):
+        self.frozen = on
+        self.bench.change("e", state="frozen", play=2) if on else self.bench.change("e", state="running")
 
     def cancel(self, number):
         run(self.bench, Cancel(self.of, number))
         key, decision = self.waiting.pop(number)
-        self.agents[key].cancel(decision)
+        if not isinstance(decision, Given):
+            self.agents[key].cancel(decision)
 
 
-@pytest.mark.parametrize(("learner", "options"), [("exp3.g++", {}), ("exp3.g++", {"refresh": "epoch"})])
+@pytest.mark.parametrize(
+    ("learner", "options"),
+    [("exp3.g++", {}), ("exp3.g++", {"refresh": "epoch"}), ("exp3.g++", {"holdout": {"arm": 1, "share": 0.3}})],
+)
 def test_each_key_plays_as_its_single_agent_through_batches_late_feedback_and_restarts(database, learner, options):
     rng = np.random.default_rng(3)
     with contextlib.ExitStack() as stack:
@@ -95,13 +128,15 @@ def test_each_key_plays_as_its_single_agent_through_batches_late_feedback_and_re
             graph = GRAPHS[rng.integers(3)] if turn % 4 == 0 else None
             twins.ask(rng.choice(KEYS, rng.integers(1, 8)).tolist(), graph)  # some keys more than once
             some = rng.permutation(list(twins.waiting))[: rng.integers(1, 9)].tolist()
-            after = GRAPHS[rng.integers(3)] if turn % 5 == 0 and not options else None
+            after = GRAPHS[rng.integers(3)] if turn % 5 == 0 and "refresh" not in options else None
             if some:
                 twins.tell(some, rng, after)
             if twins.waiting and turn % 7 == 3:
                 twins.cancel(min(twins.waiting))
             if turn % 20 == 9:
                 twins.bench.store.save(least=1)
+            if turn % 20 in {7, 12}:
+                twins.freeze(turn % 20 == 7)
             if turn % 20 == 15:  # what a new server makes of a snapshot and of the journal behind it
                 digest = twins.bench.digest()
                 twins.bench = stack.enter_context(opened(database))
@@ -261,7 +296,7 @@ def test_keys_where_there_are_none_and_none_where_there_are(database):
 
 
 def test_what_waits_and_what_is_kept_of_keys_is_limited_in_bytes(database):
-    with opened(database, max_outstanding_bytes=2000, max_key_bytes=8000) as bench:
+    with opened(database, max_outstanding_bytes=2000, max_key_bytes=1500) as bench:
         bench.create(keyed=True)
         made = ask(bench, KEYS[:6])
         with pytest.raises(ServiceError) as caught:
@@ -284,6 +319,6 @@ def test_an_event_with_other_columns_is_refused(database):
             live = replayed.rebuilt(reading)
         assert live.head == 2
         forged = event._replace(observe=event.observe[:-1] + b"\0")
-        fresh = type(live).new(live.identity, live.family.graph)
+        fresh = type(live).new(live.identity, live.agent.graph)
         fresh.create(bench.store.clock.now())
-        assert fresh.again(event, None).observe == event.observe != forged.observe
+        assert fresh.again(event, None, reading).observe == event.observe != forged.observe

@@ -423,7 +423,7 @@ def test_the_agent_can_be_taken_out_as_a_file(bench, tmp_path):
     waiting = bench.decide()
     bench.change(labels=list("abcde"))
     file = tmp_path / "agent.sidelong"
-    file.write_bytes(bench.store.view("e", lambda each, _: views.agent_file(each)))
+    file.write_bytes(bench.store.view("e", views.agent_file))
     agent = sl.Agent.load(file)
     assert agent.graph.labels == tuple("abcde")
     assert agent.scale == sl.outcomes.Scale(0, 10)

@@ -10,6 +10,7 @@ import pytest
 import sidelong as sl
 from sidelong.errors import ConflictError, LossError, UnknownDecisionError
 from sidelong.service.client import connect_async, many
+from sidelong.service.client.batch import RemoteBatch
 
 _numbers = itertools.count(1)
 KEYS = [f"sku-{k}" for k in range(30)]
@@ -137,3 +138,16 @@ def test_a_scale_and_what_is_wrong(service):
     with pytest.raises(LossError, match="column decision"):
         other.tell_many({"key": ["a"], "arm": [0], "loss": [0.5]})
     assert other.state()["counts"]["told"] == 0
+
+
+def test_nothing_of_a_batch_is_an_empty_batch_with_the_columns_of_a_family():
+    reply = {"arms": [1, 0, 1], "first": 7, "ids": "abc-", "rounds": [1, 1, 2], "probabilities": None}
+    batch = RemoteBatch.read({**reply, "reveals": {"0": [0], "1": [0, 1]}}, "shop", ["a", "b", "a"])
+    assert [len(batch[[]]), batch[[]].ids, batch[[]].reveals.tolist()] == [0, [], []]
+    assert batch[[2, 0]].ids == ["abc-9", "abc-7"]
+    assert batch[np.array([False, True, False])].reveals.tolist() == [0]
+    joined = RemoteBatch.join([batch[1:], batch[:1]], np.array([2, 0, 1]))
+    assert (joined.ids, joined.arms.tolist()) == (batch.ids, batch.arms.tolist())
+    assert repr(joined) == "<RemoteBatch of 3 decisions, for 'a', 'b', 'a'>"
+    names = ("keys", "ids", "rounds", "arms", "probabilities", "reveals", "offsets")
+    assert all(hasattr(sl.Family("exp3.g++", sl.graphs.nested(3)).ask(["a"]), name) for name in names)

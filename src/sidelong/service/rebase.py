@@ -93,6 +93,8 @@ def snapshots_by(python: Path, database: Database, older: Sequence[Older], folde
             with database.writing() as writing:
                 if snapshot is None or not _is_of(snapshot, writing, each.identity):
                     raise ServiceError(f"The older sidelong has left no snapshot of {each.identity.name!r}.")
+                for number, seq, data in _blocks(copy, each.identity.id, snapshot.seq):
+                    writing.keep_block(each.identity.id, number, seq, data)
                 writing.save(each.identity.id, snapshot)
                 writing.commit()
             made.append((each.identity.name, snapshot.seq))
@@ -134,6 +136,16 @@ def _snapshot(copy: sqlite3.Connection, experiment: int) -> Snapshot | None:
         parts = "SELECT data FROM parts WHERE experiment = ? AND seq = ? ORDER BY number"
         first = [data for (data,) in copy.execute(parts, [experiment, row[0]])]
     return Snapshot(row[0], row[1], b"".join([*first, row[2]]))
+
+
+def _blocks(copy: sqlite3.Connection, experiment: int, before: int) -> list[tuple[int, int, bytes]]:
+    """Return the blocks of keys that a snapshot needs; versions that had no keys have no such table."""
+    wanted = "SELECT number, seq, data FROM blocks WHERE experiment = ? AND seq <= ? ORDER BY number, seq"
+    try:
+        found = copy.execute(wanted, [experiment, before]).fetchall()
+    except sqlite3.OperationalError:
+        return []
+    return list({row[0]: row for row in found}.values())  # the last one of each
 
 
 def _is_of(snapshot: Snapshot, reading: Reading, identity: Identity) -> bool:

@@ -14,7 +14,7 @@ from sidelong.agent.family.asking import ask
 from sidelong.agent.family.beginning import add, begin
 from sidelong.agent.family.hearing import Ear
 from sidelong.agent.family.keys import read_keys, seed_of
-from sidelong.agent.family.known import EstimatesTable, known_of
+from sidelong.agent.family.known import EstimatesTable, known_of, outlook_of
 from sidelong.agent.family.member import Member
 from sidelong.agent.family.memory import REMEMBERED
 from sidelong.agent.family.parts import divided, joined
@@ -215,6 +215,16 @@ class Family:
             raise DecisionError(f"Decision {name} was told or cancelled before; only a pending one can {what}.")
         return slot
 
+    def outlook(self, keys: Iterable[Key], graph: FeedbackGraph | None = None) -> npt.NDArray[np.float64]:
+        """Return with which probabilities each key would play next, a row for each; NaN if the learner has none.
+
+        Args:
+            keys: keys that the family has.
+            graph: the graph of that round, as for `ask`.
+        """
+        listed = read_keys(keys)
+        return outlook_of(self._store, listed, self._store.bank.asked(graph, None, len(listed)))
+
     def expire(self, age: int) -> list[str]:
         """Give up the decisions after which their key has made `age` others, or more; return their ids."""
         age = check_whole(LearnerError, "age", age, 0)
@@ -274,9 +284,14 @@ class Family:
         arrays: dict[str, np.ndarray],
         path: str | PathLike[str],
         learner: ModuleType | None = None,
+        *,
+        older: bool = False,
     ) -> Self:
-        """Go on from what `contents` returned; `path` is what messages call the place it was kept in."""
-        return cls._made(*contents.read(path, header, arrays, learner))
+        """Go on from what `contents` returned; `path` is what messages call the place it was kept in.
+
+        With `older`, also from what an older version of the learner has written.
+        """
+        return cls._made(*contents.read(path, header, arrays, learner, older=older))
 
     @classmethod
     def _made(cls, store: KeyStore, tag: str, threads: int | None = None) -> Self:

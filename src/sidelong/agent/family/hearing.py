@@ -8,10 +8,10 @@ import numpy as np
 
 from sidelong.agent.family.batch import Batch
 from sidelong.agent.family.keys import as_list, read_keys
-from sidelong.agent.family.tables import column, names_of
 from sidelong.checks import plain, short
 from sidelong.errors import DecisionError, LossError, UnknownDecisionError
 from sidelong.outcomes.revealed_columns import RevealedColumns
+from sidelong.tables import column, names_of
 
 if TYPE_CHECKING:
     import numpy.typing as npt

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sidelong.agent.family.tables import names_of
 from sidelong.checks import is_whole, short
 from sidelong.errors import FamilyError
+from sidelong.tables import names_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

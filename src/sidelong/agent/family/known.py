@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sidelong.agent.family.tables import arrow_table
 from sidelong.checks import short
 from sidelong.errors import FamilyError
 from sidelong.graphs.presence import present
+from sidelong.tables import arrow_table
 
 if TYPE_CHECKING:
     from sidelong.agent.family.keys import Key
@@ -42,17 +42,29 @@ class EstimatesTable:
         return f"<EstimatesTable of {len(self):,} rows: {', '.join(self.columns)}>"
 
 
+def outlook_of(store: KeyStore, keys: list[Key], graph: np.ndarray) -> np.ndarray:
+    """Return with which probabilities each of some keys would play next, on graphs by their places.
+
+    Raises:
+        FamilyError: the family does not have one of them.
+    """
+    row = store.keys.find(keys)
+    if (row < 0).any():
+        unknown = short(keys[int(np.argmin(row))])
+        raise FamilyError(f"This family has no key {unknown}: it has {len(store.keys):,} others. Ask for it first.")
+    pieces = [slice(k, k + _CHUNK) for k in range(0, row.size, _CHUNK)]
+    chunks = [store.outlook(row[some], graph[some])[0] for some in pieces]
+    return np.concatenate([np.empty((0, store.bank.own.n_arms)), *chunks])
+
+
 def known_of(store: KeyStore, keys: list[Key]) -> EstimatesTable:
     """Return what is known of some keys.
 
     Raises:
         FamilyError: the family does not have one of them.
     """
+    p = outlook_of(store, keys, np.zeros(len(keys), np.int64))
     row, rows, K = store.keys.find(keys), store.rows, store.bank.own.n_arms
-    if (row < 0).any():
-        unknown = short(keys[int(np.argmin(row))])
-        raise FamilyError(f"This family has no key {unknown}: it has {len(store.keys):,} others. Ask for it first.")
-    chunks = [store.outlook(row[k : k + _CHUNK])[0] for k in range(0, row.size, _CHUNK)]
     means = np.where(rows.counts[row] > 0, rows.means[row], np.nan)
     candidates = np.where(present(store.bank.own) & ~np.isnan(means), means, np.inf)
     best = (np.arange(K) == candidates.argmin(axis=1)[:, None]) & np.isfinite(candidates)
@@ -61,6 +73,6 @@ def known_of(store: KeyStore, keys: list[Key]) -> EstimatesTable:
         arm=np.tile(np.arange(K), row.size),
         mean=means.reshape(-1),
         count=rows.counts[row].reshape(-1),
-        probability=np.concatenate([np.empty((0, K)), *chunks]).reshape(-1),
+        probability=p.reshape(-1),
         best=best.reshape(-1),
     )

@@ -184,9 +184,9 @@ class KeyStore:
         self._share(self._tell, self.waiting.key[told.slot], threads, (self.waiting, told), ())
         self.give(told.slot)
 
-    def outlook(self, row: Integers) -> tuple[np.ndarray, Any]:
+    def outlook(self, row: Integers, graph: Integers | None = None) -> tuple[np.ndarray, Any]:
         """Return the probabilities with which each key would play next, and the state of the last one after that."""
-        p = self._look_ahead(row, np.zeros(row.size, np.int64))
+        p = self._look_ahead(row, np.zeros(row.size, np.int64) if graph is None else graph)
         return p, self.desk(0).state
 
     def _look_ahead(self, row: Integers, graph: Integers) -> np.ndarray:

@@ -88,7 +88,7 @@ def _graphs(given: Any, n: int) -> tuple[list[FeedbackGraph], npt.NDArray[np.int
 
 def tell(name: str, decisions: Any, losses: Any, graph: Any, scale: Scale | None) -> Iterator[Question[int]]:
     """Tell the losses of decisions; each request reads how many it has learned."""
-    from sidelong.agent.family.tables import names_of  # noqa: PLC0415
+    from sidelong.tables import names_of  # noqa: PLC0415
 
     table = decisions if losses is None else losses
     names = None if isinstance(table, RemoteBatch | RevealedColumns) else names_of(table)
@@ -173,7 +173,7 @@ def _ids(name: str, decisions: Any) -> list[str]:
 def _by_arm(table: Any, names: list[str], decisions: Any, graph: Any, scale: Scale | None) -> Iterator[Question[int]]:
     """Tell a table of decision or key, arm and loss: by arm, so that the service sees what is missing."""
     from sidelong.agent.family.keys import as_list  # noqa: PLC0415
-    from sidelong.agent.family.tables import column  # noqa: PLC0415
+    from sidelong.tables import column  # noqa: PLC0415
 
     if graph is not None:
         raise LossError("A table has no place for graphs: tell a batch with an array of losses, or what was revealed.")

@@ -80,10 +80,11 @@ def _items(drawn: DrawnKeys) -> list[dict[str, Any]]:
             "round": round_,
             "arm": arm,
             "probability": None if math.isnan(p) else p,
+            "drawn_by": by,
             "reveals": reveals(arm).tolist(),
             "expires_at": expires,
         }
-        for number, key, round_, arm, p in drawn.draws.listed()
+        for number, key, round_, arm, p, by in drawn.draws.listed()
     ]
 
 

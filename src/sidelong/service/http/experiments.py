@@ -40,7 +40,7 @@ async def create_experiment(call: Call) -> Reply:
     body: CreateExperiment = call.body
     graph = await graph_of(body.graph, call)
     spec = body.model_dump(include={"learner", "options", "seed", "expire_after", "description", "labels"})
-    lacks = ("certificate", "features", "holdout", "scale", "default_loss", "prior", "log")
+    lacks = ("certificate", "features", "default_loss", "prior", "log")
     for part in lacks if body.keyed else ():
         if getattr(body, part):
             raise invalid(f"An experiment with keys has no {part}.", f"body.{part}")
@@ -81,7 +81,7 @@ async def clone_experiment(call: Call) -> Reply:
 
 async def download_agent(call: Call) -> Response:
     """Return the agent as it stands, as a file that `Agent.load` reads."""
-    data = await call.server.view(call.of, lambda each, _: views.agent_file(each))
+    data = await call.server.view(call.of, views.agent_file)
     headers = {"Content-Disposition": f'attachment; filename="{call.place["name"]}.sidelong"'}
     return Response(data, headers=headers, media_type="application/octet-stream")
 

@@ -32,10 +32,10 @@ _QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 async def show_keys(call: Call) -> Reply:
     """Return some of the keys of an experiment, and how much all of them cost."""
     query: KeysQuery = call.query
-    return Reply(await call.server.view(call.place["name"], lambda each, _: page(each, query)))
+    return Reply(await call.server.view(call.place["name"], lambda each, reading: page(each, query, reading)))
 
 
-def page(experiment: LiveExperiment, query: KeysQuery) -> KeyPage:
+def page(experiment: LiveExperiment, query: KeysQuery, reading: Reading) -> KeyPage:
     """Return some of the keys."""
     if not isinstance(experiment, KeyedExperiment):
         raise ServiceError("This experiment has no keys.", status=404, code="not_found", path="path.name")
@@ -52,7 +52,9 @@ def page(experiment: LiveExperiment, query: KeysQuery) -> KeyPage:
         by = {"worst": -cost, "best": cost, "decided": -known.decided[:n]}[query.sort]
         ordered = rows[np.argsort(by[rows], kind="stable")]  # NaN comes last
     shown = ordered[query.offset : query.offset + query.limit].tolist()
-    best = _best(experiment, shown)
+    rows_shown = np.array(shown, np.int64)
+    experiment.wake(reading, rows_shown)
+    best = experiment.blocks.best([listed[row] for row in shown], rows_shown)
     items = [
         KeyState(
             key=listed[row],
@@ -72,13 +74,6 @@ def page(experiment: LiveExperiment, query: KeysQuery) -> KeyPage:
         items=items,
         distribution=distribution,
     )
-
-
-def _best(experiment: KeyedExperiment, rows: list[int]) -> list[int | None]:
-    """Return the arm with the least mean of each key, None where nothing was seen."""
-    listed = experiment.by_key.keys.listed
-    table = experiment.family.estimates([listed[row] for row in rows]).best.reshape(len(rows), -1)
-    return [int(flags.argmax()) if flags.any() else None for flags in table]
 
 
 def _distribution(cost: np.ndarray) -> CostDistribution:
@@ -134,7 +129,7 @@ def decision(experiment: KeyedExperiment, number: int, reading: Reading, shelf: 
         late = history.found(number, SLOTS[Kind.LATE])
     told = late or settled
     graph_id = made.graph if told is None or told[0].graph is None else told[0].graph
-    graph = experiment.family.graph if graph_id is None else shelf.find(reading, graph_id)
+    graph = experiment.agent.graph if graph_id is None else shelf.find(reading, graph_id)
     losses = observe = None
     if told is not None and told[0].kind in {Kind.TOLD, Kind.LATE}:
         columns, at = told[1:]
@@ -142,8 +137,7 @@ def decision(experiment: KeyedExperiment, number: int, reading: Reading, shelf: 
         if columns.observe is not None:
             observe = columns.observe[columns.offsets[at] : columns.offsets[at + 1]]
     elif waits is not None:
-        drawn, at = waits
-        observe = experiment.family.observe_probabilities(drawn.batch[[at]])
+        observe = experiment.observe_waiting(*waits, reading)
     known = observe is not None and not np.isnan(observe).any()
     status: Any = "outstanding" if told is None else told[0].kind.name.lower()
     return DecisionState(
@@ -156,7 +150,7 @@ def decision(experiment: KeyedExperiment, number: int, reading: Reading, shelf: 
         reveals=graph.row(arm).tolist(),
         observe_probabilities=observe.tolist() if observe is not None and known else None,
         losses=losses,
-        drawn_by="learner",
+        drawn_by=draws.drawn_by[place],
         status=status,
         context=None if made.context is None else json.loads(made.context),
         decided_at=timestamp(made.at),

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from sidelong.service import pools
-from sidelong.service.store.journal import Kind
+from sidelong.service.store.journal import DRAWN_BY, Kind
 from sidelong.service.store.keyed import columns
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ def rows(store: Store, reading: Reading, identity: Identity) -> Iterator[Row]:
         after = page[-1].seq
         for event in page:
             pools.check()
-            if event.kind is Kind.DECIDED:
+            if event.kind in DRAWN_BY:
                 _decided(identity, event, waiting)
                 graphs |= dict.fromkeys(range(event.round, event.round + (event.arm or 0) + 1), event.graph)
             elif event.kind is Kind.TOLD:
@@ -50,7 +50,7 @@ def rows(store: Store, reading: Reading, identity: Identity) -> Iterator[Row]:
 
 
 def _decided(identity: Identity, event: Event, waiting: dict[int, Row]) -> None:
-    for number, key, round_, arm, p in columns.read_draws(event).listed():
+    for number, key, round_, arm, p, by in columns.read_draws(event).listed():
         waiting[number] = {
             "timestamp": event.at,
             "action": arm,
@@ -65,6 +65,7 @@ def _decided(identity: Identity, event: Event, waiting: dict[int, Row]) -> None:
             "losses": None,
             "observe_probabilities": None,
             "key": str(key),
+            "drawn_by": by,
         }
 
 

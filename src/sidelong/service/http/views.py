@@ -151,11 +151,11 @@ def _state_with_keys(experiment: KeyedExperiment, query: StateQuery) -> Experime
         features=None,
         description=life.description,
         state=life.state,
-        play=None,
-        fallback=None,
+        play=life.play,
+        fallback=life.fallback,
         labels=life.labels,
         expire_after=life.expire_after,
-        scale=None,
+        scale=spec.get("scale"),
         default_loss=None,
         prior=None,
         logged=None,
@@ -171,7 +171,7 @@ def _state_with_keys(experiment: KeyedExperiment, query: StateQuery) -> Experime
         arms=keyed.arms(experiment, query),
         guarantee=None,
         sample_ratio=None,
-        lift=None,
+        lift=estimates.lift(experiment),
         regret=None,
         certificate=None,
         world=None,
@@ -324,10 +324,11 @@ def _known(value: float) -> float | None:
     return None if np.isnan(value) else float(value)
 
 
-def agent_file(experiment: LiveExperiment) -> bytes:
+def agent_file(experiment: LiveExperiment, reading: Reading) -> bytes:
     """Return the agent as a state file, with the labels of its arms and the scale of what it is told; or a family."""
     if isinstance(experiment, KeyedExperiment):
-        return state_file.pack(*experiment.family.contents())
+        experiment.wake(reading, np.arange(len(experiment.by_key.keys)))
+        return state_file.pack(*experiment.blocks.together().contents())
     header, arrays = experiment.agent.contents()
     scale, labels = experiment.scale, experiment.life.labels
     if scale is not None:

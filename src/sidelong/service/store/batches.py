@@ -14,6 +14,7 @@ import numpy as np
 
 from sidelong.errors import DecisionError, GraphError, LossError, ServiceError
 from sidelong.service.store.commands import (
+    MANY,
     Command,
     Decide,
     Decided,
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 
     from sidelong.graphs import FeedbackGraph
     from sidelong.service.store.commands import Turn
+    from sidelong.service.store.experiment import LiveExperiment
     from sidelong.service.store.graphs import KnownGraph
     from sidelong.service.store.settled import Settled
 
@@ -51,6 +53,10 @@ class DecideMany(Command):
             return self._before(turn, made)
         keys = [None] * (first.count - 2) + [mark_of(self.key)] * (first.count > 1)
         return [made, *(Decide(self.of, made.event.graph, first.context, key).run(turn) for key in keys)]
+
+    def takes_long(self, experiment: LiveExperiment) -> bool:  # noqa: ARG002
+        """Tell whether there are many."""
+        return self.first.count >= MANY
 
     def _before(self, turn: Turn, first: Decided) -> list[Decided]:
         rounds = range(first.event.round, first.event.round + self.first.count)
@@ -88,6 +94,10 @@ class TellMany(Command):
                 outcomes.append(error)
         return outcomes
 
+    def takes_long(self, experiment: LiveExperiment) -> bool:
+        """Tell whether there are many, or some keys have to be read first."""
+        return len(self.items) >= MANY or keyed.is_asleep(experiment, [item.number for item in self.items])
+
     def _check(self, turn: Turn, tells: list[Tell]) -> None:
         charged, seen = turn.charged.copy(), set()
         for place, tell in enumerate(tells):
@@ -117,23 +127,29 @@ class TellColumns(Command):
     def run(self, turn: Turn) -> Sequence[Settled | ServiceError]:
         """Learn, and return for each decision what became of it, as `TellMany` does."""
         check_present(turn.experiment)
-        if ((self.losses >= 0.0) & (self.losses <= 1.0)).all():
+        scale = turn.experiment.scale
+        losses = self.losses if scale is None else (self.losses - scale.best) / (scale.worst - scale.best) + 0.0
+        if ((losses >= 0.0) & (losses <= 1.0)).all():
             graphs = [turn.graph(each) for each in self.graphs]
-            told = keyed.tell_at_once(turn, self.numbers, self.sizes, self.losses, graphs, self.graph_of, self.arms)
+            told = keyed.tell_at_once(turn, self.numbers, self.sizes, losses, graphs, self.graph_of, self.arms)
             if told is not None:
                 return told
-        losses = np.split(self.losses, np.cumsum(self.sizes)[:-1])
+        each = np.split(self.losses, np.cumsum(self.sizes)[:-1])
         which, arms = self.graph_of, self.arms
         items = [
             ToldItem(
                 number,
-                losses[place].tolist(),
+                each[place].tolist(),
                 None if which is None else self.graphs[which[place]],
                 None if arms is None else arms[place],
             )
             for place, number in enumerate(self.numbers)
         ]
         return keyed.tell(turn, items, partial=self.partial)
+
+    def takes_long(self, experiment: LiveExperiment) -> bool:
+        """Tell whether there are many, or some keys have to be read first."""
+        return len(self.numbers) >= MANY or keyed.is_asleep(experiment, self.numbers)
 
 
 def _check(turn: Turn, tell: Tell) -> None:

@@ -10,7 +10,6 @@ from sidelong.errors import ServiceError
 from sidelong.service.store.commands import Command, taken
 from sidelong.service.store.creation import arm_called
 from sidelong.service.store.database import Deletion
-from sidelong.service.store.keyed.experiment import KeyedExperiment
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -52,8 +51,6 @@ class Change(Command):
         """Return what it is to become, or refuse."""
         wanted, life = self.wanted, experiment.life
         state = wanted.get("state", life.state)
-        if isinstance(experiment, KeyedExperiment):
-            _check_keyed(wanted, state)
         new = life if state == life.state else life.after({"state": state})
         new = new._replace(**{each: wanted[each] for each in ("description", "expire_after") if each in wanted})
         if "labels" in wanted:
@@ -73,14 +70,6 @@ class Change(Command):
         if state == "frozen" and new.play is None:
             raise _invalid("A frozen experiment plays an arm or a distribution: say which, in play.", "play")
         return new
-
-
-def _check_keyed(wanted: Mapping[str, Any], state: str) -> None:
-    """Refuse what an experiment with keys cannot do."""
-    name = "state" if state == "frozen" else next((each for each in ("play", "fallback") if wanted.get(each)), None)
-    if name is not None or wanted.get("fallback") is not None:
-        text = "An experiment with keys runs, is stopped or is archived. It is never frozen, and has no fallback arm."
-        raise _invalid(text, name or "fallback")
 
 
 def _shares(experiment: LiveExperiment, life: Life, play: Any) -> dict[str, float]:

@@ -16,6 +16,7 @@ from sidelong.agent.arms import as_present
 from sidelong.agent.running import revealed
 from sidelong.errors import DecisionError, FeatureError, GraphError, LearnerError, LossError, ServiceError
 from sidelong.graphs.presence import mask_of
+from sidelong.service.store.database import Reading, Writing
 from sidelong.service.store.graphs import KnownGraph, identify, size, stored_size
 from sidelong.service.store.journal import EXPIRED, Kind
 from sidelong.service.store.keyed import rules as keyed
@@ -28,11 +29,15 @@ if TYPE_CHECKING:
 
     from sidelong.graphs import FeedbackGraph
     from sidelong.service.settings import Settings
-    from sidelong.service.store.database import Deletion, Writing
+    from sidelong.service.store.database import Deletion
     from sidelong.service.store.experiment import LiveExperiment, Moment
     from sidelong.service.store.graphs import Shelf
     from sidelong.service.store.journal import Event
     from sidelong.service.store.losses import Told
+
+
+#: So many decisions at once are so much work that nobody else should wait for it.
+MANY = 64
 
 
 @dataclass
@@ -40,7 +45,7 @@ class Turn:
     """The turn of some commands at an experiment."""
 
     experiment: LiveExperiment
-    writing: Writing
+    writing: Reading  #: one that writes, unless this turn is ahead of it
     shelf: Shelf
     settings: Settings
     moment: Moment
@@ -50,13 +55,16 @@ class Turn:
     charged: dict[str, int] = field(default_factory=dict)  #: bytes of those of them that are new to the database
     deletion: Deletion | None = None  #: what is to be left of it
     listed: dict[str, Any] = field(default_factory=dict)  #: what is to be changed in the list of experiments
+    held: set[str] = field(default_factory=set)  #: graphs that must not be forgotten before this is written
 
     def graph(self, given: FeedbackGraph | KnownGraph | str | None) -> KnownGraph | None:
         """Return a graph of a request, or the id of one, with both."""
         if given is None:
             return None
         if isinstance(given, str):
-            return KnownGraph(given, self.graphs.get(given) or self.shelf.hold(self.writing, given))
+            if given not in self.graphs and not self.holds(given):
+                self.shelf.forget([given])
+            return KnownGraph(given, self.graphs.get(given) or self.shelf.find(self.writing, given))
         known = self.shelf.same(given if isinstance(given, KnownGraph) else identify(given))
         self.graphs[known.id] = known.graph
         return known
@@ -65,7 +73,7 @@ class Turn:
         """Refuse a graph of a round for which this experiment has no room in the database."""
         if graph is None or graph.id not in self.graphs:
             return
-        if not graph.new and self.writing.hold_graph(graph.id):
+        if not graph.new and self.holds(graph.id):
             return
         self.charged[graph.id] = stored_size(graph.graph)
         kept, most = self.experiment.graph_bytes, self.settings.max_graph_bytes
@@ -78,6 +86,14 @@ class Turn:
                 code="full",
                 path="body.graph",
             )
+
+    def holds(self, id_: str) -> bool:
+        """Tell whether a graph is kept, and is not forgotten before what happens here is written."""
+        if not isinstance(self.writing, Writing):
+            found = self.writing.graph(id_) is not None
+            self.held |= {id_} if found else set()
+            return found
+        return self.writing.hold_graph(id_)
 
     def find(self, id_: str) -> FeedbackGraph:
         """Return a graph by its id."""
@@ -92,10 +108,10 @@ class Turn:
         self.events.append(self.experiment.expire(number, self.moment))
         return False
 
-    def keep_graphs(self) -> None:
+    def keep_graphs(self, writing: Writing) -> None:
         """Write the graphs of requests that the events name."""
         for id_ in {event.graph for event in self.events if event.graph in self.graphs}:
-            self.shelf.put(self.writing, KnownGraph(str(id_), self.graphs[str(id_)]), self.moment.clock)
+            self.shelf.put(writing, KnownGraph(str(id_), self.graphs[str(id_)]), self.moment.clock)
             self.experiment.graph_bytes += self.charged.get(str(id_), 0)
 
     def made_under(self, key: str | None) -> Event | None:
@@ -126,6 +142,10 @@ class Command:
     def run(self, turn: Turn) -> Any:
         """Do it, and return what to reply."""
         raise NotImplementedError
+
+    def takes_long(self, experiment: LiveExperiment) -> bool:  # noqa: ARG002  # as most do not
+        """Tell whether others would notice if they waited for it: then it has a turn ahead of what is written."""
+        return False
 
 
 class Decided(NamedTuple):
@@ -256,6 +276,10 @@ class Tell(Command):
             raise _refusal(409, "conflict", text, self)
         return Settled(self.number, duplicate=True)
 
+    def takes_long(self, experiment: LiveExperiment) -> bool:
+        """Tell whether its key has to be read first."""
+        return keyed.is_asleep(experiment, [self.number])
+
     def check_arm(self, played: int) -> None:
         """Refuse what another arm has revealed than the one that the decision plays."""
         if self.arm is not None and self.arm != played:
@@ -311,6 +335,10 @@ class Cancel(Command):
             raise _refusal(410, "expired", "The decision has expired.", self)
         return Settled(self.number, duplicate=True)
 
+    def takes_long(self, experiment: LiveExperiment) -> bool:
+        """Tell whether its key has to be read first."""
+        return keyed.is_asleep(experiment, [self.number])
+
 
 @dataclass
 class DecideKeys(Command):
@@ -331,6 +359,10 @@ class DecideKeys(Command):
             graph = restricted(turn, graph, self.available)
         return keyed.decide(turn, self.keys, graph, self.key, self.context)
 
+    def takes_long(self, experiment: LiveExperiment) -> bool:
+        """Tell whether there are many keys, or some have to be read first."""
+        return len(self.keys) >= MANY or keyed.is_asleep(experiment, keys=self.keys)
+
 
 @dataclass
 class Expire(Command):
@@ -342,6 +374,8 @@ class Expire(Command):
         """Expire what is due, oldest first."""
         if turn.experiment.life.state == "archived":
             return 0
+        if isinstance(turn.experiment, KeyedExperiment):
+            return sum(map(turn.experiment.amount, keyed.expire(turn, turn.experiment)))
         expired = turn.experiment.expire_due(turn.moment)
         turn.events += expired
         return sum(map(turn.experiment.amount, expired))

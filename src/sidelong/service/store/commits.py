@@ -4,7 +4,8 @@ Decisions and feedback are written by one thread. While it flushes a batch, furt
 next batch; so that a lone request waits for one flush, and a thousand at once do not wait for a thousand.
 
 That thread waits for the disk alone. The commands of an experiment that must be replayed first, that somebody looks at,
-or that another server has locked, wait aside, and the others go on.
+or that another server has locked, wait aside, and the others go on. What takes long, such as a batch of thousands of
+keys, is done ahead, in another thread, and only written here.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from sidelong.errors import ServiceError
+from sidelong.service.store.ahead import Ahead, Overtaken
 from sidelong.service.store.commands import Command
 from sidelong.service.store.store import Behind, Locked
 
@@ -29,10 +31,11 @@ if TYPE_CHECKING:
     from sidelong.service.store.saving import Saving
     from sidelong.service.store.store import Store
 
-    Item = tuple[asyncio.Future[Any], Any]  # a command or a function, and who waits for it
+    Item = tuple[Any, Any]  # the future of whoever waits for it, and a command or a function
 
 _MOST = 512
 _ASIDE = 4  # experiments that wait for other servers at the same time
+_AHEAD = 2  # experiments that compute at the same time
 
 
 class Commits:
@@ -63,6 +66,10 @@ class Commits:
         self._queued: dict[Replayed, list[Item]] = {}  # whose locks were asked for
         self._granted: deque[Replayed] = deque()
         self._aside = ThreadPoolExecutor(_ASIDE, "commits-aside")
+        self._computing = ThreadPoolExecutor(_AHEAD, "commits-ahead")
+        self._ahead: dict[Replayed, list[Item]] = {}  # whose commands are done ahead, and not written yet
+        self._made: deque[tuple[Replayed, Ahead]] = deque()  # of these, what is to be written
+        self._overtaken: set[Replayed] = set()  # whose next commands are not
         self._wake = threading.Event()
         self._waking = False
         self._stopping = False
@@ -99,26 +106,21 @@ class Commits:
         self._wake.set()
         await asyncio.to_thread(self._thread.join)
         await asyncio.to_thread(self._aside.shutdown)
+        await asyncio.to_thread(self._computing.shutdown)
 
     def _work(self) -> None:
-        while not (self._stopping and not self._waiting and not self._queued):
+        while not (self._stopping and not self._waiting and not self._queued and not self._ahead):
             self._wake.wait()
             self._wake.clear()
-            while self._waiting or self._granted:
+            while self._waiting or self._granted or self._made:
                 held, batch = self._take()
                 if batch:
                     self._write(held, batch)
 
     def _take(self) -> tuple[dict[str, Replayed], list[Item]]:
         """Take commands that can be run now, up to the first function, with the experiments whose locks are held."""
-        held: dict[str, Replayed] = {}
-        batch: list[Item] = []
-        while self._granted:
-            replayed = self._granted.popleft()
-            for item in self._queued.pop(replayed):
-                held[item[1].of] = replayed
-                batch.append(item)
-        ours = set(held.values())
+        held, batch = self._due()
+        ours = set(held.values()) - self._ahead.keys()
         while self._waiting and len(batch) < _MOST:
             job = self._waiting[0][1]
             if not isinstance(job, Command):
@@ -129,13 +131,64 @@ class Commits:
                 self._load([item])
             elif found in self._queued:
                 self._queued[found].append(item)
-            elif found in ours or found.lock.request(partial(self._grant, found)):
+            elif found in ours and not self._takes_long(found, job):
+                held[job.of] = found
+                batch.append(item)
+            elif not found.lock.request(partial(self._grant, found)):
+                self._queued[found] = [item]
+            elif self._takes_long(found, job):
+                self._begin(found, [item])
+            else:
                 ours.add(found)
                 held[job.of] = found
                 batch.append(item)
-            else:
-                self._queued[found] = [item]
         return held, batch
+
+    def _due(self) -> tuple[dict[str, Replayed], list[Item]]:
+        """Take what was done ahead, and commands whose experiments are handed to us by now."""
+        held: dict[str, Replayed] = {}
+        batch: list[Item] = []
+        while self._made:
+            replayed, made = self._made.popleft()
+            held[made.of] = replayed
+            batch.append((None, made))
+        while self._granted:
+            replayed = self._granted.popleft()
+            items = self._queued.pop(replayed)
+            if any(self._takes_long(replayed, job) for _, job in items):
+                self._begin(replayed, items)
+                continue
+            for item in items:
+                held[item[1].of] = replayed
+                batch.append(item)
+        return held, batch
+
+    def _takes_long(self, replayed: Replayed, job: Command) -> bool:
+        live = replayed.live
+        return live is not None and replayed not in self._overtaken and job.takes_long(live)
+
+    def _begin(self, replayed: Replayed, items: list[Item]) -> None:
+        """Let commands be done ahead of the transaction that writes them; the lock of their experiment is held."""
+        self._ahead[replayed] = items
+        self._computing.submit(self._go_ahead, replayed)
+
+    def _go_ahead(self, replayed: Replayed) -> None:
+        items = self._ahead[replayed]
+        try:
+            made = self._store.run_ahead([job for _, job in items], replayed)
+        except Exception:  # noqa: BLE001  # whatever it is, it happens again in the transaction, and is handled there
+            self._do_again(replayed)
+        else:
+            self._made.append((replayed, made))
+            self._wake.set()
+
+    def _do_again(self, replayed: Replayed) -> None:
+        """Let commands be done in the transaction, since it did not work ahead of it."""
+        items = self._ahead.pop(replayed)
+        replayed.live = None
+        self._overtaken.add(replayed)
+        replayed.lock.release()
+        self._load(items)
 
     def _grant(self, replayed: Replayed) -> None:
         self._granted.append(replayed)
@@ -162,20 +215,14 @@ class Commits:
         self._sizes(len(batch))
         self._seconds(time.perf_counter() - begun)
         locked: dict[Replayed, list[Item]] = {}
-        settled = []
         for item, outcome in zip(batch, outcomes, strict=True):
-            if isinstance(outcome, Behind):
-                self._load([item])
-            elif isinstance(outcome, Locked):
+            if isinstance(outcome, Locked):
                 locked.setdefault(held[item[1].of], []).append(item)
-            else:
-                settled.append((item, outcome))
-        if settled:
-            self._note(settled[-1][1])
-            self._settle(*map(list, zip(*settled, strict=True)))
+        self._finish(held, batch, outcomes)
+        settings = self._store.settings
         for replayed in set(held.values()):
             live = replayed.live
-            if live is not None and live.done - live.saved >= self._store.settings.snapshot_every:
+            if live is not None and live.wants_saving(settings.snapshot_every, settings.max_key_bytes):
                 self._saving.note(replayed)
             if replayed in locked:
                 self._aside.submit(self._write_aside, replayed, locked[replayed])
@@ -187,18 +234,41 @@ class Commits:
 
     def _write_aside(self, replayed: Replayed, items: list[Item]) -> None:
         """Write to an experiment that another server has locked; its lock in this server is held."""
+        held = {job.of: replayed for _, job in items}
         try:
-            outcomes = self._store.run_held(
-                [job for _, job in items], {job.of: replayed for _, job in items}, wait=True
-            )
+            self._finish(held, items, self._store.run_held([job for _, job in items], held, wait=True))
         finally:
             replayed.lock.release()
         self._saving.note(replayed)
-        for item, outcome in zip(items, outcomes, strict=True):
-            if isinstance(outcome, Behind):  # the other server has renamed it
-                self._load([item])
+
+    def _finish(self, held: dict[str, Replayed], batch: list[Item], outcomes: list[Any]) -> None:
+        """Tell those who wait what became of their commands, or let them be done again."""
+        settled: list[tuple[Item, Any]] = []
+        for item, outcome in zip(batch, outcomes, strict=True):
+            if isinstance(outcome, Locked):
+                continue
+            if isinstance(item[1], Ahead):
+                settled += self._opened(held[item[1].of], outcome)
             else:
-                self._settle([item], [outcome])
+                self._overtaken.difference_update(held.values())
+                settled.append((item, outcome))
+        for item, outcome in settled:
+            if isinstance(outcome, Behind):  # or another server has renamed it
+                self._load([item])
+        done = [pair for pair in settled if not isinstance(pair[1], Behind)]
+        if done:
+            self._note(done[-1][1])
+            self._settle([item for item, _ in done], [outcome for _, outcome in done])
+
+    def _opened(self, replayed: Replayed, outcome: Any) -> list[tuple[Item, Any]]:
+        """Return the commands that were done ahead, each with its outcome."""
+        items = self._ahead.pop(replayed)
+        if isinstance(outcome, list):
+            return list(zip(items, outcome, strict=True))
+        if isinstance(outcome, Overtaken):
+            self._overtaken.add(replayed)
+            outcome = Behind()
+        return [(item, outcome) for item in items]
 
     def _note(self, outcome: Any) -> None:
         broken = isinstance(outcome, ServiceError) and outcome.code in {"disk_full", "busy", "unavailable"}

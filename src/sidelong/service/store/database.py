@@ -115,6 +115,10 @@ class Reading(ABC):
         """Return the last snapshot, or the last one before an event, with its parts joined; None if there is none."""
 
     @abstractmethod
+    def block(self, experiment: int, number: int, before: int) -> bytes | None:
+        """Return a block of keys as it was last kept, with an event whose number is `before` or smaller."""
+
+    @abstractmethod
     def base(self, experiment: int, seq: int) -> bytes | None:
         """Return the state that was kept with the event of a number."""
 
@@ -201,6 +205,17 @@ class Writing(Reading):
     @abstractmethod
     def forget_parts(self, experiment: int, most: int) -> int:
         """Forget at most so many parts of snapshots that are not kept, and return how many."""
+
+    @abstractmethod
+    def keep_block(self, experiment: int, number: int, seq: int, data: bytes) -> None:
+        """Keep a block of keys with an event, in the place of one of the same number and event."""
+
+    @abstractmethod
+    def forget_blocks(self, experiment: int, most: int) -> int:
+        """Forget at most so many blocks that no snapshot needs, and return how many.
+
+        The last one that is not behind the older snapshot is needed, and so are all that come behind it.
+        """
 
     @abstractmethod
     def keep_base(self, experiment: int, seq: int, data: bytes) -> None:

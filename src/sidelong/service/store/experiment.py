@@ -171,6 +171,7 @@ class LiveExperiment:
         self.round = tallies.drawn  #: how many decisions were made, by the learner or without it
         self.head = 0  #: the number of the last event
         self.saved = 0  #: how much had happened at the last snapshot
+        self.saved_at = 0  #: and the number of its event
         self.chain = b""
         self.keys: OrderedDict[str, Event] = OrderedDict()
         self._key_bytes = 0
@@ -201,6 +202,10 @@ class LiveExperiment:
     def done(self) -> int:
         """How much has happened."""
         return self.head
+
+    def wants_saving(self, every: int, most: int) -> bool:  # noqa: ARG002  # as keys may
+        """Tell whether enough has happened for a snapshot; `most` are the bytes that keys may take in memory."""
+        return self.done - self.saved >= every
 
     def amount(self, event: Event) -> int:  # noqa: ARG002  # an experiment with keys has batches
         """Return how many things an event is about."""
@@ -401,6 +406,10 @@ class LiveExperiment:
     def lose(self, number: int, arm: int, kind: Kind, moment: Moment, *, aside: bool = False) -> Event:
         """Write down that a decision, which is not in memory, was cancelled or has expired."""
         return self._record(Event(kind, number, *moment, arm), aside)
+
+    def lose_all(self, lost: Mapping[int, int], moment: Moment) -> list[Event]:
+        """Write down that decisions, by their arms, which are not in memory, have expired."""
+        return [self.lose(number, arm, Kind.EXPIRED, moment) for number, arm in lost.items()]
 
     def expire_due(self, moment: Moment) -> list[Event]:
         """Let decisions expire that are older than they may be, oldest first."""

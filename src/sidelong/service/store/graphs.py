@@ -93,12 +93,6 @@ class Shelf:
         self._remember(known.id, known.graph)
         return new
 
-    def hold(self, writing: Writing, id_: str) -> FeedbackGraph:
-        """Return a graph that is about to be named: it was not forgotten, and is not before that is written."""
-        if not writing.hold_graph(id_):
-            self.forget([id_])
-        return self.find(writing, id_)
-
     def same(self, known: KnownGraph) -> KnownGraph:
         """Return a graph as it stands here, if it does: so that all who use it share one."""
         return known._replace(graph=self.recall(known.id) or known.graph)

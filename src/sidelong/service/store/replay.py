@@ -22,10 +22,12 @@ from sidelong.service.store.database import Snapshot
 from sidelong.service.store.experiment import STORED, LiveExperiment, Moment, Turnstile
 from sidelong.service.store.graphs import PART, KnownGraph
 from sidelong.service.store.journal import DRAWN_BY, Kind, size_of
+from sidelong.service.store.keyed.blocks import Forgotten
+from sidelong.service.store.keyed.carrying import CarryingOn
 from sidelong.service.store.keyed.experiment import KeyedExperiment, kind_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from sidelong.service.store.database import Database, Identity, Reading
     from sidelong.service.store.experiment import Clock
@@ -68,6 +70,7 @@ class Replayed:
         self.failures = 0  #: snapshots in a row that could not be written
         self._size = 0  # bytes of the last one
         self._tried = 0  # how much had happened when one was last tried
+        self._doubted = 0  # the event of the last snapshot of which a block was missing
         self._aside: LiveExperiment | None = None  # what is replayed, until it is complete
         self._loading = threading.Lock()
         self._shelf = shelf
@@ -123,8 +126,8 @@ class Replayed:
         if live is None:
             raise self.loading()
         while not self._guarded(reading, live):
-            if self.live is None:  # a newer version of the learner has taken over, and is ours
-                raise self.loading()
+            if self.live is None:  # a newer version of the learner has taken over, and is ours; or a block is gone
+                raise Forgotten(self.identity.name)
         if head is not None:
             self._check_end(live, head)
         return live
@@ -156,12 +159,22 @@ class Replayed:
         except ServiceError as error:
             self._give_up(error)
             raise
+        except Forgotten:
+            self.doubt(live)
+            return False
         except BaseException:
             self.live = self._aside = self.progress = None  # it may have done half of an event
             raise
         if self.progress is not None:
             self.progress = Progress(live.head, max(live.head, self.progress.head))
         return done
+
+    def doubt(self, live: LiveExperiment) -> None:
+        """Begin anew without the snapshot that a block was missing of; another server may have written a newer one."""
+        self._doubted = max(self._doubted, live.saved_at)
+        self.live = self._aside = self.progress = None
+        about = {"experiment": self.identity.name, "sequence": live.saved_at, "why": "a block is gone or damaged"}
+        _log.warning("snapshot not used", extra=about)
 
     def _give_up(self, error: ServiceError) -> None:
         self.live = self._aside = self.progress = None
@@ -176,11 +189,16 @@ class Replayed:
             pass
         return live
 
-    def is_stale(self, least: int) -> bool:
-        """Tell whether it had so many events since its last snapshot; more if that was large or failed."""
+    def is_stale(self, least: int, most: int) -> bool:
+        """Tell whether it had so many events since its last snapshot; more if that was large or failed.
+
+        And whether keys take too much of `most` bytes of memory that only a snapshot lets go of.
+        """
         live = self.live
         if live is None:
             return False
+        if not self.failures and live.wants_saving(2**63, most):
+            return True
         least = max(least, self._size // _BYTES_PER_EVENT) * 2 ** min(self.failures, _PATIENCE)
         return live.done - max(live.saved, self._tried) >= least
 
@@ -190,19 +208,30 @@ class Replayed:
             live = self.live
             if live is None:
                 return
+            blocks = live.blocks.leave() if isinstance(live, KeyedExperiment) else {}
             snapshot, done = Snapshot(live.head, live.chain, snapshots.pack(live)), live.done
         self._tried = done
         try:
-            self._write(database, snapshot)
+            self._write(database, snapshot, blocks)
         except BaseException:
             self.failures += 1
+            if isinstance(live, KeyedExperiment):
+                with self.lock:
+                    live.blocks.stay()
             raise
-        self.failures, self._size = 0, len(snapshot.data)
-        live.saved = done
+        self.failures, self._size = 0, len(snapshot.data) + sum(map(len, blocks.values()))
+        with self.lock:
+            live.saved, live.saved_at = done, snapshot.seq
+            if isinstance(live, KeyedExperiment):
+                live.blocks.left(blocks, snapshot.seq)
 
-    def _write(self, database: Database, snapshot: Snapshot) -> None:
+    def _write(self, database: Database, snapshot: Snapshot, blocks: Mapping[int, bytes]) -> None:
         """Write a snapshot in parts, so that whoever wants to write in between waits for one of them at most."""
         of, data = self.identity.id, memoryview(snapshot.data)
+        for number, block in blocks.items():
+            with database.writing(aside=True) as writing:
+                writing.keep_block(of, number, snapshot.seq, block)
+                writing.commit()
         last = (len(data) - 1) // PART * PART
         for first in range(0, last, PART):
             with database.writing(aside=True) as writing:
@@ -214,7 +243,7 @@ class Replayed:
         more = True
         while more:
             with database.writing(aside=True) as writing:
-                more = writing.forget_parts(of, 1) > 0
+                more = writing.forget_parts(of, 1) + writing.forget_blocks(of, 1) > 0
                 if more:
                     writing.commit()
 
@@ -248,13 +277,16 @@ class Replayed:
                 found = self._versions(reading)
                 if found.journal == found.own:  # another server was faster
                     return
-                live, after, unlearned, foreign = self._carried(reading, found)
+                try:
+                    live, after, unlearned, foreign = self._carried(reading, found)
+                except Forgotten:
+                    raise self._without_snapshot(found) from None
             with database.writing() as writing:
                 if writing.lock(self.identity.id) != live.head:  # an older server goes on beside this one
                     continue
                 moment = self._clock.now()
-                events = [live.lose(number, arm, Kind.EXPIRED, moment) for number, arm in foreign.items()]
-                data = snapshots.pack(live)
+                events = live.lose_all(foreign, moment)
+                data = snapshots.pack_whole(live, writing)
                 events.append(live.rebase(found.own, rebasing.describe(found, after, unlearned, data), moment))
                 writing.keep_base(self.identity.id, live.head, data)
                 writing.append({self.identity.id: events})
@@ -281,6 +313,8 @@ class Replayed:
             again = self._from_snapshot(reading, found.first, older=True) if is_saved else None
             if again is None:
                 raise self._without_snapshot(found) from error
+            if isinstance(again, KeyedExperiment):
+                return again, after, *CarryingOn(again, reading, self._shelf).run()
             return again, after, *rebasing.carry_on(again, reading, self._shelf)
         return live, after, 0, {}
 
@@ -308,7 +342,7 @@ class Replayed:
                 return False
             graph = None if event.graph is None else KnownGraph(event.graph, self._shelf.find(reading, event.graph))
             try:
-                made = _again(live, event, graph)
+                made = _again(live, event, graph, reading)
             except (SidelongError, KeyError) as error:
                 raise self._differs(event, f"it cannot be done again: {error}") from error
             if made != event:
@@ -322,6 +356,8 @@ class Replayed:
         """Return it from the last good snapshot that is not before an event, if there is one."""
         snapshot = reading.snapshot(self.identity.id)
         while snapshot is not None and snapshot.seq >= first:
+            if snapshot.seq <= self._doubted:
+                return None
             try:
                 live = snapshots.unpack(self.identity, snapshot.data, partial(self._shelf.find, reading), older=older)
             except Exception as error:  # noqa: BLE001  # whatever it is, the journal is there
@@ -333,7 +369,7 @@ class Replayed:
                 raise self._altered(snapshot.seq)
             for moment in live.moments():  # whose events are not replayed
                 self._clock.saw(moment.clock)
-            live.saved = live.done
+            live.saved, live.saved_at = live.done, snapshot.seq
             return live
         return None
 
@@ -381,10 +417,10 @@ class Replayed:
         )
 
 
-def _again(live: LiveExperiment, event: Event, graph: KnownGraph | None) -> Event:
+def _again(live: LiveExperiment, event: Event, graph: KnownGraph | None, reading: Reading) -> Event:
     """Do again what the journal says, and return what that gives."""
     if isinstance(live, KeyedExperiment) and event.kind not in {Kind.CREATED, Kind.CHANGED}:
-        return live.again(event, graph)
+        return live.again(event, graph, reading)
     moment, number = Moment(event.at, event.clock), event.round
     if event.kind in DRAWN_BY:
         return live.decide(graph, moment, event.key, event.context)

@@ -31,10 +31,14 @@ class Saving:
 
     def note(self, changed: Replayed) -> None:
         """Write a snapshot of an experiment, if it had enough events."""
-        if changed.is_stale(self._store.settings.snapshot_every):
+        if self._is_stale(changed):
             with self._guard:
                 self._due[changed] = None
                 self._guard.notify()
+
+    def _is_stale(self, replayed: Replayed) -> bool:
+        settings = self._store.settings
+        return replayed.is_stale(settings.snapshot_every, settings.max_key_bytes)
 
     def close(self) -> None:
         """Stop after the snapshot that is being written."""
@@ -51,7 +55,7 @@ class Saving:
                 if self._stopping:
                     return
                 replayed, _ = self._due.popitem(last=False)
-            if replayed.is_stale(self._store.settings.snapshot_every):
+            if self._is_stale(replayed):
                 try:
                     replayed.save(self._store.database)
                 except Exception as error:  # noqa: BLE001  # this thread must go on

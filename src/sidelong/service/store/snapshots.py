@@ -12,6 +12,7 @@ import numpy as np
 
 from sidelong.agent import state_file
 from sidelong.errors import StateFileError
+from sidelong.learners import catalogue
 from sidelong.service.store import agents, life
 from sidelong.service.store.experiment import LiveExperiment, Moment
 from sidelong.service.store.graphs import identify
@@ -24,18 +25,20 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from sidelong.graphs import FeedbackGraph
-    from sidelong.service.store.database import Identity
+    from sidelong.service.store.database import Identity, Reading
 
 #: Goes up whenever what a snapshot holds beside the agent means something else, or has another shape. One of another
 #: version is passed over, and the journal replayed. Since 5, journals hold such states, for `rebasing`: whoever raises
 #: it goes on reading all versions from 5 on.
 SNAPSHOT_VERSION = 7
+#: The same of experiments with keys, whose journals hold no states before 8.
+KEYED_VERSION = 8
 _WITH_GRAPHS = 5  # the version that held graphs themselves
 _BEFORE_LIFE = {_WITH_GRAPHS, 6}  # versions of experiments that could not be changed
 
 
 def pack(live: LiveExperiment) -> bytes:
-    """Return all of an experiment, with the ids of its graphs."""
+    """Return all of an experiment, with the ids of its graphs; of one with keys, all but its blocks."""
     header, arrays = _contents(live)
     if isinstance(live, KeyedExperiment):
         return state_file.pack(header, arrays)
@@ -45,6 +48,15 @@ def pack(live: LiveExperiment) -> bytes:
             ids[_content(made.graph)] = identify(made.graph).id
     header["service"]["graphs"] = list(ids.values())
     return state_file.pack(header, {name: each for name, each in arrays.items() if not name.startswith("graph.")})
+
+
+def pack_whole(live: LiveExperiment, reading: Reading) -> bytes:
+    """Return all of an experiment, of one with keys with its blocks, to be kept with an event for ever."""
+    if not isinstance(live, KeyedExperiment):
+        return pack(live)
+    blocks = keyed.whole(live, reading)
+    header, arrays = _contents(live)
+    return state_file.pack(header, arrays | blocks)
 
 
 def digest(live: LiveExperiment) -> str:
@@ -65,11 +77,15 @@ def unpack(
     header, arrays = state_file.unpack(data, place)
     service = header.pop("service")
     version = service.get("version")
-    if version != SNAPSHOT_VERSION and not (version in _BEFORE_LIFE and (older or base)):
-        raise StateFileError(f"{place} has version {version}, and this program reads {SNAPSHOT_VERSION}.")
+    wanted = KEYED_VERSION if identity.spec.get("keyed") else SNAPSHOT_VERSION
+    if version != wanted and not (version in _BEFORE_LIFE and (older or base)):
+        raise StateFileError(f"{place} has version {version}, and this program reads {wanted}.")
     tallies = Tallies.from_contents(service["minutes"], arrays)
     if identity.spec.get("keyed"):
-        made = keyed.restore(identity, header, arrays, service, tallies, find)
+        saved, ours = header["learner_version"], catalogue.version(agents.module_of(identity.spec))
+        if saved != ours and not (older and saved < ours):
+            raise StateFileError(f"{place} is of version {saved} of the learner, not of {ours}.")
+        made = keyed.restore(identity, arrays, service, tallies, find, older=older)
         made.head, made.chain = service["head"], bytes.fromhex(service["chain"])
         made.life = made.life.after(service["life"])
         return made
@@ -101,7 +117,7 @@ def _contents(live: LiveExperiment) -> tuple[dict[str, Any], dict[str, np.ndarra
     service |= {"version": SNAPSHOT_VERSION, "life": Life.first(live.identity.spec).changed_to(live.life)}
     if isinstance(live, KeyedExperiment):
         header, arrays, more = keyed.contents(live)
-        return {**header, "service": {**service, **more}}, {**arrays, **counted}
+        return {**header, "service": {**service, **more, "version": KEYED_VERSION}}, {**arrays, **counted}
     header, arrays = live.agent.contents()
     rows = [(number, isinstance(made, Given), *moment) for number, (made, moment) in live.outstanding.items()]
     given = [made for made, _ in live.outstanding.values() if isinstance(made, Given)]

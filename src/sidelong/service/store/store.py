@@ -16,9 +16,12 @@ import logging
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from sidelong.errors import ServiceError, SidelongError
+from sidelong.service.store.ahead import Ahead, Overtaken
 from sidelong.service.store.commands import Decide, Turn, taken
 from sidelong.service.store.database import TakenError
 from sidelong.service.store.graphs import PART, KnownGraph, Shelf, identify, stored_size, unknown_graph
+from sidelong.service.store.keyed.blocks import Forgotten
+from sidelong.service.store.keyed.experiment import KeyedExperiment
 from sidelong.service.store.replay import Replayed
 
 if TYPE_CHECKING:
@@ -76,7 +79,11 @@ class Store:
             with self.database.reading() as reading, found.lock:
                 identity = reading.find(f"#{found.identity.key}")
                 if identity is not None and is_called(identity, of):
-                    return look(found.catch_up(reading), reading)
+                    try:
+                        return look(found.catch_up(reading), reading)
+                    except Forgotten:
+                        _read_anew(found)
+                        continue
             if identity is None:
                 self.drop(found)
             self.forget(of)  # another server has renamed or deleted it
@@ -180,7 +187,7 @@ class Store:
             self._known.pop(of, None)
 
     def doze(self) -> None:
-        """Take archived experiments out of memory, and forget a part of what was deleted."""
+        """Take archived experiments and idle keys out of memory, and forget a part of what was deleted."""
         with self.database.reading() as reading:
             archived = {each.id for each in reading.experiments() if each.state == "archived"}
             leftovers = reading.leftovers()
@@ -188,10 +195,17 @@ class Store:
             if replayed.identity.id in archived and replayed.live is not None and replayed.lock.acquire(timeout=0):
                 replayed.live = None
                 replayed.lock.release()
+            self._drop_idle_keys(replayed)
         for of in leftovers:
             with self.database.writing() as writing:
                 writing.forget_events(of, _FORGOTTEN_EVENTS)
                 writing.commit()
+
+    def _drop_idle_keys(self, replayed: Replayed) -> None:
+        if isinstance(replayed.live, KeyedExperiment) and replayed.lock.acquire(timeout=0):
+            if isinstance(replayed.live, KeyedExperiment):
+                replayed.live.blocks.drop(self.settings.max_key_bytes)
+            replayed.lock.release()
 
     def named(self, of: str) -> Replayed:
         """Return the experiment of a name, or of "#" and a key, or refuse."""
@@ -237,18 +251,25 @@ class Store:
         The outcome of a command is its reply or an error, or if it may not `wait` for others, `Behind` or `Locked`.
         """
         try:
-            return self._run(commands, held, wait=wait)
+            outcomes = self._run(commands, held, wait=wait)
         except ServiceError as error:
-            return [error] * len(commands)
+            outcomes = [error] * len(commands)
         except Exception as error:  # noqa: BLE001  # a mistake of ours: find whose command it is, let the others pass
             if len(commands) > 1:
                 return [outcome for command in commands for outcome in self.run_held([command], held, wait=wait)]
-            if isinstance(error, _NameTaken):
-                return [taken(str(error))]
-            _log.exception("command failed", extra={"command": type(commands[0]).__name__})
-            wrong = ServiceError("The service has made a mistake. It is in its log.", status=500, code="internal")
-            wrong.__cause__ = error
-            return [wrong]
+            outcomes = [_mistake(error, commands[0])]
+        for command, outcome in zip(commands, outcomes, strict=True):
+            if isinstance(command, Ahead) and outcome is not command.outcomes and not isinstance(outcome, Locked):
+                held[command.of].live = None  # what is in memory was never written
+        return outcomes
+
+    def run_ahead(self, commands: Sequence[Command], replayed: Replayed) -> Ahead:
+        """Run commands at an experiment whose lock is held, and write nothing yet; `Ahead` is the command that does."""
+        with self.database.reading() as reading:
+            live = replayed.catch_up(reading)
+            head, turn = live.head, self._begun(reading, live, commands)
+            outcomes = [_outcome(replayed, turn, command) for command in commands]
+            return Ahead(f"#{live.identity.key}", turn, head, outcomes)
 
     def made_ready(self, of: str, given: FeedbackGraph | str) -> FeedbackGraph | KnownGraph | str:
         """Return the graph of a round as commands take it; what takes long of a large one is done here, not in a turn.
@@ -335,12 +356,12 @@ class Store:
                     try:
                         if of not in turns:
                             turns[of] = self._turn(writing, replayed, heads[of], commands, wait=wait)
-                        _check_address(replayed, turns[of], command.of)
-                        outcomes.append(command.run(turns[of]))
                     except _Gone:
                         outcomes.append(unknown(command.of))
-                    except (ServiceError, Behind, Locked) as outcome:
+                    except (ServiceError, Behind, Locked, Overtaken, Forgotten) as outcome:
                         outcomes.append(outcome)
+                    else:
+                        outcomes.append(_outcome(replayed, turns[of], command))
                 _write(writing, turns)
             except BaseException:
                 for of in turns:
@@ -349,7 +370,7 @@ class Store:
                 raise
         for of, turn in turns.items():
             self._settle(wanted[of], turn)
-        return outcomes
+        return [_or_again(held[each.of], was) for each, was in zip(commands, outcomes, strict=True)]
 
     def _settle(self, replayed: Replayed, turn: Turn) -> None:
         """Take notice of what was written about an experiment as a whole."""
@@ -369,21 +390,49 @@ class Store:
             raise Behind  # another experiment may have the name by now
         if head is None:
             raise Locked
+        for each in commands:
+            if isinstance(each, Ahead) and each.is_at(replayed.identity.id):
+                return each.meets(writing, live, head)
         if not wait and replayed.refused is None and (live is None or head - live.head > _FEW):
             raise Behind
         if live is None or live.head != head:
             live = replayed.catch_up(writing, head)
+        return self._begun(writing, live, commands)
+
+    def _begun(self, reading: Reading, live: LiveExperiment, commands: Sequence[Command]) -> Turn:
         wanted = {command.key for command in commands if command.of == live.identity.name}
         keys = [key for key in wanted if key is not None and key not in live.keys]
-        before = {str(event.key): event for event in writing.keyed(live.identity.id, keys)} if keys else {}
-        return Turn(live, writing, self.shelf, self.settings, self.clock.now(), before)
+        before = {str(event.key): event for event in reading.keyed(live.identity.id, keys)} if keys else {}
+        return Turn(live, reading, self.shelf, self.settings, self.clock.now(), before)
+
+
+def _outcome(replayed: Replayed, turn: Turn, command: Command) -> Any:
+    """Return what a command replies in its turn, or why it does not."""
+    if isinstance(command, Ahead):
+        return command.outcomes
+    try:
+        _check_address(replayed, turn, command.of)
+        return command.run(turn)
+    except _Gone:
+        return unknown(command.of)
+    except (ServiceError, Behind, Forgotten) as outcome:
+        return outcome
+
+
+def _mistake(error: Exception, command: Command) -> ServiceError:
+    if isinstance(error, _NameTaken):
+        return taken(str(error))
+    _log.exception("command failed", extra={"command": type(command).__name__})
+    wrong = ServiceError("The service has made a mistake. It is in its log.", status=500, code="internal")
+    wrong.__cause__ = error
+    return wrong
 
 
 def _write(writing: Writing, turns: Mapping[int, Turn]) -> None:
     """Write what has happened in these turns."""
     changed = {of: turn.events for of, turn in turns.items() if turn.events}
     for of in changed:
-        turns[of].keep_graphs()
+        turns[of].keep_graphs(writing)
     if changed:
         writing.append(changed)
     for of, turn in turns.items():
@@ -395,6 +444,22 @@ def _write(writing: Writing, turns: Mapping[int, Turn]) -> None:
         if turn.deletion is not None:
             writing.delete(of, turn.deletion)
     writing.commit()
+
+
+def _or_again(replayed: Replayed, outcome: Any) -> Any:
+    """Return an outcome; where a block of keys was missing before a command had changed anything, it is done again."""
+    if isinstance(outcome, list) and any(isinstance(each, Forgotten) for each in outcome):  # of a turn ahead
+        outcome[:] = [_or_again(replayed, each) for each in outcome]
+    if not isinstance(outcome, Forgotten):
+        return outcome
+    _read_anew(replayed)
+    return Behind()
+
+
+def _read_anew(replayed: Replayed) -> None:
+    """Let an experiment begin anew, from a newer snapshot or from the journal."""
+    if replayed.live is not None:
+        replayed.doubt(replayed.live)
 
 
 def _check_address(replayed: Replayed, turn: Turn, of: str) -> None:

@@ -113,11 +113,11 @@ class Tallies:
         if loss is not None:
             lift.add(self.lift, share, loss, b, held=held)
 
-    def paid_in(self, minute: int, loss: float | None, *, held: bool) -> None:
-        """Count what a round cost that was told in a minute."""
-        if loss is not None:
+    def paid_in(self, minute: int, loss: float | None, *, held: bool, count: int = 1) -> None:
+        """Count what a round cost that was told in a minute, or several together."""
+        if loss is not None and count:
             row = self.costs.setdefault(minute, [0.0] * 4)
-            row[2 * (not held)] += 1.0
+            row[2 * (not held)] += count
             row[2 * (not held) + 1] += loss
             if len(self.costs) > MINUTES:
                 del self.costs[min(self.costs)]

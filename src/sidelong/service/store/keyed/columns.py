@@ -4,8 +4,9 @@ The decisions of such an experiment have numbers, from 1, whichever key they are
 Its `round` is the least number, and its `arm` says by how much the largest is larger. The rest lies in its binary
 columns, little-endian::
 
-    decided              losses: the keys, as a list of JSON, whose decisions are numbered one after the other
-                         observe: the round of each key (uint32), the arm (int32), and its probability (float64)
+    decided, played,     losses: the keys, as a list of JSON, whose decisions are numbered one after the other
+    fallback             observe: the round of each key (uint32), the arm (int32), its probability (float64), and beside
+                         a holdout, whether that has decided (uint8)
     told                 losses: how many decisions (uint32), their numbers less `round`, ascending (uint32), how many
                          losses each has (uint32), and the losses (float64)
                          observe: the probability that each of the losses would be revealed (float64), if it is known
@@ -22,12 +23,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from sidelong.service.store.journal import DRAWN_BY
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     import numpy.typing as npt
 
-    from sidelong.service.store.journal import Event
+    from sidelong.service.store.journal import DrawnBy, Event
 
     Key = str | int
     Integers = npt.NDArray[np.int64]
@@ -43,10 +46,11 @@ def write_keys(keys: list[Key]) -> bytes:
     return json.dumps(keys, separators=(",", ":"), ensure_ascii=False).encode("utf-8", "surrogatepass")
 
 
-def write_draws(rounds: Integers, arms: Integers, probabilities: Floats) -> bytes:
+def write_draws(rounds: Integers, arms: Integers, probabilities: Floats, held: npt.NDArray[np.bool_] | None) -> bytes:
     """Return what was drawn for each key."""
     known = np.where(np.isnan(probabilities), np.nan, probabilities)  # one NaN for all processors
-    return b"".join([rounds.astype(_COUNT).tobytes(), arms.astype(_ARM).tobytes(), known.astype(_REAL).tobytes()])
+    drawn = rounds.astype(_COUNT).tobytes() + arms.astype(_ARM).tobytes() + known.astype(_REAL).tobytes()
+    return drawn if held is None else drawn + held.astype(np.uint8).tobytes()
 
 
 class Draws(NamedTuple):
@@ -57,11 +61,12 @@ class Draws(NamedTuple):
     rounds: Integers
     arms: Integers
     probabilities: Floats
+    drawn_by: list[DrawnBy]
 
-    def listed(self) -> Iterator[tuple[int, Key, int, int, float]]:
-        """Yield number, key, round, arm and probability of each decision."""
+    def listed(self) -> Iterator[tuple[int, Key, int, int, float, DrawnBy]]:
+        """Yield number, key, round, arm and probability of each decision, and what it was drawn by."""
         numbers, rounds, arms = (column.tolist() for column in (self.numbers, self.rounds, self.arms))
-        return zip(numbers, self.keys, rounds, arms, self.probabilities.tolist(), strict=True)
+        return zip(numbers, self.keys, rounds, arms, self.probabilities.tolist(), self.drawn_by, strict=True)
 
 
 def read_draws(event: Event) -> Draws:
@@ -71,7 +76,16 @@ def read_draws(event: Event) -> Draws:
     rounds = np.frombuffer(data, _COUNT, n).astype(np.int64)
     arms = np.frombuffer(data, _ARM, n, 4 * n).astype(np.int64)
     probabilities = np.frombuffer(data, _REAL, n, 8 * n).astype(np.float64)
-    return Draws(np.arange(event.round, event.round + n), keys, rounds, arms, probabilities)
+    drawn_by = [DRAWN_BY[event.kind]] * n
+    for place in np.flatnonzero(held_in(event)).tolist():
+        drawn_by[place] = "holdout"
+    return Draws(np.arange(event.round, event.round + n), keys, rounds, arms, probabilities, drawn_by)
+
+
+def held_in(event: Event) -> npt.NDArray[np.uint8]:
+    """Return for each decision whether the holdout has made it; nothing of an event without a holdout."""
+    n = (event.arm or 0) + 1
+    return np.frombuffer(event.observe or b"", np.uint8, offset=min(16 * n, len(event.observe or b"")))
 
 
 def write_settled(numbers: Integers, sizes: Integers | None = None, losses: Floats | None = None) -> bytes:

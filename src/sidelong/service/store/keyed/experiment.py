@@ -3,88 +3,45 @@
 from __future__ import annotations
 
 import bisect
-from typing import TYPE_CHECKING, Any
+import itertools
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from sidelong.agent import Agent
-from sidelong.agent.family import Batch, Family
-from sidelong.agent.family.keys import Keys
-from sidelong.agent.family.memory import longer
+from sidelong.agent.running import revealed
 from sidelong.errors import DecisionError, GraphError, LearnerError
-from sidelong.learners import catalogue
 from sidelong.learners.interface import is_sparing
+from sidelong.service.store import agents
 from sidelong.service.store.experiment import STORED, LiveExperiment, Moment
-from sidelong.service.store.journal import Event, Kind
+from sidelong.service.store.journal import DRAWN_BY, Event, Kind
 from sidelong.service.store.keyed import columns
-from sidelong.service.store.tallies import Tallies
+from sidelong.service.store.keyed.asides import Drawer, Mixed, turn_of
+from sidelong.service.store.keyed.blocks import Blocks
+from sidelong.service.store.keyed.counting import KeyTallies
+from sidelong.service.store.keyed.drawn import DrawnBatch, HeardColumns, is_aside, observed, together
+from sidelong.service.store.tallies import UNLEARNED, Tallies
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterator, Mapping
     from typing import Self
 
     import numpy.typing as npt
 
     from sidelong.graphs import FeedbackGraph
-    from sidelong.service.store.database import Identity
+    from sidelong.service.store.database import Identity, Reading
     from sidelong.service.store.graphs import KnownGraph
     from sidelong.service.store.keyed.columns import Key
+    from sidelong.service.store.keyed.drawn import Parts
 
     Integers = npt.NDArray[np.int64]
     Floats = npt.NDArray[np.float64]
 
-#: Bytes that a key and a decision that waits take, beside arrays of as many numbers as there are arms.
-_KEY_BYTES, _WAITING_BYTES = 500, 250
+#: Bytes that a decision that waits takes, beside arrays of as many numbers as there are arms.
+_WAITING_BYTES = 250
+#: Bytes that a key takes whose block is not in memory, about: its name, and what is counted of it.
+INDEX_BYTES = 250
 _AT_ONCE = 10_000  # decisions that expire in one event
-
-
-class DrawnBatch:
-    """A batch of decisions, of which some still wait."""
-
-    __slots__ = ("batch", "graph", "left", "moment", "numbers", "rows", "waits")
-
-    def __init__(
-        self, numbers: Integers, batch: Batch, rows: Integers, graph: KnownGraph | None, moment: Moment
-    ) -> None:
-        self.numbers = numbers  #: ascending
-        self.batch = batch
-        self.rows = rows  #: of the keys, among all keys
-        self.graph = graph  #: None for the experiment's own
-        self.moment = moment
-        self.waits = np.ones(numbers.size, np.bool_)
-        self.left = numbers.size
-
-    def place(self, number: int) -> int:
-        """Return the place of a decision that waits, -1 if it does not."""
-        at = int(np.searchsorted(self.numbers, number))
-        found = at < self.numbers.size and self.numbers[at] == number and bool(self.waits[at])
-        return at if found else -1
-
-    def reveals(self, place: int) -> npt.NDArray[np.int32]:
-        """Return the arms that a decision reveals."""
-        return self.batch.reveals[self.batch.offsets[place] : self.batch.offsets[place + 1]]
-
-
-class KeyTallies:
-    """What is counted of each key: a row for each, in the order in which they came."""
-
-    def __init__(self) -> None:
-        self.keys = Keys()
-        self.decided = np.empty(0, np.int64)
-        self.told = np.empty(0, np.int64)
-        self.paid = np.empty(0)  #: sum of the losses of the arms that were played
-
-    def rows(self, keys: list[Key]) -> Integers:
-        """Return the rows of keys; new ones are added."""
-        found = self.keys.find(keys)
-        new = self.keys.new_among(keys, found)
-        if new:
-            n, size = len(self.keys), len(self.keys) + len(new)
-            for name in ("decided", "told", "paid"):
-                setattr(self, name, longer(getattr(self, name), n, size))
-            self.keys.add(new)
-            found = self.keys.find(keys)
-        return found
 
 
 class KeyedExperiment(LiveExperiment):
@@ -93,28 +50,30 @@ class KeyedExperiment(LiveExperiment):
     What a `LiveExperiment` does with one decision, this does with many; `outstanding` stays empty.
     """
 
-    def __init__(self, identity: Identity, family: Family, tallies: Tallies) -> None:
-        agent = Agent(family.learner, family.graph, seed=family.seed, **family.options)
-        super().__init__(identity, agent, tallies)
-        self.family = family
+    def __init__(self, identity: Identity, graph: FeedbackGraph, tallies: Tallies, size: int | None = None) -> None:
+        spec = identity.spec
+        given = spec["learner"], graph, spec["seed"], spec["options"]
+        super().__init__(identity, Agent(given[0], graph, seed=given[2], **given[3]), tallies)
+        self.blocks = Blocks(*given, size)
         self.by_key = KeyTallies()
         self.waiting_count = 0
         self.drawn: dict[int, DrawnBatch] = {}  #: by the least number of each batch, ascending
         self._first: list[int] = []
-        self._sparing = is_sparing(catalogue.choose(family.learner, family.options))
-        first = sum(array.nbytes for name, array in family.contents()[1].items() if name.startswith("first."))
-        self.key_bytes = first + 24 * self.n_arms + _KEY_BYTES  #: that each key takes in memory, about
+        self._sparing = is_sparing(agents.module_of(spec))
 
     @classmethod
     def new(
-        cls, identity: Identity, graph: FeedbackGraph, learned: bytes | None = None, *, older: bool = False
+        cls,
+        identity: Identity,
+        graph: FeedbackGraph,
+        learned: bytes | None = None,
+        *,
+        older: bool = False,  # noqa: ARG003  # nothing was learned that could be
     ) -> Self:
         """Return an experiment to which nothing has happened."""
-        spec = identity.spec
-        if learned is not None or older:
+        if learned is not None:
             raise LearnerError("An experiment with keys cannot begin with what another has learned.")
-        family = Family(spec["learner"], graph, seed=spec["seed"], **spec["options"])
-        return cls(identity, family, Tallies(graph.n_arms))
+        return cls(identity, graph, Tallies(graph.n_arms))
 
     @property
     def waiting(self) -> int:
@@ -124,7 +83,7 @@ class KeyedExperiment(LiveExperiment):
     @property
     def done(self) -> int:
         """How much has happened: decisions, not batches."""
-        return int(self.tallies.counts[: len(Kind)].sum())
+        return int(self.tallies.counts[: len(Kind)].sum() + self.tallies.aside.sum())
 
     @property
     def decision_bytes(self) -> int:
@@ -133,25 +92,93 @@ class KeyedExperiment(LiveExperiment):
 
     def amount(self, event: Event) -> int:
         """Return how many decisions an event is about."""
-        if event.kind is Kind.DECIDED:
+        if event.kind in DRAWN_BY:
             return (event.arm or 0) + 1
         return columns.count_of(event) if event.losses is not None else 1
+
+    def wants_saving(self, every: int, most: int) -> bool:
+        """Tell whether enough has happened for a snapshot, or it takes one to let keys leave memory."""
+        return super().wants_saving(every, most) or 2 * self.blocks.changed_bytes > most
+
+    def wake(self, reading: Reading, rows: Integers, most: int | None = None) -> None:
+        """Bring keys into memory."""
+        self.blocks.wake(reading, self.identity.id, rows, most)
+
+    def rows_of(self, numbers: Integers) -> Integers:
+        """Return the keys of decisions, by their rows; those that do not wait have none."""
+        at = np.searchsorted(np.array(self._first, np.int64), numbers, "right") - 1
+        found = []
+        for first in np.unique(at[at >= 0]).tolist():
+            drawn = self.drawn[self._first[first]]
+            found.append(drawn.rows[np.isin(drawn.numbers, numbers[at == first])])
+        return np.concatenate([np.empty(0, np.int64), *found])
+
+    def due_rows(self, clock: int) -> Integers:
+        """Return the keys of decisions that have expired."""
+        due = itertools.takewhile(lambda drawn: self._is_over(drawn, clock), self.drawn.values())
+        return np.concatenate([np.empty(0, np.int64), *(drawn.rows[drawn.waits] for drawn in due)])
 
     def decide_for(
         self, keys: list[Key], graph: KnownGraph | None, moment: Moment, key: str | None, context: str | None
     ) -> Event:
-        """Draw an arm for each key."""
-        batch = self.family.ask(keys, None if graph is None else graph.graph)
+        """Draw an arm for each key, as its state says."""
+        n, first = len(keys), self.round + 1
+        numbers = np.arange(first, first + n)
+        made = self._drawn(keys, self.by_key.places(keys), numbers, None if graph is None else graph.graph)
+        rows = self.by_key.rows(keys)
+        rounds = self.by_key.decided[rows] + turn_of(rows) + 1
+        np.add.at(self.by_key.decided, rows, 1)
+        self.keep(DrawnBatch(numbers, made, rows, graph, moment))
+        batch, which = made.batch, None if graph is None else graph.id
+        held = made.given if made.kind is Kind.DECIDED and made.given.any() else None
+        drawn = columns.write_draws(rounds, batch.arms, batch.probabilities, held)
+        return self._record(
+            Event(made.kind, first, *moment, n - 1, None, which, key, context, columns.write_keys(keys), drawn)
+        )
+
+    def _drawn(self, keys: list[Key], rows: Integers, numbers: Integers, graph: FeedbackGraph | None) -> Mixed:
+        own, now = self.agent.graph, self.life
+        drawer = Drawer(
+            self.identity.spec["seed"], None if graph is None else self._checked(graph), own, self._observed
+        )
+        if now.play is not None or now.fallback is not None:
+            made = drawer.play(self.blocks.tag, keys, numbers, now)
+            self._add_new(keys, rows)
+            return made
+        tossed = self._is_tossed(own if graph is None else graph)
+        if tossed is None:
+            return Mixed(Kind.DECIDED, self.blocks.ask(keys, rows, graph), np.zeros(len(keys), np.bool_), np.empty(0))
+        self._add_new(keys, rows)
+        for number in numbers.tolist():
+            self.tallies.toss(number, tossed.share)
+        return drawer.toss(self.blocks, keys, rows, numbers, tossed)
+
+    def pass_over(
+        self, keys: list[Key], held: npt.NDArray[np.bool_], graph: FeedbackGraph | None, reading: Reading
+    ) -> None:
+        """Count decisions that an older version of the learner has made, so that the rounds of their keys go on."""
+        rows = self.by_key.places(keys)
+        self.wake(reading, rows)
+        self._add_new(keys, rows)
+        own = np.flatnonzero(~held)
+        if own.size:
+            self.blocks.cancel(self.blocks.ask([keys[place] for place in own.tolist()], rows[own], graph), rows[own])
         rows = self.by_key.rows(keys)
         np.add.at(self.by_key.decided, rows, 1)
-        first = self.round + 1
-        self.keep(DrawnBatch(np.arange(first, first + len(keys)), batch, rows, graph, moment))
-        drawn = columns.write_draws(batch.rounds, batch.arms, batch.probabilities)
-        which = None if graph is None else graph.id
-        span = len(keys) - 1
-        return self._record(
-            Event(Kind.DECIDED, first, *moment, span, None, which, key, context, columns.write_keys(keys), drawn)
-        )
+
+    def count_unlearned(self, row: int, arm: int, graph: FeedbackGraph, losses: Floats) -> None:
+        """Count what a decision was told that an older version of the learner has made."""
+        reveals = graph.row(arm)
+        own, at, of = reveals == arm, np.array([row]), np.zeros(losses.size, np.int64)
+        told = HeardColumns(np.array([arm]), at, of, reveals, own, losses[own])
+        self._count(told, losses, seen=np.ones(losses.size, np.bool_))
+
+    def _add_new(self, keys: list[Key], rows: Integers) -> None:
+        """Let keys be there that the learner may not be asked for in this round."""
+        known, named = len(self.by_key.keys), dict(zip(rows.tolist(), keys, strict=True))
+        new = sorted(row for row in named if row >= known)
+        if new:
+            self.blocks.add([named[row] for row in new], np.array(new, np.int64))
 
     def keep(self, drawn: DrawnBatch) -> None:
         """Keep a batch of decisions until all of them are settled."""
@@ -170,10 +197,26 @@ class KeyedExperiment(LiveExperiment):
         place = drawn.place(number)
         return None if place < 0 else (drawn, place)
 
+    def observe_waiting(self, drawn: DrawnBatch, place: int, reading: Reading) -> Floats:
+        """Return with which probability each arm that a decision which waits reveals would be revealed."""
+        at = np.array([place])
+        if drawn.given[place]:
+            return drawn.observed(at)
+        self.wake(reading, drawn.rows[at])
+        observe = self.blocks.observe(drawn.batch[at], int(drawn.rows[place]))
+        if self.holdout is None or int(drawn.numbers[place]) not in self.tallies.tossed:
+            return observe
+        shown = revealed(self.graph_of(drawn), self.holdout.arm)
+        return self.holdout.mixed(observe, np.isin(drawn.reveals(place), shown))
+
+    def graph_of(self, drawn: DrawnBatch) -> FeedbackGraph:
+        """Return the graph that decisions were drawn for."""
+        return self.agent.graph if drawn.graph is None else drawn.graph.graph
+
     def check_graph(self, drawn: DrawnBatch, graph: FeedbackGraph) -> None:
         """Refuse a graph that decisions cannot be told with."""
         self.agent.graph_of_round(graph)
-        asked = self.family.graph if drawn.graph is None else drawn.graph.graph
+        asked = self.graph_of(drawn)
         if self._sparing and graph != asked:
             raise DecisionError(
                 "A learner that does not look at every arm must know at the decision what it reveals: tell it without "
@@ -193,7 +236,7 @@ class KeyedExperiment(LiveExperiment):
         try:
             parts = list(self._parts(numbers))
             for drawn, _ in parts if graph is not None else ():
-                asked = self.family.graph if drawn.graph is None else drawn.graph.graph
+                asked = self.graph_of(drawn)
                 if graph is None or asked.arms_without_self_loop.size:
                     return False
                 self.check_graph(drawn, graph.graph)
@@ -208,31 +251,80 @@ class KeyedExperiment(LiveExperiment):
             degrees = graph.graph.arrays.stop[arms] - graph.graph.arrays.start[arms]
         return bool((degrees == sizes).all())
 
+    def teaches(self, number: int) -> bool:
+        """Tell whether the learner would learn what a decision that waits is told."""
+        found = self.find(number)
+        return self.life.state != "frozen" and found is not None and not found[0].given[found[1]]
+
+    def sorts(self, numbers: Integers) -> list[npt.NDArray[np.bool_]]:
+        """Return which of some decisions that wait are the learner's, and which are not; the numbers ascend.
+
+        What settles both is an event for each sort.
+        """
+        given = np.concatenate([drawn.given[places] for drawn, places in self._parts(numbers)])
+        return [sort for sort in (~given, given) if sort.any()]
+
     def hear(
         self, numbers: Integers, sizes: Integers, losses: Floats, graph: KnownGraph | None, moment: Moment
     ) -> Event:
-        """Learn the losses that decisions which wait have revealed; the numbers ascend, and the losses were checked."""
-        parts = list(self._parts(numbers))
-        decisions = _together(parts)
-        shown = None if graph is None else graph.graph
-        observe = self.family.observe_probabilities(decisions, shown)
-        self.family.tell(decisions, losses, shown)
-        self._count(parts, sizes, losses, shown)
-        self._settle(parts)
+        """Learn the losses that decisions of one sort revealed; the numbers ascend, and the losses were checked."""
+        observe, aside = self.learn_all(numbers, sizes, losses, None if graph is None else graph.graph, moment)
         seen = None if np.isnan(observe).all() else observe.astype(STORED).tobytes()
         which = None if graph is None else graph.id
         data = columns.write_settled(numbers, sizes, losses)
         span = int(numbers[-1] - numbers[0])
-        return self._record(Event(Kind.TOLD, int(numbers[0]), *moment, span, None, which, losses=data, observe=seen))
+        event = Event(Kind.TOLD, int(numbers[0]), *moment, span, None, which, losses=data, observe=seen)
+        return self._record(event, aside)
+
+    def learn_all(
+        self, numbers: Integers, sizes: Integers, losses: Floats, shown: FeedbackGraph | None, moment: Moment
+    ) -> tuple[Floats, bool]:
+        """Learn as `hear` does; the journal is another matter.
+
+        Returns the probabilities of observing the losses, and whether the learner did not decide these rounds.
+        """
+        parts = list(self._parts(numbers))
+        aside = is_aside(parts)
+        told = self._told(parts, sizes, losses, shown)
+        if aside:
+            observe = observed(parts) if shown is None else np.full(losses.size, np.nan)
+        else:
+            learn = self.life.state != "frozen"
+            observe = self.blocks.tell(*together(parts), sizes, losses, shown, learn=learn)
+            self.tallies.counts[UNLEARNED] += 0 if learn else numbers.size
+            self._count(told, losses, seen=told.own if shown is not None else np.ones(losses.size, np.bool_))
+        observe = self._compare(parts, told, observe, shown)
+        if not aside or parts[0][0].kind is Kind.DECIDED:
+            own = losses[told.own]
+            self.tallies.paid_in(moment.at // 60_000_000, float(own.sum()), held=aside, count=own.size)
+        self._settle(parts)
+        return observe, aside
 
     def give_up_many(self, numbers: Integers, kind: Kind, moment: Moment) -> Event:
-        """Cancel decisions that wait, or let them expire; the numbers ascend."""
-        parts = list(self._parts(numbers))
-        self.family.cancel(_together(parts))
-        self._settle(parts)
+        """Cancel decisions of one sort that wait, or let them expire; the numbers ascend."""
+        aside = self.give_up_all(numbers)
         data = columns.write_settled(numbers)
         span = int(numbers[-1] - numbers[0])
-        return self._record(Event(kind, int(numbers[0]), *moment, span, losses=data))
+        return self._record(Event(kind, int(numbers[0]), *moment, span, losses=data), aside)
+
+    def lose_all(self, lost: Mapping[int, int], moment: Moment) -> list[Event]:
+        """Write down that decisions, which are not in memory, have expired."""
+        if not lost:
+            return []
+        numbers = np.array(sorted(lost), np.int64)
+        span, data = int(numbers[-1] - numbers[0]), columns.write_settled(numbers)
+        return [self._record(Event(Kind.EXPIRED, int(numbers[0]), *moment, span, losses=data))]
+
+    def give_up_all(self, numbers: Integers) -> bool:
+        """Forget decisions of one sort; tell whether they were not the learner's. The journal is another matter."""
+        parts = list(self._parts(numbers))
+        aside = is_aside(parts)
+        if not aside:
+            self.blocks.cancel(*together(parts))
+        for number in numbers.tolist() if self.holdout is not None else ():
+            self.tallies.tossed.pop(number, None)
+        self._settle(parts)
+        return aside
 
     def hear_late(self, numbers: Integers, sizes: Integers, losses: Floats, graph: str | None, moment: Moment) -> Event:
         """Keep, and do not learn, what was told about expired decisions; the numbers ascend."""
@@ -242,16 +334,10 @@ class KeyedExperiment(LiveExperiment):
 
     def expire_due(self, moment: Moment) -> list[Event]:
         """Let decisions expire that are older than they may be."""
-        due: list[Integers] = []
-        for drawn in self.drawn.values():
-            if not self._is_over(drawn, moment.clock):
-                break
-            due.append(drawn.numbers[drawn.waits])
-        if not due:
-            return []
-        numbers = np.concatenate(due)
+        due = itertools.takewhile(lambda drawn: self._is_over(drawn, moment.clock), self.drawn.values())
+        numbers = np.concatenate([np.empty(0, np.int64), *(drawn.numbers[drawn.waits] for drawn in due)])
         pieces = [numbers[k : k + _AT_ONCE] for k in range(0, numbers.size, _AT_ONCE)]
-        return [self.give_up_many(each, Kind.EXPIRED, moment) for each in pieces]
+        return [self.give_up_many(each[sort], Kind.EXPIRED, moment) for each in pieces for sort in self.sorts(each)]
 
     def moments(self) -> list[Moment]:
         """Return when the decisions were made that wait."""
@@ -266,12 +352,15 @@ class KeyedExperiment(LiveExperiment):
         after = self.life.expire_after
         return after is not None and drawn.moment.clock + after * 1000 <= clock
 
-    def again(self, event: Event, graph: KnownGraph | None) -> Event:
+    def again(self, event: Event, graph: KnownGraph | None, reading: Reading) -> Event:
         """Do again what the journal says, and return what that gives."""
         moment = Moment(event.at, event.clock)
-        if event.kind is Kind.DECIDED:
-            return self.decide_for(columns.read_draws(event).keys, graph, moment, event.key, event.context)
+        if event.kind in DRAWN_BY:
+            keys = columns.read_draws(event).keys
+            self.wake(reading, self.by_key.places(keys))
+            return self.decide_for(keys, graph, moment, event.key, event.context)
         found = columns.read_settled(event)
+        self.wake(reading, self.rows_of(found.numbers))
         sizes = np.diff(found.offsets)
         if event.kind is Kind.TOLD:
             return self.hear(found.numbers, sizes, found.losses, graph, moment)
@@ -292,7 +381,7 @@ class KeyedExperiment(LiveExperiment):
                 raise DecisionError("A decision does not wait.")
             yield drawn, places
 
-    def _settle(self, parts: Iterable[tuple[DrawnBatch, Integers]]) -> None:
+    def _settle(self, parts: Parts) -> None:
         for drawn, places in parts:
             drawn.waits[places] = False
             drawn.left -= places.size
@@ -303,10 +392,8 @@ class KeyedExperiment(LiveExperiment):
                 del self._first[bisect.bisect_left(self._first, first)]
         self.held = self.waiting_count * self.decision_bytes
 
-    def _count(
-        self, parts: Sequence[tuple[DrawnBatch, Integers]], sizes: Integers, losses: Floats, graph: FeedbackGraph | None
-    ) -> None:
-        """Count what was told: of each key what it paid, and of each arm what was seen."""
+    def _told(self, parts: Parts, sizes: Integers, losses: Floats, graph: FeedbackGraph | None) -> HeardColumns:
+        """Return what decisions have revealed, in columns."""
         arms = np.concatenate([drawn.batch.arms[places] for drawn, places in parts])
         rows = np.concatenate([drawn.rows[places] for drawn, places in parts])
         if graph is None:
@@ -314,25 +401,53 @@ class KeyedExperiment(LiveExperiment):
         else:
             reveals = np.concatenate([graph.row(arm) for arm in arms.tolist()])
         own = reveals == np.repeat(arms, sizes)
-        of = np.repeat(np.arange(arms.size), sizes)[own]
-        np.add.at(self.by_key.told, rows, 1)
-        np.add.at(self.by_key.paid, rows[of], losses[own])
+        of = np.repeat(np.arange(arms.size), sizes)
+        paid = np.full(arms.size, np.nan)
+        paid[of[own]] = losses[own]
+        return HeardColumns(arms, rows, of, reveals, own, paid)
+
+    def _count(self, told: HeardColumns, losses: Floats, seen: npt.NDArray[np.bool_]) -> None:
+        """Count what was told: of each key what it paid, and of each arm what was seen."""
+        np.add.at(self.by_key.told, told.rows, 1)
+        np.add.at(self.by_key.paid, told.rows[told.of[told.own]], losses[told.own])
         tallies, K = self.tallies, self.n_arms
-        seen = own if graph is not None else np.ones(losses.size, np.bool_)
-        tallies.plays += np.bincount(arms, minlength=K)
-        tallies.sums[0] += np.bincount(reveals[seen], minlength=K)
-        tallies.sums[1] += np.bincount(reveals[seen], losses[seen], minlength=K)
-        tallies.paid[0] += losses[own].sum()
+        tallies.plays += np.bincount(told.arms, minlength=K)
+        tallies.sums[0] += np.bincount(told.reveals[seen], minlength=K)
+        tallies.sums[1] += np.bincount(told.reveals[seen], losses[seen], minlength=K)
+        tallies.paid[0] += losses[told.own].sum()
+
+    def _compare(
+        self,
+        parts: Parts,
+        told: HeardColumns,
+        observe: Floats,
+        graph: FeedbackGraph | None,
+    ) -> Floats:
+        """Count what decisions cost for which a coin was tossed; return the probabilities of before the coin."""
+        if self.holdout is None:
+            return observe
+        first = 0
+        for drawn, places in parts:
+            shown = revealed(self.graph_of(drawn) if graph is None else graph, self.holdout.arm)
+            for number, held in zip(drawn.numbers[places].tolist(), drawn.given[places].tolist(), strict=True):
+                if number in self.tallies.tossed:
+                    loss = None if np.isnan(told.paid[first]) else float(told.paid[first])
+                    self.tallies.compare(number, loss, self.holdout.share, held=held)
+                    if not held:
+                        of = told.of == first
+                        observe[of] = self.holdout.mixed(observe[of], np.isin(told.reveals[of], shown))
+                first += 1
+        return observe
+
+    def note(self, event: Event, *, aside: bool = False) -> None:
+        """Count an event as the last one of the journal; the decisions of the holdout are in those of others."""
+        super().note(event, aside=aside)
+        held = int(columns.held_in(event).sum()) if event.kind is Kind.DECIDED else 0
+        for counts in (self.tallies.counts, self.tallies.minutes[event.at // 60_000_000]) if held else ():
+            counts[Kind.DECIDED] -= held
+            counts[Kind.HELD] += held
 
 
 def kind_of(identity: Identity) -> type[LiveExperiment]:
     """Return what an experiment is in memory."""
     return KeyedExperiment if identity.spec.get("keyed") else LiveExperiment
-
-
-def _together(parts: list[tuple[DrawnBatch, Integers]]) -> Any:
-    """Return decisions of one batch or of several, as a family takes them."""
-    if len(parts) == 1:
-        drawn, places = parts[0]
-        return drawn.batch[places]
-    return [name for drawn, places in parts for name in drawn.batch[places].ids]

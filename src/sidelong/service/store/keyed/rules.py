@@ -15,7 +15,7 @@ from sidelong.errors import DecisionError, GraphError, LearnerError, ServiceErro
 from sidelong.service.store.graphs import size
 from sidelong.service.store.journal import SLOTS, Kind
 from sidelong.service.store.keyed import columns
-from sidelong.service.store.keyed.experiment import KeyedExperiment
+from sidelong.service.store.keyed.experiment import INDEX_BYTES, KeyedExperiment
 from sidelong.service.store.losses import matched
 from sidelong.service.store.settled import Settled, ToldItem, placed
 
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from sidelong.graphs import FeedbackGraph
     from sidelong.service.store.commands import Turn
     from sidelong.service.store.database import Reading
+    from sidelong.service.store.experiment import LiveExperiment
     from sidelong.service.store.graphs import KnownGraph
     from sidelong.service.store.journal import Event
     from sidelong.service.store.keyed.columns import Draws, Key, Settlement
@@ -57,6 +58,7 @@ def decide(turn: Turn, keys: list[Key], graph: KnownGraph | None, key: str | Non
     try:
         if graph is not None:
             experiment.agent.graph_of_round(graph.graph)
+        experiment.wake(turn.writing, experiment.by_key.places(keys), turn.settings.max_key_bytes)
         event = experiment.decide_for(keys, graph, turn.moment, key, context)
     except GraphError as error:
         raise ServiceError(str(error), status=422, code="invalid", path="body.graph") from error
@@ -67,7 +69,8 @@ def decide(turn: Turn, keys: list[Key], graph: KnownGraph | None, key: str | Non
 def tell(turn: Turn, items: Sequence[ToldItem], *, partial: bool) -> list[Settled | ServiceError]:
     """Learn, and return for each item what became of it; unless `partial`, raise what is wrong with the first one."""
     experiment = _keyed(turn)
-    turn.events += experiment.expire_due(turn.moment)
+    expire(turn, experiment)
+    _wake(turn, experiment, np.array([item.number for item in items], np.int64))
     telling = _Telling(turn, experiment, keep_late=partial)
     outcomes: list[Settled | ServiceError] = []
     charged = turn.charged.copy()
@@ -94,8 +97,9 @@ def tell_at_once(
 ) -> list[Settled] | None:
     """Learn losses in [0, 1] in columns, if all decisions wait and nothing is wrong; or return None, and do nothing."""
     experiment = _keyed(turn)
-    turn.events += experiment.expire_due(turn.moment)
+    expire(turn, experiment)
     listed = np.array(numbers, np.int64)
+    _wake(turn, experiment, listed)
     order = np.argsort(listed, kind="stable")
     which = np.zeros(listed.size, np.int64) if graph_of is None else np.array(graph_of, np.int64)[order]
     played = None if arms is None else np.array(arms, np.int64)[order]
@@ -114,9 +118,28 @@ def tell_at_once(
             return None
     for graph, _ in groups:
         turn.charge(graph)
+    learned: set[int] = set()
     for (graph, some), g in zip(groups, np.unique(which).tolist(), strict=True):
-        turn.events.append(experiment.hear(listed[some], sizes[some], losses[of == g], graph, turn.moment))
-    return [Settled(number, duplicate=False, learned=True) for number in numbers]
+        learned |= hear(turn, experiment, listed[some], sizes[some], losses[of == g], graph)
+    return [Settled(number, duplicate=False, learned=number in learned) for number in numbers]
+
+
+def hear(
+    turn: Turn,
+    experiment: KeyedExperiment,
+    numbers: np.ndarray,
+    sizes: np.ndarray,
+    losses: np.ndarray,
+    graph: KnownGraph | None,
+) -> set[int]:
+    """Learn, an event for each sort of decisions; return the numbers that were learned."""
+    learned: set[int] = set()
+    for sort in experiment.sorts(numbers):
+        some, of = numbers[sort], np.repeat(sort, sizes)
+        if experiment.teaches(int(some[0])):
+            learned.update(some.tolist())
+        turn.events.append(experiment.hear(some, sizes[sort], losses[of], graph, turn.moment))
+    return learned
 
 
 def tell_one(turn: Turn, item: ToldItem) -> Settled:
@@ -130,7 +153,8 @@ def tell_one(turn: Turn, item: ToldItem) -> Settled:
 def cancel(turn: Turn, number: int) -> Settled:
     """Cancel, or find that it was cancelled."""
     experiment = _keyed(turn)
-    turn.events += experiment.expire_due(turn.moment)
+    expire(turn, experiment)
+    _wake(turn, experiment, np.array([number]))
     if experiment.find(number) is not None:
         turn.events.append(experiment.give_up_many(np.array([number]), Kind.CANCELLED, turn.moment))
         return Settled(number, duplicate=False)
@@ -140,6 +164,30 @@ def cancel(turn: Turn, number: int) -> Settled:
     if kind is Kind.EXPIRED:
         raise _refusal(410, "expired", "The decision has expired.", number, turn)
     return Settled(number, duplicate=True)
+
+
+def is_asleep(experiment: LiveExperiment, numbers: Sequence[int] = (), keys: list[Key] | None = None) -> bool:
+    """Tell whether decisions, or keys, are of blocks that have to be read first."""
+    if not isinstance(experiment, KeyedExperiment):
+        return False
+    rows = experiment.rows_of(np.sort(np.array(numbers, np.int64))) if keys is None else experiment.by_key.places(keys)
+    return not experiment.blocks.is_awake(rows)
+
+
+def expire(turn: Turn, experiment: KeyedExperiment) -> list[Event]:
+    """Let decisions expire that are older than they may be."""
+    due = experiment.due_rows(turn.moment.clock)
+    if not due.size:
+        return []
+    experiment.wake(turn.writing, due, turn.settings.max_key_bytes)
+    expired = experiment.expire_due(turn.moment)
+    turn.events += expired
+    return expired
+
+
+def _wake(turn: Turn, experiment: KeyedExperiment, numbers: np.ndarray) -> None:
+    """Bring the keys of decisions into memory."""
+    experiment.wake(turn.writing, experiment.rows_of(np.sort(numbers)), turn.settings.max_key_bytes)
 
 
 class _Telling:
@@ -156,6 +204,8 @@ class _Telling:
 
     def hear(self, item: ToldItem) -> Settled:
         """Take an item in, or raise what is wrong with it; nothing changes yet."""
+        if self._experiment.scale is not None:
+            item = item._replace(losses=self._experiment.losses_of(item.losses))
         graph = self._turn.graph(item.graph)
         found = self._experiment.find(item.number)
         if found is None:
@@ -167,7 +217,7 @@ class _Telling:
         if graph is None:
             reveals = drawn.reveals(place)
         else:
-            asked = self._experiment.family.graph if drawn.graph is None else drawn.graph.graph
+            asked = self._experiment.graph_of(drawn)
             graph = _as_decided(self._turn, graph, asked)
             try:
                 self._experiment.check_graph(drawn, graph.graph)
@@ -182,7 +232,7 @@ class _Telling:
         before = self._heard.get(item.number)
         if before is None:
             self._heard[item.number] = which, values
-            return Settled(item.number, duplicate=False, learned=True)
+            return Settled(item.number, duplicate=False, learned=self._experiment.teaches(item.number))
         if not self._keep_late:
             raise _refusal(422, "invalid", "A decision stands twice in this batch.", item.number, self._turn)
         return self._same(item, before[0] == which and np.array_equal(before[1], values))
@@ -190,8 +240,7 @@ class _Telling:
     def learn(self) -> None:
         """Learn what was taken in: an event for each graph, and one for what came too late."""
         for which, numbers, sizes, losses in _by_graph(self._heard):
-            heard = self._experiment.hear(numbers, sizes, losses, self._graphs[which], self._turn.moment)
-            self._turn.events.append(heard)
+            hear(self._turn, self._experiment, numbers, sizes, losses, self._graphs[which])
         for which, numbers, sizes, losses in _by_graph(self._late):
             self._turn.events.append(self._experiment.hear_late(numbers, sizes, losses, which, self._turn.moment))
 
@@ -200,7 +249,7 @@ class _Telling:
         fit = (values == 0.0) | (values == 1.0) if binary else (values >= 0.0) & (values <= 1.0)
         if not fit.all():
             place = int(np.argmin(fit))
-            rule = f"0 or 1 for {self._experiment.family.learner}" if binary else "a number in [0, 1]"
+            rule = f"0 or 1 for {self._experiment.agent.learner}" if binary else "a number in [0, 1]"
             loss = float(values[place])
             text = f"The loss of arm {reveals[place]} must be {rule}, not {loss!r}. It is never clipped."
             raise ServiceError(text, status=422, code="invalid", path=f"body.losses.{place}", value=loss)
@@ -217,7 +266,7 @@ class _Telling:
         if graph is not None and known is not None:
             graph = _as_decided(self._turn, graph, known.graph)
         shown = graph or known
-        revealing = self._experiment.family.graph if shown is None else shown.graph
+        revealing = self._experiment.agent.graph if shown is None else shown.graph
         which = None if graph is None else graph.id
         if event.kind is Kind.EXPIRED:
             if self._keep_late and number not in self._late and not self._history.is_late(number):
@@ -348,11 +397,11 @@ def _check_room(turn: Turn, experiment: KeyedExperiment, keys: list[Key], graph:
             retry_after=1.0,
         )
     known = experiment.by_key.keys
-    most = settings.max_key_bytes // experiment.key_bytes
+    most = settings.max_key_bytes // INDEX_BYTES
     if len(known) + len(keys) > most and len(known) + len(set(keys) - set(known.listed)) > most:
         raise ServiceError(
-            f"This experiment has {len(known):,} keys, of {experiment.key_bytes:,} bytes each, and at most {most:,} "
-            f"fit into {settings.max_key_bytes:,} bytes. Make another experiment for further keys, or raise "
+            f"This experiment has {len(known):,} keys, whose names and counts are always in memory, and at most "
+            f"{most:,} fit into {settings.max_key_bytes:,} bytes. Make another experiment for further keys, or raise "
             f"SIDELONG_MAX_KEY_BYTES.",
             status=409,
             code="full",

@@ -32,6 +32,7 @@ from sidelong.service.store.sql import checkpoints, migrate
 from sidelong.service.store.sql.engines import busy, explain, later, make_engine, parse
 from sidelong.service.store.sql.schema import (
     bases,
+    blocks,
     clock,
     events,
     experiments,
@@ -112,6 +113,30 @@ _LEFT_OVER = (
 )
 _FORGET_PART = delete(parts).where(
     parts.c.experiment == _OF, parts.c.seq == bindparam("of_seq"), parts.c.number == bindparam("of_number")
+)
+_BLOCK = (
+    select(blocks.c.data)
+    .where(blocks.c.experiment == _OF, blocks.c.number == bindparam("number"), blocks.c.seq <= bindparam("before"))
+    .order_by(blocks.c.seq.desc())
+    .limit(1)
+)
+_NEWER = blocks.alias()
+_OLDEST = select(func.min(snapshots.c.seq)).where(snapshots.c.experiment == _OF).scalar_subquery()
+_UNNEEDED = (
+    select(blocks.c.number, blocks.c.seq)
+    .where(
+        blocks.c.experiment == _OF,
+        exists().where(
+            _NEWER.c.experiment == blocks.c.experiment,
+            _NEWER.c.number == blocks.c.number,
+            _NEWER.c.seq > blocks.c.seq,
+            _NEWER.c.seq <= _OLDEST,
+        ),
+    )
+    .limit(bindparam("most"))
+)
+_FORGET_BLOCK = delete(blocks).where(
+    blocks.c.experiment == _OF, blocks.c.number == bindparam("of_number"), blocks.c.seq == bindparam("of_seq")
 )
 _GRAPH = Statement(select(graphs.c.data, graphs.c.parts).where(graphs.c.id == _OF))
 _GRAPH_PARTS = Statement(
@@ -246,6 +271,11 @@ class _Reading(Reading):
         first: list[bytes] = list(self.connection.execute(_PARTS, {"of": experiment, "seq": row.seq}).scalars())
         return Snapshot(row.seq, row.chain, b"".join([*first, row.data]) if first else row.data)
 
+    def block(self, experiment: int, number: int, before: int) -> bytes | None:
+        wanted = {"of": experiment, "number": number, "before": before}
+        data: bytes | None = self.connection.execute(_BLOCK, wanted).scalar()
+        return data
+
     def base(self, experiment: int, seq: int) -> bytes | None:
         wanted = select(bases.c.data).where(bases.c.experiment == experiment, bases.c.seq == seq)
         data: bytes | None = self.connection.execute(wanted).scalar()
@@ -314,7 +344,7 @@ class _Writing(_Reading, Writing):
         self.relist(experiment, {"name": f"#{key}", "spec": json.dumps({"name": deletion.name}), **about})
 
     def forget_events(self, experiment: int, most: int) -> int:
-        for table in (parts, snapshots, bases):
+        for table in (parts, blocks, snapshots, bases):
             gone = self.connection.execute(delete(table).where(table.c.experiment == experiment)).rowcount
             if gone:
                 return gone
@@ -354,6 +384,19 @@ class _Writing(_Reading, Writing):
         found = self.connection.execute(_LEFT_OVER, {"of": experiment, "most": most}).all()
         for seq, number in found:
             self.connection.execute(_FORGET_PART, {"of": experiment, "of_seq": seq, "of_number": number})
+        return len(found)
+
+    def keep_block(self, experiment: int, number: int, seq: int, data: bytes) -> None:
+        row = {"experiment": experiment, "number": number, "seq": seq, "data": data}
+        self.size += len(data)
+        written = self._insert(blocks).values(row)
+        same = ["experiment", "number", "seq"]
+        self.connection.execute(written.on_conflict_do_update(index_elements=same, set_=row))
+
+    def forget_blocks(self, experiment: int, most: int) -> int:
+        found = self.connection.execute(_UNNEEDED, {"of": experiment, "most": most}).all()
+        for number, seq in found:
+            self.connection.execute(_FORGET_BLOCK, {"of": experiment, "of_number": number, "of_seq": seq})
         return len(found)
 
     def keep_base(self, experiment: int, seq: int, data: bytes) -> None:

@@ -121,6 +121,15 @@ parts = Table(  # of large snapshots, in front of what `snapshots` has; those of
     Column("data", LargeBinary, nullable=False),
 )
 
+blocks = Table(  # of keys, as each was when it was last kept; see `sidelong.service.store.keyed.blocks`
+    "blocks",
+    metadata,
+    Column("experiment", ForeignKey("experiments.id"), primary_key=True),
+    Column("number", Integer, primary_key=True, autoincrement=False),
+    Column("seq", BigInteger, primary_key=True, autoincrement=False),
+    Column("data", LargeBinary, nullable=False),
+)
+
 bases = Table(  # part of the journal: what a newer version of a learner went on from, and never forgotten
     "bases",
     metadata,

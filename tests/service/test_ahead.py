@@ -1,0 +1,150 @@
+"""What takes long is done ahead of the transaction that writes it: nobody waits for it, and nothing comes twice."""
+
+import asyncio
+import threading
+
+import pytest
+
+import sidelong as sl
+from service.stores import opened
+from service.test_isolation import PATIENCE, create, decide, running
+from service.test_keyed import KEYS, ask, events
+from sidelong.errors import ServiceError
+from sidelong.service.store.commands import DecideKeys
+from sidelong.service.store.journal import Kind
+from sidelong.service.store.keyed import rules
+from sidelong.service.store.sql.database import _Writing
+
+MANY = [f"sku-{k}" for k in range(100)]
+
+
+async def shop(client, name="shop"):
+    body = {"name": name, "graph": {"name": "cliques", "sizes": [3, 2]}, "learner": "exp3.g++", "seed": 1}
+    assert (await client.post("/v1/experiments", json={**body, "keyed": True})).status_code == 201
+
+
+def batch(client, keys=None, name="shop", key="night"):
+    body = {"keys": MANY if keys is None else keys}
+    address = f"/v1/experiments/{name}/decisions/columns"
+    return client.post(address, json=body, headers={"Idempotency-Key": key})
+
+
+class Slow:
+    """Lets a batch of many keys wait in its turn, until it is told to go on."""
+
+    def __init__(self, monkeypatch):
+        self.begun, self.further, self.threads = threading.Event(), threading.Event(), []
+        draw = rules.decide
+
+        def slow(turn, keys, *given):
+            if len(keys) == len(MANY):
+                self.threads.append(threading.current_thread().name.split("_")[0])
+                self.begun.set()
+                assert self.further.wait(PATIENCE)
+            return draw(turn, keys, *given)
+
+        monkeypatch.setattr(rules, "decide", slow)
+
+
+def test_while_a_batch_of_keys_is_drawn_others_decide_and_its_own_experiment_waits(tmp_path, monkeypatch):
+    slow = Slow(monkeypatch)
+
+    async def play():
+        async with running(f"sqlite:///{tmp_path}/ahead.db") as (_, client):
+            await create(client, "small")
+            await shop(client)
+            night = asyncio.create_task(batch(client))
+            await asyncio.to_thread(slow.begun.wait, PATIENCE)
+            for number in range(1, 21):
+                assert (await decide(client, "small"))["round"] == number
+            behind = asyncio.create_task(batch(client, MANY[:2], key="behind"))
+            await decide(client, "small")
+            assert not night.done()
+            assert not behind.done()
+            slow.further.set()
+            assert (await night).json()["first"] == 1
+            assert (await behind).json()["first"] == 101
+            again = await batch(client)
+            assert (again.status_code, again.json()["first"]) == (200, 1)
+        assert slow.threads == ["commits-ahead"] * 2  # the second time, too, it is looked up there
+
+    asyncio.run(play())
+
+
+def test_a_server_that_stops_writes_what_is_done_ahead(tmp_path, monkeypatch):
+    slow = Slow(monkeypatch)
+
+    async def play():
+        async with running(f"sqlite:///{tmp_path}/ahead.db") as (_, client):
+            await shop(client)
+            night = asyncio.create_task(batch(client))
+            await asyncio.to_thread(slow.begun.wait, PATIENCE)
+            asyncio.get_running_loop().call_soon(slow.further.set)
+        assert (await night).status_code == 201
+
+    asyncio.run(play())
+
+
+@pytest.mark.parametrize("far", [False, True])
+def test_a_turn_that_another_server_has_overtaken_is_taken_again(tmp_path, monkeypatch, far):
+    address = f"sqlite:///{tmp_path}/ahead.db"
+    slow = Slow(monkeypatch)
+
+    async def play():
+        async with running(address) as (_, client):
+            await shop(client)
+            night = asyncio.create_task(batch(client))
+            await asyncio.to_thread(slow.begun.wait, PATIENCE)
+            with opened(address) as other:
+                for k in range(300 if far else 1):  # more than a transaction catches up with itself
+                    other.store.run([DecideKeys("shop", [MANY[k % 100]])])
+                slow.further.set()
+                made = (await night).json()
+                assert made["first"] == (301 if far else 2)
+                assert made["rounds"][:2] == ([4, 4] if far else [2, 1])
+                digest = (await client.get("/v1/experiments/shop?digest=true")).json()["digest"]
+                assert other.digest("shop") == digest
+            assert (await batch(client, key="next")).status_code == 201
+        assert slow.threads == ["commits-ahead", "commits", "commits-ahead"]
+
+    asyncio.run(play())
+
+
+def test_what_was_done_ahead_and_cannot_be_written_never_was(tmp_path, monkeypatch):
+    append, broken = _Writing.append, threading.Event()
+
+    def fail(self, new):
+        if broken.is_set():
+            raise ServiceError("full", status=507, code="disk_full")
+        append(self, new)
+
+    monkeypatch.setattr(_Writing, "append", fail)
+
+    async def play():
+        async with running(f"sqlite:///{tmp_path}/ahead.db") as (_, client):
+            await shop(client)
+            await batch(client, key="first")
+            broken.set()
+            assert (await batch(client)).status_code == 507
+            broken.clear()
+            again = await batch(client)
+            assert (again.status_code, again.json()["first"]) == (201, 101)
+            assert again.json()["rounds"] == [2] * 100
+
+    asyncio.run(play())
+
+
+def test_a_graph_that_is_forgotten_before_a_turn_is_written_is_refused_as_it_would_be(database):
+    graph = sl.graphs.star(4, hub=1)
+    with opened(database) as bench:
+        bench.create(keyed=True)
+        (made,) = bench.store.run([DecideKeys("e", KEYS[:1], graph=graph)])
+        id_ = next(event.graph for event in events(bench) if event.kind is Kind.DECIDED)
+        replayed = bench.store.load("e")
+        with replayed.lock:
+            ahead = bench.store.run_ahead([DecideKeys("e", KEYS, graph=id_)], replayed)
+            assert ahead.turn.held == {id_}
+            (written,) = bench.store.run_held([ahead], {ahead.of: replayed}, wait=True)
+            assert written is ahead.outcomes
+        assert ask(bench, KEYS).draws.rounds.tolist()[:2] == [3, 2]
+        assert made.draws.rounds.tolist() == [1]

@@ -1,0 +1,159 @@
+"""The life of an experiment with keys: frozen, stopped with a fallback arm, with a holdout, and in its own scale."""
+
+import numpy as np
+import pytest
+
+import sidelong as sl
+from service.stores import lose_snapshots, opened
+from service.test_keyed import KEYS, ask, events, run, told
+from sidelong.errors import ServiceError
+from sidelong.evaluation import lift
+from sidelong.service.http import views
+from sidelong.service.store.batches import TellColumns, TellMany
+from sidelong.service.store.commands import Cancel, DecideKeys
+from sidelong.service.store.journal import Kind
+from sidelong.service.store.tallies import UNLEARNED
+
+
+def tell(bench, made, loss=0.5):
+    items = [told(made, k, loss) for k in range(len(made.draws.keys))]
+    return run(bench, TellMany(f"#{made.experiment}", items))
+
+
+def test_a_frozen_one_plays_what_it_is_given_for_every_key_logs_it_and_learns_nothing(database):
+    with opened(database) as bench:
+        bench.create(keyed=True)
+        before = ask(bench, KEYS[:3])
+        bench.change(state="frozen", play={"0": 0.25, "3": 0.75})
+        made = ask(bench, [*KEYS, "new"] * 5)
+        assert set(made.draws.drawn_by) == {"frozen"}
+        shares = {0: 0.25, 3: 0.75}
+        assert made.draws.probabilities.tolist() == [shares[arm] for arm in made.draws.arms.tolist()]
+        assert set(made.draws.arms.tolist()) == {0, 3}
+        assert made.draws.rounds.tolist()[-2:] == [5, 5]
+        assert not any(each.learned for each in tell(bench, made))
+        assert not any(each.learned for each in tell(bench, before))
+        counts = bench.counts()
+        assert (counts[Kind.PLAYED], counts[Kind.DECIDED], counts[Kind.TOLD], counts[UNLEARNED]) == (65, 3, 3, 3)
+        heard = next(event for event in events(bench) if event.kind is Kind.TOLD)
+        seen = np.frombuffer(heard.observe)
+        sizes = [made.graph.row(arm).size for arm in made.draws.arms.tolist()]
+        # On a nested graph arm 3 reveals all, and arm 0 itself alone.
+        assert seen.tolist() == [p for size in sizes for p in ([1.0] if size == 1 else [1.0, 0.75, 0.75, 0.75])]
+        bench.change(state="running")
+        assert set(ask(bench, KEYS).draws.drawn_by) == {"learner"}
+        digest = bench.digest()
+        bench.store.save(least=1)
+    with opened(database) as bench:
+        assert bench.digest() == digest
+        lose_snapshots(bench.database)
+    with opened(database) as bench:
+        assert bench.digest() == digest
+
+
+def test_what_waits_from_a_freeze_survives_a_restart_and_can_be_cancelled_and_expires(database):
+    with opened(database) as bench:
+        bench.create(keyed=True, expire_after=10.0)
+        bench.change(state="frozen", play=2)
+        made = ask(bench, KEYS)
+        bench.change(state="running")
+        mixed = ask(bench, KEYS[:2])
+        bench.store.save(least=1)
+        digest = bench.digest()
+        with opened(database, bench.hands) as other:
+            assert other.digest() == digest
+            run(other, Cancel(f"#{made.experiment}", 1))
+            settled = run(other, TellMany(f"#{made.experiment}", [told(made, 1), told(mixed, 0)]))
+            assert [each.learned for each in settled] == [False, True]
+            other.hands.move(11)
+            assert other.expire() == 11
+            assert [event.kind for event in events(other)][-2:] == [Kind.EXPIRED] * 2  # one for each sort
+            assert bench.digest() == other.digest()
+
+
+def test_a_stopped_one_plays_its_fallback_arm_for_every_key(database):
+    with opened(database) as bench:
+        bench.create(keyed=True)
+        bench.change(state="stopped")
+        with pytest.raises(ServiceError, match="decides no more"):
+            ask(bench, KEYS)
+        bench.change(state="stopped", fallback=1)
+        made = ask(bench, KEYS)
+        assert (set(made.draws.arms.tolist()), set(made.draws.drawn_by)) == ({1}, {"fallback"})
+        tell(bench, made)
+        assert bench.counts()[Kind.FALLBACK] == 12
+
+
+def test_a_frozen_one_whose_arms_are_absent_refuses_and_changes_nothing(database):
+    with opened(database) as bench:
+        bench.create(keyed=True, learner="exp3-set", refresh="round", late="plain")
+        bench.change(state="frozen", play=0)
+        digest = bench.digest()
+        with pytest.raises(ServiceError, match="no arm that it is to play"):
+            ask(bench, KEYS, available=[1, 2, 3])
+        assert bench.digest() == digest
+        ask(bench, KEYS)
+
+
+def test_the_lift_is_over_the_decisions_of_all_keys(database):
+    with opened(database) as bench:
+        bench.create(keyed=True, holdout={"arm": 1, "share": 0.3})
+        sums, share, costs = np.zeros(lift.ROWS), 0.3, {"holdout": [], "learner": []}
+        for _ in range(8):
+            made = ask(bench, KEYS)
+            b = lift.baseline(sums, share)
+            items = []
+            for place, (_, _, _, arm, _, by) in enumerate(made.draws.listed()):
+                items.append(told(made, place, 0.125 * arm))
+                costs[by].append(0.125 * arm)
+            run(bench, TellMany(f"#{made.experiment}", items))
+            for own in ("learner", "holdout"):  # an event for each sort
+                for _, _, _, arm, _, by in made.draws.listed():
+                    if by == own:
+                        lift.add(sums, share, 0.125 * arm, b, held=by == "holdout")
+        state = bench.store.view("e", lambda each, _: views.state(each))
+        assert bench.store.view("e", lambda each, _: each.tallies.lift.tolist()) == sums.tolist()
+        assert (state.lift.held, state.lift.learned) == (len(costs["holdout"]), len(costs["learner"]))
+        assert state.counts.held == len(costs["holdout"])
+        assert state.counts.decided == 96
+        rows = bench.store.view("e", lambda each, _: list(each.tallies.costs.values()))
+        assert [rows[0][0], rows[0][2]] == [len(costs["holdout"]), len(costs["learner"])]
+        assert rows[0][1] == pytest.approx(sum(costs["holdout"]))
+
+
+def test_costs_in_a_scale_are_told_in_items_and_in_columns(database):
+    with opened(database) as bench:
+        bench.create("scaled", keyed=True, scale={"best": 0.0, "worst": 200.0})
+        bench.create("plain", keyed=True)
+        for in_columns in (True, False):
+            for name, factor in (("scaled", 200.0), ("plain", 1.0)):
+                (made,) = bench.store.run([DecideKeys(name, KEYS)])
+                items = [told(made, k, factor * 0.25) for k in range(12)]
+                of = f"#{made.experiment}"
+                if in_columns:
+                    numbers, sizes = [item.number for item in items], np.array([len(item.losses) for item in items])
+                    run(bench, TellColumns(of, numbers, sizes, np.concatenate([item.losses for item in items])))
+                else:
+                    run(bench, TellMany(of, items))
+        for name, path in (("scaled", "body.items.0.losses"), ("plain", "body.items.0.losses")):
+            made = run(bench, DecideKeys(name, KEYS))
+            with pytest.raises(ServiceError) as caught:
+                run(bench, TellMany(f"#{made.experiment}", [told(made, 0, 201.0)]))
+            assert caught.value.path.startswith(path)
+        means = [
+            bench.store.view(name, lambda each, _: each.blocks.together().estimates().means.tolist())
+            for name in ("scaled", "plain")
+        ]
+        np.testing.assert_array_equal(*means)
+
+
+def test_the_family_that_is_exported_has_learned_what_the_keys_have(database, tmp_path):
+    with opened(database) as bench:
+        bench.create(keyed=True)
+        tell(bench, ask(bench, KEYS), 0.25)
+        bench.store.save(least=1)
+    with opened(database) as bench:
+        (tmp_path / "family").write_bytes(bench.store.view("e", views.agent_file))
+    family = sl.Family.load(tmp_path / "family")
+    assert family.keys == KEYS
+    assert np.nanmax(family.estimates().means) == 0.25

@@ -1,0 +1,143 @@
+"""A newer version of a learner takes over an experiment with keys."""
+
+import json
+
+import pytest
+
+import sidelong as sl
+from service.stores import lose_snapshots, new_database, opened
+from service.test_keyed import KEYS, ask, events, run, told
+from sidelong.errors import ServiceError
+from sidelong.learners import exp3gpp
+from sidelong.service.store.batches import TellMany
+from sidelong.service.store.commands import Cancel, Tell
+from sidelong.service.store.journal import Kind
+from sidelong.service.store.keyed import blocks
+
+GRAPH = sl.graphs.cliques([3, 2])
+MORE = [*KEYS, "late"]
+
+
+@pytest.fixture(params=["sqlite", "postgresql", "memory"])
+def database(request, tmp_path, monkeypatch):
+    return new_database(request.param, request, tmp_path, monkeypatch)
+
+
+@pytest.fixture
+def upgrade(monkeypatch):
+    """Return what makes exp3.g++ a version that decides otherwise, and what makes it the old one again."""
+    monkeypatch.setattr(blocks, "_KEYS", 5)
+    old = sl.Family.ask
+
+    def other(self, keys, *given):
+        new = [key for key in dict.fromkeys(keys) if key not in self]
+        if new:
+            self.add(new)
+        self._store.rows.seed[:] ^= 1
+        made = old(self, keys, *given)
+        self._store.rows.seed[:] ^= 1
+        return made
+
+    def now(version):
+        monkeypatch.setattr(exp3gpp, "VERSION", version, raising=False)
+        monkeypatch.setattr(sl.Family, "ask", other if version > 1 else old)
+
+    return now
+
+
+def night(bench, keys=KEYS, loss=0.25):
+    made = ask(bench, keys)
+    run(bench, TellMany(f"#{made.experiment}", [told(made, k, loss) for k in range(len(keys))]))
+    return made
+
+
+def means(bench):
+    return bench.store.view("e", _means)
+
+
+def _means(each, reading):
+    each.wake(reading, each.by_key.places(each.by_key.keys.listed))
+    return each.blocks.together().estimates().means.tolist()
+
+
+def test_it_goes_on_from_the_snapshot_and_the_journal_says_so(database, upgrade):
+    with opened(database) as bench:
+        bench.create(keyed=True, graph=GRAPH)
+        for _ in range(5):
+            night(bench)
+        waiting = ask(bench, KEYS)
+        learned = means(bench)
+        bench.store.save(least=1)
+    upgrade(2)
+    with opened(database) as bench:
+        assert str(means(bench)) == str(learned)
+        event = events(bench)[-1]
+        assert (event.kind, event.round) == (Kind.REBASED, -2)
+        said = json.loads(event.context)
+        assert {name: said[name] for name in ("from", "to", "unlearned")} == {"from": 1, "to": 2, "unlearned": 0}
+        of = f"#{waiting.experiment}"
+        settled = run(bench, TellMany(of, [told(waiting, k) for k in range(12)]))
+        assert all(each.learned for each in settled)  # nothing is lost
+        assert night(bench, MORE).draws.rounds.tolist() == [7] * 12 + [1]
+        digest = bench.digest()
+        bench.store.save(least=1)
+    with opened(database) as bench:
+        assert bench.digest() == digest
+        lose_snapshots(bench.database)
+    with opened(database) as bench:
+        assert bench.digest() == digest  # the state is a function of the journal
+
+
+def test_what_the_older_version_did_behind_the_snapshot_is_counted(database, upgrade):
+    with opened(database) as bench:
+        bench.create(keyed=True, graph=GRAPH)
+        for _ in range(8):  # the first rounds of each key leave nothing to chance
+            night(bench)
+        early = ask(bench, KEYS)
+        of = f"#{early.experiment}"
+        bench.store.save(least=1)
+        run(bench, Cancel(of, int(early.draws.numbers[1])))
+        later = ask(bench, MORE)
+        mixed = [told(early, 0), told(later, 0), told(later, 12)]
+        run(bench, TellMany(of, mixed))
+        run(bench, Cancel(of, int(later.draws.numbers[3])))
+        bench.change(state="frozen", play=2)
+        frozen = ask(bench, KEYS[:2])
+        bench.change(state="running")
+        before = bench.counts()  # and then it was killed
+    upgrade(2)
+    with opened(database) as bench:
+        bench.store.load("e")
+        *_, lost, rebased = events(bench)
+        assert (lost.kind, bench.store.view("e", lambda each, _: each.amount(lost))) == (Kind.EXPIRED, 10)
+        assert json.loads(rebased.context)["unlearned"] == 2
+        counts = bench.counts()
+        kinds = (Kind.DECIDED, Kind.TOLD, Kind.CANCELLED, Kind.PLAYED)
+        assert [counts[kind] for kind in kinds] == [before[kind] for kind in kinds]
+        with pytest.raises(ServiceError) as caught:
+            run(bench, Tell(of, *told(later, 5)[:2]))
+        assert caught.value.code == "expired"
+        settled = run(bench, TellMany(of, [told(early, 2), told(frozen, 0)]))
+        assert [each.learned for each in settled] == [True, False]
+        assert night(bench, MORE).draws.rounds.tolist() == [12, 12, *[11] * 10, 2]
+        digest = bench.digest()
+        lose_snapshots(bench.database)
+    with opened(database) as bench:
+        assert bench.digest() == digest
+
+
+def test_without_a_snapshot_it_says_what_to_do(database, upgrade):
+    with opened(database) as bench:
+        bench.create(keyed=True, graph=GRAPH)
+        for _ in range(8):
+            night(bench)
+    upgrade(2)
+    with opened(database) as bench, pytest.raises(ServiceError, match="sidelong rebase"):
+        ask(bench, KEYS)
+    upgrade(1)
+    with opened(database) as bench:
+        night(bench)
+        bench.store.save(least=1)
+    upgrade(2)
+    with opened(database) as bench:
+        assert night(bench).draws.rounds.tolist() == [10] * 12
