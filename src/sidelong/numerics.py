@@ -193,7 +193,7 @@ def sample(p: np.ndarray, u: float) -> int:
         below += block
         first += 64
     for i in range(first, p.size):
-        below += p[i]
+        below += p[np.uint64(i)]
         if below > u:  # for the first time, so that p[i] is not 0
             return i
     last = p.size - 1

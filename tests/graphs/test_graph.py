@@ -19,7 +19,7 @@ from scipy import sparse
 
 from sidelong import graphs
 from sidelong.errors import GraphError
-from sidelong.graphs.arrays import observe
+from sidelong.graphs.arrays import ALONE, observe
 from sidelong.graphs.graph import FeedbackGraph
 
 
@@ -499,3 +499,15 @@ def test_rows_of_arcs_come_back():
 def test_wrong_rows_are_refused(degree, targets, message):
     with pytest.raises(GraphError, match=message):
         FeedbackGraph.from_rows(np.array(degree), np.array(targets))
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "alone"),
+    [([0, 1, 2], [1, 2, 3], True), ([0, 1, 2], [1, 3, 3], False), ([1, 2, 0], [2, 3, 1], False)],
+)
+def test_each_arm_reveals_itself_alone_in_a_graph_that_needs_no_sums(low, high, alone):
+    graph = FeedbackGraph.from_intervals(low, high)
+    assert (graph.arrays.direction == ALONE) == alone
+    p = probabilities(3, seed=2)
+    sums = [sum(p[j] for j in range(3) if low[j] <= i < high[j]) for i in range(3)]
+    assert graph.observe_probabilities(p).tolist() == sums

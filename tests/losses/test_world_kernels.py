@@ -10,7 +10,7 @@ import pytest
 
 import sidelong as sl
 from losses.world_examples import BUILT_IN, EXAMPLES, MEANS, PLACES, bits
-from sidelong.losses.kernels import has_range, loss, loss_range, mean
+from sidelong.losses.kernels import FEW, has_range, loss, loss_range, losses_of, mean
 
 every_world = pytest.mark.parametrize("name", EXAMPLES)
 
@@ -82,6 +82,23 @@ def test_losses_of_arms_in_a_row_are_those_of_the_arms_one_by_one(name):
             wide = np.full(1 + (last - first) + 1, np.nan)  # more room than that is not needed
             loss_range(world.arrays, np.uint64(3), 2, t, first, last, wide)
             assert wide[1:-1].tolist() == [world.loss(3, 2, t, arm) for arm in range(first, last)]
+
+
+@pytest.mark.interpreted
+@pytest.mark.parametrize("n_arms", [2, 5, 10, FEW, FEW + 1, 2 * FEW + 3])
+@pytest.mark.parametrize("name", ["bernoulli", "constrained"])
+def test_losses_of_a_list_of_arms_are_those_of_the_arms_one_by_one(name, n_arms):
+    rng = np.random.default_rng(n_arms)
+    means = rng.random(n_arms).tolist()
+    world = sl.losses.bernoulli(means) if name == "bernoulli" else sl.losses.constrained(0.4, n_arms=n_arms)
+    everyone, luck = np.arange(n_arms, dtype=np.int32), np.full(FEW, np.nan)
+    for t in range(1, 20):
+        first, last = sorted(rng.integers(0, n_arms + 1, 2))
+        some = np.flatnonzero(rng.random(n_arms) < 0.5).astype(np.int32)
+        for arms, begin, count, in_a_row in ((everyone, first, last - first, True), (some, 0, some.size, False)):
+            wide = np.full(1 + n_arms + 1, np.nan)
+            losses_of(world.arrays, np.uint64(3), 2, t, arms, begin, count, in_a_row, wide, luck)
+            assert wide[1 : 1 + count].tolist() == [world.loss(3, 2, t, arm) for arm in arms[begin : begin + count]]
 
 
 def test_the_worlds_that_know_arms_in_a_row():

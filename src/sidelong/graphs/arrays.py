@@ -21,8 +21,7 @@ if TYPE_CHECKING:
     Integers = npt.NDArray[np.int64]
     Reals = npt.NDArray[np.float64]
 
-#: So many arms in a row are worth a loop of their own over a plain range, which fills the vector registers.
-LONG_RANGE = 16
+NONE, UP, DOWN, ALONE = 0, 1, -1, 2  # directions
 
 
 class GraphArrays(NamedTuple):
@@ -30,8 +29,8 @@ class GraphArrays(NamedTuple):
 
     key: int  #: from the content hash: two graphs with the same key are the same graph
     contiguous: bool  #: intervals, not arcs
-    #: Of a sweep over intervals that arms leave only all together: 1 up, -1 down; 0 if there is none, or if some arm
-    #: does not reveal itself.
+    #: Of a sweep over intervals that arms leave only all together: `UP` or `DOWN`; `NONE` if there is none, or if some
+    #: arm does not reveal itself; `ALONE` if no sweep is needed, since each arm reveals itself and no other.
     direction: int
     start: np.ndarray  #: int64, (K,)
     stop: np.ndarray  #: int64, (K,)
@@ -68,9 +67,12 @@ def observe(graph: GraphArrays, p: np.ndarray, P: np.ndarray) -> None:
     """Write into `P` the probability that each arm is observed when an arm is drawn from `p`."""
     if not graph.contiguous:
         _observe_arcs(graph, p, P)
-    elif graph.direction > 0:
+    elif graph.direction == ALONE:
+        for i in range(p.size):
+            P[i] = p[i]
+    elif graph.direction == UP:
         _observe_upwards(graph, p, P)
-    elif graph.direction < 0:
+    elif graph.direction == DOWN:
         _observe_downwards(graph, p, P)
     else:
         _observe_intervals(graph, p, P)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sidelong.graphs.arrays import GraphArrays
+from sidelong.graphs.arrays import ALONE, DOWN, NONE, UP, GraphArrays
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -51,14 +51,16 @@ def _sweep(start: Integers, stop: Integers, in_start: Integers, in_stop: Integer
     arm = np.arange(start.size)
     fresh = np.zeros(start.size, np.bool_)
     if not ((start <= arm) & (arm < stop)).all():
-        return 0, fresh
+        return NONE, fresh
+    if (stop - start == 1).all():
+        return ALONE, fresh
     if ((in_start[1:] == in_start[:-1]) | (in_start[1:] == in_stop[:-1])).all():
         fresh[in_start] = True
-        return 1, fresh
+        return UP, fresh
     if ((in_stop[:-1] == in_stop[1:]) | (in_stop[:-1] == in_start[1:])).all():
         fresh[in_stop - 1] = True
-        return -1, fresh
-    return 0, fresh
+        return DOWN, fresh
+    return NONE, fresh
 
 
 def arcs(degree: Integers, targets: Integers) -> GraphArrays:
@@ -73,7 +75,7 @@ def arcs(degree: Integers, targets: Integers) -> GraphArrays:
         GraphArrays(
             key=0,
             contiguous=False,
-            direction=0,
+            direction=NONE,
             start=stop - degree,
             stop=stop,
             targets=targets.astype(np.int32),

@@ -53,7 +53,8 @@ from sidelong.graphs.numbers import strong_independence as compute_strong_indepe
 from sidelong.learners.exploration import GAPS, SIZE, estimate_gaps, explore, extremes, set_rates
 from sidelong.learners.interface import About, Need
 from sidelong.learners.options import initial_arms, number, one_of, settled, variant_of
-from sidelong.numerics import exp, log, total
+from sidelong.learners.weights import weigh
+from sidelong.numerics import log, total
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -251,6 +252,8 @@ def distribution(params: Params, state: State, graph: GraphArrays, t: int, p: np
     log_t, log_K = log(float(t)), params.log_K
     radius = math.sqrt((params.gamma * log_t + log_K) / 2.0)
     ucb, lcb, least = extremes(state, radius)
+    eta = params.eta_scale * math.sqrt(log_K / (2.0 * (state.Theta[0] if params.adaptive else params.alpha * t)))
+    weigh(state.Ltilde, least, eta, p)  # before the rates, which a processor computes while it waits for these
     if lcb > ucb or state.known[GAPS] > 0:
         estimate_gaps(state, radius, ucb)
     explore(params, state, graph, lcb > ucb)
@@ -258,13 +261,6 @@ def distribution(params: Params, state: State, graph: GraphArrays, t: int, p: np
     floor = min(cap, 4.0 / (float(t) * float(t)))
     xi = params.beta * log_t / t  # times 1 / gap^2
     mass = set_rates(state, cap, floor, xi, max(lcb - ucb, 0.0))
-    eta = params.eta_scale * math.sqrt(log_K / (2.0 * (state.Theta[0] if params.adaptive else params.alpha * t)))
-    begin, end = 0, K - K % 8 if K > 8 else K
-    while begin < K:  # the last eight arms again, if the others fill whole vectors: eight take as long as one alone
-        L, w = state.Ltilde[begin:end], p[begin:end]
-        for i in range(w.size):
-            w[i] = exp(-eta * (L[i] - least))
-        begin, end = K if end == K else K - 8, K
     scale = (1.0 - mass) / total(p)
     for i in range(K):
         p[i] = scale * p[i] + state.eps[i]  # 8
@@ -285,38 +281,44 @@ def update(
     trace: np.ndarray,
 ) -> None:
     """Learn the losses that playing `arm` revealed in round t, when the probabilities were `p`."""
-    learning = t > params.initial.size
-    least = trace[_ETA] if params.shifted else math.inf  # P from which on the estimator is shifted
-    if learning:
+    first, count = graph.start[arm], graph.stop[arm] - graph.start[arm]
+    in_a_row = graph.contiguous and count > 2
+    if t > params.initial.size:
+        least = trace[_ETA] if params.shifted else math.inf  # P from which on the estimator is shifted
         observe(graph, p, state.P)  # 10
         if params.shifted:
             for j in range(p.size):
                 state.Ltilde[j] += 0.5 if state.P[j] >= least else 0.0
-    first, count = graph.start[arm], graph.stop[arm] - graph.start[arm]
-    if graph.contiguous and count > 2:
-        _learn_range(state, first, losses[:count], learning, least)
-    else:
-        for k in range(count):
-            _learn(state, np.uint64(graph.targets[first + k]), losses[k], learning, least)
-    if learning:
+        if in_a_row:
+            Ltilde, P = state.Ltilde[first : first + count], state.P[first : first + count]
+            for k in range(count):
+                Ltilde[k] += (losses[k] - (0.5 if P[k] >= least else 0.0)) / P[k]  # 11
+        else:
+            for k in range(count):
+                i = np.uint64(graph.targets[np.uint64(first + k)])
+                state.Ltilde[i] += (losses[k] - (0.5 if state.P[i] >= least else 0.0)) / state.P[i]  # 11
+        # Before what the next round needs later: there is one unit for divisions and roots, and they wait in turn.
         for j in range(p.size):
             weight = 0.25 if state.P[j] >= least else 1.0
             state.P[j] = weight * p[j] / state.P[j]  # in place: P has been used
         trace[_THETA] = total(state.P)
         state.Theta[0] += trace[_THETA]  # 12
+    if in_a_row:
+        _count_range(state, first, losses[:count])
+    else:
+        for k in range(count):
+            _count(state, np.uint64(graph.targets[np.uint64(first + k)]), losses[k])
 
 
 @kernel
-def _learn(state: State, i: Whole, l: float, learning: bool, least: float) -> None:
+def _count(state: State, i: Whole, l: float) -> None:
     Lhat, O = state.Lhat[i] + l, state.O[i] + 1.0
     state.Lhat[i], state.O[i] = Lhat, O
     state.mean[i], state.width[i] = Lhat / O, 1.0 / math.sqrt(O)
-    if learning:
-        state.Ltilde[i] += (l - (0.5 if state.P[i] >= least else 0.0)) / state.P[i]  # 11
 
 
 @kernel
-def _learn_range(state: State, first: int, losses: np.ndarray, learning: bool, least: float) -> None:
+def _count_range(state: State, first: int, losses: np.ndarray) -> None:
     """Do the same for arms in a row, in short loops: of few arrays the compiler can tell that they do not overlap."""
     count = losses.size
     last = first + count
@@ -335,7 +337,3 @@ def _learn_range(state: State, first: int, losses: np.ndarray, learning: bool, l
         width[k] = 1.0 / math.sqrt(O[k]) if O[k] > 0.0 else math.inf
     for k in range(end - begin):
         mean[k] = Lhat[k] / O[k] if O[k] > 0.0 else 0.0
-    if learning:
-        Ltilde, P = state.Ltilde[first:last], state.P[first:last]
-        for k in range(count):
-            Ltilde[k] += (losses[k] - (0.5 if P[k] >= least else 0.0)) / P[k]

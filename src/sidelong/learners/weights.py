@@ -17,10 +17,25 @@ if TYPE_CHECKING:
 @kernel
 def exponential(L: np.ndarray, eta: float, w: np.ndarray) -> float:
     """Write the weights exp(-eta (L_i - min L)) into `w`, none of which overflows; return their sum."""
-    least = smallest(L)
-    for i in range(w.size):
-        w[i] = exp(-eta * (L[i] - least))
+    weigh(L, smallest(L), eta, w)
     return total(w)
+
+
+@kernel
+def weigh(L: np.ndarray, least: float, eta: float, w: np.ndarray) -> None:
+    """Write exp(-eta (L_i - least)) into `w`.
+
+    Eight arms fill a vector, and take as long as one. So if there is a rest, the last eight are done first, and some of
+    them again. In this order each vector that is read next has been written as a whole, and nobody waits for its parts.
+    """
+    K = w.size
+    rest = K % 8
+    first, last = max(K - 8, 0) if rest > 0 else 0, K
+    while first < last:
+        some_L, some_w = L[first:last], w[first:last]
+        for i in range(some_w.size):
+            some_w[i] = exp(-eta * (some_L[i] - least))
+        first, last = 0 if last == K and rest > 0 else K, K - rest
 
 
 @kernel

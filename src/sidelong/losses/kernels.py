@@ -70,8 +70,16 @@ def loss(world: WorldArrays, seed: int, run: int, t: int, arm: int) -> float:
 
 @kernel
 def has_range(world: WorldArrays) -> bool:
-    """Tell whether `loss_range` knows this world: one whose means in a round lie in a row of `numbers`."""
+    """Tell whether `losses_of` serves this world: one whose means in a round lie in a row of `numbers`."""
     return world.kind in (BERNOULLI, CONSTRAINED)
+
+
+@kernel
+def _first_mean(world: WorldArrays, t: int) -> int:
+    """Return where in `numbers` the means of a round begin, where `has_range`."""
+    if world.kind == CONSTRAINED:
+        return (_segment(world.integers, world.integers.size // 2, t) % 2) * (world.numbers.size // 2)
+    return 0
 
 
 @kernel
@@ -81,15 +89,61 @@ def loss_range(world: WorldArrays, seed: int, run: int, t: int, first: int, last
     One block of random numbers serves the arms 2n and 2n + 1. Where the first or the last block serves one arm alone,
     its other number is written too: before the losses, or behind them, where `wide` must have room.
     """
-    row = 0
-    if world.kind == CONSTRAINED:
-        row = (_segment(world.integers, world.integers.size // 2, t) % 2) * (world.numbers.size // 2)
+    row = _first_mean(world, t)
     pair = first // 2
     numbers = wide[1 - first % 2 :]
     for n in range((last + 1) // 2 - pair):
         numbers[2 * n], numbers[2 * n + 1] = uniform_pair(seed, LOSSES, run, t, pair + n)
     losses, means = wide[1:], world.numbers[row + first :]
     for k in range(last - first):
+        losses[k] = 1.0 if losses[k] < means[k] else 0.0
+
+
+@kernel
+def losses_of(
+    world: WorldArrays,
+    seed: int,
+    run: int,
+    t: int,
+    arms: np.ndarray,
+    first: int,
+    count: int,
+    in_a_row: bool,  # noqa: FBT001  # kernels take no names
+    wide: np.ndarray,
+    luck: np.ndarray,
+) -> None:
+    """Write what `loss` gives for `count` arms of a list, from `first` on, into wide[1], wide[2], ...
+
+    It serves worlds that `has_range` knows. `in_a_row` says that the list is 0, 1, 2, ... There must be room for `FEW`
+    numbers in `luck`.
+    """
+    losses = wide[1:-1]
+    if count > _SOME and losses.size <= FEW:
+        _losses_of_all(world, seed, run, t, luck)
+        for k in range(count):
+            losses[np.uint64(k)] = luck[np.uint64(arms[np.uint64(first + k)])]
+    elif in_a_row and count > 1:
+        loss_range(world, seed, run, t, first, first + count, wide)
+    else:
+        means = np.uint64(_first_mean(world, t))
+        for k in range(count):
+            i = np.uint64(arms[np.uint64(first + k)])
+            u = uniform(seed, LOSSES, run, t, np.int64(i))
+            losses[np.uint64(k)] = 1.0 if u < world.numbers[means + i] else 0.0
+
+
+#: So many arms have room in eight blocks of random numbers, which fill vectors, and take as long as three or four.
+FEW = 16
+_SOME = 3
+
+
+@kernel
+def _losses_of_all(world: WorldArrays, seed: int, run: int, t: int, losses: np.ndarray) -> None:
+    """Write the losses of all arms, at most `FEW`."""
+    for n in range(losses.size // 2):
+        losses[2 * n], losses[2 * n + 1] = uniform_pair(seed, LOSSES, run, t, n)
+    means = world.numbers[_first_mean(world, t) :]
+    for k in range(min(means.size, losses.size)):
         losses[k] = 1.0 if losses[k] < means[k] else 0.0
 
 

@@ -15,7 +15,7 @@ from sidelong._jit import is_kept, kernel, rebind, signature_of
 from sidelong.evaluation.certificates import NOT_TOLD, TOLD, Standing, freeze, settle
 from sidelong.graphs.bank import BankArrays, keep, pick, redraw, select
 from sidelong.learners.interface import Need, bound, distribution, draw, name_of, release, trace_size, update
-from sidelong.losses.kernels import has_range, loss, loss_range, mean
+from sidelong.losses.kernels import FEW, has_range, loss, losses_of, mean
 from sidelong.numerics import DRAWS, sample, uniform
 from sidelong.simulation.delays import constant, delay_of
 
@@ -46,12 +46,17 @@ class Tally(NamedTuple):
     # Of the rounds that are due after the same draw: the first and the last, and after each the next one; 0 is none.
     lists: np.ndarray  #: int64, (3, rows)
     law: np.ndarray  #: of the delays
+    draws: np.ndarray  #: the learner's random numbers of some rounds, which are made together
+    luck: np.ndarray  #: room for the losses of a few arms
     p: np.ndarray
-    losses: np.ndarray  #: with a place before the first arm's and one behind the last one's, as `loss_range` asks
+    losses: np.ndarray  #: with a place before the first arm's and one behind the last one's, as `losses_of` asks
     trace: np.ndarray
     means: np.ndarray  #: for the certificate, as are the next two: of nothing if none is kept
     standing: Standing
     room: np.ndarray
+
+
+_AHEAD = 8  # rounds
 
 
 def new_tally(learner: ModuleType, n_arms: int, delay: Delay | None = None, *, certify: bool = False) -> Tally:
@@ -73,6 +78,8 @@ def new_tally(learner: ModuleType, n_arms: int, delay: Delay | None = None, *, c
         np.zeros(rows, np.bool_),
         np.zeros((3, rows), np.int64),
         law.arrays,
+        np.zeros(_AHEAD),
+        np.zeros(FEW),
         np.zeros((rows, n_arms)),
         np.zeros((rows, 1 + n_arms + 1)),
         np.zeros((rows, trace_size(learner, n_arms))),
@@ -122,6 +129,7 @@ def take_due(tally: Tally, t: Whole) -> Whole:
 DRAWS_ITSELF = False  # whether the learner has a `draw` of its own
 LATE = False  # whether feedback comes some rounds later
 CERTIFY = False  # whether a certificate is kept
+N_TRACES = 0  # how many numbers the learner writes in each round
 
 
 @kernel
@@ -150,6 +158,7 @@ def play(  # noqa: C901, PLR0912, PLR0915  # a round is one thing, and becomes o
     """Play the rounds from `first` to `last`; return the round of a loss that does not fit, or 0."""
     p, losses, trace = tally.p[0], tally.losses[0, 1:-1], tally.trace[0]
     row = 0
+    at_once = has_range(world)
     index = pick(bank, seed, run, first)
     redraw(bank, seed, run, first)
     graph = select(bank, index)
@@ -168,32 +177,43 @@ def play(  # noqa: C901, PLR0912, PLR0915  # a round is one thing, and becomes o
             arm = draw(params, state, graph, t, seed, run, p, trace)
         else:
             distribution(params, state, graph, t, p, trace)
-            arm = sample(p, uniform(seed, DRAWS, run, t, np.int64(0)))
+            place = (t - first) % _AHEAD
+            if place == 0:
+                for n in range(tally.draws.size):  # eight fill a vector, and take as long as one
+                    tally.draws[n] = uniform(seed, DRAWS, run, t + n, np.int64(0))
+            arm = sample(p, tally.draws[place])
         low, high = graph.start[arm], graph.stop[arm]
         count = high - low
         suffered = -1.0
         done = 0
-        if graph.contiguous and count > 1 and has_range(world):
-            loss_range(world, seed, run, t, low, high, tally.losses[row])
-            tally.ranges[low] += 1
-            tally.ranges[high] -= 1
-            suffered = losses[arm - low] if low <= arm < high else -1.0
+        if at_once:
+            losses_of(world, seed, run, t, graph.targets, low, count, graph.contiguous, tally.losses[row], tally.luck)
             done = count
-        for k in range(done, count + 1):
-            # After the revealed arms comes the played one, if it has not been among them. (One call of `loss` in the
-            # code, since it is copied here.)
-            if k == count and suffered >= 0.0:
-                break
-            i: Any = np.int64(graph.targets[low + k]) if k < count else arm
-            l = loss(world, seed, run, t, i)
-            if not fits(l):
-                tally.fault[0] = i
-                return t
-            if i == arm:
-                suffered = l
-            if k < count:
-                losses[k] = l
-                tally.observations[i] += 1
+            if graph.contiguous:
+                tally.ranges[low] += 1
+                tally.ranges[high] -= 1
+                suffered = losses[arm - low] if low <= arm < high else -1.0
+            else:
+                for k in range(count):
+                    i = np.uint64(graph.targets[np.uint64(low + k)])
+                    tally.observations[i] += 1
+                    suffered = losses[np.uint64(k)] if i == np.uint64(arm) else suffered
+        if done < count or suffered < 0.0:
+            for k in range(done, count + 1):
+                # After the revealed arms comes the played one, if it has not been among them. (One call of `loss` in
+                # the code, since it is copied here.)
+                if k == count and suffered >= 0.0:
+                    break
+                one: Any = np.int64(graph.targets[low + k]) if k < count else arm
+                l = loss(world, seed, run, t, one)
+                if not fits(l):
+                    tally.fault[0] = one
+                    return t
+                if one == arm:
+                    suffered = l
+                if k < count:
+                    losses[k] = l
+                    tally.observations[one] += 1
         tally.plays[arm] += 1
         add(tally.suffered, suffered)
         add(tally.expected, mean(world, seed, run, t, arm))
@@ -217,7 +237,7 @@ def play(  # noqa: C901, PLR0912, PLR0915  # a round is one thing, and becomes o
             update(params, state, learned, told, arm, p, losses, trace)
             if CERTIFY:
                 settle(tally.standing, learned, arm, p, tally.means[row], losses, TOLD, tally.room)
-            for k in range(tally.traces.size):
+            for k in range(N_TRACES):
                 tally.traces[k] += trace[k]
             told = tally.lists[_NEXT, row] if LATE else 0
     return 0
@@ -237,6 +257,7 @@ def loop_for(
         "DRAWS_ITSELF": hasattr(learner, "draw"),
         "LATE": late,
         "CERTIFY": certify,
+        "N_TRACES": len(learner.TRACES),
         "draw": getattr(learner, "draw", draw),
         "distribution": getattr(learner, "distribution", distribution),
         "fits": is_binary if Need.BINARY_LOSSES in learner.NEEDS else fits,
@@ -265,7 +286,7 @@ def compile_parts(loop: Any, learner: ModuleType, graph: GraphArrays, *call: Any
         (learner.update, (*known, arm, p, losses, trace)),
         (loss, place),
         (mean, place),
-        (loss_range, (*place, arm, losses)),
+        (losses_of, (*place[:-1], graph.targets, arm, arm, graph.contiguous, tally.losses[0], tally.luck)),
     ):
         select.compile(signature_of(bank, t))  # type: ignore[attr-defined]
         if hasattr(learner, "draw"):
