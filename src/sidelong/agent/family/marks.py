@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     Words = npt.NDArray[np.uint64]
 
 
-class Given(NamedTuple):
+class GivenLosses(NamedTuple):
     """Losses as they were given, decision after decision."""
 
     losses: npt.NDArray[np.float64]
@@ -24,7 +24,7 @@ class Given(NamedTuple):
     offsets: Integers  #: those of decision i lie from offsets[i] to offsets[i + 1]
 
 
-def marks_of(round_: Integers, given: Given, graph: Integers) -> Integers:
+def marks_of(round_: Integers, given: GivenLosses, graph: Integers) -> Integers:
     """Return for each decision what its key remembers; `graph` is 0 where `tell` was given none."""
     losses, arms, offsets = given
     place = np.arange(losses.size) - np.repeat(offsets[:-1], np.diff(offsets))

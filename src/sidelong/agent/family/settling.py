@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from sidelong.agent.family.kernels import Told
-from sidelong.agent.family.marks import Given, marks_of
+from sidelong.agent.family.marks import GivenLosses, marks_of
 from sidelong.agent.family.memory import ARMS, LOSSES, REMEMBERED, ROUND, SIZE
 from sidelong.checks import short
 from sidelong.errors import ConflictError, DecisionError, LossError, OutcomeError
@@ -36,7 +36,7 @@ class Settling:
         self._waits = self._slot >= 0
         self._asked = np.where(self._waits, np.append(store.waiting.graph, 0)[self._slot], 0)
         self._before = np.empty((0, 4), np.int64)  # what those were told that do not wait
-        self._given: Given | None = None  # what outcomes revealed, with arms that were absent
+        self._given: GivenLosses | None = None  # what outcomes revealed, with arms that were absent
         self._foreseen = False
         self._arm = np.where(self._waits, np.append(store.waiting.arm, 0)[self._slot], 0)
 
@@ -57,7 +57,7 @@ class Settling:
         values, given, arms = self._in_order(sizes, reveals)
         losses = self._losses(values, given, arms, sizes)
         offsets = np.append(0, np.cumsum(sizes))
-        marks = marks_of(self._round, self._given or Given(losses, arms, offsets), key)
+        marks = marks_of(self._round, self._given or GivenLosses(losses, arms, offsets), key)
         self._compare(marks, known_arms=self._heard.arms is not None)
         return self._told(shown, sizes, offsets, losses, marks)
 
@@ -76,7 +76,10 @@ class Settling:
                 f"This is what arm {self._name(revealed.arms[at])} revealed for the key {self._key(at)}, and decision "
                 f"{self._id(at)} plays arm {self._name(self._arm[at])}. Give the outcomes in the order of the batch."
             )
-        self._given, self._foreseen = Given(revealed.losses, revealed.reveals, revealed.offsets), revealed.foreseen
+        self._given, self._foreseen = (
+            GivenLosses(revealed.losses, revealed.reveals, revealed.offsets),
+            revealed.foreseen,
+        )
         of = np.repeat(np.arange(self._row.size), np.diff(revealed.offsets))
         hidden = self._store.bank.hides(self._asked, of, revealed.reveals)
         if hidden.any():

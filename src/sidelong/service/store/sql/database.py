@@ -42,7 +42,7 @@ from sidelong.service.store.sql.schema import (
     snapshots,
     tokens,
 )
-from sidelong.service.store.sql.statements import Insertion, Statement, driver_of
+from sidelong.service.store.sql.statements import Insertion, PreparedStatement, driver_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -62,10 +62,10 @@ _OF: Any = bindparam("of")
 _DELETED, _GONE = "deleted", "gone"
 _KEPT_ONES = experiments.c.state.not_in([literal_column(f"'{state}'") for state in (_DELETED, _GONE)])
 _FIND = {
-    "name": Statement(select(experiments).where(experiments.c.name == _OF)),  # which deleted ones have not
-    "key": Statement(select(experiments).where(experiments.c.key == _OF, _KEPT_ONES)),
+    "name": PreparedStatement(select(experiments).where(experiments.c.name == _OF)),  # which deleted ones have not
+    "key": PreparedStatement(select(experiments).where(experiments.c.key == _OF, _KEPT_ONES)),
 }
-_LIST = Statement(select(*[experiments.c[name] for name in Listed._fields]).where(_KEPT_ONES))
+_LIST = PreparedStatement(select(*[experiments.c[name] for name in Listed._fields]).where(_KEPT_ONES))
 _DELETIONS = (
     select(experiments.c.id, experiments.c.spec, experiments.c.changed_at, experiments.c.changed_by)
     .where(~_KEPT_ONES)
@@ -90,12 +90,12 @@ _SPANNING = (
     .order_by(events.c.round.desc())
     .limit(1)
 )
-_ROUNDS = Statement(
+_ROUNDS = PreparedStatement(
     _READ.where(events.c.round.between(bindparam("first"), bindparam("last"))).order_by(events.c.round, events.c.slot)
 )
 _KEYED = {  # one text for any number of keys
-    "sqlite": Statement(_READ.where(text("events.key IN (SELECT value FROM json_each(:keys))"))),
-    "postgresql": Statement(_READ.where(text("events.key = ANY(:keys)"))),
+    "sqlite": PreparedStatement(_READ.where(text("events.key IN (SELECT value FROM json_each(:keys))"))),
+    "postgresql": PreparedStatement(_READ.where(text("events.key = ANY(:keys)"))),
 }
 _SNAPSHOT = (
     select(snapshots.c.seq, snapshots.c.chain, snapshots.c.data)
@@ -138,13 +138,13 @@ _UNNEEDED = (
 _FORGET_BLOCK = delete(blocks).where(
     blocks.c.experiment == _OF, blocks.c.number == bindparam("of_number"), blocks.c.seq == bindparam("of_seq")
 )
-_GRAPH = Statement(select(graphs.c.data, graphs.c.parts).where(graphs.c.id == _OF))
-_GRAPH_PARTS = Statement(
+_GRAPH = PreparedStatement(select(graphs.c.data, graphs.c.parts).where(graphs.c.id == _OF))
+_GRAPH_PARTS = PreparedStatement(
     select(graph_parts.c.data)
     .where(graph_parts.c.graph == _OF, graph_parts.c.number < bindparam("parts"))
     .order_by(graph_parts.c.number)
 )
-_COUNT_PARTS = Statement(
+_COUNT_PARTS = PreparedStatement(
     select(func.count()).where(graph_parts.c.graph == _OF, graph_parts.c.number < bindparam("parts"))
 )
 _IS_PART = and_(graphs.c.id == graph_parts.c.graph, graphs.c.parts > graph_parts.c.number)
@@ -164,7 +164,7 @@ _UNUSED = (
     .order_by(graphs.c.kept_at)
     .limit(bindparam("most"))
 )
-_HOLD = Statement(select(graphs.c.id).where(graphs.c.id == _OF).with_for_update(read=True, key_share=True))
+_HOLD = PreparedStatement(select(graphs.c.id).where(graphs.c.id == _OF).with_for_update(read=True, key_share=True))
 _SPECS = select(experiments.c.spec)
 _NAMED = select(events.c.graph).where(events.c.experiment == _OF, events.c.graph.is_not(None)).distinct()
 _GRAPH_BYTES = [
@@ -173,10 +173,10 @@ _GRAPH_BYTES = [
 ]
 _TOKENS = select(*[tokens.c[name] for name in Token._fields]).order_by(tokens.c.created_at, tokens.c.id)
 _HEAD_OF = select(experiments.c.head).where(experiments.c.id == _OF, _KEPT_ONES)
-_LOCK = Statement(_HEAD_OF.with_for_update(key_share=True))
-_TRY_LOCK = Statement(_HEAD_OF.with_for_update(key_share=True, skip_locked=True))
+_LOCK = PreparedStatement(_HEAD_OF.with_for_update(key_share=True))
+_TRY_LOCK = PreparedStatement(_HEAD_OF.with_for_update(key_share=True, skip_locked=True))
 _APPEND = Insertion(events, ["experiment", "slot", *Event._fields])
-_HEAD = Statement(
+_HEAD = PreparedStatement(
     update(experiments)
     .where(experiments.c.id == _OF, experiments.c.head == bindparam("old"))
     .values(head=bindparam("new"))
@@ -357,7 +357,8 @@ class _Writing(_Reading, Writing):
 
     def append(self, new: Mapping[int, Sequence[Event]]) -> None:
         rows = [(of, SLOTS[event.kind], int(event.kind), *event[1:]) for of, each in new.items() for event in each]
-        self.size += sum(_ROW_BYTES + size_of(event) for each in new.values() for event in each)
+        self.size += _ROW_BYTES * len(rows)
+        self.size += sum(len(value) for row in rows for value in row if isinstance(value, bytes))
         with _taken():
             _APPEND.run(self.connection, rows)
         for of, each in new.items():

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _MOST = 64
 
 
-class Statement:
+class PreparedStatement:
     """A statement that is turned into SQL once for each kind of database, and not anew each time it is run.
 
     The values go to the driver, and come from there, as they are.
