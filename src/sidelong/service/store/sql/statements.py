@@ -111,9 +111,15 @@ def _execute(connection: Connection, text: str, values: Any) -> Any:
 
 @contextmanager
 def _explained(connection: Connection) -> Iterator[None]:
-    """Let errors of the driver become those of SQLAlchemy, without the values that were sent."""
-    driver = connection.dialect.loaded_dbapi
+    """Let errors of the driver become those of SQLAlchemy, which forgets a connection that was lost.
+
+    The values that were sent are left out.
+    """
+    dialect = connection.dialect
+    driver = dialect.loaded_dbapi
     try:
         yield
     except driver.Error as error:
+        if dialect.is_disconnect(error, driver_of(connection), None):
+            connection.invalidate(error)
         raise DBAPIError.instance(None, None, error, driver.Error, hide_parameters=True) from error
