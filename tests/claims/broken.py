@@ -51,9 +51,8 @@ def observe_from_out_neighbours(graph, p, P):
         P[i] = p[graph.targets[graph.start[i] : graph.stop[i]]].sum()
 
 
-def learn_without_weights(state, i, l, learning, least):
-    exp3gpp._learn(state, i, l, False, least)  # noqa: FBT003
-    state.Ltilde[i] += l if learning else 0.0
+def learn_without_weights(state, i, l, _least):
+    state.Ltilde[i] += l
 
 
 def learn_without_itself(params, state, graph, t, arm, p, losses, trace):
@@ -73,10 +72,7 @@ def learn_itself_only(params, state, graph, t, arm, p, losses, trace):
     exp3gpp.update(params, state, alone, t, arm, p, losses[k:], trace)
 
 
-def learn_a_row_without_weights(state, first, losses, learning, least):
-    before = state.Ltilde.copy()
-    exp3gpp._learn_range(state, first, losses, learning, least)
-    state.Ltilde[:] = before
+def learn_a_row_without_weights(state, first, losses, _least):
     state.Ltilde[first : first + losses.size] += losses
 
 

@@ -443,11 +443,11 @@ def test_an_experiment_is_frozen_and_deleted_only_after_a_question(browser, serv
 
 
 def test_a_page_says_that_its_experiment_was_deleted_elsewhere(browser, served, service):
-    agent = service.create("short-lived", "exp3-set", sl.graphs.nested(4), seed=3)
-    with opened(browser, served, "short-lived") as seen:
+    agent = service.create("soon-gone", "exp3-set", sl.graphs.nested(4), seed=3)
+    with opened(browser, served, "soon-gone") as seen:
         page = seen.page
         wait(page, "#link[data-state=live]")
-        agent.delete("short-lived")
-        wait(page, "#trouble:not([hidden])", "The experiment short-lived was deleted.")
+        agent.delete("soon-gone")
+        wait(page, "#trouble:not([hidden])", "The experiment soon-gone was deleted.")
         assert page.locator("#experiment").is_hidden()
-        page.locator("#experiments a", has_text="short-lived").wait_for(state="detached")
+        page.locator("#experiments a", has_text="soon-gone").wait_for(state="detached")

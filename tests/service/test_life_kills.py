@@ -284,7 +284,7 @@ def agents_after(reading, identity, wanted):
     graph = Shelf().find(reading, identity.spec["graph"]).named(identity.spec["graph_name"])
     found, live = {}, LiveExperiment.new(identity, graph)
     for event in journal.since(reading, identity.id, 0):
-        assert _again(live, event, None) == event
+        assert _again(live, event, None, reading) == event
         if event.seq in wanted:
             state = creation._without_waiting(state_file.pack(*live.agent.contents()))
             found[event.seq] = hashlib.sha256(state).hexdigest()

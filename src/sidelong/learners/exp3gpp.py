@@ -290,13 +290,10 @@ def update(
             for j in range(p.size):
                 state.Ltilde[j] += 0.5 if state.P[j] >= least else 0.0
         if in_a_row:
-            Ltilde, P = state.Ltilde[first : first + count], state.P[first : first + count]
-            for k in range(count):
-                Ltilde[k] += (losses[k] - (0.5 if P[k] >= least else 0.0)) / P[k]  # 11
+            _learn_range(state, first, losses[:count], least)
         else:
             for k in range(count):
-                i = np.uint64(graph.targets[np.uint64(first + k)])
-                state.Ltilde[i] += (losses[k] - (0.5 if state.P[i] >= least else 0.0)) / state.P[i]  # 11
+                _learn(state, np.uint64(graph.targets[np.uint64(first + k)]), losses[k], least)
         # Before what the next round needs later: there is one unit for divisions and roots, and they wait in turn.
         for j in range(p.size):
             weight = 0.25 if state.P[j] >= least else 1.0
@@ -308,6 +305,19 @@ def update(
     else:
         for k in range(count):
             _count(state, np.uint64(graph.targets[np.uint64(first + k)]), losses[k])
+
+
+@kernel
+def _learn(state: State, i: Whole, l: float, least: float) -> None:
+    state.Ltilde[i] += (l - (0.5 if state.P[i] >= least else 0.0)) / state.P[i]  # 11
+
+
+@kernel
+def _learn_range(state: State, first: int, losses: np.ndarray, least: float) -> None:
+    """Do the same for arms in a row, which become vectors."""
+    Ltilde, P = state.Ltilde[first : first + losses.size], state.P[first : first + losses.size]
+    for k in range(losses.size):
+        Ltilde[k] += (losses[k] - (0.5 if P[k] >= least else 0.0)) / P[k]  # 11
 
 
 @kernel
