@@ -413,7 +413,40 @@ def test_a_clone_that_has_learned_plays_on_as_the_original_would(database):
         assert bench.digest("copy") == digest == rebuilt(bench, "copy")
         refused("exists", bench.clone, "fresh", "copy")
         assert not bench.clone("e", "copy")[1]  # the same again
+        assert not bench.clone("e", "fresh", learned=False)[1]
+        assert not bench.clone("e", "fresh", learned=False, wanted={"seed": 11, "description": ""})[1]
+        holdout = {"arm": 2, "share": 0.25}
+        for other in ({"seed": 12}, {"description": "another"}, {"holdout": holdout}):
+            refused("exists", bench.clone, "e", "fresh", learned=False, wanted=other)
         assert refused("invalid", bench.clone, "e", "third", wanted={"seed": 1}).path == "body.seed"
+
+
+def test_a_clone_has_no_theorem_for_what_another_has_learned(bench):
+    bench.create(graph=GRAPH)
+    bench.clone("e", "early")
+    bench.tell(bench.decide())
+    bench.clone("e", "late")
+    bench.clone("e", "anew", learned=False)
+    for name in ("early", "late", "anew"):
+        bench.tell(bench.decide(name))
+    assert all(state(bench, name).guarantee.holds for name in ("e", "early", "anew"))
+    verdict = state(bench, "late").guarantee
+    assert not verdict.holds
+    assert verdict.reasons == ["It began with what 1 round of 'e' left. The theorems are for one from the start."]
+
+
+def test_no_more_are_brought_back_than_there_may_be(database):
+    with opened(database, max_experiments=2) as bench:
+        bench.create("a")
+        bench.create("b")
+        bench.change("a", state="archived")
+        bench.create("c")
+        refused("full", bench.change, "a", state="running")
+        assert state(bench, "a").state == "archived"
+        bench.change("a", description="still away")
+        bench.change("b", state="archived")
+        bench.change("a", state="running")
+        assert bench.decide("a").event.round == 1
 
 
 def test_the_agent_can_be_taken_out_as_a_file(bench, tmp_path):

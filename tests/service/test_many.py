@@ -151,3 +151,43 @@ def test_nothing_of_a_batch_is_an_empty_batch_with_the_columns_of_a_family():
     assert repr(joined) == "<RemoteBatch of 3 decisions, for 'a', 'b', 'a'>"
     names = ("keys", "ids", "rounds", "arms", "probabilities", "reveals", "offsets")
     assert all(hasattr(sl.Family("exp3.g++", sl.graphs.nested(3)).ask(["a"]), name) for name in names)
+
+
+def test_no_keys_are_asked_for_like_those_of_a_family(service):
+    experiment, family = twins(service)
+    for graph in (None, GRAPHS[1], (GRAPHS, np.empty(0, np.int64))):
+        same(experiment.ask_many([], graph), family.ask([], graph))
+    assert experiment.tell_many(experiment.ask_many([]), []) == 0
+
+
+def test_what_is_wrong_in_a_batch_is_the_error_of_a_family(service):
+    experiment, family = twins(service)
+    batch, plan = experiment.ask_many(KEYS[:3]), family.ask(KEYS[:3])
+    wrong = np.full(batch.reveals.size, 0.5)
+    wrong[-1] = 1.5
+    table = batch.to_arrow(reveals=True).to_pandas().assign(loss=wrong)
+    for tell, told in ((experiment.tell_many, batch), (family.tell, plan)):
+        with pytest.raises(LossError, match=r"not 1\.5"):
+            tell(told, wrong)
+    with pytest.raises(LossError, match=r"not 1\.5") as caught:
+        experiment.tell_many(table)
+    assert caught.value.__cause__.path.startswith("body.items.2.losses")
+    with pytest.raises(UnknownDecisionError, match="no decision"):
+        experiment.tell_many(table.assign(decision=[f"no-{name}" for name in table.decision]))
+
+
+def test_what_is_told_while_frozen_is_not_counted_as_learned(service):
+    experiment, _ = twins(service)
+    experiment.change(state="frozen", play=3)
+    batch = experiment.ask_many(KEYS[:2])
+    assert experiment.tell_many(batch, np.full(batch.reveals.size, 0.5)) == 0
+
+
+def test_a_holdout_is_given_as_a_pair_or_by_name(service):
+    experiment, _ = twins(service, holdout=(1, 0.25))
+    name = f"m{next(_numbers)}"
+    service.create(name, "exp3.g++", GRAPHS[0], keyed=True, holdout={"arm": 1, "share": 0.25})
+    experiment.clone(f"{name}-twin", learned=False, holdout=(1, 0.25))
+    for each in (experiment, service[name], service[f"{name}-twin"]):
+        lift = each.state()["lift"]
+        assert (lift["arm"], lift["share"]) == (1, 0.25)

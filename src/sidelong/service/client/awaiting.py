@@ -9,7 +9,6 @@ import httpx
 
 from sidelong.machine import replacing
 from sidelong.service.client import many, wire
-from sidelong.service.client.batch import RemoteBatch
 from sidelong.service.client.named import Named
 from sidelong.service.client.replies import Patience
 
@@ -24,6 +23,7 @@ if TYPE_CHECKING:
     from sidelong.agent.feedback import Losses
     from sidelong.graphs import FeedbackGraph
     from sidelong.outcomes import Revealed, Scale
+    from sidelong.service.client.batch import RemoteBatch
     from sidelong.service.client.decision import RemoteDecision
     from sidelong.service.client.wire import Question
 
@@ -64,7 +64,7 @@ class AsyncService:
         scale: Scale | None = None,
         certificate: bool = False,
         features: Sequence[str] | None = None,
-        holdout: tuple[int | str, float] | None = None,
+        holdout: tuple[int | str, float] | Mapping[str, Any] | None = None,
         default_loss: float | None = None,
         prior: Mapping[int | str, tuple[float, float]] | None = None,
         log: Mapping[str, Iterable[Any]] | None = None,
@@ -139,8 +139,8 @@ class AsyncExperiment(Named["AsyncService"]):
         key: str | None = None,
     ) -> RemoteBatch:
         """Draw an arm for each key of an experiment that has keys: see `Experiment.ask_many`."""
-        questions, order = many.ask(self._name, keys, graph, available, context, key)
-        return RemoteBatch.join([await self._service.do(each) for each in questions], order)
+        asking = many.ask(self._name, keys, graph, available, context, key)
+        return asking.joined([await self._service.do(each) for each in asking.questions])
 
     async def tell_many(self, decisions: Any, losses: Any = None, graph: Any = None) -> int:
         """Learn the losses that decisions revealed: see `Experiment.tell_many`."""

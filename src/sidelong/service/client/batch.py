@@ -40,7 +40,7 @@ class RemoteBatch(BatchColumns):
         numbers = np.arange(reply["first"], reply["first"] + arms.size)
         rows = {int(arm): np.array(row, np.int32) for arm, row in reply["reveals"].items()}
         offsets = np.append(0, np.cumsum(np.array([rows[arm].size for arm in arms.tolist()], np.int64)))
-        reveals = np.concatenate([rows[arm] for arm in arms.tolist()])
+        reveals = np.concatenate([np.empty(0, np.int32), *(rows[arm] for arm in arms.tolist())])
         known = reply["probabilities"]
         p = np.full(arms.size, np.nan) if known is None else np.array(known, np.float64)
         rounds = np.array(reply["rounds"], np.int64)

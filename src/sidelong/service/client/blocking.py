@@ -9,7 +9,6 @@ import httpx
 
 from sidelong.machine import replacing
 from sidelong.service.client import many, wire
-from sidelong.service.client.batch import RemoteBatch
 from sidelong.service.client.named import Named
 from sidelong.service.client.replies import Patience
 
@@ -24,6 +23,7 @@ if TYPE_CHECKING:
     from sidelong.agent.feedback import Losses
     from sidelong.graphs import FeedbackGraph
     from sidelong.outcomes import Revealed, Scale
+    from sidelong.service.client.batch import RemoteBatch
     from sidelong.service.client.decision import RemoteDecision
     from sidelong.service.client.wire import Question
 
@@ -63,7 +63,7 @@ class Service:
         scale: Scale | None = None,
         certificate: bool = False,
         features: Sequence[str] | None = None,
-        holdout: tuple[int | str, float] | None = None,
+        holdout: tuple[int | str, float] | Mapping[str, Any] | None = None,
         default_loss: float | None = None,
         prior: Mapping[int | str, tuple[float, float]] | None = None,
         log: Mapping[str, Iterable[Any]] | None = None,
@@ -210,8 +210,8 @@ class Experiment(Named["Service"]):
             context: what the log should say about these decisions.
             key: what they are for, such as a date: whoever asks for the same again gets the same decisions.
         """
-        questions, order = many.ask(self._name, keys, graph, available, context, key)
-        return RemoteBatch.join([self._service.do(each) for each in questions], order)
+        asking = many.ask(self._name, keys, graph, available, context, key)
+        return asking.joined([self._service.do(each) for each in asking.questions])
 
     def tell_many(self, decisions: Any, losses: Any = None, graph: Any = None) -> int:
         """Learn the losses that decisions revealed: now or later, in any order; all of a request, or nothing.

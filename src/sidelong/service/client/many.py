@@ -31,11 +31,20 @@ if TYPE_CHECKING:
 MOST_KEYS, MOST_LOSSES, MOST_ROWS = 10_000, 250_000, 1_000
 
 
+#: The reply to no keys.
+_NOTHING: dict[str, Any] = {"ids": "", "first": 1, "rounds": [], "arms": [], "probabilities": [], "reveals": {}}
+
+
 class Asking(NamedTuple):
     """The requests of one `ask_many`, and in which order its decisions come of what they answer."""
 
     questions: list[Question[RemoteBatch]]
     order: npt.NDArray[np.int64] | None
+    nothing: RemoteBatch  #: what is answered where no key is asked for, since nothing is sent then
+
+    def joined(self, answers: list[RemoteBatch]) -> RemoteBatch:
+        """Return the decisions of all answers, in the order of the keys."""
+        return RemoteBatch.join(answers or [self.nothing], self.order)
 
 
 def ask(
@@ -61,7 +70,7 @@ def ask(
             some = [listed[place] for place in places[k : k + MOST_KEYS]]
             number = len(questions)
             questions.append(_question(name, some, one, under if number == 0 else f"{under}.{number}"))
-    return Asking(questions, order)
+    return Asking(questions, order, RemoteBatch.read(_NOTHING, name, []))
 
 
 def _question(name: str, keys: list[Key], more: dict[str, Any], under: str) -> Question[RemoteBatch]:
@@ -73,6 +82,8 @@ def _question(name: str, keys: list[Key], more: dict[str, Any], under: str) -> Q
 
 def _by_graph(graph: Any, n: int) -> tuple[list[tuple[FeedbackGraph | None, list[int]]], npt.NDArray[np.int64] | None]:
     """Return the places of each graph, and where each place stands if they are taken graph after graph."""
+    if not n:
+        return [], None
     if not isinstance(graph, list | tuple):
         return [(graph, list(range(n)))], None
     bank, index = _graphs(graph, n)

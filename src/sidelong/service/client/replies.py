@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 import time
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +22,10 @@ from sidelong.errors import (
 
 if TYPE_CHECKING:
     import httpx
+
+
+#: Where an item of a batch stands: the rest of a path is as in feedback for it alone.
+_ITEM = re.compile(r"^body\.items\.\d+\.")
 
 
 class Patience:
@@ -97,10 +102,10 @@ def refusal(reply: httpx.Response, path: str) -> SidelongError:
         "told": DecisionError,
         "cancelled": DecisionError,
     }.get(said.code)
-    if said.code == "not_found" and path.startswith("/v1/decisions/"):
+    if said.code == "not_found" and path.startswith(("/v1/decisions/", "/v1/feedback")):
         kind = UnknownDecisionError
     if said.code == "invalid":
-        place = str(said.path).removeprefix("body.").split(".")[0]
+        place = _ITEM.sub("", str(said.path)).removeprefix("body.").split(".")[0]
         of_learner = dict.fromkeys(("learner", "options", "seed"), LearnerError)
         of_request = {"losses": LossError, "arm": LossError, "graph": GraphError, "context": FeatureError}
         kind = {**of_request, **of_learner}.get(place)

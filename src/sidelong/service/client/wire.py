@@ -104,7 +104,7 @@ def create(
 
 
 def rarely(
-    holdout: tuple[int | str, float] | None,
+    holdout: tuple[int | str, float] | Mapping[str, Any] | None,
     default_loss: float | None,
     prior: Mapping[int | str, tuple[float, float]] | None,
     log: Mapping[str, Iterable[Any]] | None,
@@ -115,7 +115,7 @@ def rarely(
     def losses(told: Any) -> list[float]:
         return list(map(float, told)) if scale is None else list(scale.losses(told))
 
-    found: dict[str, Any] = {} if holdout is None else {"holdout": {"arm": holdout[0], "share": holdout[1]}}
+    found: dict[str, Any] = {} if holdout is None else {"holdout": _holdout(holdout)}
     if default_loss is not None:
         found["default_loss"] = losses([default_loss])[0]
     if prior is not None:
@@ -125,6 +125,11 @@ def rarely(
         columns = {name: np.asarray(column).tolist() for name, column in log.items()}
         found["log"] = {**columns, "loss": losses(columns["loss"])} if "loss" in columns else columns
     return found
+
+
+def _holdout(given: tuple[int | str, float] | Mapping[str, Any]) -> dict[str, Any]:
+    """Return an arm and a share, or both by name, as the service reads them."""
+    return dict(given if isinstance(given, Mapping) else zip(("arm", "share"), given, strict=True))
 
 
 def names(offset: int) -> Question[dict[str, Any]]:
@@ -146,6 +151,8 @@ def change(name: str, wanted: Mapping[str, Any]) -> Question[dict[str, Any]]:
 def clone(name: str, new: str, wanted: Mapping[str, Any]) -> Question[dict[str, Any]]:
     """Make an experiment like another. The same again changes nothing."""
     content = {"name": new, **wanted}
+    if wanted.get("holdout") is not None:
+        content["holdout"] = _holdout(wanted["holdout"])
     return Question("POST", f"{experiment_path(name)}/clone", _whole, *json_of(content, ServiceError), timeout=120.0)
 
 

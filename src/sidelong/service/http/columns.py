@@ -67,7 +67,7 @@ async def tell_in_columns(call: Call) -> Reply:
         elif outcome.duplicate:
             duplicates.append(id_)
         else:
-            learned += 1
+            learned += outcome.learned
     return Reply({"learned": learned, "duplicates": duplicates, "problems": problems})
 
 

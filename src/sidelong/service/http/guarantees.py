@@ -72,6 +72,10 @@ def guarantee(experiment: LiveExperiment, ratio: SampleRatio) -> Guarantee:
             f"It learned {rounds_of_log:,} rounds of a log before its first one. Its estimates have no bias, but no "
             f"bound is known for the rounds that follow."
         )
+    origin = spec.get("origin", {})
+    if origin.get("learned") and (before := rounds - int(experiment.tallies.counts[Kind.DECIDED])):
+        some = f"{before:,} round{'' if before == 1 else 's'} of {origin['name']!r}"
+        verdict.lose(f"It began with what {some} left. The theorems are for one from the start.")
     if taken_over := experiment.tallies.counts[Kind.REBASED]:
         times = "once" if taken_over == 1 else f"{taken_over} times"
         verdict.lose(f"A newer version of {learner} took over {times}. The theorems are for one from the start.")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from sidelong.errors import ServiceError
 from sidelong.service.store.commands import Command, taken
-from sidelong.service.store.creation import arm_called
+from sidelong.service.store.creation import arm_called, check_count
 from sidelong.service.store.database import Deletion
 
 if TYPE_CHECKING:
@@ -40,6 +40,8 @@ class Change(Command):
             change |= {"name": name, "was": old}
         if not change:
             return False
+        if "state" in change and experiment.life.state == "archived":
+            check_count(turn.writing, turn.settings.max_experiments)
         turn.events.append(experiment.change({**change, "by": self.by}, turn.moment))
         if "name" in change:
             turn.listed["name"] = name

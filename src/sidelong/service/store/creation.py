@@ -66,14 +66,14 @@ def clone(store: Store, of: str, name: str, wanted: dict[str, Any], *, learned: 
         before = reading.find(name)
         graph = store.shelf.find(reading, spec["graph"]).named(spec["graph_name"])
     known = KnownGraph(spec["graph"], graph)
+    spec = _with_holdout(spec, graph)
     if before is not None:
         made_of = before.spec.get("origin", {})
         if (made_of.get("key"), made_of.get("learned")) != (source.key, learned):
             raise taken(name)
-        return Draft(before, known)
+        return Draft(_same(before, {part: spec.get(part) for part in (*wanted, "keyed")}), known)
     if spec.get("seed") is None or not (learned or "seed" in wanted):
         spec["seed"] = secrets.randbelow(2**53)
-    spec = _with_holdout(spec, graph)
     spec["learner_version"] = catalogue.version(agents.module_of(spec))
     state = _without_waiting(data) if learned else None
     spec["origin"] = {**origin, "state": None if state is None else hashlib.sha256(state).hexdigest()}
@@ -148,8 +148,7 @@ def create(store: Store, draft: Draft, by: str | None = None) -> tuple[Identity,
             before = writing.find(identity.name)
             if before is not None:  # another was faster
                 return _repeated(before, identity), False
-            awake = [each for each in writing.experiments() if each.state != "archived"]
-            _check_count(len(awake), store.settings.max_experiments)
+            check_count(writing, store.settings.max_experiments)
             store.shelf.put(writing, known, store.clock.now().clock)
             live.identity = identity._replace(id=writing.create(identity))
             about = {part: value for part, value in (("origin", identity.spec.get("origin")), ("by", by)) if value}
@@ -244,7 +243,9 @@ def arm_called(arm: int | str, graph: FeedbackGraph, labels: Sequence[str] | Non
         raise _invalid(str(error), name, arm) from error
 
 
-def _check_count(count: int, most: int) -> None:
+def check_count(writing: Reading, most: int) -> None:
+    """Refuse one more experiment than there may be; archived ones do not count."""
+    count = sum(each.state != "archived" for each in writing.experiments())
     if count >= most:
         raise ServiceError(f"There are {count:,} experiments, the most there may be.", status=409, code="full")
 
