@@ -3,12 +3,13 @@
 import json
 
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
 
 import sidelong as sl
 from service.stores import lose_snapshots, new_database, opened
 from sidelong.errors import ServiceError
-from sidelong.service.http import views
+from sidelong.service.http import export, views
 from sidelong.service.store import journal
 from sidelong.service.store.experiment import Clock
 from sidelong.service.store.graphs import Shelf
@@ -481,7 +482,7 @@ def test_feedback_in_the_scale_of_the_experiment_is_kept_as_losses(bench):
     assert refused("invalid", bench.create, "f", scale={"best": 1.0, "worst": 1.0}).path == "body.scale"
 
 
-def test_a_default_loss_is_learned_where_feedback_never_comes(bench):
+def test_a_default_loss_is_learned_where_feedback_never_comes(bench, tmp_path):
     bench.create(graph=GRAPH, seed=11, expire_after=10.0, default_loss=3.0, scale={"best": 0.0, "worst": 4.0})
     agent = sl.Agent("exp3.g++", GRAPH, seed=11)
     for _ in range(4):
@@ -495,6 +496,10 @@ def test_a_default_loss_is_learned_where_feedback_never_comes(bench):
     assert (counts.told, counts.defaulted, counts.expired, counts.late) == (4, 4, 0, 1)
     assert kinds(bench)[-2:] == [Kind.DEFAULTED, Kind.LATE]
     assert views.decision(bench.store, f"#{made.experiment}", 3).status == "defaulted"
+    export.write(bench.store, "e", tmp_path / "log.parquet")
+    log = pq.read_table(tmp_path / "log.parquet")
+    assert log["status"].to_pylist() == ["defaulted"] * 4  # also where feedback came after all, too late
+    assert log["losses"].to_pylist()[-1] == [0.75] * len(made.reveals)
     assert rebuilt(bench) == bench.digest()
     for wrong, how in ((5.0, {"scale": {"best": 0.0, "worst": 4.0}}), (2.0, {}), (0.5, {"learner": "ts-n"})):
         assert refused("invalid", bench.create, "f", default_loss=wrong, **how).path == "body.default_loss"

@@ -119,6 +119,7 @@ def _rows(store: Store, reading: Reading, identity: Identity) -> Iterator[dict[s
 def _row(store: Store, reading: Reading, identity: Identity, events: list[Event]) -> dict[str, Any]:
     made, *others = events
     told = next((event for event in others if event.kind in _TOLD), None)
+    last = told or (others[-1] if others else None)  # what came too late changes nothing of what was told
     row = {
         "timestamp": made.at,
         "action": made.arm,
@@ -128,7 +129,7 @@ def _row(store: Store, reading: Reading, identity: Identity, events: list[Event]
         "context": made.context,
         "decision": f"{identity.key}-{made.round}",
         "round": made.round,
-        "status": status_of(others[-1].kind if others else None),
+        "status": status_of(last and last.kind),
         "drawn_by": journal.DRAWN_BY[made.kind],
         "observed": None,
         "losses": None,
