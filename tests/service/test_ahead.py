@@ -1,6 +1,7 @@
 """What takes long is done ahead of the transaction that writes it: nobody waits for it, and nothing comes twice."""
 
 import asyncio
+import collections
 import threading
 
 import pytest
@@ -10,10 +11,11 @@ from service.stores import opened
 from service.test_isolation import PATIENCE, create, decide, running
 from service.test_keyed import KEYS, ask, events
 from sidelong.errors import ServiceError
-from sidelong.service.store.commands import DecideKeys
+from sidelong.service.store.commands import Decide, DecideKeys
 from sidelong.service.store.journal import Kind
 from sidelong.service.store.keyed import rules
 from sidelong.service.store.sql.database import _Writing
+from sidelong.service.store.store import Store
 
 MANY = [f"sku-{k}" for k in range(100)]
 
@@ -81,6 +83,115 @@ def test_a_server_that_stops_writes_what_is_done_ahead(tmp_path, monkeypatch):
             await asyncio.to_thread(slow.begun.wait, PATIENCE)
             asyncio.get_running_loop().call_soon(slow.further.set)
         assert (await night).status_code == 201
+
+    asyncio.run(play())
+
+
+class Rescued(threading.Event):
+    """Wakes the thread that writes; notes when that waits to stop, and rescues it from waiting for ever."""
+
+    def __init__(self, commits):
+        super().__init__()
+        self.stops, self.rescued, self._commits = threading.Event(), False, commits
+        commits._wake, was = self, commits._wake
+        was.set()
+
+    def wait(self, timeout=None):
+        if not self._commits._stopping:
+            return super().wait(timeout)
+        if not self.is_set():
+            self.stops.set()
+        self.rescued |= not super().wait(PATIENCE)
+        return True
+
+
+def test_a_server_stops_though_a_turn_ahead_fails_meanwhile(tmp_path, monkeypatch):
+    begun = threading.Event()
+
+    async def play():
+        async with running(f"sqlite:///{tmp_path}/ahead.db") as (server, client):
+            await shop(client)
+            wake = Rescued(server.commits)
+
+            def fail(*_):
+                begun.set()
+                assert wake.stops.wait(PATIENCE)
+                raise RuntimeError
+
+            monkeypatch.setattr(rules, "decide", fail)
+            night = asyncio.create_task(batch(client))
+            await asyncio.to_thread(begun.wait, PATIENCE)
+        assert (await night).status_code == 503
+        assert not wake.rescued
+
+    asyncio.run(play())
+
+
+def test_a_server_stops_though_another_deletes_an_experiment_at_its_turn_ahead(tmp_path, monkeypatch):
+    address = f"sqlite:///{tmp_path}/ahead.db"
+    slow, run_held = Slow(monkeypatch), Store.run_held
+
+    async def play():
+        async with running(address) as (server, client):
+            await shop(client)
+            wake = Rescued(server.commits)
+
+            def wait_aside(self, commands, held, *, wait):
+                if wait:
+                    assert wake.stops.wait(PATIENCE)
+                return run_held(self, commands, held, wait=wait)
+
+            night = asyncio.create_task(batch(client))
+            await asyncio.to_thread(slow.begun.wait, PATIENCE)
+            with opened(address) as other:
+                other.delete("shop")
+            monkeypatch.setattr(Store, "run_held", wait_aside)
+            slow.further.set()
+        assert (await night).status_code == 503
+        assert not wake.rescued
+
+    asyncio.run(play())
+
+
+class Noticed(collections.deque):
+    """What was done ahead; notes when there is something."""
+
+    def __init__(self):
+        super().__init__()
+        self.some = threading.Event()
+
+    def append(self, made):
+        super().append(made)
+        self.some.set()
+
+
+def test_a_turn_that_was_overtaken_is_taken_in_the_transaction_whoever_else_writes(tmp_path, monkeypatch):
+    address = f"sqlite:///{tmp_path}/ahead.db"
+    slow, paused, further = Slow(monkeypatch), threading.Event(), threading.Event()
+
+    def pause():
+        paused.set()
+        assert further.wait(PATIENCE)
+
+    async def play():
+        async with running(address) as (server, client):
+            await create(client, "small")
+            await shop(client)
+            await decide(client, "small")
+            made = server.commits._made = Noticed()
+            night = asyncio.create_task(batch(client))
+            await asyncio.to_thread(slow.begun.wait, PATIENCE)
+            pausing = server.commits.submit(pause)
+            await asyncio.to_thread(paused.wait, PATIENCE)
+            with opened(address) as other:
+                other.store.run([DecideKeys("shop", MANY[:1])])
+            beside = server.commits.submit(Decide("small"))
+            slow.further.set()
+            await asyncio.to_thread(made.some.wait, PATIENCE)
+            further.set()  # both are written together
+            await asyncio.gather(pausing, beside)
+            assert (await night).json()["first"] == 2
+        assert slow.threads == ["commits-ahead", "commits"]
 
     asyncio.run(play())
 

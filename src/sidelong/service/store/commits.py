@@ -184,11 +184,17 @@ class Commits:
 
     def _do_again(self, replayed: Replayed) -> None:
         """Let commands be done in the transaction, since it did not work ahead of it."""
-        items = self._ahead.pop(replayed)
+        items = self._back(replayed)
         replayed.live = None
         self._overtaken.add(replayed)
         replayed.lock.release()
         self._load(items)
+
+    def _back(self, replayed: Replayed) -> list[Item]:
+        """Take commands back that were done ahead; whoever stops the thread that writes may wait for nothing else."""
+        items = self._ahead.pop(replayed)
+        self._wake.set()
+        return items
 
     def _grant(self, replayed: Replayed) -> None:
         self._granted.append(replayed)
@@ -245,13 +251,15 @@ class Commits:
         """Tell those who wait what became of their commands, or let them be done again."""
         settled: list[tuple[Item, Any]] = []
         for item, outcome in zip(batch, outcomes, strict=True):
+            job = item[1]
             if isinstance(outcome, Locked):
                 continue
-            if isinstance(item[1], Ahead):
-                settled += self._opened(held[item[1].of], outcome)
-            else:
-                self._overtaken.difference_update(held.values())
-                settled.append((item, outcome))
+            if isinstance(job, Ahead):
+                settled += self._opened(held[job.of], outcome)
+                continue
+            if isinstance(job, Command) and not isinstance(outcome, Behind):
+                self._overtaken.discard(held[job.of])
+            settled.append((item, outcome))
         for item, outcome in settled:
             if isinstance(outcome, Behind):  # or another server has renamed it
                 self._load([item])
@@ -262,7 +270,7 @@ class Commits:
 
     def _opened(self, replayed: Replayed, outcome: Any) -> list[tuple[Item, Any]]:
         """Return the commands that were done ahead, each with its outcome."""
-        items = self._ahead.pop(replayed)
+        items = self._back(replayed)
         if isinstance(outcome, list):
             return list(zip(items, outcome, strict=True))
         if isinstance(outcome, Overtaken):
