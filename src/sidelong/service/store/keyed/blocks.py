@@ -259,9 +259,10 @@ def _tidy(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
         for row, (graph, arm) in enumerate(of):
             p[row, graphs[graph].row(arm).size :] = 0.0
         arrays["pending.p"] = p
-    order = [0, *sorted(range(1, len(graphs)), key=lambda g: (graphs[g].content_hash, graphs[g].representation))]
-    if order == list(range(len(graphs))):
+    if len(graphs) <= 2:
         return
+    order = [0, *sorted(range(1, len(graphs)), key=lambda g: (graphs[g].content_hash, graphs[g].representation))]
+    # Even if they are in order already: what is written anew comes behind the other arrays.
     header["graphs"] = [header["graphs"][g] for g in order]
     for name in [name for name in arrays if name.startswith("graph.")]:
         del arrays[name]
