@@ -11,6 +11,8 @@ from service.stores import opened
 from service.test_isolation import PATIENCE, create, decide, running
 from service.test_keyed import KEYS, ask, events
 from sidelong.errors import ServiceError
+from sidelong.service.store.ahead import Overtaken
+from sidelong.service.store.changes import Change
 from sidelong.service.store.commands import Decide, DecideKeys
 from sidelong.service.store.journal import Kind
 from sidelong.service.store.keyed import rules
@@ -259,3 +261,18 @@ def test_a_graph_that_is_forgotten_before_a_turn_is_written_is_refused_as_it_wou
             assert written is ahead.outcomes
         assert ask(bench, KEYS).draws.rounds.tolist()[:2] == [3, 2]
         assert made.draws.rounds.tolist() == [1]
+
+
+def test_a_name_that_is_taken_before_a_turn_is_written_refuses_nothing_but_the_change(database):
+    with opened(database) as bench, opened(database) as other:
+        bench.create(keyed=True)
+        night, rename = DecideKeys("e", KEYS), Change("e", {"name": "f"})
+        replayed = bench.store.load("e")
+        with replayed.lock:
+            ahead = bench.store.run_ahead([night, rename], replayed)
+            other.create("f")
+            (written,) = bench.store.run_held([ahead], {ahead.of: replayed}, wait=True)
+        assert isinstance(written, Overtaken)  # so that each is done again by itself
+        made, refused = bench.store.run([night, rename])
+        assert made.draws.rounds.tolist() == [1] * len(KEYS)
+        assert refused.code == "exists"

@@ -257,7 +257,8 @@ class Store:
         except Exception as error:  # noqa: BLE001  # a mistake of ours: find whose command it is, let the others pass
             if len(commands) > 1:
                 return [outcome for command in commands for outcome in self.run_held([command], held, wait=wait)]
-            outcomes = [_mistake(error, commands[0])]
+            # Of several that were done ahead, it is found when they are done again.
+            outcomes = [Overtaken() if isinstance(commands[0], Ahead) else _mistake(error, commands[0])]
         for command, outcome in zip(commands, outcomes, strict=True):
             if isinstance(command, Ahead) and outcome is not command.outcomes and not isinstance(outcome, Locked):
                 held[command.of].live = None  # what is in memory was never written
