@@ -4,12 +4,12 @@ import pytest
 from sqlalchemy import Column, Integer, MetaData, String, Table, bindparam, create_engine, select, update
 from sqlalchemy.exc import IntegrityError, OperationalError
 
-from sidelong.service.store.sql.statements import Insertion, Statement
+from sidelong.service.store.sql.statements import Insertion, PreparedStatement
 
 words = Table("words", MetaData(), Column("number", Integer, primary_key=True), Column("key", String))
 INSERTION = Insertion(words, ["key", "number"])
-ALL = Statement(select(words.c.number, words.c.key).order_by(words.c.number))
-RENAME = Statement(update(words).values(key=bindparam("called")))
+ALL = PreparedStatement(select(words.c.number, words.c.key).order_by(words.c.number))
+RENAME = PreparedStatement(update(words).values(key=bindparam("called")))
 
 
 @pytest.fixture
