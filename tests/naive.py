@@ -174,8 +174,10 @@ def o_lower(gap, t, lam, beta):
 
 
 def softmax(x):
-    e = [math.exp(each - max(x)) for each in x]
-    return np.array([each / math.fsum(e) for each in e])
+    most = max(x)
+    e = [math.exp(each - most) for each in x]
+    sum_ = math.fsum(e)
+    return np.array([each / sum_ for each in e])
 
 
 def observation(p, A):

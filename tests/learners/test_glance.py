@@ -3,6 +3,7 @@
 import copy
 import itertools
 import math
+import pickle
 
 import numpy as np
 import pytest
@@ -288,9 +289,9 @@ def test_every_step_of_the_proof_holds(seed):
             rho = min(0.5, (10 + told.x) / 500)
             assert (told.p >= rho / 2 * told.q * (1 - 1e-9)).all()
             assert told.eps <= 4 / told.x * told.y_rest * (1 + 1e-9)
-            outcomes = []
+            outcomes, before = [], pickle.dumps(oracle)
             for other in np.flatnonzero(told.p > 0):
-                trial = copy.deepcopy(oracle)
+                trial = pickle.loads(before)  # noqa: S301  # a copy, in a tenth of the time that `deepcopy` takes
                 revealed = {int(i): losses[i] for i in np.flatnonzero(A[other])}
                 S, J = trial.update(told, other, revealed)
                 a = trial.L - oracle.L
@@ -314,9 +315,9 @@ def weights(step, q, n):
     """Return the weights after q: with q^(-1/n) longer by step / (n - 1), and by what makes them sum to 1."""
     start = q ** (-1 / n) + step / (n - 1)
     low, high = -min(start), 10.0 - min(start)  # the n-th root of the number of arms is less
-    for _ in range(200):
+    for _ in range(60):
         middle = (low + high) / 2
-        low, high = (middle, high) if sum((start + middle) ** -float(n)) > 1 else (low, middle)
+        low, high = (middle, high) if ((start + middle) ** -float(n)).sum() > 1 else (low, middle)
     return (start + high) ** -float(n)
 
 
