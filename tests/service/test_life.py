@@ -471,7 +471,8 @@ def test_the_agent_can_be_taken_out_as_a_file(bench, tmp_path):
 def test_feedback_in_the_scale_of_the_experiment_is_kept_as_losses(bench):
     bench.create(scale={"best": 100.0, "worst": 0.0})
     made = bench.decide()
-    assert refused("invalid", bench.tell, made, 101.0).path == "body.losses"
+    wrong = refused("invalid", bench.tell, made, 101.0)
+    assert (wrong.path, wrong.value) == ("body.losses.0", 101.0)
     assert bench.tell(made, 75.0).learned
     assert bench.tell(made, 75.0).duplicate
     refused("conflict", bench.tell, made, 74.0)

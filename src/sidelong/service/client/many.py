@@ -115,6 +115,7 @@ def tell(name: str, decisions: Any, losses: Any, graph: Any, scale: Scale | None
         some = slice(first, last)
         data = told.losses[ends[first] : ends[last]].astype("<f8").tobytes()
         content: dict[str, Any] = {"ids": told.ids[some], "sizes": told.sizes[some].tolist()}
+        content |= {"plain": True} if told.plain else {}
         content |= {"arms": told.arms[some].tolist(), "losses": base64.b64encode(data).decode()}
         if told.graphs is not None:
             used, which = np.unique(told.graphs[1][some], return_inverse=True)
@@ -137,6 +138,7 @@ class _Columns(NamedTuple):
     sizes: npt.NDArray[np.int64]
     losses: npt.NDArray[np.float64]
     graphs: tuple[list[FeedbackGraph], npt.NDArray[np.int64]] | None
+    plain: bool  #: whether these are losses: what is scaled here must not be scaled by the service
 
 
 def _in_columns(name: str, decisions: Any, losses: Any, graph: Any, scale: Scale | None) -> _Columns:
@@ -147,16 +149,15 @@ def _in_columns(name: str, decisions: Any, losses: Any, graph: Any, scale: Scale
             raise LossError("What was revealed has its graphs, and losses in [0, 1]: tell it alone, without a scale.")
         if losses.arms.size != len(ids):
             raise LossError(f"This is what {losses.arms.size:,} plays revealed, of {len(ids):,} decisions.")
-        return _Columns(
-            ids, losses.arms, np.diff(losses.offsets), losses.losses, (list(losses.graph[0]), losses.graph[1])
-        )
+        graphs = list(losses.graph[0]), losses.graph[1]
+        return _Columns(ids, losses.arms, np.diff(losses.offsets), losses.losses, graphs, plain=True)
     if not isinstance(decisions, RemoteBatch):
         raise LossError("Of ids, tell a table with the columns decision, arm and loss, or what outcomes revealed.")
-    arms, sizes, graphs = decisions.arms, np.diff(decisions.offsets), None
+    arms, sizes, shown = decisions.arms, np.diff(decisions.offsets), None
     if graph is not None:
-        graphs = _graphs(graph, len(ids))
-        pairs = zip(graphs[1].tolist(), arms.tolist(), strict=True)
-        sizes = np.array([graphs[0][g].out_neighbors(arm).size for g, arm in pairs], np.int64)
+        shown = _graphs(graph, len(ids))
+        pairs = zip(shown[1].tolist(), arms.tolist(), strict=True)
+        sizes = np.array([shown[0][g].out_neighbors(arm).size for g, arm in pairs], np.int64)
     given = np.asarray(losses)
     if given.ndim != 1 or given.dtype.kind not in "fiu":
         raise LossError("losses must be numbers, one after the other in the order of batch.reveals, or a table.")
@@ -168,7 +169,7 @@ def _in_columns(name: str, decisions: Any, losses: Any, graph: Any, scale: Scale
     values = given.astype(np.float64)
     if scale is not None:
         values = np.array(scale.losses(values.tolist()), np.float64)
-    return _Columns(ids, arms, sizes, values, graphs)
+    return _Columns(ids, arms, sizes, values, shown, plain=scale is not None)
 
 
 def _ids(name: str, decisions: Any) -> list[str]:
@@ -202,7 +203,8 @@ def _by_arm(table: Any, names: list[str], decisions: Any, graph: Any, scale: Sca
         items.setdefault(id_, {})[str(arm)] = loss
     if sum(map(len, items.values())) < len(values):
         raise LossError("The table has two losses for one arm of a decision. Tell one.")
-    listed = [{"id": id_, "losses": losses} for id_, losses in items.items()]
+    more = {} if scale is None else {"plain": True}
+    listed = [{"id": id_, "losses": losses, **more} for id_, losses in items.items()]
     for k in range(0, len(listed), MOST_ROWS):
         content = {"items": listed[k : k + MOST_ROWS]}
         yield Question("POST", "/v1/feedback", _learned_items, *json_of(content, LossError), timeout=60.0)

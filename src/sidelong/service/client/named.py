@@ -31,7 +31,7 @@ class Named(Generic[S]):
     def scaled(self, scale: Scale | None) -> Self:
         """Return the experiment, told with numbers of this scale. The service keeps losses, and does not know it.
 
-        Not for an experiment that was made with a scale over HTTP: `tell` takes numbers of that as they are.
+        An experiment that was made with a scale over HTTP is told numbers of that as they are, and refuses losses.
         """
         if scale is not None:
             from sidelong.outcomes.scale import checked_scale  # noqa: PLC0415  # takes the compiler along

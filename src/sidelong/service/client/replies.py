@@ -107,8 +107,8 @@ def refusal(reply: httpx.Response, path: str) -> SidelongError:
     if said.code == "invalid":
         place = _ITEM.sub("", str(said.path)).removeprefix("body.").split(".")[0]
         of_learner = dict.fromkeys(("learner", "options", "seed"), LearnerError)
-        of_request = {"losses": LossError, "arm": LossError, "graph": GraphError, "context": FeatureError}
-        kind = {**of_request, **of_learner}.get(place)
+        of_losses = dict.fromkeys(("losses", "arm", "plain"), LossError)
+        kind = {**of_learner, **of_losses, "graph": GraphError, "context": FeatureError}.get(place)
     if kind is None:
         return said
     error = kind(detail)

@@ -210,7 +210,8 @@ def tell(
     scale: Scale | None,
 ) -> Question[bool]:
     """Tell the losses of a decision; reads whether they were learned."""
-    content: dict[str, Any] = {}
+    # What is scaled here must not be scaled once more: an experiment that was made with a scale refuses it.
+    content: dict[str, Any] = {"plain": True} if scale is not None or isinstance(losses, Revealed) else {}
     if isinstance(losses, Revealed):
         content["arm"] = losses.arm  # for the service to compare: an id does not say which arm it plays
         losses, graph = opened(losses, graph, decision, scale)

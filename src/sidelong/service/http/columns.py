@@ -57,7 +57,7 @@ async def tell_in_columns(call: Call) -> Reply:
     sizes, losses = np.array(body.sizes, np.int64), body.losses
     _check_lengths(body, sizes)
     graphs = [await graph_of_round(each, call, of) for each in body.graphs or ()]
-    command = TellColumns(of, numbers, sizes, losses, graphs, body.graph_of, body.arms, body.partial)
+    command = TellColumns(of, numbers, sizes, losses, graphs, body.graph_of, body.arms, body.partial, body.plain)
     async with withdrawing(call.server, *graphs):
         told: list[Settled | ServiceError] = await call.server.commits.written(command)
     learned, duplicates, problems = 0, [], []

@@ -107,7 +107,7 @@ async def feedback(call: Call) -> Reply:
     of, number = parse(call.place["id"])
     body: Feedback = call.body
     graph = None if body.graph is None else await graph_of_round(body.graph, call, of)
-    told: Settled = await _written(call.server, Tell(of, number, body.losses, graph, body.arm), graph)
+    told: Settled = await _written(call.server, Tell(of, number, body.losses, graph, body.arm, body.plain), graph)
     content = {"id": call.place["id"], "round": told.round, "learned": told.learned, "duplicate": told.duplicate}
     return Reply(content)
 

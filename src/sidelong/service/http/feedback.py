@@ -88,7 +88,7 @@ async def _read(item: FeedbackItem | ValidationError, place: int, call: Call) ->
         if call.access is not None and call.access.experiment not in {None, of[1:]}:
             raise unknown("#")
         graph = None if item.graph is None else await graph_of_round(item.graph, call, of)
-        return of, ToldItem(number, item.losses, graph, item.arm)
+        return of, ToldItem(number, item.losses, graph, item.arm, item.plain)
     except ServiceError as error:
         raise placed(error, place) from error
 

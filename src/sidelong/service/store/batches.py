@@ -123,11 +123,13 @@ class TellColumns(Command):
     graph_of: list[int] | None = None  #: for each decision, which graph came with its outcome
     arms: list[int] | None = None  #: that were played, if whoever tells it says so
     partial: bool = False
+    plain: bool = False  #: as in `ToldItem`
 
     def run(self, turn: Turn) -> Sequence[Settled | ServiceError]:
         """Learn, and return for each decision what became of it, as `TellMany` does."""
         check_present(turn.experiment)
         scale = turn.experiment.scale
+        turn.experiment.losses_of([], plain=self.plain)
         losses = self.losses if scale is None else (self.losses - scale.best) / (scale.worst - scale.best) + 0.0
         if ((losses >= 0.0) & (losses <= 1.0)).all():
             graphs = [turn.graph(each) for each in self.graphs]
@@ -157,7 +159,7 @@ def _check(turn: Turn, tell: Tell) -> None:
     if turn.is_outstanding(tell.number):
         made, _ = turn.experiment.outstanding[tell.number]
         tell.check_arm(made.arm)
-        losses = turn.experiment.losses_of(tell.losses)
+        losses = turn.experiment.losses_of(tell.losses, plain=tell.plain)
         graph, losses = as_decided(turn, turn.graph(tell.graph), losses, made.graph, made.arm)
         turn.charge(graph)
         try:

@@ -241,14 +241,15 @@ class Tell(Command):
     losses: Told
     graph: FeedbackGraph | KnownGraph | str | None = None
     arm: int | None = None  #: that was played, if whoever tells it says so
+    plain: bool = False  #: as in `ToldItem`
 
     def run(self, turn: Turn) -> Settled:
         """Learn, or recognise what was learned."""
         check_present(turn.experiment)
         if isinstance(turn.experiment, KeyedExperiment):
-            return keyed.tell_one(turn, ToldItem(self.number, self.losses, self.graph, self.arm))
+            return keyed.tell_one(turn, ToldItem(self.number, self.losses, self.graph, self.arm, self.plain))
         graph = turn.graph(self.graph)
-        losses = turn.experiment.losses_of(self.losses)
+        losses = turn.experiment.losses_of(self.losses, plain=self.plain)
         if turn.is_outstanding(self.number):
             learned = turn.experiment.teaches(self.number)
             made, _ = turn.experiment.outstanding[self.number]

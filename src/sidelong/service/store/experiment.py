@@ -20,8 +20,7 @@ import struct
 import threading
 import time
 from collections import OrderedDict, deque
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -30,7 +29,7 @@ from sidelong.agent import Agent, ContextualAgent, state_file
 from sidelong.agent.decision import SparingDecision
 from sidelong.agent.feedback import read_losses
 from sidelong.agent.running import revealed
-from sidelong.errors import DecisionError, GraphError, OutcomeError, ServiceError
+from sidelong.errors import DecisionError, GraphError
 from sidelong.graphs.arrays import observe
 from sidelong.learners.interface import Need, is_sparing
 from sidelong.outcomes.scale import Scale
@@ -38,11 +37,11 @@ from sidelong.service.store import agents, life
 from sidelong.service.store.graphs import size
 from sidelong.service.store.journal import CHANGES, DRAWN_BY, Event, Kind
 from sidelong.service.store.life import Given, Holdout, Life
-from sidelong.service.store.losses import matched
+from sidelong.service.store.losses import as_losses, matched
 from sidelong.service.store.tallies import MINUTES, UNLEARNED, Tallies
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
     from typing import Self
 
     from sidelong.agent import Decision
@@ -50,6 +49,7 @@ if TYPE_CHECKING:
     from sidelong.service.store.agents import Decider
     from sidelong.service.store.database import Identity
     from sidelong.service.store.graphs import KnownGraph
+    from sidelong.service.store.losses import Told
 
 STORED = np.dtype("<f8")  #: how the journal keeps losses and probabilities
 _KEY_BYTES = 2**22  # of keys and contexts that are found without asking the database
@@ -274,7 +274,7 @@ class LiveExperiment:
     def tell(
         self,
         number: int,
-        losses: Mapping[str, float] | list[float],
+        losses: Told,
         graph: KnownGraph | None,
         moment: Moment,
         kind: Kind = Kind.TOLD,
@@ -294,7 +294,7 @@ class LiveExperiment:
         """Tell whether the learner would learn what an outstanding decision is told."""
         return self.life.state != "frozen" and not isinstance(self.outstanding[number][0], Given)
 
-    def check(self, number: int, losses: Mapping[str, float] | list[float], graph: FeedbackGraph | None) -> None:
+    def check(self, number: int, losses: Told, graph: FeedbackGraph | None) -> None:
         """Refuse what `tell` would refuse, and change nothing."""
         decision, _ = self.outstanding[number]
         shown = decision.graph if graph is None else self._checked(graph)
@@ -315,7 +315,7 @@ class LiveExperiment:
         return graph
 
     def learn(
-        self, number: int, losses: Mapping[str, float] | list[float], graph: FeedbackGraph | None
+        self, number: int, losses: Told, graph: FeedbackGraph | None
     ) -> tuple[np.ndarray, np.ndarray | None, float | None]:
         """Learn; return the losses, the probabilities of observing them before the draw, and the loss of the arm.
 
@@ -357,18 +357,9 @@ class LiveExperiment:
         losses = self.losses_of([told] * revealed(made.graph, made.arm).size)
         return self.tell(number, losses, None, moment, Kind.DEFAULTED)
 
-    def losses_of(self, told: Mapping[str, float] | list[float]) -> Mapping[str, float] | list[float]:
-        """Return numbers of the experiment's scale as losses; refuse what is outside of it."""
-        if self.scale is not None:
-            try:
-                return cast("Mapping[str, float] | list[float]", self.scale.losses(told))
-            except OutcomeError as error:
-                raise ServiceError(str(error), status=422, code="invalid", path="body.losses") from error
-        for arm, loss in told.items() if isinstance(told, Mapping) else enumerate(told):
-            if not 0.0 <= loss <= 1.0:
-                text = f"body.losses.{arm}: A loss is a number from 0 to 1; it is {loss!r}."
-                raise ServiceError(text, status=422, code="invalid", path=f"body.losses.{arm}", value=loss)
-        return told
+    def losses_of(self, told: Told, *, plain: bool = False) -> Told:
+        """Return what is told as losses, if it is in the experiment's scale; `plain` is for one that has none."""
+        return as_losses(told, self.scale, plain=plain)
 
     def settle(self, number: int, kind: Kind, moment: Moment) -> Event:
         """Cancel an outstanding decision, or let it expire."""

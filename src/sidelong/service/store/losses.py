@@ -2,17 +2,49 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from collections.abc import Set as AbstractSet
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias, cast
 
 import numpy as np
 
 from sidelong.agent.feedback import listed
-from sidelong.errors import ServiceError
+from sidelong.errors import OutcomeError, ServiceError
+
+if TYPE_CHECKING:
+    from sidelong.outcomes.scale import Scale
 
 #: By arm, or in the order of the revealed arms.
 Told: TypeAlias = Mapping[str, float] | list[float]
+
+
+def as_losses(told: Told, scale: Scale | None, *, plain: bool = False) -> Told:
+    """Return numbers of a scale, or losses where there is none, as losses; refuse what is outside of [0, 1] or of it.
+
+    `plain` ones are losses already. A scale would make others of them, and the wrong ones would be learned.
+    """
+    if scale is None:
+        for arm, loss in _pairs(told):
+            if not 0.0 <= loss <= 1.0:
+                which = f"of arm {arm}" if isinstance(told, Mapping) else f"at place {arm}"
+                text = f"The loss {which} must be a number in [0, 1], not {loss!r}. It is never clipped."
+                raise _wrong(text, f"body.losses.{arm}", loss)
+        return told
+    low, high = sorted((scale.best, scale.worst))
+    if plain:
+        text = (
+            f"These are losses in [0, 1] already, and this experiment has a scale: it is told numbers from {low:g} to"
+        )
+        raise _wrong(f"{text} {high:g}. Tell those, or make an experiment without a scale.", "body.plain", plain)
+    try:
+        return cast("Told", scale.losses(told))
+    except OutcomeError as error:
+        arm, value = next((arm, value) for arm, value in _pairs(told) if not low <= value <= high)
+        raise _wrong(str(error), f"body.losses.{arm}", value) from error
+
+
+def _pairs(told: Told) -> Iterable[tuple[str | int, float]]:
+    return told.items() if isinstance(told, Mapping) else enumerate(told)
 
 
 def without_absent(losses: Told, revealed: list[int], there: AbstractSet[int]) -> Told:

@@ -20,6 +20,7 @@ class ToldItem(NamedTuple):
     losses: Mapping[str, float] | list[float]
     graph: FeedbackGraph | KnownGraph | str | None = None
     arm: int | None = None  #: that it is about, if whoever tells it says so
+    plain: bool = False  #: whether these are losses from 0 to 1 and no numbers of a scale, whoever is told
 
 
 class Settled(NamedTuple):

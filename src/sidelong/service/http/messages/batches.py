@@ -8,7 +8,7 @@ from pydantic import BaseModel, Field, ValidationError, WrapValidator
 
 from sidelong.service.http.messages.decisions import MOST_ITEMS, Losses
 from sidelong.service.http.messages.graphs import GraphMessage  # noqa: TC001
-from sidelong.service.http.messages.values import Body, Whole
+from sidelong.service.http.messages.values import Body, Plain, Whole
 
 
 class FeedbackItem(Body):
@@ -18,6 +18,7 @@ class FeedbackItem(Body):
     losses: Losses
     graph: GraphMessage | None = Field(None, description="as in feedback for it alone")
     arm: Whole | None = Field(None, description="as in feedback for it alone")
+    plain: Plain = False
 
 
 def _leniently(value: Any, read: Any) -> Any:

@@ -11,7 +11,7 @@ from pydantic import BaseModel, BeforeValidator, Field, WithJsonSchema
 
 from sidelong.service.http.messages.decisions import MOST_ITEMS, Available, ProductKey
 from sidelong.service.http.messages.graphs import GraphMessage  # noqa: TC001  # pydantic reads the annotations
-from sidelong.service.http.messages.values import Body, Timestamp, Whole
+from sidelong.service.http.messages.values import Body, Plain, Timestamp, Whole
 
 #: How many graphs one batch of feedback may name.
 MOST_GRAPHS = 256
@@ -66,6 +66,7 @@ class FeedbackColumns(Body):
         None, max_length=MOST_ITEMS, description="for each decision, which of the graphs came with its outcome"
     )
     partial: bool = Field(default=False, strict=True, description="whether to learn the others if one is wrong")
+    plain: Plain = False
 
 
 class ColumnProblem(BaseModel):

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, Discriminator, Field, StringConstraints, Tag
 
 from sidelong.service.http.messages.graphs import GraphMessage  # noqa: TC001  # pydantic reads the annotations
-from sidelong.service.http.messages.values import Arm, Body, Loss, Timestamp, Whole
+from sidelong.service.http.messages.values import Arm, Body, Loss, Plain, Timestamp, Whole
 from sidelong.service.store.journal import DrawnBy  # noqa: TC001
 
 #: What an experiment with keys plays for, such as a product: text or a whole number.
@@ -105,6 +105,7 @@ class Feedback(Body):
         None, description="where only the outcome shows what is revealed: what every arm would have revealed"
     )
     arm: Whole | None = Field(None, description="that was played; if the decision plays another one, it is refused")
+    plain: Plain = False
 
 
 class FeedbackReply(BaseModel):

@@ -11,6 +11,14 @@ Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,6
 #: Never clipped, never rounded: NaN, true and "0.5" are refused, and what is outside of [0, 1] or of the scale.
 Loss = Annotated[float, Field(allow_inf_nan=False, strict=True)]
 Arm = Annotated[str, StringConstraints(pattern=r"^(0|[1-9][0-9]{0,8})$")]
+#: For feedback that was scaled where it comes from: to scale it once more would teach something else.
+Plain = Annotated[
+    bool,
+    Field(
+        strict=True,
+        description="whether these are losses from 0 to 1 already; an experiment that has a scale then refuses them",
+    ),
+]
 Whole = Annotated[int, Field(ge=0, le=2**31 - 1, strict=True)]
 #: RFC 3339, in UTC.
 Timestamp = Annotated[str, Field(json_schema_extra={"format": "date-time"})]

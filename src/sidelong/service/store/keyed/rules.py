@@ -205,7 +205,7 @@ class _Telling:
     def hear(self, item: ToldItem) -> Settled:
         """Take an item in, or raise what is wrong with it; nothing changes yet."""
         if self._experiment.scale is not None:
-            item = item._replace(losses=self._experiment.losses_of(item.losses))
+            item = item._replace(losses=self._experiment.losses_of(item.losses, plain=item.plain))
         graph = self._turn.graph(item.graph)
         found = self._experiment.find(item.number)
         if found is None:

@@ -1,0 +1,129 @@
+"""Losses that were scaled where they come from are not scaled once more by an experiment that has a scale."""
+
+import asyncio
+import itertools
+
+import numpy as np
+import pytest
+
+import sidelong as sl
+from sidelong.errors import LossError
+from sidelong.service.client import connect_async
+
+ORDERS = sl.outcomes.StockOrders(3, holding=1, shortage=4)
+EUROS = sl.outcomes.Scale(best=0, worst=2)
+GRAPH = {"name": "nested", "n": ORDERS.graph.n_arms}
+_numbers = itertools.count(1)
+
+
+@pytest.fixture(scope="module")
+def server(nursery, tmp_path_factory):
+    started = nursery.start(f"sqlite:///{tmp_path_factory.mktemp('plain')}/plain.db", read_rate=1e6)
+    yield started
+    started.stop()
+
+
+@pytest.fixture
+def service(server):
+    with sl.connect(server.address, patience=0.0, timeout=60.0) as connected:
+        yield connected
+
+
+def made(server, *, scaled=True, keyed=False):
+    """Return the name of an experiment, whose scale the service knows."""
+    name = f"p{next(_numbers)}"
+    scale = {"scale": {"best": 0.0, "worst": 2.0}} if scaled else {}
+    body = {"name": name, "learner": "exp3-set", "graph": GRAPH, "seed": 2, "keyed": keyed, **scale}
+    assert server.post("/v1/experiments", body)[0] == 201
+    return name
+
+
+def table(batch):
+    return batch.to_arrow(reveals=True).to_pandas().assign(loss=1.0)
+
+
+def outcomes(batch):
+    return ORDERS.outcomes(batch.arms, np.zeros(len(batch)))
+
+
+@pytest.mark.parametrize("scaled", [True, False])
+def test_an_outcome_is_for_an_experiment_without_a_scale(server, service, scaled):
+    experiment = service[made(server, scaled=scaled)]
+    decision = experiment.ask()
+    for told in (decision, decision.id):
+        if scaled:
+            with pytest.raises(LossError, match=r"in \[0, 1\] already.* numbers from 0 to 2"):
+                experiment.tell(told, ORDERS.outcome(decision.arm, 0))
+        else:
+            experiment.tell(told, ORDERS.outcome(decision.arm, 0))
+    assert experiment.state()["counts"]["told"] == 1 - scaled
+    assert experiment.tell(decision, [2.0] * decision.reveals.size if scaled else ORDERS.outcome(decision.arm, 0)) == (
+        scaled
+    )
+
+
+@pytest.mark.parametrize("scaled", [True, False])
+def test_outcomes_of_keys_too(server, service, scaled):
+    experiment = service[made(server, scaled=scaled, keyed=True)]
+    batch = experiment.ask_many(["a", "b", "c"])
+    for told in (batch, batch.ids):
+        if scaled:
+            with pytest.raises(LossError, match="without a scale"):
+                experiment.tell_many(told, outcomes(batch))
+        else:
+            experiment.tell_many(told, outcomes(batch))
+    assert experiment.state()["counts"]["told"] == (0 if scaled else 3)
+
+
+def test_what_the_client_has_scaled_is_not_scaled_by_the_service_again(server, service):
+    one = service[made(server)]
+    decision = one.ask()
+    with pytest.raises(LossError, match="without a scale"):
+        one.scaled(EUROS).tell(decision, [1.0] * decision.reveals.size)
+    many = service[made(server, keyed=True)]
+    batch = many.ask_many(["a", "b"])
+    for told in ((batch, np.ones(batch.reveals.size)), (table(batch),)):
+        with pytest.raises(LossError, match="without a scale"):
+            many.scaled(EUROS).tell_many(*told)
+        assert many.state()["counts"]["told"] == 0
+    assert many.tell_many(table(batch)) == 2  # numbers of the scale that the service knows
+    assert set(many.look_up(batch.ids[0])["losses"]) == {0.5}
+    elsewhere = service[made(server, scaled=False, keyed=True)].scaled(EUROS)
+    batch = elsewhere.ask_many(["a", "b"])
+    assert elsewhere.tell_many(table(batch)) == 2
+    assert set(elsewhere.look_up(batch.ids[0])["losses"]) == {0.5}
+
+
+def test_the_client_that_awaits_says_so_too(server):
+    async def play():
+        async with connect_async(server.address, patience=0.0, timeout=60.0) as connected:
+            one, many = connected[made(server)], connected[made(server, keyed=True)]
+            decision, batch = await one.ask(), await many.ask_many(["a", "b"])
+            with pytest.raises(LossError, match="without a scale"):
+                await one.tell(decision, ORDERS.outcome(decision.arm, 0))
+            with pytest.raises(LossError, match="without a scale"):
+                await many.tell_many(batch, outcomes(batch))
+            return [(await each.state())["counts"]["told"] for each in (one, many)]
+
+    assert asyncio.run(play()) == [0, 0]
+
+
+@pytest.mark.parametrize("keyed", [False, True])
+def test_an_item_says_it_for_itself_and_all_columns_together(server, keyed):
+    name = made(server, keyed=keyed)
+    asked = {"keys": ["a", "b"]} if keyed else {"count": 2}
+    items = server.post(f"/v1/experiments/{name}/decisions", asked)[1]["items"]
+    told = [{"id": each["id"], "losses": [0.5] * len(each["reveals"])} for each in items]
+    told[1]["plain"] = True
+    status, problem = server.post("/v1/feedback", {"items": told})
+    assert (status, problem["path"], problem["value"]) == (422, "body.items.1.plain", True)
+    status, reply = server.post("/v1/feedback", {"items": told, "partial": True})
+    assert (status, [each["learned"] for each in reply["items"]]) == (200, [True, False])
+    assert reply["items"][1]["problem"]["path"] == "body.items.1.plain"
+    status, problem = server.post(
+        f"/v1/decisions/{items[1]['id']}/feedback", {"losses": told[1]["losses"], "plain": True}
+    )
+    assert (status, problem["path"]) == (422, "body.plain")
+    if keyed:
+        columns = {"ids": [items[1]["id"]], "sizes": [0], "losses": "", "plain": True, "partial": True}
+        assert server.post("/v1/feedback/columns", columns)[1]["path"] == "body.plain"
