@@ -14,6 +14,7 @@ from sidelong.service import tail
 from sidelong.service.store.batches import TellMany
 from sidelong.service.store.commands import Cancel, Decide, DecideKeys, Tell
 from sidelong.service.store.journal import Kind, since
+from sidelong.service.store.keyed import columns
 from sidelong.service.store.life import Given, Holdout
 from sidelong.service.store.settled import ToldItem
 
@@ -59,6 +60,7 @@ class KeyedTwins:
         self.agents = {}
         self.options = learner, options
         self.waiting = {}  # by number: the key, and the agent's decision
+        self.round_of = {}  # by number
 
     def agent(self, key):
         learner, options = self.options
@@ -84,6 +86,7 @@ class KeyedTwins:
             assert arm == decision.arm
             assert np.float64(probability).tobytes() == p.tobytes()
             self.waiting[number] = key, decision
+            self.round_of[number] = round_
         return made
 
     def tell(self, numbers, rng, graph=None):
@@ -94,7 +97,8 @@ class KeyedTwins:
             items.append(ToldItem(number, losses.tolist(), graph))
         settled = run(self.bench, TellMany(self.of, items))
         assert [each.duplicate for each in settled] == [False] * len(items)
-        learned = {each.round: each.learned for each in settled}
+        assert [each.round for each in settled] == [self.round_of[number] for number in numbers]
+        learned = {number: each.learned for number, each in zip(numbers, settled, strict=True)}
         for item in sorted(items):  # of one key in the order in which they were made
             key, decision = self.waiting.pop(item.number)
             assert learned[item.number] == (not self.frozen and not isinstance(decision, Given))
@@ -109,7 +113,7 @@ class KeyedTwins:
         self.bench.change("e", state="frozen", play=2) if on else self.bench.change("e", state="running")
 
     def cancel(self, number):
-        run(self.bench, Cancel(self.of, number))
+        assert run(self.bench, Cancel(self.of, number)).round == self.round_of[number]
         key, decision = self.waiting.pop(number)
         if not isinstance(decision, Given):
             self.agents[key].cancel(decision)
@@ -276,6 +280,40 @@ def test_expiry_comes_by_itself_and_of_all_at_once(database):
         assert bench.expire() == 3
         bench.hands.move(6)
         assert bench.expire() == 2
+
+
+def test_what_comes_too_late_is_checked_like_all_else(database):
+    with opened(database) as bench:
+        bench.create(keyed=True, expire_after=10.0)
+        made = ask(bench, KEYS[:1])
+        bench.hands.move(11)
+        item = told(made, 0)
+        wrong = item._replace(losses=[5.0, *item.losses[1:]])
+        for bad, path in ((wrong, "body.losses.0"), (item._replace(arm=int(made.draws.arms[0]) + 1), "body.arm")):
+            with pytest.raises(ServiceError) as caught:
+                run(bench, Tell(f"#{made.experiment}", *bad))
+            assert (caught.value.code, caught.value.path) == ("invalid", path)
+        assert Kind.LATE not in [event.kind for event in events(bench)]
+        with pytest.raises(ServiceError, match="kept as late"):
+            run(bench, Tell(f"#{made.experiment}", *item))
+        assert [event.kind for event in events(bench)][-1] is Kind.LATE
+
+
+def test_what_an_outcome_revealed_of_absent_arms_is_left_out(database):
+    with opened(database) as bench:
+        bench.create(keyed=True, learner="exp3-set", expire_after=10.0)
+        shown = sl.graphs.complete(4)  # which only the outcome showed
+        for by_arm in (False, True):
+            made = ask(bench, KEYS[:2], available=[0, 1, 3])
+            losses = {str(arm): 0.25 for arm in range(4)} if by_arm else [0.25] * 4
+            item = ToldItem(int(made.draws.numbers[0]), losses, shown)
+            for duplicate in (False, True):
+                assert run(bench, Tell(f"#{made.experiment}", *item)).duplicate is duplicate
+            assert columns.read_settled(events(bench)[-1]).losses.tolist() == [0.25] * 3
+        bench.hands.move(11)
+        with pytest.raises(ServiceError, match="kept as late"):
+            run(bench, Tell(f"#{made.experiment}", int(made.draws.numbers[1]), [0.25] * 4, shown))
+        assert columns.read_settled(events(bench)[-1]).losses.tolist() == [0.25] * 3
 
 
 def test_keys_where_there_are_none_and_none_where_there_are(database):

@@ -75,12 +75,14 @@ def test_one_key_and_one_decision_by_its_id(server, name):
     assert len(shown["observe_probabilities"]) == len(item["reveals"])
     losses = {str(arm): 0.25 for arm in item["reveals"]}
     status, told = server.post(f"/v1/decisions/{item['id']}/feedback", {"losses": losses})
-    assert (status, told["learned"]) == (200, True)
+    assert (status, told["learned"], told["round"]) == (200, True, 1)
     after = server.get(f"/v1/decisions/{item['id']}")[1]
     assert (after["status"], after["losses"]) == ("told", [0.25] * len(item["reveals"]))
     assert after["observe_probabilities"] == shown["observe_probabilities"]
     (other,) = ask(server, name, key="bread")
-    assert server.post(f"/v1/decisions/{other['id']}/cancel")[1]["duplicate"] is False
+    for duplicate in (False, True):
+        cancelled = server.post(f"/v1/decisions/{other['id']}/cancel")[1]
+        assert (cancelled["duplicate"], cancelled["round"]) == (duplicate, 2)  # of its key
     assert server.get(f"/v1/decisions/{other['id']}")[1]["status"] == "cancelled"
 
 
@@ -156,6 +158,17 @@ def test_keys_are_refused_where_there_are_none(server, name):
     assert server.get(f"/v1/experiments/{plain['name']}/keys")[0] == 404
     assert server.post("/v1/experiments", {**plain, "name": "c", "keyed": True, "certificate": True})[0] == 422
     assert server.post(f"/v1/experiments/{name}/evaluation", {})[0] == 422
+
+
+def test_the_round_of_feedback_is_that_of_its_key_whoever_decided(server, name):
+    ask(server, name, keys=["bread", "milk", "bread"])
+    server.send("PATCH", f"/v1/experiments/{name}", {"state": "frozen", "play": 2})
+    ask(server, name, keys=["bread"])
+    server.send("PATCH", f"/v1/experiments/{name}", {"state": "running"})
+    items = ask(server, name, keys=["milk", "bread"])
+    for duplicate in (False, True):
+        verdicts = server.post("/v1/feedback", feedback(items))[1]["items"]
+        assert [(each["round"], each["duplicate"]) for each in verdicts] == [(2, duplicate), (4, duplicate)]
 
 
 def test_a_large_batch_is_told_whole_or_not_at_all(server, name):

@@ -462,7 +462,7 @@ def test_the_page_lists_every_error_with_its_title_and_codes(server, experiment)
     losses = dict.fromkeys(map(str, made["reveals"]), 0.5) | {str(made["arm"]): 1.0000001}
     problem = server.post(f"/v1/decisions/{made['id']}/feedback", {"losses": losses})[1]
     shown = json.loads(re.search(r"```json\n(.*?)```", PAGE.partition("## Errors")[2], re.DOTALL)[1])
-    said = shown["detail"].replace("losses.3", f"losses.{made['arm']}")
+    said = shown["detail"].replace("arm 3", f"arm {made['arm']}")
     assert problem == {**shown, "path": f"body.losses.{made['arm']}", "detail": said}
 
 

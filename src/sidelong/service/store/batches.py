@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from sidelong.errors import DecisionError, GraphError, LossError, ServiceError
+from sidelong.service.store.absent import as_decided
 from sidelong.service.store.commands import (
     MANY,
     Command,
     Decide,
     Decided,
     Tell,
-    as_decided,
     check_present,
     mark_of,
     settled_before,
@@ -27,7 +27,7 @@ from sidelong.service.store.commands import (
 from sidelong.service.store.journal import DRAWN_BY, EXPIRED
 from sidelong.service.store.keyed import rules as keyed
 from sidelong.service.store.keyed.experiment import KeyedExperiment
-from sidelong.service.store.settled import ToldItem, placed
+from sidelong.service.store.settled import ToldItem, check_arm, placed
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -158,7 +158,7 @@ def _check(turn: Turn, tell: Tell) -> None:
     """Refuse what `Tell` would refuse, and learn nothing."""
     if turn.is_outstanding(tell.number):
         made, _ = turn.experiment.outstanding[tell.number]
-        tell.check_arm(made.arm)
+        check_arm(tell.arm, made.arm)
         losses = turn.experiment.losses_of(tell.losses, plain=tell.plain)
         graph, losses = as_decided(turn, turn.graph(tell.graph), losses, made.graph, made.arm)
         turn.charge(graph)

@@ -12,17 +12,17 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from sidelong.agent.arms import as_present
 from sidelong.agent.running import revealed
 from sidelong.errors import DecisionError, FeatureError, GraphError, LearnerError, LossError, ServiceError
 from sidelong.graphs.presence import mask_of
+from sidelong.service.store.absent import as_decided
 from sidelong.service.store.database import Reading, Writing
 from sidelong.service.store.graphs import KnownGraph, identify, size, stored_size
 from sidelong.service.store.journal import EXPIRED, Kind
 from sidelong.service.store.keyed import rules as keyed
 from sidelong.service.store.keyed.experiment import KeyedExperiment
-from sidelong.service.store.losses import matched, without_absent
-from sidelong.service.store.settled import Settled, ToldItem
+from sidelong.service.store.losses import matched
+from sidelong.service.store.settled import Settled, ToldItem, check_arm
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -253,7 +253,7 @@ class Tell(Command):
         if turn.is_outstanding(self.number):
             learned = turn.experiment.teaches(self.number)
             made, _ = turn.experiment.outstanding[self.number]
-            self.check_arm(made.arm)
+            check_arm(self.arm, made.arm)
             graph, losses = as_decided(turn, graph, losses, made.graph, made.arm)
             turn.charge(graph)
             try:
@@ -265,7 +265,7 @@ class Tell(Command):
             return Settled(self.number, duplicate=False, learned=learned)
         decided, settled, *late = settled_before(turn, self)
         arm = decided.arm or 0
-        self.check_arm(arm)
+        check_arm(self.arm, arm)
         if decided.graph is not None:
             graph, losses = as_decided(turn, graph, losses, turn.find(decided.graph), arm)
         if settled.kind is Kind.CANCELLED:
@@ -280,12 +280,6 @@ class Tell(Command):
     def takes_long(self, experiment: LiveExperiment) -> bool:
         """Tell whether its key has to be read first."""
         return keyed.is_asleep(experiment, [self.number])
-
-    def check_arm(self, played: int) -> None:
-        """Refuse what another arm has revealed than the one that the decision plays."""
-        if self.arm is not None and self.arm != played:
-            text = f"The decision plays arm {played}, and this is what arm {self.arm} revealed."
-            raise ServiceError(text, status=422, code="invalid", path="body.arm", value=self.arm)
 
     def _keep(self, turn: Turn, decided: Event, losses: Told, graph: KnownGraph | None, late: list[Event]) -> None:
         """Write down what came too late, once, and say so."""
@@ -411,17 +405,6 @@ def check_present(experiment: LiveExperiment) -> None:
 def mark_of(key: str | None) -> str | None:
     """Return what the last decision of a batch has in the place of a key; it begins with a blank, as no key does."""
     return None if key is None else f" {hashlib.blake2b(key.encode(), digest_size=16).hexdigest()}"
-
-
-def as_decided(
-    turn: Turn, graph: KnownGraph | None, losses: Told, decided: FeedbackGraph, arm: int
-) -> tuple[KnownGraph | None, Told]:
-    """Return the graph of an outcome, and its losses, without the arms that were absent when the decision was made."""
-    if graph is None or not decided.arms_without_self_loop.size or graph.graph.n_arms != decided.n_arms:
-        return graph, losses
-    shown = as_present(graph.graph, decided)
-    arms = revealed(graph.graph, arm).tolist()
-    return turn.graph(shown), without_absent(losses, arms, set(revealed(shown, arm).tolist()))
 
 
 def settled_before(turn: Turn, command: Tell | Cancel) -> list[Event]:

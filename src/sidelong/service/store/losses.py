@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from collections.abc import Set as AbstractSet
 from typing import TYPE_CHECKING, TypeAlias, cast
 
 import numpy as np
@@ -45,19 +44,6 @@ def as_losses(told: Told, scale: Scale | None, *, plain: bool = False) -> Told:
 
 def _pairs(told: Told) -> Iterable[tuple[str | int, float]]:
     return told.items() if isinstance(told, Mapping) else enumerate(told)
-
-
-def without_absent(losses: Told, revealed: list[int], there: AbstractSet[int]) -> Told:
-    """Return the losses of what an outcome revealed without those of arms that were not there for the decision.
-
-    Whoever knows which arms were there may have left them out: then nothing changes.
-    """
-    if isinstance(losses, Mapping):
-        absent = {str(arm) for arm in revealed if arm not in there}
-        return {arm: loss for arm, loss in losses.items() if arm not in absent}
-    if len(losses) != len(revealed):
-        return losses
-    return [loss for arm, loss in zip(revealed, losses, strict=True) if arm in there]
 
 
 def matched(losses: Told, reveals: list[int]) -> np.ndarray:

@@ -26,9 +26,16 @@ class ToldItem(NamedTuple):
 class Settled(NamedTuple):
     """What became of feedback or of a cancellation."""
 
-    round: int
+    round: int  #: that of the key, where there are keys; 0 in columns, which do not say it
     duplicate: bool
     learned: bool = False
+
+
+def check_arm(told: int | None, played: int) -> None:
+    """Refuse what another arm has revealed than the one that the decision plays."""
+    if told is not None and told != played:
+        text = f"The decision plays arm {played}, and this is what arm {told} revealed."
+        raise ServiceError(text, status=422, code="invalid", path="body.arm", value=told)
 
 
 def placed(error: ServiceError, place: int) -> ServiceError:

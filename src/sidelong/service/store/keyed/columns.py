@@ -82,6 +82,11 @@ def read_draws(event: Event) -> Draws:
     return Draws(np.arange(event.round, event.round + n), keys, rounds, arms, probabilities, drawn_by)
 
 
+def round_at(event: Event, place: int) -> int:
+    """Return the round of the key of one decision that an event has decided."""
+    return int(np.frombuffer(event.observe or b"", _COUNT, 1, 4 * place)[0])
+
+
 def held_in(event: Event) -> npt.NDArray[np.uint8]:
     """Return for each decision whether the holdout has made it; nothing of an event without a holdout."""
     n = (event.arm or 0) + 1

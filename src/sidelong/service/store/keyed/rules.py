@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from sidelong.agent.arms import as_present
 from sidelong.errors import DecisionError, GraphError, LearnerError, ServiceError
+from sidelong.service.store.absent import as_decided
 from sidelong.service.store.graphs import size
 from sidelong.service.store.journal import SLOTS, Kind
 from sidelong.service.store.keyed import columns
 from sidelong.service.store.keyed.experiment import INDEX_BYTES, KeyedExperiment
 from sidelong.service.store.losses import matched
-from sidelong.service.store.settled import Settled, ToldItem, placed
+from sidelong.service.store.settled import Settled, ToldItem, check_arm, placed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -121,7 +121,7 @@ def tell_at_once(
     learned: set[int] = set()
     for (graph, some), g in zip(groups, np.unique(which).tolist(), strict=True):
         learned |= hear(turn, experiment, listed[some], sizes[some], losses[of == g], graph)
-    return [Settled(number, duplicate=False, learned=number in learned) for number in numbers]
+    return [Settled(0, duplicate=False, learned=number in learned) for number in numbers]
 
 
 def hear(
@@ -155,15 +155,16 @@ def cancel(turn: Turn, number: int) -> Settled:
     experiment = _keyed(turn)
     expire(turn, experiment)
     _wake(turn, experiment, np.array([number]))
+    history = History(turn.writing, experiment, turn.events)
     if experiment.find(number) is not None:
         turn.events.append(experiment.give_up_many(np.array([number]), Kind.CANCELLED, turn.moment))
-        return Settled(number, duplicate=False)
-    kind = History(turn.writing, experiment, turn.events).settled(number)[0].kind
+        return Settled(history.round_of(number), duplicate=False)
+    kind = history.settled(number)[0].kind
     if kind is Kind.TOLD:
         raise _refusal(409, "told", "The decision was told. What was learned cannot be taken back.", number, turn)
     if kind is Kind.EXPIRED:
         raise _refusal(410, "expired", "The decision has expired.", number, turn)
-    return Settled(number, duplicate=True)
+    return Settled(history.round_of(number), duplicate=True)
 
 
 def is_asleep(experiment: LiveExperiment, numbers: Sequence[int] = (), keys: list[Key] | None = None) -> bool:
@@ -204,35 +205,33 @@ class _Telling:
 
     def hear(self, item: ToldItem) -> Settled:
         """Take an item in, or raise what is wrong with it; nothing changes yet."""
-        if self._experiment.scale is not None:
-            item = item._replace(losses=self._experiment.losses_of(item.losses, plain=item.plain))
+        item = item._replace(losses=self._experiment.losses_of(item.losses, plain=item.plain))
         graph = self._turn.graph(item.graph)
         found = self._experiment.find(item.number)
         if found is None:
             return self._repeated(item, graph)
         drawn, place = found
-        if item.arm is not None and item.arm != drawn.batch.arms[place]:
-            text = f"The decision plays arm {drawn.batch.arms[place]}, and this is what arm {item.arm} revealed."
-            raise ServiceError(text, status=422, code="invalid", path="body.arm", value=item.arm)
+        arm = int(drawn.batch.arms[place])
+        check_arm(item.arm, arm)
+        graph, losses = as_decided(self._turn, graph, item.losses, self._experiment.graph_of(drawn), arm)
         if graph is None:
             reveals = drawn.reveals(place)
         else:
-            asked = self._experiment.graph_of(drawn)
-            graph = _as_decided(self._turn, graph, asked)
             try:
                 self._experiment.check_graph(drawn, graph.graph)
             except (GraphError, DecisionError, LearnerError) as error:
                 raise ServiceError(str(error), status=422, code="invalid", path="body.graph") from error
             self._turn.charge(graph)
             self._graphs[graph.id] = graph
-            reveals = graph.graph.row(int(drawn.batch.arms[place]))
-        values = matched(item.losses, reveals.tolist())
-        self._check_losses(values, reveals)
+            reveals = graph.graph.row(arm)
+        values = matched(losses, reveals.tolist())
+        self._check_binary(values, reveals)
         which = None if graph is None else graph.id
         before = self._heard.get(item.number)
         if before is None:
             self._heard[item.number] = which, values
-            return Settled(item.number, duplicate=False, learned=self._experiment.teaches(item.number))
+            learned = self._experiment.teaches(item.number)
+            return Settled(self._history.round_of(item.number), duplicate=False, learned=learned)
         if not self._keep_late:
             raise _refusal(422, "invalid", "A decision stands twice in this batch.", item.number, self._turn)
         return self._same(item, before[0] == which and np.array_equal(before[1], values))
@@ -244,14 +243,12 @@ class _Telling:
         for which, numbers, sizes, losses in _by_graph(self._late):
             self._turn.events.append(self._experiment.hear_late(numbers, sizes, losses, which, self._turn.moment))
 
-    def _check_losses(self, values: np.ndarray, reveals: np.ndarray) -> None:
-        binary = self._experiment.is_binary
-        fit = (values == 0.0) | (values == 1.0) if binary else (values >= 0.0) & (values <= 1.0)
-        if not fit.all():
+    def _check_binary(self, values: np.ndarray, reveals: np.ndarray) -> None:
+        fit = (values == 0.0) | (values == 1.0)
+        if self._experiment.is_binary and not fit.all():
             place = int(np.argmin(fit))
-            rule = f"0 or 1 for {self._experiment.agent.learner}" if binary else "a number in [0, 1]"
-            loss = float(values[place])
-            text = f"The loss of arm {reveals[place]} must be {rule}, not {loss!r}. It is never clipped."
+            learner, loss = self._experiment.agent.learner, float(values[place])
+            text = f"The loss of arm {reveals[place]} must be 0 or 1 for {learner}, not {loss!r}."
             raise ServiceError(text, status=422, code="invalid", path=f"body.losses.{place}", value=loss)
 
     def _repeated(self, item: ToldItem, graph: KnownGraph | None) -> Settled:
@@ -262,22 +259,23 @@ class _Telling:
             text = "The decision was cancelled. Nothing was learned."
             raise _refusal(409, "cancelled", text, number, self._turn)
         arm, asked = self._history.decided(number)
-        known = None if asked is None else self._turn.graph(asked)
-        if graph is not None and known is not None:
-            graph = _as_decided(self._turn, graph, known.graph)
+        check_arm(item.arm, arm)
+        known, losses = None if asked is None else self._turn.graph(asked), item.losses
+        if known is not None:
+            graph, losses = as_decided(self._turn, graph, losses, known.graph, arm)
         shown = graph or known
         revealing = self._experiment.agent.graph if shown is None else shown.graph
         which = None if graph is None else graph.id
         if event.kind is Kind.EXPIRED:
             if self._keep_late and number not in self._late and not self._history.is_late(number):
                 self._turn.charge(graph)
-                self._late[number] = which, matched(item.losses, revealing.row(arm).tolist())
+                self._late[number] = which, matched(losses, revealing.row(arm).tolist())
             text = "The decision has expired. What was told is kept as late, and not learned."
             if not self._keep_late:
                 text = "The decision has expired, and nothing of this batch is kept."
             raise _refusal(410, "expired", text, number, self._turn)
         try:
-            values = matched(item.losses, revealing.row(arm).tolist())
+            values = matched(losses, revealing.row(arm).tolist())
         except ServiceError:
             return self._same(item, same=False)
         return self._same(item, event.graph == which and np.array_equal(values, settlement.losses_of(place)))
@@ -286,7 +284,7 @@ class _Telling:
         if not same:
             text = "The decision was told before, with other losses or another graph. The first ones stay."
             raise _refusal(409, "conflict", text, item.number, self._turn)
-        return Settled(item.number, duplicate=True)
+        return Settled(self._history.round_of(item.number), duplicate=True)
 
 
 class History:
@@ -297,7 +295,8 @@ class History:
         self._experiment = experiment
         self._fresh = fresh  # what is not written yet
         self._settled: list[tuple[Event, Settlement]] = []
-        self._draws: list[tuple[Event, Draws]] = []
+        self._made: list[Event] = []
+        self._draws: dict[int, Draws] = {}  # by the first number of each event
 
     def settled(self, number: int) -> tuple[Event, Settlement, int]:
         """Return the event that settled a decision, its columns, and the place of the decision there."""
@@ -318,14 +317,24 @@ class History:
         event, draws = self.draws(number)
         return int(draws.arms[number - event.round]), event.graph
 
+    def round_of(self, number: int) -> int:
+        """Return which round of its key a decision was."""
+        event = self._made_with(number)
+        return columns.round_at(event, number - event.round)
+
     def draws(self, number: int) -> tuple[Event, Draws]:
         """Return the event that a decision was made with, and its columns."""
-        for event, draws in self._draws:
+        event = self._made_with(number)
+        if event.round not in self._draws:
+            self._draws[event.round] = columns.read_draws(event)
+        return event, self._draws[event.round]
+
+    def _made_with(self, number: int) -> Event:
+        for event in self._made:
             if event.round <= number <= event.round + (event.arm or 0):
-                return event, draws
-        found = next(_events(self._reading, self._experiment.identity.id, number, 0, self._fresh))
-        self._draws.append((found, columns.read_draws(found)))
-        return self._draws[-1]
+                return event
+        self._made.append(next(_events(self._reading, self._experiment.identity.id, number, 0, self._fresh)))
+        return self._made[-1]
 
     def found(self, number: int, slot: int) -> tuple[Event, Settlement, int] | None:
         """Return the event of a slot that is about a decision, its columns, and the place of the decision there."""
@@ -407,14 +416,6 @@ def _check_room(turn: Turn, experiment: KeyedExperiment, keys: list[Key], graph:
             code="full",
             path="body.keys",
         )
-
-
-def _as_decided(turn: Turn, graph: KnownGraph, decided: FeedbackGraph) -> KnownGraph:
-    """Return the graph of an outcome without the arms that were absent when the decision was made."""
-    if not decided.arms_without_self_loop.size or graph.graph.n_arms != decided.n_arms:
-        return graph
-    there = turn.graph(as_present(graph.graph, decided))
-    return graph if there is None else there
 
 
 def _drawn(turn: Turn, event: Event, *, duplicate: bool) -> DrawnKeys:
