@@ -219,6 +219,7 @@ def test_a_bad_loss_of_an_item_is_named_and_the_others_are_learned_if_asked_for(
     status, reply = server.post("/v1/feedback", {"items": items, "partial": True})
     assert (status, [each["learned"] for each in reply["items"]]) == (200, [True, False, True])
     assert reply["items"][1]["problem"]["path"] == f"body.items.1.losses.{arm}"
+    assert [each["id"] for each in reply["items"]] == [each["id"] for each in made]  # also of what cannot be read
 
 
 def test_items_of_two_experiments_need_to_be_told_one_by_one(server, experiments):
@@ -233,12 +234,12 @@ def test_items_of_two_experiments_need_to_be_told_one_by_one(server, experiments
     assert [each["learned"] for each in reply["items"]] == [True, True, False, False, False]
     problems = [each["problem"] and (each["problem"]["code"], each["problem"]["path"]) for each in reply["items"]]
     assert problems[2:] == [
-        ("not_found", "body.items.2"),
+        ("not_found", "body.items.2.id"),
         ("not_found", "body.items.3.id"),
         ("invalid", "body.items.4.id"),
     ]
     status, problem = server.post("/v1/feedback", {"items": [unknown]})
-    assert (status, problem["code"], problem["path"]) == (404, "not_found", "body.items.0")
+    assert (status, problem["code"], problem["path"]) == (404, "not_found", "body.items.0.id")
 
 
 def test_a_batch_has_at_least_one_item_and_not_too_many(server, experiments):

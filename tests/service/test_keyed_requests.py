@@ -1,5 +1,6 @@
 """Experiments with keys over HTTP: batches, verdicts, what is shown, the log, and what is refused."""
 
+import base64
 import io
 import itertools
 
@@ -169,6 +170,33 @@ def test_the_round_of_feedback_is_that_of_its_key_whoever_decided(server, name):
     for duplicate in (False, True):
         verdicts = server.post("/v1/feedback", feedback(items))[1]["items"]
         assert [(each["round"], each["duplicate"]) for each in verdicts] == [(2, duplicate), (4, duplicate)]
+
+
+def test_what_is_wrong_in_columns_is_named_by_its_column(server, name):
+    items = ask(server, name, keys=KEYS)
+    ids, sizes = [each["id"] for each in items], [len(each["reveals"]) for each in items]
+
+    def send(losses, **changed):
+        data = base64.b64encode(np.array(losses, "<f8").tobytes()).decode()
+        return server.post("/v1/feedback/columns", {"ids": ids, "sizes": sizes, "losses": data, **changed})
+
+    right = [0.5] * sum(sizes)
+    for changed, status, path in (
+        ({"ids": ["what", *ids[1:]]}, 404, "body.ids.0"),
+        ({"ids": [ids[0], "what", *ids[2:]]}, 404, "body.ids.1"),
+        ({"ids": [f"{'0' * 16}-{k}" for k in range(1, 5)]}, 404, "body.ids.0"),
+        ({"ids": [*ids[:3], ids[0][:17] + "99"]}, 404, "body.ids.3"),
+        ({"arms": [items[0]["arm"], items[1]["arm"], (items[2]["arm"] + 1) % 5, items[3]["arm"]]}, 422, "body.arms.2"),
+        ({"graphs": [{"name": "nested", "n": 3}], "graph_of": [0] * 4}, 422, "body.graph_of.0"),
+    ):
+        answer, problem = send(right, **changed)
+        assert (answer, problem["path"]) == (status, path)
+    status, problem = send([*right[:-1], 1.5])
+    assert (status, problem["path"], problem["value"]) == (422, "body.losses", 1.5)
+    assert "Item 3" in problem["detail"]
+    status, reply = send([*right[:-1], 1.5], partial=True)
+    assert (status, reply["learned"]) == (200, 3)
+    assert [(each["id"], each["path"]) for each in reply["problems"]] == [(ids[3], "body.losses")]
 
 
 def test_a_large_batch_is_told_whole_or_not_at_all(server, name):

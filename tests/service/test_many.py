@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 import sidelong as sl
-from sidelong.errors import ConflictError, LossError, UnknownDecisionError
+from sidelong.errors import ConflictError, DecisionError, LossError, ServiceError, UnknownDecisionError
 from sidelong.service.client import connect_async, many
 from sidelong.service.client.batch import RemoteBatch
 
@@ -174,6 +174,85 @@ def test_what_is_wrong_in_a_batch_is_the_error_of_a_family(service):
     assert caught.value.__cause__.path.startswith("body.items.2.losses")
     with pytest.raises(UnknownDecisionError, match="no decision"):
         experiment.tell_many(table.assign(decision=[f"no-{name}" for name in table.decision]))
+
+
+def test_a_part_of_a_batch_is_learned_and_what_is_wrong_with_the_rest_is_said(server, service, monkeypatch):
+    monkeypatch.setattr(many, "MOST_KEYS", 2)
+    monkeypatch.setattr(many, "MOST_ROWS", 2)
+    for form in ("columns", "table"):
+        experiment, _ = twins(service)
+        batch = experiment.ask_many(KEYS[:5])
+        experiment.cancel(batch.ids[3])
+        losses = np.full(batch.reveals.size, 0.5)
+        losses[batch.offsets[1]] = 1.5
+        told = batch.to_arrow(reveals=True).to_pandas().assign(loss=losses)
+        learned = experiment.tell_many(*((batch, losses) if form == "columns" else (told,)), partial=True)
+        assert learned == 3
+        assert {id_: type(error) for id_, error in learned.problems.items()} == {
+            batch.ids[1]: LossError,
+            batch.ids[3]: DecisionError,
+        }
+        assert "not 1.5" in str(learned.problems[batch.ids[1]])
+        assert experiment.tell_many(batch[[0, 2, 4]], np.full(batch[[0, 2, 4]].reveals.size, 0.5)).problems == {}
+
+    async def again():
+        async with connect_async(server.address, patience=0.0, timeout=60.0) as connected:
+            return await connected[experiment.name].tell_many(batch, losses, partial=True)
+
+    assert asyncio.run(again()).problems.keys() == learned.problems.keys()
+
+
+def test_an_experiment_without_keys_is_asked_for_several_decisions(server, service, monkeypatch):
+    monkeypatch.setattr(many, "MOST_ROWS", 3)  # several requests for one batch
+    name = f"m{next(_numbers)}"
+    experiment = service.create(name, "exp3.g++", GRAPHS[0], seed=9)
+    agent = sl.Agent("exp3.g++", GRAPHS[0], seed=9)
+    for graph in (None, GRAPHS[1]):
+        batch = experiment.ask_many(np.int64(7), graph)
+        own = [agent.ask(graph) for _ in range(7)]
+        assert batch.arms.tolist() == [each.arm for each in own]
+        assert batch.rounds.tolist() == [each.round for each in own]
+        assert batch.probabilities.tolist() == [each.probability for each in own]
+        assert batch.reveals.tolist() == np.concatenate([each.reveals for each in own]).tolist()
+        assert (batch.keys, repr(batch)) == ([None] * 7, "<RemoteBatch of 7 decisions>")
+        assert experiment.tell_many(batch, batch.reveals / 4) == 7
+        for each in own:
+            agent.tell(each, each.reveals / 4)
+        assert experiment.tell_many(batch, batch.reveals / 4) == 0
+    assert len(experiment.ask_many(0)) == 0
+    table = experiment.ask_many(4).to_arrow(reveals=True).to_pandas().assign(loss=0.5)
+    assert experiment.tell_many(table) == 4
+    batch = experiment.ask_many(2)
+    with pytest.raises(LossError, match="Item 1") as caught:
+        experiment.tell_many(batch, np.append(np.full(batch.reveals.size - 1, 0.5), 2.0))
+    assert caught.value.__cause__.path == "body.losses"
+    for wrong in (-1, True):
+        with pytest.raises(ServiceError, match="how many decisions"):
+            experiment.ask_many(wrong)
+    keyed, _ = twins(service)
+    with pytest.raises(ServiceError, match="has keys"):
+        keyed.ask_many(3)
+
+    async def play():
+        async with connect_async(server.address, patience=0.0, timeout=60.0) as connected:
+            remote = connected[name]
+            batch = await remote.ask_many(4)
+            return await remote.tell_many(batch, np.full(batch.reveals.size, 0.5))
+
+    assert asyncio.run(play()) == 4
+
+
+def test_outcomes_of_an_experiment_without_keys_are_told_together(service):
+    orders = sl.outcomes.StockOrders(3, holding=1, shortage=4)
+    experiment = service.create(f"m{next(_numbers)}", "exp3.g++", orders.graph, seed=3)
+    agent = sl.Agent("exp3.g++", orders.graph, seed=3)
+    for _ in range(3):
+        batch, own = experiment.ask_many(3), [agent.ask() for _ in range(3)]
+        sold = np.minimum(batch.arms, [1, 2, 3])
+        assert experiment.tell_many(batch.ids, orders.outcomes(batch.arms, sold)) == 3
+        for decision, seen in zip(own, sold.tolist(), strict=True):
+            agent.tell(decision, orders.outcome(decision.arm, seen))
+        assert batch.arms.tolist() == [each.arm for each in own]
 
 
 def test_what_is_told_while_frozen_is_not_counted_as_learned(service):

@@ -29,11 +29,13 @@ from sidelong.service.client.awaiting import AsyncExperiment, AsyncService
 from sidelong.service.client.batch import RemoteBatch
 from sidelong.service.client.blocking import Experiment, Service
 from sidelong.service.client.decision import RemoteDecision
+from sidelong.service.client.learned import Learned
 
 __all__ = [
     "AsyncExperiment",
     "AsyncService",
     "Experiment",
+    "Learned",
     "RemoteBatch",
     "RemoteDecision",
     "Service",

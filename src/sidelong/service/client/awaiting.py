@@ -9,6 +9,7 @@ import httpx
 
 from sidelong.machine import replacing
 from sidelong.service.client import many, wire
+from sidelong.service.client.learned import Learned
 from sidelong.service.client.named import Named
 from sidelong.service.client.replies import Patience
 
@@ -131,21 +132,23 @@ class AsyncExperiment(Named["AsyncService"]):
 
     async def ask_many(
         self,
-        keys: Iterable[str | int],
+        keys: Iterable[str | int] | int,
         graph: Any = None,
         available: Iterable[int | str | bool] | None = None,
         *,
         context: Mapping[str, Any] | None = None,
         key: str | None = None,
     ) -> RemoteBatch:
-        """Draw an arm for each key of an experiment that has keys: see `Experiment.ask_many`."""
+        """Draw an arm for each key, or several for an experiment without keys: see `Experiment.ask_many`."""
         asking = many.ask(self._name, keys, graph, available, context, key)
         return asking.joined([await self._service.do(each) for each in asking.questions])
 
-    async def tell_many(self, decisions: Any, losses: Any = None, graph: Any = None) -> int:
+    async def tell_many(
+        self, decisions: Any, losses: Any = None, graph: Any = None, *, partial: bool = False
+    ) -> Learned:
         """Learn the losses that decisions revealed: see `Experiment.tell_many`."""
-        told = many.tell(self._name, decisions, losses, graph, self._scale)
-        return sum([await self._service.do(each) for each in told])
+        told = many.tell(self._name, decisions, losses, graph, self._scale, partial=partial)
+        return Learned.together([await self._service.do(each) for each in told])
 
     async def cancel(self, decision: RemoteDecision | str) -> None:
         """Give up a decision that was never carried out: nothing is learned from it."""

@@ -46,6 +46,27 @@ class RemoteBatch(BatchColumns):
         rounds = np.array(reply["rounds"], np.int64)
         return cls(experiment, reply["ids"], numbers, keys, rounds, arms, p, reveals, offsets)
 
+    @classmethod
+    def read_items(cls, reply: dict[str, Any], experiment: str) -> Self:
+        """Make one of the decisions of an experiment without keys: each key is None."""
+        items = reply["items"]
+        begin = items[0]["id"].rpartition("-")[0] + "-"
+        numbers = np.array([int(each["id"].removeprefix(begin)) for each in items], np.int64)
+        p = [np.nan if each["probability"] is None else each["probability"] for each in items]
+        rows = [np.array(each["reveals"], np.int32) for each in items]
+        rounds, arms = (np.array([each[name] for each in items], np.int64) for name in ("round", "arm"))
+        offsets = np.append(0, np.cumsum([row.size for row in rows]))
+        keys = [None] * len(items)
+        return cls(experiment, begin, numbers, keys, rounds, arms, np.array(p), np.concatenate(rows), offsets)
+
+    @property
+    def has_keys(self) -> bool:
+        """Whether these are decisions for keys."""
+        return not self.keys or self.keys[0] is not None
+
+    def __repr__(self) -> str:
+        return super().__repr__() if self.has_keys else f"<RemoteBatch of {len(self):,} decisions>"
+
     def _named(self, columns: tuple[Any, ...], parts: Sequence[tuple[Self, Any]]) -> Self:
         numbers = np.concatenate([part.numbers if at is None else part.numbers[at] for part, at in parts])
         return type(self)(self.experiment, self.begin, numbers, *columns)

@@ -9,6 +9,7 @@ import httpx
 
 from sidelong.machine import replacing
 from sidelong.service.client import many, wire
+from sidelong.service.client.learned import Learned
 from sidelong.service.client.named import Named
 from sidelong.service.client.replies import Patience
 
@@ -193,17 +194,18 @@ class Experiment(Named["Service"]):
 
     def ask_many(
         self,
-        keys: Iterable[str | int],
+        keys: Iterable[str | int] | int,
         graph: Any = None,
         available: Iterable[int | str | bool] | None = None,
         *,
         context: Mapping[str, Any] | None = None,
         key: str | None = None,
     ) -> RemoteBatch:
-        """Draw an arm for each key of an experiment that has keys, as `Family.ask` does.
+        """Draw an arm for each key of an experiment that has keys, as `Family.ask` does; or several for one without.
 
         Args:
-            keys: text or whole numbers: a list, an array or a column. One that is given twice gets two decisions.
+            keys: text or whole numbers: a list, an array or a column. One that is given twice gets two decisions. For
+                an experiment without keys, how many decisions to make.
             graph: the graph of this round, if it is another one: one for all keys, a list with one for each, or
                 ``(graphs, index)``, where ``graphs[index[i]]`` is that of the i-th key. Each graph is a request.
             available: the arms that can be played in this round, as for `Agent.ask`, for all keys.
@@ -213,7 +215,7 @@ class Experiment(Named["Service"]):
         asking = many.ask(self._name, keys, graph, available, context, key)
         return asking.joined([self._service.do(each) for each in asking.questions])
 
-    def tell_many(self, decisions: Any, losses: Any = None, graph: Any = None) -> int:
+    def tell_many(self, decisions: Any, losses: Any = None, graph: Any = None, *, partial: bool = False) -> Learned:
         """Learn the losses that decisions revealed: now or later, in any order; all of a request, or nothing.
 
         Args:
@@ -222,12 +224,14 @@ class Experiment(Named["Service"]):
                 table of Arrow, pandas or Polars, or a dict of columns: decision (or key, of a batch), arm, loss, with a
                 row for every arm that each decision reveals; or what ``outcomes`` of `sidelong.outcomes` returned.
             graph: where only the outcome shows what is revealed, the graphs in the forms that `ask_many` takes.
+            partial: whether to learn all others if something is wrong with some decisions.
 
         Returns:
-            How many decisions were learned; those that were told the same before are left as they are.
+            How many decisions were learned; those that were told the same before are left as they are. If `partial`,
+            its ``problems`` has the error of each decision that was refused, by id.
         """
-        told = many.tell(self._name, decisions, losses, graph, self._scale)
-        return sum(self._service.do(each) for each in told)
+        told = many.tell(self._name, decisions, losses, graph, self._scale, partial=partial)
+        return Learned.together(self._service.do(each) for each in told)
 
     def cancel(self, decision: RemoteDecision | str) -> None:
         """Give up a decision that was never carried out: nothing is learned from it."""

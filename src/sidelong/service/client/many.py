@@ -1,6 +1,7 @@
-"""What both clients ask for many keys at once, and how they read the replies. Nothing is sent here.
+"""What both clients ask for many decisions at once, and how they read the replies. Nothing is sent here.
 
-A request holds at most 10,000 keys. A larger batch is several requests, each of which is stored whole or not at all.
+A request holds at most 10,000 keys, or 1,000 decisions of an experiment without keys. A larger batch is several
+requests, each of which is stored whole or not at all.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import numpy as np
 from sidelong.errors import LossError, ServiceError, UnknownDecisionError
 from sidelong.outcomes.revealed_columns import RevealedColumns
 from sidelong.service.client.batch import RemoteBatch
+from sidelong.service.client.learned import Learned
 from sidelong.service.client.plain import available_of, graph_of, json_of, key_of
 from sidelong.service.client.wire import Question, experiment_path
 
@@ -25,11 +27,11 @@ if TYPE_CHECKING:
     from sidelong.graphs import FeedbackGraph
     from sidelong.outcomes import Scale
 
-    Key = str | int
 
-#: Keys, losses in columns, and decisions of a table in one request.
+#: Keys, losses in columns, and decisions of a table or without keys in one request.
 MOST_KEYS, MOST_LOSSES, MOST_ROWS = 10_000, 250_000, 1_000
 
+_COLUMNS, _ITEMS = "/v1/feedback/columns", "/v1/feedback"
 
 #: The reply to no keys.
 _NOTHING: dict[str, Any] = {"ids": "", "first": 1, "rounds": [], "arms": [], "probabilities": [], "reveals": {}}
@@ -55,10 +57,11 @@ def ask(
     context: Mapping[str, Any] | None,
     key: str | None,
 ) -> Asking:
-    """Ask for decisions for keys."""
+    """Ask for decisions: for keys, or for so many of an experiment without keys."""
     from sidelong.agent.family.keys import read_keys  # noqa: PLC0415  # takes the compiler along
 
-    listed = read_keys(keys)
+    listed = [None] * _count(keys) if isinstance(keys, int | np.integer) else read_keys(keys)
+    most = MOST_ROWS if isinstance(keys, int | np.integer) else MOST_KEYS
     groups, order = _by_graph(graph, len(listed))
     more: dict[str, Any] = {} if available is None else {"available": available_of(available)}
     more |= {} if context is None else {"context": dict(context)}
@@ -66,18 +69,31 @@ def ask(
     questions: list[Question[RemoteBatch]] = []
     for shown, places in groups:
         one = more if shown is None else {**more, "graph": graph_of(shown)}
-        for k in range(0, len(places), MOST_KEYS):
-            some = [listed[place] for place in places[k : k + MOST_KEYS]]
+        for k in range(0, len(places), most):
+            some = [listed[place] for place in places[k : k + most]]
             number = len(questions)
             questions.append(_question(name, some, one, under if number == 0 else f"{under}.{number}"))
     return Asking(questions, order, RemoteBatch.read(_NOTHING, name, []))
 
 
-def _question(name: str, keys: list[Key], more: dict[str, Any], under: str) -> Question[RemoteBatch]:
-    body, headers = json_of({"keys": keys, **more}, ServiceError)
+def _count(given: int | np.integer[Any]) -> int:
+    if isinstance(given, bool) or given < 0:
+        text = f"Ask for keys, or say how many decisions to make, a whole number from 0 on, not {given!r}."
+        raise ServiceError(text, status=422, code="invalid")
+    return int(given)
+
+
+def _question(name: str, keys: list[Any], more: dict[str, Any], under: str) -> Question[RemoteBatch]:
+    has_keys = keys[0] is not None
+    asked = {"keys": keys} if has_keys else {"count": len(keys)}
+    body, headers = json_of({**asked, **more}, ServiceError)
     headers["Idempotency-Key"] = under
-    path = f"{experiment_path(name)}/decisions/columns"
-    return Question("POST", path, lambda reply, _: RemoteBatch.read(reply, name, keys), body, headers, timeout=60.0)
+
+    def read(reply: Any, _: bool) -> RemoteBatch:  # noqa: FBT001  # what `Question` passes
+        return RemoteBatch.read(reply, name, keys) if has_keys else RemoteBatch.read_items(reply, name)
+
+    path = f"{experiment_path(name)}/decisions" + "/columns" * has_keys
+    return Question("POST", path, read, body, headers, timeout=60.0)
 
 
 def _by_graph(graph: Any, n: int) -> tuple[list[tuple[FeedbackGraph | None, list[int]]], npt.NDArray[np.int64] | None]:
@@ -97,37 +113,41 @@ def _graphs(given: Any, n: int) -> tuple[list[FeedbackGraph], npt.NDArray[np.int
     return each_of(given, n)
 
 
-def tell(name: str, decisions: Any, losses: Any, graph: Any, scale: Scale | None) -> Iterator[Question[int]]:
+def tell(
+    name: str, decisions: Any, losses: Any, graph: Any, scale: Scale | None, *, partial: bool
+) -> Iterator[Question[Learned]]:
     """Tell the losses of decisions; each request reads how many it has learned."""
     from sidelong.tables import names_of  # noqa: PLC0415
 
     table = decisions if losses is None else losses
     names = None if isinstance(table, RemoteBatch | RevealedColumns) else names_of(table)
     if names is not None:
-        yield from _by_arm(table, names, decisions if losses is not None else None, graph, scale)
+        yield from _by_arm(table, names, decisions if losses is not None else None, graph, scale, partial=partial)
         return
+    has_keys = not isinstance(decisions, RemoteBatch) or decisions.has_keys
     told = _in_columns(name, decisions, losses, graph, scale)
     ends = np.append(0, np.cumsum(told.sizes))
     first, n = 0, len(told.ids)
     while first < n:
         last = int(np.searchsorted(ends, ends[first] + MOST_LOSSES, "right")) - 1
-        last = min(max(last, first + 1), first + MOST_KEYS, n)
+        last = min(max(last, first + 1), first + (MOST_KEYS if has_keys else MOST_ROWS), n)
         some = slice(first, last)
         data = told.losses[ends[first] : ends[last]].astype("<f8").tobytes()
         content: dict[str, Any] = {"ids": told.ids[some], "sizes": told.sizes[some].tolist()}
-        content |= {"plain": True} if told.plain else {}
+        content |= {name: True for name, said in (("plain", told.plain), ("partial", partial)) if said}
         content |= {"arms": told.arms[some].tolist(), "losses": base64.b64encode(data).decode()}
         if told.graphs is not None:
             used, which = np.unique(told.graphs[1][some], return_inverse=True)
             content["graphs"] = [graph_of(told.graphs[0][g]) for g in used.tolist()]
             content["graph_of"] = which.reshape(-1).tolist()
-        yield Question("POST", "/v1/feedback/columns", _learned, *json_of(content, LossError), timeout=60.0)
+        yield Question("POST", _COLUMNS, _learned, *json_of(content, LossError), timeout=60.0)
         first = last
 
 
-def _learned(reply: Any, repeated: bool) -> int:  # noqa: FBT001  # what `Question` passes
+def _learned(reply: Any, repeated: bool) -> Learned:  # noqa: FBT001  # what `Question` passes
     # If the reply to an earlier attempt was lost, the repetition that the service sees is our own.
-    return int(reply["learned"] + (len(reply["duplicates"]) if repeated else 0))
+    count = reply["learned"] + (len(reply["duplicates"]) if repeated else 0)
+    return Learned.of(count, ((each["id"], each) for each in reply["problems"]), _COLUMNS)
 
 
 class _Columns(NamedTuple):
@@ -182,7 +202,9 @@ def _ids(name: str, decisions: Any) -> list[str]:
     return [str(each) for each in decisions]
 
 
-def _by_arm(table: Any, names: list[str], decisions: Any, graph: Any, scale: Scale | None) -> Iterator[Question[int]]:
+def _by_arm(
+    table: Any, names: list[str], decisions: Any, graph: Any, scale: Scale | None, *, partial: bool
+) -> Iterator[Question[Learned]]:
     """Tell a table of decision or key, arm and loss: by arm, so that the service sees what is missing."""
     from sidelong.agent.family.keys import as_list  # noqa: PLC0415
     from sidelong.tables import column  # noqa: PLC0415
@@ -206,9 +228,11 @@ def _by_arm(table: Any, names: list[str], decisions: Any, graph: Any, scale: Sca
     more = {} if scale is None else {"plain": True}
     listed = [{"id": id_, "losses": losses, **more} for id_, losses in items.items()]
     for k in range(0, len(listed), MOST_ROWS):
-        content = {"items": listed[k : k + MOST_ROWS]}
-        yield Question("POST", "/v1/feedback", _learned_items, *json_of(content, LossError), timeout=60.0)
+        content = {"items": listed[k : k + MOST_ROWS], **({"partial": True} if partial else {})}
+        yield Question("POST", _ITEMS, _learned_items, *json_of(content, LossError), timeout=60.0)
 
 
-def _learned_items(reply: Any, repeated: bool) -> int:  # noqa: FBT001
-    return sum(1 for item in reply["items"] if item["learned"] or (repeated and item["duplicate"]))
+def _learned_items(reply: Any, repeated: bool) -> Learned:  # noqa: FBT001
+    count = sum(1 for item in reply["items"] if item["learned"] or (repeated and item["duplicate"]))
+    wrong = ((item["id"], item["problem"]) for item in reply["items"] if item["problem"] is not None)
+    return Learned.of(count, wrong, _ITEMS)

@@ -21,6 +21,8 @@ from sidelong.errors import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     import httpx
 
 
@@ -85,16 +87,22 @@ def _retry_after(reply: httpx.Response) -> float | None:
 
 
 def refusal(reply: httpx.Response, path: str) -> SidelongError:
-    """Return the error that an agent would raise, where there is one; its cause is what the service said."""
+    """Return what to raise for a reply that is an error."""
     problem = _problem(reply)
-    detail = str(problem.get("detail") or f"The service answers {reply.status_code} {reply.reason_phrase}.")
+    silent = f"The service answers {reply.status_code} {reply.reason_phrase}."
+    return error_of({"detail": silent, **problem, "status": reply.status_code}, path, _retry_after(reply))
+
+
+def error_of(problem: Mapping[str, Any], path: str, retry_after: float | None = None) -> SidelongError:
+    """Return the error that an agent would raise, where there is one; its cause is what the service said."""
+    detail = str(problem["detail"])
     said = ServiceError(
         detail,
-        status=reply.status_code,
+        status=problem["status"],
         code=str(problem.get("code", "unknown")),
         path=problem.get("path"),
         value=problem.get("value"),
-        retry_after=_retry_after(reply),
+        retry_after=retry_after,
     )
     kind: type[SidelongError] | None = {
         "conflict": ConflictError,
@@ -107,8 +115,9 @@ def refusal(reply: httpx.Response, path: str) -> SidelongError:
     if said.code == "invalid":
         place = _ITEM.sub("", str(said.path)).removeprefix("body.").split(".")[0]
         of_learner = dict.fromkeys(("learner", "options", "seed"), LearnerError)
-        of_losses = dict.fromkeys(("losses", "arm", "plain"), LossError)
-        kind = {**of_learner, **of_losses, "graph": GraphError, "context": FeatureError}.get(place)
+        of_losses = dict.fromkeys(("losses", "arm", "arms", "plain"), LossError)
+        of_graphs = dict.fromkeys(("graph", "graphs", "graph_of"), GraphError)
+        kind = {**of_learner, **of_losses, **of_graphs, "context": FeatureError}.get(place)
     if kind is None:
         return said
     error = kind(detail)

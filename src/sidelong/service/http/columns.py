@@ -1,7 +1,8 @@
-"""The addresses of experiments with keys that speak in columns: what the client uses for tables."""
+"""The addresses that speak in columns: what the client uses for many decisions at once."""
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -9,18 +10,25 @@ import numpy as np
 from sidelong.errors import ServiceError
 from sidelong.service.http.decisions import context_of, key_of, parse, withdrawing
 from sidelong.service.http.exchange import Reply
+from sidelong.service.http.feedback import check_size
 from sidelong.service.http.graphs import graph_of_round
 from sidelong.service.http.problems import invalid
 from sidelong.service.store.batches import TellColumns
 from sidelong.service.store.commands import DecideKeys
 from sidelong.service.store.experiment import expires_at
+from sidelong.service.store.settled import placed
 from sidelong.service.store.store import unknown
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from sidelong.service.http.exchange import Call
     from sidelong.service.http.messages.columns import FeedbackColumns, KeysRequest
     from sidelong.service.store.keyed.rules import DrawnKeys
     from sidelong.service.store.settled import Settled
+
+_ITEM = re.compile(r"body\.items\.(\d+)\.(id|losses|arm|graph)(\..*)?")
+_COLUMNS = {"id": "ids", "arm": "arms", "graph": "graph_of"}  # of what an item says
 
 
 async def decide_for_keys(call: Call) -> Reply:
@@ -53,17 +61,22 @@ async def tell_in_columns(call: Call) -> Reply:
     body: FeedbackColumns = call.body
     of, numbers = _numbers(body.ids)
     if call.access is not None and call.access.experiment not in {None, of[1:]}:
-        raise unknown("#")
+        raise _in_columns(unknown("#"))
     sizes, losses = np.array(body.sizes, np.int64), body.losses
     _check_lengths(body, sizes)
+    await check_size(call.server, of, len(numbers), "body.ids")
     graphs = [await graph_of_round(each, call, of) for each in body.graphs or ()]
     command = TellColumns(of, numbers, sizes, losses, graphs, body.graph_of, body.arms, body.partial, body.plain)
-    async with withdrawing(call.server, *graphs):
-        told: list[Settled | ServiceError] = await call.server.commits.written(command)
+    try:
+        async with withdrawing(call.server, *graphs):
+            told: Sequence[Settled | ServiceError] = await call.server.commits.written(command)
+    except ServiceError as error:
+        raise _in_columns(error) from error
     learned, duplicates, problems = 0, [], []
-    for id_, outcome in zip(body.ids, told, strict=True):
+    for place, (id_, outcome) in enumerate(zip(body.ids, told, strict=True)):
         if isinstance(outcome, ServiceError):
-            problems.append({"id": id_, "status": outcome.status, "code": outcome.code, "detail": str(outcome)})
+            problem = {"id": id_, "status": outcome.status, "code": outcome.code, "detail": str(outcome)}
+            problems.append({**problem, "path": _in_columns(placed(outcome, place)).path})
         elif outcome.duplicate:
             duplicates.append(id_)
         else:
@@ -73,7 +86,10 @@ async def tell_in_columns(call: Call) -> Reply:
 
 def _numbers(ids: list[str]) -> tuple[str, list[int]]:
     """Return the experiment of decisions, and their numbers."""
-    of = parse(ids[0])[0]
+    try:
+        of = parse(ids[0])[0]
+    except ServiceError as error:
+        raise _in_columns(error) from error
     begin, numbers = f"{of[1:]}-", []
     for place, id_ in enumerate(ids):
         digits = id_.removeprefix(begin)
@@ -82,6 +98,16 @@ def _numbers(ids: list[str]) -> tuple[str, list[int]]:
             raise ServiceError(text, status=404, code="not_found", path=f"body.ids.{place}", value=id_)
         numbers.append(int(digits))
     return of, numbers
+
+
+def _in_columns(error: ServiceError) -> ServiceError:
+    """Return the error of an item with the place that its value has in columns."""
+    path = "body.items.0.id" if error.path in {"path", "path.id"} else error.path
+    found = _ITEM.fullmatch(path or "")
+    if found is None:
+        return error
+    where = "body.losses" if found[2] == "losses" else f"body.{_COLUMNS[found[2]]}.{found[1]}"
+    return ServiceError(str(error), status=error.status, code=error.code, path=where, value=error.value)
 
 
 def _check_lengths(body: FeedbackColumns, sizes: np.ndarray) -> None:

@@ -10,13 +10,11 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from pydantic import ValidationError
-
 from sidelong.errors import ServiceError
 from sidelong.service.http.decisions import parse, withdraw, withdrawing
 from sidelong.service.http.exchange import Reply
 from sidelong.service.http.graphs import graph_of_round
-from sidelong.service.http.messages.batches import FeedbackBatchReply, ItemProblem, ItemVerdict
+from sidelong.service.http.messages.batches import FeedbackBatchReply, ItemProblem, ItemVerdict, Unread
 from sidelong.service.http.messages.decisions import MOST_ROUNDS
 from sidelong.service.http.problems import invalid, misread
 from sidelong.service.store.batches import TellMany
@@ -64,7 +62,7 @@ async def _tell(
     if not body.partial:
         _check_whole(wrong, wanted)
     for of, places in wanted.items():
-        await _check_size(call.server, of, len(places))
+        await check_size(call.server, of, len(places), "body.items")
     commands = [TellMany(of, [told[place] for place in places], body.partial) for of, places in wanted.items()]
     done = await asyncio.gather(*map(call.server.commits.written, commands), return_exceptions=True)
     for places, result in zip(wanted.values(), done, strict=True):
@@ -72,17 +70,17 @@ async def _tell(
             if not isinstance(result, ServiceError):
                 raise result
             if not body.partial:
-                raise placed(result, 0) if result.path == "path" else result
+                raise placed(result, 0) if result.path in {"path", "path.id"} else result
         for number, place in enumerate(places):
             outcome = result if isinstance(result, ServiceError) else result[number]
             outcomes[place] = placed(outcome, place) if isinstance(outcome, ServiceError) else outcome
     return outcomes
 
 
-async def _read(item: FeedbackItem | ValidationError, place: int, call: Call) -> tuple[str, ToldItem]:
+async def _read(item: FeedbackItem | Unread, place: int, call: Call) -> tuple[str, ToldItem]:
     """Return the experiment that an item is for, and what it tells."""
-    if isinstance(item, ValidationError):
-        raise misread(item, f"body.items.{place}")
+    if isinstance(item, Unread):
+        raise misread(item.error, f"body.items.{place}")
     try:
         of, number = parse(item.id)
         if call.access is not None and call.access.experiment not in {None, of[1:]}:
@@ -104,15 +102,15 @@ def _check_whole(outcomes: Mapping[int, Outcome], wanted: Mapping[str, list[int]
         raise invalid(f'{text} experiment, or "partial": true.', f"body.items.{other}.id")
 
 
-async def _check_size(server: Server, of: str, count: int) -> None:
+async def check_size(server: Server, of: str, count: int, path: str) -> None:
     """Refuse so many decisions of an experiment without keys that others would wait for them."""
     if count > MOST_ROUNDS and not (await server.look(server.store.identity, of)).spec.get("keyed"):
-        text = f"At most {MOST_ROUNDS:,} items for one experiment are told at once; there are {count:,}."
-        raise ServiceError(text, status=413, code="too_large", path="body.items", value=count)
+        text = f"At most {MOST_ROUNDS:,} decisions of an experiment without keys are told at once, not {count:,}."
+        raise ServiceError(text, status=413, code="too_large", path=path, value=count)
 
 
-def _verdict(item: FeedbackItem | ValidationError, outcome: Outcome) -> ItemVerdict:
-    id_ = None if isinstance(item, ValidationError) else item.id
+def _verdict(item: FeedbackItem | Unread, outcome: Outcome) -> ItemVerdict:
+    id_ = item.id
     if not isinstance(outcome, ServiceError):
         return ItemVerdict(
             id=id_, round=outcome.round, learned=outcome.learned, duplicate=outcome.duplicate, problem=None

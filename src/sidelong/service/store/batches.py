@@ -130,15 +130,20 @@ class TellColumns(Command):
         check_present(turn.experiment)
         scale = turn.experiment.scale
         turn.experiment.losses_of([], plain=self.plain)
+        if not isinstance(turn.experiment, KeyedExperiment):
+            return TellMany(self.of, self._items(), self.partial).run(turn)
         losses = self.losses if scale is None else (self.losses - scale.best) / (scale.worst - scale.best) + 0.0
         if ((losses >= 0.0) & (losses <= 1.0)).all():
             graphs = [turn.graph(each) for each in self.graphs]
             told = keyed.tell_at_once(turn, self.numbers, self.sizes, losses, graphs, self.graph_of, self.arms)
             if told is not None:
                 return told
+        return keyed.tell(turn, self._items(), partial=self.partial)
+
+    def _items(self) -> list[ToldItem]:
         each = np.split(self.losses, np.cumsum(self.sizes)[:-1])
         which, arms = self.graph_of, self.arms
-        items = [
+        return [
             ToldItem(
                 number,
                 each[place].tolist(),
@@ -147,7 +152,6 @@ class TellColumns(Command):
             )
             for place, number in enumerate(self.numbers)
         ]
-        return keyed.tell(turn, items, partial=self.partial)
 
     def takes_long(self, experiment: LiveExperiment) -> bool:
         """Tell whether there are many, or some keys have to be read first."""

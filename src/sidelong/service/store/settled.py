@@ -40,6 +40,6 @@ def check_arm(told: int | None, played: int) -> None:
 
 def placed(error: ServiceError, place: int) -> ServiceError:
     """Return an error with the place of its item in front of its path: body.items.3.losses.0."""
-    part = (error.path or "").partition(".")[2]
+    part = "id" if error.path == "path" else (error.path or "").partition(".")[2]
     path = f"body.items.{place}" + (f".{part}" if part else "")
     return ServiceError(f"Item {place}: {error}", status=error.status, code=error.code, path=path, value=error.value)

@@ -486,5 +486,5 @@ def _is_behind(known: Replayed | None, head: int) -> bool:
 
 def unknown(of: str) -> ServiceError:
     """Return the error for an experiment that there is not, by name, or for a decision, where it begins with "#"."""
-    what = "decision" if of.startswith("#") else f"experiment {of!r}"
-    return ServiceError(f"There is no such {what}.", status=404, code="not_found", path="path")
+    what, part = ("decision", "id") if of.startswith("#") else (f"experiment {of!r}", "name")
+    return ServiceError(f"There is no such {what}.", status=404, code="not_found", path=f"path.{part}")

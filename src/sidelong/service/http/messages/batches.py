@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 from pydantic import BaseModel, Field, ValidationError, WrapValidator
 
@@ -10,15 +10,24 @@ from sidelong.service.http.messages.decisions import MOST_ITEMS, Losses
 from sidelong.service.http.messages.graphs import GraphMessage  # noqa: TC001
 from sidelong.service.http.messages.values import Body, Plain, Whole
 
+_LONGEST_ID = 100
+
 
 class FeedbackItem(Body):
     """The losses that one decision revealed, as in feedback for it alone."""
 
-    id: str = Field(max_length=100)
+    id: str = Field(max_length=_LONGEST_ID)
     losses: Losses
     graph: GraphMessage | None = Field(None, description="as in feedback for it alone")
     arm: Whole | None = Field(None, description="as in feedback for it alone")
     plain: Plain = False
+
+
+class Unread(NamedTuple):
+    """An item that cannot be read."""
+
+    id: str | None  #: if it has one
+    error: ValidationError
 
 
 def _leniently(value: Any, read: Any) -> Any:
@@ -26,7 +35,8 @@ def _leniently(value: Any, read: Any) -> Any:
     try:
         return read(value)
     except ValidationError as error:
-        return error
+        id_ = value.get("id") if isinstance(value, dict) else None
+        return Unread(id_[:_LONGEST_ID] if isinstance(id_, str) else None, error)
 
 
 class FeedbackBatch(Body):

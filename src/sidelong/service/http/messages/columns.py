@@ -76,6 +76,7 @@ class ColumnProblem(BaseModel):
     status: int
     code: str
     detail: str
+    path: str | None
 
 
 class FeedbackColumnsReply(BaseModel):
