@@ -104,7 +104,12 @@ def test_a_log_is_learned_before_the_first_round_and_is_there_again_after_a_repl
         ({"prior": [{"arm": 5, "mean": 0.2, "weight": 1.0}]}, "prior.0.arm", "5"),
         ({"prior": [{"arm": "x", "mean": 0.2, "weight": 1.0}]}, "prior.0.arm", "x"),
         ({"prior": [PRIOR[0], {**PRIOR[0], "arm": "b"}]}, "prior.1.arm", "twice"),
-        ({"prior": [{**PRIOR[0], "mean": 1.5}]}, "learner", "The mean that is believed of arm 1"),
+        ({"prior": [{**PRIOR[0], "mean": 1.5}]}, "prior.0.mean", "not 1.5"),
+        (
+            {"prior": [PRIOR[0], {**PRIOR[1], "mean": 3.5}], "scale": {"best": 2.0, "worst": 0.0}},
+            "prior.1.mean",
+            "from 0 to 2",
+        ),
         ({"prior": PRIOR, "learner": "glance"}, "learner", "Use exp3-set"),
         ({"options": {"prior": {"1": [0.2, 30]}}}, "learner", "beside the options"),
         ({"prior": PRIOR, "learner": "squarecb.g", "features": ["x"]}, "prior", "features"),

@@ -89,8 +89,9 @@ def test_a_frozen_one_whose_arms_are_absent_refuses_and_changes_nothing(database
         bench.create(keyed=True, learner="exp3-set", refresh="round", late="plain")
         bench.change(state="frozen", play=0)
         digest = bench.digest()
-        with pytest.raises(ServiceError, match="no arm that it is to play"):
+        with pytest.raises(ServiceError, match="no arm that it is to play") as caught:
             ask(bench, KEYS, available=[1, 2, 3])
+        assert caught.value.path == "body.available"
         assert bench.digest() == digest
         ask(bench, KEYS)
 

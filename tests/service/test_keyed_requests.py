@@ -30,7 +30,8 @@ def name(server):
     status, state = server.post("/v1/experiments", body)
     assert (status, state["keys"], state["guarantee"]) == (201, 0, None)
     assert server.post("/v1/experiments", body)[0] == 200
-    assert server.post("/v1/experiments", {**body, "keyed": False})[0] == 409
+    status, problem = server.post("/v1/experiments", {**body, "keyed": False})
+    assert (status, "already, which has keys." in problem["detail"]) == (409, True)
     return made
 
 
@@ -155,7 +156,11 @@ def test_keys_are_refused_where_there_are_none(server, name):
     plain = {"name": f"p{name}", "learner": "exp3.g++", "graph": {"name": "nested", "n": 3}}
     assert server.post("/v1/experiments", plain)[0] == 201
     status, problem = server.post(f"/v1/experiments/{plain['name']}/decisions", {"key": "a"})
-    assert (status, problem["path"]) == (422, "body.keys")
+    assert (status, problem["path"]) == (422, "body.key")
+    assert server.post(f"/v1/experiments/{plain['name']}/decisions", {"keys": ["a"]})[1]["path"] == "body.keys"
+    ask(server, name, key="bread")
+    assert server.post(f"/v1/experiments/{name}/decisions", {"key": 1})[1]["path"] == "body.key"
+    assert server.post(f"/v1/experiments/{name}/decisions", {"keys": [1]})[1]["path"] == "body.keys.0"
     assert server.get(f"/v1/experiments/{plain['name']}/keys")[0] == 404
     assert server.post("/v1/experiments", {**plain, "name": "c", "keyed": True, "certificate": True})[0] == 422
     assert server.post(f"/v1/experiments/{name}/evaluation", {})[0] == 422

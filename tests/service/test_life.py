@@ -298,6 +298,7 @@ def test_labels_description_and_expiry_can_be_changed(bench):
         ({"state": "frozen", "play": [1.0]}, "body.play"),
         ({"state": "stopped", "fallback": 4}, "body.fallback"),
         ({"labels": ["a"]}, "body.labels"),
+        ({"labels": ["a", "b", "a", "c"]}, "body.labels.2"),
     ],
 )
 def test_a_change_that_cannot_be_is_refused_and_nothing_changes(bench, wanted, path):
@@ -313,7 +314,7 @@ def test_a_frozen_round_leaves_out_arms_that_are_not_available(bench):
     bench.change(state="frozen", play={"0": 0.5, "3": 0.5})
     made = bench.decide(available=[3, 4])
     assert (made.event.arm, made.event.probability) == (3, 1.0)
-    assert refused("invalid", bench.decide, available=[1, 2]).path == "body.graph"
+    assert refused("invalid", bench.decide, available=[1, 2]).path == "body.available"
     assert rebuilt(bench) == bench.digest()
 
 
@@ -496,7 +497,9 @@ def test_a_default_loss_is_learned_where_feedback_never_comes(bench, tmp_path):
     counts = state(bench).counts
     assert (counts.told, counts.defaulted, counts.expired, counts.late) == (4, 4, 0, 1)
     assert kinds(bench)[-2:] == [Kind.DEFAULTED, Kind.LATE]
-    assert views.decision(bench.store, f"#{made.experiment}", 3).status == "defaulted"
+    for number in (3, 4):  # the last one was told after all, too late
+        shown = views.decision(bench.store, f"#{made.experiment}", number)
+        assert (shown.status, set(shown.losses)) == ("defaulted", {0.75})
     export.write(bench.store, "e", tmp_path / "log.parquet")
     log = pq.read_table(tmp_path / "log.parquet")
     assert log["status"].to_pylist() == ["defaulted"] * 4  # also where feedback came after all, too late

@@ -166,6 +166,7 @@ def test_a_bad_graph_is_refused_and_no_experiment_is_made(server, graph, status)
         ({"seed": "1"}, "body.seed"),
         ({"expire_after": 0}, "body.expire_after"),
         ({"labels": ["a"]}, "body.labels"),
+        ({"labels": ["a", "b", "c", "b"]}, "body.labels.3"),
         ({"more": 1}, "body.more"),
     ],
 )

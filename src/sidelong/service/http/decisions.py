@@ -44,7 +44,12 @@ async def decide(call: Call) -> Reply:
     graph = None if body.graph is None else await graph_of_round(body.graph, call, name)
     if body.key is not None or body.keys is not None:
         asked_for = DecideKeys(name, _keys(body), graph, context, key, body.available)
-        drawn: DrawnKeys = await _written(server, asked_for, graph)
+        try:
+            drawn: DrawnKeys = await _written(server, asked_for, graph)
+        except ServiceError as error:
+            if body.keys is None and (error.path or "").startswith("body.keys"):  # where one is like many
+                error.path = "body.key"
+            raise
         return Reply({"items": _items(drawn), "duplicate": drawn.duplicate}, 200 if drawn.duplicate else 201)
     asked = Decide(name, graph, context, key, body.available, body.count or 1)
     if body.count is None:

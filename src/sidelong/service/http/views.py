@@ -276,6 +276,9 @@ def _decision(experiment: LiveExperiment, number: int, reading: Reading, shelf: 
         raise ServiceError("There is no such decision.", status=404, code="not_found", path="path.id")
     made, *others = events
     told = next((each for each in reversed(others) if each.losses is not None), None)
+    last = others[-1] if others else None
+    if others and others[0].kind is Kind.DEFAULTED:  # what came later changes nothing of what was learned
+        told = last = others[0]
     graph_id = told.graph if told is not None and told.graph is not None else made.graph
     graph = experiment.agent.graph if graph_id is None else shelf.find(reading, graph_id)
     reveals = graph.out_neighbors(made.arm or 0)
@@ -295,7 +298,7 @@ def _decision(experiment: LiveExperiment, number: int, reading: Reading, shelf: 
         observe_probabilities=None if observe is None else observe.tolist(),
         losses=None if told is None else np.frombuffer(told.losses or b"", "<f8").tolist(),
         drawn_by=DRAWN_BY[made.kind],
-        status=status_of(others[-1].kind if others else None),
+        status=status_of(last and last.kind),
         context=None if made.context is None else json.loads(made.context),
         decided_at=timestamp(made.at),
         expires_at=expires_at(made.at, experiment.life.expire_after),

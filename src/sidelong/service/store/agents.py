@@ -58,9 +58,15 @@ def _prior(spec: Spec) -> dict[int | str, tuple[float, float]] | None:
     return {each["arm"]: (mean, each["weight"]) for each, mean in zip(spec["prior"], means, strict=True)}
 
 
+def scale_of(spec: Spec) -> Scale | None:
+    """Return the scale of what an experiment is told, if it has one."""
+    return None if spec.get("scale") is None else Scale(**spec["scale"])
+
+
 def losses_of(spec: Spec, told: list[float]) -> list[float]:
     """Return numbers of an experiment's scale as losses."""
-    return told if spec.get("scale") is None else list(Scale(**spec["scale"]).losses(told))
+    scale = scale_of(spec)
+    return told if scale is None else list(scale.losses(told))
 
 
 def resumed(header: dict[str, Any], arrays: dict[str, Any], place: str, *, older: bool) -> Decider:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from sidelong.errors import ServiceError
 from sidelong.service.store.commands import Command, taken
-from sidelong.service.store.creation import arm_called, check_count
+from sidelong.service.store.creation import arm_called, check_count, check_labels
 from sidelong.service.store.database import Deletion
 
 if TYPE_CHECKING:
@@ -56,10 +56,9 @@ class Change(Command):
         new = life if state == life.state else life.after({"state": state})
         new = new._replace(**{each: wanted[each] for each in ("description", "expire_after") if each in wanted})
         if "labels" in wanted:
-            labels = wanted["labels"]
-            if labels is not None and len(labels) != experiment.n_arms:
-                raise _invalid(f"labels has one for each of the {experiment.n_arms} arms, not {len(labels)}.", "labels")
-            new = new._replace(labels=labels)
+            if wanted["labels"] != life.labels:  # which may be of an older program, that took any
+                check_labels(wanted["labels"], experiment.n_arms)
+            new = new._replace(labels=wanted["labels"])
         for name, of in (("play", "frozen"), ("fallback", "stopped")):
             if wanted.get(name) is not None and state != of:
                 raise _invalid(f"{name} is for an experiment that is {of}, and this one would be {state}.", name)

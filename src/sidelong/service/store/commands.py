@@ -190,7 +190,8 @@ class Decide(Command):
         try:
             event = experiment.decide(graph, turn.moment, self.key, self.context)
         except GraphError as error:
-            raise ServiceError(str(error), status=422, code="invalid", path="body.graph") from error
+            part = "body.graph" if self.available is None else "body.available"
+            raise ServiceError(str(error), status=422, code="invalid", path=part) from error
         except FeatureError as error:
             raise ServiceError(str(error), status=422, code="invalid", path="body.context") from error
         turn.events.append(event)
@@ -352,7 +353,11 @@ class DecideKeys(Command):
         graph = turn.graph(self.graph)
         if self.available is not None:
             graph = restricted(turn, graph, self.available)
-        return keyed.decide(turn, self.keys, graph, self.key, self.context)
+        try:
+            return keyed.decide(turn, self.keys, graph, self.key, self.context)
+        except GraphError as error:
+            part = "body.graph" if self.available is None else "body.available"
+            raise ServiceError(str(error), status=422, code="invalid", path=part) from error
 
     def takes_long(self, experiment: LiveExperiment) -> bool:
         """Tell whether there are many keys, or some have to be read first."""

@@ -14,8 +14,8 @@ from sidelong.agent.feedback import read_losses
 from sidelong.errors import EvaluationError, GraphError, LearnerError, LossError, OutcomeError, ServiceError
 from sidelong.graphs.presence import arm_of
 from sidelong.learners import catalogue
-from sidelong.outcomes.scale import Scale
 from sidelong.service.store import agents
+from sidelong.service.store.agents import scale_of
 from sidelong.service.store.commands import taken
 from sidelong.service.store.database import Identity, TakenError
 from sidelong.service.store.graphs import PART, KnownGraph, identify, stored_size
@@ -34,6 +34,9 @@ if TYPE_CHECKING:
 
 #: What a request for an experiment does not say. Experiments of older programs have no `learner_version`: theirs is 1.
 _MADE_HERE = {"seed", "created_at", "learner_version", "begins_with"}
+#: How a sentence names what differs, where "another" and the name of the field would not do.
+_OTHER = {"options": "other options", "features": "other features", "labels": "other labels"}
+_OTHER |= {"graph_name": "another graph", "certificate": "no certificate"}
 
 
 class Draft(NamedTuple):
@@ -102,8 +105,8 @@ def draft(
         if isinstance(graph, str):
             graph = store.shelf.find(reading, graph)
     labels = graph.labels if spec["labels"] is None else spec["labels"]
-    if labels is not None and len(labels) != graph.n_arms:
-        raise _invalid(f"labels has one for each of the {graph.n_arms} arms, not {len(labels)}.", "labels")
+    if before is None:  # older programs took any
+        check_labels(labels, graph.n_arms)
     graph = graph.labelled(None)  # the experiment has them
     known = identify(graph)
     spec = _with_prior(_with_holdout({**spec, "labels": labels and list(labels)}, graph), graph)
@@ -194,11 +197,16 @@ def _with_prior(spec: dict[str, Any], graph: FeedbackGraph) -> dict[str, Any]:
     if "features" in spec:
         raise _invalid("A learner that sees features has no prior. Leave one of the two out.", "prior")
     _check_scale(spec)
+    scale = scale_of(spec)
+    low, high = (0.0, 1.0) if scale is None else sorted((scale.best, scale.worst))
     believed: dict[int, dict[str, Any]] = {}
     for place, each in enumerate(spec["prior"]):
         arm = arm_called(each["arm"], graph, spec["labels"], f"prior.{place}.arm")
         if arm in believed:
             raise _invalid(f"prior names arm {arm} twice.", f"prior.{place}.arm", each["arm"])
+        if not low <= each["mean"] <= high:
+            text = f"The mean that is believed of arm {arm} must be from {low:g} to {high:g}, not {each['mean']!r}."
+            raise _invalid(text, f"prior.{place}.mean", each["mean"])
         believed[arm] = {**each, "arm": arm}
     return {**spec, "prior": list(believed.values())}
 
@@ -227,12 +235,25 @@ def _check_default(live: LiveExperiment) -> None:
             raise _invalid(f"default_loss cannot be told: {error}", "default_loss", told) from error
 
 
+def check_labels(labels: Sequence[str] | None, n_arms: int) -> None:
+    """Refuse labels that do not name each arm, or that name two alike: either could be meant."""
+    if labels is None:
+        return
+    if len(labels) != n_arms:
+        raise _invalid(f"labels has one for each of the {n_arms} arms, not {len(labels)}.", "labels", len(labels))
+    first: dict[str, int] = {}
+    for arm, label in enumerate(labels):
+        other = first.setdefault(label, arm)
+        if other != arm:
+            text = f"Arms {other} and {arm} have the same label. Labels name arms, and must differ."
+            raise _invalid(text, f"labels.{arm}", label)
+
+
 def _check_scale(spec: dict[str, Any]) -> None:
-    if spec.get("scale") is not None:
-        try:
-            Scale(**spec["scale"])
-        except OutcomeError as error:
-            raise _invalid(str(error), "scale", spec["scale"]) from error
+    try:
+        scale_of(spec)
+    except OutcomeError as error:
+        raise _invalid(str(error), "scale", spec["scale"]) from error
 
 
 def arm_called(arm: int | str, graph: FeedbackGraph, labels: Sequence[str] | None, name: str) -> int:
@@ -269,10 +290,13 @@ def _repeated(before: Identity, identity: Identity) -> Identity:
 def _same(before: Identity, spec: dict[str, Any]) -> Identity:
     """Return the experiment of a name, if it is what `spec` says."""
     other = [key for key, value in spec.items() if value is not None and before.spec.get(key) != value]
-    other += ["keyed"] if bool(before.spec.get("keyed")) != bool(spec.get("keyed")) else []
-    if other:
+    has_keys = bool(before.spec.get("keyed"))
+    how = f"with {_OTHER.get(other[0], f'another {other[0]}')}" if other else ""
+    if has_keys != bool(spec.get("keyed")):
+        how = "which has keys" if has_keys else "which has no keys"
+    if how:
         raise ServiceError(
-            f"There is an experiment {before.name!r} already, with another {other[0]}. Choose another name.",
+            f"There is an experiment {before.name!r} already, {how}. Choose another name.",
             status=409,
             code="exists",
             path="body.name",

@@ -32,7 +32,6 @@ from sidelong.agent.running import revealed
 from sidelong.errors import DecisionError, GraphError
 from sidelong.graphs.arrays import observe
 from sidelong.learners.interface import Need, is_sparing
-from sidelong.outcomes.scale import Scale
 from sidelong.service.store import agents, life
 from sidelong.service.store.graphs import size
 from sidelong.service.store.journal import CHANGES, DRAWN_BY, Event, Kind
@@ -160,8 +159,7 @@ class LiveExperiment:
         self._is_sparing = is_sparing(module)
         self.binary = agent.learner if Need.BINARY_LOSSES in module.NEEDS else ""  # for `read_losses`
         self.life = Life.first(identity.spec)
-        ends = identity.spec.get("scale")
-        self.scale = None if ends is None else Scale(**ends)
+        self.scale = agents.scale_of(identity.spec)
         held = identity.spec.get("holdout")
         self.holdout = None if held is None else Holdout(**held)
         unseen = np.empty(self.n_arms)

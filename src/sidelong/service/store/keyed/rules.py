@@ -43,7 +43,11 @@ class DrawnKeys(NamedTuple):
 
 
 def decide(turn: Turn, keys: list[Key], graph: KnownGraph | None, key: str | None, context: str | None) -> DrawnKeys:
-    """Draw an arm for each key, or find what was drawn under the same Idempotency-Key."""
+    """Draw an arm for each key, or find what was drawn under the same Idempotency-Key.
+
+    Raises:
+        GraphError: the graph of the round, or what is available in it, does not fit.
+    """
     experiment = _keyed(turn)
     before = turn.made_under(key)
     if before is not None:
@@ -55,13 +59,10 @@ def decide(turn: Turn, keys: list[Key], graph: KnownGraph | None, key: str | Non
     _check_kind(experiment, keys)
     _check_room(turn, experiment, keys, graph)
     turn.charge(graph)
-    try:
-        if graph is not None:
-            experiment.agent.graph_of_round(graph.graph)
-        experiment.wake(turn.writing, experiment.by_key.places(keys), turn.settings.max_key_bytes)
-        event = experiment.decide_for(keys, graph, turn.moment, key, context)
-    except GraphError as error:
-        raise ServiceError(str(error), status=422, code="invalid", path="body.graph") from error
+    if graph is not None:
+        experiment.agent.graph_of_round(graph.graph)
+    experiment.wake(turn.writing, experiment.by_key.places(keys), turn.settings.max_key_bytes)
+    event = experiment.decide_for(keys, graph, turn.moment, key, context)
     turn.events.append(event)
     return _drawn(turn, event, duplicate=False)
 
