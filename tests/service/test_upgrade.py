@@ -1,5 +1,6 @@
 """A newer version of a learner takes over an experiment, and the older one keeps away."""
 
+import contextlib
 import json
 import sys
 from functools import partial
@@ -174,12 +175,17 @@ def test_a_version_that_decides_the_same_loses_nothing_even_without_a_snapshot(d
 
 
 @pytest.mark.parametrize("kind", ["sqlite", "postgresql"])
-def test_rebase_lets_the_older_program_make_the_snapshot_that_is_missing(kind, request, tmp_path, monkeypatch, upgrade):
+@pytest.mark.parametrize("changed", [False, True])
+def test_rebase_lets_the_older_program_make_the_snapshot_that_is_missing(
+    kind, changed, request, tmp_path, monkeypatch, upgrade
+):
     address = new_database(kind, request, tmp_path, monkeypatch)
     with opened(address) as bench:
-        bench.create(graph=GRAPH, expire_after=0.001)
+        bench.create(graph=GRAPH, expire_after=None if changed else 0.001)
         bench.create("other", GRAPH)
         play(bench, 9)
+        if changed:  # what waits would expire in the older program, and its journal would go on without this one
+            bench.change(expire_after=0.001)
         waiting = bench.decide(graph=sl.graphs.complete(5))
         digest = bench.digest()
         learned = bench.store.view("e", lambda each, _: each.agent.estimates().means.tolist())
@@ -189,11 +195,11 @@ def test_rebase_lets_the_older_program_make_the_snapshot_that_is_missing(kind, r
         found = rebase.find_older(bench.database, ["e"])
         assert [(each.identity.name, each.journal, each.own) for each in found] == [("e", 1, 2)]
         # The Python of the tests has version 1: what is patched here is not in another process.
-        assert rebase.snapshots_by(Path(sys.executable), bench.database, found, tmp_path) == [("e", 20)]
+        assert rebase.snapshots_by(Path(sys.executable), bench.database, found, tmp_path) == [("e", 20 + changed)]
     upgrade(1)
     with opened(address) as bench:
         assert bench.digest() == digest  # and it is a snapshot as any other
-        assert bench.store.named("e").live.saved == 20
+        assert bench.store.named("e").live.saved == 20 + changed
     upgrade(2)
     with opened(address) as bench:
         assert bench.store.view("e", lambda each, _: each.agent.estimates().means.tolist()) == learned
@@ -201,6 +207,35 @@ def test_rebase_lets_the_older_program_make_the_snapshot_that_is_missing(kind, r
         play(bench, 3)
         assert bench.counts()[Kind.REBASED] == 1
         refused("not_found", rebase.find_older, bench.database, ["nothing"])
+
+
+def test_nothing_expires_in_the_copy_that_the_older_program_sees(tmp_path, monkeypatch):
+    """Whatever the journal says of expiry, and however long the older program looks at it."""
+    seen = []
+
+    @contextlib.contextmanager
+    def serving(_, file):
+        with opened(f"sqlite:///{file}", hands) as copy:
+            copy.hands.move(100)
+            for _ in range(2):
+                with pytest.raises(ServiceError):
+                    copy.expire()
+                seen.append(copy.digest())
+            if len(seen) == 4:  # the first time, it is stopped before it has replayed what it forgot
+                copy.store.save(least=1)
+            yield "nowhere"
+
+    monkeypatch.setattr(rebase, "_serving", serving)
+    monkeypatch.setattr(rebase, "_wait_for", lambda *_: None)
+    with opened(f"sqlite:///{tmp_path}/here.db") as bench:
+        hands = bench.hands
+        bench.create(graph=GRAPH)
+        play(bench, 3)
+        bench.decide()
+        bench.change(expire_after=10.0)
+        digest, found = bench.digest(), [rebase.Older(bench.store.identity("e"), 1, 2)]
+        assert rebase.snapshots_by(Path(sys.executable), bench.database, found, tmp_path) == [("e", 9)]
+        assert seen == [digest] * 4
 
 
 def test_the_command_says_what_is_missing_and_when_there_is_nothing_to_do(tmp_path, monkeypatch, upgrade):

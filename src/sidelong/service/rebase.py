@@ -34,6 +34,10 @@ if TYPE_CHECKING:
 _SERVES = re.compile(r"http://\S+")
 _BASED = {Kind.CREATED, Kind.REBASED}  # events beside which a state may be kept
 _PAUSE = 0.2  # seconds between looks at a replay
+#: Nothing expires in the copy, whose journal would go on without the one that counts. What the older program cannot
+#: write there it forgets, and replays. If it is stopped before that, it leaves no snapshot, and is started again.
+_ENDS = "CREATE TRIGGER ends BEFORE INSERT ON events BEGIN SELECT RAISE(ABORT, 'a copy does not go on'); END"
+_TRIES = 5
 
 
 class Older(NamedTuple):
@@ -82,12 +86,16 @@ def snapshots_by(python: Path, database: Database, older: Sequence[Older], folde
     with database.reading() as reading, contextlib.closing(sqlite3.connect(file)) as copy:
         for each in older:
             _copy(reading, each.identity, copy)
+        copy.execute(_ENDS)
         copy.commit()
-    with _serving(python, file) as address:
-        for each in older:
-            _wait_for(address, each.identity.name)
     made = []
     with contextlib.closing(sqlite3.connect(file)) as copy:
+        for _ in range(_TRIES):
+            with _serving(python, file) as address:
+                for each in older:
+                    _wait_for(address, each.identity.name)
+            if all(_snapshot(copy, each.identity.id) is not None for each in older):
+                break
         for each in older:
             snapshot = _snapshot(copy, each.identity.id)
             with database.writing() as writing:
@@ -105,8 +113,7 @@ def _copy(reading: Reading, identity: Identity, copy: sqlite3.Connection) -> Non
     """Copy an experiment with its journal into the tables of another version, as far as they have columns."""
     events = list(since(reading, identity.id, 0))
     graphs = {identity.spec["graph"]} | {event.graph for event in events if event.graph is not None}
-    # Nothing expires in the copy, whose journal would go on without the one that counts.
-    spec, head = json.dumps({**identity.spec, "expire_after": None}), events[-1].seq
+    spec, head = json.dumps(identity.spec), events[-1].seq
     about = {"id": identity.id, "key": identity.key, "name": identity.name, "spec": spec, "head": head}
     _insert(copy, "experiments", [about])
     _insert(copy, "graphs", [{"id": id_, "data": reading.graph(id_)} for id_ in graphs])
@@ -193,9 +200,10 @@ def _wait_for(address: str, name: str) -> None:
 
 
 def _environment() -> dict[str, str]:
-    """Return the environment without the settings of this service."""
+    """Return the environment without the settings of this service; nothing has to expire."""
     kept = {"SIDELONG_CACHE_DIR"}
-    return {name: value for name, value in os.environ.items() if not name.startswith("SIDELONG_") or name in kept}
+    found = {name: value for name, value in os.environ.items() if not name.startswith("SIDELONG_") or name in kept}
+    return {**found, "SIDELONG_SWEEP_EVERY": "86400"}
 
 
 def _is_path(what: str) -> bool:
