@@ -6,7 +6,7 @@ import pytest
 import sidelong as sl
 from service.stores import lose_snapshots, opened
 from service.test_keyed import KEYS, ask, events, run, told
-from sidelong.errors import ServiceError
+from sidelong.errors import ServiceError, UnknownDecisionError
 from sidelong.evaluation import lift
 from sidelong.service.http import views
 from sidelong.service.store.batches import TellColumns, TellMany
@@ -158,3 +158,30 @@ def test_the_family_that_is_exported_has_learned_what_the_keys_have(database, tm
     family = sl.Family.load(tmp_path / "family")
     assert family.keys == KEYS
     assert np.nanmax(family.estimates().means) == 0.25
+
+
+def test_the_family_that_is_exported_knows_what_waits_by_the_ids_of_the_service(database, tmp_path):
+    with opened(database) as bench:
+        bench.create(keyed=True, scale={"best": 0.0, "worst": 10.0}, holdout={"arm": 1, "share": 0.3})
+        bench.change(labels=list("abcd"))
+        ask(bench, KEYS[:4])
+        made = ask(bench, KEYS)
+        (tmp_path / "family").write_bytes(bench.store.view("e", views.agent_file))
+    family = sl.Family.load(tmp_path / "family")
+    family.save(tmp_path / "family")
+    family = sl.Family.load(tmp_path / "family")  # also from a file of its own
+    assert family.graph.labels == tuple("abcd")
+    own = [k for k, by in enumerate(made.draws.drawn_by) if by == "learner"]
+    assert 0 < len(own) < len(KEYS)
+    ids = [f"{made.experiment}-{made.draws.numbers[k]}" for k in own]
+    arms = [int(made.draws.arms[k]) for k in own]
+    sizes = [made.graph.row(arm).size for arm in arms]
+    waited = len(family.pending)
+    assert family.tell(ids, np.full(sum(sizes), 2.5)) == len(own)
+    assert len(family.pending) == waited - len(own)
+    assert np.nanmax(family.estimates().means) == 0.25
+    for key, arm in zip([KEYS[k] for k in own], arms, strict=True):
+        assert family[key].estimates().counts[arm] == 1
+    held = next(k for k, by in enumerate(made.draws.drawn_by) if by == "holdout")
+    with pytest.raises(UnknownDecisionError):
+        family.cancel([f"{made.experiment}-{made.draws.numbers[held]}"])

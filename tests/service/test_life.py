@@ -8,7 +8,7 @@ import pytest
 
 import sidelong as sl
 from service.stores import lose_snapshots, new_database, opened
-from sidelong.errors import ServiceError
+from sidelong.errors import ServiceError, UnknownDecisionError
 from sidelong.service.http import export, views
 from sidelong.service.store import journal
 from sidelong.service.store.experiment import Clock
@@ -463,10 +463,32 @@ def test_the_agent_can_be_taken_out_as_a_file(bench, tmp_path):
     assert agent.graph.labels == tuple("abcde")
     assert agent.scale == sl.outcomes.Scale(0, 10)
     assert [each.arm for each in agent.pending] == [waiting.event.arm]
-    agent.tell(agent.pending[0], [2.5] * len(waiting.reveals))
+    id_ = f"{waiting.experiment}-{waiting.event.round}"  # the service's own
+    agent.save(file)
+    agent = sl.Agent.load(file)  # also from a file of its own
+    assert agent.tell(id_, [2.5] * len(waiting.reveals))
+    assert not agent.tell(id_, [2.5] * len(waiting.reveals))
     bench.tell(waiting, 2.5)
     made = bench.decide()
     assert (made.event.arm, made.event.probability) == ((now := agent.ask()).arm, now.probability)
+
+
+def test_an_agent_that_was_taken_out_knows_what_the_service_has_asked_whoever_decided_meanwhile(bench, tmp_path):
+    bench.create(graph=GRAPH, seed=11, holdout={"arm": 2, "share": 0.5})
+    made = [bench.decide() for _ in range(20)]
+    (tmp_path / "agent").write_bytes(bench.store.view("e", views.agent_file))
+    agent = sl.Agent.load(tmp_path / "agent")
+    for each in made:
+        id_, losses = f"{each.experiment}-{each.event.round}", [0.25] * len(each.reveals)
+        if each.event.kind is Kind.HELD:
+            with pytest.raises(UnknownDecisionError):
+                agent.tell(id_, losses)
+        else:
+            before = set(agent.pending)
+            assert agent.tell(id_, losses)
+            (told,) = before - set(agent.pending)
+            assert told.arm == each.event.arm
+    assert not agent.pending
 
 
 def test_feedback_in_the_scale_of_the_experiment_is_kept_as_losses(bench):

@@ -3,7 +3,8 @@
 ::
 
     header        learner and its version (1 if there is none), options, seed, round, names of graphs and traces; scale,
-                  labels, fresh, and the tag of decisions if the graph has changed since, where there are such
+                  labels, fresh, the tag of decisions if the graph has changed since, and the names that a service gave
+                  to decisions that waited when the file was taken out of it, where there are such
     params.*      the constants of the learner, as they were computed
     state.*       the arrays of its state
     graph.I.*     low and high, or degree and targets: of the agent's own graph, then of those that decisions wait on
@@ -74,6 +75,8 @@ def write(
     }
     if ledger.tag != Ledger(learner, options, graph).tag:
         header["tag"] = ledger.tag
+    if ledger.names:
+        header["names"] = ledger.names
     if learner.is_sparing:
         header["fresh"] = learner.drawn
     if scale is not None:
@@ -107,7 +110,7 @@ def read(path: Place, header: Header, arrays: Arrays, given: ModuleType | None, 
     learner.state = _read_state(path, learner.state, arrays)
     learner.drawn = header.get("fresh", 0)
     ledger = Ledger(learner, options, graphs[0])
-    ledger.tag = header.get("tag", ledger.tag)
+    ledger.tag, ledger.names = header.get("tag", ledger.tag), dict(header.get("names", {}))
     kind: Any = partial(SparingDecision, make=learner.all_probabilities) if learner.is_sparing else Decision
     for made in read_pending(arrays, graphs, sparing=learner.is_sparing):
         ledger.pending[made[0]] = kind(ledger.tag, *made)

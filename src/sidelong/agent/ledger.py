@@ -35,6 +35,7 @@ class Ledger:
         self.tag = hashlib.sha256(identity.encode()).hexdigest()[:8]  #: what the names of all of them end with
         self.round = 0  #: how many were made
         self.pending: dict[int, Decision] = {}
+        self.names: dict[str, int] = {}  #: the rounds of decisions that a service made, by the names it gave them
         self.waiting = Waiting(module, running.params, options, graph.n_arms)  #: how late feedback was
         self._told: OrderedDict[int, Any] = OrderedDict()  # fingerprints, or what they are made from
 
@@ -62,6 +63,8 @@ class Ledger:
             number, tag = decision._round, decision._tag  # noqa: SLF001  # quicker than what users see
             if self.pending.get(number) is decision:  # as most are
                 return number
+        elif str(decision) in self.names:
+            return self.names[str(decision)]
         else:
             digits, _, tag = str(decision).partition("-")
             number = int(digits) if digits.isdecimal() and len(digits) < 19 else 0

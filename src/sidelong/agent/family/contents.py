@@ -57,6 +57,8 @@ def write(store: KeyStore, tag: str) -> tuple[dict[str, Any], dict[str, np.ndarr
         "traces": list(store.learner.TRACES),
         "tag": tag,
     }
+    if store.names:
+        header["names"] = store.names
     if store.scale is not None:
         header["scale"] = [store.scale.best, store.scale.worst]
     if graphs[0].labels is not None:
@@ -93,6 +95,7 @@ def read(
     state = learner.init(params, graphs[0])
     scale = Scale(*header["scale"]) if "scale" in header else None
     store = KeyStore(learner, params, Bank(learner, header["options"], graphs), header["seed"], state, scale)
+    store.names = dict(header.get("names", {}))
     keys = Keys.from_contents(arrays)
     rows = new_rows(store.layout, graphs[0].n_arms)._replace(**{name: arrays[f"rows.{name}"] for name in _KEPT})
     n = len(keys)

@@ -180,7 +180,7 @@ class Family:
             How many decisions were learned; those that were told the same before are left as they are.
         """
         store = self._store
-        heard = Ear(self._tag, store.keys, store.rows, store.waiting).hear(decisions, losses)
+        heard = Ear(self._tag, store).hear(decisions, losses)
         settling = Settling(store, heard, self._tag)
         if isinstance(losses, RevealedColumns):
             graph = settling.open(losses, graph)
@@ -207,7 +207,7 @@ class Family:
     def _pending(self, decisions: Batch | Iterable[str], what: str) -> npt.NDArray[np.int64]:
         """Return where decisions wait, or refuse."""
         store = self._store
-        named = Ear(self._tag, store.keys, store.rows, store.waiting).named(decisions)
+        named = Ear(self._tag, store).named(decisions)
         slot = store.find(*named)
         if (slot < 0).any():
             at = int(np.argmin(slot))

@@ -16,8 +16,8 @@ from sidelong.tables import column, names_of
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from sidelong.agent.family.keys import Key, Keys
-    from sidelong.agent.family.memory import Outstanding, Rows
+    from sidelong.agent.family.keys import Key
+    from sidelong.agent.family.store import KeyStore
 
     Integers = npt.NDArray[np.int64]
 
@@ -42,11 +42,12 @@ class Heard(NamedTuple):
 class Ear:
     """Finds the decisions that are named, among those that a family has made."""
 
-    def __init__(self, tag: str, keys: Keys, rows: Rows, waiting: Outstanding) -> None:
+    def __init__(self, tag: str, store: KeyStore) -> None:
         self._tag = tag
-        self._keys = keys
-        self._rows = rows
-        self._waiting = waiting
+        self._keys = store.keys
+        self._rows = store.rows
+        self._waiting = store.waiting
+        self._names = store.names
 
     def hear(self, decisions: Any, losses: Any) -> Heard:
         """Return what `tell` was given: a table alone, or decisions with an array, a table or what was revealed."""
@@ -95,7 +96,7 @@ class Ear:
         ours: list[bool] = []
         whole = bool(self._keys.listed) and isinstance(self._keys.listed[0], int)
         for each in ids:
-            digits, tag, key = (*str(each).split("-", 2), "", "")[:3]
+            digits, tag, key = (*self._names.get(str(each), str(each)).split("-", 2), "", "")[:3]
             if not digits.isdecimal() or len(digits) > 18:
                 raise UnknownDecisionError(
                     f"This family made no decision {short(each)}: it names its decisions like 1-{self._tag}-key. "

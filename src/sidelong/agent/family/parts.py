@@ -60,6 +60,7 @@ def _merged(parts: list[tuple[KeyStore, np.ndarray]]) -> KeyStore:
             columns[name].append(getattr(store.waiting, name)[slots])
         columns["key"][-1] = new[columns["key"][-1]]
         columns["graph"][-1] = places[columns["graph"][-1]]
+        made.names |= store.names
     made.rows = Rows(*(np.concatenate(each) for each in zip(*rows, strict=True)))
     made.rows.first[:] = made.rows.last[:] = -1
     let_wait(made, {name: np.concatenate(each) for name, each in columns.items()})

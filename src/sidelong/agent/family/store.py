@@ -47,6 +47,7 @@ class KeyStore:
         self.first_state = self.layout.filled(state)  #: of a key before its first round
         self.common = Common(self.layout.kept)
         self.keys = Keys()
+        self.names: dict[str, str] = {}  #: the ids of decisions that a service made, by the names it gave them
         self.rows: Rows = new_rows(self.layout, bank.own.n_arms)
         self.n_traces = trace_size(learner, bank.own.n_arms)
         self.waiting: Outstanding = new_waiting(bank.own.n_arms, self.n_traces)

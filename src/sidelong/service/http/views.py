@@ -328,11 +328,16 @@ def _known(value: float) -> float | None:
 
 
 def agent_file(experiment: LiveExperiment, reading: Reading) -> bytes:
-    """Return the agent as a state file, with the labels of its arms and the scale of what it is told; or a family."""
+    """Return the agent as a state file, or a family, which knows what waits by the ids that the service gave it.
+
+    It has the labels of the arms, and the scale of what it is told.
+    """
     if isinstance(experiment, KeyedExperiment):
         experiment.wake(reading, np.arange(len(experiment.by_key.keys)))
-        return state_file.pack(*experiment.blocks.together().contents())
-    header, arrays = experiment.agent.contents()
+        header, arrays = experiment.blocks.together().contents()
+    else:
+        header, arrays = experiment.agent.contents()
+    header["names"] = experiment.names_of_waiting()
     scale, labels = experiment.scale, experiment.life.labels
     if scale is not None:
         header["scale"] = [scale.best, scale.worst]

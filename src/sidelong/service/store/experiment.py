@@ -408,6 +408,11 @@ class LiveExperiment:
         """Return the outstanding decisions that have expired, oldest first."""
         return list(itertools.takewhile(lambda number: self.is_due(number, clock), self.outstanding))
 
+    def names_of_waiting(self) -> dict[str, Any]:
+        """Return how the agent calls the decisions that it has made and that wait, by their ids: by their rounds."""
+        made = {number: each for number, (each, _) in self.outstanding.items() if not isinstance(each, Given)}
+        return {f"{self.identity.key}-{number}": each.round for number, each in made.items()}
+
     def moments(self) -> list[Moment]:
         """Return when the decisions were made that wait."""
         return [moment for _, moment in self.outstanding.values()]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import bisect
 import itertools
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -338,6 +338,15 @@ class KeyedExperiment(LiveExperiment):
         numbers = np.concatenate([np.empty(0, np.int64), *(drawn.numbers[drawn.waits] for drawn in due)])
         pieces = [numbers[k : k + _AT_ONCE] for k in range(0, numbers.size, _AT_ONCE)]
         return [self.give_up_many(each[sort], Kind.EXPIRED, moment) for each in pieces for sort in self.sorts(each)]
+
+    def names_of_waiting(self) -> dict[str, Any]:
+        """Return how the family calls the decisions that it has made and that wait, by their ids."""
+        names: dict[str, str] = {}
+        for drawn in self.drawn.values():
+            own = np.flatnonzero(drawn.waits & ~drawn.given)
+            ids = (f"{self.identity.key}-{number}" for number in drawn.numbers[own].tolist())
+            names |= zip(ids, drawn.batch[own].ids, strict=True)
+        return names
 
     def moments(self) -> list[Moment]:
         """Return when the decisions were made that wait."""
