@@ -1,6 +1,7 @@
 """The life of an experiment with keys: frozen, stopped with a fallback arm, with a holdout, and in its own scale."""
 
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
 
 import sidelong as sl
@@ -8,9 +9,9 @@ from service.stores import lose_snapshots, opened
 from service.test_keyed import KEYS, ask, events, run, told
 from sidelong.errors import ServiceError, UnknownDecisionError
 from sidelong.evaluation import lift
-from sidelong.service.http import views
+from sidelong.service.http import export, views
 from sidelong.service.store.batches import TellColumns, TellMany
-from sidelong.service.store.commands import Cancel, DecideKeys
+from sidelong.service.store.commands import Cancel, DecideKeys, Tell
 from sidelong.service.store.journal import Kind
 from sidelong.service.store.tallies import UNLEARNED
 
@@ -146,6 +147,54 @@ def test_costs_in_a_scale_are_told_in_items_and_in_columns(database):
             for name in ("scaled", "plain")
         ]
         np.testing.assert_array_equal(*means)
+
+
+@pytest.mark.parametrize("holdout", [None, {"arm": 1, "share": 0.4}])
+def test_a_default_loss_is_learned_for_every_key_whose_feedback_never_comes(database, tmp_path, holdout):
+    more = {} if holdout is None else {"holdout": holdout}
+    with opened(database) as bench:
+        for name, loss in (("e", 3.0), ("told", None)):
+            default = {} if loss is None else {"default_loss": loss, "expire_after": 10.0}
+            bench.create(name, keyed=True, seed=5, scale={"best": 0.0, "worst": 4.0}, **default, **more)
+        twin = run(bench, DecideKeys("told", KEYS))
+        made = ask(bench, KEYS)
+        run(bench, TellMany(f"#{twin.experiment}", [told(twin, k, 3.0) for k in range(12)]))
+        bench.hands.move(11)
+        assert bench.expire() == 12
+        kinds = {event.kind for event in events(bench)[1:]}
+        assert kinds == {Kind.DEFAULTED}
+        with pytest.raises(ServiceError, match="kept as late"):
+            run(bench, Tell(f"#{made.experiment}", *told(made, 4, 1.0)))
+        with pytest.raises(ServiceError, match="has expired"):
+            run(bench, Cancel(f"#{made.experiment}", 5))
+        counts = bench.store.view("e", lambda each, _: views.state(each)).counts
+        assert (counts.told, counts.defaulted, counts.expired, counts.late) == (12, 12, 0, 1)
+        shown = views.decision(bench.store, f"#{made.experiment}", 5)  # which was told after all
+        assert (shown.status, set(shown.losses)) == ("defaulted", {0.75})
+        assert bench.store.view("e", lambda each, _: views.state(each)).default_loss == 3.0
+        export.write(bench.store, "e", tmp_path / "log.parquet")
+        log = pq.read_table(tmp_path / "log.parquet")
+        assert log["status"].to_pylist() == ["defaulted"] * 12
+        assert {loss for row in log["losses"].to_pylist() for loss in row} == {0.75}
+        after, other = ask(bench, KEYS), run(bench, DecideKeys("told", KEYS))
+        assert after.draws.arms.tolist() == other.draws.arms.tolist()  # as if it had been told
+        assert after.draws.probabilities.tobytes() == other.draws.probabilities.tobytes()
+        digest = bench.digest()
+        lose_snapshots(bench.database)
+        with opened(database) as again:
+            assert again.digest() == digest
+
+
+def test_while_frozen_a_default_is_kept_and_not_learned(database):
+    with opened(database) as bench:
+        bench.create(keyed=True, default_loss=0.5, expire_after=10.0)
+        ask(bench, KEYS)
+        bench.change(state="frozen", play=0)
+        bench.hands.move(11)
+        assert bench.expire() == 12
+        assert (bench.counts()[Kind.DEFAULTED], bench.counts()[UNLEARNED]) == (12, 12)
+        means = bench.store.view("e", lambda each, _: each.blocks.together().estimates().means)
+        assert np.isnan(means).all()
 
 
 def test_the_family_that_is_exported_has_learned_what_the_keys_have(database, tmp_path):

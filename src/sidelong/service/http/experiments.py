@@ -40,7 +40,7 @@ async def create_experiment(call: Call) -> Reply:
     body: CreateExperiment = call.body
     graph = await graph_of(body.graph, call)
     spec = body.model_dump(include={"learner", "options", "seed", "expire_after", "description", "labels"})
-    lacks = ("certificate", "features", "default_loss", "prior", "log")
+    lacks = ("certificate", "features", "prior", "log")
     for part in lacks if body.keyed else ():
         if getattr(body, part):
             raise invalid(f"An experiment with keys has no {part}.", f"body.{part}")

@@ -127,11 +127,12 @@ def decision(experiment: KeyedExperiment, number: int, reading: Reading, shelf: 
     if waits is None:
         settled = history.settled(number)
         late = history.found(number, SLOTS[Kind.LATE])
-    told = late or settled
+    # What came after a default changes nothing of what was learned.
+    told = settled if settled is not None and settled[0].kind is Kind.DEFAULTED else late or settled
     graph_id = made.graph if told is None or told[0].graph is None else told[0].graph
     graph = experiment.agent.graph if graph_id is None else shelf.find(reading, graph_id)
     losses = observe = None
-    if told is not None and told[0].kind in {Kind.TOLD, Kind.LATE}:
+    if told is not None and told[0].kind in {Kind.TOLD, Kind.LATE, Kind.DEFAULTED}:
         columns, at = told[1:]
         losses = columns.losses_of(at).tolist()
         if columns.observe is not None:

@@ -38,14 +38,15 @@ def rows(store: Store, reading: Reading, identity: Identity) -> Iterator[Row]:
             if event.kind in DRAWN_BY:
                 _decided(identity, event, waiting)
                 graphs |= dict.fromkeys(range(event.round, event.round + (event.arm or 0) + 1), event.graph)
-            elif event.kind is Kind.TOLD:
+            elif event.kind in {Kind.TOLD, Kind.DEFAULTED}:
                 yield from _told(store, reading, identity, event, waiting, graphs)
             elif event.kind is Kind.CANCELLED:
                 for number in columns.read_settled(event).numbers.tolist():
                     yield waiting.pop(number) | {"status": "cancelled"}
             elif event.kind in {Kind.EXPIRED, Kind.LATE}:
                 for number in columns.read_settled(event).numbers.tolist():
-                    waiting[number]["status"] = event.kind.name.lower()
+                    if number in waiting:  # what was told its default stays so
+                        waiting[number]["status"] = event.kind.name.lower()
     yield from waiting.values()
 
 
@@ -83,7 +84,7 @@ def _told(
         graph = store.shelf.find(reading, event.graph or graphs.pop(number) or identity.spec["graph"])
         reveals, losses = graph.row(row["action"]), found.losses_of(place)
         own = losses[reveals == row["action"]]
-        row["status"] = "told"
+        row["status"] = event.kind.name.lower()
         row["reward"] = 1.0 - float(own[0]) if own.size else None
         row["observed"], row["losses"] = reveals, losses
         if found.observe is not None:

@@ -156,7 +156,7 @@ def _state_with_keys(experiment: KeyedExperiment, query: StateQuery) -> Experime
         labels=life.labels,
         expire_after=life.expire_after,
         scale=spec.get("scale"),
-        default_loss=None,
+        default_loss=spec.get("default_loss"),
         prior=None,
         logged=None,
         origin=spec.get("origin"),

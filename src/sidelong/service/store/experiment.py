@@ -463,7 +463,7 @@ class LiveExperiment:
         kind, counts, amount = event.kind, self.tallies.aside if aside else self.tallies.counts, self.amount(event)
         counts[kind] += amount
         if kind is Kind.DEFAULTED:  # that is told, too
-            counts[Kind.TOLD] += 1
+            counts[Kind.TOLD] += amount
         elif kind in DRAWN_BY:
             self.round += amount
         minutes, minute = self.tallies.minutes, event.at // 60_000_000

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from sidelong.service.store.journal import Event
     from sidelong.service.store.keyed.experiment import KeyedExperiment
 
+_TOLD = {Kind.TOLD, Kind.DEFAULTED}
+
 
 class _Foreign(NamedTuple):
     """A decision that only the older version knows the probabilities of."""
@@ -82,7 +84,7 @@ class CarryingOn:
         if known.any():
             numbers, losses = found.numbers[known], found.losses[np.repeat(known, sizes)]
             live.wake(self._reading, live.rows_of(numbers))
-            if event.kind is Kind.TOLD:
+            if event.kind in _TOLD:
                 moment, shown = Moment(event.at, event.clock), None if graph is None else graph.graph
                 aside = live.learn_all(numbers, sizes[known], losses, shown, moment)[1]
             else:
@@ -90,7 +92,7 @@ class CarryingOn:
         for place in np.flatnonzero(~known).tolist():
             was = self._foreign.pop(int(found.numbers[place]))
             aside = was.held
-            if event.kind is Kind.TOLD and not was.held:
+            if event.kind in _TOLD and not was.held:
                 self._unlearned += 1
                 shown = was.graph if graph is None else graph.graph
                 live.count_unlearned(was.row, was.arm, shown, found.losses_of(place))

@@ -10,6 +10,7 @@ columns, little-endian::
     told                 losses: how many decisions (uint32), their numbers less `round`, ascending (uint32), how many
                          losses each has (uint32), and the losses (float64)
                          observe: the probability that each of the losses would be revealed (float64), if it is known
+    defaulted            as told
     late                 as told, without observe
     cancelled, expired   losses: how many decisions (uint32), and their numbers less `round`, ascending (uint32)
 

@@ -14,7 +14,7 @@ from sidelong.errors import DecisionError, GraphError, LearnerError
 from sidelong.learners.interface import is_sparing
 from sidelong.service.store import agents
 from sidelong.service.store.experiment import STORED, LiveExperiment, Moment
-from sidelong.service.store.journal import DRAWN_BY, Event, Kind
+from sidelong.service.store.journal import DRAWN_BY, EXPIRED, Event, Kind
 from sidelong.service.store.keyed import columns
 from sidelong.service.store.keyed.asides import Drawer, Mixed, turn_of
 from sidelong.service.store.keyed.blocks import Blocks
@@ -265,7 +265,13 @@ class KeyedExperiment(LiveExperiment):
         return [sort for sort in (~given, given) if sort.any()]
 
     def hear(
-        self, numbers: Integers, sizes: Integers, losses: Floats, graph: KnownGraph | None, moment: Moment
+        self,
+        numbers: Integers,
+        sizes: Integers,
+        losses: Floats,
+        graph: KnownGraph | None,
+        moment: Moment,
+        kind: Kind = Kind.TOLD,
     ) -> Event:
         """Learn the losses that decisions of one sort revealed; the numbers ascend, and the losses were checked."""
         observe, aside = self.learn_all(numbers, sizes, losses, None if graph is None else graph.graph, moment)
@@ -273,7 +279,7 @@ class KeyedExperiment(LiveExperiment):
         which = None if graph is None else graph.id
         data = columns.write_settled(numbers, sizes, losses)
         span = int(numbers[-1] - numbers[0])
-        event = Event(Kind.TOLD, int(numbers[0]), *moment, span, None, which, losses=data, observe=seen)
+        event = Event(kind, int(numbers[0]), *moment, span, None, which, losses=data, observe=seen)
         return self._record(event, aside)
 
     def learn_all(
@@ -337,7 +343,7 @@ class KeyedExperiment(LiveExperiment):
         due = itertools.takewhile(lambda drawn: self._is_over(drawn, moment.clock), self.drawn.values())
         numbers = np.concatenate([np.empty(0, np.int64), *(drawn.numbers[drawn.waits] for drawn in due)])
         pieces = [numbers[k : k + _AT_ONCE] for k in range(0, numbers.size, _AT_ONCE)]
-        return [self.give_up_many(each[sort], Kind.EXPIRED, moment) for each in pieces for sort in self.sorts(each)]
+        return [self.expire_sort(each[sort], moment) for each in pieces for sort in self.sorts(each)]
 
     def names_of_waiting(self) -> dict[str, Any]:
         """Return how the family calls the decisions that it has made and that wait, by their ids."""
@@ -347,6 +353,15 @@ class KeyedExperiment(LiveExperiment):
             ids = (f"{self.identity.key}-{number}" for number in drawn.numbers[own].tolist())
             names |= zip(ids, drawn.batch[own].ids, strict=True)
         return names
+
+    def expire_sort(self, numbers: Integers, moment: Moment) -> Event:
+        """Let decisions of one sort expire, or learn the loss that is named for this; the numbers ascend."""
+        told = self.identity.spec.get("default_loss")
+        if told is None:
+            return self.give_up_many(numbers, Kind.EXPIRED, moment)
+        sizes = np.concatenate([np.diff(drawn.batch.offsets)[places] for drawn, places in self._parts(numbers)])
+        losses = np.repeat(np.array(self.losses_of([told])), int(sizes.sum()))
+        return self.hear(numbers, sizes, losses, None, moment, Kind.DEFAULTED)
 
     def moments(self) -> list[Moment]:
         """Return when the decisions were made that wait."""
@@ -375,6 +390,8 @@ class KeyedExperiment(LiveExperiment):
             return self.hear(found.numbers, sizes, found.losses, graph, moment)
         if event.kind is Kind.LATE:
             return self.hear_late(found.numbers, sizes, found.losses, event.graph, moment)
+        if event.kind in EXPIRED:
+            return self.expire_sort(found.numbers, moment)
         return self.give_up_many(found.numbers, event.kind, moment)
 
     def _parts(self, numbers: Integers) -> Iterator[tuple[DrawnBatch, Integers]]:

@@ -13,7 +13,7 @@ import numpy as np
 from sidelong.errors import DecisionError, GraphError, LearnerError, ServiceError
 from sidelong.service.store.absent import as_decided
 from sidelong.service.store.graphs import size
-from sidelong.service.store.journal import SLOTS, Kind
+from sidelong.service.store.journal import EXPIRED, SLOTS, Kind
 from sidelong.service.store.keyed import columns
 from sidelong.service.store.keyed.experiment import INDEX_BYTES, KeyedExperiment
 from sidelong.service.store.losses import matched
@@ -163,7 +163,7 @@ def cancel(turn: Turn, number: int) -> Settled:
     kind = history.settled(number)[0].kind
     if kind is Kind.TOLD:
         raise _refusal(409, "told", "The decision was told. What was learned cannot be taken back.", number, turn)
-    if kind is Kind.EXPIRED:
+    if kind in EXPIRED:
         raise _refusal(410, "expired", "The decision has expired.", number, turn)
     return Settled(history.round_of(number), duplicate=True)
 
@@ -267,7 +267,7 @@ class _Telling:
         shown = graph or known
         revealing = self._experiment.agent.graph if shown is None else shown.graph
         which = None if graph is None else graph.id
-        if event.kind is Kind.EXPIRED:
+        if event.kind in EXPIRED:
             if self._keep_late and number not in self._late and not self._history.is_late(number):
                 self._turn.charge(graph)
                 self._late[number] = which, matched(losses, revealing.row(arm).tolist())
