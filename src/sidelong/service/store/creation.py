@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import secrets
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -19,12 +20,13 @@ from sidelong.service.store.agents import scale_of
 from sidelong.service.store.commands import taken
 from sidelong.service.store.database import Identity, TakenError
 from sidelong.service.store.graphs import PART, KnownGraph, identify, stored_size
-from sidelong.service.store.keyed.experiment import kind_of
+from sidelong.service.store.keyed import cloning
+from sidelong.service.store.keyed.experiment import KeyedExperiment, kind_of
 from sidelong.service.store.life import written
 from sidelong.service.store.replay import Replayed
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from sidelong.graphs import FeedbackGraph
     from sidelong.service.store.database import Reading
@@ -53,13 +55,14 @@ def clone(store: Store, of: str, name: str, wanted: dict[str, Any], *, learned: 
     if learned and wanted.get("seed") is not None:
         raise _invalid("A clone that has learned goes on with the seed of what it learned. Leave seed out.", "seed")
 
-    def copied(experiment: LiveExperiment, _: Reading) -> tuple[Identity, Life, int, bytes]:
-        if learned and experiment.identity.spec.get("keyed"):
-            raise _invalid("An experiment with keys is cloned without what it has learned.", "learned")
-        agent = state_file.pack(*experiment.agent.contents())
-        return experiment.identity, experiment.life, experiment.head, agent
+    def copied(experiment: LiveExperiment, reading: Reading) -> tuple[Identity, Life, int, Callable[[], bytes]]:
+        if learned and isinstance(experiment, KeyedExperiment):
+            made = cloning.copied(experiment, reading)
+        else:
+            made = partial(_without_waiting, state_file.pack(*experiment.agent.contents()))
+        return experiment.identity, experiment.life, experiment.head, made
 
-    source, life, sequence, data = store.view(of, copied)
+    source, life, sequence, make = store.view(of, copied)
     origin = {"name": source.name, "key": source.key, "sequence": sequence, "learned": learned}
     lasting = {"description": life.description, "labels": life.labels, "expire_after": life.expire_after}
     spec = {**source.spec, **lasting, **wanted, "created_at": store.clock.now().at}
@@ -78,7 +81,7 @@ def clone(store: Store, of: str, name: str, wanted: dict[str, Any], *, learned: 
     if spec.get("seed") is None or not (learned or "seed" in wanted):
         spec["seed"] = secrets.randbelow(2**53)
     spec["learner_version"] = catalogue.version(agents.module_of(spec))
-    state = _without_waiting(data) if learned else None
+    state = make() if learned else None
     spec["origin"] = {**origin, "state": None if state is None else hashlib.sha256(state).hexdigest()}
     identity = Identity(0, secrets.token_hex(8), name, spec)
     return Draft(identity, known, kind_of(identity).new(identity, graph, state), state)

@@ -236,6 +236,15 @@ class Blocks:
             self._awake[number] = self._read(number, data)
             self._changed.add(number)
 
+    def begin(self, given: Mapping[int, bytes]) -> None:
+        """Take blocks that an experiment begins with, and that are not in the database."""
+        self._checksums = {number: data[-_CHECKSUM:] for number, data in given.items()}
+        self.bring(given)
+
+    def copied(self) -> dict[int, bytes]:
+        """Return all blocks, which are awake, as they are now."""
+        return {number: self._packed(number) for number in sorted(self._awake)}
+
     def packed(self) -> dict[int, bytes]:
         """Return all blocks, which are awake, as they are now; this program's version of the learner has them."""
         self._changed |= self._awake.keys()

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sidelong.agent import Agent
+from sidelong.agent import Agent, state_file
 from sidelong.agent.running import revealed
 from sidelong.errors import DecisionError, GraphError, LearnerError
 from sidelong.learners.interface import is_sparing
 from sidelong.service.store import agents
 from sidelong.service.store.experiment import STORED, LiveExperiment, Moment
 from sidelong.service.store.journal import DRAWN_BY, EXPIRED, Event, Kind
-from sidelong.service.store.keyed import columns
+from sidelong.service.store.keyed import cloning, columns
 from sidelong.service.store.keyed.asides import Drawer, Mixed, turn_of
 from sidelong.service.store.keyed.blocks import Blocks
 from sidelong.service.store.keyed.counting import KeyTallies
@@ -68,12 +68,18 @@ class KeyedExperiment(LiveExperiment):
         graph: FeedbackGraph,
         learned: bytes | None = None,
         *,
-        older: bool = False,  # noqa: ARG003  # nothing was learned that could be
+        older: bool = False,
     ) -> Self:
-        """Return an experiment to which nothing has happened."""
-        if learned is not None:
-            raise LearnerError("An experiment with keys cannot begin with what another has learned.")
-        return cls(identity, graph, Tallies(graph.n_arms))
+        """Return an experiment to which nothing has happened; of a clone, with keys that have `learned`.
+
+        With `older`, also where an older version of the learner was at work.
+        """
+        if learned is None:
+            return cls(identity, graph, Tallies(graph.n_arms))
+        header, arrays = state_file.unpack(learned, f"what {identity.name} began with")
+        made = cls(identity, graph, Tallies(graph.n_arms), header["block_size"])
+        cloning.begin(made, arrays, older=older)
+        return made
 
     @property
     def waiting(self) -> int:
