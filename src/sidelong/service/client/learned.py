@@ -21,17 +21,19 @@ class Learned(int):
 
     problems: dict[str, SidelongError]
 
+    def __new__(cls, count: int, problems: dict[str, SidelongError] | None = None) -> Self:
+        """Make one."""
+        made = super().__new__(cls, count)
+        made.problems = {} if problems is None else problems
+        return made
+
     @classmethod
     def of(cls, count: int, problems: Iterable[tuple[str, Mapping[str, Any]]], path: str) -> Self:
         """Return what a reply says: how many were learned, and what is wrong with others, by id."""
-        made = cls(count)
-        made.problems = {id_: error_of(problem, path) for id_, problem in problems}
-        return made
+        return cls(count, {id_: error_of(problem, path) for id_, problem in problems})
 
     @classmethod
     def together(cls, parts: Iterable[Self]) -> Self:
         """Return the same of several requests."""
         every = list(parts)
-        made = cls(sum(every))
-        made.problems = {id_: error for part in every for id_, error in part.problems.items()}
-        return made
+        return cls(sum(every), {id_: error for part in every for id_, error in part.problems.items()})

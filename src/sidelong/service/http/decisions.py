@@ -160,7 +160,8 @@ def parse(id_: str) -> tuple[str, int]:
     """Return the experiment and the round of a decision."""
     found = _ID.fullmatch(id_)
     if found is None:
-        raise ServiceError(f"There is no decision {id_[:60]!r}.", status=404, code="not_found", path="path.id")
+        text = f"There is no decision {id_[:60]!r}."
+        raise ServiceError(text, status=404, code="not_found", path="path.id", value=id_)
     return f"#{found[1]}", int(found[2])
 
 

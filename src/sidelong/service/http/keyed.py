@@ -119,7 +119,8 @@ def decision(experiment: KeyedExperiment, number: int, reading: Reading, shelf: 
     identity, waits = experiment.identity, experiment.find(number)
     history = History(reading, experiment, [])
     if not 1 <= number <= experiment.round:
-        raise ServiceError("There is no such decision.", status=404, code="not_found", path="path.id")
+        text, id_ = "There is no such decision.", f"{identity.key}-{number}"
+        raise ServiceError(text, status=404, code="not_found", path="path.id", value=id_)
     made, draws = history.draws(number)
     place = number - made.round
     arm, probability = int(draws.arms[place]), float(draws.probabilities[place])

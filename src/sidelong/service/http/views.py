@@ -273,7 +273,8 @@ def _decision(experiment: LiveExperiment, number: int, reading: Reading, shelf: 
     identity = experiment.identity
     events = reading.rounds(identity.id, number, number)
     if not events or number < 1:
-        raise ServiceError("There is no such decision.", status=404, code="not_found", path="path.id")
+        text, id_ = "There is no such decision.", f"{identity.key}-{number}"
+        raise ServiceError(text, status=404, code="not_found", path="path.id", value=id_)
     made, *others = events
     told = next((each for each in reversed(others) if each.losses is not None), None)
     last = others[-1] if others else None

@@ -33,8 +33,8 @@ def copied(live: KeyedExperiment, reading: Reading) -> Callable[[], bytes]:
 
 def _packed(keys: dict[str, np.ndarray], size: int, blocks: dict[int, bytes]) -> bytes:
     arrays = dict(keys)
-    for number, data in blocks.items():
-        family = Family.from_contents(*state_file.unpack(data, "The clone"), "The clone")
+    for number in sorted(blocks):
+        family = Family.from_contents(*state_file.unpack(blocks.pop(number), "The clone"), "The clone")
         family.cancel(family.pending)
         arrays[f"block.{number}"] = np.frombuffer(state_file.pack(*family.contents()), np.uint8)
     return state_file.pack({"kind": "keyed", "block_size": size}, arrays)

@@ -302,8 +302,8 @@ class History:
     def settled(self, number: int) -> tuple[Event, Settlement, int]:
         """Return the event that settled a decision, its columns, and the place of the decision there."""
         if not 1 <= number <= self._experiment.round:
-            text = "There is no such decision."
-            raise ServiceError(text, status=404, code="not_found", path="path.id", value=number)
+            text, id_ = "There is no such decision.", f"{self._experiment.identity.key}-{number}"
+            raise ServiceError(text, status=404, code="not_found", path="path.id", value=id_)
         found = self.found(number, SLOTS[Kind.TOLD])
         if found is None:
             raise RuntimeError(f"decision {number} neither waits nor was settled")
