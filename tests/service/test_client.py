@@ -375,9 +375,11 @@ def test_the_labels_of_a_graph_are_those_of_its_experiment(served, service):
     found = httpx.post(f"{served.address}/v1/experiments/streets/evaluation", json={}, timeout=60).json()
     assert {each["arm"]: each["label"] for each in found["arms"]} == dict(enumerate(graph.labels))
     service.create("streets", "exp3.g++", graph.labelled(None))  # the same again
-    named = service.create("called", "exp3.g++", graph, labels=["a", "a", "b"])
-    assert (named.state()["arms"]["items"][0]["label"], named.graph.labels) == ("a", None)
-    with pytest.raises(ServiceError, match="another labels"):
+    with pytest.raises(ServiceError, match="Arms 0 and 1 have the same label"):
+        service.create("called", "exp3.g++", graph, labels=["a", "a", "b"])
+    named = service.create("called", "exp3.g++", graph, labels=["a", "c", "b"])
+    assert (named.state()["arms"]["items"][0]["label"], named.graph.labels) == ("a", ("a", "c", "b"))
+    with pytest.raises(ServiceError, match="already, with other labels"):
         service.create("called", "exp3.g++", graph)
 
 

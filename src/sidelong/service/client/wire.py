@@ -270,7 +270,7 @@ def _read_graph(reply: Any, _: bool) -> FeedbackGraph:  # noqa: FBT001
             f"service for; the most are 500 and 5,000."
         )
     labels = reply["labels"]
-    known = labels if labels is not None and len(set(labels)) == len(labels) else None  # a service takes any
+    known = labels if labels is not None and len(set(labels)) == len(labels) else None  # older ones may be alike
     return FeedbackGraph.from_edges(reply["edges"], reply["total_arms"]).labelled(known)
 
 
