@@ -126,6 +126,30 @@ def test_what_the_older_version_did_behind_the_snapshot_is_counted(database, upg
         assert bench.digest() == digest
 
 
+def test_defaults_that_the_older_version_told_behind_the_snapshot_are_learned_or_counted(database, upgrade):
+    with opened(database) as bench:
+        bench.create(keyed=True, graph=GRAPH, default_loss=1.0, expire_after=10.0)
+        for _ in range(8):
+            night(bench)
+        ask(bench, KEYS)
+        bench.store.save(least=1)
+        ask(bench, KEYS[:3])
+        bench.hands.move(11)
+        assert bench.expire() == 15
+        before, hands = bench.counts(), bench.hands  # and then it was killed
+    upgrade(2)
+    with opened(database, hands) as bench:
+        bench.store.load("e")
+        assert json.loads(events(bench)[-1].context)["unlearned"] == 3
+        counts = bench.counts()
+        assert [counts[kind] for kind in (Kind.DEFAULTED, Kind.TOLD)] == [before[Kind.DEFAULTED], before[Kind.TOLD]]
+        assert counts[Kind.DEFAULTED] == 15
+        digest = bench.digest()
+        lose_snapshots(bench.database)
+    with opened(database, hands) as bench:
+        assert bench.digest() == digest
+
+
 def test_without_a_snapshot_it_says_what_to_do(database, upgrade):
     with opened(database) as bench:
         bench.create(keyed=True, graph=GRAPH)

@@ -14,7 +14,7 @@ from sidelong.errors import DecisionError, GraphError, LearnerError
 from sidelong.learners.interface import is_sparing
 from sidelong.service.store import agents
 from sidelong.service.store.experiment import STORED, LiveExperiment, Moment
-from sidelong.service.store.journal import DRAWN_BY, EXPIRED, Event, Kind
+from sidelong.service.store.journal import DRAWN_BY, Event, Kind
 from sidelong.service.store.keyed import cloning, columns
 from sidelong.service.store.keyed.asides import Drawer, Mixed, turn_of
 from sidelong.service.store.keyed.blocks import Blocks
@@ -396,7 +396,7 @@ class KeyedExperiment(LiveExperiment):
             return self.hear(found.numbers, sizes, found.losses, graph, moment)
         if event.kind is Kind.LATE:
             return self.hear_late(found.numbers, sizes, found.losses, event.graph, moment)
-        if event.kind in EXPIRED:
+        if event.kind is Kind.DEFAULTED:
             return self.expire_sort(found.numbers, moment)
         return self.give_up_many(found.numbers, event.kind, moment)
 
