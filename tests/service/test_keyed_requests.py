@@ -193,6 +193,8 @@ def test_what_is_wrong_in_columns_is_named_by_its_column(server, name):
         ({"ids": [*ids[:3], ids[0][:17] + "99"]}, 404, "body.ids.3"),
         ({"arms": [items[0]["arm"], items[1]["arm"], (items[2]["arm"] + 1) % 5, items[3]["arm"]]}, 422, "body.arms.2"),
         ({"graphs": [{"name": "nested", "n": 3}], "graph_of": [0] * 4}, 422, "body.graph_of.0"),
+        ({"graphs": [{"name": "nested", "n": 5}, {"name": "x"}], "graph_of": [1] * 4}, 422, "body.graphs.1"),
+        ({"graphs": [{"id": "0" * 32}], "graph_of": [0] * 4}, 422, "body.graphs.0.id"),
     ):
         answer, problem = send(right, **changed)
         assert (answer, problem["path"]) == (status, path)

@@ -89,8 +89,8 @@ def _retry_after(reply: httpx.Response) -> float | None:
 def refusal(reply: httpx.Response, path: str) -> SidelongError:
     """Return what to raise for a reply that is an error."""
     problem = _problem(reply)
-    silent = f"The service answers {reply.status_code} {reply.reason_phrase}."
-    return error_of({"detail": silent, **problem, "status": reply.status_code}, path, _retry_after(reply))
+    detail = problem.get("detail") or f"The service answers {reply.status_code} {reply.reason_phrase}."
+    return error_of({**problem, "detail": detail, "status": reply.status_code}, path, _retry_after(reply))
 
 
 def error_of(problem: Mapping[str, Any], path: str, retry_after: float | None = None) -> SidelongError:

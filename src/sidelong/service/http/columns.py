@@ -22,8 +22,11 @@ from sidelong.service.store.store import unknown
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from sidelong.graphs import FeedbackGraph
     from sidelong.service.http.exchange import Call
     from sidelong.service.http.messages.columns import FeedbackColumns, KeysRequest
+    from sidelong.service.http.messages.graphs import GraphMessage
+    from sidelong.service.store.graphs import KnownGraph
     from sidelong.service.store.keyed.rules import DrawnKeys
     from sidelong.service.store.settled import Settled
 
@@ -64,10 +67,10 @@ async def tell_in_columns(call: Call) -> Reply:
         raise _in_columns(unknown("#"))
     sizes, losses = np.array(body.sizes, np.int64), body.losses
     _check_lengths(body, sizes)
-    await check_size(call.server, of, len(numbers), "body.ids")
-    graphs = [await graph_of_round(each, call, of) for each in body.graphs or ()]
+    graphs = [await _graph(each, place, call, of) for place, each in enumerate(body.graphs or ())]
     command = TellColumns(of, numbers, sizes, losses, graphs, body.graph_of, body.arms, body.partial, body.plain)
     try:
+        await check_size(call.server, of, len(numbers), "body.ids")
         async with withdrawing(call.server, *graphs):
             told: Sequence[Settled | ServiceError] = await call.server.commits.written(command)
     except ServiceError as error:
@@ -98,6 +101,16 @@ def _numbers(ids: list[str]) -> tuple[str, list[int]]:
             raise ServiceError(text, status=404, code="not_found", path=f"body.ids.{place}", value=id_)
         numbers.append(int(digits))
     return of, numbers
+
+
+async def _graph(given: GraphMessage, place: int, call: Call, of: str) -> FeedbackGraph | KnownGraph | str:
+    """Return one of the graphs that came with outcomes."""
+    try:
+        return await graph_of_round(given, call, of)
+    except ServiceError as error:
+        if (error.path or "").startswith("body.graph"):
+            error.path = f"body.graphs.{place}{(error.path or '').removeprefix('body.graph')}"
+        raise
 
 
 def _in_columns(error: ServiceError) -> ServiceError:
