@@ -174,7 +174,7 @@ def test_a_server_that_stands_still_gives_its_locks_on_postgresql_back(request, 
 
 
 def test_a_snapshot_that_cannot_be_written_is_tried_less_and_less_often(tmp_path, monkeypatch):
-    monkeypatch.setattr("sidelong.service.store.replay._BYTES_PER_EVENT", 2**30)
+    monkeypatch.setattr("sidelong.service.store.pace._EVENT", 2**30)
     tries, save = [], _Writing.save
 
     def fail(_, __, snapshot):
@@ -201,7 +201,7 @@ def test_a_snapshot_that_cannot_be_written_is_tried_less_and_less_often(tmp_path
 
 def test_a_large_snapshot_is_written_in_parts_between_which_others_write_and_less_often(tmp_path, monkeypatch):
     monkeypatch.setattr("sidelong.service.store.replay.PART", 1000)
-    monkeypatch.setattr("sidelong.service.store.replay._BYTES_PER_EVENT", 1000)
+    monkeypatch.setattr("sidelong.service.store.pace._EVENT", 1000)
     address, between, keep = f"sqlite:///{tmp_path}/large.db", [], _Writing.keep_part
 
     def note(self, experiment, seq, number, data):
@@ -218,9 +218,9 @@ def test_a_large_snapshot_is_written_in_parts_between_which_others_write_and_les
         for _ in range(2):
             replayed.save(bench.database)
             bench.decide()
-        digest, size = bench.digest(), replayed._size
+        digest, size = bench.digest(), replayed._pace._size
         assert between[:100] == list(range(100))
-        for _ in range(size // 1000 - 1):
+        for _ in range(-(-size // 1000) - 1):
             assert not replayed.is_stale(10, 2**40)
             bench.decide()
         assert replayed.is_stale(10, 2**40)

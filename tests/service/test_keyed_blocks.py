@@ -124,6 +124,46 @@ def test_what_has_changed_stays_in_memory_until_a_snapshot_is_written(database, 
         night(bench)
 
 
+def test_keys_that_fit_into_memory_wait_for_a_snapshot_until_it_is_worth_its_bytes(database, monkeypatch):
+    monkeypatch.setattr("sidelong.service.store.pace._EVENT", 160)
+    monkeypatch.setattr("sidelong.service.store.pace._DECISION", 10)
+    with opened(database) as bench:
+        bench.create(keyed=True)
+        bench.store.save(least=1)
+        replayed, batches = bench.store.named("e"), 0
+        size, key_bytes = replayed._pace._size, replayed.live.blocks.key_bytes
+        assert size > 0
+        while not replayed.is_stale(1, 10**9):
+            ask(bench, KEYS)
+            batches += 1
+        assert replayed.live.changed_bytes == 12 * key_bytes
+        worth = [(160 + 11 * 10) * n for n in (batches - 1, batches)]
+        assert worth[0] < size + 12 * key_bytes <= worth[1]
+        bench.store.save(least=1)
+        ask(bench, KEYS[:1])
+        assert replayed.live.changed_bytes == 3 * key_bytes  # of the block that has changed
+
+
+def test_a_snapshot_packs_each_block_that_has_changed_once(database, monkeypatch):
+    packed, pack = [], blocks.Blocks._packed
+
+    def note(self, number):
+        packed.append(number)
+        return pack(self, number)
+
+    with opened(database) as bench:
+        bench.create(keyed=True)
+        night(bench)
+        bench.store.save(least=1)
+        night(bench, KEYS[:4])
+        digest = bench.digest()
+        with monkeypatch.context() as patch:
+            patch.setattr(blocks.Blocks, "_packed", note)
+            bench.store.save(least=1)
+        assert packed == [0, 1]
+        assert bench.digest() == digest
+
+
 def test_a_block_that_changes_while_it_is_written_is_written_again(database, monkeypatch):
     with opened(database, max_key_bytes=FEW) as bench:
         bench.create(keyed=True)

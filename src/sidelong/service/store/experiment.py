@@ -205,6 +205,15 @@ class LiveExperiment:
         """Tell whether enough has happened for a snapshot; `most` are the bytes that keys may take in memory."""
         return self.done - self.saved >= every
 
+    def needs_saving(self, most: int) -> bool:  # noqa: ARG002
+        """Tell whether only a snapshot lets keys leave memory that take more than `most` bytes of it."""
+        return False
+
+    @property
+    def changed_bytes(self) -> int:
+        """What a snapshot takes that depends on how much has changed, about."""
+        return 0
+
     def amount(self, event: Event) -> int:  # noqa: ARG002  # an experiment with keys has batches
         """Return how many things an event is about."""
         return 1

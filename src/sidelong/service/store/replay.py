@@ -25,6 +25,7 @@ from sidelong.service.store.journal import DRAWN_BY, Kind, size_of
 from sidelong.service.store.keyed.blocks import Forgotten
 from sidelong.service.store.keyed.carrying import CarryingOn
 from sidelong.service.store.keyed.experiment import KeyedExperiment, kind_of
+from sidelong.service.store.pace import Pace
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -38,8 +39,6 @@ if TYPE_CHECKING:
 _log = logging.getLogger("sidelong.service")
 
 
-_PATIENCE = 6  # doublings of the pause between snapshots that cannot be written
-_BYTES_PER_EVENT = 4096  # of snapshots: a large one is written less often
 _TRIES = 3  # to take over while an older server goes on
 _PAGE = 500  # events that are replayed before another experiment has its turn
 _PAGE_BYTES = 2**24  # of their columns
@@ -67,9 +66,7 @@ class Replayed:
         self.refused: ServiceError | None = None
         self.progress: Progress | None = None  #: while it is replayed
         self.counted: tuple[np.ndarray, int] | None = None  #: events by kind, and how many wait, when last looked at
-        self.failures = 0  #: snapshots in a row that could not be written
-        self._size = 0  # bytes of the last one
-        self._tried = 0  # how much had happened when one was last tried
+        self._pace = Pace()
         self._doubted = 0  # the event of the last snapshot of which a block was missing
         self._aside: LiveExperiment | None = None  # what is replayed, until it is complete
         self._loading = threading.Lock()
@@ -190,17 +187,9 @@ class Replayed:
         return live
 
     def is_stale(self, least: int, most: int) -> bool:
-        """Tell whether it had so many events since its last snapshot; more if that was large or failed.
-
-        And whether keys take too much of `most` bytes of memory that only a snapshot lets go of.
-        """
+        """Tell whether a snapshot is to be written, as `Pace.is_due` does."""
         live = self.live
-        if live is None:
-            return False
-        if not self.failures and live.wants_saving(2**63, most):
-            return True
-        least = max(least, self._size // _BYTES_PER_EVENT) * 2 ** min(self.failures, _PATIENCE)
-        return live.done - max(live.saved, self._tried) >= least
+        return live is not None and self._pace.is_due(live, least, most)
 
     def save(self, database: Database) -> None:
         """Write a snapshot."""
@@ -210,16 +199,16 @@ class Replayed:
                 return
             blocks = live.blocks.leave() if isinstance(live, KeyedExperiment) else {}
             snapshot, done = Snapshot(live.head, live.chain, snapshots.pack(live)), live.done
-        self._tried = done
+        self._pace.tried(snapshot.seq, done)
         try:
             self._write(database, snapshot, blocks)
         except BaseException:
-            self.failures += 1
+            self._pace.failed()
             if isinstance(live, KeyedExperiment):
                 with self.lock:
                     live.blocks.stay()
             raise
-        self.failures, self._size = 0, len(snapshot.data) + sum(map(len, blocks.values()))
+        self._pace.written(len(snapshot.data))
         with self.lock:
             live.saved, live.saved_at = done, snapshot.seq
             if isinstance(live, KeyedExperiment):

@@ -60,7 +60,7 @@ class Blocks:
         self.older = False  #: whether they were written by an older version of the learner
         self._awake: OrderedDict[int, Family] = OrderedDict()  # the least recently used first
         self._changed: set[int] = set()  # since they were last written
-        self._leaving: set[int] = set()  # that are being written
+        self._leaving: dict[int, bytes] = {}  # that are being written, as they are
         self._checksums: dict[int, bytes] = {}
         self._saved = 0  # the event behind which all others are in the database
 
@@ -71,13 +71,13 @@ class Blocks:
     @property
     def awake_bytes(self) -> int:
         """What the keys in memory take there, about."""
-        return self.key_bytes * sum(map(len, self._awake.values()))
+        return self.key_bytes * sum(map(len, list(self._awake.values())))  # whoever asks may not hold the lock
 
     @property
     def changed_bytes(self) -> int:
         """What those of them take that cannot be dropped."""
-        busy = (self._changed | self._leaving) & self._awake.keys()
-        return self.key_bytes * sum(len(self._awake[number]) for number in busy)
+        found = map(self._awake.get, self._changed | self._leaving.keys())
+        return self.key_bytes * sum(len(each) for each in found if each is not None)
 
     def wake(self, reading: Reading, experiment: int, rows: Integers, most: int | None = None) -> None:
         """Bring the blocks of some keys into memory; others leave it while all take more than `most` bytes.
@@ -113,7 +113,7 @@ class Blocks:
 
     def drop(self, most: int, but: Sequence[int] = ()) -> None:
         """Let blocks leave memory that have not changed, those first that were not used for long."""
-        kept = self._changed | self._leaving | set(but)
+        kept = self._changed | self._leaving.keys() | set(but)
         taken = self.awake_bytes
         for number in [each for each in self._awake if each not in kept]:
             if taken <= most:
@@ -204,26 +204,25 @@ class Blocks:
 
     def leave(self) -> dict[int, bytes]:
         """Return those that have changed, to be written; until `stay` or `left` is called they are not dropped."""
-        self._leaving |= self._changed
+        self._leaving |= {number: self._packed(number) for number in sorted(self._changed)}
         self._changed = set()
-        return {number: self._packed(number) for number in sorted(self._leaving)}
+        return self._leaving
 
     def left(self, written: Mapping[int, bytes], seq: int) -> None:
         """Take notice that what `leave` returned is in the database, in a snapshot behind an event."""
         self._checksums |= {number: data[-_CHECKSUM:] for number, data in written.items()}
-        self._leaving, self._saved = set(), seq
+        self._leaving, self._saved = {}, seq
 
     def stay(self) -> None:
         """Take notice that nothing was written."""
-        self._changed |= self._leaving
-        self._leaving = set()
+        self._changed |= self._leaving.keys()
+        self._leaving = {}
 
     def checksums(self) -> np.ndarray:
         """Return the checksum of each block, as it would be written now."""
-        fresh = self._changed | self._leaving
-        numbers = sorted(fresh | self._checksums.keys())
-        found = [self._packed(n)[-_CHECKSUM:] if n in fresh else self._checksums[n] for n in numbers]
-        return np.frombuffer(b"".join(found), np.uint8).reshape(-1, _CHECKSUM)
+        fresh = self._leaving | {number: self._packed(number) for number in self._changed}
+        found = self._checksums | {number: data[-_CHECKSUM:] for number, data in fresh.items()}
+        return np.frombuffer(b"".join(found[number] for number in sorted(found)), np.uint8).reshape(-1, _CHECKSUM)
 
     def resume(self, checksums: np.ndarray, seq: int) -> None:
         """Go on from blocks that are in the database."""

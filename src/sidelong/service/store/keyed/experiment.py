@@ -104,7 +104,16 @@ class KeyedExperiment(LiveExperiment):
 
     def wants_saving(self, every: int, most: int) -> bool:
         """Tell whether enough has happened for a snapshot, or it takes one to let keys leave memory."""
-        return super().wants_saving(every, most) or 2 * self.blocks.changed_bytes > most
+        return super().wants_saving(every, most) or self.needs_saving(most)
+
+    def needs_saving(self, most: int) -> bool:
+        """Tell whether keys should leave memory, and too many of them have changed since the last snapshot."""
+        return self.blocks.awake_bytes > most and 2 * self.changed_bytes > most
+
+    @property
+    def changed_bytes(self) -> int:
+        """What the blocks take that a snapshot writes, about."""
+        return self.blocks.changed_bytes
 
     def wake(self, reading: Reading, rows: Integers, most: int | None = None) -> None:
         """Bring keys into memory."""
