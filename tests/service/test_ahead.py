@@ -22,8 +22,8 @@ from sidelong.service.store.store import Store
 MANY = [f"sku-{k}" for k in range(100)]
 
 
-async def shop(client, name="shop"):
-    body = {"name": name, "graph": {"name": "cliques", "sizes": [3, 2]}, "learner": "exp3.g++", "seed": 1}
+async def shop(client, name="shop", **more):
+    body = {"name": name, "graph": {"name": "cliques", "sizes": [3, 2]}, "learner": "exp3.g++", "seed": 1, **more}
     assert (await client.post("/v1/experiments", json={**body, "keyed": True})).status_code == 201
 
 
@@ -71,6 +71,37 @@ def test_while_a_batch_of_keys_is_drawn_others_decide_and_its_own_experiment_wai
             again = await batch(client)
             assert (again.status_code, again.json()["first"]) == (200, 1)
         assert slow.threads == ["commits-ahead"] * 2  # the second time, too, it is looked up there
+
+    asyncio.run(play())
+
+
+def test_while_a_night_expires_others_decide_and_its_own_experiment_waits(tmp_path, monkeypatch):
+    begun, further, threads, expire = threading.Event(), threading.Event(), [], rules.expire
+
+    def slow(*given):
+        threads.append(threading.current_thread().name.split("_")[0])
+        begun.set()
+        assert further.wait(PATIENCE)
+        return expire(*given)
+
+    monkeypatch.setattr(rules, "expire", slow)
+
+    async def play():
+        async with running(f"sqlite:///{tmp_path}/ahead.db", sweep_every=0.01) as (_, client):
+            await create(client, "small")
+            await shop(client, expire_after=0.01)
+            night = (await batch(client)).json()
+            await asyncio.to_thread(begun.wait, PATIENCE)
+            for number in range(1, 21):
+                assert (await decide(client, "small"))["round"] == number
+            behind = asyncio.create_task(batch(client, MANY[:2], key="behind"))
+            await decide(client, "small")
+            assert not behind.done()
+            further.set()
+            assert (await behind).json()["first"] == 101
+            last = (await client.get(f"/v1/decisions/{night['ids']}100")).json()
+            assert last["status"] == "expired"
+        assert set(threads) == {"commits-ahead"}
 
     asyncio.run(play())
 

@@ -238,6 +238,7 @@ def test_what_was_settled_before_is_found_in_the_journal(database):
         run(bench, Cancel(of, 2))
         run(bench, Tell(of, *items[2][:3]))
         bench.hands.move(11)
+        assert bench.expire() == 2
         for _ in range(6):  # longer than a key remembers
             more = ask(bench, KEYS[:6])
             run(bench, TellMany(of, [told(more, k) for k in range(6)]))
@@ -314,6 +315,24 @@ def test_what_an_outcome_revealed_of_absent_arms_is_left_out(database):
         with pytest.raises(ServiceError, match="kept as late"):
             run(bench, Tell(f"#{made.experiment}", int(made.draws.numbers[1]), [0.25] * 4, shown))
         assert columns.read_settled(events(bench)[-1]).losses.tolist() == [0.25] * 3
+
+
+def test_what_is_told_too_late_expires_alone_and_the_rest_of_the_night_in_its_own_turn(database):
+    with opened(database) as bench:
+        bench.create(keyed=True, expire_after=10.0)
+        made = ask(bench, KEYS)
+        of = f"#{made.experiment}"
+        bench.hands.move(11)
+        for command in (Cancel(of, 2), Tell(of, *told(made, 4)[:3]), TellMany(of, [told(made, 7)])):
+            with pytest.raises(ServiceError) as caught:
+                run(bench, command)
+            assert caught.value.code == "expired"
+        counts = bench.counts()
+        assert counts[Kind.EXPIRED] == 3
+        assert counts[Kind.LATE] == 1  # nothing is kept of a batch that is refused whole
+        assert bench.expire() == 9
+        with opened(database, bench.hands) as other:
+            assert other.digest() == bench.digest()
 
 
 def test_keys_where_there_are_none_and_none_where_there_are(database):

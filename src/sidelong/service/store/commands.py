@@ -380,6 +380,10 @@ class Expire(Command):
         turn.events += expired
         return sum(map(turn.experiment.amount, expired))
 
+    def takes_long(self, experiment: LiveExperiment) -> bool:
+        """Tell whether it may be a whole night of keys, which may have to be read first."""
+        return isinstance(experiment, KeyedExperiment)
+
 
 def restricted(turn: Turn, graph: KnownGraph | None, available: list[Any]) -> KnownGraph | None:
     """Return the graph of the round without the arms that are not available, to be kept like any other."""

@@ -128,10 +128,10 @@ class KeyedExperiment(LiveExperiment):
             found.append(drawn.rows[np.isin(drawn.numbers, numbers[at == first])])
         return np.concatenate([np.empty(0, np.int64), *found])
 
-    def due_rows(self, clock: int) -> Integers:
-        """Return the keys of decisions that have expired."""
-        due = itertools.takewhile(lambda drawn: self._is_over(drawn, clock), self.drawn.values())
-        return np.concatenate([np.empty(0, np.int64), *(drawn.rows[drawn.waits] for drawn in due)])
+    def due(self, clock: int) -> Integers:
+        """Return the numbers of the decisions whose time is over, ascending."""
+        over = itertools.takewhile(lambda drawn: self._is_over(drawn, clock), self.drawn.values())
+        return np.concatenate([np.empty(0, np.int64), *(drawn.numbers[drawn.waits] for drawn in over)])
 
     def decide_for(
         self, keys: list[Key], graph: KnownGraph | None, moment: Moment, key: str | None, context: str | None
@@ -353,10 +353,8 @@ class KeyedExperiment(LiveExperiment):
         span = int(numbers[-1] - numbers[0])
         return self._record(Event(Kind.LATE, int(numbers[0]), *moment, span, None, graph, losses=data))
 
-    def expire_due(self, moment: Moment) -> list[Event]:
-        """Let decisions expire that are older than they may be."""
-        due = itertools.takewhile(lambda drawn: self._is_over(drawn, moment.clock), self.drawn.values())
-        numbers = np.concatenate([np.empty(0, np.int64), *(drawn.numbers[drawn.waits] for drawn in due)])
+    def expire_many(self, numbers: Integers, moment: Moment) -> list[Event]:
+        """Let decisions expire; the numbers ascend."""
         pieces = [numbers[k : k + _AT_ONCE] for k in range(0, numbers.size, _AT_ONCE)]
         return [self.expire_sort(each[sort], moment) for each in pieces for sort in self.sorts(each)]
 

@@ -70,7 +70,6 @@ def decide(turn: Turn, keys: list[Key], graph: KnownGraph | None, key: str | Non
 def tell(turn: Turn, items: Sequence[ToldItem], *, partial: bool) -> list[Settled | ServiceError]:
     """Learn, and return for each item what became of it; unless `partial`, raise what is wrong with the first one."""
     experiment = _keyed(turn)
-    expire(turn, experiment)
     _wake(turn, experiment, np.array([item.number for item in items], np.int64))
     telling = _Telling(turn, experiment, keep_late=partial)
     outcomes: list[Settled | ServiceError] = []
@@ -98,7 +97,6 @@ def tell_at_once(
 ) -> list[Settled] | None:
     """Learn losses in [0, 1] in columns, if all decisions wait and nothing is wrong; or return None, and do nothing."""
     experiment = _keyed(turn)
-    expire(turn, experiment)
     listed = np.array(numbers, np.int64)
     _wake(turn, experiment, listed)
     order = np.argsort(listed, kind="stable")
@@ -154,7 +152,6 @@ def tell_one(turn: Turn, item: ToldItem) -> Settled:
 def cancel(turn: Turn, number: int) -> Settled:
     """Cancel, or find that it was cancelled."""
     experiment = _keyed(turn)
-    expire(turn, experiment)
     _wake(turn, experiment, np.array([number]))
     history = History(turn.writing, experiment, turn.events)
     if experiment.find(number) is not None:
@@ -178,17 +175,24 @@ def is_asleep(experiment: LiveExperiment, numbers: Sequence[int] = (), keys: lis
 
 def expire(turn: Turn, experiment: KeyedExperiment) -> list[Event]:
     """Let decisions expire that are older than they may be."""
-    due = experiment.due_rows(turn.moment.clock)
-    if not due.size:
-        return []
-    experiment.wake(turn.writing, due, turn.settings.max_key_bytes)
-    expired = experiment.expire_due(turn.moment)
+    due = experiment.due(turn.moment.clock)
+    return _expire(turn, experiment, due) if due.size else []
+
+
+def _expire(turn: Turn, experiment: KeyedExperiment, due: np.ndarray) -> list[Event]:
+    experiment.wake(turn.writing, experiment.rows_of(due), turn.settings.max_key_bytes)
+    expired = experiment.expire_many(due, turn.moment)
     turn.events += expired
     return expired
 
 
 def _wake(turn: Turn, experiment: KeyedExperiment, numbers: np.ndarray) -> None:
-    """Bring the keys of decisions into memory."""
+    """Bring the keys of decisions into memory; those whose time is over expire now, not at the next sweep."""
+    if experiment.is_any_due(turn.moment.clock):
+        due = experiment.due(turn.moment.clock)
+        due = due[np.isin(due, numbers)]  # a whole night may be over, and is not for this turn
+        if due.size:
+            _expire(turn, experiment, due)
     experiment.wake(turn.writing, experiment.rows_of(np.sort(numbers)), turn.settings.max_key_bytes)
 
 
