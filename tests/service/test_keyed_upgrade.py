@@ -7,6 +7,7 @@ import pytest
 import sidelong as sl
 from service.stores import lose_snapshots, new_database, opened
 from service.test_keyed import KEYS, ask, events, run, told
+from service.test_keyed_blocks import spoil
 from sidelong.errors import ServiceError
 from sidelong.learners import exp3gpp
 from sidelong.service.store.batches import TellMany
@@ -25,7 +26,7 @@ def database(request, tmp_path, monkeypatch):
 
 @pytest.fixture
 def upgrade(monkeypatch):
-    """Return what makes exp3.g++ a version that decides otherwise, and what makes it the old one again."""
+    """Return what makes exp3.g++ a version that decides otherwise, or the same, and what makes it the old one again."""
     monkeypatch.setattr(blocks, "_KEYS", 5)
     old = sl.Family.ask
 
@@ -38,9 +39,9 @@ def upgrade(monkeypatch):
         self._store.rows.seed[:] ^= 1
         return made
 
-    def now(version):
+    def now(version, *, same=False):
         monkeypatch.setattr(exp3gpp, "VERSION", version, raising=False)
-        monkeypatch.setattr(sl.Family, "ask", other if version > 1 else old)
+        monkeypatch.setattr(sl.Family, "ask", other if version > 1 and not same else old)
 
     return now
 
@@ -165,3 +166,26 @@ def test_without_a_snapshot_it_says_what_to_do(database, upgrade):
     upgrade(2)
     with opened(database) as bench:
         assert night(bench).draws.rounds.tolist() == [10] * 12
+
+
+@pytest.mark.parametrize("how", ["damaged", "gone"])
+@pytest.mark.parametrize("behind", [0, 1])
+def test_a_block_that_is_missing_is_replayed_or_refused_as_a_missing_snapshot_is(database, upgrade, how, behind):
+    with opened(database) as bench:
+        bench.create(keyed=True, graph=GRAPH)
+        for _ in range(8):
+            night(bench)
+        learned = means(bench)
+        bench.store.save(least=1)
+        for _ in range(behind):
+            ask(bench, KEYS)
+        spoil(bench.database, how)
+    upgrade(2)
+    with opened(database) as bench:
+        with pytest.raises(ServiceError, match="sidelong rebase") as caught:
+            ask(bench, KEYS)
+        assert (caught.value.status, caught.value.code) == (503, "refused")
+    upgrade(2, same=True)
+    with opened(database) as bench:  # which the journal alone suffices for
+        assert str(means(bench)) == str(learned)
+        assert night(bench).draws.rounds.tolist() == [9 + behind] * 12

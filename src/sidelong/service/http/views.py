@@ -334,7 +334,7 @@ def agent_file(experiment: LiveExperiment, reading: Reading) -> bytes:
     It has the labels of the arms, and the scale of what it is told.
     """
     if isinstance(experiment, KeyedExperiment):
-        experiment.wake(reading, np.arange(len(experiment.by_key.keys)))
+        experiment.wake_all(reading)
         header, arrays = experiment.blocks.together().contents()
     else:
         header, arrays = experiment.agent.contents()

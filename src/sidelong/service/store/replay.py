@@ -266,10 +266,15 @@ class Replayed:
                 found = self._versions(reading)
                 if found.journal == found.own:  # another server was faster
                     return
+                saved = self._from_snapshot(reading, found.first, older=True)
                 try:
-                    live, after, unlearned, foreign = self._carried(reading, found)
-                except Forgotten:
-                    raise self._without_snapshot(found) from None
+                    live, after, unlearned, foreign = self._carried(reading, found, saved)
+                    if isinstance(live, KeyedExperiment):
+                        live.wake_all(reading)
+                except Forgotten:  # it is tried without this snapshot, from the journal alone
+                    if saved is not None:
+                        self.doubt(saved)
+                    continue
             with database.writing() as writing:
                 if writing.lock(self.identity.id) != live.head:  # an older server goes on beside this one
                     continue
@@ -287,11 +292,11 @@ class Replayed:
             return
         raise self.loading()
 
-    def _carried(self, reading: Reading, found: Versions) -> tuple[LiveExperiment, int, int, dict[int, int]]:
+    def _carried(
+        self, reading: Reading, found: Versions, saved: LiveExperiment | None
+    ) -> tuple[LiveExperiment, int, int, dict[int, int]]:
         """Return what an older version had learned, the event it is from, and what could not be taken along."""
-        live = self._from_snapshot(reading, found.first, older=True)
-        is_saved = live is not None
-        live = live or self._beginning(reading, found, older=True)
+        live = saved or self._beginning(reading, found, older=True)
         after = live.head
         try:  # perhaps it would have done the same
             while not self._replay(reading, live, _PAGE):
@@ -299,7 +304,7 @@ class Replayed:
         except ServiceError as error:
             if error.code != "refused":
                 raise
-            again = self._from_snapshot(reading, found.first, older=True) if is_saved else None
+            again = None if saved is None else self._from_snapshot(reading, found.first, older=True)
             if again is None:
                 raise self._without_snapshot(found) from error
             if isinstance(again, KeyedExperiment):

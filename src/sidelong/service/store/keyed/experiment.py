@@ -119,6 +119,10 @@ class KeyedExperiment(LiveExperiment):
         """Bring keys into memory."""
         self.blocks.wake(reading, self.identity.id, rows, most)
 
+    def wake_all(self, reading: Reading) -> None:
+        """Bring all keys into memory."""
+        self.wake(reading, np.arange(len(self.by_key.keys)))
+
     def rows_of(self, numbers: Integers) -> Integers:
         """Return the keys of decisions, by their rows; those that do not wait have none."""
         at = np.searchsorted(np.array(self._first, np.int64), numbers, "right") - 1
@@ -128,7 +132,7 @@ class KeyedExperiment(LiveExperiment):
             found.append(drawn.rows[np.isin(drawn.numbers, numbers[at == first])])
         return np.concatenate([np.empty(0, np.int64), *found])
 
-    def due(self, clock: int) -> Integers:
+    def overdue(self, clock: int) -> Integers:
         """Return the numbers of the decisions whose time is over, ascending."""
         over = itertools.takewhile(lambda drawn: self._is_over(drawn, clock), self.drawn.values())
         return np.concatenate([np.empty(0, np.int64), *(drawn.numbers[drawn.waits] for drawn in over)])

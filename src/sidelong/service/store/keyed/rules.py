@@ -175,7 +175,7 @@ def is_asleep(experiment: LiveExperiment, numbers: Sequence[int] = (), keys: lis
 
 def expire(turn: Turn, experiment: KeyedExperiment) -> list[Event]:
     """Let decisions expire that are older than they may be."""
-    due = experiment.due(turn.moment.clock)
+    due = experiment.overdue(turn.moment.clock)
     return _expire(turn, experiment, due) if due.size else []
 
 
@@ -189,7 +189,7 @@ def _expire(turn: Turn, experiment: KeyedExperiment, due: np.ndarray) -> list[Ev
 def _wake(turn: Turn, experiment: KeyedExperiment, numbers: np.ndarray) -> None:
     """Bring the keys of decisions into memory; those whose time is over expire now, not at the next sweep."""
     if experiment.is_any_due(turn.moment.clock):
-        due = experiment.due(turn.moment.clock)
+        due = experiment.overdue(turn.moment.clock)
         due = due[np.isin(due, numbers)]  # a whole night may be over, and is not for this turn
         if due.size:
             _expire(turn, experiment, due)

@@ -75,7 +75,7 @@ def contents(live: KeyedExperiment) -> tuple[dict[str, Any], Arrays, dict[str, A
 
 def whole(live: KeyedExperiment, reading: Reading) -> Arrays:
     """Return all blocks, as arrays of bytes."""
-    live.wake(reading, np.arange(len(live.by_key.keys)))
+    live.wake_all(reading)
     return {f"block.{number}": np.frombuffer(data, np.uint8) for number, data in live.blocks.packed().items()}
 
 
