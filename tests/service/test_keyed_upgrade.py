@@ -8,6 +8,7 @@ import sidelong as sl
 from service.stores import lose_snapshots, new_database, opened
 from service.test_keyed import KEYS, ask, events, run, told
 from service.test_keyed_blocks import spoil
+from sidelong.agent.family.store import KeyStore
 from sidelong.errors import ServiceError
 from sidelong.learners import exp3gpp
 from sidelong.service.store.batches import TellMany
@@ -28,20 +29,16 @@ def database(request, tmp_path, monkeypatch):
 def upgrade(monkeypatch):
     """Return what makes exp3.g++ a version that decides otherwise, or the same, and what makes it the old one again."""
     monkeypatch.setattr(blocks, "_KEYS", 5)
-    old = sl.Family.ask
+    old = KeyStore.ask
 
-    def other(self, keys, *given):
-        new = [key for key in dict.fromkeys(keys) if key not in self]
-        if new:
-            self.add(new)
-        self._store.rows.seed[:] ^= 1
-        made = old(self, keys, *given)
-        self._store.rows.seed[:] ^= 1
-        return made
+    def other(self, *given):
+        self.rows.seed[:] ^= 1
+        old(self, *given)
+        self.rows.seed[:] ^= 1
 
     def now(version, *, same=False):
         monkeypatch.setattr(exp3gpp, "VERSION", version, raising=False)
-        monkeypatch.setattr(sl.Family, "ask", other if version > 1 and not same else old)
+        monkeypatch.setattr(KeyStore, "ask", other if version > 1 and not same else old)
 
     return now
 

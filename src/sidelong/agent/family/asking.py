@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -11,7 +11,21 @@ from sidelong.agent.family.kernels import Asked
 from sidelong.agent.family.keys import read_keys
 
 if TYPE_CHECKING:
+    import numpy.typing as npt
+
     from sidelong.agent.family.store import KeyStore
+
+    Integers = npt.NDArray[np.int64]
+
+
+class DrawnColumns(NamedTuple):
+    """What was drawn for some rows: the columns of a batch behind its keys."""
+
+    rounds: Integers
+    arms: Integers
+    probabilities: npt.NDArray[np.float64]
+    reveals: npt.NDArray[np.int32]
+    offsets: Integers
 
 
 def ask(store: KeyStore, tag: str, keys: Any, graph: Any, available: Any, threads: int) -> Batch:
@@ -24,6 +38,12 @@ def ask(store: KeyStore, tag: str, keys: Any, graph: Any, available: Any, thread
     if new:
         added = store.add(new)
         row = added if len(new) == n else store.keys.find(listed)
+    return Batch(tag, listed, *ask_rows(store, row, places, threads))
+
+
+def ask_rows(store: KeyStore, row: Integers, places: Integers, threads: int) -> DrawnColumns:
+    """Draw an arm for each row, on graphs by their places."""
+    n = row.size
     slot = store.take(n)
     order = np.argsort(row, kind="stable")
     asked = Asked(row[order], places[order], slot, np.full(n, -1), np.empty(n, np.int64), np.empty(n))
@@ -33,4 +53,4 @@ def ask(store: KeyStore, tag: str, keys: Any, graph: Any, available: Any, thread
     arms = asked.arm[back]
     reveals, offsets = store.reveals(places, arms)
     rounds = store.waiting.round[slot][back]
-    return Batch(tag, listed, rounds, arms, asked.probability[back], reveals, offsets)
+    return DrawnColumns(rounds, arms, asked.probability[back], reveals, offsets)

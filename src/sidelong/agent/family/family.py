@@ -12,6 +12,7 @@ from sidelong.agent.family import contents
 from sidelong.agent.family.alone import missing
 from sidelong.agent.family.asking import ask
 from sidelong.agent.family.beginning import add, begin
+from sidelong.agent.family.by_row import ByRow
 from sidelong.agent.family.hearing import Ear
 from sidelong.agent.family.keys import read_keys, seed_of
 from sidelong.agent.family.known import EstimatesTable, known_of, outlook_of
@@ -298,6 +299,11 @@ class Family:
         family = cls.__new__(cls)
         family._begin(store, tag, threads)  # noqa: SLF001  # its own
         return family
+
+    @property
+    def by_row(self) -> ByRow:
+        """The same keys, to be asked and told by the places that they have in `keys`."""
+        return ByRow(self._store, self._tag, self.threads)
 
     def __getitem__(self, key: Key) -> Member:
         """Return one key, to be asked and told like an agent; it may be one that was not asked for yet."""

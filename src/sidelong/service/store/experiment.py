@@ -53,6 +53,7 @@ if TYPE_CHECKING:
 STORED = np.dtype("<f8")  #: how the journal keeps losses and probabilities
 _KEY_BYTES = 2**22  # of keys and contexts that are found without asking the database
 _NUMBERS = struct.Struct("<qbqqqqd")
+_LONG = 2**16  # bytes of columns that are not copied to be hashed
 
 
 class Moment(NamedTuple):
@@ -499,13 +500,17 @@ def _linked(event: Event, seq: int, chain: bytes) -> Event:
     kind, round_, at, clock, arm, probability, graph, key, context, losses, observe, _, _ = event
     arm_ = -1 if arm is None else arm
     numbers = _NUMBERS.pack(seq, kind, round_, at, clock, arm_, math.nan if probability is None else probability)
-    data = b"-----"  # as many events have none of them
+    texts = b"---"  # as many events have none of them
     if graph is not None or key is not None or context is not None:
         texts = _part(graph and graph.encode()) + _part(key and key.encode()) + _part(context and context.encode())
-        data = texts + _part(losses) + _part(observe)
-    elif losses is not None or observe is not None:
-        data = b"---" + _part(losses) + _part(observe)
-    digest = hashlib.blake2b(chain + numbers + data, digest_size=16).digest()
+    if len(losses or b"") + len(observe or b"") < _LONG:
+        made = hashlib.blake2b(chain + numbers + texts + _part(losses) + _part(observe), digest_size=16)
+    else:  # the same, but nothing is copied
+        made = hashlib.blake2b(chain + numbers + texts, digest_size=16)
+        for each in (losses, observe):
+            made.update(b"-" if each is None else b"%d:" % len(each))
+            made.update(each or b"")
+    digest = made.digest()
     return Event(kind, round_, at, clock, arm, probability, graph, key, context, losses, observe, seq, digest)
 
 

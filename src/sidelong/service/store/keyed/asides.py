@@ -117,6 +117,8 @@ def in_turns(rows: Integers) -> Iterator[Integers]:
 
 def turn_of(rows: Integers) -> Integers:
     """Return how many decisions of the same key come before each."""
+    if (np.diff(rows) > 0).all():
+        return np.zeros(rows.size, np.int64)
     order = np.argsort(rows, kind="stable")
     first = np.append(True, np.diff(rows[order]) != 0)
     begin = np.maximum.accumulate(np.where(first, np.arange(rows.size), 0))

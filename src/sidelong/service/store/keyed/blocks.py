@@ -8,6 +8,7 @@ keeps: what is read again is what was written.
 
 from __future__ import annotations
 
+import itertools
 from collections import OrderedDict
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
+    from sidelong.agent.family.by_row import ByRow
     from sidelong.graphs import FeedbackGraph
     from sidelong.service.store.database import Reading
     from sidelong.service.store.keyed.columns import Key
@@ -121,19 +123,19 @@ class Blocks:
             taken -= self.key_bytes * len(self._awake.pop(number))
 
     def ask(self, keys: list[Key], rows: Integers, graph: FeedbackGraph | None) -> Batch:
-        """Draw an arm for each key; they are awake."""
-        parts, order = [], []
-        for number, places in self._divided(rows):
-            some = keys if places is None else [keys[place] for place in places.tolist()]
-            parts.append(self._awake[number].ask(some, graph))
-            order.append(np.arange(len(keys)) if places is None else places)
-            self._changed.add(number)
-        joined = np.concatenate(order)
-        return Batch.join(parts, None if (np.diff(joined) > 0).all() else np.argsort(joined))
+        """Draw an arm for each key; they were added, and are awake."""
+        order, parts = self._in_order(rows)
+        drawn = [self._by_row(number).ask(rows[some] - number * self.size, graph) for number, some in parts]
+        *columns, _ = map(np.concatenate, zip(*drawn, strict=True))
+        offsets = np.append(0, np.cumsum(np.concatenate([np.diff(each.offsets) for each in drawn])))
+        if order is None:
+            return Batch(self.tag, keys, *columns, offsets)
+        made = Batch(self.tag, [keys[place] for place in order.tolist()], *columns, offsets)
+        return made[np.argsort(order)]
 
     def tell(
         self,
-        decisions: Batch,
+        rounds: Integers,
         rows: Integers,
         sizes: Integers,
         losses: Floats,
@@ -141,25 +143,48 @@ class Blocks:
         *,
         learn: bool = True,
     ) -> Floats:
-        """Learn, or give up what is not to be learned; return the probability with which each loss was revealed."""
+        """Learn, or give up what is not to be learned; return the probability with which each loss was revealed.
+
+        Decisions are named by the rounds and the rows of their keys.
+        """
+        order, parts = self._in_order(rows)
+        ends = np.append(0, np.cumsum(sizes if order is None else sizes[order]))
+        if order is not None:
+            of = np.repeat(np.append(0, np.cumsum(sizes))[order] - ends[:-1], sizes[order]) + np.arange(losses.size)
+            losses = losses[of]
+        told = np.empty(losses.size)
+        first = 0
+        for number, some in parts:
+            last = first + rounds[some].size
+            at = slice(ends[first], ends[last])
+            row = rows[some] - number * self.size
+            told[at] = self._by_row(number).tell(row, rounds[some], losses[at], graph, learn=learn)
+            first = last
+        if order is None:
+            return told
         observed = np.empty(losses.size)
-        blocks = np.repeat(rows // self.size, sizes)
-        for number, places in self._divided(rows):
-            family, some = self._awake[number], decisions if places is None else decisions[places]
-            at = slice(None) if places is None else blocks == number
-            observed[at] = family.observe_probabilities(some, graph)
-            if learn:
-                family.tell(some, losses[at], graph)
-            else:
-                family.cancel(some)
-            self._changed.add(number)
+        observed[of] = told
         return observed
 
-    def cancel(self, decisions: Batch, rows: Integers) -> None:
-        """Give up decisions."""
-        for number, places in self._divided(rows):
-            self._awake[number].cancel(decisions if places is None else decisions[places])
-            self._changed.add(number)
+    def cancel(self, rounds: Integers, rows: Integers) -> None:
+        """Give up decisions, which are named by the rounds and the rows of their keys."""
+        for number, some in self._in_order(rows)[1]:
+            self._by_row(number).cancel(rows[some] - number * self.size, rounds[some])
+
+    def _by_row(self, number: int) -> ByRow:
+        """Return a block that is about to change."""
+        self._changed.add(number)
+        return self._awake[number].by_row
+
+    def _in_order(self, rows: Integers) -> tuple[Integers | None, list[tuple[int, slice | Integers]]]:
+        """Return the places of keys block after block, None if that is how they come; and which are in each block."""
+        of = rows // self.size
+        if (np.diff(of) >= 0).all():
+            numbers, first = np.unique(of, return_index=True)
+            ends = itertools.pairwise([*first.tolist(), of.size])
+            return None, [(number, slice(*some)) for number, some in zip(numbers.tolist(), ends, strict=True)]
+        parts = [(number, np.flatnonzero(of == number)) for number in np.unique(of).tolist()]
+        return np.concatenate([places for _, places in parts]), [*parts]
 
     def add(self, keys: list[Key], rows: Integers) -> None:
         """Add new keys before they are asked for; their rows ascend."""

@@ -70,7 +70,7 @@ class CarryingOn:
         shown = live.agent.graph if graph is None else graph.graph
         held = np.array([by == "holdout" for by in draws.drawn_by], np.bool_)
         live.pass_over(draws.keys, held, None if graph is None else graph.graph, self._reading)
-        rows = live.by_key.rows(draws.keys).tolist()
+        rows = live.by_key.places(draws.keys).tolist()
         for number, row, arm, aside in zip(
             draws.numbers.tolist(), rows, draws.arms.tolist(), held.tolist(), strict=True
         ):

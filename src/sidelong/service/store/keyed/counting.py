@@ -32,19 +32,22 @@ class KeyTallies:
     def places(self, keys: list[Key]) -> Integers:
         """Return the rows of keys, of new ones those that they will have."""
         found = self.keys.find(keys)
-        new = dict.fromkeys(key for key, row in zip(keys, found.tolist(), strict=True) if row < 0)
-        rows = dict(zip(new, itertools.count(len(self.keys)), strict=False))
-        found[found < 0] = [rows[key] for key, row in zip(keys, found.tolist(), strict=True) if row < 0]
+        absent = np.flatnonzero(found < 0)
+        if absent.size:
+            new = [keys[place] for place in absent.tolist()]
+            rows = dict(zip(dict.fromkeys(new), itertools.count(len(self.keys)), strict=False))
+            found[absent] = [rows[key] for key in new]
         return found
 
-    def rows(self, keys: list[Key]) -> Integers:
-        """Return the rows of keys; new ones are added."""
-        found = self.keys.find(keys)
-        new = self.keys.new_among(keys, found)
+    def new_among(self, keys: list[Key], rows: Integers) -> list[Key]:
+        """Return the keys that are not there yet, in the order of the rows that `places` returned for them."""
+        return list(dict.fromkeys(keys[place] for place in np.flatnonzero(rows >= len(self.keys)).tolist()))
+
+    def add(self, keys: list[Key], rows: Integers) -> None:
+        """Count from now on what happens to keys, in the rows that `places` returned for them."""
+        new = self.new_among(keys, rows)
         if new:
             n, size = len(self.keys), len(self.keys) + len(new)
             for name in COUNTED:
                 setattr(self, name, longer(getattr(self, name), n, size))
             self.keys.add(new)
-            found = self.keys.find(keys)
-        return found

@@ -6,8 +6,6 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from sidelong.agent.family import Batch
-
 if TYPE_CHECKING:
     import numpy.typing as npt
 
@@ -64,10 +62,24 @@ class HeardColumns(NamedTuple):
     paid: Floats  #: of each decision: the loss of the arm that was played; NaN if that was not revealed
 
 
-def together(parts: Parts) -> tuple[Batch, Integers]:
-    """Return decisions of one batch or of several, and the rows of their keys."""
-    batch = Batch.join([drawn.batch[places] for drawn, places in parts])
-    return batch, np.concatenate([drawn.rows[places] for drawn, places in parts])
+def together(parts: Parts) -> tuple[Integers, Integers]:
+    """Return decisions of one batch or of several by the rounds and the rows of their keys."""
+    rounds = np.concatenate([drawn.batch.rounds[places] for drawn, places in parts])
+    return rounds, np.concatenate([drawn.rows[places] for drawn, places in parts])
+
+
+def revealed_by(parts: Parts) -> npt.NDArray[np.int32]:
+    """Return the arms that decisions reveal, decision after decision."""
+    found = []
+    for drawn, places in parts:
+        offsets = drawn.batch.offsets
+        if places.size == drawn.numbers.size:  # all of them
+            found.append(drawn.batch.reveals)
+            continue
+        sizes = offsets[places + 1] - offsets[places]
+        begin = np.append(0, np.cumsum(sizes))
+        found.append(drawn.batch.reveals[np.repeat(offsets[places] - begin[:-1], sizes) + np.arange(begin[-1])])
+    return found[0] if len(found) == 1 else np.concatenate(found)
 
 
 def is_aside(parts: Parts) -> bool:

@@ -19,7 +19,7 @@ from sidelong.service.store.keyed import cloning, columns
 from sidelong.service.store.keyed.asides import Drawer, Mixed, turn_of
 from sidelong.service.store.keyed.blocks import Blocks
 from sidelong.service.store.keyed.counting import KeyTallies
-from sidelong.service.store.keyed.drawn import DrawnBatch, HeardColumns, is_aside, observed, together
+from sidelong.service.store.keyed.drawn import DrawnBatch, HeardColumns, is_aside, observed, revealed_by, together
 from sidelong.service.store.tallies import UNLEARNED, Tallies
 
 if TYPE_CHECKING:
@@ -138,13 +138,19 @@ class KeyedExperiment(LiveExperiment):
         return np.concatenate([np.empty(0, np.int64), *(drawn.numbers[drawn.waits] for drawn in over)])
 
     def decide_for(
-        self, keys: list[Key], graph: KnownGraph | None, moment: Moment, key: str | None, context: str | None
+        self,
+        keys: list[Key],
+        rows: Integers,
+        graph: KnownGraph | None,
+        moment: Moment,
+        key: str | None,
+        context: str | None,
     ) -> Event:
-        """Draw an arm for each key, as its state says."""
+        """Draw an arm for each key, as its state says; the rows are what `by_key.places` returned."""
         n, first = len(keys), self.round + 1
         numbers = np.arange(first, first + n)
-        made = self._drawn(keys, self.by_key.places(keys), numbers, None if graph is None else graph.graph)
-        rows = self.by_key.rows(keys)
+        made = self._drawn(keys, rows, numbers, None if graph is None else graph.graph)
+        self.by_key.add(keys, rows)
         rounds = self.by_key.decided[rows] + turn_of(rows) + 1
         np.add.at(self.by_key.decided, rows, 1)
         self.keep(DrawnBatch(numbers, made, rows, graph, moment))
@@ -165,9 +171,9 @@ class KeyedExperiment(LiveExperiment):
             self._add_new(keys, rows)
             return made
         tossed = self._is_tossed(own if graph is None else graph)
+        self._add_new(keys, rows)
         if tossed is None:
             return Mixed(Kind.DECIDED, self.blocks.ask(keys, rows, graph), np.zeros(len(keys), np.bool_), np.empty(0))
-        self._add_new(keys, rows)
         for number in numbers.tolist():
             self.tallies.toss(number, tossed.share)
         return drawer.toss(self.blocks, keys, rows, numbers, tossed)
@@ -181,8 +187,9 @@ class KeyedExperiment(LiveExperiment):
         self._add_new(keys, rows)
         own = np.flatnonzero(~held)
         if own.size:
-            self.blocks.cancel(self.blocks.ask([keys[place] for place in own.tolist()], rows[own], graph), rows[own])
-        rows = self.by_key.rows(keys)
+            drawn = self.blocks.ask([keys[place] for place in own.tolist()], rows[own], graph)
+            self.blocks.cancel(drawn.rounds, rows[own])
+        self.by_key.add(keys, rows)
         np.add.at(self.by_key.decided, rows, 1)
 
     def count_unlearned(self, row: int, arm: int, graph: FeedbackGraph, losses: Floats) -> None:
@@ -193,11 +200,11 @@ class KeyedExperiment(LiveExperiment):
         self._count(told, losses, seen=np.ones(losses.size, np.bool_))
 
     def _add_new(self, keys: list[Key], rows: Integers) -> None:
-        """Let keys be there that the learner may not be asked for in this round."""
-        known, named = len(self.by_key.keys), dict(zip(rows.tolist(), keys, strict=True))
-        new = sorted(row for row in named if row >= known)
+        """Let keys be there, whether or not the learner is asked for them in this round."""
+        new = self.by_key.new_among(keys, rows)
         if new:
-            self.blocks.add([named[row] for row in new], np.array(new, np.int64))
+            known = len(self.by_key.keys)
+            self.blocks.add(new, np.arange(known, known + len(new)))
 
     def keep(self, drawn: DrawnBatch) -> None:
         """Keep a batch of decisions until all of them are settled."""
@@ -398,8 +405,9 @@ class KeyedExperiment(LiveExperiment):
         moment = Moment(event.at, event.clock)
         if event.kind in DRAWN_BY:
             keys = columns.read_draws(event).keys
-            self.wake(reading, self.by_key.places(keys))
-            return self.decide_for(keys, graph, moment, event.key, event.context)
+            rows = self.by_key.places(keys)
+            self.wake(reading, rows)
+            return self.decide_for(keys, rows, graph, moment, event.key, event.context)
         found = columns.read_settled(event)
         self.wake(reading, self.rows_of(found.numbers))
         sizes = np.diff(found.offsets)
@@ -439,10 +447,7 @@ class KeyedExperiment(LiveExperiment):
         """Return what decisions have revealed, in columns."""
         arms = np.concatenate([drawn.batch.arms[places] for drawn, places in parts])
         rows = np.concatenate([drawn.rows[places] for drawn, places in parts])
-        if graph is None:
-            reveals = np.concatenate([drawn.batch[places].reveals for drawn, places in parts])
-        else:
-            reveals = np.concatenate([graph.row(arm) for arm in arms.tolist()])
+        reveals = revealed_by(parts) if graph is None else np.concatenate([graph.row(arm) for arm in arms.tolist()])
         own = reveals == np.repeat(arms, sizes)
         of = np.repeat(np.arange(arms.size), sizes)
         paid = np.full(arms.size, np.nan)

@@ -61,8 +61,9 @@ def decide(turn: Turn, keys: list[Key], graph: KnownGraph | None, key: str | Non
     turn.charge(graph)
     if graph is not None:
         experiment.agent.graph_of_round(graph.graph)
-    experiment.wake(turn.writing, experiment.by_key.places(keys), turn.settings.max_key_bytes)
-    event = experiment.decide_for(keys, graph, turn.moment, key, context)
+    rows = experiment.by_key.places(keys)
+    experiment.wake(turn.writing, rows, turn.settings.max_key_bytes)
+    event = experiment.decide_for(keys, rows, graph, turn.moment, key, context)
     turn.events.append(event)
     return _drawn(turn, event, duplicate=False)
 
@@ -391,6 +392,8 @@ def _keyed(turn: Turn) -> KeyedExperiment:
 def _check_kind(experiment: KeyedExperiment, keys: list[Key]) -> None:
     """Refuse text among numbers, or numbers among text: they would begin everything anew."""
     first = next(iter(experiment.by_key.keys.listed), keys[0])
+    if set(map(type, keys)) == {type(first)}:
+        return
     for place, key in enumerate(keys):
         if type(key) is not type(first):
             text = "The keys of an experiment are all text or all whole numbers, and this one is not like the others."
