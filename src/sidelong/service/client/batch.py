@@ -38,9 +38,15 @@ class RemoteBatch(BatchColumns):
         """Make one of a reply in columns."""
         arms = np.array(reply["arms"], np.int64)
         numbers = np.arange(reply["first"], reply["first"] + arms.size)
-        rows = {int(arm): np.array(row, np.int32) for arm, row in reply["reveals"].items()}
-        offsets = np.append(0, np.cumsum(np.array([rows[arm].size for arm in arms.tolist()], np.int64)))
-        reveals = np.concatenate([np.empty(0, np.int32), *(rows[arm] for arm in arms.tolist())])
+        rows = {int(arm): row for arm, row in reply["reveals"].items()}
+        listed = np.array(sorted(rows), np.int64)
+        each = [np.array(rows[arm], np.int32) for arm in listed.tolist()]
+        begin = np.append(0, np.cumsum([row.size for row in each], dtype=np.int64))
+        which = np.searchsorted(listed, arms)
+        sizes = np.diff(begin)[which]
+        offsets = np.append(0, np.cumsum(sizes))
+        places = np.repeat(begin[which] - offsets[:-1], sizes) + np.arange(offsets[-1])
+        reveals = np.concatenate([np.empty(0, np.int32), *each])[places]
         known = reply["probabilities"]
         p = np.full(arms.size, np.nan) if known is None else np.array(known, np.float64)
         rounds = np.array(reply["rounds"], np.int64)

