@@ -42,23 +42,23 @@ class ByRow:
         Returns:
             What `Family.observe_probabilities` returns of them before that.
         """
-        slot, store = self._pending(row, round_), self._store
+        store, settling = self._store, Settling(self._store, Heard(Meant(row, round_), losses, losses), self._tag)
+        slot = _pending(settling.slot, row, round_)
         asked = store.waiting.graph[slot]
         observed = store.observe(slot, asked if graph is None else store.bank.told(graph, asked))
         if learn:
-            heard = Heard(Meant(row, round_), losses, losses)
-            store.tell(Settling(store, heard, self._tag).settle(graph), self._threads)
+            store.tell(settling.settle(graph), self._threads)
         else:
             store.drop(slot)
         return observed
 
     def cancel(self, row: Integers, round_: Integers) -> None:
         """Give up pending decisions."""
-        self._store.drop(self._pending(row, round_))
+        self._store.drop(_pending(self._store.find(row, round_), row, round_))
 
-    def _pending(self, row: Integers, round_: Integers) -> Integers:
-        slot = self._store.find(row, round_)
-        if (slot < 0).any():
-            at = int(np.argmin(slot))
-            raise DecisionError(f"Decision {round_[at]} of the key in row {row[at]} does not wait.")
-        return slot
+
+def _pending(slot: Integers, row: Integers, round_: Integers) -> Integers:
+    if (slot < 0).any():
+        at = int(np.argmin(slot))
+        raise DecisionError(f"Decision {round_[at]} of the key in row {row[at]} does not wait.")
+    return slot

@@ -32,13 +32,13 @@ class Settling:
         self._heard = heard
         self._tag = tag
         self._row, self._round = heard.named
-        self._slot = store.find(self._row, self._round)
-        self._waits = self._slot >= 0
-        self._asked = np.where(self._waits, np.append(store.waiting.graph, 0)[self._slot], 0)
+        self.slot = store.find(self._row, self._round)  #: where each waits; -1 if it does not
+        self._waits = self.slot >= 0
+        self._asked = np.where(self._waits, np.append(store.waiting.graph, 0)[self.slot], 0)
         self._before = np.empty((0, 4), np.int64)  # what those were told that do not wait
         self._given: GivenLosses | None = None  # what outcomes revealed, with arms that were absent
         self._foreseen = False
-        self._arm = np.where(self._waits, np.append(store.waiting.arm, 0)[self._slot], 0)
+        self._arm = np.where(self._waits, np.append(store.waiting.arm, 0)[self.slot], 0)
 
     def settle(self, graph: Any) -> Told:
         """Return what is to be learned.
@@ -215,7 +215,7 @@ class Settling:
             ends = np.append(0, np.cumsum(sizes))
             losses = losses[np.repeat(offsets[order] - ends[:-1], sizes) + np.arange(ends[-1])]
             offsets = ends
-        return Told(self._slot[order], shown[order], offsets, np.ascontiguousarray(losses), marks[order])
+        return Told(self.slot[order], shown[order], offsets, np.ascontiguousarray(losses), marks[order])
 
     def _key(self, at: int) -> str:
         return short(self._store.keys.listed[self._row[at]])

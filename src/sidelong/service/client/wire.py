@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import re
 from collections.abc import Mapping
@@ -13,6 +12,7 @@ from urllib.parse import quote, urlsplit
 from uuid import uuid4
 
 import numpy as np
+from pydantic_core import from_json
 
 from sidelong._version import __version__
 from sidelong.errors import (
@@ -71,8 +71,12 @@ class Question(Generic[T]):
         if not outcome.is_success:
             raise refusal(outcome, self.path)
         try:
-            return self.read(outcome.content if self.is_file else outcome.json(), repeated)
-        except (KeyError, TypeError, json.JSONDecodeError) as error:
+            reply = outcome.content if self.is_file else from_json(outcome.content)
+        except ValueError as error:
+            raise foreign(outcome) from error
+        try:
+            return self.read(reply, repeated)
+        except (KeyError, TypeError) as error:
             raise foreign(outcome) from error
 
 

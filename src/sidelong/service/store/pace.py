@@ -1,8 +1,8 @@
 """When the next snapshot is written: once the replay that it saves a start is worth the bytes that it takes.
 
 An event that stands alone takes about as long to be replayed as four kilobytes to be written. The decisions of a batch
-of keys are replayed together, in a compiled call, and each takes a sixteenth of that. So a snapshot of fifty thousand
-keys, which is large, is written about every sixth night, and a start replays for a few seconds at most.
+of keys are replayed together, in a compiled call, and each takes a twentieth of that. So a snapshot of fifty thousand
+keys, which is large, is written about every eighth night, and a start replays for a few seconds at most.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 if TYPE_CHECKING:
     from sidelong.service.store.experiment import LiveExperiment
 
-_EVENT, _DECISION = 4096, 256  # bytes that are written to save the replay of an event, and of each further decision
+_EVENT, _DECISION = 4096, 192  # bytes that are written to save the replay of an event, and of each further decision
 _PATIENCE = 6  # doublings of the pause between snapshots that cannot be written
 
 

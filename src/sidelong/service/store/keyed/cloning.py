@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 def copied(live: KeyedExperiment, reading: Reading) -> Callable[[], bytes]:
     """Return what makes the state of a clone; that takes a while, and changes nothing of the original."""
-    live.wake(reading, np.arange(len(live.by_key.keys)))
+    live.wake_all(reading)
     keys, size, blocks = live.by_key.keys.contents(), live.blocks.size, live.blocks.copied()
     return lambda: _packed(keys, size, blocks)
 

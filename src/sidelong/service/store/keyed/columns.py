@@ -96,10 +96,10 @@ def held_in(event: Event) -> npt.NDArray[np.uint8]:
 
 def write_settled(numbers: Integers, sizes: Integers | None = None, losses: Floats | None = None) -> bytes:
     """Return numbers that ascend, and the losses of each if there are any."""
-    parts = [np.array([numbers.size], _COUNT), (numbers - numbers[0]).astype(_COUNT)]
+    parts: list[np.ndarray] = [np.array([numbers.size], _COUNT), (numbers - numbers[0]).astype(_COUNT)]
     if sizes is not None and losses is not None:
-        parts += [sizes.astype(_COUNT), losses.astype(_REAL)]
-    return b"".join(part.tobytes() for part in parts)
+        parts += [sizes.astype(_COUNT), np.ascontiguousarray(losses, _REAL)]
+    return b"".join(part.data for part in parts)
 
 
 class Settlement(NamedTuple):

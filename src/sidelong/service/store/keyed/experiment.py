@@ -197,7 +197,7 @@ class KeyedExperiment(LiveExperiment):
         reveals = graph.row(arm)
         own, at, of = reveals == arm, np.array([row]), np.zeros(losses.size, np.int64)
         told = HeardColumns(np.array([arm]), at, of, reveals, own, losses[own])
-        self._count(told, losses, seen=np.ones(losses.size, np.bool_))
+        self._count(told, losses, seen=slice(None))
 
     def _add_new(self, keys: list[Key], rows: Integers) -> None:
         """Let keys be there, whether or not the learner is asked for them in this round."""
@@ -301,7 +301,7 @@ class KeyedExperiment(LiveExperiment):
     ) -> Event:
         """Learn the losses that decisions of one sort revealed; the numbers ascend, and the losses were checked."""
         observe, aside = self.learn_all(numbers, sizes, losses, None if graph is None else graph.graph, moment)
-        seen = None if np.isnan(observe).all() else observe.astype(STORED).tobytes()
+        seen = None if np.isnan(observe).all() else observe.astype(STORED, copy=False).tobytes()
         which = None if graph is None else graph.id
         data = columns.write_settled(numbers, sizes, losses)
         span = int(numbers[-1] - numbers[0])
@@ -324,7 +324,7 @@ class KeyedExperiment(LiveExperiment):
             learn = self.life.state != "frozen"
             observe = self.blocks.tell(*together(parts), sizes, losses, shown, learn=learn)
             self.tallies.counts[UNLEARNED] += 0 if learn else numbers.size
-            self._count(told, losses, seen=told.own if shown is not None else np.ones(losses.size, np.bool_))
+            self._count(told, losses, seen=slice(None) if shown is None else told.own)
         observe = self._compare(parts, told, observe, shown)
         if not aside or parts[0][0].kind is Kind.DECIDED:
             own = losses[told.own]
@@ -454,11 +454,11 @@ class KeyedExperiment(LiveExperiment):
         paid[of[own]] = losses[own]
         return HeardColumns(arms, rows, of, reveals, own, paid)
 
-    def _count(self, told: HeardColumns, losses: Floats, seen: npt.NDArray[np.bool_]) -> None:
+    def _count(self, told: HeardColumns, losses: Floats, seen: slice | npt.NDArray[np.bool_]) -> None:
         """Count what was told: of each key what it paid, and of each arm what was seen."""
+        tallies, K = self.tallies, self.n_arms
         np.add.at(self.by_key.told, told.rows, 1)
         np.add.at(self.by_key.paid, told.rows[told.of[told.own]], losses[told.own])
-        tallies, K = self.tallies, self.n_arms
         tallies.plays += np.bincount(told.arms, minlength=K)
         tallies.sums[0] += np.bincount(told.reveals[seen], minlength=K)
         tallies.sums[1] += np.bincount(told.reveals[seen], losses[seen], minlength=K)

@@ -111,7 +111,6 @@ def tell_at_once(
     if (np.diff(listed) == 0).any() or (experiment.is_binary and not np.isin(losses, (0.0, 1.0)).all()):
         return None
     groups = [(graphs[g] if graph_of is not None else None, which == g) for g in np.unique(which).tolist()]
-    of = np.repeat(which, sizes)
     for graph, some in groups:
         named = None if played is None else played[some]
         if not experiment.fits(listed[some], sizes[some], graph, named):
@@ -119,8 +118,8 @@ def tell_at_once(
     for graph, _ in groups:
         turn.charge(graph)
     learned: set[int] = set()
-    for (graph, some), g in zip(groups, np.unique(which).tolist(), strict=True):
-        learned |= hear(turn, experiment, listed[some], sizes[some], losses[of == g], graph)
+    for graph, some in groups:
+        learned |= hear(turn, experiment, listed[some], sizes[some], _of(losses, some, sizes), graph)
     both = [Settled(0, duplicate=False, learned=each) for each in (False, True)]
     return [both[number in learned] for number in numbers]
 
@@ -136,11 +135,16 @@ def hear(
     """Learn, an event for each sort of decisions; return the numbers that were learned."""
     learned: set[int] = set()
     for sort in experiment.sorts(numbers):
-        some, of = numbers[sort], np.repeat(sort, sizes)
+        some, heard = numbers[sort], _of(losses, sort, sizes)
         if experiment.teaches(int(some[0])):
             learned.update(some.tolist())
-        turn.events.append(experiment.hear(some, sizes[sort], losses[of], graph, turn.moment))
+        turn.events.append(experiment.hear(some, sizes[sort], heard, graph, turn.moment))
     return learned
+
+
+def _of(losses: np.ndarray, some: np.ndarray, sizes: np.ndarray) -> np.ndarray:
+    """Return the losses of some decisions; most often those of all, which are not copied."""
+    return losses if some.all() else losses[np.repeat(some, sizes)]
 
 
 def tell_one(turn: Turn, item: ToldItem) -> Settled:
