@@ -1,4 +1,4 @@
-"""The keys of an experiment in blocks, each of which is a family of some hundred keys, in the order in which they came.
+"""The keys of an experiment in blocks: each is a family of up to a thousand keys, in the order in which they came.
 
 A snapshot writes the blocks that have changed since the one before, and the next start reads none of them: a block
 comes into memory when one of its keys is needed. One that has not changed since the last snapshot is in the database as
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     Floats = npt.NDArray[np.float64]
 
 #: A block has so many keys at most, and about so many bytes: a transaction writes one, and a key's first use reads one.
-_KEYS, _BYTES = 1024, 2**21
+_KEYS, _BYTES = 1024, 2**22
 _CHECKSUM = 32  # bytes at the end of a state file
 
 
