@@ -1,6 +1,7 @@
 """What is private to Numba: it stands in one module, is tried before it is used, and can be done without."""
 
 import ast
+import gc
 import importlib.util
 import os
 import subprocess
@@ -11,6 +12,7 @@ import numba
 import pytest
 
 import sidelong
+from sidelong import _jit
 
 pytestmark = pytest.mark.skipif(numba.config.DISABLE_JIT, reason="nothing is compiled")
 
@@ -94,6 +96,31 @@ def test_a_method_that_takes_other_arguments_is_noticed(load, monkeypatch, name)
     monkeypatch.setattr(owner, method, lambda: None)
     with pytest.raises((TypeError, RuntimeError)):
         load().check()
+
+
+@pytest.mark.parametrize("often", [700, 0])
+def test_to_compile_leaves_the_collector_of_garbage_as_it_was(often):
+    before, seen = gc.get_threshold(), []
+
+    def look():
+        seen.append(gc.get_threshold()[0])
+        return 1.0
+
+    @numba.extending.overload(look)
+    def look_while_it_is_compiled():
+        look()
+        return lambda: 1.0
+
+    try:
+        gc.set_threshold(often)
+        assert _jit.kernel(lambda: look())() == 1.0  # noqa: PLW0108  # the name is what is compiled
+        assert seen[0] == (100_000 if often else 0)
+        assert gc.get_threshold()[0] == often
+        with pytest.raises(numba.errors.TypingError):
+            _jit.kernel(lambda: look(1))()
+        assert gc.get_threshold()[0] == often
+    finally:
+        gc.set_threshold(*before)
 
 
 def test_it_is_checked_once(load, tmp_path, monkeypatch):
