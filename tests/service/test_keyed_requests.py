@@ -200,10 +200,11 @@ def test_what_is_wrong_in_columns_is_named_by_its_column(server, name):
         assert (answer, problem["path"]) == (status, path)
     status, problem = send([*right[:-1], 1.5])
     assert (status, problem["path"], problem["value"]) == (422, "body.losses", 1.5)
-    assert "Item 3" in problem["detail"]
+    assert problem["detail"].startswith(f"Decision {ids[3]}: The loss")
     status, reply = send([*right[:-1], 1.5], partial=True)
     assert (status, reply["learned"]) == (200, 3)
     assert [(each["id"], each["path"]) for each in reply["problems"]] == [(ids[3], "body.losses")]
+    assert reply["problems"][0]["detail"].startswith("The loss")  # as for it alone
 
 
 def test_a_large_batch_is_told_whole_or_not_at_all(server, name):

@@ -128,7 +128,7 @@ def test_a_scale_and_what_is_wrong(service):
         experiment.tell_many(batch, np.zeros(batch.reveals.size + 1))
     assert experiment.tell_many(batch, np.full(batch.reveals.size, 5.0)) == 2
     assert experiment.look_up(batch.ids[0])["losses"][0] == 0.5
-    with pytest.raises(ConflictError, match="Item 0"):
+    with pytest.raises(ConflictError, match=f"Decision {batch.ids[0]}:"):
         experiment.tell_many(batch, np.full(batch.reveals.size, 6.0))
     batch = other.ask_many(["a", "b"])
     with pytest.raises(sl.SidelongError):
@@ -222,10 +222,13 @@ def test_an_experiment_without_keys_is_asked_for_several_decisions(server, servi
     assert len(experiment.ask_many(0)) == 0
     table = experiment.ask_many(4).to_arrow(reveals=True).to_pandas().assign(loss=0.5)
     assert experiment.tell_many(table) == 4
-    batch = experiment.ask_many(2)
-    with pytest.raises(LossError, match="Item 1") as caught:
-        experiment.tell_many(batch, np.append(np.full(batch.reveals.size - 1, 0.5), 2.0))
-    assert caught.value.__cause__.path == "body.losses"
+    batch = experiment.ask_many(5)
+    wrong = np.append(np.full(batch.reveals.size - 1, 0.5), 2.0)
+    for told in ((batch, wrong), (batch.to_arrow(reveals=True).to_pandas().assign(loss=wrong),)):
+        with pytest.raises(LossError, match=f"^Decision {batch.ids[4]}: ") as caught:  # the second of its request
+            experiment.tell_many(*told)
+        assert caught.value.__cause__.path in {"body.losses", f"body.items.1.losses.{batch.reveals[-1]}"}
+        assert str(experiment.tell_many(*told, partial=True).problems[batch.ids[4]]).startswith("The loss")
     for wrong in (-1, True):
         with pytest.raises(ServiceError, match="how many decisions"):
             experiment.ask_many(wrong)

@@ -108,7 +108,7 @@ class TellMany(Command):
                 _check(turn, tell)
             except ServiceError as error:
                 turn.charged = charged
-                raise placed(error, place) from error
+                raise placed(error, place, f"{turn.experiment.identity.key}-{tell.number}") from error
 
 
 @dataclass

@@ -38,8 +38,13 @@ def check_arm(told: int | None, played: int) -> None:
         raise ServiceError(text, status=422, code="invalid", path="body.arm", value=told)
 
 
-def placed(error: ServiceError, place: int) -> ServiceError:
-    """Return an error with the place of its item in front of its path: body.items.3.losses.0."""
+def placed(error: ServiceError, place: int, decision: str | None = None) -> ServiceError:
+    """Return an error with the place of its item in front of its path: body.items.3.losses.0.
+
+    If it is the error of the whole batch, its text names the `decision`: whoever sends a large batch in several
+    requests does not count items as they do.
+    """
     part = "id" if error.path == "path" else (error.path or "").partition(".")[2]
     path = f"body.items.{place}" + (f".{part}" if part else "")
-    return ServiceError(f"Item {place}: {error}", status=error.status, code=error.code, path=path, value=error.value)
+    text = str(error) if decision is None else f"Decision {decision}: {error}"
+    return ServiceError(text, status=error.status, code=error.code, path=path, value=error.value)

@@ -81,7 +81,7 @@ def tell(turn: Turn, items: Sequence[ToldItem], *, partial: bool) -> list[Settle
         except ServiceError as error:
             if not partial:
                 turn.charged = charged
-                raise placed(error, place) from error
+                raise placed(error, place, f"{experiment.identity.key}-{item.number}") from error
             outcomes.append(error)
     telling.learn()
     return outcomes
