@@ -10,7 +10,7 @@ import sidelong as sl
 from service.stores import lose_snapshots, new_database, opened
 from sidelong.errors import ServiceError, UnknownDecisionError
 from sidelong.service.http import export, views
-from sidelong.service.store import journal
+from sidelong.service.store import creation, journal
 from sidelong.service.store.experiment import Clock
 from sidelong.service.store.graphs import Shelf
 from sidelong.service.store.journal import Kind
@@ -421,6 +421,24 @@ def test_a_clone_that_has_learned_plays_on_as_the_original_would(database):
         for other in ({"seed": 12}, {"description": "another"}, {"holdout": holdout}):
             refused("exists", bench.clone, "e", "fresh", learned=False, wanted=other)
         assert refused("invalid", bench.clone, "e", "third", wanted={"seed": 1}).path == "body.seed"
+
+
+@pytest.mark.parametrize("learned", [True, False])
+def test_a_clone_that_is_asked_for_twice_at_once_is_made_once(bench, learned):
+    bench.create(graph=GRAPH, holdout={"arm": 2, "share": 0.25})
+
+    def draft(**wanted):
+        return creation.clone(bench.store, "e", "copy", wanted, learned=learned)
+
+    drafts = [draft(), draft(), draft(holdout=None), draft(description="another")]
+    made, is_new = creation.create(bench.store, drafts[0])
+    assert is_new
+    again, is_new = creation.create(bench.store, drafts[1])
+    assert (again.key, is_new) == (made.key, False)
+    for other in drafts[2:]:
+        refused("exists", creation.create, bench.store, other)
+    refused("exists", draft, holdout=None)  # also one after the other
+    assert not creation.create(bench.store, draft())[1]
 
 
 def test_a_clone_has_no_theorem_for_what_another_has_learned(bench):

@@ -48,6 +48,7 @@ class Draft(NamedTuple):
     graph: KnownGraph
     live: LiveExperiment | None = None
     learned: bytes | None = None  #: what it begins with, of a clone or after a log: the state file of an agent
+    named: dict[str, Any] | None = None  #: of a clone, what the request says of it
 
 
 def clone(store: Store, of: str, name: str, wanted: dict[str, Any], *, learned: bool) -> Draft:
@@ -73,18 +74,16 @@ def clone(store: Store, of: str, name: str, wanted: dict[str, Any], *, learned: 
         graph = store.shelf.find(reading, spec["graph"]).named(spec["graph_name"])
     known = KnownGraph(spec["graph"], graph)
     spec = _with_holdout(spec, graph)
+    named = {part: spec.get(part) for part in (*wanted, "keyed")}
     if before is not None:
-        made_of = before.spec.get("origin", {})
-        if (made_of.get("key"), made_of.get("learned")) != (source.key, learned):
-            raise taken(name)
-        return Draft(_same(before, {part: spec.get(part) for part in (*wanted, "keyed")}), known)
+        return Draft(_same_clone(before, origin, named), known)
     if spec.get("seed") is None or not (learned or "seed" in wanted):
         spec["seed"] = secrets.randbelow(2**53)
     spec["learner_version"] = catalogue.version(agents.module_of(spec))
     state = make() if learned else None
     spec["origin"] = {**origin, "state": None if state is None else hashlib.sha256(state).hexdigest()}
     identity = Identity(0, secrets.token_hex(8), name, spec)
-    return Draft(identity, known, kind_of(identity).new(identity, graph, state), state)
+    return Draft(identity, known, kind_of(identity).new(identity, graph, state), state, named)
 
 
 def _without_waiting(data: bytes) -> bytes:
@@ -146,14 +145,14 @@ def draft(
 
 def create(store: Store, draft: Draft, by: str | None = None) -> tuple[Identity, bool]:
     """Store a new experiment, which somebody made; return it, and whether it is new."""
-    identity, known, live, learned = draft
+    identity, known, live, learned, named = draft
     if live is None:
         return identity, False
     try:
         with store.database.writing() as writing:
             before = writing.find(identity.name)
             if before is not None:  # another was faster
-                return _repeated(before, identity), False
+                return _repeated(before, identity, named), False
             check_count(writing, store.settings.max_experiments)
             store.shelf.put(writing, known, store.clock.now().clock)
             live.identity = identity._replace(id=writing.create(identity))
@@ -283,11 +282,20 @@ def _check_models(wanted: int, most: int) -> None:
         )
 
 
-def _repeated(before: Identity, identity: Identity) -> Identity:
-    """Return the experiment that another server made of the same request."""
-    if "origin" in identity.spec:
-        raise taken(identity.name)
+def _repeated(before: Identity, identity: Identity, named: dict[str, Any] | None) -> Identity:
+    """Return the experiment that was made of the same request in the meantime, by this server or by another."""
+    if named is not None:
+        return _same_clone(before, identity.spec["origin"], named)
     return _same(before, {key: value for key, value in identity.spec.items() if key not in _MADE_HERE})
+
+
+def _same_clone(before: Identity, origin: dict[str, Any], named: dict[str, Any]) -> Identity:
+    """Return the experiment of a name, if it is a clone of the same and what was `named` of it."""
+    made_of = before.spec.get("origin", {})
+    is_held = "holdout" in named and named["holdout"] is None and before.spec.get("holdout") is not None
+    if is_held or any(made_of.get(part) != origin[part] for part in ("key", "learned")):
+        raise taken(before.name)
+    return _same(before, named)
 
 
 def _same(before: Identity, spec: dict[str, Any]) -> Identity:
