@@ -2,6 +2,7 @@
 
 import asyncio
 import itertools
+import math
 
 import numpy as np
 import pandas as pd
@@ -273,3 +274,24 @@ def test_a_holdout_is_given_as_a_pair_or_by_name(service):
     for each in (experiment, service[name], service[f"{name}-twin"]):
         lift = each.state()["lift"]
         assert (lift["arm"], lift["share"]) == (1, 0.25)
+
+
+def test_a_table_with_something_wrong_is_refused_by_a_sentence(service):
+    experiment, _ = twins(service)
+    batch = experiment.ask_many(["a", "b", "c"])
+    size = int(batch.offsets[1])
+    arms, lost = batch.reveals[:size].tolist(), [0.5] * size
+    for error, match, table in (
+        (UnknownDecisionError, "for the key 'zz'", {"key": ["zz"], "arm": [0], "loss": [0.5]}),
+        (LossError, "equally long", {"key": ["a"], "arm": [0, 1], "loss": [0.5]}),
+        (LossError, f'Decision {batch.ids[0]}: .* it is "x"', {"key": ["a"], "arm": [0], "loss": ["x"]}),
+        (LossError, f"Decision {batch.ids[0]}: .* it is null", {"key": ["a"], "arm": [0], "loss": [None]}),
+        (LossError, f'Decision {batch.ids[0]}: .* it is "nan"', {"key": ["a"], "arm": [0], "loss": [math.nan]}),
+    ):
+        with pytest.raises(error, match=match):
+            experiment.tell_many(batch, table)
+    assert experiment.state()["counts"]["told"] == 0
+    table = {"key": ["a"] * size + ["b"], "arm": [*arms, 0], "loss": [*lost, math.inf]}
+    learned = experiment.tell_many(batch, table, partial=True)  # one that is no number hinders no other
+    assert learned == 1
+    assert [(id_, type(error)) for id_, error in learned.problems.items()] == [(batch.ids[1], LossError)]

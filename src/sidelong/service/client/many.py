@@ -7,6 +7,7 @@ requests, each of which is stored whole or not at all.
 from __future__ import annotations
 
 import base64
+import math
 from typing import TYPE_CHECKING, Any, NamedTuple
 from uuid import uuid4
 
@@ -213,18 +214,23 @@ def _by_arm(
 
     if graph is not None:
         raise LossError("A table has no place for graphs: tell a batch with an array of losses, or what was revealed.")
-    values = np.asarray(column(table, "loss", names), np.float64).tolist()
+    given = column(table, "loss", names)
+    values = (given.astype(np.float64) if given.dtype.kind in "fiub" else given).tolist()
     if "decision" in names:
         of = list(map(str, as_list(column(table, "decision", names))))
     elif isinstance(decisions, RemoteBatch) and len(set(decisions.keys)) == len(decisions):
         ids = dict(zip(decisions.keys, decisions.ids, strict=True))
-        of = [ids[key] for key in as_list(column(table, "key", names))]
+        of = [_known(ids, key) for key in as_list(column(table, "key", names))]
     else:
         raise LossError("A table names decisions in a column decision; or keys, beside a batch that has each key once.")
-    items: dict[str, dict[str, float]] = {}
+    items: dict[str, dict[str, Any]] = {}
     arms = as_list(column(table, "arm", names))
+    if not len(of) == len(arms) == len(values):
+        raise LossError(
+            f"Columns are equally long, and these have {len(of):,}, {len(arms):,} and {len(values):,} rows."
+        )
     for id_, arm, loss in zip(of, arms, values if scale is None else scale.losses(values), strict=True):
-        items.setdefault(id_, {})[str(arm)] = loss
+        items.setdefault(id_, {})[str(arm)] = _sent(loss)
     if sum(map(len, items.values())) < len(values):
         raise LossError("The table has two losses for one arm of a decision. Tell one.")
     more = {} if scale is None else {"plain": True}
@@ -232,6 +238,17 @@ def _by_arm(
     for k in range(0, len(listed), MOST_ROWS):
         content = {"items": listed[k : k + MOST_ROWS], **({"partial": True} if partial else {})}
         yield Question("POST", _ITEMS, _learned_items, *json_of(content, LossError), timeout=60.0)
+
+
+def _known(ids: Mapping[Any, str], key: Any) -> str:
+    if key not in ids:
+        raise UnknownDecisionError(f"No decision of this batch is for the key {key!r}.")
+    return ids[key]
+
+
+def _sent(loss: Any) -> Any:
+    """Return a loss as JSON has it. What is none is text, so that the service refuses its decision, and not others."""
+    return str(loss) if isinstance(loss, float) and not math.isfinite(loss) else loss
 
 
 def _learned_items(reply: Any, repeated: bool) -> Learned:  # noqa: FBT001

@@ -80,7 +80,7 @@ async def _tell(
 async def _read(item: FeedbackItem | Unread, place: int, call: Call) -> tuple[str, ToldItem]:
     """Return the experiment that an item is for, and what it tells."""
     if isinstance(item, Unread):
-        raise misread(item.error, f"body.items.{place}")
+        raise placed(misread(item.error, "body"), place, None if call.body.partial else item.id)
     try:
         of, number = parse(item.id)
         if call.access is not None and call.access.experiment not in {None, of[1:]}:
