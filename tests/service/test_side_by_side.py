@@ -112,3 +112,41 @@ def test_health_is_answered_while_a_commit_takes_its_time(tmp_path, monkeypatch)
             thread.join()
 
     asyncio.run(ask())
+
+
+def test_a_request_that_takes_longer_than_the_server_stays_is_to_be_sent_again(tmp_path, monkeypatch):
+    """The server below cancels what still runs when it stops."""
+    begun, done, replies = asyncio.Event(), threading.Event(), []
+
+    def slow(*_):
+        loop.call_soon_threadsafe(begun.set)
+        done.wait(300)
+        return Response(b"")
+
+    async def send(message):
+        replies.append(message)
+
+    async def ask():
+        nonlocal loop
+        loop = asyncio.get_running_loop()
+        app = Application(Settings(database=f"sqlite:///{tmp_path}/stops.db"))
+        transport = httpx.ASGITransport(app)
+        async with app.running(), httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
+            assert (await client.post("/v1/experiments", json=EXPERIMENT)).status_code == 201
+            headers = [(b"host", b"localhost")]
+            asked = {"type": "http", "method": "GET", "path": "/v1/experiments/e/log", "query_string": b""}
+            asked |= {"headers": headers, "client": ("127.0.0.1", 1), "root_path": ""}
+            request = asyncio.create_task(app(asked, asyncio.Event().wait, send))
+            await begun.wait()
+            request.cancel()
+            await request
+            done.set()
+
+    loop = None
+    monkeypatch.setattr(export, "reply", slow)
+    asyncio.run(ask())
+    start, body = replies
+    headers = dict(start["headers"])
+    assert (start["status"], headers[b"content-type"]) == (503, b"application/problem+json")
+    assert int(headers[b"retry-after"]) > 0
+    assert b'"code":"unavailable"' in body["body"].replace(b": ", b":")

@@ -102,6 +102,12 @@ class Application:
         try:
             reply = await self._reply(call, scope, receive)
             await reply(scope, receive, answer)
+        except asyncio.CancelledError:  # the server stops, and waits no longer for what takes so long
+            if status:
+                raise
+            stopping = "The service is stopping. Send the request again: it may have been carried out."
+            wrong = ServiceError(stopping, status=503, code="unavailable", retry_after=2.0)
+            await problems.reply(wrong)(scope, receive, answer)
         except Exception:
             _log.exception("request failed", extra={"request": number, "path": scope["path"]})
             if status:  # half of a reply is out
