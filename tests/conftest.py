@@ -30,6 +30,12 @@ def pytest_collection_finish():
     gc.set_threshold(20_000)
 
 
+@pytest.hookimpl(trylast=True)
+def pytest_sessionfinish():
+    """Nobody needs the memory that a worker has to give back at its end, for which it would look through all of it."""
+    gc.freeze()
+
+
 @pytest.fixture(scope="module")
 def browser():
     """Return a real Chromium, for `browser.visit`. It ends with its module: beside it, asyncio.run cannot be called."""

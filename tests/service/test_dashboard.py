@@ -427,6 +427,12 @@ def test_an_experiment_is_frozen_and_deleted_only_after_a_question(browser, serv
         wait(page, "#life .state", "frozen")
         assert agent.state()["play"] == {"0": 0.5, "3": 0.5}
         wait(page, "#experiments .badge", "frozen")
+        page.locator("#life").get_by_role("button", name="Play another").click()
+        page.locator("#life-input").fill("2")
+        page.locator("#life-confirm").click()
+        wait(page, "#life", "It plays arm 2.")
+        assert agent.state()["play"] == {"2": 1.0}
+        assert agent.ask().drawn_by == "frozen"
         page.locator("#life").get_by_role("button", name="Who did what").click()
         wait(page, "#story li", "froze it, to play arm 0 (50.0 %), arm 3 (50.0 %)")
         page.locator("#life").get_by_role("button", name="Delete").click()
@@ -440,6 +446,22 @@ def test_an_experiment_is_frozen_and_deleted_only_after_a_question(browser, serv
         page.locator("#life-confirm").click()
         page.locator("#life-dialog").wait_for(state="hidden")
     assert "lived" not in list(service)
+
+
+@pytest.mark.parametrize(("button", "learned"), [("Clone", True), ("Clone anew", False)])
+def test_a_clone_goes_on_or_begins_anew(browser, served, service, button, learned):
+    name, clone = f"original-{learned}", f"copy-{learned}"
+    agent = service.create(name, "exp3-set", sl.graphs.nested(4), seed=3)
+    for _ in range(5):
+        agent.tell(decision := agent.ask(), [0.5] * len(decision.reveals))
+    with opened(browser, served, name) as seen:
+        page = seen.page
+        page.locator("#life").get_by_role("button", name=button, exact=True).click()
+        page.locator("#life-input").fill(clone)
+        page.locator("#life-confirm").click()
+        page.locator("#life-dialog").wait_for(state="hidden")
+    same = service[clone].estimates().weights == agent.estimates().weights
+    assert bool(same.all()) is learned
 
 
 def test_a_page_says_that_its_experiment_was_deleted_elsewhere(browser, served, service):

@@ -49,6 +49,11 @@ class RemoteDecision:
         return math.nan if p is None else float(p)
 
     @property
+    def drawn_by(self) -> str:
+        """What has drawn it: "learner", or "holdout", "frozen" or "fallback", from which the learner does not learn."""
+        return str(self._reply["drawn_by"])
+
+    @property
     def reveals(self) -> npt.NDArray[np.int32]:
         """The arms whose losses playing `arm` reveals: what `tell` wants to know."""
         return self._reveals

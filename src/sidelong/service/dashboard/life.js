@@ -27,6 +27,13 @@ const ACTIONS = [
     send: (path, text) => change(path, { state: "frozen", play: play(text) }),
   },
   {
+    name: "Play another",
+    from: ["frozen"],
+    asks: "It stays frozen, and plays another arm or distribution.",
+    input: ["Play", "an arm, or 3: 0.5, 4: 0.5", true],
+    send: (path, text) => change(path, { state: "frozen", play: play(text) }),
+  },
+  {
     name: "Stop",
     from: ["running", "frozen"],
     asks: "A stopped experiment refuses decisions, or answers with a fallback arm.",
@@ -51,6 +58,13 @@ const ACTIONS = [
     asks: "Another experiment like this one, which goes on from what this one has learned.",
     input: ["Name of the clone", "", true],
     send: (path, text) => post(`${path}/clone`, { name: text }),
+    goes: (text) => text,
+  },
+  {
+    name: "Clone anew",
+    asks: "Another experiment like this one, which has learned nothing yet.",
+    input: ["Name of the clone", "", true],
+    send: (path, text) => post(`${path}/clone`, { name: text, learned: false }),
     goes: (text) => text,
   },
   {
