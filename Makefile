@@ -47,10 +47,10 @@ interpreted: $(VENV)/stamp-checks
 quick:           ## before each commit, in a minute: style, types, imports, and the tests with the JIT off
 	$(MAKE) --jobs 2 --output-sync lint interpreted
 
-# What comes from the network comes meanwhile. Six workers keep two cores busy, since many tests wait for another process.
+# What comes from the network comes meanwhile. Four workers keep two cores busy, since some tests wait; six take longer.
 test:            ## all checks: those of quick, and all tests with the JIT on
 	$(MAKE) --jobs 3 --output-sync lint interpreted packages
-	$(BIN)/pytest -q -n 6 --dist worksteal
+	$(BIN)/pytest -q -n 4 --dist worksteal
 
 # The oldest Numba that is allowed, the newest there is, and the newest with its private names hidden.
 OLDEST := $(shell sed -n 's/.*"numba>=\([0-9.]*\)".*/\1/p' pyproject.toml)
