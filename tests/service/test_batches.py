@@ -163,13 +163,6 @@ def test_a_graph_of_an_item_that_does_not_fit_is_found_before_anything_is_learne
         assert len(run(bench, TellMany(of, [first, full]))) == 2
 
 
-@pytest.fixture(scope="module")
-def server(nursery, tmp_path_factory):
-    started = nursery.start(f"sqlite:///{tmp_path_factory.mktemp('batches')}/batches.db", read_rate=1e6)
-    yield started
-    started.stop()
-
-
 @pytest.fixture
 def experiments(server):
     """Return the names of two experiments of this test alone."""

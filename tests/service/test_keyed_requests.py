@@ -14,13 +14,6 @@ _numbers = itertools.count(1)
 KEYS = ["bread", "milk", "apples", "candles"]
 
 
-@pytest.fixture(scope="module")
-def server(nursery, tmp_path_factory):
-    started = nursery.start(f"sqlite:///{tmp_path_factory.mktemp('keyed')}/keyed.db", read_rate=1e6)
-    yield started
-    started.stop()
-
-
 @pytest.fixture
 def name(server):
     """Return the name of an experiment with keys, of this test alone."""

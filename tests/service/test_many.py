@@ -18,19 +18,6 @@ KEYS = [f"sku-{k}" for k in range(30)]
 GRAPHS = [sl.graphs.nested(4), sl.graphs.complete(4), sl.graphs.self_loops(4)]
 
 
-@pytest.fixture(scope="module")
-def server(nursery, tmp_path_factory):
-    started = nursery.start(f"sqlite:///{tmp_path_factory.mktemp('many')}/many.db", read_rate=1e6)
-    yield started
-    started.stop()
-
-
-@pytest.fixture
-def service(server):
-    with sl.connect(server.address, patience=0.0, timeout=60.0) as connected:
-        yield connected
-
-
 def twins(service, **how):
     """Return an experiment with keys, and a family that must play alike."""
     name = f"m{next(_numbers)}"

@@ -16,19 +16,6 @@ GRAPH = {"name": "nested", "n": ORDERS.graph.n_arms}
 _numbers = itertools.count(1)
 
 
-@pytest.fixture(scope="module")
-def server(nursery, tmp_path_factory):
-    started = nursery.start(f"sqlite:///{tmp_path_factory.mktemp('plain')}/plain.db", read_rate=1e6)
-    yield started
-    started.stop()
-
-
-@pytest.fixture
-def service(server):
-    with sl.connect(server.address, patience=0.0, timeout=60.0) as connected:
-        yield connected
-
-
 def made(server, *, scaled=True, keyed=False):
     """Return the name of an experiment, whose scale the service knows."""
     name = f"p{next(_numbers)}"

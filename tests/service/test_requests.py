@@ -25,13 +25,6 @@ PAGE = (Path(__file__).parents[2] / "docs" / "service.md").read_text(encoding="u
 _numbers = itertools.count(1)
 
 
-@pytest.fixture(scope="module")
-def server(nursery, tmp_path_factory):
-    started = nursery.start(f"sqlite:///{tmp_path_factory.mktemp('requests')}/requests.db", read_rate=1e6)
-    yield started
-    started.stop()
-
-
 @pytest.fixture
 def experiment(server):
     """Return the name of an experiment of this test alone."""

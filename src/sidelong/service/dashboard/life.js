@@ -11,6 +11,17 @@ const SAYS = {
   archived: "It is out of memory and of the list. All of its data are kept.",
 };
 
+const FREEZES = {
+  input: ["Play", "an arm, or 3: 0.5, 4: 0.5", true],
+  send: (path, text) => change(path, { state: "frozen", play: play(text) }),
+};
+
+const clones = (learned) => ({
+  input: ["Name of the clone", "", true],
+  send: (path, text) => post(`${path}/clone`, { name: text, learned }),
+  goes: (text) => text,
+});
+
 /** What may be done: in which states, what is asked, and what is sent. */
 const ACTIONS = [
   {
@@ -23,15 +34,13 @@ const ACTIONS = [
     name: "Freeze",
     from: ["running", "stopped"],
     asks: "While it is frozen it plays an arm or a distribution, and learns nothing.",
-    input: ["Play", "an arm, or 3: 0.5, 4: 0.5", true],
-    send: (path, text) => change(path, { state: "frozen", play: play(text) }),
+    ...FREEZES,
   },
   {
     name: "Play another",
     from: ["frozen"],
     asks: "It stays frozen, and plays another arm or distribution.",
-    input: ["Play", "an arm, or 3: 0.5, 4: 0.5", true],
-    send: (path, text) => change(path, { state: "frozen", play: play(text) }),
+    ...FREEZES,
   },
   {
     name: "Stop",
@@ -56,16 +65,12 @@ const ACTIONS = [
   {
     name: "Clone",
     asks: "Another experiment like this one, which goes on from what this one has learned.",
-    input: ["Name of the clone", "", true],
-    send: (path, text) => post(`${path}/clone`, { name: text }),
-    goes: (text) => text,
+    ...clones(true),
   },
   {
     name: "Clone anew",
     asks: "Another experiment like this one, which has learned nothing yet.",
-    input: ["Name of the clone", "", true],
-    send: (path, text) => post(`${path}/clone`, { name: text, learned: false }),
-    goes: (text) => text,
+    ...clones(false),
   },
   {
     name: "Delete",

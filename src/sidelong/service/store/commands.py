@@ -190,8 +190,7 @@ class Decide(Command):
         try:
             event = experiment.decide(graph, turn.moment, self.key, self.context)
         except GraphError as error:
-            part = "body.graph" if self.available is None else "body.available"
-            raise ServiceError(str(error), status=422, code="invalid", path=part) from error
+            raise _unplayable(error, self.available) from error
         except FeatureError as error:
             raise ServiceError(str(error), status=422, code="invalid", path="body.context") from error
         turn.events.append(event)
@@ -356,8 +355,7 @@ class DecideKeys(Command):
         try:
             return keyed.decide(turn, self.keys, graph, self.key, self.context)
         except GraphError as error:
-            part = "body.graph" if self.available is None else "body.available"
-            raise ServiceError(str(error), status=422, code="invalid", path=part) from error
+            raise _unplayable(error, self.available) from error
 
     def takes_long(self, experiment: LiveExperiment) -> bool:
         """Tell whether there are many keys, or some have to be read first."""
@@ -383,6 +381,12 @@ class Expire(Command):
     def takes_long(self, experiment: LiveExperiment) -> bool:
         """Tell whether it may be a whole night of keys, which may have to be read first."""
         return isinstance(experiment, KeyedExperiment)
+
+
+def _unplayable(error: GraphError, available: list[Any] | None) -> ServiceError:
+    """Return the error of a round whose graph is not to be played: as it was given, or of the arms that are there."""
+    path = "body.graph" if available is None else "body.available"
+    return ServiceError(str(error), status=422, code="invalid", path=path)
 
 
 def restricted(turn: Turn, graph: KnownGraph | None, available: list[Any]) -> KnownGraph | None:
