@@ -1,7 +1,11 @@
 """The small rules that all rooms share, and files that are never half of one."""
 
 import math
+import signal
+import subprocess
+import sys
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
 
 import numpy as np
@@ -121,4 +125,66 @@ def test_a_file_that_is_not_completed_leaves_the_old_one(tmp_path):
     with pytest.raises(KeyboardInterrupt):
         fail()
     assert path.read_bytes() == b"old"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+KILLED = """
+import os, signal, sys
+from sidelong.machine import replacing
+
+with replacing(sys.argv[1]) as file:
+    file.write(b"half")
+    file.flush()
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_the_next_save_removes_what_killed_processes_left(tmp_path):
+    path = tmp_path / "agent.sidelong"
+    path.write_bytes(b"old")
+    for _ in range(3):
+        done = subprocess.run([sys.executable, "-c", KILLED, str(path)], check=False)
+        assert done.returncode == -signal.SIGKILL
+    assert path.read_bytes() == b"old"
+    assert len(list(tmp_path.iterdir())) == 4
+    others = [tmp_path / ".agent.sidelong.mine.tmp", tmp_path / ".other.0123abcd.tmp"]  # names that it does not make
+    for other in others:
+        other.write_bytes(b"")
+    with replacing(path) as file:
+        file.write(b"new")
+    assert path.read_bytes() == b"new"
+    assert set(tmp_path.iterdir()) == {path, *others}
+
+
+def test_a_save_does_not_remove_what_another_process_is_still_writing(tmp_path):
+    path = tmp_path / "file"
+    slow = "import sys; from sidelong.machine import replacing\n"
+    slow += "with replacing(sys.argv[1]) as file: file.write(b'slow'); print('open', flush=True); sys.stdin.read()"
+    with subprocess.Popen(
+        [sys.executable, "-c", slow, str(path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as writer:
+        assert writer.stdout.readline() == "open\n"
+        for _ in range(3):
+            with replacing(path) as file:
+                file.write(b"quick")
+        assert len(list(tmp_path.iterdir())) == 2
+        writer.communicate("", timeout=120)
+    assert writer.returncode == 0
+    assert path.read_bytes() == b"slow"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_many_threads_that_save_the_same_name_all_succeed(tmp_path):
+    path = tmp_path / "file"
+
+    def save(letter):
+        for _ in range(50):
+            with replacing(path, flushed=False) as file:
+                file.write(letter * 5000)
+
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(save, [bytes([97 + k]) for k in range(8)]))  # raises what a save raises
+    content = path.read_bytes()
+    assert len(content) == 5000
+    assert len(set(content)) == 1
     assert list(tmp_path.iterdir()) == [path]

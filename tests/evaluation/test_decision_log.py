@@ -45,6 +45,22 @@ def test_rounds_are_in_order_and_cancelled_ones_are_left_out(tmp_path):
     np.testing.assert_allclose(log.cost, [0.3, 0.3, np.nan])
 
 
+def test_rows_without_a_status_count_with_the_feedback_that_they_have():
+    log = from_table(table({}, {"round": 3, "status": None}, SILENT | {"round": 4, "status": None}))
+    assert log.told.tolist() == [True, True, False]
+    assert log.round.tolist() == [0, 0, 1, 1]
+    assert log.loss.tolist() == [0.2, 0.3, 0.2, 0.3]
+    unknown = table({}, {"round": 3})
+    unknown = unknown.set_column(unknown.column_names.index("status"), "status", pa.nulls(2))
+    assert from_table(unknown).n_told == 2
+
+
+def test_a_status_that_is_no_text_is_refused():
+    rows = table({"status": [1]})
+    with pytest.raises(EvaluationError, match="The column status must hold text"):
+        from_table(rows)
+
+
 def test_a_plain_bandit_reveals_what_it_plays(tmp_path):
     plain = pa.table({"action": [2, 0, 1], "reward": [1.0, 0.0, None], "pscore": [0.5, 0.25, 0.25]})
     parquet.write_table(plain, tmp_path / "log.parquet")

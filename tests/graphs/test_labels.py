@@ -10,9 +10,9 @@ import pytest
 from scipy import sparse
 
 from sidelong import graphs
+from sidelong.display.drawing import called
 from sidelong.errors import GraphError, GraphFileError
 from sidelong.graphs import FeedbackGraph, layout
-from sidelong.graphs.drawing import called
 from sidelong.graphs.graph import _restore
 from sidelong.service.store.graphs import identify
 

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from sidelong import graphs
 from sidelong.graphs import FeedbackGraph
+from sidelong.graphs.observability import self_loop_subgraph
 
 
 def forms(graph):
@@ -87,3 +88,19 @@ def test_it_follows_the_definition(matrix):
         assert seen.weak_arms.tolist() == weak
         assert seen.kind == ("none" if unobservable else "weak" if weak else "strong")
         assert seen.arm == next(iter(unobservable or weak), None)
+
+
+@settings(max_examples=100)
+@given(
+    st.integers(1, 6).flatmap(
+        lambda n: st.lists(st.lists(st.booleans(), min_size=n, max_size=n), min_size=n, max_size=n)
+    )
+)
+def test_the_subgraph_of_self_loops_keeps_the_arms_that_reveal_themselves(matrix):
+    kept = [i for i in range(len(matrix)) if matrix[i][i]]
+    for form in forms(FeedbackGraph.from_matrix(matrix)):
+        found = self_loop_subgraph(form)
+        if kept:
+            assert found.matrix().tolist() == [[matrix[i][j] for j in kept] for i in kept]
+        else:
+            assert found is None

@@ -11,7 +11,8 @@ def curve(mean, noise=0.02, runs=40, seed=0, last=100_000, points=80, **spec):
     random = np.random.default_rng(seed)
     factor = 1 + noise * random.standard_normal((runs, 1))
     regret = mean(rounds.astype(float)) * factor * (1 + 0.1 * noise * random.standard_normal((runs, rounds.size)))
-    said = {"learner": {"name": "x"}, "graph": {"name": "star", "n": 4}, "world": {"name": "bernoulli"}, **spec}
+    said = {"learner": {"name": "x"}, "graph": {"name": "star", "n": 4}, "world": {"name": "bernoulli"}, "delay": 0}
+    said |= spec
     return Curve(said, 4, rounds, regret, {}, (), tuple((0, run) for run in range(runs)))
 
 

@@ -35,10 +35,8 @@ def cell(learner, n, regrets, world="bernoulli", **options):
             "trace_x": [1 / mark for _ in regrets for mark in MARKS],
         }
     )
-    graph = {"name": "nested", "n": n}
-    return PlayedCell(
-        {"learner": {"name": learner, **options}, "graph": graph, "world": {"name": world}, "rounds": 1000}, table
-    )
+    spec = {"learner": {"name": learner, **options}, "graph": {"name": "nested", "n": n}, "world": {"name": world}}
+    return PlayedCell({**spec, "rounds": 1000, "delay": 0}, table)
 
 
 CELLS = [

@@ -53,7 +53,7 @@ def graph(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Print the numbers of a graph on which regret depends, with certificates, and draw it."""
-    from sidelong.graphs.drawing import MOST_DRAWN  # noqa: PLC0415  # the compiler takes half a second to load
+    from sidelong.display.drawing import MOST_DRAWN  # noqa: PLC0415  # the compiler takes half a second to load
 
     named = read_graph(graph, self_loops=self_loops)
     if svg is not None and named.n_arms > MOST_DRAWN:

@@ -85,7 +85,7 @@ def _checks(report: Report) -> str:
 
 def _some(graph: FeedbackGraph, arms: np.ndarray, room: int) -> str:
     """Return the arms, or the first ones and how many there are, in at most this many characters."""
-    from sidelong.graphs.drawing import called  # noqa: PLC0415  # the compiler takes half a second to load
+    from sidelong.display.drawing import called  # noqa: PLC0415  # the compiler takes half a second to load
 
     gap, rest = " " if graph.labels is None else ", ", f" ... ({arms.size})"
     listed = gap.join(called(graph, arm, room) for arm in arms.tolist())
@@ -141,7 +141,7 @@ def _count(arms: int) -> str:
 
 def _picture(report: Report, width: int, signs: str) -> Text:
     """Return the matrix: a row for each arm that is played, the second of two signs where it reveals another."""
-    from sidelong.graphs.drawing import called  # noqa: PLC0415  # the compiler takes half a second to load
+    from sidelong.display.drawing import called  # noqa: PLC0415  # the compiler takes half a second to load
 
     graph = report.graph
     A, n = graph.matrix().astype(int), graph.n_arms

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
+    from sidelong.display.drawing import Line
     from sidelong.graphs import FeedbackGraph
-    from sidelong.graphs.drawing import Line
 
     Floats = npt.NDArray[np.float64]
 
@@ -67,7 +67,7 @@ def draw(path: Path, graph: FeedbackGraph, marked: npt.NDArray[np.int64], mark: 
 
 
 def _picture(graph: FeedbackGraph, marked: npt.NDArray[np.int64], mark: str) -> str:
-    from sidelong.graphs.drawing import SIDE, called, lay_out  # noqa: PLC0415  # the compiler takes half a second to load
+    from sidelong.display.drawing import SIDE, called, lay_out  # noqa: PLC0415  # the compiler takes half a second to load
 
     drawing = lay_out(graph)
     loops = np.ones(graph.n_arms, np.bool_)

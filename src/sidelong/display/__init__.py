@@ -1,1 +1,1 @@
-"""How results look to people: tables as text, HTML and LaTeX, and figures for a page, a notebook and a paper."""
+"""How results look to people: tables as text, HTML and LaTeX, figures, and drawings of graphs."""

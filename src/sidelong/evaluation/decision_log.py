@@ -5,6 +5,9 @@ It is read from Parquet. The service exports one row for each decision. Of its c
 `all_observe_probabilities`, the probability of observing each arm, gives a tighter certificate. If a play reveals only
 its own loss, the columns `action`, `reward` and `pscore` are enough, as the Open Bandit Pipeline names them. A column
 `loss` may take the place of `reward`, which is 1 - loss.
+
+A row is left out only if its `status` is "cancelled" or if it was `drawn_by` the service itself. A row whose status is
+null counts like any other: with its losses if it has them, else as a decision without feedback.
 """
 
 from __future__ import annotations
@@ -27,7 +30,9 @@ if TYPE_CHECKING:
     Integers = npt.NDArray[np.int64]
 
 _LISTS = ("observed", "losses", "observe_probabilities")
-_WITHOUT = ["frozen", "fallback"]  # rounds of the service in which most arms could not be seen: they are left out
+#: Rows with these values are left out: cancelled decisions, and rounds of the service in which most arms could not be
+#: seen.
+_LEFT_OUT = {"status": ["cancelled"], "drawn_by": ["frozen", "fallback"]}
 _EVERY = "all_observe_probabilities"
 _LEAST_PROBABILITY = 1e-140  # what is smaller counts as this, so that squares of weights do not overflow
 
@@ -131,17 +136,13 @@ def _check_size(metadata: Any, most: int | None) -> None:
 
 def from_table(table: Any, n_arms: int | None = None) -> DecisionLog:
     """Make a log of an Arrow table with these columns."""
-    import pyarrow as pa  # noqa: PLC0415
-    from pyarrow import compute  # noqa: PLC0415
-
     if "action" not in table.column_names or not {"reward", "loss"} & set(table.column_names):
         raise EvaluationError(
             f"A log has a column action, and reward or loss; this one has: {', '.join(table.column_names) or 'none'}."
         )
-    if "status" in table.column_names:
-        table = table.filter(compute.not_equal(table["status"], "cancelled"))
-    if "drawn_by" in table.column_names:
-        table = table.filter(compute.invert(compute.is_in(table["drawn_by"], pa.array(_WITHOUT))))
+    for name, values in _LEFT_OUT.items():
+        if name in table.column_names:
+            table = _without(table, name, values)
     if "round" in table.column_names:
         table = table.sort_by("round")
     cost = _numbers(table, "loss") if "loss" in table.column_names else 1.0 - _numbers(table, "reward")
@@ -157,6 +158,18 @@ def from_table(table: Any, n_arms: int | None = None) -> DecisionLog:
     K = _count(action, arm, n_arms)
     revealed = _checked(K, row, arm, loss, probability)
     return DecisionLog(K, told, cost, row, *revealed, _chances(table, K, row, revealed))
+
+
+def _without(table: Any, name: str, values: list[str]) -> Any:
+    """Return the rows that have none of these values in a column; rows without a value stay."""
+    import pyarrow as pa  # noqa: PLC0415
+    from pyarrow import compute  # noqa: PLC0415
+
+    try:
+        column = table[name].cast("string")
+    except pa.ArrowException as error:
+        raise EvaluationError(f"The column {name} must hold text: {error}") from error
+    return table.filter(compute.invert(compute.is_in(column, pa.array(values))))
 
 
 def _numbers(table: Any, name: str) -> Floats:

@@ -9,6 +9,7 @@ import numpy as np
 
 from sidelong._jit import lightly
 from sidelong.checks import check_whole, short
+from sidelong.display.notebook import notebook
 from sidelong.errors import GraphError
 from sidelong.graphs import convert, layout
 from sidelong.graphs.arrays import GraphArrays, observe
@@ -304,7 +305,7 @@ class FeedbackGraph:
             >>> numbers.independence.value, numbers.acyclic.value, numbers.strong_independence.value
             (1, 2, 3)
             >>> numbers.acyclic.certificate
-            array([1, 2])
+            array([0, 1])
 
         """
         from sidelong.graphs.numbers import GraphNumbers  # noqa: PLC0415  # SciPy's solvers take time to load
@@ -360,8 +361,6 @@ class FeedbackGraph:
         return f"<{title}: {size} as {self.representation}, {loops}>"
 
     def _repr_html_(self) -> str:
-        from sidelong.graphs.notebook import notebook  # noqa: PLC0415  # which draws this type
-
         return notebook(self)
 
     def _expanded(self) -> GraphArrays:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from sidelong.graphs.arrays import GraphArrays
+    from sidelong.graphs.graph import FeedbackGraph
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,3 +59,14 @@ def classify(graph: GraphArrays) -> Observability:
     if weak.size:
         return Observability("weak", int(weak[0]), weak, unobservable)
     return Observability("strong", None, weak, unobservable)
+
+
+def self_loop_subgraph(graph: FeedbackGraph) -> FeedbackGraph | None:
+    """Return the subgraph induced by the arms that reveal themselves, or None if there are none."""
+    if not graph.arms_without_self_loop.size:
+        return graph
+    loops = np.ones(graph.n_arms, np.bool_)
+    loops[graph.arms_without_self_loop] = False
+    edges = graph.edges()
+    inside = edges[loops[edges].all(axis=1)]
+    return type(graph).from_edges(np.cumsum(loops)[inside] - 1, int(loops.sum())) if loops.any() else None

@@ -6,8 +6,10 @@ their edges, in both directions, with the same arms by the same numbers.
 
 from __future__ import annotations
 
-from functools import lru_cache
+import threading
+from collections import OrderedDict
 from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -25,6 +27,13 @@ if TYPE_CHECKING:
 
 #: So many edges may be written out where the present arms are no longer contiguous ranges.
 _MAX_EDGES = 2**26
+
+# A graph that is made anew must be checked and hashed anew, which takes longer than to learn. So the restrictions of a
+# graph are kept as long as the graph itself, the most recently used ones last: the last one in any case, and others
+# before it while all of them together list no more edges than this.
+_KEPT_GRAPHS, _KEPT_EDGES = 64, 2**21
+_kept: WeakKeyDictionary[FeedbackGraph, OrderedDict[tuple[object, ...], FeedbackGraph]] = WeakKeyDictionary()
+_lock = threading.Lock()
 
 
 def mask_of(graph: FeedbackGraph, arms: Iterable[int | str | bool], name: str = "available") -> Mask:
@@ -81,16 +90,28 @@ def only(graph: FeedbackGraph, mask: Mask) -> FeedbackGraph:
     """Return the graph in which the other arms are absent; the graph itself if none of them is there now."""
     if (mask >= present(graph)).all():
         return graph
-    return _only(graph, graph.representation, graph.name, graph.labels, mask.tobytes())
+    key = graph.representation, graph.name, graph.labels, mask.tobytes()
+    with _lock:
+        kept = _kept.setdefault(graph, OrderedDict())
+        if key in kept:
+            kept.move_to_end(key)
+            return kept[key]
+    made = _restricted(graph, mask)
+    with _lock:
+        kept[key] = made
+        while len(kept) > 1 and (len(kept) > _KEPT_GRAPHS or sum(map(_listed, kept.values())) > _KEPT_EDGES):
+            kept.popitem(last=False)
+    return made
 
 
-# A graph that is made anew must be checked and hashed anew, which takes longer than to learn.
-@lru_cache(maxsize=64)
-def _only(
-    graph: FeedbackGraph, _: str, name: str | None, labels: tuple[str, ...] | None, flags: bytes
-) -> FeedbackGraph:
-    mask = np.frombuffer(flags, np.bool_)
-    title = name and f"{name} without {int((~mask).sum())} of its arms"
+def _listed(graph: FeedbackGraph) -> int:
+    """Return how many edges are listed in memory, and arms."""
+    return graph.n_arms + graph.arrays.targets.size
+
+
+def _restricted(graph: FeedbackGraph, mask: Mask) -> FeedbackGraph:
+    labels = graph.labels
+    title = graph.name and f"{graph.name} without {int((~mask).sum())} of its arms"
     arrays, n = graph.arrays, graph.n_arms
     if arrays.contiguous:
         before = np.append(0, np.cumsum(mask))  # how many present arms come before each

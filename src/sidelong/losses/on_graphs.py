@@ -11,6 +11,7 @@ from sidelong._jit import kernel
 from sidelong.errors import WorldError
 from sidelong.graphs.graph import FeedbackGraph
 from sidelong.learners import ucbn
+from sidelong.learners.interface import Told
 from sidelong.losses.checks import LAST_ROUND, number, whole
 from sidelong.losses.kernels import BREAKER, LOWER_BOUND
 from sidelong.losses.makers import world
@@ -139,9 +140,10 @@ def breaker(graph: FeedbackGraph, rounds: int) -> World:
     played = np.empty(T, np.int64)
     params = ucbn.configure(graph)
     state = ucbn.init(params, graph)
+    present = np.ones(K, np.bool_)
     step = max(1, 2**22 // K)  # so that Ctrl-C is heard
     for first in range(1, T + 1, step):
-        fool(params, state, graph.arrays, first, min(first + step - 1, T), played, np.zeros(K), np.empty(0))
+        fool(params, state, graph.arrays, first, min(first + step - 1, T), played, np.zeros(K), np.empty(0), present)
     summary = f"{K} arms, {T} rounds recorded against UCB-N"
     return World("breaker", K, arrays(BREAKER, (), played), summary, binary=True, rounds=T)
 
@@ -156,6 +158,7 @@ def fool(
     played: np.ndarray,
     losses: np.ndarray,
     nothing: np.ndarray,
+    present: np.ndarray,
 ) -> None:
     """Let UCB-N play rounds in which the arm that it plays has loss 1 and all others 0, and record what it plays."""
     for t in range(first, last + 1):
@@ -164,7 +167,7 @@ def fool(
         begin = graph.start[arm]
         for e in range(begin, graph.stop[arm]):
             losses[e - begin] = 1.0 if graph.targets[e] == arm else 0.0
-        ucbn.update(params, state, graph, t, arm, nothing, losses, nothing)
+        ucbn.update(params, state, graph, Told(t, arm, nothing, losses, nothing, present, 0))
 
 
 def _check_graph(graph: FeedbackGraph) -> None:

@@ -48,7 +48,7 @@ def build(spec: Table, locate: Locate) -> Game:
         build_graph(spec["graph"], locate),
         build_world(spec["world"], spec["graph"], spec["rounds"], locate),
         spec["rounds"],
-        spec.get("delay", 0),
+        spec["delay"],
         options_of(spec["learner"]),
     )
 

@@ -41,7 +41,7 @@ class Cell:
     @property
     def delay(self) -> int | str:
         """How many rounds later feedback comes, or by which law."""
-        return self.spec.get("delay", 0)  # type: ignore[no-any-return]
+        return self.spec["delay"]  # type: ignore[no-any-return]
 
     @property
     def n_rounds(self) -> int:

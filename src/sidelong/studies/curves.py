@@ -70,7 +70,7 @@ class Curve:
     @property
     def delay(self) -> int | str:
         """How many rounds later feedback came, or by which law."""
-        return self.spec.get("delay", 0)  # type: ignore[no-any-return]
+        return self.spec["delay"]  # type: ignore[no-any-return]
 
     @property
     def final(self) -> Array:

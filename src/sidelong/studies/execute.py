@@ -99,7 +99,7 @@ class _Runner:
             else:
                 self.summary.done_before += 1
                 self.summary.other_source += provenance["source"] != source_hash()
-                self.summary.other_learner += provenance.get("learner_version", 1) != learner_version(cell)
+                self.summary.other_learner += provenance["learner_version"] != learner_version(cell)
 
     def run(self, make_engine: Callable[[ResultFolder, int], Engine]) -> None:
         """Play what is not done."""

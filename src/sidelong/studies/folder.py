@@ -127,7 +127,8 @@ class ResultFolder:
 
     def write(self, cell: Cell, content: bytes) -> None:
         """Keep the results of a cell that this process has claimed."""
-        with self._writing(), replacing(self.path / "cells" / f"{cell.name}.parquet") as file:
+        path = self.path / "cells" / f"{cell.name}.parquet"
+        with self._writing(), replacing(path, remove_leftovers=False) as file:  # claim() has removed them
             file.write(content)
 
     @contextmanager

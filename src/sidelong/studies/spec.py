@@ -194,9 +194,7 @@ class _Reader:
         table = {key: self._content[key] for key in _NUMBERS}
         for variant in self._source.attempt((), _variants, table, lambda _, key: key == "checkpoints", step):
             try:
-                numbers = _Numbers.model_validate(variant).model_dump()
-                # Cells were named before there were delays: none is not said.
-                yield {key: value for key, value in numbers.items() if key != "delay" or value}
+                yield _Numbers.model_validate(variant).model_dump()
             except ValidationError as error:
                 self._source.refuse_first(error, [])
 
@@ -207,7 +205,7 @@ class _Reader:
 
     def _check_once(self, spec: dict[str, Any], places: tuple[Place, ...]) -> tuple[str, int, str | None]:
         """Return what a cell runs, its number of arms, and why it cannot be played; seeds make no difference."""
-        key = canonical([spec[name] for name in (*_TABLES, "rounds")] + [spec.get("delay")])
+        key = canonical([spec[name] for name in (*_TABLES, "rounds", "delay")])
         if key not in self._known:
             self._known[key] = self._check(spec, *places)
         return self._known[key]

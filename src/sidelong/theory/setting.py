@@ -14,7 +14,7 @@ import numpy as np
 from sidelong.errors import GraphError, TheoryError
 from sidelong.graphs.cover import greedy_cover
 from sidelong.graphs.domination import greedy_dominating_set, loopless_cover, weak_cover
-from sidelong.learners.luo2023 import among_loops
+from sidelong.graphs.observability import self_loop_subgraph
 from sidelong.theory.checks import Gaps, at_least_two, read_gaps
 
 if TYPE_CHECKING:
@@ -103,7 +103,7 @@ class Setting:
     @cached_property
     def loop_independence(self) -> NumberRange:
         """The independence number among the arms that reveal themselves."""
-        part = among_loops(self.graph)
+        part = self_loop_subgraph(self.graph)
         if part is None:
             return NumberRange(0, 0)
         try:

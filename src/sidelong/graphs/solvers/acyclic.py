@@ -17,10 +17,9 @@ from scipy import sparse
 from scipy.sparse import csgraph
 
 from sidelong.graphs.solvers.acyclic_search import MOST_ARMS, AcyclicSearch
+from sidelong.graphs.solvers.cliques import edge_cliques
 from sidelong.graphs.solvers.conflicts import from_scipy
-from sidelong.graphs.solvers.cycles import arcs_of, disjoint_cycles, without_cycles
-from sidelong.graphs.solvers.edge_cliques import cliques_around_edges
-from sidelong.graphs.solvers.groups import Found, Groups, WeightedGroups, join, round_up
+from sidelong.graphs.solvers.groups import Found, Groups, by_label, join, round_up
 from sidelong.graphs.solvers.packing import heaviest_set
 from sidelong.graphs.solvers.parts import by_parts, split
 from sidelong.graphs.solvers.programs import solve_integer_program, solve_linear_program
@@ -29,11 +28,12 @@ if TYPE_CHECKING:
     from sidelong.graphs.arrays import Integers, Reals
     from sidelong.graphs.solvers.budget import Budget
     from sidelong.graphs.solvers.conflicts import Conflicts
+    from sidelong.graphs.solvers.groups import WeightedGroups
 
 
 _ROUNDS = 30  # of adding cycles to a linear program
-_FEW_ROUNDS = 5  # if it is for a better cover only
-_LARGE_PROGRAM = 1_000  # arms
+_FEW_ROUNDS = 10  # if it is for a better cover only
+_AT_ONCE = 500  # arms, for one of which that is left out they are sorted anew
 _LISTED = 20_000_000  # pairs looked at in a second, at least, when rows are listed
 
 
@@ -55,25 +55,49 @@ def largest_acyclic(reveals: sparse.csr_array, unit: int, budget: Budget) -> Fou
 
 
 def _by_parts(matrix: sparse.csr_array, unit: int, budget: Budget) -> Found:
-    """Look for a set and for cycles of the whole, and then at each part for which they do not meet."""
-    best, cover = _look_quickly(matrix, unit)
-    inside = np.isin(np.arange(matrix.shape[0]), best)
+    """Look for a set of the whole, and then at each part."""
+    n = matrix.shape[0]
+    weight = np.full(n, unit)
+    best = _without_cycles(matrix, matrix.T.tocsr(), np.arange(n))
+    inside = np.isin(np.arange(n), best)
 
     def solve(arms: Integers, piece: Conflicts, share: Budget) -> Found:
         return _CyclicPart(piece.to_scipy().astype(np.int8), np.flatnonzero(inside[arms]), unit).solve(share)
 
-    return by_parts(split(from_scipy(matrix)), (best, cover), np.full(inside.size, unit), solve, budget)
+    return by_parts(split(from_scipy(matrix)), (best, by_label(np.arange(n)).weighing(weight)), weight, solve, budget)
 
 
-def _look_quickly(matrix: sparse.csr_array, unit: int) -> tuple[Integers, WeightedGroups]:
-    """Leave out arms until there is no cycle, and bound that by cycles that have no arm in common."""
-    n, arcs = matrix.shape[0], arcs_of(matrix)
-    cycles = disjoint_cycles(arcs)
-    alone = np.setdiff1d(np.arange(n), cycles.arms)
-    start = np.append(cycles.start, cycles.start[-1] + np.arange(1, alone.size + 1))
-    most = np.maximum(1, np.diff(start) - 1)
-    cover = WeightedGroups(start, np.append(cycles.arms, alone), np.full(most.size, unit), most)
-    return without_cycles(arcs, np.arange(n)), cover
+def _without_cycles(arcs: sparse.csr_array, back: sparse.csr_array, arms: Integers) -> Integers:
+    """Leave out arms, those with the most ways through them first, until there is no cycle; return the others."""
+    inside = np.zeros(arcs.shape[0], np.bool_)
+    inside[arms] = True
+    kept = inside.copy()
+    degree = np.stack([arcs @ inside.astype(np.int64), back @ inside.astype(np.int64)])
+    loose: list[int] = np.flatnonzero(inside & (degree == 0).any(axis=0)).tolist()  # on no cycle
+    queue: list[int] = []
+
+    def remove(v: int) -> None:
+        inside[v] = False
+        for rows, ahead in ((arcs, degree[1]), (back, degree[0])):
+            near = rows.indices[rows.indptr[v] : rows.indptr[v + 1]]
+            ahead[near] -= 1
+            loose.extend(near[inside[near] & (ahead[near] == 0)].tolist())
+
+    while True:
+        while loose:
+            v = loose.pop()
+            if inside[v]:
+                remove(v)
+        if not queue:  # sorted anew only now and then, since that takes as long as there are arms
+            left = np.flatnonzero(inside)
+            order = np.argsort(degree[0, left] * degree[1, left], kind="stable")
+            queue = left[order[-1 - left.size // _AT_ONCE :]].tolist()
+        if not queue:
+            return np.flatnonzero(kept)
+        v = queue.pop()
+        if inside[v]:
+            kept[v] = False
+            remove(v)
 
 
 def every_cycle_has_a_pair(reveals: sparse.csr_array) -> bool:
@@ -100,12 +124,12 @@ class _CyclicPart:
     def __init__(self, matrix: sparse.csr_array, best: Integers, unit: int) -> None:
         """Begin with a set that has no cycle."""
         self._matrix = matrix
-        self._arcs = arcs_of(matrix)
+        self._back = matrix.T.tocsr()
         self._n = matrix.shape[0]
         self._unit = unit
         self._conflicts = from_scipy(matrix.multiply(matrix.T))
         self._best = best
-        self._cover = _look_quickly(matrix, unit)[1]
+        self._cover = by_label(np.arange(self._n)).weighing(np.full(self._n, unit))
         self._upper = self._cover.total
         self._cycles: list[list[int]] = []
 
@@ -118,8 +142,7 @@ class _CyclicPart:
                 search = AcyclicSearch(self._matrix.toarray() != 0, self._best)
                 search.run(budget.part(0.02))
                 self._best = search.best
-            if self._n <= _LARGE_PROGRAM:
-                self._relax(budget.part(0.2), _FEW_ROUNDS if search and search.ended else _ROUNDS)
+            self._relax(budget.part(0.2), _FEW_ROUNDS if search and search.ended else _ROUNDS)
             if search is None:
                 self._optimise(budget)
             else:
@@ -134,7 +157,7 @@ class _CyclicPart:
 
     def _offer_set(self, arms: Integers) -> None:
         """Leave out of a set what is in the way, and keep it if it is larger than the best."""
-        arms = without_cycles(self._arcs, arms)
+        arms = _without_cycles(self._matrix, self._back, arms)
         if arms.size > self._best.size:
             self._best = arms
 
@@ -152,7 +175,7 @@ class _CyclicPart:
 
     @functools.cached_property
     def _cliques(self) -> Groups:
-        return cliques_around_edges(self._conflicts)
+        return edge_cliques(self._conflicts)
 
     # Linear and integer programs. A row says how many of its arms a set has at most: one of a clique, and of a cycle
     # all but one.

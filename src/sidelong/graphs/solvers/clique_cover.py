@@ -15,11 +15,10 @@ import numpy as np
 
 from sidelong.graphs.solvers.clique_partition import divide_into_cliques
 from sidelong.graphs.solvers.clique_search import CliqueSearch
+from sidelong.graphs.solvers.cliques import edge_cliques, maximal_cliques
 from sidelong.graphs.solvers.coloring_search import ColoringSearch
-from sidelong.graphs.solvers.edge_cliques import cliques_around_edges
 from sidelong.graphs.solvers.groups import Found, by_label, listed, round_up
 from sidelong.graphs.solvers.local_search import LocalSearch
-from sidelong.graphs.solvers.maximal_cliques import list_maximal_cliques
 from sidelong.graphs.solvers.packing import heaviest_set
 from sidelong.graphs.solvers.parts import by_parts, solve_core, split
 from sidelong.graphs.solvers.programs import solve_integer_program, solve_linear_program
@@ -50,7 +49,7 @@ def _by_parts(conflicts: Conflicts, weight: Integers, budget: Budget, *, whole: 
     """Look for a set and for cliques of the whole, and then at each part for which they do not meet."""
     unit = int(weight[0])
     if whole:
-        apart = heaviest_set(conflicts, weight, budget.part(0.3)).arms
+        apart = heaviest_set(conflicts, weight, budget.part(0.3).at_most(_QUICK)).arms
     else:
         apart = LocalSearch(conflicts).run(min(20 * conflicts.n, _STEPS * conflicts.n // conflicts.targets.size))
     inside = np.zeros(conflicts.n, np.bool_)
@@ -59,7 +58,7 @@ def _by_parts(conflicts: Conflicts, weight: Integers, budget: Budget, *, whole: 
 
     def solve(arms: Integers, piece: Conflicts, share: Budget) -> Found:
         known = np.flatnonzero(inside[arms]), np.unique(group[arms], return_inverse=True)[1]
-        return (_CoverPart if whole else _Relaxation)(piece, *known).solve(unit, share)
+        return _CoverPart(piece, *known).solve(unit, share) if whole else _Relaxation(piece, *known, share).solve(unit)
 
     cover = by_label(group)
     quick = apart, cover.weighing(np.full(cover.number, unit))
@@ -91,8 +90,8 @@ class _CoverPart:
             search = ColoringSearch(conflicts.compatible(), self._group, self._apart)
             self._search(search, budget.at_most(_QUICK))
             if not self._solved:
-                relaxation = _Relaxation(conflicts, self._apart, self._group)
-                fractional = relaxation.solve(_SCALE, budget.part(0.3))
+                relaxation = _Relaxation(conflicts, self._apart, self._group, budget.part(0.3))
+                fractional = relaxation.solve(_SCALE)
                 self._lower = max(self._lower, -(-fractional.lower // _SCALE))
                 if not self._solved and not budget.ended:
                     self._optimise(relaxation, budget.part(0.5))
@@ -129,22 +128,22 @@ class _CoverPart:
 class _Relaxation:
     """The linear program over cliques of a connected part: the most weight that arms can have, with 1 a clique."""
 
-    def __init__(self, conflicts: Conflicts, apart: Integers, group: Integers) -> None:
+    def __init__(self, conflicts: Conflicts, apart: Integers, group: Integers, budget: Budget) -> None:
         """Begin with a set without a conflict, and with the number of each arm's clique."""
         self._conflicts = conflicts
         self._apart = apart
+        self._budget = budget
         self._whole = self.cliques = by_label(group)
-        few = conflicts.n <= _MOST_BITS
-        all_ = list_maximal_cliques(conflicts, _MOST_CLIQUES) if few else None
+        all_ = maximal_cliques(conflicts, _MOST_CLIQUES, budget) if conflicts.n <= _MOST_BITS else None
         self.complete = all_ is not None  #: whether all maximal cliques are listed
         if all_ is not None:
             self.cliques = all_
         elif conflicts.targets.size**2 / conflicts.n <= 10 * _STEPS:
-            self.cliques = cliques_around_edges(conflicts)
+            self.cliques = edge_cliques(conflicts)
 
-    def solve(self, unit: int, budget: Budget) -> Found:
+    def solve(self, unit: int) -> Found:
         """Solve it, adding cliques as long as there are any that weigh more than 1."""
-        n = self._conflicts.n
+        n, budget = self._conflicts.n, self._budget
         cover = self._whole.weighing(np.full(self._whole.number, unit))
         lower, solved = self._apart.size * unit, False
         while not solved or not budget.ended:
@@ -153,7 +152,7 @@ class _Relaxation:
                 break
             solved = True
             weight = np.floor(_SCALE * answer.x).astype(np.int64)
-            heaviest, more = self._price(weight, budget)
+            heaviest, more = self._price(weight)
             better = round_up(self.cliques, answer.dual * unit, np.full(n, unit))
             cover = better if better.total < cover.total else cover
             lower = max(lower, int(weight.sum()) * unit // heaviest if heaviest else 0)
@@ -162,7 +161,7 @@ class _Relaxation:
             self.cliques = listed([*np.split(self.cliques.arms, self.cliques.start[1:-1]), *more])
         return Found(self._apart, min(lower, cover.total), cover.total, cover)
 
-    def _price(self, weight: Integers, budget: Budget) -> tuple[int, list[Integers]]:
+    def _price(self, weight: Integers) -> tuple[int, list[Integers]]:
         """Return the weight of a heaviest clique, or 0 if it is not known, and cliques that weigh more than 1."""
         conflicts = self._conflicts
         if self.complete:
@@ -176,7 +175,7 @@ class _Relaxation:
             return 0, found
         some = np.flatnonzero(weight)
         search = CliqueSearch(joined[np.ix_(some, some)], weight[some], np.empty(0, np.int64))
-        ended = search.run(budget)
+        ended = search.run(self._budget)
         best = some[search.best]
         heaviest = int(weight[best].sum())
         return (heaviest if ended else 0), ([_extended(joined, best)] if heaviest > most else [])

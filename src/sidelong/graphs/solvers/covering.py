@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy import sparse
 
-from sidelong._jit import rare_kernel
 from sidelong.graphs import layout
 from sidelong.graphs.certificates import Shares
 from sidelong.graphs.cover import new_room
@@ -120,34 +119,22 @@ def _shares(graph: GraphArrays, arms: Integers) -> Shares:
 
 def _quick_packing(graph: GraphArrays, targets: Integers) -> Shares:
     """Return the better of two: targets no two of which one arm reveals, and equal shares of what an arm reveals."""
-    wanted = np.zeros(graph.start.size, np.bool_)
-    wanted[targets] = True
-    apart = np.zeros(graph.start.size, np.bool_)
+    used, wanted = np.zeros((2, graph.start.size), np.bool_)
+    apart = []
     in_degree = graph.in_stop - graph.in_start
-    order = targets[np.argsort(in_degree[targets], kind="stable")]
-    call(pack_greedily, graph, order, np.zeros(graph.start.size, np.bool_), apart)
-    whole = _shares(graph, np.flatnonzero(apart))
+    for j in targets[np.argsort(in_degree[targets], kind="stable")].tolist():
+        revealing = graph.sources[graph.in_start[j] : graph.in_stop[j]]
+        if not used[revealing].any():
+            used[revealing] = True
+            apart.append(j)
+    whole = _shares(graph, np.array(apart, np.int64))
+    wanted[targets] = True
     sums = np.append(0, np.cumsum(wanted[graph.targets]))
     revealed = sums[graph.stop] - sums[graph.start]
     most = np.ones(graph.start.size, np.int64)
     np.maximum.at(most, graph.targets, np.repeat(revealed, graph.stop - graph.start))
     equal = Shares(np.where(wanted, _UNIT // most, 0), _UNIT)
     return whole if whole.total >= equal.total else equal
-
-
-@rare_kernel
-def pack_greedily(graph: GraphArrays, order: np.ndarray, used: np.ndarray, apart: np.ndarray) -> None:
-    """Mark the targets, in order, that no arm reveals together with one before."""
-    for k in range(order.size):
-        j = order[k]
-        free = True
-        for e in range(graph.in_start[j], graph.in_stop[j]):
-            if used[graph.sources[e]]:
-                free = False
-        if free:
-            apart[j] = True
-            for e in range(graph.in_start[j], graph.in_stop[j]):
-                used[graph.sources[e]] = True
 
 
 def _matrix(graph: GraphArrays, targets: Integers) -> sparse.csr_array:

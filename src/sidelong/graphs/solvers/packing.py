@@ -16,7 +16,7 @@ import numpy as np
 
 from sidelong.graphs.solvers.clique_partition import divide_into_cliques
 from sidelong.graphs.solvers.clique_search import CliqueSearch
-from sidelong.graphs.solvers.edge_cliques import cliques_around_edges
+from sidelong.graphs.solvers.cliques import edge_cliques
 from sidelong.graphs.solvers.groups import Found, WeightedGroups, by_label, round_up
 from sidelong.graphs.solvers.local_search import LocalSearch
 from sidelong.graphs.solvers.parts import by_parts, solve_core, split
@@ -108,7 +108,7 @@ class _ConflictPart:
             search = CliqueSearch(self._conflicts.compatible(), self._weight // self._unit, self._arms, most)
             self._search(search, budget, _QUICK)
         if self._suits_program(budget, polish=polish):
-            rows = cliques_around_edges(self._conflicts)
+            rows = edge_cliques(self._conflicts)
             self._relax(rows, budget.part(0.5))
         if search is None:
             self._look_longer(budget.part(0.1))

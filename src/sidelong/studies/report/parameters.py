@@ -129,7 +129,7 @@ def _learner(reading: StudyReading, curve: Curve, place: Place) -> str:
 def _numbers(spec: dict[str, Any]) -> dict[Place, float]:
     return {
         place: float(value)
-        for place, value in flat({"delay": 0, **spec}).items()  # none is not said
+        for place, value in flat(spec).items()
         if isinstance(value, int | float) and not isinstance(value, bool) and place[-1] not in _NOT_ONE
     }
 
@@ -147,7 +147,7 @@ def _in_step(content: Any, place: Place = ()) -> list[Place]:
 
 def _without(spec: dict[str, Any], places: list[Place]) -> str:
     """Return what a spec says beside the learner and the numbers at these places."""
-    copy = json.loads(canonical({"delay": 0, **spec}))
+    copy = json.loads(canonical(spec))
     if not any(place[0] == "learner" for place in places):
         copy["learner"] = None
     for place in places:

@@ -8,9 +8,9 @@ import numpy as np
 from matplotlib.patches import Circle, FancyArrowPatch
 from matplotlib.path import Path as Outline
 
+from sidelong.display.drawing import MOST_DRAWN, SIDE, lay_out
 from sidelong.display.figures import INK, MUTED, PAPER, colour, new
 from sidelong.graphs.cover import exploration_start
-from sidelong.graphs.drawing import MOST_DRAWN, SIDE, lay_out
 from sidelong.graphs.graph import FeedbackGraph
 from sidelong.studies.report.markup import Illustration, Section, paragraph, section
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from sidelong.graphs.drawing import Line
+    from sidelong.display.drawing import Line
     from sidelong.studies.report.promised import Promised
     from sidelong.studies.report.reading import StudyReading
 

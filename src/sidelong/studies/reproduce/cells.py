@@ -32,7 +32,7 @@ class PlayedCell:
         names = {"graph": name_of(self.spec["graph"]), "world": name_of(self.spec["world"])}
         learner = {"learner": describe(self.spec["learner"])}
         told = {".".join(place): value for place, value in flat(self.spec).items()}
-        return {"delay": 0, **told, **names, **learner}
+        return {**told, **names, **learner}
 
     def fits(self, wanted: Mapping[str, Any]) -> bool:
         """Tell whether all facts are as wanted; a list stands for any of its values."""

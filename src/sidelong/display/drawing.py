@@ -5,14 +5,12 @@ The same graph gives the same drawing, on any machine.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 
 if TYPE_CHECKING:
     import numpy.typing as npt
-
-    from sidelong.graphs.graph import FeedbackGraph
 
     Floats = npt.NDArray[np.float64]
 
@@ -20,6 +18,26 @@ MOST_DRAWN = 100  #: arms; more of them are no picture
 SIDE = 640  #: of the square that everything lies in
 _MARGIN = 48
 _BENDS = (0.12, 0.25, 0.4, 0.6)  # how far from its middle a line may bend, in parts of its length
+
+
+class ShownGraph(Protocol):
+    """What is shown of a graph. `sidelong.FeedbackGraph` has it, which this package may not import."""
+
+    @property
+    def n_arms(self) -> int: ...  # noqa: D102
+    @property
+    def n_edges(self) -> int: ...  # noqa: D102
+    @property
+    def name(self) -> str | None: ...  # noqa: D102
+    @property
+    def labels(self) -> tuple[str, ...] | None: ...  # noqa: D102
+    @property
+    def content_hash(self) -> str: ...  # noqa: D102
+    @property
+    def arms_without_self_loop(self) -> npt.NDArray[np.int64]: ...  # noqa: D102
+    @property
+    def observability(self) -> Any: ...  # noqa: D102
+    def matrix(self) -> npt.NDArray[np.bool_]: ...  # noqa: D102
 
 
 class Line(NamedTuple):
@@ -41,7 +59,7 @@ class Drawing(NamedTuple):
     lines: list[Line]
 
 
-def lay_out(graph: FeedbackGraph) -> Drawing:
+def lay_out(graph: ShownGraph) -> Drawing:
     """Return the drawing of a graph of up to `MOST_DRAWN` arms."""
     A = graph.matrix()
     np.fill_diagonal(A, val=False)
@@ -53,7 +71,7 @@ def lay_out(graph: FeedbackGraph) -> Drawing:
     return Drawing(place, radius, lines)
 
 
-def called(graph: FeedbackGraph, arm: int, most: int = 16) -> str:
+def called(graph: ShownGraph, arm: int, most: int = 16) -> str:
     """Return what an arm is called where it is shown: its label, in so many printable characters, or its number."""
     if graph.labels is None:
         return str(arm)

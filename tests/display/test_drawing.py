@@ -5,7 +5,7 @@ import pytest
 
 import sidelong as sl
 from sidelong import graphs
-from sidelong.graphs.drawing import SIDE, lay_out
+from sidelong.display.drawing import SIDE, lay_out
 
 
 def curve(line):

@@ -5,12 +5,11 @@ from __future__ import annotations
 import html
 from typing import TYPE_CHECKING
 
+from sidelong.display.drawing import SIDE, called, lay_out
 from sidelong.display.tables import html_table
-from sidelong.graphs.drawing import SIDE, called, lay_out
 
 if TYPE_CHECKING:
-    from sidelong.graphs.drawing import Line
-    from sidelong.graphs.graph import FeedbackGraph
+    from sidelong.display.drawing import Line, ShownGraph
 
 _CLEAR = 40  # arms, up to which a small drawing is clear
 
@@ -22,7 +21,7 @@ _HEAD = (
 )
 
 
-def notebook(graph: FeedbackGraph) -> str:
+def notebook(graph: ShownGraph) -> str:
     """Return what a notebook shows of a graph."""
     rows = [["arms", f"{graph.n_arms:,}"], ["edges", f"{graph.n_edges:,}"]]
     rows.append(["arms that do not reveal themselves", f"{graph.arms_without_self_loop.size:,}"])
@@ -32,7 +31,7 @@ def notebook(graph: FeedbackGraph) -> str:
     return f"{table}{_drawing(graph)}" if graph.n_arms <= _CLEAR else table
 
 
-def _drawing(graph: FeedbackGraph) -> str:
+def _drawing(graph: ShownGraph) -> str:
     drawing = lay_out(graph)
     tip = f"tip-{graph.content_hash[:12]}"
     lacking = set(graph.arms_without_self_loop.tolist())
