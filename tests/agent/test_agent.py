@@ -244,7 +244,9 @@ def test_what_was_told_long_ago_is_refused_not_learned_again(agent):
     agent.remembers = 5
     first = agent.ask()
     agent.tell(first, {0: 0.5})
-    play(agent, 5)
+    play(agent, 4)
+    assert not agent.tell(first, {0: 0.5})  # the fifth from the end
+    play(agent, 1)
     before = snapshot(agent)
     with pytest.raises(DecisionError, match="it remembers the last 5"):
         agent.tell(first, {0: 0.5})

@@ -116,6 +116,15 @@ def test_telling_the_same_again_is_no_news_and_something_else_an_error(family, p
         family.tell(plan, losses(plan))
 
 
+def test_each_of_the_last_decisions_of_a_key_may_be_told_again(family):
+    plans = [family.ask(["a"]) for _ in range(family.remembers)]
+    told = [np.full(plan.reveals.size, 0.1 * k) for k, plan in enumerate(plans)]
+    assert [family.tell(*each) for each in zip(plans, told, strict=True)] == [1] * len(plans)
+    assert [family.tell(*each) for each in zip(plans, told, strict=True)] == [0] * len(plans)
+    with pytest.raises(ConflictError, match="with other losses"):
+        family.tell(plans[0], told[0] + 0.5)
+
+
 REFUSED = {
     "too large": (LossError, r"loss of arm 1 of the key 'b', decision 1-\w{8}-b, must be .* in \[0, 1\], not 1.5"),
     "not a number": (LossError, "of arm 1 of the key 'b'.*not nan"),

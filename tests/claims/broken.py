@@ -55,43 +55,43 @@ def learn_without_weights(state, i, l, _least):
     state.Ltilde[i] += l
 
 
-def learn_without_itself(params, state, graph, t, arm, p, losses, trace):
+def learn_without_itself(params, state, graph, told):
     own = ("Lhat", "O", "mean", "width", "Ltilde")
-    before = [getattr(state, name)[arm] for name in own]
-    exp3gpp.update(params, state, graph, t, arm, p, losses, trace)
-    if t > params.initial.size:
+    before = [getattr(state, name)[told.arm] for name in own]
+    exp3gpp.update(params, state, graph, told)
+    if told.t > params.initial.size:
         for name, value in zip(own, before, strict=True):
-            getattr(state, name)[arm] = value
+            getattr(state, name)[told.arm] = value
 
 
-def learn_itself_only(params, state, graph, t, arm, p, losses, trace):
-    first = graph.start[arm]
+def learn_itself_only(params, state, graph, told):
+    arm, first = told.arm, graph.start[told.arm]
     k = int(np.flatnonzero(graph.targets[first : graph.stop[arm]] == arm)[0])
     alone = graph._replace(start=graph.start.copy(), stop=graph.stop.copy())
     alone.start[arm], alone.stop[arm] = first + k, first + k + 1
-    exp3gpp.update(params, state, alone, t, arm, p, losses[k:], trace)
+    exp3gpp.update(params, state, alone, told._replace(losses=told.losses[k:]))
 
 
 def learn_a_row_without_weights(state, first, losses, _least):
     state.Ltilde[first : first + losses.size] += losses
 
 
-def learn_from_the_first_round(params, state, graph, t, arm, p, losses, trace):
-    exp3gpp.update(params, state, graph, max(t, params.initial.size + 1), arm, p, losses, trace)
+def learn_from_the_first_round(params, state, graph, told):
+    exp3gpp.update(params, state, graph, told._replace(t=max(told.t, params.initial.size + 1)))
 
 
-def learn_with_a_stale_rate(params, state, graph, t, arm, p, losses, trace):
+def learn_with_a_stale_rate(params, state, graph, told):
     Theta = state.Theta.copy()
-    exp3gpp.update(params, state, graph, t, arm, p, losses, trace)
+    exp3gpp.update(params, state, graph, told)
     state.Theta[:] = Theta
 
 
-def learn_with_theta_of_a_bandit(params, state, graph, t, arm, p, losses, trace):
+def learn_with_theta_of_a_bandit(params, state, graph, told):
     Theta = state.Theta[0]
-    exp3gpp.update(params, state, graph, t, arm, p, losses, trace)
-    if t > params.initial.size:
-        trace[exp3gpp._THETA] = p.size
-        state.Theta[0] = Theta + p.size
+    exp3gpp.update(params, state, graph, told)
+    if told.t > params.initial.size:
+        told.trace[exp3gpp._THETA] = told.p.size
+        state.Theta[0] = Theta + told.p.size
 
 
 def explore(choose):
@@ -128,15 +128,15 @@ def narrow_gaps(state, radius, ucb):
     exp3gpp.estimate_gaps(state, radius / 20, ucb)
 
 
-def mix_without_taking_away(params, state, graph, t, p, trace):
-    exp3gpp.distribution(params, state, graph, t, p, trace)
-    if t > params.initial.size:
-        p += state.eps
-        p /= p.sum()
+def mix_without_taking_away(params, state, graph, asked):
+    exp3gpp.distribution(params, state, graph, asked)
+    if asked.t > params.initial.size:
+        asked.p[:] += state.eps
+        asked.p[:] /= asked.p.sum()
 
 
-def grow_the_rate(params, state, graph, t, p, trace):
-    exp3gpp.distribution(params._replace(eta_scale=float(t)), state, graph, t, p, trace)
+def grow_the_rate(params, state, graph, asked):
+    exp3gpp.distribution(params._replace(eta_scale=float(asked.t)), state, graph, asked)
 
 
 def ignore_the_budget(state):
@@ -152,16 +152,17 @@ def not_limited(state, _eta, _P):
     return state.rate[glance_cautious.EPS]
 
 
-def weigh_without_the_graph(params, state, graph, t, p, trace):
-    glance.distribution(params, state, graph, t, p, trace)
-    trace[-5 * p.size : -4 * p.size] = p
+def weigh_without_the_graph(params, state, graph, asked):
+    glance.distribution(params, state, graph, asked)
+    K = asked.p.size
+    asked.trace[-5 * K : -4 * K] = asked.p
 
 
-def predict_after_the_draw(params, state, graph, t, arm, p, losses, trace):
+def predict_after_the_draw(params, state, graph, told):
     knows = type(state)(*(np.copy(array) for array in state))
-    know(knows, graph, arm, losses)
-    trace[-p.size :] = np.clip(knows.known[LEVEL] + knows.o, 0.0, 1.0)
-    glance.update(params, state, graph, t, arm, p, losses, trace)
+    know(knows, graph, told.arm, told.losses)
+    told.trace[-told.p.size :] = np.clip(knows.known[LEVEL] + knows.o, 0.0, 1.0)
+    glance.update(params, state, graph, told)
 
 
 def observe_itself_only(_graph, p, P):
@@ -181,42 +182,42 @@ def settle_with(**changes):
     return {"settle": rebind(certificates.settle, "settle", add=add)}
 
 
-def charge_nothing(graph, p, arm, losses, eta, P, L):
+def charge_nothing(graph, told, eta, P, L):
     """Let an absent arm come back as cheap as it went, when all others have paid."""
 
 
-def charge_what_was_lost(graph, p, arm, losses, _eta, P, L):
-    absent.charge(graph, p, arm, losses, 0.0, P, L)
+def charge_what_was_lost(graph, told, _eta, P, L):
+    absent.charge(graph, told, 0.0, P, L)
 
 
-def weigh_all(_graph, L, eta, w):
+def weigh_all(_present, L, eta, w):
     return exp3set.exponential(L, eta, w)
 
 
-def share_nothing(params, state, graph, t, arm, p, losses, trace):
-    exp3set_tracking.update(params._replace(horizon=10**15), state, graph, t, arm, p, losses, trace)
+def share_nothing(params, state, graph, told):
+    exp3set_tracking.update(params._replace(horizon=10**15), state, graph, told)
 
 
-def learn_less_and_less(params, state, graph, t, arm, p, losses, trace):
-    exp3set_tracking.update(params, state, graph, t, arm, p, losses / t, trace)
+def learn_less_and_less(params, state, graph, told):
+    exp3set_tracking.update(params, state, graph, told._replace(losses=told.losses / told.t))
 
 
-def grow_the_rate_of_exp3_g(params, state, graph, t, p, trace):
+def grow_the_rate_of_exp3_g(params, state, graph, asked):
     state.b[0] = max(8.0, state.b[0] - 0.5)
-    exp3g_adaptive.distribution(params, state, graph, t, p, trace)
+    exp3g_adaptive.distribution(params, state, graph, asked)
 
 
-def count_half_of_the_cost(params, state, graph, t, arm, p, losses, trace):
-    exp3g_adaptive.update(params._replace(log_K=2 * params.log_K), state, graph, t, arm, p, losses, trace)
+def count_half_of_the_cost(params, state, graph, told):
+    exp3g_adaptive.update(params._replace(log_K=2 * params.log_K), state, graph, told)
 
 
-def count_thrice_the_cost(params, state, graph, t, arm, p, losses, trace):
-    exp3g_adaptive.update(params._replace(log_K=params.log_K / 3), state, graph, t, arm, p, losses, trace)
+def count_thrice_the_cost(params, state, graph, told):
+    exp3g_adaptive.update(params._replace(log_K=params.log_K / 3), state, graph, told)
 
 
-def explore_everywhere(params, state, graph, t, p, trace):
-    exp3g_adaptive.distribution(params, state, graph, t, p, trace)
-    p[:] = 0.5 * p + 0.5 / p.size
+def explore_everywhere(params, state, graph, asked):
+    exp3g_adaptive.distribution(params, state, graph, asked)
+    asked.p[:] = 0.5 * asked.p + 0.5 / asked.p.size
 
 
 def derive(original, name, **changes):
@@ -317,10 +318,10 @@ BROKEN_CERTIFICATE = {
 }
 
 
-def forget_what_is_outstanding(params, state, graph, t, p, trace):
+def forget_what_is_outstanding(params, state, graph, asked):
     waiting = state.outstanding[0]
     state.outstanding[0] = 0.0
-    exp3gpp_guarded.distribution(params, state, graph, t, p, trace)
+    exp3gpp_guarded.distribution(params, state, graph, asked)
     state.outstanding[0] += waiting
 
 

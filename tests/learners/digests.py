@@ -1,7 +1,8 @@
-"""What every learner decides, as one number each: the same on every machine, with every Numba, for ever.
+"""What every version of a learner decides, as one number each: the same on every machine, with every Numba.
 
 ``PYTHONPATH=tests python -m learners.digests`` writes the numbers that are missing into digests.toml, beside this file.
 It never changes the number of a version that is there: whoever changes what a learner decides raises its ``VERSION``.
+Until 0.1.0 is released all versions are 1, and its line is removed from digests.toml instead.
 """
 
 import hashlib

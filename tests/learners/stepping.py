@@ -5,7 +5,7 @@ import numpy as np
 import sidelong as sl
 from sidelong._jit import entry, specialise
 from sidelong.learners import catalogue
-from sidelong.learners.interface import distribution, trace_size, update
+from sidelong.learners.interface import Asked, Told, distribution, marking, trace_size, update
 from sidelong.numerics import DRAWS, sample, uniform
 
 
@@ -23,7 +23,7 @@ class Stepper:
 
     def distribution(self):
         self.t += 1
-        self._call(self.learner.distribution, self.p, self.trace)
+        self._call(self.learner.distribution, Asked.new(self.t, self.p, self.trace, self._present()))
         return self.p
 
     def update(self, arm, losses):
@@ -31,10 +31,16 @@ class Stepper:
         revealed = np.zeros(self.graph.n_arms)
         arms = self.graph.out_neighbors(arm)
         revealed[: arms.size] = np.asarray(losses, float)[arms]
-        self._call(self.learner.update, arm, self.p, revealed, self.trace)
+        self._call(self.learner.update, Told.new(self.t, arm, self.p, revealed, self.trace, self._present()))
 
-    def _call(self, kernel, *arguments):
-        arguments = (self.params, self.state, self.graph.arrays, self.t, *arguments)
+    def _present(self):
+        """Return which arms are there: those that reveal something, if the learner lets arms be absent."""
+        present = np.ones(self.graph.n_arms, np.bool_)
+        marking(self.learner)(self.graph.arrays, present)
+        return present
+
+    def _call(self, kernel, round_):
+        arguments = (self.params, self.state, self.graph.arrays, round_)
         entry(kernel, *arguments)(*arguments)  # in a tenth of the time that the kernel itself takes to find its types
 
     def traced(self, name):
@@ -77,10 +83,10 @@ def follow(agent, oracle, bank, *, rounds=300, late=False, after=False, seed=0):
     np.testing.assert_allclose(ours, theirs, rtol=1e-8, atol=1e-290, err_msg="a row for each round")
 
 
-def _play_harshly(params, state, graph, first, others, rounds, p, losses, trace):
+def _play_harshly(params, state, graph, first, others, rounds, p, losses, trace, present):
     """Play where arm 0 has one loss and all others another; return the first round that goes wrong, or 0."""
     for t in range(1, rounds + 1):
-        distribution(params, state, graph, t, p, trace)
+        distribution(params, state, graph, Asked(t, p, trace, present, 0, np.uint64(1), 0))
         s = 0.0
         for i in range(p.size):
             if not p[i] >= 0.0:
@@ -92,7 +98,7 @@ def _play_harshly(params, state, graph, first, others, rounds, p, losses, trace)
         start = graph.start[arm]
         for e in range(start, graph.stop[arm]):
             losses[e - start] = first if graph.targets[e] == 0 else others
-        update(params, state, graph, t, arm, p, losses, trace)
+        update(params, state, graph, Told(t, arm, p, losses, trace, present, 0))
     return 0
 
 
@@ -101,8 +107,8 @@ def endure(name, graph, first, others, rounds=10_000_000, **options):
     stepper = Stepper(name, graph, **options)
     learner = stepper.learner
     play = specialise(_play_harshly, f"harsh_{name}", distribution=learner.distribution, update=learner.update)
-    losses = np.zeros(graph.n_arms)
-    wrong = play(stepper.params, stepper.state, graph.arrays, first, others, rounds, stepper.p, losses, stepper.trace)
+    room = stepper.p, np.zeros(graph.n_arms), stepper.trace, np.ones(graph.n_arms, np.bool_)
+    wrong = play(stepper.params, stepper.state, graph.arrays, first, others, rounds, *room)
     assert wrong == 0
     for field, array in stepper.state._asdict().items():
         assert np.isfinite(array).all(), field

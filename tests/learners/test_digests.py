@@ -23,7 +23,8 @@ def test_a_learner_decides_what_its_version_did(label):
     assert version == pin["version"], f"Version {version} of {label} is not on record. Write what it decides: {WRITE}"
     assert digests.digest(label) == pin["digest"], (
         f"{label} decides otherwise than version {version} did. If that is an accident, undo it. If it is meant, raise "
-        f"VERSION in {module.__name__}, name the version in CHANGELOG.md, and write what it decides: {WRITE}"
+        f"VERSION in {module.__name__} and name the version in CHANGELOG.md (before the release of 0.1.0, remove its "
+        f"line from digests.toml instead), and write what it decides: {WRITE}"
     )
 
 

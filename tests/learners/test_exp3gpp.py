@@ -14,6 +14,7 @@ from sidelong._jit import kernel
 from sidelong.errors import LearnerError, ObservabilityError
 from sidelong.graphs.numbers import GraphNumber
 from sidelong.learners import exp3gpp
+from sidelong.learners.interface import Asked, Told
 from sidelong.numerics import DRAWS, sample, uniform
 
 
@@ -253,10 +254,10 @@ def test_arcs_and_intervals_give_the_same_trajectory(data):
 
 
 @kernel
-def check_harsh_rounds(params, state, graph, kind, rounds, p, losses, trace):
+def check_harsh_rounds(params, state, graph, kind, rounds, p, losses, trace, present):
     """Play against losses without mercy; return the first round in which something is not right, or 0."""
     for t in range(1, rounds + 1):
-        exp3gpp.distribution(params, state, graph, t, p, trace)
+        exp3gpp.distribution(params, state, graph, Asked(t, p, trace, present, 0, np.uint64(0), 0))
         s = 0.0
         for i in range(p.size):
             s += p[i]
@@ -264,7 +265,7 @@ def check_harsh_rounds(params, state, graph, kind, rounds, p, losses, trace):
             return t
         arm = sample(p, uniform(1, DRAWS, 0, t, 0))
         losses[:] = kind if kind < 2 else t % 2
-        exp3gpp.update(params, state, graph, t, arm, p, losses, trace)
+        exp3gpp.update(params, state, graph, Told(t, arm, p, losses, trace, present, 0))
         for i in range(p.size):
             if not (p[i] >= 0.0 and 0.0 <= state.Ltilde[i] < np.inf):
                 return t
@@ -278,7 +279,8 @@ def test_ten_million_harsh_rounds_keep_every_number_finite(rate, kind):
     params = exp3gpp.configure(graph, rate=rate)
     state = exp3gpp.init(params, graph)
     p, losses, trace = np.zeros(3), np.zeros(3), np.zeros(len(exp3gpp.TRACES))
-    assert check_harsh_rounds(params, state, graph.arrays, kind, 10_000_000, p, losses, trace) == 0
+    present = np.ones(3, np.bool_)
+    assert check_harsh_rounds(params, state, graph.arrays, kind, 10_000_000, p, losses, trace, present) == 0
     for name, array in state._asdict().items():
         assert np.isfinite(array).all(), name
 

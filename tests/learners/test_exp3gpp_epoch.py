@@ -14,9 +14,11 @@ import sidelong as sl
 from learners.epoch_games import EARLY, EVERY_ROUND, GRAPHS, every_graph, losses_of, new_agent, play, world
 from learners.stepping import follow, random_digraph
 from sidelong import theory
+from sidelong._jit import entry
 from sidelong.errors import LearnerError
 from sidelong.graphs.sequences import fixed
 from sidelong.learners import catalogue, exp3gpp, exp3gpp_epoch, exp3ix_epoch, exp3set_epoch
+from sidelong.learners.interface import Asked
 from sidelong.numerics import DRAWS, uniform
 from sidelong.simulation.loop import loop_for, new_tally
 
@@ -149,10 +151,12 @@ def test_draws_follow_p_and_the_estimate_of_theta_has_the_mean_theta(name, withi
             break
     state = type(agent._learner.state)(*(array.copy() for array in agent._learner.state))
     room, trace = np.zeros(graph.n_arms), np.zeros(len(exp3gpp_epoch.TRACES))
-    draw = (agent._learner.params, state, graph.arrays, decision.round + 1)
+    known = (agent._learner.params, state, graph.arrays)
+    asked = Asked.new(decision.round + 1, room, trace, seed=5)
+    draw = entry(exp3gpp_epoch.draw, *known, asked)
     arms, theta = [], []
     for run in range(20_000):
-        arms.append(agent._learner._draw(*draw, np.uint64(5), run, room, trace))
+        arms.append(draw(*known, asked._replace(run=run)))
         theta.append(trace[0])
     p = agent.ask().probabilities
     kept = p * len(arms) >= 5  # rarer ones are counted together
@@ -181,10 +185,10 @@ def test_the_estimate_has_the_mean_theta_without_exploration_too(learner, name):
     gamma = decision._trace[exp3gpp_epoch.TRACES.index("learning_rate")] if learner == "exp3-ix" else 0.0
     exact = sum(decision.probabilities / (decision.observe_probabilities + gamma))
     room, trace, found = np.zeros(graph.n_arms), np.zeros(5), []
-    for run in range(20_000):
-        agent._learner._draw(
-            agent._learner.params, agent._learner.state, graph.arrays, decision.round, np.uint64(5), run, room, trace
-        )
+    playing = agent._learner
+    known = playing.params, playing.state, graph.arrays, decision.round
+    for seed in range(20_000):
+        playing._draw(*known, np.uint64(seed), room, trace, playing.present)
         found.append(trace[0])
     assert np.mean(found) == pytest.approx(exact, abs=5 * np.std(found) / math.sqrt(len(found)))
 
@@ -307,7 +311,8 @@ def test_a_billion_rounds_later_probabilities_are_as_exact():
         eta = Fraction(float(state.rates[0]))
         w = [math.exp(float(-eta * (Fraction(float(L)) - Fraction(float(state.Ltilde.min()))))) for L in state.Ltilde]
         p = (1 - math.fsum(state.eps)) * np.array(w) / math.fsum(w) + state.eps
-        ours = [exp3gpp_epoch.probability(params, state, graph.arrays, first + 50_000, arm) for arm in range(K)]
+        asked = Asked.new(first + 50_000, np.zeros(K), np.zeros(len(exp3gpp_epoch.TRACES)))
+        ours = [exp3gpp_epoch.probability(params, state, graph.arrays, asked, arm) for arm in range(K)]
         np.testing.assert_allclose(ours, p, rtol=1e-12)
         assert math.fsum(ours) == pytest.approx(1, abs=1e-13)
     assert tally.traces[exp3gpp_epoch.TRACES.index("refreshed")] == 1

@@ -11,6 +11,7 @@ from learners.stepping import Stepper, endure, follow, random_digraph
 from sidelong import theory
 from sidelong.errors import LearnerError, ObservabilityError
 from sidelong.graphs.domination import loopless_cover
+from sidelong.graphs.observability import self_loop_subgraph
 from sidelong.learners import luo2023
 
 PATH5 = sl.graphs.path(5)
@@ -263,7 +264,7 @@ def test_intervals_without_self_loops_are_arcs_without():
     intervals = sl.FeedbackGraph.from_intervals([3, 0, 0, 0], [4, 1, 2, 3])
     for each in (intervals, intervals.as_arcs()):
         assert loopless_cover(each).tolist() == [0, 3]
-        assert luo2023.among_loops(each) is None
+        assert self_loop_subgraph(each) is None
     ours = [Stepper("luo-2023", each, horizon=99) for each in (intervals, intervals.as_arcs())]
     for t in range(30):
         np.testing.assert_allclose(ours[0].distribution(), ours[1].distribution(), rtol=1e-12)

@@ -8,6 +8,7 @@ import sidelong as sl
 from convex import optimum
 from sidelong.errors import LearnerError
 from sidelong.learners import squarecb
+from sidelong.learners.interface import Asked
 
 pytestmark = pytest.mark.interpreted
 
@@ -21,7 +22,7 @@ def played(f, graph, gamma):
     state, p = squarecb.init(params, graph), np.empty(graph.n_arms)
     trace = np.empty(3 + graph.n_arms)
     state.f[:] = f
-    squarecb.distribution(params, state, graph.arrays, 1, p, trace)
+    squarecb.distribution(params, state, graph.arrays, Asked.new(1, p, trace))
     assert trace[0] == pytest.approx(gamma)
     assert state.Theta[0] == pytest.approx(graph.n_arms + 1 + trace[1] * gamma)
     assert np.array_equal(trace[3:], f)

@@ -12,6 +12,7 @@ from learners.stepping import follow, random_digraph
 from sidelong._jit import entry
 from sidelong.errors import LearnerError, LossError, ObservabilityError
 from sidelong.learners import tsn
+from sidelong.learners.interface import Asked, Told
 from sidelong.numerics import DRAWS, beta, beta_power, log
 
 
@@ -57,7 +58,7 @@ def seeds_posterior(L, O, prior=1.0):
     for arm, (ones, n) in enumerate(zip(L, O, strict=True)):
         for k in range(n):
             l = np.array([float(k < ones)])
-            tsn.update(params, state, graph.arrays, 1, arm, np.zeros(len(L)), l, np.zeros(0))
+            tsn.update(params, state, graph.arrays, Told.new(1, arm, np.zeros(len(L)), l, np.zeros(0)))
     return graph, params, state
 
 
@@ -65,10 +66,10 @@ def test_arms_are_drawn_as_often_as_they_are_best_under_the_posterior():
     """A chi-squared test of 40,000 draws fails with probability 1e-6 if all is right."""
     L, O = [3, 10, 1, 5], [6, 25, 2, 5]
     graph, params, state = seeds_posterior(L, O)
-    known, room = (params, state, graph.arrays), (np.uint64(5), 0, np.zeros(4), np.zeros(0))
-    draw, counts = entry(tsn.draw, *known, 1, *room), np.zeros(4)
+    known, asked = (params, state, graph.arrays), Asked.new(1, np.zeros(4), np.zeros(0), seed=5)
+    draw, counts = entry(tsn.draw, *known, asked), np.zeros(4)
     for t in range(1, 40_001):
-        counts[draw(*known, t, *room)] += 1
+        counts[draw(*known, asked._replace(t=t))] += 1
     laws = [stats.beta(1 + ones, 1 + n - ones) for ones, n in zip(L, O, strict=True)]
     best = [
         integrate.quad(
@@ -91,7 +92,8 @@ def test_the_smallest_draw_is_played(prior):
         for i in range(3):
             a, b = prior + L[i], prior + O[i] - L[i]
             thetas.append(beta(a, b, beta_power(a, b), log(a + b), np.uint64(9), DRAWS, 2, t, i, 3))
-        assert tsn.draw(params, state, graph.arrays, t, np.uint64(9), 2, p, np.zeros(0)) == np.argmin(thetas)
+        asked = Asked.new(t, p, np.zeros(0), seed=9, run=2)
+        assert tsn.draw(params, state, graph.arrays, asked) == np.argmin(thetas)
         assert np.isnan(p).all()
 
 

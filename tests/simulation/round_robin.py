@@ -28,7 +28,8 @@ def init(params, graph):  # noqa: ARG001  # every learner is called so
 
 
 @kernel
-def distribution(params, state, graph, t, p, trace):
+def distribution(params, state, graph, asked):
+    t, p, trace = asked.t, asked.p, asked.trace
     p[:] = 0.0
     p[(params.first + t - 1) % p.size] = 1.0
     trace[0] = t
@@ -36,5 +37,6 @@ def distribution(params, state, graph, t, p, trace):
 
 
 @kernel
-def update(params, state, graph, t, arm, p, losses, trace):  # noqa: ARG001
+def update(params, state, graph, told):  # noqa: ARG001
+    arm = told.arm
     state.seen[0] += graph.stop[arm] - graph.start[arm]

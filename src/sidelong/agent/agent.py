@@ -220,6 +220,7 @@ class Agent:
             made._p,  # noqa: SLF001
             learner.losses,
             made._trace,  # noqa: SLF001
+            learner.present,
             shown is asked,
             self._seen,
             self._watching.turning,
@@ -369,15 +370,10 @@ class Agent:
         arrays: dict[str, np.ndarray],
         path: str | PathLike[str],
         learner: ModuleType | None = None,
-        *,
-        older: bool = False,
     ) -> Self:
-        """Go on from what `contents` returned; `path` is what messages call the place it was kept in.
-
-        With `older`, also from what an older version of its learner has learned, which decides otherwise from here on.
-        """
+        """Go on from what `contents` returned; `path` is what messages call the place it was kept in."""
         agent = cls.__new__(cls)
-        parts = contents.read(path, header, arrays, learner, older=older)
+        parts = contents.read(path, header, arrays, learner)
         agent._learner, agent._ledger, agent._seen, agent._graph = parts[:4]  # noqa: SLF001  # its own
         agent._options, agent._scale, agent._certified, agent._watching = parts[4:]  # noqa: SLF001
         return agent

@@ -96,15 +96,12 @@ def write(
     return header, arrays | ledger.told()
 
 
-def read(path: Place, header: Header, arrays: Arrays, given: ModuleType | None, *, older: bool = False) -> Parts:
-    """Return what `write` was given; `given` is the module of a learner that is not one of the package's own.
-
-    With `older`, also what an older version of the learner has written.
-    """
+def read(path: Place, header: Header, arrays: Arrays, given: ModuleType | None) -> Parts:
+    """Return what `write` was given; `given` is the module of a learner that is not one of the package's own."""
     if header.get("kind", "agent") != "agent":
         raise StateFileError(f"{path} is of a {header['kind']}, not of an agent. Load it with Family.load.")
     graphs = read_graphs(path, header, arrays)
-    module = find_learner(path, header, given, older=older)
+    module = find_learner(path, header, given)
     options, seed = header["options"], header["seed"]
     learner = RunningLearner(module, graphs[0], seed, read_params(path, module, arrays))
     learner.state = _read_state(path, learner.state, arrays)
@@ -128,9 +125,7 @@ def _identity(graph: FeedbackGraph) -> tuple[str, str]:
     return graph.content_hash, graph.representation
 
 
-def find_learner(
-    path: Place, header: Header, given: ModuleType | None, *, older: bool = False, kind: str = "Agent"
-) -> ModuleType:
+def find_learner(path: Place, header: Header, given: ModuleType | None, *, kind: str = "Agent") -> ModuleType:
     """Return the learner that a state file is of."""
     name = header["learner"]
     if given is None and "regressor" in header:
@@ -144,7 +139,7 @@ def find_learner(
     if name != learner.NAME:
         raise StateFileError(f"{path} is of the learner {name!r}, not of {learner.NAME!r}.")
     saved, own = header.get("learner_version", 1), catalogue.version(learner)
-    if saved != own and not (older and saved < own):
+    if saved != own:
         raise StateFileError(
             f"{path} was saved by version {saved} of {name}, and this is version {own}, which decides otherwise. To go "
             f"on with it, use a sidelong that has version {saved}, which the list of changes names; or make a new "

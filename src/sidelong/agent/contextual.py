@@ -280,16 +280,11 @@ class ContextualAgent:
         header: dict[str, Any],
         arrays: dict[str, np.ndarray],
         path: str | PathLike[str],
-        *,
-        older: bool = False,
     ) -> Self:
-        """Go on from what `contents` returned; `path` is what messages call the place it was kept in.
-
-        With `older`, also from what an older version of its learner has learned, which decides otherwise from here on.
-        """
+        """Go on from what `contents` returned; `path` is what messages call the place it was kept in."""
         if "regressor" not in header:
             raise StateFileError(f"{path} is of an agent without features. Load it with Agent.load.")
-        inner = Agent.from_contents(header, arrays, path, squarecb, older=older)
+        inner = Agent.from_contents(header, arrays, path, squarecb)
         return cls._resumed(inner, *Ridge.from_contents(path, inner.graph.n_arms, header["regressor"], arrays))
 
     @classmethod

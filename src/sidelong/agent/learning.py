@@ -1,4 +1,4 @@
-"""What an agent does with the losses of a decision, as one kernel for each learner.
+"""What an agent does in `ask` and in `tell`, as one kernel each for every learner.
 
 To call a kernel takes as long as most of them run: the arrays of learner and graph are handed over one by one. So what
 the learner learns, what was seen of each arm, how late it came and the alarm are one call.
@@ -12,7 +12,18 @@ from typing import TYPE_CHECKING, Any
 from sidelong.agent.lateness import places, settle
 from sidelong.agent.seen import Seen, note
 from sidelong.evaluation.turning import Turning, look, watch
-from sidelong.learners.interface import bound, is_sparing, name_of, update
+from sidelong.learners.interface import (
+    Asked,
+    Told,
+    bound,
+    draw,
+    drawing,
+    is_sparing,
+    mark_present,
+    marking,
+    name_of,
+    update,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -26,6 +37,21 @@ SPARING = False  # whether p holds the probabilities of observing the revealed a
 ETA, THETA, MASS = -1, -1, -1  # where the trace has what is summed for `lateness`
 
 
+def _draw(
+    params: Any,
+    state: Any,
+    graph: GraphArrays,
+    t: int,
+    seed: int,
+    p: np.ndarray,
+    trace: np.ndarray,
+    present: np.ndarray,
+) -> int:
+    """Return the arm of round t; `present` has a flag for each arm, all of them set before the first round."""
+    absent = mark_present(graph, present)
+    return draw(params, state, graph, Asked(t, p, trace, present, absent, seed, 0))
+
+
 def _learn(
     params: Any,
     state: Any,
@@ -35,6 +61,7 @@ def _learn(
     p: np.ndarray,
     losses: np.ndarray,
     trace: np.ndarray,
+    present: np.ndarray,
     foreseen: bool,  # noqa: FBT001  # kernels have no names
     seen: Seen,
     turning: Turning,
@@ -48,7 +75,8 @@ def _learn(
     Of a graph that came with the losses, and was not `foreseen`, only the loss of `arm` itself is seen. `sigma` others
     were outstanding when the decision was drawn, -1 for an initial one, and `last` is the last round that was.
     """
-    update(params, state, graph, t, arm, p, losses, trace)
+    absent = mark_present(graph, present)
+    update(params, state, graph, Told(t, arm, p, losses, trace, present, absent))
     arms = graph.targets[graph.start[arm] : graph.stop[arm]]
     for k in range(arms.size):
         if foreseen or arms[k] == arm:
@@ -63,8 +91,14 @@ def _learn(
         settle(tally, t < last, float(sigma), eta, theta, trace[MASS] if MASS >= 0 else 0.0)
 
 
+def asking(learner: ModuleType) -> Callable[..., int]:
+    """Return the kernel that draws."""
+    name = f"ask_{name_of(learner)}"
+    return bound(_draw, name, draw=drawing(learner), mark_present=marking(learner))  # type: ignore[no-any-return]
+
+
 def learning(learner: ModuleType) -> Callable[..., None]:
-    """Return the kernel of a learner."""
+    """Return the kernel that learns."""
     eta, theta, mass = places(learner)
     bindings = {"update": learner.update, "SPARING": is_sparing(learner), "ETA": eta, "THETA": theta, "MASS": mass}
-    return bound(_learn, f"learn_{name_of(learner)}", **bindings)  # type: ignore[no-any-return]
+    return bound(_learn, f"learn_{name_of(learner)}", mark_present=marking(learner), **bindings)  # type: ignore[no-any-return]

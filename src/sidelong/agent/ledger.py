@@ -46,16 +46,15 @@ class Ledger:
         if len(told) > remembers:
             told.popitem(last=False)
 
-    def cancel(self, decision: Decision | str, *, lost: bool) -> int:
-        """Strike out a decision that waits; return its round. `lost` says that it was carried out."""
+    def cancel(self, decision: Decision | str, *, lost: bool) -> Decision:
+        """Strike out a decision that waits, and return it. `lost` says that it was carried out."""
         t = self.round_of(decision)
         if t not in self.pending:
             raise DecisionError(
                 f"Decision {t}-{self.tag} was told or cancelled before; only a pending one can be cancelled."
             )
-        del self.pending[t]
         self.waiting.dropped(t, lost=lost)
-        return t
+        return self.pending.pop(t)
 
     def round_of(self, decision: Decision | str) -> int:
         """Return the round of a decision, or of the name of one, if this agent made it."""

@@ -8,10 +8,11 @@ import numpy as np
 
 from sidelong._at_once import begin
 from sidelong.agent.decision import Decision, SparingDecision
-from sidelong.agent.learning import learning
+from sidelong.agent.learning import asking, learning
 from sidelong.agent.seen import Seen
 from sidelong.evaluation.turning import Turning
-from sidelong.learners.interface import Need, all_probabilities, drawing, is_sparing, trace_size
+from sidelong.learners.catalogue import sleeps
+from sidelong.learners.interface import Asked, Need, all_probabilities, is_sparing, trace_size
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -36,6 +37,7 @@ class RunningLearner:
         self.slots: Any = self.losses.data  #: the same, for numbers one by one
         self._n_arms = graph.n_arms
         self.room = np.empty(graph.n_arms)
+        self.present = np.ones(graph.n_arms, np.bool_)  #: where the kernels mark the arms that can be played
         self.drawn = 0  #: the last round, until something is learned
         self._trace_size = trace_size(module, graph.n_arms)
         known, trace = (params, self.state, graph.arrays, 1), np.empty(self._trace_size)
@@ -45,40 +47,48 @@ class RunningLearner:
         self._probability: Callable[..., float] | None = None
         self._all_probabilities: Callable[..., None] | None = None
         of = str(module.NAME)
-        begin(self, "_draw", drawing(module), *known, self.seed, 0, self.losses, trace, of=of)
+        begin(self, "_draw", asking(module), *known, self.seed, self.losses, trace, self.present, of=of)
         seen, turning = Seen.nothing(graph.n_arms), Turning.new(graph.n_arms)
-        told = 0, self.losses, self.losses, trace, True, seen, turning, self.room, self.room, 0, 1
+        told = 0, self.losses, self.losses, trace, self.present, True, seen, turning, self.room, self.room, 0, 1
         begin(self, "learn", learning(module), *known, *told, of=of)
+        asked = self._asked(graph, 1, self.losses, trace)
         if hasattr(module, "release"):
-            begin(self, "_release", module.release, params, self.state, 1, of=of)
+            begin(self, "_release", module.release, *known[:-1], asked, of=of)
         if self.is_sparing:
-            begin(self, "_probability", module.probability, *known, 0, of=of)
+            begin(self, "_probability", module.probability, *known[:-1], asked, 0, of=of)
 
     def draw(self, graph: FeedbackGraph, t: int, tag: str) -> Decision:
         """Decide round t."""
         p = self.losses if self.is_sparing else np.empty(self._n_arms)
         trace = np.zeros(self._trace_size)
-        arm = self._draw(self.params, self.state, graph.arrays, t, self.seed, 0, p, trace)
+        arm = self._draw(self.params, self.state, graph.arrays, t, self.seed, p, trace, self.present)
         if type(arm) is not int:  # plain Python gives a number of NumPy
             arm = int(arm)
         self.drawn = t
         if self._probability is None:
             return Decision(tag, t, arm, graph, p, trace)
-        probability = self._probability(self.params, self.state, graph.arrays, t, arm)
+        probability = self._probability(self.params, self.state, graph.arrays, self._asked(graph, t, p, trace), arm)
         P = p[: revealed(graph, arm).size].copy()
         return SparingDecision(tag, t, arm, graph, P, trace, probability, self.all_probabilities)
 
-    def release(self, t: int) -> None:
-        """Let go of round t, which will never be told."""
+    def _asked(self, graph: FeedbackGraph, t: int, p: np.ndarray, trace: np.ndarray) -> Asked:
+        if sleeps(self.module):
+            np.less(graph.arrays.start, graph.arrays.stop, out=self.present)
+        return Asked.new(t, p, trace, self.present, seed=int(self.seed))
+
+    def release(self, decision: Decision) -> None:
+        """Let go of a decision that will never be told."""
         if self._release is not None:
-            self._release(self.params, self.state, t)
+            graph, t = decision._graph, decision._round  # noqa: SLF001  # users see copies
+            asked = self._asked(graph, t, decision._p, decision._trace)  # noqa: SLF001
+            self._release(self.params, self.state, graph.arrays, asked)
 
     def all_probabilities(self, t: int, graph: FeedbackGraph) -> np.ndarray | None:
         """Return the probabilities of all arms in round t, or None if that is not the one just drawn."""
         if t != self.drawn:
             return None
         p = np.empty(graph.n_arms)
-        known = (self.params, self.state, graph.arrays, t, p)
+        known = (self.params, self.state, graph.arrays, self._asked(graph, t, p, np.empty(self._trace_size)))
         if self._all_probabilities is None:  # compiled when it is first needed, which may be never
             begin(self, "_all_probabilities", all_probabilities(self.module), *known)
         self._all_probabilities(*known)  # type: ignore[misc]  # it is there now

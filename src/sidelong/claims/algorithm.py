@@ -10,6 +10,7 @@ import numpy as np
 from sidelong.claims.claim import Outcome, Trial, claim
 from sidelong.claims.walks import remember, rounds_of
 from sidelong.graphs import FeedbackGraph
+from sidelong.learners.interface import Asked
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -128,7 +129,7 @@ def _explored(
     p, trace = np.zeros(K), np.zeros(len(learner.TRACES))
     for level in levels:
         remember(state, np.full(K, 1e8), np.array(level) / K)
-        learner.distribution(params, state, graph.arrays, t, p, trace)
+        learner.distribution(params, state, graph.arrays, Asked.new(t, p, trace))
         yield A, state.gap.copy(), np.flatnonzero(state.S)
 
 

@@ -11,7 +11,7 @@ from sidelong.claims.algorithm import ROUNDING, compared, largest
 from sidelong.claims.claim import Outcome, Trial, claim
 from sidelong.claims.walks import digraphs
 from sidelong.graphs.presence import only
-from sidelong.learners.interface import trace_size
+from sidelong.learners.interface import Asked, Told, trace_size
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -52,7 +52,7 @@ def walk(
         there[rng.integers(K)] |= not there.any()
         shown = only(graph, there)
         p, trace = np.zeros(K), np.zeros(trace_size(learner, K))
-        learner.distribution(params, state, shown.arrays, t, p, trace)
+        learner.distribution(params, state, shown.arrays, Asked.new(t, p, trace, there))
         losses = np.append(np.ones(K - 1), 0.5) if in_turn else (rng.random(K) < rare).astype(float)
         arm, added = int(rng.choice(K, p=p / p.sum())), np.zeros((K, K))
         after = state
@@ -60,7 +60,7 @@ def walk(
             other = type(state)(*(np.copy(array) for array in state))
             reveals = shown.out_neighbors(drawn)
             told = np.append(losses[reveals], np.zeros(K - reveals.size))
-            learner.update(params, other, shown.arrays, t, drawn, p, told, trace.copy())
+            learner.update(params, other, shown.arrays, Told.new(t, drawn, p, told, trace.copy(), there))
             added[drawn] = other.Lhat - state.Lhat
             after = other if drawn == arm else after
         steps.append(Step(there, p, float(trace[learner.TRACES.index("learning_rate")]), losses, arm, added))

@@ -13,7 +13,7 @@ from sidelong.claims.claim import Outcome, Trial, claim
 from sidelong.claims.games import Contest, worst_contest
 from sidelong.claims.walks import digraphs
 from sidelong.learners import catalogue
-from sidelong.learners.interface import drawing
+from sidelong.learners.interface import Asked, Told, drawing
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -73,14 +73,14 @@ def _walk(
     options = {"refresh": "epoch", "growth": growth, "gamma": 0.2, "beta": 0.01}
     learner = catalogue.choose(trial.learner, options)
     params: Any = catalogue.configure(learner, graph, options)
-    draw, state, seed = drawing(learner), learner.init(params, graph), np.uint64(trial.seed)
+    draw, state = drawing(learner), learner.init(params, graph)
     p, trace = np.zeros(graph.n_arms), np.zeros(len(learner.TRACES))
     theta, mass, eta = (learner.TRACES.index(name) for name in ("theta", "exploration_mass", "learning_rate"))
     before = math.inf
     for t in range(1, rounds + 1):
         Theta = float(state.Theta[0])
-        arm = draw(params, state, graph.arrays, t, seed, 0, p, trace)
-        learner.update(params, state, graph.arrays, t, arm, p, rng.random(graph.n_arms), trace)
+        arm = draw(params, state, graph.arrays, Asked.new(t, p, trace, seed=trial.seed))
+        learner.update(params, state, graph.arrays, Told.new(t, arm, p, rng.random(graph.n_arms), trace))
         if t > params.initial.size:
             yield Theta, float(trace[eta]), before, float(trace[mass]), float(trace[theta]), t
             before = float(trace[eta])

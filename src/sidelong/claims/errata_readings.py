@@ -15,6 +15,7 @@ from sidelong import graphs, theory
 from sidelong.claims.algorithm import ROUNDING, apart, confidence, largest, small_sets
 from sidelong.claims.claim import Outcome, Trial, claim
 from sidelong.claims.walks import rounds_of, walks
+from sidelong.learners.interface import Asked, Told
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -62,8 +63,8 @@ def e4(trial: Trial) -> Outcome:
     params = learner.configure(graph)
     state, p, trace, wrong = learner.init(params, graph), np.zeros(1), np.zeros(len(learner.TRACES)), 0
     for t in range(1, 20):
-        learner.distribution(params, state, graph.arrays, t, p, trace)
-        learner.update(params, state, graph.arrays, t, 0, p, np.array([0.5]), trace)
+        learner.distribution(params, state, graph.arrays, Asked.new(t, p, trace))
+        learner.update(params, state, graph.arrays, Told.new(t, 0, p, np.array([0.5]), trace))
         wrong += not (p[0] == 1.0 and all(np.isfinite(array).all() for array in state))
     return Outcome(wrong, 0, f"{wrong} of 19 rounds wrong", "0")
 
@@ -112,7 +113,7 @@ def e21(trial: Trial) -> Outcome:
     params = learner.configure(graph)
     state, p, trace = learner.init(params, graph), np.zeros(10), np.zeros(len(learner.TRACES))
     state.Ltilde[1:] = 1e6  # so that nothing but exploration plays them
-    learner.distribution(params, state, graph.arrays, t, p, trace)
+    learner.distribution(params, state, graph.arrays, Asked.new(t, p, trace))
     shown = f"last t / threshold {max(ratios):.3g}; printed: p = {p[9]:.4f} < 4 / t² = {4 / t**2:.4f}, K = 10, t = {t}"
     return Outcome(max(ratios), 1.0, shown, "1", (4 / t**2, float(p[9])))
 
@@ -161,7 +162,7 @@ def e25(trial: Trial) -> Outcome:
     for ties in ("paper", "practical"):
         params = learner.configure(graph, ties=ties)
         state, p, trace = learner.init(params, graph), np.zeros(5), np.zeros(len(learner.TRACES))
-        learner.distribution(params, state, graph.arrays, 6, p, trace)
+        learner.distribution(params, state, graph.arrays, Asked.new(6, p, trace))
         S = np.flatnonzero(state.S)
         mutual = A[np.ix_(S, S)] & A[np.ix_(S, S)].T & ~np.eye(S.size, dtype=bool)
         wrong += not A[S].any(axis=0).all() or bool(mutual.any())

@@ -12,7 +12,7 @@ from sidelong.claims.algorithm import ROUNDING, largest
 from sidelong.claims.claim import Outcome, Trial, claim
 from sidelong.graphs import FeedbackGraph
 from sidelong.graphs.domination import weak_cover
-from sidelong.learners.interface import trace_size
+from sidelong.learners.interface import Asked, Told, trace_size
 from sidelong.theory import exp3_g
 
 if TYPE_CHECKING:
@@ -93,7 +93,7 @@ def _walk(trial: Trial, bank: list[FeedbackGraph], T: int, rng: np.random.Genera
     for t in range(1, T + 1):
         graph = bank[int(rng.integers(len(bank)))]
         A, p, trace = graph.matrix(), np.zeros(K), np.zeros(trace_size(learner, K))
-        learner.distribution(params, state, graph.arrays, t, p, trace)
+        learner.distribution(params, state, graph.arrays, Asked.new(t, p, trace))
         b = float(state.b[0])
         step = float(trace[learner.TRACES.index("learning_rate")])
         eta = step if step <= eta else math.nan  # it must never grow
@@ -103,7 +103,7 @@ def _walk(trial: Trial, bank: list[FeedbackGraph], T: int, rng: np.random.Genera
         arm, P = int(rng.choice(K, p=p / p.sum())), np.maximum(p @ A, 1e-300)
         reveals = graph.out_neighbors(arm)
         told = np.append(losses[reveals], np.zeros(K - reveals.size))
-        learner.update(params, state, graph.arrays, t, arm, p, told, trace)
+        learner.update(params, state, graph.arrays, Told.new(t, arm, p, told, trace))
         x = np.where(A[arm], losses / P, 0.0)
         paid, spread, X = paid + float(q @ x), spread + eta * _spread(q, x, A), X + x
         mean = float(p @ [_spread(q, A[i] / P, A) for i in range(K)])

@@ -12,6 +12,7 @@ import numpy as np
 from sidelong.claims.chance import least_mean
 from sidelong.claims.claim import Outcome
 from sidelong.graphs.sequences import GraphSequence, fixed
+from sidelong.learners.interface import Asked
 from sidelong.machine import cores
 from sidelong.simulation import simulate
 from sidelong.simulation.loop import loop_for, new_tally
@@ -53,7 +54,7 @@ def looks(
             play(params, state, bank, world.arrays, seed, run, done + 1, t - 1, tally)
             done = t - 1
             p, trace = np.zeros(K), np.zeros(len(learner.TRACES))
-            learner.distribution(params, state, graph.arrays, t, p, trace)
+            learner.distribution(params, state, graph.arrays, Asked.new(t, p, trace))
             kept = type(state)(*(np.copy(array) for array in state)) if t != rounds[-1] else state
             seen.append(Look(t, kept, p, float(trace[eta])))
         return seen

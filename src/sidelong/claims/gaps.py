@@ -15,6 +15,7 @@ from sidelong.claims.claim import Outcome, Trial, claim
 from sidelong.claims.games import looks
 from sidelong.claims.stochastic import late_looks
 from sidelong.claims.walks import remember
+from sidelong.learners.interface import Asked
 
 if TYPE_CHECKING:
     from sidelong.claims.games import Look
@@ -162,7 +163,7 @@ def _half_known(trial: Trial) -> list[tuple[str, int, int, float]]:
         state, p, trace = learner.init(params, graph), np.zeros(3), np.zeros(len(learner.TRACES))
         for mean in rng.binomial(n, mu, (runs, 3)) / n:
             remember(state, np.full(3, float(n)), mean)
-            learner.distribution(params, state, graph.arrays, t, p, trace)
+            learner.distribution(params, state, graph.arrays, Asked.new(t, p, trace))
             hits += not state.gap[1] > gap / 2
         counts.append((f"gamma = {gamma}, t = {t:,}, just seen enough", hits, runs, 2 / (3 * t**gamma)))
     return counts

@@ -14,7 +14,7 @@ import numpy as np
 from sidelong import graphs
 from sidelong.claims.walks import copy_of, digraphs
 from sidelong.learners.glance_cautious import Z
-from sidelong.learners.interface import trace_size
+from sidelong.learners.interface import Asked, Told, trace_size
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -148,12 +148,12 @@ def _walk(
         arms = graph.out_neighbors(arm)
         told[: arms.size] = losses[t - 1, arms]
         L, spent = into.L.copy(), float(into.rate[Z])
-        learner.update(params, into, graph.arrays, t, arm, p, told, noted)
+        learner.update(params, into, graph.arrays, Told.new(t, arm, p, told, noted))
         return Drawn(into.L - L, float(into.rate[Z]) - spent, float(noted[S]))
 
     for t in range(1, len(losses) + 1):
         graph = bank[int(rng.integers(len(bank)))]
-        learner.distribution(params, state, graph.arrays, t, p, trace)
+        learner.distribution(params, state, graph.arrays, Asked.new(t, p, trace))
         arm = int(np.argmax(np.cumsum(p) > rng.random() * p.sum()))
         if trace[eta] == 0.0:  # a round of line 1
             learn(state, graph, t, arm, trace)

@@ -10,7 +10,7 @@ from sidelong.claims.algorithm import ROUNDING, largest
 from sidelong.claims.claim import Outcome, Trial, claim
 from sidelong.claims.walks import digraphs
 from sidelong.graphs import nested
-from sidelong.learners.interface import trace_size
+from sidelong.learners.interface import Asked, trace_size
 from sidelong.theory import squarecb as bounds
 
 if TYPE_CHECKING:
@@ -92,7 +92,7 @@ def _walks(trial: Trial) -> Iterator[tuple[list[Predicted], float]]:
             spread = (1.0, 0.1, 0.01)[(number + t) % 3]
             state.f[:] = (rng.random(K) * spread).round(3)
             p, trace = np.zeros(K), np.zeros(trace_size(learner, K))
-            learner.distribution(params, state, graph.arrays, t, p, trace)
+            learner.distribution(params, state, graph.arrays, Asked.new(t, p, trace))
             gamma, said = (float(trace[learner.TRACES.index(name)]) for name in ("gamma", "value"))
             walk.append(Predicted(graph, state.f.copy(), gamma, p, said))
         yield walk, m

@@ -11,7 +11,7 @@ from sidelong.claims.algorithm import ROUNDING, largest
 from sidelong.claims.claim import Outcome, Trial, claim
 from sidelong.claims.walks import digraphs
 from sidelong.graphs import complete
-from sidelong.learners.interface import trace_size
+from sidelong.learners.interface import Asked, Told, trace_size
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -50,14 +50,14 @@ def _ratios(trial: Trial, graph: FeedbackGraph, T: int, rng: np.random.Generator
     least = np.zeros((_SWITCHES + 1, K))  # over sequences that end with an arm, by their switches
     for t in range(1, T + 1):
         q, trace = np.zeros(K), np.zeros(trace_size(learner, K))
-        learner.distribution(params, state, graph.arrays, t, q, trace)
+        learner.distribution(params, state, graph.arrays, Asked.new(t, q, trace))
         rate = float(trace[learner.TRACES.index("learning_rate")])
         eta = rate if rate <= eta else math.nan  # it must never grow
         losses = (np.arange(K) != (4 * t // (T + 1)) % K).astype(float)
         arm = int(rng.choice(K, p=q / q.sum()))
         reveals = graph.out_neighbors(arm)
         told = np.append(losses[reveals], np.zeros(K - reveals.size))
-        learner.update(params, state, graph.arrays, t, arm, q, told, trace)
+        learner.update(params, state, graph.arrays, Told.new(t, arm, q, told, trace))
         x = np.where(A[arm], losses / np.maximum(q @ A, 1e-300), 0.0)
         paid += float(q @ x)
         spread += eta / 2 * float(q @ x**2)

@@ -14,6 +14,7 @@ import numpy as np
 
 from sidelong import graphs
 from sidelong.graphs import FeedbackGraph
+from sidelong.learners.interface import Asked, Told
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -146,13 +147,13 @@ def _walk(
     def learn(into: Any, graph: FeedbackGraph, t: int, arm: int, losses: Floats) -> None:
         arms = graph.out_neighbors(arm)
         told[: arms.size] = losses[arms]
-        learner.update(params, into, graph.arrays, t, arm, p, told, trace)
+        learner.update(params, into, graph.arrays, Told.new(t, arm, p, told, trace))
 
     for t in range(1, n + 1):
         graph = bank[int(rng.integers(len(bank)))]
         A = graph.matrix()
         losses = np.where(rng.random(K) < 0.5, rng.random(K) < means, means).astype(float)
-        learner.distribution(params, state, graph.arrays, t, p, trace)
+        learner.distribution(params, state, graph.arrays, Asked.new(t, p, trace))
         arm = int(np.argmax(np.cumsum(p) > rng.random() * p.sum()))
         if t > K:
             before, noted = copy_of(state), trace.copy()
@@ -205,7 +206,7 @@ def _leap(trial: Trial, last: WalkedRound, params: Any, state: Any, graph: Feedb
     grown = t // (10 * int(state.O.sum()) + 1)
     remember(far, state.O * grown, state.Lhat / state.O)
     far.Ltilde[:] *= t / last.t  # so that most arms are played by exploration alone
-    learner.distribution(params, far, graph.arrays, t, p, trace)
+    learner.distribution(params, far, graph.arrays, Asked.new(t, p, trace))
     return replace(
         last,
         t=t,

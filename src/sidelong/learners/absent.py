@@ -40,47 +40,36 @@ from sidelong.numerics import exp, log, total
 
 if TYPE_CHECKING:
     from sidelong.graphs.arrays import GraphArrays
+    from sidelong.learners.interface import Told
 
 
 @kernel
-def some_absent(graph: GraphArrays) -> bool:
-    """Tell whether an arm is absent: whether it reveals nothing."""
-    if graph.direction != 0:  # which there is only if every arm reveals itself
-        return False
-    count = 0
-    for i in range(graph.start.size):
-        count += graph.start[i] == graph.stop[i]
-    return count > 0
-
-
-@kernel
-def exponential_of_present(graph: GraphArrays, L: np.ndarray, eta: float, w: np.ndarray) -> float:
+def exponential_of_present(present: np.ndarray, L: np.ndarray, eta: float, w: np.ndarray) -> float:
     """Write the weights of the arms that are there into `w`, and 0 for the others; return their sum."""
     least = math.inf
     for i in range(w.size):
-        if graph.start[i] < graph.stop[i]:
+        if present[i]:
             least = min(least, L[i])
     for i in range(w.size):
-        w[i] = exp(-eta * (L[i] - least)) if graph.start[i] < graph.stop[i] else 0.0  # a
+        w[i] = exp(-eta * (L[i] - least)) if present[i] else 0.0  # a
     return total(w)
 
 
 @kernel
-def charge(
-    graph: GraphArrays, p: np.ndarray, arm: int, losses: np.ndarray, eta: float, P: np.ndarray, L: np.ndarray
-) -> None:
+def charge(graph: GraphArrays, told: Told, eta: float, P: np.ndarray, L: np.ndarray) -> None:
     """Charge the absent arms for a round, when `P` says how likely each arm was observed."""
+    arm, p = told.arm, told.p
     m = 0.0
     v = 0.0
     first = graph.start[arm]
     for e in range(first, graph.stop[arm]):
         i = np.uint64(graph.targets[e])
-        x = losses[e - first] / max(P[i], p[arm])
+        x = told.losses[e - first] / max(P[i], p[arm])
         m += p[i] * x
         v += p[i] * x * x
     paid = m - 0.5 * eta * v  # b
     for k in range(L.size):
-        if graph.start[k] == graph.stop[k]:
+        if not told.present[k]:
             L[k] += paid  # c
 
 

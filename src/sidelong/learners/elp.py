@@ -47,7 +47,7 @@ import numpy as np
 from sidelong._jit import kernel
 from sidelong.graphs.arrays import GraphArrays, observe
 from sidelong.learners.fractional_cover import cheapest_shares
-from sidelong.learners.interface import About, Need
+from sidelong.learners.interface import About, Asked, Need, Told
 from sidelong.learners.options import number
 from sidelong.learners.weights import theta
 from sidelong.numerics import exp, log, total
@@ -115,8 +115,9 @@ def init(params: Params, graph: FeedbackGraph) -> State:
 
 
 @kernel
-def distribution(params: Params, state: State, graph: GraphArrays, t: int, p: np.ndarray, trace: np.ndarray) -> None:
+def distribution(params: Params, state: State, graph: GraphArrays, asked: Asked) -> None:
     """Write into `p` the probabilities of round t."""
+    p, trace = asked.p, asked.trace
     b = params.b if params.b > 0.0 else min(params.v / 2.0, math.sqrt(params.log_K / (2.0 * state.C[0])))  # 2
     g = b / params.v  # 3
     most = state.Ghat[0]
@@ -132,17 +133,9 @@ def distribution(params: Params, state: State, graph: GraphArrays, t: int, p: np
 
 
 @kernel
-def update(
-    params: Params,
-    state: State,
-    graph: GraphArrays,
-    t: int,
-    arm: int,
-    p: np.ndarray,
-    losses: np.ndarray,
-    trace: np.ndarray,
-) -> None:
+def update(params: Params, state: State, graph: GraphArrays, told: Told) -> None:
     """Learn the losses that playing `arm` revealed in round t, when the probabilities were `p`."""
+    arm, p, losses, trace = told.arm, told.p, told.losses, told.trace
     observe(graph, p, state.P)  # 6
     first = graph.start[arm]
     for e in range(first, graph.stop[arm]):

@@ -38,6 +38,7 @@ from sidelong.learners.tree_probabilities import fill, have_the_same_sources, su
 from sidelong.numerics import DRAWS, exp, uniform
 
 if TYPE_CHECKING:
+    from sidelong.learners.interface import Asked, Told
     from sidelong.numerics import Whole
 
 TRACES = ("theta", "exploration_set", "exploration_mass", "learning_rate", "refreshed")
@@ -48,17 +49,9 @@ _FAINT = 1e-100
 
 
 @kernel
-def draw(
-    params: Params,
-    state: State,
-    graph: GraphArrays,
-    t: int,
-    seed: int,
-    run: int,
-    p: np.ndarray,
-    trace: np.ndarray,
-) -> int:
+def draw(params: Params, state: State, graph: GraphArrays, asked: Asked) -> int:
     """Return the arm I of round t; write into `p` not p, but P of the arms that I reveals, one after the other."""
+    t, p, trace = asked.t, asked.p, asked.trace
     K = state.mean.size
     trace[_REFRESHED] = 0.0
     if t <= params.initial.size or K == 1:
@@ -74,7 +67,7 @@ def draw(
     elif state.w[0] < _FAINT:
         weigh(state)
     base, scale = first_leaf(K), scale_of(state)
-    arm = locate(state.w, state.e, scale, uniform(seed, DRAWS, run, t, np.int64(0)), base)  # 7
+    arm = locate(state.w, state.e, scale, uniform(asked.seed, DRAWS, asked.run, t, np.int64(0)), base)  # 7
     if state.epoch[IN_TREES] == 0:
         fill(state.p, state.w, state.e, scale, base)
         observe(graph, state.p, state.P)
@@ -90,15 +83,16 @@ def draw(
     trace[_ETA] = state.rates[ETA]
     trace[_THETA] = known
     if known < 0.0:
-        j = np.int64(uniform(seed, DRAWS, run, t, np.int64(1)) * K)
+        j = np.int64(uniform(asked.seed, DRAWS, asked.run, t, np.int64(1)) * K)
         trace[_THETA] = _share(params, state, scale, arm, own, base)  # 11
         trace[_THETA] += _share(params, state, scale, j, _observed(state, graph, scale, j, base), base)
     return arm  # type: ignore[no-any-return]
 
 
 @kernel
-def probability(params: Params, state: State, graph: GraphArrays, t: int, arm: int) -> float:
+def probability(params: Params, state: State, graph: GraphArrays, asked: Asked, arm: int) -> float:
     """Return the probability of an arm in round t, which has been drawn and not been told yet."""
+    t = asked.t
     if t <= params.initial.size or state.mean.size == 1:
         return 1.0 if arm == (params.initial[t - 1] if t <= params.initial.size else 0) else 0.0
     leaf = first_leaf(state.mean.size) + arm
@@ -106,17 +100,9 @@ def probability(params: Params, state: State, graph: GraphArrays, t: int, arm: i
 
 
 @kernel
-def update(
-    params: Params,
-    state: State,
-    graph: GraphArrays,
-    t: int,
-    arm: int,
-    p: np.ndarray,
-    losses: np.ndarray,
-    trace: np.ndarray,
-) -> None:
+def update(params: Params, state: State, graph: GraphArrays, told: Told) -> None:
     """Learn the losses that playing `arm` revealed in round t; `p` and `trace` are what `draw` wrote for this one."""
+    t, arm, p, losses, trace = told.t, told.arm, told.p, told.losses, told.trace
     learning = t > params.initial.size and state.mean.size > 1
     base = first_leaf(state.mean.size)
     first, count = graph.start[arm], graph.stop[arm] - graph.start[arm]

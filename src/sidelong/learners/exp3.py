@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from sidelong._jit import kernel
-from sidelong.learners.interface import About, Need
+from sidelong.learners.interface import About, Asked, Need, Told
 from sidelong.learners.weights import exponential
 from sidelong.numerics import log
 
@@ -77,8 +77,9 @@ def init(params: Params, graph: FeedbackGraph) -> State:
 
 
 @kernel
-def distribution(params: Params, state: State, graph: GraphArrays, t: int, p: np.ndarray, trace: np.ndarray) -> None:
+def distribution(params: Params, state: State, graph: GraphArrays, asked: Asked) -> None:
     """Write into `p` the probabilities of round t."""
+    t, p, trace = asked.t, asked.p, asked.trace
     eta = math.sqrt(params.log_K / (float(t) * float(p.size)))  # 1
     scale = 1.0 / exponential(state.Lhat, eta, p)
     for i in range(p.size):
@@ -87,17 +88,9 @@ def distribution(params: Params, state: State, graph: GraphArrays, t: int, p: np
 
 
 @kernel
-def update(
-    params: Params,
-    state: State,
-    graph: GraphArrays,
-    t: int,
-    arm: int,
-    p: np.ndarray,
-    losses: np.ndarray,
-    trace: np.ndarray,
-) -> None:
+def update(params: Params, state: State, graph: GraphArrays, told: Told) -> None:
     """Learn the loss of `arm` in round t, when the probabilities were `p`."""
+    arm, p, losses = told.arm, told.p, told.losses
     first = graph.start[arm]
     for e in range(first, graph.stop[arm]):
         if graph.targets[e] == arm:

@@ -42,7 +42,7 @@ from sidelong._jit import kernel
 from sidelong.graphs.arrays import GraphArrays, observe
 from sidelong.graphs.cover import Room, new_room
 from sidelong.graphs.domination import dominate
-from sidelong.learners.interface import About, Need
+from sidelong.learners.interface import About, Asked, Need, Told
 from sidelong.learners.weights import exponential, theta
 from sidelong.numerics import log
 
@@ -125,8 +125,9 @@ def _instance(size: float) -> int:
 
 
 @kernel
-def distribution(params: Params, state: State, graph: GraphArrays, t: int, p: np.ndarray, trace: np.ndarray) -> None:
+def distribution(params: Params, state: State, graph: GraphArrays, asked: Asked) -> None:
     """Write into `p` the probabilities of round t."""
+    p, trace = asked.p, asked.trace
     if state.known[_GRAPH] != graph.key:
         state.known[_GRAPH] = graph.key
         state.known[_R_SIZE] = dominate(graph, state.R, Room(state.free, state.heap))  # 1
@@ -143,17 +144,9 @@ def distribution(params: Params, state: State, graph: GraphArrays, t: int, p: np
 
 
 @kernel
-def update(
-    params: Params,
-    state: State,
-    graph: GraphArrays,
-    t: int,
-    arm: int,
-    p: np.ndarray,
-    losses: np.ndarray,
-    trace: np.ndarray,
-) -> None:
+def update(params: Params, state: State, graph: GraphArrays, told: Told) -> None:
     """Learn the losses that playing `arm` revealed in round t, when the probabilities were `p`."""
+    arm, p, losses, trace = told.arm, told.p, told.losses, told.trace
     b = _instance(trace[_SIZE])
     observe(graph, p, state.P)  # 6
     first = graph.start[arm]

@@ -39,7 +39,7 @@ import numpy as np
 from sidelong._jit import kernel
 from sidelong.graphs.domination import weak_cover
 from sidelong.graphs.numbers import independence as compute_independence
-from sidelong.learners.interface import About, Need
+from sidelong.learners.interface import About, Asked, Need, Told
 from sidelong.learners.options import number, one_of, settled
 from sidelong.learners.weights import exponential, learn
 from sidelong.numerics import exp, log
@@ -130,8 +130,9 @@ def init(params: Params, graph: FeedbackGraph) -> State:
 
 
 @kernel
-def distribution(params: Params, state: State, graph: GraphArrays, t: int, p: np.ndarray, trace: np.ndarray) -> None:
+def distribution(params: Params, state: State, graph: GraphArrays, asked: Asked) -> None:
     """Write into `p` the probabilities of round t."""
+    p, trace = asked.p, asked.trace
     scale = (1.0 - params.gamma) / exponential(state.Lhat, params.eta, p)  # 1
     for i in range(p.size):
         p[i] = scale * p[i] + params.gamma * params.u[i]  # 2
@@ -140,15 +141,7 @@ def distribution(params: Params, state: State, graph: GraphArrays, t: int, p: np
 
 
 @kernel
-def update(
-    params: Params,
-    state: State,
-    graph: GraphArrays,
-    t: int,
-    arm: int,
-    p: np.ndarray,
-    losses: np.ndarray,
-    trace: np.ndarray,
-) -> None:
+def update(params: Params, state: State, graph: GraphArrays, told: Told) -> None:
     """Learn the losses that playing `arm` revealed in round t, when the probabilities were `p`."""
+    arm, p, losses = told.arm, told.p, told.losses
     learn(graph, p, arm, losses, state.P, state.Lhat)  # 4, 5

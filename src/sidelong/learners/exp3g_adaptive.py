@@ -39,7 +39,7 @@ from sidelong.graphs.arrays import GraphArrays, mark_loops, mark_strong, observe
 from sidelong.graphs.cover import Room, new_room
 from sidelong.graphs.domination import dominate_others
 from sidelong.learners.exp3g import NAME  # noqa: F401  # the same learner, with another rate
-from sidelong.learners.interface import About, Need
+from sidelong.learners.interface import About, Asked, Need, Told
 from sidelong.learners.options import one_of
 from sidelong.learners.weights import exponential, learn
 from sidelong.numerics import log, total
@@ -120,8 +120,9 @@ def _look(state: State, graph: GraphArrays) -> None:
 
 
 @kernel
-def distribution(params: Params, state: State, graph: GraphArrays, t: int, p: np.ndarray, trace: np.ndarray) -> None:
+def distribution(params: Params, state: State, graph: GraphArrays, asked: Asked) -> None:
     """Write into `p` the probabilities of round t."""
+    t, p, trace = asked.t, asked.p, asked.trace
     q, P, K = state.q, state.P, p.size
     eta = 1.0 / state.b[0]
     trace[_ETA] = eta
@@ -153,17 +154,9 @@ def distribution(params: Params, state: State, graph: GraphArrays, t: int, p: np
 
 
 @kernel
-def update(
-    params: Params,
-    state: State,
-    graph: GraphArrays,
-    t: int,
-    arm: int,
-    p: np.ndarray,
-    losses: np.ndarray,
-    trace: np.ndarray,
-) -> None:
+def update(params: Params, state: State, graph: GraphArrays, told: Told) -> None:
     """Learn the losses that playing `arm` revealed in round t, when the probabilities were `p`."""
+    arm, p, losses, trace = told.arm, told.p, told.losses, told.trace
     if p.size > 1:
         learn(graph, p, arm, losses, state.P, state.L)  # 6, 8
         state.b[0] += trace[_COST] / params.log_K  # 9

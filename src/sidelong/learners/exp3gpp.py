@@ -51,7 +51,7 @@ from sidelong.graphs.arrays import GraphArrays, observe
 from sidelong.graphs.cover import new_room
 from sidelong.graphs.numbers import strong_independence as compute_strong_independence
 from sidelong.learners.exploration import GAPS, SIZE, estimate_gaps, explore, extremes, set_rates
-from sidelong.learners.interface import About, Need
+from sidelong.learners.interface import About, Asked, Need, Told
 from sidelong.learners.options import initial_arms, number, one_of, settled, variant_of
 from sidelong.learners.weights import weigh
 from sidelong.numerics import log, total
@@ -241,8 +241,9 @@ def init(params: Params, graph: FeedbackGraph) -> State:
 
 
 @kernel
-def distribution(params: Params, state: State, graph: GraphArrays, t: int, p: np.ndarray, trace: np.ndarray) -> None:
+def distribution(params: Params, state: State, graph: GraphArrays, asked: Asked) -> None:
     """Write into `p` the probabilities of round t."""
+    t, p, trace = asked.t, asked.p, asked.trace
     K = p.size
     if t <= params.initial.size or K == 1:
         p[:] = 0.0
@@ -270,17 +271,9 @@ def distribution(params: Params, state: State, graph: GraphArrays, t: int, p: np
 
 
 @kernel
-def update(
-    params: Params,
-    state: State,
-    graph: GraphArrays,
-    t: int,
-    arm: int,
-    p: np.ndarray,
-    losses: np.ndarray,
-    trace: np.ndarray,
-) -> None:
+def update(params: Params, state: State, graph: GraphArrays, told: Told) -> None:
     """Learn the losses that playing `arm` revealed in round t, when the probabilities were `p`."""
+    t, arm, p, losses, trace = told.t, told.arm, told.p, told.losses, told.trace
     first, count = graph.start[arm], graph.stop[arm] - graph.start[arm]
     in_a_row = graph.contiguous and count > 2
     if t > params.initial.size:

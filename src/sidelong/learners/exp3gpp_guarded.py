@@ -44,7 +44,7 @@ from sidelong.learners import exp3gpp
 from sidelong.learners.exp3gpp import NAME, NEEDS, TRACES, Params  # noqa: F401  # the same learner, with another rate
 from sidelong.learners.exp3gpp import distribution as plain_distribution
 from sidelong.learners.exp3gpp import update as plain_update
-from sidelong.learners.interface import About
+from sidelong.learners.interface import About, Asked, Told
 from sidelong.learners.options import one_of
 from sidelong.learners.outstanding import begin, settle
 
@@ -142,36 +142,27 @@ def init(params: Params, graph: FeedbackGraph) -> State:
 
 
 @kernel
-def distribution(params: Params, state: Any, graph: GraphArrays, t: int, p: np.ndarray, trace: np.ndarray) -> None:
+def distribution(params: Params, state: Any, graph: GraphArrays, asked: Asked) -> None:
     """Write into `p` the probabilities of round t, which is outstanding from now on."""
-    learning = t > params.initial.size and p.size > 1
+    learning = asked.t > params.initial.size and asked.p.size > 1
     if learning:
         state.Theta[0] += state.outstanding[0]  # 2
-    plain_distribution(params, state, graph, t, p, trace)  # 1, 3
+    plain_distribution(params, state, graph, asked)  # 1, 3
     if learning:
-        trace[_THETA] = begin(state, graph, p)  # 4
+        asked.trace[_THETA] = begin(state, graph, asked.p)  # 4
 
 
 @kernel
-def update(
-    params: Params,
-    state: Any,  # a State, which has all that the plain one has
-    graph: GraphArrays,
-    t: int,
-    arm: int,
-    p: np.ndarray,
-    losses: np.ndarray,
-    trace: np.ndarray,
-) -> None:
+def update(params: Params, state: Any, graph: GraphArrays, told: Told) -> None:
     """Learn the losses that playing `arm` revealed in round t, when the probabilities were `p`."""
-    Theta, counted = state.Theta[0], trace[_THETA]
-    plain_update(params, state, graph, t, arm, p, losses, trace)  # 5
-    if t > params.initial.size and p.size > 1:
-        settle(state, Theta, counted, trace[_THETA])
+    Theta, counted = state.Theta[0], told.trace[_THETA]
+    plain_update(params, state, graph, told)  # 5
+    if told.t > params.initial.size and told.p.size > 1:
+        settle(state, Theta, counted, told.trace[_THETA])
 
 
 @kernel
-def release(params: Params, state: Any, t: int) -> None:
+def release(params: Params, state: Any, graph: GraphArrays, asked: Asked) -> None:
     """Learn that round t will never be told: it is outstanding no more."""
-    if t > params.initial.size and state.Lhat.size > 1:
+    if asked.t > params.initial.size and asked.p.size > 1:
         state.outstanding[0] -= 1.0

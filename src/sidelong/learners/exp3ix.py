@@ -32,7 +32,7 @@ import numpy as np
 
 from sidelong._jit import kernel
 from sidelong.graphs.arrays import GraphArrays, observe
-from sidelong.learners.interface import About, Need
+from sidelong.learners.interface import About, Asked, Need, Told
 from sidelong.learners.options import one_of
 from sidelong.learners.weights import exponential
 from sidelong.numerics import log, total
@@ -98,8 +98,9 @@ def init(params: Params, graph: FeedbackGraph) -> State:
 
 
 @kernel
-def distribution(params: Params, state: State, graph: GraphArrays, t: int, p: np.ndarray, trace: np.ndarray) -> None:
+def distribution(params: Params, state: State, graph: GraphArrays, asked: Asked) -> None:
     """Write into `p` the probabilities of round t."""
+    p, trace = asked.p, asked.trace
     eta = math.sqrt(params.log_K / state.Q[0])  # 1
     scale = 1.0 / exponential(state.Lhat, eta, p)
     for i in range(p.size):
@@ -108,17 +109,9 @@ def distribution(params: Params, state: State, graph: GraphArrays, t: int, p: np
 
 
 @kernel
-def update(
-    params: Params,
-    state: State,
-    graph: GraphArrays,
-    t: int,
-    arm: int,
-    p: np.ndarray,
-    losses: np.ndarray,
-    trace: np.ndarray,
-) -> None:
+def update(params: Params, state: State, graph: GraphArrays, told: Told) -> None:
     """Learn the losses that playing `arm` revealed in round t, when the probabilities were `p`."""
+    arm, p, losses, trace = told.arm, told.p, told.losses, told.trace
     gamma = trace[_ETA]
     observe(graph, p, state.P)  # 4
     first = graph.start[arm]

@@ -34,7 +34,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from sidelong._jit import kernel
-from sidelong.learners.interface import About, Need
+from sidelong.learners.interface import About, Asked, Need, Told
 from sidelong.learners.options import number
 from sidelong.learners.weights import exponential
 from sidelong.numerics import log, smallest, total
@@ -116,8 +116,9 @@ def init(params: Params, graph: FeedbackGraph) -> State:
 
 
 @kernel
-def distribution(params: Params, state: State, graph: GraphArrays, t: int, p: np.ndarray, trace: np.ndarray) -> None:
+def distribution(params: Params, state: State, graph: GraphArrays, asked: Asked) -> None:
     """Write into `p` the probabilities of round t."""
+    t, p, trace = asked.t, asked.p, asked.trace
     K = p.size
     if t <= K or K == 1:
         p[:] = 0.0
@@ -146,17 +147,9 @@ def distribution(params: Params, state: State, graph: GraphArrays, t: int, p: np
 
 
 @kernel
-def update(
-    params: Params,
-    state: State,
-    graph: GraphArrays,
-    t: int,
-    arm: int,
-    p: np.ndarray,
-    losses: np.ndarray,
-    trace: np.ndarray,
-) -> None:
+def update(params: Params, state: State, graph: GraphArrays, told: Told) -> None:
     """Learn the loss of `arm`, played in round t when the probabilities were `p`."""
+    t, arm, p, losses = told.t, told.arm, told.p, told.losses
     first = graph.start[arm]
     for e in range(first, graph.stop[arm]):
         if graph.targets[e] == arm:

@@ -39,9 +39,9 @@ import numpy as np
 
 from sidelong._jit import kernel
 from sidelong.errors import LearnerError
-from sidelong.learners.absent import charge, exponential_of_present, grow, some_absent  # noqa: F401
+from sidelong.learners.absent import charge, exponential_of_present, grow  # noqa: F401
 from sidelong.learners.head_start import replay, tilt  # noqa: F401
-from sidelong.learners.interface import About, Need
+from sidelong.learners.interface import About, Asked, Need, Told
 from sidelong.learners.options import number, one_of, variant_of
 from sidelong.learners.weights import exponential, learn, theta
 from sidelong.numerics import log
@@ -126,11 +126,12 @@ def init(params: Params, graph: FeedbackGraph) -> State:
 
 
 @kernel
-def distribution(params: Params, state: State, graph: GraphArrays, t: int, p: np.ndarray, trace: np.ndarray) -> None:
+def distribution(params: Params, state: State, graph: GraphArrays, asked: Asked) -> None:
     """Write into `p` the probabilities of round t."""
+    p, trace = asked.p, asked.trace
     eta = params.eta_scale * math.sqrt(params.log_K / state.Theta[0])  # 1
-    if some_absent(graph):
-        scale = 1.0 / exponential_of_present(graph, state.Lhat, eta, p)
+    if asked.absent > 0:
+        scale = 1.0 / exponential_of_present(asked.present, state.Lhat, eta, p)
     else:
         scale = 1.0 / exponential(state.Lhat, eta, p)
     for i in range(p.size):
@@ -139,19 +140,11 @@ def distribution(params: Params, state: State, graph: GraphArrays, t: int, p: np
 
 
 @kernel
-def update(
-    params: Params,
-    state: State,
-    graph: GraphArrays,
-    t: int,
-    arm: int,
-    p: np.ndarray,
-    losses: np.ndarray,
-    trace: np.ndarray,
-) -> None:
+def update(params: Params, state: State, graph: GraphArrays, told: Told) -> None:
     """Learn the losses that playing `arm` revealed in round t, when the probabilities were `p`."""
+    arm, p, losses, trace = told.arm, told.p, told.losses, told.trace
     learn(graph, p, arm, losses, state.P, state.Lhat)  # 4, 5
-    if some_absent(graph):
-        charge(graph, p, arm, losses, trace[_ETA], state.P, state.Lhat)
+    if told.absent > 0:
+        charge(graph, told, trace[_ETA], state.P, state.Lhat)
     trace[_THETA] = theta(p, state.P)
     state.Theta[0] += trace[_THETA]  # 6

@@ -38,7 +38,7 @@ from sidelong.learners import exp3set
 from sidelong.learners.exp3set import NAME, TRACES, Params  # noqa: F401  # the same learner, with another rate
 from sidelong.learners.exp3set import distribution as plain_distribution
 from sidelong.learners.exp3set import update as plain_update
-from sidelong.learners.interface import About, Need
+from sidelong.learners.interface import About, Asked, Need, Told
 from sidelong.learners.options import one_of
 from sidelong.learners.outstanding import begin, settle
 
@@ -92,31 +92,22 @@ def init(params: Params, graph: FeedbackGraph) -> State:
 
 
 @kernel
-def distribution(params: Params, state: Any, graph: GraphArrays, t: int, p: np.ndarray, trace: np.ndarray) -> None:
+def distribution(params: Params, state: Any, graph: GraphArrays, asked: Asked) -> None:
     """Write into `p` the probabilities of round t, which is outstanding from now on."""
     state.Theta[0] += 2.0 * state.outstanding[0]  # 1
-    plain_distribution(params, state, graph, t, p, trace)  # 2
-    trace[_THETA] = begin(state, graph, p)  # 3
+    plain_distribution(params, state, graph, asked)  # 2
+    asked.trace[_THETA] = begin(state, graph, asked.p)  # 3
 
 
 @kernel
-def update(
-    params: Params,
-    state: Any,  # a State, which has all that the plain one has
-    graph: GraphArrays,
-    t: int,
-    arm: int,
-    p: np.ndarray,
-    losses: np.ndarray,
-    trace: np.ndarray,
-) -> None:
+def update(params: Params, state: Any, graph: GraphArrays, told: Told) -> None:
     """Learn the losses that playing `arm` revealed in round t, when the probabilities were `p`."""
-    Theta, counted = state.Theta[0], trace[_THETA]
-    plain_update(params, state, graph, t, arm, p, losses, trace)  # 4
-    settle(state, Theta, counted, trace[_THETA])
+    Theta, counted = state.Theta[0], told.trace[_THETA]
+    plain_update(params, state, graph, told)  # 4
+    settle(state, Theta, counted, told.trace[_THETA])
 
 
 @kernel
-def release(params: Params, state: Any, t: int) -> None:
+def release(params: Params, state: Any, graph: GraphArrays, asked: Asked) -> None:
     """Learn that round t will never be told: it is outstanding no more."""
     state.outstanding[0] -= 1.0

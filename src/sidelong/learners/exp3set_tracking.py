@@ -45,7 +45,7 @@ from sidelong.errors import LearnerError
 from sidelong.graphs.arrays import observe
 from sidelong.learners import exp3set
 from sidelong.learners.exp3set import NAME  # noqa: F401  # the same learner, with a memory that fades
-from sidelong.learners.interface import About
+from sidelong.learners.interface import About, Asked, Told
 from sidelong.learners.options import number, one_of
 from sidelong.learners.weights import theta
 from sidelong.numerics import exp, log, total
@@ -122,25 +122,18 @@ def init(params: Params, graph: FeedbackGraph) -> State:
 
 
 @kernel
-def distribution(params: Params, state: State, graph: GraphArrays, t: int, p: np.ndarray, trace: np.ndarray) -> None:
+def distribution(params: Params, state: State, graph: GraphArrays, asked: Asked) -> None:
     """Write into `p` the probabilities of round t."""
+    p, trace = asked.p, asked.trace
     trace[_ETA] = params.eta_scale * math.sqrt(params.c / state.Theta[0])  # 1
     for i in range(p.size):
         p[i] = state.q[i]
 
 
 @kernel
-def update(
-    params: Params,
-    state: State,
-    graph: GraphArrays,
-    t: int,
-    arm: int,
-    p: np.ndarray,
-    losses: np.ndarray,
-    trace: np.ndarray,
-) -> None:
+def update(params: Params, state: State, graph: GraphArrays, told: Told) -> None:
     """Learn the losses that playing `arm` revealed in round t, when the probabilities were `p`."""
+    arm, p, losses, trace = told.arm, told.p, told.losses, told.trace
     observe(graph, p, state.P)  # 2
     first = graph.start[arm]
     least = math.inf if graph.stop[arm] - first == p.size else 0.0

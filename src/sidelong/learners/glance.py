@@ -98,7 +98,7 @@ from sidelong.learners.glance_bold import (
     play_boldly,
 )
 from sidelong.learners.glance_cautious import UNSEEN, G, X, Z, explore, limited, make_cover, stability, weigh
-from sidelong.learners.interface import About, Need
+from sidelong.learners.interface import About, Asked, Need, Told
 from sidelong.learners.looks import most_new
 from sidelong.learners.options import number
 from sidelong.numerics import exp, log, total
@@ -108,7 +108,7 @@ if TYPE_CHECKING:
     from sidelong.numerics import Whole
 
 NAME = "glance"
-VERSION = 2
+VERSION = 1
 NEEDS = frozenset({Need.SELF_LOOPS, Need.GRAPH_BEFORE})
 ABOUT = About(
     paper="this package",
@@ -210,8 +210,9 @@ def _rows(trace: np.ndarray, K: int) -> tuple[np.ndarray, np.ndarray, np.ndarray
 
 
 @kernel
-def distribution(params: Params, state: State, graph: GraphArrays, t: int, p: np.ndarray, trace: np.ndarray) -> None:
+def distribution(params: Params, state: State, graph: GraphArrays, asked: Asked) -> None:
     """Write into `p` the probabilities of round t."""
+    t, p, trace = asked.t, asked.p, asked.trace
     if state.marks[UNSEEN] > 0 or p.size == 1:
         p[:] = 0.0
         p[_look(state, graph)] = 1.0  # 1
@@ -262,17 +263,9 @@ def _boldness(state: State) -> float:
 
 
 @kernel
-def update(
-    params: Params,
-    state: State,
-    graph: GraphArrays,
-    t: int,
-    arm: int,
-    p: np.ndarray,
-    losses: np.ndarray,
-    trace: np.ndarray,
-) -> None:
+def update(params: Params, state: State, graph: GraphArrays, told: Told) -> None:
     """Learn the losses that playing `arm` revealed in round t, when the probabilities were `p`."""
+    t, arm, p, losses, trace = told.t, told.arm, told.p, told.losses, told.trace
     first = graph.start[arm]
     if trace[_ETA] > 0.0:
         P, q, g, _, _ = _rows(trace, p.size)

@@ -40,7 +40,9 @@ if TYPE_CHECKING:
 # `kernel` is here for learners outside the package, which need one place to import from.
 __all__ = [
     "About",
+    "Asked",
     "Need",
+    "Told",
     "all_probabilities",
     "bound",
     "distribution",
@@ -48,6 +50,8 @@ __all__ = [
     "drawing",
     "is_sparing",
     "kernel",
+    "mark_present",
+    "marking",
     "name_of",
     "probability",
     "release",
@@ -88,59 +92,97 @@ class About(NamedTuple):
     guess: bool = False  #: whether the adversarial bound holds if it draws for a guess, and is told the graph after
 
 
-def distribution(params: Any, state: Any, graph: GraphArrays, t: int, p: np.ndarray, trace: np.ndarray) -> None:
-    """Write into `p` the probabilities of round t, and into `trace` what the learner's TRACES name."""
+class Asked(NamedTuple):
+    """A round that a learner decides: what its `distribution` or `draw` is given."""
+
+    t: int  #: the round, from 1
+    p: np.ndarray  #: (K,), where the probabilities go
+    trace: np.ndarray  #: where what TRACES names goes
+    present: np.ndarray  #: bool, (K,): which arms can be played; always all, unless the learner has SLEEPS
+    absent: int  #: how many cannot; at 0, as in most rounds, there is no need to look at `present`
+    seed: int  #: for a `draw`; a `distribution` makes nothing random
+    run: int
+
+    @classmethod
+    def new(
+        cls, t: int, p: np.ndarray, trace: np.ndarray, present: np.ndarray | None = None, *, seed: int = 0, run: int = 0
+    ) -> Asked:
+        """Return a round for a kernel that Python calls; without `present`, one in which all arms are."""
+        there = np.ones(p.size, np.bool_) if present is None else present
+        return cls(t, p, trace, there, int(there.size - np.count_nonzero(there)), np.uint64(seed), run)  # type: ignore[arg-type]
 
 
-def update(
-    params: Any,
-    state: Any,
-    graph: GraphArrays,
-    t: int,
-    arm: int,
-    p: np.ndarray,
-    losses: np.ndarray,
-    trace: np.ndarray,
-) -> None:
-    """Learn that playing `arm` in round t, when the probabilities were `p`, revealed `losses`.
+class Told(NamedTuple):
+    """A round whose losses have come: what the `update` of a learner is given."""
 
-    ``losses[k]`` is that of arm ``graph.targets[graph.start[arm] + k]``. Rounds may be told late and in any order;
-    `p` and `trace` are what `distribution` wrote for this one, whatever was asked or told since.
+    t: int
+    arm: int  #: that was played
+    p: np.ndarray  #: what `distribution` wrote for this round, whatever was asked or told since
+    losses: np.ndarray  #: ``losses[k]`` is that of arm ``graph.targets[graph.start[arm] + k]``
+    trace: np.ndarray  #: what `distribution` wrote; what TRACES names and is only known now is written here
+    present: np.ndarray  #: as in `Asked`
+    absent: int
+
+    @classmethod
+    def new(
+        cls, t: int, arm: int, p: np.ndarray, losses: np.ndarray, trace: np.ndarray, present: np.ndarray | None = None
+    ) -> Told:
+        """Return a round for a kernel that Python calls; without `present`, one in which all arms were."""
+        there = np.ones(p.size, np.bool_) if present is None else present
+        return cls(t, arm, p, losses, trace, there, int(there.size - np.count_nonzero(there)))
+
+
+def distribution(params: Any, state: Any, graph: GraphArrays, asked: Asked) -> None:
+    """Write the probabilities of a round into `asked.p`, and into `asked.trace` what the learner's TRACES name."""
+
+
+def update(params: Any, state: Any, graph: GraphArrays, told: Told) -> None:
+    """Learn what playing `told.arm` revealed. Rounds may be told late and in any order."""
+
+
+def draw(params: Any, state: Any, graph: GraphArrays, asked: Asked) -> int:
+    """Return the arm of a round. A learner's own `draw` writes NaN into `asked.p` where it does not know the numbers.
+
+    Random numbers come from `numerics.uniform(asked.seed, DRAWS, asked.run, asked.t, k)`, k = 0, 1, ..., and from
+    nowhere else.
     """
+    distribution(params, state, graph, asked)
+    return sample(asked.p, uniform(asked.seed, DRAWS, asked.run, asked.t, np.int64(0)))
 
 
-def draw(
-    params: Any,
-    state: Any,
-    graph: GraphArrays,
-    t: int,
-    seed: int,
-    run: int,
-    p: np.ndarray,
-    trace: np.ndarray,
-) -> int:
-    """Return the arm of round t. A learner with a `draw` of its own writes NaN into `p` where it does not know it.
-
-    Random numbers come from `numerics.uniform(seed, DRAWS, run, t, k)`, k = 0, 1, ..., and from nowhere else.
-    """
-    distribution(params, state, graph, t, p, trace)
-    return sample(p, uniform(seed, DRAWS, run, t, np.int64(0)))
-
-
-def probability(params: Any, state: Any, graph: GraphArrays, t: int, arm: int) -> float:
-    """Return the probability of `arm` in round t, which has been drawn, before anything else was drawn or told."""
+def probability(params: Any, state: Any, graph: GraphArrays, asked: Asked, arm: int) -> float:
+    """Return the probability of `arm` in a round that has been drawn, before anything else was drawn or told."""
     return np.nan
 
 
 @kernel
-def release(params: Any, state: Any, t: int) -> None:
-    """Take notice that round t was cancelled or given up and will never be told: most learners need not know."""
+def release(params: Any, state: Any, graph: GraphArrays, asked: Asked) -> None:
+    """Take notice that a round was cancelled or given up and will never be told: most learners need not know.
+
+    `asked.p` and `asked.trace` are what `distribution` wrote for it.
+    """
 
 
-def _write_all(params: Any, state: Any, graph: GraphArrays, t: int, p: np.ndarray) -> None:
-    """Write into `p` what `probability` says of each arm."""
-    for i in range(p.size):
-        p[i] = probability(params, state, graph, t, i)
+@kernel
+def mark_present(graph: GraphArrays, present: np.ndarray) -> int:
+    """Write which arms can be played, and return how many cannot: an absent arm reveals nothing, not even itself."""
+    absent = 0
+    for i in range(present.size):
+        present[i] = graph.start[i] < graph.stop[i]
+        absent += graph.start[i] == graph.stop[i]
+    return absent
+
+
+@kernel
+def all_present(graph: GraphArrays, present: np.ndarray) -> int:
+    """Stand for `mark_present` where the learner has no SLEEPS: all flags stay set, at no cost."""
+    return 0
+
+
+def _write_all(params: Any, state: Any, graph: GraphArrays, asked: Asked) -> None:
+    """Write into `asked.p` what `probability` says of each arm."""
+    for i in range(asked.p.size):
+        asked.p[i] = probability(params, state, graph, asked, i)
 
 
 def trace_size(learner: ModuleType, n_arms: int) -> int:
@@ -158,6 +200,11 @@ def all_probabilities(learner: ModuleType) -> Callable[..., None]:
     """Return the kernel that writes the probabilities of all arms, for a sparing learner that has drawn."""
     name = f"probabilities_{name_of(learner)}"
     return bound(_write_all, name, probability=learner.probability)  # type: ignore[no-any-return]
+
+
+def marking(learner: ModuleType) -> Callable[..., int]:
+    """Return what stands for `mark_present` in a kernel that asks or tells a learner."""
+    return mark_present if getattr(learner, "SLEEPS", False) else all_present
 
 
 def drawing(learner: ModuleType) -> Callable[..., int]:

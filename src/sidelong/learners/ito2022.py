@@ -36,7 +36,7 @@ import numpy as np
 from sidelong._jit import kernel
 from sidelong.errors import LearnerError
 from sidelong.graphs.numbers import strong_independence as compute_strong_independence
-from sidelong.learners.interface import About, Need
+from sidelong.learners.interface import About, Asked, Need, Told
 from sidelong.learners.options import number, settled
 from sidelong.learners.weights import learn, theta
 from sidelong.numerics import exp, log, smallest, total
@@ -127,8 +127,9 @@ def init(params: Params, graph: FeedbackGraph) -> State:
 
 
 @kernel
-def distribution(params: Params, state: State, graph: GraphArrays, t: int, p: np.ndarray, trace: np.ndarray) -> None:
+def distribution(params: Params, state: State, graph: GraphArrays, asked: Asked) -> None:
     """Write into `p` the probabilities of round t."""
+    p, trace = asked.p, asked.trace
     eta = 1.0 / state.beta[0]
     least = smallest(state.Lhat)
     for i in range(p.size):
@@ -143,17 +144,9 @@ def distribution(params: Params, state: State, graph: GraphArrays, t: int, p: np
 
 
 @kernel
-def update(
-    params: Params,
-    state: State,
-    graph: GraphArrays,
-    t: int,
-    arm: int,
-    p: np.ndarray,
-    losses: np.ndarray,
-    trace: np.ndarray,
-) -> None:
+def update(params: Params, state: State, graph: GraphArrays, told: Told) -> None:
     """Learn the losses that playing `arm` revealed in round t, when the probabilities were `p`."""
+    arm, p, losses, trace = told.arm, told.p, told.losses, told.trace
     learn(graph, p, arm, losses, state.P, state.Lhat)  # 4, 5
     trace[_THETA] = theta(p, state.P)
     state.B[0] += trace[_H]

@@ -45,7 +45,8 @@ from sidelong.graphs.arrays import GraphArrays, mark_loops, observe
 from sidelong.graphs.cover import Room, new_room
 from sidelong.graphs.domination import dominate_others, loopless_cover
 from sidelong.graphs.numbers import independence as compute_independence
-from sidelong.learners.interface import About, Need
+from sidelong.graphs.observability import self_loop_subgraph
+from sidelong.learners.interface import About, Asked, Need, Told
 from sidelong.learners.options import number, one_of, settled
 from sidelong.learners.weights import exponential
 from sidelong.numerics import exp, log
@@ -133,7 +134,7 @@ def configure(
         eta = 1.0 / math.sqrt(alpha * T * log_delta) if printed else math.sqrt(log_delta / (alpha * T))
         eta = min(0.5, eta)
         return Params(eta, gamma=eta, beta=eta, spread=eta if K > 1 else 0.0, eps=0.0)
-    part = among_loops(graph) if independence is None else None
+    part = self_loop_subgraph(graph) if independence is None else None
     a = float((_independence(part) if part is not None else 0) if independence is None else independence)
     d = float(len(loopless_cover(graph)) if domination is None else domination)
     gamma = min(0.5, math.sqrt(log_delta / (a * T))) if a > 0.0 else 0.5
@@ -141,17 +142,6 @@ def configure(
         return Params(eta=gamma, gamma=gamma, beta=0.0, spread=0.0, eps=0.0)
     eps = min(0.5 / d, exp(log(log_delta / (d * d * T)) / 3.0))
     return Params(min(exp(-log(d * T * T * log_delta) / 3.0), gamma), gamma, beta=0.0, spread=0.0, eps=eps)
-
-
-def among_loops(graph: FeedbackGraph) -> FeedbackGraph | None:
-    """Return the part of a graph that its arms with a self-loop make up, or None if there are none."""
-    if not graph.arms_without_self_loop.size:
-        return graph
-    loops = np.ones(graph.n_arms, np.bool_)
-    loops[graph.arms_without_self_loop] = False
-    edges = graph.edges()
-    inside = edges[loops[edges].all(axis=1)]
-    return type(graph).from_edges(np.cumsum(loops)[inside] - 1, int(loops.sum())) if loops.any() else None
 
 
 def _independence(graph: FeedbackGraph) -> int:
@@ -191,8 +181,9 @@ def _look(params: Params, state: State, graph: GraphArrays) -> None:
 
 
 @kernel
-def distribution(params: Params, state: State, graph: GraphArrays, t: int, p: np.ndarray, trace: np.ndarray) -> None:
+def distribution(params: Params, state: State, graph: GraphArrays, asked: Asked) -> None:
     """Write into `p` the probabilities of round t."""
+    p, trace = asked.p, asked.trace
     mass, eps = params.spread, 0.0
     if params.eps > 0.0:
         _look(params, state, graph)
@@ -208,17 +199,9 @@ def distribution(params: Params, state: State, graph: GraphArrays, t: int, p: np
 
 
 @kernel
-def update(
-    params: Params,
-    state: State,
-    graph: GraphArrays,
-    t: int,
-    arm: int,
-    p: np.ndarray,
-    losses: np.ndarray,
-    trace: np.ndarray,
-) -> None:
+def update(params: Params, state: State, graph: GraphArrays, told: Told) -> None:
     """Learn the losses that playing `arm` revealed in round t, when the probabilities were `p`."""
+    arm, p, losses = told.arm, told.p, told.losses
     _look(params, state, graph)
     observe(graph, p, state.W)  # 6: for an arm without a self-loop the sum of others, and not 1 - p_j
     first = graph.start[arm]

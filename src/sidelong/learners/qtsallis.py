@@ -35,7 +35,7 @@ import numpy as np
 
 from sidelong._jit import kernel
 from sidelong.graphs.numbers import strong_independence
-from sidelong.learners.interface import About, Need
+from sidelong.learners.interface import About, Asked, Need, Told
 from sidelong.learners.options import number, settled
 from sidelong.learners.weights import learn
 from sidelong.numerics import exp, log, smallest, total
@@ -114,8 +114,9 @@ def init(params: Params, graph: FeedbackGraph) -> State:
 
 
 @kernel
-def distribution(params: Params, state: State, graph: GraphArrays, t: int, p: np.ndarray, trace: np.ndarray) -> None:
+def distribution(params: Params, state: State, graph: GraphArrays, asked: Asked) -> None:
     """Write into `p` the probabilities of round t."""
+    p, trace = asked.p, asked.trace
     power = 1.0 / (1.0 - params.q)
     c = params.q * power
     least = smallest(state.Lhat)
@@ -143,17 +144,9 @@ def distribution(params: Params, state: State, graph: GraphArrays, t: int, p: np
 
 
 @kernel
-def update(
-    params: Params,
-    state: State,
-    graph: GraphArrays,
-    t: int,
-    arm: int,
-    p: np.ndarray,
-    losses: np.ndarray,
-    trace: np.ndarray,
-) -> None:
+def update(params: Params, state: State, graph: GraphArrays, told: Told) -> None:
     """Learn the losses that playing `arm` revealed in round t, when the probabilities were `p`."""
+    arm, p, losses, trace = told.arm, told.p, told.losses, told.trace
     learn(graph, p, arm, losses, state.P, state.Lhat)  # 5, 6
     for j in range(p.size):
         state.P[j] = p[j] / state.P[j] if p[j] > 0.0 else 0.0  # in place: P has been used

@@ -44,7 +44,7 @@ import numpy as np
 
 from sidelong._jit import kernel
 from sidelong.graphs.numbers import strong_independence
-from sidelong.learners.interface import About, Need
+from sidelong.learners.interface import About, Asked, Need, Told
 from sidelong.learners.options import number, settled
 from sidelong.learners.weights import learn
 from sidelong.numerics import exp, expm1, log, log1p, log_normal, smallest, total
@@ -56,7 +56,7 @@ if TYPE_CHECKING:
     from sidelong.graphs.graph import FeedbackGraph
 
 NAME = "spm-2024"
-VERSION = 2
+VERSION = 1
 NEEDS = frozenset({Need.SELF_LOOPS, Need.UNDIRECTED, Need.FIXED_GRAPH})
 ABOUT = About(
     paper="Ito, Tsuchiya, Honda 2024",
@@ -176,8 +176,9 @@ def _invert(params: Params, state: State, b: float, least: float, u: float, p: n
 
 
 @kernel
-def distribution(params: Params, state: State, graph: GraphArrays, t: int, p: np.ndarray, trace: np.ndarray) -> None:
+def distribution(params: Params, state: State, graph: GraphArrays, asked: Asked) -> None:
     """Write into `p` the probabilities of round t."""
+    p, trace = asked.p, asked.trace
     b = state.b[0]
     least = smallest(state.L)
     lowest = b + params.b_other  # where the best arm has all
@@ -209,17 +210,9 @@ def distribution(params: Params, state: State, graph: GraphArrays, t: int, p: np
 
 
 @kernel
-def update(
-    params: Params,
-    state: State,
-    graph: GraphArrays,
-    t: int,
-    arm: int,
-    p: np.ndarray,
-    losses: np.ndarray,
-    trace: np.ndarray,
-) -> None:
+def update(params: Params, state: State, graph: GraphArrays, told: Told) -> None:
     """Learn the losses that playing `arm` revealed in round t, when the probabilities were `p`."""
+    arm, p, losses, trace = told.arm, told.p, told.losses, told.trace
     learn(graph, p, arm, losses, state.P, state.L)  # 4, 8
     a = params.a
     most = 0

@@ -61,7 +61,7 @@ import numpy as np
 from sidelong._jit import kernel
 from sidelong.graphs.arrays import observe
 from sidelong.graphs.cover import Room, cover_in_order
-from sidelong.learners.interface import About, Need
+from sidelong.learners.interface import About, Asked, Need, Told
 from sidelong.learners.options import number
 from sidelong.numerics import reorder
 
@@ -71,7 +71,7 @@ if TYPE_CHECKING:
     from sidelong.numerics import Whole
 
 NAME = "squarecb.g"
-VERSION = 2
+VERSION = 1
 NEEDS = frozenset({Need.SELF_LOOPS, Need.GRAPH_BEFORE})
 ABOUT = About(
     paper="Zhang, Zhang, Vrousgou, Luo, Mineiro 2023",
@@ -138,8 +138,9 @@ def init(params: Params, graph: FeedbackGraph) -> State:
 
 
 @kernel
-def distribution(params: Params, state: State, graph: GraphArrays, t: int, p: np.ndarray, trace: np.ndarray) -> None:
+def distribution(params: Params, state: State, graph: GraphArrays, asked: Asked) -> None:
     """Write into `p` the probabilities of round t."""
+    p, trace = asked.p, asked.trace
     gamma = params.gamma_scale * math.sqrt(state.Theta[0])  # 1
     size = _cover(state, graph)
     _weigh(state, size, gamma, p)
@@ -160,16 +161,7 @@ def distribution(params: Params, state: State, graph: GraphArrays, t: int, p: np
 
 
 @kernel
-def update(
-    params: Params,
-    state: State,
-    graph: GraphArrays,
-    t: int,
-    arm: int,
-    p: np.ndarray,
-    losses: np.ndarray,
-    trace: np.ndarray,
-) -> None:
+def update(params: Params, state: State, graph: GraphArrays, told: Told) -> None:
     """Learn nothing: that is for the regressor."""  # 7
 
 

@@ -36,7 +36,7 @@ import numpy as np
 
 from sidelong._jit import kernel
 from sidelong.graphs.arrays import GraphArrays, observe
-from sidelong.learners.interface import About, Need
+from sidelong.learners.interface import About, Asked, Need, Told
 from sidelong.learners.options import one_of
 from sidelong.numerics import smallest, total
 
@@ -106,8 +106,9 @@ def init(params: Params, graph: FeedbackGraph) -> State:
 
 
 @kernel
-def distribution(params: Params, state: State, graph: GraphArrays, t: int, p: np.ndarray, trace: np.ndarray) -> None:
+def distribution(params: Params, state: State, graph: GraphArrays, asked: Asked) -> None:
     """Write into `p` the probabilities of round t."""
+    t, p, trace = asked.t, asked.p, asked.trace
     eta = (4.0 if params.reduced_variance else 2.0) / math.sqrt(float(t))  # 1
     least = smallest(state.L)
     for i in range(p.size):
@@ -129,17 +130,9 @@ def distribution(params: Params, state: State, graph: GraphArrays, t: int, p: np
 
 
 @kernel
-def update(
-    params: Params,
-    state: State,
-    graph: GraphArrays,
-    t: int,
-    arm: int,
-    p: np.ndarray,
-    losses: np.ndarray,
-    trace: np.ndarray,
-) -> None:
+def update(params: Params, state: State, graph: GraphArrays, told: Told) -> None:
     """Learn the losses that playing `arm` revealed in round t, when the probabilities were `p`."""
+    arm, p, losses, trace = told.arm, told.p, told.losses, told.trace
     if params.graph_feedback:
         observe(graph, p, state.P)
     else:

@@ -31,7 +31,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from sidelong._jit import kernel
-from sidelong.learners.interface import About, Need
+from sidelong.learners.interface import About, Asked, Need, Told
 from sidelong.learners.options import number
 from sidelong.numerics import DRAWS, beta, beta_power, log
 
@@ -104,23 +104,15 @@ def init(params: Params, graph: FeedbackGraph) -> State:
 
 
 @kernel
-def draw(
-    params: Params,
-    state: State,
-    graph: GraphArrays,
-    t: int,
-    seed: int,
-    run: int,
-    p: np.ndarray,
-    trace: np.ndarray,
-) -> int:
+def draw(params: Params, state: State, graph: GraphArrays, asked: Asked) -> int:
     """Return the arm of round t; its probability is not known."""
-    K = p.size
+    p, K = asked.p, asked.p.size
     arm = 0
     least = 2.0
     for i in range(K):
         p[i] = 1.0 if K == 1 else np.nan
-        theta = beta(state.a[i], state.b[i], state.power[i], state.log_sum[i], seed, DRAWS, run, t, i, K)  # 1
+        own = (state.a[i], state.b[i], state.power[i], state.log_sum[i])
+        theta = beta(*own, asked.seed, DRAWS, asked.run, asked.t, i, K)  # 1
         if theta < least:  # 2
             least = theta
             arm = i
@@ -128,17 +120,9 @@ def draw(
 
 
 @kernel
-def update(
-    params: Params,
-    state: State,
-    graph: GraphArrays,
-    t: int,
-    arm: int,
-    p: np.ndarray,
-    losses: np.ndarray,
-    trace: np.ndarray,
-) -> None:
+def update(params: Params, state: State, graph: GraphArrays, told: Told) -> None:
     """Learn the losses that playing `arm` revealed in round t."""
+    arm, losses = told.arm, told.losses
     first = graph.start[arm]
     for e in range(first, graph.stop[arm]):
         i = np.uint64(graph.targets[e])

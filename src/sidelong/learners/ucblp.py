@@ -43,7 +43,7 @@ import numpy as np
 
 from sidelong._jit import kernel, lightly
 from sidelong.learners.fractional_cover import cheapest_shares
-from sidelong.learners.interface import About, Need
+from sidelong.learners.interface import About, Asked, Need, Told
 from sidelong.learners.options import number
 from sidelong.numerics import DRAWS, log, uniform
 
@@ -143,8 +143,9 @@ def plan(params: Params, state: State) -> None:
 
 
 @kernel
-def distribution(params: Params, state: State, graph: GraphArrays, t: int, p: np.ndarray, trace: np.ndarray) -> None:
+def distribution(params: Params, state: State, graph: GraphArrays, asked: Asked) -> None:
     """Write into `p` the probabilities of round t: 1 for one arm."""
+    t, p, trace = asked.t, asked.p, asked.trace
     n = state.clock[_N]
     arm = 0
     if state.clock[_SIZE] == 1.0 or n == math.inf:  # 3, 8
@@ -169,17 +170,9 @@ def distribution(params: Params, state: State, graph: GraphArrays, t: int, p: np
 
 
 @kernel
-def update(
-    params: Params,
-    state: State,
-    graph: GraphArrays,
-    t: int,
-    arm: int,
-    p: np.ndarray,
-    losses: np.ndarray,
-    trace: np.ndarray,
-) -> None:
+def update(params: Params, state: State, graph: GraphArrays, told: Told) -> None:
     """Learn the losses that playing `arm` revealed in round t."""
+    arm, losses = told.arm, told.losses
     first = graph.start[arm]
     for e in range(first, graph.stop[arm]):
         i = np.uint64(graph.targets[e])

@@ -25,12 +25,10 @@ import math
 from typing import TYPE_CHECKING
 
 from sidelong._jit import kernel
-from sidelong.learners.interface import About, Need
+from sidelong.learners.interface import About, Asked, Need
 from sidelong.learners.ucbn import Params, State, configure, init, lowest, update
 
 if TYPE_CHECKING:
-    import numpy as np
-
     from sidelong.graphs.arrays import GraphArrays
 
 __all__ = ["ABOUT", "NAME", "NEEDS", "TRACES", "Params", "State", "configure", "distribution", "init", "update"]
@@ -50,8 +48,9 @@ TRACES: tuple[str, ...] = ()
 
 
 @kernel
-def distribution(params: Params, state: State, graph: GraphArrays, t: int, p: np.ndarray, trace: np.ndarray) -> None:
+def distribution(params: Params, state: State, graph: GraphArrays, asked: Asked) -> None:
     """Write into `p` the probabilities of round t: 1 for one arm."""
+    t, p = asked.t, asked.p
     J = lowest(params, state, t)  # 1
     arm, least = J, math.inf
     if graph.contiguous:

@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from sidelong._jit import kernel
-from sidelong.learners.interface import About, Need
+from sidelong.learners.interface import About, Asked, Need, Told
 from sidelong.learners.options import number
 from sidelong.numerics import log, smallest
 
@@ -91,8 +91,9 @@ def init(params: Params, graph: FeedbackGraph) -> State:
 
 
 @kernel
-def distribution(params: Params, state: State, graph: GraphArrays, t: int, p: np.ndarray, trace: np.ndarray) -> None:
+def distribution(params: Params, state: State, graph: GraphArrays, asked: Asked) -> None:
     """Write into `p` the probabilities of round t: 1 for one arm."""
+    t, p = asked.t, asked.p
     p[:] = 0.0
     p[lowest(params, state, t)] = 1.0
 
@@ -113,17 +114,9 @@ def lowest(params: Params, state: State, t: int) -> int:
 
 
 @kernel
-def update(
-    params: Params,
-    state: State,
-    graph: GraphArrays,
-    t: int,
-    arm: int,
-    p: np.ndarray,
-    losses: np.ndarray,
-    trace: np.ndarray,
-) -> None:
+def update(params: Params, state: State, graph: GraphArrays, told: Told) -> None:
     """Learn the losses that playing `arm` revealed in round t."""
+    arm, losses = told.arm, told.losses
     first = graph.start[arm]
     for e in range(first, graph.stop[arm]):
         i = np.uint64(graph.targets[e])

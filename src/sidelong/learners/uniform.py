@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from sidelong._jit import kernel
-from sidelong.learners.interface import About
+from sidelong.learners.interface import About, Asked, Told
 
 if TYPE_CHECKING:
     from sidelong.graphs.arrays import GraphArrays
@@ -62,24 +62,17 @@ def init(params: Params, graph: FeedbackGraph) -> State:
 
 
 @kernel
-def distribution(params: Params, state: State, graph: GraphArrays, t: int, p: np.ndarray, trace: np.ndarray) -> None:
+def distribution(params: Params, state: State, graph: GraphArrays, asked: Asked) -> None:
     """Write into `p` the probabilities of round t."""
+    p = asked.p
     for i in range(p.size):
         p[i] = params.share  # 1
 
 
 @kernel
-def update(
-    params: Params,
-    state: State,
-    graph: GraphArrays,
-    t: int,
-    arm: int,
-    p: np.ndarray,
-    losses: np.ndarray,
-    trace: np.ndarray,
-) -> None:
+def update(params: Params, state: State, graph: GraphArrays, told: Told) -> None:
     """Count the losses that playing `arm` revealed."""
+    arm, losses, trace = told.arm, told.losses, told.trace
     first = graph.start[arm]
     for e in range(first, graph.stop[arm]):
         i = np.uint64(graph.targets[e])

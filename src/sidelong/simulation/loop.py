@@ -14,7 +14,18 @@ from sidelong._ahead import compiled_ahead
 from sidelong._jit import is_kept, kernel, rebind, signature_of
 from sidelong.evaluation.certificates import NOT_TOLD, TOLD, Standing, freeze, settle
 from sidelong.graphs.bank import BankArrays, keep, pick, redraw, select
-from sidelong.learners.interface import Need, bound, distribution, draw, name_of, release, trace_size, update
+from sidelong.learners.interface import (
+    Asked,
+    Need,
+    Told,
+    bound,
+    distribution,
+    draw,
+    name_of,
+    release,
+    trace_size,
+    update,
+)
 from sidelong.losses.kernels import FEW, has_range, loss, losses_of, mean
 from sidelong.numerics import DRAWS, sample, uniform
 from sidelong.simulation.delays import constant, delay_of
@@ -51,6 +62,7 @@ class Tally(NamedTuple):
     p: np.ndarray
     losses: np.ndarray  #: with a place before the first arm's and one behind the last one's, as `losses_of` asks
     trace: np.ndarray
+    present: np.ndarray  #: bool, (K,): all arms are, in every round
     means: np.ndarray  #: for the certificate, as are the next two: of nothing if none is kept
     standing: Standing
     room: np.ndarray
@@ -83,6 +95,7 @@ def new_tally(learner: ModuleType, n_arms: int, delay: Delay | None = None, *, c
         np.zeros((rows, n_arms)),
         np.zeros((rows, 1 + n_arms + 1)),
         np.zeros((rows, trace_size(learner, n_arms))),
+        np.ones(n_arms, np.bool_),
         np.zeros((rows, certified)),
         Standing.new(certified),
         np.zeros(certified),
@@ -173,10 +186,11 @@ def play(  # noqa: C901, PLR0912, PLR0915  # a round is one thing, and becomes o
             p, losses, trace = tally.p[row], tally.losses[row, 1:-1], tally.trace[row]
         if CERTIFY:
             freeze(tally.standing, tally.means[row])
+        asked = Asked(t, p, trace, tally.present, 0, seed, run)
         if DRAWS_ITSELF:  # a constant, so that only one of the two is compiled
-            arm = draw(params, state, graph, t, seed, run, p, trace)
+            arm = draw(params, state, graph, asked)
         else:
-            distribution(params, state, graph, t, p, trace)
+            distribution(params, state, graph, asked)
             place = (t - first) % _AHEAD
             if place == 0:
                 for n in range(tally.draws.size):  # eight fill a vector, and take as long as one
@@ -220,26 +234,26 @@ def play(  # noqa: C901, PLR0912, PLR0915  # a round is one thing, and becomes o
         if LATE:
             tally.arms[row] = arm
             await_feedback(tally, t, delay_of(tally.law, seed, run, t, arm))
-        told: Any = take_due(tally, t) if LATE else t
-        while told > 0:  # once, unless feedback comes late
+        due: Any = take_due(tally, t) if LATE else t
+        while due > 0:  # once, unless feedback comes late
             learned = graph
             if LATE:
-                row = told % tally.arms.size
+                row = due % tally.arms.size
                 arm, trace = tally.arms[row], tally.trace[row]
                 p, losses = tally.p[row], tally.losses[row, 1:-1]
-                learned = select(bank, pick(bank, seed, run, told))
+                learned = select(bank, pick(bank, seed, run, due))
                 if not tally.comes[row]:
-                    release(params, state, told)
+                    release(params, state, learned, Asked(due, p, trace, tally.present, 0, seed, run))
                     if CERTIFY:
                         settle(tally.standing, learned, arm, p, tally.means[row], losses, NOT_TOLD, tally.room)
-                    told = tally.lists[_NEXT, row]
+                    due = tally.lists[_NEXT, row]
                     continue
-            update(params, state, learned, told, arm, p, losses, trace)
+            update(params, state, learned, Told(due, arm, p, losses, trace, tally.present, 0))
             if CERTIFY:
                 settle(tally.standing, learned, arm, p, tally.means[row], losses, TOLD, tally.room)
             for k in range(N_TRACES):
                 tally.traces[k] += trace[k]
-            told = tally.lists[_NEXT, row] if LATE else 0
+            due = tally.lists[_NEXT, row] if LATE else 0
     return 0
 
 
@@ -279,17 +293,18 @@ def compile_parts(loop: Any, learner: ModuleType, graph: GraphArrays, *call: Any
     if is_kept(loop.whole, signature_of(*call)):
         return
     params, state, bank, world, seed, run, _, t, tally = call
-    known, arm = (params, state, graph, t), 0  # any one: only types count here
+    known, arm = (params, state, graph), 0  # any one: only types count here
     p, losses, trace = tally.p[0], tally.losses[0, 1:-1], tally.trace[0]
+    asked = Asked(t, p, trace, tally.present, 0, seed, run)
     place = (world, seed, run, t, arm)
     with compiled_ahead(
-        (learner.update, (*known, arm, p, losses, trace)),
+        (learner.update, (*known, Told(t, arm, p, losses, trace, tally.present, 0))),
         (loss, place),
         (mean, place),
         (losses_of, (*place[:-1], graph.targets, arm, arm, graph.contiguous, tally.losses[0], tally.luck)),
     ):
         select.compile(signature_of(bank, t))  # type: ignore[attr-defined]
         if hasattr(learner, "draw"):
-            learner.draw.compile(signature_of(*known, seed, run, p, trace))
+            learner.draw.compile(signature_of(*known, asked))
         else:
-            learner.distribution.compile(signature_of(*known, p, trace))
+            learner.distribution.compile(signature_of(*known, asked))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from sidelong.agent.family.batch import Batch
-from sidelong.agent.family.kernels import Asked
+from sidelong.agent.family.kernels import AskBatch
 from sidelong.agent.family.keys import read_keys
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ def ask_rows(store: KeyStore, row: Integers, places: Integers, threads: int) -> 
     n = row.size
     slot = store.take(n)
     order = np.argsort(row, kind="stable")
-    asked = Asked(row[order], places[order], slot, np.full(n, -1), np.empty(n, np.int64), np.empty(n))
+    asked = AskBatch(row[order], places[order], slot, np.full(n, -1), np.empty(n, np.int64), np.empty(n))
     store.ask(asked, threads)
     back = np.empty(n, np.int64)
     back[order] = np.arange(n)

@@ -80,17 +80,12 @@ def read(
     header: dict[str, Any],
     arrays: dict[str, np.ndarray],
     given: ModuleType | None,
-    *,
-    older: bool = False,
 ) -> tuple[KeyStore, str]:
-    """Return what `write` was given; `given` is the module of a learner that is not one of the package's own.
-
-    With `older`, also what an older version of the learner has written.
-    """
+    """Return what `write` was given; `given` is the module of a learner that is not one of the package's own."""
     if header.get("kind") != "family":
         raise StateFileError(f"{path} is of an agent, not of a family. Load it with Agent.load.")
     graphs = read_graphs(path, header, arrays)
-    learner = find_learner(path, header, given, older=older, kind="Family")
+    learner = find_learner(path, header, given, kind="Family")
     params = read_params(path, learner, arrays)
     state = learner.init(params, graphs[0])
     scale = Scale(*header["scale"]) if "scale" in header else None

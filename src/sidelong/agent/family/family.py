@@ -285,14 +285,9 @@ class Family:
         arrays: dict[str, np.ndarray],
         path: str | PathLike[str],
         learner: ModuleType | None = None,
-        *,
-        older: bool = False,
     ) -> Self:
-        """Go on from what `contents` returned; `path` is what messages call the place it was kept in.
-
-        With `older`, also from what an older version of the learner has written.
-        """
-        return cls._made(*contents.read(path, header, arrays, learner, older=older))
+        """Go on from what `contents` returned; `path` is what messages call the place it was kept in."""
+        return cls._made(*contents.read(path, header, arrays, learner))
 
     @classmethod
     def _made(cls, store: KeyStore, tag: str, threads: int | None = None) -> Self:

@@ -15,7 +15,20 @@ from sidelong.agent.family.memory import REMEMBERED, Outstanding, Rows
 from sidelong.agent.seen import note
 from sidelong.graphs.arrays import observe
 from sidelong.graphs.bank import BankArrays, select
-from sidelong.learners.interface import bound, draw, drawing, is_sparing, name_of, probability, release, update
+from sidelong.learners.interface import (
+    Asked,
+    Told,
+    bound,
+    draw,
+    drawing,
+    is_sparing,
+    mark_present,
+    marking,
+    name_of,
+    probability,
+    release,
+    update,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -31,10 +44,11 @@ class Desk(NamedTuple):
     buffer: np.ndarray  #: that the state lies on
     losses: np.ndarray
     trace: np.ndarray
+    present: np.ndarray  #: which arms can be played in the round at hand
     common: np.ndarray  #: the states that keys have in common, which all threads read
 
 
-class Asked(NamedTuple):
+class AskBatch(NamedTuple):
     """A batch of keys, in the order of their rows; what is drawn is written into `arm` and `probability`."""
 
     row: np.ndarray
@@ -45,7 +59,7 @@ class Asked(NamedTuple):
     probability: np.ndarray
 
 
-class Told(NamedTuple):
+class TellBatch(NamedTuple):
     """A batch of decisions, in the order of the rows of their keys."""
 
     slot: np.ndarray
@@ -105,7 +119,7 @@ def ask_all(
     rows: Rows,
     waiting: Outstanding,
     bank: BankArrays,
-    asked: Asked,
+    asked: AskBatch,
     begin: int,
     end: int,
     keep: bool,  # noqa: FBT001  # a kernel takes its arguments by position
@@ -118,13 +132,15 @@ def ask_all(
         t = int(rows.round[row]) + 1
         p = waiting.p[slot]
         desk.trace[:] = 0.0
-        arm = draw(params, desk.state, graph, t, rows.seed[row], 0, p, desk.trace)
+        absent = mark_present(graph, desk.present)
+        round_ = Asked(t, p, desk.trace, desk.present, absent, rows.seed[row], 0)
+        arm = draw(params, desk.state, graph, round_)
         asked.arm[i] = arm
         if SPARING:  # a constant: what does not hold is not compiled
-            asked.probability[i] = probability(params, desk.state, graph, t, arm)
+            asked.probability[i] = probability(params, desk.state, graph, round_, arm)
             if not keep:
                 for j in range(p.size):
-                    p[j] = probability(params, desk.state, graph, t, j)
+                    p[j] = probability(params, desk.state, graph, round_, j)
         else:
             asked.probability[i] = p[arm]
         if keep:
@@ -145,7 +161,7 @@ def ask_all(
 
 
 def tell_all(
-    params: Any, desk: Desk, rows: Rows, waiting: Outstanding, bank: BankArrays, told: Told, begin: int, end: int
+    params: Any, desk: Desk, rows: Rows, waiting: Outstanding, bank: BankArrays, told: TellBatch, begin: int, end: int
 ) -> None:
     """Learn the losses of the decisions of a batch from `begin` to `end`, which wait no longer."""
     for i in range(begin, end):
@@ -160,7 +176,8 @@ def tell_all(
         p = waiting.p[slot]
         if SPARING:
             p = p[:count]
-        update(params, desk.state, graph, t, arm, p, desk.losses, waiting.trace[slot])
+        absent = mark_present(graph, desk.present)
+        update(params, desk.state, graph, Told(t, arm, p, desk.losses, waiting.trace[slot], desk.present, absent))
         keep_state(desk, rows, row, -1)
         _see(rows, row, graph, arm, desk.losses, graph.key != bank.keys[waiting.graph[slot]])
         for k in range(REMEMBERED - 1, 0, -1):
@@ -171,13 +188,17 @@ def tell_all(
         strike(rows, waiting, slot)
 
 
-def drop_all(params: Any, desk: Desk, rows: Rows, waiting: Outstanding, slots: np.ndarray) -> None:
+def drop_all(params: Any, desk: Desk, rows: Rows, waiting: Outstanding, bank: BankArrays, slots: np.ndarray) -> None:
     """Let go of decisions that will never be told."""
     for i in range(slots.size):
         slot = slots[i]
         row = waiting.key[slot]
         fetch_state(desk, rows, row)
-        release(params, desk.state, int(waiting.round[slot]))
+        graph = select(bank, waiting.graph[slot])
+        absent = mark_present(graph, desk.present)
+        p, trace = waiting.p[slot], waiting.trace[slot]
+        asked = Asked(int(waiting.round[slot]), p, trace, desk.present, absent, rows.seed[row], 0)
+        release(params, desk.state, graph, asked)
         keep_state(desk, rows, row, rows.common[row])
         strike(rows, waiting, slot)
 
@@ -255,9 +276,10 @@ def observe_all(
 def loops_for(learner: ModuleType) -> tuple[Callable[..., None], Callable[..., None], Callable[..., None]]:
     """Return `ask_all`, `tell_all` and `drop_all` for a learner."""
     own = name_of(learner)
-    sparing = {"SPARING": is_sparing(learner), "probability": getattr(learner, "probability", probability)}
+    absent = {"mark_present": marking(learner)}
+    sparing = absent | {"SPARING": is_sparing(learner), "probability": getattr(learner, "probability", probability)}
     return (
         bound(ask_all, f"ask_all_{own}", draw=drawing(learner), **sparing),
         bound(tell_all, f"tell_all_{own}", update=learner.update, **sparing),
-        bound(drop_all, f"drop_all_{own}", release=getattr(learner, "release", release)),
+        bound(drop_all, f"drop_all_{own}", release=getattr(learner, "release", release), **absent),
     )

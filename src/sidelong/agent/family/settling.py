@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sidelong.agent.family.kernels import Told
+from sidelong.agent.family.kernels import TellBatch
 from sidelong.agent.family.marks import GivenLosses, marks_of
 from sidelong.agent.family.memory import ARMS, LOSSES, REMEMBERED, ROUND, SIZE
 from sidelong.checks import short
@@ -40,7 +40,7 @@ class Settling:
         self._foreseen = False
         self._arm = np.where(self._waits, np.append(store.waiting.arm, 0)[self.slot], 0)
 
-    def settle(self, graph: Any) -> Told:
+    def settle(self, graph: Any) -> TellBatch:
         """Return what is to be learned.
 
         Raises:
@@ -204,7 +204,7 @@ class Settling:
             f"cannot be corrected after they were learned. Nothing of this batch was learned."
         )
 
-    def _told(self, shown: Integers, sizes: Integers, offsets: Integers, losses: Floats, marks: Integers) -> Told:
+    def _told(self, shown: Integers, sizes: Integers, offsets: Integers, losses: Floats, marks: Integers) -> TellBatch:
         """Return the decisions that wait, in the order of their rows and, of one key, as they were named."""
         order = np.flatnonzero(self._waits)
         rows = self._row[order]
@@ -215,7 +215,7 @@ class Settling:
             ends = np.append(0, np.cumsum(sizes))
             losses = losses[np.repeat(offsets[order] - ends[:-1], sizes) + np.arange(ends[-1])]
             offsets = ends
-        return Told(self.slot[order], shown[order], offsets, np.ascontiguousarray(losses), marks[order])
+        return TellBatch(self.slot[order], shown[order], offsets, np.ascontiguousarray(losses), marks[order])
 
     def _key(self, at: int) -> str:
         return short(self._store.keys.listed[self._row[at]])

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from sidelong._jit import entry
-from sidelong.agent.family.kernels import Asked, Desk, Told, find_all, loops_for, observe_all, reveal_all
+from sidelong.agent.family.kernels import AskBatch, Desk, TellBatch, find_all, loops_for, observe_all, reveal_all
 from sidelong.agent.family.keys import Keys, seeds_of
 from sidelong.agent.family.memory import Layout, Outstanding, Rows, longer, new_rows, new_waiting
 from sidelong.agent.family.shared_states import Common
@@ -58,19 +58,19 @@ class KeyStore:
     @cached_property
     def _ask(self) -> Callable[..., None]:
         long, keep = np.empty(0, np.int64), True
-        none = Asked(long, long, long, long, long, np.empty(0))
+        none = AskBatch(long, long, long, long, long, np.empty(0))
         return entry(loops_for(self.learner)[0], *self._parts(self.desk(0)), none, 0, 0, keep)
 
     @cached_property
     def _tell(self) -> Callable[..., None]:
         long = np.empty(0, np.int64)
-        none = Told(long, long, long, np.empty(0), np.empty((0, 4), np.int64))
+        none = TellBatch(long, long, long, np.empty(0), np.empty((0, 4), np.int64))
         return entry(loops_for(self.learner)[1], *self._parts(self.desk(0)), none, 0, 0)
 
     @cached_property
     def _drop(self) -> Callable[..., None]:
         made = loops_for(self.learner)[2]
-        return entry(made, self.params, self.desk(0), self.rows, self.waiting, np.empty(0, np.int64))
+        return entry(made, *self._parts(self.desk(0)), np.empty(0, np.int64))
 
     def _parts(self, desk: Desk, waiting: Outstanding | None = None) -> tuple[Any, ...]:
         return self.params, desk, self.rows, self.waiting if waiting is None else waiting, self.bank.arrays
@@ -79,7 +79,8 @@ class KeyStore:
         """Return what a thread works on."""
         while len(self._desks) <= number:
             buffer = self.first_state.copy()  # what is no room but never changes is there too
-            room = np.zeros(self.bank.own.n_arms), np.zeros(self.n_traces)
+            n_arms = self.bank.own.n_arms
+            room = np.zeros(n_arms), np.zeros(self.n_traces), np.ones(n_arms, np.bool_)
             self._desks.append(Desk(self.layout.on(buffer), buffer, *room, self.common.states))
         return self._desks[number]
 
@@ -157,12 +158,12 @@ class KeyStore:
         observed[np.repeat(np.isnan(self.waiting.probability[slot]), sizes)] = np.nan
         return observed
 
-    def ask(self, asked: Asked, threads: int) -> None:
+    def ask(self, asked: AskBatch, threads: int) -> None:
         """Draw for a batch of keys."""
         self._foresee(asked)
         self._share(self._ask, asked.row, threads, (self.waiting, asked), (True,))
 
-    def _foresee(self, asked: Asked) -> None:
+    def _foresee(self, asked: AskBatch) -> None:
         """Write into `after` what keys come to that have a state in common: one of each kind is asked before all."""
         place = self.rows.common[asked.row]
         shared = np.flatnonzero(place >= 0)
@@ -180,7 +181,7 @@ class KeyStore:
             after.append(known)
         asked.after[shared] = np.array(after, np.int64)[which.reshape(-1)]
 
-    def tell(self, told: Told, threads: int) -> None:
+    def tell(self, told: TellBatch, threads: int) -> None:
         """Learn a batch of decisions."""
         self._share(self._tell, self.waiting.key[told.slot], threads, (self.waiting, told), ())
         self.give(told.slot)
@@ -194,13 +195,13 @@ class KeyStore:
         """Return with which probabilities each key would play next; the state of the last one is on the first desk."""
         n = row.size
         room = new_waiting(self.bank.own.n_arms, self.n_traces, n)
-        asked = Asked(row, graph, np.arange(n), np.full(n, -1), np.empty(n, np.int64), np.empty(n))
+        asked = AskBatch(row, graph, np.arange(n), np.full(n, -1), np.empty(n, np.int64), np.empty(n))
         self._ask(*self._parts(self.desk(0), room), asked, 0, n, False)  # noqa: FBT003  # a kernel
         return room.p
 
     def drop(self, slots: Integers) -> None:
         """Let go of decisions that will never be told."""
-        self._drop(self.params, self.desk(0), self.rows, self.waiting, slots)
+        self._drop(*self._parts(self.desk(0)), slots)
         self.give(slots)
 
     def _share(
