@@ -23,7 +23,7 @@ COMMANDS = {
     "Begin": ("demo", "learners", "cite", "warm_up"),
     "Graphs and theory": ("graph", "bounds", "verify"),
     "Studies": ("run", "report", "reproduce"),
-    "The decision service": ("serve", "evaluate", "token", "rebase"),
+    "The decision service": ("serve", "evaluate", "token"),
 }
 
 # \\b keeps the lines of a paragraph as they are.

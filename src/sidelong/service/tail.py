@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from sidelong.service.store.tokens import Tokens
 
 _log = logging.getLogger("sidelong.service")
-_EVERY = 0.25
 _ALIVE = 15.0
 _MOST = 500
 _MOST_BYTES = 2**22  # of the columns of events that are read at once
@@ -50,12 +49,13 @@ class _Followed:
 
 
 class Tail:
-    """The end of all journals, read for all streams."""
+    """The end of all journals, read for all streams, with pauses of `every` seconds."""
 
     stopping = False  #: all streams end
 
-    def __init__(self, database: Database, tokens: Tokens) -> None:
+    def __init__(self, database: Database, tokens: Tokens, every: float = 0.25) -> None:
         self._database = database
+        self._every = every
         self._tokens = tokens
         self._followed: dict[int, _Followed] = {}
         self._used: dict[str | None, int] = {}  # how many streams each token has
@@ -137,7 +137,7 @@ class Tail:
             if not all(self._tokens.is_valid(token) for token, streams in self._used.items() if streams):
                 self._wake(self._followed)
             if not any(len(page) == _MOST for page in found.values()):  # else there is more
-                await asyncio.sleep(_EVERY)
+                await asyncio.sleep(self._every)
         self._reading = None
 
     def _wake(self, experiments: Iterable[int]) -> None:

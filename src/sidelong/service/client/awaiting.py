@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from sidelong.outcomes import Revealed, Scale
     from sidelong.service.client.batch import RemoteBatch
     from sidelong.service.client.decision import RemoteDecision
-    from sidelong.service.client.wire import Question
+    from sidelong.service.client.wire import Log, Question
 
 T = TypeVar("T")
 
@@ -68,7 +68,7 @@ class AsyncService:
         holdout: tuple[int | str, float] | Mapping[str, Any] | None = None,
         default_loss: float | None = None,
         prior: Mapping[int | str, tuple[float, float]] | None = None,
-        log: Mapping[str, Iterable[Any]] | None = None,
+        log: Log | None = None,
         keyed: bool = False,
         **options: Any,
     ) -> AsyncExperiment:

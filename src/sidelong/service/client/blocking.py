@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from sidelong.outcomes import Revealed, Scale
     from sidelong.service.client.batch import RemoteBatch
     from sidelong.service.client.decision import RemoteDecision
-    from sidelong.service.client.wire import Question
+    from sidelong.service.client.wire import Log, Question
 
 T = TypeVar("T")
 
@@ -67,7 +67,7 @@ class Service:
         holdout: tuple[int | str, float] | Mapping[str, Any] | None = None,
         default_loss: float | None = None,
         prior: Mapping[int | str, tuple[float, float]] | None = None,
-        log: Mapping[str, Iterable[Any]] | None = None,
+        log: Log | None = None,
         keyed: bool = False,
         **options: Any,  # each learner has its own
     ) -> Experiment:
@@ -88,7 +88,8 @@ class Service:
                 the learner saves.
             default_loss: what an expired decision is told; if not given, nothing is learned from it.
             prior: as for `Agent`: what you believe of some arms.
-            log: what `Agent.learn` takes as a dict, with the columns action, loss and pscore: rounds to begin with.
+            log: rounds to learn before the first decision: the path of the exported log of another experiment, or a
+                dict with the columns action, loss and pscore.
             keyed: whether it plays for many keys, as a `Family` does: see `Experiment.ask_many`.
             **options: the options of the learner, as for `Agent` or `ContextualAgent`.
         """

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -25,6 +26,7 @@ from sidelong.errors import (
     UnknownDecisionError,
 )
 from sidelong.outcomes.revealed import Revealed
+from sidelong.service.client import exported_log
 from sidelong.service.client.decision import RemoteDecision
 from sidelong.service.client.plain import available_of, graph_of, json_of, key_of, losses_of, opened
 from sidelong.service.client.replies import foreign, refusal, unreachable
@@ -39,6 +41,8 @@ if TYPE_CHECKING:
     from sidelong.agent.feedback import Losses
     from sidelong.graphs import FeedbackGraph
     from sidelong.outcomes import Scale
+
+    Log = str | os.PathLike[str] | Mapping[str, Iterable[Any]]
 
 T = TypeVar("T")
 PAGE = 1000
@@ -111,7 +115,7 @@ def rarely(
     holdout: tuple[int | str, float] | Mapping[str, Any] | None,
     default_loss: float | None,
     prior: Mapping[int | str, tuple[float, float]] | None,
-    log: Mapping[str, Iterable[Any]] | None,
+    log: Log | None,
     scale: Scale | None,
 ) -> dict[str, Any]:
     """Return what few experiments have. Numbers are sent as losses: the service does not know a client's scale."""
@@ -126,9 +130,21 @@ def rarely(
         believed = [{"arm": arm, "mean": mean, "weight": weight} for arm, (mean, weight) in prior.items()]
         found["prior"] = [{**each, "mean": losses([each["mean"]])[0]} for each in believed]
     if log is not None:
-        columns = {name: np.asarray(column).tolist() for name, column in log.items()}
+        columns = _columns(log)
         found["log"] = {**columns, "loss": losses(columns["loss"])} if "loss" in columns else columns
     return found
+
+
+def _columns(log: Log) -> dict[str, list[Any]]:
+    """Return a log in lists: what was given by name, or the exported log of an experiment."""
+    if isinstance(log, str | os.PathLike):
+        return exported_log.read(log)
+    return {
+        name: column.to_pylist()
+        if hasattr(column, "to_pylist")
+        else [each.tolist() if hasattr(each, "tolist") else each for each in column]
+        for name, column in log.items()
+    }
 
 
 def _holdout(given: tuple[int | str, float] | Mapping[str, Any]) -> dict[str, Any]:
@@ -273,9 +289,7 @@ def _read_graph(reply: Any, _: bool) -> FeedbackGraph:  # noqa: FBT001
             f"A graph of {reply['total_arms']:,} arms and {reply['total_edges']:,} edges is too large to ask the "
             f"service for; the most are 500 and 5,000."
         )
-    labels = reply["labels"]
-    known = labels if labels is not None and len(set(labels)) == len(labels) else None  # older ones may be alike
-    return FeedbackGraph.from_edges(reply["edges"], reply["total_arms"]).labelled(known)
+    return FeedbackGraph.from_edges(reply["edges"], reply["total_arms"]).labelled(reply["labels"])
 
 
 def _whole(reply: Any, _: bool) -> dict[str, Any]:  # noqa: FBT001

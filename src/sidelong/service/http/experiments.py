@@ -40,7 +40,7 @@ async def create_experiment(call: Call) -> Reply:
     body: CreateExperiment = call.body
     graph = await graph_of(body.graph, call)
     spec = body.model_dump(include={"learner", "options", "seed", "expire_after", "description", "labels"})
-    lacks = ("certificate", "features", "prior", "log")
+    lacks = ("certificate", "features", "prior")
     for part in lacks if body.keyed else ():
         if getattr(body, part):
             raise invalid(f"An experiment with keys has no {part}.", f"body.{part}")
@@ -53,12 +53,12 @@ async def create_experiment(call: Call) -> Reply:
     if body.default_loss is not None:
         spec["default_loss"] = body.default_loss
     if body.certificate:
-        spec["certificate"] = True  # experiments of older programs do not say
+        spec["certificate"] = True
     if body.features is not None:
         spec["features"] = body.features
     if body.prior is not None:
         spec["prior"] = [each.model_dump() for each in body.prior]
-    log = None if body.log is None else body.log.model_dump()
+    log = None if body.log is None else body.log.model_dump(exclude_none=True)
     draft = await server.builds.run(creation.draft, server.store, body.name, spec, graph, log)
     by = call.access and call.access.name
     _, new = await server.commits.written(lambda: creation.create(server.store, draft, by))

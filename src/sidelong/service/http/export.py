@@ -60,7 +60,10 @@ def write(store: Store, name: str, file: Path | BinaryIO) -> None:
 
     identity = store.identity(name)
     spec = identity.spec
-    about = {"name": name, **{key: spec[key] for key in ("learner", "options", "seed", "expire_after")}}
+    about = {
+        "name": name,
+        **{key: spec[key] for key in ("learner", "learner_version", "options", "seed", "expire_after")},
+    }
     with store.database.reading() as reading:
         graph = store.shelf.find(reading, spec["graph"])
         about |= {"n_arms": graph.n_arms, "graph": spec["graph_name"]}

@@ -76,9 +76,6 @@ def guarantee(experiment: LiveExperiment, ratio: SampleRatio) -> Guarantee:
     if origin.get("learned") and (before := rounds - int(experiment.tallies.counts[Kind.DECIDED])):
         some = f"{before:,} round{'' if before == 1 else 's'} of {origin['name']!r}"
         verdict.lose(f"It began with what {some} left. The theorems are for one from the start.")
-    if taken_over := experiment.tallies.counts[Kind.REBASED]:
-        times = "once" if taken_over == 1 else f"{taken_over} times"
-        verdict.lose(f"A newer version of {learner} took over {times}. The theorems are for one from the start.")
     if not ratio.ok:
         verdict.lose("Feedback does not come equally often for all arms: the sample ratio check fails.")
     return Guarantee(

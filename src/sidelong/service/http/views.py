@@ -103,6 +103,7 @@ def state(experiment: LiveExperiment, query: StateQuery = _USUAL) -> ExperimentS
     return ExperimentState(
         name=identity.name,
         learner=spec["learner"],
+        learner_version=spec["learner_version"],
         options=spec["options"],
         seed=spec["seed"],
         features=spec.get("features"),
@@ -146,6 +147,7 @@ def _state_with_keys(experiment: KeyedExperiment, query: StateQuery) -> Experime
     return ExperimentState(
         name=identity.name,
         learner=spec["learner"],
+        learner_version=spec["learner_version"],
         options=spec["options"],
         seed=spec["seed"],
         features=None,
@@ -158,7 +160,7 @@ def _state_with_keys(experiment: KeyedExperiment, query: StateQuery) -> Experime
         scale=spec.get("scale"),
         default_loss=spec.get("default_loss"),
         prior=None,
-        logged=None,
+        logged=spec.get("log", {}).get("rounds"),
         origin=spec.get("origin"),
         created_at=timestamp(spec["created_at"]),
         graph=graph_summary(spec["graph"], experiment.agent.graph),

@@ -69,11 +69,11 @@ def losses_of(spec: Spec, told: list[float]) -> list[float]:
     return told if scale is None else list(scale.losses(told))
 
 
-def resumed(header: dict[str, Any], arrays: dict[str, Any], place: str, *, older: bool) -> Decider:
+def resumed(header: dict[str, Any], arrays: dict[str, Any], place: str) -> Decider:
     """Go on from the contents of an agent."""
     if "regressor" in header:
-        return ContextualAgent.from_contents(header, arrays, place, older=older)
-    return Agent.from_contents(header, arrays, place, older=older)
+        return ContextualAgent.from_contents(header, arrays, place)
+    return Agent.from_contents(header, arrays, place)
 
 
 def model_bytes(spec: Spec, graph: FeedbackGraph) -> int:

@@ -56,8 +56,7 @@ class Change(Command):
         new = life if state == life.state else life.after({"state": state})
         new = new._replace(**{each: wanted[each] for each in ("description", "expire_after") if each in wanted})
         if "labels" in wanted:
-            if wanted["labels"] != life.labels:  # which may be of an older program, that took any
-                check_labels(wanted["labels"], experiment.n_arms)
+            check_labels(wanted["labels"], experiment.n_arms)
             new = new._replace(labels=wanted["labels"])
         for name, of in (("play", "frozen"), ("fallback", "stopped")):
             if wanted.get(name) is not None and state != of:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import secrets
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -12,7 +13,15 @@ import numpy as np
 
 from sidelong.agent import Agent, state_file
 from sidelong.agent.feedback import read_losses
-from sidelong.errors import EvaluationError, GraphError, LearnerError, LossError, OutcomeError, ServiceError
+from sidelong.errors import (
+    EvaluationError,
+    FamilyError,
+    GraphError,
+    LearnerError,
+    LossError,
+    OutcomeError,
+    ServiceError,
+)
 from sidelong.graphs.presence import arm_of
 from sidelong.learners import catalogue
 from sidelong.service.store import agents
@@ -20,7 +29,7 @@ from sidelong.service.store.agents import scale_of
 from sidelong.service.store.commands import taken
 from sidelong.service.store.database import Identity, TakenError
 from sidelong.service.store.graphs import PART, KnownGraph, identify, stored_size
-from sidelong.service.store.keyed import cloning
+from sidelong.service.store.keyed import cloning, warm_start
 from sidelong.service.store.keyed.experiment import KeyedExperiment, kind_of
 from sidelong.service.store.life import written
 from sidelong.service.store.replay import Replayed
@@ -34,8 +43,10 @@ if TYPE_CHECKING:
     from sidelong.service.store.life import Life
     from sidelong.service.store.store import Store
 
-#: What a request for an experiment does not say. Experiments of older programs have no `learner_version`: theirs is 1.
+#: What a request for an experiment does not say.
 _MADE_HERE = {"seed", "created_at", "learner_version", "begins_with"}
+#: What a log has beside `action`: one's own columns, or those that are exported.
+_LOG_FORMS = (("loss", "pscore"), ("observed", "losses", "observe_probabilities"))
 #: How a sentence names what differs, where "another" and the name of the field would not do.
 _OTHER = {"options": "other options", "features": "other features", "labels": "other labels"}
 _OTHER |= {"graph_name": "another graph", "certificate": "no certificate"}
@@ -89,7 +100,7 @@ def clone(store: Store, of: str, name: str, wanted: dict[str, Any], *, learned: 
 def _without_waiting(data: bytes) -> bytes:
     """Return an agent without the decisions that wait: whoever made them tells the original."""
     place = "The clone"
-    agent = agents.resumed(*state_file.unpack(data, place), place, older=False)
+    agent = agents.resumed(*state_file.unpack(data, place), place)
     for decision in agent.pending:
         agent.cancel(decision)
     return state_file.pack(*agent.contents())
@@ -107,8 +118,7 @@ def draft(
         if isinstance(graph, str):
             graph = store.shelf.find(reading, graph)
     labels = graph.labels if spec["labels"] is None else spec["labels"]
-    if before is None:  # older programs took any
-        check_labels(labels, graph.n_arms)
+    check_labels(labels, graph.n_arms)
     graph = graph.labelled(None)  # the experiment has them
     known = identify(graph)
     spec = _with_prior(_with_holdout({**spec, "labels": labels and list(labels)}, graph), graph)
@@ -131,6 +141,7 @@ def draft(
         learned = None if log is None else _learned(live, log)
         if learned is not None:
             spec["begins_with"] = hashlib.sha256(learned).hexdigest()
+            live = kind_of(identity).new(identity, graph, learned)
         made = Draft(identity, known, live, learned)
     except LearnerError as error:
         raise _invalid(str(error), "learner", spec["learner"]) from error
@@ -158,7 +169,7 @@ def create(store: Store, draft: Draft, by: str | None = None) -> tuple[Identity,
             live.identity = identity._replace(id=writing.create(identity))
             about = {part: value for part, value in (("origin", identity.spec.get("origin")), ("by", by)) if value}
             if learned is not None:
-                writing.keep_base(live.identity.id, 1, learned)
+                writing.keep_initial_state(live.identity.id, learned)
             writing.append({live.identity.id: [live.create(store.clock.now(), written(about) if about else None)]})
             writing.commit()
     except TakenError as error:
@@ -214,16 +225,37 @@ def _with_prior(spec: dict[str, Any], graph: FeedbackGraph) -> dict[str, Any]:
 
 
 def _learned(live: LiveExperiment, log: dict[str, Any]) -> bytes:
-    """Let a new experiment learn a log; return its agent as a state file."""
+    """Return what a new experiment begins with after it has learned a log."""
     if not isinstance(live.agent, Agent):
         raise _invalid("A learner that sees features learns from no log here. Leave one of the two out.", "log")
-    if len({len(column) for column in log.values()}) > 1:
-        raise _invalid("The columns of a log have a number for each round: all are equally long.", "log")
+    columns = _read_log(live, log)
     try:
-        live.agent.learn({**log, "loss": agents.losses_of(live.identity.spec, log["loss"])})
-    except (EvaluationError, OutcomeError) as error:
+        if isinstance(live, KeyedExperiment):
+            return warm_start.learned(live, columns)
+        live.agent.learn(columns)
+    except (EvaluationError, FamilyError) as error:
         raise _invalid(str(error), "log") from error
     return state_file.pack(*live.agent.contents())
+
+
+def _read_log(live: LiveExperiment, log: dict[str, Any]) -> dict[str, Any]:
+    """Return the columns of a log with losses from 0 to 1."""
+    keyed = isinstance(live, KeyedExperiment)
+    if keyed != ("key" in log):
+        text = "needs a column key in its log" if keyed else "has no column key in its log"
+        raise _invalid(f"An experiment {'with' if keyed else 'without'} keys {text}.", "log.key")
+    forms = [[name in log for name in form] for form in _LOG_FORMS]
+    if sorted(map(any, forms)) != [False, True] or not any(map(all, forms)):
+        either = " or ".join(", ".join(form) for form in _LOG_FORMS)
+        raise _invalid(f"Beside action, a log has the columns {either}; this one has {', '.join(log)}.", "log")
+    if len({len(column) for column in log.values()}) > 1:
+        raise _invalid("The columns of a log have one entry for each round: all are equally long.", "log")
+    if "loss" not in log:
+        return {**log, "loss": [math.nan] * len(log["action"])}  # `losses` has it, where it was revealed
+    try:
+        return {**log, "loss": agents.losses_of(live.identity.spec, log["loss"])}
+    except OutcomeError as error:
+        raise _invalid(str(error), "log") from error
 
 
 def _check_default(live: LiveExperiment) -> None:

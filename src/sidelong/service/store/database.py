@@ -119,8 +119,8 @@ class Reading(ABC):
         """Return a block of keys as it was last kept, with an event whose number is `before` or smaller."""
 
     @abstractmethod
-    def base(self, experiment: int, seq: int) -> bytes | None:
-        """Return the state that was kept with the event of a number."""
+    def initial_state(self, experiment: int) -> bytes | None:
+        """Return the state that an experiment began with, if it was kept."""
 
     @abstractmethod
     def graph(self, id_: str) -> bytes | None:
@@ -218,8 +218,8 @@ class Writing(Reading):
         """
 
     @abstractmethod
-    def keep_base(self, experiment: int, seq: int, data: bytes) -> None:
-        """Keep a state with an event that is being written, for ever. Raises `TakenError` if there is one."""
+    def keep_initial_state(self, experiment: int, data: bytes) -> None:
+        """Keep the state that an experiment begins with, for ever. Raises `TakenError` if there is one."""
 
     @abstractmethod
     def keep_graph(self, id_: str, data: bytes, now: int, parts: int = 0) -> bool:

@@ -34,7 +34,7 @@ from sidelong.graphs.arrays import observe
 from sidelong.learners.interface import Need, is_sparing
 from sidelong.service.store import agents, life
 from sidelong.service.store.graphs import size
-from sidelong.service.store.journal import CHANGES, DRAWN_BY, Event, Kind
+from sidelong.service.store.journal import DRAWN_BY, Event, Kind
 from sidelong.service.store.life import Given, Holdout, Life
 from sidelong.service.store.losses import as_losses, matched
 from sidelong.service.store.tallies import MINUTES, UNLEARNED, Tallies
@@ -179,17 +179,12 @@ class LiveExperiment:
         self._graphs: dict[int, list[int]] = {}  # of them: how many use each graph, and its bytes
 
     @classmethod
-    def new(
-        cls, identity: Identity, graph: FeedbackGraph, learned: bytes | None = None, *, older: bool = False
-    ) -> Self:
-        """Return an experiment to which nothing has happened; of a clone, with an agent that has `learned`.
-
-        With `older`, also where an older version of the learner was at work.
-        """
+    def new(cls, identity: Identity, graph: FeedbackGraph, learned: bytes | None = None) -> Self:
+        """Return an experiment to which nothing has happened; `learned` is the state that it begins with."""
         if learned is None:
             return cls(identity, agents.new(identity.spec, graph), Tallies(graph.n_arms))
         place = f"what {identity.name} began with"
-        agent = agents.resumed(*state_file.unpack(learned, place), place, older=older)
+        agent = agents.resumed(*state_file.unpack(learned, place), place)
         return cls(identity, agent, Tallies(graph.n_arms))
 
     @property
@@ -228,7 +223,7 @@ class LiveExperiment:
         self.life = self.life.after(change)
         if "name" in change:
             self.identity = self.identity._replace(name=change["name"])
-        return self._record(Event(Kind.CHANGED, CHANGES - self.head - 1, *moment, context=life.written(change)))
+        return self._record(Event(Kind.CHANGED, -self.head - 1, *moment, context=life.written(change)))
 
     def decide(
         self, graph: KnownGraph | None, moment: Moment, key: str | None = None, context: str | None = None
@@ -238,7 +233,7 @@ class LiveExperiment:
         tossed = self._is_tossed(shown or self.agent.graph)
         given = self._given(number, shown or self.agent.graph, tossed=tossed)
         kind = Kind.DECIDED if given is None else given.kind
-        made = given or self.draw(shown, context)
+        made = given or self._draw(shown, context)
         if isinstance(made, SparingDecision):
             self.tallies.spare(number, revealed(made.graph, made.arm))
         elif given is None and not math.isnan(made.probability):
@@ -273,8 +268,8 @@ class LiveExperiment:
             return life.fallen_back(self._checked(graph), self.life.fallback)
         return None
 
-    def draw(self, graph: FeedbackGraph | None, context: str | None) -> Decision:
-        """Ask the agent, which sees the context if the experiment says so; the journal is another matter."""
+    def _draw(self, graph: FeedbackGraph | None, context: str | None) -> Decision:
+        """Ask the agent, which sees the context if the experiment says so."""
         if isinstance(self.agent, ContextualAgent):
             return self.agent.ask(agents.seen(self.identity.spec["features"], context), graph)
         return self.agent.ask(graph)
@@ -290,7 +285,7 @@ class LiveExperiment:
         """Learn the losses that an outstanding decision revealed."""
         made = self.outstanding[number][0]
         arm, aside = made.arm, isinstance(made, Given)  # the holdout is one of these
-        values, observe, own = self.learn(number, losses, None if graph is None else graph.graph)
+        values, observe, own = self._learn(number, losses, None if graph is None else graph.graph)
         if not isinstance(made, Given) or made.kind is Kind.HELD:
             self.tallies.paid_in(moment.at // 60_000_000, own, held=aside)
         which = None if graph is None else graph.id
@@ -322,12 +317,12 @@ class LiveExperiment:
             raise GraphError(f"The graph of a round must have the experiment's {self.n_arms} arms, not {graph.n_arms}.")
         return graph
 
-    def learn(
+    def _learn(
         self, number: int, losses: Told, graph: FeedbackGraph | None
     ) -> tuple[np.ndarray, np.ndarray | None, float | None]:
         """Learn; return the losses, the probabilities of observing them before the draw, and the loss of the arm.
 
-        The journal is another matter. Nothing is learned of a round that was not the learner's, and nothing while the
+        Nothing is learned of a round that was not the learner's, and nothing while the
         experiment is frozen.
         """
         decision, _ = self.outstanding[number]
@@ -372,17 +367,13 @@ class LiveExperiment:
     def settle(self, number: int, kind: Kind, moment: Moment) -> Event:
         """Cancel an outstanding decision, or let it expire."""
         made = self.outstanding[number][0]
-        self.give_up(number, kind)
-        return self.lose(number, made.arm, kind, moment, aside=isinstance(made, Given))
-
-    def give_up(self, number: int, kind: Kind) -> None:
-        """Forget an outstanding decision; the journal is another matter."""
-        made = self.outstanding[number][0]
+        aside = isinstance(made, Given)
         if not isinstance(made, Given):
             self.agent.cancel(made, lost=kind is Kind.EXPIRED)
         self._release(number)
         self.tallies.frozen.pop(number, None)
         self.tallies.tossed.pop(number, None)
+        return self._record(Event(kind, number, *moment, made.arm), aside)
 
     def hold(self, number: int, decision: Decision | Given, moment: Moment) -> None:
         """Keep a decision until it is settled, and charge what it keeps in memory."""
@@ -401,14 +392,6 @@ class LiveExperiment:
             users[0] -= 1
             if not users[0]:
                 self.held -= self._graphs.pop(id(decision.graph))[1]
-
-    def lose(self, number: int, arm: int, kind: Kind, moment: Moment, *, aside: bool = False) -> Event:
-        """Write down that a decision, which is not in memory, was cancelled or has expired."""
-        return self._record(Event(kind, number, *moment, arm), aside)
-
-    def lose_all(self, lost: Mapping[int, int], moment: Moment) -> list[Event]:
-        """Write down that decisions, by their arms, which are not in memory, have expired."""
-        return [self.lose(number, arm, Kind.EXPIRED, moment) for number, arm in lost.items()]
 
     def expire_due(self, moment: Moment) -> list[Event]:
         """Let decisions expire that are older than they may be, oldest first."""
@@ -457,10 +440,6 @@ class LiveExperiment:
         P = np.empty(p.size)
         self._observe(graph.arrays, p, P)
         return P
-
-    def rebase(self, version: int, about: str, moment: Moment) -> Event:
-        """Begin to decide as a newer version of the learner does; `about` says from what."""
-        return self._record(Event(Kind.REBASED, -version, *moment, context=about))
 
     def _record(self, event: Event, aside: bool = False) -> Event:  # noqa: FBT001, FBT002
         event = _linked(event, self.head + 1, self.chain)

@@ -23,12 +23,11 @@ class Kind(IntEnum):
     CANCELLED = 3
     EXPIRED = 4
     LATE = 5  #: told after it had expired: kept, not learned
-    REBASED = 6  #: a newer version of the learner goes on from a kept state: see `sidelong.service.store.rebasing`
-    CHANGED = 7  #: somebody froze, stopped, renamed ... it: see `sidelong.service.store.life`
-    PLAYED = 8  #: decided while frozen, by what is to be played then
-    HELD = 9  #: decided by the holdout
-    FALLBACK = 10  #: decided while stopped, by the fallback arm
-    DEFAULTED = 11  #: expired, and told the loss that was named for this
+    CHANGED = 6  #: somebody froze, stopped, renamed ... it: see `sidelong.service.store.life`
+    PLAYED = 7  #: decided while frozen, by what is to be played then
+    HELD = 8  #: decided by the holdout
+    FALLBACK = 9  #: decided while stopped, by the fallback arm
+    DEFAULTED = 10  #: expired, and told the loss that was named for this
 
 
 #: The place of an event in its round: decided, settled, told too late. Each place is taken once.
@@ -39,7 +38,6 @@ SLOTS = {
     Kind.CANCELLED: 1,
     Kind.EXPIRED: 1,
     Kind.LATE: 2,
-    Kind.REBASED: 0,
     Kind.CHANGED: 0,
     Kind.PLAYED: 0,
     Kind.HELD: 0,
@@ -55,15 +53,13 @@ DRAWN_BY: dict[Kind, DrawnBy] = {
 }
 #: What ends a round whose time is over.
 EXPIRED = frozenset({Kind.EXPIRED, Kind.DEFAULTED})
-#: The rounds of changes are below this, so that each has one of its own: this less the number of the event.
-CHANGES = -(2**31)
 
 
 class Event(NamedTuple):
     """A line of the journal."""
 
     kind: Kind
-    round: int  #: from 1; 0 for the first event, less a version for the one that version began with; see also `CHANGES`
+    round: int  #: from 1; 0 for the first event; for a change, minus the number of its event
     at: int
     clock: int
     arm: int | None = None
@@ -94,7 +90,7 @@ def since(reading: Reading, experiment: int, after: int, page_size: int = 1000) 
 
 def changes(reading: Reading, experiment: int) -> list[Event]:
     """Return who changed what, oldest first."""
-    return reading.rounds(experiment, -(2**63), CHANGES - 1)[::-1]
+    return reading.rounds(experiment, -(2**63), -1)[::-1]
 
 
 def by_round(reading: Reading, experiment: int, page_size: int = 200) -> Iterator[list[Event]]:

@@ -27,5 +27,9 @@ def open_database(address: str, busy_timeout: float = 5.0) -> Database:
     if scheme not in KINDS:
         raise unknown(address)
     database = KINDS[scheme](address, busy_timeout)
-    database.migrate()
+    try:
+        database.migrate()
+    except BaseException:
+        database.close()
+        raise
     return database

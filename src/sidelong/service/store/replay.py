@@ -17,13 +17,14 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from sidelong.errors import LearnerError, ServiceError, SidelongError
-from sidelong.service.store import rebasing, snapshots
+from sidelong.learners import catalogue
+from sidelong.service.store import snapshots
+from sidelong.service.store.agents import module_of
 from sidelong.service.store.database import Snapshot
 from sidelong.service.store.experiment import STORED, LiveExperiment, Moment, Turnstile
 from sidelong.service.store.graphs import PART, KnownGraph
 from sidelong.service.store.journal import DRAWN_BY, Kind, size_of
 from sidelong.service.store.keyed.blocks import Forgotten
-from sidelong.service.store.keyed.carrying import CarryingOn
 from sidelong.service.store.keyed.experiment import KeyedExperiment, kind_of
 from sidelong.service.store.pace import Pace
 
@@ -34,12 +35,8 @@ if TYPE_CHECKING:
     from sidelong.service.store.experiment import Clock
     from sidelong.service.store.graphs import Shelf
     from sidelong.service.store.journal import Event
-    from sidelong.service.store.rebasing import Versions
 
 _log = logging.getLogger("sidelong.service")
-
-
-_TRIES = 3  # to take over while an older server goes on
 _PAGE = 500  # events that are replayed before another experiment has its turn
 _PAGE_BYTES = 2**24  # of their columns
 
@@ -94,11 +91,8 @@ class Replayed:
             live = self._aside
             if live is None:
                 try:
-                    found = self._versions(reading)
-                    if found.journal < found.own:
-                        self._rebase(database)
-                        return False
-                    live = self._from_snapshot(reading, found.first) or self._beginning(reading, found)
+                    self._check_version()
+                    live = self._from_snapshot(reading) or self._beginning(reading)
                 except ServiceError as error:
                     self._give_up(error)
                     raise
@@ -123,7 +117,7 @@ class Replayed:
         if live is None:
             raise self.loading()
         while not self._guarded(reading, live):
-            if self.live is None:  # a newer version of the learner has taken over, and is ours; or a block is gone
+            if self.live is None:  # a block is gone
                 raise Forgotten(self.identity.name)
         if head is not None:
             self._check_end(live, head)
@@ -181,7 +175,7 @@ class Replayed:
 
     def rebuilt(self, reading: Reading) -> LiveExperiment:
         """Return it as the journal alone makes it, beside what is in memory."""
-        live = self._beginning(reading, self._versions(reading))
+        live = self._beginning(reading)
         while not self._replay(reading, live, _PAGE):
             pass
         return live
@@ -236,93 +230,28 @@ class Replayed:
                 if more:
                     writing.commit()
 
-    def _versions(self, reading: Reading) -> Versions:
-        """Return the versions of the learner, or refuse a journal of a newer one."""
+    def _check_version(self) -> None:
+        """Refuse an experiment of another version of its learner: this one cannot replay what that one decided."""
+        made = self.identity.spec["learner_version"]
         try:
-            found = rebasing.versions(reading, self.identity)
+            own = catalogue.version(module_of(self.identity.spec))
         except LearnerError as error:
             raise self._unplayable(error) from error
-        if found.journal > found.own:
-            raise self._newer(found.journal, found.own)
-        return found
+        if made != own:
+            raise self._other_version(made, own)
 
-    def _beginning(self, reading: Reading, found: Versions, *, older: bool = False) -> LiveExperiment:
-        """Return it as its version of the learner began: with nothing, or with what an older one had learned."""
-        event = found.event
-        if event is None:
-            return self._new(reading, older=older)
-        data = reading.base(self.identity.id, event.seq)
-        if not rebasing.is_state_of(event, data):
-            raise self._differs(event, "the state that was kept with it is another or is gone")
-        find = partial(self._shelf.find, reading)
-        live = snapshots.unpack(self.identity, data or b"", find, older=older, base=True)
-        live.note(event)
-        return live
-
-    def _rebase(self, database: Database) -> None:
-        """Let this version of the learner take over from an older one."""
-        for _ in range(_TRIES):
-            with database.reading() as reading:
-                found = self._versions(reading)
-                if found.journal == found.own:  # another server was faster
-                    return
-                saved = self._from_snapshot(reading, found.first, older=True)
-                try:
-                    live, after, unlearned, foreign = self._carried(reading, found, saved)
-                    if isinstance(live, KeyedExperiment):
-                        live.wake_all(reading)
-                except Forgotten:  # it is tried without this snapshot, from the journal alone
-                    if saved is not None:
-                        self.doubt(saved)
-                    continue
-            with database.writing() as writing:
-                if writing.lock(self.identity.id) != live.head:  # an older server goes on beside this one
-                    continue
-                moment = self._clock.now()
-                events = live.lose_all(foreign, moment)
-                data = snapshots.pack_whole(live, writing)
-                events.append(live.rebase(found.own, rebasing.describe(found, after, unlearned, data), moment))
-                writing.keep_base(self.identity.id, live.head, data)
-                writing.append({self.identity.id: events})
-                writing.commit()
-            why = f"version {found.own} of the learner goes on from what version {found.journal} had learned"
-            lost = f"; {unlearned:,} told decisions could not be learned, {len(foreign):,} expired"
-            about = {"experiment": self.identity.name, "sequence": live.head}
-            _log.warning("learner changed", extra={**about, "why": why + lost * bool(unlearned or foreign)})
-            return
-        raise self.loading()
-
-    def _carried(
-        self, reading: Reading, found: Versions, saved: LiveExperiment | None
-    ) -> tuple[LiveExperiment, int, int, dict[int, int]]:
-        """Return what an older version had learned, the event it is from, and what could not be taken along."""
-        live = saved or self._beginning(reading, found, older=True)
-        after = live.head
-        try:  # perhaps it would have done the same
-            while not self._replay(reading, live, _PAGE):
-                pass
-        except ServiceError as error:
-            if error.code != "refused":
-                raise
-            again = None if saved is None else self._from_snapshot(reading, found.first, older=True)
-            if again is None:
-                raise self._without_snapshot(found) from error
-            if isinstance(again, KeyedExperiment):
-                return again, after, *CarryingOn(again, reading, self._shelf).run()
-            return again, after, *rebasing.carry_on(again, reading, self._shelf)
-        return live, after, 0, {}
-
-    def _new(self, reading: Reading, *, older: bool) -> LiveExperiment:
+    def _beginning(self, reading: Reading) -> LiveExperiment:
+        """Return it as it was created: with nothing, or with what a clone or a log had learned."""
         spec = self.identity.spec
         graph = self._shelf.find(reading, spec["graph"]).named(spec["graph_name"])
         learned, wanted = None, spec.get("begins_with", spec.get("origin", {}).get("state"))
         if wanted is not None:
-            learned = reading.base(self.identity.id, 1)
+            learned = reading.initial_state(self.identity.id)
             if learned is None or hashlib.sha256(learned).hexdigest() != wanted:
                 first = reading.events(self.identity.id, 0, 1)[0]
                 raise self._differs(first, "what it began with is another or is gone")
         try:
-            return kind_of(self.identity).new(self.identity, graph, learned, older=older)
+            return kind_of(self.identity).new(self.identity, graph, learned)
         except LearnerError as error:
             raise self._unplayable(error) from error
 
@@ -330,10 +259,6 @@ class Replayed:
         """Do again what the journal says next, and tell whether that was all of it."""
         page = reading.events(self.identity.id, live.head, most, _PAGE_BYTES)
         for event in page:
-            if event.kind is Kind.REBASED:
-                self._versions(reading)  # which refuses if this program has an older one
-                self.live = self._aside = self.progress = None  # it begins anew from there
-                return False
             graph = None if event.graph is None else KnownGraph(event.graph, self._shelf.find(reading, event.graph))
             try:
                 made = _again(live, event, graph, reading)
@@ -346,14 +271,14 @@ class Replayed:
             self._clock.saw(max(event.clock for event in page))
         return len(page) < most and sum(map(size_of, page)) < _PAGE_BYTES
 
-    def _from_snapshot(self, reading: Reading, first: int, *, older: bool = False) -> LiveExperiment | None:
-        """Return it from the last good snapshot that is not before an event, if there is one."""
+    def _from_snapshot(self, reading: Reading) -> LiveExperiment | None:
+        """Return it from the last good snapshot, if there is one."""
         snapshot = reading.snapshot(self.identity.id)
-        while snapshot is not None and snapshot.seq >= first:
+        while snapshot is not None:
             if snapshot.seq <= self._doubted:
                 return None
             try:
-                live = snapshots.unpack(self.identity, snapshot.data, partial(self._shelf.find, reading), older=older)
+                live = snapshots.unpack(self.identity, snapshot.data, partial(self._shelf.find, reading))
             except Exception as error:  # noqa: BLE001  # whatever it is, the journal is there
                 about = {"experiment": self.identity.name, "sequence": snapshot.seq, "why": str(error)}
                 _log.warning("snapshot not used", extra=about)
@@ -381,19 +306,12 @@ class Replayed:
             f"still be exported."
         )
 
-    def _newer(self, journal: int, own: int) -> ServiceError:
+    def _other_version(self, made: int, own: int) -> ServiceError:
         learner = self.identity.spec["learner"]
         return _refused(
-            f"{self.identity.name!r} goes on with version {journal} of {learner}, and this server has version {own}: "
-            f"it is older. Stop it, and start the newer one. Until then nothing is learned or decided here."
-        )
-
-    def _without_snapshot(self, found: Versions) -> ServiceError:
-        made = f"version {found.journal} of {self.identity.spec['learner']}"
-        return _refused(
-            f"{self.identity.name!r} was made with {made}, and this is version {found.own}, which decides otherwise. "
-            f"There is no snapshot to go on from. `sidelong rebase` makes one with the sidelong that wrote it; then "
-            f"start the service again. Until then nothing is learned or decided; its log can be exported."
+            f"{self.identity.name!r} was created with version {made} of {learner}, and this server has version {own}, "
+            f"which decides differently. Nothing is decided or learned here. To continue it, start a sidelong that has "
+            f"version {made} of {learner}; or export its log, and create an experiment that begins with this log."
         )
 
     def _altered(self, seq: int) -> ServiceError:

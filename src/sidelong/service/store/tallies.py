@@ -26,7 +26,6 @@ MINUTES = 1440  #: how many minutes the rates go back
 _SORTS = 6
 OWN_GRAPH, BLIND, HIDDEN, UNWEIGHED, DELAYED, UNLEARNED = range(len(Kind), len(Kind) + _SORTS)
 _ARRAYS = ("plays", "expected", "sums", "paid", "counts", "aside", "lift")
-_FIRST_KINDS = 7  # of events, before snapshots said how many there are
 _BETS = ("wealth", "seen", "peak")
 
 
@@ -148,21 +147,15 @@ class Tallies:
 
     @classmethod
     def from_contents(cls, minutes: list[list[int]], arrays: Mapping[str, Any]) -> Tallies:
-        """Go on from what `contents` returned, perhaps before there were as many kinds of events."""
+        """Go on from what `contents` returned."""
         tallies = cls(0)
-        aside = arrays.get("tallies.aside", np.zeros(_FIRST_KINDS, np.int64))
-        new = [0] * (len(Kind) - aside.size)
-        kinds, sorts = np.split(arrays["tallies.counts"], [aside.size])
-        counts = np.concatenate([kinds, new, sorts, [0] * (_SORTS - sorts.size)]).astype(np.int64)
         for name in _ARRAYS:
-            setattr(tallies, name, arrays.get(f"tallies.{name}", getattr(tallies, name)))
-        tallies.aside, tallies.counts = np.append(aside, new).astype(np.int64), counts
+            setattr(tallies, name, arrays[f"tallies.{name}"])
         for name in _BETS:
             setattr(tallies.arm_delays, name, arrays[f"arm_delays.{name}"])
-        tallies.minutes = {minute: [*counts, *new] for minute, *counts in minutes}
-        if "lift.tossed" in arrays:
-            tallies.tossed = {int(number): b for number, b in arrays["lift.tossed"].tolist()}
-            tallies.costs = {int(minute): row for minute, *row in arrays["lift.costs"].tolist()}
+        tallies.minutes = {minute: counts for minute, *counts in minutes}
+        tallies.tossed = {int(number): b for number, b in arrays["lift.tossed"].tolist()}
+        tallies.costs = {int(minute): row for minute, *row in arrays["lift.costs"].tolist()}
         rows = np.split(arrays["frozen.baselines"], np.cumsum(arrays["frozen.size"]))[:-1]
         tallies.frozen = dict(zip(arrays["frozen.round"].tolist(), rows, strict=True))
         tallies._name_rows()  # its own

@@ -6,6 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, Discriminator, Field, StringConstraints, Tag
 
+from sidelong.service.http.messages.decisions import ProductKey  # noqa: TC001  # pydantic reads the annotations
 from sidelong.service.http.messages.graphs import (
     LONGEST_LABEL,
     MOST_LABELS,
@@ -20,6 +21,7 @@ Label = Annotated[str, StringConstraints(max_length=LONGEST_LABEL)]
 Seconds = Annotated[float, Field(gt=0, le=10**9, allow_inf_nan=False)]
 Share = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
 Sort = Literal["arm", "probability", "mean", "plays"]
+Probability = Annotated[float, Field(gt=0, le=1)]
 #: The number of an event.
 Sequence = Annotated[int, Field(ge=0, lt=10**18)]
 
@@ -56,11 +58,23 @@ class Belief(Body):
 
 
 class LogMessage(Body):
-    """Rounds that somebody else has played, in columns."""
+    """Rounds that somebody else has played, in columns.
+
+    They have `loss` and `pscore`, or else the columns of the same names of an exported log: `observed`, `losses` and
+    `observe_probabilities`.
+    """
 
     action: list[Whole] = Field(min_length=1, description="the arm of each round")
-    loss: list[Loss] = Field(description="what it lost, in the scale of feedback")
-    pscore: list[Annotated[float, Field(gt=0, le=1)]] = Field(description="the probability that it was drawn with")
+    loss: list[Loss] | None = Field(None, description="what it lost, in the scale of feedback")
+    pscore: list[Probability] | None = Field(None, description="the probability that it was drawn with")
+    observed: list[list[Whole]] | None = Field(None, description="the arms that each round revealed")
+    losses: list[list[Loss]] | None = Field(
+        None, description="what these lost, from 0 to 1 whatever the scale of feedback is"
+    )
+    observe_probabilities: list[list[Probability]] | None = Field(
+        None, description="the probability that each of them would be revealed"
+    )
+    key: list[ProductKey] | None = Field(None, description="the key of each round, if the experiment has keys")
 
 
 class CreateExperiment(Body):
@@ -407,6 +421,7 @@ class ExperimentState(BaseModel):
 
     name: str
     learner: str
+    learner_version: int  #: a server that has another version of the learner refuses the experiment
     options: dict[str, Any]
     seed: int
     description: str

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     Floats = npt.NDArray[np.float64]
 
 #: A block has so many keys at most, and about so many bytes: a transaction writes one, and a key's first use reads one.
-_KEYS, _BYTES = 1024, 2**22
+KEYS, _BYTES = 1024, 2**22
 _CHECKSUM = 32  # bytes at the end of a state file
 
 
@@ -57,9 +57,8 @@ class Blocks:
         none = self._new()
         first = sum(array.nbytes for name, array in none.contents()[1].items() if name.startswith("first."))
         self.key_bytes = first + 24 * graph.n_arms + 300  #: that each key takes in memory, about
-        self.size = size or max(1, min(_KEYS, _BYTES // self.key_bytes))
+        self.size = size or max(1, min(KEYS, _BYTES // self.key_bytes))
         self.tag: str = none.contents()[0]["tag"]
-        self.older = False  #: whether they were written by an older version of the learner
         self._awake: OrderedDict[int, Family] = OrderedDict()  # the least recently used first
         self._changed: set[int] = set()  # since they were last written
         self._leaving: dict[int, bytes] = {}  # that are being written, as they are
@@ -107,7 +106,7 @@ class Blocks:
         if data is None or data[-_CHECKSUM:] != self._checksums[number]:
             raise Forgotten(place)
         try:
-            family = Family.from_contents(*state_file.unpack(data, place), place, older=self.older)
+            family = Family.from_contents(*state_file.unpack(data, place), place)
         except StateFileError as error:
             raise Forgotten(place) from error
         family.threads = 1
@@ -254,25 +253,14 @@ class Blocks:
         self._checksums = {number: row.tobytes() for number, row in enumerate(checksums)}
         self._saved = seq
 
-    def bring(self, given: Mapping[int, bytes]) -> None:
-        """Take blocks that came with a state, and are not in the database."""
-        for number, data in given.items():
-            self._awake[number] = self._read(number, data)
-            self._changed.add(number)
-
     def begin(self, given: Mapping[int, bytes]) -> None:
         """Take blocks that an experiment begins with, and that are not in the database."""
         self._checksums = {number: data[-_CHECKSUM:] for number, data in given.items()}
-        self.bring(given)
+        self._awake |= {number: self._read(number, data) for number, data in given.items()}
+        self._changed |= given.keys()
 
     def copied(self) -> dict[int, bytes]:
         """Return all blocks, which are awake, as they are now."""
-        return {number: self._packed(number) for number in sorted(self._awake)}
-
-    def packed(self) -> dict[int, bytes]:
-        """Return all blocks, which are awake, as they are now; this program's version of the learner has them."""
-        self._changed |= self._awake.keys()
-        self.older = False
         return {number: self._packed(number) for number in sorted(self._awake)}
 
     def _packed(self, number: int) -> bytes:

@@ -40,10 +40,9 @@ def _packed(keys: dict[str, np.ndarray], size: int, blocks: dict[int, bytes]) ->
     return state_file.pack({"kind": "keyed", "block_size": size}, arrays)
 
 
-def begin(live: KeyedExperiment, arrays: dict[str, np.ndarray], *, older: bool) -> None:
-    """Let a new experiment begin with keys that have learned; with `older`, by an older version of the learner."""
+def begin(live: KeyedExperiment, arrays: dict[str, np.ndarray]) -> None:
+    """Let a new experiment begin with keys that have learned."""
     live.by_key.keys = Keys.from_contents(arrays)
     for name in COUNTED:
         setattr(live.by_key, name, np.zeros(len(live.by_key.keys), getattr(live.by_key, name).dtype))
-    live.blocks.older = older
     live.blocks.begin({int(name[6:]): array.tobytes() for name, array in arrays.items() if name.startswith("block.")})

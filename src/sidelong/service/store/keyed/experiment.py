@@ -23,7 +23,7 @@ from sidelong.service.store.keyed.drawn import DrawnBatch, HeardColumns, is_asid
 from sidelong.service.store.tallies import UNLEARNED, Tallies
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator
     from typing import Self
 
     import numpy.typing as npt
@@ -62,23 +62,13 @@ class KeyedExperiment(LiveExperiment):
         self._sparing = is_sparing(agents.module_of(spec))
 
     @classmethod
-    def new(
-        cls,
-        identity: Identity,
-        graph: FeedbackGraph,
-        learned: bytes | None = None,
-        *,
-        older: bool = False,
-    ) -> Self:
-        """Return an experiment to which nothing has happened; of a clone, with keys that have `learned`.
-
-        With `older`, also where an older version of the learner was at work.
-        """
+    def new(cls, identity: Identity, graph: FeedbackGraph, learned: bytes | None = None) -> Self:
+        """Return an experiment to which nothing has happened; `learned` are the keys that it begins with."""
         if learned is None:
             return cls(identity, graph, Tallies(graph.n_arms))
         header, arrays = state_file.unpack(learned, f"what {identity.name} began with")
         made = cls(identity, graph, Tallies(graph.n_arms), header["block_size"])
-        cloning.begin(made, arrays, older=older)
+        cloning.begin(made, arrays)
         return made
 
     @property
@@ -177,27 +167,6 @@ class KeyedExperiment(LiveExperiment):
         for number in numbers.tolist():
             self.tallies.toss(number, tossed.share)
         return drawer.toss(self.blocks, keys, rows, numbers, tossed)
-
-    def pass_over(
-        self, keys: list[Key], held: npt.NDArray[np.bool_], graph: FeedbackGraph | None, reading: Reading
-    ) -> None:
-        """Count decisions that an older version of the learner has made, so that the rounds of their keys go on."""
-        rows = self.by_key.places(keys)
-        self.wake(reading, rows)
-        self._add_new(keys, rows)
-        own = np.flatnonzero(~held)
-        if own.size:
-            drawn = self.blocks.ask([keys[place] for place in own.tolist()], rows[own], graph)
-            self.blocks.cancel(drawn.rounds, rows[own])
-        self.by_key.add(keys, rows)
-        np.add.at(self.by_key.decided, rows, 1)
-
-    def count_unlearned(self, row: int, arm: int, graph: FeedbackGraph, losses: Floats) -> None:
-        """Count what a decision was told that an older version of the learner has made."""
-        reveals = graph.row(arm)
-        own, at, of = reveals == arm, np.array([row]), np.zeros(losses.size, np.int64)
-        told = HeardColumns(np.array([arm]), at, of, reveals, own, losses[own])
-        self._count(told, losses, seen=slice(None))
 
     def _add_new(self, keys: list[Key], rows: Integers) -> None:
         """Let keys be there, whether or not the learner is asked for them in this round."""
@@ -300,7 +269,7 @@ class KeyedExperiment(LiveExperiment):
         kind: Kind = Kind.TOLD,
     ) -> Event:
         """Learn the losses that decisions of one sort revealed; the numbers ascend, and the losses were checked."""
-        observe, aside = self.learn_all(numbers, sizes, losses, None if graph is None else graph.graph, moment)
+        observe, aside = self._learn_all(numbers, sizes, losses, None if graph is None else graph.graph, moment)
         seen = None if np.isnan(observe).all() else observe.astype(STORED, copy=False).tobytes()
         which = None if graph is None else graph.id
         data = columns.write_settled(numbers, sizes, losses)
@@ -308,10 +277,10 @@ class KeyedExperiment(LiveExperiment):
         event = Event(kind, int(numbers[0]), *moment, span, None, which, losses=data, observe=seen)
         return self._record(event, aside)
 
-    def learn_all(
+    def _learn_all(
         self, numbers: Integers, sizes: Integers, losses: Floats, shown: FeedbackGraph | None, moment: Moment
     ) -> tuple[Floats, bool]:
-        """Learn as `hear` does; the journal is another matter.
+        """Learn, and settle the decisions.
 
         Returns the probabilities of observing the losses, and whether the learner did not decide these rounds.
         """
@@ -334,21 +303,6 @@ class KeyedExperiment(LiveExperiment):
 
     def give_up_many(self, numbers: Integers, kind: Kind, moment: Moment) -> Event:
         """Cancel decisions of one sort that wait, or let them expire; the numbers ascend."""
-        aside = self.give_up_all(numbers)
-        data = columns.write_settled(numbers)
-        span = int(numbers[-1] - numbers[0])
-        return self._record(Event(kind, int(numbers[0]), *moment, span, losses=data), aside)
-
-    def lose_all(self, lost: Mapping[int, int], moment: Moment) -> list[Event]:
-        """Write down that decisions, which are not in memory, have expired."""
-        if not lost:
-            return []
-        numbers = np.array(sorted(lost), np.int64)
-        span, data = int(numbers[-1] - numbers[0]), columns.write_settled(numbers)
-        return [self._record(Event(Kind.EXPIRED, int(numbers[0]), *moment, span, losses=data))]
-
-    def give_up_all(self, numbers: Integers) -> bool:
-        """Forget decisions of one sort; tell whether they were not the learner's. The journal is another matter."""
         parts = list(self._parts(numbers))
         aside = is_aside(parts)
         if not aside:
@@ -356,7 +310,9 @@ class KeyedExperiment(LiveExperiment):
         for number in numbers.tolist() if self.holdout is not None else ():
             self.tallies.tossed.pop(number, None)
         self._settle(parts)
-        return aside
+        data = columns.write_settled(numbers)
+        span = int(numbers[-1] - numbers[0])
+        return self._record(Event(kind, int(numbers[0]), *moment, span, losses=data), aside)
 
     def hear_late(self, numbers: Integers, sizes: Integers, losses: Floats, graph: str | None, moment: Moment) -> Event:
         """Keep, and do not learn, what was told about expired decisions; the numbers ascend."""

@@ -10,7 +10,6 @@
                  not decide), arm, probability; and of those that it did not decide, the probability of revealing
                  each arm that they reveal
     blocks       the checksum of each block: see `sidelong.service.store.keyed.blocks`
-    block.I      where the blocks are not in the database beside it: the I-th
 """
 
 from __future__ import annotations
@@ -21,8 +20,6 @@ import numpy as np
 
 from sidelong.agent.family import Batch
 from sidelong.agent.family.keys import Keys
-from sidelong.learners import catalogue
-from sidelong.service.store.agents import module_of
 from sidelong.service.store.experiment import Moment
 from sidelong.service.store.graphs import KnownGraph
 from sidelong.service.store.journal import Kind
@@ -35,7 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from sidelong.graphs import FeedbackGraph
-    from sidelong.service.store.database import Identity, Reading
+    from sidelong.service.store.database import Identity
     from sidelong.service.store.tallies import Tallies
 
     Arrays = dict[str, np.ndarray]
@@ -45,7 +42,7 @@ _WAITING = ("number", "row", "round", "arm", "probability")
 
 def contents(live: KeyedExperiment) -> tuple[dict[str, Any], Arrays, dict[str, Any]]:
     """Return the header and the arrays, and what the service says beside them."""
-    header = {"kind": "keyed", "learner_version": catalogue.version(module_of(live.identity.spec))}
+    header = {"kind": "keyed"}
     n = len(live.by_key.keys)
     arrays = live.by_key.keys.contents() | {f"by_key.{name}": getattr(live.by_key, name)[:n] for name in COUNTED}
     batches = list(live.drawn.values())
@@ -73,34 +70,21 @@ def contents(live: KeyedExperiment) -> tuple[dict[str, Any], Arrays, dict[str, A
     return header, arrays, {"drawn_graphs": list(ids), "block_size": live.blocks.size}
 
 
-def whole(live: KeyedExperiment, reading: Reading) -> Arrays:
-    """Return all blocks, as arrays of bytes."""
-    live.wake_all(reading)
-    return {f"block.{number}": np.frombuffer(data, np.uint8) for number, data in live.blocks.packed().items()}
-
-
 def restore(
     identity: Identity,
     arrays: Arrays,
     service: dict[str, Any],
     tallies: Tallies,
     find: Callable[[str], FeedbackGraph],
-    *,
-    older: bool,
 ) -> KeyedExperiment:
-    """Go on from what `contents` returned, with graphs that `find` finds by their ids.
-
-    With `older`, also where an older version of the learner was at work.
-    """
+    """Go on from what `contents` returned, with graphs that `find` finds by their ids."""
     spec = identity.spec
     own = find(spec["graph"]).named(spec["graph_name"])
     live = KeyedExperiment(identity, own, tallies, service["block_size"])
     live.by_key.keys = Keys.from_contents(arrays)
     for name in COUNTED:
         setattr(live.by_key, name, arrays[f"by_key.{name}"])
-    live.blocks.older = older
     live.blocks.resume(arrays["blocks"], service["head"])
-    live.blocks.bring({int(name[6:]): array.tobytes() for name, array in arrays.items() if name.startswith("block.")})
     listed = live.by_key.keys.listed
     graphs = [KnownGraph(id_, find(id_)) for id_ in service["drawn_graphs"]]
     waiting = [arrays[f"waiting.{name}"] for name in _WAITING]

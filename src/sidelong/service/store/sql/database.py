@@ -31,13 +31,13 @@ from sidelong.service.store.journal import SLOTS, Event, Kind, size_of
 from sidelong.service.store.sql import checkpoints, migrate
 from sidelong.service.store.sql.engines import busy, explain, later, make_engine, parse
 from sidelong.service.store.sql.schema import (
-    bases,
     blocks,
     clock,
     events,
     experiments,
     graph_parts,
     graphs,
+    initial_states,
     parts,
     snapshots,
     tokens,
@@ -276,8 +276,8 @@ class _Reading(Reading):
         data: bytes | None = self.connection.execute(_BLOCK, wanted).scalar()
         return data
 
-    def base(self, experiment: int, seq: int) -> bytes | None:
-        wanted = select(bases.c.data).where(bases.c.experiment == experiment, bases.c.seq == seq)
+    def initial_state(self, experiment: int) -> bytes | None:
+        wanted = select(initial_states.c.data).where(initial_states.c.experiment == experiment)
         data: bytes | None = self.connection.execute(wanted).scalar()
         return data
 
@@ -344,7 +344,7 @@ class _Writing(_Reading, Writing):
         self.relist(experiment, {"name": f"#{key}", "spec": json.dumps({"name": deletion.name}), **about})
 
     def forget_events(self, experiment: int, most: int) -> int:
-        for table in (parts, blocks, snapshots, bases):
+        for table in (parts, blocks, snapshots, initial_states):
             gone = self.connection.execute(delete(table).where(table.c.experiment == experiment)).rowcount
             if gone:
                 return gone
@@ -400,9 +400,9 @@ class _Writing(_Reading, Writing):
             self.connection.execute(_FORGET_BLOCK, {"of": experiment, "of_number": number, "of_seq": seq})
         return len(found)
 
-    def keep_base(self, experiment: int, seq: int, data: bytes) -> None:
+    def keep_initial_state(self, experiment: int, data: bytes) -> None:
         with _taken():
-            self.connection.execute(insert(bases).values(experiment=experiment, seq=seq, data=data))
+            self.connection.execute(insert(initial_states).values(experiment=experiment, data=data))
 
     def keep_graph(self, id_: str, data: bytes, now: int, parts: int = 0) -> bool:
         again = update(graphs).where(graphs.c.id == id_).values(kept_at=now)
@@ -464,17 +464,21 @@ class _Writing(_Reading, Writing):
 
 
 class SqlDatabase(Database):
-    """SQLite or PostgreSQL. The arguments are those of `open_database`."""
+    """SQLite or PostgreSQL. The first two arguments are those of `open_database`.
 
-    def __init__(self, address: str, busy_timeout: float = 5.0) -> None:
+    A transaction waits for a free connection for at most `pool_timeout` seconds.
+    """
+
+    def __init__(self, address: str, busy_timeout: float = 5.0, pool_timeout: float = 30.0) -> None:
         self._url = parse(address)
         self.name = self._url.get_backend_name()
         wait = round(busy_timeout * 1000)
         self._file = _DatabaseFile(str(self._url.database)) if self.name == "sqlite" else None
         check = None if self._file is None else self._file.check
         # Two pools, so that a long export never keeps a decision waiting for a connection.
-        self._reader = make_engine(self._url, "REPEATABLE READ", wait, check, pool_size=4, max_overflow=8)
-        self._writer = make_engine(self._url, "READ COMMITTED", wait, check, pool_size=2, max_overflow=6)
+        pool = {"pool_timeout": pool_timeout}
+        self._reader = make_engine(self._url, "REPEATABLE READ", wait, check, pool_size=4, max_overflow=8, **pool)
+        self._writer = make_engine(self._url, "READ COMMITTED", wait, check, pool_size=2, max_overflow=6, **pool)
         # SQLite lets one write at a time, and those who wait ask again after pauses. Threads can do better.
         self._turn = Turnstile() if self.name == "sqlite" else None
         self._checkpoints = None if self._turn is None else checkpoints.Checkpoints(self._writer, self._turn)

@@ -46,8 +46,8 @@ graphs = Table(
     metadata,
     Column("id", String(32), primary_key=True),
     Column("data", LargeBinary, nullable=False),
-    Column("kept_at", BigInteger, nullable=False, server_default="0"),  # by the service's own clock
-    Column("parts", Integer, nullable=False, server_default="0"),  # that come in front of `data`
+    Column("kept_at", BigInteger, nullable=False),  # by the service's own clock
+    Column("parts", Integer, nullable=False),  # that come in front of `data`
     Index("graphs_by_age", "kept_at", "id"),  # without reading any data
 )
 
@@ -130,11 +130,10 @@ blocks = Table(  # of keys, as each was when it was last kept; see `sidelong.ser
     Column("data", LargeBinary, nullable=False),
 )
 
-bases = Table(  # part of the journal: what a newer version of a learner went on from, and never forgotten
-    "bases",
+initial_states = Table(  # part of the journal: what clones and experiments with a log began with, and never forgotten
+    "initial_states",
     metadata,
     Column("experiment", ForeignKey("experiments.id"), primary_key=True),
-    Column("seq", BigInteger, primary_key=True, autoincrement=False),  # of the event that says so
     Column("data", LargeBinary, nullable=False),
 )
 

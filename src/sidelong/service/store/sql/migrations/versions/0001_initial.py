@@ -1,0 +1,111 @@
+"""The first schema: experiments with their journals and snapshots, graphs, tokens and the service's own clock."""
+
+from __future__ import annotations
+
+import sqlalchemy as sa
+from alembic import op
+
+revision = "0001"
+down_revision = None
+
+
+def upgrade() -> None:
+    """Make the tables."""
+    op.create_table(
+        "experiments",
+        sa.Column("id", sa.Integer, primary_key=True),
+        sa.Column("key", sa.String(16), nullable=False, unique=True),
+        sa.Column("name", sa.String(64), nullable=False, unique=True),
+        sa.Column("spec", sa.Text, nullable=False),
+        sa.Column("head", sa.BigInteger, nullable=False),
+        sa.Column("state", sa.String(16), nullable=False, server_default="running"),
+        sa.Column("changed_at", sa.BigInteger),
+        sa.Column("changed_by", sa.String(64)),
+    )
+    op.create_table(
+        "graphs",
+        sa.Column("id", sa.String(32), primary_key=True),
+        sa.Column("data", sa.LargeBinary, nullable=False),
+        sa.Column("kept_at", sa.BigInteger, nullable=False),
+        sa.Column("parts", sa.Integer, nullable=False),
+    )
+    op.create_index("graphs_by_age", "graphs", ["kept_at", "id"])
+    op.create_table(
+        "graph_parts",
+        sa.Column("graph", sa.String(32), primary_key=True),
+        sa.Column("number", sa.Integer, primary_key=True, autoincrement=False),
+        sa.Column("kept_at", sa.BigInteger, nullable=False),
+        sa.Column("data", sa.LargeBinary, nullable=False),
+    )
+    op.create_index("graph_parts_by_age", "graph_parts", ["kept_at", "graph", "number"])
+    _create_events()
+    op.create_table(
+        "snapshots",
+        sa.Column("experiment", sa.Integer, sa.ForeignKey("experiments.id"), primary_key=True),
+        sa.Column("seq", sa.BigInteger, primary_key=True, autoincrement=False),
+        sa.Column("chain", sa.LargeBinary(16), nullable=False),
+        sa.Column("data", sa.LargeBinary, nullable=False),
+    )
+    op.create_table(
+        "parts",
+        sa.Column("experiment", sa.Integer, sa.ForeignKey("experiments.id"), primary_key=True),
+        sa.Column("seq", sa.BigInteger, primary_key=True, autoincrement=False),
+        sa.Column("number", sa.Integer, primary_key=True, autoincrement=False),
+        sa.Column("data", sa.LargeBinary, nullable=False),
+    )
+    op.create_table(
+        "blocks",
+        sa.Column("experiment", sa.Integer, sa.ForeignKey("experiments.id"), primary_key=True),
+        sa.Column("number", sa.Integer, primary_key=True, autoincrement=False),
+        sa.Column("seq", sa.BigInteger, primary_key=True, autoincrement=False),
+        sa.Column("data", sa.LargeBinary, nullable=False),
+    )
+    op.create_table(
+        "initial_states",
+        sa.Column("experiment", sa.Integer, sa.ForeignKey("experiments.id"), primary_key=True),
+        sa.Column("data", sa.LargeBinary, nullable=False),
+    )
+    op.create_table(
+        "clock",
+        sa.Column("id", sa.Integer, primary_key=True),
+        sa.Column("now", sa.BigInteger, nullable=False),
+    )
+    op.create_table(
+        "tokens",
+        sa.Column("id", sa.String(8), primary_key=True),
+        sa.Column("name", sa.String(64), nullable=False),
+        sa.Column("hash", sa.LargeBinary(32), nullable=False),
+        sa.Column("scopes", sa.String(64), nullable=False),
+        sa.Column("created_at", sa.BigInteger, nullable=False),
+        sa.Column("revoked_at", sa.BigInteger),
+        sa.Column("experiment", sa.String(16)),
+    )
+
+
+def _create_events() -> None:
+    op.create_table(
+        "events",
+        sa.Column("experiment", sa.Integer, sa.ForeignKey("experiments.id"), primary_key=True),
+        sa.Column("seq", sa.BigInteger, primary_key=True, autoincrement=False),
+        sa.Column("kind", sa.SmallInteger, nullable=False),
+        sa.Column("round", sa.BigInteger, nullable=False),
+        sa.Column("slot", sa.SmallInteger, nullable=False),
+        sa.Column("at", sa.BigInteger, nullable=False),
+        sa.Column("clock", sa.BigInteger, nullable=False),
+        sa.Column("arm", sa.Integer),
+        sa.Column("probability", sa.Double),
+        sa.Column("graph", sa.String(32), sa.ForeignKey("graphs.id")),
+        sa.Column("key", sa.String(200)),
+        sa.Column("context", sa.Text),
+        sa.Column("losses", sa.LargeBinary),
+        sa.Column("observe", sa.LargeBinary),
+        sa.Column("chain", sa.LargeBinary(16), nullable=False),
+        sa.UniqueConstraint("experiment", "round", "slot"),
+    )
+    for name, columns, where, unique in (
+        ("events_by_key", ["experiment", "key"], "key IS NOT NULL", True),
+        ("events_by_graph", ["experiment", "graph"], "graph IS NOT NULL", False),
+        ("events_naming_graph", ["graph"], "graph IS NOT NULL", False),
+    ):
+        given = sa.text(where)
+        op.create_index(name, "events", columns, unique=unique, sqlite_where=given, postgresql_where=given)
