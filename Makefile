@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 # Where it is set, every process translates all sources anew, and tests start hundreds of them.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo quick test interpreted numba-matrix soak lint coverage docs docs-fresh notebooks pictures dist packages constraints bench bench-cap bench-contexts clean
+.PHONY: help demo quick test interpreted mutants numba-matrix soak lint coverage docs docs-fresh notebooks pictures dist packages constraints bench bench-cap bench-contexts clean
 .DEFAULT_GOAL := help
 
 help:            ## list the commands
@@ -51,6 +51,9 @@ quick:           ## before each commit, in a minute: style, types, imports, and 
 test:            ## all checks: those of quick, and all tests with the JIT on
 	$(MAKE) --jobs 3 --output-sync lint interpreted packages
 	$(BIN)/pytest -q -n 4 --dist worksteal
+
+mutants: $(VENV)/stamp-checks packages ## see whether the tests catch each of the faults in tests/mutants; some with ONLY="name name"
+	$(BIN)/python tests/mutants/run.py $(ONLY)
 
 # The oldest Numba that is allowed, the newest there is, and the newest with its private names hidden.
 OLDEST := $(shell sed -n 's/.*"numba>=\([0-9.]*\)".*/\1/p' pyproject.toml)

@@ -21,7 +21,7 @@ from tails import GRAPHS, play
 
 def main() -> None:
     """Draw all of them, and the rules by which the site colours them."""
-    own = (side, loop, cases, sale, prices, choose, late, once, study, cluster, sets, speed, worlds, tails, rooms)
+    own = (side, loop, cases, sale, prices, choose, late, once, study, cluster, sets, speed, worlds, tails, packages)
     for draw in (*own, features.draw):
         draw()
     dark = variables(DARK, "#131416")
@@ -228,8 +228,8 @@ def cluster() -> None:
     sheet.save("cluster")
 
 
-def rooms() -> None:
-    """Draw the rooms of the package as import-linter has them: a room may import those below it."""
+def packages() -> None:
+    """Draw the packages as import-linter has them: each may import those below it."""
     project = tomllib.loads((DOCS.parent / "pyproject.toml").read_text("utf-8"))
     contract = project["tool"]["importlinter"]["contracts"][0]
     layers = [[each.strip().removeprefix("sidelong.") for each in layer.split("|")] for layer in contract["layers"]]
@@ -246,7 +246,7 @@ def rooms() -> None:
     sheet.box(10, y, 460, 54, "hidden")
     for k, names in enumerate((ground[: len(ground) // 2], ground[len(ground) // 2 :])):
         sheet.text(240, y + 22 + 20 * k, "   ".join(names), "small", "middle")
-    sheet.save("rooms")
+    sheet.save("packages")
 
 
 def sets() -> None:

@@ -8,6 +8,7 @@ import pytest
 import installed
 import sidelong as sl
 from service import servers
+from service.doubles import hooked
 from service.stores import new_database
 
 
@@ -50,3 +51,9 @@ def postgresql():
 def database(request, tmp_path, monkeypatch):
     """Return the address of an empty database, of each kind in turn."""
     return new_database(request.param, request, tmp_path, monkeypatch)
+
+
+@pytest.fixture
+def hooks(monkeypatch):
+    """Return the hooks, none yet, of all databases that are opened from now on; `service.doubles` says what they do."""
+    return hooked(monkeypatch)

@@ -24,7 +24,7 @@ class Contents:
     snapshots: dict = field(default_factory=dict)  # a tuple, oldest first, by experiment
     parts: dict = field(default_factory=dict)  # by experiment, event and number
     blocks: dict = field(default_factory=dict)  # by experiment, number and event
-    bases: dict = field(default_factory=dict)  # by experiment and event
+    initial_states: dict = field(default_factory=dict)  # by experiment
     graphs: dict = field(default_factory=dict)  # the data, when they were kept, and how many parts are in front
     graph_parts: dict = field(default_factory=dict)  # the data and when they were kept, by id and number
     tokens: dict = field(default_factory=dict)
@@ -100,8 +100,8 @@ class MemoryReading(Reading):
         kept = [key for key in self._kept.blocks if key[:2] == (experiment, number) and key[2] <= before]
         return self._kept.blocks[max(kept)] if kept else None
 
-    def base(self, experiment, seq):
-        return self._kept.bases.get((experiment, seq))
+    def initial_state(self, experiment):
+        return self._kept.initial_states.get(experiment)
 
     def graph(self, id_):
         if id_ not in self._kept.graphs:
@@ -169,7 +169,8 @@ class MemoryWriting(MemoryReading, Writing):
         elif experiment in self._kept.events:
             self._kept.snapshots.pop(experiment, None)
             del self._kept.events[experiment]
-            for kept in (self._kept.parts, self._kept.blocks, self._kept.bases):
+            self._kept.initial_states.pop(experiment, None)
+            for kept in (self._kept.parts, self._kept.blocks):
                 for key in [key for key in kept if key[0] == experiment]:
                     del kept[key]
         return min(len(left), most)
@@ -209,10 +210,10 @@ class MemoryWriting(MemoryReading, Writing):
             del self._kept.blocks[key]
         return len(unneeded)
 
-    def keep_base(self, experiment, seq, data):
-        if (experiment, seq) in self._kept.bases:
-            raise TakenError(seq)
-        self._kept.bases[experiment, seq] = data
+    def keep_initial_state(self, experiment, data):
+        if experiment in self._kept.initial_states:
+            raise TakenError(experiment)
+        self._kept.initial_states[experiment] = data
 
     def keep_graph(self, id_, data, now, parts=0):
         before = self._kept.graphs.get(id_, (data, now, parts))

@@ -15,6 +15,7 @@ import urllib.request
 _PARENT = """
 import json, os, signal, sys
 import sidelong as sl
+from sidelong.learners import catalogue
 from sidelong.service.serve import serve
 from sidelong.service.settings import Settings
 
@@ -27,6 +28,8 @@ for line in sys.stdin:
     if os.fork():
         continue
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    for learner, version in wanted["versions"].items():
+        catalogue.choose(learner, {}).VERSION = version
     os.dup2(os.open(wanted["log"], os.O_WRONLY | os.O_CREAT | os.O_APPEND), 2)
     serve(
         Settings(**{"port": 0, **wanted["settings"]}),
@@ -99,10 +102,14 @@ class Nursery:
         assert self._process.stdout.readline() == "ready\n"
         self._started = []
 
-    def start(self, database, **settings):
-        """Start a server on a port of its own."""
+    def start(self, database, versions=None, **settings):
+        """Start a server on a port of its own; `versions` are those of learners that are not as in this program."""
         log = self._folder / "server.log"
-        wanted = {"log": str(log), "settings": {"database": database, **_PATIENT, **settings}}
+        wanted = {
+            "log": str(log),
+            "versions": versions or {},
+            "settings": {"database": database, **_PATIENT, **settings},
+        }
         self._process.stdin.write(json.dumps(wanted) + "\n")
         self._process.stdin.flush()
         server = Server(**json.loads(self._process.stdout.readline()), log=log)

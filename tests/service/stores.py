@@ -4,7 +4,6 @@ import contextlib
 import itertools
 
 import psycopg
-from sqlalchemy import text
 
 import sidelong as sl
 from service.memory import MemoryDatabase
@@ -107,11 +106,24 @@ def new_database(kind, request, folder, monkeypatch):
     return address.removesuffix("postgres") + f"test{number}"
 
 
-def lose_snapshots(database):
-    """Lose all snapshots."""
-    if database.name == "memory":
-        database.place.contents.snapshots.clear()
-        return
+def alter_snapshots(database, of, change):
+    """Change the bytes of all snapshots of an experiment, given by its id."""
     with database.writing() as writing:
-        writing.connection.execute(text("DELETE FROM snapshots"))
+        before = None
+        while (found := writing.snapshot(of, before)) is not None:
+            writing.save(of, found._replace(data=change(found.data)))
+            before = found.seq
         writing.commit()
+
+
+def lose_snapshots(database):
+    """Make all snapshots unusable, so that only the journals are left."""
+    with database.reading() as reading:
+        every = [each.id for each in reading.experiments()]
+    for of in every:
+        alter_snapshots(database, of, lambda _: b"")
+
+
+def small_blocks(monkeypatch, keys):
+    """Let a block have so many keys, so that a test needs few keys to have several blocks."""
+    monkeypatch.setattr("sidelong.service.store.keyed.blocks.KEYS", keys)

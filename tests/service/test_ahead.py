@@ -1,25 +1,29 @@
-"""What takes long is done ahead of the transaction that writes it: nobody waits for it, and nothing comes twice."""
+"""A batch of many keys is computed outside of the transaction that writes it: nobody waits, and nothing comes twice."""
 
 import asyncio
-import collections
+import contextlib
 import threading
 
 import pytest
 
 import sidelong as sl
+from service.doubles import PATIENCE, Pause
 from service.stores import opened
-from service.test_isolation import PATIENCE, create, decide, running
-from service.test_keyed import KEYS, ask, events
+from service.test_isolation import create, decide, running
 from sidelong.errors import ServiceError
-from sidelong.service.store.ahead import Overtaken
+from sidelong.service.store import creation
 from sidelong.service.store.changes import Change
 from sidelong.service.store.commands import Decide, DecideKeys
-from sidelong.service.store.journal import Kind
-from sidelong.service.store.keyed import rules
-from sidelong.service.store.sql.database import _Writing
-from sidelong.service.store.store import Store
 
 MANY = [f"sku-{k}" for k in range(100)]
+
+
+@pytest.fixture
+def slow(hooks):
+    """Let the batch with the Idempotency-Key "night" wait where this key is looked up, until it is told to go on."""
+    pause = Pause()
+    hooks["keyed"] = pause.hook(lambda _, keys: "night" in keys)
+    return pause
 
 
 async def shop(client, name="shop", **more):
@@ -27,32 +31,13 @@ async def shop(client, name="shop", **more):
     assert (await client.post("/v1/experiments", json={**body, "keyed": True})).status_code == 201
 
 
-def batch(client, keys=None, name="shop", key="night"):
-    body = {"keys": MANY if keys is None else keys}
+def batch(client, keys=None, name="shop", key="night", **more):
+    body = {"keys": MANY if keys is None else keys, **more}
     address = f"/v1/experiments/{name}/decisions/columns"
     return client.post(address, json=body, headers={"Idempotency-Key": key})
 
 
-class Slow:
-    """Lets a batch of many keys wait in its turn, until it is told to go on."""
-
-    def __init__(self, monkeypatch):
-        self.begun, self.further, self.threads = threading.Event(), threading.Event(), []
-        draw = rules.decide
-
-        def slow(turn, keys, *given):
-            if len(keys) == len(MANY):
-                self.threads.append(threading.current_thread().name.split("_")[0])
-                self.begun.set()
-                assert self.further.wait(PATIENCE)
-            return draw(turn, keys, *given)
-
-        monkeypatch.setattr(rules, "decide", slow)
-
-
-def test_while_a_batch_of_keys_is_drawn_others_decide_and_its_own_experiment_waits(tmp_path, monkeypatch):
-    slow = Slow(monkeypatch)
-
+def test_while_a_batch_of_keys_is_computed_others_decide_and_its_own_experiment_waits(tmp_path, slow):
     async def play():
         async with running(f"sqlite:///{tmp_path}/ahead.db") as (_, client):
             await create(client, "small")
@@ -70,45 +55,37 @@ def test_while_a_batch_of_keys_is_drawn_others_decide_and_its_own_experiment_wai
             assert (await behind).json()["first"] == 101
             again = await batch(client)
             assert (again.status_code, again.json()["first"]) == (200, 1)
-        assert slow.threads == ["commits-ahead"] * 2  # the second time, too, it is looked up there
 
     asyncio.run(play())
 
 
-def test_while_a_night_expires_others_decide_and_its_own_experiment_waits(tmp_path, monkeypatch):
-    begun, further, threads, expire = threading.Event(), threading.Event(), [], rules.expire
-
-    def slow(*given):
-        threads.append(threading.current_thread().name.split("_")[0])
-        begun.set()
-        assert further.wait(PATIENCE)
-        return expire(*given)
-
-    monkeypatch.setattr(rules, "expire", slow)
+def test_while_a_night_expires_others_decide_and_its_own_experiment_waits(tmp_path, hooks):
+    pause, armed = Pause(), threading.Event()
 
     async def play():
-        async with running(f"sqlite:///{tmp_path}/ahead.db", sweep_every=0.01) as (_, client):
+        async with running(f"sqlite:///{tmp_path}/ahead.db", sweep_every=0.01) as (server, client):
             await create(client, "small")
             await shop(client, expire_after=0.01)
+            of = server.store.identity("shop").id
+            # Whoever expires its decisions reads first what other servers have done to the experiment.
+            hooks["events"] = pause.hook(lambda experiment, *_: armed.is_set() and experiment == of)
             night = (await batch(client)).json()
-            await asyncio.to_thread(begun.wait, PATIENCE)
+            armed.set()
+            await asyncio.to_thread(pause.begun.wait, PATIENCE)
             for number in range(1, 21):
                 assert (await decide(client, "small"))["round"] == number
             behind = asyncio.create_task(batch(client, MANY[:2], key="behind"))
             await decide(client, "small")
             assert not behind.done()
-            further.set()
+            pause.further.set()
             assert (await behind).json()["first"] == 101
             last = (await client.get(f"/v1/decisions/{night['ids']}100")).json()
             assert last["status"] == "expired"
-        assert set(threads) == {"commits-ahead"}
 
     asyncio.run(play())
 
 
-def test_a_server_that_stops_writes_what_is_done_ahead(tmp_path, monkeypatch):
-    slow = Slow(monkeypatch)
-
+def test_a_server_that_stops_writes_the_batch_that_it_computes(tmp_path, slow):
     async def play():
         async with running(f"sqlite:///{tmp_path}/ahead.db") as (_, client):
             await shop(client)
@@ -120,98 +97,92 @@ def test_a_server_that_stops_writes_what_is_done_ahead(tmp_path, monkeypatch):
     asyncio.run(play())
 
 
-class Rescued(threading.Event):
-    """Wakes the thread that writes; notes when that waits to stop, and rescues it from waiting for ever."""
-
-    def __init__(self, commits):
-        super().__init__()
-        self.stops, self.rescued, self._commits = threading.Event(), False, commits
-        commits._wake, was = self, commits._wake
-        was.set()
-
-    def wait(self, timeout=None):
-        if not self._commits._stopping:
-            return super().wait(timeout)
-        if not self.is_set():
-            self.stops.set()
-        self.rescued |= not super().wait(PATIENCE)
-        return True
+async def go_on_when_it_stops(server, client, pause, stopped):
+    """Let somebody go on once the server stops; tell whether it comes to an end then, and bring it there if not."""
+    while (await client.get("/v1/experiments/nothing")).status_code != 503:
+        pass
+    pause.further.set()
+    try:
+        await asyncio.wait_for(stopped.wait(), PATIENCE)
+    except TimeoutError:
+        server.commits.submit(lambda: None)
+        return False
+    return True
 
 
-def test_a_server_stops_though_a_turn_ahead_fails_meanwhile(tmp_path, monkeypatch):
-    begun = threading.Event()
+def test_a_server_stops_though_a_computation_fails_meanwhile(tmp_path, hooks):
+    address, pause = f"sqlite:///{tmp_path}/ahead.db", Pause()
 
-    async def play():
-        async with running(f"sqlite:///{tmp_path}/ahead.db") as (server, client):
-            await shop(client)
-            wake = Rescued(server.commits)
-
-            def fail(*_):
-                begun.set()
-                assert wake.stops.wait(PATIENCE)
-                raise RuntimeError
-
-            monkeypatch.setattr(rules, "decide", fail)
-            night = asyncio.create_task(batch(client))
-            await asyncio.to_thread(begun.wait, PATIENCE)
-        assert (await night).status_code == 503
-        assert not wake.rescued
-
-    asyncio.run(play())
-
-
-def test_a_server_stops_though_another_deletes_an_experiment_at_its_turn_ahead(tmp_path, monkeypatch):
-    address = f"sqlite:///{tmp_path}/ahead.db"
-    slow, run_held = Slow(monkeypatch), Store.run_held
+    def fail(keyed, experiment, keys):
+        if "night" in keys and not pause.begun.is_set():
+            pause.hook()(keyed, experiment, keys)
+            raise RuntimeError
+        return keyed(experiment, keys)
 
     async def play():
+        hooks["keyed"], stopped = fail, asyncio.Event()
         async with running(address) as (server, client):
             await shop(client)
-            wake = Rescued(server.commits)
+            night = asyncio.create_task(batch(client))
+            await asyncio.to_thread(pause.begun.wait, PATIENCE)
+            ended = asyncio.create_task(go_on_when_it_stops(server, client, pause, stopped))
+        stopped.set()
+        assert await ended
+        return (await night).status_code
 
-            def wait_aside(self, commands, held, *, wait):
-                if wait:
-                    assert wake.stops.wait(PATIENCE)
-                return run_held(self, commands, held, wait=wait)
+    assert asyncio.run(play()) == 503
+    with opened(address) as bench:
+        assert bench.store.position("shop")[1] == 1  # nothing was decided
 
+
+def test_a_server_stops_though_another_deletes_the_experiment_of_a_batch(tmp_path, hooks, slow):
+    address, waiting = f"sqlite:///{tmp_path}/ahead.db", Pause()
+
+    async def play():
+        stopped = asyncio.Event()
+        async with running(address) as (server, client):
+            await shop(client)
             night = asyncio.create_task(batch(client))
             await asyncio.to_thread(slow.begun.wait, PATIENCE)
             with opened(address) as other:
                 other.delete("shop")
-            monkeypatch.setattr(Store, "run_held", wait_aside)
+            hooks["lock"] = waiting.hook(lambda _, wait=True: wait)
             slow.further.set()
+            await asyncio.to_thread(waiting.begun.wait, PATIENCE)
+            ended = asyncio.create_task(go_on_when_it_stops(server, client, waiting, stopped))
+        stopped.set()
+        assert await ended
         assert (await night).status_code == 503
-        assert not wake.rescued
 
     asyncio.run(play())
 
 
-class Noticed(collections.deque):
-    """What was done ahead; notes when there is something."""
-
-    def __init__(self):
-        super().__init__()
-        self.some = threading.Event()
-
-    def append(self, made):
-        super().append(made)
-        self.some.set()
-
-
-def test_a_turn_that_was_overtaken_is_taken_in_the_transaction_whoever_else_writes(tmp_path, monkeypatch):
+def test_a_batch_that_was_overtaken_is_done_again_whoever_else_writes(tmp_path, hooks, slow):
     address = f"sqlite:///{tmp_path}/ahead.db"
-    slow, paused, further = Slow(monkeypatch), threading.Event(), threading.Event()
+    computed, paused, further, threads = threading.Event(), threading.Event(), threading.Event(), []
+    wait = hooks["keyed"]
+
+    def note(keyed, experiment, keys):
+        threads.append(threading.get_ident())
+        return wait(keyed, experiment, keys)
+
+    @contextlib.contextmanager
+    def reading(begin):
+        with begin() as begun:
+            yield begun
+        if slow.begun.is_set() and threading.get_ident() == threads[0]:
+            computed.set()
 
     def pause():
         paused.set()
         assert further.wait(PATIENCE)
 
     async def play():
+        hooks["keyed"], hooks["reading"] = note, reading
         async with running(address) as (server, client):
             await create(client, "small")
             await shop(client)
             await decide(client, "small")
-            made = server.commits._made = Noticed()
             night = asyncio.create_task(batch(client))
             await asyncio.to_thread(slow.begun.wait, PATIENCE)
             pausing = server.commits.submit(pause)
@@ -220,19 +191,18 @@ def test_a_turn_that_was_overtaken_is_taken_in_the_transaction_whoever_else_writ
                 other.store.run([DecideKeys("shop", MANY[:1])])
             beside = server.commits.submit(Decide("small"))
             slow.further.set()
-            await asyncio.to_thread(made.some.wait, PATIENCE)
+            await asyncio.to_thread(computed.wait, PATIENCE)
             further.set()  # both are written together
             await asyncio.gather(pausing, beside)
             assert (await night).json()["first"] == 2
-        assert slow.threads == ["commits-ahead", "commits"]
+            assert (await beside).event.round == 2
 
     asyncio.run(play())
 
 
 @pytest.mark.parametrize("far", [False, True])
-def test_a_turn_that_another_server_has_overtaken_is_taken_again(tmp_path, monkeypatch, far):
+def test_a_batch_that_another_server_has_overtaken_is_done_again(tmp_path, slow, far):
     address = f"sqlite:///{tmp_path}/ahead.db"
-    slow = Slow(monkeypatch)
 
     async def play():
         async with running(address) as (_, client):
@@ -249,22 +219,20 @@ def test_a_turn_that_another_server_has_overtaken_is_taken_again(tmp_path, monke
                 digest = (await client.get("/v1/experiments/shop?digest=true")).json()["digest"]
                 assert other.digest("shop") == digest
             assert (await batch(client, key="next")).status_code == 201
-        assert slow.threads == ["commits-ahead", "commits", "commits-ahead"]
 
     asyncio.run(play())
 
 
-def test_what_was_done_ahead_and_cannot_be_written_never_was(tmp_path, monkeypatch):
-    append, broken = _Writing.append, threading.Event()
+def test_a_batch_that_cannot_be_written_never_was(tmp_path, hooks):
+    broken = threading.Event()
 
-    def fail(self, new):
+    def fail(append, new):
         if broken.is_set():
             raise ServiceError("full", status=507, code="disk_full")
-        append(self, new)
-
-    monkeypatch.setattr(_Writing, "append", fail)
+        append(new)
 
     async def play():
+        hooks["append"] = fail
         async with running(f"sqlite:///{tmp_path}/ahead.db") as (_, client):
             await shop(client)
             await batch(client, key="first")
@@ -278,32 +246,56 @@ def test_what_was_done_ahead_and_cannot_be_written_never_was(tmp_path, monkeypat
     asyncio.run(play())
 
 
-def test_a_graph_that_is_forgotten_before_a_turn_is_written_is_refused_as_it_would_be(database):
-    graph = sl.graphs.star(4, hub=1)
-    with opened(database) as bench:
-        bench.create(keyed=True)
-        (made,) = bench.store.run([DecideKeys("e", KEYS[:1], graph=graph)])
-        id_ = next(event.graph for event in events(bench) if event.kind is Kind.DECIDED)
-        replayed = bench.store.load("e")
-        with replayed.lock:
-            ahead = bench.store.run_ahead([DecideKeys("e", KEYS, graph=id_)], replayed)
-            assert ahead.turn.held == {id_}
-            (written,) = bench.store.run_held([ahead], {ahead.of: replayed}, wait=True)
-            assert written is ahead.outcomes
-        assert ask(bench, KEYS).draws.rounds.tolist()[:2] == [3, 2]
-        assert made.draws.rounds.tolist() == [1]
+def test_a_batch_whose_graph_is_forgotten_before_it_is_written_is_refused(database, hooks):
+    pause, computing = Pause(), threading.Event()
+
+    def note(keyed, *given):
+        computing.set()
+        return keyed(*given)
+
+    async def play():
+        hooks["keyed"] = note
+        hooks["writing"] = pause.hook(lambda aside=False: computing.is_set() and not aside)
+        async with running(database) as (server, client):
+            await shop(client)
+            known, _ = creation.keep_graph(server.store, sl.graphs.star(5, hub=1))
+            night = asyncio.create_task(batch(client, graph={"id": known.id}))
+            await asyncio.to_thread(pause.begun.wait, PATIENCE)
+            with opened(database) as other:
+                other.hands.move(2 * 86_400)
+                assert other.store.collect() == 1
+            pause.further.set()
+            refused = await night
+            assert (refused.status_code, refused.json()["code"]) == (422, "invalid")
+            assert "There is no graph" in refused.json()["detail"]
+            assert (await batch(client, key="next")).json()["first"] == 1
+
+    asyncio.run(play())
 
 
-def test_a_name_that_is_taken_before_a_turn_is_written_refuses_nothing_but_the_change(database):
-    with opened(database) as bench, opened(database) as other:
-        bench.create(keyed=True)
-        night, rename = DecideKeys("e", KEYS), Change("e", {"name": "f"})
-        replayed = bench.store.load("e")
-        with replayed.lock:
-            ahead = bench.store.run_ahead([night, rename], replayed)
-            other.create("f")
-            (written,) = bench.store.run_held([ahead], {ahead.of: replayed}, wait=True)
-        assert isinstance(written, Overtaken)  # so that each is done again by itself
-        made, refused = bench.store.run([night, rename])
-        assert made.draws.rounds.tolist() == [1] * len(KEYS)
-        assert refused.code == "exists"
+def test_a_name_that_is_taken_before_a_batch_is_written_refuses_nothing_but_the_change(database, hooks, slow):
+    wait, second = hooks["keyed"], Pause()
+    wait_again = second.hook(lambda _, keys: "second" in keys)
+
+    async def play():
+        hooks["keyed"] = lambda keyed, *given: wait(lambda *same: wait_again(keyed, *same), *given)
+        async with running(database) as (server, client):
+            await create(client, "small")
+            await shop(client)
+            night = asyncio.create_task(batch(client))
+            await asyncio.to_thread(slow.begun.wait, PATIENCE)
+            made = server.commits.submit(DecideKeys("shop", MANY, key="second"))
+            rename = server.commits.submit(Change("shop", {"name": "taken"}))
+            await decide(client, "small")  # so that both wait for the first batch, and come together
+            slow.further.set()
+            await asyncio.to_thread(second.begun.wait, PATIENCE)
+            with opened(database) as other:
+                other.create("taken")
+            second.further.set()
+            assert (await night).json()["first"] == 1
+            assert (await made).draws.rounds.tolist() == [2] * 100
+            with pytest.raises(ServiceError) as refused:
+                await rename
+            assert refused.value.code == "exists"
+
+    asyncio.run(play())

@@ -7,6 +7,7 @@ import contextlib
 import functools
 import threading
 import time
+import traceback
 from typing import get_args
 
 import pytest
@@ -120,7 +121,7 @@ class DatabaseContract:
         of = make(database, events=[decided(1, 1), settled(2, 1), decided(3, 2)])
         with database.writing() as writing:
             writing.save(of, Snapshot(3, b"", b"x"))
-            writing.keep_base(of, 1, b"y")
+            writing.keep_initial_state(of, b"y")
             writing.commit()
         line = Deletion(of, "e", 2**62, None)
         with database.writing() as writing:
@@ -141,7 +142,7 @@ class DatabaseContract:
                 writing.commit()
         with other.reading() as reading:
             assert (reading.deletions(), reading.leftovers()) == ([line], [])
-            assert (reading.events(of, 0, 9), reading.snapshot(of), reading.base(of, 1)) == ([], None, None)
+            assert (reading.events(of, 0, 9), reading.snapshot(of), reading.initial_state(of)) == ([], None, None)
         assert numbers(other, again) == [1]
 
     def test_an_empty_one_holds_nothing(self, server):
@@ -214,6 +215,22 @@ class DatabaseContract:
             assert reading.events(of, 300, 9) == []
             assert [each.seq for each in journal.since(reading, of, 10, page_size=29)] == list(range(11, 301))
             assert len(reading.experiments()) == 2
+
+    def test_any_number_of_events_is_appended_at_once(self, server):
+        database = server()
+        for count in (1, 2, 7, 64, 65, 200):
+            events = [decided(seq, seq, key=f"key {seq}")._replace(losses=bytes(seq)) for seq in range(1, count + 1)]
+            of = make(database, f"e{count}", events)
+            with database.reading() as reading:
+                assert reading.events(of, 0, 999) == events
+
+    def test_an_error_shows_nothing_of_what_was_to_be_written(self, server):
+        database = server()
+        of = make(database, events=[decided(1, 1)])
+        event = decided(1, 2)._replace(context="secret", losses=b"secret")
+        with pytest.raises(TakenError) as caught, database.writing() as writing:
+            writing.append({of: [event]})
+        assert "secret" not in "".join(traceback.format_exception(caught.value, chain=True))
 
     @pytest.mark.parametrize(
         "wrong",
@@ -433,16 +450,16 @@ class DatabaseContract:
             found = [reading.graph(id_ * 32) for id_ in "abcde"]
             assert found == [b"graph", b"graph", b"graph", None, b"graph"]
 
-    def test_a_state_that_is_part_of_the_journal_is_kept_once(self, server):
+    def test_the_state_that_an_experiment_begins_with_is_kept_once(self, server):
         database = server()
         of = make(database)
         with database.writing() as writing:
-            writing.keep_base(of, 3, b"state")
+            writing.keep_initial_state(of, b"state")
             writing.commit()
         with server().reading() as reading:
-            assert [reading.base(of, 3), reading.base(of, 4), reading.base(of + 1, 3)] == [b"state", None, None]
+            assert [reading.initial_state(of), reading.initial_state(of + 1)] == [b"state", None]
         with database.writing() as writing, pytest.raises(TakenError):
-            writing.keep_base(of, 3, b"another")
+            writing.keep_initial_state(of, b"another")
 
     def test_a_snapshot_is_its_parts_and_what_comes_behind_and_parts_of_none_are_forgotten(self, server):
         database = server()

@@ -1,10 +1,14 @@
-"""What SQLite writes ahead is moved into its file aside of the commits, and the log begins anew."""
+"""The write-ahead log of SQLite is moved into the database file while others write, and does not grow without limit."""
 
-import threading
 import time
 
+import pytest
+
+import sidelong as sl
 from service.stores import opened
-from sidelong.service.store.sql import checkpoints
+from sidelong.service.store import creation
+
+MEGABYTE = 2**20
 
 
 def waited(done):
@@ -15,61 +19,39 @@ def waited(done):
         time.sleep(0.001)
 
 
-def test_what_is_written_ahead_is_moved_aside_and_the_log_does_not_grow(tmp_path):
-    path = tmp_path / "ahead.db"
+@pytest.fixture(scope="module")
+def graphs():
+    """Return graphs that take about a megabyte each in a database."""
+    return [sl.graphs.erdos_renyi(500, 0.9, seed=seed) for seed in range(24)]
+
+
+def test_the_log_is_moved_while_others_write_and_does_not_grow(tmp_path, graphs):
+    path, log = tmp_path / "ahead.db", tmp_path / "ahead.db-wal"
     with opened(f"sqlite:///{path}") as bench:
         bench.create()
-        moving = bench.database._checkpoints
-        assert moving._thread is None
-        for number in range(40):  # ten megabytes, where the log may have four
-            with bench.database.writing(aside=True) as writing:
-                writing.keep_graph_part("a" * 32, number, bytes(2**18), 0)
-                writing.commit()
+        for number, graph in enumerate(graphs):  # more than 20 megabytes in all
+            creation.keep_graph(bench.store, graph)
             bench.tell(bench.decide())
-            waited(lambda: moving.pages < checkpoints.MOST)
-        log = (tmp_path / "ahead.db-wal").stat().st_size
-        assert log < 3 * checkpoints.MOST * 4096
-        assert path.stat().st_size > 2**23
+            waited(lambda least=number - 8: path.stat().st_size > least * MEGABYTE)
+        assert log.stat().st_size < 16 * MEGABYTE
         digest = bench.digest()
+    assert not log.exists()  # nobody has it open any more
+    assert path.stat().st_size > 20 * MEGABYTE
     with opened(f"sqlite:///{path}") as bench:
         assert bench.digest() == digest
 
 
-def test_who_reads_keeps_the_log_and_nobody_waits_for_it(tmp_path):
-    with opened(f"sqlite:///{tmp_path}/read.db") as bench:
+def test_who_reads_keeps_the_log_and_nobody_waits_for_it(tmp_path, graphs):
+    path = tmp_path / "read.db"
+    with opened(f"sqlite:///{path}") as bench:
         bench.create()
-        moving = bench.database._checkpoints
         with bench.database.reading() as reading:
             assert len(reading.experiments()) == 1  # it sees this state until its end
-            for number in range(20):
-                with bench.database.writing() as writing:
-                    writing.keep_graph_part("a" * 32, number, bytes(2**18), 0)
-                    writing.commit()
+            for graph in graphs[:12]:
+                known, _ = creation.keep_graph(bench.store, graph)
                 bench.decide()
-            assert reading.graph("a" * 32) is None
-        moving._move()
-        assert moving.pages == 0
-
-
-def test_the_thread_goes_on_after_an_error_and_ends_with_the_database(tmp_path, monkeypatch):
-    tried = threading.Event()
-    with opened(f"sqlite:///{tmp_path}/error.db") as bench:
-        bench.create()
-        moving = bench.database._checkpoints
-        moved = checkpoints.Checkpoints._moved
-
-        def fail(self):
-            monkeypatch.setattr(checkpoints.Checkpoints, "_moved", moved)
-            tried.set()
-            with self._engine.connect() as connection:
-                connection.exec_driver_sql("nonsense")
-
-        monkeypatch.setattr(checkpoints.Checkpoints, "_moved", fail)
-        moving.pages = 2000
-        moving.begin()
-        assert tried.wait(60)
-        moving.pages = 2000
-        moving.begin()
-        waited(lambda: moving.pages == 0)
-        thread = moving._thread
-    assert not thread.is_alive()
+            assert reading.graph(known.id) is None
+            assert path.stat().st_size < 8 * MEGABYTE
+        for graph in graphs[12:]:
+            creation.keep_graph(bench.store, graph)
+        waited(lambda: path.stat().st_size > 12 * MEGABYTE)

@@ -1,15 +1,19 @@
 """An experiment that knows something before its first round: what is believed of arms, or a log."""
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import sidelong as sl
 from service.stores import lose_snapshots, new_database, opened
+from service.test_keyed import ask
 from service.test_store import refused
 from sidelong.service.http import views
 from sidelong.service.store import creation
 
 GRAPH = sl.graphs.path(5)
+EXPORTED = {"action": [0], "observed": [[0, 1]], "losses": [[0.5, 0.25]], "observe_probabilities": [[0.5, 0.5]]}
 PRIOR = [{"arm": 1, "mean": 0.2, "weight": 30.0}, {"arm": "d", "mean": 0.8, "weight": 30.0}]
 
 
@@ -98,6 +102,23 @@ def test_a_log_is_learned_before_the_first_round_and_is_there_again_after_a_repl
         assert {name: bench.digest(name) for name in digests} == digests
 
 
+def test_each_key_learns_its_rounds_of_a_log_and_they_are_there_again_after_a_replay(database):
+    keys = ["a", "b", "b"] * 200
+    seeds = sl.Family("exp3-set", GRAPH, seed=7)
+    with opened(database) as bench:
+        assert create(bench, columns={**log(), "key": keys}, keyed=True, labels=None)[1]
+        draws = ask(bench, ["b", "new", "a"]).draws
+        for key, probability in zip(draws.keys, draws.probabilities.tolist(), strict=True):
+            agent = sl.Agent("exp3-set", GRAPH, seed=seeds.seed_of(key))
+            own = [place for place, each in enumerate(keys) if each == key]
+            if own:
+                agent.learn({name: [column[place] for place in own] for name, column in log().items()})
+            assert agent.ask().probability == probability
+        digest = bench.digest()
+    with opened(database) as bench:
+        assert bench.digest() == digest
+
+
 @pytest.mark.parametrize(
     ("wrong", "part", "said"),
     [
@@ -115,6 +136,14 @@ def test_a_log_is_learned_before_the_first_round_and_is_there_again_after_a_repl
         ({"prior": PRIOR, "learner": "squarecb.g", "features": ["x"]}, "prior", "features"),
         ({"columns": log(), "learner": "glance"}, "learner", "Use exp3-set"),
         ({"columns": {**log(), "loss": [0.5]}}, "log", "equally long"),
+        ({"columns": {"action": [0], "loss": [0.5]}}, "log", "loss, pscore or observed, losses, observe_probabilities"),
+        ({"columns": {**log(), **EXPORTED}}, "log", "this one has action, loss, pscore, observed"),
+        ({"columns": {**EXPORTED, "losses": [[0.5, 2.0]]}}, "log", "in [0, 1]"),
+        ({"columns": {**log(), "key": ["a"] * 600}}, "log.key", "without keys"),
+        ({"columns": log(), "keyed": True}, "log.key", "needs a column key"),
+        ({"columns": {**EXPORTED, "key": ["a", 1]}, "keyed": True}, "log", "equally long"),
+        ({"columns": {**log(rounds=2), "key": ["a", 1]}, "keyed": True}, "log", "text"),
+        ({"columns": {**log(), "action": [0] * 600, "key": ["a"] * 600}, "keyed": True}, "log", "the key 'a'"),
         ({"columns": {**log(), "action": [9] * 600}}, "log", "arm"),
         ({"columns": {**log(), "action": [0] * 600}}, "log", "could not be seen"),
         ({"columns": log(), "learner": "squarecb.g", "features": ["x"]}, "log", "features"),
@@ -141,3 +170,12 @@ def test_a_head_start_over_the_network_is_that_of_an_agent(nursery, tmp_path):
         assert made.ask().probability == learned.ask().probability
         with pytest.raises(sl.SidelongError, match="An experiment with keys has no prior"):
             service.create("shop", "exp3-set", GRAPH, keyed=True, prior={1: (0.2, 30)})
+
+
+def test_what_is_not_the_exported_log_of_an_experiment_is_refused_before_it_is_sent(service, tmp_path):
+    (tmp_path / "text").write_text("no log")
+    with pytest.raises(sl.SidelongError, match="cannot be read as Parquet"):
+        service.create("e", "exp3-set", GRAPH, log=tmp_path / "text")
+    pq.write_table(pa.table({"action": [0], "reward": [1.0]}), tmp_path / "table")
+    with pytest.raises(sl.SidelongError, match="not the exported log of an experiment: it has no column drawn_by"):
+        service.create("e", "exp3-set", GRAPH, log=str(tmp_path / "table"))

@@ -10,37 +10,46 @@ import threading
 import time
 
 import httpx
-import psycopg
 import pytest
-from sqlalchemy import func, select
-from sqlalchemy.exc import DBAPIError
 
 import sidelong as sl
+from service.doubles import PATIENCE, Meter, Pause, hooked
 from service.stores import new_database, opened
-from sidelong.agent import state_file
+from service.test_keyed import told
 from sidelong.errors import ServiceError
 from sidelong.service import pools
-from sidelong.service.http import export, views
+from sidelong.service.http import export
 from sidelong.service.http.app import Application
 from sidelong.service.settings import Settings
-from sidelong.service.store import creation, snapshots
+from sidelong.service.store import creation
+from sidelong.service.store.batches import TellMany
+from sidelong.service.store.commands import Decide, DecideKeys
 from sidelong.service.store.experiment import Turnstile
-from sidelong.service.store.graphs import size, stored_size
-from sidelong.service.store.replay import Replayed
-from sidelong.service.store.sql import schema
-from sidelong.service.store.sql.database import _Writing
+from sidelong.service.store.graphs import identify
+from sidelong.service.store.kinds import open_database
 
 GRAPH = {"name": "cliques", "sizes": [3, 2]}
-PATIENCE = 60  # seconds that no test takes: whoever waits for another waits for ever
+
+
+def application(address, clock=None, **settings):
+    """Return a server that does not mind how often it is asked."""
+    rates = {"decide_rate": 1e9, "read_rate": 1e9, "feedback_rate": 1e9}
+    return Application(Settings(database=address, **rates, **settings), clock)
 
 
 @contextlib.asynccontextmanager
-async def running(address, **settings):
-    """Run a server in this process; yield it, and a client."""
-    app = Application(Settings(database=address, decide_rate=1e9, read_rate=1e9, feedback_rate=1e9, **settings))
+async def running(address, clock=None, **settings):
+    """Run a server in this process; yield it, and a client, which may ask until the server has stopped."""
+    async with serving(application(address, clock, **settings)) as client_of:
+        yield client_of
+
+
+@contextlib.asynccontextmanager
+async def serving(app):
+    """Run an application; yield its server, and a client."""
     async with (
-        app.running(),
         httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://localhost", timeout=PATIENCE) as client,
+        app.running(),
         asyncio.timeout(PATIENCE),
     ):
         yield app.server, client
@@ -58,26 +67,33 @@ async def decide(client, name):
     return reply.json()
 
 
-def test_nobody_waits_for_the_replay_of_another_and_it_shows(tmp_path, monkeypatch):
+def test_nobody_waits_for_the_replay_of_another_and_it_shows(tmp_path, monkeypatch, hooks):
     address = f"sqlite:///{tmp_path}/replay.db"
-    further, begun, replay = threading.Event(), threading.Event(), Replayed._replay
+    pause, order, of = Pause(), [], {}
 
-    def slow(self, reading, live, most):
-        if self.identity.name == "large" and live.head >= most and not further.wait(0.01):
-            begun.set()
-            return False
-        return replay(self, reading, live, most)
-
-    async def make():
-        async with running(address) as (_, client):
-            await create(client, "large", "small")
-            for _ in range(5):
-                await decide(client, "large")
+    with opened(address) as bench:
+        for name in ("large", "small"):
+            bench.create(name)
+            of[name] = bench.store.identity(name).id
+        bench.store.run([Decide("large") for _ in range(1200)])  # several pages of events
 
     async def ask():
+        loop = asyncio.get_running_loop()
+
+        def read(events, experiment, after, *given):
+            name = "large" if experiment == of["large"] else "small"
+            order.append(name)
+            if order == ["large"]:  # until both are waiting to be replayed: the server asks for all when it starts
+                asyncio.run_coroutine_threadsafe(asyncio.sleep(0), loop).result(PATIENCE)
+            if order.count("large") == 2:
+                return pause.hook(lambda *_: name == "large")(events, experiment, after, *given)
+            return events(experiment, after, *given)
+
+        hooks["events"] = read
         async with running(address) as (server, client):
+            await asyncio.to_thread(pause.begun.wait, PATIENCE)
+            assert order == ["large", "small", "large"]  # a page of each in turn
             waiting = asyncio.create_task(decide(client, "large"))
-            await asyncio.to_thread(begun.wait, PATIENCE)
             for number in range(1, 21):
                 assert (await decide(client, "small"))["round"] == number
             assert not waiting.done()
@@ -85,49 +101,41 @@ def test_nobody_waits_for_the_replay_of_another_and_it_shows(tmp_path, monkeypat
             assert (await client.get("/ready")).json()["status"] == "degraded"
             listed = (await client.get("/v1/experiments")).json()
             assert [each["name"] for each in listed["items"]] == ["small"]
-            assert listed["loading"] == [{"name": "large", "done": 4, "events": 6}]
+            [loading] = listed["loading"]
+            done = loading["done"]
+            assert loading == {"name": "large", "done": done, "events": 1201}
+            assert 0 < done < 1201
             metrics = (await client.get("/metrics")).text
             assert 'sidelong_experiments{state="loading"} 1.0' in metrics
-            assert 'sidelong_replay_left{experiment="large"} 2.0' in metrics
+            assert f'sidelong_replay_left{{experiment="large"}} {1201 - done}.0' in metrics
             monkeypatch.setattr(server.settings, "request_timeout", 0.05)
             late = await client.get("/v1/experiments/large")
             assert (late.status_code, late.json()["code"]) == (503, "busy")
-            assert "4 of 6 events" in late.json()["detail"]
-            further.set()
-            assert (await waiting)["round"] == 6
+            assert f"{done:,} of 1,201 events" in late.json()["detail"]
+            pause.further.set()
+            assert (await waiting)["round"] == 1201
             assert (await client.get("/ready")).json()["status"] == "ok"
 
-    asyncio.run(make())
-    with opened(address) as bench, bench.database.writing() as writing:
-        writing.connection.exec_driver_sql("DELETE FROM snapshots")
-        writing.commit()
-    monkeypatch.setattr(Replayed, "_replay", slow)
-    monkeypatch.setattr("sidelong.service.store.replay._PAGE", 4)
     asyncio.run(ask())
 
 
-def test_who_looks_at_an_experiment_keeps_only_those_waiting_who_decide_there(tmp_path, monkeypatch):
-    looking, done = threading.Event(), threading.Event()
-    state = views.state
-
-    def slow(experiment, *query):
-        if experiment.identity.name == "looked-at" and not done.is_set():
-            looking.set()
-            done.wait(PATIENCE)
-        return state(experiment, *query)
+def test_who_looks_at_an_experiment_keeps_only_those_waiting_who_decide_there(tmp_path, hooks):
+    pause = Pause()
 
     async def ask():
-        async with running(f"sqlite:///{tmp_path}/look.db") as (_, client):
+        async with running(f"sqlite:///{tmp_path}/look.db") as (server, client):
             await create(client, "looked-at", "other")
-            monkeypatch.setattr(views, "state", slow)
+            of = server.store.identity("looked-at").id
+            # Whoever looks reads first what other servers have done to the experiment.
+            hooks["events"] = pause.hook(lambda experiment, *_: experiment == of)
             look = asyncio.create_task(client.get("/v1/experiments/looked-at"))
-            await asyncio.to_thread(looking.wait, PATIENCE)
+            await asyncio.to_thread(pause.begun.wait, PATIENCE)
             waiting = [asyncio.create_task(decide(client, "looked-at")) for _ in range(3)]
             for number in range(1, 11):
                 assert (await decide(client, "other"))["round"] == number
             assert (await client.get("/metrics")).status_code == 200
             assert not any(each.done() for each in waiting)
-            done.set()
+            pause.further.set()
             assert sorted(each["round"] for each in await asyncio.gather(*waiting)) == [1, 2, 3]
             assert (await look).status_code == 200
 
@@ -138,10 +146,11 @@ def test_an_experiment_that_another_server_has_locked_does_not_keep_the_others_w
     address = new_database("postgresql", request, tmp_path, monkeypatch)
 
     async def ask():
-        async with running(address, busy_timeout=PATIENCE) as (_, client):
+        async with running(address, busy_timeout=PATIENCE) as (server, client):
             await create(client, "locked", "other")
-            with psycopg.connect(address) as connection:  # as a server that was stopped in the middle of a commit
-                connection.execute("SELECT head FROM experiments WHERE name = 'locked' FOR UPDATE")
+            other = open_database(address)
+            with contextlib.closing(other), other.writing() as stopped:  # in the middle of a commit
+                stopped.lock(server.store.identity("locked").id)
                 waiting = [asyncio.create_task(decide(client, "locked")) for _ in range(3)]
                 for number in range(1, 11):
                     assert (await decide(client, "other"))["round"] == number
@@ -151,87 +160,90 @@ def test_an_experiment_that_another_server_has_locked_does_not_keep_the_others_w
     asyncio.run(ask())
 
 
+@pytest.mark.long  # it waits for ten seconds to pass
 def test_a_server_that_stands_still_gives_its_locks_on_postgresql_back(request, tmp_path, monkeypatch):
     address = new_database("postgresql", request, tmp_path, monkeypatch)
-    with opened(address, busy_timeout=0.5) as bench, opened(address) as other:
-        bench.create()
-        other.store.load("e")
+
+    def stand_still():
         with other.database.writing() as stopped:
-            stopped.lock(1)  # and then it is stopped
+            stopped.lock(bench.store.identity("e").id)
             with pytest.raises(ServiceError, match="holds the lock"):
                 bench.decide()
-            show = stopped.connection.exec_driver_sql
-            assert show("SHOW idle_in_transaction_session_timeout").scalar() == "10s"
-            assert [show(f"SHOW tcp_keepalives_{name}").scalar() for name in ("idle", "count")] == ["10", "3"]
-            show("SET idle_in_transaction_session_timeout = 1")  # as if those seconds were over
-            while not stopped.connection.closed:
-                time.sleep(0.05)
+            while True:  # the test ends after some minutes if it has to
                 with contextlib.suppress(ServiceError):
                     assert bench.decide().event.round == 1
                     break
-            with pytest.raises(DBAPIError, match=r"idle-in-transaction timeout|closed"):
-                stopped.lock(1)
+            stopped.lock(1)
 
-
-def test_a_snapshot_that_cannot_be_written_is_tried_less_and_less_often(tmp_path, monkeypatch):
-    monkeypatch.setattr("sidelong.service.store.pace._EVENT", 2**30)
-    tries, save = [], _Writing.save
-
-    def fail(_, __, snapshot):
-        tries.append(snapshot.seq)
-        raise OSError("no room")
-
-    with opened(f"sqlite:///{tmp_path}/snapshots.db") as bench:
+    with opened(address, busy_timeout=0.5) as bench, opened(address) as other:
         bench.create()
-        replayed = bench.store.named("e")
-        monkeypatch.setattr(_Writing, "save", fail)
-        for _ in range(400):
-            bench.decide()
-            if replayed.is_stale(10, 2**40):
-                with pytest.raises(OSError, match="no room"):
-                    replayed.save(bench.database)
-        assert tries == [10, 30, 70, 150, 310]
-        monkeypatch.setattr(_Writing, "save", save)
-        replayed.save(bench.database)
-        for _ in range(10):
-            assert not replayed.is_stale(10, 2**40)
-            bench.decide()
-        assert replayed.is_stale(10, 2**40)
+        with pytest.raises(ServiceError) as error:
+            stand_still()
+        assert (error.value.status, error.value.code) == (503, "unavailable")
 
 
-def test_a_large_snapshot_is_written_in_parts_between_which_others_write_and_less_often(tmp_path, monkeypatch):
-    monkeypatch.setattr("sidelong.service.store.replay.PART", 1000)
-    monkeypatch.setattr("sidelong.service.store.pace._EVENT", 1000)
-    address, between, keep = f"sqlite:///{tmp_path}/large.db", [], _Writing.keep_part
+def test_a_snapshot_that_cannot_be_written_is_tried_less_and_less_often(tmp_path, hooks):
+    tries, written, full = [], [], threading.Event()
 
-    def note(self, experiment, seq, number, data):
-        between.append(number)
-        assert len(data) == 1000
-        keep(self, experiment, seq, number, data)
+    def save(save, experiment, snapshot):
+        if full.is_set():
+            tries.append(snapshot.seq)
+            raise OSError("no room")
+        written.append(snapshot.seq)
+        save(experiment, snapshot)
 
-    monkeypatch.setattr(_Writing, "keep_part", note)
+    async def ask():
+        hooks["save"] = save
+        full.set()
+        async with running(f"sqlite:///{tmp_path}/snapshots.db", snapshot_every=10) as (_, client):
+            await create(client, "e")
+            while len(tries) < 5:
+                await decide(client, "e")
+            assert tries[0] >= 10
+            assert all(later - tries[k] >= 20 * 2**k for k, later in enumerate(tries[1:]))
+            full.clear()
+            while len(written) < 2:
+                await decide(client, "e")
+            assert written[1] - written[0] >= 10
+
+    asyncio.run(ask())
+
+
+@pytest.mark.parametrize("keyed", [False, True])
+def test_a_large_snapshot_is_written_in_parts_aside_of_others_and_not_too_often(tmp_path, hooks, keyed):
+    path, meter = tmp_path / "large.db", Meter(hooks)
+    address, keys = f"sqlite:///{path}", [f"sku-{k}" for k in range(100)]
+    command = DecideKeys("e", keys) if keyed else Decide("e")
+
+    async def ask():
+        async with running(address, snapshot_every=1) as (server, client):
+            body = {"name": "e", "graph": {"name": "nested", "n": 200}, "learner": "exp3.g++", "seed": 1}
+            assert (await client.post("/v1/experiments", json={**body, "keyed": keyed})).status_code == 201
+            turns, aside = 0, []
+            while turns < (100 if keyed else 400) or not sum(aside):
+                turns += 1
+                made = await server.commits.submit(command)
+                if keyed:
+                    items = [told(made, place) for place in range(100)]
+                    await server.commits.submit(TellMany(f"#{made.experiment}", items))
+                aside = [each.bytes for each in meter.written if each.aside]
+            assert max(aside) <= (2**22 if keyed else 2**18)
+            # Some kilobytes for each decision that a start need not replay, and less for those of a batch. One after
+            # each event would take far more.
+            assert sum(aside) <= (2**17 if keyed else 2**14) * turns
+            return (await client.get("/v1/experiments/e?digest=true")).json()["digest"]
+
+    digest = asyncio.run(ask())
+    meter.events_read, size = 0, path.stat().st_size
     with opened(address) as bench:
-        bench.create(graph=sl.graphs.nested(50))
-        for _ in range(200):
-            bench.decide()
-        replayed = bench.store.named("e")
-        for _ in range(2):
-            replayed.save(bench.database)
-            bench.decide()
-        digest, size = bench.digest(), replayed._pace._size
-        assert between[:100] == list(range(100))
-        for _ in range(-(-size // 1000) - 1):
-            assert not replayed.is_stale(10, 2**40)
-            bench.decide()
-        assert replayed.is_stale(10, 2**40)
-        with bench.database.reading() as reading:
-            seqs = reading.connection.exec_driver_sql("SELECT DISTINCT seq FROM parts").scalars().all()
-        assert sorted(seqs) == [201, 202]
-    with opened(address) as bench:
-        monkeypatch.setattr(Replayed, "_new", None)  # it comes from the snapshot
-        bench.store.load("e")
-        assert bench.digest() != digest
-        assert bench.store.named("e").live.saved == 202
+        assert bench.digest() == digest
+        assert meter.events_read <= 1  # from the snapshot of the end
+        before = len(meter.written)
+        for _ in range(8):
+            bench.store.run([command])
+            bench.store.save(least=1)
+        whole = sum(each.bytes for each in meter.written[before:]) / 8
+    assert path.stat().st_size < size + 5 * whole  # two are kept, and others forgotten
 
 
 def test_a_lock_goes_to_commands_before_looks_and_to_each_in_turn():
@@ -330,37 +342,39 @@ async def ask_and_leave(app, path):
     return left.set, asyncio.create_task(app({**scope, "asgi": {"version": "3.0"}}, receive, send)), sent
 
 
-def test_downloads_whose_clients_have_left_end_at_once_and_those_that_wait_are_not_begun(tmp_path, monkeypatch):
-    begun, beginning, write = [], threading.Semaphore(0), export.write
-
-    def slow(store, name, file):
-        begun.append(name)
-        beginning.release()
-        if name != "quick":
-            while True:
-                pools.check()
-                time.sleep(0.001)
-        write(store, name, file)
+def test_downloads_whose_clients_have_left_end_at_once_and_those_that_wait_are_not_begun(tmp_path, hooks):
+    pages, beginning, all_left = [], threading.Semaphore(0), threading.Event()
 
     async def ask():
-        async with running(f"sqlite:///{tmp_path}/left.db") as (server, client):
+        app = application(f"sqlite:///{tmp_path}/left.db")
+        async with serving(app) as (server, client):
             names = [f"slow-{number}" for number in range(6)]
             await create(client, *names, "quick")
-            monkeypatch.setattr(export, "write", slow)
-            app = client._transport.app
+            name_of = {server.store.identity(name).id: name for name in [*names, "quick"]}
+
+            def read(rounds, experiment, *given):
+                pages.append(name_of[experiment])
+                beginning.release()
+                if name_of[experiment] != "quick":
+                    assert all_left.wait(PATIENCE)
+                return rounds(experiment, *given)
+
+            for name in names:
+                await decide(client, name)
+            hooks["rounds"] = read
             asked = {name: await ask_and_leave(app, f"/v1/experiments/{name}/log") for name in names}
             for _ in range(2):
                 await asyncio.to_thread(beginning.acquire)
-            first = set(begun)
+            first = set(pages)
             # Those that wait leave first: the place of one that ends is taken by whoever still waits.
             for name in sorted(names, key=first.__contains__):
                 leave, task, _ = asked[name]
                 leave()
                 await task
+            all_left.set()
             assert (await client.get("/v1/experiments/quick/log")).status_code == 200
             assert len(first) == 2
-            assert begun[2:] == ["quick"]
-            assert not server.exports._work
+            assert pages[2:] == ["quick"]  # of the two that were begun, no further page was read
 
     asyncio.run(ask())
 
@@ -383,20 +397,19 @@ def test_a_log_that_is_sent_has_no_file_that_a_killed_process_could_leave(tmp_pa
     assert data[:4] == data[-4:] == b"PAR1"
 
 
-def test_who_makes_large_experiments_keeps_neither_readers_nor_decisions_nor_the_end_waiting(tmp_path, monkeypatch):
-    stuck, for_ever, draft = threading.Semaphore(0), threading.Event(), creation.draft
+def test_who_makes_large_experiments_keeps_neither_readers_nor_decisions_nor_the_end_waiting(tmp_path, hooks):
+    address, stuck, for_ever, ended = f"sqlite:///{tmp_path}/builds.db", threading.Semaphore(0), threading.Event(), []
 
-    def slow(store, name, *rest):
-        if name.startswith("large"):
+    def slow(find, of):
+        if of.startswith("large"):
             stuck.release()
             for_ever.wait(PATIENCE)
-        return draft(store, name, *rest)
+            ended.append(of)
+        return find(of)
 
     async def ask():
-        async with running(f"sqlite:///{tmp_path}/builds.db") as (server, client):
-            await create(client, "small")
-            server.builds._seconds = 0.5
-            monkeypatch.setattr(creation, "draft", slow)
+        hooks["find"] = slow
+        async with running(address, work_timeout=0.5) as (_, client):
             bodies = [{"name": f"large-{number}", "graph": GRAPH} for number in range(6)]
             waiting = [asyncio.create_task(client.post("/v1/experiments", json=body)) for body in bodies]
             for _ in range(2):
@@ -407,10 +420,11 @@ def test_who_makes_large_experiments_keeps_neither_readers_nor_decisions_nor_the
             replies = [each.result() for each in (await asyncio.wait(waiting))[0]]
             assert {(reply.status_code, reply.json()["code"]) for reply in replies} == {(503, "busy")}
 
-    begun = time.monotonic()
+    with opened(address) as bench:
+        bench.create("small")
     try:
         asyncio.run(ask())
-        assert time.monotonic() - begun < PATIENCE  # the end did not wait for those who are stuck
+        assert not ended  # the end did not wait for those who are stuck
     finally:
         for_ever.set()
 
@@ -450,104 +464,83 @@ def decide_until_refused(bench, graphs, *, tell):
 
 
 def test_all_that_a_decision_with_a_graph_of_its_own_makes_the_service_keep_is_charged(tmp_path):
-    graphs = [sl.graphs.erdos_renyi(60, 0.9, seed=seed) for seed in range(40)]
-    each, stored = size(graphs[0]), stored_size(graphs[0])
-    address = f"sqlite:///{tmp_path}/bytes.db"
-    with opened(address, max_outstanding_bytes=10 * each, max_graph_bytes=20 * stored) as bench:
-        bench.create(graph=sl.graphs.complete(60))
-        live = bench.store.load("e").live
-        made, error = decide_until_refused(bench, graphs, tell=False)
-        assert (error.status, error.code) == (429, "too_many_outstanding")
-        assert 8 <= len(made) <= 10
-        assert live.held <= 10 * each
-        for one in made:
-            bench.tell(one)
-        assert live.held == 0
-        kept, error = decide_until_refused(bench, graphs, tell=True)
-        assert (error.status, error.code, error.path) == (409, "full", "body.graph")
-        assert 17 <= len(kept) <= 21
-        assert live.graph_bytes <= 20 * stored
-        bench.tell(bench.decide(graph=graphs[0]))  # one that is kept already, again and again
-        bench.store.settings.max_graph_bytes = live.graph_bytes
-        asked, before = bench.decide(), live.graph_bytes
-        for _ in range(2):
+    graphs = [sl.graphs.erdos_renyi(60, 0.9, seed=seed) for seed in range(80)]
+    least = 4 * graphs[0].n_edges  # bytes that a graph takes, and some may say more
+    counts = {}
+    for times in (1, 2):
+        address, most = f"sqlite:///{tmp_path}/bytes-{times}.db", times * 10 * least
+        with opened(address, max_outstanding_bytes=most, max_graph_bytes=3 * most) as bench:
+            bench.create(graph=sl.graphs.complete(60))
+            made, error = decide_until_refused(bench, graphs, tell=False)
+            assert (error.status, error.code) == (429, "too_many_outstanding")
+            for one in made:
+                bench.tell(one)
+            kept, error = decide_until_refused(bench, graphs, tell=True)
+            assert (error.status, error.code, error.path) == (409, "full", "body.graph")
+            bench.tell(bench.decide(graph=graphs[0]))  # one that is kept already, again and again
+            asked = bench.decide()
+            for _ in range(2):
+                with pytest.raises(ServiceError, match="at most"):
+                    bench.tell(asked, 0.5, graph=graphs[-1])
+            bench.tell(asked)
+            bench.store.save(least=1)
+        with opened(address, max_outstanding_bytes=most, max_graph_bytes=3 * most) as bench:
             with pytest.raises(ServiceError, match="at most"):
-                bench.tell(asked, 0.5, graph=graphs[-1])
-        assert live.graph_bytes == before
-        bench.tell(asked)
-        bench.store.save(least=1)
-    with opened(address) as bench:
-        live = bench.store.load("e").live
-        assert live.graph_bytes == pytest.approx(before, rel=0.1)
-        assert live.held == 0
+                bench.decide(graph=graphs[-1])
+            bench.tell(bench.decide(graph=graphs[1]))
+        counts[times] = len(made), len(kept)
+    assert counts[1][0] <= 10
+    assert counts[1][1] <= 30
+    assert counts[2] == pytest.approx([2 * count for count in counts[1]], abs=2)
+
+
+def test_decisions_that_share_a_graph_are_charged_for_one(tmp_path):
+    graph = sl.graphs.erdos_renyi(60, 0.9, seed=1)
+    with opened(f"sqlite:///{tmp_path}/shared.db", max_outstanding_bytes=40 * graph.n_edges) as bench:
+        bench.create(graph=sl.graphs.complete(60))
+        others = [sl.graphs.erdos_renyi(60, 0.9, seed=seed) for seed in range(2, 40)]
+        alone, _ = decide_until_refused(bench, others, tell=False)
+        for each in alone:
+            bench.cancel(each)
+        shared, _ = decide_until_refused(bench, [graph] * 10_000, tell=False)
+        assert len(shared) > 3 * len(alone)
 
 
 @pytest.mark.parametrize("kind", ["sqlite", "postgresql"])
 def test_a_large_graph_of_a_round_is_written_in_parts_before_its_turn_and_goes_if_it_is_refused(
     kind, request, tmp_path, monkeypatch
 ):
-    for place in ("graphs", "store"):
-        monkeypatch.setattr(f"sidelong.service.store.{place}.PART", 1000)
-    graphs = [sl.graphs.erdos_renyi(60, 0.9, seed=seed) for seed in range(4)]
-    address, keep = new_database(kind, request, tmp_path, monkeypatch), _Writing.keep_graph_part
-    with opened(address) as bench:
-        bench.create(graph=sl.graphs.complete(60))
-        live = bench.store.load("e").live
-
-        def between(self, id_, number, data, now):
-            assert len(data) == 1000
-            keep(self, id_, number, data, now)
-            if kind == "postgresql":  # where many write at a time
-                bench.tell(bench.decide())
-
-        def count(what):
-            with bench.database.reading() as reading:
-                return reading.connection.execute(select(func.count()).select_from(what)).scalar()
-
-        monkeypatch.setattr(_Writing, "keep_graph_part", between)
-        ready = [bench.store.made_ready("e", graph) for graph in graphs[:2]]
-        assert [each.new for each in ready] == [True, True]
-        assert count(schema.graph_parts) == sum(stored_size(graph) // 1000 for graph in graphs[:2])
-        monkeypatch.setattr(_Writing, "keep_graph", None)  # its turn does not write it
-        made = bench.decide(graph=ready[0])
-        assert made.event.graph == ready[0].id
-        assert live.graph_bytes == stored_size(graphs[0])
-        monkeypatch.undo()
-        for each in ready:  # as if both were refused
-            bench.store.withdraw(each)
-        assert (count(schema.graph_parts), count(schema.graphs)) == (stored_size(graphs[0]) // 1000, 2)
-        bench.store.shelf.forget()
-        monkeypatch.setattr("sidelong.service.store.store.PART", 1000)
-        assert bench.store.made_ready("e", ready[0].id) == ready[0]._replace(new=False)
-        bench.store.settings.max_graph_bytes = 1000  # what cannot be kept is not written
-        assert not bench.store.made_ready("e", graphs[2]).new
-        assert not bench.store.made_ready("e", sl.graphs.erdos_renyi(61, 0.9, seed=1)).new
-        assert count(schema.graphs) == 2
-        bench.tell(made)
-        digest = bench.digest()
-    with opened(address) as bench:
-        assert bench.store.load("e").live.graph_bytes == pytest.approx(stored_size(graphs[0]), rel=0.1)
-        assert bench.digest() == digest
-
-
-def test_what_a_refused_request_brought_is_not_kept(tmp_path, monkeypatch):
-    monkeypatch.setattr("sidelong.service.store.store.PART", 1000)
-    large = {"name": "erdos_renyi", "n": 60, "r": 0.9, "seed": 1}
+    address, meter = new_database(kind, request, tmp_path, monkeypatch), Meter(hooked(monkeypatch))
+    large, wrong = ({"name": "erdos_renyi", "n": 400, "r": 0.9, "seed": seed} for seed in (1, 2))
 
     async def ask():
-        async with running(f"sqlite:///{tmp_path}/refused.db") as (server, client):
-            body = {"name": "e", "graph": {"name": "complete", "n": 60}, "learner": "exp3.g++"}
+        async with running(address) as (server, client):
+            body = {"name": "e", "graph": {"name": "complete", "n": 400}, "learner": "exp3.g++"}
             assert (await client.post("/v1/experiments", json=body)).status_code == 201
-            wrong = {"losses": [0.5], "graph": large}
-            made = (await client.post("/v1/experiments/e/decisions")).json()
+            meter.written.clear()
+            made = (await client.post("/v1/experiments/e/decisions", json={"graph": large})).json()
+            assert sum(each.bytes for each in meter.written) > 2**19
+            assert max(each.bytes for each in meter.written) <= 2**18
+            assert sum(each.bytes for each in meter.written if not each.aside) < 2**14
+            feedback = {"losses": [0.5], "graph": wrong}
             for path in (f"/v1/decisions/{made['id']}/feedback", f"/v1/decisions/{made['id'][:-1]}9/feedback"):
-                assert (await client.post(path, json=wrong)).status_code in {404, 422}
-            with server.database.reading() as reading:
-                assert reading.connection.exec_driver_sql("SELECT count(*) FROM graphs").scalar() == 1
-            reply = await client.post("/v1/experiments/e/decisions", json={"graph": large})
-            assert reply.status_code == 201
+                assert (await client.post(path, json=feedback)).status_code in {404, 422}
+            known = {"id": identify(sl.graphs.erdos_renyi(400, 0.9, seed=2)).id}
+            reply = await client.post("/v1/experiments/e/decisions", json={"graph": known})
+            assert reply.status_code == 422  # nothing is kept of what was refused
+            assert "There is no graph" in reply.json()["detail"]
+            known = {"id": identify(sl.graphs.erdos_renyi(400, 0.9, seed=1)).id}
+            assert (await client.post("/v1/experiments/e/decisions", json={"graph": known})).status_code == 201
+            monkeypatch.setattr(server.settings, "max_graph_bytes", 2**19)
+            meter.written.clear()
+            reply = await client.post("/v1/experiments/e/decisions", json={"graph": wrong})
+            assert (reply.status_code, reply.json()["code"]) == (409, "full")
+            assert sum(each.bytes for each in meter.written) == 0  # what cannot be kept is not written
+            return (await client.get("/v1/experiments/e?digest=true")).json()["digest"]
 
-    asyncio.run(ask())
+    digest = asyncio.run(ask())
+    with opened(address) as bench:
+        assert bench.digest() == digest
 
 
 @pytest.mark.parametrize("kind", ["sqlite", "postgresql"])
@@ -565,10 +558,10 @@ def test_a_graph_that_nothing_uses_is_forgotten_after_its_time_and_one_that_is_u
         bench.hands.move(86_000)
         assert bench.store.collect() == 0
         creation.keep_graph(bench.store, sl.graphs.self_loops(4))
+        other.store.made_ready("e", idle)  # which has it in memory then
         bench.hands.move(500)
         assert bench.store.collect() == 1
-        for each in (bench, other):  # also one that has it in memory still
-            each.store.shelf._remember(idle, sl.graphs.cliques([2, 2]).named(None))
+        for each in (bench, other):
             with pytest.raises(ServiceError, match="There is no graph") as refused:
                 each.decide(graph=idle)
             assert refused.value.status == 422
@@ -579,45 +572,36 @@ def test_a_graph_that_nothing_uses_is_forgotten_after_its_time_and_one_that_is_u
         assert other.store.collect() == 0
 
 
-def test_a_snapshot_names_the_graphs_of_decisions_that_wait_and_does_not_hold_them(tmp_path, monkeypatch):
-    address = f"sqlite:///{tmp_path}/small.db"
+def test_a_snapshot_does_not_hold_the_graphs_of_decisions_that_wait(tmp_path, hooks):
+    address, meter = f"sqlite:///{tmp_path}/small.db", Meter(hooks)
     with opened(address) as bench:
         bench.create(graph=sl.graphs.complete(60))
-        for seed in (1, 2, 1, 3):
-            bench.decide(graph=sl.graphs.erdos_renyi(60, 0.9, seed=seed))
-        live, digest = bench.store.load("e").live, bench.digest()
-        graphs = sum(stored_size(sl.graphs.erdos_renyi(60, 0.9, seed=seed)) for seed in (1, 2, 3))
-        small, whole = snapshots.pack(live), state_file.pack(*snapshots._contents(live))
-        assert len(small) < len(whole) - graphs
+        graphs = [sl.graphs.erdos_renyi(60, 0.9, seed=seed) for seed in (1, 2, 3)]
+        for which in (0, 1, 0, 2):
+            bench.decide(graph=graphs[which])
+        digest = bench.digest()
+        meter.written.clear()
         bench.store.save(least=1)
-    monkeypatch.setattr(Replayed, "_new", None)  # it comes from the snapshot
+        assert sum(each.bytes for each in meter.written) < 4 * sum(graph.n_edges for graph in graphs)
+    meter.events_read = 0
     with opened(address) as bench:
         assert bench.digest() == digest
-    header, arrays = state_file.unpack(whole, "it")  # as programs wrote them that kept graphs in snapshots
-    header["service"]["version"] = 5
-    arrays["outstanding"] = arrays["outstanding"][:, 2:]  # without numbers, and with nobody aside
-    old = snapshots.unpack(live.identity, state_file.pack(header, arrays), None, base=True)
-    assert snapshots.digest(old) == digest
+        assert meter.events_read <= 1  # it comes from the snapshot
 
 
-def test_keys_and_contexts_in_memory_are_limited_in_bytes(tmp_path, monkeypatch):
-    monkeypatch.setattr("sidelong.service.store.experiment._KEY_BYTES", 20_000)
+def test_keys_and_contexts_in_memory_are_limited_in_bytes(tmp_path, hooks):
+    looked_up = []
+
+    def note(keyed, experiment, keys):
+        looked_up.extend(keys)
+        return keyed(experiment, keys)
+
     with opened(f"sqlite:///{tmp_path}/keys.db") as bench:
         bench.create()
-        first = bench.decide(key="0", context="x" * 4000)
-        for number in range(1, 20):
-            bench.decide(key=f"{number}", context="x" * 4000)
-        live = bench.store.load("e").live
-        assert len(live.keys) == 4
-        assert bench.decide(key="0", context="x" * 4000).event == first.event  # the database knows it
-
-
-def test_decisions_that_share_a_graph_are_charged_for_one(tmp_path):
-    with opened(f"sqlite:///{tmp_path}/shared.db") as bench:
-        bench.create(graph=sl.graphs.complete(60))
-        live, row = bench.store.load("e").live, None
-        for number in range(1, 6):
-            bench.decide(graph=sl.graphs.erdos_renyi(60, 0.9, seed=1))
-            row = live.outstanding[1][0].kept_bytes
-            assert live.held == number * row + size(live.outstanding[1][0].graph)
-        assert len({id(made.graph) for made, _ in live.outstanding.values()}) == 1
+        every = [Decide("e", key=f"{number}", context="x" * 4000) for number in range(1200)]  # nearly 5 megabytes
+        first, *_, last = bench.store.run(every)
+        hooks["keyed"] = note
+        assert bench.decide(key="1199", context="x" * 4000).event == last.event
+        assert "1199" not in looked_up
+        assert bench.decide(key="0", context="x" * 4000).event == first.event
+        assert "0" in looked_up  # the database knows it

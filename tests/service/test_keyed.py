@@ -200,7 +200,12 @@ def test_an_idempotency_key_brings_the_same_batch_again(database):
                 assert again.duplicate
                 assert again.draws.numbers.tolist() == made.draws.numbers.tolist() == [1, 2, 3]
                 assert again.draws.arms.tolist() == made.draws.arms.tolist()
-                for keys, how in ((KEYS[:2], {}), (KEYS[1:4], {}), (KEYS[:3], {"context": "{}"})):
+                for keys, how in (
+                    (KEYS[:2], {}),
+                    (KEYS[1:4], {}),
+                    (KEYS[:3], {"context": "{}"}),
+                    (KEYS[:3], {"graph": GRAPHS[1]}),
+                ):
                     with pytest.raises(ServiceError) as caught:
                         ask(each, keys, key="night", **how)
                     assert caught.value.code == "key_reused"

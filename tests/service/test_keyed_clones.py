@@ -5,19 +5,17 @@ import copy
 import numpy as np
 import pytest
 
-from service.stores import lose_snapshots, opened
+from service.stores import lose_snapshots, opened, small_blocks
 from service.test_keyed import GRAPHS, KEYS, KeyedTwins, ask, run, told
 from sidelong.errors import ServiceError
-from sidelong.learners import exp3gpp
 from sidelong.service.http import views
 from sidelong.service.store.batches import TellMany
 from sidelong.service.store.commands import DecideKeys
-from sidelong.service.store.keyed import blocks
 
 
 @pytest.fixture(autouse=True)
-def small_blocks(monkeypatch):
-    monkeypatch.setattr(blocks, "_KEYS", 5)
+def several_blocks(monkeypatch):
+    small_blocks(monkeypatch, 5)
 
 
 def cloned(twins, rng):
@@ -75,13 +73,3 @@ def test_every_key_of_a_clone_plays_on_as_its_original_would(database, options):
         bench.clone("copy", "anew", learned=False, wanted={"seed": 5})
         counts = [bench.store.view(name, lambda each, _: len(each.by_key.keys)) for name in ("third", "anew")]
         assert counts == [10, 0]
-
-
-def test_a_clone_of_an_older_version_is_taken_over(database, monkeypatch):
-    rng = np.random.default_rng(4)
-    with opened(database) as bench:
-        agents = cloned(KeyedTwins(bench), rng)
-        night(bench, agents, rng)
-    monkeypatch.setattr(exp3gpp, "VERSION", 2, raising=False)  # which decides the same
-    with opened(database) as bench:
-        night(bench, agents, rng)

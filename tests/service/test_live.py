@@ -4,11 +4,11 @@ import asyncio
 
 import pytest
 
+from service.doubles import hooked
 from service.stores import opened
-from sidelong.service import tail
 from sidelong.service.store.commands import Decide
-from sidelong.service.store.sql.database import SqlDatabase
 from sidelong.service.store.tokens import Tokens
+from sidelong.service.tail import Tail
 
 
 async def read(events, wanted):
@@ -22,12 +22,11 @@ async def read(events, wanted):
     return [int(line[4:]) for line in text.splitlines() if line.startswith(b"id: ")]
 
 
-def test_who_falls_behind_catches_up_without_a_pause(tmp_path, monkeypatch):
+def test_who_falls_behind_catches_up_without_a_pause(tmp_path):
     """More events than fit into one reading come at once, not one reading every quarter of a second."""
-    monkeypatch.setattr(tail, "_EVERY", 3600.0)
 
     async def follow(bench, experiment):
-        tails = tail.Tail(bench.database, Tokens(bench.database))
+        tails = Tail(bench.database, Tokens(bench.database), every=3600.0)
         return await asyncio.wait_for(read(tails.stream(experiment, 0, 1201, None), 1200), 60)
 
     with opened(f"sqlite:///{tmp_path}/service.db") as bench:
@@ -38,15 +37,14 @@ def test_who_falls_behind_catches_up_without_a_pause(tmp_path, monkeypatch):
 
 
 def test_a_thousand_streams_ask_the_database_as_often_as_one(tmp_path, monkeypatch):
-    monkeypatch.setattr(tail, "_EVERY", 0.01)
-    transactions, reading = [], SqlDatabase.reading
+    transactions, hooks = [], hooked(monkeypatch)
 
-    def counted(self):
+    def counted(reading):
         transactions.append(None)
-        return reading(self)
+        return reading()
 
     async def follow(bench, experiment, streams):
-        tails = tail.Tail(bench.database, Tokens(bench.database))
+        tails = Tail(bench.database, Tokens(bench.database), every=0.01)
         reads = [asyncio.create_task(read(tails.stream(experiment, 1, 1, None), 40)) for _ in range(streams)]
         before = len(transactions)
         for _ in range(40):
@@ -57,19 +55,18 @@ def test_a_thousand_streams_ask_the_database_as_often_as_one(tmp_path, monkeypat
     with opened(f"sqlite:///{tmp_path}/service.db") as bench:
         bench.create()
         experiment = bench.store.identity("e").id
-        monkeypatch.setattr(SqlDatabase, "reading", counted)
+        hooks["reading"] = counted
         found, asked = asyncio.run(follow(bench, experiment, 1000))
     assert found == [list(range(2, 42))] * 1000
     assert asked < 1000  # each of them asked for itself before, and several times
 
 
 @pytest.mark.parametrize("seen", [0, 4])
-def test_the_stream_of_a_deleted_experiment_ends_with_an_event_that_says_so(tmp_path, monkeypatch, seen):
+def test_the_stream_of_a_deleted_experiment_ends_with_an_event_that_says_so(tmp_path, seen):
     """However far one has read; and the streams of others go on."""
-    monkeypatch.setattr(tail, "_EVERY", 0.01)
 
     async def follow(bench):
-        tails = tail.Tail(bench.database, Tokens(bench.database))
+        tails = Tail(bench.database, Tokens(bench.database), every=0.01)
         of, other = (bench.store.identity(name).id for name in ("e", "other"))
         stream = tails.stream(of, seen, 4, None)
         parts = [await anext(stream)]
@@ -91,14 +88,13 @@ def test_the_stream_of_a_deleted_experiment_ends_with_an_event_that_says_so(tmp_
 
 
 def test_two_who_come_at_different_places_get_the_same_and_a_revoked_token_ends_a_stream(tmp_path, monkeypatch):
-    monkeypatch.setattr(tail, "_EVERY", 0.01)
     monkeypatch.setattr(Tokens, "fresh_for", 0.0)
 
     async def follow(bench, experiment):
         tokens = Tokens(bench.database)
         token = tokens.create("reader", ["read"]).split("_")[1]
         tokens.refresh()
-        tails = tail.Tail(bench.database, tokens)
+        tails = Tail(bench.database, tokens, every=0.01)
         early = asyncio.create_task(read(tails.stream(experiment, 11, 11, token), 10))
         await asyncio.sleep(0.05)
         late = asyncio.create_task(read(tails.stream(experiment, 3, 11, token), 18))

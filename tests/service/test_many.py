@@ -59,6 +59,19 @@ def test_an_experiment_is_asked_and_told_like_a_family(service, monkeypatch):
     assert experiment.tell_many(batch[mask], losses[some]) == 0  # again
 
 
+def test_feedback_in_another_order_than_the_decisions_is_learned_by_the_right_keys(service):
+    experiment, family = twins(service)
+    keys, order = KEYS[:6], [4, 1, 5, 0, 3, 2]
+    rng = np.random.default_rng(3)
+    for _ in range(8):
+        batch, plan = experiment.ask_many(keys, GRAPHS[1]), family.ask(keys, GRAPHS[1])  # each reveals four arms
+        same(batch, plan)
+        losses = rng.random(24)
+        assert experiment.tell_many(batch[order], losses) == 6
+        family.tell(plan[order], losses)
+        assert [experiment.look_up(batch.ids[k])["losses"] for k in order] == losses.reshape(6, 4).tolist()
+
+
 def test_tables_and_outcomes(service):
     experiment, family = twins(service)
     products = pd.DataFrame({"sku": ["bread", "milk", "apples"]})

@@ -5,7 +5,6 @@ import itertools
 import json
 import re
 import socket
-import sqlite3
 import time
 from contextlib import closing, suppress
 from pathlib import Path
@@ -18,6 +17,7 @@ from sidelong import service
 from sidelong.service.http.addresses import ADDRESSES
 from sidelong.service.http.messages.status import Problem
 from sidelong.service.http.problems import PROBLEMS
+from sidelong.service.store.kinds import open_database
 
 PAGE = (Path(__file__).parents[2] / "docs" / "service.md").read_text(encoding="utf-8")
 
@@ -302,6 +302,15 @@ def test_a_body_that_is_slow_or_large_is_given_up_at_every_address(brief, method
         assert status in reply
 
 
+def test_a_body_may_have_as_many_bytes_as_the_setting_says_and_not_one_more(nursery, tmp_path):
+    server = nursery.start(f"sqlite:///{tmp_path}/small.db", max_body=5_000)
+    server.post("/v1/experiments", {"name": "e", "graph": {"name": "cliques", "sizes": [3, 2]}})
+    replies = [server.post("/v1/experiments/e/decisions", b"{}".ljust(size)) for size in (5_000, 5_001)]
+    assert [status for status, _ in replies] == [201, 413]
+    assert "at most 5,000 bytes" in replies[1][1]["detail"]
+    server.stop()
+
+
 @pytest.fixture(scope="module")
 def brief(nursery, tmp_path_factory):
     """Return a server that waits for nobody."""
@@ -365,11 +374,10 @@ def test_a_slow_disk_is_given_up_and_the_decision_made_once(nursery, tmp_path):
     server = nursery.start(f"sqlite:///{tmp_path}/held.db", request_timeout=3.0, busy_timeout=300.0)
     server.post("/v1/experiments", {"name": "e", "graph": {"name": "cliques", "sizes": [3, 2]}})
     key = {"Idempotency-Key": "again"}
-    with closing(sqlite3.connect(tmp_path / "held.db", isolation_level=None)) as other:
-        other.execute("BEGIN IMMEDIATE")
+    other = open_database(f"sqlite:///{tmp_path}/held.db")
+    with closing(other), other.writing():
         status, refused, headers = server.send("POST", "/v1/experiments/e/decisions", headers=key)  # waits for a minute
         assert (status, refused["code"], headers["Retry-After"]) == (503, "busy", "1")
-        other.execute("ROLLBACK")
     replies = [server.send("POST", "/v1/experiments/e/decisions", headers=key)[1] for _ in range(2)]
     assert [reply["round"] for reply in replies] == [1, 1]
     assert replies[1]["duplicate"]

@@ -6,9 +6,13 @@ import threading
 import httpx
 from starlette.responses import Response
 
+from service.doubles import PATIENCE, Pause, hooked
+from service.stores import Hands
 from sidelong.service.http import export
 from sidelong.service.http.app import Application
 from sidelong.service.settings import Settings
+from sidelong.service.store.commands import Decide
+from sidelong.service.store.experiment import Clock
 from sidelong.service.store.tokens import Tokens
 
 EXPERIMENT = {"name": "e", "graph": {"name": "cliques", "sizes": [3, 2]}}
@@ -83,33 +87,51 @@ def test_a_database_that_says_nothing_is_one_that_is_away(tmp_path, monkeypatch)
     asyncio.run(ask())
 
 
-def test_health_is_answered_while_a_commit_takes_its_time(tmp_path, monkeypatch):
-    monkeypatch.setattr("sidelong.service.server._LOOK_EVERY", 0.0)
-    monkeypatch.setattr(
-        "sidelong.service.store.store.Store.behind", lambda _: []
-    )  # as if the commit began just after it
-    app = Application(Settings(database=f"sqlite:///{tmp_path}/commit.db", sweep_every=0.01))
-    held, done = threading.Event(), threading.Event()
+def test_health_and_metrics_are_answered_while_a_commit_takes_its_time(tmp_path, monkeypatch):
+    """The server looks at all experiments every few seconds, and does not wait for one that is being written."""
+    hooks, hands, pause, looked = hooked(monkeypatch), Hands(), Pause(), threading.Semaphore(0)
+    clock = Clock(lambda: hands.wall, lambda: hands.steady)
+    app = Application(Settings(database=f"sqlite:///{tmp_path}/commit.db", sweep_every=0.01), clock)
 
-    def commit():
-        with app.server.store._known["e"].lock:
-            held.set()
-            done.wait(120)
+    def look(experiments):
+        looked.release()
+        return experiments()
 
     async def ask():
         async with (
             app.running(),
             httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://localhost", timeout=60) as client,
+            asyncio.timeout(120),
         ):
             assert (await client.post("/v1/experiments", json=EXPERIMENT)).status_code == 201
-            thread = threading.Thread(target=commit)
-            thread.start()
-            held.wait()
-            await asyncio.sleep(0.2)  # some looks at what is to be expired
-            assert (await client.get("/health")).status_code == 200
-            assert thread.is_alive()
-            done.set()
-            thread.join()
+            hooks["commit"] = pause.hook()
+            decision = asyncio.create_task(client.post("/v1/experiments/e/decisions"))
+            await asyncio.to_thread(pause.begun.wait, PATIENCE)
+            hooks["experiments"] = look
+            hands.move(30)  # so that it is time for a look
+            for _ in range(2):
+                await asyncio.to_thread(looked.acquire)
+            for path in ("/health", "/metrics"):
+                assert (await client.get(path)).status_code == 200
+            assert not decision.done()
+            pause.further.set()
+            assert (await decision).status_code == 201
+
+    asyncio.run(ask())
+
+
+def test_who_leaves_before_the_write_does_not_keep_those_waiting_who_are_written_with_it(tmp_path):
+    app = Application(Settings(database=f"sqlite:///{tmp_path}/leaves.db"))
+
+    async def ask():
+        transport = httpx.ASGITransport(app)
+        async with app.running(), httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
+            assert (await client.post("/v1/experiments", json=EXPERIMENT)).status_code == 201
+            leaves, stays = (app.server.commits.submit(Decide("e")) for _ in range(2))  # in one transaction
+            leaves.cancel()
+            async with asyncio.timeout(60):
+                made = await stays
+            assert made.event.round == 2
 
     asyncio.run(ask())
 
