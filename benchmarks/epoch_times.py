@@ -28,7 +28,6 @@ from sidelong.simulation.loop import loop_for, new_tally
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from types import ModuleType
 
     import numpy.typing as npt
     from matplotlib.axes import Axes
@@ -38,7 +37,7 @@ NUMBERS, FIGURE, PAGE = DOCS / "figures" / "epoch.csv", DOCS / "figures" / "epoc
 ARMS = tuple(10**power for power in range(1, 7))
 #: So many rounds are timed one by one.
 SINGLE = 500_000
-SCHEDULES: dict[str, ModuleType] = {"round": exp3gpp, "epoch": exp3gpp_epoch}
+SCHEDULES = {"round": exp3gpp.LEARNER, "epoch": exp3gpp_epoch.LEARNER}
 
 
 def power_law(n_arms: int, links: int = 2) -> sl.FeedbackGraph:
@@ -128,7 +127,7 @@ def single_rounds(graph: sl.FeedbackGraph, schedule: str, rounds: int) -> tuple[
         marks[k] = time.thread_time()
         play(*known, 1 + k, 1 + k, tally)
     marks[rounds] = time.thread_time()
-    refreshes = int(tally.traces[learner.TRACES.index("refreshed")]) if schedule == "epoch" else rounds
+    refreshes = int(tally.traces[learner.traces.index("refreshed")]) if schedule == "epoch" else rounds
     return np.diff(marks), refreshes
 
 

@@ -40,7 +40,7 @@ from sidelong.learners.interface import Need
 begun, name, n_arms, aside = float(sys.argv[1]), sys.argv[2], int(sys.argv[3]), sys.argv[4] == "aside"
 if not aside:
     os.posix_spawn = lambda *_, **__: None
-needs = catalogue.find(name).NEEDS
+needs = catalogue.find(name).needs
 graph = sl.graphs.nested(n_arms)
 if {Need.UNDIRECTED, Need.FULL_INFORMATION} & needs:
     graph = sl.graphs.complete(n_arms)

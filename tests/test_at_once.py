@@ -107,7 +107,7 @@ import sidelong as sl
 from sidelong.learners.interface import Need
 
 for name in sl.learners.names():
-    needs = sl.learners.catalogue.find(name).NEEDS
+    needs = sl.learners.catalogue.find(name).needs
     graph = sl.graphs.complete(24) if Need.FULL_INFORMATION in needs else sl.graphs.nested(24)
     graph = sl.graphs.cliques([4] * 6) if Need.UNDIRECTED in needs else graph
     agent = sl.Agent(name, graph, **{"horizon": 100} if Need.HORIZON in needs else {})
@@ -131,7 +131,7 @@ assert "numba" not in sys.modules
 def test_another_process_compiles_for_the_same_types(name):
     module = catalogue.find(name)
     graph = sl.graphs.complete(3)
-    options = {"horizon": 10} if Need.HORIZON in module.NEEDS else {}
+    options = {"horizon": 10} if Need.HORIZON in module.needs else {}
     params = catalogue.configure(module, graph, options)
     known = (params, module.init(params, graph), graph.arrays, 1)
     room = np.empty(3)

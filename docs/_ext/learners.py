@@ -30,10 +30,10 @@ def _read(_app: Sphinx, page: str, source: list[str]) -> None:
     files = [
         importlib.import_module(f"{learners.__name__}.{each.name}") for each in pkgutil.iter_modules(learners.__path__)
     ]
-    found = [module for module in files if hasattr(module, "NAME")]
+    found = [module.LEARNER for module in files if hasattr(module, "LEARNER")]
     names = [*learners.names(), "squarecb.g"]  # which an agent with features plays
-    found.sort(key=lambda module: (names.index(module.NAME), hasattr(module, "TITLE")))
-    sections = [_SECTION.format(title=getattr(each, "TITLE", each.NAME), name=each.__name__) for each in found]
+    found.sort(key=lambda learner: (names.index(learner.name), learner.chosen_by != ""))
+    sections = [_SECTION.format(title=each.title, name=each.module) for each in found]
     source[0] = source[0].replace(_PLACE, "\n".join(sections))
 
 

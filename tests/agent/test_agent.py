@@ -313,7 +313,7 @@ def test_a_thing_that_is_no_graph_is_refused():
 
 
 def test_a_module_that_is_no_learner_is_refused():
-    with pytest.raises(LearnerError, match="math lacks NAME"):
+    with pytest.raises(LearnerError, match="module math has no LEARNER"):
         sl.Agent(types.ModuleType("math"), sl.graphs.complete(2))
 
 

@@ -5,7 +5,7 @@ import json
 import pickle
 import subprocess
 import sys
-import types
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -107,8 +107,7 @@ def test_a_file_of_the_first_format_opens_for_ever_and_goes_on_with_the_same_bit
 
 @pytest.mark.interpreted
 def test_a_learner_of_ones_own_is_loaded_with_its_module(tmp_path):
-    own = types.ModuleType("own")
-    own.__dict__.update(vars(glance), NAME="own")
+    own = replace(glance.LEARNER, name="own")
     sl.Family(own, sl.graphs.nested(3)).save(tmp_path / "family")
     assert sl.Family.load(tmp_path / "family", learner=own).learner == "own"
     with pytest.raises(StateFileError, match=r"Family.load\(path, learner=module\)"):

@@ -24,7 +24,7 @@ LEARNERS = [
 def play(agent, rounds, rng, drop=0.0):
     """Ask and tell out of order; return what is needed to sum it up again: round, eta, theta, sigma, exploration."""
     first = agent._learner.params.initial.size if agent.learner == "exp3.g++" else 0
-    traces, waiting, rows = agent._learner.module.TRACES, [], []
+    traces, waiting, rows = agent._learner.module.traces, [], []
     for t in range(1, rounds + 1):
         sigma = sum(each.round > first for each, _ in waiting)
         decision = agent.ask()

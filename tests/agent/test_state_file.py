@@ -5,7 +5,7 @@ import json
 import pickle
 import struct
 import threading
-import types
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -108,8 +108,7 @@ def test_constants_are_kept_and_not_computed_again(tmp_path, monkeypatch):
 
 
 def test_a_learner_of_ones_own_is_loaded_with_its_module(tmp_path):
-    own = types.ModuleType("own")
-    own.__dict__.update(vars(exp3gpp), NAME="own")
+    own = replace(exp3gpp.LEARNER, name="own")
     agent = sl.Agent(own, sl.graphs.complete(3))
     agent.save(tmp_path / "agent")
     assert sl.Agent.load(tmp_path / "agent", learner=own).learner == "own"
@@ -167,7 +166,7 @@ def test_a_newer_file_says_so(saved):
 
 
 def test_a_file_of_another_version_of_its_learner_is_refused_with_what_can_be_done(saved, monkeypatch):
-    monkeypatch.setattr("sidelong.learners.exp3gpp.VERSION", 2)
+    monkeypatch.setattr(exp3gpp, "LEARNER", replace(exp3gpp.LEARNER, version=2))
     with pytest.raises(
         StateFileError, match=r"version 1 of exp3\.g\+\+, and this is version 2.*has version 1.*new Agent"
     ):
@@ -185,7 +184,7 @@ def test_a_file_that_names_no_version_of_its_learner_is_of_version_1(saved, monk
     assert header.pop("learner_version") == 1
     state_file.write(saved, header, arrays)
     sl.Agent.load(saved)
-    monkeypatch.setattr("sidelong.learners.exp3gpp.VERSION", 2)
+    monkeypatch.setattr(exp3gpp, "LEARNER", replace(exp3gpp.LEARNER, version=2))
     with pytest.raises(StateFileError, match="version 1"):
         sl.Agent.load(saved)
 

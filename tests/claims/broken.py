@@ -7,6 +7,7 @@ each of them fails the claim that must find it out, and what the intact learner 
 import json
 import sys
 import types
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -26,6 +27,7 @@ from sidelong.learners import (
     squarecb,
 )
 from sidelong.learners.glance_bold import LEVEL, know
+from sidelong.learners.interface import Learner
 
 #: The claims that look at single rounds: the intact learner passes them all.
 OF_A_ROUND = (
@@ -221,7 +223,9 @@ def explore_everywhere(params, state, graph, asked):
 
 
 def derive(original, name, **changes):
-    module = types.ModuleType(f"{getattr(original, 'NAME', '')}_{name}")
+    if isinstance(original, Learner):
+        return replace(original, **changes)
+    module = types.ModuleType(name)
     module.__dict__.update({key: value for key, value in vars(original).items() if not key.startswith("__")})
     module.__dict__.update(changes)
     return module
@@ -400,7 +404,7 @@ BROKEN_SQUARECB = {
 class Kind(NamedTuple):
     """Versions of one learner, and the claims that the intact one passes."""
 
-    original: types.ModuleType
+    original: Learner | types.ModuleType
     versions: dict[str, tuple[dict, str | None]]
     passes: tuple[str, ...]
     effort: float
@@ -408,14 +412,14 @@ class Kind(NamedTuple):
 
 #: By the name of the learner where claims are verified.
 KINDS = {
-    "learner": Kind(exp3gpp, BROKEN, OF_A_ROUND, 0.05),
-    "glance": Kind(glance, BROKEN_GLANCE, OF_A_WALK, 0.05),
+    "learner": Kind(exp3gpp.LEARNER, BROKEN, OF_A_ROUND, 0.05),
+    "glance": Kind(glance.LEARNER, BROKEN_GLANCE, OF_A_WALK, 0.05),
     "certificate": Kind(certificates, BROKEN_CERTIFICATE, ("certificate-mean", "certificate-lost"), 0.5),
-    "exp3_set": Kind(exp3set, BROKEN_EXP3_SET, ("absent-unbiased", "absent-ftrl"), 0.05),
-    "tracking": Kind(exp3set_tracking, BROKEN_TRACKING, ("track-ftrl",), 0.05),
-    "exp3_g": Kind(exp3g_adaptive, BROKEN_EXP3_G, ("exp3g-ftrl", "exp3g-costs", "exp3g-rate"), 0.05),
-    "guarded": Kind(exp3gpp_guarded, BROKEN_GUARDED, ("delay-rate", "delay-cross", "seen-after"), 0.4),
-    "squarecb": Kind(squarecb, BROKEN_SQUARECB, ("squarecb-value", "squarecb-regret"), 0.3),
+    "exp3_set": Kind(exp3set.LEARNER, BROKEN_EXP3_SET, ("absent-unbiased", "absent-ftrl"), 0.05),
+    "tracking": Kind(exp3set_tracking.LEARNER, BROKEN_TRACKING, ("track-ftrl",), 0.05),
+    "exp3_g": Kind(exp3g_adaptive.LEARNER, BROKEN_EXP3_G, ("exp3g-ftrl", "exp3g-costs", "exp3g-rate"), 0.05),
+    "guarded": Kind(exp3gpp_guarded.LEARNER, BROKEN_GUARDED, ("delay-rate", "delay-cross", "seen-after"), 0.4),
+    "squarecb": Kind(squarecb.LEARNER, BROKEN_SQUARECB, ("squarecb-value", "squarecb-regret"), 0.3),
 }
 
 

@@ -4,7 +4,7 @@ import json
 import os
 import subprocess
 import sys
-import types
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -119,11 +119,7 @@ def test_a_broken_learner_is_found_out(name, claim, failed):
 
 def lazy():
     """Return a learner that plays at random."""
-    module = types.ModuleType("lazy")
-    module.__dict__.update({name: getattr(uniform, name) for name in dir(uniform) if not name.startswith("__")})
-    module.NAME = "lazy"
-    module.configure = lambda graph, **_: uniform.configure(graph)
-    return module
+    return replace(uniform.LEARNER, name="lazy", configure=lambda graph, **_: uniform.configure(graph))
 
 
 def test_a_learner_that_does_not_learn_breaks_theorem_2():
@@ -142,10 +138,7 @@ def test_a_learner_that_cannot_be_measured_fails():
     def refuse(*_arguments, **_options):
         raise ZeroDivisionError("gap of 0")
 
-    shy = types.ModuleType("shy")
-    shy.__dict__.update({name: getattr(exp3gpp, name) for name in dir(exp3gpp) if not name.startswith("__")})
-    shy.distribution = refuse
-    (result,) = claims.verify(["e4"], learner=shy)
+    (result,) = claims.verify(["e4"], learner=replace(exp3gpp.LEARNER, distribution=refuse))
     assert result.verdict is Verdict.FAILS
     assert "gap of 0" in result.outcome.shown
 

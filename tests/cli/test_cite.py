@@ -25,12 +25,12 @@ def fields(entry):
     return {name: value.replace("{", "").replace("}", "") for name, value in re.findall(r"(\w+) += \{(.*)\},", entry)}
 
 
-@pytest.mark.parametrize("name", [name for name in sl.learners.names() if catalogue.find(name).ABOUT.published])
+@pytest.mark.parametrize("name", [name for name in sl.learners.names() if catalogue.find(name).about.published])
 def test_title_authors_and_year_stand_in_the_file_of_the_learner(name):
     module = catalogue.find(name)
-    text = " ".join(module.__doc__.split())
-    assert module.ABOUT.cite
-    for key in module.ABOUT.cite:
+    text = " ".join(module.doc.split())
+    assert module.about.cite
+    for key in module.about.cite:
         found = fields(citations._entries()[key])
         assert found["title"] in text
         assert found["year"] in text
@@ -40,15 +40,15 @@ def test_title_authors_and_year_stand_in_the_file_of_the_learner(name):
 
 def test_an_author_of_a_paper_that_about_names_is_in_its_first_entry():
     for name in sl.learners.names():
-        about = catalogue.find(name).ABOUT
+        about = catalogue.find(name).about
         if about.cite:
             authors = " ".join(fields(citations._entries()[key])["author"] for key in about.cite)
             assert about.paper.partition(",")[0] in authors
 
 
 def test_each_entry_is_used_has_a_venue_and_is_printed_once():
-    modules = [squarecb, *map(catalogue.find, sl.learners.names())]
-    used = {key for module in modules for key in module.ABOUT.cite}
+    modules = [squarecb.LEARNER, *map(catalogue.find, sl.learners.names())]
+    used = {key for module in modules for key in module.about.cite}
     entries = citations._entries()
     assert used == set(entries)
     for entry in entries.values():

@@ -98,7 +98,7 @@ def test_learners_lists_all_of_them_with_their_papers(width):
     assert done.exit_code == 0
     for name in sl.learners.names():
         assert f"\n {name} " in done.stdout
-        assert catalogue.find(name.split()[0]).ABOUT.paper.split(",")[0] in done.stdout
+        assert catalogue.find(name.split()[0]).about.paper.split(",")[0] in done.stdout
     assert "Erez and Koren" in done.stdout
 
 
@@ -106,7 +106,7 @@ def test_learners_lists_all_of_them_with_their_papers(width):
 def test_learners_tells_all_about_one(name):
     done = CliRunner().invoke(cli.app, ["learners", name], env={"COLUMNS": "120"})
     assert done.exit_code == 0
-    for word in ("reference" if catalogue.find(name).ABOUT.published else "idea", "theorem", "bound", "needs"):
+    for word in ("reference" if catalogue.find(name).about.published else "idea", "theorem", "bound", "needs"):
         assert f"\n{word} " in done.output
     for option in catalogue.option_names(catalogue.find(name)):
         assert f"\n{option} " in done.output

@@ -2,11 +2,13 @@
 
 import subprocess
 import sys
+from dataclasses import replace
 
 import pytest
 from typer.testing import CliRunner
 
 from sidelong.cli import app
+from sidelong.learners import uniform
 from studies import small
 
 
@@ -70,7 +72,7 @@ def test_a_run_ends_with_a_summary_and_a_later_one_knows_what_is_done(tmp_path, 
     assert sum("done     " in line for line in told.splitlines()) == 8
     assert "8 cells, 8 done, 0 to do: 0 rounds" in told
     assert invoke(path, "--out", tmp_path / "results").stderr == ""
-    monkeypatch.setattr("sidelong.learners.uniform.VERSION", 2)
+    monkeypatch.setattr(uniform, "LEARNER", replace(uniform.LEARNER, version=2))
     again = invoke(path, "--out", tmp_path / "results")
     assert again.stdout.startswith("8 of 8 cells are done, 8 of them before.")
     assert "8 cells were run by a version of their learner that decides otherwise" in again.stderr

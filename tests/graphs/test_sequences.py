@@ -1,8 +1,8 @@
 """Graphs over time: the graph of a round is a pure function, has the law it should have, and is what a run meets."""
 
 import math
-import types
 from collections import Counter
+from dataclasses import replace
 from itertools import combinations
 
 import numpy as np
@@ -275,7 +275,7 @@ def test_every_graph_of_a_bank_is_looked_at():
         sl.simulate("exp3.g++", sequence, WORLD, rounds=10)
 
 
-UNDIRECTED = types.SimpleNamespace(NAME="undirected", NEEDS=frozenset({Need.UNDIRECTED}))
+UNDIRECTED = replace(round_robin.LEARNER, name="undirected", needs=frozenset({Need.UNDIRECTED}))
 
 
 @pytest.mark.parametrize(

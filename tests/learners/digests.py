@@ -1,7 +1,7 @@
 """What every version of a learner decides, as one number each: the same on every machine, with every Numba.
 
 ``PYTHONPATH=tests python -m learners.digests`` writes the numbers that are missing into digests.toml, beside this file.
-It never changes the number of a version that is there: whoever changes what a learner decides raises its ``VERSION``.
+It never changes the number of a version that is there: whoever changes what a learner decides raises its `version`.
 Until 0.1.0 is released all versions are 1, and its line is removed from digests.toml instead.
 """
 
@@ -11,7 +11,6 @@ from pathlib import Path
 
 import sidelong as sl
 from learners.test_contract import CONFIGURATIONS, fitting_graph, module_of, needs_of, options_of
-from sidelong.learners import catalogue
 from sidelong.learners.interface import Need
 
 FILE = Path(__file__).with_name("digests.toml")
@@ -44,7 +43,7 @@ def write(file=FILE):
     """Add what is missing, for configurations and versions that are not on record."""
     known = pins(file)
     for label in CONFIGURATIONS:
-        version = catalogue.version(module_of(label))
+        version = module_of(label).version
         if known.get(label, {}).get("version") != version:
             known[label] = {"version": version, "digest": digest(label)}
     pin = '"{}" = {{ version = {version}, digest = "{digest}" }}'

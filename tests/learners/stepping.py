@@ -44,7 +44,7 @@ class Stepper:
         entry(kernel, *arguments)(*arguments)  # in a tenth of the time that the kernel itself takes to find its types
 
     def traced(self, name):
-        return float(self.trace[self.learner.TRACES.index(name)])
+        return float(self.trace[self.learner.traces.index(name)])
 
 
 def random_digraph(rng, K, *, loops=True):

@@ -133,15 +133,16 @@ FILES = [
 ]
 
 
-@pytest.mark.parametrize("file", [file for file in FILES if hasattr(file, "NAME")], ids=lambda file: file.__name__)
+@pytest.mark.parametrize("file", [file for file in FILES if hasattr(file, "LEARNER")], ids=lambda file: file.__name__)
 def test_a_file_of_a_learner_is_in_the_catalogue_and_under_this_contract(file):
-    with_features = file is catalogue.find(file.NAME, features=True) and file.NAME not in NAMES
-    assert with_features or file in map(module_of, CONFIGURATIONS)
+    own = file.LEARNER
+    with_features = own is catalogue.find(own.name, features=True) and own.name not in NAMES
+    assert with_features or own in map(module_of, CONFIGURATIONS)
 
 
-@pytest.mark.parametrize("name", [name for name in NAMES if catalogue.find(name).ABOUT.cite])
+@pytest.mark.parametrize("name", [name for name in NAMES if catalogue.find(name).about.cite])
 def test_the_learner_of_a_paper_is_compared_with_an_oracle(name):
-    module = catalogue.find(name).__name__.rpartition(".")[2]
+    module = catalogue.find(name).module.rpartition(".")[2]
     used = re.findall(r"\bnaive\.([A-Z]\w+)", (Path(__file__).parent / f"test_{module}.py").read_text())
     assert any(oracle.lower() in module or module in oracle.lower() for oracle in used)
     assert all(hasattr(naive, oracle) for oracle in used)
@@ -159,11 +160,11 @@ def test_no_file_but_the_catalogue_lists_learners():
 @pytest.mark.parametrize("label", CONFIGURATIONS)
 def test_a_learner_says_what_it_is(label):
     learner = module_of(label)
-    name, needs = learner.NAME, learner.NEEDS
+    name, needs = learner.name, learner.needs
     assert name == CONFIGURATIONS[label][0]
     assert needs == catalogue.needs(learner, {})
     assert needs <= set(Need)
-    paper, proved, cost, bound, theorem, published, *_ = learner.ABOUT  # then comes what `sidelong cite` prints
+    paper, proved, cost, bound, theorem, published, *_ = learner.about  # then comes what `sidelong cite` prints
     assert catalogue.proved(learner, {}) == proved
     assert set(catalogue.proved(learner, CONFIGURATIONS[label][1])) <= set(proved)
     assert set(proved) <= {"adversarial", "stochastic"}
@@ -171,7 +172,7 @@ def test_a_learner_says_what_it_is(label):
     assert bound or not proved
     if published:
         assert theorem or not proved
-        assert all(word in learner.__doc__ for word in paper.split(",")[0].split()[:1])  # the docstring cites it
+        assert all(word in learner.doc for word in paper.split(",")[0].split()[:1])  # the docstring cites it
 
 
 BOTH, ADVERSARIAL, NOTHING = ("adversarial", "stochastic"), ("adversarial",), ()
@@ -216,7 +217,7 @@ def test_probabilities_are_probabilities_and_arms_arms(label):
         decision = agent.ask()
         assert 0 <= decision.arm < 6
         p = decision.probabilities
-        if hasattr(module_of(label), "distribution") or hasattr(module_of(label), "probability"):
+        if module_of(label).is_sparing or not module_of(label).draws_itself:
             assert p.min() >= 0
             assert p.sum() == pytest.approx(1, abs=1e-12)
             assert decision.probability > 0
@@ -437,11 +438,11 @@ def test_the_bits_do_not_depend_on_the_jit():
     assert json.loads(done.stdout) == digests()
 
 
-@pytest.mark.parametrize("label", [each for each in CONFIGURATIONS if hasattr(module_of(each), "ROOM")])
-def test_no_round_leaves_anything_in_the_room_of_a_learner(label):
-    """What is named as room never changes, or may be overwritten with anything between any two calls."""
+@pytest.mark.parametrize("label", [each for each in CONFIGURATIONS if module_of(each).scratch])
+def test_no_round_leaves_anything_in_the_scratch_arrays_of_a_learner(label):
+    """What is named as scratch never changes, or may be overwritten with anything between any two calls."""
     first, second = new_agent(label), new_agent(label)
-    room = module_of(label).ROOM
+    room = module_of(label).scratch
     fresh = {name: getattr(first._learner.state, name).copy() for name in room}
     play(first, ROUNDS)
     computed_in = [name for name in room if not np.array_equal(fresh[name], getattr(first._learner.state, name))]

@@ -1,10 +1,12 @@
 """Bits do not change by accident: what each learner decides is on record, with the version that decides it."""
 
+from dataclasses import replace
+
 import pytest
 
 from learners import digests
 from learners.test_contract import CONFIGURATIONS, module_of
-from sidelong.learners import catalogue
+from sidelong.learners import uniform
 
 pytestmark = pytest.mark.interpreted
 
@@ -19,11 +21,11 @@ def test_all_learners_are_on_record():
 @pytest.mark.parametrize("label", PINS)
 def test_a_learner_decides_what_its_version_did(label):
     module, pin = module_of(label), PINS[label]
-    version = catalogue.version(module)
+    version = module.version
     assert version == pin["version"], f"Version {version} of {label} is not on record. Write what it decides: {WRITE}"
     assert digests.digest(label) == pin["digest"], (
         f"{label} decides otherwise than version {version} did. If that is an accident, undo it. If it is meant, raise "
-        f"VERSION in {module.__name__} and name the version in CHANGELOG.md (before the release of 0.1.0, remove its "
+        f"the version in {module.module} and name the version in CHANGELOG.md (before the release of 0.1.0, remove its "
         f"line from digests.toml instead), and write what it decides: {WRITE}"
     )
 
@@ -34,6 +36,6 @@ def test_the_record_of_a_version_is_not_written_over(tmp_path, monkeypatch):
     monkeypatch.setattr(digests, "digest", lambda _: "another")
     digests.write(file)
     assert digests.pins(file) == PINS
-    monkeypatch.setattr(module_of("uniform"), "VERSION", 2)
+    monkeypatch.setattr(uniform, "LEARNER", replace(uniform.LEARNER, version=2))
     digests.write(file)
     assert digests.pins(file) == PINS | {"uniform": {"version": 2, "digest": "another"}}

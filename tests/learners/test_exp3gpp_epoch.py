@@ -264,8 +264,8 @@ def play_in_the_loop(graph, losses, rounds, **options):
     """Return the state after so many rounds."""
     params = exp3gpp_epoch.configure(graph, **options)
     state = exp3gpp_epoch.init(params, graph)
-    tally = new_tally(exp3gpp_epoch, graph.n_arms)
-    loop = loop_for(exp3gpp_epoch, losses, anew=False)
+    tally = new_tally(exp3gpp_epoch.LEARNER, graph.n_arms)
+    loop = loop_for(exp3gpp_epoch.LEARNER, losses, anew=False)
     assert loop(params, state, fixed(graph).arrays, losses.arrays, np.uint64(1), 0, 1, rounds, tally) == 0
     return state
 
@@ -303,8 +303,8 @@ def test_a_billion_rounds_later_probabilities_are_as_exact():
     state.O[:] = 2e7
     state.Lhat[:] = 1e7 + rng.normal(0, 1e4, K)
     state.mean[:] = state.Lhat / state.O
-    losses, tally = world(K), new_tally(exp3gpp_epoch, K)
-    loop = loop_for(exp3gpp_epoch, losses, anew=False)
+    losses, tally = world(K), new_tally(exp3gpp_epoch.LEARNER, K)
+    loop = loop_for(exp3gpp_epoch.LEARNER, losses, anew=False)
     bank = fixed(graph).arrays
     for first in (t, t + 50_000):  # the first half begins an epoch, the second is within it
         assert loop(params, state, bank, losses.arrays, np.uint64(1), 0, first, first + 49_999, tally) == 0

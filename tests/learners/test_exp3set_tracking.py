@@ -20,7 +20,7 @@ class Tracker(Stepper):
 
     def __init__(self, graph, **options):
         super().__init__("exp3-set", graph)
-        self.learner = tracking
+        self.learner = tracking.LEARNER
         self.params = tracking.configure(graph, **options)
         self.state = tracking.init(self.params, graph)
 

@@ -62,7 +62,7 @@ def test_golden_values(graph, learner):
     assert [each.round for each in waiting] == [11, 12]
     running, last = forced.agent._learner, waiting[-1]
     eta, Theta, p = GOLDEN[graph, learner]
-    assert last._trace[running.module.TRACES.index("learning_rate")] == pytest.approx(eta, abs=1e-9)
+    assert last._trace[running.module.traces.index("learning_rate")] == pytest.approx(eta, abs=1e-9)
     assert running.state.Theta[0] == pytest.approx(Theta, abs=1e-9)
     assert last.probabilities == pytest.approx(p, abs=1e-9)
 
@@ -128,7 +128,7 @@ def test_late_feedback_lowers_its_rate_and_not_that_of_the_plain_one(learner):
     for late in ("guarded", "plain"):
         agent = sl.Agent(learner, sl.graphs.self_loops(3), seed=5, late=late)
         decisions = [agent.ask() for _ in range(50)]
-        at = agent._learner.module.TRACES.index("learning_rate")
+        at = agent._learner.module.traces.index("learning_rate")
         rates[late] = [each._trace[at] for each in decisions[3:]]
     assert np.ptp(rates["plain"]) == 0
     # No theta is told: Theta is 3, and theta is 3 in every round. Round t has t - 1 - first outstanding before it.

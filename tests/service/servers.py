@@ -14,6 +14,7 @@ import urllib.request
 
 _PARENT = """
 import json, os, signal, sys
+from dataclasses import replace
 import sidelong as sl
 from sidelong.learners import catalogue
 from sidelong.service.serve import serve
@@ -29,7 +30,8 @@ for line in sys.stdin:
         continue
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     for learner, version in wanted["versions"].items():
-        catalogue.choose(learner, {}).VERSION = version
+        found = catalogue.choose(learner, {})
+        sys.modules[found.module].LEARNER = replace(found, version=version)
     os.dup2(os.open(wanted["log"], os.O_WRONLY | os.O_CREAT | os.O_APPEND), 2)
     serve(
         Settings(**{"port": 0, **wanted["settings"]}),

@@ -1,6 +1,7 @@
 """The rules of the store, on any database: what is learned, what is refused, and that a replay gives equal bits."""
 
 import threading
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -8,6 +9,7 @@ import pytest
 import sidelong as sl
 from service.stores import lose_snapshots, new_database, opened
 from sidelong.errors import ServiceError
+from sidelong.learners import uniform
 from sidelong.service.http import views
 from sidelong.service.store.commands import Decide, Tell
 from sidelong.service.store.experiment import Clock
@@ -318,7 +320,7 @@ def test_outstanding_decisions_are_limited(database):
 
 
 def test_an_experiment_names_the_version_of_its_learner(bench, monkeypatch):
-    monkeypatch.setattr("sidelong.learners.uniform.VERSION", 3)
+    monkeypatch.setattr(uniform, "LEARNER", replace(uniform.LEARNER, version=3))
     first, _ = bench.create(learner="uniform")
     assert first.spec["learner_version"] == 3
     assert bench.create("other")[0].spec["learner_version"] == 1

@@ -2,6 +2,7 @@
 
 import json
 import sqlite3
+from dataclasses import replace
 
 import numpy as np
 import psycopg
@@ -11,6 +12,7 @@ import pytest
 import sidelong as sl
 from service.stores import opened
 from sidelong.errors import ServiceError
+from sidelong.learners import exp3gpp
 
 GRAPH = sl.graphs.path(4)
 MESSAGE = {"name": "path", "n": 4}
@@ -170,7 +172,7 @@ def test_versions_are_compared_when_an_experiment_comes_into_memory(database, mo
     with opened(database) as bench:
         bench.create()
         bench.decide()
-        monkeypatch.setattr("sidelong.learners.exp3gpp.VERSION", 2)
+        monkeypatch.setattr(exp3gpp, "LEARNER", replace(exp3gpp.LEARNER, version=2))
         with opened(database) as other:
             for _ in range(2):
                 with pytest.raises(ServiceError, match="this server has version 2") as caught:

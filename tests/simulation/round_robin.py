@@ -4,11 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from sidelong._jit import kernel
-
-NAME = "round-robin"
-NEEDS = frozenset()
-TRACES = ("round", "seen")
+from sidelong.learners import Learner, kernel
 
 
 class Params(NamedTuple):
@@ -40,3 +36,14 @@ def distribution(params, state, graph, asked):
 def update(params, state, graph, told):  # noqa: ARG001
     arm = told.arm
     state.seen[0] += graph.stop[arm] - graph.start[arm]
+
+
+LEARNER = Learner(
+    name="round-robin",
+    params=Params,
+    configure=configure,
+    init=init,
+    distribution=distribution,
+    update=update,
+    traces=("round", "seen"),
+)

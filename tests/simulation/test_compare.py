@@ -1,7 +1,7 @@
 """Results that people hold: as a table, as a figure, as columns; and learners side by side."""
 
 import re
-import types
+from dataclasses import replace
 from xml.etree import ElementTree as ET
 
 import numpy as np
@@ -125,8 +125,4 @@ def test_a_result_is_a_table_a_figure_and_columns():
 def test_a_learner_of_ones_own_is_called_by_its_name():
     from sidelong.learners import uniform  # noqa: PLC0415
 
-    own = types.ModuleType("own")
-    own.__dict__.update(
-        {name: value for name, value in vars(uniform).items() if not name.startswith("__")}, NAME="<own>"
-    )
-    assert sl.compare([own], GRAPH, WORLD, rounds=10, runs=1).learners == ("<own>",)
+    assert sl.compare([replace(uniform.LEARNER, name="<own>")], GRAPH, WORLD, rounds=10, runs=1).learners == ("<own>",)

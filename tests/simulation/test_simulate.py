@@ -360,7 +360,7 @@ BAD = [
     ({"losses": EXAMPLES["table"](), "rounds": 401}, SimulationError, r"world has 400 rounds, and 401 were asked for"),
     ({"losses": EXAMPLES["breaker"](), "rounds": 5000}, SimulationError, r"has 400 rounds, and 5,000 were asked for"),
     ({"learner": "exp3.gg"}, LearnerError, r"no learner named 'exp3.gg'. Did you mean 'exp3.g'\?"),
-    ({"learner": math}, LearnerError, r"math lacks NAME"),
+    ({"learner": math}, LearnerError, r"module math has no LEARNER"),
     ({"gama": 1.0}, LearnerError, r"exp3.g\+\+ has no option 'gama'. Did you mean 'gamma'\?.*Its options are: rate,"),
     ({"gamma": -1.0}, LearnerError, r"gamma must be a finite number above 0, not -1\.0"),
     (

@@ -220,8 +220,7 @@ def test_a_graph_file_counts_by_its_name_and_content_not_by_its_folder(tmp_path)
 def test_a_learner_a_function_and_a_table_come_from_files(tmp_path):
     (tmp_path / "mine.py").write_text("def weekly(seed, run, t, arm):\n    return ((t + arm) % 7) / 7\n")
     np.save(tmp_path / "table.npy", np.full((60, 4), 0.25))
-    names = "NAME, NEEDS, TRACES, State, Params, configure, init, distribution, update"
-    (tmp_path / "twin.py").write_text(f"from sidelong.learners.uniform import {names}\n")
+    (tmp_path / "twin.py").write_text("from sidelong.learners.uniform import LEARNER\n")
     text = (
         BASE.replace('name = "uniform"', 'file = "twin.py"').replace(
             'name = "bernoulli"\nmeans = [0.2, 0.5, 0.5, 0.5]',
@@ -232,7 +231,7 @@ def test_a_learner_a_function_and_a_table_come_from_files(tmp_path):
     study = load(write(tmp_path, text))
     function, table = (build(cell.spec, study.files.locate) for cell in study.cells)
     assert function.world.loss(0, 0, 9, 3) == 5 / 7
-    assert function.learner.NAME == "uniform"
+    assert function.learner.name == "uniform"
     assert table.world.loss(0, 0, 9, 3) == 0.25
     assert "tmp" not in study.cells[0].json
 

@@ -22,7 +22,7 @@ def test_every_learner_of_the_catalogue_is_listed_and_no_other():
     for promise in listed:
         module = catalogue.choose(promise.learner, promise.options)
         for world, bound in (("adversarial", promise.adversarial_source), ("stochastic", promise.stochastic_source)):
-            assert not bound or bound == "exact" or world in module.ABOUT.proved, promise.title
+            assert not bound or bound == "exact" or world in module.about.proved, promise.title
 
 
 def test_the_bounds_are_those_of_the_numbers():

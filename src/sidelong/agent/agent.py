@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from sidelong.agent.lateness import Lateness
     from sidelong.agent.seen import Estimates
     from sidelong.evaluation import Certificate, WorldHealth
+    from sidelong.learners.interface import Learner
 
 
 class Agent:
@@ -65,7 +66,7 @@ class Agent:
 
     def __init__(
         self,
-        learner: str | ModuleType,
+        learner: str | ModuleType | Learner,
         graph: FeedbackGraph,
         *,
         seed: int = 0,
@@ -101,7 +102,7 @@ class Agent:
     @property
     def learner(self) -> str:
         """The name of the learner."""
-        return str(self._learner.module.NAME)
+        return str(self._learner.module.name)
 
     @property
     def options(self) -> dict[str, Any]:
@@ -354,7 +355,7 @@ class Agent:
         return contents.write(*parts, self._certified, self._watching)
 
     @classmethod
-    def load(cls, path: str | PathLike[str], learner: ModuleType | None = None) -> Self:
+    def load(cls, path: str | PathLike[str], learner: ModuleType | Learner | None = None) -> Self:
         """Go on from a file that `save` wrote.
 
         Args:
@@ -369,7 +370,7 @@ class Agent:
         header: dict[str, Any],
         arrays: dict[str, np.ndarray],
         path: str | PathLike[str],
-        learner: ModuleType | None = None,
+        learner: ModuleType | Learner | None = None,
     ) -> Self:
         """Go on from what `contents` returned; `path` is what messages call the place it was kept in."""
         agent = cls.__new__(cls)
@@ -380,7 +381,7 @@ class Agent:
 
     def __reduce__(self) -> tuple[Any, ...]:
         # What a state file holds; code is found again by the name of its module.
-        own = None if self.learner in catalogue.names() else self._learner.module.__name__
+        own = None if self.learner in catalogue.names() else self._learner.module.module
         return _restore, (type(self), state_file.pack(*self.contents()), own)
 
     def __repr__(self) -> str:

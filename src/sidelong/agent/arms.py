@@ -12,22 +12,22 @@ import numpy as np
 from sidelong.agent.decision import Decision
 from sidelong.agent.running import RunningLearner
 from sidelong.agent.seen import Seen
-from sidelong.errors import GraphError
+from sidelong.errors import GraphError, LearnerError
 from sidelong.graphs.graph import FeedbackGraph
 from sidelong.graphs.presence import arm_of, mask_of, only, present, with_absent_arm, with_arm
 from sidelong.learners import catalogue
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
-    from types import ModuleType
 
     import numpy.typing as npt
 
     from sidelong.agent.ledger import Ledger
+    from sidelong.learners.interface import Learner
 
 
 def checked(
-    learner: ModuleType, options: Mapping[str, Any], own: FeedbackGraph, graph: FeedbackGraph, whose: str
+    learner: Learner, options: Mapping[str, Any], own: FeedbackGraph, graph: FeedbackGraph, whose: str
 ) -> FeedbackGraph:
     """Return the graph of a round, if the learner can play on it; `whose` graph its own is, messages say."""
     if not isinstance(graph, FeedbackGraph):
@@ -41,11 +41,11 @@ def checked(
 
 
 def graph_of_round(
-    learner: ModuleType, own: FeedbackGraph, graph: FeedbackGraph, available: Iterable[Any] | None
+    learner: Learner, own: FeedbackGraph, graph: FeedbackGraph, available: Iterable[Any] | None
 ) -> FeedbackGraph:
     """Return the graph of a round, of those arms alone that are available and not retired in the agent's own graph."""
     if available is None:
-        return graph if graph is own or not catalogue.sleeps(learner) else _some(as_present(graph, own))
+        return graph if graph is own or not learner.sleeps else _some(as_present(graph, own))
     catalogue.check_absence(learner, "available=...")
     mask = _mask(own, available, "available")
     if not mask.any():
@@ -68,9 +68,9 @@ def as_present(graph: FeedbackGraph, like: FeedbackGraph) -> FeedbackGraph:
     return only(graph, present(like)) if like.arms_without_self_loop.size else graph
 
 
-def widened(learner: ModuleType, graph: Any, own: FeedbackGraph, made: Decision | None) -> Any:
+def widened(learner: Learner, graph: Any, own: FeedbackGraph, made: Decision | None) -> Any:
     """Return the graph of a round with the arms that have come since, as absent; another one as it is."""
-    if not isinstance(graph, FeedbackGraph) or graph.n_arms >= own.n_arms or not catalogue.sleeps(learner):
+    if not isinstance(graph, FeedbackGraph) or graph.n_arms >= own.n_arms or not learner.sleeps:
         return graph
     if made is not None and present(made.graph)[graph.n_arms :].any():
         return graph  # which has too few arms
@@ -79,7 +79,7 @@ def widened(learner: ModuleType, graph: Any, own: FeedbackGraph, made: Decision 
     return graph.labelled(own.labels)
 
 
-def retire(learner: ModuleType, graph: FeedbackGraph, arm: int | str) -> FeedbackGraph:
+def retire(learner: Learner, graph: FeedbackGraph, arm: int | str) -> FeedbackGraph:
     """Return the agent's graph without an arm."""
     catalogue.check_absence(learner, "retire")
     number = arm_of(graph, arm)
@@ -101,6 +101,8 @@ def add(
     """Return the learner, what was seen and the graph, with one more arm; the decisions that wait get it as absent."""
     module = learner.module
     catalogue.check_absence(module, "add_arm")
+    if module.grow is None:
+        raise LearnerError(f"add_arm needs a learner that can take in a new arm, and {module.title} cannot.")
     wider = with_arm(graph, _mask(graph, reveals, "reveals"), _mask(graph, revealed_by, "revealed_by"), label)
     params, state = module.grow(learner.params, learner.state)
     grown = RunningLearner(module, wider, int(learner.seed), params)

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from types import ModuleType
 
     from sidelong.graphs.graph import FeedbackGraph
+    from sidelong.learners.interface import Learner
 
     Header = Mapping[str, Any]
     Arrays = Mapping[str, np.ndarray]
@@ -65,13 +66,13 @@ def write(
         graphs.setdefault(_identity(made.graph), made.graph)
     numbers = {identity: index for index, identity in enumerate(graphs)}
     header = {
-        "learner": learner.module.NAME,
-        "learner_version": catalogue.version(learner.module),
+        "learner": learner.module.name,
+        "learner_version": learner.module.version,
         "options": options,
         "seed": int(learner.seed),
         "round": ledger.round,
         "graphs": [each.name for each in graphs.values()],
-        "traces": list(learner.module.TRACES),
+        "traces": list(learner.module.traces),
     }
     if ledger.tag != Ledger(learner, options, graph).tag:
         header["tag"] = ledger.tag
@@ -96,7 +97,7 @@ def write(
     return header, arrays | ledger.told()
 
 
-def read(path: Place, header: Header, arrays: Arrays, given: ModuleType | None) -> Parts:
+def read(path: Place, header: Header, arrays: Arrays, given: ModuleType | Learner | None) -> Parts:
     """Return what `write` was given; `given` is the module of a learner that is not one of the package's own."""
     if header.get("kind", "agent") != "agent":
         raise StateFileError(f"{path} is of a {header['kind']}, not of an agent. Load it with Family.load.")
@@ -125,7 +126,7 @@ def _identity(graph: FeedbackGraph) -> tuple[str, str]:
     return graph.content_hash, graph.representation
 
 
-def find_learner(path: Place, header: Header, given: ModuleType | None, *, kind: str = "Agent") -> ModuleType:
+def find_learner(path: Place, header: Header, given: ModuleType | Learner | None, *, kind: str = "Agent") -> Learner:
     """Return the learner that a state file is of."""
     name = header["learner"]
     if given is None and "regressor" in header:
@@ -136,9 +137,9 @@ def find_learner(path: Place, header: Header, given: ModuleType | None, *, kind:
             f"Load it with the module that is: {kind}.load(path, learner=module)."
         )
     learner = catalogue.choose(given or name, header["options"])
-    if name != learner.NAME:
-        raise StateFileError(f"{path} is of the learner {name!r}, not of {learner.NAME!r}.")
-    saved, own = header.get("learner_version", 1), catalogue.version(learner)
+    if name != learner.name:
+        raise StateFileError(f"{path} is of the learner {name!r}, not of {learner.name!r}.")
+    saved, own = header.get("learner_version", 1), learner.version
     if saved != own:
         raise StateFileError(
             f"{path} was saved by version {saved} of {name}, and this is version {own}, which decides otherwise. To go "
@@ -148,12 +149,12 @@ def find_learner(path: Place, header: Header, given: ModuleType | None, *, kind:
     return learner
 
 
-def read_params(path: Place, learner: ModuleType, arrays: Arrays) -> Any:
+def read_params(path: Place, learner: Learner, arrays: Arrays) -> Any:
     """Return the learner's constants as they were computed, not computed again."""
-    saved = {name: arrays[f"params.{name}"] for name in learner.Params._fields if f"params.{name}" in arrays}
-    if len(saved) < len(learner.Params._fields):
+    saved = {name: arrays[f"params.{name}"] for name in learner.params._fields if f"params.{name}" in arrays}
+    if len(saved) < len(learner.params._fields):
         raise StateFileError(f"{path} was saved by another version of its learner. Load it with that version.")
-    return learner.Params(**{name: array.item() if array.ndim == 0 else array for name, array in saved.items()})
+    return learner.params(**{name: array.item() if array.ndim == 0 else array for name, array in saved.items()})
 
 
 def _read_state(path: Place, fresh: Any, arrays: Arrays) -> Any:

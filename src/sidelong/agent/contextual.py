@@ -109,10 +109,10 @@ class ContextualAgent:
         forgetting: float | None = None,
         hashed: int = 64,
     ) -> None:
-        if learner != squarecb.NAME:
+        if learner != squarecb.LEARNER.name:
             raise LearnerError(
-                f"A ContextualAgent takes the learner {squarecb.NAME!r}, not {short(learner)}."
-                f"{nearest(str(learner), [squarecb.NAME])} Without features, use Agent."
+                f"A ContextualAgent takes the learner {squarecb.LEARNER.name!r}, not {short(learner)}."
+                f"{nearest(str(learner), [squarecb.LEARNER.name])} Without features, use Agent."
             )
         own = {"penalty": penalty, "forgetting": forgetting}
         given = {name: value for name, value in own.items() if value is not None}

@@ -15,17 +15,16 @@ from sidelong.evaluation.decision_log import DecisionLog, from_table, read_log
 from sidelong.graphs.presence import arm_of, present
 
 if TYPE_CHECKING:
-    from types import ModuleType
-
     from sidelong.agent.running import RunningLearner
     from sidelong.graphs.graph import FeedbackGraph
+    from sidelong.learners.interface import Learner
     from sidelong.outcomes.scale import Scale
 
 
-def tilt(learner: ModuleType, params: Any, state: Any, graph: FeedbackGraph, prior: Any, scale: Scale | None) -> float:
+def tilt(learner: Learner, params: Any, state: Any, graph: FeedbackGraph, prior: Any, scale: Scale | None) -> float:
     """Let a learner begin with a prior; return the most that it can add to the bound on the regret."""
-    if not hasattr(learner, "tilt"):
-        raise LearnerError(f"prior needs a learner with a bound for it, and {_title(learner)} has none. Use exp3-set.")
+    if learner.tilt is None:
+        raise LearnerError(f"prior needs a learner with a bound for it, and {learner.title} has none. Use exp3-set.")
     if not isinstance(prior, Mapping):
         raise LearnerError(f"prior is {{arm: (mean, weight)}}, not {short(prior)}.")
     believed = {}
@@ -50,9 +49,9 @@ def tilt(learner: ModuleType, params: Any, state: Any, graph: FeedbackGraph, pri
 
 def learn(learner: RunningLearner, graph: FeedbackGraph, log: Any) -> int:
     """Let a learner learn the rounds of a log; return how many had losses."""
-    if not hasattr(learner.module, "replay"):
+    if learner.module.replay is None:
         raise LearnerError(
-            f"learn needs a learner with a rule for it, and {_title(learner.module)} has none. Use exp3-set."
+            f"learn needs a learner with a rule for it, and {learner.module.title} has none. Use exp3-set."
         )
     found = _read(log, graph.n_arms)
     told = np.flatnonzero(found.told)
@@ -105,7 +104,3 @@ def _fitting(found: DecisionLog, n_arms: int) -> DecisionLog:
     if found.n_arms != n_arms:
         raise EvaluationError(f"The log is of {found.n_arms} arms, and the agent has {n_arms}.")
     return found
-
-
-def _title(learner: ModuleType) -> str:
-    return str(getattr(learner, "TITLE", learner.NAME))

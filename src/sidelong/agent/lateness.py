@@ -11,7 +11,8 @@ from sidelong._jit import kernel
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from types import ModuleType
+
+    from sidelong.learners.interface import Learner
 
 #: What is summed of each told round, from the names of what a learner traces.
 _ETA, _THETA, _MASS = "learning_rate", "theta", "exploration_mass"
@@ -50,8 +51,8 @@ class Lateness(NamedTuple):
 class Waiting:
     """Counts what is outstanding whenever a decision is drawn."""
 
-    def __init__(self, module: ModuleType, params: Any, options: Mapping[str, Any], n_arms: int) -> None:
-        self._learner = str(module.NAME)
+    def __init__(self, module: Learner, params: Any, options: Mapping[str, Any], n_arms: int) -> None:
+        self._learner = str(module.name)
         self._n_arms = n_arms
         self._proved = options.get("estimator", "plain") == "plain" and options.get("track") is None
         self.first = int(getattr(params, "initial", np.empty(0)).size)  #: how many initial rounds there are
@@ -63,7 +64,7 @@ class Waiting:
         self.prior = 0.0  #: what a prior adds to the bound at most
         self.since = 0  #: how many rounds there had been when counting began
         self.tally = np.zeros(len(_TALLY))  #: counts are whole numbers there too
-        traced = {_ETA, _THETA} <= {*module.TRACES}
+        traced = {_ETA, _THETA} <= {*module.traces}
         self.tally[RATE] = math.inf if traced else math.nan
         self.tally[[THETA_SUM, RATED_THETA, RATED_DELAY]] = 0.0 if traced else math.nan
 
@@ -121,12 +122,12 @@ class Waiting:
         if self.logged or (self.absent and is_late):  # nothing is proved where arms are absent and feedback is late
             return None
         proved = self._proved and self._n_arms > 1
-        if not proved or self.since or self._learner not in {exp3gpp.NAME, exp3set.NAME}:
+        if not proved or self.since or self._learner not in {exp3gpp.LEARNER.name, exp3set.LEARNER.name}:
             return None
         if not counted["told"] or counted["rate"] == math.inf:
             return float(initial + untold)
         sums = {name: counted[name] for name in ("rate", "rated_theta", "rated_delay")}
-        if self._learner == exp3set.NAME:
+        if self._learner == exp3set.LEARNER.name:
             return self.prior + delay.exp3_set_so_far(K=self._n_arms, untold=untold, **sums)
         return delay.exp3_gpp_so_far(
             K=self._n_arms, exploration=counted["exploration"], initial=initial, untold=untold, **sums
@@ -157,9 +158,9 @@ class Waiting:
                     setattr(self, name, value)
 
 
-def places(learner: ModuleType) -> tuple[int, ...]:
+def places(learner: Learner) -> tuple[int, ...]:
     """Return where in its trace a learner has what is summed: learning rate, theta, exploration; -1 if nowhere."""
-    return tuple(learner.TRACES.index(name) if name in learner.TRACES else -1 for name in (_ETA, _THETA, _MASS))
+    return tuple(learner.traces.index(name) if name in learner.traces else -1 for name in (_ETA, _THETA, _MASS))
 
 
 @kernel

@@ -27,11 +27,11 @@ from sidelong.learners.interface import (
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from types import ModuleType
 
     import numpy as np
 
     from sidelong.graphs.arrays import GraphArrays
+    from sidelong.learners.interface import Learner
 
 SPARING = False  # whether p holds the probabilities of observing the revealed arms
 ETA, THETA, MASS = -1, -1, -1  # where the trace has what is summed for `lateness`
@@ -91,13 +91,13 @@ def _learn(
         settle(tally, t < last, float(sigma), eta, theta, trace[MASS] if MASS >= 0 else 0.0)
 
 
-def asking(learner: ModuleType) -> Callable[..., int]:
+def asking(learner: Learner) -> Callable[..., int]:
     """Return the kernel that draws."""
     name = f"ask_{name_of(learner)}"
     return bound(_draw, name, draw=drawing(learner), mark_present=marking(learner))  # type: ignore[no-any-return]
 
 
-def learning(learner: ModuleType) -> Callable[..., None]:
+def learning(learner: Learner) -> Callable[..., None]:
     """Return the kernel that learns."""
     eta, theta, mass = places(learner)
     bindings = {"update": learner.update, "SPARING": is_sparing(learner), "ETA": eta, "THETA": theta, "MASS": mass}

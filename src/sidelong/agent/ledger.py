@@ -31,7 +31,7 @@ class Ledger:
 
     def __init__(self, running: RunningLearner, options: dict[str, Any], graph: FeedbackGraph) -> None:
         module = running.module
-        identity = json.dumps([module.NAME, options, int(running.seed), graph.content_hash], sort_keys=True)
+        identity = json.dumps([module.name, options, int(running.seed), graph.content_hash], sort_keys=True)
         self.tag = hashlib.sha256(identity.encode()).hexdigest()[:8]  #: what the names of all of them end with
         self.round = 0  #: how many were made
         self.pending: dict[int, Decision] = {}

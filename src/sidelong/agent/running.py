@@ -11,28 +11,27 @@ from sidelong.agent.decision import Decision, SparingDecision
 from sidelong.agent.learning import asking, learning
 from sidelong.agent.seen import Seen
 from sidelong.evaluation.turning import Turning
-from sidelong.learners.catalogue import sleeps
-from sidelong.learners.interface import Asked, Need, all_probabilities, is_sparing, trace_size
+from sidelong.learners.interface import Asked, Need, all_probabilities, is_sparing, release, trace_size
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from types import ModuleType
 
     import numpy.typing as npt
 
     from sidelong.graphs.graph import FeedbackGraph
+    from sidelong.learners.interface import Learner
 
 
 class RunningLearner:
     """A learner that plays. Only its `state` changes."""
 
-    def __init__(self, module: ModuleType, graph: FeedbackGraph, seed: int, params: Any) -> None:
+    def __init__(self, module: Learner, graph: FeedbackGraph, seed: int, params: Any) -> None:
         self.module = module
         self.params = params
         self.state = module.init(params, graph)
         self.seed = np.uint64(seed)
         self.is_sparing = is_sparing(module)
-        self.binary = str(module.NAME) if Need.BINARY_LOSSES in module.NEEDS else ""  #: for `read_losses`
+        self.binary = str(module.name) if Need.BINARY_LOSSES in module.needs else ""  #: for `read_losses`
         self.losses = np.empty(graph.n_arms)  #: where `update` finds those of the revealed arms
         self.slots: Any = self.losses.data  #: the same, for numbers one by one
         self._n_arms = graph.n_arms
@@ -46,13 +45,13 @@ class RunningLearner:
         self._release: Callable[..., None] | None = None
         self._probability: Callable[..., float] | None = None
         self._all_probabilities: Callable[..., None] | None = None
-        of = str(module.NAME)
+        of = str(module.name)
         begin(self, "_draw", asking(module), *known, self.seed, self.losses, trace, self.present, of=of)
         seen, turning = Seen.nothing(graph.n_arms), Turning.new(graph.n_arms)
         told = 0, self.losses, self.losses, trace, self.present, True, seen, turning, self.room, self.room, 0, 1
         begin(self, "learn", learning(module), *known, *told, of=of)
         asked = self._asked(graph, 1, self.losses, trace)
-        if hasattr(module, "release"):
+        if module.release is not release:
             begin(self, "_release", module.release, *known[:-1], asked, of=of)
         if self.is_sparing:
             begin(self, "_probability", module.probability, *known[:-1], asked, 0, of=of)
@@ -72,7 +71,7 @@ class RunningLearner:
         return SparingDecision(tag, t, arm, graph, P, trace, probability, self.all_probabilities)
 
     def _asked(self, graph: FeedbackGraph, t: int, p: np.ndarray, trace: np.ndarray) -> Asked:
-        if sleeps(self.module):
+        if self.module.sleeps:
             np.less(graph.arrays.start, graph.arrays.stop, out=self.present)
         return Asked.new(t, p, trace, self.present, seed=int(self.seed))
 

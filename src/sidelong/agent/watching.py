@@ -11,18 +11,18 @@ from sidelong.learners.interface import is_sparing
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from types import ModuleType
     from typing import Self
 
     from sidelong.graphs.graph import FeedbackGraph
+    from sidelong.learners.interface import Learner
 
 
 class Watching:
     """The alarm of one agent."""
 
-    def __init__(self, graph: FeedbackGraph, learner: ModuleType, turning: Turning | None = None) -> None:
+    def __init__(self, graph: FeedbackGraph, learner: Learner, turning: Turning | None = None) -> None:
         self.turning = Turning.new(graph.n_arms) if turning is None else turning
-        self._blind = hasattr(learner, "draw") and not is_sparing(learner)
+        self._blind = learner.draws_itself and not is_sparing(learner)
 
     def health(self, last: int) -> WorldHealth:
         """Return what is known after the draw of round `last`."""
@@ -30,7 +30,7 @@ class Watching:
         why = "the learner draws without knowing the probabilities"
         return found._replace(unknown=why) if self._blind else found
 
-    def grown(self, graph: FeedbackGraph, learner: ModuleType) -> Self:
+    def grown(self, graph: FeedbackGraph, learner: Learner) -> Self:
         """Return it with the arms that `graph` has more, of which nothing was seen until now."""
         more = Turning.new(graph.n_arms - self.turning.arms.shape[1]).arms
         arms, window = np.concatenate([self.turning.arms, more], axis=1), self.turning.window.copy()
@@ -41,9 +41,7 @@ class Watching:
         return {f"turning.{name}": array for name, array in self.turning._asdict().items()}
 
     @classmethod
-    def from_contents(
-        cls, graph: FeedbackGraph, learner: ModuleType, last: int, arrays: Mapping[str, np.ndarray]
-    ) -> Self:
+    def from_contents(cls, graph: FeedbackGraph, learner: Learner, last: int, arrays: Mapping[str, np.ndarray]) -> Self:
         """Go on from what `contents` returned; a file from before there was an alarm begins to watch now."""
         if "turning.arms" in arrays:
             turning = Turning(*(arrays[f"turning.{name}"] for name in Turning._fields))

@@ -126,7 +126,7 @@ def _explored(
     learner, K, t = trial.learner, graph.n_arms, 10**9
     params: Any = learner.configure(graph)
     state = learner.init(params, graph)
-    p, trace = np.zeros(K), np.zeros(len(learner.TRACES))
+    p, trace = np.zeros(K), np.zeros(len(learner.traces))
     for level in levels:
         remember(state, np.full(K, 1e8), np.array(level) / K)
         learner.distribution(params, state, graph.arrays, Asked.new(t, p, trace))

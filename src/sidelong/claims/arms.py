@@ -14,11 +14,10 @@ from sidelong.graphs.presence import only
 from sidelong.learners.interface import Asked, Told, trace_size
 
 if TYPE_CHECKING:
-    from types import ModuleType
-
     import numpy.typing as npt
 
     from sidelong.graphs import FeedbackGraph
+    from sidelong.learners.interface import Learner
 
     Floats = npt.NDArray[np.float64]
 
@@ -36,9 +35,7 @@ class Step(NamedTuple):
     added: Floats  #: a row for each arm: what L grows by if it is drawn
 
 
-def walk(
-    learner: ModuleType, graph: FeedbackGraph, rounds: int, rng: np.random.Generator, *, in_turn: bool
-) -> list[Step]:
+def walk(learner: Learner, graph: FeedbackGraph, rounds: int, rng: np.random.Generator, *, in_turn: bool) -> list[Step]:
     """Play, by hand, where arms come and go: at random; or `in_turn`, dear ones beside a cheap one that stays.
 
     One that forgets what the cheap arm was paid for while a dear one was away would take each dear one for the best.
@@ -63,7 +60,7 @@ def walk(
             learner.update(params, other, shown.arrays, Told.new(t, drawn, p, told, trace.copy(), there))
             added[drawn] = other.Lhat - state.Lhat
             after = other if drawn == arm else after
-        steps.append(Step(there, p, float(trace[learner.TRACES.index("learning_rate")]), losses, arm, added))
+        steps.append(Step(there, p, float(trace[learner.traces.index("learning_rate")]), losses, arm, added))
         state = after
     return steps
 

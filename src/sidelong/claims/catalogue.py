@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from types import ModuleType
 
+    from sidelong.learners.interface import Learner
+
 #: The claims in the order of the paper, and then those beyond it.
 _ORDER = """
 alg-1-sums alg-1-gaps alg-1-mix unbiased prop-1 eq-2-3 eq-4 lem-1-upper lem-1-lower thm-2-rate thm-2 thm-3 eq-7
@@ -81,14 +83,14 @@ def choose(only: Iterable[str] | None = None) -> tuple[Claim, ...]:
 def verify(
     only: Iterable[str] | None = None,
     *,
-    learner: ModuleType = exp3gpp,
-    glance: ModuleType = glance_learner,
+    learner: Learner = exp3gpp.LEARNER,
+    glance: Learner = glance_learner.LEARNER,
     certificate: ModuleType = certificates,
-    exp3_set: ModuleType = exp3set,
-    tracking: ModuleType = exp3set_tracking,
-    guarded: ModuleType = exp3gpp_guarded,
-    squarecb: ModuleType = squarecb_learner,
-    exp3_g: ModuleType = exp3g_adaptive,
+    exp3_set: Learner = exp3set.LEARNER,
+    tracking: Learner = exp3set_tracking.LEARNER,
+    guarded: Learner = exp3gpp_guarded.LEARNER,
+    squarecb: Learner = squarecb_learner.LEARNER,
+    exp3_g: Learner = exp3g_adaptive.LEARNER,
     seed: int = 0,
     effort: float = 1.0,
 ) -> Iterator[Checked]:

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from types import ModuleType
 
+    from sidelong.learners.interface import Learner
+
 
 class Verdict(Enum):
     """How a claim fared."""
@@ -61,17 +63,17 @@ class Outcome:
 class Trial:
     """What claims are checked against: learners, how hard to try, and which random numbers."""
 
-    learner: ModuleType = exp3gpp
-    glance: ModuleType = glance
+    learner: Learner = exp3gpp.LEARNER
+    glance: Learner = glance.LEARNER
     seed: int = 0
     effort: float = 1.0  #: a factor on sample sizes
     risk: float = 1e-8  #: the chance that one claim which is true fails
     certificate: ModuleType = certificates  #: what is checked of the certificate
-    exp3_set: ModuleType = exp3set  #: what is checked where arms come and go
-    tracking: ModuleType = exp3set_tracking  #: what is checked where the best arm moves
-    guarded: ModuleType = exp3gpp_guarded  #: what is checked of EXP3.G++ with late="guarded"
-    squarecb: ModuleType = squarecb  #: what is checked where a regressor predicts losses
-    exp3_g: ModuleType = exp3g_adaptive  #: what is checked of EXP3.G with rate="adaptive"
+    exp3_set: Learner = exp3set.LEARNER  #: what is checked where arms come and go
+    tracking: Learner = exp3set_tracking.LEARNER  #: what is checked where the best arm moves
+    guarded: Learner = exp3gpp_guarded.LEARNER  #: what is checked of EXP3.G++ with late="guarded"
+    squarecb: Learner = squarecb.LEARNER  #: what is checked where a regressor predicts losses
+    exp3_g: Learner = exp3g_adaptive.LEARNER  #: what is checked of EXP3.G with rate="adaptive"
     shared: dict[str, Any] = field(default_factory=dict, compare=False)  #: what several claims look at, made once
 
     def size(self, usual: int, least: int = 1) -> int:

@@ -19,11 +19,11 @@ from sidelong.simulation.delays import delay_of, read_delay
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from types import ModuleType
 
     import numpy.typing as npt
 
     from sidelong.agent import Lateness
+    from sidelong.learners.interface import Learner
 
     Floats = npt.NDArray[np.float64]
 
@@ -58,11 +58,11 @@ def _games(trial: Trial) -> list[_LateGame]:
 
 def _played(trial: Trial) -> Iterator[_LateGame]:
     T = trial.size(200, 60)
-    players: list[tuple[str | ModuleType, dict[str, Any], bool]] = [
+    players: list[tuple[str | Learner, dict[str, Any], bool]] = [
         (trial.learner, {"rate": "adaptive"}, False),
         (trial.guarded, {}, True),
-        (exp3set.NAME, {}, False),
-        (exp3set.NAME, {"late": "guarded"}, True),
+        (exp3set.LEARNER.name, {}, False),
+        (exp3set.LEARNER.name, {"late": "guarded"}, True),
     ]
     for number, (graph, law) in enumerate(itertools.product(_graphs(), _LAWS)):
         rng = trial.rng(f"late {number}")

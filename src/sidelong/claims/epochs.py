@@ -74,8 +74,8 @@ def _walk(
     learner = catalogue.choose(trial.learner, options)
     params: Any = catalogue.configure(learner, graph, options)
     draw, state = drawing(learner), learner.init(params, graph)
-    p, trace = np.zeros(graph.n_arms), np.zeros(len(learner.TRACES))
-    theta, mass, eta = (learner.TRACES.index(name) for name in ("theta", "exploration_mass", "learning_rate"))
+    p, trace = np.zeros(graph.n_arms), np.zeros(len(learner.traces))
+    theta, mass, eta = (learner.traces.index(name) for name in ("theta", "exploration_mass", "learning_rate"))
     before = math.inf
     for t in range(1, rounds + 1):
         Theta = float(state.Theta[0])

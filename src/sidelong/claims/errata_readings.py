@@ -61,7 +61,7 @@ def e4(trial: Trial) -> Outcome:
     """With K = 1, where ln K and eta are 0 and the proofs assume K >= 2, the arm is played with probability 1."""
     learner, graph = trial.learner, graphs.complete(1)
     params = learner.configure(graph)
-    state, p, trace, wrong = learner.init(params, graph), np.zeros(1), np.zeros(len(learner.TRACES)), 0
+    state, p, trace, wrong = learner.init(params, graph), np.zeros(1), np.zeros(len(learner.traces)), 0
     for t in range(1, 20):
         learner.distribution(params, state, graph.arrays, Asked.new(t, p, trace))
         learner.update(params, state, graph.arrays, Told.new(t, 0, p, np.array([0.5]), trace))
@@ -111,7 +111,7 @@ def e21(trial: Trial) -> Outcome:
         ratios.append(max(late, default=0) / (4 * K ** (2 / 3) / math.log(K) ** (1 / 3)))
     learner, graph, t = trial.learner, graphs.complete(10), 11
     params = learner.configure(graph)
-    state, p, trace = learner.init(params, graph), np.zeros(10), np.zeros(len(learner.TRACES))
+    state, p, trace = learner.init(params, graph), np.zeros(10), np.zeros(len(learner.traces))
     state.Ltilde[1:] = 1e6  # so that nothing but exploration plays them
     learner.distribution(params, state, graph.arrays, Asked.new(t, p, trace))
     shown = f"last t / threshold {max(ratios):.3g}; printed: p = {p[9]:.4f} < 4 / t² = {4 / t**2:.4f}, K = 10, t = {t}"
@@ -161,7 +161,7 @@ def e25(trial: Trial) -> Outcome:
     A, wrong, sizes = graph.matrix(), 0, []
     for ties in ("paper", "practical"):
         params = learner.configure(graph, ties=ties)
-        state, p, trace = learner.init(params, graph), np.zeros(5), np.zeros(len(learner.TRACES))
+        state, p, trace = learner.init(params, graph), np.zeros(5), np.zeros(len(learner.traces))
         learner.distribution(params, state, graph.arrays, Asked.new(6, p, trace))
         S = np.flatnonzero(state.S)
         mutual = A[np.ix_(S, S)] & A[np.ix_(S, S)].T & ~np.eye(S.size, dtype=bool)

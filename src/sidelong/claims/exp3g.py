@@ -95,7 +95,7 @@ def _walk(trial: Trial, bank: list[FeedbackGraph], T: int, rng: np.random.Genera
         A, p, trace = graph.matrix(), np.zeros(K), np.zeros(trace_size(learner, K))
         learner.distribution(params, state, graph.arrays, Asked.new(t, p, trace))
         b = float(state.b[0])
-        step = float(trace[learner.TRACES.index("learning_rate")])
+        step = float(trace[learner.traces.index("learning_rate")])
         eta = step if step <= eta else math.nan  # it must never grow
         q = np.exp(-eta * (X - X.min()))
         q /= q.sum()

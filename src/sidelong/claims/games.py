@@ -45,7 +45,7 @@ def looks(
     play = loop_for(learner, world, anew=False)
     params = learner.configure(graph, **options)
     bank, seed, K = fixed(graph).arrays, np.uint64(trial.seed), graph.n_arms
-    eta = learner.TRACES.index("learning_rate")
+    eta = learner.traces.index("learning_rate")
 
     def one(run: int) -> list[Look]:
         state, tally = learner.init(params, graph), new_tally(learner, K)
@@ -53,7 +53,7 @@ def looks(
         for t in rounds:
             play(params, state, bank, world.arrays, seed, run, done + 1, t - 1, tally)
             done = t - 1
-            p, trace = np.zeros(K), np.zeros(len(learner.TRACES))
+            p, trace = np.zeros(K), np.zeros(len(learner.traces))
             learner.distribution(params, state, graph.arrays, Asked.new(t, p, trace))
             kept = type(state)(*(np.copy(array) for array in state)) if t != rounds[-1] else state
             seen.append(Look(t, kept, p, float(trace[eta])))

@@ -160,7 +160,7 @@ def _half_known(trial: Trial) -> list[tuple[str, int, int, float]]:
         beta = 64 * (gamma + 1)
         params = learner.configure(graph, gamma=gamma, beta=beta)
         n, runs, hits = math.ceil(beta * math.log(t) / (2 * gap**2)), trial.size(2000, 100), 0
-        state, p, trace = learner.init(params, graph), np.zeros(3), np.zeros(len(learner.TRACES))
+        state, p, trace = learner.init(params, graph), np.zeros(3), np.zeros(len(learner.traces))
         for mean in rng.binomial(n, mu, (runs, 3)) / n:
             remember(state, np.full(3, float(n)), mean)
             learner.distribution(params, state, graph.arrays, Asked.new(t, p, trace))

@@ -137,11 +137,11 @@ def _walk(
     params: Any = learner.configure(bank[0])
     state = learner.init(params, bank[0])
     p, trace, told = np.zeros(K), np.zeros(trace_size(learner, K)), np.zeros(K)
-    eta, eps, beta, S = map(learner.TRACES.index, ("learning_rate", "exploration_mass", "bold_share", "stability"))
+    eta, eps, beta, S = map(learner.traces.index, ("learning_rate", "exploration_mass", "bold_share", "stability"))
     rounds: list[Round] = []
 
     def row(name: str) -> Floats:
-        first = trace.size - K * (len(learner.KEPT) - learner.KEPT.index(name))
+        first = trace.size - K * (len(learner.kept) - learner.kept.index(name))
         return trace[first : first + K].copy()
 
     def learn(into: Any, graph: FeedbackGraph, t: int, arm: int, noted: Floats) -> Drawn:

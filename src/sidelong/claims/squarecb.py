@@ -93,7 +93,7 @@ def _walks(trial: Trial) -> Iterator[tuple[list[Predicted], float]]:
             state.f[:] = (rng.random(K) * spread).round(3)
             p, trace = np.zeros(K), np.zeros(trace_size(learner, K))
             learner.distribution(params, state, graph.arrays, Asked.new(t, p, trace))
-            gamma, said = (float(trace[learner.TRACES.index(name)]) for name in ("gamma", "value"))
+            gamma, said = (float(trace[learner.traces.index(name)]) for name in ("gamma", "value"))
             walk.append(Predicted(graph, state.f.copy(), gamma, p, said))
         yield walk, m
 

@@ -51,7 +51,7 @@ def _ratios(trial: Trial, graph: FeedbackGraph, T: int, rng: np.random.Generator
     for t in range(1, T + 1):
         q, trace = np.zeros(K), np.zeros(trace_size(learner, K))
         learner.distribution(params, state, graph.arrays, Asked.new(t, q, trace))
-        rate = float(trace[learner.TRACES.index("learning_rate")])
+        rate = float(trace[learner.traces.index("learning_rate")])
         eta = rate if rate <= eta else math.nan  # it must never grow
         losses = (np.arange(K) != (4 * t // (T + 1)) % K).astype(float)
         arm = int(rng.choice(K, p=q / q.sum()))

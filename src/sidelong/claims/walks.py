@@ -139,7 +139,7 @@ def _walk(
     rules = Rules(K, alpha=alpha, lambda_=height, **options)
     params = learner.configure(bank[0], **options)
     state = learner.init(params, bank[0])
-    p, trace, told = np.zeros(K), np.zeros(len(learner.TRACES)), np.zeros(K)
+    p, trace, told = np.zeros(K), np.zeros(len(learner.traces)), np.zeros(K)
     Lhat, O, Ltilde, Theta = np.zeros(K), np.zeros(K), np.zeros(K), float(K)
     means = rng.random(K)
     rounds: list[WalkedRound] = []
@@ -175,7 +175,7 @@ def _walk(
                     eps=before.eps,
                     gap=before.gap,
                     S=np.flatnonzero(before.S),
-                    eta=float(noted[learner.TRACES.index("learning_rate")]),
+                    eta=float(noted[learner.traces.index("learning_rate")]),
                     Lhat=Lhat.copy(),
                     O=O.copy(),
                     Ltilde=Ltilde.copy(),
@@ -184,7 +184,7 @@ def _walk(
                     losses=losses,
                     estimate=estimate,
                     square=square,
-                    theta=float(trace[learner.TRACES.index("theta")]),
+                    theta=float(trace[learner.traces.index("theta")]),
                     played=True,
                 )
             )
@@ -201,7 +201,7 @@ def _walk(
 def _leap(trial: Trial, last: WalkedRound, params: Any, state: Any, graph: FeedbackGraph, t: int) -> WalkedRound:
     """Look at a round far on, as if all that was seen had been seen many times."""
     learner, K = trial.learner, last.rules.K
-    p, trace = np.zeros(K), np.zeros(len(learner.TRACES))
+    p, trace = np.zeros(K), np.zeros(len(learner.traces))
     far = copy_of(state)
     grown = t // (10 * int(state.O.sum()) + 1)
     remember(far, state.O * grown, state.Lhat / state.O)
@@ -215,7 +215,7 @@ def _leap(trial: Trial, last: WalkedRound, params: Any, state: Any, graph: Feedb
         eps=far.eps,
         gap=far.gap,
         S=np.flatnonzero(far.S),
-        eta=float(trace[learner.TRACES.index("learning_rate")]),
+        eta=float(trace[learner.traces.index("learning_rate")]),
         Lhat=far.Lhat,
         O=far.O,
         Ltilde=far.Ltilde,

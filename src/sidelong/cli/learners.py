@@ -16,7 +16,8 @@ from sidelong.cli.completion import learner_names
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
-    from types import ModuleType
+
+    from sidelong.learners.interface import Learner
 
 EXAMPLES = ("sidelong learners", "sidelong learners exp3.g++")
 
@@ -51,16 +52,16 @@ def learners(
         _describe(console, title, module, options)
 
 
-def _versions(name: str) -> Iterator[tuple[str, ModuleType, Mapping[str, Any]]]:
+def _versions(name: str) -> Iterator[tuple[str, Learner, Mapping[str, Any]]]:
     """Yield a learner as it comes, and with the options that lead to another module: title, module, options."""
     from sidelong.learners import catalogue  # noqa: PLC0415
 
-    for options in ({}, *getattr(catalogue.find(name), "VARIANTS", ())):
+    for options in ({}, *catalogue.find(name).variants):
         said = [f"{option} {value}" if value == "unknown" else value for option, value in options.items()]
         yield " ".join([name, *said]), catalogue.choose(name, options), options
 
 
-def _needs(module: ModuleType, options: Mapping[str, Any]) -> list[str]:
+def _needs(module: Learner, options: Mapping[str, Any]) -> list[str]:
     from sidelong.learners import catalogue  # noqa: PLC0415
 
     return sorted(need.value for need in catalogue.needs(module, options)) or ["-"]
@@ -84,7 +85,7 @@ def _table(*, wide: bool) -> Table:
     table.add_column("bound on the regret")
     for name in catalogue.names():
         for title, module, options in _versions(name):
-            about = module.ABOUT
+            about = module.about
             needs = _needs(module, options)
             first = [title, about.paper] if wide else [f"[bold]{title}[/]\n{about.paper}"]
             second = ["\n".join(needs), about.cost] if wide else [f"{', '.join(needs)}\n{about.cost}"]
@@ -93,11 +94,11 @@ def _table(*, wide: bool) -> Table:
     return table
 
 
-def _describe(console: Console, title: str, module: ModuleType, options: Mapping[str, Any]) -> None:
+def _describe(console: Console, title: str, module: Learner, options: Mapping[str, Any]) -> None:
     from sidelong.learners import catalogue  # noqa: PLC0415
 
-    headline, second = (" ".join(part.split()) for part in (module.__doc__ or "").split("\n\n")[:2])
-    about = module.ABOUT
+    headline, second = (" ".join(part.split()) for part in module.doc.split("\n\n")[:2])
+    about = module.about
     departs = " and says where it departs from the paper" if about.published else ""
     console.print(f"\n[bold]{title}[/]\n{escape(headline)}\n")
     facts = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
@@ -110,7 +111,7 @@ def _describe(console: Console, title: str, module: ModuleType, options: Mapping
         ("theorem", about.theorem or "see the reference"),
         ("needs", ", ".join(_needs(module, options))),
         ("per round", about.cost),
-        ("source", f'help("{module.__name__}") has the pseudo-code{departs}'),
+        ("source", f'help("{module.module}") has the pseudo-code{departs}'),
     ):
         facts.add_row(key, escape(value))
     console.print(facts)
@@ -119,7 +120,7 @@ def _describe(console: Console, title: str, module: ModuleType, options: Mapping
         console.print("\nIt has no options.")
         return
     given = "".join(f", {key}={value!r}" for key, value in options.items())
-    console.print(f'\nOptions, as in sl.Agent("{module.NAME}", graph{given}, {found[-1][0]}=...):\n', soft_wrap=True)
+    console.print(f'\nOptions, as in sl.Agent("{module.name}", graph{given}, {found[-1][0]}=...):\n', soft_wrap=True)
     table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 1, 0))
     table.add_column(no_wrap=True)
     table.add_column(no_wrap=True)
@@ -129,12 +130,12 @@ def _describe(console: Console, title: str, module: ModuleType, options: Mapping
     console.print(table)
 
 
-def _options(module: ModuleType) -> Iterator[tuple[str, str, str]]:
+def _options(module: Learner) -> Iterator[tuple[str, str, str]]:
     """Yield the name, the default and the meaning of each option with a choice, as `configure` documents them."""
     text = inspect.getdoc(module.configure) or ""
     meanings = dict(re.findall(r"^    (\w+): (.*(?:\n {8,}.*)*)", text, re.MULTILINE))
     for name, parameter in inspect.signature(module.configure).parameters.items():
-        if parameter.kind is inspect.Parameter.KEYWORD_ONLY and name not in getattr(module, "SETTLED", ()):
+        if parameter.kind is inspect.Parameter.KEYWORD_ONLY and name not in module.settled:
             default = "" if parameter.default is inspect.Parameter.empty else repr(parameter.default)
             yield name, default, " ".join(meanings.get(name, "").split())
 

@@ -63,7 +63,7 @@ def _compile(name: str) -> tuple[str, float]:
 
     begun = time.monotonic()
     module, graph = catalogue.find(name), sl.graphs.complete(2)
-    options: dict[str, Any] = {"horizon": 2} if Need.HORIZON in module.NEEDS else {}
+    options: dict[str, Any] = {"horizon": 2} if Need.HORIZON in module.needs else {}
     try:
         catalogue.check_certifiable(module)
         agent = sl.Agent(name, graph, certificate=True, **options)

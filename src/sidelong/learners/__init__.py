@@ -3,5 +3,6 @@
 from __future__ import annotations
 
 from sidelong.learners.catalogue import names
+from sidelong.learners.interface import Learner, Need, kernel
 
-__all__ = ["names"]
+__all__ = ["Learner", "Need", "kernel", "names"]

@@ -36,7 +36,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from sidelong._jit import kernel
-from sidelong.learners.interface import About, Asked, Need, Told
+from sidelong.learners.interface import About, Asked, Learner, Need, Told
 from sidelong.learners.options import number
 from sidelong.numerics import log
 
@@ -44,17 +44,6 @@ if TYPE_CHECKING:
     from sidelong.graphs.arrays import GraphArrays
     from sidelong.graphs.graph import FeedbackGraph
 
-NAME = "alphasample"
-VERSION = 1
-NEEDS = frozenset({Need.SELF_LOOPS, Need.HORIZON})
-ABOUT = About(
-    paper="Cohen, Hazan, Koren 2016",
-    cite=("cohen2016without",),
-    proved=("stochastic",),
-    cost="O(K)",
-    bound="sqrt(alpha T) up to logarithms; sum over O(alpha ln(K T)) arms of ln T / gap",
-    theorem="Cohen, Hazan, Koren 2016",
-)
 TRACES = ("phase", "active")
 _PHASE, _ACTIVE = range(2)
 
@@ -164,3 +153,23 @@ def _eliminate(state: State) -> None:
     state.clock[_R] += 1.0
     state.clock[_EPS] *= 0.5  # 1
     state.clock[_PASSES] = 0.0
+
+
+LEARNER = Learner(
+    name="alphasample",
+    params=Params,
+    configure=configure,
+    init=init,
+    distribution=distribution,
+    update=update,
+    needs=frozenset({Need.SELF_LOOPS, Need.HORIZON}),
+    traces=TRACES,
+    about=About(
+        paper="Cohen, Hazan, Koren 2016",
+        cite=("cohen2016without",),
+        proved=("stochastic",),
+        cost="O(K)",
+        bound="sqrt(alpha T) up to logarithms; sum over O(alpha ln(K T)) arms of ln T / gap",
+        theorem="Cohen, Hazan, Koren 2016",
+    ),
+)

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import functools
-import importlib
 import inspect
 import json
-import sys
 from numbers import Real
 from types import MappingProxyType, ModuleType
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
+from sidelong._jit import kernel
 from sidelong.checks import nearest
 from sidelong.errors import LearnerError, ObservabilityError
 from sidelong.graphs.presence import present
-from sidelong.learners.interface import Need, is_sparing
+from sidelong.learners.interface import Learner, Need, is_sparing
+from sidelong.learners.options import load
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -55,8 +55,6 @@ _WITH_FEATURES = {"squarecb.g": "squarecb"}
 
 _NO_OPTIONS: Mapping[str, Any] = MappingProxyType({})
 
-_CONTRACT = ("NAME", "NEEDS", "TRACES", "Params", "configure", "init", "update")
-
 
 def names() -> tuple[str, ...]:
     """Return the names of all learners: what `Agent` and `simulate` take."""
@@ -68,21 +66,21 @@ def names_with_features() -> tuple[str, ...]:
     return tuple(_WITH_FEATURES)
 
 
-def find(learner: str | ModuleType, *, features: bool = False) -> ModuleType:
-    """Return the module of a learner; a module is taken for a learner of the caller's own.
+def find(learner: str | ModuleType | Learner, *, features: bool = False) -> Learner:
+    """Return a learner by its name; a module or a record is taken for one of the caller's own.
 
-    With `features`, also that of one which `ContextualAgent` takes.
+    With `features`, also one which `ContextualAgent` takes.
     """
     if isinstance(learner, ModuleType):
-        missing = [name for name in _CONTRACT if not hasattr(learner, name)]
-        if not (hasattr(learner, "distribution") or hasattr(learner, "draw")):
-            missing.append("distribution")
-        if missing:
+        found = vars(learner).get("LEARNER")
+        if not isinstance(found, Learner):
             raise LearnerError(
-                f"A learner's module defines {', '.join(_CONTRACT)} and distribution; "
-                f"{learner.__name__} lacks {', '.join(missing)}."
+                f"The module {learner.__name__} has no LEARNER. That of a learner ends with LEARNER = Learner("
+                f"name=..., params=..., configure=..., init=..., distribution=..., update=...)."
             )
-        return learner
+        learner = found
+    if isinstance(learner, Learner):
+        return _checked(learner)
     if not isinstance(learner, str) or learner not in _MODULES | _WITH_FEATURES:
         raise LearnerError(
             f"There is no learner named {learner!r}.{_suggestion(str(learner).lower())} "
@@ -90,7 +88,15 @@ def find(learner: str | ModuleType, *, features: bool = False) -> ModuleType:
         )
     if learner in _WITH_FEATURES and not features:
         raise LearnerError(f"{learner} plays by features: make a ContextualAgent, whose `ask` takes them.")
-    return importlib.import_module(f"sidelong.learners.{(_MODULES | _WITH_FEATURES)[learner]}")
+    return load((_MODULES | _WITH_FEATURES)[learner])
+
+
+def _checked(learner: Learner) -> Learner:
+    """Refuse a learner with a function in the place of a kernel, which no loop could call."""
+    for name, function in learner.kernels.items():
+        if not hasattr(function, "py_func") and kernel(function) is not function:  # with the JIT off it is
+            raise LearnerError(f"{name} of the learner {learner.name!r} is no kernel: write @kernel above it.")
+    return learner
 
 
 def _suggestion(name: str) -> str:
@@ -99,59 +105,38 @@ def _suggestion(name: str) -> str:
     return nearest(next((known for known, module in _MODULES.items() if module == letters), name), _MODULES)
 
 
-def choose(learner: str | ModuleType, options: Mapping[str, Any], *, features: bool = False) -> ModuleType:
-    """Return the module that plays a learner with these options: some have a module of their own.
+def choose(learner: str | ModuleType | Learner, options: Mapping[str, Any], *, features: bool = False) -> Learner:
+    """Return the learner that plays with these options: some lead to a variant.
 
-    With `features`, also that of one which `ContextualAgent` takes.
+    With `features`, also one which `ContextualAgent` takes.
     """
-    module = find(learner, features=features)
-    variant = _own(module, "variant")
-    return module if variant is None else cast("ModuleType", variant(options))
+    found = find(learner, features=features)
+    return (found.variant(options) if found.variant is not None else None) or found
 
 
-def needs(learner: ModuleType, options: Mapping[str, Any]) -> frozenset[Need]:
+def needs(learner: Learner, options: Mapping[str, Any]) -> frozenset[Need]:
     """Return what a learner needs with these options."""
-    own = _own(learner, "needs")
-    return cast("frozenset[Need]", learner.NEEDS if own is None else own(options))
+    return learner.needs if learner.needs_with is None else learner.needs_with(options)
 
 
-def sleeps(learner: ModuleType) -> bool:
-    """Tell whether arms may be absent in some rounds."""
-    return bool(getattr(learner, "SLEEPS", False))
-
-
-def check_absence(learner: ModuleType, what: str) -> None:
+def check_absence(learner: Learner, what: str) -> None:
     """Refuse absent arms, which `what` asks for, unless the learner has a rule for them."""
-    if not sleeps(learner):
-        title = getattr(learner, "TITLE", learner.NAME)
+    if not learner.sleeps:
         raise LearnerError(
-            f"{what} needs a learner with a bound for arms that come and go, and {title} has none. Use exp3-set, with "
-            f"refresh='round' and late='plain', and without track."
+            f"{what} needs a learner with a bound for arms that come and go, and {learner.title} has none. "
+            f"Use exp3-set, with refresh='round' and late='plain', and without track."
         )
 
 
-def proved(learner: ModuleType, options: Mapping[str, Any], rounds: int = 0) -> tuple[str, ...]:
+def proved(learner: Learner, options: Mapping[str, Any], rounds: int = 0) -> tuple[str, ...]:
     """Return the worlds for which a theorem bounds the regret with these options, after so many rounds."""
     horizon = options.get("horizon")
     if horizon is not None and rounds > horizon:
         return ()
-    own = _own(learner, "proved")
-    about = getattr(learner, "ABOUT", None)
-    return cast("tuple[str, ...]", own(options) if own is not None else () if about is None else about.proved)
+    return learner.about.proved if learner.proved_with is None else learner.proved_with(options)
 
 
-def version(learner: ModuleType) -> int:
-    """Return the version of a learner, which goes up when its bits change; files and journals keep it."""
-    return int(getattr(learner, "VERSION", 1))
-
-
-def _own(module: ModuleType, name: str) -> Callable[[Mapping[str, Any]], Any] | None:
-    """Return a function of a module; one that it has copied from another module speaks for that other one."""
-    function = getattr(module, name, None)
-    return function if function is not None and sys.modules.get(function.__module__) is module else None
-
-
-def plain_options(learner: ModuleType, options: Mapping[str, Any]) -> dict[str, Any]:
+def plain_options(learner: Learner, options: Mapping[str, Any]) -> dict[str, Any]:
     """Return the options with NumPy's and other numbers as plain ones, so that they can be written to a file."""
     plain = {name: _plain(value) for name, value in options.items()}
     for name, value in plain.items():
@@ -159,7 +144,7 @@ def plain_options(learner: ModuleType, options: Mapping[str, Any]) -> dict[str, 
             json.dumps(value)
         except (TypeError, ValueError):
             raise LearnerError(
-                f"Options are numbers, text, and lists of them; {name} of {learner.NAME} is {value!r}."
+                f"Options are numbers, text, and lists of them; {name} of {learner.name} is {value!r}."
             ) from None
     return plain
 
@@ -172,24 +157,24 @@ def _plain(value: Any) -> Any:
     return value
 
 
-def configure(learner: ModuleType, graph: FeedbackGraph, options: Mapping[str, Any]) -> tuple[Any, ...]:
+def configure(learner: Learner, graph: FeedbackGraph, options: Mapping[str, Any]) -> tuple[Any, ...]:
     """Return the learner's constants for these options."""
     options = plain_options(learner, options)
     known = option_names(learner)
     for name in options:
         if name not in known:
             raise LearnerError(
-                f"{getattr(learner, 'TITLE', learner.NAME)} has no option {name!r}.{nearest(name, known)} "
+                f"{learner.title} has no option {name!r}.{nearest(name, known)} "
                 f"Its options are: {', '.join(known) or 'none'}."
             )
     if Need.HORIZON in needs(learner, options) and options.get("horizon") is None:
         instead = _without(learner, Need.HORIZON)
-        raise LearnerError(f"{learner.NAME} needs to know how many rounds it will play: give horizon=...{instead}")
+        raise LearnerError(f"{learner.name} needs to know how many rounds it will play: give horizon=...{instead}")
     check_graph(learner, graph, options)
     return cast("tuple[Any, ...]", learner.configure(graph, **options))
 
 
-def option_names(learner: ModuleType) -> list[str]:
+def option_names(learner: Learner) -> list[str]:
     """Return the names of the learner's options: the keyword arguments of its `configure`."""
     return [*_keywords(learner.configure)]
 
@@ -200,29 +185,29 @@ def _keywords(function: Callable[..., Any]) -> tuple[str, ...]:
     return tuple(name for name, parameter in parameters if parameter.kind is inspect.Parameter.KEYWORD_ONLY)
 
 
-def check_certifiable(learner: ModuleType) -> None:
+def check_certifiable(learner: Learner) -> None:
     """Refuse a learner that does not know the probabilities of all arms at each draw, where a certificate is kept."""
     why = ""
     if is_sparing(learner):
         why = "with refresh='epoch' it does not look at every arm: take refresh='round'"
-    elif hasattr(learner, "draw"):
+    elif learner.draws_itself:
         why = "it draws without knowing them: take another learner, such as glance"
     if why:
         raise LearnerError(
-            f"A certificate needs the probability of observing every arm in each round. Of {learner.NAME}, {why}."
+            f"A certificate needs the probability of observing every arm in each round. Of {learner.name}, {why}."
         )
 
 
-def check_graph(learner: ModuleType, graph: FeedbackGraph, options: Mapping[str, Any] = _NO_OPTIONS) -> None:
+def check_graph(learner: Learner, graph: FeedbackGraph, options: Mapping[str, Any] = _NO_OPTIONS) -> None:
     """Refuse a graph that the learner cannot play on with these options, naming the arm."""
     needed = needs(learner, options)
     lacking = graph.arms_without_self_loop
-    if lacking.size and sleeps(learner) and (there := present(graph)).any():
+    if lacking.size and learner.sleeps and (there := present(graph)).any():
         lacking = lacking[there[lacking]]
     if Need.SELF_LOOPS in needed and lacking.size:
         arm = int(lacking[0])
         raise ObservabilityError(
-            f"{learner.NAME} needs every arm to reveal itself, and arm {graph.arm_name(arm)} of {graph!r} does not. "
+            f"{learner.name} needs every arm to reveal itself, and arm {graph.arm_name(arm)} of {graph!r} does not. "
             f"{_instead(graph)} If playing it does show its loss, the edge ({arm}, {arm}) is missing: "
             f"graph.with_self_loops() adds it for all arms."
         )
@@ -230,21 +215,21 @@ def check_graph(learner: ModuleType, graph: FeedbackGraph, options: Mapping[str,
         out_degree = graph.arrays.stop - graph.arrays.start
         arm = int(np.argmin(out_degree))
         raise ObservabilityError(
-            f"{learner.NAME} needs every arm to reveal all arms, and arm {graph.arm_name(arm)} of {graph!r} reveals "
+            f"{learner.name} needs every arm to reveal all arms, and arm {graph.arm_name(arm)} of {graph!r} reveals "
             f"{out_degree[arm]} of {graph.n_arms}. Use a learner for feedback graphs, such as exp3.g++."
         )
     if needed & {Need.OBSERVABLE, Need.STRONGLY_OBSERVABLE} and graph.observability.kind == "none":
         raise ObservabilityError(
-            f"{learner.NAME} needs every arm to be revealed by some arm. {graph!r} is n{str(graph.observability)[1:]}"
+            f"{learner.name} needs every arm to be revealed by some arm. {graph!r} is n{str(graph.observability)[1:]}"
         )
     if Need.STRONGLY_OBSERVABLE in needed and graph.observability.kind == "weak":
         raise ObservabilityError(
-            f"{learner.NAME} needs a strongly observable graph here. {graph!r} is w{str(graph.observability)[1:]} "
+            f"{learner.name} needs a strongly observable graph here. {graph!r} is w{str(graph.observability)[1:]} "
             f"{_instead(graph)}"
         )
     if Need.UNDIRECTED in needed and not graph.is_undirected:
         raise ObservabilityError(
-            f"{learner.NAME} needs an undirected graph, in which arms reveal each other or neither does; {graph!r} "
+            f"{learner.name} needs an undirected graph, in which arms reveal each other or neither does; {graph!r} "
             f"is directed. Use a learner for directed graphs, such as exp3.g++."
         )
 
@@ -261,15 +246,15 @@ def _instead(graph: FeedbackGraph) -> str:
     )
 
 
-def _without(learner: ModuleType, need: Need) -> str:
+def _without(learner: Learner, need: Need) -> str:
     """Return ", or take ..." with the options of a learner that make it do without something, if there are some."""
-    for options in getattr(learner, "VARIANTS", ()):
-        if need in learner.NEEDS and need not in needs(choose(learner, options), options):
+    for options in learner.variants:
+        if need in learner.needs and need not in needs(choose(learner, options), options):
             return ", or take " + ", ".join(f"{name}={value!r}" for name, value in options.items())
     return ""
 
 
-def check_fixed(learner: ModuleType, options: Mapping[str, Any], found: str) -> None:
+def check_fixed(learner: Learner, options: Mapping[str, Any], found: str) -> None:
     """Refuse graphs that change, which the sentence `found` says, if the learner needs one with these options."""
     if Need.FIXED_GRAPH not in needs(learner, options):
         return
@@ -282,14 +267,14 @@ def check_fixed(learner: ModuleType, options: Mapping[str, Any], found: str) -> 
         if given
         else _without(learner, Need.FIXED_GRAPH)
     )
-    raise ObservabilityError(f"{learner.NAME} needs one graph for all rounds{tuned}. {found}")
+    raise ObservabilityError(f"{learner.name} needs one graph for all rounds{tuned}. {found}")
 
 
-def check_sequence(learner: ModuleType, sequence: GraphSequence, options: Mapping[str, Any]) -> None:
+def check_sequence(learner: Learner, sequence: GraphSequence, options: Mapping[str, Any]) -> None:
     """Refuse graphs over time that the learner cannot play on with these options."""
     if Need.GRAPH_BEFORE in needs(learner, options) and sequence.shown == "after":
         raise ObservabilityError(
-            f"{learner.NAME} needs to see the graph before the draw; this sequence shows it after. An Agent can be "
+            f"{learner.name} needs to see the graph before the draw; this sequence shows it after. An Agent can be "
             f"asked with a guess: ask(guess), and tell(decision, losses, graph)."
         )
     if len(set(sequence.bank)) != 1:

@@ -26,7 +26,7 @@ def bibtex(*learners: str) -> str:
         >>> bibtex("ucb-n", "ucb-maxn").count("Leveraging Side Observations")
         1
     """
-    keys = [key for name in learners or ("exp3.g++",) for key in catalogue.find(name, features=True).ABOUT.cite]
+    keys = [key for name in learners or ("exp3.g++",) for key in catalogue.find(name, features=True).about.cite]
     entries = _entries()
     return "\n\n".join([_SOFTWARE, *(entries[key] for key in dict.fromkeys(keys))])
 

@@ -47,7 +47,7 @@ import numpy as np
 from sidelong._jit import kernel
 from sidelong.graphs.arrays import GraphArrays, observe
 from sidelong.learners.fractional_cover import cheapest_shares
-from sidelong.learners.interface import About, Asked, Need, Told
+from sidelong.learners.interface import About, Asked, Learner, Need, Told
 from sidelong.learners.options import number
 from sidelong.learners.weights import theta
 from sidelong.numerics import exp, log, total
@@ -55,19 +55,7 @@ from sidelong.numerics import exp, log, total
 if TYPE_CHECKING:
     from sidelong.graphs.graph import FeedbackGraph
 
-NAME = "elp"
-VERSION = 1
-NEEDS = frozenset({Need.SELF_LOOPS, Need.FIXED_GRAPH, Need.GRAPH_BEFORE})
-ABOUT = About(
-    paper="Mannor, Shamir 2011",
-    cite=("mannor2011side",),
-    proved=("adversarial",),
-    cost="O(K + E), after one linear program",
-    bound="3.71 sqrt(alpha T ln K), with chi for alpha if directed",
-    theorem="derived in its file, from the rates of the paper",
-)
 TRACES = ("theta", "exploration_mass", "learning_rate")
-ROOM = ("P",)
 _THETA, _MASS, _B = range(3)
 
 _E2 = 0.7182818284590452  # e - 2
@@ -89,7 +77,7 @@ def configure(graph: FeedbackGraph, *, b: float | None = None) -> Params:
         graph: the graph.
         b: a constant rate, as in the paper, instead of the one that follows what was seen. At most half of v.
     """
-    shares = cheapest_shares(graph, NAME)
+    shares = cheapest_shares(graph, "elp")
     s = np.rint(shares / shares.sum() * 2.0**40)  # whole numbers: the solver's last bits do not show
     v = float((s @ graph.to_scipy().astype(np.float64)).min() / s.sum())  # 1
     return Params(
@@ -143,3 +131,24 @@ def update(params: Params, state: State, graph: GraphArrays, told: Told) -> None
         state.Ghat[i] += (1.0 - losses[e - first]) / state.P[i]  # 7
     trace[_THETA] = theta(p, state.P)
     state.C[0] += _E2 * trace[_THETA] + 1.0 / params.v  # 8
+
+
+LEARNER = Learner(
+    name="elp",
+    params=Params,
+    configure=configure,
+    init=init,
+    distribution=distribution,
+    update=update,
+    needs=frozenset({Need.SELF_LOOPS, Need.FIXED_GRAPH, Need.GRAPH_BEFORE}),
+    traces=TRACES,
+    scratch=("P",),
+    about=About(
+        paper="Mannor, Shamir 2011",
+        cite=("mannor2011side",),
+        proved=("adversarial",),
+        cost="O(K + E), after one linear program",
+        bound="3.71 sqrt(alpha T ln K), with chi for alpha if directed",
+        theorem="derived in its file, from the rates of the paper",
+    ),
+)

@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from sidelong._jit import kernel
-from sidelong.learners.interface import About, Asked, Need, Told
+from sidelong.learners.interface import About, Asked, Learner, Need, Told
 from sidelong.learners.weights import exponential
 from sidelong.numerics import log
 
@@ -35,17 +35,6 @@ if TYPE_CHECKING:
     from sidelong.graphs.arrays import GraphArrays
     from sidelong.graphs.graph import FeedbackGraph
 
-NAME = "exp3"
-VERSION = 1
-NEEDS = frozenset({Need.SELF_LOOPS})
-ABOUT = About(
-    paper="Auer, Cesa-Bianchi, Freund, Schapire 2002; Bubeck, Cesa-Bianchi 2012",
-    cite=("auer2002nonstochastic", "bubeck2012regret"),
-    proved=("adversarial",),
-    cost="O(K)",
-    bound="2 sqrt(K T ln K)",
-    theorem="Theorem 3.1 of Bubeck, Cesa-Bianchi 2012",
-)
 TRACES = ("learning_rate",)
 _ETA = 0
 
@@ -95,3 +84,23 @@ def update(params: Params, state: State, graph: GraphArrays, told: Told) -> None
     for e in range(first, graph.stop[arm]):
         if graph.targets[e] == arm:
             state.Lhat[arm] += losses[e - first] / p[arm]  # 4
+
+
+LEARNER = Learner(
+    name="exp3",
+    params=Params,
+    configure=configure,
+    init=init,
+    distribution=distribution,
+    update=update,
+    needs=frozenset({Need.SELF_LOOPS}),
+    traces=TRACES,
+    about=About(
+        paper="Auer, Cesa-Bianchi, Freund, Schapire 2002; Bubeck, Cesa-Bianchi 2012",
+        cite=("auer2002nonstochastic", "bubeck2012regret"),
+        proved=("adversarial",),
+        cost="O(K)",
+        bound="2 sqrt(K T ln K)",
+        theorem="Theorem 3.1 of Bubeck, Cesa-Bianchi 2012",
+    ),
+)

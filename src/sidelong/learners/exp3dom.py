@@ -42,26 +42,14 @@ from sidelong._jit import kernel
 from sidelong.graphs.arrays import GraphArrays, observe
 from sidelong.graphs.cover import Room, new_room
 from sidelong.graphs.domination import dominate
-from sidelong.learners.interface import About, Asked, Need, Told
+from sidelong.learners.interface import About, Asked, Learner, Need, Told
 from sidelong.learners.weights import exponential, theta
 from sidelong.numerics import log
 
 if TYPE_CHECKING:
     from sidelong.graphs.graph import FeedbackGraph
 
-NAME = "exp3-dom"
-VERSION = 1
-NEEDS = frozenset({Need.SELF_LOOPS, Need.GRAPH_BEFORE})
-ABOUT = About(
-    paper="Alon, Cesa-Bianchi, Gentile, Mansour 2013",
-    cite=("alon2013tale", "alon2017nonstochastic"),
-    proved=("adversarial",),
-    cost="O(K + E)",
-    bound="O(ln K sqrt(ln(K T) sum_t alpha_t))",
-    theorem="derived in its file, from the rates of the paper",
-)
 TRACES = ("theta", "exploration_set", "exploration_mass", "learning_rate")
-ROOM = ("P", "free", "heap")
 _THETA, _SIZE, _MASS, _ETA = range(4)
 
 
@@ -160,3 +148,24 @@ def update(params: Params, state: State, graph: GraphArrays, told: Told) -> None
         state.Q[b] = 0.0
         for j in range(p.size):
             state.Lhat[b, j] = 0.0
+
+
+LEARNER = Learner(
+    name="exp3-dom",
+    params=Params,
+    configure=configure,
+    init=init,
+    distribution=distribution,
+    update=update,
+    needs=frozenset({Need.SELF_LOOPS, Need.GRAPH_BEFORE}),
+    traces=TRACES,
+    scratch=("P", "free", "heap"),
+    about=About(
+        paper="Alon, Cesa-Bianchi, Gentile, Mansour 2013",
+        cite=("alon2013tale", "alon2017nonstochastic"),
+        proved=("adversarial",),
+        cost="O(K + E)",
+        bound="O(ln K sqrt(ln(K T) sum_t alpha_t))",
+        theorem="derived in its file, from the rates of the paper",
+    ),
+)

@@ -30,7 +30,6 @@ change: `sidelong.learners.exp3g_adaptive`.
 
 from __future__ import annotations
 
-import importlib
 import math
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -39,33 +38,18 @@ import numpy as np
 from sidelong._jit import kernel
 from sidelong.graphs.domination import weak_cover
 from sidelong.graphs.numbers import independence as compute_independence
-from sidelong.learners.interface import About, Asked, Need, Told
-from sidelong.learners.options import number, one_of, settled
+from sidelong.learners.interface import About, Asked, Learner, Need, Told
+from sidelong.learners.options import load, number, one_of, settled
 from sidelong.learners.weights import exponential, learn
 from sidelong.numerics import exp, log
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from types import ModuleType
 
     from sidelong.graphs.arrays import GraphArrays
     from sidelong.graphs.graph import FeedbackGraph
 
-NAME = "exp3.g"
-VERSION = 1
-NEEDS = frozenset({Need.OBSERVABLE, Need.FIXED_GRAPH, Need.HORIZON})
-ABOUT = About(
-    paper="Alon, Cesa-Bianchi, Dekel, Koren 2015",
-    cite=("alon2015beyond",),
-    proved=("adversarial",),
-    cost="O(K + E)",
-    bound="O(sqrt(alpha T) ln(K T)); weakly observable: O((delta ln K)^(1/3) T^(2/3))",
-    theorem="Theorem 2",
-)
-#: The options that lead to a module of their own.
-VARIANTS = ({"rate": "adaptive"},)
 TRACES = ("exploration_mass", "learning_rate")
-ROOM = ("P",)
 _MASS, _ETA = range(2)
 
 
@@ -77,9 +61,9 @@ class Params(NamedTuple):
     u: np.ndarray  #: the probabilities of exploration, uniform on U
 
 
-def variant(options: Mapping[str, Any]) -> ModuleType:
-    """Return the module for these options: this one, or that of the rate without a horizon."""
-    return importlib.import_module(f"{__name__}_adaptive" if options.get("rate") == "adaptive" else __name__)
+def variant(options: Mapping[str, Any]) -> Learner | None:
+    """Return the learner for these options, if it is another: that of the rate without a horizon."""
+    return load("exp3g_adaptive") if options.get("rate") == "adaptive" else None
 
 
 def configure(graph: FeedbackGraph, *, horizon: float, independence: int | None = None, rate: str = "fixed") -> Params:
@@ -145,3 +129,26 @@ def update(params: Params, state: State, graph: GraphArrays, told: Told) -> None
     """Learn the losses that playing `arm` revealed in round t, when the probabilities were `p`."""
     arm, p, losses = told.arm, told.p, told.losses
     learn(graph, p, arm, losses, state.P, state.Lhat)  # 4, 5
+
+
+LEARNER = Learner(
+    name="exp3.g",
+    params=Params,
+    configure=configure,
+    init=init,
+    distribution=distribution,
+    update=update,
+    needs=frozenset({Need.OBSERVABLE, Need.FIXED_GRAPH, Need.HORIZON}),
+    traces=TRACES,
+    scratch=("P",),
+    variants=({"rate": "adaptive"},),
+    variant=variant,
+    about=About(
+        paper="Alon, Cesa-Bianchi, Dekel, Koren 2015",
+        cite=("alon2015beyond",),
+        proved=("adversarial",),
+        cost="O(K + E)",
+        bound="O(sqrt(alpha T) ln(K T)); weakly observable: O((delta ln K)^(1/3) T^(2/3))",
+        theorem="Theorem 2",
+    ),
+)

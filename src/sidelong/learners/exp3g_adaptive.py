@@ -38,8 +38,7 @@ from sidelong._jit import kernel
 from sidelong.graphs.arrays import GraphArrays, mark_loops, mark_strong, observe
 from sidelong.graphs.cover import Room, new_room
 from sidelong.graphs.domination import dominate_others
-from sidelong.learners.exp3g import NAME  # noqa: F401  # the same learner, with another rate
-from sidelong.learners.interface import About, Asked, Need, Told
+from sidelong.learners.interface import About, Asked, Learner, Need, Told
 from sidelong.learners.options import one_of
 from sidelong.learners.weights import exponential, learn
 from sidelong.numerics import log, total
@@ -47,20 +46,6 @@ from sidelong.numerics import log, total
 if TYPE_CHECKING:
     from sidelong.graphs.graph import FeedbackGraph
 
-TITLE = "exp3.g with rate='adaptive'"
-VERSION = 1
-NEEDS = frozenset({Need.OBSERVABLE, Need.GRAPH_BEFORE})
-ABOUT = About(
-    paper="this package, after Alon et al. 2015",
-    cite=("alon2015beyond",),
-    proved=("adversarial",),
-    cost="O(K + E)",
-    bound="O(sqrt(alpha T ln K ln(K T))); weakly observable: O((d ln K)^(1/3) T^(2/3))",
-    theorem="docs/bounds.md",
-    published=False,
-)
-#: Options that have one value here.
-SETTLED = ("rate",)
 TRACES = ("exploration_mass", "learning_rate", "cost")
 _MASS, _ETA, _COST = range(3)
 START = 8.0  #: b before round 1: 2 eta is then at most 1/4
@@ -160,3 +145,26 @@ def update(params: Params, state: State, graph: GraphArrays, told: Told) -> None
     if p.size > 1:
         learn(graph, p, arm, losses, state.P, state.L)  # 6, 8
         state.b[0] += trace[_COST] / params.log_K  # 9
+
+
+LEARNER = Learner(
+    name="exp3.g",
+    chosen_by="rate='adaptive'",
+    params=Params,
+    configure=configure,
+    init=init,
+    distribution=distribution,
+    update=update,
+    needs=frozenset({Need.OBSERVABLE, Need.GRAPH_BEFORE}),
+    traces=TRACES,
+    settled=("rate",),
+    about=About(
+        paper="this package, after Alon et al. 2015",
+        cite=("alon2015beyond",),
+        proved=("adversarial",),
+        cost="O(K + E)",
+        bound="O(sqrt(alpha T ln K ln(K T))); weakly observable: O((d ln K)^(1/3) T^(2/3))",
+        theorem="docs/bounds.md",
+        published=False,
+    ),
+)

@@ -51,35 +51,20 @@ from sidelong.graphs.arrays import GraphArrays, observe
 from sidelong.graphs.cover import new_room
 from sidelong.graphs.numbers import strong_independence as compute_strong_independence
 from sidelong.learners.exploration import GAPS, SIZE, estimate_gaps, explore, extremes, set_rates
-from sidelong.learners.interface import About, Asked, Need, Told
+from sidelong.learners.interface import About, Asked, Learner, Need, Told
 from sidelong.learners.options import initial_arms, number, one_of, settled, variant_of
 from sidelong.learners.weights import weigh
 from sidelong.numerics import log, total
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from types import ModuleType
 
     from sidelong.graphs.graph import FeedbackGraph
     from sidelong.numerics import Whole
 
-NAME = "exp3.g++"
-VERSION = 1
-NEEDS = frozenset({Need.SELF_LOOPS, Need.GRAPH_BEFORE})
-ABOUT = About(
-    paper="Rouyer, van der Hoeven, Cesa-Bianchi, Seldin 2022",
-    cite=("rouyer2022near",),
-    proved=("adversarial", "stochastic"),
-    cost="O(K + E)",
-    bound="9 sqrt(ln K ln(K T) sum_t alpha_t), and 3.83 sqrt(alpha~ T ln K) on one graph; "
-    "sum over at most alpha~ arms of 4 beta ln^2 T / gap",
-    theorem='Theorem 4; with rate="fixed", Theorems 2 and 3',
-    guess=True,
-)
-#: The options that lead to a module of their own.
-VARIANTS = ({"refresh": "epoch"}, {"late": "guarded"})
+_PROVED = ("adversarial", "stochastic")
+_NEEDS = frozenset({Need.SELF_LOOPS, Need.GRAPH_BEFORE})
 TRACES = ("theta", "exploration_set", "exploration_mass", "learning_rate")
-ROOM = ("P", "free", "heap")
 _THETA, _SIZE, _MASS, _ETA = range(4)
 
 
@@ -98,14 +83,14 @@ class Params(NamedTuple):
     initial: np.ndarray  #: the arms of the initial rounds, in order
 
 
-def variant(options: Mapping[str, Any]) -> ModuleType:
-    """Return the module for these options: this one, that of the epochs, or that of the guarded rate."""
+def variant(options: Mapping[str, Any]) -> Learner | None:
+    """Return the learner for these options, if it is another: that of the epochs, or that of the guarded rate."""
     if "preset" in options:
         raise LearnerError(
             f"exp3.g++ has no presets any more, and preset is {options['preset']!r}. What 'practical' was for is done "
             f"better by the learner 'glance', which takes no preset; without this option exp3.g++ is the paper's."
         )
-    return variant_of(__name__, options)
+    return variant_of("exp3gpp", options)
 
 
 def proved(options: Mapping[str, Any]) -> tuple[str, ...]:
@@ -118,13 +103,13 @@ def proved(options: Mapping[str, Any]) -> tuple[str, ...]:
         and options.get("eta_scale", 1.0) == 1.0
         and options.get("exploration") is None
     )
-    return ABOUT.proved if as_printed else ABOUT.proved[:1]
+    return _PROVED if as_printed else _PROVED[:1]
 
 
 def needs(options: Mapping[str, Any]) -> frozenset[Need]:
     """Return what it needs with these options: a rate that is tuned by the graph needs one for all rounds."""
     tuned = options.get("rate") == "fixed" and options.get("strong_independence") is None
-    return NEEDS | {Need.FIXED_GRAPH} if tuned else NEEDS
+    return _NEEDS | {Need.FIXED_GRAPH} if tuned else _NEEDS
 
 
 def configure(
@@ -340,3 +325,30 @@ def _count_range(state: State, first: int, losses: np.ndarray) -> None:
         width[k] = 1.0 / math.sqrt(O[k]) if O[k] > 0.0 else math.inf
     for k in range(end - begin):
         mean[k] = Lhat[k] / O[k] if O[k] > 0.0 else 0.0
+
+
+LEARNER = Learner(
+    name="exp3.g++",
+    params=Params,
+    configure=configure,
+    init=init,
+    distribution=distribution,
+    update=update,
+    needs=_NEEDS,
+    traces=TRACES,
+    scratch=("P", "free", "heap"),
+    variants=({"refresh": "epoch"}, {"late": "guarded"}),
+    variant=variant,
+    needs_with=needs,
+    proved_with=proved,
+    about=About(
+        paper="Rouyer, van der Hoeven, Cesa-Bianchi, Seldin 2022",
+        cite=("rouyer2022near",),
+        proved=_PROVED,
+        cost="O(K + E)",
+        bound="9 sqrt(ln K ln(K T) sum_t alpha_t), and 3.83 sqrt(alpha~ T ln K) on one graph; "
+        "sum over at most alpha~ arms of 4 beta ln^2 T / gap",
+        theorem='Theorem 4; with rate="fixed", Theorems 2 and 3',
+        guess=True,
+    ),
+)

@@ -42,30 +42,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from sidelong.learners import exp3gpp
-from sidelong.learners.epoch_refresh import Params, State, init  # noqa: F401
-from sidelong.learners.epochs import TRACES, draw, probability, update  # noqa: F401
-from sidelong.learners.exp3gpp import NAME, NEEDS  # noqa: F401  # the same learner, on another schedule
-from sidelong.learners.interface import About, Need
+from sidelong.learners.epoch_refresh import Params, init
+from sidelong.learners.epochs import TRACES, draw, probability, update
+from sidelong.learners.interface import About, Learner, Need
 from sidelong.learners.options import number, one_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from sidelong.graphs.graph import FeedbackGraph
-
-TITLE = "exp3.g++ with refresh='epoch'"
-VERSION = 1
-ABOUT = About(
-    paper="this package, after Rouyer et al. 2022",
-    cite=("rouyer2022near",),
-    proved=("adversarial",),
-    cost="O(log K) for each revealed arm",
-    bound="(1 + sqrt(1 + growth)) sqrt(2 ln K sum_t theta_t) + sqrt(T ln K)",
-    theorem="docs/epoch.md",
-    published=False,
-)
-#: Options that have one value here.
-SETTLED = ("late", "refresh")
 
 
 def needs(options: Mapping[str, Any]) -> frozenset[Need]:
@@ -129,3 +114,28 @@ def configure(
         implicit=0.0,
         **shared,
     )
+
+
+LEARNER = Learner(
+    name="exp3.g++",
+    chosen_by="refresh='epoch'",
+    params=Params,
+    configure=configure,
+    init=init,
+    draw=draw,
+    probability=probability,
+    update=update,
+    needs=exp3gpp.LEARNER.needs,
+    traces=TRACES,
+    settled=("late", "refresh"),
+    needs_with=needs,
+    about=About(
+        paper="this package, after Rouyer et al. 2022",
+        cite=("rouyer2022near",),
+        proved=("adversarial",),
+        cost="O(log K) for each revealed arm",
+        bound="(1 + sqrt(1 + growth)) sqrt(2 ln K sum_t theta_t) + sqrt(T ln K)",
+        theorem="docs/epoch.md",
+        published=False,
+    ),
+)

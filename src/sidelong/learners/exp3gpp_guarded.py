@@ -41,10 +41,10 @@ import numpy as np
 from sidelong._jit import kernel
 from sidelong.errors import LearnerError
 from sidelong.learners import exp3gpp
-from sidelong.learners.exp3gpp import NAME, NEEDS, TRACES, Params  # noqa: F401  # the same learner, with another rate
+from sidelong.learners.exp3gpp import TRACES, Params
 from sidelong.learners.exp3gpp import distribution as plain_distribution
 from sidelong.learners.exp3gpp import update as plain_update
-from sidelong.learners.interface import About, Asked, Told
+from sidelong.learners.interface import About, Asked, Learner, Told
 from sidelong.learners.options import one_of
 from sidelong.learners.outstanding import begin, settle
 
@@ -52,20 +52,6 @@ if TYPE_CHECKING:
     from sidelong.graphs.arrays import GraphArrays
     from sidelong.graphs.graph import FeedbackGraph
 
-TITLE = "exp3.g++ with late='guarded'"
-VERSION = 1
-ABOUT = About(
-    paper="this package, after Rouyer et al. 2022",
-    cite=("rouyer2022near",),
-    proved=("adversarial",),
-    cost="O(K + E)",
-    bound="2 sqrt(2 ln K (sum_t theta_t + D)) + sqrt(T ln K), where D sums the outstanding decisions of all rounds",
-    theorem="docs/late.md",
-    published=False,
-    guess=True,
-)
-#: Options that have one value here.
-SETTLED = ("estimator", "late", "rate", "refresh")
 _THETA = TRACES.index("theta")
 
 
@@ -166,3 +152,28 @@ def release(params: Params, state: Any, graph: GraphArrays, asked: Asked) -> Non
     """Learn that round t will never be told: it is outstanding no more."""
     if asked.t > params.initial.size and asked.p.size > 1:
         state.outstanding[0] -= 1.0
+
+
+LEARNER = Learner(
+    name="exp3.g++",
+    chosen_by="late='guarded'",
+    params=Params,
+    configure=configure,
+    init=init,
+    distribution=distribution,
+    update=update,
+    release=release,
+    needs=exp3gpp.LEARNER.needs,
+    traces=TRACES,
+    settled=("estimator", "late", "rate", "refresh"),
+    about=About(
+        paper="this package, after Rouyer et al. 2022",
+        cite=("rouyer2022near",),
+        proved=("adversarial",),
+        cost="O(K + E)",
+        bound="2 sqrt(2 ln K (sum_t theta_t + D)) + sqrt(T ln K), where D sums the outstanding decisions of all rounds",
+        theorem="docs/late.md",
+        published=False,
+        guess=True,
+    ),
+)

@@ -24,7 +24,6 @@ A round that is told late is weighted by its own gamma.
 
 from __future__ import annotations
 
-import importlib
 import math
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -32,32 +31,17 @@ import numpy as np
 
 from sidelong._jit import kernel
 from sidelong.graphs.arrays import GraphArrays, observe
-from sidelong.learners.interface import About, Asked, Need, Told
-from sidelong.learners.options import one_of
+from sidelong.learners.interface import About, Asked, Learner, Need, Told
+from sidelong.learners.options import load, one_of
 from sidelong.learners.weights import exponential
 from sidelong.numerics import log, total
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from types import ModuleType
 
     from sidelong.graphs.graph import FeedbackGraph
 
-NAME = "exp3-ix"
-VERSION = 1
-NEEDS = frozenset({Need.SELF_LOOPS})
-ABOUT = About(
-    paper="Kocak, Neu, Valko, Munos 2014",
-    cite=("kocak2014implicit",),
-    proved=("adversarial",),
-    cost="O(K + E)",
-    bound="4 sqrt(2 ln K sum_t H_t alpha_t), H_t of order ln(K t)",
-    theorem="Theorem 1",
-)
-#: The options that lead to a module of their own.
-VARIANTS = ({"refresh": "epoch"},)
 TRACES = ("Q", "learning_rate")
-ROOM = ("P",)
 _Q, _ETA = range(2)
 
 
@@ -67,9 +51,9 @@ class Params(NamedTuple):
     log_K: float
 
 
-def variant(options: Mapping[str, Any]) -> ModuleType:
-    """Return the module for these options: this one, or that of the epochs."""
-    return importlib.import_module(f"{__name__}_epoch" if options.get("refresh") == "epoch" else __name__)
+def variant(options: Mapping[str, Any]) -> Learner | None:
+    """Return the learner for these options, if it is another: that of the epochs."""
+    return load("exp3ix_epoch") if options.get("refresh") == "epoch" else None
 
 
 def configure(graph: FeedbackGraph, *, refresh: str = "round") -> Params:
@@ -122,3 +106,26 @@ def update(params: Params, state: State, graph: GraphArrays, told: Told) -> None
         state.P[j] = p[j] / (state.P[j] + gamma)  # in place: P has been used
     trace[_Q] = total(state.P)  # 6
     state.Q[0] += trace[_Q]
+
+
+LEARNER = Learner(
+    name="exp3-ix",
+    params=Params,
+    configure=configure,
+    init=init,
+    distribution=distribution,
+    update=update,
+    needs=frozenset({Need.SELF_LOOPS}),
+    traces=TRACES,
+    scratch=("P",),
+    variants=({"refresh": "epoch"},),
+    variant=variant,
+    about=About(
+        paper="Kocak, Neu, Valko, Munos 2014",
+        cite=("kocak2014implicit",),
+        proved=("adversarial",),
+        cost="O(K + E)",
+        bound="4 sqrt(2 ln K sum_t H_t alpha_t), H_t of order ln(K t)",
+        theorem="Theorem 1",
+    ),
+)

@@ -11,30 +11,14 @@ import math
 from typing import TYPE_CHECKING
 
 from sidelong.learners import epochs, exp3ix
-from sidelong.learners.epoch_refresh import Params, State, init  # noqa: F401, TC001  # parts of a learner
-from sidelong.learners.epochs import draw, probability, update  # noqa: F401
-from sidelong.learners.exp3ix import NAME  # noqa: F401  # the same learner, on another schedule
+from sidelong.learners.epoch_refresh import Params, init
+from sidelong.learners.epochs import draw, probability, update
 from sidelong.learners.exp3set_epoch import without_exploration
-from sidelong.learners.interface import About, Need
+from sidelong.learners.interface import About, Learner, Need
 from sidelong.learners.options import one_of
 
 if TYPE_CHECKING:
     from sidelong.graphs.graph import FeedbackGraph
-
-TITLE = "exp3-ix with refresh='epoch'"
-VERSION = 1
-NEEDS = exp3ix.NEEDS | {Need.GRAPH_BEFORE}
-ABOUT = About(
-    paper="this package, after Kocak et al. 2014",
-    cite=("kocak2014implicit",),
-    proved=(),
-    cost="O(log K) for each revealed arm",
-    bound="none proved",
-    published=False,
-)
-#: Options that have one value here.
-SETTLED = ("refresh",)
-TRACES = ("Q", *epochs.TRACES[1:])
 
 
 def configure(graph: FeedbackGraph, *, refresh: str = "epoch", growth: float = 0.05) -> Params:
@@ -47,3 +31,26 @@ def configure(graph: FeedbackGraph, *, refresh: str = "epoch", growth: float = 0
     """
     one_of("refresh", refresh, ("epoch",))
     return without_exploration(exp3ix.configure(graph).log_K, math.sqrt(2.0), growth, graph.n_arms, implicit=1.0)
+
+
+LEARNER = Learner(
+    name="exp3-ix",
+    chosen_by="refresh='epoch'",
+    params=Params,
+    configure=configure,
+    init=init,
+    draw=draw,
+    probability=probability,
+    update=update,
+    needs=exp3ix.LEARNER.needs | {Need.GRAPH_BEFORE},
+    traces=("Q", *epochs.TRACES[1:]),
+    settled=("refresh",),
+    about=About(
+        paper="this package, after Kocak et al. 2014",
+        cite=("kocak2014implicit",),
+        proved=(),
+        cost="O(log K) for each revealed arm",
+        bound="none proved",
+        published=False,
+    ),
+)

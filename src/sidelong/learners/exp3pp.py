@@ -34,7 +34,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from sidelong._jit import kernel
-from sidelong.learners.interface import About, Asked, Need, Told
+from sidelong.learners.interface import About, Asked, Learner, Need, Told
 from sidelong.learners.options import number
 from sidelong.learners.weights import exponential
 from sidelong.numerics import log, smallest, total
@@ -45,17 +45,7 @@ if TYPE_CHECKING:
     from sidelong.graphs.arrays import GraphArrays
     from sidelong.graphs.graph import FeedbackGraph
 
-NAME = "exp3++"
-VERSION = 1
-NEEDS = frozenset({Need.SELF_LOOPS})
-ABOUT = About(
-    paper="Seldin, Lugosi 2017",
-    cite=("seldin2017improved", "seldin2014practical"),
-    proved=("adversarial", "stochastic"),
-    cost="O(K)",
-    bound="4 sqrt(K T ln K); O(sum of ln^2 T / gap)",
-    theorem="adversarial: Theorem 1 of Seldin, Slivkins 2014; stochastic: Seldin, Lugosi 2017",
-)
+_PROVED = ("adversarial", "stochastic")
 TRACES = ("exploration_mass", "learning_rate")
 _MASS, _ETA = range(2)
 
@@ -71,7 +61,7 @@ class Params(NamedTuple):
 def proved(options: Mapping[str, Any]) -> tuple[str, ...]:
     """Return the worlds with a theorem: the stochastic one is for the constants of the paper, or larger ones."""
     as_printed = options.get("gamma", 3.0) >= 3.0 and options.get("beta", 256.0) >= 256.0
-    return ABOUT.proved if as_printed else ABOUT.proved[:1]
+    return _PROVED if as_printed else _PROVED[:1]
 
 
 def configure(graph: FeedbackGraph, *, gamma: float = 3.0, beta: float = 256.0) -> Params:
@@ -160,3 +150,24 @@ def update(params: Params, state: State, graph: GraphArrays, told: Told) -> None
             state.width[arm] = 1.0 / math.sqrt(state.O[arm])
             if t > p.size:
                 state.Ltilde[arm] += l / p[arm]  # 9
+
+
+LEARNER = Learner(
+    name="exp3++",
+    params=Params,
+    configure=configure,
+    init=init,
+    distribution=distribution,
+    update=update,
+    needs=frozenset({Need.SELF_LOOPS}),
+    traces=TRACES,
+    proved_with=proved,
+    about=About(
+        paper="Seldin, Lugosi 2017",
+        cite=("seldin2017improved", "seldin2014practical"),
+        proved=_PROVED,
+        cost="O(K)",
+        bound="4 sqrt(K T ln K); O(sum of ln^2 T / gap)",
+        theorem="adversarial: Theorem 1 of Seldin, Slivkins 2014; stochastic: Seldin, Lugosi 2017",
+    ),
+)

@@ -31,7 +31,6 @@ EXP3-SET is EXP3.G++ without exploration: it shows what that is worth.
 
 from __future__ import annotations
 
-import importlib
 import math
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -39,37 +38,20 @@ import numpy as np
 
 from sidelong._jit import kernel
 from sidelong.errors import LearnerError
-from sidelong.learners.absent import charge, exponential_of_present, grow  # noqa: F401
-from sidelong.learners.head_start import replay, tilt  # noqa: F401
-from sidelong.learners.interface import About, Asked, Need, Told
-from sidelong.learners.options import number, one_of, variant_of
+from sidelong.learners.absent import charge, exponential_of_present, grow
+from sidelong.learners.head_start import replay, tilt
+from sidelong.learners.interface import About, Asked, Learner, Need, Told
+from sidelong.learners.options import load, number, one_of, variant_of
 from sidelong.learners.weights import exponential, learn, theta
 from sidelong.numerics import log
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from types import ModuleType
 
     from sidelong.graphs.arrays import GraphArrays
     from sidelong.graphs.graph import FeedbackGraph
 
-NAME = "exp3-set"
-VERSION = 1
-NEEDS = frozenset({Need.SELF_LOOPS})
-ABOUT = About(
-    paper="Alon, Cesa-Bianchi, Gentile, Mannor, Mansour, Shamir 2017",
-    cite=("alon2017nonstochastic",),
-    proved=("adversarial",),
-    cost="O(K + E)",
-    bound="2 sqrt(ln K sum_t mas(G_t))",
-    theorem="derived in its file, for a rate without a horizon, by the paper's proof",
-)
-#: The options that lead to a module of their own.
-VARIANTS = ({"refresh": "epoch"}, {"late": "guarded"}, {"track": "unknown"})
-#: Arms may be absent; with `grow` arms may come later, and with `tilt` and `replay` there may be a head start.
-SLEEPS = True
 TRACES = ("theta", "learning_rate")
-ROOM = ("P",)
 _THETA, _ETA = range(2)
 
 
@@ -80,10 +62,9 @@ class Params(NamedTuple):
     eta_scale: float
 
 
-def variant(options: Mapping[str, Any]) -> ModuleType:
-    """Return the module for these options: this one, or that of epochs, of a guarded rate, of a best arm that moves."""
-    tracks = options.get("track") is not None
-    return importlib.import_module(f"{__name__}_tracking") if tracks else variant_of(__name__, options)
+def variant(options: Mapping[str, Any]) -> Learner | None:
+    """Return the learner for these options, if it is another: of epochs, a guarded rate, a best arm that moves."""
+    return load("exp3set_tracking") if options.get("track") is not None else variant_of("exp3set", options)
 
 
 def configure(
@@ -148,3 +129,30 @@ def update(params: Params, state: State, graph: GraphArrays, told: Told) -> None
         charge(graph, told, trace[_ETA], state.P, state.Lhat)
     trace[_THETA] = theta(p, state.P)
     state.Theta[0] += trace[_THETA]  # 6
+
+
+LEARNER = Learner(
+    name="exp3-set",
+    params=Params,
+    configure=configure,
+    init=init,
+    distribution=distribution,
+    update=update,
+    needs=frozenset({Need.SELF_LOOPS}),
+    traces=TRACES,
+    scratch=("P",),
+    sleeps=True,
+    grow=grow,
+    tilt=tilt,
+    replay=replay,
+    variants=({"refresh": "epoch"}, {"late": "guarded"}, {"track": "unknown"}),
+    variant=variant,
+    about=About(
+        paper="Alon, Cesa-Bianchi, Gentile, Mannor, Mansour, Shamir 2017",
+        cite=("alon2017nonstochastic",),
+        proved=("adversarial",),
+        cost="O(K + E)",
+        bound="2 sqrt(ln K sum_t mas(G_t))",
+        theorem="derived in its file, for a rate without a horizon, by the paper's proof",
+    ),
+)

@@ -25,29 +25,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from sidelong.learners import exp3set
-from sidelong.learners.epoch_refresh import Params, State, init  # noqa: F401
-from sidelong.learners.epochs import TRACES, draw, probability, update  # noqa: F401
-from sidelong.learners.exp3set import NAME  # noqa: F401  # the same learner, on another schedule
-from sidelong.learners.interface import About, Need
+from sidelong.learners.epoch_refresh import Params, init
+from sidelong.learners.epochs import TRACES, draw, probability, update
+from sidelong.learners.interface import About, Learner, Need
 from sidelong.learners.options import number, one_of
 
 if TYPE_CHECKING:
     from sidelong.graphs.graph import FeedbackGraph
-
-TITLE = "exp3-set with refresh='epoch'"
-VERSION = 1
-NEEDS = exp3set.NEEDS | {Need.GRAPH_BEFORE}
-ABOUT = About(
-    paper="this package, after Alon et al. 2017",
-    cite=("alon2017nonstochastic",),
-    proved=("adversarial",),
-    cost="O(log K) for each revealed arm",
-    bound="(1 + sqrt(1 + growth)) sqrt(ln K sum_t mas(G_t))",
-    theorem="docs/epoch.md",
-    published=False,
-)
-#: Options that have one value here.
-SETTLED = ("late", "refresh")
 
 
 def configure(
@@ -89,3 +73,27 @@ def without_exploration(log_K: float, eta_scale: float, growth: float, K: int, i
         Theta_0=float(K),
         implicit=implicit,
     )
+
+
+LEARNER = Learner(
+    name="exp3-set",
+    chosen_by="refresh='epoch'",
+    params=Params,
+    configure=configure,
+    init=init,
+    draw=draw,
+    probability=probability,
+    update=update,
+    needs=exp3set.LEARNER.needs | {Need.GRAPH_BEFORE},
+    traces=TRACES,
+    settled=("late", "refresh"),
+    about=About(
+        paper="this package, after Alon et al. 2017",
+        cite=("alon2017nonstochastic",),
+        proved=("adversarial",),
+        cost="O(log K) for each revealed arm",
+        bound="(1 + sqrt(1 + growth)) sqrt(ln K sum_t mas(G_t))",
+        theorem="docs/epoch.md",
+        published=False,
+    ),
+)

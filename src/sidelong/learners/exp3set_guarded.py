@@ -35,10 +35,10 @@ import numpy as np
 
 from sidelong._jit import kernel
 from sidelong.learners import exp3set
-from sidelong.learners.exp3set import NAME, TRACES, Params  # noqa: F401  # the same learner, with another rate
+from sidelong.learners.exp3set import TRACES, Params
 from sidelong.learners.exp3set import distribution as plain_distribution
 from sidelong.learners.exp3set import update as plain_update
-from sidelong.learners.interface import About, Asked, Need, Told
+from sidelong.learners.interface import About, Asked, Learner, Need, Told
 from sidelong.learners.options import one_of
 from sidelong.learners.outstanding import begin, settle
 
@@ -46,21 +46,6 @@ if TYPE_CHECKING:
     from sidelong.graphs.arrays import GraphArrays
     from sidelong.graphs.graph import FeedbackGraph
 
-TITLE = "exp3-set with late='guarded'"
-VERSION = 1
-NEEDS = exp3set.NEEDS | {Need.GRAPH_BEFORE}
-ABOUT = About(
-    paper="this package, after Alon et al. 2017",
-    cite=("alon2017nonstochastic",),
-    proved=("adversarial",),
-    cost="O(K + E)",
-    bound="2 sqrt(ln K (sum_t mas(G_t) + 2 D)), where D sums the outstanding decisions of all rounds",
-    theorem="docs/late.md",
-    published=False,
-    guess=True,
-)
-#: Options that have one value here.
-SETTLED = ("late", "refresh")
 _THETA = TRACES.index("theta")
 
 
@@ -111,3 +96,28 @@ def update(params: Params, state: Any, graph: GraphArrays, told: Told) -> None:
 def release(params: Params, state: Any, graph: GraphArrays, asked: Asked) -> None:
     """Learn that round t will never be told: it is outstanding no more."""
     state.outstanding[0] -= 1.0
+
+
+LEARNER = Learner(
+    name="exp3-set",
+    chosen_by="late='guarded'",
+    params=Params,
+    configure=configure,
+    init=init,
+    distribution=distribution,
+    update=update,
+    release=release,
+    needs=exp3set.LEARNER.needs | {Need.GRAPH_BEFORE},
+    traces=TRACES,
+    settled=("late", "refresh"),
+    about=About(
+        paper="this package, after Alon et al. 2017",
+        cite=("alon2017nonstochastic",),
+        proved=("adversarial",),
+        cost="O(K + E)",
+        bound="2 sqrt(ln K (sum_t mas(G_t) + 2 D)), where D sums the outstanding decisions of all rounds",
+        theorem="docs/late.md",
+        published=False,
+        guess=True,
+    ),
+)

@@ -44,8 +44,7 @@ from sidelong.checks import check_whole
 from sidelong.errors import LearnerError
 from sidelong.graphs.arrays import observe
 from sidelong.learners import exp3set
-from sidelong.learners.exp3set import NAME  # noqa: F401  # the same learner, with a memory that fades
-from sidelong.learners.interface import About, Asked, Told
+from sidelong.learners.interface import About, Asked, Learner, Told
 from sidelong.learners.options import number, one_of
 from sidelong.learners.weights import theta
 from sidelong.numerics import exp, log, total
@@ -54,20 +53,6 @@ if TYPE_CHECKING:
     from sidelong.graphs.arrays import GraphArrays
     from sidelong.graphs.graph import FeedbackGraph
 
-TITLE = "exp3-set with track=..."
-VERSION = 1
-NEEDS = exp3set.NEEDS
-ABOUT = About(
-    paper="this package, after Alon et al. 2017 and Herbster, Warmuth 1998",
-    cite=("alon2017nonstochastic",),
-    proved=("adversarial",),
-    cost="O(K + E)",
-    bound="sqrt(S ln(K T) sum_t mas(G_t)), against any sequence of arms with S switches",
-    theorem="derived in its file",
-    published=False,
-)
-#: Options that have one value here.
-SETTLED = ("refresh",)
 TRACES = ("theta", "learning_rate")
 _THETA, _ETA = range(2)
 
@@ -151,3 +136,26 @@ def update(params: Params, state: State, graph: GraphArrays, told: Told) -> None
         state.q[k] = state.q[k] * scale + zeta / p.size  # 4
     trace[_THETA] = theta(p, state.P)
     state.Theta[0] += trace[_THETA]  # 5
+
+
+LEARNER = Learner(
+    name="exp3-set",
+    chosen_by="track=...",
+    params=Params,
+    configure=configure,
+    init=init,
+    distribution=distribution,
+    update=update,
+    needs=exp3set.LEARNER.needs,
+    traces=TRACES,
+    settled=("refresh",),
+    about=About(
+        paper="this package, after Alon et al. 2017 and Herbster, Warmuth 1998",
+        cite=("alon2017nonstochastic",),
+        proved=("adversarial",),
+        cost="O(K + E)",
+        bound="sqrt(S ln(K T) sum_t mas(G_t)), against any sequence of arms with S switches",
+        theorem="derived in its file",
+        published=False,
+    ),
+)

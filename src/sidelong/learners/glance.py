@@ -98,7 +98,7 @@ from sidelong.learners.glance_bold import (
     play_boldly,
 )
 from sidelong.learners.glance_cautious import UNSEEN, G, X, Z, explore, limited, make_cover, stability, weigh
-from sidelong.learners.interface import About, Asked, Need, Told
+from sidelong.learners.interface import About, Asked, Learner, Need, Told
 from sidelong.learners.looks import most_new
 from sidelong.learners.options import number
 from sidelong.numerics import exp, log, total
@@ -107,23 +107,9 @@ if TYPE_CHECKING:
     from sidelong.graphs.graph import FeedbackGraph
     from sidelong.numerics import Whole
 
-NAME = "glance"
-VERSION = 1
-NEEDS = frozenset({Need.SELF_LOOPS, Need.GRAPH_BEFORE})
-ABOUT = About(
-    paper="this package",
-    proved=("adversarial", "stochastic"),
-    cost="O(K ln K + E)",
-    bound="111 sqrt(ln K sum_t theta_t); O(M ln K ln(M T) / gap)",
-    theorem="derived in docs/glance-proof.md",
-    published=False,
-)
 TRACES = ("stability", "entropy", "exploration_mass", "learning_rate", "bold_share")
 PACE = 4  # eps moves in every fourth round
 _S, _H, _EPS, _ETA, _BETA, _ASKED = range(6)  # the last is the key of the graph that was asked with
-#: Rows that are kept with a decision: P is that of the graph that was asked with, g is 1/r.
-KEPT = ("P", "q", "g", "D", "d")
-ROOM = ("v", "w", "a", "e", "order", "zeros", "chosen", "free", "heap")
 
 
 class Params(NamedTuple):
@@ -312,3 +298,25 @@ def _estimate(
         state.a[i] += (l - state.a[i]) / seen
         state.e[i] += (D[i] - q[i]) * ((l - d[i]) / seen)
     return total(state.e)
+
+
+LEARNER = Learner(
+    name="glance",
+    params=Params,
+    configure=configure,
+    init=init,
+    distribution=distribution,
+    update=update,
+    needs=frozenset({Need.SELF_LOOPS, Need.GRAPH_BEFORE}),
+    traces=TRACES,
+    kept=("P", "q", "g", "D", "d"),
+    scratch=("v", "w", "a", "e", "order", "zeros", "chosen", "free", "heap"),
+    about=About(
+        paper="this package",
+        proved=("adversarial", "stochastic"),
+        cost="O(K ln K + E)",
+        bound="111 sqrt(ln K sum_t theta_t); O(M ln K ln(M T) / gap)",
+        theorem="derived in docs/glance-proof.md",
+        published=False,
+    ),
+)

@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from sidelong._jit import kernel
-from sidelong.learners.interface import About, Asked, Need, Told
+from sidelong.learners.interface import About, Asked, Learner, Need, Told
 from sidelong.learners.weights import exponential
 from sidelong.numerics import log
 
@@ -36,17 +36,6 @@ if TYPE_CHECKING:
     from sidelong.graphs.arrays import GraphArrays
     from sidelong.graphs.graph import FeedbackGraph
 
-NAME = "hedge"
-VERSION = 1
-NEEDS = frozenset({Need.FULL_INFORMATION})
-ABOUT = About(
-    paper="Freund, Schapire 1997; Mourtada, Gaiffas 2019",
-    cite=("freund1997decision", "mourtada2019optimality"),
-    proved=("adversarial", "stochastic"),
-    cost="O(K)",
-    bound="sqrt(T ln K); (4 ln K + 25) / smallest gap",
-    theorem="adversarial: classic, in its file; stochastic: Mourtada, Gaiffas 2019",
-)
 TRACES = ("learning_rate",)
 _ETA = 0
 
@@ -94,3 +83,23 @@ def update(params: Params, state: State, graph: GraphArrays, told: Told) -> None
     p, losses = told.p, told.losses
     for i in range(p.size):  # what an arm reveals is in ascending order: losses[i] is that of arm i
         state.L[i] += losses[i]  # 4
+
+
+LEARNER = Learner(
+    name="hedge",
+    params=Params,
+    configure=configure,
+    init=init,
+    distribution=distribution,
+    update=update,
+    needs=frozenset({Need.FULL_INFORMATION}),
+    traces=TRACES,
+    about=About(
+        paper="Freund, Schapire 1997; Mourtada, Gaiffas 2019",
+        cite=("freund1997decision", "mourtada2019optimality"),
+        proved=("adversarial", "stochastic"),
+        cost="O(K)",
+        bound="sqrt(T ln K); (4 ln K + 25) / smallest gap",
+        theorem="adversarial: classic, in its file; stochastic: Mourtada, Gaiffas 2019",
+    ),
+)

@@ -1,39 +1,27 @@
-"""What every learner's module has, and what it may need.
+"""What a learner is: the record `Learner`, what its kernels are given, and how the kernels become one loop.
 
-A module defines ``NAME``, ``VERSION`` (a whole number that goes up whenever what it decides changes, and 1 if it is not
-there), ``NEEDS`` (a set of `Need`), ``TRACES`` (names of the numbers that it writes in each round),
-``Params``, ``configure``, ``State``, ``init``, ``update``, and ``distribution`` or, where no closed form tells the
-probabilities, ``draw``. One that must not look at every arm in each round has ``draw`` and ``probability``, and is
-*sparing*: what its ``draw`` writes into `p` and its ``update`` gets are not the probabilities of the arms, but the
-probabilities of observing those that the drawn arm reveals, one after the other. Those of the package also have
-``ABOUT``. One whose estimates depend on more than `p` names it in ``KEPT``: behind the traces there is one number for
-its own use in `trace`, and then for each name a row of as many numbers as arms, kept with the decision until it is
-told. One names in ``ROOM`` the arrays of its state that no round leaves anything in for the next: those that it
-computes in, and those that never change. The keys of a family share them. One whose options lead to another module
-has ``variant``, and one that needs more or less than ``NEEDS`` with some options has ``needs``; both take the options.
-One whose theorems are lost with some options has ``proved``, which takes them and returns the worlds with a theorem.
-One that counts the decisions that are outstanding has ``release``, which is called for a round that will never be told;
-its ``distribution`` is called once for each round, as that of all is. One
-with a rule for arms that are absent, which reveal nothing in the graph of their round, has ``SLEEPS``; and one that
-more arms may come to has ``grow``, which takes and returns Params and State. ``tilt`` and ``replay`` are for a prior
-and a log.
-Some of the kernels are only names here: `sidelong._jit.specialise` puts a learner's own in their place.
+A learner's module ends with ``LEARNER = Learner(...)``, whose fields say what it decides by and what it needs. `Agent`,
+`simulate` and all others take the module or the record. Some of the kernels are only names here:
+`sidelong._jit.specialise` puts a learner's own in their place.
 """
 
 from __future__ import annotations
 
 import functools
+import inspect
+import sys
+from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from sidelong._jit import kernel, specialise
+from sidelong.errors import LearnerError
 from sidelong.numerics import DRAWS, sample, uniform
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from types import ModuleType
+    from collections.abc import Callable, Mapping
 
     from sidelong.graphs.arrays import GraphArrays
 
@@ -41,6 +29,7 @@ if TYPE_CHECKING:
 __all__ = [
     "About",
     "Asked",
+    "Learner",
     "Need",
     "Told",
     "all_probabilities",
@@ -65,7 +54,7 @@ class Need(Enum):
 
     ``GRAPH_BEFORE`` is a need of the draw: what is played depends on the graph. Where only the outcome shows the graph,
     an agent may still be asked with a guess and told the true one: the estimates have no bias then, and if the learner
-    says so in ``ABOUT.guess``, its adversarial bound holds whatever the guess was. A simulation has no guess.
+    says so in ``about.guess``, its adversarial bound holds whatever the guess was. A simulation has no guess.
     """
 
     SELF_LOOPS = "self-loops"
@@ -82,14 +71,17 @@ class Need(Enum):
 class About(NamedTuple):
     """What the list of learners says about one."""
 
-    paper: str  #: authors and year
-    proved: tuple[str, ...]  #: the worlds with a theorem, without options: "adversarial", "stochastic"
-    cost: str  #: of a round
-    bound: str  #: on the regret, the leading term
+    paper: str = ""  #: authors and year
+    proved: tuple[str, ...] = ()  #: the worlds with a theorem, without options: "adversarial", "stochastic"
+    cost: str = ""  #: of a round
+    bound: str = ""  #: on the regret, the leading term
     theorem: str = ""  #: where the bound is proved
     published: bool = True  #: whether the pseudo-code is a paper's; its reference is the docstring's second paragraph
     cite: tuple[str, ...] = ()  #: its entries in references.bib
     guess: bool = False  #: whether the adversarial bound holds if it draws for a guess, and is told the graph after
+
+
+_UNKNOWN = About()  # a learner of the user's own need not say anything
 
 
 class Asked(NamedTuple):
@@ -97,8 +89,8 @@ class Asked(NamedTuple):
 
     t: int  #: the round, from 1
     p: np.ndarray  #: (K,), where the probabilities go
-    trace: np.ndarray  #: where what TRACES names goes
-    present: np.ndarray  #: bool, (K,): which arms can be played; always all, unless the learner has SLEEPS
+    trace: np.ndarray  #: where what the learner's `traces` name goes
+    present: np.ndarray  #: bool, (K,): which arms can be played; always all, unless the learner `sleeps`
     absent: int  #: how many cannot; at 0, as in most rounds, there is no need to look at `present`
     seed: int  #: for a `draw`; a `distribution` makes nothing random
     run: int
@@ -119,7 +111,7 @@ class Told(NamedTuple):
     arm: int  #: that was played
     p: np.ndarray  #: what `distribution` wrote for this round, whatever was asked or told since
     losses: np.ndarray  #: ``losses[k]`` is that of arm ``graph.targets[graph.start[arm] + k]``
-    trace: np.ndarray  #: what `distribution` wrote; what TRACES names and is only known now is written here
+    trace: np.ndarray  #: what `distribution` wrote; what `traces` name and is only known now is written here
     present: np.ndarray  #: as in `Asked`
     absent: int
 
@@ -133,7 +125,7 @@ class Told(NamedTuple):
 
 
 def distribution(params: Any, state: Any, graph: GraphArrays, asked: Asked) -> None:
-    """Write the probabilities of a round into `asked.p`, and into `asked.trace` what the learner's TRACES name."""
+    """Write the probabilities of a round into `asked.p`, and into `asked.trace` what the learner's `traces` name."""
 
 
 def update(params: Any, state: Any, graph: GraphArrays, told: Told) -> None:
@@ -175,7 +167,7 @@ def mark_present(graph: GraphArrays, present: np.ndarray) -> int:
 
 @kernel
 def all_present(graph: GraphArrays, present: np.ndarray) -> int:
-    """Stand for `mark_present` where the learner has no SLEEPS: all flags stay set, at no cost."""
+    """Stand for `mark_present` where the learner does not sleep: all flags stay set, at no cost."""
     return 0
 
 
@@ -185,32 +177,171 @@ def _write_all(params: Any, state: Any, graph: GraphArrays, asked: Asked) -> Non
         asked.p[i] = probability(params, state, graph, asked, i)
 
 
-def trace_size(learner: ModuleType, n_arms: int) -> int:
-    """Return how many numbers a learner keeps of a round beside `p`: its traces, one more, and the rows of KEPT."""
-    rows = len(getattr(learner, "KEPT", ()))
-    return len(learner.TRACES) + (1 + n_arms * rows if rows else 0)
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Learner:
+    """A learner: what it decides by, and what it needs.
+
+    Without a `distribution`, where no closed form tells the probabilities, there is a `draw`. A learner that must not
+    look at every arm in each round has `draw` and `probability`, and is *sparing*: what its `draw` writes into `p` and
+    its `update` gets are not the probabilities of the arms, but the probabilities of observing those that the drawn arm
+    reveals, one after the other. All other kernels are called once for each round too.
+
+    Example:
+        >>> from dataclasses import replace
+        >>> from sidelong.learners import uniform
+        >>> replace(uniform.LEARNER, name="mine", traces="observed")
+        Traceback (most recent call last):
+        sidelong.errors.LearnerError: traces of the learner 'mine' is 'observed', and must be a tuple of names.
+    """
+
+    name: str
+    params: type[Any]  #: the NamedTuple of constants that `configure` returns
+    configure: Callable[..., Any]  #: (graph, *, options) -> params; checks the options
+    init: Callable[..., Any]  #: (params, graph) -> state, a NamedTuple of arrays
+    update: Callable[..., None]  #: a kernel
+    distribution: Callable[..., None] = distribution  #: a kernel, as are the next three
+    draw: Callable[..., Any] = draw  #: from `distribution`, if there is no other
+    probability: Callable[..., Any] = probability
+    release: Callable[..., None] = release
+    version: int = 1  #: goes up when what it decides changes; files and journals keep it
+    needs: frozenset[Need] = frozenset()  #: what it cannot do without
+    needs_with: Callable[[Mapping[str, Any]], frozenset[Need]] | None = None  #: the same, if it depends on the options
+    traces: tuple[str, ...] = ()  #: the names of the numbers that it writes into `trace` in each round
+    #: Names of rows that are kept with a decision until it is told, for estimates that depend on more than `p`: behind
+    #: the traces there is one number for its own use in `trace`, and then for each name as many numbers as arms.
+    kept: tuple[str, ...] = ()
+    #: The arrays of its state that no round leaves anything in for the next: those that it computes in, and those that
+    #: never change. The keys of a family share them.
+    scratch: tuple[str, ...] = ()
+    sleeps: bool = False  #: whether it has a rule for arms that are absent, which reveal nothing in that round's graph
+    grow: Callable[..., tuple[Any, Any]] | None = None  #: (params, state) -> both with one more arm, the last
+    tilt: Callable[..., float] | None = None  #: (params, state, prior) begins with a prior; returns its largest cost
+    replay: Callable[..., None] | None = None  #: the kernel that learns the rounds of a log: see `head_start`
+    variant: Callable[[Mapping[str, Any]], Learner | None] | None = None  #: who plays with these options, if another
+    variants: tuple[Mapping[str, Any], ...] = ()  #: the options that lead to another learner, for lists
+    chosen_by: str = ""  #: of such a variant: the options that lead to it, as "refresh='epoch'"
+    settled: tuple[str, ...] = ()  #: of such a variant: the options that have one value
+    proved_with: Callable[[Mapping[str, Any]], tuple[str, ...]] | None = None  #: if theorems are lost with some options
+    about: About = _UNKNOWN
+    module: str = ""  #: the name of the module that is its source; that of `configure`, if not given
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.name, str) or not self.name:
+            raise LearnerError(f"The name of a learner is text, not {self.name!r}.")
+        for field, (n, what) in _FUNCTIONS.items():
+            function = getattr(self, field)
+            if function is not None or field not in _OPTIONAL:
+                self._check(field, callable(function) and _takes(function, n), f"a function of {what}")
+        self._check("params", hasattr(self.params, "_fields"), "a NamedTuple class")
+        self._check("version", type(self.version) is int and self.version > 0, "a whole number from 1 on")
+        self._check("needs", all(isinstance(need, Need) for need in self.needs), "a set of `Need`")
+        for field in ("traces", "kept", "scratch", "settled"):
+            names = getattr(self, field)
+            listed = isinstance(names, tuple) and all(isinstance(name, str) for name in names)
+            self._check(field, listed, "a tuple of names")
+        if self.distribution is distribution and not self.draws_itself:
+            raise LearnerError(f"The learner {self.name!r} has neither a `distribution` nor a `draw`.")
+        if self.is_sparing and not self.draws_itself:
+            raise LearnerError(f"The learner {self.name!r} has a `probability`, and no `draw` that it is of.")
+        object.__setattr__(self, "module", self.module or self.configure.__module__)
+
+    def _check(self, field: str, right: bool, rule: str) -> None:  # for itself
+        if not right:
+            raise LearnerError(f"{field} of the learner {self.name!r} is {getattr(self, field)!r}, and must be {rule}.")
+
+    @property
+    def title(self) -> str:
+        """The name, and what sets a variant apart from others of that name."""
+        return f"{self.name} with {self.chosen_by}" if self.chosen_by else self.name
+
+    @property
+    def doc(self) -> str:
+        """What its module says of it."""
+        return sys.modules[self.module].__doc__ or ""
+
+    @property
+    def draws_itself(self) -> bool:
+        """Whether it has a `draw` of its own."""
+        return self.draw is not draw
+
+    @property
+    def is_sparing(self) -> bool:
+        """Whether it does not look at every arm in each round."""
+        return self.probability is not probability
+
+    @property
+    def kernels(self) -> dict[str, Callable[..., Any]]:
+        """The kernels that it has, by name."""
+        own = {name: getattr(self, name) for name in _TEMPLATES}
+        return {name: function for name, function in own.items() if function is not _TEMPLATES[name]}
+
+    def __repr__(self) -> str:
+        return f"<learner {self.title} of {self.module}>"
 
 
-def is_sparing(learner: ModuleType) -> bool:
+#: The functions of a learner: with how many arguments they are called, and with which.
+_FUNCTIONS = {
+    "configure": (1, "the graph, and options by name"),
+    "init": (2, "params, graph"),
+    "update": (4, "params, state, graph, told"),
+    "distribution": (4, "params, state, graph, asked"),
+    "draw": (4, "params, state, graph, asked"),
+    "probability": (5, "params, state, graph, asked, arm"),
+    "release": (4, "params, state, graph, asked"),
+    "grow": (2, "params, state"),
+    "tilt": (3, "params, state, prior"),
+    "replay": (7, "params, state, ends, arms, losses, P, p"),
+    "variant": (1, "the options"),
+    "needs_with": (1, "the options"),
+    "proved_with": (1, "the options"),
+}
+_OPTIONAL = ("grow", "tilt", "replay", "variant", "needs_with", "proved_with")
+_TEMPLATES = {
+    "distribution": distribution,
+    "draw": draw,
+    "probability": probability,
+    "update": update,
+    "release": release,
+}
+
+
+def _takes(function: Callable[..., Any], n: int) -> bool:
+    """Tell whether a function can be called with so many arguments."""
+    try:
+        bound_ = inspect.signature(function).bind_partial(*range(n))
+    except TypeError:
+        return False
+    positional = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    rest = [each for name, each in inspect.signature(function).parameters.items() if name not in bound_.arguments]
+    return not any(each.kind in positional and each.default is inspect.Parameter.empty for each in rest)
+
+
+def trace_size(learner: Learner, n_arms: int) -> int:
+    """Return how many numbers a learner keeps of a round beside `p`: its traces, one more, and the rows of `kept`."""
+    rows = len(learner.kept)
+    return len(learner.traces) + (1 + n_arms * rows if rows else 0)
+
+
+def is_sparing(learner: Learner) -> bool:
     """Tell whether a learner does not look at every arm in each round."""
-    return hasattr(learner, "probability")
+    return learner.is_sparing
 
 
-def all_probabilities(learner: ModuleType) -> Callable[..., None]:
+def all_probabilities(learner: Learner) -> Callable[..., None]:
     """Return the kernel that writes the probabilities of all arms, for a sparing learner that has drawn."""
     name = f"probabilities_{name_of(learner)}"
     return bound(_write_all, name, probability=learner.probability)  # type: ignore[no-any-return]
 
 
-def marking(learner: ModuleType) -> Callable[..., int]:
+def marking(learner: Learner) -> Callable[..., int]:
     """Return what stands for `mark_present` in a kernel that asks or tells a learner."""
-    return mark_present if getattr(learner, "SLEEPS", False) else all_present
+    return mark_present if learner.sleeps else all_present
 
 
-def drawing(learner: ModuleType) -> Callable[..., int]:
+def drawing(learner: Learner) -> Callable[..., int]:
     """Return the kernel `draw` of a learner: its own, or the one that draws from its distribution."""
-    if hasattr(learner, "draw"):
-        return learner.draw  # type: ignore[no-any-return]
+    if learner.draws_itself:
+        return learner.draw
     return bound(draw, f"draw_{name_of(learner)}", distribution=learner.distribution)  # type: ignore[no-any-return]
 
 
@@ -218,6 +349,6 @@ def drawing(learner: ModuleType) -> Callable[..., int]:
 bound = functools.cache(specialise)
 
 
-def name_of(learner: ModuleType) -> str:
+def name_of(learner: Learner) -> str:
     """Return what tells the machine code of a learner from that of all others."""
-    return f"{learner.NAME}_{learner.__name__.rpartition('.')[2]}"
+    return f"{learner.name}_{learner.module.rpartition('.')[2]}"

@@ -28,39 +28,25 @@ Where this departs from the paper: it mixes p with some exploration, which is no
 from __future__ import annotations
 
 import math
-import sys
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from sidelong._jit import kernel
-from sidelong.errors import LearnerError
 from sidelong.graphs.numbers import strong_independence as compute_strong_independence
-from sidelong.learners.interface import About, Asked, Need, Told
+from sidelong.learners.interface import About, Asked, Learner, Need, Told
 from sidelong.learners.options import number, settled
 from sidelong.learners.weights import learn, theta
 from sidelong.numerics import exp, log, smallest, total
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from types import ModuleType
 
     from sidelong.graphs.arrays import GraphArrays
     from sidelong.graphs.graph import FeedbackGraph
 
-NAME = "ito-2022"
-VERSION = 1
-NEEDS = frozenset({Need.SELF_LOOPS, Need.FIXED_GRAPH, Need.HORIZON})
-ABOUT = About(
-    paper="Ito, Tsuchiya, Honda 2022",
-    cite=("ito2022nearly",),
-    proved=("adversarial", "stochastic"),
-    cost="O(K + E)",
-    bound="2 sqrt(alpha~ T ln K (1 + ln T)); 4 alpha~ (1 + ln T) ln(e K T) / smallest gap",
-    theorem="derived in its file, with constants of our own",
-)
+_NEEDS = frozenset({Need.SELF_LOOPS, Need.FIXED_GRAPH, Need.HORIZON})
 TRACES = ("theta", "entropy", "learning_rate")
-ROOM = ("P", "terms")
 _THETA, _H, _ETA = range(3)
 
 
@@ -72,19 +58,9 @@ class Params(NamedTuple):
     beta_1: float
 
 
-def variant(options: Mapping[str, Any]) -> ModuleType:
-    """Return the module for these options: this one."""
-    if "variant" in options:
-        raise LearnerError(
-            f"ito-2022 has no variants any more, and variant is {options['variant']!r}. What 'parameter-free' was for "
-            f"is done by the learner 'spm-2024', with a bound; without this option ito-2022 is what 'entropy' was."
-        )
-    return sys.modules[__name__]
-
-
 def needs(options: Mapping[str, Any]) -> frozenset[Need]:
     """Return what it needs with these options: the graph may change if Z is given."""
-    return NEEDS - {Need.FIXED_GRAPH} if options.get("strong_independence") is not None else NEEDS
+    return _NEEDS - {Need.FIXED_GRAPH} if options.get("strong_independence") is not None else _NEEDS
 
 
 def configure(graph: FeedbackGraph, *, horizon: float, strong_independence: float | None = None) -> Params:
@@ -151,3 +127,25 @@ def update(params: Params, state: State, graph: GraphArrays, told: Told) -> None
     trace[_THETA] = theta(p, state.P)
     state.B[0] += trace[_H]
     state.beta[0] += params.c / math.sqrt(1.0 + state.B[0] / params.log_K)  # 6
+
+
+LEARNER = Learner(
+    name="ito-2022",
+    params=Params,
+    configure=configure,
+    init=init,
+    distribution=distribution,
+    update=update,
+    needs=_NEEDS,
+    traces=TRACES,
+    scratch=("P", "terms"),
+    needs_with=needs,
+    about=About(
+        paper="Ito, Tsuchiya, Honda 2022",
+        cite=("ito2022nearly",),
+        proved=("adversarial", "stochastic"),
+        cost="O(K + E)",
+        bound="2 sqrt(alpha~ T ln K (1 + ln T)); 4 alpha~ (1 + ln T) ln(e K T) / smallest gap",
+        theorem="derived in its file, with constants of our own",
+    ),
+)

@@ -46,7 +46,7 @@ from sidelong.graphs.cover import Room, new_room
 from sidelong.graphs.domination import dominate_others, loopless_cover
 from sidelong.graphs.numbers import independence as compute_independence
 from sidelong.graphs.observability import self_loop_subgraph
-from sidelong.learners.interface import About, Asked, Need, Told
+from sidelong.learners.interface import About, Asked, Learner, Need, Told
 from sidelong.learners.options import number, one_of, settled
 from sidelong.learners.weights import exponential
 from sidelong.numerics import exp, log
@@ -56,17 +56,7 @@ if TYPE_CHECKING:
 
     from sidelong.graphs.graph import FeedbackGraph
 
-NAME = "luo-2023"
-VERSION = 1
-NEEDS = frozenset({Need.OBSERVABLE, Need.FIXED_GRAPH, Need.HORIZON})
-ABOUT = About(
-    paper="Luo, Tong, Zhang, Zhang 2023",
-    cite=("luo2023improved",),
-    proved=("adversarial",),
-    cost="O(K + E)",
-    bound="O(sqrt(alpha T) ln(K T)) with high probability; weakly observable: O(d^(1/3) T^(2/3))",
-    theorem="Theorems 3 and 4; with constants of our own in docs/bounds.md",
-)
+_NEEDS = frozenset({Need.OBSERVABLE, Need.FIXED_GRAPH, Need.HORIZON})
 TRACES = ("exploration_mass", "learning_rate")
 _MASS, _ETA = range(2)
 
@@ -91,7 +81,7 @@ def needs(options: Mapping[str, Any]) -> frozenset[Need]:
     if observability == "weak":
         found = frozenset({Need.OBSERVABLE, Need.GRAPH_BEFORE, Need.HORIZON})
         return found if given and options.get("domination") is not None else found | fixed
-    return NEEDS
+    return _NEEDS
 
 
 def configure(
@@ -214,3 +204,24 @@ def update(params: Params, state: State, graph: GraphArrays, told: Told) -> None
         for j in range(p.size):
             if p[j] > 0.5 and not state.loops[j]:
                 state.L[j] += params.beta / state.W[j]  # 9
+
+
+LEARNER = Learner(
+    name="luo-2023",
+    params=Params,
+    configure=configure,
+    init=init,
+    distribution=distribution,
+    update=update,
+    needs=_NEEDS,
+    traces=TRACES,
+    needs_with=needs,
+    about=About(
+        paper="Luo, Tong, Zhang, Zhang 2023",
+        cite=("luo2023improved",),
+        proved=("adversarial",),
+        cost="O(K + E)",
+        bound="O(sqrt(alpha T) ln(K T)) with high probability; weakly observable: O(d^(1/3) T^(2/3))",
+        theorem="Theorems 3 and 4; with constants of our own in docs/bounds.md",
+    ),
+)

@@ -31,7 +31,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from sidelong._jit import kernel
-from sidelong.learners.interface import About, Asked, Need, Told
+from sidelong.learners.interface import About, Asked, Learner, Need, Told
 from sidelong.learners.looks import most_new
 from sidelong.learners.options import number
 from sidelong.numerics import exp, smallest, total
@@ -40,18 +40,6 @@ if TYPE_CHECKING:
     from sidelong.graphs.arrays import GraphArrays
     from sidelong.graphs.graph import FeedbackGraph
 
-NAME = "maillard"
-VERSION = 1
-NEEDS = frozenset({Need.SELF_LOOPS, Need.GRAPH_BEFORE})
-ABOUT = About(
-    paper="Bian, Jun 2022",
-    cite=("bian2022maillard",),
-    proved=(),
-    cost="O(K)",
-    bound="none on graphs; bandits of known variance: sum of ln T / gap",
-    theorem="Bian, Jun 2022",
-)
-TRACES: tuple[str, ...] = ()
 PRIOR = 0.25  # the largest variance of a loss between 0 and 1
 
 
@@ -127,3 +115,22 @@ def update(params: Params, state: State, graph: GraphArrays, told: Told) -> None
         away = losses[e - first] - state.mean[i]
         state.mean[i] += away / state.O[i]
         state.V[i] += away * (losses[e - first] - state.mean[i])  # 4
+
+
+LEARNER = Learner(
+    name="maillard",
+    params=Params,
+    configure=configure,
+    init=init,
+    distribution=distribution,
+    update=update,
+    needs=frozenset({Need.SELF_LOOPS, Need.GRAPH_BEFORE}),
+    about=About(
+        paper="Bian, Jun 2022",
+        cite=("bian2022maillard",),
+        proved=(),
+        cost="O(K)",
+        bound="none on graphs; bandits of known variance: sum of ln T / gap",
+        theorem="Bian, Jun 2022",
+    ),
+)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -14,10 +14,10 @@ from sidelong.graphs.cover import greedy_cover
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
-    from types import ModuleType
 
     from sidelong.graphs.graph import FeedbackGraph
     from sidelong.graphs.numbers import GraphNumber
+    from sidelong.learners.interface import Learner
 
 _VARIANTS = {"refresh": "epoch", "late": "guarded"}  # the values that lead to a module of their own
 
@@ -25,15 +25,20 @@ number = partial(check_number, LearnerError)
 one_of = partial(check_one_of, LearnerError)
 
 
-def variant_of(module: str, options: Mapping[str, Any]) -> ModuleType:
-    """Return the module that plays a learner with refresh="epoch" or late="guarded", or the learner's own."""
-    chosen = [value for name, value in _VARIANTS.items() if options.get(name) == value]
+def load(name: str) -> Learner:
+    """Return the learner of a module beside this one: imported when it is needed, and few need variants."""
+    return cast("Learner", importlib.import_module(f"sidelong.learners.{name}").LEARNER)
+
+
+def variant_of(name: str, options: Mapping[str, Any]) -> Learner | None:
+    """Return the learner that plays with refresh="epoch" or late="guarded", or None with neither."""
+    chosen = [value for option, value in _VARIANTS.items() if options.get(option) == value]
     if len(chosen) > 1:
         raise LearnerError(
             "late='guarded' counts theta of every round when it is asked for, and refresh='epoch' only estimates it: "
             "take refresh='round', or late='plain', which has a bound under delay too."
         )
-    return importlib.import_module("_".join([module, *chosen]))
+    return load(f"{name}_{chosen[0]}") if chosen else None
 
 
 def settled(compute: Callable[[FeedbackGraph], GraphNumber], graph: FeedbackGraph, what: str, instead: str = "") -> int:

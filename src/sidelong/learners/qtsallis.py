@@ -35,7 +35,7 @@ import numpy as np
 
 from sidelong._jit import kernel
 from sidelong.graphs.numbers import strong_independence
-from sidelong.learners.interface import About, Asked, Need, Told
+from sidelong.learners.interface import About, Asked, Learner, Need, Told
 from sidelong.learners.options import number, settled
 from sidelong.learners.weights import learn
 from sidelong.numerics import exp, log, smallest, total
@@ -46,19 +46,8 @@ if TYPE_CHECKING:
     from sidelong.graphs.arrays import GraphArrays
     from sidelong.graphs.graph import FeedbackGraph
 
-NAME = "q-tsallis"
-VERSION = 1
-NEEDS = frozenset({Need.SELF_LOOPS, Need.UNDIRECTED, Need.FIXED_GRAPH, Need.HORIZON})
-ABOUT = About(
-    paper="Eldowa, Esposito, Cesari, Cesa-Bianchi 2023",
-    cite=("eldowa2023minimax",),
-    proved=("adversarial",),
-    cost="O(K + E)",
-    bound="2 sqrt(e alpha T (2 + ln(K / alpha)))",
-    theorem="Theorem 1",
-)
+_NEEDS = frozenset({Need.SELF_LOOPS, Need.UNDIRECTED, Need.FIXED_GRAPH, Need.HORIZON})
 TRACES = ("theta", "multiplier")
-ROOM = ("share", "P")
 _THETA, _U = range(2)
 
 
@@ -71,7 +60,7 @@ class Params(NamedTuple):
 
 def needs(options: Mapping[str, Any]) -> frozenset[Need]:
     """Return what it needs with these options: the graph may change if alpha is given."""
-    return NEEDS - {Need.FIXED_GRAPH} if options.get("independence") is not None else NEEDS
+    return _NEEDS - {Need.FIXED_GRAPH} if options.get("independence") is not None else _NEEDS
 
 
 def configure(graph: FeedbackGraph, *, horizon: float, independence: float | None = None) -> Params:
@@ -152,3 +141,25 @@ def update(params: Params, state: State, graph: GraphArrays, told: Told) -> None
         state.P[j] = p[j] / state.P[j] if p[j] > 0.0 else 0.0  # in place: P has been used
     trace[_THETA] = total(state.P)
     state.u[0] = trace[_U]
+
+
+LEARNER = Learner(
+    name="q-tsallis",
+    params=Params,
+    configure=configure,
+    init=init,
+    distribution=distribution,
+    update=update,
+    needs=_NEEDS,
+    traces=TRACES,
+    scratch=("share", "P"),
+    needs_with=needs,
+    about=About(
+        paper="Eldowa, Esposito, Cesari, Cesa-Bianchi 2023",
+        cite=("eldowa2023minimax",),
+        proved=("adversarial",),
+        cost="O(K + E)",
+        bound="2 sqrt(e alpha T (2 + ln(K / alpha)))",
+        theorem="Theorem 1",
+    ),
+)

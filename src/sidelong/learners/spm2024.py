@@ -44,7 +44,7 @@ import numpy as np
 
 from sidelong._jit import kernel
 from sidelong.graphs.numbers import strong_independence
-from sidelong.learners.interface import About, Asked, Need, Told
+from sidelong.learners.interface import About, Asked, Learner, Need, Told
 from sidelong.learners.options import number, settled
 from sidelong.learners.weights import learn
 from sidelong.numerics import exp, expm1, log, log1p, log_normal, smallest, total
@@ -55,19 +55,8 @@ if TYPE_CHECKING:
     from sidelong.graphs.arrays import GraphArrays
     from sidelong.graphs.graph import FeedbackGraph
 
-NAME = "spm-2024"
-VERSION = 1
-NEEDS = frozenset({Need.SELF_LOOPS, Need.UNDIRECTED, Need.FIXED_GRAPH})
-ABOUT = About(
-    paper="Ito, Tsuchiya, Honda 2024",
-    cite=("ito2024adaptive",),
-    proved=("adversarial", "stochastic"),
-    cost="O(K + E)",
-    bound="O(sqrt(alpha T (1 + ln(K / alpha)))); O(alpha (1 + ln(K / alpha)) ln T / smallest gap)",
-    theorem="Theorem 27; with constants of our own in docs/bounds.md",
-)
+_NEEDS = frozenset({Need.SELF_LOOPS, Need.UNDIRECTED, Need.FIXED_GRAPH})
 TRACES = ("learning_rate", "stability", "penalty", "multiplier")
-ROOM = ("s", "slope", "P")
 _ETA, _Z, _H, _U = range(4)
 
 
@@ -82,7 +71,7 @@ class Params(NamedTuple):
 def needs(options: Mapping[str, Any]) -> frozenset[Need]:
     """Return what it needs with these options: the graph may change if a, or alpha, is given."""
     given = options.get("independence") is not None or options.get("a") is not None
-    return NEEDS - {Need.FIXED_GRAPH} if given else NEEDS
+    return _NEEDS - {Need.FIXED_GRAPH} if given else _NEEDS
 
 
 def configure(graph: FeedbackGraph, *, independence: float | None = None, a: float | None = None) -> Params:
@@ -235,3 +224,25 @@ def update(params: Params, state: State, graph: GraphArrays, told: Told) -> None
     if trace[_H] > 0.0:  # else there is a single arm
         state.b[0] += trace[_Z] * trace[_ETA] / trace[_H]  # 9
     state.u[0] = trace[_U]
+
+
+LEARNER = Learner(
+    name="spm-2024",
+    params=Params,
+    configure=configure,
+    init=init,
+    distribution=distribution,
+    update=update,
+    needs=_NEEDS,
+    traces=TRACES,
+    scratch=("s", "slope", "P"),
+    needs_with=needs,
+    about=About(
+        paper="Ito, Tsuchiya, Honda 2024",
+        cite=("ito2024adaptive",),
+        proved=("adversarial", "stochastic"),
+        cost="O(K + E)",
+        bound="O(sqrt(alpha T (1 + ln(K / alpha)))); O(alpha (1 + ln(K / alpha)) ln T / smallest gap)",
+        theorem="Theorem 27; with constants of our own in docs/bounds.md",
+    ),
+)

@@ -61,7 +61,7 @@ import numpy as np
 from sidelong._jit import kernel
 from sidelong.graphs.arrays import observe
 from sidelong.graphs.cover import Room, cover_in_order
-from sidelong.learners.interface import About, Asked, Need, Told
+from sidelong.learners.interface import About, Asked, Learner, Need, Told
 from sidelong.learners.options import number
 from sidelong.numerics import reorder
 
@@ -70,21 +70,7 @@ if TYPE_CHECKING:
     from sidelong.graphs.graph import FeedbackGraph
     from sidelong.numerics import Whole
 
-NAME = "squarecb.g"
-VERSION = 1
-NEEDS = frozenset({Need.SELF_LOOPS, Need.GRAPH_BEFORE})
-ABOUT = About(
-    paper="Zhang, Zhang, Vrousgou, Luo, Mineiro 2023",
-    cite=("zhang2023practical",),
-    proved=("stochastic",),
-    cost="O(K log K + E)",
-    bound="sqrt(2 R sum_t (|S_t| + 1)), R the squared errors of the regressor",
-    theorem="derived in its file, for a closed form in place of the paper's convex program",
-)
-#: Arms may be absent: they are neither in S nor among the arms that regret is against.
-SLEEPS = True
 TRACES = ("gamma", "value")
-KEPT = ("predictions",)
 _GAMMA, _VALUE, _OWN = range(3)
 
 
@@ -334,3 +320,25 @@ def _value(state: State, graph: GraphArrays, gamma: float, p: np.ndarray) -> flo
             regret = (1.0 - 2.0 * p[i]) / P - excess
             worst = regret if regret > worst else worst
     return max(0.0, loss + spread + worst)
+
+
+LEARNER = Learner(
+    name="squarecb.g",
+    params=Params,
+    configure=configure,
+    init=init,
+    distribution=distribution,
+    update=update,
+    needs=frozenset({Need.SELF_LOOPS, Need.GRAPH_BEFORE}),
+    traces=TRACES,
+    kept=("predictions",),
+    sleeps=True,
+    about=About(
+        paper="Zhang, Zhang, Vrousgou, Luo, Mineiro 2023",
+        cite=("zhang2023practical",),
+        proved=("stochastic",),
+        cost="O(K log K + E)",
+        bound="sqrt(2 R sum_t (|S_t| + 1)), R the squared errors of the regressor",
+        theorem="derived in its file, for a closed form in place of the paper's convex program",
+    ),
+)

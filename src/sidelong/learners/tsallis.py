@@ -36,7 +36,7 @@ import numpy as np
 
 from sidelong._jit import kernel
 from sidelong.graphs.arrays import GraphArrays, observe
-from sidelong.learners.interface import About, Asked, Need, Told
+from sidelong.learners.interface import About, Asked, Learner, Need, Told
 from sidelong.learners.options import one_of
 from sidelong.numerics import smallest, total
 
@@ -45,19 +45,8 @@ if TYPE_CHECKING:
 
     from sidelong.graphs.graph import FeedbackGraph
 
-NAME = "tsallis-inf"
-VERSION = 1
-NEEDS = frozenset({Need.SELF_LOOPS})
-ABOUT = About(
-    paper="Zimmert, Seldin 2021",
-    cite=("zimmert2021tsallis",),
-    proved=("adversarial", "stochastic"),
-    cost="O(K)",
-    bound="4 sqrt(K T); O(sum of ln T / gap)",
-    theorem="Theorem 1",
-)
+_PROVED = ("adversarial", "stochastic")
 TRACES = ("learning_rate",)
-ROOM = ("excess", "slope", "P")
 _ETA = 0
 
 
@@ -71,8 +60,8 @@ class Params(NamedTuple):
 def proved(options: Mapping[str, Any]) -> tuple[str, ...]:
     """Return the worlds with a theorem: with all that is revealed, the adversarial one and only for "iw"."""
     if options.get("feedback", "bandit") == "bandit":
-        return ABOUT.proved
-    return ABOUT.proved[:1] if options.get("estimator", "iw") == "iw" else ()
+        return _PROVED
+    return _PROVED[:1] if options.get("estimator", "iw") == "iw" else ()
 
 
 def configure(graph: FeedbackGraph, *, estimator: str = "iw", feedback: str = "bandit") -> Params:
@@ -150,3 +139,25 @@ def update(params: Params, state: State, graph: GraphArrays, told: Told) -> None
             B = 0.5 if state.P[i] >= least else 0.0
             # p[arm] is a part of P_i. Where rounding has lost it beside larger parts, it is still above 0.
             state.L[i] += (losses[e - first] - B) / max(state.P[i], p[arm])  # 4, 6
+
+
+LEARNER = Learner(
+    name="tsallis-inf",
+    params=Params,
+    configure=configure,
+    init=init,
+    distribution=distribution,
+    update=update,
+    needs=frozenset({Need.SELF_LOOPS}),
+    traces=TRACES,
+    scratch=("excess", "slope", "P"),
+    proved_with=proved,
+    about=About(
+        paper="Zimmert, Seldin 2021",
+        cite=("zimmert2021tsallis",),
+        proved=_PROVED,
+        cost="O(K)",
+        bound="4 sqrt(K T); O(sum of ln T / gap)",
+        theorem="Theorem 1",
+    ),
+)

@@ -31,7 +31,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from sidelong._jit import kernel
-from sidelong.learners.interface import About, Asked, Need, Told
+from sidelong.learners.interface import About, Asked, Learner, Need, Told
 from sidelong.learners.options import number
 from sidelong.numerics import DRAWS, beta, beta_power, log
 
@@ -41,18 +41,8 @@ if TYPE_CHECKING:
     from sidelong.graphs.arrays import GraphArrays
     from sidelong.graphs.graph import FeedbackGraph
 
-NAME = "ts-n"
-VERSION = 1
-NEEDS = frozenset({Need.SELF_LOOPS, Need.BINARY_LOSSES})
-ABOUT = About(
-    paper="Tossou, Dimitrakakis, Dubhashi 2017",
-    cite=("tossou2017thompson", "lykouris2020feedback"),
-    proved=("stochastic",),
-    cost="O(K)",
-    bound="undirected: sum over independent arms of ln(K T) ln T / gap",
-    theorem="Lykouris, Tardos, Wali 2020",
-)
-TRACES: tuple[str, ...] = ()
+
+_PROVED = ("stochastic",)
 
 
 class Params(NamedTuple):
@@ -63,7 +53,7 @@ class Params(NamedTuple):
 
 def proved(options: Mapping[str, Any]) -> tuple[str, ...]:
     """Return the worlds with a theorem: it is for the uniform prior."""
-    return ABOUT.proved if options.get("prior", 1.0) == 1.0 else ()
+    return _PROVED if options.get("prior", 1.0) == 1.0 else ()
 
 
 def configure(graph: FeedbackGraph, *, prior: float = 1.0) -> Params:
@@ -133,3 +123,23 @@ def update(params: Params, state: State, graph: GraphArrays, told: Told) -> None
         state.b[i] = params.prior + (state.O[i] - state.L[i])
         state.power[i] = beta_power(state.a[i], state.b[i])
         state.log_sum[i] = log(state.a[i] + state.b[i])
+
+
+LEARNER = Learner(
+    name="ts-n",
+    params=Params,
+    configure=configure,
+    init=init,
+    draw=draw,
+    update=update,
+    needs=frozenset({Need.SELF_LOOPS, Need.BINARY_LOSSES}),
+    proved_with=proved,
+    about=About(
+        paper="Tossou, Dimitrakakis, Dubhashi 2017",
+        cite=("tossou2017thompson", "lykouris2020feedback"),
+        proved=_PROVED,
+        cost="O(K)",
+        bound="undirected: sum over independent arms of ln(K T) ln T / gap",
+        theorem="Lykouris, Tardos, Wali 2020",
+    ),
+)

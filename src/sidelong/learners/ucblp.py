@@ -43,7 +43,7 @@ import numpy as np
 
 from sidelong._jit import kernel, lightly
 from sidelong.learners.fractional_cover import cheapest_shares
-from sidelong.learners.interface import About, Asked, Need, Told
+from sidelong.learners.interface import About, Asked, Learner, Need, Told
 from sidelong.learners.options import number
 from sidelong.numerics import DRAWS, log, uniform
 
@@ -53,17 +53,6 @@ if TYPE_CHECKING:
     from sidelong.graphs.arrays import GraphArrays
     from sidelong.graphs.graph import FeedbackGraph
 
-NAME = "ucb-lp"
-VERSION = 1
-NEEDS = frozenset({Need.SELF_LOOPS, Need.FIXED_GRAPH, Need.HORIZON})
-ABOUT = About(
-    paper="Buccapatnam, Liu, Eryilmaz, Shroff 2018",
-    cite=("buccapatnam2014stochastic", "buccapatnam2018reward"),
-    proved=("stochastic",),
-    cost="O(K), after one linear program",
-    bound="for every d: sum z ln T / d^2 + sum of ln T / gap over gaps below d",
-    theorem="derived in its file, up to constants",
-)
 TRACES = ("round", "survivors")
 _ROUND, _SURVIVORS = range(2)
 
@@ -90,10 +79,10 @@ def configure(graph: FeedbackGraph, *, horizon: float) -> Params:
 
 def fractional_cover(graph: FeedbackGraph) -> npt.NDArray[np.float64]:
     """Return the cheapest weights for which every arm is revealed by arms with a weight of 1 or more."""
-    least = cheapest_shares(graph, NAME).sum()
+    least = cheapest_shares(graph, "ucb-lp").sum()
     # Of the cheapest covers, that of the least weight: by chance, no two weigh the same. Round 0 is never played.
     weights = np.array([uniform(np.uint64(0), DRAWS, 0, 0, i) for i in range(graph.n_arms)])
-    z = cheapest_shares(graph, NAME, weights, least)
+    z = cheapest_shares(graph, "ucb-lp", weights, least)
     return np.asarray(np.round(np.minimum(z, 1.0), 12))
 
 
@@ -208,3 +197,23 @@ def _eliminate(params: Params, state: State) -> None:
         if state.B[i] and state.mean[i] - radius > least + radius:  # 7
             state.B[i] = False
             state.clock[_SIZE] -= 1.0
+
+
+LEARNER = Learner(
+    name="ucb-lp",
+    params=Params,
+    configure=configure,
+    init=init,
+    distribution=distribution,
+    update=update,
+    needs=frozenset({Need.SELF_LOOPS, Need.FIXED_GRAPH, Need.HORIZON}),
+    traces=TRACES,
+    about=About(
+        paper="Buccapatnam, Liu, Eryilmaz, Shroff 2018",
+        cite=("buccapatnam2014stochastic", "buccapatnam2018reward"),
+        proved=("stochastic",),
+        cost="O(K), after one linear program",
+        bound="for every d: sum z ln T / d^2 + sum of ln T / gap over gaps below d",
+        theorem="derived in its file, up to constants",
+    ),
+)

@@ -25,26 +25,11 @@ import math
 from typing import TYPE_CHECKING
 
 from sidelong._jit import kernel
-from sidelong.learners.interface import About, Asked, Need
+from sidelong.learners.interface import About, Asked, Learner, Need
 from sidelong.learners.ucbn import Params, State, configure, init, lowest, update
 
 if TYPE_CHECKING:
     from sidelong.graphs.arrays import GraphArrays
-
-__all__ = ["ABOUT", "NAME", "NEEDS", "TRACES", "Params", "State", "configure", "distribution", "init", "update"]
-
-NAME = "ucb-maxn"
-VERSION = 1
-NEEDS = frozenset({Need.SELF_LOOPS, Need.GRAPH_BEFORE})
-ABOUT = About(
-    paper="Caron, Kveton, Lelarge, Bhagat 2012",
-    cite=("caron2012leveraging",),
-    proved=("stochastic",),
-    cost="O(K)",
-    bound="undirected: sum over covering cliques of ln T max gap / min gap^2",
-    theorem="Caron, Kveton, Lelarge, Bhagat 2012",
-)
-TRACES: tuple[str, ...] = ()
 
 
 @kernel
@@ -64,3 +49,23 @@ def distribution(params: Params, state: State, graph: GraphArrays, asked: Asked)
                 arm, least = i, state.mean[i]
     p[:] = 0.0
     p[arm] = 1.0
+
+
+LEARNER = Learner(
+    name="ucb-maxn",
+    module=__name__,
+    params=Params,
+    configure=configure,
+    init=init,
+    distribution=distribution,
+    update=update,
+    needs=frozenset({Need.SELF_LOOPS, Need.GRAPH_BEFORE}),
+    about=About(
+        paper="Caron, Kveton, Lelarge, Bhagat 2012",
+        cite=("caron2012leveraging",),
+        proved=("stochastic",),
+        cost="O(K)",
+        bound="undirected: sum over covering cliques of ln T max gap / min gap^2",
+        theorem="Caron, Kveton, Lelarge, Bhagat 2012",
+    ),
+)

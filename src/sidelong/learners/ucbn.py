@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from sidelong._jit import kernel
-from sidelong.learners.interface import About, Asked, Need, Told
+from sidelong.learners.interface import About, Asked, Learner, Need, Told
 from sidelong.learners.options import number
 from sidelong.numerics import log, smallest
 
@@ -38,19 +38,8 @@ if TYPE_CHECKING:
     from sidelong.graphs.arrays import GraphArrays
     from sidelong.graphs.graph import FeedbackGraph
 
-NAME = "ucb-n"
-VERSION = 1
-NEEDS = frozenset({Need.SELF_LOOPS})
-ABOUT = About(
-    paper="Caron, Kveton, Lelarge, Bhagat 2012",
-    cite=("caron2012leveraging", "lykouris2020feedback"),
-    proved=("stochastic",),
-    cost="O(K)",
-    bound="undirected: sum over independent arms of ln(K T) ln T / gap",
-    theorem="Lykouris, Tardos, Wali 2020; over cliques that cover the graph: Caron et al. 2012",
-)
-TRACES: tuple[str, ...] = ()
-ROOM = ("bound",)
+
+_PROVED = ("stochastic",)
 
 
 class Params(NamedTuple):
@@ -61,7 +50,7 @@ class Params(NamedTuple):
 
 def proved(options: Mapping[str, Any]) -> tuple[str, ...]:
     """Return the worlds with a theorem: none for intervals that are narrower than the paper's."""
-    return ABOUT.proved if options.get("width", 2.0) >= 2.0 else ()
+    return _PROVED if options.get("width", 2.0) >= 2.0 else ()
 
 
 def configure(graph: FeedbackGraph, *, width: float = 2.0) -> Params:
@@ -123,3 +112,24 @@ def update(params: Params, state: State, graph: GraphArrays, told: Told) -> None
         state.O[i] += 1.0  # 2
         state.L[i] += losses[e - first]
         state.mean[i] = state.L[i] / state.O[i]
+
+
+LEARNER = Learner(
+    name="ucb-n",
+    params=Params,
+    configure=configure,
+    init=init,
+    distribution=distribution,
+    update=update,
+    needs=frozenset({Need.SELF_LOOPS}),
+    scratch=("bound",),
+    proved_with=proved,
+    about=About(
+        paper="Caron, Kveton, Lelarge, Bhagat 2012",
+        cite=("caron2012leveraging", "lykouris2020feedback"),
+        proved=_PROVED,
+        cost="O(K)",
+        bound="undirected: sum over independent arms of ln(K T) ln T / gap",
+        theorem="Lykouris, Tardos, Wali 2020; over cliques that cover the graph: Caron et al. 2012",
+    ),
+)

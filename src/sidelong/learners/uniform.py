@@ -17,19 +17,12 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from sidelong._jit import kernel
-from sidelong.learners.interface import About, Asked, Told
+from sidelong.learners.interface import About, Asked, Learner, Told
 
 if TYPE_CHECKING:
     from sidelong.graphs.arrays import GraphArrays
     from sidelong.graphs.graph import FeedbackGraph
-    from sidelong.learners.interface import Need
 
-NAME = "uniform"
-VERSION = 1
-NEEDS: frozenset[Need] = frozenset()
-ABOUT = About(
-    paper="no paper", proved=(), cost="O(K)", bound="T times the mean gap", theorem="none is needed", published=False
-)
 TRACES = ("observed",)
 _OBSERVED = 0
 
@@ -79,3 +72,22 @@ def update(params: Params, state: State, graph: GraphArrays, told: Told) -> None
         state.O[i] += 1.0
         state.mean[i] += (losses[e - first] - state.mean[i]) / state.O[i]  # 3
     trace[_OBSERVED] = float(graph.stop[arm] - first)
+
+
+LEARNER = Learner(
+    name="uniform",
+    params=Params,
+    configure=configure,
+    init=init,
+    distribution=distribution,
+    update=update,
+    traces=TRACES,
+    about=About(
+        paper="no paper",
+        proved=(),
+        cost="O(K)",
+        bound="T times the mean gap",
+        theorem="none is needed",
+        published=False,
+    ),
+)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from sidelong.errors import BinaryLossError, LearnerError, ObservabilityError, SimulationError
 from sidelong.learners import catalogue
+from sidelong.learners.interface import Learner
 from sidelong.losses.world import World
 from sidelong.simulation.comparison import Comparison
 from sidelong.simulation.game import prepare
@@ -22,13 +23,13 @@ if TYPE_CHECKING:
     from sidelong.simulation.delays import Delay
     from sidelong.simulation.game import Game
 
-    Learner = str | ModuleType | Mapping[str, Any]
+    Given = str | ModuleType | Learner | Mapping[str, Any]  # a learner, or its name with options
 
 ALL = "all"
 
 
 def compare(
-    learners: Learner | Iterable[Learner] | Mapping[str, Learner],
+    learners: Given | Iterable[Given] | Mapping[str, Given],
     graph: FeedbackGraph | GraphSequence,
     worlds: World | Iterable[World] | Mapping[str, World],
     rounds: int,
@@ -92,11 +93,11 @@ def compare(
     return Comparison(tuple(tables), tuple(places), graph.n_arms, results, unplayable)
 
 
-def _learners(given: Any) -> dict[str, tuple[str | ModuleType, dict[str, Any]]]:
+def _learners(given: Any) -> dict[str, tuple[str | ModuleType | Learner, dict[str, Any]]]:
     """Return each learner and its options, by what it is called."""
     if isinstance(given, Mapping) and "name" not in given:
         return {str(label): _learner(each) for label, each in given.items()}
-    listed = [given] if isinstance(given, str | ModuleType | Mapping) else _listed("learners", given)
+    listed = [given] if isinstance(given, str | ModuleType | Learner | Mapping) else _listed("learners", given)
     every = [each for one in listed for each in (catalogue.names() if _is_all(one) else [one])]
     if not every:
         raise LearnerError("learners must be a list of at least one learner, and it is empty.")
@@ -108,7 +109,7 @@ def _is_all(given: object) -> bool:
     return isinstance(given, str) and given == ALL
 
 
-def _learner(given: Any) -> tuple[str | ModuleType, dict[str, Any]]:
+def _learner(given: Any) -> tuple[str | ModuleType | Learner, dict[str, Any]]:
     if isinstance(given, Mapping):
         if "name" not in given:
             raise LearnerError(f'A learner with options is {{"name": "exp3.g++", "gamma": 2.0}}, not {given!r}.')
@@ -118,8 +119,8 @@ def _learner(given: Any) -> tuple[str | ModuleType, dict[str, Any]]:
     return given, {}
 
 
-def _label(learner: str | ModuleType, options: dict[str, Any]) -> str:
-    name = learner if isinstance(learner, str) else learner.NAME
+def _label(learner: str | ModuleType | Learner, options: dict[str, Any]) -> str:
+    name = learner if isinstance(learner, str) else catalogue.find(learner).name
     return " ".join([name, *(f"{key}={value}" for key, value in options.items())])
 
 

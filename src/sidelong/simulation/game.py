@@ -15,7 +15,7 @@ from sidelong.graphs.graph import FeedbackGraph
 from sidelong.graphs.presence import present
 from sidelong.graphs.sequences import GraphSequence, fixed
 from sidelong.learners import catalogue
-from sidelong.learners.interface import Need
+from sidelong.learners.interface import Learner, Need, name_of
 from sidelong.losses.world import World
 from sidelong.simulation.delays import Delay, read_delay
 
@@ -33,7 +33,7 @@ whole = partial(check_whole, SimulationError)
 class Game:
     """What can be played, many times."""
 
-    learner: ModuleType
+    learner: Learner
     options: dict[str, Any]  #: of the learner, with the horizon if it takes one
     sequence: GraphSequence
     world: World
@@ -44,13 +44,13 @@ class Game:
     def kind(self) -> str:
         """What machine code it runs, and which world that calls: games of one kind are compiled together."""
         anew, late = " anew" * (not self.sequence.bank), " late" * (not self.delay.is_none)
-        return f"{self.learner.__name__} {self.world.name} {self.world.code}{anew}{late}"
+        return f"{name_of(self.learner)} {self.world.name} {self.world.code}{anew}{late}"
 
     @property
     def label(self) -> str:
         """The learner with its options, for people; a horizon that is the number of rounds is not said."""
         said = {key: value for key, value in self.options.items() if (key, value) != ("horizon", self.rounds)}
-        return " ".join([self.learner.NAME, *(f"{key}={value}" for key, value in said.items())])
+        return " ".join([self.learner.name, *(f"{key}={value}" for key, value in said.items())])
 
     def configure(self, seed: int = 0) -> tuple[FeedbackGraph, tuple[Any, ...]]:
         """Return the graph of round 1, and the learner's constants for it."""
@@ -59,7 +59,7 @@ class Game:
 
 
 def prepare(
-    learner: str | ModuleType,
+    learner: str | ModuleType | Learner,
     graph: FeedbackGraph | GraphSequence,
     losses: World,
     rounds: int,
@@ -93,14 +93,14 @@ def prepare(
     options = dict(options or {})
     module = catalogue.choose(learner, options)
     catalogue.check_sequence(module, sequence, options)
-    if catalogue.sleeps(module) and not all(present(each).all() for each in sequence.extremes):
+    if module.sleeps and not all(present(each).all() for each in sequence.extremes):
         raise SimulationError(
             f"Some arms of {sequence!r} are absent, and `simulate` measures regret against arms that are always there. "
             f"Ask an Agent with available=..., and count against each arm the rounds in which it was there."
         )
-    if Need.BINARY_LOSSES in module.NEEDS and losses.binary is False:
+    if Need.BINARY_LOSSES in module.needs and losses.binary is False:
         raise BinaryLossError(
-            f"{module.NAME} needs losses that are 0 or 1; those of {losses!r} lie between. Use a learner for any "
+            f"{module.name} needs losses that are 0 or 1; those of {losses!r} lie between. Use a learner for any "
             f"losses, such as ucb-n."
         )
     if Need.HORIZON in catalogue.needs(module, options):

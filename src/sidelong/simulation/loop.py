@@ -32,9 +32,9 @@ from sidelong.simulation.delays import constant, delay_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from types import ModuleType
 
     from sidelong.graphs.arrays import GraphArrays
+    from sidelong.learners.interface import Learner
     from sidelong.losses.world import World
     from sidelong.numerics import Whole
     from sidelong.simulation.delays import Delay
@@ -71,7 +71,7 @@ class Tally(NamedTuple):
 _AHEAD = 8  # rounds
 
 
-def new_tally(learner: ModuleType, n_arms: int, delay: Delay | None = None, *, certify: bool = False) -> Tally:
+def new_tally(learner: Learner, n_arms: int, delay: Delay | None = None, *, certify: bool = False) -> Tally:
     """Return a tally of nothing; with `certify`, what the certificate needs is kept too."""
     law = constant(0) if delay is None else delay
     rows = law.most + 1
@@ -80,7 +80,7 @@ def new_tally(learner: ModuleType, n_arms: int, delay: Delay | None = None, *, c
     return Tally(
         np.zeros(2),
         np.zeros(2),
-        np.zeros(len(learner.TRACES)),
+        np.zeros(len(learner.traces)),
         counts[0],
         counts[1],
         np.zeros(n_arms + 1, np.int64),
@@ -258,7 +258,7 @@ def play(  # noqa: C901, PLR0912, PLR0915  # a round is one thing, and becomes o
 
 
 def loop_for(
-    learner: ModuleType, world: World, *, anew: bool, late: bool = False, certify: bool = False
+    learner: Learner, world: World, *, anew: bool, late: bool = False, certify: bool = False
 ) -> Callable[..., int]:
     """Return `play` for a learner and a world; all built-in worlds share one.
 
@@ -268,15 +268,15 @@ def loop_for(
     """
     world_loss, world_mean = world.kernels
     bindings = {
-        "DRAWS_ITSELF": hasattr(learner, "draw"),
+        "DRAWS_ITSELF": learner.draws_itself,
         "LATE": late,
         "CERTIFY": certify,
-        "N_TRACES": len(learner.TRACES),
-        "draw": getattr(learner, "draw", draw),
-        "distribution": getattr(learner, "distribution", distribution),
-        "fits": is_binary if Need.BINARY_LOSSES in learner.NEEDS else fits,
+        "N_TRACES": len(learner.traces),
+        "draw": learner.draw,
+        "distribution": learner.distribution,
+        "fits": is_binary if Need.BINARY_LOSSES in learner.needs else fits,
         "update": learner.update,
-        "release": getattr(learner, "release", release),
+        "release": learner.release,
         "loss": world_loss,
         "mean": world_mean,
         "redraw": redraw if anew else keep,
@@ -288,7 +288,7 @@ def loop_for(
     return bound(play, name, **bindings)  # type: ignore[no-any-return]
 
 
-def compile_parts(loop: Any, learner: ModuleType, graph: GraphArrays, *call: Any) -> None:
+def compile_parts(loop: Any, learner: Learner, graph: GraphArrays, *call: Any) -> None:
     """Compile the kernels that a loop consists of, on two cores, unless it is compiled already."""
     if is_kept(loop.whole, signature_of(*call)):
         return
@@ -304,7 +304,7 @@ def compile_parts(loop: Any, learner: ModuleType, graph: GraphArrays, *call: Any
         (losses_of, (*place[:-1], graph.targets, arm, arm, graph.contiguous, tally.losses[0], tally.luck)),
     ):
         select.compile(signature_of(bank, t))  # type: ignore[attr-defined]
-        if hasattr(learner, "draw"):
-            learner.draw.compile(signature_of(*known, asked))
+        if learner.draws_itself:
+            learner.draw.compile(signature_of(*known, asked))  # type: ignore[attr-defined]  # it is a kernel
         else:
-            learner.distribution.compile(signature_of(*known, asked))
+            learner.distribution.compile(signature_of(*known, asked))  # type: ignore[attr-defined]

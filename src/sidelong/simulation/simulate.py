@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from sidelong.graphs.bank import BankArrays
     from sidelong.graphs.graph import FeedbackGraph
     from sidelong.graphs.sequences import GraphSequence
+    from sidelong.learners.interface import Learner
     from sidelong.losses.world import World
     from sidelong.simulation.delays import Delay
 
@@ -45,7 +46,7 @@ _STRETCH = 0.05
 
 
 def simulate(
-    learner: str | ModuleType,
+    learner: str | ModuleType | Learner,
     graph: FeedbackGraph | GraphSequence,
     losses: World,
     rounds: int,
@@ -122,7 +123,7 @@ def play_game(
     at_once = _threads(threads, len(numbers))
     marks = _checkpoints(game.rounds, checkpoints)
     line = ProgressLine(shown=False if callable(progress) else progress)
-    with line.saying(f"Compiling {game.learner.NAME}, once for all later runs"), interrupts_repeated():
+    with line.saying(f"Compiling {game.learner.name}, once for all later runs"), interrupts_repeated():
         simulation = _Simulation(game, seed, marks, switches, certify=certificate)
         simulation.prepare()
     begun = time.monotonic()
@@ -138,7 +139,7 @@ def play_game(
         loss=loss,
         plays=plays,
         observations=observations,
-        traces={name: traces[:, :, k] for k, name in enumerate(game.learner.TRACES)},
+        traces={name: traces[:, :, k] for k, name in enumerate(game.learner.traces)},
         runs=np.array(numbers),
         seconds=time.monotonic() - begun,
         certificate=certified if certificate else None,
@@ -154,7 +155,7 @@ def compile_together(games: Iterable[Game], progress: bool | None = None) -> Non
     kinds = {game.kind: game for game in games}
     if len(kinds) < 2 or not has_a_core_to_spare():
         return
-    names = ", ".join(dict.fromkeys(str(game.learner.NAME) for game in kinds.values()))
+    names = ", ".join(dict.fromkeys(str(game.learner.name) for game in kinds.values()))
     line = ProgressLine(shown=progress)
     with line.saying(f"Compiling {names}, once for all later runs"), interrupts_repeated():
         each = [_Simulation(game, 0, np.array([1]), None) for game in kinds.values()]
@@ -226,7 +227,7 @@ class _Simulation:
         return [future.result() for future in futures]
 
     def _run(self, number: int) -> tuple[np.ndarray, ...]:
-        learner, width = self._learner, len(self._learner.TRACES)
+        learner, width = self._learner, len(self._learner.traces)
         state = learner.init(self._params, self._first)
         # A sequence that draws graphs anew writes into its arrays, so that each run has its own.
         bank = self._bank if self._sequence.bank else self._sequence.arrays
@@ -294,7 +295,7 @@ class _Simulation:
         value = float(self._world.kernels[0](self._world.arrays, self._seed, number, t, arm))
         gave = f"the world gave {value!r} in run {number}, round {t}, for arm {self._first.arm_name(arm)}."
         if 0.0 <= value <= 1.0:
-            raise BinaryLossError(f"{self._learner.NAME} needs losses that are 0 or 1; {gave}")
+            raise BinaryLossError(f"{self._learner.name} needs losses that are 0 or 1; {gave}")
         raise SimulationError(f"A loss must be in [0, 1]; {gave}")
 
 

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
     from sidelong.graphs.makers import Maker
     from sidelong.graphs.sequences import GraphSequence
+    from sidelong.learners.interface import Learner
     from sidelong.losses.world import World
     from sidelong.simulation.game import Game
 
@@ -53,7 +54,7 @@ def build(spec: Table, locate: Locate) -> Game:
     )
 
 
-def build_learner(table: Table, locate: Locate) -> str | ModuleType:
+def build_learner(table: Table, locate: Locate) -> str | ModuleType | Learner:
     """Return the name of a learner, or the module that is one."""
     if "file" in table:
         module = _import_file(locate(table["file"]))

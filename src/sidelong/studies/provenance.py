@@ -43,7 +43,7 @@ def provenance(cell: Cell, seconds: float) -> dict[str, Any]:
 def learner_version(cell: Cell) -> int:
     """Return the version of the learner of a cell; 1 for one's own, since the spec has a hash of its file."""
     table = cell.spec["learner"]
-    return 1 if "file" in table else catalogue.version(catalogue.choose(table["name"], options_of(table)))
+    return 1 if "file" in table else catalogue.choose(table["name"], options_of(table)).version
 
 
 @cache

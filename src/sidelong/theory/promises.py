@@ -9,25 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sidelong.learners import (
-    elp,
-    exp3,
-    exp3dom,
-    exp3g,
-    exp3gpp,
-    exp3ix,
-    exp3pp,
-    exp3set,
-    hedge,
-    ito2022,
-    luo2023,
-    qtsallis,
-    spm2024,
-    tsallis,
-    ucbn,
-    uniform,
-)
-from sidelong.learners import glance as glance_learner
 from sidelong.theory import exp3_g, exp3_set, glance, rivals
 from sidelong.theory.bounds import (
     theorem_2,
@@ -173,9 +154,9 @@ def _glance_stochastic(s: Setting, T: float) -> float:
 
 #: A learner that has no row promises nothing with known constants.
 _ROWS = (
-    Promise(glance_learner.NAME, _glance, _glance_stochastic, "derived", "derived", needs_one_best_arm=True),
+    Promise("glance", _glance, _glance_stochastic, "derived", "derived", needs_one_best_arm=True),
     Promise(
-        exp3gpp.NAME,
+        "exp3.g++",
         _adaptive,
         lambda s, T: theorem_4_stochastic(
             T=T, gaps=s.gaps, strong_independence=s.strong_independence, as_printed=s.as_printed
@@ -184,7 +165,7 @@ _ROWS = (
         "Theorem 4",
     ),
     Promise(
-        exp3gpp.NAME,
+        "exp3.g++",
         lambda s, T: theorem_2(K=s.K, T=T, strong_independence=s.strong_independence),
         lambda s, T: theorem_3(
             T=T,
@@ -198,43 +179,43 @@ _ROWS = (
         {"rate": "fixed"},
     ),
     Promise(
-        exp3gpp.NAME,
+        "exp3.g++",
         lambda s, T: theorem_4_epochs(K=s.K, T=T, theta_sum=s.acyclic * T),
         None,
         "derived",
         options={"refresh": "epoch"},
     ),
     Promise(
-        exp3g.NAME,
+        "exp3.g",
         lambda s, T: max(rivals.exp3_g(K=s.K, T=T, independence=alpha, acyclic=s.acyclic) for alpha in _possible(s)),
         None,
         "derived",
         needs_self_loops=True,
     ),
-    Promise(exp3g.NAME, _exp3_g, None, "derived", options={"rate": "adaptive"}),
-    Promise(exp3set.NAME, lambda s, T: rivals.exp3_set(K=s.K, T=T, acyclic=s.acyclic), None, "derived"),
+    Promise("exp3.g", _exp3_g, None, "derived", options={"rate": "adaptive"}),
+    Promise("exp3-set", lambda s, T: rivals.exp3_set(K=s.K, T=T, acyclic=s.acyclic), None, "derived"),
     Promise(
-        exp3set.NAME,
+        "exp3-set",
         lambda s, T: exp3_set.tracking(K=s.K, T=T, switches=0, theta_sum=s.acyclic * T),
         None,
         "derived",
         options={"track": "unknown"},
     ),
     Promise(
-        exp3dom.NAME, lambda s, T: rivals.exp3_dom(K=s.K, T=T, cover=s.dominating, acyclic=s.acyclic), None, "derived"
+        "exp3-dom", lambda s, T: rivals.exp3_dom(K=s.K, T=T, cover=s.dominating, acyclic=s.acyclic), None, "derived"
     ),
-    Promise(exp3ix.NAME, lambda s, T: rivals.exp3_ix(K=s.K, T=T, independence=s.independence.upper), None, "its paper"),
+    Promise("exp3-ix", lambda s, T: rivals.exp3_ix(K=s.K, T=T, independence=s.independence.upper), None, "its paper"),
     Promise(
-        elp.NAME,
+        "elp",
         lambda s, T: rivals.elp(K=s.K, T=T, acyclic=s.acyclic, fractional_domination=s.fractional_domination),
         None,
         "derived",
     ),
-    Promise(exp3.NAME, lambda s, T: rivals.exp3(K=s.K, T=T), None, "its paper"),
-    Promise(exp3pp.NAME, lambda s, T: rivals.exp3_plus_plus(K=s.K, T=T), None, "its paper"),
-    Promise(tsallis.NAME, lambda s, T: rivals.tsallis_inf(K=s.K, T=T), None, "its paper"),
+    Promise("exp3", lambda s, T: rivals.exp3(K=s.K, T=T), None, "its paper"),
+    Promise("exp3++", lambda s, T: rivals.exp3_plus_plus(K=s.K, T=T), None, "its paper"),
+    Promise("tsallis-inf", lambda s, T: rivals.tsallis_inf(K=s.K, T=T), None, "its paper"),
     Promise(
-        tsallis.NAME,
+        "tsallis-inf",
         lambda s, T: rivals.tsallis_inf_rv(K=s.K, T=T, as_printed=s.as_printed),
         lambda s, T: rivals.tsallis_inf_rv_stochastic(T=T, gaps=s.gaps),
         "its paper",
@@ -243,15 +224,15 @@ _ROWS = (
         needs_one_best_arm=True,
     ),
     Promise(
-        hedge.NAME,
+        "hedge",
         lambda s, T: rivals.hedge(K=s.K, T=T),
         lambda s, _T: rivals.hedge_stochastic(gaps=s.gaps),
         "derived",
         "its paper",
     ),
-    Promise(ucbn.NAME, None, _ucb_n, "", "its paper"),
+    Promise("ucb-n", None, _ucb_n, "", "its paper"),
     Promise(
-        ito2022.NAME,
+        "ito-2022",
         lambda s, T: rivals.ito_2022(K=s.K, T=T, strong_independence=s.strong_independence),
         lambda s, T: rivals.ito_2022_stochastic(T=T, gaps=s.gaps, strong_independence=s.strong_independence),
         "derived",
@@ -259,10 +240,10 @@ _ROWS = (
         needs_one_best_arm=True,
     ),
     Promise(
-        qtsallis.NAME, lambda s, T: rivals.q_tsallis(K=s.K, T=T, independence=s.independence.upper), None, "its paper"
+        "q-tsallis", lambda s, T: rivals.q_tsallis(K=s.K, T=T, independence=s.independence.upper), None, "its paper"
     ),
     Promise(
-        spm2024.NAME,
+        "spm-2024",
         lambda s, T: max(rivals.spm_2024(K=s.K, T=T, independence=alpha) for alpha in _possible(s)),
         lambda s, T: max(rivals.spm_2024_stochastic(T=T, gaps=s.gaps, independence=alpha) for alpha in _possible(s)),
         "derived",
@@ -270,14 +251,14 @@ _ROWS = (
         needs_one_best_arm=True,
     ),
     Promise(
-        luo2023.NAME,
+        "luo-2023",
         lambda s, T: _luo(s, T, 1 / T) + 1,  # in the mean, as no run loses more than T
         None,
         "derived",
         likely=_luo,
     ),
     Promise(
-        uniform.NAME,
+        "uniform",
         lambda s, T: rivals.uniform(K=s.K, T=T),
         lambda s, T: rivals.uniform_stochastic(T=T, gaps=s.gaps),
         "exact",

@@ -25,12 +25,13 @@ if TYPE_CHECKING:
     from types import ModuleType
 
     from sidelong.agent.family.keys import Key
+    from sidelong.learners.interface import Learner
 
     Prior = Mapping[int | str, tuple[float, float]]
 
 
 def begin(
-    learner: str | ModuleType,
+    learner: str | ModuleType | Learner,
     graph: FeedbackGraph,
     seed: int,
     scale: Scale | None,
@@ -59,7 +60,7 @@ def begin(
     if prior is not None:
         head_start.tilt(module, params, state, graph, prior, scale)
     believed = None if prior is None else [str(sorted(prior.items(), key=str)), str(scale)]  # others are others
-    identity = json.dumps([module.NAME, options, seed, graph.content_hash, believed], sort_keys=True)
+    identity = json.dumps([module.name, options, seed, graph.content_hash, believed], sort_keys=True)
     tag = hashlib.sha256(identity.encode()).hexdigest()[:8]
     return KeyStore(module, params, Bank(module, options, [graph]), seed, state, scale), tag
 

@@ -27,12 +27,13 @@ from sidelong.agent.family.memory import new_rows, new_waiting
 from sidelong.agent.family.store import KeyStore
 from sidelong.agent.state_file import graph_to_arrays, read_graphs
 from sidelong.errors import StateFileError
-from sidelong.learners import catalogue
 from sidelong.outcomes.scale import Scale
 
 if TYPE_CHECKING:
     import os
     from types import ModuleType
+
+    from sidelong.learners.interface import Learner
 
     Place = str | os.PathLike[str]  #: what messages call the file
 
@@ -49,12 +50,12 @@ def write(store: KeyStore, tag: str) -> tuple[dict[str, Any], dict[str, np.ndarr
     graphs = [store.bank.graphs[g] for g in used.tolist()]
     header = {
         "kind": "family",
-        "learner": store.learner.NAME,
-        "learner_version": catalogue.version(store.learner),
+        "learner": store.learner.name,
+        "learner_version": store.learner.version,
         "options": store.bank.options,
         "seed": store.seed,
         "graphs": [each.name for each in graphs],
-        "traces": list(store.learner.TRACES),
+        "traces": list(store.learner.traces),
         "tag": tag,
     }
     if store.names:
@@ -79,7 +80,7 @@ def read(
     path: Place,
     header: dict[str, Any],
     arrays: dict[str, np.ndarray],
-    given: ModuleType | None,
+    given: ModuleType | Learner | None,
 ) -> tuple[KeyStore, str]:
     """Return what `write` was given; `given` is the module of a learner that is not one of the package's own."""
     if header.get("kind") != "family":

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from sidelong.agent.family.keys import Key
     from sidelong.agent.family.store import KeyStore
     from sidelong.graphs.graph import FeedbackGraph
+    from sidelong.learners.interface import Learner
     from sidelong.outcomes.scale import Scale
 
     Graphs = FeedbackGraph | Sequence[FeedbackGraph] | tuple[Sequence[FeedbackGraph], npt.ArrayLike]
@@ -74,7 +75,7 @@ class Family:
 
     def __init__(
         self,
-        learner: str | ModuleType,
+        learner: str | ModuleType | Learner,
         graph: FeedbackGraph,
         *,
         seed: int = 0,
@@ -93,7 +94,7 @@ class Family:
     @property
     def learner(self) -> str:
         """The name of the learner."""
-        return str(self._store.learner.NAME)
+        return str(self._store.learner.name)
 
     @property
     def options(self) -> dict[str, Any]:
@@ -274,7 +275,7 @@ class Family:
         return contents.write(self._store, self._tag)
 
     @classmethod
-    def load(cls, path: str | PathLike[str], learner: ModuleType | None = None) -> Self:
+    def load(cls, path: str | PathLike[str], learner: ModuleType | Learner | None = None) -> Self:
         """Go on from a file that `save` wrote; `learner` is the module of one that is not the package's own."""
         return cls.from_contents(*state_file.read(path), path, learner)
 
@@ -284,7 +285,7 @@ class Family:
         header: dict[str, Any],
         arrays: dict[str, np.ndarray],
         path: str | PathLike[str],
-        learner: ModuleType | None = None,
+        learner: ModuleType | Learner | None = None,
     ) -> Self:
         """Go on from what `contents` returned; `path` is what messages call the place it was kept in."""
         return cls._made(*contents.read(path, header, arrays, learner))
@@ -316,7 +317,7 @@ class Family:
         return len(self._store.keys)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        own = None if self.learner in catalogue.names() else self._store.learner.__name__
+        own = None if self.learner in catalogue.names() else self._store.learner.module
         return _restore, (type(self), state_file.pack(*self.contents()), own)
 
     def __repr__(self) -> str:

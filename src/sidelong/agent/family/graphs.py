@@ -15,9 +15,10 @@ from sidelong.graphs.presence import present
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
-    from types import ModuleType
 
     import numpy.typing as npt
+
+    from sidelong.learners.interface import Learner
 
     Places = npt.NDArray[np.int64]
 
@@ -28,7 +29,7 @@ _MANY = 256
 class Bank:
     """Graphs by their places; the family's own is the first."""
 
-    def __init__(self, learner: ModuleType, options: dict[str, Any], graphs: Iterable[FeedbackGraph]) -> None:
+    def __init__(self, learner: Learner, options: dict[str, Any], graphs: Iterable[FeedbackGraph]) -> None:
         self._learner = learner
         self.options = options
         self._places: dict[tuple[str, str], int] = {}

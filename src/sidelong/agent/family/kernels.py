@@ -32,7 +32,8 @@ from sidelong.learners.interface import (
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from types import ModuleType
+
+    from sidelong.learners.interface import Learner
 
 SPARING = False  # whether the learner does not look at every arm
 
@@ -273,13 +274,13 @@ def observe_all(
             observed[first + k] = p[k] if sparing else room[shown.targets[begin + k]]
 
 
-def loops_for(learner: ModuleType) -> tuple[Callable[..., None], Callable[..., None], Callable[..., None]]:
+def loops_for(learner: Learner) -> tuple[Callable[..., None], Callable[..., None], Callable[..., None]]:
     """Return `ask_all`, `tell_all` and `drop_all` for a learner."""
     own = name_of(learner)
     absent = {"mark_present": marking(learner)}
-    sparing = absent | {"SPARING": is_sparing(learner), "probability": getattr(learner, "probability", probability)}
+    sparing = absent | {"SPARING": is_sparing(learner), "probability": learner.probability}
     return (
         bound(ask_all, f"ask_all_{own}", draw=drawing(learner), **sparing),
         bound(tell_all, f"tell_all_{own}", update=learner.update, **sparing),
-        bound(drop_all, f"drop_all_{own}", release=getattr(learner, "release", release), **absent),
+        bound(drop_all, f"drop_all_{own}", release=learner.release, **absent),
     )

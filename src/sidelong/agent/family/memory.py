@@ -2,7 +2,7 @@
 
 The state of a learner is a NamedTuple of arrays. Of all keys together it is one table of 64-bit words: a row is laid
 out like a buffer that a state of views lies on. To play a key is to copy its row into the buffer, to call the learner's
-kernel with the views, and to copy the row back. What the learner only computes in (its ``ROOM``) comes last in the
+kernel with the views, and to copy the row back. What the learner only computes in (its ``scratch``) comes last in the
 buffer and is in no row.
 """
 
@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 if TYPE_CHECKING:
-    from types import ModuleType
-
     import numpy.typing as npt
+
+    from sidelong.learners.interface import Learner
 
     Words = npt.NDArray[np.uint64]
 
@@ -81,8 +81,8 @@ def longer(array: np.ndarray, used: int, size: int) -> np.ndarray:
 class Layout:
     """Where each array of a learner's state lies in a buffer of words."""
 
-    def __init__(self, learner: ModuleType, state: Any) -> None:
-        room = getattr(learner, "ROOM", ())
+    def __init__(self, learner: Learner, state: Any) -> None:
+        room = learner.scratch
         names = sorted(state._fields, key=lambda name: name in room)  # stable: what is kept comes first
         self._kind = type(state)
         self._places: dict[str, tuple[int, np.dtype[Any], tuple[int, ...]]] = {}

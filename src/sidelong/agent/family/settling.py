@@ -171,7 +171,7 @@ class Settling:
         self, values: Floats, given: np.ndarray, arms: Integers, sizes: Integers, low: Any, high: Any
     ) -> None:
         fit = (values >= low) & (values <= high)
-        binary = Need.BINARY_LOSSES in self._store.learner.NEEDS
+        binary = Need.BINARY_LOSSES in self._store.learner.needs
         if binary:
             fit &= (values == low) | (values == high)
         if fit.all():
@@ -179,7 +179,7 @@ class Settling:
         place = int(np.argmin(fit))
         at = int(np.searchsorted(np.cumsum(sizes), place, "right"))
         low, high = (float(np.broadcast_to(end, fit.shape)[place]) for end in (low, high))
-        rule = f"{low:g} or {high:g} for {self._store.learner.NAME}" if binary else f"a number in [{low:g}, {high:g}]"
+        rule = f"{low:g} or {high:g} for {self._store.learner.name}" if binary else f"a number in [{low:g}, {high:g}]"
         of = f"of arm {self._name(arms[place])} of the key {self._key(at)}, decision {self._id(at)},"
         plain = (low, high) == (0.0, 1.0)
         error = LossError if plain else OutcomeError

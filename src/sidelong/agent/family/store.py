@@ -18,12 +18,12 @@ from sidelong.learners.interface import is_sparing, trace_size
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from types import ModuleType
 
     import numpy.typing as npt
 
     from sidelong.agent.family.graphs import Bank
     from sidelong.agent.family.keys import Key
+    from sidelong.learners.interface import Learner
     from sidelong.outcomes.scale import Scale
 
     Integers = npt.NDArray[np.int64]
@@ -35,9 +35,7 @@ _FEW = 512
 class KeyStore:
     """All that a family keeps. Rows beyond the number of keys are room for more."""
 
-    def __init__(
-        self, learner: ModuleType, params: Any, bank: Bank, seed: int, state: Any, scale: Scale | None
-    ) -> None:
+    def __init__(self, learner: Learner, params: Any, bank: Bank, seed: int, state: Any, scale: Scale | None) -> None:
         self.learner = learner
         self.params = params
         self.bank = bank

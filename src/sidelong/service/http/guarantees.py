@@ -17,10 +17,9 @@ from sidelong.service.store.journal import Kind
 from sidelong.service.store.tallies import DELAYED, OWN_GRAPH, UNLEARNED, UNWEIGHED
 
 if TYPE_CHECKING:
-    from types import ModuleType
-
     from sidelong.agent import Lateness
     from sidelong.graphs import FeedbackGraph
+    from sidelong.learners.interface import Learner
     from sidelong.service.http.messages.experiments import SampleRatio
     from sidelong.service.store.experiment import LiveExperiment
     from sidelong.service.store.tallies import Tallies
@@ -92,17 +91,17 @@ def guarantee(experiment: LiveExperiment, ratio: SampleRatio) -> Guarantee:
     )
 
 
-def _unproved(module: ModuleType, options: dict[str, Any], halves: tuple[str, ...], rounds: int) -> list[str]:
+def _unproved(module: Learner, options: dict[str, Any], halves: tuple[str, ...], rounds: int) -> list[str]:
     """Return why less is proved than for the learner as it comes."""
-    name = module.NAME
+    name = module.name
     horizon = options.get("horizon")
     if horizon is not None and rounds > horizon:
         return [f"{name} was made for {horizon:,} rounds, and {rounds:,} were decided."]
-    if not module.ABOUT.proved:
+    if not module.about.proved:
         return [f"No theorem bounds the regret of {name}."]
     if not halves:
         return [f"No theorem bounds the regret of {name} with these options."]
-    if len(halves) < len(module.ABOUT.proved):
+    if len(halves) < len(module.about.proved):
         return [f"With these options only the {halves[0]} half of the theorems of {name} is proved."]
     return []
 
@@ -136,26 +135,25 @@ def _untold(verdict: _Verdict, tallies: Tallies, *, covered: bool) -> None:
             verdict.lose(cancelled)
 
 
-def _graphs(verdict: _Verdict, tallies: Tallies, module: ModuleType, options: dict[str, Any]) -> None:
+def _graphs(verdict: _Verdict, tallies: Tallies, module: Learner, options: dict[str, Any]) -> None:
     """Say what graphs that were known only after the draw mean."""
     if not tallies.counts[OWN_GRAPH] or Need.GRAPH_BEFORE not in catalogue.needs(module, options):
         return
     after = f"{_some(tallies, OWN_GRAPH, '{was} told with a graph that was known only after the draw')}."
-    if module.ABOUT.guess:
+    if module.about.guess:
         verdict.lose(f"{after} The stochastic half needs it before the draw; the adversarial one holds.", "stochastic")
     else:
         verdict.lose(after)
 
 
-def _late(verdict: _Verdict, tallies: Tallies, module: ModuleType, *, covered: bool) -> None:
+def _late(verdict: _Verdict, tallies: Tallies, module: Learner, *, covered: bool) -> None:
     """Say what late feedback means."""
     if not tallies.counts[DELAYED]:
         return
     late = f"{_some(tallies, DELAYED, '{was} told after a later one was drawn')}."
     if not covered:
-        absent = " where arms are absent" if catalogue.sleeps(module) else ""  # that of such a learner covers the rest
-        title = getattr(module, "TITLE", module.NAME)
-        verdict.lose(f"{late} Estimates stay unbiased, but no theorem covers late feedback for {title}{absent}.")
+        absent = " where arms are absent" if module.sleeps else ""  # that of such a learner covers the rest
+        verdict.lose(f"{late} Estimates stay unbiased, but no theorem covers late feedback for {module.title}{absent}.")
     elif "stochastic" in verdict.halves:
         verdict.lose(f"{late} The stochastic half is proved only for feedback that comes at once.", "stochastic")
     else:

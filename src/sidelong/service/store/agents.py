@@ -13,9 +13,9 @@ from sidelong.outcomes.scale import Scale
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-    from types import ModuleType
 
     from sidelong.graphs import FeedbackGraph
+    from sidelong.learners.interface import Learner
 
     Spec = Mapping[str, Any]
     Decider = Agent | ContextualAgent
@@ -24,7 +24,7 @@ _OPTIONS = ("gamma_scale", "penalty", "forgetting", "hashed")
 _HASHED = 64  # the default of `ContextualAgent`
 
 
-def module_of(spec: Spec) -> ModuleType:
+def module_of(spec: Spec) -> Learner:
     """Return the module of an experiment's learner."""
     return catalogue.choose(spec["learner"], spec["options"], features="features" in spec)
 
@@ -37,7 +37,7 @@ def new(spec: Spec, graph: FeedbackGraph) -> Decider:
     if "features" not in spec:
         if learner in known:
             raise LearnerError(f"{learner} plays by features: say which names of a context it sees, features=[...].")
-        if "prior" in options and hasattr(module_of(spec), "tilt"):
+        if "prior" in options and module_of(spec).tilt is not None:
             raise LearnerError("What is believed of arms is no option. Name it beside the options, as prior.")
         return Agent(learner, graph, prior=_prior(spec), **given, **options)
     if learner not in known:

@@ -23,7 +23,6 @@ from sidelong.errors import (
     ServiceError,
 )
 from sidelong.graphs.presence import arm_of
-from sidelong.learners import catalogue
 from sidelong.service.store import agents
 from sidelong.service.store.agents import scale_of
 from sidelong.service.store.commands import taken
@@ -90,7 +89,7 @@ def clone(store: Store, of: str, name: str, wanted: dict[str, Any], *, learned: 
         return Draft(_same_clone(before, origin, named), known)
     if spec.get("seed") is None or not (learned or "seed" in wanted):
         spec["seed"] = secrets.randbelow(2**53)
-    spec["learner_version"] = catalogue.version(agents.module_of(spec))
+    spec["learner_version"] = agents.module_of(spec).version
     state = make() if learned else None
     spec["origin"] = {**origin, "state": None if state is None else hashlib.sha256(state).hexdigest()}
     identity = Identity(0, secrets.token_hex(8), name, spec)
@@ -135,7 +134,7 @@ def draft(
         json.dumps(spec, allow_nan=False)
         identity = Identity(0, secrets.token_hex(8), name, spec)
         live = kind_of(identity).new(identity, graph)
-        spec["learner_version"] = catalogue.version(agents.module_of(spec))
+        spec["learner_version"] = agents.module_of(spec).version
         _check_models(agents.model_bytes(spec, graph), store.settings.max_model_bytes)
         _check_default(live)
         learned = None if log is None else _learned(live, log)

@@ -158,7 +158,7 @@ class LiveExperiment:
         self.n_arms = agent.graph.n_arms
         module = agents.module_of(identity.spec)
         self._is_sparing = is_sparing(module)
-        self.binary = agent.learner if Need.BINARY_LOSSES in module.NEEDS else ""  # for `read_losses`
+        self.binary = agent.learner if Need.BINARY_LOSSES in module.needs else ""  # for `read_losses`
         self.life = Life.first(identity.spec)
         self.scale = agents.scale_of(identity.spec)
         held = identity.spec.get("holdout")

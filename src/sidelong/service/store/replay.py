@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from sidelong.errors import LearnerError, ServiceError, SidelongError
-from sidelong.learners import catalogue
 from sidelong.service.store import snapshots
 from sidelong.service.store.agents import module_of
 from sidelong.service.store.database import Snapshot
@@ -234,7 +233,7 @@ class Replayed:
         """Refuse an experiment of another version of its learner: this one cannot replay what that one decided."""
         made = self.identity.spec["learner_version"]
         try:
-            own = catalogue.version(module_of(self.identity.spec))
+            own = module_of(self.identity.spec).version
         except LearnerError as error:
             raise self._unplayable(error) from error
         if made != own:
