@@ -50,3 +50,9 @@ def column(table: Any, name: str, names: list[str]) -> np.ndarray:
         raise LossError(f"A table of losses has the columns decision or key, arm and loss; it has {short(names)}.")
     values = table[name]
     return np.asarray(values if hasattr(values, "__array__") else list(values))
+
+
+def as_list(values: Any) -> list[Any]:
+    """Return the values of a list, an array, or a column of pandas, Polars or Arrow, as Python has them."""
+    made = next((name for name in ("tolist", "to_pylist", "to_list") if hasattr(values, name)), None)
+    return list(values) if made is None else list(getattr(values, made)())

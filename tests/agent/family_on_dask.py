@@ -7,7 +7,7 @@ import pandas as pd
 from distributed import Client, LocalCluster
 
 import sidelong as sl
-from sidelong.agent.family.keys import part_of
+from sidelong.keys import part_of
 
 KEYS = [f"sku-{k}" for k in range(30)]
 PARTS = 2

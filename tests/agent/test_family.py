@@ -9,8 +9,8 @@ import pytest
 import sidelong as sl
 from agent_twins import Twins
 from sidelong.agent.family import store
-from sidelong.agent.family.keys import part_of
 from sidelong.errors import OutcomeError
+from sidelong.keys import part_of
 
 pytestmark = pytest.mark.interpreted
 

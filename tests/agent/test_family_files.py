@@ -13,8 +13,8 @@ import pytest
 
 import sidelong as sl
 from sidelong.agent import state_file
-from sidelong.agent.family.keys import part_of
 from sidelong.errors import FamilyError, StateFileError
+from sidelong.keys import part_of
 from sidelong.learners import glance
 
 KEYS = [f"sku-{k}" for k in range(30)]

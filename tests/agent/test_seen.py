@@ -4,9 +4,11 @@ import pickle
 
 import numpy as np
 import pytest
+from scipy import special
 
 import sidelong as sl
-from sidelong.agent.seen import chance_of_best
+from sidelong import estimates
+from sidelong.estimates import chance_of_best
 
 
 def play(agent, rounds, losses):
@@ -87,3 +89,8 @@ def test_arms_that_are_alike_are_equally_likely_to_be_the_cheapest():
     for K in (2, 5, 10):
         chance = chance_of_best(0, np.full(K, 0.4), np.full(K, 50), np.full(K, 0.2))
         assert chance == pytest.approx(1 / K, rel=0.03)
+
+
+def test_the_normal_distribution_is_that_of_scipy():
+    x = np.linspace(-40.0, 40.0, 80_001)
+    np.testing.assert_allclose(estimates._normal(x), special.ndtr(x), rtol=0.0, atol=4e-16)

@@ -223,6 +223,17 @@ def test_a_ladder_of_100000_steps_needs_no_square():
             listing()
 
 
+def test_of_many_arms_those_that_reveal_one_are_found_in_order():
+    """Arms that differ in the lower and in the upper half of 32 bits."""
+    n = 200_000
+    edges = np.random.default_rng(3).integers(0, n, (5_000, 2))
+    edges[::5, 1] = (edges[::5, 1] % 3) * 2**16  # some are revealed by many
+    graph = FeedbackGraph.from_edges(edges, n)
+    assert graph.representation == "arcs"
+    for arm in (0, 2**16, 2**17, *edges[1:20, 1].tolist()):
+        assert graph.in_neighbors(arm).tolist() == sorted(set(edges[edges[:, 1] == arm, 0].tolist()))
+
+
 def test_the_layout_that_kernels_see():
     arcs = graphs.petersen().arrays
     intervals = graphs.nested(10).arrays

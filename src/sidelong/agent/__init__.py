@@ -7,7 +7,7 @@ from sidelong.agent.contextual import ContextualAgent, ContextualDecision
 from sidelong.agent.decision import Decision
 from sidelong.agent.family import Batch, EstimatesTable, Family, Member
 from sidelong.agent.lateness import Lateness
-from sidelong.agent.seen import Estimates
+from sidelong.estimates import Estimates
 
 __all__ = [
     "Agent",

@@ -28,11 +28,11 @@ if TYPE_CHECKING:
     import numpy as np
 
     from sidelong.agent.decision import Decision
-    from sidelong.agent.feedback import Losses
     from sidelong.agent.lateness import Lateness
-    from sidelong.agent.seen import Estimates
+    from sidelong.estimates import Estimates
     from sidelong.evaluation import Certificate, WorldHealth
     from sidelong.learners.interface import Learner
+    from sidelong.outcomes.revealed import Losses
 
 
 class Agent:

@@ -22,11 +22,11 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from sidelong.agent.feedback import Losses
     from sidelong.agent.lateness import Lateness
-    from sidelong.agent.seen import Estimates
+    from sidelong.estimates import Estimates
     from sidelong.evaluation import Certificate, WorldHealth
     from sidelong.graphs.graph import FeedbackGraph
+    from sidelong.outcomes.revealed import Losses
     from sidelong.outcomes.scale import Scale
 
 

@@ -18,10 +18,8 @@ if TYPE_CHECKING:
 
     from sidelong.agent.decision import Decision
     from sidelong.graphs.graph import FeedbackGraph
-    from sidelong.outcomes.revealed import Revealed
+    from sidelong.outcomes.revealed import Losses, Revealed
     from sidelong.outcomes.scale import Scale
-
-    Losses = Mapping[int, float] | Sequence[float] | npt.NDArray[np.float64]
 
 
 def read_losses(

@@ -18,9 +18,9 @@ from sidelong.errors import ConflictError, DecisionError, UnknownDecisionError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from sidelong.agent.feedback import Losses
     from sidelong.agent.running import RunningLearner
     from sidelong.graphs.graph import FeedbackGraph
+    from sidelong.outcomes.revealed import Losses
 
 #: Up to so many losses are kept as they are: to hash them takes longer than to learn them.
 _FEW = 64

@@ -65,12 +65,10 @@ def _sweep(start: Integers, stop: Integers, in_start: Integers, in_stop: Integer
 
 def arcs(degree: Integers, targets: Integers) -> GraphArrays:
     """Lay out the graph in which arm i reveals the next degree[i] arms of `targets`, ascending."""
-    from scipy import sparse  # noqa: PLC0415  # it takes a while to load
-
     n = degree.size
     stop = np.cumsum(degree, dtype=np.int64)
-    rows = sparse.csr_array((np.ones(targets.size, np.bool_), targets, np.append(0, stop)), shape=(n, n))
-    columns = rows.tocsc()  # in O(n + E), and ascending within each
+    in_stop = np.cumsum(np.bincount(targets, minlength=n), dtype=np.int64)
+    sources = np.repeat(np.arange(n, dtype=np.int32), degree)
     return _frozen(
         GraphArrays(
             key=0,
@@ -79,13 +77,20 @@ def arcs(degree: Integers, targets: Integers) -> GraphArrays:
             start=stop - degree,
             stop=stop,
             targets=targets.astype(np.int32),
-            in_start=columns.indptr[:-1].astype(np.int64),
-            in_stop=columns.indptr[1:].astype(np.int64),
-            sources=columns.indices.astype(np.int32),
+            in_start=np.append(0, in_stop[:-1]),
+            in_stop=in_stop,
+            sources=sources[_stable_order(targets)],
             leaving=np.empty(0, np.int32),
             fresh=np.empty(0, np.bool_),
         )
     )
+
+
+def _stable_order(arms: Integers) -> Integers:
+    """Return the order that sorts arms, in O(E): NumPy compares numbers, except those of 16 bits."""
+    order = np.argsort(arms.astype(np.uint16), kind="stable")
+    high = (arms >> 16).astype(np.uint16)  # of 32 bits in all
+    return order[np.argsort(high[order], kind="stable")] if high.any() else order
 
 
 def from_pairs(rows: npt.NDArray[np.int64], columns: npt.NDArray[np.int64], n: int) -> GraphArrays:

@@ -15,9 +15,14 @@ from sidelong.checks import check_number, check_whole
 from sidelong.errors import OutcomeError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     import numpy.typing as npt
 
     from sidelong.graphs.graph import FeedbackGraph
+
+    #: What an agent, a family and an experiment of the service are told: by arm, or in the order of the revealed arms.
+    Losses = Mapping[int, float] | Sequence[float] | npt.NDArray[np.float64]
 
 number = partial(check_number, OutcomeError)
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from sidelong.agent.family.batch import Batch
 from sidelong.agent.family.kernels import AskBatch
-from sidelong.agent.family.keys import read_keys
+from sidelong.keys import read_keys
 
 if TYPE_CHECKING:
     import numpy.typing as npt

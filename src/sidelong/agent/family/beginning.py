@@ -12,11 +12,11 @@ import numpy as np
 
 from sidelong.agent import head_start
 from sidelong.agent.family.graphs import Bank
-from sidelong.agent.family.keys import read_keys
 from sidelong.agent.family.store import KeyStore
 from sidelong.checks import check_whole, short
 from sidelong.errors import FamilyError, GraphError, LearnerError
 from sidelong.graphs.graph import FeedbackGraph
+from sidelong.keys import read_keys
 from sidelong.learners import catalogue
 from sidelong.outcomes.scale import Scale, checked_scale
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from types import ModuleType
 
-    from sidelong.agent.family.keys import Key
+    from sidelong.keys import Key
     from sidelong.learners.interface import Learner
 
     Prior = Mapping[int | str, tuple[float, float]]

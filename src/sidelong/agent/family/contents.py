@@ -22,11 +22,11 @@ import numpy as np
 
 from sidelong.agent.contents import find_learner, read_params
 from sidelong.agent.family.graphs import Bank
-from sidelong.agent.family.keys import Keys
 from sidelong.agent.family.memory import new_rows, new_waiting
 from sidelong.agent.family.store import KeyStore
 from sidelong.agent.state_file import graph_to_arrays, read_graphs
 from sidelong.errors import StateFileError
+from sidelong.keys import Keys
 from sidelong.outcomes.scale import Scale
 
 if TYPE_CHECKING:

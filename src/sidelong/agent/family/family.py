@@ -14,7 +14,6 @@ from sidelong.agent.family.asking import ask
 from sidelong.agent.family.beginning import add, begin
 from sidelong.agent.family.by_row import ByRow
 from sidelong.agent.family.hearing import Ear
-from sidelong.agent.family.keys import read_keys, seed_of
 from sidelong.agent.family.known import EstimatesTable, known_of, outlook_of
 from sidelong.agent.family.member import Member
 from sidelong.agent.family.memory import REMEMBERED
@@ -22,6 +21,7 @@ from sidelong.agent.family.parts import divided, joined
 from sidelong.agent.family.settling import Settling
 from sidelong.checks import check_whole
 from sidelong.errors import DecisionError, FamilyError, LearnerError
+from sidelong.keys import read_keys, seed_of
 from sidelong.learners import catalogue
 from sidelong.machine import cores
 from sidelong.outcomes.revealed_columns import RevealedColumns
@@ -35,9 +35,9 @@ if TYPE_CHECKING:
 
     from sidelong.agent.family.batch import Batch
     from sidelong.agent.family.beginning import Prior
-    from sidelong.agent.family.keys import Key
     from sidelong.agent.family.store import KeyStore
     from sidelong.graphs.graph import FeedbackGraph
+    from sidelong.keys import Key
     from sidelong.learners.interface import Learner
     from sidelong.outcomes.scale import Scale
 
@@ -136,7 +136,7 @@ class Family:
         return self._ids(contents.pending_in_order(self._store))
 
     def seed_of(self, key: Key) -> int:
-        """Return the seed of the agent that plays as this key does; `sidelong.agent.family.keys` says how."""
+        """Return the seed of the agent that plays as this key does; `sidelong.keys` says how."""
         return seed_of(read_keys([key])[0], self.seed)
 
     def add(
@@ -244,7 +244,7 @@ class Family:
     def split(self, parts: int) -> list[Self]:
         """Return so many families that have the keys among them, for as many machines; this one stays as it is.
 
-        Which part has a key depends on the key alone: `sidelong.agent.family.keys.part_of` tells. A key plays in its
+        Which part has a key depends on the key alone: `sidelong.keys.part_of` tells. A key plays in its
         part as it would here, and a new key may be asked for in the part that it belongs to.
         """
         parts = check_whole(FamilyError, "parts", parts, 1)

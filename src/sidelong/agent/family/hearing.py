@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from sidelong.agent.family.batch import Batch
-from sidelong.agent.family.keys import as_list, read_keys
 from sidelong.checks import plain, short
 from sidelong.errors import DecisionError, LossError, UnknownDecisionError
+from sidelong.keys import read_keys
 from sidelong.outcomes.revealed_columns import RevealedColumns
-from sidelong.tables import column, names_of
+from sidelong.tables import as_list, column, names_of
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from sidelong.agent.family.keys import Key
     from sidelong.agent.family.store import KeyStore
+    from sidelong.keys import Key
 
     Integers = npt.NDArray[np.int64]
 

@@ -12,8 +12,8 @@ from sidelong.graphs.presence import present
 from sidelong.tables import arrow_table
 
 if TYPE_CHECKING:
-    from sidelong.agent.family.keys import Key
     from sidelong.agent.family.store import KeyStore
+    from sidelong.keys import Key
 
 #: So many keys at a time have their next probabilities computed.
 _CHUNK = 4096

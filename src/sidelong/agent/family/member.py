@@ -10,7 +10,7 @@ from sidelong.agent.decision import Decision, SparingDecision
 from sidelong.agent.family.alone import missing
 from sidelong.agent.feedback import opened
 from sidelong.agent.running import revealed
-from sidelong.agent.seen import Estimates, Seen
+from sidelong.agent.seen import Seen
 from sidelong.checks import short
 from sidelong.errors import FamilyError, UnknownDecisionError
 from sidelong.learners.interface import is_sparing
@@ -21,9 +21,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from sidelong.agent.family.family import Family
-    from sidelong.agent.family.keys import Key
-    from sidelong.agent.feedback import Losses
+    from sidelong.estimates import Estimates
     from sidelong.graphs.graph import FeedbackGraph
+    from sidelong.keys import Key
+    from sidelong.outcomes.revealed import Losses
 
 
 class Member:

@@ -8,14 +8,14 @@ import numpy as np
 
 from sidelong.agent.family.contents import WAITING, let_wait, pending_in_order
 from sidelong.agent.family.graphs import Bank
-from sidelong.agent.family.keys import part_of
 from sidelong.agent.family.memory import Rows
 from sidelong.agent.family.store import KeyStore
 from sidelong.checks import short
 from sidelong.errors import FamilyError
+from sidelong.keys import part_of
 
 if TYPE_CHECKING:
-    from sidelong.agent.family.keys import Key
+    from sidelong.keys import Key
 
 
 def divided(store: KeyStore, parts: int) -> list[KeyStore]:

@@ -11,9 +11,9 @@ import numpy as np
 
 from sidelong._jit import entry
 from sidelong.agent.family.kernels import AskBatch, Desk, TellBatch, find_all, loops_for, observe_all, reveal_all
-from sidelong.agent.family.keys import Keys, seeds_of
 from sidelong.agent.family.memory import Layout, Outstanding, Rows, longer, new_rows, new_waiting
 from sidelong.agent.family.shared_states import Common
+from sidelong.keys import Keys, seeds_of
 from sidelong.learners.interface import is_sparing, trace_size
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from sidelong.agent.family.graphs import Bank
-    from sidelong.agent.family.keys import Key
+    from sidelong.keys import Key
     from sidelong.learners.interface import Learner
     from sidelong.outcomes.scale import Scale
 

@@ -20,10 +20,10 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-    from sidelong.agent import Estimates
-    from sidelong.agent.feedback import Losses
+    from sidelong.estimates import Estimates
     from sidelong.graphs import FeedbackGraph
     from sidelong.outcomes import Revealed, Scale
+    from sidelong.outcomes.revealed import Losses
     from sidelong.service.client.batch import RemoteBatch
     from sidelong.service.client.decision import RemoteDecision
     from sidelong.service.client.wire import Log, Question

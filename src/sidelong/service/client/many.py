@@ -14,11 +14,14 @@ from uuid import uuid4
 import numpy as np
 
 from sidelong.errors import LossError, ServiceError, UnknownDecisionError
+from sidelong.graphs.columns import each_of
+from sidelong.keys import read_keys
 from sidelong.outcomes.revealed_columns import RevealedColumns
 from sidelong.service.client.batch import RemoteBatch
 from sidelong.service.client.learned import Learned
 from sidelong.service.client.plain import available_of, graph_of, json_of, key_of
 from sidelong.service.client.wire import Question, experiment_path
+from sidelong.tables import as_list, column, names_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -59,8 +62,6 @@ def ask(
     key: str | None,
 ) -> Asking:
     """Ask for decisions: for keys, or for so many of an experiment without keys."""
-    from sidelong.agent.family.keys import read_keys  # noqa: PLC0415  # takes the compiler along
-
     listed = [None] * _count(keys) if isinstance(keys, int | np.integer) else read_keys(keys)
     most = MOST_ROWS if isinstance(keys, int | np.integer) else MOST_KEYS
     groups, order = _by_graph(graph, len(listed))
@@ -103,23 +104,15 @@ def _by_graph(graph: Any, n: int) -> tuple[list[tuple[FeedbackGraph | None, list
         return [], None
     if not isinstance(graph, list | tuple):
         return [(graph, list(range(n)))], None
-    bank, index = _graphs(graph, n)
+    bank, index = each_of(graph, n)
     groups = [(bank[g], np.flatnonzero(index == g).tolist()) for g in np.unique(index).tolist()]
     return list(groups), np.argsort(np.concatenate([places for _, places in groups]))
-
-
-def _graphs(given: Any, n: int) -> tuple[list[FeedbackGraph], npt.NDArray[np.int64]]:
-    from sidelong.agent.family.graphs import each_of  # noqa: PLC0415
-
-    return each_of(given, n)
 
 
 def tell(
     name: str, decisions: Any, losses: Any, graph: Any, scale: Scale | None, *, partial: bool
 ) -> Iterator[Question[Learned]]:
     """Tell the losses of decisions; each request reads how many it has learned."""
-    from sidelong.tables import names_of  # noqa: PLC0415
-
     table = decisions if losses is None else losses
     names = None if isinstance(table, RemoteBatch | RevealedColumns) else names_of(table)
     if names is not None:
@@ -178,7 +171,7 @@ def _in_columns(name: str, decisions: Any, losses: Any, graph: Any, scale: Scale
         raise LossError("Of ids, tell a table with the columns decision, arm and loss, or what outcomes revealed.")
     arms, sizes, shown = decisions.arms, np.diff(decisions.offsets), None
     if graph is not None:
-        shown = _graphs(graph, len(ids))
+        shown = each_of(graph, len(ids))
         pairs = zip(shown[1].tolist(), arms.tolist(), strict=True)
         sizes = np.array([shown[0][g].out_neighbors(arm).size for g, arm in pairs], np.int64)
     given = np.asarray(losses)
@@ -209,9 +202,6 @@ def _by_arm(
     table: Any, names: list[str], decisions: Any, graph: Any, scale: Scale | None, *, partial: bool
 ) -> Iterator[Question[Learned]]:
     """Tell a table of decision or key, arm and loss: by arm, so that the service sees what is missing."""
-    from sidelong.agent.family.keys import as_list  # noqa: PLC0415
-    from sidelong.tables import column  # noqa: PLC0415
-
     if graph is not None:
         raise LossError("A table has no place for graphs: tell a batch with an array of losses, or what was revealed.")
     given = column(table, "loss", names)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Generic, Self, TypeVar
 
+from sidelong.outcomes.scale import checked_scale
+
 if TYPE_CHECKING:
     from sidelong.outcomes import Scale
 
@@ -34,8 +36,6 @@ class Named(Generic[S]):
         An experiment that was made with a scale over HTTP is told numbers of that as they are, and refuses losses.
         """
         if scale is not None:
-            from sidelong.outcomes.scale import checked_scale  # noqa: PLC0415  # takes the compiler along
-
             checked_scale(scale)
         return type(self)(self._service, self._name, scale)
 

@@ -13,9 +13,9 @@ import numpy as np
 from sidelong.errors import GraphError, LossError, ServiceError, SidelongError
 
 if TYPE_CHECKING:
-    from sidelong.agent.feedback import Losses
     from sidelong.graphs import FeedbackGraph
     from sidelong.outcomes import Revealed, Scale
+    from sidelong.outcomes.revealed import Losses
     from sidelong.service.client.decision import RemoteDecision
 
 

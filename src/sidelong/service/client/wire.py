@@ -25,6 +25,8 @@ from sidelong.errors import (
     ServiceError,
     UnknownDecisionError,
 )
+from sidelong.estimates import Estimates
+from sidelong.graphs import FeedbackGraph
 from sidelong.outcomes.revealed import Revealed
 from sidelong.service.client import exported_log
 from sidelong.service.client.decision import RemoteDecision
@@ -37,10 +39,8 @@ if TYPE_CHECKING:
     import httpx
     import numpy.typing as npt
 
-    from sidelong.agent import Estimates
-    from sidelong.agent.feedback import Losses
-    from sidelong.graphs import FeedbackGraph
     from sidelong.outcomes import Scale
+    from sidelong.outcomes.revealed import Losses
 
     Log = str | os.PathLike[str] | Mapping[str, Iterable[Any]]
 
@@ -265,7 +265,6 @@ def look_up(name: str, decision: RemoteDecision | str) -> Question[dict[str, Any
 
 def estimates(arms: Sequence[dict[str, Any]]) -> Estimates:
     """Make of the arms of a state what an agent's `estimates` returns."""
-    from sidelong.agent import Estimates  # noqa: PLC0415  # the compiler takes half a second to load
 
     def column(name: str) -> npt.NDArray[np.float64]:
         return np.array([math.nan if arm[name] is None else arm[name] for arm in arms], np.float64)
@@ -282,8 +281,6 @@ def _read_predictions(reply: Any, _: bool) -> npt.NDArray[np.float64]:  # noqa: 
 
 
 def _read_graph(reply: Any, _: bool) -> FeedbackGraph:  # noqa: FBT001
-    from sidelong.graphs import FeedbackGraph  # noqa: PLC0415
-
     if reply["truncated"]:
         raise GraphError(
             f"A graph of {reply['total_arms']:,} arms and {reply['total_edges']:,} edges is too large to ask the "

@@ -14,7 +14,7 @@ import numpy as np
 
 from sidelong.agent import state_file
 from sidelong.agent.family import Family
-from sidelong.agent.family.keys import Keys
+from sidelong.keys import Keys
 from sidelong.service.store.keyed.counting import COUNTED
 
 if TYPE_CHECKING:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sidelong.agent.family.keys import Keys
 from sidelong.agent.family.memory import longer
+from sidelong.keys import Keys
 
 if TYPE_CHECKING:
     import numpy.typing as npt

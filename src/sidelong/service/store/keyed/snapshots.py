@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from sidelong.agent.family import Batch
-from sidelong.agent.family.keys import Keys
+from sidelong.keys import Keys
 from sidelong.service.store.experiment import Moment
 from sidelong.service.store.graphs import KnownGraph
 from sidelong.service.store.journal import Kind

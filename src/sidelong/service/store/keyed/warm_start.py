@@ -11,8 +11,8 @@ import numpy as np
 
 from sidelong.agent import Agent, state_file
 from sidelong.agent.family import Family
-from sidelong.agent.family.keys import Keys, read_keys
 from sidelong.errors import EvaluationError
+from sidelong.keys import Keys, read_keys
 
 if TYPE_CHECKING:
     from sidelong.service.store.keyed.columns import Key

@@ -17,7 +17,7 @@ import numpy as np
 
 from sidelong.checks import is_whole, short
 from sidelong.errors import FamilyError
-from sidelong.tables import names_of
+from sidelong.tables import as_list, names_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -52,12 +52,6 @@ def _hash(key: Key, secret: bytes) -> int:
 def _digest(key: Key, secret: bytes) -> bytes:
     text = b"s" + key.encode("utf-8", "surrogatepass") if isinstance(key, str) else b"i%d" % key
     return hashlib.blake2b(text, digest_size=8, key=secret).digest()
-
-
-def as_list(values: Any) -> list[Any]:
-    """Return the values of a list, an array, or a column of pandas, Polars or Arrow, as Python has them."""
-    made = next((name for name in ("tolist", "to_pylist", "to_list") if hasattr(values, name)), None)
-    return list(values) if made is None else list(getattr(values, made)())
 
 
 def read_keys(keys: Any) -> list[Key]:
