@@ -1079,6 +1079,158 @@ class AlphaSample(Counting):
             self.begin_phase(self.r + 1)
 
 
+# Advice: exponential weights over experts, which are the K arms and M advisers, with a budget for a bold half.
+# L = Z = G = X = 0, x = 0.3, m = 1.3, rho = 1/50. Each round t, for the experts e that are there:
+#
+#  1  while some arm that is there was not yet asked for, play the arm that reveals most of those; L_i = the first loss
+#  2  w_e ~ exp(-L_e / x); q = sum w_e E_e, where E_e is the unit vector of an arm, or the advice of an adviser
+#  3  D = any distribution on the arms that are there
+#  4  W = 4 + 2 G; beta = (1 - rho) min(1, max(0, 2 (1 - max Z / W))); p = (1 - beta) q + beta D
+#  5  d_i = any prediction in [0, 1]; b_i = min(d_i, P_i x / 2), or 0
+#     Told later, in any order, with w, q, D, beta, P, d and b of the ask:
+#  6  a_i = b_i + [i seen] (l_i - b_i) / P_i; a_e = <E_e, a>
+#  7  mix = -x ln sum w'_e exp(-a_e / x), with w' as in line 2 now, over the same experts
+#  8  C = max(0, <w, a> - mix)
+#  9  L_e += a_e; L_e += mix for those that were absent
+# 10  Z_e += beta sum (D_i - q_i) (d_i + [i seen] (l_i - d_i) / P_i) for those that were there
+# 11  G += C; lambda = 1 + ln(N t); h = the entropy of the weights of all experts before line 9;
+#     x += min(C / (m^2 max(h, min(ln N, lambda / t))), x / (2 lambda)), the entropy rate; or C / ln N, the plain one
+# 12  X_e += (x_new - x_old) (ln N - h_new), from the round on in which e came
+#
+# bound(e) = Z_e + G + x ln N - X_e + 1 + first, where `first` counts the rounds of line 1.
+# A new expert comes with L = -x ln((1/N) sum exp(-L_e / x)) and Z = X = 0.
+
+
+class AdvisedRound(NamedTuple):
+    """What is fixed at the ask."""
+
+    t: int
+    A: np.ndarray
+    p: np.ndarray
+    experts: dict[int, np.ndarray] | None = None  # E_e of those that are there; None in the rounds of line 1
+    w: dict[int, float] | None = None
+    q: np.ndarray | None = None
+    D: np.ndarray | None = None
+    d: np.ndarray | None = None
+    beta: float = 0.0
+    x: float = 0.0
+
+
+class Spent(NamedTuple):
+    """What a round cost: the measured C, and J, by which Z grew."""
+
+    C: float = 0.0
+    J: float = 0.0
+
+
+class Advised:
+    """The rule. An arm is there if it reveals itself; an adviser, if it advises arms that are there."""
+
+    def __init__(self, n_arms, advisers=0, *, rho=1 / 50, m=1.3, rate="entropy", predicts=True, looks=True):
+        self.K, self.N = n_arms, n_arms + advisers
+        self.rho, self.m, self.rate, self.predicts = rho, m, rate, predicts
+        self.unseen = set(range(n_arms)) if looks else set()
+        self.L, self.Z, self.X = ([0.0] * self.N for _ in range(3))
+        self.charged = set()  # arms whose first loss of line 1 is in L
+        self.x, self.G, self.t, self.first = 0.3, 0.0, 0, 0
+
+    def distribution(self, A, D, d, advice=None) -> AdvisedRound:
+        """Begin a round; `advice` has by number the distribution of each adviser that is not silent."""
+        A = np.array(A, dtype=bool)
+        self.t += 1
+        there = [i for i in range(self.K) if A[i, i]]
+        wanted = self.unseen & set(there)
+        if wanted:
+            new = [sum(A[j, i] for i in wanted) for j in range(self.K)]
+            arm = new.index(max(new))
+            self.unseen -= set(np.flatnonzero(A[arm]).tolist())
+            self.first += 1
+            return AdvisedRound(self.t, A, np.eye(self.K)[arm])  # 1
+        experts = {i: np.eye(self.K)[i] for i in there}
+        for number, E in (advice or {}).items():
+            if all(i in there for i in np.flatnonzero(E)):
+                experts[self.K + number] = np.array(E, float)
+        w = self.weights(experts)
+        q = sum(w[e] * experts[e] for e in experts)  # 2
+        W = 4 + 2 * self.G
+        most = max(self.Z[e] for e in experts)
+        beta = (1 - self.rho) * min(1.0, max(0.0, 2 * (1 - most / W)))  # 4
+        D, d = np.array(D, float), np.array(d, float)
+        return AdvisedRound(self.t, A, (1 - beta) * q + beta * D, experts, w, q, D, d, beta, self.x)
+
+    def weights(self, experts, x=None, L=None):
+        """Line 2."""
+        x, L = x or self.x, L or self.L
+        least = min(L[e] for e in experts)
+        w = {e: math.exp(-(L[e] - least) / x) for e in experts}
+        return {e: w[e] / math.fsum(w.values()) for e in experts}
+
+    def entropy(self):
+        """The entropy of the weights of all experts."""
+        return -math.fsum(w * math.log(w) for w in self.weights(range(self.N)).values() if w > 0)
+
+    def potential(self):
+        """-x ln((1/N) sum exp(-L_e / x)), of all experts."""
+        least = min(self.L)
+        return least - self.x * math.log(math.fsum(math.exp(-(each - least) / self.x) for each in self.L) / self.N)
+
+    def update(self, told: AdvisedRound, arm, losses, A=None) -> Spent:  # noqa: ARG002
+        """Learn what a round revealed."""
+        A = told.A if A is None else np.array(A, dtype=bool)
+        if told.experts is None:
+            for i in set(losses) - self.charged:
+                self.L[i] += losses[i]  # 1
+            self.charged |= set(losses)
+            return Spent()
+        P = observation(told.p, A)
+        b = np.minimum(told.d, P * told.x / 2) if self.predicts else np.zeros(self.K)  # 5
+        a, loss = b.copy(), told.d.copy()
+        for i in losses:
+            a[i] += (losses[i] - b[i]) / P[i]  # 6
+            loss[i] += (losses[i] - told.d[i]) / P[i]
+        a_e = {e: float(E @ a) for e, E in told.experts.items()}
+        mix = self.mix(a_e)  # 7
+        C = max(0.0, math.fsum(told.w[e] * a_e[e] for e in a_e) - mix)  # 8
+        h, x = self.entropy(), self.x
+        J = told.beta * math.fsum((told.D - told.q) * loss)
+        for e in range(self.N):
+            self.L[e] += a_e.get(e, mix)  # 9
+            self.Z[e] += J if e in a_e else 0.0  # 10
+        self.G += C
+        self.x += self.step(C, h, told.t)  # 11
+        for e in range(self.N):
+            self.X[e] += (self.x - x) * (math.log(self.N) - self.entropy())  # 12
+        return Spent(C, J)
+
+    def mix(self, a_e):
+        """Line 7, by logarithms of sums: the expert of least a may have no weight that a number can hold."""
+        before = min(self.L[e] for e in a_e)
+        after = min(self.L[e] + a_e[e] for e in a_e)
+        sums = [
+            math.fsum(math.exp(-(self.L[e] + more - least) / self.x) for e, more in shifts)
+            for least, shifts in ((before, [(e, 0.0) for e in a_e]), (after, a_e.items()))
+        ]
+        return after - before - self.x * (math.log(sums[1]) - math.log(sums[0]))
+
+    def step(self, C, h, t):
+        """Line 11."""
+        if self.rate == "plain":
+            return C / math.log(self.N)
+        lam = 1 + math.log(self.N * t)
+        return min(C / (self.m**2 * max(h, min(math.log(self.N), lam / t))), self.x / (2 * lam))
+
+    def add(self):
+        """Let an expert come: the last of the advisers."""
+        self.L.append(self.potential())
+        self.Z.append(0.0)
+        self.X.append(0.0)
+        self.N += 1
+
+    def bound(self, e):
+        """T0, where nothing is outstanding."""
+        return self.Z[e] + self.G + self.x * math.log(self.N) - self.X[e] + 1 + self.first
+
+
 # glance. Each round t, with eta = 1 / x. Feedback that is on its way counts as seen in line 1.
 #
 #  1  while some arm was never seen, play the arm that reveals most of those; L_i = the first loss seen of i; then 16-21

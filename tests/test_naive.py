@@ -1,7 +1,10 @@
 """The oracles are right: published numbers, and facts that can be counted by hand."""
 
+import copy
 import itertools
 import math
+import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -257,3 +260,91 @@ def test_numbers_of_graphs(name):
         naive.domination(A),
         naive.clique_cover(A),
     ) == expected
+
+
+def told_golden_values():
+    """Yield the graph, whether estimates have predictions, and the rounds of each block of the file."""
+    blocks, lines = [], (Path(__file__).parent / "advice_golden.txt").read_text(encoding="utf-8").splitlines()
+    for line in lines:
+        if line.startswith("t="):
+            blocks[-1][2].append({key: eval(value) for key, value in re.findall(r"(\w+)=(\([^)]*\)|\S+)", line)})  # noqa: S307
+        else:
+            blocks.append((line.split()[0], "<=" in line, []))
+    return blocks
+
+
+@pytest.mark.parametrize(("name", "predicts", "rounds"), told_golden_values())
+def test_golden_values_of_advice(name, predicts, rounds):
+    """Two advisers, one of whom is silent in every fourth round; the arms that are played do not depend on p."""
+    A = np.tri(4) if name == "nested(4)" else np.eye(3)
+    K = len(A)
+    learner, sums, counts = naive.Advised(K, 2, predicts=predicts, looks=False), np.zeros(K), np.zeros(K)
+    for t, golden in enumerate(rounds, start=1):
+        mean = sums / np.maximum(1, counts)
+        D = np.full(K, 0.1 / K)
+        D[mean.argmin()] += 0.9
+        advice = {0: [0.25, 0.75] + [0] * (K - 2)} | ({1: np.eye(K)[t % K]} if t % 4 else {})
+        told = learner.distribution(A, D, np.where(counts > 0, mean, 0.5), advice)
+        arm = 3 * t % 4 if K == 4 else t % 3
+        losses = [
+            (7 * t + 13 * i + 3 * t * i) % 65 / 64 * 0.6 + (i != 1) * 0.3 * (1 if t < 7 else 0.5) for i in range(K)
+        ]
+        revealed = reveal(A, arm, losses)
+        spent = learner.update(told, arm, revealed)
+        for i, loss in revealed.items():
+            sums[i] += loss
+            counts[i] += 1
+        found = {"t": t, "arm": arm, "p": told.p, "beta": told.beta, "C": spent.C, "J": spent.J, "x": learner.x}
+        found |= {"L_team": learner.L[K + 1], "L_model": learner.L[K], "Z": learner.Z[0]}
+        for key, value in golden.items():
+            np.testing.assert_allclose(found[key], value, rtol=0, atol=6e-13, err_msg=f"{key} in round {t}")
+    assert len(rounds) == 10
+
+
+def play_all(learner, losses, delay):
+    """Return by expert the mean regret and the mean bound, over all draws of a game.
+
+    Losses of round t are `losses[t]`, or mirrored if the last arm was 0; adviser 0 names arm t mod K and is silent in
+    every third round; the bold half plays the arm that was not played last. A round that played arm i is told after
+    `delay[i]` more asks, and all are told in the end.
+    """
+    T, K = len(losses), learner.K
+    totals = np.zeros((2, learner.N))
+
+    def tell(learner, told, arm, l):
+        learner.update(told, arm, reveal(told.A, arm, l))
+
+    def go(learner, t, chance, regret, last, waiting):
+        if t == T:
+            for told, arm, l, _ in waiting:
+                tell(learner, told, arm, l)
+            totals[0] += chance * regret
+            totals[1] += chance * np.array([learner.bound(e) for e in range(learner.N)])
+            return
+        l = losses[t] if last else 1 - losses[t]
+        advice = {0: np.eye(K)[t % K]} if t % 3 else {}
+        told = learner.distribution(np.tri(K), np.eye(K)[1 - min(last, 1)], np.full(K, 0.3), advice)
+        for arm in np.flatnonzero(told.p):
+            one, more = copy.deepcopy(learner), np.zeros(learner.N)
+            for e, E in told.experts.items():
+                more[e] = l[arm] - E @ l
+            late = [*waiting, (told, arm, l, t + delay[arm])]
+            for each in late:
+                if each[3] <= t:
+                    tell(one, *each[:3])
+            go(one, t + 1, chance * told.p[arm], regret + more, arm, [each for each in late if each[3] > t])
+
+    go(learner, 0, 1.0, np.zeros(learner.N), 1, [])
+    return totals
+
+
+@pytest.mark.parametrize("delay", [(0, 0), (3, 0), (0, 2)])
+@pytest.mark.parametrize("rate", ["entropy", "plain"])
+def test_mean_regret_stays_below_the_mean_bound_over_all_draws(delay, rate):
+    """Losses depend on earlier draws, and delays on the arm that was played."""
+    for seed in range(4):
+        rng = np.random.default_rng(seed)
+        losses = rng.random((5, 2)) if seed % 2 else rng.integers(0, 2, (5, 2)).astype(float)
+        learner = naive.Advised(2, 1, rate=rate, predicts=seed < 2, looks=False)
+        regret, bound = play_all(learner, losses, delay)
+        assert (regret <= bound - 0.1).all()
