@@ -162,6 +162,23 @@ def test_an_archived_experiment_is_out_of_memory_and_lists_and_comes_back_as_it_
     assert rebuilt(bench) == bench.digest()
 
 
+def test_an_archived_experiment_that_leaves_memory_while_it_is_looked_at_is_loaded_again(database, hooks):
+    with opened(database) as bench:
+        bench.create()
+        digest = bench.digest()
+        bench.change(state="archived")
+
+        def leave(begin):
+            del hooks["reading"]
+            bench.store.doze()
+            return begin()
+
+        hooks["reading"] = leave  # it is in memory, so that this is where it is looked at
+        assert state(bench).state == "archived"
+        bench.change(state="running")
+        assert bench.digest() != digest
+
+
 def test_a_renamed_experiment_is_found_by_its_new_name_alone_on_every_server(database):
     with opened(database) as one, opened(database) as other:
         one.create()

@@ -77,6 +77,8 @@ class Store:
         while True:
             found = self.load(of)
             with self.database.reading() as reading, found.lock:
+                if not found.is_settled:  # it is archived, and was taken out of memory meanwhile
+                    continue
                 identity = reading.find(f"#{found.identity.key}")
                 if identity is not None and is_called(identity, of):
                     try:
