@@ -6,6 +6,7 @@ import resource
 import sqlite3
 import subprocess
 import sys
+import threading
 import time
 
 import numpy as np
@@ -19,6 +20,7 @@ from service.stores import alter_snapshots, lose_snapshots, opened
 from service.test_store import refused
 from sidelong.errors import ServiceError
 from sidelong.service.http import views
+from sidelong.service.store.commands import Decide, DecideKeys
 from sidelong.service.store.journal import Kind
 from sidelong.service.store.kinds import open_database
 from sidelong.service.store.sql.database import SqlDatabase
@@ -179,6 +181,34 @@ def test_a_full_disk_refuses_writes_lets_reads_pass_and_recovers(tmp_path, disk)
         bench.tell(made[0])
         with opened(f"sqlite:///{tmp_path}/full.db") as other:
             assert other.digest() == bench.digest() != digest
+
+
+@pytest.mark.parametrize("keyed", [False, True])
+def test_a_snapshot_holds_nothing_of_a_write_that_has_not_succeeded(database, hooks, keyed):
+    """A decision is in memory before it is on the disk, and a snapshot may fall due between the two."""
+    with opened(database) as bench:
+        bench.create(**({"keyed": True} if keyed else {}))
+        digest, wants_to_write = bench.digest(), threading.Event()
+        saving = threading.Thread(target=bench.store.save, kwargs={"least": 0})
+
+        def begin(writing, *, aside):
+            if threading.current_thread() is saving:
+                wants_to_write.set()
+            return writing(aside=aside)
+
+        def fail(_, __):
+            saving.start()
+            wants_to_write.wait(0.5)  # in vain: it waits for this decision
+            raise ServiceError("The disk is full.", status=507, code="disk_full")
+
+        hooks |= {"writing": begin, "append": fail}
+        (outcome,) = bench.store.run([DecideKeys("e", ["k"]) if keyed else Decide("e")])
+        assert outcome.code == "disk_full"
+        saving.join()
+        hooks.clear()
+        assert bench.digest() == digest
+    with opened(database) as bench:
+        assert bench.digest() == digest
 
 
 @pytest.mark.parametrize("how", ["deleted", "replaced"])
