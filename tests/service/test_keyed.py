@@ -10,7 +10,6 @@ import pytest
 import sidelong as sl
 from service.stores import lose_snapshots, opened
 from sidelong.errors import ServiceError
-from sidelong.service import tail
 from sidelong.service.store.batches import TellMany
 from sidelong.service.store.commands import Cancel, Decide, DecideKeys, Tell
 from sidelong.service.store.journal import Kind, since
@@ -172,21 +171,6 @@ def test_a_batch_of_keys_is_one_event_and_so_is_its_feedback(database):
         assert (decided.kind, decided.round, decided.arm) == (Kind.DECIDED, 1, 11)
         assert (heard.kind, heard.round, heard.arm) == (Kind.TOLD, 1, 11)
         assert bench.counts()[Kind.DECIDED] == bench.counts()[Kind.TOLD] == 12
-
-
-def test_a_batch_is_shown_as_it_happens_without_an_arm(database):
-    with opened(database) as bench:
-        bench.create(keyed=True)
-        made = ask(bench, KEYS[:3])
-        of = f"#{made.experiment}"
-        run(bench, TellMany(of, [told(made, 0), told(made, 1)]))
-        run(bench, Cancel(of, 3))
-        bench.create("plain")
-        bench.tell(bench.decide("plain"))
-        for name, batches in (("e", [True] * 3), ("plain", [False] * 2)):
-            with bench.database.reading() as reading:
-                listed = list(since(reading, bench.store.identity(name).id, 1))
-            assert [b'"arm":null' in tail._format(event) for event in listed] == batches
 
 
 def test_an_idempotency_key_brings_the_same_batch_again(database):

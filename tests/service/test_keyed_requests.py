@@ -3,7 +3,9 @@
 import base64
 import io
 import itertools
+import json
 
+import httpx
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
@@ -61,6 +63,17 @@ def test_keys_are_answered_with_items_that_are_those_of_single_agents(server, na
         for item, decision, losses in chosen:
             agents[item["key"]].tell(decision, losses)
     assert server.post("/v1/feedback", {"items": items})[1]["learned"] == 0
+
+
+def test_a_batch_is_shown_as_it_happens_without_an_arm(server, name):
+    made = ask(server, name, keys=KEYS[:3])
+    server.post("/v1/feedback", feedback(made[:2]))
+    server.post(f"/v1/decisions/{made[2]['id']}/cancel")
+    address, after = f"{server.address}/v1/experiments/{name}/events", {"Last-Event-ID": "1"}
+    with httpx.stream("GET", address, headers=after, timeout=120.0) as stream:
+        lines = (line for line in stream.iter_lines() if line.startswith("data:"))
+        shown = [json.loads(line[5:]) for line in itertools.islice(lines, 3)]
+    assert [(each["kind"], each["arm"]) for each in shown] == [("decided", None), ("told", None), ("cancelled", None)]
 
 
 def test_one_key_and_one_decision_by_its_id(server, name):

@@ -1,15 +1,14 @@
 """A server meets an experiment of another version of its learner, and what a server leaves when it stops."""
 
 import json
-import sqlite3
 from dataclasses import replace
 
 import numpy as np
-import psycopg
 import pyarrow.parquet as pq
 import pytest
 
 import sidelong as sl
+from service.deployments import Stored
 from service.stores import opened
 from sidelong.errors import ServiceError
 from sidelong.learners import exp3gpp
@@ -152,14 +151,8 @@ def test_an_experiment_whose_learner_is_gone_is_refused_and_its_log_is_exported(
     create(server, "orders", keyed=keyed)
     play(server, "orders", 3, keyed=keyed)
     server.stop()
-    spec = "UPDATE experiments SET spec = replace(spec, '\"exp3-set\"', '\"forgotten\"')"
-    if database.startswith("sqlite"):
-        with sqlite3.connect(database.removeprefix("sqlite:///")) as connection:
-            connection.execute(spec)
-        connection.close()
-    else:
-        with psycopg.connect(database, autocommit=True) as connection:
-            connection.execute(spec)
+    stored = Stored(database)
+    stored.alter(stored.rows(), str, lambda text: text.replace('"exp3-set"', '"forgotten"'))
     server = nursery.start(database)
     status, problem = server.post("/v1/experiments/orders/decisions", {})
     assert (status, problem["code"]) == (503, "refused")
