@@ -4,11 +4,10 @@ import asyncio
 import threading
 
 import httpx
-from starlette.responses import Response
 
-from service.doubles import PATIENCE, Pause, hooked
+from service.doubles import PATIENCE, Pause
 from service.stores import Hands
-from sidelong.service.http import export
+from sidelong.errors import ServiceError
 from sidelong.service.http.app import Application
 from sidelong.service.settings import Settings
 from sidelong.service.store.commands import Decide
@@ -18,14 +17,15 @@ from sidelong.service.store.tokens import Tokens
 EXPERIMENT = {"name": "e", "graph": {"name": "cliques", "sizes": [3, 2]}}
 
 
-def test_nobody_waits_for_those_who_download_the_log(tmp_path, monkeypatch):
-    done = threading.Event()
+def test_nobody_waits_for_those_who_download_the_log(tmp_path, monkeypatch, hooks):
+    begun, done = threading.Semaphore(0), threading.Event()
 
-    def slow(*_):
+    def slow(rounds, *which):
+        begun.release()
         done.wait(300)
-        return Response(b"")
+        return rounds(*which)
 
-    monkeypatch.setattr(export, "reply", slow)
+    hooks["rounds"] = slow
     app = Application(Settings(database=f"sqlite:///{tmp_path}/beside.db"))
     monkeypatch.setattr("sidelong.service.store.tokens.Tokens.fresh_for", 0.0)  # every request looks at the tokens anew
 
@@ -36,8 +36,9 @@ def test_nobody_waits_for_those_who_download_the_log(tmp_path, monkeypatch):
             httpx.AsyncClient(transport=transport, base_url="http://localhost", timeout=60) as client,
         ):
             assert (await client.post("/v1/experiments", json=EXPERIMENT)).status_code == 201
+            assert (await client.post("/v1/experiments/e/decisions")).status_code == 201
             logs = [asyncio.create_task(client.get("/v1/experiments/e/log")) for _ in range(64)]
-            await asyncio.sleep(0.2)
+            await asyncio.to_thread(begun.acquire, timeout=PATIENCE)
             try:
                 async with asyncio.timeout(120):
                     assert (await client.post("/v1/experiments/e/decisions")).status_code == 201
@@ -50,16 +51,15 @@ def test_nobody_waits_for_those_who_download_the_log(tmp_path, monkeypatch):
     asyncio.run(ask())
 
 
-def test_a_database_that_says_nothing_is_one_that_is_away(tmp_path, monkeypatch):
+def test_a_database_that_says_nothing_is_one_that_is_away(tmp_path, monkeypatch, hooks):
     silent, done = threading.Event(), threading.Event()
-    list_tokens = Tokens.list
 
-    def list_(self):
+    def tokens(read):
         if silent.is_set():
             done.wait(300)
-        return list_tokens(self)
+        return read()
 
-    monkeypatch.setattr(Tokens, "list", list_)
+    hooks["tokens"] = tokens
     monkeypatch.setattr(Tokens, "fresh_for", 0.0)
     settings = Settings(database=f"sqlite:///{tmp_path}/silent.db", busy_timeout=120.0)
     app = Application(settings)
@@ -87,9 +87,9 @@ def test_a_database_that_says_nothing_is_one_that_is_away(tmp_path, monkeypatch)
     asyncio.run(ask())
 
 
-def test_health_and_metrics_are_answered_while_a_commit_takes_its_time(tmp_path, monkeypatch):
+def test_health_and_metrics_are_answered_while_a_commit_takes_its_time(tmp_path, hooks):
     """The server looks at all experiments every few seconds, and does not wait for one that is being written."""
-    hooks, hands, pause, looked = hooked(monkeypatch), Hands(), Pause(), threading.Semaphore(0)
+    hands, pause, looked = Hands(), Pause(), threading.Semaphore(0)
     clock = Clock(lambda: hands.wall, lambda: hands.steady)
     app = Application(Settings(database=f"sqlite:///{tmp_path}/commit.db", sweep_every=0.01), clock)
 
@@ -136,14 +136,14 @@ def test_who_leaves_before_the_write_does_not_keep_those_waiting_who_are_written
     asyncio.run(ask())
 
 
-def test_a_request_that_takes_longer_than_the_server_stays_is_to_be_sent_again(tmp_path, monkeypatch):
+def test_a_request_that_takes_longer_than_the_server_stays_is_to_be_sent_again(tmp_path, hooks):
     """The server below cancels what still runs when it stops."""
     begun, done, replies = asyncio.Event(), threading.Event(), []
 
     def slow(*_):
         loop.call_soon_threadsafe(begun.set)
         done.wait(300)
-        return Response(b"")
+        raise ServiceError("Nobody waits for it any more.", status=503, code="unavailable")
 
     async def send(message):
         replies.append(message)
@@ -155,17 +155,18 @@ def test_a_request_that_takes_longer_than_the_server_stays_is_to_be_sent_again(t
         transport = httpx.ASGITransport(app)
         async with app.running(), httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
             assert (await client.post("/v1/experiments", json=EXPERIMENT)).status_code == 201
+            assert (await client.post("/v1/experiments/e/decisions")).status_code == 201
             headers = [(b"host", b"localhost")]
             asked = {"type": "http", "method": "GET", "path": "/v1/experiments/e/log", "query_string": b""}
             asked |= {"headers": headers, "client": ("127.0.0.1", 1), "root_path": ""}
             request = asyncio.create_task(app(asked, asyncio.Event().wait, send))
-            await begun.wait()
+            await asyncio.wait_for(begun.wait(), PATIENCE)
             request.cancel()
             await request
             done.set()
 
     loop = None
-    monkeypatch.setattr(export, "reply", slow)
+    hooks["rounds"] = slow
     asyncio.run(ask())
     start, body = replies
     headers = dict(start["headers"])
