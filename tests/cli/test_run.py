@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 from typer.testing import CliRunner
 
+import sidelong as sl
 from sidelong.cli import app
 from sidelong.learners import uniform
 from studies import small
@@ -61,6 +62,26 @@ def test_a_dry_run_lists_the_cells_and_writes_nothing(tmp_path):
     assert lines[-1].startswith("24 cells, 0 done, 24 to do: 12,000 rounds, about 0:0")
     assert lines[-1].endswith("on 2 cores, and compilation.")
     assert not (tmp_path / "results").exists()
+
+
+def test_a_dry_run_loads_no_code(tmp_path):
+    (tmp_path / "mine.py").write_text(f"from pathlib import Path\nPath({str(tmp_path / 'mark')!r}).write_text('run')\n")
+    text = small.STUDY.replace('name = "uniform"', 'file = "mine.py"')
+    done = invoke(small.write(tmp_path, text=text), "--out", tmp_path / "results", "--dry-run", "--workers", 2)
+    assert done.exit_code == 0
+    assert "24 cells with code of your own, which a dry run does not load: neither checked nor timed." in done.stdout
+    assert not (tmp_path / "mark").exists()
+
+
+def test_files_outside_of_the_folder_need_a_flag(tmp_path):
+    sl.graphs.star(4).save(tmp_path / "graph.json")
+    (tmp_path / "study").mkdir()
+    text = small.STUDY.replace('name = ["nested", "star"]\nn = 4', 'file = "../graph.json"')
+    path = small.write(tmp_path / "study", 1, text)
+    refused = invoke(path, "--dry-run")
+    assert refused.exit_code == 2
+    assert "is outside of the study's folder" in refused.stderr
+    assert invoke(path, "--dry-run", "--allow-outside").exit_code == 0
 
 
 def test_a_run_ends_with_a_summary_and_a_later_one_knows_what_is_done(tmp_path, monkeypatch):

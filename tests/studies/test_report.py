@@ -1,6 +1,7 @@
 """The page of a report: what is said follows from the numbers, it stands alone, and a real browser shows all of it."""
 
 import html
+import os
 import re
 import shutil
 from html.parser import HTMLParser
@@ -12,11 +13,15 @@ from typer.testing import CliRunner
 
 from browser import visit
 from sidelong.cli import app
+from sidelong.simulation.simulate import play_game
 from sidelong.studies import execute
+from sidelong.studies.build import build
+from sidelong.studies.cell import Cell
 from sidelong.studies.curves import read_curves
+from sidelong.studies.files import Files
 from sidelong.studies.report import write
 from sidelong.studies.report.reading import read
-from sidelong.studies.results import in_order, read_results
+from sidelong.studies.results import in_order, read_results, to_parquet
 from sidelong.studies.spec import load
 from studies import small
 from studies.killer import Inline
@@ -326,3 +331,53 @@ def test_a_damaged_result_file_is_named(late, tmp_path):
     assert done.exit_code == 2
     assert str(second) in done.stderr
     assert "Run the study again" in done.stderr
+
+
+# A folder of somebody else
+
+
+@pytest.mark.parametrize("where", ["world", "graph"])
+def test_a_report_runs_no_code_that_the_results_name(tmp_path, where):
+    study = load(small.write(tmp_path, 1))
+    mark = tmp_path / "mark"
+    (tmp_path / "theirs.py").write_text(f"from pathlib import Path\nPath({str(mark)!r}).write_text('run')\n")
+    code = {"file": Files().read(tmp_path / "theirs.py"), "function": "weekly"}
+    spec = dict(study.cells[0].spec)
+    spec[where] = spec[where] | {"world": {"means": code}, "graph": {"n": code}}[where]
+    results = tmp_path / "results"
+    (results / "files" / code["file"]["sha256"]).mkdir(parents=True)
+    shutil.copy(tmp_path / "theirs.py", results / "files" / code["file"]["sha256"] / "theirs.py")
+    _write_cell(results, Cell(spec), study)
+    done = CliRunner().invoke(app, ["report", str(results)])
+    assert not mark.exists()
+    assert done.exit_code == 2
+    assert "theirs.py is code, which is loaded only when the study is run." in done.stderr
+
+
+@pytest.mark.parametrize(
+    "reference",
+    [{"name": "../../secret.txt", "sha256": "0" * 64}, {"name": "secret.txt", "sha256": "../.."}, {"name": "x"}],
+)
+def test_a_report_follows_no_path_out_of_the_folder(tmp_path, reference):
+    study = load(small.write(tmp_path, 1))
+    spec = study.cells[0].spec
+    _write_cell(tmp_path / "results", Cell({**spec, "graph": {"name": "nested", "n": {"file": reference}}}), study)
+    done = CliRunner().invoke(app, ["report", str(tmp_path / "results")])
+    assert done.exit_code == 2
+    assert "A file is known by its name and its SHA-256, not as" in done.stderr
+
+
+def test_a_report_reads_no_pipe(tmp_path):
+    (tmp_path / "cells").mkdir()
+    os.mkfifo(tmp_path / "cells" / "0.parquet")
+    done = CliRunner().invoke(app, ["report", str(tmp_path)])
+    assert done.exit_code == 2
+    assert "0.parquet: cannot be read: it is not a regular file." in done.stderr
+
+
+def _write_cell(results, cell, study):
+    """Write the results of the first cell of a study as if they were those of another one."""
+    (results / "cells").mkdir(parents=True)
+    game = build(study.cells[0].spec, study.files.locate)
+    result = play_game(game, 2, 0, 5, 1, progress=False)
+    (results / "cells" / f"{cell.name}.parquet").write_bytes(to_parquet(cell, 4, result))

@@ -1,6 +1,7 @@
 """Study files: what they stand for, what names a cell, and what is said where something is wrong."""
 
 import json
+import os
 
 import numpy as np
 import pytest
@@ -382,3 +383,68 @@ def test_a_delay_may_be_a_law(tmp_path):
     assert "50 rounds, late by geometric:5:40" in str(late)
     with pytest.raises(StudyError, match=r"study\.toml:2: delay: delay has no law 'geo'"):
         cells(tmp_path, BASE.replace("rounds = 50", 'rounds = 50\ndelay = "geo:5:40"'))
+
+
+# What a study file of somebody else may do
+
+MARK = "from pathlib import Path\nPath({path!r}).write_text('run')\n"
+
+
+def with_code(folder):
+    """Write a study whose learner and whose world are files that leave a mark where they are imported."""
+    mark = folder / "mark"
+    for name in ("mine.py", "worlds.py"):
+        (folder / name).write_text(MARK.format(path=str(mark)))
+    learner = '[[learner]]\nname = "uniform"\n[[learner]]\nfile = "mine.py"'
+    world = 'name = ["function"]\nf = { file = "worlds.py", function = "weekly" }\n[[world]]\nname = "bernoulli"'
+    text = BASE.replace('[[learner]]\nname = "uniform"', learner).replace('name = "bernoulli"', world)
+    return write(folder, text), mark
+
+
+def test_a_study_is_read_without_running_its_code(tmp_path):
+    path, mark = with_code(tmp_path)
+    study = load(path, code=False)
+    assert not mark.exists()
+    assert (len(study.cells), len(study.unchecked)) == (4, 3)
+    assert {cell.name for cell in study.cells if cell.kind} == {cell.name for cell in study.cells} - study.unchecked
+    assert {cell.n_arms for cell in study.cells} == {4}
+    with pytest.raises(StudyError, match=r"mine_\w+ lacks|has no function"):
+        load(path)
+    assert mark.exists()
+
+
+def test_code_is_not_loaded_in_place_of_numbers_either(tmp_path):
+    path, mark = with_code(tmp_path)
+    text = BASE.replace("[0.2, 0.5, 0.5, 0.5]", '{ file = "worlds.py", function = "weekly" }')
+    study = load(write(tmp_path, text), code=False)
+    assert study.unchecked == {cell.name for cell in study.cells}
+    graph = BASE.replace("n = 4", 'n = { file = "worlds.py", function = "weekly" }')
+    with pytest.raises(StudyError, match=r"study\.toml:\d+: graph: worlds\.py is code"):
+        load(write(tmp_path, graph), code=False)
+    assert path.exists()
+    assert not mark.exists()
+
+
+@pytest.mark.parametrize("how", ["above", "absolute", "link"])
+def test_files_outside_of_the_folder_are_read_only_if_told(tmp_path, how):
+    np.save(tmp_path / "secret.npy", np.full((50, 4), 0.5))
+    folder = tmp_path / "study"
+    folder.mkdir()
+    named = {"above": "../secret.npy", "absolute": str(tmp_path / "secret.npy"), "link": "link.npy"}[how]
+    (folder / "link.npy").symlink_to(tmp_path / "secret.npy")
+    world = f'name = "table"\narray = {{ file = "{named}" }}'
+    path = write(folder, BASE.replace('name = "bernoulli"\nmeans = [0.2, 0.5, 0.5, 0.5]', world))
+    with pytest.raises(StudyError, match=r"study\.toml:12: world\.array\.file: .* is outside of the study's folder"):
+        load(path)
+    assert len(load(path, outside=True).cells) == 1
+
+
+@pytest.mark.parametrize("named", ["pipe.npy", "device.npy", "folder.npy"])
+def test_what_is_no_regular_file_is_not_read(tmp_path, named):
+    os.mkfifo(tmp_path / "pipe.npy")
+    (tmp_path / "device.npy").symlink_to("/dev/zero")
+    (tmp_path / "folder.npy").mkdir()
+    world = f'name = "table"\narray = {{ file = "{named}" }}'
+    path = write(tmp_path, BASE.replace('name = "bernoulli"\nmeans = [0.2, 0.5, 0.5, 0.5]', world))
+    with pytest.raises(StudyError, match=r"cannot be read: (it is not a regular file|Is a directory)"):
+        load(path, outside=True)

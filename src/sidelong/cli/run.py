@@ -42,6 +42,9 @@ def run(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Print the cells, an estimate of the time, and what is done already.")
     ] = False,
+    allow_outside: Annotated[
+        bool, typer.Option("--allow-outside", help="Let the study name files outside of its folder.")
+    ] = False,
 ) -> None:
     """Run a study, or go on with one that was stopped.
 
@@ -53,7 +56,7 @@ def run(
     from sidelong.studies.spec import load  # noqa: PLC0415  # the compiler takes half a second to load
 
     try:
-        loaded = load(study)
+        loaded = load(study, code=not dry_run, outside=allow_outside)
         folder = out or Path("results") / study.stem
         if dry_run:
             _describe(loaded, folder, workers)
@@ -87,10 +90,14 @@ def _describe(study: Study, folder: Path, workers: int | None) -> None:
         print(f"{cell.name[:12]}  {state if provenance or state == 'damaged' else 'to do':7}  {cell}")  # noqa: T201
     for cell, reason in study.unplayable:
         print(f"{cell.name[:12]}  left out  {cell}\n  {reason}")  # noqa: T201
+    if study.unchecked:
+        cells = f"{len(study.unchecked):,} cell{'s' * (len(study.unchecked) > 1)}"
+        print(f"\n{cells} with code of your own, which a dry run does not load: neither checked nor timed.")  # noqa: T201
     count = workers or cores()
+    timed = [cell for cell in pending if cell.name not in study.unchecked]
     print(  # noqa: T201
         f"\n{len(study.cells):,} cells, {len(done):,} done, {len(pending):,} to do: "
         f"{sum(cell.n_rounds for cell in pending):,} rounds, about "
-        f"{duration(seconds_of(pending, study.files, done) / count)} on {count} core{'s' * (count > 1)}, and "
+        f"{duration(seconds_of(timed, study.files, done) / count)} on {count} core{'s' * (count > 1)}, and "
         f"compilation."
     )

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any, Self
 from sidelong._version import __version__
 from sidelong.errors import ResultFileError, StudyError
 from sidelong.machine import replacing
-from sidelong.studies.files import Files
+from sidelong.studies.files import Files, read_regular
 from sidelong.studies.results import read_provenance
 
 if TYPE_CHECKING:
@@ -148,7 +148,7 @@ def read_cell(folder: Path, cell: Cell) -> dict[str, Any] | None:
     """Return what is known of a cell whose results are in a folder, or None; a damaged file is an error."""
     path = folder / "cells" / f"{cell.name}.parquet"
     try:
-        provenance = read_provenance(path.read_bytes())
+        provenance = read_provenance(read_regular(path))
     except FileNotFoundError:
         return None
     except OSError as error:
@@ -161,7 +161,9 @@ def read_cell(folder: Path, cell: Cell) -> dict[str, Any] | None:
 def refuse_another(folder: Path, study: Study) -> None:
     """Refuse a folder that holds the results of another study, and print the difference."""
     before = read_study(folder)
-    if before is None or set(before["cells"]) == {cell.name for cell in study.cells}:
+    cells = {cell.name for cell in study.cells}
+    # Of cells that were not checked, it is not known whether they were left out because nobody can play them.
+    if before is None or cells - study.unchecked <= set(before["cells"]) <= cells:
         return
     changes = difference(before["study"], study.content)
     if not changes:  # this version leaves out a cell that it knows nobody can play, say
@@ -180,7 +182,7 @@ def refuse_another(folder: Path, study: Study) -> None:
 def read_study(folder: Path) -> dict[str, Any] | None:
     """Return what study a folder holds the results of, or None."""
     try:
-        content: dict[str, Any] = json.loads((folder / "study.json").read_bytes())
+        content: dict[str, Any] = json.loads(read_regular(folder / "study.json"))
     except FileNotFoundError:
         return None
     except ValueError as error:

@@ -47,6 +47,7 @@ from sidelong._install import NEWER
 from sidelong.errors import ResultFileError, StudyError
 from sidelong.simulation.delays import read_delay
 from sidelong.studies.cell import canonical, name_of, options_of
+from sidelong.studies.files import read_regular
 from sidelong.studies.provenance import FORMAT, provenance
 
 if TYPE_CHECKING:
@@ -167,7 +168,7 @@ def read_tables(folder: Path) -> Iterator[tuple[pa.Table, dict[str, Any]]]:
     """Yield the table of each cell in a folder, in the order of the study, and what its file tells beside it."""
     for path in in_order(folder):
         try:
-            content = path.read_bytes()
+            content = read_regular(path)
             told = read_provenance(content)
         except ResultFileError as error:
             raise ResultFileError(f"{path}: {error} Run the study again: it will be replaced.") from error
@@ -202,7 +203,7 @@ def in_order(folder: Path) -> list[Path]:
     if not there:
         raise StudyError(f"{folder}: there are no results here; `sidelong run` writes them.")
     try:
-        order = json.loads((folder / "study.json").read_text())["cells"]
+        order = json.loads(read_regular(folder / "study.json"))["cells"]
     except (OSError, ValueError, KeyError):
         order = []
     return [there.pop(name) for name in order if name in there] + [*there.values()]

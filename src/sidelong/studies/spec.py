@@ -37,7 +37,7 @@ from sidelong.errors import BinaryLossError, ObservabilityError, SimulationError
 from sidelong.learners import names
 from sidelong.studies.build import build, build_graph, build_learner, build_world, takes_list
 from sidelong.studies.cell import Cell, canonical
-from sidelong.studies.files import Files
+from sidelong.studies.files import Files, is_code
 from sidelong.studies.source import Source
 from sidelong.studies.sweeps import expand, steps
 
@@ -125,13 +125,16 @@ class Study:
     cells: tuple[Cell, ...]
     unplayable: tuple[tuple[Cell, str], ...]  #: cells whose learner cannot play there, and why
     files: Files
+    unchecked: frozenset[str] = frozenset()  #: names of the cells that need code which was not loaded
 
 
-def load(path: str | PathLike[str], **changes: Any) -> Study:
+def load(path: str | PathLike[str], *, code: bool = True, outside: bool = False, **changes: Any) -> Study:
     """Read a study file, and make every learner, graph and world in it once.
 
     Args:
         path: the file.
+        code: whether to load the code that the study names. Without it, cells that need it are not checked.
+        outside: whether the study may name files outside of its folder.
         **changes: keys of the file that shall have another value.
 
     Raises:
@@ -141,7 +144,7 @@ def load(path: str | PathLike[str], **changes: Any) -> Study:
     try:
         source = Source(Path(path))
         source.content.update(changes)
-        return _Reader(source).study()
+        return _Reader(source, code=code, outside=outside).study()
     except RecursionError:
         raise StudyError(f"{path}: its lists or tables are nested too deep.") from None
 
@@ -149,9 +152,12 @@ def load(path: str | PathLike[str], **changes: Any) -> Study:
 class _Reader:
     """Turns the content of a file into cells."""
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: Source, *, code: bool, outside: bool) -> None:
         self._source = source
         self._files = Files()
+        self._locate = self._files.locate if code else self._files.locate_data
+        self._code = code
+        self._within = None if outside else source.path.parent
         try:
             file = _File.model_validate(source.content)
         except ValidationError as error:
@@ -176,7 +182,10 @@ class _Reader:
         if not cells:
             reasons = "; ".join(sorted({reason for _, reason in unplayable.values()})[:3])
             raise StudyError(f"{self._source.path}: no learner of this study can play there: {reasons}")
-        return Study(self._name, self._content, tuple(cells.values()), tuple(unplayable.values()), self._files)
+        unchecked = frozenset(() if self._code else (name for name, cell in cells.items() if _has_code(cell.spec)))
+        return Study(
+            self._name, self._content, tuple(cells.values()), tuple(unplayable.values()), self._files, unchecked
+        )
 
     def _cells(self) -> Iterator[tuple[Cell, str | None]]:
         for step in range(self._source.attempt((), steps, self._content)):
@@ -211,7 +220,9 @@ class _Reader:
         return self._known[key]
 
     def _check(self, spec: dict[str, Any], learner: Place, graph: Place, world: Place) -> tuple[str, int, str | None]:
-        attempt, locate = self._source.attempt, self._files.locate
+        attempt, locate = self._source.attempt, self._locate
+        if not self._code and _has_code(spec):
+            return "", attempt(graph, build_graph, spec["graph"], locate).n_arms, None
         attempt(learner, build_learner, spec["learner"], locate)
         made = attempt(graph, build_graph, spec["graph"], locate)
         attempt(world, build_world, spec["world"], spec["graph"], spec["rounds"], locate)
@@ -225,7 +236,7 @@ class _Reader:
     def _fit(self, spec: dict[str, Any]) -> Game | ObservabilityError | SimulationError:
         """Return the game of a cell, or why its parts do not fit."""
         try:
-            game = build(spec, self._files.locate)
+            game = build(spec, self._locate)
             key = canonical([spec["learner"], spec["graph"], spec["rounds"]])
             if key not in self._configured:
                 game.configure()
@@ -243,10 +254,19 @@ class _Reader:
         if place[-1:] == ("file",) and not isinstance(value, str):
             self._source.refuse(f"a file is named by text, not {value}.", place)
         if isinstance(value, str) and "file" in place:
-            return self._source.attempt(place, self._files.read, self._source.path.parent / value)
+            return self._source.attempt(place, self._files.read, self._source.path.parent / value, self._within)
         if not isinstance(value, str | int | float | None) or (isinstance(value, float) and not math.isfinite(value)):
             self._source.refuse(f"a value is text, a finite number, true or false, not {value}.", place)
         return value
+
+
+def _has_code(value: Any) -> bool:
+    """Tell whether a part of a cell names a file of code."""
+    if isinstance(value, list):
+        return any(map(_has_code, value))
+    if not isinstance(value, dict):
+        return False
+    return ("file" in value and is_code(value["file"])) or any(map(_has_code, value.values()))
 
 
 def _variants(table: dict[str, Any], is_list: Any, step: int) -> list[dict[str, Any]]:

@@ -58,7 +58,7 @@ class Promised:
         """Return the graph of a curve."""
         key = canonical(curve.spec["graph"])
         if key not in self._graphs:
-            self._graphs[key] = build_graph(curve.spec["graph"], self._files.locate)
+            self._graphs[key] = build_graph(curve.spec["graph"], self._files.locate_data)
         return self._graphs[key]
 
     def of(self, curve: Curve) -> Bound | None:
@@ -101,7 +101,8 @@ class Promised:
         if key not in self._settings:
             gaps = None
             if stochastic:
-                means = build_world(spec["world"], spec["graph"], spec["rounds"], self._files.locate).fixed_means
+                world = build_world(spec["world"], spec["graph"], spec["rounds"], self._files.locate_data)
+                means = world.fixed_means
                 gaps = means - means.min() if means is not None and np.ptp(means) > 0 else None
             self._settings[key] = Setting(graph, gaps, budget=_BUDGET)
         return self._settings[key]
