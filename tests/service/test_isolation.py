@@ -2,14 +2,18 @@
 
 import asyncio
 import contextlib
+import http.client
 import json
+import re
 import socket
 import subprocess
 import sys
 import threading
 import time
+from pathlib import Path
 
 import httpx
+import numpy as np
 import pytest
 
 import sidelong as sl
@@ -97,8 +101,9 @@ def test_nobody_waits_for_the_replay_of_another_and_it_shows(tmp_path, monkeypat
             for number in range(1, 21):
                 assert (await decide(client, "small"))["round"] == number
             assert not waiting.done()
-            assert (await client.get("/ready")).json()["experiments"] == {"live": 1, "loading": 1, "refused": 0}
-            assert (await client.get("/ready")).json()["status"] == "degraded"
+            ready = await client.get("/ready")
+            assert (ready.status_code, ready.json()["code"]) == (503, "busy")
+            assert ready.json()["detail"] == "1 of 2 experiments are still being loaded."
             listed = (await client.get("/v1/experiments")).json()
             assert [each["name"] for each in listed["items"]] == ["small"]
             [loading] = listed["loading"]
@@ -114,7 +119,30 @@ def test_nobody_waits_for_the_replay_of_another_and_it_shows(tmp_path, monkeypat
             assert f"{done:,} of 1,201 events" in late.json()["detail"]
             pause.further.set()
             assert (await waiting)["round"] == 1201
+            await asyncio.sleep(1.1)  # it says the same for a second
             assert (await client.get("/ready")).json()["status"] == "ok"
+            states = {"live": 1, "loading": 1, "refused": 0}
+            monkeypatch.setattr(server.store, "states", lambda: states)  # what is read again later
+            await asyncio.sleep(1.1)
+            ready = await client.get("/ready")
+            assert (ready.status_code, ready.json()["status"]) == (200, "degraded")
+            assert ready.json()["experiments"] == states
+
+    asyncio.run(ask())
+
+
+def test_who_asks_whether_it_is_ready_does_not_ask_the_database(tmp_path, monkeypatch):
+    asked = []
+
+    async def ask():
+        async with running(f"sqlite:///{tmp_path}/ready.db") as (server, client):
+            states = server.store.states
+            monkeypatch.setattr(server.store, "states", lambda: asked.append(1) or states())
+            begun = time.monotonic()
+            for _ in range(10):
+                replies = await asyncio.gather(*(client.get("/ready") for _ in range(20)))
+                assert {reply.status_code for reply in replies} == {200}
+            assert len(asked) <= 2 + (time.monotonic() - begun)  # once a second
 
     asyncio.run(ask())
 
@@ -265,19 +293,130 @@ def test_a_lock_goes_to_commands_before_looks_and_to_each_in_turn():
 
 def test_health_is_answered_when_there_are_too_many_connections_and_others_are_refused_in_json(nursery, tmp_path):
     server = nursery.start(f"sqlite:///{tmp_path}/full.db", max_connections=8)
-    silent = [socket.create_connection(("127.0.0.1", server.port)) for _ in range(8)]
+    established = [_established(server) for _ in range(8)]
     try:
         assert server.get("/health") == (200, {"status": "ok", "version": sl.__version__})
         status, problem, headers = server.send("GET", "/ready")
         assert (status, problem["code"], headers["Content-Type"]) == (503, "busy", "application/problem+json")
         assert int(headers["Retry-After"]) >= 1
+        assert [_ask(each) for each in established] == [200] * 8
     finally:
-        for each in silent:
+        for each in established:
             each.close()
     end = time.monotonic() + PATIENCE
     while server.get("/ready")[0] != 200:
         assert time.monotonic() < end
     server.stop()
+
+
+def _ask(connection, path="/v1/experiments"):
+    """Send a request over a connection, and return the status of the reply."""
+    connection.request("GET", path)
+    reply = connection.getresponse()
+    reply.read()
+    return reply.status
+
+
+def _established(server):
+    """Return a connection over which a request was answered."""
+    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=PATIENCE)
+    assert _ask(connection) == 200
+    return connection
+
+
+def _half_sent(server):
+    each = socket.create_connection(("127.0.0.1", server.port), timeout=PATIENCE)
+    each.sendall(b"GET /v1/experiments HTTP/1.1\r\n")
+    each.settimeout(0.0)
+    return each
+
+
+def _is_closed(each):
+    try:
+        return each.recv(1) == b""
+    except BlockingIOError:
+        return False
+    except ConnectionError:
+        return True
+
+
+def test_half_sent_requests_shut_nobody_out(nursery, tmp_path):
+    server = nursery.start(f"sqlite:///{tmp_path}/half.db", max_connections=40, read_rate=1e6)
+    established = _established(server)
+    half = [_half_sent(server) for _ in range(60)]
+    try:
+        for _ in range(50):
+            assert _ask(established) == 200
+            newcomer = _established(server)
+            newcomer.close()
+            closed = [place for place, each in enumerate(half) if _is_closed(each)]
+            for place in closed:
+                half[place].close()
+                half[place] = _half_sent(server)
+        _wait_until(lambda: sum(not _is_closed(each) for each in half) <= 20)
+    finally:
+        for each in (established, *half):
+            each.close()
+        server.stop()
+
+
+def test_replies_that_nobody_reads_end(nursery, tmp_path):
+    server = nursery.start(f"sqlite:///{tmp_path}/unread.db", request_timeout=3.0)
+    wanted = 2**25 // int(server.send("GET", "/openapi.json")[2]["Content-Length"])
+    with socket.socket() as each:
+        each.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 2**12)
+        each.connect(("127.0.0.1", server.port))
+        each.settimeout(PATIENCE)
+        each.sendall(b"GET /openapi.json HTTP/1.1\r\nHost: localhost\r\n\r\n" * wanted)
+        assert _connections_of(server)
+        _wait_until(lambda: not _connections_of(server))
+    server.stop()
+
+
+def test_a_log_that_nobody_downloads_is_not_kept(nursery, tmp_path):
+    server = nursery.start(f"sqlite:///{tmp_path}/log.db")
+    body = {"name": "e", "graph": {"name": "complete", "n": 2000}, "learner": "uniform", "seed": 1}
+    assert server.post("/v1/experiments", body)[0] == 201
+    losses = np.random.default_rng(1).random((400, 2000)).tolist()
+    made = server.post("/v1/experiments/e/decisions", {"count": 400})[1]["items"]
+    for first in range(0, 400, 50):
+        told = [
+            {"id": one["id"], "losses": row} for one, row in zip(made[first:], losses[first : first + 50], strict=False)
+        ]
+        assert server.post("/v1/feedback", {"items": told})[0] == 200
+    server.stop()
+    server = nursery.start(f"sqlite:///{tmp_path}/log.db", request_timeout=3.0)
+    with socket.socket() as each:
+        each.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 2**12)
+        each.connect(("127.0.0.1", server.port))
+        each.settimeout(PATIENCE)
+        each.sendall(b"GET /v1/experiments/e/log HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        assert each.recv(12) == b"HTTP/1.1 200"
+        assert _unnamed_files(server.pid)
+        _wait_until(lambda: not _unnamed_files(server.pid))
+    server.stop()
+
+
+def _wait_until(is_so):
+    end = time.monotonic() + PATIENCE
+    while not is_so():
+        assert time.monotonic() < end
+        time.sleep(0.05)
+
+
+def _connections_of(server):
+    """Return the established connections of a server."""
+    lines = [line.split() for line in Path(f"/proc/{server.pid}/net/tcp").read_text().splitlines()[1:]]
+    return [line for line in lines if line[1].endswith(f":{server.port:04X}") and line[3] == "01"]
+
+
+def _unnamed_files(pid):
+    """Return the temporary files of a process, which have no name."""
+    links = []
+    for path in Path(f"/proc/{pid}/fd").iterdir():
+        with contextlib.suppress(FileNotFoundError):
+            links.append(str(path.readlink()))
+    return [link for link in links if re.search(r"/(#\d+|sidelong-\w+) \(deleted\)$", link)]
 
 
 def test_a_log_that_nobody_reads_stops_nobody_and_says_later_what_was_lost(tmp_path):

@@ -1,6 +1,8 @@
-"""Connections whose requests must begin in time and stay small: uvicorn waits for ever, and for any number of headers.
+"""Connections with deadlines and limits, which uvicorn does not have: it waits for ever, and for any number of headers.
 
-Without this, anyone who can reach the port keeps others out, by opening connections and saying nothing.
+Without this, anyone who can reach the port keeps others out, by opening connections and saying nothing, or fills the
+memory with replies that are not read. A connection is authenticated once a request with a valid token came over it, and
+is then spared: where there are too many, the oldest of those that are not is closed.
 It needs a class of uvicorn that is not public. `protocol` tries it before it is used, and where this uvicorn has
 another, the service runs with uvicorn's own connections and says so in its log.
 """
@@ -25,6 +27,8 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
 _MOST = 2**16  # bytes
+_LEAST = 2**16  # bytes of a reply that must be read while a request may take to come
+_REFUSED = 50  # connections beyond the limit, which get a reply that says so
 _TESTED = ("0.35", "0.54")
 _log = logging.getLogger("sidelong.service")
 
@@ -32,7 +36,8 @@ _log = logging.getLogger("sidelong.service")
 def protocol(most: int = 2000) -> Any:
     """Return the class of connections for uvicorn, or the name of its own where this uvicorn is not as expected.
 
-    With more than `most` connections at once, requests are marked as too many, for the application to refuse.
+    With `most` authenticated connections at once, requests over others are marked as too many, for the application to
+    refuse. A single address has at most half as many connections that are not authenticated.
     """
     try:
         asyncio.run(_check())
@@ -46,14 +51,59 @@ def protocol(most: int = 2000) -> Any:
         )
         _log.warning("connections not watched", extra={"why": why})
         return "auto"
-    TimedConnection.most = most
+    TimedConnection.registry = Registry(most)
     return TimedConnection
 
 
-class TimedConnection(HttpToolsProtocol):
-    """A connection that waits for the head of a request as long as between two requests, and not longer."""
+class Registry:
+    """All connections of a server; those that are not authenticated from the oldest to the newest."""
 
-    most = 2000
+    def __init__(self, most: int = 2000) -> None:
+        self._most = most
+        self._unauthenticated: dict[TimedConnection, None] = {}
+        self._of_address: dict[str, dict[TimedConnection, None]] = {}
+        self._authenticated: set[TimedConnection] = set()
+
+    def is_full_for(self, connection: TimedConnection) -> bool:
+        """Tell whether there are too many connections for this one to be served."""
+        return len(self._authenticated) >= self._most and connection not in self._authenticated
+
+    def add(self, connection: TimedConnection) -> None:
+        """Take a new connection in; close the oldest that is not authenticated if there are too many."""
+        same = self._of_address.setdefault(connection.address, {})
+        self._unauthenticated[connection] = same[connection] = None
+        oldest = None
+        if len(same) > max(self._most // 2, 1):
+            oldest = next(iter(same))
+        elif len(self._unauthenticated) > max(self._most - len(self._authenticated), _REFUSED):
+            oldest = next(iter(self._unauthenticated))
+        if oldest is not None:
+            self.remove(oldest)
+            oldest.transport.abort()
+
+    def authenticate(self, connection: TimedConnection) -> None:
+        """Spare a connection from now on."""
+        if connection in self._unauthenticated:
+            self.remove(connection)
+            self._authenticated.add(connection)
+
+    def remove(self, connection: TimedConnection) -> None:
+        """Let go of a connection."""
+        self._authenticated.discard(connection)
+        self._unauthenticated.pop(connection, None)
+        same = self._of_address.get(connection.address, {})
+        same.pop(connection, None)
+        if not same:
+            self._of_address.pop(connection.address, None)
+
+
+class TimedConnection(HttpToolsProtocol):
+    """A connection that waits for the head of a request, and for its reply to be read, as long as between requests."""
+
+    registry = Registry()
+    address = ""  #: of the client
+    _stalled: asyncio.TimerHandle | None = None
+    _unsent = 0
     _waiting: asyncio.TimerHandle | None = None
     _incomplete = True  # no head of a request has come, or a part of one
     _ended = True  # all of the last request has come
@@ -62,12 +112,42 @@ class TimedConnection(HttpToolsProtocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Begin to wait."""
         super().connection_made(transport)
+        transport.set_write_buffer_limits(high=0)  # so that any byte that is not read has a deadline
+        self.address = self.client[0] if self.client else ""
         self._wait()
+        self.registry.add(self)
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Wait no longer."""
+        self.registry.remove(self)
         self._wait_no_more()
+        self._stop_watching()
         super().connection_lost(exc)
+
+    def pause_writing(self) -> None:
+        """Begin to watch whether the client reads."""
+        super().pause_writing()
+        self._unsent = self.transport.get_write_buffer_size()
+        self._stalled = self.loop.call_later(self.timeout_keep_alive, self._check_reader)
+
+    def resume_writing(self) -> None:
+        """Note that all was read."""
+        self._stop_watching()
+        super().resume_writing()
+
+    def _check_reader(self) -> None:
+        """End a connection over which hardly anything was read since the last time."""
+        left = self.transport.get_write_buffer_size()
+        if left > self._unsent - _LEAST:
+            self.transport.abort()
+        else:
+            self._unsent = left
+            self._stalled = self.loop.call_later(self.timeout_keep_alive, self._check_reader)
+
+    def _stop_watching(self) -> None:
+        if self._stalled is not None:
+            self._stalled.cancel()
+            self._stalled = None
 
     def data_received(self, data: bytes) -> None:
         """Take what has come; most requests come in one piece."""
@@ -95,7 +175,7 @@ class TimedConnection(HttpToolsProtocol):
         """Note that its head is complete."""
         self._incomplete, self._size = False, 0
         self._wait_no_more()
-        self.scope["state"]["full"] = len(self.connections) > self.most
+        self.scope["state"]["connection"] = self
         super().on_headers_complete()
 
     def _wait(self) -> None:
@@ -119,6 +199,9 @@ class _Wire(asyncio.Transport):
 
     def close(self) -> None:
         self.closed = True
+
+    def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
+        pass
 
     def is_closing(self) -> bool:
         return self.closed

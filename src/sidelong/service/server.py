@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger("sidelong.service")
 _LOOK_EVERY = 10.0  # seconds between looks at what other servers do
+_STATES_FOR = 1.0  # seconds that /ready, which needs no token, says the same
 _COLLECT_EVERY = 60.0  # seconds between looks for graphs that nothing uses
 
 
@@ -44,6 +45,9 @@ class Server:
     commits: Commits
     loading: Loading
     tail: Tail
+    is_loaded = False  #: whether all experiments were in memory, or refused, since the start
+    _states: asyncio.Future[dict[str, int]] | None = None
+    _states_until = 0.0
 
     def __init__(self, settings: Settings, clock: Clock | None = None) -> None:
         self.settings = settings
@@ -98,6 +102,20 @@ class Server:
             raise ServiceError(
                 "The database does not answer.", status=503, code="unavailable", retry_after=2.0
             ) from None
+
+    async def states(self) -> dict[str, int]:
+        """Return how many experiments are in which state, or were a moment ago: the database is asked once a second."""
+        now = asyncio.get_running_loop().time()
+        if self._states is None or (self._states.done() and now >= self._states_until):
+            self._states = asyncio.ensure_future(self.look(self.store.states))
+            self._states_until = now + _STATES_FOR
+        await asyncio.wait([self._states])
+        error = self._states.exception()
+        if error is not None:
+            raise error.with_traceback(None)  # which would grow with each who asks
+        states = self._states.result()
+        self.is_loaded = self.is_loaded or not states["loading"]
+        return states
 
     async def view(self, of: str, look: Callable[[LiveExperiment, Reading], T]) -> T:
         """Return what `look` sees of an experiment; one that is not in memory is loaded first, in its turn."""

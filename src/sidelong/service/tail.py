@@ -31,6 +31,7 @@ _ALIVE = 15.0
 _MOST = 500
 _MOST_BYTES = 2**22  # of the columns of events that are read at once
 _CATCHING_UP = 2  # streams that read at the same time
+_GROUP = 10  # streams that are served at once: the loop serves others between two groups
 
 
 class _Followed:
@@ -41,6 +42,14 @@ class _Followed:
         self.recent: deque[tuple[int, bytes]] = deque(maxlen=_MOST)
         self.streams: set[asyncio.Event] = set()  #: what each of them waits for
         self.end: bytes | None = None  #: what says that it was deleted
+        self._page: tuple[int, int, bytes] = (0, 0, b"")  # what was last asked for, which most streams ask for
+
+    def since(self, after: int) -> bytes:
+        """Return the recent events after one."""
+        if self._page[:2] != (after, self.head):
+            text = b"".join(text for number, text in self.recent if number > after)
+            self._page = after, self.head, text
+        return self._page[2]
 
     @property
     def oldest(self) -> int:
@@ -85,10 +94,10 @@ class Tail:
                 if followed.end is not None:
                     yield followed.end
                     return
-                found = await self._after(experiment, followed, after)
-                if found:
-                    after, spoken = found[-1][0], time.monotonic()
-                    yield b"".join(text for _, text in found)
+                text, after = await self._after(experiment, followed, after)
+                if text:
+                    spoken = time.monotonic()
+                    yield text
                     continue
                 news.clear()
                 try:
@@ -103,15 +112,16 @@ class Tail:
             if not followed.streams:
                 self._followed.pop(experiment, None)
 
-    async def _after(self, experiment: int, followed: _Followed, after: int) -> list[tuple[int, bytes]]:
-        """Return what comes after an event: of what was read for all, or if that is too short, of the journal."""
+    async def _after(self, experiment: int, followed: _Followed, after: int) -> tuple[bytes, int]:
+        """Return what comes after an event, and its last number: of what was read for all, or else of the journal."""
         if after + 1 >= followed.oldest:
-            return [each for each in followed.recent if each[0] > after]
+            return followed.since(after), max(followed.head, after)
         async with self._turns:
             try:
-                return await asyncio.to_thread(_page, self._database, experiment, after)
+                found = await asyncio.to_thread(_page, self._database, experiment, after)
             except ServiceError:  # the database is away: the next time, perhaps
-                return []
+                found = []
+        return b"".join(text for _, text in found), found[-1][0] if found else after
 
     async def _read(self) -> None:
         """Read what has happened, again and again, while somebody follows."""
@@ -133,7 +143,7 @@ class Tail:
                 if followed is not None:
                     followed.recent.extend(page)
                     followed.head = page[-1][0]
-            self._wake([*found, *ended])
+            await self._wake_in_groups([*found, *ended])
             if not all(self._tokens.is_valid(token) for token, streams in self._used.items() if streams):
                 self._wake(self._followed)
             if not any(len(page) == _MOST for page in found.values()):  # else there is more
@@ -144,6 +154,16 @@ class Tail:
         for of in experiments:
             for news in self._followed[of].streams if of in self._followed else ():
                 news.set()
+
+    async def _wake_in_groups(self, experiments: Iterable[int]) -> None:
+        """Wake the streams of experiments, a few at a time, so that a thousand of them do not hold up the others."""
+        waiting = [news for of in experiments if of in self._followed for news in self._followed[of].streams]
+        pause = self._every * _GROUP / max(len(waiting), 1)
+        for first in range(0, len(waiting), _GROUP):
+            for news in waiting[first : first + _GROUP]:
+                news.set()
+            if len(waiting) > _GROUP:
+                await asyncio.sleep(pause)
 
     def _news(self, heads: dict[int, int]) -> tuple[dict[int, list[tuple[int, bytes]]], dict[int, bytes]]:
         """Return the events behind those of these numbers, of experiments that have some; and the end of deleted ones.

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from starlette.types import Message, Receive, Send
     from starlette.types import Scope as Connection
 
+    from sidelong.service.connections import TimedConnection
     from sidelong.service.http.addresses import Address
     from sidelong.service.http.exchange import Reply
     from sidelong.service.settings import Settings
@@ -132,10 +133,7 @@ class Application:
             if method not in methods:
                 return problems.not_allowed(method, methods)
             address = methods[method]
-            _check_room(scope, call.route)
-            if address.scope != "none":
-                client = scope["client"][0] if scope["client"] else ""
-                await self._gate.admit(call, address, client)
+            await self._admit(call, address, scope)
             if address.query is not None:
                 call.query = _read_query(address.query, scope["query_string"])
             if address.takes == "file":
@@ -152,6 +150,16 @@ class Application:
                 else problems.reply(_nothing())
             )
         return reply if isinstance(reply, Response) else Response(to_json(reply.content), reply.status, None, _JSON)
+
+    async def _admit(self, call: Call, address: Address, scope: Connection) -> None:
+        """Let a request in, or refuse it; where it has a valid token, its connection is spared from now on."""
+        connection = scope.get("state", {}).get("connection")
+        _check_room(connection, call.route)
+        if address.scope == "none":
+            return
+        await self._gate.admit(call, address, scope["client"][0] if scope["client"] else "")
+        if connection is not None:
+            connection.registry.authenticate(connection)
 
     def _find(self, call: Call, path: str) -> dict[str, Address] | None:
         """Return the addresses of a path by their methods; None if it is not in the table."""
@@ -189,9 +197,9 @@ async def _until_left(receive: Receive) -> None:
         pass
 
 
-def _check_room(scope: Connection, route: str) -> None:
+def _check_room(connection: TimedConnection | None, route: str) -> None:
     """Refuse where too many connections are open; but /health, whose silence would get the process killed."""
-    if scope.get("state", {}).get("full") and route != "/health":
+    if connection is not None and route != "/health" and connection.registry.is_full_for(connection):
         text = "Too many connections are open. Send the request again later, and use one connection for several."
         raise ServiceError(text, status=503, code="busy", retry_after=2.0)
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from starlette.responses import Response
 
 from sidelong._version import __version__
+from sidelong.errors import ServiceError
 from sidelong.service.http.exchange import Reply
 
 if TYPE_CHECKING:
@@ -30,9 +31,12 @@ async def health(_: Call) -> Reply:
 
 
 async def ready(call: Call) -> Reply:
-    """Tell whether the database answers."""
+    """Tell whether the database answers, and whether all experiments were loaded since the start."""
     server = call.server
-    states = await server.look(server.store.states)
+    states = await server.states()
+    if not server.is_loaded:
+        text = f"{states['loading']:,} of {sum(states.values()):,} experiments are still being loaded."
+        raise ServiceError(text, status=503, code="busy", retry_after=2.0)
     failing = server.commits.failing
     fine = failing is None and not states["loading"] and not states["refused"]
     return Reply(
