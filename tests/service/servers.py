@@ -58,8 +58,8 @@ class Server:
         """Stop it as a power cut would."""
         os.kill(self.pid, signal.SIGKILL)
 
-    def stop(self, patience=20.0):
-        """Stop it, and wait until it has gone."""
+    def stop(self, patience=120.0):
+        """Stop it, and wait until it has gone; on a busy machine it may take its time to write a snapshot."""
         with contextlib.suppress(ProcessLookupError):
             os.kill(self.pid, signal.SIGTERM)
         end = time.monotonic() + patience

@@ -60,63 +60,6 @@ def test_a_batch_of_decisions_is_as_many_rounds_of_one_agent(database):
             assert again.digest() == digest
 
 
-def test_a_batch_with_a_key_is_made_once_and_its_size_is_part_of_the_request(database):
-    with opened(database) as bench:
-        bench.create(graph=GRAPH)
-        made = many(bench, 3, key="night")
-        many(bench, 2)
-        with opened(database) as other:  # another server, which has to look into the database
-            for each in (bench, other):
-                again = many(each, 3, key="night")
-                assert [one.event.round for one in again] == [one.event.round for one in made] == [1, 2, 3]
-                assert all(one.duplicate for one in again)
-                for count in (1, 2, 4):
-                    with pytest.raises(ServiceError, match="was used before") as caught:
-                        many(each, count, key="night")
-                    assert caught.value.code == "key_reused"
-            assert not many(bench, 1, key="alone")[0].duplicate
-            assert bench.decide(key="alone").duplicate  # one is one
-        assert kinds(bench).count(Kind.DECIDED) == 6
-
-
-def test_a_batch_that_has_no_room_is_refused_whole(database):
-    with opened(database, max_outstanding=5) as bench:
-        bench.create(graph=GRAPH)
-        many(bench, 3)
-        with pytest.raises(ServiceError, match="at most 5"):
-            many(bench, 3)
-        assert len(many(bench, 2)) == 2
-
-
-BAD = {
-    "a missing arm": (lambda _: {"0": 0.5}, "invalid"),
-    "too few": (lambda made: [0.5] * (len(made.reveals) - 1), "invalid"),
-}
-
-
-@pytest.mark.parametrize("partial", [False, True])
-def test_of_a_batch_with_one_bad_item_nothing_is_learned_or_all_the_others(database, partial):
-    with opened(database) as bench:
-        bench.create(graph=GRAPH)
-        of = many(bench, 1)[0].experiment
-        for name, (losses, code) in BAD.items():
-            made = many(bench, 4)
-            good = {each.event.round: [0.25] * len(each.reveals) for each in made}
-            bad = made[2]
-            wrong = losses(bad) if bad.reveals != [0] else [0.5, 0.5]
-            items = [ToldItem(number, wrong if number == bad.event.round else given) for number, given in good.items()]
-            before, digest = kinds(bench), bench.digest()
-            if not partial:
-                with pytest.raises(ServiceError) as caught:
-                    run(bench, TellMany(f"#{of}", items))
-                assert (caught.value.code, caught.value.path.split(".")[:4]) == (code, ["body", "items", "2", "losses"])
-                assert (kinds(bench), bench.digest()) == (before, digest), name
-                continue
-            settled = run(bench, TellMany(f"#{of}", items, partial=True))
-            assert [isinstance(each, ServiceError) for each in settled] == [False, False, True, False]
-            assert kinds(bench) == [*before, *[Kind.TOLD] * 3]
-
-
 def test_what_was_settled_before_is_recognised_item_by_item(database):
     with opened(database) as bench:
         bench.create(graph=GRAPH, expire_after=10.0)

@@ -15,7 +15,7 @@ import pytest
 from sqlalchemy import Engine, event
 
 import sidelong as sl
-from service.doubles import altered, flipped
+from service.doubles import flipped
 from service.stores import alter_snapshots, lose_snapshots, opened
 from service.test_store import refused
 from sidelong.errors import ServiceError
@@ -114,16 +114,6 @@ def test_a_snapshot_of_another_journal_is_refused(played, hooks):
         assert "snapshot" in str(error)
 
 
-def test_a_journal_that_has_lost_its_end_is_refused_and_no_decision_made_again(played, hooks):
-    address, _ = played
-    with opened(address) as bench:
-        hooks["events"] = altered(lambda events: [each for each in events if each.seq <= 38])
-        for _ in range(2):
-            error = refused("refused", bench.decide)
-            assert (error.status, error.retry_after) == (503, None)
-            assert "ends with event 38, and 41 were written" in str(error)
-
-
 def test_a_damaged_graph_refuses_its_experiment_and_no_other(played, hooks):
     address, _ = played
     with opened(address) as bench:
@@ -133,16 +123,6 @@ def test_a_damaged_graph_refuses_its_experiment_and_no_other(played, hooks):
     hooks["graph"] = lambda read, id_: flipped(read(id_), 60) if id_ == damaged else read(id_)
     with opened(address) as bench:
         assert refused("refused", bench.decide).status == 503
-        bench.tell(bench.decide("fine"))
-        assert [each.name for each in views.summaries(bench.store, 0, 9).items] == ["fine"]
-
-
-def test_other_experiments_go_on_beside_one_that_is_refused(played, hooks):
-    address, _ = played
-    with opened(address) as bench:
-        bench.create("fine")
-        hooks["events"] = in_event(34, arm=lambda arm: (arm + 1) % 4)
-        refused("refused", bench.decide)
         bench.tell(bench.decide("fine"))
         assert [each.name for each in views.summaries(bench.store, 0, 9).items] == ["fine"]
 

@@ -341,20 +341,6 @@ def test_keys_where_there_are_none_and_none_where_there_are(database):
             ask(bench, [1])
 
 
-def test_what_waits_and_what_is_kept_of_keys_is_limited_in_bytes(database):
-    with opened(database, max_outstanding_bytes=2000, max_key_bytes=1500) as bench:
-        bench.create(keyed=True)
-        made = ask(bench, KEYS[:6])
-        with pytest.raises(ServiceError) as caught:
-            ask(bench, KEYS[:3])
-        assert caught.value.code == "too_many_outstanding"
-        run(bench, TellMany(f"#{made.experiment}", [told(made, k) for k in range(6)]))
-        with pytest.raises(ServiceError) as caught:
-            ask(bench, KEYS)
-        assert caught.value.code == "full"
-        ask(bench, KEYS[:6])
-
-
 def test_an_event_with_other_columns_is_refused(database):
     with opened(database) as bench:
         bench.create(keyed=True)

@@ -72,19 +72,6 @@ def test_what_waits_from_a_freeze_survives_a_restart_and_can_be_cancelled_and_ex
             assert bench.digest() == other.digest()
 
 
-def test_a_stopped_one_plays_its_fallback_arm_for_every_key(database):
-    with opened(database) as bench:
-        bench.create(keyed=True)
-        bench.change(state="stopped")
-        with pytest.raises(ServiceError, match="decides no more"):
-            ask(bench, KEYS)
-        bench.change(state="stopped", fallback=1)
-        made = ask(bench, KEYS)
-        assert (set(made.draws.arms.tolist()), set(made.draws.drawn_by)) == ({1}, {"fallback"})
-        tell(bench, made)
-        assert bench.counts()[Kind.FALLBACK] == 12
-
-
 def test_a_frozen_one_whose_arms_are_absent_refuses_and_changes_nothing(database):
     with opened(database) as bench:
         bench.create(keyed=True, learner="exp3-set", refresh="round", late="plain")

@@ -39,37 +39,6 @@ def sequence(server, name):
 
 
 @pytest.mark.parametrize(
-    ("written", "value"),
-    [
-        ("NaN", "NaN"),
-        ("Infinity", "Infinity"),
-        ("-Infinity", "-Infinity"),
-        ("1e400", "Infinity"),
-        ("-0.1", -0.1),
-        ("1.0000001", 1.0000001),
-        ('"NaN"', "NaN"),
-        ('"0.5"', "0.5"),
-        ("true", True),
-        ("null", None),
-        ("[0.5]", [0.5]),
-        ('{"a": [null, NaN]}', {"a": [None, "NaN"]}),
-    ],
-)
-def test_a_bad_loss_is_refused_with_its_path_and_value_and_nothing_is_stored(server, experiment, written, value):
-    made = server.post(f"/v1/experiments/{experiment}/decisions")[1]
-    before = server.get(f"/v1/experiments/{experiment}")[1]
-    losses = {str(arm): "0.5" for arm in made["reveals"]} | {str(made["arm"]): written}
-    by_arm = "{" + ",".join(f'"{arm}": {loss}' for arm, loss in losses.items()) + "}"
-    in_order = "[" + ",".join(losses.values()) + "]"
-    for given, place in ((by_arm, made["arm"]), (in_order, made["reveals"].index(made["arm"]))):
-        body = f'{{"losses": {given}}}'.encode()
-        status, problem = server.post(f"/v1/decisions/{made['id']}/feedback", body)
-        assert (status, problem["code"], problem["path"]) == (422, "invalid", f"body.losses.{place}")
-        assert problem["value"] == value
-    assert server.get(f"/v1/experiments/{experiment}")[1] == before
-
-
-@pytest.mark.parametrize(
     ("body", "status", "path"),
     [
         ({"losses": {}}, 422, "body.losses"),
@@ -194,17 +163,6 @@ def test_a_method_that_an_address_does_not_have_is_told_those_it_has(server, met
     assert problem["detail"] == f"{method} is not for this address; send {allowed}."
 
 
-def test_a_key_is_answered_with_the_decision_that_it_got(server, experiment):
-    path, key = f"/v1/experiments/{experiment}/decisions", {"Idempotency-Key": "a/b:c"}
-    status, made = server.post(path, **key)
-    again, same = server.post(path, **key)
-    assert (status, again) == (201, 200)
-    assert same == {**made, "duplicate": True}
-    assert server.post(path, {"context": {"a": 1}}, **key)[1]["code"] == "key_reused"
-    assert server.post(path, **{"Idempotency-Key": "a b"})[0] == 422
-    assert server.post(path, **{"Idempotency-Key": "k" * 201})[0] == 422
-
-
 def test_a_body_of_another_type_is_refused_with_what_to_send(server, experiment):
     for path in (f"/v1/experiments/{experiment}/decisions", "/v1/experiments"):
         status, problem, _ = server.send("POST", path, b"{}", {"Content-Type": "text/plain"})
@@ -280,7 +238,7 @@ def test_an_open_stream_does_not_keep_the_server_from_stopping(nursery, tmp_path
         with line.makefile("rb") as stream:
             assert b"200" in stream.readline()
             before = server.log.stat().st_size
-            server.stop(patience=120)
+            server.stop()
             # The stream has an end of its own. Uvicorn, which gives up after a while, would cut it off and say so.
             assert stream.read().endswith(b"0\r\n\r\n")
     assert b"graceful shutdown exceeded" not in server.log.read_bytes()[before:]
@@ -381,21 +339,6 @@ def test_a_slow_disk_is_given_up_and_the_decision_made_once(nursery, tmp_path):
     replies = [server.send("POST", "/v1/experiments/e/decisions", headers=key)[1] for _ in range(2)]
     assert [reply["round"] for reply in replies] == [1, 1]
     assert replies[1]["duplicate"]
-    server.stop()
-
-
-def test_too_fast_is_said_with_when_to_come_back_and_feedback_has_a_bucket_of_its_own(nursery, tmp_path):
-    server = nursery.start(f"sqlite:///{tmp_path}/fast.db", decide_rate=0.01, burst=300.0, read_rate=1e6)
-    server.post("/v1/experiments", {"name": "e", "graph": {"name": "cliques", "sizes": [3, 2]}})
-    replies = [server.send("POST", "/v1/experiments/e/decisions") for _ in range(6)]
-    assert [status for status, *_ in replies].count(201) == 3
-    slow = next(reply for reply in replies if reply[0] == 429)
-    assert slow[1]["code"] == "too_fast"
-    assert 1 <= int(slow[2]["Retry-After"]) <= 100
-    for status, made, _ in replies:
-        if status == 201:
-            losses = {"losses": [0.5] * len(made["reveals"])}
-            assert server.post(f"/v1/decisions/{made['id']}/feedback", losses)[0] == 200
     server.stop()
 
 

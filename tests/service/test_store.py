@@ -49,20 +49,6 @@ def test_a_decision_is_what_the_agent_alone_would_have_made(bench):
         agent.tell(expected, losses)
 
 
-def test_telling_the_same_again_changes_nothing_and_something_else_is_refused(bench):
-    bench.create()
-    made = bench.decide()
-    assert not bench.tell(made, 0.25).duplicate
-    digest = bench.digest()
-    assert bench.tell(made, 0.25).duplicate
-    assert bench.tell(made, dict.fromkeys(map(str, made.reveals), 0.25)).duplicate
-    assert refused("conflict", bench.tell, made, 0.5).status == 409
-    assert refused("conflict", bench.tell, made, 0.25, graph=sl.graphs.nested(4)).status == 409
-    assert refused("told", bench.cancel, made).status == 409
-    assert bench.digest() == digest
-    assert bench.counts()[Kind.TOLD] == 1
-
-
 def test_feedback_out_of_order_is_learned_with_the_probabilities_of_its_own_round(bench):
     bench.create(graph=GRAPH, seed=2)
     agent = sl.Agent("exp3.g++", GRAPH, seed=2)
@@ -75,33 +61,12 @@ def test_feedback_out_of_order_is_learned_with_the_probabilities_of_its_own_roun
     assert bench.decide().event.probability == agent.ask().probability
 
 
-def test_wrong_arms_are_refused_by_name_and_nothing_is_learned(bench):
+def test_a_key_that_comes_twice_in_one_transaction_gives_one_decision(bench):
     bench.create()
-    made = next(each for each in (bench.decide() for _ in range(9)) if len(each.reveals) == 2)
-    digest = bench.digest()
-    assert refused("invalid", bench.tell, made, {"0": 0.5}).path == "body.losses.1"
-    assert refused("invalid", bench.tell, made, {"0": 0.5, "1": 0.5, "3": 0.5}).path == "body.losses.3"
-    assert refused("invalid", bench.tell, made, [0.5]).status == 422
-    assert refused("invalid", bench.tell, made, 0.5, graph=sl.graphs.nested(5)).path == "body.graph"
-    assert bench.digest() == digest
-
-
-def test_a_key_gives_the_same_decision_again_also_after_a_restart_and_far_later(database):
-    with opened(database) as bench:
-        bench.create()
-        first = bench.decide(key="a")
-        again = bench.decide(key="a")
-        assert again.duplicate
-        assert again.event == first.event
-        assert refused("key_reused", bench.decide, key="a", graph=sl.graphs.self_loops(4)).status == 409
-        one, two = bench.store.run([Decide("e", key="b"), Decide("e", key="b")])
-        assert one.event == two.event
-        assert [one.duplicate, two.duplicate] == [False, True]
-        bench.store.save(least=1)
-    with opened(database) as bench:  # from the snapshot, which knows no keys
-        assert bench.decide(key="a").event == first.event
-        bench.decide(key="c")
-        assert bench.counts()[Kind.DECIDED] == 3
+    one, two = bench.store.run([Decide("e", key="b"), Decide("e", key="b")])
+    assert one.event == two.event
+    assert [one.duplicate, two.duplicate] == [False, True]
+    assert bench.counts()[Kind.DECIDED] == 1
 
 
 def test_a_batch_refuses_only_what_is_wrong_in_it(bench):
@@ -112,31 +77,6 @@ def test_a_batch_refuses_only_what_is_wrong_in_it(bench):
         [Tell(name, 1, [0.5] * 9), Decide("nothing"), Tell(name, 1, [0.5] * len(made.reveals)), Tell(name, 7, [0.5])]
     )
     assert [getattr(each, "code", "fine") for each in outcomes] == ["invalid", "not_found", "fine", "not_found"]
-
-
-def test_a_cancelled_decision_is_forgotten(bench):
-    bench.create()
-    made = bench.decide()
-    assert not bench.cancel(made).duplicate
-    assert bench.cancel(made).duplicate
-    assert refused("cancelled", bench.tell, made).status == 409
-
-
-def test_what_comes_after_expiry_is_kept_once_and_not_learned(bench):
-    bench.create(expire_after=10.0)
-    made = bench.decide()
-    bench.hands.move(9.9)
-    assert bench.expire() == 0
-    bench.hands.move(0.2)
-    assert bench.expire() == 1
-    learned = bench.store.view("e", lambda each, _: each.agent.estimates().weights.tolist())
-    for _ in range(2):
-        assert refused("expired", bench.tell, made).status == 410
-    assert bench.store.view("e", lambda each, _: each.agent.estimates().weights.tolist()) == learned
-    assert refused("expired", bench.cancel, made).status == 410
-    counts = bench.counts()
-    assert [counts[kind] for kind in (Kind.EXPIRED, Kind.LATE, Kind.TOLD)] == [1, 1, 0]
-    assert views.decision(bench.store, f"#{made.experiment}", 1).status == "late"
 
 
 def test_expiry_does_not_wait_for_a_sweep(bench):
@@ -207,17 +147,6 @@ def test_a_clock_that_two_threads_move_does_not_go_back():
     assert clock.now().clock == 100
 
 
-def test_order_comes_from_sequence_numbers_even_if_the_wall_clock_goes_back(bench):
-    bench.create()
-    first = bench.decide()
-    bench.hands.wall -= 3600
-    second = bench.decide()
-    assert second.event.at < first.event.at
-    assert second.event.seq == first.event.seq + 1
-    bench.tell(first)
-    bench.tell(second)
-
-
 def test_a_graph_of_one_decision_and_a_graph_known_only_afterwards(bench):
     bench.create(graph=sl.graphs.self_loops(4))
     made = bench.decide(graph=sl.graphs.complete(4))
@@ -234,15 +163,18 @@ def test_a_graph_of_one_decision_and_a_graph_known_only_afterwards(bench):
 
 
 @pytest.mark.parametrize(
-    ("learner", "options"),
-    [
-        ("exp3.g++", {}),
-        ("exp3.g++", {"refresh": "epoch"}),
-        ("glance", {}),
-        ("glance", {"certificate": True}),
-        ("ts-n", {}),
-        ("ucb-n", {}),
+    ("database", "learner", "options"),
+    [  # what a database keeps does not depend on the learner
+        ("sqlite", "exp3.g++", {}),
+        ("postgresql", "glance", {"certificate": True}),
+        ("memory", "exp3.g++", {}),
+        ("memory", "exp3.g++", {"refresh": "epoch"}),
+        ("memory", "glance", {}),
+        ("memory", "glance", {"certificate": True}),
+        ("memory", "ts-n", {}),
+        ("memory", "ucb-n", {}),
     ],
+    indirect=["database"],
 )
 def test_the_state_is_the_replay_of_the_journal_bit_for_bit(database, learner, options):
     draws, expired = np.random.default_rng(5), []
@@ -295,30 +227,6 @@ def test_a_snapshot_of_a_journal_that_was_told_something_else_is_refused(databas
         bench.decide("other")
 
 
-def test_two_stores_take_turns_and_keep_one_order(database):
-    with opened(database) as one, opened(database, one.hands) as two:
-        one.create(graph=GRAPH, seed=4)
-        agent = sl.Agent("exp3.g++", GRAPH, seed=4)
-        for number in range(30):
-            asked, told = (one, two) if number % 3 else (two, one)
-            made, twin = asked.decide(key=str(number)), agent.ask()
-            assert (made.event.round, made.event.arm) == (number + 1, twin.arm)
-            told.tell(made, 0.3)
-            agent.tell(twin, [0.3] * twin.reveals.size)
-            assert told.decide(key=str(number)).event == made.event
-        assert one.digest() == two.digest()
-
-
-def test_outstanding_decisions_are_limited(database):
-    with opened(database, max_outstanding=3) as bench:
-        bench.create()
-        made = [bench.decide() for _ in range(3)]
-        error = refused("too_many_outstanding", bench.decide)
-        assert (error.status, error.retry_after) == (429, 1.0)
-        bench.tell(made[0])
-        bench.decide()
-
-
 def test_an_experiment_names_the_version_of_its_learner(bench, monkeypatch):
     monkeypatch.setattr(uniform, "LEARNER", replace(uniform.LEARNER, version=3))
     first, _ = bench.create(learner="uniform")
@@ -326,13 +234,3 @@ def test_an_experiment_names_the_version_of_its_learner(bench, monkeypatch):
     assert bench.create("other")[0].spec["learner_version"] == 1
     monkeypatch.undo()
     assert bench.create(learner="uniform") == (first, False)  # it is still the one that was asked for
-
-
-def test_an_experiment_made_twice_is_one_and_another_of_its_name_is_refused(bench):
-    first, new = bench.create()
-    again, newer = bench.create()
-    assert (new, newer) == (True, False)
-    assert again.key == first.key
-    assert refused("exists", bench.create, graph=sl.graphs.nested(5)).status == 409
-    assert refused("exists", bench.create, seed=4).status == 409
-    assert bench.store.names(0, 10) == (1, ["e"])
