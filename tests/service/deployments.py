@@ -29,6 +29,8 @@ KINDS = ("keyless", "keyed")
 KEYS = [f"product {number}" for number in range(20_000)]
 #: Playing any arm reveals all of them.
 GRAPH = {"name": "complete", "n": 5}
+#: Initial rounds are the same whatever was told, so that comparing what is drawn would show nothing.
+LEARNS_AT_ONCE = {"start": "none"}
 _UNLIMITED = {"decide_rate": 1e9, "feedback_rate": 1e9, "read_rate": 1e9}
 #: On a busy machine everything takes long, and nothing is refused for that.
 _PATIENT = {"busy_timeout": 120.0, "request_timeout": 120.0, "work_timeout": 600.0}
@@ -163,7 +165,8 @@ class Deployment:
 
     def create(self, kind, **spec):
         """Make an experiment of a kind."""
-        body = {"name": f"e{next(_names)}", "learner": "exp3.g++", "graph": GRAPH, "seed": 7, **spec}
+        body = {"name": f"e{next(_names)}", "learner": "exp3.g++", "options": LEARNS_AT_ONCE, "graph": GRAPH, "seed": 7}
+        body |= spec
         body |= {"keyed": True} if kind == "keyed" else {}
         self.post("/v1/experiments", body).ok()
         return self.known(kind, body["name"], body)

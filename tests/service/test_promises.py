@@ -409,7 +409,8 @@ def an_experiment_is_made_once(deployment, kind):
         {"seed": 8},
         {"graph": {"name": "complete", "n": 4}},
         {"keyed": kind != "keyed"},
-        {"learner": "exp3"},
+        {"learner": "exp3", "options": {}},
+        {"options": {}},
     ):
         assert deployment.post("/v1/experiments", {**each.spec, **other}).code == (409, "exists"), other
     assert each.sequence() == before
