@@ -110,7 +110,9 @@ class Deployment:
         application = Application(Settings(**self.settings), clock)
         listening = socket.create_server(("127.0.0.1", 0))
         self.url = f"http://127.0.0.1:{listening.getsockname()[1]}"
-        self._server = uvicorn.Server(uvicorn.Config(application, log_config=None, access_log=False, ws="none"))
+        # A client that did nothing for a while on a busy machine must not find its connection closed.
+        config = uvicorn.Config(application, log_config=None, access_log=False, ws="none", timeout_keep_alive=600)
+        self._server = uvicorn.Server(config)
         self._thread = threading.Thread(target=self._server.run, args=([listening],), daemon=True)
         self._thread.start()
         self._client = httpx.Client(base_url=self.url, timeout=300.0)
