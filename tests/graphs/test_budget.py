@@ -54,7 +54,7 @@ def test_to_load_machine_code_in_a_fresh_process_does_not_count(tmp_path):
     found = run(1.0)
     assert found[0][:2] == ["independence", "13"]
     names, _, seconds, slept = zip(*found, strict=True)
-    assert min(slept) > 0, names  # something was loaded for each
+    assert sum(each > 0 for each in slept) >= 3, names  # an acyclic set needs what was loaded before
     assert sum(slept) > 4
     assert sum(seconds) < sum(slept) / 2
 

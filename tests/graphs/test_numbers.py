@@ -17,7 +17,7 @@ from sidelong import graphs
 from sidelong._kernel import Kernel
 from sidelong.errors import GraphError
 from sidelong.graphs import numbers, solvers
-from sidelong.graphs.solvers import acyclic, acyclic_search, clique_cover, packing
+from sidelong.graphs.solvers import acyclic, clique_cover, clique_search, packing
 from sidelong.graphs.solvers import budget as budgets
 from sidelong.graphs.solvers.budget import Budget
 
@@ -266,31 +266,47 @@ def test_sets_by_each_engine(monkeypatch, settings, seed):
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_acyclic_sets_by_search_and_by_programs(monkeypatch, seed):
-    graph = graphs.erdos_renyi(22, 0.15 + 0.05 * seed, seed, directed=True)
+def test_acyclic_sets_by_few_cycles_and_by_integer_programs_alone(monkeypatch, seed):
+    graph = graphs.erdos_renyi(22, 0.1 + 0.03 * seed, seed, directed=True)
     want = graph.numbers().acyclic
+    assert want.exact
     assert want.holds_for(graph)
-    monkeypatch.setattr(acyclic, "MOST_ARMS", 0)
-    found = graph.numbers().acyclic
-    assert found.value == want.value
+    for name in ("_MOST_TRIANGLES", "_ROUNDS"):  # no triangles from the beginning; and no linear programs
+        monkeypatch.setattr(acyclic, name, 0)
+        found = graph.numbers().acyclic
+        assert found.value == want.value
+        assert found.holds_for(graph)
+
+
+@pytest.mark.parametrize("budget", [0, 0.3])
+@pytest.mark.parametrize(("n", "r", "most"), [(300, 0.02, 250), (2000, 0.01, 1462)])
+def test_disjoint_cycles_bound_acyclic_sets_without_a_search(n, r, most, budget):
+    graph = graphs.erdos_renyi(n, r, 1, directed=True)
+    found = numbers.acyclic(graph, budget)
+    assert found.upper <= most
+    assert found.proved[1] <= most
     assert found.holds_for(graph)
-    monkeypatch.setattr(acyclic, "_ROUNDS", 0)  # no linear programs, only those in whole numbers
-    found = graph.numbers().acyclic
-    assert found.value == want.value
-    assert found.holds_for(graph)
+
+
+@pytest.mark.parametrize("n", [41, 101, 301])
+def test_acyclic_sets_of_large_tournaments_and_circulants(n):
+    """What no arm of a set leads to bounds them, and is one of them."""
+    assert numbers.acyclic(graphs.rotational_tournament(n)).value == (n + 1) // 2
+    assert numbers.acyclic(graphs.directed_circulant(n, 12)).value == n - 12
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_clique_covers_by_search_by_all_cliques_and_by_some(monkeypatch, seed):
+def test_clique_covers_by_all_cliques_and_by_some(monkeypatch, seed):
     graph = graphs.erdos_renyi(24, 0.4 + 0.1 * seed, seed)
     want, fractional = graph.numbers().clique_cover, graph.numbers().fractional_clique_cover
     assert want.exact
-    monkeypatch.setattr(clique_cover, "_QUICK", 0.0)
-    assert graph.numbers().clique_cover.value == want.value
+    assert fractional.exact
     monkeypatch.setattr(clique_cover, "_MOST_CLIQUES", 2)
-    assert graph.numbers().clique_cover.value == want.value
+    some = graph.numbers().clique_cover
+    assert some.lower <= want.value <= some.upper <= want.value + 2
+    assert some.holds_for(graph)
     few = graph.numbers().fractional_clique_cover
-    assert few.value == pytest.approx(fractional.value, rel=1e-6)
+    assert few.lower <= fractional.value <= few.upper <= want.value + 1
     assert few.holds_for(graph)
 
 
@@ -336,13 +352,14 @@ def test_a_hard_graph_comes_back_in_time_with_an_interval():
 
 
 def test_a_search_that_was_interrupted_goes_on_where_it_was():
-    graph = graphs.erdos_renyi(60, 0.1, 1, directed=True)
-    search = acyclic_search.AcyclicSearch(graph.matrix(), np.empty(0, np.int64))
+    graph = graphs.erdos_renyi(150, 0.2, 1)
+    apart = ~graph.matrix()
+    search = clique_search.CliqueSearch(apart, np.ones(150, np.int64), np.empty(0, np.int64))
     turns = 0
     while not search.run(Budget(0)):
         turns += 1
     assert turns > 2
-    assert search.best.size == graph.numbers().acyclic.value
+    assert search.best.size == graph.numbers().independence.value
 
 
 @pytest.mark.parametrize("budget", [-1, float("nan"), "much", True])
@@ -485,8 +502,8 @@ def test_every_kernel_is_compiled_for_one_signature():
         for name, each in vars(module).items()
         if isinstance(each, Kernel) and each.py_func.__module__ == module.__name__
     }
-    assert len(kernels) > 40
+    assert len(kernels) > 30
     assert {name: count for name, count in kernels.items() if count > 1} == {}
-    called = "acyclic_search.search", "clique_search.search", "coloring_search.search", "clique_partition.divide"
+    called = "clique_search.search", "clique_partition.divide"
     called += "local_search.begin", "local_search.improve", "on_intervals.find_chains", "reductions.dominate"
     assert {name: kernels[name] for name in called} == dict.fromkeys(called, 1)  # the others are parts of these

@@ -5,14 +5,14 @@ sets                      packing: the heaviest set without a conflict; acyclic:
 covers                    covering: the fewest arms that reveal all; clique_cover: the fewest cliques
 closed forms              on_intervals
 before a search           reductions; local_search and clique_partition for quick bounds
-search                    clique_search, acyclic_search, coloring_search: branch and bound, in slices
+search                    clique_search: branch and bound, in slices
 programs                  programs: HiGHS; cliques lists the rows
 what they work on         conflicts, parts, groups, bits, budget
 ========================  =====================================================================================
 
-HiGHS does what it does well: domination, sparse graphs, and the duals that certify bounds. A search of our own stands
-beside it where ``benchmarks/graph_numbers.py`` shows it to be at least ten times as fast on graphs of up to some
-hundred arms: for independent sets, for acyclic sets in dense digraphs, and for clique covers of dense graphs.
+HiGHS solves the integer programs of domination, clique covers and acyclic sets, and gives the duals that certify
+bounds. A search of our own stands beside it where ``benchmarks/graph_numbers.py`` shows it to be at least ten times as
+fast on known networks and sparse graphs of up to some hundred arms: for independent sets alone.
 """
 
 from __future__ import annotations

@@ -1,14 +1,15 @@
 """The largest set of arms without a directed cycle, an upper bound, and cliques and cycles that prove one.
 
 An arc on no cycle, and one only on cycles in which two arms reveal each other, says nothing new and is dropped. Parts
-in which all arcs go both ways are left to `packing`. In the others a largest set of arms no two of which reveal each
-other is tried first: it may have no cycle. If it has, there is branch and bound, and integer programs to which cycles
-are added until their solution has none.
+in which all arcs go both ways are left to `packing`. In the others disjoint cliques and short cycles give a quick
+bound, and a largest set of arms no two of which reveal each other is tried first: it may have no cycle. If it has,
+there are programs, which HiGHS solves, and to which cycles are added until their solution has none.
 """
 
 from __future__ import annotations
 
 import functools
+import itertools
 import math
 from typing import TYPE_CHECKING
 
@@ -16,10 +17,10 @@ import numpy as np
 from scipy import sparse
 from scipy.sparse import csgraph
 
-from sidelong.graphs.solvers.acyclic_search import MOST_ARMS, AcyclicSearch
+from sidelong.graphs.solvers.clique_partition import divide_into_cliques
 from sidelong.graphs.solvers.cliques import edge_cliques
 from sidelong.graphs.solvers.conflicts import from_scipy
-from sidelong.graphs.solvers.groups import Found, Groups, by_label, join, round_up
+from sidelong.graphs.solvers.groups import Found, Groups, by_label, join, listed, round_up
 from sidelong.graphs.solvers.packing import heaviest_set
 from sidelong.graphs.solvers.parts import by_parts, split
 from sidelong.graphs.solvers.programs import solve_integer_program, solve_linear_program
@@ -32,7 +33,8 @@ if TYPE_CHECKING:
 
 
 _ROUNDS = 30  # of adding cycles to a linear program
-_FEW_ROUNDS = 10  # if it is for a better cover only
+_MOST_TRIANGLES = 10_000  # rows of a program from the beginning
+_STEPS = 3_000_000  # arcs looked at for disjoint cycles, about, at most
 _AT_ONCE = 500  # arms, for one of which that is left out they are sorted anew
 _LISTED = 20_000_000  # pairs looked at in a second, at least, when rows are listed
 
@@ -60,11 +62,63 @@ def _by_parts(matrix: sparse.csr_array, unit: int, budget: Budget) -> Found:
     weight = np.full(n, unit)
     best = _without_cycles(matrix, matrix.T.tocsr(), np.arange(n))
     inside = np.isin(np.arange(n), best)
+    cliques = by_label(divide_into_cliques(from_scipy(matrix.multiply(matrix.T)), 0))
+    size = np.diff(cliques.start)
+    groups = np.split(cliques.arms, cliques.start[1:-1])
+    cycles = _disjoint_cycles(matrix, cliques.arms[np.repeat(size == 1, size)])
+    groups = [*(group for group in groups if group.size > 1), *cycles]
+    most = np.ones(len(groups), np.int64)
+    most[len(groups) - len(cycles) :] = [cycle.size - 1 for cycle in cycles]
+    parts = split(from_scipy(matrix))
+    part = parts.of_arm
+    group_part = part[np.array([group[0] for group in groups], np.int64)]
 
     def solve(arms: Integers, piece: Conflicts, share: Budget) -> Found:
-        return _CyclicPart(piece.to_scipy().astype(np.int8), np.flatnonzero(inside[arms]), unit).solve(share)
+        which = np.flatnonzero(group_part == part[arms[0]])
+        known = [np.searchsorted(arms, groups[k]) for k in which.tolist()], most[which]
+        return _CyclicPart(piece.to_scipy().astype(np.int8), np.flatnonzero(inside[arms]), *known, unit).solve(share)
 
-    return by_parts(split(from_scipy(matrix)), (best, by_label(np.arange(n)).weighing(weight)), weight, solve, budget)
+    cover = round_up(listed(groups), np.full(most.size, unit), weight, most)
+    return by_parts(parts, (best, cover), weight, solve, budget)
+
+
+def _disjoint_cycles(matrix: sparse.csr_array, arms: Integers) -> list[Integers]:
+    """Return cycles that have no arm in common: of each arm in turn a shortest one through it, as long as that pays."""
+    after = [set(row.tolist()) for row in np.split(matrix.indices, matrix.indptr[1:-1])]
+    free, cycles, steps = set(arms.tolist()), [], 0
+    for v in arms.tolist():
+        if v not in free or steps > _STEPS:
+            continue
+        layers, seen = [{v}], {v}
+        while layers[-1] and not any(v in after[u] for u in layers[-1]):
+            steps += sum(len(after[u]) for u in layers[-1])
+            layers.append((set().union(*(after[u] for u in layers[-1])) & free) - seen)
+            seen |= layers[-1]
+        cycle = [v]  # from its end to its beginning
+        for layer in reversed(layers if layers[-1] else []):
+            cycle.append(min(u for u in layer if cycle[-1] in after[u]))
+        if cycle[1:]:
+            cycles.append(np.array(cycle[:0:-1]))
+        free.difference_update(cycle)
+    return cycles
+
+
+def _triangles(matrix: sparse.csr_array) -> list[Integers]:
+    """Return the cycles of three arms no two of which lead to each other; one more than are of use, if there are."""
+    one_way = sparse.csr_array(matrix - matrix.multiply(matrix.T))
+    one_way.eliminate_zeros()
+    after, before = (
+        [set(row.tolist()) for row in np.split(rows.indices, rows.indptr[1:-1])]
+        for rows in (one_way, one_way.T.tocsr())
+    )
+    found = (
+        np.array([i, j, k])
+        for i, row in enumerate(after)
+        for j in sorted(row)
+        for k in sorted(after[j] & before[i])
+        if i < min(j, k)
+    )
+    return list(itertools.islice(found, _MOST_TRIANGLES + 1))
 
 
 def _without_cycles(arcs: sparse.csr_array, back: sparse.csr_array, arms: Integers) -> Integers:
@@ -121,34 +175,29 @@ def _arcs_that_matter(reveals: sparse.csr_array) -> tuple[sparse.csr_array, spar
 class _CyclicPart:
     """A connected part in which some arcs go one way."""
 
-    def __init__(self, matrix: sparse.csr_array, best: Integers, unit: int) -> None:
-        """Begin with a set that has no cycle."""
+    def __init__(
+        self, matrix: sparse.csr_array, best: Integers, groups: list[Integers], most: Integers, unit: int
+    ) -> None:
+        """Begin with a set that has no cycle, and with cliques and cycles of which a set has at most so many arms."""
         self._matrix = matrix
         self._back = matrix.T.tocsr()
         self._n = matrix.shape[0]
         self._unit = unit
         self._conflicts = from_scipy(matrix.multiply(matrix.T))
         self._best = best
-        self._cover = by_label(np.arange(self._n)).weighing(np.full(self._n, unit))
+        self._cover = round_up(listed(groups), np.full(most.size, unit), np.full(self._n, unit), most)
+        self._cycles = [group for group, less in zip(groups, most.tolist(), strict=True) if less > 1]
+        triangles = _triangles(matrix)
+        if len(triangles) <= _MOST_TRIANGLES:
+            self._cycles = [*(cycle for cycle in self._cycles if cycle.size > 3), *triangles]
         self._upper = self._cover.total
-        self._cycles: list[list[int]] = []
 
     def solve(self, budget: Budget) -> Found:
         """Look for a better set and bound."""
+        self._try_what_follows_an_arm()
         self._try_sets_without_conflict(budget.part(0.3))
-        if self._lower < self._upper:
-            search = None
-            if self._n <= MOST_ARMS:
-                search = AcyclicSearch(self._matrix.toarray() != 0, self._best)
-                search.run(budget.part(0.02))
-                self._best = search.best
-            self._relax(budget.part(0.2), _FEW_ROUNDS if search and search.ended else _ROUNDS)
-            if search is None:
-                self._optimise(budget)
-            else:
-                search.run(budget)
-                self._best = search.best
-                self._upper = self._lower if search.ended else self._upper
+        self._relax(budget.part(0.5))
+        self._optimise(budget)
         return Found(self._best, self._lower, max(self._lower, self._upper), self._cover)
 
     @property
@@ -166,6 +215,17 @@ class _CyclicPart:
             self._cover = cover
             self._upper = min(self._upper, cover.total // self._unit * self._unit)
 
+    def _try_what_follows_an_arm(self) -> None:
+        """Take all but the arms that lead to the one to which the fewest do, or that it leads to.
+
+        Of every acyclic set some arm is the first, and some arm the last. So none is larger than that.
+        """
+        for rows in (self._matrix, self._back):
+            least = int(np.diff(rows.indptr).argmin())
+            others = np.delete(np.arange(self._n), rows.indices[rows.indptr[least] : rows.indptr[least + 1]])
+            self._offer_set(others)
+            self._upper = min(self._upper, others.size * self._unit)
+
     def _try_sets_without_conflict(self, budget: Budget) -> None:
         """Take a largest set of arms no two of which lead to each other: no acyclic one is larger."""
         found = heaviest_set(self._conflicts, np.full(self._n, self._unit), budget)
@@ -182,16 +242,15 @@ class _CyclicPart:
 
     def _rows(self) -> tuple[Groups, Integers]:
         start, arms = self._cliques
-        sizes = np.array([len(cycle) for cycle in self._cycles], np.int64)
-        rows = Groups(
-            np.append(start, start[-1] + np.cumsum(sizes)),
-            np.concatenate([arms, *(np.array(cycle, np.int64) for cycle in self._cycles)]),
-        )
+        sizes = np.array([cycle.size for cycle in self._cycles], np.int64)
+        rows = Groups(np.append(start, start[-1] + np.cumsum(sizes)), np.concatenate([arms, *self._cycles]))
         return rows, np.append(np.ones(start.size - 1, np.int64), sizes - 1)
 
-    def _relax(self, budget: Budget, rounds: int) -> None:
+    def _relax(self, budget: Budget) -> None:
         """Solve the linear program over cliques and the cycles that it violates. Its dual is a cover."""
-        for _ in range(rounds):
+        for _ in range(_ROUNDS):
+            if self._lower >= self._upper:
+                break
             rows, most = self._rows()
             answer = solve_linear_program(np.ones(self._n), rows.matrix(self._n), most.astype(np.float64), budget)
             if answer.x is None or answer.dual is None:
@@ -239,7 +298,7 @@ class _CyclicPart:
             cycle = [u]
             while cycle[-1] != v:
                 cycle.append(int(last[cycle[-1]]))
-            self._cycles.append(cycle[::-1])
+            self._cycles.append(np.array(cycle[::-1]))
             free[cycle] = False
             added = True
         return added

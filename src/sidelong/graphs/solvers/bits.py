@@ -53,12 +53,6 @@ def lowest_bit(word: np.uint64) -> Whole:
 
 
 @kernel
-def has(words: np.ndarray, v: Whole) -> bool:
-    """Tell whether a number is in a set."""
-    return (words[v >> 6] >> np.uint64(v & 63)) & _ONE != _ZERO  # type: ignore[no-any-return]
-
-
-@kernel
 def add(words: np.ndarray, v: Whole) -> None:
     """Put a number into a set."""
     words[v >> 6] |= _ONE << np.uint64(v & 63)
@@ -117,12 +111,3 @@ def clear(words: np.ndarray) -> None:
     """Take all out of a set."""
     for w in range(words.size):
         words[w] = _ZERO
-
-
-@kernel
-def count(words: np.ndarray) -> Whole:
-    """Return how many numbers a set has."""
-    number = 0
-    for w in range(words.size):
-        number += count_bits(words[w])
-    return number

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import threading
 import time
-from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, TypeVar
 
 from sidelong._jit import entry, is_light, plainly
@@ -17,7 +16,6 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-_SLICE = 0.02  # seconds, about
 _FEW = 2_000  # numbers among the arguments of a kernel: some forty arms
 _aside = threading.local()  # the seconds of this thread that do not count
 
@@ -53,32 +51,6 @@ class Budget:
     def at_most(self, seconds: float) -> Budget:
         """Return a budget of its own, beginning now, of so many seconds or what is left."""
         return Budget(min(seconds, self.left))
-
-
-class Search(ABC):
-    """A search that goes on where it was when a budget ended."""
-
-    nodes: int  #: to visit in the next slice, which takes about as long as one may be late
-
-    @property
-    @abstractmethod
-    def ended(self) -> bool:
-        """Whether there is nothing better than the best that was found."""
-
-    @abstractmethod
-    def visit(self, nodes: int) -> None:
-        """Visit at most so many nodes."""
-
-    def run(self, budget: Budget) -> bool:
-        """Search until the end, or the end of the budget; tell whether it was the end."""
-        while not self.ended:
-            before = budget.spent
-            self.visit(self.nodes)
-            if budget.ended:
-                break
-            if budget.spent - before < _SLICE:
-                self.nodes *= 2
-        return self.ended
 
 
 def call(kernel: Callable[..., T], *arguments: object) -> T:

@@ -19,14 +19,16 @@ import numpy as np
 
 from sidelong._jit import kernel, rare_kernel
 from sidelong.graphs.solvers import bits
-from sidelong.graphs.solvers.budget import Search, call
+from sidelong.graphs.solvers.budget import call
 
 if TYPE_CHECKING:
     from sidelong.graphs.arrays import Flags, Integers
+    from sidelong.graphs.solvers.budget import Budget
     from sidelong.numerics import Whole
 
 _ZERO = np.uint64(0)
 _ONE = np.uint64(1)
+_SLICE = 0.02  # seconds, about
 
 
 class Tree(NamedTuple):
@@ -217,8 +219,8 @@ def _order_by_degeneracy(joined: Flags) -> Integers:
     return order
 
 
-class CliqueSearch(Search):
-    """Looks for a largest clique; all weights are positive whole numbers."""
+class CliqueSearch:
+    """Looks for a largest clique, and goes on where it was when a budget ended; weights are positive whole numbers."""
 
     def __init__(
         self,
@@ -255,11 +257,18 @@ class CliqueSearch(Search):
         place[self._order] = np.arange(n)
         tree.best[: known.size] = place[known]
         tree.state[1:3] = known.size, weight[known].sum()
-        self.nodes = 1 + 1_000_000 // n**2
+        self._nodes = 1 + 1_000_000 // n**2  # to visit in the next slice, which takes about as long as one may be late
 
-    def visit(self, nodes: int) -> None:
-        """Visit at most so many nodes."""
-        call(search, self._tree, nodes)
+    def run(self, budget: Budget) -> bool:
+        """Search until the end, or the end of the budget; tell whether it was the end."""
+        while not self.ended:
+            before = budget.spent
+            call(search, self._tree, self._nodes)
+            if budget.ended:
+                break
+            if budget.spent - before < _SLICE:
+                self._nodes *= 2
+        return self.ended
 
     @property
     def ended(self) -> bool:
