@@ -100,7 +100,7 @@ def test_a_verdict_is_told_where_there_is_one_and_nowhere_else():
         (lambda: sl.outcomes.Cascade([0.0, 0.5], price=1, mistake=0), "mistake must be"),
         (lambda: CASCADE.graph(1.5), "confidence must be a number from 0 to 1, not 1.5"),
         (lambda: CASCADE.outcome(9, confidence=0.5), "arm must be"),
-        (lambda: CASCADE.outcome(4, confidence=0.5, wrong=1), "wrong must be True or False, not 1"),
+        (lambda: CASCADE.outcome(4, confidence=0.5, wrong=1), "wrong must be True, False or None, not 1"),
     ],
 )
 def test_what_contradicts_itself_is_refused(call, message):

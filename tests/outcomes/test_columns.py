@@ -74,9 +74,9 @@ def test_verdicts():
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"arms": [0, 3], "confidence": 0.2}, "Outcome 1: arm must be from 0 to 2, not 3"),
-        ({"arms": [0], "confidence": 2}, "Outcome 0: confidence must be a number from 0 to 1, not 2"),
-        ({"arms": [0, 2], "confidence": 0.2}, "Outcome 1: at a confidence of 0.2 arm 2 asks .* wrong is None"),
+        ({"arms": [0, 3], "confidence": 0.2}, "Outcome 1: arm must be a whole number from 0 to 2, not 3"),
+        ({"arms": [0], "confidence": 2}, "^confidence must be a number from 0 to 1, not 2"),
+        ({"arms": [0, 2], "confidence": 0.2}, "Outcome 1: At a confidence of 0.2 arm 2 asks .* wrong is None"),
         ({"arms": [2, 0], "confidence": 0.2, "wrong": True}, "Outcome 1: .* arm 0 does not ask, so nobody judged"),
         (
             {"arms": [2, 2], "confidence": 0.2, "wrong": [True, 1]},
@@ -98,18 +98,26 @@ def test_graphs_of_many_questions_need_a_column():
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"arms": [1, 5], "sales": 0}, "Outcome 1: arm must be from 0 to 4, not 5"),
+        ({"arms": [1, 5], "sales": 0}, "Outcome 1: arm must be a whole number from 0 to 4, not 5"),
         ({"arms": [1.0], "sales": 0}, "arms must be whole numbers"),
-        ({"arms": [1, 2], "sales": [1, 3]}, "Outcome 1: The sales must be a number from 0 to 2, not 3"),
-        ({"arms": [1, 2], "sales": [1, np.nan]}, "Outcome 1: The sales must be .* not nan"),
-        ({"arms": [1, 2], "sales": [1, "some"]}, "Outcome 1: The sales must be .* not 'some'"),
-        ({"arms": [1, 2], "sales": [True, False]}, "Outcome 0: The sales must be .* not True"),
+        (
+            {"arms": [1, 2], "sales": [1, 3]},
+            "Outcome 1: The sales of an order of 2 must be a number from 0 to 2, not 3",
+        ),
+        ({"arms": [1, 2], "sales": [1, np.nan]}, "Outcome 1: The sales .* must be .* not nan"),
+        ({"arms": [1, 2], "sales": [1, "some"]}, "Outcome 1: The sales .* must be .* not 'some'"),
+        ({"arms": [1, 2], "sales": ["1", "2"]}, "Outcome 0: The sales .* must be .* not '1'"),
+        ({"arms": [1, 2], "sales": [1, 10**400]}, "Outcome 1: The sales .* must be .* not 1000"),
+        ({"arms": [1, 2], "sales": [True, False]}, "Outcome 0: The sales .* must be .* not True"),
         ({"arms": [1, 2], "sales": [1, 1, 1]}, "sales must have one value for each of the 2 arms"),
         (
             {"arms": [1, 2], "sales": [1, 1], "ran_out": [True, True]},
-            "Outcome 1: ran_out is True, but 1 were left over",
+            "Outcome 1: ran_out is True, but 1 of the order of 2 were left over",
         ),
-        ({"arms": [1, 2], "sales": [1, 1], "ran_out": [False, False]}, "Outcome 0: ran_out is False, but all 1 were"),
+        (
+            {"arms": [1, 2], "sales": [1, 1], "ran_out": [False, False]},
+            "Outcome 0: ran_out is False, but the order of 1 was",
+        ),
         ({"arms": [1, 2], "sales": [1, 1], "ran_out": [1, 0]}, "Outcome 0: ran_out must be True or False, not 1"),
     ],
 )
@@ -128,10 +136,10 @@ def test_who_sees_what_is_unmet_must_say_so():
     [
         ({"value": [0.5, 3], "won": True}, "Outcome 1: value must be a number from 0 to 1, not 3"),
         ({"value": 0.5, "won": [True, 0]}, "Outcome 1: won must be True or False, not 0"),
-        ({"value": 0.5, "won": [True, False]}, "Outcome 1: with shown='lost', a bid that lost needs the price"),
+        ({"value": 0.5, "won": [True, False]}, "Outcome 1: With shown='lost', a bid that lost needs the price"),
         ({"value": 0.5, "won": True, "price": 0.1}, "Outcome 0: .* that won does not see a price"),
-        ({"value": 0.5, "won": False, "price": 0.1}, "Outcome 0: a bid of 0.1 cannot have lost at a price of 0.1"),
-        ({"value": 0.5, "won": False, "price": -0.1}, "Outcome 0: price must be a number of at least 0"),
+        ({"value": 0.5, "won": False, "price": 0.1}, "Outcome 0: A bid of 0.1 cannot have lost at a price of 0.1"),
+        ({"value": 0.5, "won": False, "price": -0.1}, "Outcome 0: price must be a finite number of at least 0"),
         ({"value": 0.5, "won": True, "shown": "maybe"}, "shown must be one of"),
     ],
 )

@@ -26,13 +26,14 @@ import numpy as np
 from sidelong.errors import OutcomeError
 from sidelong.graphs.families import complete, nested, self_loops
 from sidelong.graphs.graph import FeedbackGraph
-from sidelong.outcomes.revealed import Revealed, ascending, checked_arm, number, yes_or_no
+from sidelong.outcomes.revealed import Revealed, ascending, checked_arm, number
 from sidelong.outcomes.revealed_columns import (
     RevealedColumns,
     checked_arms,
     checked_flags,
     checked_numbers,
     columns,
+    graphs_by_mark,
     refuse_first,
 )
 
@@ -101,28 +102,9 @@ class FirstPrice:
             price: the least bid that would have won, if it is shown.
             shown: to whom the exchange shows it in this round: "always", if "lost", or "never".
         """
-        arm = checked_arm(arm, self._fractions.size)
-        value = number("value", value, least=0, most=self._unit)
-        won = yes_or_no("won", won)
-        graph = self.graph(shown)
-        if (price is not None) != (shown == "always" or (shown == "lost" and not won)):
-            raise OutcomeError(
-                f"With shown={shown!r}, a bid that {'won' if won else 'lost'} "
-                f"{'needs the price' if price is None else 'does not see a price'}; price is {price!r}. "
-                f"What one round shows must not depend on luck: say to whom it is shown, with shown=..."
-            )
-        if price is None:
-            last = self._fractions.size if shown == "lost" else arm + 1
-            return Revealed(arm, self.losses(value, 0.0 if won else np.finfo(np.float64).max)[arm:last], graph)
-        price = number("price", price, least=0)
-        bids = self._fractions * value
-        if won != (bids[arm] >= price):
-            raise OutcomeError(
-                f"A bid of {bids[arm]:g} cannot have {'won' if won else 'lost'} at a price of {price:g}."
-            )
-        if shown == "lost":
-            graph = _all_below(bids.size, int(np.searchsorted(bids, price)))
-        return Revealed(arm, self.losses(value, price), graph)
+        played = [checked_arm(arm, self._fractions.size)]
+        seen = None if price is None else [number("price", price, least=0)]
+        return self.outcomes(played, value=[value], won=[won], price=seen, shown=shown).alone()
 
     def outcomes(
         self,
@@ -154,24 +136,25 @@ class FirstPrice:
         refuse_first(
             seen != due,
             lambda at: (
-                f"with shown={shown!r}, a bid that {'won' if wins[at] else 'lost'} "
-                f"{'needs the price' if due[at] else 'does not see a price'}; price is {paid[at]:g}."
+                f"With shown={shown!r}, a bid that {'won' if wins[at] else 'lost'} "
+                f"{'needs the price' if due[at] else 'does not see a price'}; price is {paid[at]:g}. "
+                f"What one round shows must not depend on luck: say to whom it is shown, with shown=..."
             ),
         )
         bids = self._fractions * worth[:, None]
         own = bids[np.arange(n), played]
-        refuse_first(seen & ~(paid >= 0.0), lambda at: f"price must be a number of at least 0, not {paid[at]:g}.")
+        checked_numbers("price", np.where(seen, paid, 0.0), 0.0, np.inf)
         refuse_first(
             seen & (wins != (own >= paid)),
-            lambda at: f"a bid of {own[at]:g} cannot have {'won' if wins[at] else 'lost'} at a price of {paid[at]:g}.",
+            lambda at: f"A bid of {own[at]:g} cannot have {'won' if wins[at] else 'lost'} at a price of {paid[at]:g}.",
         )
         least = np.where(seen, paid, np.where(wins, 0.0, np.finfo(np.float64).max))
         gains = np.where(bids >= least[:, None], (1.0 - self._fractions) * (worth[:, None] / self._unit), 0.0)
         first, last = np.where(seen, 0, played), np.where(seen | (shown == "lost"), self._fractions.size, played + 1)
         below = (bids < paid[:, None]).sum(axis=1)  # of the bids, which ascend
-        marks, index = np.unique(np.where(seen & (shown == "lost"), below, -1), return_inverse=True)
-        graphs = tuple(graph if mark < 0 else _all_below(self._fractions.size, mark) for mark in marks.tolist())
-        return RevealedColumns.of_ranges(played, first, last, 1.0 - gains, (graphs, index.reshape(-1)))
+        marks = np.where(seen & (shown == "lost"), below, -1)
+        graphs = graphs_by_mark(marks, lambda mark: graph if mark < 0 else _all_below(self._fractions.size, mark))
+        return RevealedColumns.of_ranges(played, first, last, 1.0 - gains, graphs)
 
     def __repr__(self) -> str:
         ends = f"{self._fractions[0]:g} to {self._fractions[-1]:g}"

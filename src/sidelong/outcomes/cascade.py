@@ -16,7 +16,7 @@ learner has a regret below the order T^(2/3).
 from __future__ import annotations
 
 import math
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -25,7 +25,14 @@ from sidelong.checks import short
 from sidelong.errors import OutcomeError
 from sidelong.graphs.graph import FeedbackGraph
 from sidelong.outcomes.revealed import Revealed, ascending, checked_arm, number, yes_or_no
-from sidelong.outcomes.revealed_columns import RevealedColumns, checked_arms, checked_numbers, columns, refuse_first
+from sidelong.outcomes.revealed_columns import (
+    RevealedColumns,
+    checked_arms,
+    checked_numbers,
+    columns,
+    graphs_by_mark,
+    refuse_first,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -97,7 +104,7 @@ class Cascade:
             raise OutcomeError(
                 f"graphs takes a column of confidences, not {short(confidence)}; one alone goes to graph."
             )
-        return self._bank(self._answering_each(sure))
+        return graphs_by_mark(self._answering_each(sure), partial(_graph, self.n_arms))
 
     def losses(self, confidence: float, wrong: bool) -> npt.NDArray[np.float64]:  # noqa: FBT001
         """Return the loss of every arm: `wrong` is whether the small model is."""
@@ -114,11 +121,8 @@ class Cascade:
                 refuses an outcome whose graph is not that of the decision.
             wrong: whether the small model was wrong, by the large one's word; None if the large one was not asked.
         """
-        answering, asks = self._answering(confidence), self.asks(arm, confidence)
-        if asks != (wrong is not None):
-            raise OutcomeError(f"At {_mismatch(confidence, arm, wrong, asks=asks)}")
-        losses = self.losses(confidence, False if wrong is None else wrong)
-        return Revealed(arm, losses if asks else losses[answering:], self.graph(confidence), foreseen=True)
+        played = [checked_arm(arm, self.n_arms)]
+        return self.outcomes(played, confidence=[confidence], wrong=None if wrong is None else [wrong]).alone()
 
     def outcomes(
         self, arms: npt.ArrayLike, *, confidence: npt.ArrayLike, wrong: npt.ArrayLike | None = None
@@ -146,17 +150,13 @@ class Cascade:
         asks, (judged, errs) = played >= answering, _verdicts(given["wrong"])
         refuse_first(
             asks != judged,
-            lambda at: f"at {_mismatch(given['confidence'][at], played[at], given['wrong'][at], asks=asks[at])}",
+            lambda at: _mismatch(given["confidence"][at], played[at], given["wrong"][at], asks=asks[at]),
         )
         answers = np.arange(self.n_arms) < answering[:, None]
         costs = np.where(answers, np.where(errs[:, None], self._mistake, 0.0), self._price) / self.unit
         first, last = np.where(asks, 0, answering), np.full_like(played, self.n_arms)
-        return RevealedColumns.of_ranges(played, first, last, costs, self._bank(answering), foreseen=True)
-
-    def _bank(self, answering: npt.NDArray[np.int64]) -> tuple[tuple[FeedbackGraph, ...], npt.NDArray[np.int64]]:
-        """Return the different graphs of questions, and which of them each has."""
-        kinds, index = np.unique(answering, return_inverse=True)
-        return tuple(_graph(self.n_arms, kind) for kind in kinds.tolist()), index.reshape(-1)
+        graphs = graphs_by_mark(answering, partial(_graph, self.n_arms))
+        return RevealedColumns.of_ranges(played, first, last, costs, graphs, foreseen=True)
 
     def _answering_each(self, confidence: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
         """Return of each question how many arms let the small model answer."""
@@ -185,7 +185,7 @@ def _mismatch(confidence: float, arm: int, wrong: object, *, asks: bool) -> str:
     """Say that there is a verdict where nobody was asked, or none where somebody was."""
     does = "asks the large model, which says whether it was wrong" if asks else "does not ask, so nobody judged"
     return (
-        f"a confidence of {confidence:g} arm {arm} {does}; wrong is {wrong!r}. "
+        f"At a confidence of {confidence:g} arm {arm} {does}; wrong is {short(wrong)}. "
         f"What a round reveals must not depend on luck: a verdict that comes now and then cannot be used."
     )
 

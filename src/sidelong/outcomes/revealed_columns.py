@@ -9,6 +9,7 @@ import numpy as np
 
 from sidelong.checks import plain, short
 from sidelong.errors import OutcomeError
+from sidelong.outcomes.revealed import Revealed
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -47,6 +48,21 @@ class RevealedColumns:
         shown = (np.arange(losses.shape[1]) >= first[:, None]) & (np.arange(losses.shape[1]) < last[:, None])
         return cls(arms, losses[shown], np.append(0, np.cumsum(last - first)), np.nonzero(shown)[1], graph, foreseen)
 
+    def alone(self) -> Revealed:
+        """Return the only outcome."""
+        graphs, index = self.graph
+        return Revealed(int(self.arms[0]), self.losses, graphs[index[0]], self.foreseen)
+
+
+def graphs_by_mark(
+    marks: npt.NDArray[np.int64], make: Callable[[int], FeedbackGraph]
+) -> tuple[tuple[FeedbackGraph, ...], npt.NDArray[np.int64]]:
+    """Return the different graphs that are made from a number for each outcome, and which of them each has."""
+    if marks.size == 1:  # to sort takes a while
+        return (make(int(marks[0])),), np.zeros(1, np.int64)
+    different, index = np.unique(marks, return_inverse=True)
+    return tuple(make(mark) for mark in different.tolist()), index.reshape(-1)
+
 
 def columns(n: int, **given: Any) -> dict[str, npt.NDArray[Any]]:
     """Return columns of n numbers or flags as arrays; one value stands for all.
@@ -58,7 +74,7 @@ def columns(n: int, **given: Any) -> dict[str, npt.NDArray[Any]]:
     for name, array in made.items():
         if array.shape not in {(), (n,)}:
             raise OutcomeError(f"{name} must have one value for each of the {n} arms, not the shape {array.shape}.")
-    return {name: np.broadcast_to(array, n) for name, array in made.items()}
+    return {name: array if array.ndim else np.broadcast_to(array, n) for name, array in made.items()}
 
 
 def _column(values: Any) -> npt.NDArray[Any]:
@@ -68,10 +84,10 @@ def _column(values: Any) -> npt.NDArray[Any]:
 
 
 def refuse_first(wrong: npt.NDArray[np.bool_], message: Callable[[int], str]) -> None:
-    """Raise with the message for the first outcome that is wrong, if there is one."""
+    """Raise with the message for the first outcome that is wrong, if there is one; of several it is named."""
     if wrong.any():
         at = int(np.argmax(wrong))
-        raise OutcomeError(f"Outcome {at}: {message(at)}")
+        raise OutcomeError(f"Outcome {at}: {message(at)}" if wrong.size > 1 else message(at))
 
 
 def checked_arms(arms: Any, n_arms: int) -> npt.NDArray[np.int64]:
@@ -79,30 +95,38 @@ def checked_arms(arms: Any, n_arms: int) -> npt.NDArray[np.int64]:
     array = np.asarray(arms)
     if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
         raise OutcomeError(f"arms must be whole numbers, one after the other, such as batch.arms, not {short(arms)}.")
-    refuse_first((array < 0) | (array >= n_arms), lambda at: f"arm must be from 0 to {n_arms - 1}, not {array[at]}.")
+    refuse_first(
+        (array < 0) | (array >= n_arms),
+        lambda at: f"arm must be a whole number from 0 to {n_arms - 1}, not {array[at]}.",
+    )
     return array.astype(np.int64)
 
 
 def checked_numbers(name: str, values: npt.NDArray[Any], low: Any, high: Any) -> npt.NDArray[np.float64]:
-    """Return a column of numbers between the columns `low` and `high`."""
-    try:
-        array = values.astype(np.float64)
-    except (TypeError, ValueError):
-        array = np.array([plain(value) for value in values.tolist()], np.float64)
-    if values.dtype.kind == "b":
-        array = np.full(values.shape, np.nan)
-    low, high = np.broadcast_to(low, array.shape), np.broadcast_to(high, array.shape)
+    """Return a column of numbers between the columns `low` and `high`, which `name` may mention as "{high:g}"."""
+    known = values.dtype.kind in "iuf"
+    array = values.astype(np.float64) if known else np.array([_real(value) for value in values.tolist()], np.float64)
 
     def say(at: int) -> str:
-        return f"{name} must be a number from {low[at]:g} to {high[at]:g}, not {short(values[at])}."
+        least, most = np.broadcast_to(low, array.shape)[at], np.broadcast_to(high, array.shape)[at]
+        limits = f"a number from {least:g} to {most:g}" if most < np.inf else f"a finite number of at least {least:g}"
+        return f"{name.format(high=most)} must be {limits}, not {short(values[at])}."
 
     refuse_first(~((array >= low) & (array <= high) & np.isfinite(array)), say)
     return array
 
 
+def _real(value: Any) -> float:
+    """Return a value as a float: NaN if it is no number, infinite if it is too large."""
+    try:
+        return float(plain(value))
+    except OverflowError:
+        return np.inf
+
+
 def checked_flags(name: str, values: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
     """Return a column of True and False."""
     if values.dtype.kind != "b":
-        kinds = np.array([isinstance(value, bool) for value in values.tolist()], np.bool_)
+        kinds = np.array([isinstance(value, bool | np.bool_) for value in values.tolist()], np.bool_)
         refuse_first(~kinds, lambda at: f"{name} must be True or False, not {short(values[at])}.")
     return values.astype(np.bool_)

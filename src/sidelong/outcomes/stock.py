@@ -33,6 +33,7 @@ from sidelong.outcomes.revealed_columns import (
     checked_flags,
     checked_numbers,
     columns,
+    graphs_by_mark,
     refuse_first,
 )
 
@@ -115,24 +116,8 @@ class StockOrders:
             ran_out: whether somebody wanted more than was there, if that is seen. Otherwise, as most shops have it, it
                 follows from the sales: the shelf ran out if it was sold empty.
         """
-        arm = checked_arm(arm, self._orders.size)
-        order = self._orders[arm]
-        sales = number(f"The sales of an order of {order:g}", sales, least=0, most=order)
-        if self._sees_unmet and ran_out is None:
-            raise OutcomeError("With sees_unmet, outcome needs ran_out=True or ran_out=False.")
-        empty = sales == order
-        short = empty if ran_out is None else yes_or_no("ran_out", ran_out)
-        if short and not empty:
-            raise OutcomeError(f"ran_out is True, but {order - sales:g} of the order of {order:g} were left over.")
-        if empty and not short and not self._sees_unmet:
-            raise OutcomeError(
-                f"ran_out is False, but the order of {order:g} was sold to the last unit. If you do see that nobody "
-                f"wanted more, and would see it in every round, say StockOrders(..., sees_unmet=True)."
-            )
-        if short:  # those who see the demand reveal no more of these arms than `nested` says
-            return Revealed(arm, self._losses(self._orders[: arm + 1], sales), self._graph)
-        first = int(np.searchsorted(self._orders, sales, "left" if self._sees_unmet else "right"))
-        return Revealed(arm, self._losses(self._orders, sales), _all_from(self._orders.size, first))
+        flags = None if ran_out is None else [ran_out]
+        return self.outcomes([checked_arm(arm, self._orders.size)], [sales], ran_out=flags).alone()
 
     def outcomes(
         self, arms: npt.ArrayLike, sales: npt.ArrayLike, *, ran_out: npt.ArrayLike | None = None
@@ -154,27 +139,30 @@ class StockOrders:
         played = checked_arms(arms, self._orders.size)
         order = self._orders[played]
         given = columns(played.size, sales=sales, ran_out=np.nan if ran_out is None else ran_out)
-        sold = checked_numbers("The sales", given["sales"], 0.0, order)
+        sold = checked_numbers("The sales of an order of {high:g}", given["sales"], 0.0, order)
         if self._sees_unmet and ran_out is None:
-            raise OutcomeError("With sees_unmet, outcomes needs ran_out, True or False for each.")
+            raise OutcomeError("With sees_unmet, an outcome needs ran_out=True or ran_out=False.")
         empty = sold == order
         short = empty if ran_out is None else checked_flags("ran_out", given["ran_out"])
-        refuse_first(short & ~empty, lambda at: f"ran_out is True, but {order[at] - sold[at]:g} were left over.")
+        refuse_first(
+            short & ~empty,
+            lambda at: f"ran_out is True, but {order[at] - sold[at]:g} of the order of {order[at]:g} were left over.",
+        )
         if not self._sees_unmet:
             refuse_first(
                 empty & ~short,
                 lambda at: (
-                    f"ran_out is False, but all {order[at]:g} were sold. Say StockOrders(..., sees_unmet=True) "
-                    f"if you do see that nobody wanted more, and would see it in every round."
+                    f"ran_out is False, but the order of {order[at]:g} was sold to the last unit. If you do see that "
+                    f"nobody wanted more, and would see it in every round, say StockOrders(..., sees_unmet=True)."
                 ),
             )
+        # Where the demand is not seen, an order reveals no more than `nested` says.
         first = np.searchsorted(self._orders, sold, "left" if self._sees_unmet else "right")
-        marks, index = np.unique(np.where(short, -1, first), return_inverse=True)
         n = self._orders.size
-        graphs = tuple(self._graph if mark < 0 else _all_from(n, mark) for mark in marks.tolist())
+        graph = graphs_by_mark(np.where(short, -1, first), lambda mark: self._graph if mark < 0 else _all_from(n, mark))
         losses = self._losses(self._orders, sold[:, None])
         last = np.where(short, played + 1, n)
-        return RevealedColumns.of_ranges(played, np.zeros_like(last), last, losses, (graphs, index.reshape(-1)))
+        return RevealedColumns.of_ranges(played, np.zeros_like(last), last, losses, graph)
 
     def _losses(self, orders: npt.NDArray[np.float64], demand: Any) -> npt.NDArray[np.float64]:
         Q, s = self._orders[-1], np.minimum(orders, demand)
