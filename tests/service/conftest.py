@@ -6,33 +6,12 @@ from pathlib import Path
 import pytest
 
 import installed
-import sidelong as sl
 from service import servers
 from service.doubles import hooked
+from service.servers import nursery, server, service
 from service.stores import new_database
 
-
-@pytest.fixture(scope="session")
-def nursery(tmp_path_factory):
-    """Return what starts servers."""
-    made = servers.Nursery(tmp_path_factory.mktemp("nursery"))
-    yield made
-    made.close()
-
-
-@pytest.fixture(scope="module")
-def server(nursery, tmp_path_factory):
-    """Return a server for the tests of one file, which does not mind how often they read."""
-    started = nursery.start(f"sqlite:///{tmp_path_factory.mktemp('served')}/served.db", read_rate=1e6)
-    yield started
-    started.stop()
-
-
-@pytest.fixture
-def service(server):
-    """Return a client of it that tries once."""
-    with sl.connect(server.address, patience=0.0, timeout=60.0) as connected:
-        yield connected
+__all__ = ["nursery", "server", "service"]
 
 
 @pytest.fixture(scope="session")

@@ -4,6 +4,7 @@ import contextlib
 import json
 import os
 import pwd
+import shlex
 import signal
 import socket
 import subprocess
@@ -11,6 +12,10 @@ import sys
 import time
 import urllib.error
 import urllib.request
+
+import pytest
+
+import sidelong as sl
 
 _PARENT = """
 import json, os, signal, sys
@@ -98,8 +103,10 @@ class Nursery:
 
     def __init__(self, folder):
         self._folder = folder
+        # The tests of the client may run where there is only the client, and servers in the full installation.
+        python = shlex.split(os.environ.get("SIDELONG_TEST_SERVER", "")) or [sys.executable]
         self._process = subprocess.Popen(
-            [sys.executable, "-c", _PARENT], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+            [*python, "-c", _PARENT], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
         )
         assert self._process.stdout.readline() == "ready\n"
         self._started = []
@@ -123,6 +130,29 @@ class Nursery:
             with contextlib.suppress(ProcessLookupError):
                 server.kill()
         self._process.communicate()
+
+
+@pytest.fixture(scope="session")
+def nursery(tmp_path_factory):
+    """Return what starts servers."""
+    made = Nursery(tmp_path_factory.mktemp("nursery"))
+    yield made
+    made.close()
+
+
+@pytest.fixture(scope="module")
+def server(nursery, tmp_path_factory):
+    """Return a server for the tests of one file, which does not mind how often they read."""
+    started = nursery.start(f"sqlite:///{tmp_path_factory.mktemp('served')}/served.db", read_rate=1e6)
+    yield started
+    started.stop()
+
+
+@pytest.fixture
+def service(server):
+    """Return a client of it that tries once."""
+    with sl.connect(server.address, patience=0.0, timeout=60.0) as connected:
+        yield connected
 
 
 @contextlib.contextmanager

@@ -1,4 +1,7 @@
-"""The client that waits: a service and its experiments, method by method."""
+"""The client that waits for each reply.
+
+Generated from asynchronous.py by scripts/blocking_client.py: change that file, and run the script.
+"""
 
 from __future__ import annotations
 
@@ -46,7 +49,8 @@ class Service:
         offset = 0
         while True:
             page = self.do(wire.names(offset))
-            yield from (item["name"] for item in page["items"])
+            for item in page["items"]:
+                yield item["name"]
             offset += len(page["items"])
             if offset >= page["total"] or not page["items"]:
                 return
@@ -135,27 +139,31 @@ class Experiment(Named["Service"]):
 
     @property
     def learner(self) -> str:
-        """The name of the learner."""
-        return str(self.state()["learner"])
+        """Return the name of the learner."""
+        state = self.state()
+        return str(state["learner"])
 
     @property
     def options(self) -> dict[str, Any]:
-        """The options that the learner was given."""
-        return dict(self.state()["options"])
+        """Return the options that the learner was given."""
+        state = self.state()
+        return dict(state["options"])
 
     @property
     def seed(self) -> int:
-        """The seed."""
-        return int(self.state()["seed"])
+        """Return the seed."""
+        state = self.state()
+        return int(state["seed"])
 
     @property
     def round(self) -> int:
-        """How many decisions were asked for."""
-        return int(self.state()["round"])
+        """Return how many decisions were asked for."""
+        state = self.state()
+        return int(state["round"])
 
     @property
     def graph(self) -> FeedbackGraph:
-        """The graph of every round that `ask` is not given another one for, of up to 500 arms and 5,000 edges."""
+        """Return the graph of each round that `ask` gets no other one for, of up to 500 arms and 5,000 edges."""
         return self._service.do(wire.drawing(self._name))
 
     def ask(
@@ -216,7 +224,14 @@ class Experiment(Named["Service"]):
         asking = many.ask(self._name, keys, graph, available, context, key)
         return asking.joined([self._service.do(each) for each in asking.questions])
 
-    def tell_many(self, decisions: Any, losses: Any = None, graph: Any = None, *, partial: bool = False) -> Learned:
+    def tell_many(
+        self,
+        decisions: Any,
+        losses: Any = None,
+        graph: Any = None,
+        *,
+        partial: bool = False,
+    ) -> Learned:
         """Learn the losses that decisions revealed: now or later, in any order; all of a request, or nothing.
 
         Args:
@@ -232,7 +247,7 @@ class Experiment(Named["Service"]):
             its ``problems`` has the error of each decision that was refused, by id.
         """
         told = many.tell(self._name, decisions, losses, graph, self._scale, partial=partial)
-        return Learned.together(self._service.do(each) for each in told)
+        return Learned.together([self._service.do(each) for each in told])
 
     def cancel(self, decision: RemoteDecision | str) -> None:
         """Give up a decision that was never carried out: nothing is learned from it."""
@@ -242,7 +257,8 @@ class Experiment(Named["Service"]):
         """Return what is known about each arm; the service does not tell gaps."""
         arms: list[dict[str, Any]] = []
         while True:
-            page = self._service.do(wire.state(self._name, len(arms), wire.PAGE))["arms"]
+            state = self._service.do(wire.state(self._name, len(arms), wire.PAGE))
+            page = state["arms"]
             arms += page["items"]
             if len(arms) >= page["total"] or not page["items"]:
                 return wire.estimates(arms)
@@ -283,8 +299,9 @@ class Experiment(Named["Service"]):
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the agent as it stands to a file, from which `Agent.load` goes on."""
+        data = self._service.do(wire.agent(self._name))
         with replacing(path) as file:
-            file.write(self._service.do(wire.agent(self._name)))
+            file.write(data)
 
     def delete(self, name: str) -> None:
         """Delete the experiment with all of its data, which nothing brings back: its name must be repeated."""

@@ -60,6 +60,7 @@ def drive(agent, rounds):
     return seen, agent.round, agent.estimates()
 
 
+@pytest.mark.library
 def test_an_agent_here_and_one_elsewhere_are_the_same_to_a_program(service):
     """The same learner, graph and seed: the same decisions, to the bit."""
     graph = sl.graphs.nested(5)
@@ -142,25 +143,36 @@ def test_a_graph_of_one_round_and_one_that_only_the_outcome_shows(service):
     assert agent.tell(decision, dict.fromkeys(range(4), 0.25), graph=sl.graphs.complete(4))
 
 
-def test_numbers_that_an_agent_takes_are_taken_elsewhere(service):
-    """Arms as other kinds of numbers, fractions, and costs of one's own."""
-    euros = sl.outcomes.Scale(best=0, worst=250)
-    here = sl.Agent("exp3.g++", sl.graphs.complete(3), seed=4, scale=euros)
-    there = service.create("euros", "exp3.g++", sl.graphs.complete(3), seed=4, scale=euros)
-    for agent in (here, there, service["euros"].scaled(euros)):
+def tell_euros(agents, euros):
+    """Tell arms as other kinds of numbers, and costs of one's own; return the decision that was refused last."""
+    for agent in agents:
         assert agent.scale == euros
         assert agent.tell(agent.ask(), {0.0: 80.0, np.int8(1): 250, np.float64(2): Fraction(1, 2)})
         decision = agent.ask()
         with pytest.raises(OutcomeError, match="from 0 to 250"):
             agent.tell(decision, [0, 1, 251])
-    assert there.look_up(decision)["losses"] is None
+    return decision
+
+
+@pytest.mark.library
+def test_numbers_that_an_agent_takes_are_taken_elsewhere(service):
+    euros = sl.outcomes.Scale(best=0, worst=250)
+    here = sl.Agent("exp3.g++", sl.graphs.complete(3), seed=4, scale=euros)
+    there = service.create("same-euros", "exp3.g++", sl.graphs.complete(3), seed=4, scale=euros)
+    tell_euros((here, there), euros)
     np.testing.assert_allclose(there.estimates().means, here.estimates().means, atol=1e-12)
-    for agent in (
-        sl.Agent("exp3.g++", sl.graphs.complete(2)),
-        service.create("plain", "exp3.g++", sl.graphs.complete(2)),
-    ):
-        assert agent.scale is None
-        assert agent.tell(agent.ask(), [Fraction(1, 3), 1])
+    agent = sl.Agent("exp3.g++", sl.graphs.complete(2))
+    assert agent.tell(agent.ask(), [Fraction(1, 3), 1])
+
+
+def test_fractions_and_costs_of_ones_own_are_taken(service):
+    euros = sl.outcomes.Scale(best=0, worst=250)
+    there = service.create("euros", "exp3.g++", sl.graphs.complete(3), seed=4, scale=euros)
+    decision = tell_euros((there, service["euros"].scaled(euros)), euros)
+    assert there.look_up(decision)["losses"] is None
+    agent = service.create("plain", "exp3.g++", sl.graphs.complete(2))
+    assert agent.scale is None
+    assert agent.tell(agent.ask(), [Fraction(1, 3), 1])
     with pytest.raises(LearnerError, match="must be a sidelong"):
         service.create("euros", "exp3.g++", sl.graphs.complete(3), scale=(0, 250))
     with pytest.raises(LearnerError):
@@ -193,6 +205,8 @@ def test_the_same_with_await(served):
             assert (await agent.look_up(extra))["status"] == "cancelled"
             assert "awaited" in [name async for name in service]
             assert await agent.graph() == sl.graphs.nested(3)
+            assert (await agent.learner(), await agent.options(), await agent.seed()) == ("exp3.g++", {}, 5)
+            assert await agent.round() == 9
             return told, sorted(each.round for each in decisions), await agent.state(), await agent.estimates()
 
     told, rounds, state, estimates = asyncio.run(drive_two())

@@ -5,7 +5,6 @@ import itertools
 import math
 
 import numpy as np
-import pandas as pd
 import pytest
 
 import sidelong as sl
@@ -18,12 +17,19 @@ KEYS = [f"sku-{k}" for k in range(30)]
 GRAPHS = [sl.graphs.nested(4), sl.graphs.complete(4), sl.graphs.self_loops(4)]
 
 
-def twins(service, **how):
+def keyed(service, **how):
+    """Return an experiment with keys."""
+    return service.create(f"m{next(_numbers)}", "exp3.g++", GRAPHS[0], seed=9, keyed=True, **how)
+
+
+def twins(service):
     """Return an experiment with keys, and a family that must play alike."""
-    name = f"m{next(_numbers)}"
-    return service.create(name, "exp3.g++", GRAPHS[0], seed=9, keyed=True, **how), sl.Family(
-        "exp3.g++", GRAPHS[0], seed=9
-    )
+    return keyed(service), sl.Family("exp3.g++", GRAPHS[0], seed=9)
+
+
+def table(batch, losses):
+    """Return a table of what a batch reveals, as a dict of columns."""
+    return {"decision": np.repeat(batch.ids, np.diff(batch.offsets)), "arm": batch.reveals, "loss": losses}
 
 
 def same(batch, plan):
@@ -33,6 +39,7 @@ def same(batch, plan):
     assert batch.probabilities.tobytes() == plan.probabilities.tobytes()
 
 
+@pytest.mark.library
 def test_an_experiment_is_asked_and_told_like_a_family(service, monkeypatch):
     monkeypatch.setattr(many, "MOST_KEYS", 7)  # several requests for one batch
     monkeypatch.setattr(many, "MOST_LOSSES", 20)
@@ -59,6 +66,7 @@ def test_an_experiment_is_asked_and_told_like_a_family(service, monkeypatch):
     assert experiment.tell_many(batch[mask], losses[some]) == 0  # again
 
 
+@pytest.mark.library
 def test_feedback_in_another_order_than_the_decisions_is_learned_by_the_right_keys(service):
     experiment, family = twins(service)
     keys, order = KEYS[:6], [4, 1, 5, 0, 3, 2]
@@ -72,8 +80,10 @@ def test_feedback_in_another_order_than_the_decisions_is_learned_by_the_right_ke
         assert [experiment.look_up(batch.ids[k])["losses"] for k in order] == losses.reshape(6, 4).tolist()
 
 
+@pytest.mark.library
 def test_tables_and_outcomes(service):
     experiment, family = twins(service)
+    pd = pytest.importorskip("pandas")
     products = pd.DataFrame({"sku": ["bread", "milk", "apples"]})
     batch, plan = experiment.ask_many(products.sku), family.ask(products.sku)
     shown = batch.to_arrow(reveals=True).to_pandas()
@@ -103,7 +113,7 @@ def test_tables_and_outcomes(service):
 
 
 def test_with_await_and_a_key_of_ones_own(server, service):
-    experiment, family = twins(service)
+    experiment = keyed(service)
 
     async def play():
         async with connect_async(server.address, patience=0.0, timeout=60.0) as connected:
@@ -111,7 +121,6 @@ def test_with_await_and_a_key_of_ones_own(server, service):
             batch = await remote.ask_many(KEYS[:5], key="monday")
             again = await remote.ask_many(KEYS[:5], key="monday")
             assert batch.ids == again.ids
-            same(batch, family.ask(KEYS[:5]))
             return await remote.tell_many(batch, np.full(batch.reveals.size, 0.5)), batch
 
     learned, batch = asyncio.run(play())
@@ -120,9 +129,9 @@ def test_with_await_and_a_key_of_ones_own(server, service):
 
 
 def test_a_scale_and_what_is_wrong(service):
-    experiment, _ = twins(service, scale=sl.outcomes.Scale(best=0, worst=10))
+    experiment = keyed(service, scale=sl.outcomes.Scale(best=0, worst=10))
     batch = experiment.ask_many(["a", "b"])
-    other, _ = twins(service)
+    other = keyed(service)
     with pytest.raises(UnknownDecisionError):
         other.tell_many(batch, np.zeros(batch.reveals.size))
     with pytest.raises(LossError, match="one for each"):
@@ -141,7 +150,7 @@ def test_a_scale_and_what_is_wrong(service):
     assert other.state()["counts"]["told"] == 0
 
 
-def test_nothing_of_a_batch_is_an_empty_batch_with_the_columns_of_a_family():
+def test_nothing_of_a_batch_is_an_empty_batch():
     reply = {"arms": [1, 0, 1], "first": 7, "ids": "abc-", "rounds": [1, 1, 2], "probabilities": None}
     batch = RemoteBatch.read({**reply, "reveals": {"0": [0], "1": [0, 1]}}, "shop", ["a", "b", "a"])
     assert [len(batch[[]]), batch[[]].ids, batch[[]].reveals.tolist()] == [0, [], []]
@@ -150,10 +159,9 @@ def test_nothing_of_a_batch_is_an_empty_batch_with_the_columns_of_a_family():
     joined = RemoteBatch.join([batch[1:], batch[:1]], np.array([2, 0, 1]))
     assert (joined.ids, joined.arms.tolist()) == (batch.ids, batch.arms.tolist())
     assert repr(joined) == "<RemoteBatch of 3 decisions, for 'a', 'b', 'a'>"
-    names = ("keys", "ids", "rounds", "arms", "probabilities", "reveals", "offsets")
-    assert all(hasattr(sl.Family("exp3.g++", sl.graphs.nested(3)).ask(["a"]), name) for name in names)
 
 
+@pytest.mark.library
 def test_no_keys_are_asked_for_like_those_of_a_family(service):
     experiment, family = twins(service)
     for graph in (None, GRAPHS[1], (GRAPHS, np.empty(0, np.int64))):
@@ -161,33 +169,39 @@ def test_no_keys_are_asked_for_like_those_of_a_family(service):
     assert experiment.tell_many(experiment.ask_many([]), []) == 0
 
 
+@pytest.mark.library
 def test_what_is_wrong_in_a_batch_is_the_error_of_a_family(service):
     experiment, family = twins(service)
     batch, plan = experiment.ask_many(KEYS[:3]), family.ask(KEYS[:3])
-    wrong = np.full(batch.reveals.size, 0.5)
-    wrong[-1] = 1.5
-    table = batch.to_arrow(reveals=True).to_pandas().assign(loss=wrong)
+    wrong = np.append(np.full(batch.reveals.size - 1, 0.5), 1.5)
     for tell, told in ((experiment.tell_many, batch), (family.tell, plan)):
         with pytest.raises(LossError, match=r"not 1\.5"):
             tell(told, wrong)
+
+
+def test_what_is_wrong_in_a_table_is_named(service):
+    experiment = keyed(service)
+    batch = experiment.ask_many(KEYS[:3])
+    told = table(batch, np.append(np.full(batch.reveals.size - 1, 0.5), 1.5))
     with pytest.raises(LossError, match=r"not 1\.5") as caught:
-        experiment.tell_many(table)
+        experiment.tell_many(told)
     assert caught.value.__cause__.path.startswith("body.items.2.losses")
     with pytest.raises(UnknownDecisionError, match="no decision"):
-        experiment.tell_many(table.assign(decision=[f"no-{name}" for name in table.decision]))
+        experiment.tell_many({**told, "decision": [f"no-{name}" for name in told["decision"]]})
 
 
 def test_a_part_of_a_batch_is_learned_and_what_is_wrong_with_the_rest_is_said(server, service, monkeypatch):
     monkeypatch.setattr(many, "MOST_KEYS", 2)
     monkeypatch.setattr(many, "MOST_ROWS", 2)
     for form in ("columns", "table"):
-        experiment, _ = twins(service)
+        experiment = keyed(service)
         batch = experiment.ask_many(KEYS[:5])
         experiment.cancel(batch.ids[3])
         losses = np.full(batch.reveals.size, 0.5)
         losses[batch.offsets[1]] = 1.5
-        told = batch.to_arrow(reveals=True).to_pandas().assign(loss=losses)
-        learned = experiment.tell_many(*((batch, losses) if form == "columns" else (told,)), partial=True)
+        learned = experiment.tell_many(
+            *((batch, losses) if form == "columns" else (table(batch, losses),)), partial=True
+        )
         assert learned == 3
         assert {id_: type(error) for id_, error in learned.problems.items()} == {
             batch.ids[1]: LossError,
@@ -203,10 +217,10 @@ def test_a_part_of_a_batch_is_learned_and_what_is_wrong_with_the_rest_is_said(se
     assert asyncio.run(again()).problems.keys() == learned.problems.keys()
 
 
-def test_an_experiment_without_keys_is_asked_for_several_decisions(server, service, monkeypatch):
+@pytest.mark.library
+def test_several_decisions_of_an_experiment_without_keys_are_those_of_an_agent(service, monkeypatch):
     monkeypatch.setattr(many, "MOST_ROWS", 3)  # several requests for one batch
-    name = f"m{next(_numbers)}"
-    experiment = service.create(name, "exp3.g++", GRAPHS[0], seed=9)
+    experiment = service.create(f"m{next(_numbers)}", "exp3.g++", GRAPHS[0], seed=9)
     agent = sl.Agent("exp3.g++", GRAPHS[0], seed=9)
     for graph in (None, GRAPHS[1]):
         batch = experiment.ask_many(np.int64(7), graph)
@@ -215,17 +229,25 @@ def test_an_experiment_without_keys_is_asked_for_several_decisions(server, servi
         assert batch.rounds.tolist() == [each.round for each in own]
         assert batch.probabilities.tolist() == [each.probability for each in own]
         assert batch.reveals.tolist() == np.concatenate([each.reveals for each in own]).tolist()
-        assert (batch.keys, repr(batch)) == ([None] * 7, "<RemoteBatch of 7 decisions>")
         assert experiment.tell_many(batch, batch.reveals / 4) == 7
         for each in own:
             agent.tell(each, each.reveals / 4)
         assert experiment.tell_many(batch, batch.reveals / 4) == 0
+
+
+def test_an_experiment_without_keys_is_asked_for_several_decisions(server, service, monkeypatch):
+    monkeypatch.setattr(many, "MOST_ROWS", 3)  # several requests for one batch
+    name = f"m{next(_numbers)}"
+    experiment = service.create(name, "exp3.g++", GRAPHS[0], seed=9)
+    batch = experiment.ask_many(7)
+    assert (batch.keys, repr(batch)) == ([None] * 7, "<RemoteBatch of 7 decisions>")
+    assert experiment.tell_many(batch, batch.reveals / 4) == 7
     assert len(experiment.ask_many(0)) == 0
-    table = experiment.ask_many(4).to_arrow(reveals=True).to_pandas().assign(loss=0.5)
-    assert experiment.tell_many(table) == 4
+    batch = experiment.ask_many(4)
+    assert experiment.tell_many(table(batch, np.full(batch.reveals.size, 0.5))) == 4
     batch = experiment.ask_many(5)
     wrong = np.append(np.full(batch.reveals.size - 1, 0.5), 2.0)
-    for told in ((batch, wrong), (batch.to_arrow(reveals=True).to_pandas().assign(loss=wrong),)):
+    for told in ((batch, wrong), (table(batch, wrong),)):
         with pytest.raises(LossError, match=f"^Decision {batch.ids[4]}: ") as caught:  # the second of its request
             experiment.tell_many(*told)
         assert caught.value.__cause__.path in {"body.losses", f"body.items.1.losses.{batch.reveals[-1]}"}
@@ -233,9 +255,8 @@ def test_an_experiment_without_keys_is_asked_for_several_decisions(server, servi
     for wrong in (-1, True):
         with pytest.raises(ServiceError, match="how many decisions"):
             experiment.ask_many(wrong)
-    keyed, _ = twins(service)
     with pytest.raises(ServiceError, match="has keys"):
-        keyed.ask_many(3)
+        keyed(service).ask_many(3)
 
     async def play():
         async with connect_async(server.address, patience=0.0, timeout=60.0) as connected:
@@ -246,6 +267,7 @@ def test_an_experiment_without_keys_is_asked_for_several_decisions(server, servi
     assert asyncio.run(play()) == 4
 
 
+@pytest.mark.library
 def test_outcomes_of_an_experiment_without_keys_are_told_together(service):
     orders = sl.outcomes.StockOrders(3, holding=1, shortage=4)
     experiment = service.create(f"m{next(_numbers)}", "exp3.g++", orders.graph, seed=3)
@@ -260,14 +282,14 @@ def test_outcomes_of_an_experiment_without_keys_are_told_together(service):
 
 
 def test_what_is_told_while_frozen_is_not_counted_as_learned(service):
-    experiment, _ = twins(service)
+    experiment = keyed(service)
     experiment.change(state="frozen", play=3)
     batch = experiment.ask_many(KEYS[:2])
     assert experiment.tell_many(batch, np.full(batch.reveals.size, 0.5)) == 0
 
 
 def test_a_holdout_is_given_as_a_pair_or_by_name(service):
-    experiment, _ = twins(service, holdout=(1, 0.25))
+    experiment = keyed(service, holdout=(1, 0.25))
     name = f"m{next(_numbers)}"
     service.create(name, "exp3.g++", GRAPHS[0], keyed=True, holdout={"arm": 1, "share": 0.25})
     experiment.clone(f"{name}-twin", learned=False, holdout=(1, 0.25))
@@ -277,11 +299,11 @@ def test_a_holdout_is_given_as_a_pair_or_by_name(service):
 
 
 def test_a_table_with_something_wrong_is_refused_by_a_sentence(service):
-    experiment, _ = twins(service)
+    experiment = keyed(service)
     batch = experiment.ask_many(["a", "b", "c"])
     size = int(batch.offsets[1])
     arms, lost = batch.reveals[:size].tolist(), [0.5] * size
-    for error, match, table in (
+    for error, match, given in (
         (UnknownDecisionError, "for the key 'zz'", {"key": ["zz"], "arm": [0], "loss": [0.5]}),
         (LossError, "equally long", {"key": ["a"], "arm": [0, 1], "loss": [0.5]}),
         (LossError, f'Decision {batch.ids[0]}: .* it is "x"', {"key": ["a"], "arm": [0], "loss": ["x"]}),
@@ -289,9 +311,9 @@ def test_a_table_with_something_wrong_is_refused_by_a_sentence(service):
         (LossError, f'Decision {batch.ids[0]}: .* it is "nan"', {"key": ["a"], "arm": [0], "loss": [math.nan]}),
     ):
         with pytest.raises(error, match=match):
-            experiment.tell_many(batch, table)
+            experiment.tell_many(batch, given)
     assert experiment.state()["counts"]["told"] == 0
-    table = {"key": ["a"] * size + ["b"], "arm": [*arms, 0], "loss": [*lost, math.inf]}
-    learned = experiment.tell_many(batch, table, partial=True)  # one that is no number hinders no other
+    told = {"key": ["a"] * size + ["b"], "arm": [*arms, 0], "loss": [*lost, math.inf]}
+    learned = experiment.tell_many(batch, told, partial=True)  # one that is no number hinders no other
     assert learned == 1
     assert [(id_, type(error)) for id_, error in learned.problems.items()] == [(batch.ids[1], LossError)]

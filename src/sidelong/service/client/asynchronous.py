@@ -1,4 +1,7 @@
-"""The client with `await`: what `sidelong.service.client.blocking` has, method by method."""
+"""The client with `await`: a service and its experiments, and the source of the one without.
+
+After a change, run scripts/blocking_client.py, which writes that one. What follows ``# blocking:`` is in that one only.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +35,7 @@ T = TypeVar("T")
 
 
 class AsyncService:
-    """The experiments of a service, by name: see `Service`."""
+    """The experiments of a service, by name. Nothing is asked for until it is needed."""
 
     def __init__(self, url: str, token: str | None, patience: float, timeout: float) -> None:
         self._http = httpx.AsyncClient(**wire.settings(url, token, timeout))
@@ -70,9 +73,30 @@ class AsyncService:
         prior: Mapping[int | str, tuple[float, float]] | None = None,
         log: Log | None = None,
         keyed: bool = False,
-        **options: Any,
+        **options: Any,  # each learner has its own
     ) -> AsyncExperiment:
-        """Make an experiment, or find the one that was made alike under this name: see `Service.create`."""
+        """Make an experiment, or find the one that was made alike under this name.
+
+        Args:
+            name: what to call it.
+            learner: as for `Agent`.
+            graph: as for `Agent`.
+            seed: as for `Agent`; one is drawn if none is given.
+            expire_after: after how many seconds without feedback a decision expires; None: never.
+            description: for people.
+            labels: what to call each arm; those of the graph if none are given.
+            scale: as for `Agent`; other processes say `service[name].scaled(scale)`.
+            certificate: as for `Agent`; `state()["certificate"]` has it.
+            features: the names in the `context` of a decision that the learner sees; it is then "squarecb.g".
+            holdout: an arm, and the share of rounds that follows it and not the learner; `state()["lift"]` says what
+                the learner saves.
+            default_loss: what an expired decision is told; if not given, nothing is learned from it.
+            prior: as for `Agent`: what you believe of some arms.
+            log: rounds to learn before the first decision: the path of the exported log of another experiment, or a
+                dict with the columns action, loss and pscore.
+            keyed: whether it plays for many keys, as a `Family` does: see `Experiment.ask_many`.
+            **options: the options of the learner, as for `Agent` or `ContextualAgent`.
+        """
         more = {"seed": seed, "expire_after": expire_after, "description": description, "labels": labels}
         more |= {"certificate": True} if certificate else {}
         more |= {} if features is None else {"features": list(features)}
@@ -111,7 +135,36 @@ class AsyncService:
 
 
 class AsyncExperiment(Named["AsyncService"]):
-    """An experiment of a service: see `Experiment`, whose properties are in `state()` here."""
+    """An experiment of a service, with the interface of an `Agent`."""
+
+    # blocking: @property
+    async def learner(self) -> str:
+        """Return the name of the learner."""
+        state = await self.state()
+        return str(state["learner"])
+
+    # blocking: @property
+    async def options(self) -> dict[str, Any]:
+        """Return the options that the learner was given."""
+        state = await self.state()
+        return dict(state["options"])
+
+    # blocking: @property
+    async def seed(self) -> int:
+        """Return the seed."""
+        state = await self.state()
+        return int(state["seed"])
+
+    # blocking: @property
+    async def round(self) -> int:
+        """Return how many decisions were asked for."""
+        state = await self.state()
+        return int(state["round"])
+
+    # blocking: @property
+    async def graph(self) -> FeedbackGraph:
+        """Return the graph of each round that `ask` gets no other one for, of up to 500 arms and 5,000 edges."""
+        return await self._service.do(wire.drawing(self._name))
 
     async def ask(
         self,
@@ -121,13 +174,31 @@ class AsyncExperiment(Named["AsyncService"]):
         context: Mapping[str, Any] | None = None,
         key: str | None = None,
     ) -> RemoteDecision:
-        """Draw an arm: see `Experiment.ask`."""
+        """Draw an arm.
+
+        Args:
+            graph: the graph of this round alone, where graphs change from round to round.
+            available: the arms that can be played in this round, as for `Agent.ask`.
+            context: what the log should say about this decision. Of it, the learner sees the experiment's features.
+            key: what this decision is for, such as the number of an order: whoever asks again with the same key gets
+                the same decision. Without one, every call gets another.
+        """
         return await self._service.do(wire.ask(self._name, graph, context, key, available))
 
     async def tell(
         self, decision: RemoteDecision | str, losses: Losses | Revealed, graph: FeedbackGraph | None = None
     ) -> bool:
-        """Learn the losses that a decision revealed: see `Experiment.tell`."""
+        """Learn the losses that a decision revealed: now or later, in any order, from any process.
+
+        Args:
+            decision: the decision, or its id.
+            losses: a number in [0, 1], or in the experiment's `scale`, for every arm in `decision.reveals`, by arm or
+                in their order; or what a function of `sidelong.outcomes` returned for the arm of this decision, whole.
+            graph: where only the outcome shows what is revealed, what every arm would have revealed. See `Agent.tell`.
+
+        Returns:
+            True if something was learned, False if the same was told before.
+        """
         return await self._service.do(wire.tell(self._name, decision, losses, graph, self._scale))
 
     async def ask_many(
@@ -139,14 +210,42 @@ class AsyncExperiment(Named["AsyncService"]):
         context: Mapping[str, Any] | None = None,
         key: str | None = None,
     ) -> RemoteBatch:
-        """Draw an arm for each key, or several for an experiment without keys: see `Experiment.ask_many`."""
+        """Draw an arm for each key of an experiment that has keys, as `Family.ask` does; or several for one without.
+
+        Args:
+            keys: text or whole numbers: a list, an array or a column. One that is given twice gets two decisions. For
+                an experiment without keys, how many decisions to make.
+            graph: the graph of this round, if it is another one: one for all keys, a list with one for each, or
+                ``(graphs, index)``, where ``graphs[index[i]]`` is that of the i-th key. Each graph is a request.
+            available: the arms that can be played in this round, as for `Agent.ask`, for all keys.
+            context: what the log should say about these decisions.
+            key: what they are for, such as a date: whoever asks for the same again gets the same decisions.
+        """
         asking = many.ask(self._name, keys, graph, available, context, key)
         return asking.joined([await self._service.do(each) for each in asking.questions])
 
     async def tell_many(
-        self, decisions: Any, losses: Any = None, graph: Any = None, *, partial: bool = False
+        self,
+        decisions: Any,
+        losses: Any = None,
+        graph: Any = None,
+        *,
+        partial: bool = False,
     ) -> Learned:
-        """Learn the losses that decisions revealed: see `Experiment.tell_many`."""
+        """Learn the losses that decisions revealed: now or later, in any order; all of a request, or nothing.
+
+        Args:
+            decisions: a batch, or some of one (``batch[mask]``); with outcomes also ids; or only a table, as below.
+            losses: numbers in [0, 1], or in the `scale`, one after the other in the order of ``batch.reveals``; or a
+                table of Arrow, pandas or Polars, or a dict of columns: decision (or key, of a batch), arm, loss, with a
+                row for every arm that each decision reveals; or what ``outcomes`` of `sidelong.outcomes` returned.
+            graph: where only the outcome shows what is revealed, the graphs in the forms that `ask_many` takes.
+            partial: whether to learn all others if something is wrong with some decisions.
+
+        Returns:
+            How many decisions were learned; those that were told the same before are left as they are. If `partial`,
+            its ``problems`` has the error of each decision that was refused, by id.
+        """
         told = many.tell(self._name, decisions, losses, graph, self._scale, partial=partial)
         return Learned.together([await self._service.do(each) for each in told])
 
@@ -158,25 +257,28 @@ class AsyncExperiment(Named["AsyncService"]):
         """Return what is known about each arm; the service does not tell gaps."""
         arms: list[dict[str, Any]] = []
         while True:
-            page = (await self._service.do(wire.state(self._name, len(arms), wire.PAGE)))["arms"]
+            state = await self._service.do(wire.state(self._name, len(arms), wire.PAGE))
+            page = state["arms"]
             arms += page["items"]
             if len(arms) >= page["total"] or not page["items"]:
                 return wire.estimates(arms)
 
     async def predict(self, context: Mapping[str, Any]) -> npt.NDArray[np.float64]:
-        """Return the predicted loss of each arm: see `Experiment.predict`."""
+        """Return the predicted loss of each arm, from 0 to 1, of an experiment with features, of up to 1,000 arms."""
         return await self._service.do(wire.predict(self._name, context))
-
-    async def graph(self) -> FeedbackGraph:
-        """Return the graph, of up to 500 arms and 5,000 edges: see `Experiment.graph`."""
-        return await self._service.do(wire.drawing(self._name))
 
     async def state(self) -> dict[str, Any]:
         """Return all that the service says about the experiment, with its first arm: see docs/service.md."""
         return await self._service.do(wire.state(self._name))
 
     async def change(self, **wanted: Any) -> Self:
-        """Change an experiment, and return it: see `Experiment.change`."""
+        """Change an experiment, and return it, under its new name if that was changed.
+
+        Args:
+            **wanted: any of `state` ("running", "frozen", "stopped", "archived"), `play` (what a frozen one plays: an
+                arm, or the probability of each arm), `fallback` (the arm that a stopped one answers with), `name`,
+                `description`, `labels` and `expire_after`. What is not named stays as it is. See docs/life.md.
+        """
         await self._service.do(wire.change(self._name, wanted))
         return self._called(wanted.get("name", self._name))
 
@@ -185,7 +287,13 @@ class AsyncExperiment(Named["AsyncService"]):
         return await self._service.do(wire.changes(self._name))
 
     async def clone(self, name: str, *, learned: bool = True, **wanted: Any) -> Self:
-        """Make an experiment like this one, and return it: see `Experiment.clone`."""
+        """Make an experiment like this one, and return it.
+
+        Args:
+            name: what to call it.
+            learned: whether it goes on from what this one has learned.
+            **wanted: any of `seed`, `description` and `holdout`, if they are to be others.
+        """
         await self._service.do(wire.clone(self._name, name, {"learned": learned, **wanted}))
         return self._called(name)
 
@@ -196,7 +304,7 @@ class AsyncExperiment(Named["AsyncService"]):
             file.write(data)
 
     async def delete(self, name: str) -> None:
-        """Delete the experiment with all of its data: see `Experiment.delete`."""
+        """Delete the experiment with all of its data, which nothing brings back: its name must be repeated."""
         await self._service.do(wire.delete(self._name, name))
 
     async def look_up(self, decision: RemoteDecision | str) -> dict[str, Any]:
