@@ -128,6 +128,23 @@ def test_with_await_and_a_key_of_ones_own(server, service):
     assert experiment.look_up(batch.ids[0])["status"] == "told"
 
 
+def test_a_key_of_any_length_names_all_requests_of_a_batch(service, monkeypatch):
+    monkeypatch.setattr(many, "MOST_KEYS", 2)
+    monkeypatch.setattr(many, "MOST_ROWS", 2)
+    without_keys = service.create(f"m{next(_numbers)}", "exp3.g++", GRAPHS[0], seed=9)
+    for experiment, asked, fewer in ((keyed(service), KEYS[:7], KEYS[:2]), (without_keys, 7, 2)):
+        for key in ("k" * 200, "k" * 199, "monday"):
+            batch = experiment.ask_many(asked, key=key)
+            assert len(set(batch.ids)) == 7
+            assert experiment.ask_many(asked, key=key).ids == batch.ids
+        assert not {*experiment.ask_many(fewer, key="monday.1").ids} & {*batch.ids}  # the key of something else
+        made = experiment.state()["counts"]["decided"]
+        for wrong in ("k" * 201, "", "two words", "a\nb"):
+            with pytest.raises(ServiceError, match="1 to 200 characters"):
+                experiment.ask_many(asked, key=wrong)
+        assert experiment.state()["counts"]["decided"] == made
+
+
 def test_a_scale_and_what_is_wrong(service):
     experiment = keyed(service, scale=sl.outcomes.Scale(best=0, worst=10))
     batch = experiment.ask_many(["a", "b"])

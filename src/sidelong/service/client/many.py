@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import math
+from hashlib import sha256
 from typing import TYPE_CHECKING, Any, NamedTuple
 from uuid import uuid4
 
@@ -73,9 +74,13 @@ def ask(
         one = more if shown is None else {**more, "graph": graph_of(shown)}
         for k in range(0, len(places), most):
             some = [listed[place] for place in places[k : k + most]]
-            number = len(questions)
-            questions.append(_question(name, some, one, under if number == 0 else f"{under}.{number}"))
+            questions.append(_question(name, some, one, _key_of_request(under, len(questions))))
     return Asking(questions, order, RemoteBatch.read(_NOTHING, name, []))
+
+
+def _key_of_request(key: str, number: int) -> str:
+    """Return the Idempotency-Key of one of the requests of a batch: as long as others, and no key of another batch."""
+    return key if number == 0 else sha256(f"{key} {number}".encode()).hexdigest()
 
 
 def _count(given: int | np.integer[Any]) -> int:

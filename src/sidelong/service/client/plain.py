@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from numbers import Real
 from typing import TYPE_CHECKING, Any
@@ -77,8 +78,8 @@ def opened(
 
 
 def key_of(key: str) -> str:
-    """Return a key, if it can go into a header."""
-    if not key.isascii() or not key.isprintable():
+    """Return a key, if the service takes it: a batch is several requests, and the first must not be stored alone."""
+    if re.fullmatch(r"[\x21-\x7e]{1,200}", key) is None:
         raise ServiceError(
             f"A key has 1 to 200 characters of printable ASCII, without blanks, not {key!r}.",
             status=422,
