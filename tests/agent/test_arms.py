@@ -118,8 +118,8 @@ def test_learners_without_a_rule_for_absent_arms_name_the_one_that_has(learner):
 
 
 def test_epochs_have_no_rule_for_absent_arms():
-    agent = sl.Agent("exp3-set", sl.graphs.nested(4), refresh="epoch")
-    with pytest.raises(LearnerError, match=r"exp3-set with refresh=.epoch. has none\. Use exp3-set"):
+    agent = sl.Agent("exp3.g++", sl.graphs.nested(4), refresh="epoch")
+    with pytest.raises(LearnerError, match=r"exp3\.g\+\+ with refresh=.epoch. has none\. Use exp3-set"):
         agent.ask(available=[0])
 
 

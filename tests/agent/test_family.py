@@ -109,7 +109,6 @@ def test_graphs_that_only_the_outcome_shows():
 OTHERS = [
     ("exp3-set", {}, False),
     ("exp3-set", {"late": "guarded"}, False),
-    ("exp3-set", {"refresh": "epoch"}, False),
     ("exp3.g++", {"gamma": 0.2, "beta": 0.01}, False),
     ("exp3.g++", {"refresh": "epoch"}, False),
     ("ts-n", {}, True),

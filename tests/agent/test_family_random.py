@@ -26,7 +26,7 @@ LEARNERS = [
     ("glance", {}),
     ("exp3-set", {}),
     ("exp3-set", {"late": "guarded"}),
-    ("exp3-set", {"refresh": "epoch"}),
+    ("exp3.g++", {"late": "guarded"}),
     ("exp3-set", {}),
     ("exp3.g++", {}),
     ("exp3.g++", {"refresh": "epoch"}),

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import sidelong as sl
 from sidelong.agent import state_file
-from sidelong.errors import ConflictError, LearnerError, StateFileError
+from sidelong.errors import ConflictError, StateFileError
 from sidelong.learners import exp3gpp
 
 
@@ -251,13 +251,3 @@ def test_the_header_can_be_read_by_a_person(saved):
     assert header["learner"] == "exp3.g++"
     assert header["options"] == {"gamma": 2.0}
     assert header["round"] == 11
-
-
-def test_a_file_of_an_option_that_went_is_refused_and_the_learner_in_its_place_named(saved):
-    header, arrays = state_file.read(saved)
-    state_file.write(saved, {**header, "options": {"preset": "practical"}}, arrays)
-    with pytest.raises(LearnerError, match=r"preset is 'practical'.* the learner 'glance'"):
-        sl.Agent.load(saved)
-    state_file.write(saved, {**header, "learner": "ito-2022", "options": {"variant": "parameter-free"}}, arrays)
-    with pytest.raises(LearnerError, match=r"variant is 'parameter-free'.* the learner 'spm-2024'"):
-        sl.Agent.load(saved)

@@ -19,7 +19,6 @@ from sidelong.learners import (
     absent,
     exp3g_adaptive,
     exp3gpp,
-    exp3gpp_guarded,
     exp3set,
     exp3set_tracking,
     glance,
@@ -325,7 +324,7 @@ BROKEN_CERTIFICATE = {
 def forget_what_is_outstanding(params, state, graph, asked):
     waiting = state.outstanding[0]
     state.outstanding[0] = 0.0
-    exp3gpp_guarded.distribution(params, state, graph, asked)
+    exp3gpp.distribution(params, state, graph, asked)
     state.outstanding[0] += waiting
 
 
@@ -418,7 +417,7 @@ KINDS = {
     "exp3_set": Kind(exp3set.LEARNER, BROKEN_EXP3_SET, ("absent-unbiased", "absent-ftrl"), 0.05),
     "tracking": Kind(exp3set_tracking.LEARNER, BROKEN_TRACKING, ("track-ftrl",), 0.05),
     "exp3_g": Kind(exp3g_adaptive.LEARNER, BROKEN_EXP3_G, ("exp3g-ftrl", "exp3g-costs", "exp3g-rate"), 0.05),
-    "guarded": Kind(exp3gpp_guarded.LEARNER, BROKEN_GUARDED, ("delay-rate", "delay-cross", "seen-after"), 0.4),
+    "guarded": Kind(exp3gpp.GUARDED, BROKEN_GUARDED, ("delay-rate", "delay-cross", "seen-after"), 0.4),
     "squarecb": Kind(squarecb.LEARNER, BROKEN_SQUARECB, ("squarecb-value", "squarecb-regret"), 0.3),
 }
 

@@ -329,7 +329,6 @@ def test_a_strong_independence_number_that_is_not_known_exactly_is_refused(monke
     ("options", "message"),
     [
         ({"rate": "fast"}, "rate must be 'adaptive' or 'fixed', not 'fast'"),
-        ({"preset": "practical"}, "the learner 'glance', which takes no preset"),
         ({"gamma": 0}, "gamma must be a finite number above 0, not 0"),
         ({"beta": math.nan}, "beta must be a finite number above 0, not nan"),
         ({"beta": True}, "beta must be a finite number above 0, not True"),

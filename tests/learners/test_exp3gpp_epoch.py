@@ -17,7 +17,7 @@ from sidelong import theory
 from sidelong._jit import entry
 from sidelong.errors import LearnerError
 from sidelong.graphs.sequences import fixed
-from sidelong.learners import catalogue, exp3gpp, exp3gpp_epoch, exp3ix_epoch, exp3set_epoch
+from sidelong.learners import catalogue, exp3gpp, exp3gpp_epoch
 from sidelong.learners.interface import Asked
 from sidelong.numerics import DRAWS, uniform
 from sidelong.simulation.loop import loop_for, new_tally
@@ -49,25 +49,14 @@ def test_agrees_with_the_oracle_in_every_round(seed, late):
     assert len(bank) > 1 or options["growth"] == 0 or len(oracle.begun) < 200
 
 
-LEARNERS = {"exp3.g++": EARLY, "exp3-set": {}, "exp3-ix": {}}
-
-
-@pytest.mark.parametrize(
-    ("learner", "name"),
-    [
-        *(("exp3.g++", name) for name in GRAPHS),
-        *((learner, name) for learner in ("exp3-set", "exp3-ix") for name in ("intervals in a row", "arcs")),
-    ],
-)
-def test_with_growth_0_it_is_the_exact_schedule(learner, name):
+@every_graph
+def test_with_growth_0_it_is_the_exact_schedule(name):
     """The same arms and, to 1e-12, the same distributions in every round.
 
     An arm of tiny P multiplies the rounding errors of both when it is seen, and so does each further one. So that this
     does not hide anything, the small difference that one round makes is checked and taken out.
     """
-    graph, options = GRAPHS[name], LEARNERS[learner]
-    exact, epochs = (sl.Agent(learner, graph, seed=3, **options, **each) for each in ({}, EVERY_ROUND))
-    Ltilde, Theta = {"exp3.g++": ("Ltilde", "Theta"), "exp3-set": ("Lhat", "Theta"), "exp3-ix": ("Lhat", "Q")}[learner]
+    exact, epochs = (sl.Agent("exp3.g++", GRAPHS[name], seed=3, **EARLY, **each) for each in ({}, EVERY_ROUND))
     for _ in range(400):
         one, two = exact.ask(), epochs.ask()
         assert one.arm == two.arm
@@ -78,11 +67,10 @@ def test_with_growth_0_it_is_the_exact_schedule(learner, name):
         np.testing.assert_allclose(two._p, P[one.reveals], rtol=1e-12)  # what `update` will divide by
         exact.tell(one, losses_of(one))
         epochs.tell(two, losses_of(two))
-        for ours, theirs in (("Ltilde", Ltilde), ("Theta", Theta)):
-            np.testing.assert_allclose(
-                getattr(epochs._learner.state, ours), getattr(exact._learner.state, theirs), rtol=1e-12
-            )
-            getattr(exact._learner.state, theirs)[:] = getattr(epochs._learner.state, ours)
+        for field in ("Ltilde", "Theta"):
+            ours, theirs = getattr(epochs._learner.state, field), getattr(exact._learner.state, field)
+            np.testing.assert_allclose(ours, theirs, rtol=1e-12)
+            theirs[:] = ours
 
 
 def test_on_self_loops_it_can_be_exp3pp():
@@ -171,26 +159,6 @@ def test_draws_follow_p_and_the_estimate_of_theta_has_the_mean_theta(name, withi
     error = np.std(theta) / math.sqrt(len(theta))
     assert np.mean(theta) == pytest.approx(exact, abs=5 * error + 1e-9)
     assert max(theta) <= 2 * graph.n_arms
-
-
-@pytest.mark.parametrize("name", ["intervals in a row", "arcs"])
-@pytest.mark.parametrize("learner", ["exp3-set", "exp3-ix"])
-def test_the_estimate_has_the_mean_theta_without_exploration_too(learner, name):
-    """Or Q, where gamma = eta is added to each P: 20,000 draws of one round, to 5 standard errors (1e-6)."""
-    graph = GRAPHS[name]
-    agent = sl.Agent(learner, graph, seed=3, refresh="epoch", growth=1)
-    play(agent, 100)
-    decision = agent.ask()
-    assert not decision._trace[exp3gpp_epoch.TRACES.index("refreshed")]
-    gamma = decision._trace[exp3gpp_epoch.TRACES.index("learning_rate")] if learner == "exp3-ix" else 0.0
-    exact = sum(decision.probabilities / (decision.observe_probabilities + gamma))
-    room, trace, found = np.zeros(graph.n_arms), np.zeros(5), []
-    playing = agent._learner
-    known = playing.params, playing.state, graph.arrays, decision.round
-    for seed in range(20_000):
-        playing._draw(*known, np.uint64(seed), room, trace, playing.present)
-        found.append(trace[0])
-    assert np.mean(found) == pytest.approx(exact, abs=5 * np.std(found) / math.sqrt(len(found)))
 
 
 @pytest.mark.parametrize("name", ["intervals in a row", "arcs", "other intervals"])
@@ -371,15 +339,14 @@ def test_the_estimate_of_theta_changes_the_rate_by_little():
 
 def test_the_schedule_is_chosen_by_its_name():
     graph = sl.graphs.star(5)
-    assert catalogue.choose("exp3.g++", {"refresh": "round"}) is exp3gpp
-    assert catalogue.choose("exp3.g++", {"refresh": "epoch"}) is exp3gpp_epoch
+    assert catalogue.choose("exp3.g++", {"refresh": "round"}) is exp3gpp.LEARNER
+    assert catalogue.choose("exp3.g++", {"refresh": "epoch"}) is exp3gpp_epoch.LEARNER
     with pytest.raises(LearnerError, match="refresh must be 'round' or 'epoch', not 'epochs'"):
         sl.Agent("exp3.g++", graph, refresh="epochs")
     with pytest.raises(LearnerError, match="refresh='epoch' has no option 'estimator'"):
         new_agent(graph, estimator="shifted")
 
 
-@pytest.mark.parametrize("learner", ["exp3.g++", "exp3-set", "exp3-ix"])
 @pytest.mark.parametrize(
     ("growth", "message"),
     [
@@ -391,9 +358,9 @@ def test_the_schedule_is_chosen_by_its_name():
         (None, "growth must be a number from 0 to 1, not None"),
     ],
 )
-def test_a_bad_growth_is_refused(learner, growth, message):
+def test_a_bad_growth_is_refused(growth, message):
     with pytest.raises(LearnerError, match=re.escape(message)):
-        sl.Agent(learner, sl.graphs.star(5), refresh="epoch", growth=growth)
+        sl.Agent("exp3.g++", sl.graphs.star(5), refresh="epoch", growth=growth)
 
 
 def test_a_growth_without_epochs_is_refused():
@@ -402,5 +369,5 @@ def test_a_growth_without_epochs_is_refused():
 
 
 def test_the_default_growth_is_that_of_the_bound():
-    functions = (theory.theorem_4_epochs, exp3gpp_epoch.configure, exp3set_epoch.configure, exp3ix_epoch.configure)
+    functions = (theory.theorem_4_epochs, exp3gpp_epoch.configure)
     assert len({inspect.signature(function).parameters["growth"].default for function in functions}) == 1

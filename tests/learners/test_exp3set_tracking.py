@@ -154,7 +154,7 @@ def test_the_bound_by_hand():
         ({"track": -1}, "track must be a whole number from 0"),
         ({"track": 1.5}, "track must be a whole number from 0"),
         ({"track": 2, "horizon": 0}, "horizon must be a whole number from 1"),
-        ({"track": 2, "refresh": "epoch"}, "refresh must be 'round'"),
+        ({"track": 2, "refresh": "epoch"}, "has no option 'refresh'"),
     ],
 )
 def test_bad_options_are_refused(options, message):

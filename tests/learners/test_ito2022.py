@@ -157,8 +157,6 @@ def test_one_arm_is_played():
     [
         ({}, "ito-2022 needs to know how many rounds it will play"),
         ({"horizon": 0}, "horizon must be a finite number of at least 1, not 0"),
-        ({"variant": "parameter-free"}, "variant is 'parameter-free'.* the learner 'spm-2024', with a bound"),
-        ({"horizon": 10, "variant": "entropy"}, "variant is 'entropy'.* without this option ito-2022 is what"),
         ({"horizon": 10, "strong_independence": 4}, "strong_independence must be a number from 1 to 3, not 4"),
     ],
 )

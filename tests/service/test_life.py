@@ -282,7 +282,7 @@ def test_the_log_has_the_probabilities_of_before_the_coin(bench):
         assert np.frombuffer(event.observe) == pytest.approx(P, rel=1e-12)
 
 
-@pytest.mark.parametrize("options", [{"learner": "exp3-set", "refresh": "epoch"}, {"learner": "ts-n"}])
+@pytest.mark.parametrize("options", [{"learner": "exp3.g++", "refresh": "epoch"}, {"learner": "ts-n"}])
 def test_a_holdout_beside_a_learner_that_does_not_tell_all_probabilities(database, options):
     with opened(database) as bench:
         bench.create(graph=GRAPH, seed=3, holdout={"arm": 1, "share": 0.5}, **options)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from sidelong.claims.claim import Claim, Outcome, Trial, Verdict
 from sidelong.errors import SidelongError, TheoryError
 from sidelong.evaluation import certificates
-from sidelong.learners import exp3g_adaptive, exp3gpp, exp3gpp_guarded, exp3set, exp3set_tracking
+from sidelong.learners import exp3g_adaptive, exp3gpp, exp3set, exp3set_tracking
 from sidelong.learners import glance as glance_learner
 from sidelong.learners import squarecb as squarecb_learner
 
@@ -88,7 +88,7 @@ def verify(
     certificate: ModuleType = certificates,
     exp3_set: Learner = exp3set.LEARNER,
     tracking: Learner = exp3set_tracking.LEARNER,
-    guarded: Learner = exp3gpp_guarded.LEARNER,
+    guarded: Learner = exp3gpp.GUARDED,
     squarecb: Learner = squarecb_learner.LEARNER,
     exp3_g: Learner = exp3g_adaptive.LEARNER,
     seed: int = 0,

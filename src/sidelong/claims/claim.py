@@ -13,7 +13,6 @@ from sidelong.evaluation import certificates
 from sidelong.learners import (
     exp3g_adaptive,
     exp3gpp,
-    exp3gpp_guarded,
     exp3set,
     exp3set_tracking,
     glance,
@@ -71,7 +70,7 @@ class Trial:
     certificate: ModuleType = certificates  #: what is checked of the certificate
     exp3_set: Learner = exp3set.LEARNER  #: what is checked where arms come and go
     tracking: Learner = exp3set_tracking.LEARNER  #: what is checked where the best arm moves
-    guarded: Learner = exp3gpp_guarded.LEARNER  #: what is checked of EXP3.G++ with late="guarded"
+    guarded: Learner = exp3gpp.GUARDED  #: what is checked of EXP3.G++ with late="guarded"
     squarecb: Learner = squarecb.LEARNER  #: what is checked where a regressor predicts losses
     exp3_g: Learner = exp3g_adaptive.LEARNER  #: what is checked of EXP3.G with rate="adaptive"
     shared: dict[str, Any] = field(default_factory=dict, compare=False)  #: what several claims look at, made once

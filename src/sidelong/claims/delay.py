@@ -60,7 +60,7 @@ def _played(trial: Trial) -> Iterator[_LateGame]:
     T = trial.size(200, 60)
     players: list[tuple[str | Learner, dict[str, Any], bool]] = [
         (trial.learner, {"rate": "adaptive"}, False),
-        (trial.guarded, {}, True),
+        (trial.guarded, {"late": "guarded"}, True),
         (exp3set.LEARNER.name, {}, False),
         (exp3set.LEARNER.name, {"late": "guarded"}, True),
     ]

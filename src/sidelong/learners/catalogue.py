@@ -124,7 +124,7 @@ def check_absence(learner: Learner, what: str) -> None:
     if not learner.sleeps:
         raise LearnerError(
             f"{what} needs a learner with a bound for arms that come and go, and {learner.title} has none. "
-            f"Use exp3-set, with refresh='round' and late='plain', and without track."
+            f"Use exp3-set, with late='plain' and without track."
         )
 
 

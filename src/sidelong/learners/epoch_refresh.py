@@ -33,12 +33,11 @@ class Params(NamedTuple):
     alpha: float  #: the strong independence number, or a bound on it; of no effect if adaptive
     gamma: float
     beta: float
-    lambda_: float  #: 0: no exploration
+    lambda_: float
     eta_scale: float
     largest_first: bool
     initial: np.ndarray  #: the arms of the initial rounds, in order
     Theta_0: float
-    implicit: float  #: what is added to each P is this times eta
 
 
 class State(NamedTuple):
@@ -97,23 +96,20 @@ def mark_of(graph: GraphArrays) -> Whole:
 
 
 @rare_kernel
-def refresh(params: Params, state: State, graph: GraphArrays, t: int) -> float:
+def begin_epoch(params: Params, state: State, graph: GraphArrays, t: int) -> float:
     """Begin an epoch with round t; return theta."""
     last = np.int64(math.floor((1.0 + params.growth) * t))
     state.epoch[LAST] = last  # 2
     state.epoch[MARK] = mark_of(graph)
     state.epoch[IN_TREES] = not graph.contiguous or sources_are_ranges(graph)
     state.rates[LIMIT] = (1.0 + params.growth) * state.Theta[0]
-    if params.lambda_ > 0.0:
-        state.rates[EPS] = _explore(params, state, graph, t, last)
-        plant(state.e, state.eps)
+    state.rates[EPS] = _explore(params, state, graph, t, last)
+    plant(state.e, state.eps)
     Theta = state.Theta[0] if params.adaptive else params.alpha * t
     state.rates[ETA] = params.eta_scale * math.sqrt(params.log_K / (2.0 * Theta))  # 5
     weigh(state)
     fill(state.p, state.w, state.e, scale_of(state), first_leaf(state.p.size))
     observe(graph, state.p, state.P)
-    for i in range(state.P.size):
-        state.P[i] += params.implicit * state.rates[ETA]
     return theta(state.p, state.P)
 
 

@@ -41,6 +41,7 @@ notice and Theorem 4 needs. A single arm is played.
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -52,7 +53,8 @@ from sidelong.graphs.cover import new_room
 from sidelong.graphs.numbers import strong_independence as compute_strong_independence
 from sidelong.learners.exploration import GAPS, SIZE, estimate_gaps, explore, extremes, set_rates
 from sidelong.learners.interface import About, Asked, Learner, Need, Told
-from sidelong.learners.options import initial_arms, number, one_of, settled, variant_of
+from sidelong.learners.options import initial_arms, load, number, one_of, settled
+from sidelong.learners.outstanding import begin, settle
 from sidelong.learners.weights import weigh
 from sidelong.numerics import log, total
 
@@ -80,17 +82,20 @@ class Params(NamedTuple):
     eta_scale: float
     largest_first: bool
     shifted: bool
+    guarded: bool  #: whether the rate counts outstanding decisions
     initial: np.ndarray  #: the arms of the initial rounds, in order
 
 
 def variant(options: Mapping[str, Any]) -> Learner | None:
     """Return the learner for these options, if it is another: that of the epochs, or that of the guarded rate."""
-    if "preset" in options:
-        raise LearnerError(
-            f"exp3.g++ has no presets any more, and preset is {options['preset']!r}. What 'practical' was for is done "
-            f"better by the learner 'glance', which takes no preset; without this option exp3.g++ is the paper's."
-        )
-    return variant_of("exp3gpp", options)
+    if options.get("refresh") == "epoch":
+        if options.get("late") == "guarded":
+            raise LearnerError(
+                "late='guarded' counts theta of every round when it is asked for, and refresh='epoch' only estimates "
+                "it: take refresh='round', or late='plain', which has a bound under delay too."
+            )
+        return load("exp3gpp_epoch")
+    return GUARDED if options.get("late") == "guarded" else None
 
 
 def proved(options: Mapping[str, Any]) -> tuple[str, ...]:
@@ -152,11 +157,14 @@ def configure(
             by the share `growth`, so that a round costs O(log K) for each revealed arm: for thousands of arms and more.
             Its options are those of `sidelong.learners.exp3gpp_epoch.configure`.
         late: the rate of "plain" does not count late feedback. Its bound under delay can be computed from what
-            happened. "guarded" counts the outstanding decisions in its rate: see `sidelong.learners.exp3gpp_guarded`.
+            happened. "guarded" counts the outstanding decisions in its rate: see `sidelong.learners.outstanding`.
     """
     one_of("rate", rate, ("adaptive", "fixed"))
     one_of("refresh", refresh, ("round", "epoch"))
-    one_of("late", late, ("plain", "guarded"))
+    guarded = one_of("late", late, ("plain", "guarded")) == "guarded"
+    for name, value, only in (("rate", rate, "adaptive"), ("estimator", estimator, "plain")):
+        if guarded and value != only:
+            raise LearnerError(f"late='guarded' needs {name}={only!r}, and {name} is {value!r}. Or take late='plain'.")
     K = graph.n_arms
     adaptive = rate == "adaptive"
     alpha: float = 1
@@ -180,6 +188,7 @@ def configure(
         eta_scale=number("eta_scale", eta_scale, above=0),
         largest_first=one_of("ties", ties, ("paper", "practical")) == "practical",
         shifted=one_of("estimator", estimator, ("plain", "shifted")) == "shifted",
+        guarded=guarded,
         initial=initial_arms(graph, start),
     )
 
@@ -202,6 +211,7 @@ class State(NamedTuple):
     known: np.ndarray  #: what S was made from; `exploration` names its entries
     free: np.ndarray
     heap: np.ndarray
+    outstanding: np.ndarray  #: how many decisions are that enter the weights, if that is counted
 
 
 def init(params: Params, graph: FeedbackGraph) -> State:
@@ -222,6 +232,7 @@ def init(params: Params, graph: FeedbackGraph) -> State:
         ties=np.ones(K, np.bool_),
         known=np.array([-1, 0, 0]),
         **new_room(K)._asdict(),
+        outstanding=np.zeros(1),
     )
 
 
@@ -235,6 +246,8 @@ def distribution(params: Params, state: State, graph: GraphArrays, asked: Asked)
         p[params.initial[t - 1] if t <= params.initial.size else 0] = 1.0  # 1
         trace[_THETA] = 1.0
         return
+    if params.guarded:
+        state.Theta[0] += state.outstanding[0]
     log_t, log_K = log(float(t)), params.log_K
     radius = math.sqrt((params.gamma * log_t + log_K) / 2.0)
     ucb, lcb, least = extremes(state, radius)
@@ -253,6 +266,8 @@ def distribution(params: Params, state: State, graph: GraphArrays, asked: Asked)
     trace[_SIZE] = state.known[SIZE]
     trace[_MASS] = mass
     trace[_ETA] = eta
+    if params.guarded:
+        trace[_THETA] = begin(state, graph, p)
 
 
 @kernel
@@ -276,13 +291,24 @@ def update(params: Params, state: State, graph: GraphArrays, told: Told) -> None
         for j in range(p.size):
             weight = 0.25 if state.P[j] >= least else 1.0
             state.P[j] = weight * p[j] / state.P[j]  # in place: P has been used
+        counted = trace[_THETA]
         trace[_THETA] = total(state.P)
-        state.Theta[0] += trace[_THETA]  # 12
+        if params.guarded and p.size > 1:
+            settle(state, counted, trace[_THETA])
+        else:
+            state.Theta[0] += trace[_THETA]  # 12
     if in_a_row:
         _count_range(state, first, losses[:count])
     else:
         for k in range(count):
             _count(state, np.uint64(graph.targets[np.uint64(first + k)]), losses[k])
+
+
+@kernel
+def release(params: Params, state: State, graph: GraphArrays, asked: Asked) -> None:
+    """Learn that round t will never be told: it is outstanding no more."""
+    if asked.t > params.initial.size and asked.p.size > 1:
+        state.outstanding[0] -= 1.0
 
 
 @kernel
@@ -349,6 +375,28 @@ LEARNER = Learner(
         bound="9 sqrt(ln K ln(K T) sum_t alpha_t), and 3.83 sqrt(alpha~ T ln K) on one graph; "
         "sum over at most alpha~ arms of 4 beta ln^2 T / gap",
         theorem='Theorem 4; with rate="fixed", Theorems 2 and 3',
+        guess=True,
+    ),
+)
+
+GUARDED = replace(
+    LEARNER,
+    module=begin.__module__,
+    chosen_by="late='guarded'",
+    release=release,
+    variants=(),
+    variant=None,
+    settled=("estimator", "late", "rate", "refresh", "strong_independence"),
+    needs_with=None,
+    proved_with=None,
+    about=About(
+        paper="this package, after Rouyer et al. 2022",
+        cite=("rouyer2022near",),
+        proved=("adversarial",),
+        cost="O(K + E)",
+        bound="2 sqrt(2 ln K (sum_t theta_t + D)) + sqrt(T ln K), where D sums the outstanding decisions of all rounds",
+        theorem="docs/late.md",
+        published=False,
         guess=True,
     ),
 )

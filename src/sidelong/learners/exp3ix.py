@@ -25,20 +25,17 @@ A round that is told late is weighted by its own gamma.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from sidelong._jit import kernel
 from sidelong.graphs.arrays import GraphArrays, observe
 from sidelong.learners.interface import About, Asked, Learner, Need, Told
-from sidelong.learners.options import load, one_of
 from sidelong.learners.weights import exponential
 from sidelong.numerics import log, total
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from sidelong.graphs.graph import FeedbackGraph
 
 TRACES = ("Q", "learning_rate")
@@ -51,19 +48,12 @@ class Params(NamedTuple):
     log_K: float
 
 
-def variant(options: Mapping[str, Any]) -> Learner | None:
-    """Return the learner for these options, if it is another: that of the epochs."""
-    return load("exp3ix_epoch") if options.get("refresh") == "epoch" else None
-
-
-def configure(graph: FeedbackGraph, *, refresh: str = "round") -> Params:
-    """Turn options into constants.
+def configure(graph: FeedbackGraph) -> Params:
+    """Return the constants; there are no options.
 
     Args:
         graph: the graph that the learner starts on.
-        refresh: "round", or "epoch" for many arms: see `sidelong.learners.exp3ix_epoch`.
     """
-    one_of("refresh", refresh, ("round", "epoch"))
     return Params(log_K=log(float(graph.n_arms)))
 
 
@@ -118,8 +108,6 @@ LEARNER = Learner(
     needs=frozenset({Need.SELF_LOOPS}),
     traces=TRACES,
     scratch=("P",),
-    variants=({"refresh": "epoch"},),
-    variant=variant,
     about=About(
         paper="Kocak, Neu, Valko, Munos 2014",
         cite=("kocak2014implicit",),

@@ -32,6 +32,7 @@ EXP3-SET is EXP3.G++ without exploration: it shows what that is worth.
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -41,7 +42,8 @@ from sidelong.errors import LearnerError
 from sidelong.learners.absent import charge, exponential_of_present, grow
 from sidelong.learners.head_start import replay, tilt
 from sidelong.learners.interface import About, Asked, Learner, Need, Told
-from sidelong.learners.options import load, number, one_of, variant_of
+from sidelong.learners.options import load, number, one_of
+from sidelong.learners.outstanding import begin, settle
 from sidelong.learners.weights import exponential, learn, theta
 from sidelong.numerics import log
 
@@ -60,18 +62,20 @@ class Params(NamedTuple):
 
     log_K: float
     eta_scale: float
+    guarded: bool  #: whether the rate counts outstanding decisions
 
 
 def variant(options: Mapping[str, Any]) -> Learner | None:
-    """Return the learner for these options, if it is another: of epochs, a guarded rate, a best arm that moves."""
-    return load("exp3set_tracking") if options.get("track") is not None else variant_of("exp3set", options)
+    """Return the learner for these options, if it is another: for a best arm that moves, or of the guarded rate."""
+    if options.get("track") is not None:
+        return load("exp3set_tracking")
+    return GUARDED if options.get("late") == "guarded" else None
 
 
 def configure(
     graph: FeedbackGraph,
     *,
     eta_scale: float = 1.0,
-    refresh: str = "round",
     late: str = "plain",
     track: int | str | None = None,
 ) -> Params:
@@ -80,16 +84,17 @@ def configure(
     Args:
         graph: the graph that the learner starts on.
         eta_scale: m, a factor on the learning rate. With 1 / sqrt(2) it is that of EXP3.G++'s adaptive rate.
-        refresh: "round", or "epoch" for many arms: see `sidelong.learners.exp3set_epoch`.
         late: the rate of "plain" does not count late feedback. Its bound under delay can be computed from what
-            happened. "guarded" counts the outstanding decisions in its rate: see `sidelong.learners.exp3set_guarded`.
+            happened. "guarded" counts the outstanding decisions in its rate: see `sidelong.learners.outstanding`.
         track: for a best arm that moves, how often it does, or "unknown": see `sidelong.learners.exp3set_tracking`.
     """
-    one_of("refresh", refresh, ("round", "epoch"))
-    one_of("late", late, ("plain", "guarded"))
     if track is not None:
         raise LearnerError("track is an option of sidelong.learners.exp3set_tracking, which exp3-set becomes with it.")
-    return Params(log_K=log(float(graph.n_arms)), eta_scale=number("eta_scale", eta_scale, above=0))
+    return Params(
+        log_K=log(float(graph.n_arms)),
+        eta_scale=number("eta_scale", eta_scale, above=0),
+        guarded=one_of("late", late, ("plain", "guarded")) == "guarded",
+    )
 
 
 class State(NamedTuple):
@@ -98,18 +103,21 @@ class State(NamedTuple):
     Lhat: np.ndarray
     Theta: np.ndarray
     P: np.ndarray
+    outstanding: np.ndarray  #: how many decisions are, if that is counted
 
 
 def init(params: Params, graph: FeedbackGraph) -> State:
     """Return the state before round 1."""
     K = graph.n_arms
-    return State(Lhat=np.zeros(K), Theta=np.array([float(K)]), P=np.zeros(K))
+    return State(Lhat=np.zeros(K), Theta=np.array([float(K)]), P=np.zeros(K), outstanding=np.zeros(1))
 
 
 @kernel
 def distribution(params: Params, state: State, graph: GraphArrays, asked: Asked) -> None:
     """Write into `p` the probabilities of round t."""
     p, trace = asked.p, asked.trace
+    if params.guarded:
+        state.Theta[0] += 2.0 * state.outstanding[0]
     eta = params.eta_scale * math.sqrt(params.log_K / state.Theta[0])  # 1
     if asked.absent > 0:
         scale = 1.0 / exponential_of_present(asked.present, state.Lhat, eta, p)
@@ -118,6 +126,8 @@ def distribution(params: Params, state: State, graph: GraphArrays, asked: Asked)
     for i in range(p.size):
         p[i] *= scale  # 2
     trace[_ETA] = eta
+    if params.guarded:
+        trace[_THETA] = begin(state, graph, p)
 
 
 @kernel
@@ -127,8 +137,18 @@ def update(params: Params, state: State, graph: GraphArrays, told: Told) -> None
     learn(graph, p, arm, losses, state.P, state.Lhat)  # 4, 5
     if told.absent > 0:
         charge(graph, told, trace[_ETA], state.P, state.Lhat)
+    counted = trace[_THETA]
     trace[_THETA] = theta(p, state.P)
-    state.Theta[0] += trace[_THETA]  # 6
+    if params.guarded:
+        settle(state, counted, trace[_THETA])
+    else:
+        state.Theta[0] += trace[_THETA]  # 6
+
+
+@kernel
+def release(params: Params, state: State, graph: GraphArrays, asked: Asked) -> None:
+    """Learn that round t will never be told: it is outstanding no more."""
+    state.outstanding[0] -= 1.0
 
 
 LEARNER = Learner(
@@ -145,7 +165,7 @@ LEARNER = Learner(
     grow=grow,
     tilt=tilt,
     replay=replay,
-    variants=({"refresh": "epoch"}, {"late": "guarded"}, {"track": "unknown"}),
+    variants=({"late": "guarded"}, {"track": "unknown"}),
     variant=variant,
     about=About(
         paper="Alon, Cesa-Bianchi, Gentile, Mannor, Mansour, Shamir 2017",
@@ -154,5 +174,30 @@ LEARNER = Learner(
         cost="O(K + E)",
         bound="2 sqrt(ln K sum_t mas(G_t))",
         theorem="derived in its file, for a rate without a horizon, by the paper's proof",
+    ),
+)
+
+GUARDED = replace(
+    LEARNER,
+    module=begin.__module__,
+    chosen_by="late='guarded'",
+    release=release,
+    needs=LEARNER.needs | {Need.GRAPH_BEFORE},
+    sleeps=False,
+    grow=None,
+    tilt=None,
+    replay=None,
+    variants=(),
+    variant=None,
+    settled=("late", "track"),
+    about=About(
+        paper="this package, after Alon et al. 2017",
+        cite=("alon2017nonstochastic",),
+        proved=("adversarial",),
+        cost="O(K + E)",
+        bound="2 sqrt(ln K (sum_t mas(G_t) + 2 D)), where D sums the outstanding decisions of all rounds",
+        theorem="docs/late.md",
+        published=False,
+        guess=True,
     ),
 )

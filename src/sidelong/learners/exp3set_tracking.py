@@ -45,7 +45,7 @@ from sidelong.errors import LearnerError
 from sidelong.graphs.arrays import observe
 from sidelong.learners import exp3set
 from sidelong.learners.interface import About, Asked, Learner, Told
-from sidelong.learners.options import number, one_of
+from sidelong.learners.options import number
 from sidelong.learners.weights import theta
 from sidelong.numerics import exp, log, total
 
@@ -71,7 +71,6 @@ def configure(
     track: int | str = "unknown",
     horizon: int | None = None,
     eta_scale: float = 1.0,
-    refresh: str = "round",
 ) -> Params:
     """Turn options into constants.
 
@@ -80,9 +79,7 @@ def configure(
         track: how often the best arm changes, or "unknown".
         horizon: the number of rounds, if it is known, for a bound with smaller constants.
         eta_scale: m, a factor on the learning rate.
-        refresh: "round".
     """
-    one_of("refresh", refresh, ("round",))
     if isinstance(track, str) and track != "unknown":
         raise LearnerError(f"track must be how often the best arm changes, or 'unknown', not {track!r}.")
     switches = 0 if track == "unknown" else check_whole(LearnerError, "track", track, 0, 2**48)
@@ -148,7 +145,6 @@ LEARNER = Learner(
     update=update,
     needs=exp3set.LEARNER.needs,
     traces=TRACES,
-    settled=("refresh",),
     about=About(
         paper="this package, after Alon et al. 2017 and Herbster, Warmuth 1998",
         cite=("alon2017nonstochastic",),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 from functools import partial
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
@@ -13,13 +13,11 @@ from sidelong.errors import GraphError, LearnerError
 from sidelong.graphs.cover import greedy_cover
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
 
     from sidelong.graphs.graph import FeedbackGraph
     from sidelong.graphs.numbers import GraphNumber
     from sidelong.learners.interface import Learner
-
-_VARIANTS = {"refresh": "epoch", "late": "guarded"}  # the values that lead to a module of their own
 
 number = partial(check_number, LearnerError)
 one_of = partial(check_one_of, LearnerError)
@@ -28,17 +26,6 @@ one_of = partial(check_one_of, LearnerError)
 def load(name: str) -> Learner:
     """Return the learner of a module beside this one: imported when it is needed, and few need variants."""
     return cast("Learner", importlib.import_module(f"sidelong.learners.{name}").LEARNER)
-
-
-def variant_of(name: str, options: Mapping[str, Any]) -> Learner | None:
-    """Return the learner that plays with refresh="epoch" or late="guarded", or None with neither."""
-    chosen = [value for option, value in _VARIANTS.items() if options.get(option) == value]
-    if len(chosen) > 1:
-        raise LearnerError(
-            "late='guarded' counts theta of every round when it is asked for, and refresh='epoch' only estimates it: "
-            "take refresh='round', or late='plain', which has a bound under delay too."
-        )
-    return load(f"{name}_{chosen[0]}") if chosen else None
 
 
 def settled(compute: Callable[[FeedbackGraph], GraphNumber], graph: FeedbackGraph, what: str, instead: str = "") -> int:
