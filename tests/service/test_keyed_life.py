@@ -79,7 +79,7 @@ def test_what_waits_from_a_freeze_survives_a_restart_and_can_be_cancelled_and_ex
 
 def test_a_frozen_one_whose_arms_are_absent_refuses_and_changes_nothing(database):
     with opened(database) as bench:
-        bench.create(keyed=True, learner="exp3-set", refresh="round", late="plain")
+        bench.create(keyed=True, learner="exp3-set", late="plain")
         bench.change(state="frozen", play=0)
         digest = bench.digest()
         with pytest.raises(ServiceError, match="no arm that it is to play") as caught:
