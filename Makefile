@@ -78,11 +78,14 @@ soak: $(VENV)/stamp-checks packages ## kill the service 500 times under load, on
 		$(BIN)/pytest -v -o faulthandler_timeout=0 -o log_cli=true -o log_cli_level=INFO \
 		tests/service/test_kills.py tests/service/test_nightly_kills.py tests/service/test_life_kills.py
 
-packages: build/generators/stamp ## install what tests need beside Python packages: Chromium, PostgreSQL, nginx and generators of clients
+packages: build/generators/stamp build/client/stamp ## install what tests need beside Python packages: Chromium, PostgreSQL, nginx and generators of clients
 	@tests/packages.sh
 
 build/generators/stamp: tests/generators.sh
 	@PYTHON=$(PYTHON) tests/generators.sh $(@D) || echo "The generators of clients could not be installed: their tests are skipped."
+
+build/client/stamp: tests/client_environment.sh client/pyproject.toml constraints.txt
+	@PYTHON=$(PYTHON) tests/client_environment.sh $(@D) || echo "The environment of the client could not be made: its tests are skipped."
 
 docs: $(VENV)/stamp-docs ## the documentation as a site: docs/_build/html/index.html
 	$(BIN)/sphinx-build --quiet --fail-on-warning --keep-going docs docs/_build/html
@@ -91,7 +94,7 @@ docs: $(VENV)/stamp-docs ## the documentation as a site: docs/_build/html/index.
 docs-fresh: dist ## do every page in order, in an environment that has only the wheel
 	rm -rf build/fresh && $(PYTHON) -m venv build/fresh
 	build/fresh/bin/python -m pip install --quiet --disable-pip-version-check \
-		"$$(ls dist/*.whl)[cli,study,plot,service,dask,networkx,gymnasium,river]"
+		"$$(ls dist/sidelong-*.whl)[cli,study,plot,service,dask,networkx,gymnasium,river]"
 	env --unset=PYTHONPATH SIDELONG_CACHE_DIR=$(CURDIR)/build/fresh/cache build/fresh/bin/python docs/walk.py
 
 pictures: $(VENV)/stamp ## draw the pictures of the documentation anew
@@ -109,8 +112,9 @@ coverage: $(VENV)/stamp-checks ## which lines the tests reach, as a page: build/
 	$(BIN)/coverage report | tail -n 1
 	@echo build/coverage/index.html
 
-dist: $(VENV)/stamp-release ## wheel and sdist, the same bytes wherever the same hatchling builds them
-	rm -rf dist && $(BIN)/python -m build --no-isolation --outdir dist >/dev/null && ls dist/*
+dist: $(VENV)/stamp-release ## wheels and sdists of sidelong and sidelong-client, the same bytes wherever the same hatchling builds them
+	rm -rf dist && $(BIN)/python -m build --no-isolation --outdir dist >/dev/null
+	$(BIN)/python client/build.py dist && ls dist/*
 
 bench: $(VENV)/stamp-bench ## measure, side by side with others: one table, in five minutes
 	$(BIN)/python benchmarks

@@ -47,6 +47,12 @@ def generators():
     return folder if (folder / "stamp").exists() else _missing("generators of clients", "make packages")
 
 
+def client_environment():
+    """Return the environment, without sidelong, that ``tests/client_environment.sh`` makes."""
+    folder = Path(__file__).parents[1] / "build" / "client"
+    return folder if (folder / "stamp").exists() else _missing("environment of the client", "make packages")
+
+
 def _missing(package, how=None):
     reason = f"{MISSING}{package} ({how or f'apt-get install {package}'})"
     if os.environ.get("CI") == "true":

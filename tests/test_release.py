@@ -22,17 +22,9 @@ CORE = ("numpy", "scipy", "numba", "llvmlite")
 
 def copy_of_the_sources(folder, modified):
     """What a person has who unpacked it at another time, elsewhere, with other permissions."""
-    kept = (
-        "src",
-        "tests",
-        "docs",
-        "benchmarks",
-        "examples",
-        "scripts",
-        *(path.name for path in ROOT.glob("*.md")),
-        "LICENSE",
-    )
+    kept = ("src", "tests", "docs", "benchmarks", "examples", "scripts", "client", "LICENSE")
     left = shutil.ignore_patterns("__pycache__", "_build", ".*")
+    kept = (*kept, *(path.name for path in ROOT.glob("*.md")))
     for name in (*kept, "CITATION.cff", "Makefile", "constraints.txt", "pyproject.toml", ".gitignore"):
         source, target = ROOT / name, folder / name
         shutil.copytree(source, target, ignore=left) if source.is_dir() else shutil.copy(source, target)

@@ -235,7 +235,7 @@ def packages() -> None:
     layers = [[each.strip().removeprefix("sidelong.") for each in layer.split("|")] for layer in contract["layers"]]
     below = layers.index(["numerics"])
     ground = [name for layer in layers[below + 1 :] for name in layer]
-    sheet = Canvas(480, 46 * (below + 1) + 70)
+    sheet = Canvas(480, 46 * (below + 1) + 90)
     for k, layer in enumerate(layers[: below + 1]):
         width = (460 - 10 * (len(layer) - 1)) / len(layer)
         for j, name in enumerate(layer):
@@ -243,8 +243,8 @@ def packages() -> None:
             sheet.box(x, 10 + 46 * k, width, 34, "seen" if k % 2 == 0 else "hidden")
             sheet.text(x + width / 2, 32 + 46 * k, name, "note" if len(layer) > 2 else "head", "middle")
     y = 10 + 46 * (below + 1)
-    sheet.box(10, y, 460, 54, "hidden")
-    for k, names in enumerate((ground[: len(ground) // 2], ground[len(ground) // 2 :])):
+    sheet.box(10, y, 460, 74, "hidden")
+    for k, names in enumerate(np.array_split(ground, 3)):
         sheet.text(240, y + 22 + 20 * k, "   ".join(names), "small", "middle")
     sheet.save("packages")
 

@@ -16,8 +16,10 @@ recommend our own learner, "glance".
 from __future__ import annotations
 
 import importlib
+import sys
 from typing import TYPE_CHECKING
 
+from sidelong._install import CLIENT_ONLY, LeftOut
 from sidelong._version import __version__
 from sidelong.errors import SidelongError
 
@@ -76,6 +78,12 @@ _HOMES = {
     "theory": "",
 }
 
+#: What the distribution sidelong-client has of these names.
+_OF_A_CLIENT = {"FeedbackGraph", "GraphSequence", "SidelongError", "__version__", "connect", "graphs", "outcomes"}
+
+if CLIENT_ONLY:
+    sys.meta_path.append(LeftOut)
+
 
 def __getattr__(name: str) -> object:
     if name not in _HOMES:
@@ -89,4 +97,4 @@ def __getattr__(name: str) -> object:
 
 
 def __dir__() -> list[str]:
-    return sorted(__all__)
+    return sorted(_OF_A_CLIENT if CLIENT_ONLY else __all__)

@@ -24,7 +24,7 @@ from numbers import Number
 from typing import TYPE_CHECKING, Any
 
 from sidelong._fingerprint import fingerprint, is_own
-from sidelong._install import pip_install
+from sidelong._install import CLIENT_ONLY, pip_install
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -38,7 +38,9 @@ compiled_as: weakref.WeakKeyDictionary[Any, str] = weakref.WeakKeyDictionary()
 
 
 def jit_is_off() -> bool:
-    """Tell whether all kernels stay plain Python, as ``NUMBA_DISABLE_JIT=1`` says."""
+    """Tell whether all kernels stay plain Python, as ``NUMBA_DISABLE_JIT=1`` says, and as in sidelong-client."""
+    if CLIENT_ONLY:
+        return True
     if numba_is_loaded():
         return bool(sys.modules["numba"].config.DISABLE_JIT)
     return os.environ.get("NUMBA_DISABLE_JIT", "") not in {"", "0"}

@@ -376,10 +376,8 @@ def test_the_token_is_in_no_text(monkeypatch):
 
 
 def test_the_labels_of_a_graph_are_those_of_its_experiment(served, service):
-    networkx = pytest.importorskip("networkx")
-    streets = networkx.DiGraph([("elm", "oak"), ("oak", "elm"), *((name, name) for name in ("elm", "oak", "fir"))])
-    graph = sl.FeedbackGraph.from_networkx(streets)
-    assert graph.labels == ("elm", "oak", "fir")
+    streets = sl.FeedbackGraph.from_edges([(0, 1), (1, 0)], 3, self_loops=True)
+    graph = streets.labelled(["elm", "oak", "fir"])
     agent = service.create("streets", "exp3.g++", graph, seed=1)
     assert agent.graph.labels == graph.labels
     shown = httpx.get(f"{served.address}/v1/experiments/streets", timeout=60).json()
