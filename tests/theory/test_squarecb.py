@@ -15,7 +15,7 @@ def test_the_value_of_what_is_played():
 def test_the_regret_is_least_for_the_factor_that_is_named():
     args = {"K": 3, "errors": 5.0, "value_sum": 10_000.0}
     best = squarecb.regret(**args)
-    assert best == squarecb.regret(**args, gamma_scale=squarecb.gamma_scale(errors=5.0))
+    assert best == squarecb.regret(**args, gamma_scale=math.sqrt(8 / 5.0))
     assert best <= math.sqrt(2 * 5 * (4 + 10_000))
     assert best < min(squarecb.regret(**args, gamma_scale=m) for m in (1.0, 1.2, 1.35, 2.0))
 

@@ -17,6 +17,8 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
+from sidelong.graphs import layout
+
 if TYPE_CHECKING:
     import numpy.typing as npt
     from scipy import sparse
@@ -70,7 +72,7 @@ def is_independent(graph: FeedbackGraph, arms: npt.ArrayLike) -> bool:
         return False
     inside = np.flatnonzero(chosen)
     revealed = _sum_revealed(graph, chosen.astype(np.int64))[inside]
-    return bool((revealed == _reveals_itself(graph)[inside]).all())
+    return bool((revealed == layout.reveals_itself(graph.arrays)[inside]).all())
 
 
 def is_strongly_independent(graph: FeedbackGraph, arms: npt.ArrayLike) -> bool:
@@ -78,7 +80,7 @@ def is_strongly_independent(graph: FeedbackGraph, arms: npt.ArrayLike) -> bool:
     chosen = _marked(graph, arms)
     if chosen is None:
         return False
-    if _on_intervals(graph):
+    if on_intervals(graph):
         return not _two_reveal_each_other(graph, np.flatnonzero(chosen))
     inside = _among(graph, np.flatnonzero(chosen))
     return not inside.multiply(inside.T).nnz
@@ -94,7 +96,7 @@ def is_acyclic(graph: FeedbackGraph, arms: npt.ArrayLike) -> bool:
     chosen = _marked(graph, arms)
     if chosen is None:
         return False
-    if _on_intervals(graph):
+    if on_intervals(graph):
         return not _two_reveal_each_other(graph, np.flatnonzero(chosen))
     from scipy.sparse import csgraph  # noqa: PLC0415  # it takes a while to load
 
@@ -212,13 +214,8 @@ def _are_shares(graph: FeedbackGraph, shares: Shares) -> bool:
     return shares.unit >= 1 and shares.weight.shape == (graph.n_arms,) and not (shares.weight < 0).any()
 
 
-def _reveals_itself(graph: FeedbackGraph) -> Flags:
-    loops = np.ones(graph.n_arms, np.bool_)
-    loops[graph.arms_without_self_loop] = False
-    return loops
-
-
-def _on_intervals(graph: FeedbackGraph) -> bool:
+def on_intervals(graph: FeedbackGraph) -> bool:
+    """Tell whether every arm reveals an interval that it is in."""
     return graph.representation == "intervals" and not graph.arms_without_self_loop.size
 
 
@@ -279,7 +276,7 @@ def _are_cliques(graph: FeedbackGraph, arms: Integers, start: Integers, joined: 
     size = np.diff(start)
     if not arms.size:
         return True
-    if not _on_intervals(graph):
+    if not on_intervals(graph):
         return all(
             _pairs_are_joined(graph, arms[start[:-1][size == s][:, None] + np.arange(s)], joined)
             for s in np.unique(size[size > 1])

@@ -201,7 +201,7 @@ class RealGraphNumber:
 def independence(graph: FeedbackGraph, budget: float = 10.0) -> GraphNumber:
     """Return the size of a largest set of arms with no edge between any two of them, within `budget` seconds."""
     time = Budget(budget)
-    if _contains_itself(graph):
+    if certificates.on_intervals(graph):
         return _largest("independence", solvers.on_intervals.largest_independent(graph.arrays, _UNIT), time)
     _refuse_many_edges(graph, "The independence number")
     found = solvers.packing.heaviest_set(solvers.conflicts.either(graph), np.full(graph.n_arms, _UNIT), time)
@@ -216,7 +216,7 @@ def strong_independence(graph: FeedbackGraph, budget: float = 10.0) -> GraphNumb
 
 def _strong(graph: FeedbackGraph, time: Budget, what: str) -> Found:
     weight = np.full(graph.n_arms, _UNIT)
-    if _contains_itself(graph):
+    if certificates.on_intervals(graph):
         if solvers.on_intervals.ascend(graph.arrays):
             return solvers.on_intervals.heaviest_on_ascending(graph.arrays, weight)
         if graph.is_undirected:
@@ -228,7 +228,7 @@ def _strong(graph: FeedbackGraph, time: Budget, what: str) -> Found:
 def acyclic(graph: FeedbackGraph, budget: float = 10.0) -> GraphNumber:
     """Return the size of a largest set of arms with no directed cycle among them, within `budget` seconds."""
     time = Budget(budget)
-    if _contains_itself(graph):  # then a shortest cycle has two arms: see certificates.is_acyclic
+    if certificates.on_intervals(graph):  # then a shortest cycle has two arms: see certificates.is_acyclic
         return _largest("acyclic", _strong(graph, time, "The largest acyclic set"), time)
     _refuse_many_edges(graph, "The largest acyclic set")
     return _largest("acyclic", solvers.acyclic.largest_acyclic(graph.to_scipy(), _UNIT, time), time)
@@ -259,7 +259,7 @@ def weighted_strong_independence(graph: FeedbackGraph, weights: npt.ArrayLike, b
     unit = 2**bits if bits >= 0 else 2.0**bits
     whole = np.ceil(np.ldexp(w, bits)).astype(np.int64)
     some = np.flatnonzero(whole)
-    if _contains_itself(graph) and solvers.on_intervals.ascend(graph.arrays):
+    if certificates.on_intervals(graph) and solvers.on_intervals.ascend(graph.arrays):
         found = solvers.on_intervals.heaviest_on_ascending(graph.arrays, whole)
     elif not some.size:
         found = Found(some, 0, 0, Groups(np.zeros(1, np.int64), some).weighing(some))
@@ -318,7 +318,7 @@ def clique_cover(graph: FeedbackGraph, budget: float = 10.0) -> GraphNumber:
 
 
 def _fewest_cliques(graph: FeedbackGraph, time: Budget, what: str, *, whole: bool) -> Found:
-    if _contains_itself(graph) and (solvers.on_intervals.ascend(graph.arrays) or graph.is_undirected):
+    if certificates.on_intervals(graph) and (solvers.on_intervals.ascend(graph.arrays) or graph.is_undirected):
         return _strong(graph, time, what)  # its cover has as many cliques as its set has arms
     _refuse_many_edges(graph, what)
     return solvers.clique_cover.fewest_cliques(solvers.conflicts.mutual(graph), _UNIT, time, whole=whole)
@@ -412,14 +412,9 @@ class GraphNumbers:
         return f"<GraphNumbers of {self._graph!r}, {self._budget:g} seconds each>"
 
 
-def _contains_itself(graph: FeedbackGraph) -> bool:
-    """Tell whether every arm reveals an interval that it is in."""
-    return graph.representation == "intervals" and not graph.arms_without_self_loop.size
-
-
 def _every_cycle_has_a_pair(graph: FeedbackGraph) -> bool:
     """Tell whether two arms of every directed cycle are known to reveal each other."""
-    if graph.is_undirected or _contains_itself(graph):  # of intervals, see certificates.is_acyclic
+    if graph.is_undirected or certificates.on_intervals(graph):  # of intervals, see certificates.is_acyclic
         return True
     return graph.n_edges <= _MOST_EDGES and solvers.acyclic.every_cycle_has_a_pair(graph.to_scipy())
 

@@ -65,8 +65,7 @@ def self_loop_subgraph(graph: FeedbackGraph) -> FeedbackGraph | None:
     """Return the subgraph induced by the arms that reveal themselves, or None if there are none."""
     if not graph.arms_without_self_loop.size:
         return graph
-    loops = np.ones(graph.n_arms, np.bool_)
-    loops[graph.arms_without_self_loop] = False
+    loops = layout.reveals_itself(graph.arrays)
     edges = graph.edges()
     inside = edges[loops[edges].all(axis=1)]
     return type(graph).from_edges(np.cumsum(loops)[inside] - 1, int(loops.sum())) if loops.any() else None

@@ -29,11 +29,6 @@ def value(*, size: int, gamma: float, nested_gap: float | None = None) -> float:
     return min(bound, (2 + math.log1p(gamma * gap)) / gamma)
 
 
-def gamma_scale(*, errors: float) -> float:
-    """Return sqrt(8 / errors): the factor on gamma with the least bound on the regret."""
-    return math.sqrt(8 / number("errors", errors, above=0))
-
-
 def regret(*, K: int, errors: float, value_sum: float, gamma_scale: float | None = None) -> float:
     """Return (2 / m) sqrt(value_sum) + (m errors / 4) sqrt(K + 1 + value_sum), with the factor m on gamma.
 
