@@ -193,7 +193,7 @@ def a_decision_is_repeated_for_a_token_of_one_experiment(deployment, kind):
         assert drawn(again.decisions) == drawn(first.decisions)
 
 
-@promise(Broken("defect 1: a token of one experiment gets 500 for an Idempotency-Key from before the last restart"))
+@promise()
 def a_decision_is_repeated_after_a_restart_for_a_token_of_one_experiment(deployment, kind):
     each = deployment.create(kind)
     token = deployment.token("decide", experiment=each.name)
@@ -233,7 +233,7 @@ def a_decision_is_repeated_while_the_experiment_is_archived(deployment, kind):
     assert drawn(again.decisions) == drawn(made)
 
 
-@promise(Broken("defect 20: a repetition that names available arms by label is refused after the labels have changed"))
+@promise()
 def a_decision_is_repeated_after_labels_have_changed(deployment, kind):
     each = deployment.create(kind, learner="exp3-set", options={"late": "plain"}, labels=list("abcde"))
     asked = {"key": "k", "available": ["a", "b"]}
@@ -591,7 +591,7 @@ def a_token_of_one_experiment_reaches_no_other(deployment, kind):
     assert each.ask(token=token).status == 201
 
 
-@promise(Broken("defect 20: a token whose experiment was deleted seems to be for all experiments"))
+@promise()
 def a_token_of_a_deleted_experiment_does_not_seem_to_be_for_all(deployment, kind):
     each = deployment.create(kind)
     token = deployment.token("read", experiment=each.name)
@@ -603,7 +603,7 @@ def a_token_of_a_deleted_experiment_does_not_seem_to_be_for_all(deployment, kind
     assert access.status != 200 or access.body["experiment"] is not None, access.body
 
 
-@promise(Broken("defect 4: the log that a token of one experiment exports is named by an internal key"))
+@promise()
 def the_log_that_a_token_of_one_experiment_exports_has_its_name(deployment, kind):
     each = deployment.create(kind).play(1)
     log = each.log(token=deployment.token("read", experiment=each.name)).ok()
@@ -613,7 +613,6 @@ def the_log_that_a_token_of_one_experiment_exports_has_its_name(deployment, kind
 
 
 @promise(
-    Broken("defect 5: keys are shown by the name of the path, which may mean another experiment by now"),
     kinds=("keyed",),
 )
 def a_name_that_changes_hands_shows_a_token_no_keys_of_others(deployment, kind):
@@ -1103,14 +1102,12 @@ def a_journal_that_has_lost_its_end_is_refused_and_no_decision_made_again(deploy
     assert each.counts("outstanding") == (2,)
 
 
-@promise(
-    Broken("defect 16: an event behind the snapshot that was altered is exported as if it were right"), server="own"
-)
+@promise(server="own")
 def an_altered_event_behind_the_snapshot_is_not_exported(deployment, kind):
     _export_damaged(deployment, kind, Stored.flip)
 
 
-@promise(Broken("defect 16: the log is exported without an event behind the snapshot that is gone"), server="own")
+@promise(server="own")
 def a_lost_event_behind_the_snapshot_is_noticed_by_an_export(deployment, kind):
     _export_damaged(deployment, kind, Stored.delete)
 
@@ -1131,7 +1128,7 @@ def _export_damaged(deployment, kind, damage):
     assert f"vent {place}" in log.body["detail"]
 
 
-@promise(Broken("defect 20: a spec that is no JSON gets 500 in place of a sentence"), server="own")
+@promise(server="own")
 def an_experiment_whose_spec_is_damaged_is_refused(deployment, kind):
     fine, stored = deployment.create(kind), Stored(deployment.address)
     with stored.added() as rows:
@@ -1191,7 +1188,6 @@ def without_its_database_the_service_logs_errors(deployment, kind):
 
 
 @promise(
-    Broken("defect 17: decisions are acknowledged though the write-ahead log of SQLite is gone, and are lost"),
     databases=("sqlite",),
     server="own",
     is_last=True,

@@ -15,6 +15,7 @@ from sidelong.service.http import keyed_log
 from sidelong.service.http.problems import for_temporary_files
 from sidelong.service.http.views import status_of
 from sidelong.service.store import journal
+from sidelong.service.store.replay import check_chain
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
@@ -30,12 +31,12 @@ _CHUNK = 2**18  # bytes
 _CELLS = 1_000_000  # losses in memory
 
 
-def reply(store: Store, name: str) -> StreamingResponse:
+def reply(store: Store, of: str) -> StreamingResponse:
     """Return the file as a reply. It has no name, so that it goes with the process, even if that is killed."""
     with for_temporary_files():
         file = tempfile.TemporaryFile(prefix="sidelong-")  # noqa: SIM115  # closed when it is sent
         try:
-            write(store, name, file)
+            name = write(store, of, file).name
             size = file.tell()
             file.seek(0)
         except BaseException:
@@ -53,18 +54,20 @@ async def _sent(file: BinaryIO) -> AsyncIterator[bytes]:
         file.close()
 
 
-def write(store: Store, name: str, file: Path | BinaryIO) -> None:
+def write(store: Store, of: str, file: Path | BinaryIO) -> Identity:
     """Write the log of an experiment to a file; end early if nobody waits for it any more."""
     import pyarrow as pa  # noqa: PLC0415  # 50 MB that most servers never need
     import pyarrow.parquet as pq  # noqa: PLC0415
 
-    identity = store.identity(name)
+    identity = store.identity(of)
     spec = identity.spec
     about = {
-        "name": name,
+        "name": identity.name,
         **{key: spec[key] for key in ("learner", "learner_version", "options", "seed", "expire_after")},
     }
     with store.database.reading() as reading:
+        for _ in check_chain(reading, identity):
+            pools.check()
         graph = store.shelf.find(reading, spec["graph"])
         about |= {"n_arms": graph.n_arms, "graph": spec["graph_name"]}
         schema = _schema(pa)
@@ -77,6 +80,7 @@ def write(store: Store, name: str, file: Path | BinaryIO) -> None:
 
 
 def _schema(pa: Any) -> Any:
+    return identity
     return pa.schema(
         [
             ("timestamp", pa.timestamp("us", tz="UTC")),

@@ -32,7 +32,7 @@ _QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 async def show_keys(call: Call) -> Reply:
     """Return some of the keys of an experiment, and how much all of them cost."""
     query: KeysQuery = call.query
-    return Reply(await call.server.view(call.place["name"], lambda each, reading: page(each, query, reading)))
+    return Reply(await call.server.view(call.of, lambda each, reading: page(each, query, reading)))
 
 
 def page(experiment: LiveExperiment, query: KeysQuery, reading: Reading) -> KeyPage:

@@ -20,6 +20,9 @@ async def show_access(call: Call) -> Reply:
     assert access is not None  # noqa: S101  # the table demands a token
     server, only = call.server, access.experiment
     found = None if only is None else await server.look(server.store.listed, only)
+    if found == []:
+        text = "The experiment that this token is for was deleted."
+        raise ServiceError(text, status=404, code="not_found", path="header.authorization")
     single = found[0].name if found else None
     about = {"token": access.token, "scopes": sorted(access.scopes), "open": server.tokens.open, "experiment": single}
     return Reply(about)

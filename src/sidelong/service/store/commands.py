@@ -18,7 +18,7 @@ from sidelong.graphs.presence import mask_of
 from sidelong.service.store.absent import as_decided
 from sidelong.service.store.database import Reading, Writing
 from sidelong.service.store.graphs import KnownGraph, identify, size, stored_size
-from sidelong.service.store.journal import EXPIRED, Kind
+from sidelong.service.store.journal import EXPIRED, Kind, labels_at
 from sidelong.service.store.keyed import rules as keyed
 from sidelong.service.store.keyed.experiment import KeyedExperiment
 from sidelong.service.store.losses import matched
@@ -178,7 +178,7 @@ class Decide(Command):
         before = turn.made_under(self.key)
         graph = turn.graph(self.graph)
         if self.available is not None:
-            graph = restricted(turn, graph, self.available)
+            graph = restricted(turn, graph, self.available, before)
         if before is not None:
             same = before.graph == (graph and graph.id) and before.context == self.context
             if not same or turn.batch_size(before) != self.count:
@@ -351,7 +351,7 @@ class DecideKeys(Command):
         Decide.check_state(turn.experiment)
         graph = turn.graph(self.graph)
         if self.available is not None:
-            graph = restricted(turn, graph, self.available)
+            graph = restricted(turn, graph, self.available, turn.made_under(self.key))
         try:
             return keyed.decide(turn, self.keys, graph, self.key, self.context)
         except GraphError as error:
@@ -389,13 +389,18 @@ def _unplayable(error: GraphError, available: list[Any] | None) -> ServiceError:
     return ServiceError(str(error), status=422, code="invalid", path=path)
 
 
-def restricted(turn: Turn, graph: KnownGraph | None, available: list[Any]) -> KnownGraph | None:
-    """Return the graph of the round without the arms that are not available, to be kept like any other."""
+def restricted(turn: Turn, graph: KnownGraph | None, available: list[Any], before: Event | None) -> KnownGraph | None:
+    """Return the graph of the round without the arms that are not available, to be kept like any other.
+
+    The labels of a repetition are those that the arms had when `before` was decided.
+    """
     experiment = turn.experiment
     shown, labels = None if graph is None else graph.graph, experiment.life.labels
     try:
         named = experiment.agent.graph if labels is None else experiment.agent.graph.labelled(labels)
         found = experiment.agent.graph_of_round(shown, mask_of(named, available))
+    if before is not None:
+        labels = labels_at(turn.writing, experiment.identity, before.seq, turn.events)
     except (GraphError, LearnerError) as error:
         raise ServiceError(str(error), status=422, code="invalid", path="body.available") from error
     return graph if found is (shown or experiment.agent.graph) else turn.graph(found)

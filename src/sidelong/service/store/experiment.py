@@ -442,7 +442,7 @@ class LiveExperiment:
         return P
 
     def _record(self, event: Event, aside: bool = False) -> Event:  # noqa: FBT001, FBT002
-        event = _linked(event, self.head + 1, self.chain)
+        event = linked(event, self.head + 1, self.chain)
         self.note(event, aside=aside)
         return event
 
@@ -474,7 +474,7 @@ def _key_size(event: Event) -> int:
     return len(event.key or "") + len(event.context or "") + len(event.losses or b"") + len(event.observe or b"")
 
 
-def _linked(event: Event, seq: int, chain: bytes) -> Event:
+def linked(event: Event, seq: int, chain: bytes) -> Event:
     """Return the event as the one of number `seq`, behind one whose hash is `chain`."""
     kind, round_, at, clock, arm, probability, graph, key, context, losses, observe, _, _ = event
     arm_ = -1 if arm is None else arm

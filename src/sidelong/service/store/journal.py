@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import itertools
+import json
 from enum import IntEnum
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
-    from sidelong.service.store.database import Reading
+    from sidelong.service.store.database import Identity, Reading
 
 DrawnBy = Literal["learner", "frozen", "holdout", "fallback"]
 
@@ -91,6 +92,20 @@ def since(reading: Reading, experiment: int, after: int, page_size: int = 1000) 
 def changes(reading: Reading, experiment: int) -> list[Event]:
     """Return who changed what, oldest first."""
     return reading.rounds(experiment, -(2**63), -1)[::-1]
+
+
+def labels_at(
+    reading: Reading, identity: Identity, before: int | None = None, fresh: Sequence[Event] = ()
+) -> list[str] | None:
+    """Return what the arms of an experiment were called before an event, or are called now.
+
+    `fresh` has events that are not written yet.
+    """
+    labels: list[str] | None = identity.spec["labels"]
+    for event in [*changes(reading, identity.id), *(each for each in fresh if each.kind is Kind.CHANGED)]:
+        if before is None or event.seq < before:
+            labels = json.loads(event.context or "{}").get("labels", labels)
+    return labels
 
 
 def by_round(reading: Reading, experiment: int, page_size: int = 200) -> Iterator[list[Event]]:

@@ -20,7 +20,7 @@ from sidelong.errors import LearnerError, ServiceError, SidelongError
 from sidelong.service.store import snapshots
 from sidelong.service.store.agents import module_of
 from sidelong.service.store.database import Snapshot
-from sidelong.service.store.experiment import STORED, LiveExperiment, Moment, Turnstile
+from sidelong.service.store.experiment import STORED, LiveExperiment, Moment, Turnstile, linked
 from sidelong.service.store.graphs import PART, KnownGraph
 from sidelong.service.store.journal import DRAWN_BY, Kind, size_of
 from sidelong.service.store.keyed.blocks import Forgotten
@@ -28,7 +28,7 @@ from sidelong.service.store.keyed.experiment import KeyedExperiment, kind_of
 from sidelong.service.store.pace import Pace
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from sidelong.service.store.database import Database, Identity, Reading
     from sidelong.service.store.experiment import Clock
@@ -247,6 +247,8 @@ class Replayed:
         if wanted is not None:
             learned = reading.initial_state(self.identity.id)
             if learned is None or hashlib.sha256(learned).hexdigest() != wanted:
+        if not self.identity.spec:
+            raise damaged_spec(self.identity)
                 first = reading.events(self.identity.id, 0, 1)[0]
                 raise self._differs(first, "what it began with is another or is gone")
         try:
@@ -356,3 +358,37 @@ def _shown(event: Event) -> str:
 
 def _refused(text: str) -> ServiceError:
     return ServiceError(text, status=503, code="refused")
+def damaged_spec(identity: Identity) -> ServiceError:
+    """Return the error for an experiment of which nobody knows what it is."""
+    return _refused(
+        f"The spec of {identity.name!r} is no JSON: it was altered. Restore the database from a copy, and start the "
+        f"service again. Until then nothing is learned or decided."
+    )
+
+
+def check_chain(reading: Reading, identity: Identity) -> Iterator[None]:
+    """Check that the journal of an experiment is as it was written, page by page; refuse it with the place where not.
+
+    What is behind a snapshot is not replayed, so that nobody else would notice.
+    """
+    seq, chain, more = 0, b"", True
+    while more:
+        page = reading.events(identity.id, seq, _PAGE, _PAGE_BYTES)
+        for event in page:
+            seq += 1
+            if event.seq != seq or linked(event, seq, chain).chain != event.chain:
+                raise _refused(
+                    f"Event {seq} of the journal of {identity.name!r} was altered or is gone. Restore the database "
+                    f"from a copy, and start the service again."
+                )
+            chain = event.chain
+        more = bool(page)
+        yield
+    head = next((each.head for each in reading.experiments() if each.id == identity.id), 0)
+    if seq < head:
+        raise _refused(
+            f"Event {seq + 1} of the journal of {identity.name!r} is gone, and {head:,} were written. Restore the "
+            f"database from a copy, and start the service again."
+        )
+
+

@@ -22,7 +22,7 @@ from sidelong.service.store.database import TakenError
 from sidelong.service.store.graphs import PART, KnownGraph, Shelf, identify, stored_size, unknown_graph
 from sidelong.service.store.keyed.blocks import Forgotten
 from sidelong.service.store.keyed.experiment import KeyedExperiment
-from sidelong.service.store.replay import Replayed
+from sidelong.service.store.replay import Replayed, damaged_spec
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -95,6 +95,12 @@ class Store:
         with self.database.reading() as reading:
             found = reading.find(of)
         if found is None:
+        found = self._find(of)
+        if not found.spec:
+            raise damaged_spec(found)
+        return found
+
+    def _find(self, of: str) -> Identity:
             raise unknown(of)
         return found
 
@@ -211,7 +217,7 @@ class Store:
 
     def named(self, of: str) -> Replayed:
         """Return the experiment of a name, or of "#" and a key, or refuse."""
-        return self.known(of) or self.adopt(Replayed(self.identity(of), self.shelf, self.clock))
+        return self.known(of) or self.adopt(Replayed(self._find(of), self.shelf, self.clock))
 
     def load(self, of: str) -> Replayed:
         """Return an experiment that is in memory, or refuse; whoever asks first replays it."""
@@ -403,7 +409,8 @@ class Store:
         return self._begun(writing, live, commands)
 
     def _begun(self, reading: Reading, live: LiveExperiment, commands: Sequence[Command]) -> Turn:
-        wanted = {command.key for command in commands if command.of == live.identity.name}
+        called = {live.identity.name, f"#{live.identity.key}"}
+        wanted = {command.key for command in commands if command.of in called}
         keys = [key for key in wanted if key is not None and key not in live.keys]
         before = {str(event.key): event for event in reading.keyed(live.identity.id, keys)} if keys else {}
         return Turn(live, reading, self.shelf, self.settings, self.clock.now(), before)

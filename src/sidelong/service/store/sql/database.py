@@ -187,26 +187,29 @@ class _DatabaseFile:
     """The file of SQLite. One that is deleted or replaced stays open, and takes what nobody will ever read again."""
 
     def __init__(self, path: str) -> None:
-        self._path = Path(path).resolve()
-        self._first: tuple[int, int] | None = None
+        database = Path(path).resolve()
+        # The write-ahead log is there as long as anybody has the database open.
+        self._paths = (database, database.with_name(f"{database.name}-wal"))
+        self._first: list[tuple[int, int] | None] = [None, None]
 
     def check(self) -> None:
-        """Refuse if the file is not the one that it was at first."""
-        try:
-            found = self._path.stat()
-            now = found.st_dev, found.st_ino
-        except OSError:
-            now = None
-        if self._first is None:  # which may be made only now
-            self._first = now
-        elif now != self._first:
-            how = "deleted" if now is None else "replaced"
-            raise later(
-                f"The database file {self._path.name} was {how} while the service runs. Nothing is stored. Put it "
-                f"back, with its -wal beside it, or stop the service and restore a copy.",
-                "unavailable",
-                5.0,
-            )
+        """Refuse if the file, or the one with what was written ahead, is not the one that it was at first."""
+        for place, path in enumerate(self._paths):
+            try:
+                found = path.stat()
+                now = found.st_dev, found.st_ino
+            except OSError:
+                now = None
+            if self._first[place] is None:  # which may be made only now
+                self._first[place] = now
+            elif now != self._first[place]:
+                how = "deleted" if now is None else "replaced"
+                raise later(
+                    f"The database file {path.name} was {how} while the service runs. Nothing is stored. Put it "
+                    f"back, with its -wal beside it, or stop the service and restore a copy.",
+                    "unavailable",
+                    5.0,
+                )
 
 
 class _Reading(Reading):
@@ -221,7 +224,10 @@ class _Reading(Reading):
         if row is None:
             return None
         id_, key, name, spec, *_ = row
-        return Identity(id_, key, name, json.loads(spec))
+        try:
+            return Identity(id_, key, name, json.loads(spec))
+        except ValueError:  # damaged: who needs it refuses the experiment
+            return Identity(id_, key, name, {})
 
     def experiments(self) -> list[Listed]:
         every = [Listed._make(row) for row in _LIST.rows(self.connection)]
@@ -300,7 +306,10 @@ class _Reading(Reading):
         return self.connection.execute(named).first() is not None
 
     def unused_graphs(self, before: int, most: int) -> list[str]:
-        used = self._graphs_of_experiments()
+        try:
+            used = self._graphs_of_experiments()
+        except ValueError:  # the spec of an experiment is damaged, and it may need any of them
+            return []
         found = self.connection.execute(_UNUSED, {"before": before, "most": most + len(used)}).scalars()
         return [id_ for id_ in found if id_ not in used][:most]
 
