@@ -163,6 +163,24 @@ def test_the_graph_tells_what_playing_an_arm_reveals(browser, served, played):
         assert fine(seen)
 
 
+@pytest.mark.parametrize("width", [1280, 380])
+def test_the_graph_calls_arms_by_their_labels(browser, served, service, width):
+    labels = ["gpt-4o-mini", "claude-haiku", "llama-3.1-8b", "a-model-with-a-name-that-is-far-too-long"]
+    labels += ["nova", "mistral-small", "command-r-plus"]
+    for name, graph in (("called-c", sl.graphs.complete(7)), ("called-s", sl.graphs.star(7))):
+        service.create(f"{name}-{width}", "exp3.g++", graph, seed=3, labels=labels)
+        with opened(browser, served, f"{name}-{width}", width=width) as seen:
+            wait(seen.page, ".drawing .arm[aria-label]")
+            shown = seen.page.locator(".drawing text").all_text_contents()
+            assert shown == [*labels[:3], "a-model-with-a-na…", *labels[4:]]
+            picture = seen.page.locator(".drawing").bounding_box()
+            for text in seen.page.locator(".drawing text").all():
+                box = text.bounding_box()
+                assert picture["x"] - 1 <= box["x"] <= box["x"] + box["width"] <= picture["x"] + picture["width"] + 1
+            assert seen.overflow <= 0
+            assert fine(seen)
+
+
 def test_keys_are_shown_by_search_the_worst_first_and_in_one_distribution(browser, served, service):
     shop = service.create("shop", "exp3.g++", sl.graphs.nested(3), seed=1, keyed=True)
     batch = shop.ask_many(["bread", "milk", "apples"])

@@ -1,6 +1,7 @@
 """Clients that public generators make of the OpenAPI document: they compile, and talk to the service."""
 
 import json
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -68,6 +69,15 @@ def test_a_client_in_typescript_compiles_strictly_and_talks_to_the_service(asked
     libraries = ["--lib", "es2022,dom,dom.iterable", "--types", "node"]
     run(node, modules / ".bin" / "tsc", *options, *libraries, "--outDir", "out", "program.ts", folder=tmp_path)
     check(run(node, "out/program.js", *asked, folder=tmp_path))
+
+
+def test_the_page_says_to_install_the_versions_that_are_tried_here():
+    tried = (Path(__file__).parents[1] / "generators.sh").read_text()
+    page = (Path(__file__).parents[2] / "docs" / "service.md").read_text()
+    for name in ("@hey-api/openapi-ts", "typescript", "@types/node"):
+        version = re.search(rf'"{name}": "([0-9.]+)"', tried)[1]
+        assert f" {name}@{version}" in page
+    assert re.search(r"openapi-python-client==[0-9.]+", tried)[0] in page
 
 
 def test_a_client_in_python_passes_mypy_and_talks_to_the_service(asked, tmp_path):

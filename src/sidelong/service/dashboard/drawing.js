@@ -100,13 +100,34 @@ export class GraphDrawing {
     return { element, seen, played, label };
   }
 
-  /** Where the name of an arm stands: outside of the circle, or below. */
+  /** Where the name of an arm stands: outside of the circle, going outwards at its sides, or below. */
   beside(i) {
     const [x, y] = this.at[i];
-    if (this.sparse) return { x: x.toFixed(1), y: (y + this.r + 14).toFixed(1) };
+    if (this.sparse) return { x: x.toFixed(1), y: (y + this.r + 14).toFixed(1), "text-anchor": "middle" };
     const [dx, dy] = [x - WIDTH / 2, y - this.height / 2];
-    const far = (this.r + 15) / Math.max(Math.hypot(dx, dy), 1e-9);
-    return { x: (x + dx * far).toFixed(1), y: (y + dy * far + 4).toFixed(1) };
+    const distance = Math.max(Math.hypot(dx, dy), 1e-9);
+    const side = Math.abs(dx) < 0.25 * distance ? 0 : Math.sign(dx);
+    const far = (this.r + (side ? 7 : 15)) / distance;
+    return { x: (x + dx * far).toFixed(1), y: (y + dy * far + 4).toFixed(1), "text-anchor": ["end", "middle", "start"][side + 1] };
+  }
+
+  /** What an arm is called in the picture: its label, as much of it as there is space for, or its number. */
+  called(arm) {
+    const most = this.nodes.length <= 8 ? 18 : this.nodes.length <= 16 ? 12 : 8;
+    const name = arm.label ?? String(arm.arm);
+    return name.length <= most ? name : `${name.slice(0, most - 1)}…`;
+  }
+
+  /** Make the picture wide enough for the names at its sides. */
+  widen() {
+    const beyond = this.nodes.map(({ label }) => {
+      const width = 0.6 * (parseFloat(getComputedStyle(label).fontSize) || 12.5) * label.textContent.length;
+      const x = Number(label.getAttribute("x"));
+      const [left, right] = { start: [0, width], middle: [width / 2, width / 2], end: [width, 0] }[label.getAttribute("text-anchor")];
+      return Math.max(left - x, x + right - WIDTH, 0);
+    });
+    const more = Math.ceil(Math.max(...beyond));
+    this.svg.setAttribute("viewBox", `${-more} 0 ${WIDTH + 2 * more} ${this.height}`);
   }
 
   update(arms) {
@@ -119,9 +140,10 @@ export class GraphDrawing {
       node.played.setAttribute("r", p > 0 ? Math.max(1.2, (this.r - 3.5) * Math.sqrt(p)).toFixed(2) : 0);
       const seen = round * Math.min(1, arm.observe_probability ?? 0);
       node.seen.setAttribute("stroke-dasharray", `${seen.toFixed(2)} ${(round + 1).toFixed(2)}`);
-      node.label.textContent = arm.label && arm.label.length <= 6 ? arm.label : arm.arm;
+      node.label.textContent = this.called(arm);
       node.element.setAttribute("aria-label", sentence(arm, this.names(i)));
     });
+    this.widen();
     this.tell();
   }
 
