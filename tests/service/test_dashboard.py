@@ -234,7 +234,7 @@ def test_many_arms_are_drawn_as_a_strip(browser, served, service):
         assert fine(seen)
 
 
-def test_the_degraded_notice_comes_after_an_expiry(browser, served, service):
+def test_an_expiry_is_a_note_and_no_alarm(browser, served, service):
     agent = service.create("short-lived", "glance", sl.graphs.nested(4), seed=1, expire_after=1.0)
     with opened(browser, served, "short-lived") as seen:
         page = seen.page
@@ -246,7 +246,22 @@ def test_the_degraded_notice_comes_after_an_expiry(browser, served, service):
         assert notice.get_attribute("role") == "status"  # a screen reader says it
         wait_for_count(page, "expired", 1)
         wait(page, '#latest [data-kind="expired"]')
-        wait(page, "nav .badge", "degraded")
+        assert page.locator("nav .badge").count() == 0
+        assert not page.locator("#alarms").is_visible()
+        assert fine(seen)
+
+
+def test_what_is_wrong_is_an_alarm(browser, served, service):
+    labels = ["gpt-4o-mini", "claude-haiku"]
+    agent = service.create("turning", "exp3-set", sl.graphs.complete(2), seed=1, labels=labels)
+    for t in range(2400):
+        agent.tell(agent.ask(), [0.1, 0.9] if t < 1200 else [0.9, 0.1])
+    [alarm] = agent.state()["alarms"]
+    assert "gpt-4o-mini cost at least" in alarm
+    with opened(browser, served, "turning") as seen:
+        wait(seen.page, "#alarms:not([hidden])", alarm)
+        wait(seen.page, "nav .badge", "alarm")
+        wait(seen.page, "#latest li", re.compile("gpt-4o-mini|claude-haiku"))
         assert fine(seen)
 
 
@@ -257,7 +272,9 @@ def test_the_certificate_and_the_alarm_are_shown(browser, served, service):
     bound = agent.state()["certificate"]["bound"]
     with opened(browser, served, "sure") as seen:
         wait(seen.page, '[data-figure="lost at most"] dd', re.compile(rf"^{rounded(bound, 1)}\D"))
-        wait(seen.page, '[data-figure="lost at most"] small', re.compile("beyond any arm, 95.0 % sure"))
+        wait(
+            seen.page, '[data-figure="lost at most"] small', re.compile("beyond any arm, 95.0 % sure.*most beyond arm")
+        )
         wait(seen.page, '[data-figure="the world"] dd', "as before")
         assert fine(seen)
 

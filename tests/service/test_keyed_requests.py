@@ -112,7 +112,7 @@ def test_what_is_shown_of_keys(server, name):
     listed = server.get(f"/v1/experiments/{name}/keys")[1]["items"]
     assert [each["key"] for each in listed] == sorted(KEYS)
     summary = next(each for each in server.get("/v1/experiments?limit=1000")[1]["items"] if each["name"] == name)
-    assert (summary["keys"], summary["degraded"]) == (4, False)
+    assert (summary["keys"], summary["alarms"]) == (4, [])
     assert server.get(f"/v1/experiments/{name}/graph")[1]["total_arms"] == 5
     assert sum(server.get(f"/v1/experiments/{name}/rates")[1]["decided"]) == 4
 

@@ -245,6 +245,48 @@ def a_decision_is_repeated_after_labels_have_changed(deployment, kind):
 
 
 @promise()
+def arms_are_called_by_their_labels(deployment, kind):
+    labels = ["mini", "haiku", "2", "nova", "large"]
+    each = deployment.create(kind, labels=labels)
+    made = each.decide(3)
+    assert [one["label"] for one in made] == [labels[one["arm"]] for one in made]
+    assert [each.look_up(one).body["label"] for one in made] == [one["label"] for one in made]
+    numbers = {"mini": 0.1, "haiku": 0.2, "2": 0.3, "nova": 0.4, "large": 0.5}  # digits are a number
+    path = f"/v1/decisions/{made[0]['id']}/feedback"
+    for body, where in (
+        ({"losses": {**numbers, "other": 0.5}}, "body.losses.other"),
+        ({"losses": {**numbers, "0": 0.5}}, "body.losses.0"),
+        ({"losses": numbers, "arm": "other"}, "body.arm"),
+        ({"losses": numbers, "arm": labels[(made[0]["arm"] + 1) % 5]}, "body.arm"),
+    ):
+        refused = deployment.post(path, body)
+        assert (refused.code, refused.body["path"]) == ((422, "invalid"), where)
+    told = deployment.post(path, {"losses": numbers, "arm": made[0]["label"]})
+    assert (told.status, told.body["learned"]) == (200, True)
+    assert deployment.post(path, {"losses": [0.1, 0.2, 0.3, 0.4, 0.5]}).body["duplicate"]
+    items = [{"id": one["id"], "losses": numbers, "arm": one["label"]} for one in made[1:]]
+    assert deployment.post("/v1/feedback", {"items": items}).body["learned"] == 2
+    rows = each.rows().values()
+    assert [row["label"] for row in rows] == [labels[row["action"]] for row in rows]
+
+
+@promise(kinds=("keyless",))
+def concurrent_clients_and_cancellations_are_no_alarm(deployment, kind):
+    each = deployment.create(kind, learner="ucb-n", options={})
+    made = each.decide(40)
+    for one in reversed(made[:30]):
+        each.tell(one).ok()
+    for one in made[30:]:
+        each.cancel(one).ok()
+    state = each.state()
+    assert not state["guarantee"]["holds"]
+    assert len(state["guarantee"]["reasons"]) >= 2
+    assert state["alarms"] == []
+    [listed] = [item for item in deployment.get("/v1/experiments").body["items"] if item["name"] == each.name]
+    assert listed["alarms"] == []
+
+
+@promise()
 def the_client_repeats_a_batch_of_several_requests(deployment, kind):
     for length in (1, 190, 199, 200):
         _ask_through_the_client(deployment, kind, "x" * length)

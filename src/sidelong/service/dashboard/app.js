@@ -63,7 +63,7 @@ async function list() {
           { href: `#/${encodeURIComponent(item.name)}`, "aria-current": item.name === shown?.name ? "page" : null },
           h("span", { class: "who" }, item.name),
           item.state === "running" ? null : h("span", { class: "badge" }, item.state),
-          item.degraded ? h("span", { class: "badge" }, "degraded") : null,
+          item.alarms.length ? h("span", { class: "badge" }, "alarm") : null,
           h("span", { class: "what" }, size(item.n_arms, item.counts)),
         ),
       ),
@@ -128,7 +128,7 @@ async function open(name) {
         list().catch(trouble);
         return;
       }
-      panels.latest(event);
+      panels.latest(event, now.state.labels);
       refresh.soon();
     },
     (kind, error) => shown === now && (state(kind), error && trouble(error), kind === "live" && refresh.soon()),
@@ -183,6 +183,7 @@ function display(now, found) {
   now.state = found;
   panels.title(found);
   life.display(found, address(now.name), may("admin"));
+  panels.alarms(found.alarms);
   if (found.guarantee !== null) panels.guarantee(found.guarantee);
   keys.offer(address(now.name), found).catch(trouble);
   panels.numbers(found);

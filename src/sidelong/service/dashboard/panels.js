@@ -22,17 +22,29 @@ export function title(found) {
 
 const seed = (value) => (Number.isSafeInteger(value) ? `seed ${value}` : "a seed above 2^53"); // more digits than JavaScript has
 
+/** What is wrong: nothing, most of the time. */
+export function alarms(found) {
+  const place = $("alarms");
+  if (place.dataset.said === found.join("\n")) return; // not announced again
+  place.dataset.said = found.join("\n");
+  place.hidden = found.length === 0;
+  place.replaceChildren(
+    s("svg", { viewBox: "0 0 24 24", "aria-hidden": "true" }, s("path", { d: "M12 4l9 16H3zM12 10v4.5M12 17.4v.1" })),
+    h("div", {}, h("strong", {}, "Something is wrong."), h("ul", {}, found.map((line) => h("li", {}, line)))),
+  );
+}
+
 /** Whether the guarantee holds, which half, what it promises, and why not more. */
 export function guarantee(found) {
   const place = $("guarantee");
   const { holds, delay, reasons, notes } = found;
   const late = delay.late ? ", with the delay it has had" : "";
-  const text = holds ? `The guarantee holds${late}.` : "The guarantee is degraded.";
+  const text = holds ? `The guarantee holds${late}.` : "No theorem covers what happened, which need not be a problem.";
   const lines = [...(holds ? promised(found) : []), ...reasons, ...notes];
   if (place.dataset.said === [text, ...lines].join("\n")) return; // not announced again
   place.dataset.said = [text, ...lines].join("\n");
   place.dataset.holds = holds;
-  const sign = holds ? "M5 12.5l4.5 4.5L19 7.5" : "M12 4l9 16H3zM12 10v4.5M12 17.4v.1";
+  const sign = holds ? "M5 12.5l4.5 4.5L19 7.5" : "M12 3a9 9 0 1 0 0 18a9 9 0 1 0 0-18M12 11v5.5M12 7.6v.1";
   place.replaceChildren(
     s("svg", { viewBox: "0 0 24 24", "aria-hidden": "true" }, s("path", { d: sign })),
     h("div", {}, h("strong", {}, text), lines.length ? h("ul", {}, lines.map((line) => h("li", {}, line))) : null),
@@ -100,7 +112,7 @@ function checked({ state, best, arms, counts, guarantee, regret, lift, certifica
 const lifted = ({ low, high, held, share, estimate }) =>
   estimate === null ? "nothing was told yet" : `${range(low, high, 2)}, beside ${count(held)} rounds of the holdout (${percent(share)})`;
 
-const certified = ({ confidence, why }) => [`beyond any arm, ${percent(confidence)} sure at all times at once.`, why].filter(Boolean).join(" ");
+const certified = (found) => [`beyond any arm, ${percent(found.confidence)} sure at all times at once, and most beyond ${called(found)}.`, found.why].filter(Boolean).join(" ");
 
 // Limits of some arm cross: see docs/evaluate.md.
 const CONTRADICTED = "no interval: what was told contradicts the probabilities of the draws, at the level of 5 %";
@@ -118,10 +130,10 @@ function figure([name, value, note, alarm]) {
   );
 }
 
-/** Put an event on top of the latest. */
-export function latest(event) {
+/** Put an event on top of the latest, with the arm as it is called. */
+export function latest(event, labels) {
   const words = { created: "made", decided: "decided", told: "told", cancelled: "cancelled", expired: "expired", late: "told late", changed: "changed", played: "frozen", held: "holdout", fallback: "fallback", defaulted: "default" };
-  const what = event.arm === null || event.arm === undefined ? "" : `arm ${event.arm}`;
+  const what = event.arm === null || event.arm === undefined ? "" : labels?.[event.arm] ?? `arm ${event.arm}`;
   const line = h(
     "li",
     { class: "fresh", "data-kind": event.kind, "data-sequence": event.sequence },

@@ -51,6 +51,7 @@ async def decide_for_keys(call: Call) -> Reply:
         "first": int(draws.numbers[0]),
         "rounds": draws.rounds.tolist(),
         "arms": draws.arms.tolist(),
+        "labels": drawn.labels and {str(arm): drawn.labels[arm] for arm in np.unique(draws.arms).tolist()},
         "probabilities": None if np.isnan(draws.probabilities).any() else draws.probabilities.tolist(),
         "reveals": {str(arm): drawn.graph.row(arm).tolist() for arm in np.unique(draws.arms).tolist()},
         "expires_at": expires_at(drawn.at, drawn.expire_after),

@@ -143,9 +143,11 @@ def certificate(experiment: LiveExperiment) -> CertificateState | None:
 
 def world(experiment: LiveExperiment) -> WorldState:
     """Tell whether the world has turned."""
-    found = experiment.agent.health()
-    shown = found._asdict()
-    return WorldState(**{name: shown[name] for name in ("turned", "arm", "above", "below", "level")}, said=str(found))
+    found, labels = experiment.agent.health(), experiment.life.labels
+    shown, said = found._asdict(), str(found)
+    if labels and found.arm is not None:
+        said = said.replace(f"arm {found.arm} ", f"{labels[found.arm]} ")
+    return WorldState(**{name: shown[name] for name in ("turned", "arm", "above", "below", "level")}, said=said)
 
 
 def _costs(tallies: Tallies, sums: Floats) -> Floats:

@@ -75,7 +75,10 @@ def write(store: Store, of: str, file: Path | BinaryIO) -> Identity:
             schema = schema.append(pa.field("key", pa.string()))
         schema = schema.with_metadata({"sidelong.experiment": json.dumps(about)})
         with pq.ParquetWriter(file, schema, compression="zstd") as writer:
+            labels = journal.labels_at(reading, identity)
             for rows in _pages(store, reading, identity):
+                for row in rows:
+                    row["label"] = labels and labels[row["action"]]
                 writer.write_table(pa.Table.from_pylist(rows, schema))
 
 
@@ -96,6 +99,7 @@ def _schema(pa: Any) -> Any:
             ("observed", pa.list_(pa.int64())),
             ("losses", pa.list_(pa.float64())),
             ("observe_probabilities", pa.list_(pa.float64())),
+            ("label", pa.string()),
         ]
     )
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from sidelong.agent import Lateness
     from sidelong.graphs import FeedbackGraph
     from sidelong.learners.interface import Learner
-    from sidelong.service.http.messages.experiments import SampleRatio
+    from sidelong.service.http.messages.experiments import SampleRatio, WorldState
     from sidelong.service.store.experiment import LiveExperiment
     from sidelong.service.store.tallies import Tallies
 
@@ -33,6 +33,10 @@ _BY_ERRORS = (
     "The bound is on the regret against the best arm of each round. It grows with the squared errors of all "
     "predictions, and says little where features do not tell what costs depend on."
 )
+
+
+_UNEQUALLY_LATE = "Feedback of some arms comes later than that of others"
+_UNEQUALLY_TOLD = "Feedback does not come equally often for all arms"
 
 
 class _Verdict:
@@ -65,7 +69,7 @@ def guarantee(experiment: LiveExperiment, ratio: SampleRatio) -> Guarantee:
     _graphs(verdict, experiment.tallies, module, options)
     delay = _delay(experiment.tallies, lateness)
     if not delay.by_arm.ok:
-        verdict.lose("Feedback of some arms comes later than that of others: no bound covers such delays.")
+        verdict.lose(f"{_UNEQUALLY_LATE}: no bound covers such delays.")
     if rounds_of_log := spec.get("log", {}).get("rounds"):
         verdict.lose(
             f"It learned {rounds_of_log:,} rounds of a log before its first one. Its estimates have no bias, but no "
@@ -76,7 +80,7 @@ def guarantee(experiment: LiveExperiment, ratio: SampleRatio) -> Guarantee:
         some = f"{before:,} round{'' if before == 1 else 's'} of {origin['name']!r}"
         verdict.lose(f"It began with what {some} left. The theorems are for one from the start.")
     if not ratio.ok:
-        verdict.lose("Feedback does not come equally often for all arms: the sample ratio check fails.")
+        verdict.lose(f"{_UNEQUALLY_TOLD}: the sample ratio check fails.")
     return Guarantee(
         holds=bool(verdict.halves),
         proved=cast("Any", verdict.halves),
@@ -89,6 +93,21 @@ def guarantee(experiment: LiveExperiment, ratio: SampleRatio) -> Guarantee:
         else _worth_from(experiment.agent.graph, learner, options),
         delay=delay,
     )
+
+
+def alarms(experiment: LiveExperiment, ratio: SampleRatio, world: WorldState) -> list[str]:
+    """Tell what is wrong, by tests with a small chance of a false alarm. None is about what theorems cover."""
+    found = []
+    if not ratio.ok:
+        found.append(
+            f"{_UNEQUALLY_TOLD} (sample ratio, p = {ratio.p_value:.2g}). Find out why before you trust estimates."
+        )
+    delays = _by_arm(experiment.tallies)
+    if not delays.ok:
+        found.append(f"{_UNEQUALLY_LATE} (p = {delays.p_value:.2g}). Find out whether an arm decides how late it is.")
+    if world.turned:
+        found.append(world.said)
+    return found
 
 
 def _unproved(module: Learner, options: dict[str, Any], halves: tuple[str, ...], rounds: int) -> list[str]:
@@ -162,14 +181,18 @@ def _late(verdict: _Verdict, tallies: Tallies, module: Learner, *, covered: bool
 
 def _delay(tallies: Tallies, lateness: Lateness) -> DelayState:
     asked = lateness.told + lateness.outstanding + lateness.cancelled + lateness.lost
-    unknown = "the learner does not tell all probabilities" if tallies.counts[UNWEIGHED] else None
-    p_value = None if unknown else tallies.arm_delays.p_value
     return DelayState(
         late=int(tallies.counts[DELAYED]),
         mean=lateness.sum / max(asked, 1),
         most=lateness.most,
-        by_arm=ArmDelayState(p_value=p_value, ok=p_value is None or p_value > LEVEL, level=LEVEL, unknown=unknown),
+        by_arm=_by_arm(tallies),
     )
+
+
+def _by_arm(tallies: Tallies) -> ArmDelayState:
+    unknown = "the learner does not tell all probabilities" if tallies.counts[UNWEIGHED] else None
+    p_value = None if unknown else tallies.arm_delays.p_value
+    return ArmDelayState(p_value=p_value, ok=p_value is None or p_value > LEVEL, level=LEVEL, unknown=unknown)
 
 
 def _worth_from(graph: FeedbackGraph, learner: str, options: dict[str, Any]) -> int | None:

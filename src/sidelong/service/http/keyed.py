@@ -148,6 +148,7 @@ def decision(experiment: KeyedExperiment, number: int, reading: Reading, shelf: 
         key=draws.keys[place],
         round=int(draws.rounds[place]),
         arm=arm,
+        label=None if experiment.life.labels is None else experiment.life.labels[arm],
         probability=None if np.isnan(probability) else probability,
         reveals=graph.row(arm).tolist(),
         observe_probabilities=observe.tolist() if observe is not None and known else None,

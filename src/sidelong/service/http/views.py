@@ -10,7 +10,7 @@ import numpy as np
 from sidelong.agent import ContextualAgent, state_file
 from sidelong.errors import FeatureError, ServiceError
 from sidelong.service.http import estimates, keyed
-from sidelong.service.http.guarantees import guarantee
+from sidelong.service.http.guarantees import alarms, guarantee
 from sidelong.service.http.messages.decisions import DecisionState
 from sidelong.service.http.messages.experiments import (
     ArchivedExperiment,
@@ -60,8 +60,9 @@ def summary(experiment: LiveExperiment) -> ExperimentSummary:
         created_at=timestamp(identity.spec["created_at"]),
         counts=estimates.counts(experiment),
         keys=_keys(experiment),
-        degraded=not isinstance(experiment, KeyedExperiment)
-        and not guarantee(experiment, estimates.sample_ratio(experiment.tallies)).holds,
+        alarms=[]
+        if isinstance(experiment, KeyedExperiment)
+        else alarms(experiment, estimates.sample_ratio(experiment.tallies), estimates.world(experiment)),
     )
 
 
@@ -100,6 +101,7 @@ def state(experiment: LiveExperiment, query: StateQuery = _USUAL) -> ExperimentS
     if isinstance(experiment, KeyedExperiment):
         return _state_with_keys(experiment, query)
     spec, ratio, known = identity.spec, estimates.sample_ratio(tallies), experiment.agent.estimates()
+    world = estimates.world(experiment)
     return ExperimentState(
         name=identity.name,
         learner=spec["learner"],
@@ -132,7 +134,8 @@ def state(experiment: LiveExperiment, query: StateQuery = _USUAL) -> ExperimentS
         lift=estimates.lift(experiment),
         regret=estimates.regret(tallies, experiment.agent if spec.get("certificate") else None),
         certificate=estimates.certificate(experiment),
-        world=estimates.world(experiment),
+        world=world,
+        alarms=alarms(experiment, ratio, world),
     )
 
 
@@ -177,6 +180,7 @@ def _state_with_keys(experiment: KeyedExperiment, query: StateQuery) -> Experime
         regret=None,
         certificate=None,
         world=None,
+        alarms=[],
     )
 
 
@@ -272,7 +276,7 @@ def decision(store: Store, of: str, number: int) -> DecisionState:
 def _decision(experiment: LiveExperiment, number: int, reading: Reading, shelf: Shelf) -> DecisionState:
     if isinstance(experiment, KeyedExperiment):
         return keyed.decision(experiment, number, reading, shelf)
-    identity = experiment.identity
+    identity, labels = experiment.identity, experiment.life.labels
     events = reading.rounds(identity.id, number, number)
     if not events or number < 1:
         text, id_ = "There is no such decision.", f"{identity.key}-{number}"
@@ -296,6 +300,7 @@ def _decision(experiment: LiveExperiment, number: int, reading: Reading, shelf: 
         key=None,
         round=number,
         arm=made.arm or 0,
+        label=None if labels is None else labels[made.arm or 0],
         probability=made.probability,
         reveals=reveals.tolist(),
         observe_probabilities=None if observe is None else observe.tolist(),

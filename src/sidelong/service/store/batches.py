@@ -162,7 +162,7 @@ def _check(turn: Turn, tell: Tell) -> None:
     """Refuse what `Tell` would refuse, and learn nothing."""
     if turn.is_outstanding(tell.number):
         made, _ = turn.experiment.outstanding[tell.number]
-        check_arm(tell.arm, made.arm)
+        check_arm(turn.experiment.arm_called(tell.arm), made.arm)
         losses = turn.experiment.losses_of(tell.losses, plain=tell.plain)
         graph, losses = as_decided(turn, turn.graph(tell.graph), losses, made.graph, made.arm)
         turn.charge(graph)

@@ -156,6 +156,7 @@ class Decided(NamedTuple):
     reveals: list[int]
     expire_after: float | None
     duplicate: bool
+    label: str | None  #: of the arm
 
 
 @dataclass
@@ -229,7 +230,9 @@ class Decide(Command):
         experiment = turn.experiment
         graph = experiment.agent.graph if event.graph is None else turn.find(event.graph)
         reveals = revealed(graph, event.arm or 0).tolist()
-        return Decided(event, experiment.identity.key, reveals, experiment.life.expire_after, duplicate)
+        life = experiment.life
+        label = None if life.labels is None else life.labels[event.arm or 0]
+        return Decided(event, experiment.identity.key, reveals, life.expire_after, duplicate, label)
 
 
 @dataclass
@@ -240,7 +243,7 @@ class Tell(Command):
     number: int
     losses: Told
     graph: FeedbackGraph | KnownGraph | str | None = None
-    arm: int | None = None  #: that was played, if whoever tells it says so
+    arm: int | str | None = None  #: that was played, by number or label, if whoever tells it says so
     plain: bool = False  #: as in `ToldItem`
 
     def run(self, turn: Turn) -> Settled:
@@ -253,7 +256,7 @@ class Tell(Command):
         if turn.is_outstanding(self.number):
             learned = turn.experiment.teaches(self.number)
             made, _ = turn.experiment.outstanding[self.number]
-            check_arm(self.arm, made.arm)
+            check_arm(turn.experiment.arm_called(self.arm), made.arm)
             graph, losses = as_decided(turn, graph, losses, made.graph, made.arm)
             turn.charge(graph)
             try:
@@ -265,7 +268,7 @@ class Tell(Command):
             return Settled(self.number, duplicate=False, learned=learned)
         decided, settled, *late = settled_before(turn, self)
         arm = decided.arm or 0
-        check_arm(self.arm, arm)
+        check_arm(turn.experiment.arm_called(self.arm), arm)
         if decided.graph is not None:
             graph, losses = as_decided(turn, graph, losses, turn.find(decided.graph), arm)
         if settled.kind is Kind.CANCELLED:

@@ -362,7 +362,11 @@ class LiveExperiment:
 
     def losses_of(self, told: Told, *, plain: bool = False) -> Told:
         """Return what is told as losses, if it is in the experiment's scale; `plain` is for one that has none."""
-        return as_losses(told, self.scale, plain=plain)
+        return as_losses(by_number(told, self.life.labels), self.scale, plain=plain)
+
+    def arm_called(self, told: int | str | None) -> int | None:
+        """Return the number of an arm that feedback names, if it names one."""
+        return number_of(told, self.life.labels, "arm") if isinstance(told, str) else told
 
     def settle(self, number: int, kind: Kind, moment: Moment) -> Event:
         """Cancel an outstanding decision, or let it expire."""

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, TypeAlias, cast
 
 import numpy as np
 
 from sidelong.agent.feedback import listed
+from sidelong.checks import nearest
 from sidelong.errors import OutcomeError, ServiceError
 
 if TYPE_CHECKING:
     from sidelong.outcomes.scale import Scale
 
+_NUMBER = re.compile(r"0|[1-9][0-9]{0,8}")
 #: By arm, or in the order of the revealed arms.
 Told: TypeAlias = Mapping[str, float] | list[float]
 
@@ -40,6 +43,27 @@ def as_losses(told: Told, scale: Scale | None, *, plain: bool = False) -> Told:
     except OutcomeError as error:
         arm, value = next((arm, value) for arm, value in _pairs(told) if not low <= value <= high)
         raise _wrong(str(error), f"body.losses.{arm}", value) from error
+
+
+def by_number(told: Told, labels: list[str] | None) -> Told:
+    """Return losses by arm with the number of each arm, where some are called by their labels; digits are a number."""
+    if not isinstance(told, Mapping) or all(map(_NUMBER.fullmatch, told)):
+        return told
+    found: dict[str, float] = {}
+    for name, loss in told.items():
+        number = name if _NUMBER.fullmatch(name) else str(number_of(name, labels, f"losses.{name}"))
+        if number in found:
+            raise _wrong(f"A loss of arm {number} was told twice, also as {name!r}.", f"body.losses.{name}", loss)
+        found[number] = loss
+    return found
+
+
+def number_of(label: str, labels: list[str] | None, part: str) -> int:
+    """Return the number of the arm with a label, or refuse one that no arm has."""
+    if labels is None or label not in labels:
+        known = "The arms of this experiment have no labels." if labels is None else nearest(label, labels).strip()
+        raise _wrong(f"No arm is called {label[:60]!r}. {known}".strip(), f"body.{part}", label)
+    return labels.index(label)
 
 
 def _pairs(told: Told) -> Iterable[tuple[str | int, float]]:

@@ -17,9 +17,9 @@ class ToldItem(NamedTuple):
     """Feedback: of which decision, and what."""
 
     number: int
-    losses: Mapping[str, float] | list[float]
+    losses: Mapping[str, float] | list[float]  #: by arm, with its number or label; or in the order of what is revealed
     graph: FeedbackGraph | KnownGraph | str | None = None
-    arm: int | None = None  #: that it is about, if whoever tells it says so
+    arm: int | str | None = None  #: that it is about, if whoever tells it says so
     plain: bool = False  #: whether these are losses from 0 to 1 and no numbers of a scale, whoever is told
 
 

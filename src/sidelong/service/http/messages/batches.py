@@ -8,7 +8,7 @@ from pydantic import BaseModel, Field, ValidationError, WrapValidator
 
 from sidelong.service.http.messages.decisions import MOST_ITEMS, Losses
 from sidelong.service.http.messages.graphs import GraphMessage  # noqa: TC001
-from sidelong.service.http.messages.values import Body, Plain, Whole
+from sidelong.service.http.messages.values import ArmName, Body, Plain
 
 _LONGEST_ID = 100
 
@@ -19,7 +19,7 @@ class FeedbackItem(Body):
     id: str = Field(max_length=_LONGEST_ID)
     losses: Losses
     graph: GraphMessage | None = Field(None, description="as in feedback for it alone")
-    arm: Whole | None = Field(None, description="as in feedback for it alone")
+    arm: ArmName | None = Field(None, description="as in feedback for it alone")
     plain: Plain = False
 
 

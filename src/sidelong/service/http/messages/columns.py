@@ -45,6 +45,7 @@ class DecisionColumns(BaseModel):
     first: int  #: that of the first key; the others count on from there
     rounds: list[int]  #: of each key, from 1
     arms: list[int]
+    labels: dict[str, str] | None  #: by arm, what it is called; null if the arms have no labels
     probabilities: list[float] | None  #: null if the learner draws without knowing them
     reveals: dict[str, list[int]]  #: by arm, what playing it reveals
     expires_at: Timestamp | None

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, Discriminator, Field, StringConstraints, Tag
 
 from sidelong.service.http.messages.graphs import GraphMessage  # noqa: TC001  # pydantic reads the annotations
-from sidelong.service.http.messages.values import Arm, Body, Loss, Plain, Timestamp, Whole
+from sidelong.service.http.messages.values import ArmName, Body, Loss, Plain, Timestamp, Whole
 from sidelong.service.store.journal import DrawnBy  # noqa: TC001
 
 #: What an experiment with keys plays for, such as a product: text or a whole number.
@@ -26,7 +26,7 @@ MOST_ROUNDS = 1000
 Key = Annotated[str, StringConstraints(pattern=r"^[\x21-\x7e]{1,200}$")]
 
 Losses = Annotated[
-    Annotated[dict[Arm, Loss], Tag("[by arm]")] | Annotated[list[Loss], Tag("[in order]")],
+    Annotated[dict[str, Loss], Tag("[by arm]")] | Annotated[list[Loss], Tag("[in order]")],
     Discriminator(lambda value: "[in order]" if isinstance(value, list) else "[by arm]"),
 ]
 
@@ -70,6 +70,7 @@ class DecisionReply(BaseModel):
     id: str
     round: int
     arm: int
+    label: str | None  #: what the arm is called now; null if it has no label
     probability: float | None  #: null if the learner draws without knowing it, as ts-n does
     drawn_by: DrawnBy  #: only what the learner has drawn is learned
     reveals: list[int]
@@ -84,6 +85,7 @@ class DecisionItem(BaseModel):
     key: str | int | None  #: null if the experiment has no keys
     round: int
     arm: int
+    label: str | None  #: what the arm is called now; null if it has no label
     probability: float | None
     drawn_by: DrawnBy
     reveals: list[int]
@@ -98,13 +100,18 @@ class DecisionItems(BaseModel):
 
 
 class Feedback(Body):
-    """The losses that a decision revealed, from 0 to 1 or in the experiment's scale: by arm, or in their order."""
+    """The losses that a decision revealed, from 0 to 1 or in the experiment's scale: by arm, or in their order.
+
+    An arm is named by its number, or by its label if that is not a number.
+    """
 
     losses: Losses
     graph: GraphMessage | None = Field(
         None, description="where only the outcome shows what is revealed: what every arm would have revealed"
     )
-    arm: Whole | None = Field(None, description="that was played; if the decision plays another one, it is refused")
+    arm: ArmName | None = Field(
+        None, description="that was played, by number or label; if the decision plays another one, it is refused"
+    )
     plain: Plain = False
 
 
@@ -133,6 +140,7 @@ class DecisionState(BaseModel):
     key: str | int | None  #: which it was made for; null if the experiment has no keys
     round: int
     arm: int
+    label: str | None  #: what the arm is called now; null if it has no label
     probability: float | None
     reveals: list[int]
     observe_probabilities: list[float] | None  #: in the order of `reveals`; null where they are not known

@@ -13,7 +13,7 @@ from sidelong.service.http.messages.graphs import (
     GraphMessage,
     GraphSummary,
 )
-from sidelong.service.http.messages.values import Arm, Body, Loss, Name, Offset, Timestamp, Whole
+from sidelong.service.http.messages.values import Arm, ArmName, Body, Loss, Name, Offset, Timestamp, Whole
 from sidelong.service.store.life import State  # noqa: TC001  # pydantic reads the annotations
 from sidelong.service.store.tallies import MINUTES
 
@@ -24,13 +24,6 @@ Sort = Literal["arm", "probability", "mean", "plays"]
 Probability = Annotated[float, Field(gt=0, le=1)]
 #: The number of an event.
 Sequence = Annotated[int, Field(ge=0, lt=10**18)]
-
-
-#: An arm by number or label.
-ArmName = Annotated[
-    Annotated[Whole, Tag("[number]")] | Annotated[str, Tag("[label]")],
-    Discriminator(lambda value: "[label]" if isinstance(value, str) else "[number]"),
-]
 
 
 class ScaleMessage(Body):
@@ -215,7 +208,7 @@ class ExperimentSummary(BaseModel):
     created_at: Timestamp
     counts: Counts
     keys: int | None  #: how many it has; null if it is not for keys
-    degraded: bool
+    alarms: list[str]  #: what is wrong, and needs somebody to look after it
 
 
 class RefusedExperiment(BaseModel):
@@ -308,7 +301,7 @@ class DelayState(BaseModel):
 
 
 class Guarantee(BaseModel):
-    """Whether the theorems of the learner hold for what happened."""
+    """Whether the theorems of the learner hold for what happened. Where they do not, nothing need be wrong."""
 
     holds: bool
     proved: list[Literal["adversarial", "stochastic"]]  #: the halves that hold
@@ -453,6 +446,7 @@ class ExperimentState(BaseModel):
     regret: RegretState | None
     certificate: CertificateState | None  #: null if none is kept
     world: WorldState | None
+    alarms: list[str]  #: what is wrong, and needs somebody to look after it; theorems that do not apply are none
 
 
 class PredictionRequest(Body):

@@ -40,6 +40,7 @@ class DrawnKeys(NamedTuple):
     draws: Draws
     graph: FeedbackGraph
     duplicate: bool
+    labels: list[str] | None  #: of all arms
 
 
 def decide(turn: Turn, keys: list[Key], graph: KnownGraph | None, key: str | None, context: str | None) -> DrawnKeys:
@@ -223,7 +224,7 @@ class _Telling:
             return self._repeated(item, graph)
         drawn, place = found
         arm = int(drawn.batch.arms[place])
-        check_arm(item.arm, arm)
+        check_arm(self._experiment.arm_called(item.arm), arm)
         graph, losses = as_decided(self._turn, graph, item.losses, self._experiment.graph_of(drawn), arm)
         if graph is None:
             reveals = drawn.reveals(place)
@@ -270,7 +271,7 @@ class _Telling:
             text = "The decision was cancelled. Nothing was learned."
             raise _refusal(409, "cancelled", text, number, self._turn)
         arm, asked = self._history.decided(number)
-        check_arm(item.arm, arm)
+        check_arm(self._experiment.arm_called(item.arm), arm)
         known, losses = None if asked is None else self._turn.graph(asked), item.losses
         if known is not None:
             graph, losses = as_decided(self._turn, graph, losses, known.graph, arm)
@@ -436,7 +437,7 @@ def _drawn(turn: Turn, event: Event, *, duplicate: bool) -> DrawnKeys:
     graph = experiment.agent.graph if event.graph is None else turn.find(event.graph)
     identity = experiment.identity
     after = experiment.life.expire_after
-    return DrawnKeys(identity.key, event.at, after, columns.read_draws(event), graph, duplicate)
+    return DrawnKeys(identity.key, event.at, after, columns.read_draws(event), graph, duplicate, experiment.life.labels)
 
 
 def _refusal(status: int, code: str, message: str, number: int, turn: Turn) -> ServiceError:
