@@ -1,5 +1,6 @@
 """The files that start the service elsewhere: what they name exists, and their tools find nothing wrong."""
 
+import json
 import re
 import shutil
 import subprocess
@@ -7,14 +8,19 @@ import sys
 from pathlib import Path
 
 import pytest
+import yaml
 
+from sidelong.service.http.addresses import ADDRESSES
 from sidelong.service.settings import Settings
 
 FOLDER = Path(__file__).parents[2] / "deploy"
-FILES = {name: (FOLDER / name).read_text() for name in ("Dockerfile", "compose.yaml", "sidelong.service")}
+FILES = {
+    name: (FOLDER / name).read_text() for name in ("Dockerfile", "compose.yaml", "kubernetes.yaml", "sidelong.service")
+}
 #: What is no setting of the service: where machine code is kept, and the password of the database beside it.
 OTHERS = {"SIDELONG_CACHE_DIR", "SIDELONG_PASSWORD"}
 
+ALERTS, BOARD = FOLDER / "alerts.yaml", FOLDER / "grafana.json"
 HADOLINT, SYSTEMD = shutil.which("hadolint"), shutil.which("systemd-analyze")
 
 
@@ -30,6 +36,43 @@ def test_the_container_is_not_root_and_is_watched():
     assert re.search(r"^HEALTHCHECK .*\\\n.*/health", last, re.MULTILINE)
     copied = re.findall(r"^COPY (?!--)(.*) \S+$", FILES["Dockerfile"], re.MULTILINE)
     assert all((FOLDER.parent / part).exists() for line in copied for part in line.split())
+
+
+def test_the_probes_of_kubernetes_are_addresses_of_the_service_that_need_no_token():
+    deployment, service, budget = yaml.safe_load_all(FILES["kubernetes.yaml"])
+    assert [each["kind"] for each in (deployment, service, budget)] == ["Deployment", "Service", "PodDisruptionBudget"]
+    [container] = deployment["spec"]["template"]["spec"]["containers"]
+    probes = {name: about["httpGet"]["path"] for name, about in container.items() if name.endswith("Probe")}
+    assert probes == {"startupProbe": "/ready", "readinessProbe": "/ready", "livenessProbe": "/health"}
+    assert {address.scope for address in ADDRESSES if address.path in probes.values()} == {"none"}
+    assert container["ports"][0]["containerPort"] == Settings().port
+    assert service["spec"]["ports"][0]["targetPort"] == container["ports"][0]["name"]
+    labels = deployment["spec"]["template"]["metadata"]["labels"]
+    assert service["spec"]["selector"] == budget["spec"]["selector"]["matchLabels"] == labels
+
+
+def test_alerts_and_board_name_metrics_and_labels_that_there_are(nursery, tmp_path):
+    server = nursery.start(f"sqlite:///{tmp_path}/metrics.db")
+    body = {"name": "e", "learner": "exp3-set", "graph": {"name": "complete", "n": 2}, "labels": ["haiku", "nova"]}
+    assert server.post("/v1/experiments", {**body, "holdout": {"arm": 0, "share": 0.5}})[0] == 201
+    for _ in range(6):
+        made = server.post("/v1/experiments/e/decisions")[1]
+        server.post(f"/v1/decisions/{made['id']}/feedback", {"losses": [0.25, 0.75]})
+    shown = server.get("/metrics")[1].decode()
+    server.stop()
+    series = {}
+    for name, labels in re.findall(r"^(\w+)(?:\{(.*)\})? ", shown, re.MULTILINE):
+        series.setdefault(name, set()).update(re.findall(r"(\w+)=", labels))
+    assert re.search(r'^sidelong_plays_total\{arm="1",experiment="e",label="nova"\} [1-9]', shown, re.MULTILINE)
+    assert re.search(r'^sidelong_cost\{experiment="e"\} 0\.\d+$', shown, re.MULTILINE)
+    series["sidelong_replay_left"] = {"experiment"}  # only while something is replayed
+    rules = [rule["expr"] for group in yaml.safe_load(ALERTS.read_text())["groups"] for rule in group["rules"]]
+    board = json.loads(BOARD.read_text())
+    drawn = [target["expr"] for panel in board["panels"] for target in panel["targets"]]
+    for expression in rules + drawn:
+        for name, chosen in re.findall(r"\b((?:sidelong|process)_\w+)(?:\{([^{}]*(?:\{name\}[^{}]*)?)\})?", expression):
+            assert name in series, expression
+            assert set(re.findall(r"(\w+)=", chosen)) <= series[name] | {"job", "instance"}, expression
 
 
 @pytest.mark.skipif(HADOLINT is None, reason="hadolint is not installed")

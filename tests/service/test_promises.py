@@ -1047,6 +1047,41 @@ def two_servers_on_one_database_keep_one_order(deployment, kind):
     assert drawn(each.decide(4)) == drawn(twin.decide(4))
 
 
+@promise()
+def counters_of_two_servers_add_up_and_gauges_are_the_same(deployment, kind):
+    each = deployment.create(kind)
+    with deployment.beside() as other:
+        there = other.known(kind, each.name)
+        for one, count in ((each, 3), (there, 2)):
+            assert one.tell_many(one.decide(count), 0.25).body["learned"] == count
+        each.state()  # which catches up
+        seen = [server.get("/metrics").ok().body.decode() for server in (deployment, other)]
+    for name in ("decided", "told"):
+        assert [_sum(text, "sidelong_events_total", each, f'kind="{name}"') for text in seen] == [3, 2]
+    assert [_sum(text, "sidelong_plays_total", each) for text in seen] == [3, 2]
+    assert [_sum(text, "sidelong_cost", each) for text in seen] == [0.25, 0.25]
+
+
+def _sum(text, metric, each, label=""):
+    wanted = [line for line in text.splitlines() if line.startswith(f"{metric}{{") and label in line]
+    return sum(float(line.rpartition(" ")[2]) for line in wanted if f'experiment="{each.name}"' in line)
+
+
+@promise(server="process")
+def a_request_keeps_the_id_and_the_trace_of_its_client(deployment, kind):
+    each = deployment.create(kind)
+    trace = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
+    sent = {"X-Request-Id": "gateway/17", "traceparent": trace}
+    reply = deployment.request("GET", each.path, headers=sent)
+    assert {name: reply.headers[name] for name in sent} == sent
+    [line] = [line for line in deployment.logged(each.path) if line.get("trace")]
+    assert (line["request"], line["trace"]) == ("gateway/17", trace[3:35])
+    for wrong in ({"X-Request-Id": "x" * 129}, {"X-Request-Id": "a b"}, {"traceparent": "00-0-0-0"}, {}):
+        reply = deployment.request("GET", each.path, headers=wrong)
+        assert reply.headers["X-Request-Id"] not in {"", wrong.get("X-Request-Id")}
+        assert "traceparent" not in reply.headers
+
+
 @promise(
     Broken("defect 11: each repeated item of feedback reads all feedback that spans it", kinds=("keyed",)),
     sweep_every=1000.0,
@@ -1215,7 +1250,6 @@ def without_its_database_the_service_says_so(deployment, kind):
 
 
 @promise(
-    Broken("defect 20: a request that fails because the database is away is logged as info"),
     server="process",
     is_last=True,
     busy_timeout=1.0,

@@ -14,6 +14,7 @@ from typing import BinaryIO
 #: What may stand in a line beside time, level and event. Anything else is left out.
 _FIELDS = (
     "request",
+    "trace",
     "method",
     "path",
     "status",

@@ -1,7 +1,12 @@
-"""Numbers for Prometheus."""
+"""Numbers for Prometheus.
+
+A counter counts what this server has done, so that the sum over all servers is what was done. A gauge of an experiment
+is read off its journal, and is the same on every server: take the largest.
+"""
 
 from __future__ import annotations
 
+import collections
 from typing import TYPE_CHECKING
 
 from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
@@ -9,16 +14,21 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.gc_collector import GCCollector
 from prometheus_client.process_collector import ProcessCollector
 
-from sidelong.service.store.journal import Kind
+from sidelong.evaluation import lift as lifts
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from prometheus_client import Metric
 
+    from sidelong.service.store.experiment import LiveExperiment
+    from sidelong.service.store.journal import Event, Kind
     from sidelong.service.store.store import Store
 
 _SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
+#: Of an experiment with more arms it is not counted which were played: each would be a series.
+MOST_ARMS = 100
+_CONFIDENCE = 0.95
 
 
 class Metrics:
@@ -44,7 +54,9 @@ class Metrics:
 
     def watch(self, store: Store) -> None:
         """Show what became of the decisions of each experiment in memory."""
-        self._registry.register(_Experiments(store))
+        experiments = _Experiments(store)
+        store.on_written = experiments.count
+        self._registry.register(experiments)
 
     def answered(self, route: str, status: int, seconds: float) -> None:
         """Count a request."""
@@ -61,26 +73,30 @@ class Metrics:
 
 
 class _Experiments:
-    """Reads the counts off the experiments, whichever server has counted them."""
+    """Counts what this server writes, and reads other numbers off the experiments."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
+        self._happened: collections.Counter[tuple[str, Kind]] = collections.Counter()
+        self._played: collections.Counter[tuple[str, int, str]] = collections.Counter()
+
+    def count(self, experiment: LiveExperiment, events: Sequence[Event]) -> None:
+        """Count events that were written."""
+        name, labels = experiment.identity.name, experiment.life.labels
+        for event in events:
+            self._happened[name, event.kind] += experiment.amount(event)
+            if experiment.n_arms <= MOST_ARMS:
+                for arm in experiment.played(event):
+                    self._played[name, arm, str(arm) if labels is None else labels[arm]] += 1
 
     def describe(self) -> list[Metric]:
         return []
 
     def collect(self) -> Iterator[Metric]:
-        happened = CounterMetricFamily(
-            "sidelong_events", "Events in the journal, by kind.", labels=["experiment", "kind"]
-        )
-        outstanding = GaugeMetricFamily("sidelong_outstanding", "Decisions without feedback.", labels=["experiment"])
-        for name, counts, waiting in self._store.counts():
-            outstanding.add_metric([name], waiting)
-            for kind in Kind:
-                happened.add_metric([name, kind.name.lower()], int(counts[kind]))
-        yield happened
-        yield outstanding
         every = self._store.every()
+        names = {each.identity.name for each in every}
+        yield from self._counted(names)
+        yield from self._measured()
         states = GaugeMetricFamily("sidelong_experiments", "Experiments that this server knows.", labels=["state"])
         left = GaugeMetricFamily("sidelong_replay_left", "Events to be replayed.", labels=["experiment"])
         for state in ("live", "loading", "refused"):
@@ -90,3 +106,39 @@ class _Experiments:
                 left.add_metric([each.identity.name], each.progress.head - each.progress.done)
         yield states
         yield left
+
+    def _counted(self, names: set[str]) -> Iterator[Metric]:
+        """Yield what this server has written of the experiments of these names; others are gone."""
+        happened = CounterMetricFamily(
+            "sidelong_events", "Events that this server has written, by kind.", labels=["experiment", "kind"]
+        )
+        for (name, kind), count in self._happened.copy().items():
+            if name in names:
+                happened.add_metric([name, kind.name.lower()], count)
+        played = CounterMetricFamily(
+            "sidelong_plays", "Decisions of this server, by arm.", labels=["experiment", "arm", "label"]
+        )
+        for (name, arm, label), count in self._played.copy().items():
+            if name in names:
+                played.add_metric([name, str(arm), label], count)
+        yield happened
+        yield played
+
+    def _measured(self) -> Iterator[Metric]:
+        of = ["experiment"]
+        outstanding = GaugeMetricFamily("sidelong_outstanding", "Decisions without feedback.", labels=of)
+        cost = GaugeMetricFamily("sidelong_cost", "Mean loss of what was played, as far as it was told.", labels=of)
+        saved = GaugeMetricFamily(
+            "sidelong_lift", "What is saved per round beside the holdout.", labels=["experiment", "limit"]
+        )
+        for name, found in self._store.measured():
+            outstanding.add_metric([name], found.waiting)
+            if found.told:
+                cost.add_metric([name], found.paid / found.told)
+            lift = None if found.share is None else lifts.lift(found.lift, found.share, _CONFIDENCE)
+            if lift is not None:
+                for limit, value in (("estimate", lift.value), ("low", lift.lower), ("high", lift.upper)):
+                    saved.add_metric([name, limit], value)
+        yield outstanding
+        yield cost
+        yield saved

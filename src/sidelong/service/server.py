@@ -136,7 +136,7 @@ class Server:
                     await asyncio.to_thread(self.store.doze)
                     for name in await asyncio.to_thread(self.store.behind):
                         self.loading.want(name, functools.partial(_opened, name))
-                    if any(waiting for _, _, waiting in self.store.counts()):
+                    if any(each.waiting for _, each in self.store.measured()):
                         await self.commits.submit(self.store.save_clock)
                 due = [self.commits.submit(Expire(each)) for each in await asyncio.to_thread(self.store.due)]
                 if due:  # one that is busy does not keep the others from their next turn

@@ -23,7 +23,7 @@ from starlette.routing import Router
 from starlette.staticfiles import StaticFiles
 
 from sidelong.errors import ServiceError
-from sidelong.service.http import problems
+from sidelong.service.http import problems, tracing
 from sidelong.service.http.addresses import ADDRESSES
 from sidelong.service.http.exchange import Call
 from sidelong.service.http.gate import Gate
@@ -50,6 +50,7 @@ _BOOT = secrets.token_hex(4)  # what the names of this process's requests begin 
 _JSON = "application/json"
 #: A body that is too large is read up to here and thrown away: many clients hear the reply only when all is sent.
 _HOPELESS = 2**25
+_FAILURES = {"unavailable", "disk_full"}  # codes of errors that somebody must look after
 _LARGE = 2**17  # bytes of a body that takes milliseconds to read
 _PAGE_POLICY = b"default-src 'self'; img-src 'self' data:; frame-ancestors 'none'; base-uri 'none'; form-action 'none'"
 
@@ -86,15 +87,25 @@ class Application:
         if scope["type"] == "lifespan":
             await Router(lifespan=lambda _: self.running()).lifespan(scope, receive, send)
             return
+        headers = dict(scope["headers"])
+        with tracing.span(headers) as span:
+            call = Call(self.server, headers)
+            status = await self._answer(call, scope, receive, send)
+            span.end(scope["method"], call.route, status)
+
+    async def _answer(self, call: Call, scope: Connection, receive: Receive, send: Send) -> int:
+        """Answer a request, and return the status of the reply."""
         begun = time.perf_counter()
-        number, status = f"{_BOOT}-{next(self._numbers)}", 0
-        call = Call(self.server, dict(scope["headers"]))
+        number, status = tracing.request_id(call.headers, f"{_BOOT}-{next(self._numbers)}"), 0
+        traced = tracing.trace_of(call.headers)
 
         async def answer(message: Message) -> None:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
                 headers = [(b"x-request-id", number.encode()), (b"x-content-type-options", b"nosniff")]
+                if traced is not None:
+                    headers.append((b"traceparent", traced[0]))
                 if not scope["path"].startswith("/v1/"):
                     headers.append((b"content-security-policy", _PAGE_POLICY))
                 message["headers"] = [*message.get("headers", ()), *headers]
@@ -120,7 +131,16 @@ class Application:
             self.server.metrics.answered(call.route, status, seconds)
             about = {"request": number, "method": scope["method"], "path": scope["path"][:200], "status": status}
             about |= {"milliseconds": round(seconds * 1000, 3), "token": call.access and call.access.token}
-            _log.info("request", extra=about)
+            about |= {} if traced is None else {"trace": traced[1]}
+            _log.log(self._level(call, about), "request", extra=about)
+        return status
+
+    def _level(self, call: Call, about: dict[str, Any]) -> int:
+        """Return how serious a request is for who reads the log: an error if the database or its disk failed it."""
+        if call.error is None or call.error.code not in _FAILURES or self.server.tail.stopping:
+            return logging.INFO
+        about["why"] = str(call.error)
+        return logging.ERROR
 
     async def _reply(self, call: Call, scope: Connection, receive: Receive) -> Response:
         method, path = scope["method"], scope["path"]
@@ -142,6 +162,7 @@ class Application:
                 call.body = await _read(address.takes, receive, call.headers, self._settings)
             reply = await _while_there(receive, address, call)
         except ServiceError as error:
+            call.error = error
             return problems.reply(error)
         except HTTPException as error:  # of the dashboard's files
             return (

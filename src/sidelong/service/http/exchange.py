@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
+    from sidelong.errors import ServiceError
     from sidelong.service.server import Server
     from sidelong.service.store.tokens import Access
 
@@ -22,6 +23,7 @@ class Call:
     access: Access | None = None  #: what its sender may do
     query: Any = None
     body: Any = None
+    error: ServiceError | None = None  #: why it was refused
 
 
 class Reply(NamedTuple):

@@ -80,10 +80,10 @@ def write(store: Store, of: str, file: Path | BinaryIO) -> Identity:
                 for row in rows:
                     row["label"] = labels and labels[row["action"]]
                 writer.write_table(pa.Table.from_pylist(rows, schema))
+    return identity
 
 
 def _schema(pa: Any) -> Any:
-    return identity
     return pa.schema(
         [
             ("timestamp", pa.timestamp("us", tz="UTC")),

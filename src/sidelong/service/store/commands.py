@@ -399,11 +399,11 @@ def restricted(turn: Turn, graph: KnownGraph | None, available: list[Any], befor
     """
     experiment = turn.experiment
     shown, labels = None if graph is None else graph.graph, experiment.life.labels
+    if before is not None:
+        labels = labels_at(turn.writing, experiment.identity, before.seq, turn.events)
     try:
         named = experiment.agent.graph if labels is None else experiment.agent.graph.labelled(labels)
         found = experiment.agent.graph_of_round(shown, mask_of(named, available))
-    if before is not None:
-        labels = labels_at(turn.writing, experiment.identity, before.seq, turn.events)
     except (GraphError, LearnerError) as error:
         raise ServiceError(str(error), status=422, code="invalid", path="body.available") from error
     return graph if found is (shown or experiment.agent.graph) else turn.graph(found)

@@ -36,8 +36,8 @@ from sidelong.service.store import agents, life
 from sidelong.service.store.graphs import size
 from sidelong.service.store.journal import DRAWN_BY, Event, Kind
 from sidelong.service.store.life import Given, Holdout, Life
-from sidelong.service.store.losses import as_losses, matched
-from sidelong.service.store.tallies import MINUTES, UNLEARNED, Tallies
+from sidelong.service.store.losses import as_losses, by_number, matched, number_of
+from sidelong.service.store.tallies import HIDDEN, MINUTES, UNLEARNED, Tallies
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -213,6 +213,14 @@ class LiveExperiment:
     def amount(self, event: Event) -> int:  # noqa: ARG002  # an experiment with keys has batches
         """Return how many things an event is about."""
         return 1
+
+    def played(self, event: Event) -> list[int]:
+        """Return the arms that an event has drawn."""
+        return [] if event.arm is None or event.kind not in DRAWN_BY else [event.arm]
+
+    def paid(self) -> tuple[int, float]:
+        """Return how many decisions were told what their own arm cost, and how much that was."""
+        return int(self.tallies.plays.sum() - self.tallies.counts[HIDDEN]), float(self.tallies.paid[0])
 
     def create(self, moment: Moment, about: str | None = None) -> Event:
         """Begin; `about` says who made it, and of what."""

@@ -47,6 +47,22 @@ class Progress(NamedTuple):
     head: int
 
 
+class Measured(NamedTuple):
+    """Numbers of an experiment, for those who watch it: the same on every server."""
+
+    waiting: int
+    told: int  #: decisions
+    paid: float  #: the losses of the arms that they played, together
+    lift: np.ndarray  #: sums of rounds for which a coin was tossed: see `sidelong.evaluation.lift`
+    share: float | None  #: of the holdout, if there is one
+
+    @classmethod
+    def of(cls, live: LiveExperiment) -> Measured:
+        """Return those of an experiment in memory, of which somebody holds the lock."""
+        share = None if live.holdout is None else live.holdout.share
+        return cls(live.waiting, *live.paid(), live.tallies.lift.copy(), share)
+
+
 class Replayed:
     """An experiment of the database, brought into memory when it is first needed.
 
@@ -61,7 +77,7 @@ class Replayed:
         self.live = live  #: None until it is needed
         self.refused: ServiceError | None = None
         self.progress: Progress | None = None  #: while it is replayed
-        self.counted: tuple[np.ndarray, int] | None = None  #: events by kind, and how many wait, when last looked at
+        self.measured: Measured | None = None  #: when last looked at
         self._pace = Pace()
         self._doubted = 0  # the event of the last snapshot of which a block was missing
         self._aside: LiveExperiment | None = None  # what is replayed, until it is complete
@@ -231,6 +247,8 @@ class Replayed:
 
     def _check_version(self) -> None:
         """Refuse an experiment of another version of its learner: this one cannot replay what that one decided."""
+        if not self.identity.spec:
+            raise damaged_spec(self.identity)
         made = self.identity.spec["learner_version"]
         try:
             own = module_of(self.identity.spec).version
@@ -247,8 +265,6 @@ class Replayed:
         if wanted is not None:
             learned = reading.initial_state(self.identity.id)
             if learned is None or hashlib.sha256(learned).hexdigest() != wanted:
-        if not self.identity.spec:
-            raise damaged_spec(self.identity)
                 first = reading.events(self.identity.id, 0, 1)[0]
                 raise self._differs(first, "what it began with is another or is gone")
         try:
@@ -356,8 +372,6 @@ def _shown(event: Event) -> str:
     return f"{event.kind.name.lower()} round {event.round}, arm {event.arm}, probability {event.probability!r}"
 
 
-def _refused(text: str) -> ServiceError:
-    return ServiceError(text, status=503, code="refused")
 def damaged_spec(identity: Identity) -> ServiceError:
     """Return the error for an experiment of which nobody knows what it is."""
     return _refused(
@@ -392,3 +406,5 @@ def check_chain(reading: Reading, identity: Identity) -> Iterator[None]:
         )
 
 
+def _refused(text: str) -> ServiceError:
+    return ServiceError(text, status=503, code="refused")

@@ -22,7 +22,7 @@ from sidelong.service.store.database import TakenError
 from sidelong.service.store.graphs import PART, KnownGraph, Shelf, identify, stored_size, unknown_graph
 from sidelong.service.store.keyed.blocks import Forgotten
 from sidelong.service.store.keyed.experiment import KeyedExperiment
-from sidelong.service.store.replay import Replayed, damaged_spec
+from sidelong.service.store.replay import Measured, Replayed, damaged_spec
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from sidelong.service.store.commands import Command
     from sidelong.service.store.database import Database, Identity, Listed, Reading, Writing
     from sidelong.service.store.experiment import Clock, LiveExperiment
+    from sidelong.service.store.journal import Event
 
     T = TypeVar("T")
 
@@ -68,6 +69,8 @@ class Store:
         self.settings = settings
         self.clock = clock
         self.shelf = Shelf()
+        #: Told of what this server has written of an experiment, once it is on the disk.
+        self.on_written: Callable[[LiveExperiment, Sequence[Event]], None] = lambda _, __: None
         self._known: dict[str, Replayed] = {}  # by "#" and key, and by name
         with database.reading() as reading:
             clock.saw(reading.clock())
@@ -92,15 +95,15 @@ class Store:
 
     def identity(self, of: str) -> Identity:
         """Return what an experiment is, by what it is called now: another server may have renamed or deleted it."""
-        with self.database.reading() as reading:
-            found = reading.find(of)
-        if found is None:
         found = self._find(of)
         if not found.spec:
             raise damaged_spec(found)
         return found
 
     def _find(self, of: str) -> Identity:
+        with self.database.reading() as reading:
+            found = reading.find(of)
+        if found is None:
             raise unknown(of)
         return found
 
@@ -126,8 +129,8 @@ class Store:
                 each for each in reading.experiments() if only is None or (single is not None and each.id == single.id)
             ]
 
-    def counts(self) -> list[tuple[str, Any, int]]:
-        """Return, for each experiment in memory, its name, its events by kind, and how many are outstanding.
+    def measured(self) -> list[tuple[str, Measured]]:
+        """Return, for each experiment in memory, its name and its numbers.
 
         This waits for nobody: of one that is busy, it returns what was last seen.
         """
@@ -135,10 +138,10 @@ class Store:
         for replayed in self.every():
             live = replayed.live
             if live is not None and replayed.lock.acquire(timeout=0):
-                replayed.counted = live.tallies.counts.copy(), live.waiting
+                replayed.measured = Measured.of(live)
                 replayed.lock.release()
-            if replayed.counted is not None:
-                found.append((replayed.identity.name, *replayed.counted))
+            if replayed.measured is not None:
+                found.append((replayed.identity.name, replayed.measured))
         return found
 
     def due(self) -> list[str]:
@@ -378,6 +381,7 @@ class Store:
                 self.shelf.forget()
                 raise
         for of, turn in turns.items():
+            self.on_written(turn.experiment, turn.events)
             self._settle(wanted[of], turn)
         return [_or_again(held[each.of], was) for each, was in zip(commands, outcomes, strict=True)]
 

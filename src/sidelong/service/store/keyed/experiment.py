@@ -92,6 +92,15 @@ class KeyedExperiment(LiveExperiment):
             return (event.arm or 0) + 1
         return columns.count_of(event) if event.losses is not None else 1
 
+    def played(self, event: Event) -> list[int]:
+        """Return the arms that an event has drawn."""
+        return columns.read_draws(event).arms.tolist() if event.kind in DRAWN_BY else []
+
+    def paid(self) -> tuple[int, float]:
+        """Return how many decisions were told what their own arm cost, and how much that was."""
+        known, n = self.by_key, len(self.by_key.keys)
+        return int(known.told[:n].sum()), float(known.paid[:n].sum())
+
     def wants_saving(self, every: int, most: int) -> bool:
         """Tell whether enough has happened for a snapshot, or it takes one to let keys leave memory."""
         return super().wants_saving(every, most) or self.needs_saving(most)
