@@ -1,6 +1,7 @@
 """The streams of what happens."""
 
 import asyncio
+import itertools
 
 import pytest
 
@@ -59,6 +60,33 @@ def test_a_thousand_streams_ask_the_database_as_often_as_one(tmp_path, monkeypat
         found, asked = asyncio.run(follow(bench, experiment, 1000))
     assert found == [list(range(2, 42))] * 1000
     assert asked < 1000  # each of them asked for itself before, and several times
+
+
+def test_many_streams_are_served_a_few_at_a_time(tmp_path):
+    """Between two of them the loop answers requests, which else would wait for all of them."""
+
+    async def follow(bench, experiment):
+        tails = Tail(bench.database, Tokens(bench.database), every=0.05)
+        streams = [tails.stream(experiment, 1, 1, None) for _ in range(100)]
+        for stream in streams:
+            await anext(stream)  # which says that it has begun
+        reads = [asyncio.create_task(anext(stream)) for stream in streams]
+        await asyncio.sleep(0.05)  # until all of them wait
+        await asyncio.to_thread(bench.store.run, [Decide("e")])
+        served = [0]
+        while served[-1] < len(reads):
+            await asyncio.sleep(0)
+            served.append(sum(each.done() for each in reads))
+        texts = {each.result() for each in reads}
+        for stream in streams:
+            await stream.aclose()
+        return texts, max(now - before for before, now in itertools.pairwise(served))
+
+    with opened(f"sqlite:///{tmp_path}/service.db") as bench:
+        bench.create()
+        texts, most = asyncio.run(asyncio.wait_for(follow(bench, bench.store.identity("e").id), 60))
+    assert len(texts) == 1
+    assert most <= 10
 
 
 @pytest.mark.parametrize("seen", [0, 4])

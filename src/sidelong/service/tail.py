@@ -109,6 +109,8 @@ class Tail:
         finally:
             followed.streams.discard(news)
             self._used[token] -= 1
+            if not self._used[token]:
+                del self._used[token]
             if not followed.streams:
                 self._followed.pop(experiment, None)
 
@@ -144,7 +146,7 @@ class Tail:
                     followed.recent.extend(page)
                     followed.head = page[-1][0]
             await self._wake_in_groups([*found, *ended])
-            if not all(self._tokens.is_valid(token) for token, streams in self._used.items() if streams):
+            if not all(self._tokens.is_valid(token) for token in self._used):
                 self._wake(self._followed)
             if not any(len(page) == _MOST for page in found.values()):  # else there is more
                 await asyncio.sleep(self._every)
