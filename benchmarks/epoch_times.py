@@ -21,7 +21,7 @@ from matplotlib import pyplot as plt
 from measure import machine, means, seconds
 
 import sidelong as sl
-from sidelong._jit import entry
+from sidelong._jit import compiled
 from sidelong.graphs.sequences import fixed
 from sidelong.learners import exp3gpp, exp3gpp_epoch
 from sidelong.simulation.loop import loop_for, new_tally
@@ -121,7 +121,7 @@ def single_rounds(graph: sl.FeedbackGraph, schedule: str, rounds: int) -> tuple[
     params = learner.configure(graph, start="none", **({"refresh": "round"} if schedule == "round" else {}))
     state, tally = learner.init(params, graph), new_tally(learner, graph.n_arms)
     known = (params, state, fixed(graph).arrays, world.arrays, np.uint64(0), 0)
-    play = entry(loop_for(learner, world, anew=False), *known, 1, 0, tally)
+    play = compiled(loop_for(learner, world, anew=False), *known, 1, 0, tally)
     marks = np.zeros(rounds + 1)
     for k in range(rounds):
         marks[k] = time.thread_time()

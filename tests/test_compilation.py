@@ -14,10 +14,7 @@ import pytest
 from numba.core import caching
 
 import sidelong
-from sidelong import _cache, machine
-from sidelong._fingerprint import is_own
-from sidelong.evaluation.weighing import weigh
-from sidelong.graphs.arrays import observe
+from sidelong import _cache
 
 ROOT = Path(__file__).parent.parent
 PACKAGE = Path(sidelong.__file__).parent
@@ -176,6 +173,9 @@ import sidelong as sl
 graph = sl.graphs.complete(3)
 agent = sl.Agent("uniform", graph, certificate=True)
 agent.tell(agent.ask(), [1.0] * 3)
+family = sl.Family("uniform", graph, seed=1)
+family.cancel(family.ask(["a"]).ids)
+family.tell(family.ask(["a", "b"]), [1.0] * 6)
 for world in (sl.losses.beta([0.5] * 3, 4), sl.losses.switching([[0.0, 1.0, 0.0]] * 2, every=4)):
     sl.simulate("uniform", graph, world, 30)
     sl.simulate("uniform", graph, world, 30, delay="uniform:0:3")
@@ -191,17 +191,19 @@ def test_what_was_compiled_ahead_is_not_compiled_later(tmp_path):
 
 # A second process
 
-AHEAD = """
+BESIDE = """
+import os
+import sys
+
 import numpy as np
-from sidelong import _ahead
-from sidelong._jit import signature_of
+from sidelong._jit import compile_beside, signature_of
 from sidelong.losses.kernels import loss
 from sidelong.losses.stochastic import bernoulli
 
 call = (bernoulli([0.5]).arrays, np.uint64(0), 0, 1, 0)
-_ahead.os.environ.pop("SIDELONG_BACKGROUND", None)
+os.environ.pop("SIDELONG_BACKGROUND", None)
 BEFORE
-with _ahead.compiled_ahead((loss, call)):
+with compile_beside((loss, call)):
     pass
 loss.compile(signature_of(*call))
 report()
@@ -209,14 +211,14 @@ report()
 
 
 def test_what_was_compiled_in_the_second_process_is_not_compiled_in_the_first(tmp_path):
-    report = run(REPORT + AHEAD.replace("BEFORE", ""), tmp_path, tmp_path / "cache")
+    report = run(REPORT + BESIDE.replace("BEFORE", ""), tmp_path, tmp_path / "cache")
     assert report["compiled"] == {}
     assert report["signatures"]["sidelong.losses.kernels.loss"]
 
 
 @pytest.mark.parametrize("command", ["/no/such/python", "/bin/false"])
 def test_a_second_process_that_fails_does_no_harm(tmp_path, command):
-    report = run(REPORT + AHEAD.replace("BEFORE", f"_ahead.sys.executable = {command!r}"), tmp_path, tmp_path / "cache")
+    report = run(REPORT + BESIDE.replace("BEFORE", f"sys.executable = {command!r}"), tmp_path, tmp_path / "cache")
     assert "loss" in report["compiled"]
 
 
@@ -255,15 +257,15 @@ class Slow(event.Listener):
 
 load_compiler()  # now, since its check compiles something too
 if ROLE == "first":
-    _cache.Manners.gives_way = FATE == "gives way"
+    _cache.LockSettings.low_priority = FATE == "gives way"
     event.register("numba:compile", Slow())
 else:
-    _cache.Manners.patience = 1.0 if FATE == "stopped" else 1e9
+    _cache.LockSettings.timeout = 1.0 if FATE == "stopped" else 1e9
     while not (here / "begun").exists():
         time.sleep(0.01)
     (here / "asked").touch()
 double(1.0)
-assert FATE != "stopped" or _cache.Manners.patience == 0  # it does not wait for each kernel anew
+assert FATE != "stopped" or _cache.LockSettings.timeout == 0  # it does not wait for each kernel anew
 report()
 """
 
@@ -364,7 +366,7 @@ def cache(tmp_path_factory):
     """Return a copy of the folder for machine code, so that the package's own is not compiled anew."""
     root, folder = tmp_path_factory.mktemp("cache"), _cache.cache_folder()
     if folder is not None:
-        shutil.copytree(folder, root / "kernels" / folder.name, ignore=shutil.ignore_patterns(".*"))  # but for drafts
+        shutil.copytree(folder, root / "kernels", ignore=shutil.ignore_patterns(".*", "requests"))  # but for drafts
     return root
 
 
@@ -463,6 +465,93 @@ def test_a_number_that_was_changed_while_a_program_ran_is_not_mistaken_for_anoth
     assert seen("4") == [4.0]
     write(tmp_path, constants="FACTOR = 4.0\n")
     assert seen() == [4.0]
+
+
+#: What an agent and its certificate need.
+TELL = """
+import sidelong as sl
+
+agent = sl.Agent("uniform", sl.graphs.nested(3), seed=1, certificate=True)
+decision = agent.ask()
+agent.tell(decision, [1.0] * len(decision.reveals))
+report()
+"""
+
+
+def reword(file):
+    """Edit all docstrings of a file, and add comments."""
+    text = re.sub(r'^( *)"""(?=[A-Z])', r'\1"""Once upon a time. ', file.read_text(), flags=re.MULTILINE)
+    file.write_text(re.sub(r"^@(kernel|rare_kernel)$", r"# A comment.\n@\1", text, flags=re.MULTILINE))
+
+
+@pytest.mark.long
+def test_an_edit_of_the_package_recompiles_what_depends_on_it_and_words_recompile_nothing(tmp_path, monkeypatch):
+    """The limits of the alarm run in every `tell`, and not in `ask`."""
+    package = tmp_path / "sidelong"
+    shutil.copytree(PACKAGE, package, ignore=shutil.ignore_patterns("__pycache__"))
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    first = run(REPORT + TELL, tmp_path, tmp_path / "cache")["compiled"]
+    assert {"ask_uniform_uniform", "learn_uniform_uniform", "settle", "_close"} <= first.keys()
+    for file in package.rglob("*.py"):
+        reword(file)
+    assert run(REPORT + TELL, tmp_path, tmp_path / "cache")["compiled"] == {}
+    alarm = package / "evaluation" / "turning.py"
+    alarm.write_text(alarm.read_text().replace("\n_RATES = 16", "\n_RATES = 15"))
+    second = run(REPORT + TELL, tmp_path, tmp_path / "cache")["compiled"]
+    assert {"learn_uniform_uniform", "_close"} <= second.keys()
+    assert not {"ask_uniform_uniform", "settle", "update"} & second.keys()
+
+
+PAIR = """
+from typing import NamedTuple
+
+
+class Pair(NamedTuple):
+    first: float
+    second: float
+"""
+FIELDS = """
+from pair import Pair
+from sidelong._jit import kernel
+
+
+@kernel
+def difference(pair):
+    return pair.first - pair.second
+
+
+print(difference(Pair(first=3.0, second=1.0)))
+"""
+
+
+def test_fields_that_change_places_are_seen(tmp_path, cache):
+    """A kernel that only takes a tuple does not name its class."""
+    write(tmp_path, pair=PAIR)
+    assert run(FIELDS, tmp_path, cache) == 2.0
+    write(tmp_path, pair=PAIR.replace("first: float\n    second: float", "second: float\n    first: float"))
+    assert run(FIELDS, tmp_path, cache) == 2.0
+
+
+EDITED = """
+import pathlib
+
+from sidelong import numerics
+
+here = pathlib.Path(numerics.__file__)
+if WHEN == "before":
+    here.write_text(here.read_text().replace(OLD, NEW))
+import numpy as np
+
+print(numerics.total(np.array([0.5, 1.0])))
+"""
+
+
+def test_sources_that_are_edited_while_a_process_runs_are_not_mistaken_for_what_it_has_loaded(tmp_path, monkeypatch):
+    shutil.copytree(PACKAGE, tmp_path / "sidelong", ignore=shutil.ignore_patterns("__pycache__"))
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    program = f"OLD, NEW = {TOTAL!r}, {TOTAL + ' + 1.0'!r}\n{EDITED}"
+    assert run(f"WHEN = 'before'\n{program}", tmp_path, tmp_path / "cache") == 1.5
+    assert run(f"WHEN = 'later'\n{program}", tmp_path, tmp_path / "cache") == 2.5
 
 
 SAYS = """
@@ -594,7 +683,6 @@ def test_no_variable_of_numba_makes_an_edited_kernel_run_its_old_code(tmp_path, 
     assert edited.read_text().count(TOTAL) == 1
     edited.write_text(edited.read_text().replace(TOTAL, f"{TOTAL} + 1.0"))
     assert run(program, tmp_path, tmp_path / "cache", **where) == [[2.5, name] for name in told]
-    assert len(list((tmp_path / "cache" / "kernels").iterdir())) == 2
     assert not list((tmp_path / "sidelong").rglob("*.n*")) + list((tmp_path / "sidelong").rglob("*.code"))
     assert not (tmp_path / "numba").exists()
     assert not (tmp_path / "home").exists()
@@ -640,18 +728,6 @@ def choose(monkeypatch):
     return find
 
 
-def test_the_folder_is_named_after_the_sources(tmp_path, choose):
-    folder = choose(tmp_path)
-    assert folder == tmp_path / "kernels" / _cache.kernel_hash()
-    assert folder.is_dir()
-    assert choose(tmp_path) == folder
-
-
-def test_a_kernel_that_the_folder_does_not_depend_on_has_a_fingerprint():
-    assert is_own(observe.py_func)
-    assert not is_own(weigh.py_func)
-
-
 def test_a_folder_that_cannot_be_read_is_not_used(tmp_path, choose, monkeypatch):
     (tmp_path / "file").touch()
     assert choose(tmp_path / "file") is None
@@ -669,7 +745,7 @@ os.access = lambda path, mode: not mode & os.W_OK and access(path, mode)
 from sidelong import _cache
 from sidelong.numerics import log
 
-assert not _cache.can_keep()
+assert not _cache.is_writable()
 BaseContext.refresh = None  # what only a compilation needs, and takes as long as to load Numba
 log(1.0)
 report()
@@ -681,50 +757,13 @@ def test_a_folder_that_can_only_be_read_is_read(tmp_path):
     assert run(REPORT + READ_ONLY, tmp_path, tmp_path / "cache")["compiled"] == {}
 
 
-EDIT = """
-import json
-import pathlib
-
-from sidelong import _cache, numerics
-
-here = pathlib.Path(numerics.__file__)
-if WHEN == "at once":
-    here.write_text(here.read_text() + "#")
-numerics.log(2.0)
-here.write_text(here.read_text() + "#")
-numerics.exp(2.0)
-kept = pathlib.Path(__file__).parent.glob("cache/kernels/*/*.code")
-print(json.dumps(sorted(each.name.partition("-whole")[0] for each in kept if "-whole" in each.name)))
-"""
-
-
-@pytest.mark.parametrize(("when", "kept"), [("at once", []), ("later", ["numerics.log"])])
-def test_what_is_compiled_after_an_edit_of_what_was_loaded_is_not_kept(tmp_path, monkeypatch, when, kept):
-    """It would be machine code of the old sources under the hash of the new ones, or the other way round."""
-    shutil.copytree(PACKAGE, tmp_path / "sidelong", ignore=shutil.ignore_patterns("__pycache__"))
-    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
-    assert run(f"WHEN = {when!r}\n{EDIT}", tmp_path, tmp_path / "cache") == kept
-
-
-def test_eight_folders_are_kept_the_newest_ones(tmp_path, choose):
+def test_files_that_were_used_least_recently_are_removed(tmp_path, choose, monkeypatch):
+    folder = choose(tmp_path)
     for age in range(12):
-        folder = tmp_path / "kernels" / f"old-{age}"
-        folder.mkdir(parents=True)
-        (folder / "code.nbc").touch()
-        os.utime(folder, (1e9 - age, 1e9 - age))
-    newest = choose(tmp_path)
-    kept = {folder.name for folder in (tmp_path / "kernels").iterdir()}
-    assert kept == {newest.name, *(f"old-{age}" for age in range(7))}
-    (newest.parent / "another").mkdir()
-    choose(tmp_path)  # nothing is removed while the folder is there
-    assert len(list(newest.parent.iterdir())) == 9
-
-
-def test_the_hash_of_the_sources_sees_every_byte_and_name(tmp_path):
-    files = [tmp_path / name for name in ("a.py", "b.py")]
-    seen = set()
-    for texts in (("x = 1", ""), ("x = 2", ""), ("", "x = 1"), ("x = 1", " ")):
-        for file, text in zip(files, texts, strict=True):
-            file.write_text(text)
-        seen.add(machine.hash_files(files))
-    assert len(seen) == 4
+        (folder / f"{age}.code").write_bytes(bytes(10))
+        os.utime(folder / f"{age}.code", (1e9 - age, 1e9 - age))
+    _cache._remove_least_used.__wrapped__(folder)
+    assert len(list(folder.iterdir())) == 12
+    monkeypatch.setattr(_cache, "_MOST_BYTES", 100)
+    _cache._remove_least_used.__wrapped__(folder)
+    assert {file.name for file in folder.iterdir()} == {f"{age}.code" for age in range(5)}

@@ -4,7 +4,7 @@ Numba makes machine code of every function that it meets, though a kernel that o
 such a kernel is kept as code of LLVM, without machine code and without a wrapper for Python; only what Python calls has
 both. That saves two fifths of the time that the first simulation of a learner takes to compile.
 
-Numba has no public way to say this, and a later Numba may have other parts. So nothing but `sidelong._kernel` imports
+Numba has no public way to say this, and a later Numba may have other parts. So nothing but `sidelong._jit` imports
 this module, after `check`; and where the check fails, it does without.
 """
 
@@ -17,6 +17,7 @@ import pickle
 import platform
 import sys
 import warnings
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import llvmlite
@@ -26,8 +27,7 @@ from llvmlite import binding as llvm
 from numba import _dynfunc, extending, types
 from numba.core import caching, codegen, compiler, compiler_lock, imputils, registry, serialize
 
-from sidelong._cache import CodeFiles, cache_folder
-from sidelong._fingerprint import fingerprint, is_of_package, is_own
+from sidelong._cache import CodeFiles, CodeKey, cache_folder, code_key
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -99,23 +99,22 @@ def _nothing(context: Any, *_: Any) -> Any:
 
 
 class _Cache(caching.NullCache):  # type: ignore[misc]
-    """What keeps the code of a function: a help and never a hindrance.
+    """What keeps the code of a function: what cannot be read or written is compiled anew.
 
-    What cannot be read or written is compiled anew. Numba's own cache is not used: the environment can move it to where
-    an edit of another file is not seen, its index may name a file that is not written yet, and it does not notice a
-    damaged one.
+    Numba's own cache is not used: the environment can move it to where an edit of another file is not seen, its index
+    may name a file that is not written yet, and it does not notice a damaged one.
     """
 
-    def __init__(self, function: Any, files: Any) -> None:
-        self._function = function
+    def __init__(self, code: CodeKey, files: Any) -> None:
+        self._code = code
         self._files = files
 
-    def alone(self) -> contextlib.AbstractContextManager[None]:
-        return self._files.alone()  # type: ignore[no-any-return]
+    def locked(self) -> contextlib.AbstractContextManager[None]:
+        return self._files.locked()  # type: ignore[no-any-return]
 
     def load_overload(self, signature: Any, target: Any) -> Any:
         with contextlib.suppress(Exception):  # a file that was made by something else raises anything
-            if not is_of_package(self._function):
+            if not self._code.own:
                 # All that any code may call. It takes longer than to load Numba, and ours does not call it.
                 target.refresh()
             key = self._key(signature, target.codegen())
@@ -124,9 +123,9 @@ class _Cache(caching.NullCache):  # type: ignore[misc]
             return self._rebuild(target, data) if saved == key else None
         return None
 
-    def holds(self, signature: Any, target: Any) -> bool:
+    def contains(self, signature: Any, target: Any) -> bool:
         with contextlib.suppress(Exception):
-            return bool(self._files.hold(repr(self._key(signature, target.codegen()))))
+            return bool(self._files.contains(repr(self._key(signature, target.codegen()))))
         return False
 
     def save_overload(self, signature: Any, result: Any) -> None:
@@ -138,9 +137,9 @@ class _Cache(caching.NullCache):  # type: ignore[misc]
             self._files.save(repr(key), serialize.dumps((key, result._reduce())))  # noqa: SLF001
 
     def _key(self, signature: Any, generator: Any) -> tuple[Any, ...]:
-        code = hashlib.sha256(self._function.__code__.co_code).hexdigest()
-        stamp = "" if is_own(self._function) else fingerprint(self._function)
-        return signature, generator.magic_tuple(), _VERSIONS, code, stamp
+        # A class of NamedTuples equals itself after its fields have changed places.
+        fields = [*map(_fields, signature)]
+        return signature, fields, generator.magic_tuple(), _VERSIONS, self._code.key
 
     def _rebuild(self, target: Any, data: Any) -> Any:
         return compiler.CompileResult._rebuild(target, *data)  # noqa: SLF001
@@ -152,6 +151,11 @@ class _Cache(caching.NullCache):  # type: ignore[misc]
             "module: each process compiles it anew. Pass the array as an argument, or make it smaller than 1 MB.",
             stacklevel=2,
         )
+
+
+def _fields(type_: Any) -> Any:
+    """Return the names of the fields of the NamedTuples in a type."""
+    return getattr(type_, "fields", ()), [*map(_fields, getattr(type_, "types", ()))]
 
 
 class _PartCache(_Cache):
@@ -193,13 +197,13 @@ class _Dispatcher(registry.CPUDispatcher):  # type: ignore[misc]
     def compile(self, signature: Any) -> Any:
         if signature in self.overloads or not isinstance(self._cache, _Cache):
             return super().compile(signature)
-        with self._cache.alone(), _rarely_collected():
+        with self._cache.locked(), _rarely_collected():
             return super().compile(signature)
 
-    def is_kept(self, signature: tuple[Any, ...]) -> bool:
+    def is_compiled(self, signature: tuple[Any, ...]) -> bool:
         """Tell whether it need not be compiled for this signature, since it is in memory or on disk."""
-        holds = getattr(self._cache, "holds", None)
-        return signature in self.overloads or (holds is not None and holds(signature, self.targetctx))
+        cached = isinstance(self._cache, _Cache) and self._cache.contains(signature, self.targetctx)
+        return signature in self.overloads or cached
 
 
 class _Whole(_Dispatcher):
@@ -224,30 +228,18 @@ class PartDispatcher(_Dispatcher):
     """
 
     def __init__(
-        self, function: Callable[..., Any], locals_: dict[str, Any] | None = None, options: dict[str, Any] | None = None
+        self,
+        function: Any,
+        locals_: Any = None,
+        options: Any = None,
+        code: CodeKey | None = None,  # as pickle calls it
     ) -> None:
         super().__init__(function, locals_, options, pipeline_class=_Compiler)
-        self._fingerprint = ""
-        self._new_whole()
-
-    def _new_whole(self) -> None:
-        self.entries: dict[Any, Any] = {}  # machine code that is ready to be called, by what it is called with
-        self.whole = _Whole(self.py_func, self.locals, {**self.targetoptions, "forceinline": False})
+        self.whole = _Whole(function, locals_, {**self.targetoptions, "forceinline": False})
+        code = code_key(function) if code is None else code
         if (folder := cache_folder()) is not None:
-            self._cache = _PartCache(self.py_func, CodeFiles(folder, self.py_func, "part"))
-            self.whole._cache = _Cache(self.py_func, CodeFiles(folder, self.py_func, "whole"))  # noqa: SLF001
-
-    def compile(self, signature: Any) -> Any:
-        self.forget_old_code()
-        return super().compile(signature)
-
-    def forget_old_code(self) -> None:
-        """Forget what was compiled, if a number or a function that went into it has been changed since."""
-        now = "" if is_own(self.py_func) else fingerprint(self.py_func)
-        if self._fingerprint not in {"", now}:
-            self.overloads.clear()
-            self._new_whole()
-        self._fingerprint = now
+            self._cache = _PartCache(code, CodeFiles(folder, function, "part"))
+            self.whole._cache = _Cache(code, CodeFiles(folder, function, "whole"))  # noqa: SLF001
 
     @property
     def _numba_type_(self) -> _Type:
@@ -260,10 +252,9 @@ class PartDispatcher(_Dispatcher):
         return self.whole(*arguments, **named)
 
 
-def new_kernel(function: Callable[..., Any], *, inline: bool) -> PartDispatcher:
+def new_dispatcher(function: Any, code: CodeKey, *, inline: bool) -> PartDispatcher:
     """Return a function that is compiled when it is first called, and copied into kernels that call it if `inline`."""
-    # A state is a hundred machine words or more. To pass them takes longer than most kernels run.
-    return PartDispatcher(function, None, {**_OPTIONS, "forceinline": inline})
+    return PartDispatcher(function, None, {**_OPTIONS, "forceinline": inline}, code)
 
 
 class _Pair(NamedTuple):
@@ -276,7 +267,7 @@ def _product(pair: _Pair, k: int) -> float:
 
 
 def _two_kernels() -> tuple[PartDispatcher, PartDispatcher]:
-    part = new_kernel(_product, inline=True)
+    part = new_dispatcher(_product, code_key(_product), inline=True)
 
     def total(pair: _Pair) -> float:
         s = 0.0
@@ -284,29 +275,31 @@ def _two_kernels() -> tuple[PartDispatcher, PartDispatcher]:
             s += part(pair, k)
         return s
 
-    return part, new_kernel(total, inline=False)
+    return part, new_dispatcher(total, code_key(total), inline=False)
 
 
 class _InMemory(dict[str, bytes]):
     """What stands for the files of a function during the check."""
 
-    alone, hold, load, save = contextlib.nullcontext, dict.__contains__, dict.__getitem__, dict.__setitem__
+    locked, contains, load, save = contextlib.nullcontext, dict.__contains__, dict.__getitem__, dict.__setitem__
 
 
 def check() -> None:
     """Compile a small kernel, keep it and load it, and raise an error if this Numba does not do that as expected.
 
-    Where a folder for machine code can be written, this is done once for each version of Numba and of the package.
+    Where a folder for machine code can be written, this is done once for each version of Numba and of this file.
     """
     folder = cache_folder()
-    mark = folder and folder / f"checked-{hashlib.sha256(repr(_VERSIONS).encode()).hexdigest()[:16]}"
+    stamp = hashlib.sha256(repr(_VERSIONS).encode() + Path(__file__).read_bytes()).hexdigest()[:16]
+    mark = folder and folder / f"checked-{stamp}"
     if mark is not None and mark.exists():
         return
     pair = _Pair(np.array([0.5, 0.25]), 3.0)
     parts, wholes = _InMemory(), _InMemory()
     for store, hits in ((wholes, [0, 0]), (_InMemory(), [1, 0]), (wholes, [0, 1])):
         part, total = _two_kernels()
-        part._cache, total.whole._cache = _PartCache(part.py_func, parts), _Cache(total.py_func, store)  # noqa: SLF001
+        code = code_key(total.py_func)
+        part._cache, total.whole._cache = _PartCache(code, parts), _Cache(code, store)  # noqa: SLF001
         if total(pair) != _product(pair, 0) + _product(pair, 1):
             raise RuntimeError("a kernel gives another number than plain Python")
         if [sum(each._cache_hits.values()) for each in (part, total.whole)] != hits:  # noqa: SLF001

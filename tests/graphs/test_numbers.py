@@ -14,7 +14,7 @@ import pytest
 import graphs_brute
 import sidelong as sl
 from sidelong import graphs
-from sidelong._kernel import Kernel
+from sidelong._jit import Kernel
 from sidelong.errors import GraphError
 from sidelong.graphs import numbers, solvers
 from sidelong.graphs.solvers import acyclic, clique_cover, clique_search, packing

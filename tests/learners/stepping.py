@@ -3,7 +3,7 @@
 import numpy as np
 
 import sidelong as sl
-from sidelong._jit import entry, specialise
+from sidelong._jit import compiled, specialise
 from sidelong.learners import catalogue
 from sidelong.learners.interface import Asked, Told, distribution, marking, trace_size, update
 from sidelong.numerics import DRAWS, sample, uniform
@@ -41,7 +41,9 @@ class Stepper:
 
     def _call(self, kernel, round_):
         arguments = (self.params, self.state, self.graph.arrays, round_)
-        entry(kernel, *arguments)(*arguments)  # in a tenth of the time that the kernel itself takes to find its types
+        compiled(kernel, *arguments)(
+            *arguments
+        )  # in a tenth of the time that the kernel itself takes to find its types
 
     def traced(self, name):
         return float(self.trace[self.learner.traces.index(name)])

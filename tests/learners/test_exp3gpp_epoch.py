@@ -14,7 +14,7 @@ import sidelong as sl
 from learners.epoch_games import EARLY, EVERY_ROUND, GRAPHS, every_graph, losses_of, new_agent, play, world
 from learners.stepping import follow, random_digraph
 from sidelong import theory
-from sidelong._jit import entry
+from sidelong._jit import compiled
 from sidelong.errors import LearnerError
 from sidelong.graphs.sequences import fixed
 from sidelong.learners import catalogue, exp3gpp, exp3gpp_epoch
@@ -141,7 +141,7 @@ def test_draws_follow_p_and_the_estimate_of_theta_has_the_mean_theta(name, withi
     room, trace = np.zeros(graph.n_arms), np.zeros(len(exp3gpp_epoch.TRACES))
     known = (agent._learner.params, state, graph.arrays)
     asked = Asked.new(decision.round + 1, room, trace, seed=5)
-    draw = entry(exp3gpp_epoch.draw, *known, asked)
+    draw = compiled(exp3gpp_epoch.draw, *known, asked)
     arms, theta = [], []
     for run in range(20_000):
         arms.append(draw(*known, asked._replace(run=run)))

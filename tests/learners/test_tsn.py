@@ -9,7 +9,7 @@ from scipy import integrate, stats
 import naive
 import sidelong as sl
 from learners.stepping import follow, random_digraph
-from sidelong._jit import entry
+from sidelong._jit import compiled
 from sidelong.errors import LearnerError, LossError, ObservabilityError
 from sidelong.learners import tsn
 from sidelong.learners.interface import Asked, Told
@@ -18,7 +18,7 @@ from sidelong.numerics import DRAWS, beta, beta_power, log
 
 def draws(a, b, n, seed=0):
     known = float(a), float(b), beta_power(float(a), float(b)), log(float(a + b)), np.uint64(seed), DRAWS, 0
-    draw = entry(beta, *known, 1, 1, 3)
+    draw = compiled(beta, *known, 1, 1, 3)
     return np.array([draw(*known, t, 1, 3) for t in range(1, n + 1)])
 
 
@@ -67,7 +67,7 @@ def test_arms_are_drawn_as_often_as_they_are_best_under_the_posterior():
     L, O = [3, 10, 1, 5], [6, 25, 2, 5]
     graph, params, state = seeds_posterior(L, O)
     known, asked = (params, state, graph.arrays), Asked.new(1, np.zeros(4), np.zeros(0), seed=5)
-    draw, counts = entry(tsn.draw, *known, asked), np.zeros(4)
+    draw, counts = compiled(tsn.draw, *known, asked), np.zeros(4)
     for t in range(1, 40_001):
         counts[draw(*known, asked._replace(t=t))] += 1
     laws = [stats.beta(1 + ones, 1 + n - ones) for ones, n in zip(L, O, strict=True)]

@@ -33,6 +33,7 @@ def test_every_setting_that_a_file_names_is_one(name):
 def test_the_container_is_not_root_and_is_watched():
     last = FILES["Dockerfile"].rpartition("FROM ")[2]
     assert re.search(r"^USER [1-9]", last, re.MULTILINE)
+    assert re.search(r"^RUN sidelong warm-up$", last, re.MULTILINE)  # or the first decisions would be slow
     assert re.search(r"^HEALTHCHECK .*\\\n.*/health", last, re.MULTILINE)
     copied = re.findall(r"^COPY (?!--)(.*) \S+$", FILES["Dockerfile"], re.MULTILINE)
     assert all((FOLDER.parent / part).exists() for line in copied for part in line.split())

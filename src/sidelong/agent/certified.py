@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sidelong._at_once import begin
+from sidelong._jit import bind
 from sidelong.evaluation.certificates import (
     AWAY,
     NOT_TOLD,
@@ -40,8 +40,8 @@ class Certified:
         self._room = room
         self._freeze: Callable[..., None]
         self._settle: Callable[..., None]
-        begin(self, "_freeze", freeze, self._standing, room)
-        begin(self, "_settle", settle, self._standing, graph.arrays, 0, room, room, room, TOLD, room)
+        bind(self, "_freeze", freeze, self._standing, room)
+        bind(self, "_settle", settle, self._standing, graph.arrays, 0, room, room, room, TOLD, room)
 
     def asked(self, t: int) -> None:
         """Keep what is known before the draw of round t."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from sidelong._at_once import begin
+from sidelong._jit import bind
 from sidelong.agent.features import Reader
 from sidelong.checks import check_number, check_whole, short
 from sidelong.errors import LearnerError, StateFileError
@@ -79,9 +79,9 @@ class Ridge:
     def _begin(self, state: ridge.State) -> None:
         self._state, self._room = state, ridge.make_room(state)
         table, f = np.zeros((1, len(state.w))), np.zeros(self._n_arms)
-        begin(self, "_predict", ridge.predict, state, table, f, of="ridge regression")
+        bind(self, "_predict", ridge.predict, state, table, f, of="ridge regression")
         told = table, np.zeros(1, np.int32), f, 1.0
-        begin(self, "_learn", ridge.learn, state, self._room, *told, of="ridge regression")
+        bind(self, "_learn", ridge.learn, state, self._room, *told, of="ridge regression")
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_room": None, "_predict": None, "_learn": None}  # which are made again

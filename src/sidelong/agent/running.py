@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sidelong._at_once import begin
+from sidelong._jit import bind
 from sidelong.agent.decision import Decision, SparingDecision
 from sidelong.agent.learning import asking, learning
 from sidelong.agent.seen import Seen
@@ -46,15 +46,15 @@ class RunningLearner:
         self._probability: Callable[..., float] | None = None
         self._all_probabilities: Callable[..., None] | None = None
         of = str(module.name)
-        begin(self, "_draw", asking(module), *known, self.seed, self.losses, trace, self.present, of=of)
+        bind(self, "_draw", asking(module), *known, self.seed, self.losses, trace, self.present, of=of)
         seen, turning = Seen.nothing(graph.n_arms), Turning.new(graph.n_arms)
         told = 0, self.losses, self.losses, trace, self.present, True, seen, turning, self.room, self.room, 0, 1
-        begin(self, "learn", learning(module), *known, *told, of=of)
+        bind(self, "learn", learning(module), *known, *told, of=of)
         asked = self._asked(graph, 1, self.losses, trace)
         if module.release is not release:
-            begin(self, "_release", module.release, *known[:-1], asked, of=of)
+            bind(self, "_release", module.release, *known[:-1], asked, of=of)
         if self.is_sparing:
-            begin(self, "_probability", module.probability, *known[:-1], asked, 0, of=of)
+            bind(self, "_probability", module.probability, *known[:-1], asked, 0, of=of)
 
     def draw(self, graph: FeedbackGraph, t: int, tag: str) -> Decision:
         """Decide round t."""
@@ -89,7 +89,7 @@ class RunningLearner:
         p = np.empty(graph.n_arms)
         known = (self.params, self.state, graph.arrays, self._asked(graph, t, p, np.empty(self._trace_size)))
         if self._all_probabilities is None:  # compiled when it is first needed, which may be never
-            begin(self, "_all_probabilities", all_probabilities(self.module), *known)
+            bind(self, "_all_probabilities", all_probabilities(self.module), *known)
         self._all_probabilities(*known)  # type: ignore[misc]  # it is there now
         return p
 

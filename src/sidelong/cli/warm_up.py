@@ -23,14 +23,14 @@ def warm_up(
         ),
     ] = None,
 ) -> None:
-    """Compile in advance what agents and simulations need, on all cores, and keep it.
+    """Compile in advance what agents, families and simulations need, on all cores, and keep it.
 
-    Use it for an image or a CI job, so that the first call is as fast as all others. What is kept already is not
-    compiled again. The folder is in the user's cache folder, or is the one that SIDELONG_CACHE_DIR names. Compile again
-    after an edit of the package or a change of Numba.
+    Use it for an image or a CI job, so that the first call is as fast as all others. Each learner is compiled with all
+    options that have code of their own. What is kept already is not compiled again. The folder is in the user's cache
+    folder, or is the one that SIDELONG_CACHE_DIR names. Compile again after an edit of a kernel or a change of Numba.
     """
-    from sidelong._cache import cache_folder, can_keep  # noqa: PLC0415
-    from sidelong._kernel import jit_is_off  # noqa: PLC0415
+    from sidelong._cache import cache_folder, is_writable  # noqa: PLC0415
+    from sidelong._jit import jit_is_off  # noqa: PLC0415
     from sidelong.errors import LearnerError  # noqa: PLC0415
     from sidelong.learners import catalogue  # noqa: PLC0415
     from sidelong.machine import cores  # noqa: PLC0415
@@ -41,7 +41,7 @@ def warm_up(
             catalogue.find(name)
     except LearnerError as error:
         raise typer.BadParameter(str(error), param_hint="LEARNER") from None
-    if jit_is_off() or not can_keep():
+    if jit_is_off() or not is_writable():
         why = "NUMBA_DISABLE_JIT is set" if jit_is_off() else "no folder for it can be written: set SIDELONG_CACHE_DIR"
         raise typer.BadParameter(f"Nothing can be compiled and kept, since {why}.")
     os.environ["SIDELONG_BACKGROUND"] = "0"  # for the processes below: they are the ones that compile
@@ -52,31 +52,45 @@ def warm_up(
 
 
 def _compile(name: str) -> tuple[str, float]:
-    """Do all that has kernels with one learner.
+    """Do all that has kernels with one learner and its variants; return its name and the seconds it took."""
+    from sidelong.learners import catalogue  # noqa: PLC0415
+    from sidelong.learners.interface import Need  # noqa: PLC0415
+
+    begun = time.monotonic()
+    for variant in ({}, *catalogue.find(name).variants):
+        needed = catalogue.needs(catalogue.choose(name, variant), variant)
+        _play(name, {**variant, **({"horizon": 2} if Need.HORIZON in needed else {})})
+    return name, time.monotonic() - begun
+
+
+def _play(name: str, options: dict[str, Any]) -> None:
+    """Play a learner with these options in all ways.
 
     Graphs that stay, graphs that are drawn anew and feedback that comes late have a loop each. All worlds share them.
     """
     import sidelong as sl  # noqa: PLC0415
     from sidelong.errors import LearnerError, SidelongError  # noqa: PLC0415
-    from sidelong.learners import catalogue  # noqa: PLC0415
-    from sidelong.learners.interface import Need  # noqa: PLC0415
 
-    begun = time.monotonic()
-    module, graph = catalogue.find(name), sl.graphs.complete(2)
-    options: dict[str, Any] = {"horizon": 2} if Need.HORIZON in module.needs else {}
+    graph = sl.graphs.complete(2)
     try:
-        catalogue.check_certifiable(module)
         agent = sl.Agent(name, graph, certificate=True, **options)
-    except LearnerError:
+    except LearnerError:  # not every learner has one
         agent = sl.Agent(name, graph, **options)
+    agent.cancel(agent.ask())
     decision = agent.ask()
+    decision.observe_probabilities  # noqa: B018  # it is computed when it is first asked for
     agent.tell(decision, dict.fromkeys(decision.reveals.tolist(), 1.0))
     graph.observe_probabilities([0.5, 0.5])
     agent.health()
+    with contextlib.suppress(SidelongError):  # nor do all play for many keys
+        family = sl.Family(name, graph, seed=0, **options)
+        family.cancel(family.ask([0]).ids)
+        batch = family.ask([0, 1])
+        family.tell(batch, [1.0] * len(batch.reveals))
+        family.estimates()
     sl.losses.beta([0.5, 0.5], 4)  # to make one needs kernels
     world = sl.losses.switching([0.0, 1.0], at=2)
     sl.simulate(name, graph, world, rounds=2, progress=False, **options)
     sl.simulate(name, graph, world, rounds=2, delay=1, progress=False, **options)
-    with contextlib.suppress(SidelongError):  # not every learner plays on graphs that change
+    with contextlib.suppress(SidelongError):  # or on graphs that change
         sl.simulate(name, sl.graphs.resampled(2, 0.5), world, rounds=2, progress=False, **options)
-    return name, time.monotonic() - begun

@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from sidelong._jit import kernel, lightly
+from sidelong._jit import kernel
 from sidelong.graphs.arrays import GraphArrays, observe
 from sidelong.numerics import log, log1p
 
@@ -146,7 +146,7 @@ class WorldHealth(NamedTuple):
 def health(turning: Turning, last: int) -> WorldHealth:
     """Return what is known after the draw of round `last`."""
     lower, upper = turning.arms[LOWER].copy(), turning.arms[UPPER].copy()
-    lightly(limits, turning, last, lower, upper)
+    limits(turning, last, lower, upper)
     apart: npt.NDArray[np.float64] = lower - upper
     arm, since = int(np.argmax(apart)), int(turning.window[0])
     if not apart[arm] > 0.0:

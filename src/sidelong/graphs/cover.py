@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from sidelong._jit import kernel, lightly, rare_kernel
+from sidelong._jit import kernel, rare_kernel
 from sidelong.graphs.heap import pop, push, top, top_count
 
 if TYPE_CHECKING:
@@ -149,5 +149,5 @@ def greedy_cover(graph: FeedbackGraph) -> Integers:
     """Return arms that reveal all arms: again and again one of those that reveal most of what is left."""
     K = graph.n_arms
     chosen = np.zeros(K, np.bool_)
-    lightly(cover_largest_first, graph.arrays, np.arange(K, dtype=np.uint32), np.zeros(K), chosen, new_room(K))
+    cover_largest_first(graph.arrays, np.arange(K, dtype=np.uint32), np.zeros(K), chosen, new_room(K))
     return np.flatnonzero(chosen)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sidelong._jit import kernel, lightly, rare_kernel
+from sidelong._jit import kernel, rare_kernel
 from sidelong.graphs.arrays import mark_loops, mark_strong
 from sidelong.graphs.cover import Room, choose, count_uncovered, new_room, uncover
 from sidelong.graphs.heap import pop, push, top, top_count
@@ -72,25 +72,25 @@ def take_greedily(graph: GraphArrays, chosen: np.ndarray, room: Room, left: Whol
 def greedy_dominating_set(graph: FeedbackGraph) -> Integers:
     """Return the arms of a dominating set."""
     chosen = np.zeros(graph.n_arms, np.bool_)
-    lightly(dominate, graph.arrays, chosen, new_room(graph.n_arms))
+    dominate(graph.arrays, chosen, new_room(graph.n_arms))
     return np.flatnonzero(chosen)
 
 
 def loopless_cover(graph: FeedbackGraph) -> Integers:
     """Return arms that together reveal every arm without a self-loop."""
     loops = np.zeros(graph.n_arms, np.bool_)
-    lightly(mark_loops, graph.arrays, loops)
+    mark_loops(graph.arrays, loops)
     return _cover_of_others(graph, loops)
 
 
 def weak_cover(graph: FeedbackGraph) -> Integers:
     """Return arms that together reveal every weakly observable arm; none if there is no such arm."""
     strong = np.zeros(graph.n_arms, np.bool_)
-    lightly(mark_strong, graph.arrays, strong)
+    mark_strong(graph.arrays, strong)
     return _cover_of_others(graph, strong)
 
 
 def _cover_of_others(graph: FeedbackGraph, spared: np.ndarray) -> Integers:
     chosen = np.zeros(graph.n_arms, np.bool_)
-    lightly(dominate_others, graph.arrays, spared, chosen, new_room(graph.n_arms))
+    dominate_others(graph.arrays, spared, chosen, new_room(graph.n_arms))
     return np.flatnonzero(chosen)

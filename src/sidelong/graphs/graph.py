@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any, Literal, NoReturn, final
 
 import numpy as np
 
-from sidelong._jit import lightly
 from sidelong.checks import check_whole, short
 from sidelong.display.notebook import notebook
 from sidelong.errors import GraphError
@@ -276,7 +275,7 @@ class FeedbackGraph:
         if arms is None or self._layout.contiguous:
             _check_probabilities(p)
             P = np.empty(self.n_arms)
-            lightly(observe, self.arrays, p, P)
+            observe(self.arrays, p, P)
             return P if arms is None else P[[self._check_arm(i) for i in np.atleast_1d(arms)]]
         return np.array([_ordered_sum(p[self.in_neighbors(i)]) for i in np.atleast_1d(arms)], np.float64)
 

@@ -41,7 +41,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from sidelong._jit import kernel, lightly
+from sidelong._jit import kernel
 from sidelong.learners.fractional_cover import cheapest_shares
 from sidelong.learners.interface import About, Asked, Learner, Need, Told
 from sidelong.learners.options import number
@@ -111,7 +111,7 @@ def init(params: Params, graph: FeedbackGraph) -> State:
         left=np.zeros(K),
         clock=np.array([0.0, 1.0, 0.0, K]),
     )
-    lightly(plan, params, state)
+    plan(params, state)
     return state
 
 

@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from sidelong._fingerprint import fingerprint
-from sidelong._jit import specialise
-from sidelong._kernel import jit_is_off
+from sidelong._cache import code_key
+from sidelong._jit import jit_is_off, specialise
 from sidelong.errors import WorldError
 from sidelong.losses.kernels import WorldArrays, mean
 
@@ -47,7 +46,7 @@ def bind(functions: Functions) -> tuple[Callable[..., float], Callable[..., floa
     """Return the kernels loss and mean."""
     if is_compiled(functions.loss):
         # Both names tell of both functions, so that a loop that binds the two can be named after either.
-        name = fingerprint(*functions)
+        name = code_key(*functions).key
         loss = specialise(_call, f"loss_{name}", user=functions.loss)
         return loss, specialise(_call, f"mean_{name}", user=functions.mean) if functions.mean else mean
     slow_mean: Callable[..., float] = getattr(mean, "py_func", mean)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sidelong._jit import kernel
+from sidelong._jit import compiled, kernel
 from sidelong.errors import WorldError
 from sidelong.graphs.graph import FeedbackGraph
 from sidelong.learners import ucbn
@@ -143,7 +143,9 @@ def breaker(graph: FeedbackGraph, rounds: int) -> World:
     present = np.ones(K, np.bool_)
     step = max(1, 2**22 // K)  # so that Ctrl-C is heard
     for first in range(1, T + 1, step):
-        fool(params, state, graph.arrays, first, min(first + step - 1, T), played, np.zeros(K), np.empty(0), present)
+        last = min(first + step - 1, T)
+        known = (params, state, graph.arrays, first, last, played, np.zeros(K), np.empty(0), present)
+        compiled(fool, *known)(*known)
     summary = f"{K} arms, {T} rounds recorded against UCB-N"
     return World("breaker", K, arrays(BREAKER, (), played), summary, binary=True, rounds=T)
 

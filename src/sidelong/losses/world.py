@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
-from sidelong._fingerprint import fingerprint
-from sidelong._jit import kernel, rebind, specialise
+from sidelong._cache import code_key
+from sidelong._jit import compiled, kernel, rebind, specialise
 from sidelong.errors import LossError, WorldError
 from sidelong.losses.binding import Functions, bind, is_compiled
 from sidelong.losses.checks import LAST_ROUND, whole
@@ -101,7 +101,7 @@ class World:
     @cached_property
     def code(self) -> str:
         """A name for the kernels: two worlds of one name can share compiled code."""
-        return "builtin" if self.functions is None else fingerprint(*self.functions)
+        return "builtin" if self.functions is None else code_key(*self.functions).key
 
     @property
     def same_in_all_runs(self) -> bool:
@@ -142,7 +142,8 @@ class World:
             step = max(1, _CALLS_AT_A_TIME // self.n_arms)
             for k in range(0, wanted.size, step):
                 if not stopped():
-                    best_totals(self.arrays, self.n_arms, s, r, wanted[k : k + step], best[k : k + step])
+                    known = (self.arrays, self.n_arms, s, r, wanted[k : k + step], best[k : k + step])
+                    compiled(best_totals, *known)(*known)
             return best
         return self._least_totals(seed, run, wanted, 0, stopped)
 
@@ -184,7 +185,8 @@ class World:
             while done < last and not stopped():
                 begun = time.monotonic()
                 stop = min(last, done + stretch)
-                bad = self._add(self.arrays, s, r, done + 1, stop, totals)
+                known = (self.arrays, s, r, done + 1, stop, totals)
+                bad = compiled(self._add, *known)(*known)
                 if bad >= 0:
                     self._refuse(seed, run, done + 1 + bad // self.n_arms, bad % self.n_arms)
                 seconds = time.monotonic() - begun

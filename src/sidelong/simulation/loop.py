@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from sidelong._ahead import compiled_ahead
-from sidelong._jit import is_kept, kernel, rebind, signature_of
+from sidelong._jit import compile_beside, is_compiled, kernel, rebind, signature_of
 from sidelong.evaluation.certificates import NOT_TOLD, TOLD, Standing, freeze, settle
 from sidelong.graphs.bank import BankArrays, keep, pick, redraw, select
 from sidelong.learners.interface import (
@@ -290,14 +289,14 @@ def loop_for(
 
 def compile_parts(loop: Any, learner: Learner, graph: GraphArrays, *call: Any) -> None:
     """Compile the kernels that a loop consists of, on two cores, unless it is compiled already."""
-    if is_kept(loop.whole, signature_of(*call)):
+    if is_compiled(loop, *call):
         return
     params, state, bank, world, seed, run, _, t, tally = call
     known, arm = (params, state, graph), 0  # any one: only types count here
     p, losses, trace = tally.p[0], tally.losses[0, 1:-1], tally.trace[0]
     asked = Asked(t, p, trace, tally.present, 0, seed, run)
     place = (world, seed, run, t, arm)
-    with compiled_ahead(
+    with compile_beside(
         (learner.update, (*known, Told(t, arm, p, losses, trace, tally.present, 0))),
         (loss, place),
         (mean, place),

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sidelong._ahead import compile_side_by_side, has_a_core_to_spare
-from sidelong._jit import compilation_error, entry
+from sidelong._aside import has_free_core
+from sidelong._jit import compilation_error, compile_all, compiled
 from sidelong.errors import BinaryLossError, SimulationError, WorldError
 from sidelong.evaluation.certificates import NOT_TOLD, assess, settle
 from sidelong.graphs.bank import pick, select
@@ -153,13 +153,13 @@ def play_game(
 def compile_together(games: Iterable[Game], progress: bool | None = None) -> None:  # noqa: FBT001  # as `simulate`
     """Compile what several games need, on all cores, so that none of them waits for it."""
     kinds = {game.kind: game for game in games}
-    if len(kinds) < 2 or not has_a_core_to_spare():
+    if len(kinds) < 2 or not has_free_core():
         return
     names = ", ".join(dict.fromkeys(str(game.learner.name) for game in kinds.values()))
     line = ProgressLine(shown=progress)
     with line.saying(f"Compiling {names}, once for all later runs"), interrupts_repeated():
         each = [_Simulation(game, 0, np.array([1]), None) for game in kinds.values()]
-        compile_side_by_side([(one.loop, one.call()) for one in each])
+        compile_all([(one.loop, one.call()) for one in each])
 
 
 class _Simulation:
@@ -199,7 +199,7 @@ class _Simulation:
         call = self.call()
         parts = partial(compile_parts, self._play, self._learner, self._first.arrays, *call)
         try:
-            self._play = entry(self._play, *call, before=parts)
+            self._play = compiled(self._play, *call, before=parts)
         except compilation_error() as error:
             if self._world.functions is None:
                 raise

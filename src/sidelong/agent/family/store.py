@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import concurrent.futures
 import itertools
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sidelong._jit import entry
+from sidelong._jit import bind
 from sidelong.agent.family.kernels import AskBatch, Desk, TellBatch, find_all, loops_for, observe_all, reveal_all
 from sidelong.agent.family.memory import Layout, Outstanding, Rows, longer, new_rows, new_waiting
 from sidelong.agent.family.shared_states import Common
@@ -52,23 +51,19 @@ class KeyStore:
         self.free = np.empty(0, np.int64)  #: the rows of `waiting` that no decision has
         self._desks: list[Desk] = []
 
-    # Machine code is found when it is first needed: which learner, graph and batch there are changes no type.
-    @cached_property
-    def _ask(self) -> Callable[..., None]:
-        long, keep = np.empty(0, np.int64), True
-        none = AskBatch(long, long, long, long, long, np.empty(0))
-        return entry(loops_for(self.learner)[0], *self._parts(self.desk(0)), none, 0, 0, keep)
-
-    @cached_property
-    def _tell(self) -> Callable[..., None]:
-        long = np.empty(0, np.int64)
-        none = TellBatch(long, long, long, np.empty(0), np.empty((0, 4), np.int64))
-        return entry(loops_for(self.learner)[1], *self._parts(self.desk(0)), none, 0, 0)
-
-    @cached_property
-    def _drop(self) -> Callable[..., None]:
-        made = loops_for(self.learner)[2]
-        return entry(made, *self._parts(self.desk(0)), np.empty(0, np.int64))
+    def _bind(self, name: str) -> Callable[..., None]:
+        """Return what runs a loop: found when it is first needed, as its types do not depend on keys and batches."""
+        if not hasattr(self, f"_{name}"):
+            ask, tell, drop = loops_for(self.learner)
+            long = np.empty(0, np.int64)
+            batches: dict[str, tuple[Any, ...]] = {
+                "ask": (ask, AskBatch(long, long, long, long, long, np.empty(0)), 0, 0, True),
+                "tell": (tell, TellBatch(long, long, long, np.empty(0), np.empty((0, 4), np.int64)), 0, 0),
+                "drop": (drop, long),
+            }
+            loop, *batch = batches[name]
+            bind(self, f"_{name}", loop, *self._parts(self.desk(0)), *batch, of=str(self.learner.name))
+        return getattr(self, f"_{name}")  # type: ignore[no-any-return]
 
     def _parts(self, desk: Desk, waiting: Outstanding | None = None) -> tuple[Any, ...]:
         return self.params, desk, self.rows, self.waiting if waiting is None else waiting, self.bank.arrays
@@ -134,15 +129,14 @@ class KeyStore:
     def find(self, row: Integers, round_: Integers) -> Integers:
         """Return where each decision waits; -1 if it does not."""
         slot = np.empty(row.size, np.int64)
-        entry(find_all, self.rows, self.waiting, row, round_, slot)(self.rows, self.waiting, row, round_, slot)
+        find_all(self.rows, self.waiting, row, round_, slot)
         return slot
 
     def reveals(self, graph: Integers, arm: Integers) -> tuple[npt.NDArray[np.int32], Integers]:
         """Return the arms that each arm reveals in its graph, one after the other, and where those of each begin."""
         offsets = np.append(0, np.cumsum(self.bank.degrees(graph, arm)))
         reveals = np.empty(int(offsets[-1]), np.int32)
-        known = (self.bank.arrays, graph, arm, offsets, reveals)
-        entry(reveal_all, *known)(*known)
+        reveal_all(self.bank.arrays, graph, arm, offsets, reveals)
         return reveals, offsets
 
     def observe(self, slot: Integers, graph: Integers) -> npt.NDArray[np.float64]:
@@ -151,15 +145,14 @@ class KeyStore:
         sizes = self.bank.degrees(graph, arm)
         offsets = np.append(0, np.cumsum(sizes))
         room, observed = np.empty(self.bank.own.n_arms), np.empty(int(offsets[-1]))
-        known = (self.bank.arrays, graph, self.waiting, slot, offsets, is_sparing(self.learner), room, observed)
-        entry(observe_all, *known)(*known)
+        observe_all(self.bank.arrays, graph, self.waiting, slot, offsets, is_sparing(self.learner), room, observed)
         observed[np.repeat(np.isnan(self.waiting.probability[slot]), sizes)] = np.nan
         return observed
 
     def ask(self, asked: AskBatch, threads: int) -> None:
         """Draw for a batch of keys."""
         self._foresee(asked)
-        self._share(self._ask, asked.row, threads, (self.waiting, asked), (True,))
+        self._share(self._bind("ask"), asked.row, threads, (self.waiting, asked), (True,))
 
     def _foresee(self, asked: AskBatch) -> None:
         """Write into `after` what keys come to that have a state in common: one of each kind is asked before all."""
@@ -181,7 +174,7 @@ class KeyStore:
 
     def tell(self, told: TellBatch, threads: int) -> None:
         """Learn a batch of decisions."""
-        self._share(self._tell, self.waiting.key[told.slot], threads, (self.waiting, told), ())
+        self._share(self._bind("tell"), self.waiting.key[told.slot], threads, (self.waiting, told), ())
         self.give(told.slot)
 
     def outlook(self, row: Integers, graph: Integers | None = None) -> tuple[np.ndarray, Any]:
@@ -194,12 +187,12 @@ class KeyStore:
         n = row.size
         room = new_waiting(self.bank.own.n_arms, self.n_traces, n)
         asked = AskBatch(row, graph, np.arange(n), np.full(n, -1), np.empty(n, np.int64), np.empty(n))
-        self._ask(*self._parts(self.desk(0), room), asked, 0, n, False)  # noqa: FBT003  # a kernel
+        self._bind("ask")(*self._parts(self.desk(0), room), asked, 0, n, False)  # noqa: FBT003  # a kernel
         return room.p
 
     def drop(self, slots: Integers) -> None:
         """Let go of decisions that will never be told."""
-        self._drop(*self._parts(self.desk(0)), slots)
+        self._bind("drop")(*self._parts(self.desk(0)), slots)
         self.give(slots)
 
     def _share(

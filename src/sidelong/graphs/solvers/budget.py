@@ -7,7 +7,7 @@ import threading
 import time
 from typing import TYPE_CHECKING, TypeVar
 
-from sidelong._jit import entry, is_light, plainly
+from sidelong._jit import choose, run_plain
 from sidelong.checks import plain, short
 from sidelong.errors import GraphError
 
@@ -59,10 +59,10 @@ def call(kernel: Callable[..., T], *arguments: object) -> T:
     Neither does plain Python, which does the first of a few arms where machine code is not at hand.
     """
     with uncounted():
-        if is_light(kernel, arguments, _FEW):
-            return plainly(kernel, *arguments)  # type: ignore[no-any-return]
-        code = entry(kernel, *arguments)
-    return code(*arguments)
+        code = choose(kernel, arguments, _FEW)
+        if code is None:
+            return run_plain(kernel, arguments)  # type: ignore[no-any-return,arg-type]  # it is a kernel
+    return code(*arguments)  # type: ignore[no-any-return]
 
 
 def _now() -> float:

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from sidelong._at_once import begin
+from sidelong._jit import bind
 from sidelong.agent import Agent, ContextualAgent, state_file
 from sidelong.agent.decision import SparingDecision
 from sidelong.agent.feedback import read_losses
@@ -165,7 +165,7 @@ class LiveExperiment:
         self.holdout = None if held is None else Holdout(**held)
         unseen = np.empty(self.n_arms)
         self._observe: Callable[..., None]
-        begin(self, "_observe", observe, agent.graph.arrays, unseen, unseen)
+        bind(self, "_observe", observe, agent.graph.arrays, unseen, unseen)
         self.outstanding: dict[int, tuple[Decision | Given, Moment]] = {}
         self.round = tallies.drawn  #: how many decisions were made, by the learner or without it
         self.head = 0  #: the number of the last event
