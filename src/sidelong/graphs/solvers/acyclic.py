@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
 
 _ROUNDS = 30  # of adding cycles to a linear program
+_TIMES = 3  # that an arm is in a cycle which is added to a program at once
 _MOST_TRIANGLES = 10_000  # rows of a program from the beginning
 _STEPS = 3_000_000  # arcs looked at for disjoint cycles, about, at most
 _AT_ONCE = 500  # arms, for one of which that is left out they are sorted anew
@@ -282,10 +283,10 @@ class _CyclicPart:
         open_ = np.flatnonzero(cost < 0.999)
         if not open_.size:
             return False
-        free = np.ones(self._n, np.bool_)
-        added = False
+        times = np.zeros(self._n, np.int64)
+        new: dict[frozenset[int], Integers] = {}
         for v in open_[np.argsort(cost[open_], kind="stable")].tolist():
-            if not free[v]:
+            if times[v] >= _TIMES:
                 continue
             if budget.ended:
                 break
@@ -298,7 +299,7 @@ class _CyclicPart:
             cycle = [u]
             while cycle[-1] != v:
                 cycle.append(int(last[cycle[-1]]))
-            self._cycles.append(np.array(cycle[::-1]))
-            free[cycle] = False
-            added = True
-        return added
+            if new.setdefault(frozenset(cycle), found := np.array(cycle[::-1])) is found:
+                times[cycle] += 1
+        self._cycles.extend(new.values())
+        return bool(new)
