@@ -11,7 +11,7 @@ from sidelong.agent.decision import Decision, SparingDecision
 from sidelong.agent.learning import asking, learning
 from sidelong.agent.seen import Seen
 from sidelong.evaluation.turning import Turning
-from sidelong.learners.interface import Asked, Need, all_probabilities, is_sparing, release, trace_size
+from sidelong.learners.interface import Asked, Need, all_probabilities, is_sparing, refusal, release, trace_size
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -63,6 +63,8 @@ class RunningLearner:
         arm = self._draw(self.params, self.state, graph.arrays, t, self.seed, p, trace, self.present)
         if type(arm) is not int:  # plain Python gives a number of NumPy
             arm = int(arm)
+        if not 0 <= arm < self._n_arms:
+            raise refusal(self.module, t, p, arm, self._n_arms)
         self.drawn = t
         if self._probability is None:
             return Decision(tag, t, arm, graph, p, trace)

@@ -34,15 +34,19 @@ __all__ = [
     "Told",
     "all_probabilities",
     "bound",
+    "checking",
     "distribution",
     "draw",
     "drawing",
+    "is_checked",
+    "is_distribution",
     "is_sparing",
     "kernel",
     "mark_present",
     "marking",
     "name_of",
     "probability",
+    "refusal",
     "release",
     "trace_size",
     "update",
@@ -124,6 +128,25 @@ class Told(NamedTuple):
         return cls(t, arm, p, losses, trace, there, int(there.size - np.count_nonzero(there)))
 
 
+@kernel
+def is_distribution(p: np.ndarray) -> bool:
+    """Tell whether these are probabilities that sum to 1, but for rounding. NaN compares as false."""
+    signed, absolute = 0.0, 0.0
+    for i in range(p.size):
+        signed += p[i]
+        absolute += abs(p[i])
+    return abs(signed - 1.0) <= _ROUNDING and abs(absolute - 1.0) <= _ROUNDING
+
+
+@kernel
+def is_taken_for_one(p: np.ndarray) -> bool:
+    """Stand for `is_distribution` where the learner is one of the package, which tests have checked: at no cost."""
+    return True
+
+
+_ROUNDING = 1e-6  # what a sum of many probabilities, or one that was formed in float32, may be off
+
+
 def distribution(params: Any, state: Any, graph: GraphArrays, asked: Asked) -> None:
     """Write the probabilities of a round into `asked.p`, and into `asked.trace` what the learner's `traces` name."""
 
@@ -133,12 +156,16 @@ def update(params: Any, state: Any, graph: GraphArrays, told: Told) -> None:
 
 
 def draw(params: Any, state: Any, graph: GraphArrays, asked: Asked) -> int:
-    """Return the arm of a round. A learner's own `draw` writes NaN into `asked.p` where it does not know the numbers.
+    """Return the arm of a round, or -1 if `distribution` gave no probabilities.
+
+    A learner's own `draw` writes NaN into `asked.p` where it does not know the numbers.
 
     Random numbers come from `numerics.uniform(asked.seed, DRAWS, asked.run, asked.t, k)`, k = 0, 1, ..., and from
     nowhere else.
     """
     distribution(params, state, graph, asked)
+    if not is_distribution(asked.p):
+        return -1
     return sample(asked.p, uniform(asked.seed, DRAWS, asked.run, asked.t, np.int64(0)))
 
 
@@ -342,7 +369,30 @@ def drawing(learner: Learner) -> Callable[..., int]:
     """Return the kernel `draw` of a learner: its own, or the one that draws from its distribution."""
     if learner.draws_itself:
         return learner.draw
-    return bound(draw, f"draw_{name_of(learner)}", distribution=learner.distribution)  # type: ignore[no-any-return]
+    bindings = {"distribution": learner.distribution, "is_distribution": checking(learner)}
+    return bound(draw, f"draw_{name_of(learner)}", **bindings)  # type: ignore[no-any-return]
+
+
+def is_checked(learner: Learner) -> bool:
+    """Tell whether each round of a learner is checked: if what decides is not the package's own."""
+    decides = learner.draw if learner.draws_itself else learner.distribution
+    return not decides.__module__.startswith(f"{__package__}.")
+
+
+def checking(learner: Learner) -> Callable[..., bool]:
+    """Return what stands for `is_distribution` in a kernel that asks a learner."""
+    return is_distribution if is_checked(learner) else is_taken_for_one
+
+
+def refusal(learner: Learner, t: int, p: np.ndarray, arm: int, n_arms: int) -> LearnerError:
+    """Return the error for a round in which a learner gave no distribution, or drew no arm."""
+    said = f"The learner {learner.title} decided nothing in round {t}:"
+    if learner.draws_itself:
+        return LearnerError(f"{said} its `draw` returned {arm}, and the arms are 0 to {n_arms - 1}.")
+    wrong = np.flatnonzero(~(p >= 0.0))
+    if wrong.size and not -_ROUNDING <= p[wrong[0]] < 0.0:
+        return LearnerError(f"{said} its `distribution` gave arm {wrong[0]} the probability {p[wrong[0]]}.")
+    return LearnerError(f"{said} the probabilities of its `distribution` sum to {p.sum():.6g}, and not to 1.")
 
 
 #: Once for the same kernels. A module that is loaded again has new ones.

@@ -18,8 +18,11 @@ from sidelong.learners.interface import (
     Need,
     Told,
     bound,
+    checking,
     distribution,
     draw,
+    is_checked,
+    is_distribution,
     name_of,
     release,
     trace_size,
@@ -48,7 +51,7 @@ class Tally(NamedTuple):
     plays: np.ndarray  #: int64, (K,)
     observations: np.ndarray  #: int64, (K,)
     ranges: np.ndarray  #: int64, (K + 1,): the differences of what is to be added to `observations`
-    fault: np.ndarray  #: the arm whose loss stopped the run
+    fault: np.ndarray  #: int64: the arm whose loss stopped the run, and whether it was the learner that did
     # Of the rounds that are not learned yet: a row for each, and one row if feedback comes at once.
     arms: np.ndarray  #: int64
     due: np.ndarray  #: int64: after the draw of which round each comes
@@ -83,7 +86,7 @@ def new_tally(learner: Learner, n_arms: int, delay: Delay | None = None, *, cert
         counts[0],
         counts[1],
         np.zeros(n_arms + 1, np.int64),
-        np.zeros(1, np.int64),
+        np.zeros(2, np.int64),
         np.zeros(rows, np.int64),
         np.zeros(rows, np.int64),
         np.zeros(rows, np.bool_),
@@ -111,6 +114,7 @@ def add(sum_: np.ndarray, x: float) -> None:
 
 
 _FIRST, _LAST, _NEXT = range(3)  # in `Tally.lists`
+_DECIDED_NOTHING = 1  # in `Tally.fault`
 
 
 @kernel
@@ -139,6 +143,7 @@ def take_due(tally: Tally, t: Whole) -> Whole:
 
 
 DRAWS_ITSELF = False  # whether the learner has a `draw` of its own
+CHECKED = False  # whether each arm is checked that it draws
 LATE = False  # whether feedback comes some rounds later
 CERTIFY = False  # whether a certificate is kept
 N_TRACES = 0  # how many numbers the learner writes in each round
@@ -167,7 +172,7 @@ def play(  # noqa: C901, PLR0912, PLR0915  # a round is one thing, and becomes o
     last: int,
     tally: Tally,
 ) -> int:
-    """Play the rounds from `first` to `last`; return the round of a loss that does not fit, or 0."""
+    """Play the rounds from `first` to `last`; return the round that cannot be played, or 0."""
     p, losses, trace = tally.p[0], tally.losses[0, 1:-1], tally.trace[0]
     row = 0
     at_once = has_range(world)
@@ -188,8 +193,14 @@ def play(  # noqa: C901, PLR0912, PLR0915  # a round is one thing, and becomes o
         asked = Asked(t, p, trace, tally.present, 0, seed, run)
         if DRAWS_ITSELF:  # a constant, so that only one of the two is compiled
             arm = draw(params, state, graph, asked)
+            if CHECKED and not 0 <= arm < p.size:
+                tally.fault[0], tally.fault[1] = arm, _DECIDED_NOTHING
+                return t
         else:
             distribution(params, state, graph, asked)
+            if not is_distribution(p):
+                tally.fault[1] = _DECIDED_NOTHING
+                return t
             place = (t - first) % _AHEAD
             if place == 0:
                 for n in range(tally.draws.size):  # eight fill a vector, and take as long as one
@@ -268,6 +279,8 @@ def loop_for(
     world_loss, world_mean = world.kernels
     bindings = {
         "DRAWS_ITSELF": learner.draws_itself,
+        "CHECKED": is_checked(learner),
+        "is_distribution": checking(learner),
         "LATE": late,
         "CERTIFY": certify,
         "N_TRACES": len(learner.traces),

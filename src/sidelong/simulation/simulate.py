@@ -17,6 +17,7 @@ from sidelong.errors import BinaryLossError, SimulationError, WorldError
 from sidelong.evaluation.certificates import NOT_TOLD, assess, settle
 from sidelong.graphs.bank import pick, select
 from sidelong.learners.catalogue import check_certifiable
+from sidelong.learners.interface import refusal
 from sidelong.machine import cores
 from sidelong.progress import ProgressLine
 from sidelong.simulation.game import Game, prepare
@@ -292,6 +293,9 @@ class _Simulation:
 
     def _refuse(self, number: int, t: int, tally: Tally) -> None:
         arm = int(tally.fault[0])
+        if tally.fault[1]:
+            p = tally.p[t % tally.arms.size]
+            raise refusal(self._learner, t, p, arm, p.size)
         value = float(self._world.kernels[0](self._world.arrays, self._seed, number, t, arm))
         gave = f"the world gave {value!r} in run {number}, round {t}, for arm {self._first.arm_name(arm)}."
         if 0.0 <= value <= 1.0:

@@ -9,6 +9,7 @@ import numpy as np
 from sidelong.agent.family.batch import Batch
 from sidelong.agent.family.kernels import AskBatch
 from sidelong.keys import read_keys
+from sidelong.learners.interface import refusal
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -48,6 +49,11 @@ def ask_rows(store: KeyStore, row: Integers, places: Integers, threads: int) -> 
     order = np.argsort(row, kind="stable")
     asked = AskBatch(row[order], places[order], slot, np.full(n, -1), np.empty(n, np.int64), np.empty(n))
     store.ask(asked, threads)
+    wrong = np.flatnonzero((asked.arm < 0) | (asked.arm >= store.bank.own.n_arms))
+    if wrong.size:
+        place = wrong[0]
+        t, arm = int(store.rows.round[asked.row[place]]) + 1, int(asked.arm[place])
+        raise refusal(store.learner, t, store.waiting.p[slot[place]], arm, store.bank.own.n_arms)
     back = np.empty(n, np.int64)
     back[order] = np.arange(n)
     arms = asked.arm[back]

@@ -137,6 +137,8 @@ def ask_all(
         round_ = Asked(t, p, desk.trace, desk.present, absent, rows.seed[row], 0)
         arm = draw(params, desk.state, graph, round_)
         asked.arm[i] = arm
+        if not 0 <= arm < p.size:
+            continue
         if SPARING:  # a constant: what does not hold is not compiled
             asked.probability[i] = probability(params, desk.state, graph, round_, arm)
             if not keep:

@@ -1,0 +1,149 @@
+"""A learner of one's own is checked: by `learners.check` in words, and by agents and simulations in each round."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import sidelong as sl
+from sidelong.errors import LearnerError
+from sidelong.learners import kernel, tsn, uniform
+from simulation import round_robin
+
+pytestmark = pytest.mark.interpreted
+
+GRAPH = sl.graphs.nested(4)
+WORLD = sl.losses.bernoulli([0.5, 0.2, 0.9, 0.4])
+
+
+def forgets_to_normalise(params, state, graph, asked):
+    round_robin.distribution(params, state, graph, asked)
+    asked.p[0] += 0.0 if asked.t < 5 else -0.1
+
+
+def counts_thrice(params, state, graph, asked):
+    round_robin.distribution(params, state, graph, asked)
+    for i in range(asked.p.size):
+        asked.p[i] *= 1.0 if asked.t < 5 else 3.0
+
+
+def divides_by_zero(params, state, graph, asked):
+    round_robin.distribution(params, state, graph, asked)
+    asked.p[2] = asked.p[2] if asked.t < 5 else np.nan
+
+
+def owes(params, state, graph, asked):
+    round_robin.distribution(params, state, graph, asked)
+    asked.p[1] += 0.0 if asked.t < 5 else -0.5
+    asked.p[3] += 0.0 if asked.t < 5 else 0.5
+
+
+#: What is wrong with the probabilities from round 5 on, where round-robin plays arm 0.
+BROKEN = {
+    forgets_to_normalise: ("the probabilities sum to 0.9, and not to 1", -1, "sum to 0.9, and not to 1"),
+    counts_thrice: ("the probabilities sum to 3, and not to 1", -1, "sum to 3, and not to 1"),
+    divides_by_zero: ("its probability is nan", 2, "gave arm 2 the probability nan"),
+    owes: ("its probability is -0.5", 1, "gave arm 1 the probability -0.5"),
+}
+
+
+def with_(**kernels):
+    return replace(round_robin.LEARNER, name="mine", **{name: kernel(each) for name, each in kernels.items()})
+
+
+@pytest.mark.parametrize("broken", BROKEN)
+def test_what_is_no_distribution_is_named_with_round_and_arm(broken):
+    said, arm, _ = BROKEN[broken]
+    report = sl.learners.check(with_(distribution=broken), GRAPH, rounds=20)
+    assert not report.holds
+    (found,) = report.violations
+    assert (found.rule, found.round, found.arm, found.said) == ("probabilities", 5, arm, said)
+    place = f"round 5, arm {arm}" if arm >= 0 else "round 5"
+    assert str(report).splitlines()[:2] == [
+        "mine breaks the contract, in 20 rounds:",
+        f"  probabilities: {place}: {said}",
+    ]
+
+
+@pytest.mark.parametrize("broken", BROKEN)
+def test_what_is_no_distribution_is_refused_in_the_round_where_it_appears(broken):
+    own, message = with_(distribution=broken), rf"learner mine decided nothing in round 5: .*{BROKEN[broken][2]}"
+    with pytest.raises(LearnerError, match=message):
+        sl.simulate(own, GRAPH, WORLD, rounds=20)
+    with pytest.raises(LearnerError, match=message):
+        sl.simulate(own, GRAPH, WORLD, rounds=20, delay=3)
+    assert sl.simulate(own, GRAPH, WORLD, rounds=4).plays.sum() == 4
+    agent, family = sl.Agent(own, GRAPH), sl.Family(own, GRAPH)
+    for _ in range(4):
+        agent.ask()
+        family.ask(["key"])
+    with pytest.raises(LearnerError, match=message):
+        agent.ask()
+    assert agent.round == len(agent.pending) == 4
+    with pytest.raises(LearnerError, match=message):
+        family.ask(["key"])
+
+
+def draws_too_far(params, state, graph, asked):
+    return tsn.draw(params, state, graph, asked) if asked.t < 5 else np.int64(asked.p.size)
+
+
+def test_an_arm_that_is_none_is_refused():
+    own, message = replace(tsn.LEARNER, name="far", draw=kernel(draws_too_far)), r"round 5: its `draw` returned 4, and"
+    (found,) = sl.learners.check(own, GRAPH, rounds=20).violations
+    assert (found.round, found.said) == (5, "draw returned 4, and the arms are 0 to 3")
+    with pytest.raises(LearnerError, match=message):
+        sl.simulate(own, GRAPH, WORLD, rounds=20)
+    agent = sl.Agent(own, GRAPH)
+    for _ in range(4):
+        agent.ask()
+    with pytest.raises(LearnerError, match=message):
+        agent.ask()
+
+
+def writes_a_trace_too_many(params, state, graph, asked):
+    round_robin.distribution(params, state, graph, asked)
+    asked.trace[2] = 1.0
+
+
+def learns_too_much(_params, state, _graph, told):
+    for i in range(told.p.size):
+        state.seen[0] += told.losses[i]
+
+
+def cuts_an_edge(_params, _state, graph, told):
+    graph.stop[told.arm] = graph.start[told.arm]
+
+
+@pytest.mark.parametrize(
+    ("changes", "arm", "said"),
+    [
+        ({"distribution": writes_a_trace_too_many}, -1, "`distribution` writes trace[2], which has 2 numbers"),
+        ({"update": learns_too_much}, 0, "`update` reads losses[1], which has 1 numbers"),
+        ({"update": cuts_an_edge}, 0, "`update` writes graph.stop[0]: assignment destination is read-only"),
+    ],
+)
+def test_what_lies_beyond_an_array_is_named(changes, arm, said):
+    (found,) = sl.learners.check(with_(**changes), GRAPH, rounds=20).violations
+    assert (found.rule, found.round, found.arm, found.said) == ("bounds of arrays", 1, arm, said)
+
+
+def test_an_absent_arm_that_is_played_is_named():
+    own = replace(uniform.LEARNER, name="deaf", sleeps=True)
+    (found,) = sl.learners.check(own, GRAPH, rounds=20).violations
+    assert (found.rule, found.round, found.arm) == ("absent arms are not played", 1, 1)
+    assert found.said == "it is absent, and has the probability 0.25"
+
+
+@pytest.mark.parametrize("name", ["uniform", "exp3-set", "ts-n", "hedge"])
+def test_those_of_the_package_keep_the_contract(name):
+    report = sl.learners.check(name, rounds=60)
+    assert report.holds, str(report)
+    assert str(report).startswith(f"{name} keeps the contract, in 60 rounds:")
+
+
+@pytest.mark.parametrize("options", [{"refresh": "epoch"}, {"late": "guarded"}])
+def test_options_are_passed_on(options):
+    report = sl.learners.check("exp3.g++", rounds=60, **options)
+    assert report.holds, str(report)
+    assert report.learner.startswith("exp3.g++ with")
