@@ -476,8 +476,9 @@ class Hedge(Exponential):
 
 
 class Exp3G(Exponential):
-    def __init__(self, A, horizon, alpha=None):
+    def __init__(self, A, horizon, alpha=None, eta=None, gamma=None, eta_power=0, gamma_power=0, explored=None):
         super().__init__(len(A))
+        self.powers = eta_power, gamma_power
         weak = weakly_observable(A)
         if weak:
             self.U = weak_dominating_set(A, weak)
@@ -488,12 +489,16 @@ class Exp3G(Exponential):
             self.U = list(range(self.K))
             self.gamma = min(math.sqrt(1 / (alpha * horizon)), 1 / 2)
             self.eta = 2 * self.gamma
+        self.eta = self.eta if eta is None else eta
+        self.gamma = self.gamma if gamma is None else gamma
+        self.U = self.U if explored is None else explored
 
-    def rate(self, t):  # noqa: ARG002
-        return self.eta
+    def rate(self, t):
+        self.share = self.gamma / t ** self.powers[1]
+        return self.eta / t ** self.powers[0]
 
     def mix(self, q):
-        return np.array([(1 - self.gamma) * q[i] + self.gamma * (i in self.U) / len(self.U) for i in range(self.K)])
+        return np.array([(1 - self.share) * q[i] + self.share * (i in self.U) / len(self.U) for i in range(self.K)])
 
     def estimate(self, l, i, arm, told, P):  # noqa: ARG002
         return l / P[i]
@@ -960,14 +965,16 @@ class Counting:
 
 
 class UcbN(Counting):
-    def __init__(self, n_arms, width=2.0):
+    def __init__(self, n_arms, width=2.0, delta=None, unseen=None):
         super().__init__(n_arms)
-        self.width = width
+        self.width, self.delta, self.unseen = width, delta, unseen
 
     def lowest(self):
-        if 0 in self.O:
+        if 0 in self.O and self.unseen is None:
             return self.O.index(0)
-        bound = [self.mean(i) - math.sqrt(self.width * math.log(self.t) / self.O[i]) for i in range(self.K)]
+        log = math.log(self.t if self.delta is None else 1 / self.delta)
+        shown = [(self.mean(i), self.O[i]) if self.O[i] else (self.unseen, 1) for i in range(self.K)]
+        bound = [mean - math.sqrt(self.width * log / n) for mean, n in shown]
         return bound.index(min(bound))
 
     def choose(self, A):  # noqa: ARG002
@@ -1006,8 +1013,8 @@ class TsN(Counting):
         p = np.full(self.K, math.nan if self.K > 1 else 1.0)
         return Round(self.t, np.array(A, dtype=bool), p, p, math.nan)
 
-    def posterior(self, i, prior=1):
-        return prior + self.seen[i].count(1), prior + self.seen[i].count(0)
+    def posterior(self, i, a=1, b=1):
+        return a + self.seen[i].count(1), b + self.seen[i].count(0)
 
 
 class UcbLp(Counting):

@@ -11,7 +11,7 @@ import sidelong as sl
 from learners.stepping import Stepper, endure, follow, random_digraph
 from sidelong.errors import GraphError, LearnerError, ObservabilityError
 from sidelong.graphs.numbers import GraphNumber
-from sidelong.learners import exp3g
+from sidelong.learners import catalogue, exp3g
 
 K = 5
 RING = np.roll(np.eye(K, dtype=bool), 1, axis=1)  # every arm reveals the next one alone
@@ -33,6 +33,45 @@ def test_agrees_with_the_oracle_in_every_round(seed, loops, late):
     horizon = [100, 1000, 10**5, 10**7][seed]
     agent = sl.Agent("exp3.g", graph_of(A), seed=seed, horizon=horizon)
     follow(agent, naive.Exp3G(A, horizon), [A], late=late, seed=seed)
+
+
+#: With T = 500 and alpha = 3: a student's code for strongly observable graphs, and for weakly observable ones.
+STRONG = {"eta": 1 / math.sqrt(1500), "gamma": 1 / math.sqrt(1500)}
+WEAK = {"eta": (math.log(5) / (500 * math.sqrt(2))) ** (2 / 3), "gamma": (2 * math.log(5) / 500) ** (1 / 3)}
+
+
+@pytest.mark.interpreted
+@pytest.mark.parametrize(
+    ("A", "options"),
+    [
+        (LOOPLESS, STRONG),
+        (RING, WEAK | {"explored": [0]}),
+        (RING, {"horizon": 100, "gamma": 0.3, "eta_power": 0.5}),
+        (REVEALING, {"eta": 0.2, "gamma": 0.4, "eta_power": 0.5, "gamma_power": 1 / 3, "explored": [0, 3]}),
+    ],
+)
+def test_constants_of_others_agree_with_the_oracle_and_have_no_theorem(A, options):
+    agent = sl.Agent("exp3.g", graph_of(A), seed=1, **options)
+    follow(agent, naive.Exp3G(A, **{"horizon": 100, **options}), [A], seed=1)
+    assert catalogue.proved(exp3g.LEARNER, options) == ()
+    assert catalogue.proved(exp3g.LEARNER, {"horizon": 100, "independence": 2}) == ("adversarial",)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"eta": 0.1}, "exp3.g needs to know how many rounds it will play"),
+        ({"eta": 0, "gamma": 0.1}, "eta must be a finite number above 0"),
+        ({"eta": 0.1, "gamma": 1.5}, "gamma must be a number from 0 to 1"),
+        ({"horizon": 9, "eta_power": -1}, "eta_power must be a number from 0 to 1"),
+        ({"horizon": 9, "explored": [7]}, "An arm in explored must be a whole number from 0 to 4, not 7"),
+        ({"horizon": 9, "explored": []}, "explored must be arms, each once and at least one"),
+        ({"horizon": 9, "explored": [1, 1]}, "explored must be arms, each once and at least one"),
+    ],
+)
+def test_bad_constants_are_refused(options, message):
+    with pytest.raises(LearnerError, match=message):
+        sl.Agent("exp3.g", graph_of(LOOPLESS), **options)
 
 
 @pytest.mark.interpreted
@@ -195,7 +234,7 @@ def test_a_graph_too_large_for_its_independence_number_says_what_to_give(monkeyp
         ({"horizon": math.inf}, "horizon must be a finite number"),
         ({"horizon": 10, "independence": 0}, "independence must be a number from 1 to 5, not 0"),
         ({"horizon": 10, "independence": 6}, "independence must be a number from 1 to 5, not 6"),
-        ({"horizon": 10, "gamma": 0.1}, "exp3.g has no option 'gamma'"),
+        ({"horizon": 10, "beta": 0.1}, "exp3.g has no option 'beta'"),
     ],
 )
 @pytest.mark.parametrize("A", [RING, np.eye(K, dtype=bool)], ids=["weak", "strong"])

@@ -11,7 +11,7 @@ import sidelong as sl
 from learners.stepping import follow, random_digraph
 from sidelong._jit import compiled
 from sidelong.errors import LearnerError, LossError, ObservabilityError
-from sidelong.learners import tsn
+from sidelong.learners import catalogue, tsn
 from sidelong.learners.interface import Asked, Told
 from sidelong.numerics import DRAWS, beta, beta_power, log
 
@@ -115,6 +115,18 @@ def test_the_posterior_is_that_of_the_oracle(seed, late, after):
 
 
 @pytest.mark.interpreted
+@pytest.mark.parametrize("prior", [0.5, [2, 5], [[1, 2], [3, 4], [0.5, 0.25]]], ids=str)
+def test_a_prior_is_for_both_parameters_or_a_pair_or_a_pair_for_each_arm(prior):
+    agent, oracle = sl.Agent("ts-n", sl.graphs.nested(3), seed=1, prior=prior), naive.TsN(3)
+    follow(agent, oracle, [np.tri(3, dtype=bool)], rounds=40, seed=1)
+    pairs = np.broadcast_to(prior, (3, 2)).tolist()
+    state = agent._learner.state
+    assert list(zip(state.a, state.b, strict=True)) == [oracle.posterior(i, *pairs[i]) for i in range(3)]
+    assert catalogue.proved(tsn.LEARNER, {"prior": prior}) == ()
+    assert catalogue.proved(tsn.LEARNER, {"prior": [1, 1]}) == ("stochastic",)
+
+
+@pytest.mark.interpreted
 def test_probabilities_are_not_known():
     agent = sl.Agent("ts-n", sl.graphs.path(3), seed=1)
     decision = agent.ask()
@@ -157,7 +169,7 @@ def test_one_arm_is_played_and_its_probability_is_known():
         agent.tell(decision, {0: 1})
 
 
-@pytest.mark.parametrize("prior", [0, -1, math.nan, 1000])
+@pytest.mark.parametrize("prior", [0, -1, math.nan, 1000, [1, 2, 3], [[1, 1]], [1, 0], "flat"])
 def test_a_bad_option_is_refused(prior):
     with pytest.raises(LearnerError, match="prior must be"):
         sl.Agent("ts-n", sl.graphs.complete(3), prior=prior)

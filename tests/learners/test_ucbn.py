@@ -9,6 +9,7 @@ import naive
 import sidelong as sl
 from learners.stepping import Stepper, endure, follow, random_digraph
 from sidelong.errors import LearnerError, ObservabilityError
+from sidelong.learners import catalogue
 
 
 @pytest.mark.interpreted
@@ -25,6 +26,38 @@ def test_agrees_with_the_oracle_in_every_round(seed, late, after):
     state = agent._learner.state
     assert state.O.tolist() == oracle.O
     np.testing.assert_allclose(state.mean, [oracle.mean(i) if oracle.O[i] else 0.0 for i in range(K)])
+
+
+#: The constants of Qi, Fei, Zhu (UAI 2024), whose index is mean + sqrt(ln(sqrt(2) T^2) / n) of rewards 1 - loss.
+QI = {"width": 1.0, "delta": 1 / (math.sqrt(2) * 10_000**2), "unseen": 1.0}
+
+
+@pytest.mark.interpreted
+@pytest.mark.parametrize("options", [QI, {"delta": 0.1}, {"unseen": 0.5, "width": 0.5}], ids=str)
+@pytest.mark.parametrize("learner", ["ucb-n", "ucb-maxn"])
+def test_constants_of_others_agree_with_the_oracle_and_have_no_theorem(learner, options):
+    rng = np.random.default_rng(3)
+    bank = [random_digraph(rng, 7) for _ in range(2)]
+    agent = sl.Agent(learner, sl.FeedbackGraph.from_matrix(bank[0]), seed=1, **options)
+    follow(agent, (naive.UcbN if learner == "ucb-n" else naive.UcbMaxN)(7, **options), bank, seed=1)
+    assert catalogue.proved(catalogue.choose(learner, options), options) == ()
+
+
+@pytest.mark.interpreted
+def test_it_plays_as_the_code_of_qi_et_al_does():
+    """The rule of their code, in rewards: an arm begins with mean 0 and the width of one observation."""
+    rng = np.random.default_rng(5)
+    graph, T = sl.graphs.circulant(12, 2), 400
+    losses = (rng.random((T, 12)) < rng.random(12)).astype(float)
+    agent = sl.Agent("ucb-n", graph, width=1, delta=1 / (math.sqrt(2) * T**2), unseen=1)
+    n, mean, c = np.zeros(12), np.zeros(12), math.sqrt(math.log(math.sqrt(2) * T**2))
+    for t in range(T):
+        decision = agent.ask()
+        assert decision.arm == int(np.argmax(np.round(mean + c / np.sqrt(np.maximum(n, 1)), 12))), t
+        seen = decision.reveals
+        mean[seen] = (mean[seen] * n[seen] + 1 - losses[t, seen]) / (n[seen] + 1)
+        n[seen] += 1
+        agent.tell(decision, losses[t, seen].tolist())
 
 
 def ucb1(world, rounds):

@@ -24,7 +24,8 @@ has a better power of T.                                                        
 
 Where this departs from the page: U of line 7 is chosen by greedy set cover, since to find a smallest one is NP-hard. It
 is at most 1 + ln K times as large, and the bound holds with |U| in the place of delta. Rounds after T are played with
-the same constants, and without a theorem. rate="adaptive" is another rule, which needs no horizon, and the graph may
+the same constants, and without a theorem. Others have other constants: eta, gamma, U and how both fall with t can be
+given. Then nothing is proved here. rate="adaptive" is another rule, which needs no horizon, and the graph may
 change: `sidelong.learners.exp3g_adaptive`.
 """
 
@@ -36,6 +37,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from sidelong._jit import kernel
+from sidelong.checks import check_whole
+from sidelong.errors import LearnerError
 from sidelong.graphs.domination import weak_cover
 from sidelong.graphs.numbers import independence as compute_independence
 from sidelong.learners.interface import About, Asked, Learner, Need, Told
@@ -44,11 +47,13 @@ from sidelong.learners.weights import exponential, learn
 from sidelong.numerics import exp, log
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from sidelong.graphs.arrays import GraphArrays
     from sidelong.graphs.graph import FeedbackGraph
 
+_NEEDS = frozenset({Need.OBSERVABLE, Need.FIXED_GRAPH, Need.HORIZON})
+_PROVED = ("adversarial",)
 TRACES = ("exploration_mass", "learning_rate")
 _MASS, _ETA = range(2)
 
@@ -58,6 +63,8 @@ class Params(NamedTuple):
 
     eta: float
     gamma: float
+    eta_power: float  #: a: eta t^-a is the rate of round t
+    gamma_power: float
     u: np.ndarray  #: the probabilities of exploration, uniform on U
 
 
@@ -66,28 +73,69 @@ def variant(options: Mapping[str, Any]) -> Learner | None:
     return load("exp3g_adaptive") if options.get("rate") == "adaptive" else None
 
 
-def configure(graph: FeedbackGraph, *, horizon: float, independence: int | None = None, rate: str = "fixed") -> Params:
+def needs(options: Mapping[str, Any]) -> frozenset[Need]:
+    """Return what it needs with these options: the horizon tunes eta and gamma."""
+    given = options.get("eta") is not None and options.get("gamma") is not None
+    return _NEEDS - {Need.HORIZON} if given else _NEEDS
+
+
+def proved(options: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the worlds with a theorem: it is for the paper's constants."""
+    own = any(options.get(name) for name in ("eta_power", "gamma_power"))
+    return () if own or any(options.get(name) is not None for name in ("eta", "gamma", "explored")) else _PROVED
+
+
+def configure(
+    graph: FeedbackGraph,
+    *,
+    horizon: float | None = None,
+    independence: int | None = None,
+    rate: str = "fixed",
+    eta: float | None = None,
+    gamma: float | None = None,
+    eta_power: float = 0.0,
+    gamma_power: float = 0.0,
+    explored: Sequence[int] | None = None,
+) -> Params:
     """Turn options into constants.
 
     Args:
         graph: the graph of all rounds.
-        horizon: T, how many rounds there will be. `simulate` fills it in.
+        horizon: T, how many rounds there will be. `simulate` fills it in. Not needed if eta and gamma are given.
         independence: alpha, for a strongly observable graph. Computed if not given, and refused if ten seconds are
             not enough. Any number from it up to K is valid and gives the same bound with that number in its place.
         rate: "fixed", or "adaptive" without a horizon and for graphs that change: see
             `sidelong.learners.exp3g_adaptive`.
+        eta: the learning rate, if not that of line 6 or 7. Not proved, as are all options below.
+        gamma: the share of exploration, from 0 to 1, if not that of line 6 or 7.
+        eta_power: a, from 0 to 1: the rate of round t is eta t^-a.
+        gamma_power: the same for gamma.
+        explored: U, the arms that are explored, if not those of line 6 or 7.
     """
     one_of("rate", rate, ("fixed", "adaptive"))
-    T = number("horizon", horizon, least=1)
     K = graph.n_arms
     alpha = None if independence is None else number("independence", independence, least=1, most=K)
     U = weak_cover(graph)
-    if U.size:
-        gamma = min(exp(log(U.size * log(float(K)) / T) / 3.0), 0.5)
-        return Params(eta=gamma * gamma / U.size, gamma=gamma, u=_uniform_on(U, K))  # 7
-    alpha = float(_independence(graph)) if alpha is None else alpha
-    gamma = min(math.sqrt(1.0 / (alpha * T)), 0.5)
-    return Params(eta=2.0 * gamma, gamma=gamma, u=np.full(K, 1.0 / K))  # 6
+    if eta is None or gamma is None:
+        T = number("horizon", horizon, least=1)
+        if U.size:
+            tuned = min(exp(log(U.size * log(float(K)) / T) / 3.0), 0.5)
+            rate_ = tuned * tuned / U.size  # 7
+        else:
+            tuned = min(math.sqrt(1.0 / ((float(_independence(graph)) if alpha is None else alpha) * T)), 0.5)
+            rate_ = 2.0 * tuned  # 6
+        eta, gamma = rate_ if eta is None else eta, tuned if gamma is None else gamma
+    if explored is not None:
+        U = np.array([check_whole(LearnerError, "An arm in explored", arm, 0, K - 1) for arm in explored], np.int64)
+        if not U.size or len(set(U.tolist())) < U.size:
+            raise LearnerError(f"explored must be arms, each once and at least one, not {explored!r}.")
+    return Params(
+        eta=number("eta", eta, above=0),
+        gamma=number("gamma", gamma, least=0, most=1),
+        eta_power=number("eta_power", eta_power, least=0, most=1),
+        gamma_power=number("gamma_power", gamma_power, least=0, most=1),
+        u=_uniform_on(U if U.size else np.arange(K), K),
+    )
 
 
 def _independence(graph: FeedbackGraph) -> int:
@@ -117,11 +165,16 @@ def init(params: Params, graph: FeedbackGraph) -> State:
 def distribution(params: Params, state: State, graph: GraphArrays, asked: Asked) -> None:
     """Write into `p` the probabilities of round t."""
     p, trace = asked.p, asked.trace
-    scale = (1.0 - params.gamma) / exponential(state.Lhat, params.eta, p)  # 1
+    eta, gamma = params.eta, params.gamma
+    if params.eta_power > 0.0 or params.gamma_power > 0.0:
+        log_t = log(float(asked.t))
+        eta *= exp(-params.eta_power * log_t)
+        gamma *= exp(-params.gamma_power * log_t)
+    scale = (1.0 - gamma) / exponential(state.Lhat, eta, p)  # 1
     for i in range(p.size):
-        p[i] = scale * p[i] + params.gamma * params.u[i]  # 2
-    trace[_MASS] = params.gamma
-    trace[_ETA] = params.eta
+        p[i] = scale * p[i] + gamma * params.u[i]  # 2
+    trace[_MASS] = gamma
+    trace[_ETA] = eta
 
 
 @kernel
@@ -138,7 +191,9 @@ LEARNER = Learner(
     init=init,
     distribution=distribution,
     update=update,
-    needs=frozenset({Need.OBSERVABLE, Need.FIXED_GRAPH, Need.HORIZON}),
+    needs=_NEEDS,
+    needs_with=needs,
+    proved_with=proved,
     traces=TRACES,
     scratch=("P",),
     variants=({"rate": "adaptive"},),
@@ -146,7 +201,7 @@ LEARNER = Learner(
     about=About(
         paper="Alon, Cesa-Bianchi, Dekel, Koren 2015",
         cite=("alon2015beyond",),
-        proved=("adversarial",),
+        proved=_PROVED,
         cost="O(K + E)",
         bound="O(sqrt(alpha T) ln(K T)); weakly observable: O((delta ln K)^(1/3) T^(2/3))",
         theorem="Theorem 2",

@@ -31,12 +31,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from sidelong._jit import kernel
+from sidelong.errors import LearnerError
 from sidelong.learners.interface import About, Asked, Learner, Need, Told
 from sidelong.learners.options import number
 from sidelong.numerics import DRAWS, beta, beta_power, log
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from sidelong.graphs.arrays import GraphArrays
     from sidelong.graphs.graph import FeedbackGraph
@@ -48,23 +49,28 @@ _PROVED = ("stochastic",)
 class Params(NamedTuple):
     """The constants."""
 
-    prior: float
+    prior: np.ndarray  #: (K, 2)
 
 
 def proved(options: Mapping[str, Any]) -> tuple[str, ...]:
     """Return the worlds with a theorem: it is for the uniform prior."""
-    return _PROVED if options.get("prior", 1.0) == 1.0 else ()
+    return _PROVED if np.all(np.equal(options.get("prior", 1.0), 1.0)) else ()
 
 
-def configure(graph: FeedbackGraph, *, prior: float = 1.0) -> Params:
+def configure(graph: FeedbackGraph, *, prior: float | Sequence[float] | Sequence[Sequence[float]] = 1.0) -> Params:
     """Turn options into constants.
 
     Args:
         graph: the graph that the learner starts on.
-        prior: both parameters of the Beta distribution from which each mean is drawn beforehand. It is 1 in the paper,
-            where all means are equally likely.
+        prior: the Beta distribution from which each mean loss is drawn beforehand: one number for both parameters, a
+            pair for both, or a pair for each arm. A loss of 1 adds to the first, and a loss of 0 to the second. It is
+            1 in the paper, where all means are equally likely, and the theorem is for that.
     """
-    return Params(number("prior", prior, least=0.01, most=100))
+    pairs = np.asarray(prior, object)
+    if pairs.shape not in {(), (2,), (graph.n_arms, 2)}:
+        raise LearnerError(f"prior must be a number, a pair, or a pair for each of {graph.n_arms} arms, not {prior!r}.")
+    checked = [number("prior", each, least=0.01, most=100) for each in pairs.ravel()]
+    return Params(np.array(np.broadcast_to(np.reshape(checked, pairs.shape), (graph.n_arms, 2))))
 
 
 class State(NamedTuple):
@@ -81,15 +87,16 @@ class State(NamedTuple):
 
 def init(params: Params, graph: FeedbackGraph) -> State:
     """Return the state before round 1."""
-    K, prior = graph.n_arms, params.prior
+    K = graph.n_arms
+    a, b = params.prior.T.tolist()
     return State(
         O=np.zeros(K),
         L=np.zeros(K),
         mean=np.zeros(K),
-        a=np.full(K, prior),
-        b=np.full(K, prior),
-        power=np.full(K, beta_power(prior, prior)),
-        log_sum=np.full(K, log(2.0 * prior)),
+        a=np.array(a),
+        b=np.array(b),
+        power=np.array([beta_power(a[i], b[i]) for i in range(K)]),
+        log_sum=np.array([log(a[i] + b[i]) for i in range(K)]),
     )
 
 
@@ -119,8 +126,8 @@ def update(params: Params, state: State, graph: GraphArrays, told: Told) -> None
         state.O[i] += 1.0  # 3
         state.L[i] += losses[e - first]
         state.mean[i] = state.L[i] / state.O[i]
-        state.a[i] = params.prior + state.L[i]
-        state.b[i] = params.prior + (state.O[i] - state.L[i])
+        state.a[i] = params.prior[i, 0] + state.L[i]
+        state.b[i] = params.prior[i, 1] + (state.O[i] - state.L[i])
         state.power[i] = beta_power(state.a[i], state.b[i])
         state.log_sum[i] = log(state.a[i] + state.b[i])
 

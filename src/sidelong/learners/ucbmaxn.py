@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING
 
 from sidelong._jit import kernel
 from sidelong.learners.interface import About, Asked, Learner, Need
-from sidelong.learners.ucbn import Params, State, configure, init, lowest, update
+from sidelong.learners.ucbn import Params, State, configure, init, lowest, proved, update
 
 if TYPE_CHECKING:
     from sidelong.graphs.arrays import GraphArrays
@@ -60,6 +60,7 @@ LEARNER = Learner(
     distribution=distribution,
     update=update,
     needs=frozenset({Need.SELF_LOOPS, Need.GRAPH_BEFORE}),
+    proved_with=proved,
     about=About(
         paper="Caron, Kveton, Lelarge, Bhagat 2012",
         cite=("caron2012leveraging",),
