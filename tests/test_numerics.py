@@ -112,19 +112,16 @@ def test_log_at_the_ends():
 
 @pytest.mark.interpreted
 @pytest.mark.parametrize(
-    ("philox", "counter_and_key", "expected"),
+    ("counter_and_key", "expected"),
     [
         # the published ones, of Random123
-        ("philox", "00000000 00000000 00000000 00000000 00000000 00000000", "5f6fb709 0d893f64 4f121f81 4f730a48"),
-        ("philox", "ffffffff ffffffff ffffffff ffffffff ffffffff ffffffff", "5207ddc2 45165e59 4d8ee751 8c52f662"),
-        ("philox", "243f6a88 85a308d3 13198a2e 03707344 a4093822 299f31d0", "4dfccaba 190a87f0 c47362ba b6b5242a"),
-        ("philox_10", "00000000 00000000 00000000 00000000 00000000 00000000", "6627e8d5 e169c58d bc57ac4c 9b00dbd8"),
-        ("philox_10", "ffffffff ffffffff ffffffff ffffffff ffffffff ffffffff", "408f276d 41c83b0e a20bc7c6 6d5451fd"),
-        ("philox_10", "243f6a88 85a308d3 13198a2e 03707344 a4093822 299f31d0", "d16cfe09 94fdcceb 5001e420 24126ea1"),
+        ("00000000 00000000 00000000 00000000 00000000 00000000", "5f6fb709 0d893f64 4f121f81 4f730a48"),
+        ("ffffffff ffffffff ffffffff ffffffff ffffffff ffffffff", "5207ddc2 45165e59 4d8ee751 8c52f662"),
+        ("243f6a88 85a308d3 13198a2e 03707344 a4093822 299f31d0", "4dfccaba 190a87f0 c47362ba b6b5242a"),
     ],
 )
-def test_philox_gives_the_published_words(philox, counter_and_key, expected):
-    words = getattr(numerics, philox)(*(np.uint64(int(word, 16)) for word in counter_and_key.split()))
+def test_philox_gives_the_published_words(counter_and_key, expected):
+    words = numerics.philox(*(np.uint64(int(word, 16)) for word in counter_and_key.split()))
     assert " ".join(f"{int(word):08x}" for word in words) == expected
 
 
@@ -146,8 +143,8 @@ def test_uniform_depends_on_every_part_of_every_argument():
 @pytest.mark.parametrize(
     ("arguments", "expected"),
     [
-        ((0, 0, 0, 0, 0), "0x1.989fa370b4e2cp-2"),
-        ((np.uint64(2**64 - 1), 0, 7, 2**40 + 5, 9), "0x1.3b0b8213bd35cp-2"),
+        ((0, 0, 0, 0, 0), "0x1.7dbedc06c49fap-2"),
+        ((np.uint64(2**64 - 1), 0, 7, 2**40 + 5, 9), "0x1.9b88d7db9ee42p-2"),
         ((1, 1, 2, 3, 4), "0x1.36f4eb94c3c2ap-2"),
         ((1, 1, 2, 3, 5), "0x1.8dfcfc072e1a0p-5"),
         ((1, 2, 2, 3, 4), "0x1.226fdcf1da0c0p-1"),

@@ -318,8 +318,8 @@ def _merge_sort(order: np.ndarray, key: np.ndarray, spare: np.ndarray) -> None:
         width *= 2
 
 
-# Philox4x32: Salmon, Moraes, Dror, Shaw, "Parallel random numbers: as easy as 1, 2, 3", SC 2011. Seven rounds are the
-# fewest that pass all tests of BigCrush, and ten are the authors' choice with a margin.
+# Philox4x32-7: Salmon, Moraes, Dror, Shaw, "Parallel random numbers: as easy as 1, 2, 3", SC 2011. Seven rounds are the
+# fewest that pass all tests of BigCrush.
 # Words of 32 bits are kept in 64, so that no product or sum overflows.
 _WORD = np.uint64(0xFFFFFFFF)
 _SHIFT = np.uint64(32)
@@ -333,14 +333,6 @@ _WEYL_1 = np.uint64(0xBB67AE85)
 def philox(c0: Whole, c1: Whole, c2: Whole, c3: Whole, k0: Whole, k1: Whole) -> tuple[Whole, Whole, Whole, Whole]:
     """Return the four words of Philox4x32-7 for a counter of four words and a key of two; all are np.uint64."""
     for _ in range(7):  # a number that is known here, so that the loop is unrolled and a row of arms vectorised
-        c0, c1, c2, c3, k0, k1 = _round(c0, c1, c2, c3, k0, k1)
-    return c0, c1, c2, c3
-
-
-@kernel
-def philox_10(c0: Whole, c1: Whole, c2: Whole, c3: Whole, k0: Whole, k1: Whole) -> tuple[Whole, Whole, Whole, Whole]:
-    """Return the four words of Philox4x32-10."""
-    for _ in range(10):
         c0, c1, c2, c3, k0, k1 = _round(c0, c1, c2, c3, k0, k1)
     return c0, c1, c2, c3
 
@@ -373,12 +365,8 @@ def uniform(seed: Whole, stream: Whole, run: Whole, t: Whole, arm: Whole) -> flo
     """Return a number in [0, 1) of 53 random bits that depends on the five arguments and nothing else.
 
     `stream` tells apart what the number is for. The seed is an np.uint64; seed < 2**64, stream < 2**16, run < 2**32,
-    t < 2**48, arm < 2**32. Worlds and graphs ask for many numbers per round: `uniform_pair` gives two at a time. A
-    learner asks for few, and its draws keep what saved files and journals were made with: a block of ten rounds each.
+    t < 2**48, arm < 2**32. Worlds and graphs ask for many numbers per round: `uniform_pair` gives two at a time.
     """
-    if stream == DRAWS:
-        w0, w1, _, _ = philox_10(np.uint64(arm), *_counter_and_key(seed, stream, run, t))
-        return _from_bits(w0, w1)
     even, odd = uniform_pair(seed, stream, run, t, np.int64(arm) // 2)
     return odd if np.int64(arm) % 2 == 1 else even
 
@@ -414,17 +402,6 @@ def beta_power(a: float, b: float) -> float:
     return power
 
 
-@kernel
-def _numbers_of(
-    attempt: Whole, seed: Whole, stream: Whole, run: Whole, t: Whole, arm: Whole, n_arms: Whole
-) -> tuple[float, float]:
-    """Return the two random numbers of an attempt: a pair, or, for draws, of the arms i + 2nK and i + (2n + 1)K."""
-    if stream == DRAWS:
-        first = arm + 2 * attempt * n_arms
-        return uniform(seed, stream, run, t, first), uniform(seed, stream, run, t, first + n_arms)
-    return uniform_pair(seed, stream, run, t, arm + attempt * n_arms)
-
-
 _LOG_4 = 1.3862943611198906
 _1_PLUS_LOG_5 = 2.6094379124341003
 
@@ -456,7 +433,7 @@ def beta(
     """
     attempt = np.int64(0)
     while True:
-        u1, u2 = _numbers_of(attempt, seed, stream, run, t, arm, n_arms)
+        u1, u2 = uniform_pair(seed, stream, run, t, arm + attempt * n_arms)
         attempt += np.int64(1)
         z = u1 * u1 * u2
         v = log(u1 / (1.0 - u1)) / power

@@ -45,8 +45,8 @@ def test_the_draws_have_the_law_of_the_posterior(shape):
 
 @pytest.mark.interpreted
 def test_a_uniform_prior_gives_back_the_random_number():
-    """Beta(1, 1): the first attempt is accepted, and is u itself."""
-    u = [sl.numerics.uniform(np.uint64(0), DRAWS, 0, t, 1) for t in range(1, 100)]
+    """Beta(1, 1): the first attempt is accepted, and is u itself, the first one of its pair."""
+    u = [sl.numerics.uniform(np.uint64(0), DRAWS, 0, t, 2) for t in range(1, 100)]
     assert draws(1, 1, 99).tolist() == pytest.approx(u)
 
 
