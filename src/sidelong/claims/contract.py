@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from sidelong import graphs, losses
-from sidelong._jit import plain
+from sidelong._jit import Kernel
 from sidelong.agent import Agent
 from sidelong.errors import SidelongError
 from sidelong.graphs.graph import FeedbackGraph
@@ -140,6 +140,10 @@ def _guarded(name: str, array: Any, *, writeable: bool = True) -> Any:
     return made
 
 
+def _plain(function: Any) -> Any:
+    return function.plain if isinstance(function, Kernel) else function
+
+
 class _PlainRun:
     """A learner in plain Python, with guards around all arrays that it is given."""
 
@@ -152,7 +156,7 @@ class _PlainRun:
         self.arrays = type(arrays)(
             *(_guarded(f"graph.{name}", array, writeable=False) for name, array in arrays._asdict().items())
         )
-        self._draw = plain(drawing(learner))
+        self._draw = _plain(drawing(learner))
 
     def ask(self, t: int, present: np.ndarray | None = None, arrays: Any = None) -> tuple[int, Any, Any]:
         """Return the arm of round t, p and the trace."""
@@ -184,16 +188,16 @@ class _PlainRun:
             trace,
             _guarded("present", np.ones(p.size, np.bool_) if present is None else present),
         )
-        self._call("update", t, plain(self.learner.update), told, arrays, arm)
+        self._call("update", t, _plain(self.learner.update), told, arrays, arm)
 
     def release(self, t: int, p: Any, trace: Any) -> None:
         """Let it know that a round will never be told."""
         if self.learner.release is not release:
             asked = Asked.new(t, p, trace, seed=self.seed)
-            self._call("release", t, plain(self.learner.release), asked)
+            self._call("release", t, _plain(self.learner.release), asked)
 
     def _probability(self, arm: int) -> Any:
-        of = plain(self.learner.probability)
+        of = _plain(self.learner.probability)
         return lambda params, state, graph, asked: of(params, state, graph, asked, arm)
 
     def _call(self, name: str, t: int, kernel: Any, record: Any, arrays: Any = None, arm: int = -1) -> Any:
