@@ -36,6 +36,9 @@ def ask(server, name, **body):
     return reply["items"]
 
 
+ITEM = {"id", "key", "round", "arm", "label", "probability", "drawn_by", "reveals", "expires_at"}
+
+
 def feedback(items, loss=0.5):
     return {"items": [{"id": each["id"], "losses": [loss] * len(each["reveals"])} for each in items]}
 
@@ -49,7 +52,7 @@ def test_keys_are_answered_with_items_that_are_those_of_single_agents(server, na
         keys = rng.choice(KEYS, rng.integers(1, 6)).tolist()
         for key, item in zip(keys, ask(server, name, keys=keys), strict=True):
             decision = agents[key].ask()
-            assert item.keys() == {"id", "key", "round", "arm", "probability", "drawn_by", "reveals", "expires_at"}
+            assert item.keys() == ITEM
             assert (item["key"], item["round"], item["arm"]) == (key, decision.round, decision.arm)
             assert item["probability"] == decision.probability
             assert item["reveals"] == decision.reveals.tolist()

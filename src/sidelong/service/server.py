@@ -106,14 +106,15 @@ class Server:
     async def states(self) -> dict[str, int]:
         """Return how many experiments are in which state, or were a moment ago: the database is asked once a second."""
         now = asyncio.get_running_loop().time()
-        if self._states is None or (self._states.done() and now >= self._states_until):
-            self._states = asyncio.ensure_future(self.look(self.store.states))
+        found = self._states
+        if found is None or (found.done() and (now >= self._states_until or found.exception() is not None)):
+            found = self._states = asyncio.ensure_future(self.look(self.store.states))
             self._states_until = now + _STATES_FOR
-        await asyncio.wait([self._states])
-        error = self._states.exception()
+        await asyncio.wait([found])
+        error = found.exception()
         if error is not None:
             raise error.with_traceback(None)  # which would grow with each who asks
-        states = self._states.result()
+        states = found.result()
         self.is_loaded = self.is_loaded or not states["loading"]
         return states
 

@@ -66,6 +66,7 @@ def write(store: Store, of: str, file: Path | BinaryIO) -> Identity:
         **{key: spec[key] for key in ("learner", "learner_version", "options", "seed", "expire_after")},
     }
     with store.database.reading() as reading:
+        labels = journal.labels_at(reading, identity)
         for _ in check_chain(reading, identity):
             pools.check()
         graph = store.shelf.find(reading, spec["graph"])
@@ -75,7 +76,6 @@ def write(store: Store, of: str, file: Path | BinaryIO) -> Identity:
             schema = schema.append(pa.field("key", pa.string()))
         schema = schema.with_metadata({"sidelong.experiment": json.dumps(about)})
         with pq.ParquetWriter(file, schema, compression="zstd") as writer:
-            labels = journal.labels_at(reading, identity)
             for rows in _pages(store, reading, identity):
                 for row in rows:
                     row["label"] = labels and labels[row["action"]]
