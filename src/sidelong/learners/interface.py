@@ -223,7 +223,7 @@ class Learner:
 
     name: str
     params: type[Any]  #: the NamedTuple of constants that `configure` returns
-    configure: Callable[..., Any]  #: (graph, *, options) -> params; checks the options
+    configure: Callable[..., Any]  #: takes the graph, and options by name, which it checks; returns the params
     init: Callable[..., Any]  #: (params, graph) -> state, a NamedTuple of arrays
     update: Callable[..., None]  #: a kernel
     distribution: Callable[..., None] = distribution  #: a kernel, as are the next three
