@@ -125,7 +125,7 @@ def items_of(server, name, count, **headers):
 def test_a_request_for_several_decisions_is_answered_with_items(server, experiments):
     made = items_of(server, experiments[0], 3, **{"Idempotency-Key": "k"})
     assert [each["round"] for each in made] == [1, 2, 3]
-    assert made[0].keys() == {"id", "key", "round", "arm", "probability", "drawn_by", "reveals", "expires_at"}
+    assert made[0].keys() == {"id", "key", "round", "arm", "label", "probability", "drawn_by", "reveals", "expires_at"}
     assert items_of(server, experiments[0], 3, **{"Idempotency-Key": "k"}) == made
     for count, path in ((0, "body.count"), (1001, "body.count"), ("2", "body.count"), (True, "body.count")):
         status, problem = server.post(f"/v1/experiments/{experiments[0]}/decisions", {"count": count})
