@@ -1134,12 +1134,13 @@ class Advised:
     """The rule. An arm is there if it reveals itself; an adviser, if it advises arms that are there."""
 
     def __init__(self, n_arms, advisers=0, *, rho=1 / 50, m=1.3, rate="entropy", predicts=True, looks=True):
-        self.K, self.N = n_arms, n_arms + advisers
+        self.K, self.size = n_arms, n_arms + advisers
         self.rho, self.m, self.rate, self.predicts = rho, m, rate, predicts
         self.unseen = set(range(n_arms)) if looks else set()
-        self.L, self.Z, self.X = ([0.0] * self.N for _ in range(3))
+        self.L, self.Z, self.X = ([0.0] * self.size for _ in range(3))
         self.charged = set()  # arms whose first loss of line 1 is in L
-        self.x, self.G, self.t, self.first = 0.3, 0.0, 0, 0
+        self.x = self.y = 0.3  # x, and what stands for it in lines 2, 7 and 8
+        self.G, self.t, self.first = 0.0, 0, 0
 
     def distribution(self, A, D, d, advice=None) -> AdvisedRound:
         """Begin a round; `advice` has by number the distribution of each adviser that is not silent."""
@@ -1159,35 +1160,43 @@ class Advised:
                 experts[self.K + number] = np.array(E, float)
         w = self.weights(experts)
         q = sum(w[e] * experts[e] for e in experts)  # 2
-        W = 4 + 2 * self.G
         most = max(self.Z[e] for e in experts)
-        beta = (1 - self.rho) * min(1.0, max(0.0, 2 * (1 - most / W)))  # 4
+        beta = (1 - self.share()) * min(1.0, max(0.0, 2 * (1 - most / self.budget())))  # 4
         D, d = np.array(D, float), np.array(d, float)
-        return AdvisedRound(self.t, A, (1 - beta) * q + beta * D, experts, w, q, D, d, beta, self.x)
+        return AdvisedRound(self.t, A, (1 - beta) * q + beta * D, experts, w, q, D, d, beta, self.y)
 
-    def weights(self, experts, x=None, L=None):
+    def share(self):
+        """Return rho."""
+        return self.rho
+
+    def budget(self):
+        """Return W."""
+        return 4 + 2 * self.G
+
+    def renew(self):
+        """Let y be x."""
+        self.y = self.x
+
+    def weights(self, experts):
         """Line 2."""
-        x, L = x or self.x, L or self.L
-        least = min(L[e] for e in experts)
-        w = {e: math.exp(-(L[e] - least) / x) for e in experts}
+        least = min(self.L[e] for e in experts)
+        w = {e: math.exp(-(self.L[e] - least) / self.y) for e in experts}
         return {e: w[e] / math.fsum(w.values()) for e in experts}
 
     def entropy(self):
         """The entropy of the weights of all experts."""
-        return -math.fsum(w * math.log(w) for w in self.weights(range(self.N)).values() if w > 0)
+        return -math.fsum(w * math.log(w) for w in self.weights(range(self.size)).values() if w > 0)
 
     def potential(self):
         """-x ln((1/N) sum exp(-L_e / x)), of all experts."""
         least = min(self.L)
-        return least - self.x * math.log(math.fsum(math.exp(-(each - least) / self.x) for each in self.L) / self.N)
+        return least - self.y * math.log(math.fsum(math.exp(-(each - least) / self.y) for each in self.L) / self.size)
 
     def update(self, told: AdvisedRound, arm, losses, A=None) -> Spent:  # noqa: ARG002
         """Learn what a round revealed."""
         A = told.A if A is None else np.array(A, dtype=bool)
         if told.experts is None:
-            for i in set(losses) - self.charged:
-                self.L[i] += losses[i]  # 1
-            self.charged |= set(losses)
+            self.charge_first(losses)
             return Spent()
         P = observation(told.p, A)
         b = np.minimum(told.d, P * told.x / 2) if self.predicts else np.zeros(self.K)  # 5
@@ -1198,44 +1207,51 @@ class Advised:
         a_e = {e: float(E @ a) for e, E in told.experts.items()}
         mix = self.mix(a_e)  # 7
         C = max(0.0, math.fsum(told.w[e] * a_e[e] for e in a_e) - mix)  # 8
-        h, x = self.entropy(), self.x
+        h, x = self.entropy(), self.y
         J = told.beta * math.fsum((told.D - told.q) * loss)
-        for e in range(self.N):
+        for e in range(self.size):
             self.L[e] += a_e.get(e, mix)  # 9
             self.Z[e] += J if e in a_e else 0.0  # 10
         self.G += C
         self.x += self.step(C, h, told.t)  # 11
-        for e in range(self.N):
-            self.X[e] += (self.x - x) * (math.log(self.N) - self.entropy())  # 12
+        self.renew()
+        for e in range(self.size):
+            self.X[e] += (self.y - x) * (math.log(self.size) - self.entropy())  # 12
         return Spent(C, J)
+
+    def charge_first(self, losses):
+        """Line 1."""
+        for i in set(losses) - self.charged:
+            self.L[i] += losses[i]
+        self.charged |= set(losses)
 
     def mix(self, a_e):
         """Line 7, by logarithms of sums: the expert of least a may have no weight that a number can hold."""
         before = min(self.L[e] for e in a_e)
         after = min(self.L[e] + a_e[e] for e in a_e)
         sums = [
-            math.fsum(math.exp(-(self.L[e] + more - least) / self.x) for e, more in shifts)
+            math.fsum(math.exp(-(self.L[e] + more - least) / self.y) for e, more in shifts)
             for least, shifts in ((before, [(e, 0.0) for e in a_e]), (after, a_e.items()))
         ]
-        return after - before - self.x * (math.log(sums[1]) - math.log(sums[0]))
+        return after - before - self.y * (math.log(sums[1]) - math.log(sums[0]))
 
     def step(self, C, h, t):
         """Line 11."""
         if self.rate == "plain":
-            return C / math.log(self.N)
-        lam = 1 + math.log(self.N * t)
-        return min(C / (self.m**2 * max(h, min(math.log(self.N), lam / t))), self.x / (2 * lam))
+            return C / math.log(self.size)
+        lam = 1 + math.log(self.size * t)
+        return min(C / (self.m**2 * max(h, min(math.log(self.size), lam / t))), self.x / (2 * lam))
 
     def add(self):
         """Let an expert come: the last of the advisers."""
         self.L.append(self.potential())
         self.Z.append(0.0)
         self.X.append(0.0)
-        self.N += 1
+        self.size += 1
 
     def bound(self, e):
         """T0, where nothing is outstanding."""
-        return self.Z[e] + self.G + self.x * math.log(self.N) - self.X[e] + 1 + self.first
+        return self.Z[e] + self.G + self.y * math.log(self.size) - self.X[e] + 1 + self.first
 
 
 # glance. Each round t, with eta = 1 / x. Feedback that is on its way counts as seen in line 1.

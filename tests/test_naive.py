@@ -309,7 +309,7 @@ def play_all(learner, losses, delay):
     `delay[i]` more asks, and all are told in the end.
     """
     T, K = len(losses), learner.K
-    totals = np.zeros((2, learner.N))
+    totals = np.zeros((2, learner.size))
 
     def tell(learner, told, arm, l):
         learner.update(told, arm, reveal(told.A, arm, l))
@@ -319,13 +319,13 @@ def play_all(learner, losses, delay):
             for told, arm, l, _ in waiting:
                 tell(learner, told, arm, l)
             totals[0] += chance * regret
-            totals[1] += chance * np.array([learner.bound(e) for e in range(learner.N)])
+            totals[1] += chance * np.array([learner.bound(e) for e in range(learner.size)])
             return
         l = losses[t] if last else 1 - losses[t]
         advice = {0: np.eye(K)[t % K]} if t % 3 else {}
         told = learner.distribution(np.tri(K), np.eye(K)[1 - min(last, 1)], np.full(K, 0.3), advice)
         for arm in np.flatnonzero(told.p):
-            one, more = copy.deepcopy(learner), np.zeros(learner.N)
+            one, more = copy.deepcopy(learner), np.zeros(learner.size)
             for e, E in told.experts.items():
                 more[e] = l[arm] - E @ l
             late = [*waiting, (told, arm, l, t + delay[arm])]
@@ -334,7 +334,7 @@ def play_all(learner, losses, delay):
                     tell(one, *each[:3])
             go(one, t + 1, chance * told.p[arm], regret + more, arm, [each for each in late if each[3] > t])
 
-    go(learner, 0, 1.0, np.zeros(learner.N), 1, [])
+    go(learner, 0, 1.0, np.zeros(learner.size), 1, [])
     return totals
 
 

@@ -1,0 +1,335 @@
+r"""glance: plays what is cheapest as far as it knows, on a budget that keeps a bound in both worlds.
+
+The *cautious* half has exponential weights over experts: the K arms, and M advisers if somebody advises. The *bold*
+half (`bold`) plays the arm that is cheapest as far as is known. What it has lost to the cautious half is
+estimated without bias, and it plays as long as that stays below what the cautious half's own bound is made of. So the
+theorems hold whatever the bold half is. `docs/glance.md` has the measurements, and `docs/glance-proof.md` the proof.
+
+::
+
+    L_e = Z_e = G = V = 0,  x = 0.3,  N = K + M
+    1   while some arm that is there was not yet asked for: play the arm that reveals most of those
+    2   w_e ~ exp(-L_e / x) over the experts that are there;  q = sum w_e E_e
+            E_e is the arm itself, or the distribution over arms that an adviser advises
+    3   D = the bold half, a distribution on the arms that are there
+    4   W = 4 + 2 G + 2 sqrt(V);  Z = the largest Z_e of those that are there
+            beta = (1 - rho) min(1, max(0, 2 (1 - Z / W))),  rho = 0.002 + 0.018 (1 - s) K / (K - 1)
+            p = (1 - beta) q + beta D;  draw
+    5   d_i = clip(b + o_i, 0, 1), a prediction
+    --- told, at any later time and in any order; p, q, d and the advice are kept from the ask ---
+    6   a_i = [i seen] l_i / P_i;  a_e = <E_e, a>
+    7   mix = -x ln sum w'_e exp(-a_e / x), with the weights w' of now, over the experts that were there
+    8   C = max(0, <q, a> - mix)
+    9   L_e += a_e for those that were there;  L_e += mix for the absent
+    10  J = sum (p_i - q_i) (d_i + [i seen] (l_i - d_i) / P_i);  Z_e += J for those that were there
+            V += (the part of J from what was seen)^2
+    11  G += C;  c = 1 + ln(N t);  h = the entropy of the weights of all experts
+            x += C / ln N while 1000 c / t >= ln N, and then min(C / max(h, 1000 c / t), x / (2 c))
+    12  s += (share of arms seen - s) / 50, and the bold half learns
+
+An expert is absent if its arm is, or if it advises nothing, or an arm that is absent. A new one comes with
+L = -x ln((1/N) sum exp(-L_e / x)) and Z = 0. A prior and a log are for the bold half alone, and change no theorem.
+Line 8 measures what a round costs with the weights at the moment it is told. So late feedback is counted.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from bold import (
+    FORGETS,
+    HID,
+    LEADER,
+    LEVEL,
+    N_KNOWN,
+    N_MARKS,
+    TOLD,
+    UNSEEN,
+    WEIGHED,
+    know,
+    play_boldly,
+)
+from cautious import (
+    LEAST,
+    LOG_N,
+    PREDICTED,
+    REVEALED,
+    SUM,
+    UNEVEN,
+    Y,
+    Z,
+    boldness,
+    learn,
+    mark_experts,
+    weigh,
+    weigh_some,
+)
+
+from sidelong._jit import kernel
+from sidelong.graphs.arrays import GraphArrays, observe
+from sidelong.graphs.cover import new_room
+from sidelong.learners.interface import About, Asked, Need, Told
+from sidelong.learners.looks import most_new
+from sidelong.numerics import log, total
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from sidelong.graphs.graph import FeedbackGraph
+    from sidelong.numerics import Whole
+
+NAME = "glance-next"
+VERSION = 1
+NEEDS = frozenset({Need.SELF_LOOPS, Need.GRAPH_BEFORE})
+ABOUT = About(
+    paper="this package",
+    proved=("adversarial", "stochastic"),
+    cost="O(K + E)",
+    bound="O(sqrt(ln K sum_t theta_t)); O(M ln(K T) ln(M T) / gap)",
+    theorem="derived in docs/glance-proof.md",
+    published=False,
+)
+SLEEPS = True
+TRACES = ("stability", "learning_rate", "bold_share", "predicted")
+_C, _ETA, _BETA, _, _ASKED = range(5)  # the last is the key of the graph that was asked with
+#: Rows that are kept with a decision; P is that of the graph that was asked with.
+KEPT = ("P", "q", "d")
+ROOM = ("v", "a", "e", "P", "there", "order", "zeros", "chosen", "free", "heap")
+_START = 0.3
+_OF_ARMS = ("N", "o", "V", "F", "F2", "f", "slow", "was", "bad", "looks", "last", "D", "wide", "e", "P", "zeros")
+
+
+class Params(NamedTuple):
+    """There is nothing to choose."""
+
+    x_1: float
+
+
+def configure(graph: FeedbackGraph) -> Params:
+    """Return the constants.
+
+    Args:
+        graph: the graph that the learner starts on.
+    """
+    return Params(_START)
+
+
+class State(NamedTuple):
+    """What the next round needs, and room to compute it in."""
+
+    L: np.ndarray  #: of the arms and then of the advisers, as w, z, v, a and there
+    w: np.ndarray
+    z: np.ndarray  #: by how much Z_e is above the Z of those that are always there
+    rate: np.ndarray  #: x and what goes with it; `cautious` names its entries
+    N: np.ndarray
+    o: np.ndarray
+    V: np.ndarray
+    F: np.ndarray  #: the sum of the weights of what was observed; N if the graph was always the one asked with
+    F2: np.ndarray
+    f: np.ndarray
+    slow: np.ndarray  #: f of what was seen alone, against the level of longest memory
+    was: np.ndarray
+    bad: np.ndarray
+    looks: np.ndarray  #: n_i
+    last: np.ndarray  #: the round in which the arm was last seen
+    D: np.ndarray
+    level: np.ndarray
+    error: np.ndarray  #: the mean of the squared errors of the levels
+    known: np.ndarray  #: what the bold half counts; `bold` names its entries
+    marks: np.ndarray  #: named there too
+    seen: np.ndarray  #: whether a loss of the arm is known or on its way
+    cell: np.ndarray  #: the arm of the cover that each arm belongs to
+    wide: np.ndarray  #: 1 if others belong to the arm, else 0
+    v: np.ndarray
+    a: np.ndarray
+    e: np.ndarray
+    P: np.ndarray  #: of a graph that was not the one asked with
+    there: np.ndarray
+    order: np.ndarray
+    zeros: np.ndarray
+    chosen: np.ndarray
+    free: np.ndarray
+    heap: np.ndarray
+
+
+def init(params: Params, graph: FeedbackGraph) -> State:
+    """Return the state before round 1."""
+    K = graph.n_arms
+    x = params.x_1
+    return State(
+        w=np.ones(K),
+        rate=np.array([x, x, 0.0, K, 0.0, 0.0, 0.0, 0.0, log(float(max(K, 2))), 0.0]),
+        level=np.zeros(len(FORGETS)),
+        error=np.zeros(len(FORGETS)),
+        known=np.zeros(N_KNOWN),
+        marks=np.array([-1, K] + [0] * (N_MARKS - 2)),
+        seen=np.zeros(K, np.bool_),
+        cell=np.zeros(K, np.int64),
+        there=np.ones(K, np.bool_),
+        order=np.arange(K, dtype=np.uint32),
+        chosen=np.zeros(K, np.bool_),
+        **new_room(K)._asdict(),
+        **{name: np.zeros(K) for name in ("L", "z", "v", "a", *_OF_ARMS)},
+    )
+
+
+@kernel
+def _rows(trace: np.ndarray, K: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return P, q and d of a round."""
+    return trace[5 : 5 + K], trace[5 + K : 5 + 2 * K], trace[5 + 2 * K : 5 + 3 * K]
+
+
+@kernel
+def distribution(params: Params, state: State, graph: GraphArrays, asked: Asked) -> None:
+    """Write into `p` the probabilities of round t."""
+    p, trace, K = asked.p, asked.trace, asked.p.size
+    if state.marks[UNSEEN] > 0 or K == 1:
+        arm = _look(state, graph)
+        if arm >= 0:
+            p[:] = 0.0
+            p[arm] = 1.0  # 1
+            trace[_ETA] = 0.0
+            return
+    P, q, d = _rows(trace, K)
+    some = asked.absent > 0 or state.L.size > K
+    if some:
+        advice = trace[5 + 3 * K :]
+        mark_experts(state, asked.present, advice)
+        weigh_some(state, advice, q)
+    else:
+        weigh(state, q)
+    look = play_boldly(state, graph, asked)
+    beta = boldness(state, some)
+    for i in range(K):
+        p[i] = (1.0 - beta) * q[i] + (beta * state.D[i] if look < 0 else 0.0)  # 4
+    if look >= 0:
+        p[look] += beta
+    observe(graph, p, P)
+    b = state.known[LEVEL]
+    for i in range(K):
+        d[i] = min(1.0, max(0.0, b + state.o[i]))  # 5
+    for i in range(K):
+        state.e[i] = (p[i] - q[i]) * d[i]
+    trace[PREDICTED] = total(state.e)
+    trace[_ETA] = 1.0 / state.rate[Y]
+    trace[_BETA] = beta
+    trace[_ASKED] = graph.key
+
+
+@kernel
+def _look(state: State, graph: GraphArrays) -> Whole:
+    """Return the arm that reveals most of those never asked for, which now are; -1 if those are all absent."""
+    best, most = most_new(graph, state.seen, state.heap)
+    for e in range(graph.start[best], graph.stop[best]):
+        state.seen[graph.targets[e]] = True
+    state.marks[UNSEEN] -= most
+    return best if most > 0 or state.seen.size == 1 else -1
+
+
+@kernel
+def update(params: Params, state: State, graph: GraphArrays, told: Told) -> None:
+    """Learn the losses that playing `arm` revealed in round t, when the probabilities were `p`."""
+    p, trace, K = told.p, told.trace, told.p.size
+    share = (graph.stop[told.arm] - graph.start[told.arm]) / (K - told.absent)
+    state.rate[REVEALED] += (share - state.rate[REVEALED]) / min(50.0, 1.0 + state.known[TOLD])  # 12
+    A, q, d = _rows(trace, K)
+    if trace[_ETA] == 0.0:  # what came by line 1 has no weight
+        if state.known[WEIGHED] == 0.0 or state.known[TOLD] == 0.0:
+            know(state, graph, told, A)
+    elif trace[_ASKED] == float(graph.key):
+        trace[_C] = learn(state, graph, told, q, A, d, trace[5 + 3 * K :])
+        know(state, graph, told, A)
+    else:
+        P = state.P
+        observe(graph, p, P)
+        for i in range(K):
+            if abs(P[i] - A[i]) > 1e-9 * A[i]:
+                state.known[WEIGHED] = 1.0
+                state.known[HID] = 1.0 if P[i] < A[i] else state.known[HID]
+        trace[_C] = learn(state, graph, told, q, P, d, trace[5 + 3 * K :])
+        know(state, graph, told, P)
+
+
+def grow(params: Params, state: State) -> tuple[Params, State]:
+    """Return the constants and the state with one more arm, the last."""
+    K = state.o.size
+    wider = {name: np.append(getattr(state, name), 0.0) for name in _OF_ARMS}
+    state = _with_expert(state, K)._replace(
+        **wider,
+        marks=np.concatenate([[-1, state.marks[UNSEEN] + 1], state.marks[2:]]),
+        seen=np.append(state.seen, np.zeros(1, np.bool_)),
+        cell=np.zeros(K + 1, np.int64),
+        order=np.arange(K + 1, dtype=np.uint32),
+        chosen=np.zeros(K + 1, np.bool_),
+        **new_room(K + 1)._asdict(),
+    )
+    return params, state
+
+
+def add_adviser(params: Params, state: State) -> tuple[Params, State]:
+    """Return the constants and the state with one more adviser, the last."""
+    return params, _with_expert(state, state.L.size)
+
+
+def _with_expert(state: State, place: int) -> State:
+    """Return the state with one more expert, who has lost as much as the weights have on average."""
+    N, rate = state.L.size, state.rate.copy()
+    share = rate[SUM] / N
+    L = rate[LEAST] - rate[Y] * log(float(share))
+    rate[SUM] += share
+    rate[LOG_N], rate[UNEVEN] = log(N + 1.0), 1.0
+    new = {"L": L, "w": share, "z": -rate[Z], "v": 0.0, "a": 0.0, "there": True}
+    return state._replace(
+        rate=rate, **{name: np.insert(getattr(state, name), place, each) for name, each in new.items()}
+    )
+
+
+def tilt(params: Params, state: State, prior: Mapping[int, tuple[float, float]]) -> float:
+    """Begin with a prior, by arm the mean loss and the rounds that it counts for; return 0, as no bound changes."""
+    believed = {arm: each for arm, each in prior.items() if each[1] > 0.0}
+    weight = math.fsum(n for _, n in believed.values())
+    if weight > 0.0:
+        level = math.fsum(mean * n for mean, n in believed.values()) / weight
+        for arm, (mean, n) in believed.items():
+            _believe(state, arm, mean - level, n, n * mean * (1.0 - mean))
+        _begin(state, level)
+    return 0.0
+
+
+def _believe(state: State, arm: int, o: float, n: float, V: float) -> None:
+    state.o[arm], state.V[arm] = o, V
+    state.N[arm] = state.F[arm] = state.F2[arm] = n
+    state.marks[UNSEEN] -= not state.seen[arm]
+    state.seen[arm] = True
+
+
+def _begin(state: State, level: float) -> None:
+    state.level[:] = level
+    state.known[[LEVEL, TOLD]] = level, max(1.0, state.known[TOLD])
+    state.marks[LEADER] = int(state.o.argmin())
+
+
+def replay(
+    params: Any,
+    state: State,
+    ends: np.ndarray,
+    arms: np.ndarray,
+    losses: np.ndarray,
+    P: np.ndarray,
+    p: np.ndarray,
+) -> None:
+    """Let the bold half know logged losses: means with the weights 1 / P, before round 1."""
+    last = int(ends[-1]) if ends.size else 0
+    w = 1.0 / P[:last]
+    level = float(np.average(losses[:last], weights=w)) if last else 0.0
+    for arm in range(p.size):
+        own = arms[:last] == arm
+        if own.any():
+            F = w[own].sum()
+            mean = float((w[own] * losses[:last][own]).sum() / F)
+            n = float(F * F / (w[own] ** 2).sum())
+            _believe(state, arm, mean - level, n, n * float((w[own] * (losses[:last][own] - mean) ** 2).sum() / F))
+    if last:
+        _begin(state, level)
