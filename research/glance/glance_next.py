@@ -66,6 +66,7 @@ from cautious import (
     weigh,
     weigh_some,
 )
+from trust import follow, judge_advice
 
 from sidelong._jit import kernel
 from sidelong.graphs.arrays import GraphArrays, observe
@@ -95,8 +96,8 @@ SLEEPS = True
 TRACES = ("stability", "learning_rate", "bold_share", "predicted")
 _C, _ETA, _BETA, _, _ASKED = range(5)  # the last is the key of the graph that was asked with
 #: Rows that are kept with a decision; P is that of the graph that was asked with.
-KEPT = ("P", "q", "d")
-ROOM = ("v", "a", "e", "P", "there", "order", "zeros", "chosen", "free", "heap")
+KEPT = ("P", "q", "d", "D")
+ROOM = ("T", "c", "v", "a", "e", "P", "there", "order", "zeros", "chosen", "free", "heap")
 _START = 0.3
 _OF_ARMS = ("N", "o", "V", "F", "F2", "f", "slow", "was", "bad", "looks", "last", "D", "wide", "e", "P", "zeros")
 
@@ -135,6 +136,8 @@ class State(NamedTuple):
     looks: np.ndarray  #: n_i
     last: np.ndarray  #: the round in which the arm was last seen
     D: np.ndarray
+    H: np.ndarray  #: of the own D and of each adviser; see `trust`
+    gap: np.ndarray
     level: np.ndarray
     error: np.ndarray  #: the mean of the squared errors of the levels
     known: np.ndarray  #: what the bold half counts; `bold` names its entries
@@ -142,6 +145,8 @@ class State(NamedTuple):
     seen: np.ndarray  #: whether a loss of the arm is known or on its way
     cell: np.ndarray  #: the arm of the cover that each arm belongs to
     wide: np.ndarray  #: 1 if others belong to the arm, else 0
+    T: np.ndarray
+    c: np.ndarray
     v: np.ndarray
     a: np.ndarray
     e: np.ndarray
@@ -160,6 +165,10 @@ def init(params: Params, graph: FeedbackGraph) -> State:
     x = params.x_1
     return State(
         w=np.ones(K),
+        H=np.zeros(1),
+        gap=np.zeros(1),
+        T=np.zeros(1),
+        c=np.zeros(1),
         rate=np.array([x, x, 0.0, K, 0.0, 0.0, 0.0, 0.0, log(float(max(K, 2))), 0.0]),
         level=np.zeros(len(FORGETS)),
         error=np.zeros(len(FORGETS)),
@@ -176,9 +185,10 @@ def init(params: Params, graph: FeedbackGraph) -> State:
 
 
 @kernel
-def _rows(trace: np.ndarray, K: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return P, q and d of a round."""
-    return trace[5 : 5 + K], trace[5 + K : 5 + 2 * K], trace[5 + 2 * K : 5 + 3 * K]
+def _rows(trace: np.ndarray, K: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Return P, q, d and D of a round, and its advice."""
+    P, q, d = trace[5 : 5 + K], trace[5 + K : 5 + 2 * K], trace[5 + 2 * K : 5 + 3 * K]
+    return P, q, d, trace[5 + 3 * K : 5 + 4 * K], trace[5 + 4 * K :]
 
 
 @kernel
@@ -192,10 +202,9 @@ def distribution(params: Params, state: State, graph: GraphArrays, asked: Asked)
             p[arm] = 1.0  # 1
             trace[_ETA] = 0.0
             return
-    P, q, d = _rows(trace, K)
+    P, q, d, D, advice = _rows(trace, K)
     some = asked.absent > 0 or state.L.size > K
     if some:
-        advice = trace[5 + 3 * K :]
         mark_experts(state, asked.present, advice)
         weigh_some(state, advice, q)
     else:
@@ -203,9 +212,15 @@ def distribution(params: Params, state: State, graph: GraphArrays, asked: Asked)
     look = play_boldly(state, graph, asked)
     beta = boldness(state, some)
     for i in range(K):
-        p[i] = (1.0 - beta) * q[i] + (beta * state.D[i] if look < 0 else 0.0)  # 4
+        D[i] = state.D[i] if look < 0 else 0.0
     if look >= 0:
-        p[look] += beta
+        D[look] = 1.0
+    bold = D
+    if state.L.size > K:
+        bold = state.P
+        follow(state, advice, D, asked.t, bold)
+    for i in range(K):
+        p[i] = (1.0 - beta) * q[i] + beta * bold[i]  # 4
     observe(graph, p, P)
     b = state.known[LEVEL]
     for i in range(K):
@@ -234,12 +249,14 @@ def update(params: Params, state: State, graph: GraphArrays, told: Told) -> None
     p, trace, K = told.p, told.trace, told.p.size
     share = (graph.stop[told.arm] - graph.start[told.arm]) / (K - told.absent)
     state.rate[REVEALED] += (share - state.rate[REVEALED]) / min(50.0, 1.0 + state.known[TOLD])  # 12
-    A, q, d = _rows(trace, K)
+    A, q, d, D, advice = _rows(trace, K)
     if trace[_ETA] == 0.0:  # what came by line 1 has no weight
         if state.known[WEIGHED] == 0.0 or state.known[TOLD] == 0.0:
             know(state, graph, told, A)
     elif trace[_ASKED] == float(graph.key):
-        trace[_C] = learn(state, graph, told, q, A, d, trace[5 + 3 * K :])
+        trace[_C] = learn(state, graph, told, q, A, d, advice)
+        if state.L.size > K:
+            judge_advice(state, graph, told, D, A, d, advice)
         know(state, graph, told, A)
     else:
         P = state.P
@@ -248,7 +265,9 @@ def update(params: Params, state: State, graph: GraphArrays, told: Told) -> None
             if abs(P[i] - A[i]) > 1e-9 * A[i]:
                 state.known[WEIGHED] = 1.0
                 state.known[HID] = 1.0 if P[i] < A[i] else state.known[HID]
-        trace[_C] = learn(state, graph, told, q, P, d, trace[5 + 3 * K :])
+        trace[_C] = learn(state, graph, told, q, P, d, advice)
+        if state.L.size > K:
+            judge_advice(state, graph, told, D, P, d, advice)
         know(state, graph, told, P)
 
 
@@ -270,7 +289,8 @@ def grow(params: Params, state: State) -> tuple[Params, State]:
 
 def add_adviser(params: Params, state: State) -> tuple[Params, State]:
     """Return the constants and the state with one more adviser, the last."""
-    return params, _with_expert(state, state.L.size)
+    H = np.append(state.H, state.H.min())
+    return params, _with_expert(state, state.L.size)._replace(H=H, T=np.zeros(H.size), c=np.zeros(H.size))
 
 
 def _with_expert(state: State, place: int) -> State:
