@@ -21,7 +21,7 @@ import glance_next
 from measure import LEVELS, cost
 
 import sidelong as sl
-from sidelong._jit import entry
+from sidelong._jit import compiled
 from sidelong.learners.interface import Asked, Told, trace_size
 from sidelong.numerics import DRAWS, sample, uniform
 
@@ -36,13 +36,13 @@ class Driver:
         for _ in range(advisers):
             self.params, self.state = glance_next.add_adviser(self.params, self.state)
         K = graph.n_arms
-        self.p, self.trace = np.zeros(K), np.zeros(trace_size(glance_next, K) + advisers * K)
+        self.p, self.trace = np.zeros(K), np.zeros(trace_size(glance_next.LEARNER, K) + advisers * K)
 
     def ask(self, advice: list[int] | np.ndarray) -> int:
         """Return the arm to play; advice is an arm of each adviser."""
         K = self.graph.n_arms
         self.t += 1
-        rows = self.trace[trace_size(glance_next, K) :].reshape(-1, K)
+        rows = self.trace[trace_size(glance_next.LEARNER, K) :].reshape(-1, K)
         rows[:] = 0.0
         rows[np.arange(len(advice)), advice] = 1.0
         self._call(glance_next.distribution, self.graph, Asked.new(self.t, self.p, self.trace))
@@ -57,7 +57,7 @@ class Driver:
 
     def _call(self, kernel: Any, graph: sl.FeedbackGraph, round_: Any) -> None:
         arguments = (self.params, self.state, graph.arrays, round_)
-        entry(kernel, *arguments)(*arguments)
+        compiled(kernel, *arguments)(*arguments)
 
 
 def kaplan_meier(sales: np.ndarray, hidden: np.ndarray, level: float, most: int) -> int:

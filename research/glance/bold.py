@@ -8,7 +8,7 @@ A loss is taken as a level b of the world, an effect o_i of the arm, and noise w
         prior = 0.05 max(0.03, 1 - R^2), R^2 = (C + 0.1)^2 / ((X + 0.1) (Y + 0.1)); 0.05 if no play shows two arms   a
         v = (prior + sum of squared e_i - r) / (1 + their number);  v_i = (V_i + prior + v) / (N_i + 2)              b
         D_i ~ exp(-2 (N_i + 2) u_i / (2 + u_i)),  u_i = s_i N_i g_i^2 / ((N_i + 2) v_i + 2 N_i g_i^2 / (N_i + 2)),   c
-            s_i = 1 + 3 / (1 + t / 4000), or 1 + 3 / (1 + t / 30) for an arm of the cover that stands for others
+            s_i = 4, or 1 + 3 / (1 + t / 30) for an arm of the cover that stands for others
         a takes the D of all that it reveals, and an arm c of the cover that of each i of its cell with o_c < o_i;   d
             the arm h that a belongs to takes half of a's, if a does not show h and g_h^2 N_h < 2 v_h ln(t / 50)
         look: D = e_i where (paid - was_i) (rounds since i was seen) > 0.25 n_i max(bad_i - paid, 0.01); n_i += 1    e
@@ -53,9 +53,8 @@ if TYPE_CHECKING:
 
 PRIOR = 0.05  # a variance
 LEAST_PRIOR = 0.03  # of it, however alike the arms of a round are
-SHARP = 4.0  # in the first rounds, and 1 after many
-PATIENCE = 4_000.0  # rounds, half-way between the two
-CURIOSITY = 30.0  # the same for an arm that stands for others
+SHARP = 4.0
+CURIOSITY = 30.0  # rounds after which the sharpness of an arm that stands for others is half-way between 4 and 1
 TAILS = 2.0  # added to the power; and how many observations of a gap may be chance
 RECENT = 30.0  # observations over which an arm's errors are averaged
 ALARM = 36.0 / (2.0 * RECENT)  # six standard deviations of such an average, squared, over the variance of one error
@@ -108,9 +107,7 @@ def play_boldly(state: State, graph: GraphArrays, asked: Asked) -> Whole:
     lead = state.marks[LEADER] if asked.absent == 0 else _leader_of(state, asked.present)
     prior = _prior(state)
     more = prior + _pooled(state, prior)
-    sharp = 1.0 + (SHARP - 1.0) / (1.0 + t / PATIENCE)
-    less = 0.0 if state.known[WEIGHED] > 0.0 else sharp - 1.0 - (SHARP - 1.0) / (1.0 + t / CURIOSITY)
-    _spread(state, state.o[lead], more, sharp, less)
+    _spread(state, state.o[lead], more, 0.0 if state.known[WEIGHED] > 0.0 else t / (t + CURIOSITY))
     if asked.absent > 0:
         for i in range(state.D.size):
             state.D[i] = state.D[i] if asked.present[i] else 0.0
@@ -123,12 +120,12 @@ def play_boldly(state: State, graph: GraphArrays, asked: Asked) -> Whole:
 
 
 @kernel
-def _spread(state: State, least: float, more: float, sharp: float, less: float) -> None:
+def _spread(state: State, least: float, more: float, settled: float) -> None:
     for i in range(state.D.size):
         gap, N = state.o[i] - least, state.N[i]
         gaps = N * (gap * gap)
         noise = (N + TAILS) * (state.V[i] + more) + TAILS * gaps
-        u = (sharp - less * state.wide[i]) * gaps * (N + 2.0)
+        u = (SHARP - (SHARP - 1.0) * settled * state.wide[i]) * gaps * (N + 2.0)
         # Not below e^-700, where numbers lose digits and sums slow down.
         state.D[i] = exp(max(-700.0, -2.0 * (N + TAILS) * u / (2.0 * noise + u)))  # c
 

@@ -71,7 +71,7 @@ from trust import follow, judge_advice
 from sidelong._jit import kernel
 from sidelong.graphs.arrays import GraphArrays, observe
 from sidelong.graphs.cover import new_room
-from sidelong.learners.interface import About, Asked, Need, Told
+from sidelong.learners.interface import About, Asked, Learner, Need, Told
 from sidelong.learners.looks import most_new
 from sidelong.numerics import log, total
 
@@ -81,23 +81,8 @@ if TYPE_CHECKING:
     from sidelong.graphs.graph import FeedbackGraph
     from sidelong.numerics import Whole
 
-NAME = "glance-next"
-VERSION = 1
-NEEDS = frozenset({Need.SELF_LOOPS, Need.GRAPH_BEFORE})
-ABOUT = About(
-    paper="this package",
-    proved=("adversarial", "stochastic"),
-    cost="O(K + E)",
-    bound="O(sqrt(ln K sum_t theta_t)); O(M ln(K T) ln(M T) / gap)",
-    theorem="derived in docs/glance-proof.md",
-    published=False,
-)
-SLEEPS = True
 TRACES = ("stability", "learning_rate", "bold_share", "predicted")
 _C, _ETA, _BETA, _, _ASKED = range(5)  # the last is the key of the graph that was asked with
-#: Rows that are kept with a decision; P is that of the graph that was asked with.
-KEPT = ("P", "q", "d", "D")
-ROOM = ("T", "c", "v", "a", "e", "P", "there", "order", "zeros", "chosen", "free", "heap")
 _START = 0.3
 _OF_ARMS = ("N", "o", "V", "F", "F2", "f", "slow", "was", "bad", "looks", "last", "D", "wide", "e", "P", "zeros")
 
@@ -353,3 +338,29 @@ def replay(
             _believe(state, arm, mean - level, n, n * float((w[own] * (losses[:last][own] - mean) ** 2).sum() / F))
     if last:
         _begin(state, level)
+
+
+LEARNER = Learner(
+    name="glance-next",
+    params=Params,
+    configure=configure,
+    init=init,
+    distribution=distribution,
+    update=update,
+    needs=frozenset({Need.SELF_LOOPS, Need.GRAPH_BEFORE}),
+    traces=TRACES,
+    kept=("P", "q", "d", "D"),  # P is that of the graph that was asked with, and D without advice
+    scratch=("T", "c", "v", "a", "e", "P", "there", "order", "zeros", "chosen", "free", "heap"),
+    sleeps=True,
+    grow=grow,
+    tilt=tilt,
+    replay=replay,
+    about=About(
+        paper="this package",
+        proved=("adversarial", "stochastic"),
+        cost="O(K + E)",
+        bound="O(sqrt(ln K sum_t theta_t)); O(M ln(K T) ln(M T) / gap)",
+        theorem="sketched in research/glance/README.md",
+        published=False,
+    ),
+)

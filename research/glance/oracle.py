@@ -106,7 +106,7 @@ class Glance(Advised):
         cover = exploration_set([0] * self.K, A | np.eye(self.K, dtype=bool), "practical")
         cell = [i if i in cover else min(c for c in cover if A[c, i]) for i in range(self.K)]
         wide = np.array([cell.count(i) > 1 for i in range(self.K)])
-        sharp = 1 + 3 / (1 + t / np.where(wide & (not self.weighed), 30, 4000))
+        sharp = np.where(wide & (not self.weighed), 1 + 3 / (1 + t / 30), 4)
         u = sharp * N * gap**2 / ((N + 2) * v + 2 * N * gap**2 / (N + 2))
         D = np.where(there, np.exp(np.maximum(-700, -2 * (N + 2) * u / (2 + u))), 0)  # c
         D /= math.fsum(D)
