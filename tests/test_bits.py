@@ -43,7 +43,7 @@ for graph in graphs:
             if t == 75 and len(sys.argv) > 1:
                 agent.save(sys.argv[1])
                 agent = sl.Agent.load(sys.argv[1])
-        for array in agent._learner.state:
+        for array in agent._state:
             digest.update(array.tobytes())
         digest.update(agent.estimates().weights.tobytes())
 print(digest.hexdigest())

@@ -351,7 +351,7 @@ from world import loss
 graph, world, seen = sl.graphs.star(4), sl.losses.function(loss, n_arms=4), []
 for learner in [__import__(name) for name in LEARNERS]:
     result = sl.simulate(learner, graph, world, rounds=8, checkpoints=1)
-    seen.append([result.traces["largest"][0, 0], sl.Agent(learner, graph).ask()._trace[0], result.loss[0, 0]])
+    seen.append([result.traces["largest"][0, 0], sl.Agent(learner, graph).ask().drawn.trace[0], result.loss[0, 0]])
 print(json.dumps(seen))
 """
 
@@ -420,7 +420,7 @@ import sidelong as sl
 graph, world, seen = sl.graphs.star(4), sl.losses.bernoulli([0.5] * 4), []
 for k in range(2):
     result = sl.simulate(learner, graph, world, rounds=8, checkpoints=1)
-    seen.append([result.traces["largest"][0, 0], sl.Agent(learner, graph).ask()._trace[0]])
+    seen.append([result.traces["largest"][0, 0], sl.Agent(learner, graph).ask().drawn.trace[0]])
     file = Path(learner.__file__)
     file.write_text(file.read_text().replace("= 1.0 + C", "= 3.0 + C"))
     importlib.reload(learner)

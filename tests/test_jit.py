@@ -20,12 +20,12 @@ import pytest
 import sidelong as sl
 from sidelong import _aside, _jit
 from sidelong._cache import LockSettings
-from sidelong.agent import seen, state_file
-from sidelong.agent.learning import learning
-from sidelong.agent.seen import Seen
-from sidelong.evaluation.turning import Turning
+from sidelong.agent import observers, state_file
+from sidelong.agent.kernels import Workspace, kernels_of
+from sidelong.agent.observers import DrawnRound
+from sidelong.agent.setup import prepare
 from sidelong.learners import catalogue
-from sidelong.learners.interface import Need, drawing
+from sidelong.learners.interface import Need
 from sidelong.losses.kernels import loss
 
 pytestmark = pytest.mark.skipif(_jit.jit_is_off(), reason="nothing is compiled")
@@ -69,7 +69,7 @@ def play(learner, options, before_step):
     for t in range(ROUNDS):
         before_step(agent, step)
         decision = agent.ask()
-        seen.append((decision.arm, decision.probabilities.tobytes(), decision._trace.tobytes()))
+        seen.append((decision.arm, decision.probabilities.tobytes(), decision.drawn.trace.tobytes()))
         waiting.append(decision)
         before_step(agent, step + 1)
         if t % 3:  # some feedback is late
@@ -83,7 +83,7 @@ def play(learner, options, before_step):
 
 
 def is_plain(agent):
-    return isinstance(agent._learner._draw, _jit._PlainCall)
+    return isinstance(agent._ask, _jit._PlainCall)
 
 
 @pytest.mark.parametrize("label", SWITCHED)
@@ -100,7 +100,7 @@ def test_a_switch_before_any_step_changes_no_bit(label, gate):
             gate.open = step >= switched
 
         assert play(learner, options, before) == expected, switched
-        # `_draw` is looked at before each step, and gives its place in the first `ask` after the gate opened.
+        # `_ask` is looked at before each step, and gives its place in the first `ask` after the gate opened.
         assert kinds == [step <= switched + switched % 2 for step in range(2 * ROUNDS)]
 
 
@@ -140,16 +140,15 @@ assert "numba" not in sys.modules
 
 @pytest.mark.parametrize("name", sl.learners.names())
 def test_another_process_compiles_for_the_same_types(name):
-    module = catalogue.find(name)
     graph = sl.graphs.complete(3)
-    options = {"horizon": 10} if Need.HORIZON in module.needs else {}
-    params = catalogue.configure(module, graph, options)
-    known = (params, module.init(params, graph), graph.arrays, 1)
-    room = np.empty(3)
-    told = (0, room, room, room, True, Seen.nothing(3), Turning.new(3), room, room, 0, 1)
+    options = {"horizon": 10} if Need.HORIZON in catalogue.find(name).needs else {}
+    setup = prepare(name, graph, seed=1, scale=None, prior=None, options=options)
+    known, made = (setup.params, setup.state, graph.arrays), kernels_of(setup.learner)
+    p, trace = np.empty(3), np.empty(setup.n_traces)
+    drawn = DrawnRound(1, 0, 0, 0, p, trace, np.empty(0))
     for kernel, call in (
-        (drawing(module), (*known, np.uint64(1), 0, room, room)),
-        (learning(module), (*known, *told)),
+        (made.ask_one, (*known, 1, np.uint64(1), p, trace, np.ones(3, np.bool_))),
+        (made.tell_one, (*known, drawn, setup.observers(), Workspace.new(3), 1, 0.0, 1.0, 1, True)),
     ):
         request = _aside.request(kernel, call, kernel.code.key)
         made, arguments, _ = pickle.loads(request.content)  # noqa: S301  # what was written above
@@ -169,7 +168,7 @@ def test_arrays_of_all_kinds_and_numbers_come_back_with_their_types():
 
 # The rule
 
-NOTED = (0, 0.5, *Seen.nothing(1))
+NOTED = (0, 0.5, 1.0, np.zeros(1, np.int64), *np.zeros((4, 1)))
 
 
 @pytest.fixture
@@ -180,7 +179,7 @@ def note(monkeypatch):
     monkeypatch.setattr(_jit, "_process", _jit._Process())
     monkeypatch.setattr(_jit, "is_done", lambda request: False)  # noqa: ARG005
     monkeypatch.setattr(_jit, "can_start", lambda: True)
-    return _jit.Kernel(seen.note.py_func, inline=True)
+    return _jit.Kernel(observers.add_loss.py_func, inline=True)
 
 
 def test_plain_python_runs_while_another_process_compiles(note, monkeypatch):
@@ -341,7 +340,7 @@ def started(monkeypatch):
     return commands
 
 
-def wanted(kernel=seen.note):
+def wanted(kernel=observers.add_loss):
     return _aside.request(kernel, NOTED, kernel.code.key)
 
 
@@ -364,7 +363,7 @@ def test_a_folder_that_can_only_be_read_serves_what_is_done(folder, started, mon
     _aside.note_done(wanted())
     monkeypatch.setattr(_aside, "is_writable", lambda: False)
     assert _aside.is_done(wanted())
-    _aside.ask_for([wanted(seen.note)._replace(name="another")])
+    _aside.ask_for([wanted(observers.add_loss)._replace(name="another")])
     assert not started
     assert not list(folder.glob("*.wanted"))
 
@@ -412,7 +411,7 @@ def test_the_process_does_what_is_asked_for_and_what_cannot_be_compiled_stops_no
         _aside.work(compiled.append)
         assert not compiled  # another one is at work
     _aside.work(compiled.append)
-    assert [each[0] for each in compiled] == [seen.note]
+    assert [each[0] for each in compiled] == [observers.add_loss]
     assert niced == [19, 19]
     assert LockSettings.low_priority
     assert _aside.is_done(nonsense)
@@ -431,19 +430,20 @@ def test_where_nothing_can_be_kept_no_process_is_started():
 SCRIPT = """
 import json, sys
 from sidelong import _jit
-from sidelong.agent.seen import Seen, note
+import numpy as np
+from sidelong.agent.observers import add_loss as note
 
 class Owner: pass
 
-owner, seen = Owner(), Seen.nothing(2)
+owner, seen = Owner(), (np.zeros(2, np.int64), *np.zeros((4, 2)))
 note.plain_seconds = 1.0  # as if it had run for a while
-_jit.bind(owner, "note", note, 0, 0.5, *seen)
+_jit.bind(owner, "note", note, 0, 0.5, 1.0, *seen)
 first = type(owner.note).__name__
-owner.note(0, 0.25, *seen)
+owner.note(0, 0.25, 1.0, *seen)
 if len(sys.argv) > 1:
     _jit._process.plain_seconds = 10.0
-owner.note(0, 0.75, *seen)
-print(json.dumps([first, type(owner.note).__name__, "numba" in sys.modules, seen.means.tolist()]))
+owner.note(0, 0.75, 1.0, *seen)
+print(json.dumps([first, type(owner.note).__name__, "numba" in sys.modules, seen[3].tolist()]))
 """
 
 

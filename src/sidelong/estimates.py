@@ -34,13 +34,16 @@ _DENOMINATOR = (
 class Estimates(NamedTuple):
     """What an agent knows about each arm."""
 
-    means: Floats  #: the mean of the losses it was told; NaN for an arm of which it was told none
+    #: The mean of the losses it was told; NaN for an arm of which it was told none. Where the outcome decided which
+    #: losses were revealed, each counts with one over the probability that it would be.
+    means: Floats
     counts: Counts  #: how many losses that are
     spreads: Floats  #: their standard deviation; NaN for fewer than two
     gaps: Floats  #: by how much it is worse than the best one, as its learner holds; 0 if unknown, NaN if none is kept
     weights: Floats  #: the probability that the next `ask` would play it
     labels: tuple[str, ...] | None = None  #: what the graph calls the arms
     retired: tuple[int, ...] = ()  #: the arms that are not played any more
+    effective: Floats | None = None  #: of how many losses of equal weight the means would be as sure; counts if None
 
     @property
     def best(self) -> int | None:
@@ -65,7 +68,8 @@ class Estimates(NamedTuple):
             return 0.0
         there = np.delete(np.arange(self.means.size), self.retired)
         best = int(np.searchsorted(there, self.best))
-        return chance_of_best(best, self.means[there], self.counts[there], self.spreads[there])
+        counts = self.counts if self.effective is None else self.effective
+        return chance_of_best(best, self.means[there], counts[there], self.spreads[there])
 
     def __str__(self) -> str:
         """Return a table for people: the arms that would be played most, by their labels."""
@@ -97,7 +101,7 @@ class Estimates(NamedTuple):
         return short(self.labels[arm]) if self.labels else str(arm)
 
 
-def chance_of_best(best: int, means: Floats, counts: Counts, spreads: Floats) -> float:
+def chance_of_best(best: int, means: Floats, counts: Floats | Counts, spreads: Floats) -> float:
     """Return the chance that no arm's mean is below that of `best`, over points of the distribution of its mean.
 
     A few losses say little about their own variance. So each arm's is mixed with that of all arms, which counts as

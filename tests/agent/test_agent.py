@@ -35,7 +35,7 @@ def play(agent, rounds, loss=lambda t, arm: (t * (arm + 2)) % 5 / 4, graphs=None
 
 def snapshot(agent):
     """Return all that an agent knows, to see whether anything changed."""
-    return [array.tobytes() for array in agent._learner.state], agent.round, agent.pending, dict(agent._ledger._told)
+    return [array.tobytes() for array in agent._state], agent.round, agent.pending, dict(agent._told)
 
 
 @pytest.fixture
@@ -96,9 +96,9 @@ def test_the_order_of_telling_does_not_matter_beyond_rounding(order, seed):
     for agent, own, sequence in zip(agents, decisions, (range(12), order), strict=True):
         for k in sequence:
             agent.tell(own[k], {int(i): (k + int(i)) % 3 / 2 for i in own[k].reveals})
-    np.testing.assert_allclose(agents[0]._learner.state.Ltilde, agents[1]._learner.state.Ltilde, rtol=1e-12)
-    np.testing.assert_allclose(agents[0]._learner.state.Theta, agents[1]._learner.state.Theta, rtol=1e-12)
-    assert agents[0]._learner.state.O.tolist() == agents[1]._learner.state.O.tolist()
+    np.testing.assert_allclose(agents[0]._state.Ltilde, agents[1]._state.Ltilde, rtol=1e-12)
+    np.testing.assert_allclose(agents[0]._state.Theta, agents[1]._state.Theta, rtol=1e-12)
+    assert agents[0]._state.O.tolist() == agents[1]._state.O.tolist()
 
 
 def test_telling_the_same_twice_is_a_no_op(agent):
@@ -253,6 +253,17 @@ def test_what_was_told_long_ago_is_refused_not_learned_again(agent):
     assert snapshot(agent) == before
 
 
+def test_what_it_remembers_shrinks_when_it_is_told_to(agent):
+    play(agent, 20)
+    agent.remembers = 3
+    assert agent.contents()[1]["rows.told"].shape == (1, 3, 4)
+    play(agent, 5)
+    assert agent.contents()[1]["rows.told"].shape == (1, 3, 4)
+    agent.remembers = 0
+    play(agent, 1)
+    assert agent.contents()[1]["rows.told"].shape == (1, 0, 4)
+
+
 def test_a_graph_per_round_decides_what_is_revealed(agent):
     play(agent, 4)
     decision = agent.ask(graph=sl.graphs.complete(4))
@@ -276,7 +287,7 @@ def test_estimates_stay_unbiased_where_the_graph_is_known_only_after_the_outcome
             continue
         played.add(decision.arm)
         agent.tell(decision, costs[outcome.out_neighbors(decision.arm)], graph=outcome)
-        expected += decision.probability * agent._learner.state.Ltilde
+        expected += decision.probability * agent._state.Ltilde
     assert played == {0, 1, 2, 3}
     np.testing.assert_allclose(expected, costs, rtol=1e-12)
 

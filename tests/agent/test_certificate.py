@@ -9,7 +9,6 @@ import sidelong as sl
 from naive import Certifier
 from sidelong.errors import EvaluationError, LearnerError
 from sidelong.evaluation.certificates import TOLD, Standing, assess, settle
-from sidelong.evaluation.turning import watch
 
 
 def world(K, rounds, seed=1):
@@ -60,10 +59,10 @@ def test_it_changes_no_decision_and_is_saved_with_what_waits(tmp_path):
             copies = sl.Agent.load(tmp_path / "a"), pickle.loads(pickle.dumps(agent))  # noqa: S301
             assert all(str(copy.certificate()) == str(agent.certificate()) for copy in copies)
             agent = copies[0]
-    np.testing.assert_array_equal(agent.contents()[1]["certificate.means"].shape, (len(agent.pending), 5))
+    np.testing.assert_array_equal(agent.contents()[1]["pending.mean"].shape, (len(agent.pending), 5))
     with pytest.raises(EvaluationError, match="certificate=True"):
         plain.certificate()
-    assert not any(name.startswith("certificate") for name in plain.contents()[1])
+    assert plain.contents()[1]["observers.W"].size == plain.contents()[1]["pending.mean"].size == 0
 
 
 def test_a_graph_that_is_told_with_the_losses_counts(tmp_path):
@@ -144,26 +143,22 @@ def test_a_simulation_without_it_has_none_and_the_same_numbers():
 
 def test_an_arm_that_comes_later_was_absent_before():
     """A decision that waits then is told with the graph that it was asked with, in which the new arm has no edges."""
-    graph, later = sl.graphs.complete(2), sl.graphs.complete(3)
-    known = sl.FeedbackGraph.from_matrix([[1, 1, 0], [1, 1, 0], [0, 0, 0]])
-    agent, losses = sl.Agent("exp3-set", graph, seed=1, certificate=True), world(2, 40)
+    agent, losses = sl.Agent("exp3-set", sl.graphs.complete(2), seed=1, certificate=True), world(2, 40)
     for row in losses:
         agent.tell(agent.ask(), row)
     waits = agent.ask()
     before = agent.certificate()
-    grown = agent._certified.grown(later)
-    made = type(waits)("", waits.round, waits.arm, known, np.append(waits.probabilities, 0.0), np.empty(0))
-    found = grown.certificate([made], 0.95)
+    agent.add_arm(reveals=[0, 1], revealed_by=[0, 1])
+    found = agent.certificate()
     np.testing.assert_allclose(found.lower[:2], before.lower, atol=1.0)  # one arm more to hold for
     assert found.lower[2] <= 0
-    grown.told(made, known, np.array([0.3, 0.4]))
-    assert grown._standing.arms[2:, 2].tolist() == pytest.approx([41, grown._standing.sums[0]])
-    assert grown.certificate([], 0.95).arm < 2
-    watching = agent._watching.grown(later, sl.learners.exp3set)
-    assert watching.contents()["turning.arms"][:, 2].tolist() == [0, 0, 0, 0, 0, 1]
-    p = made.probabilities.copy()
-    watch(watching.turning, known.arrays, made.arm, p, np.array([0.3, 0.4, 0.0]), made.round, np.empty(3))
-    assert not watching.health(41).turned
+    agent.tell(waits.id, [0.3, 0.4])
+    arrays = agent.contents()[1]
+    away, spared = arrays["observers.standing"][0, 2:, 2].tolist()
+    assert (away, spared) == pytest.approx((41, arrays["observers.sums"][0, 0]))
+    assert agent.certificate().arm < 2
+    assert arrays["observers.alarm"][0, :, 2].tolist() == [0, 0, 0, 0, 0, 1]
+    assert not agent.health().turned
 
 
 def test_a_certificate_goes_on_when_an_arm_is_added_or_absent(tmp_path):

@@ -8,7 +8,7 @@ import pytest
 
 import sidelong as sl
 from agent_twins import Twins
-from sidelong.agent.family import store
+from sidelong.agent import rounds
 from sidelong.errors import OutcomeError
 from sidelong.keys import part_of
 
@@ -26,7 +26,7 @@ KEYS = [f"sku-{k}" for k in range(6 if PLAIN else 40)]
 def test_a_family_is_its_agents_with_late_feedback_in_random_batches_and_saved_in_between(
     threads, tmp_path, monkeypatch
 ):
-    monkeypatch.setattr(store, "_FEW", 1)  # threads for small batches too
+    monkeypatch.setattr(rounds, "_FEW", 1)  # threads for small batches too
     rng = np.random.default_rng(threads)
     bank = [sl.graphs.nested(5), sl.graphs.star(5, hub=1), sl.graphs.cliques([2, 3]).as_arcs()]
     twins = Twins("glance", bank[0], threads=threads)
@@ -83,7 +83,7 @@ def test_keys_that_were_only_asked_have_one_state_in_common():
     twins = Twins("glance", bank[0])
     for index in ([0, 0, 0, 0], [0, 1, 1, 0]):
         twins.ask(KEYS[:4], (bank, index), of=lambda graph, i: graph and graph[0][graph[1][i]])
-    common = twins.family._store.rows.common
+    common = twins.family._rounds.rows.common
     assert common[0] == common[3] != common[1] == common[2]
     assert (common >= 0).all()
     twins.tell([0])

@@ -31,13 +31,13 @@ def test_rows_are_asked_and_told_as_their_keys_are(learner, shown):
     rng = np.random.default_rng(3)
     for _ in range(12):
         plan = by_key.ask([KEYS[row] for row in ROWS])
-        drawn = by_row.by_row.ask(ROWS)
+        drawn = by_row.rows.ask(ROWS)
         for name, column in drawn._asdict().items():
             np.testing.assert_array_equal(column, getattr(plan, name))
         expected = by_key.observe_probabilities(plan, shown)
         losses = rng.integers(0, 2, expected.size).astype(float)
         by_key.tell(plan, losses, shown)
-        observed = by_row.by_row.tell(ROWS, drawn.rounds, losses, shown)
+        observed = by_row.rows.tell(ROWS, drawn.rounds, losses, shown)
         np.testing.assert_array_equal(observed, expected)
         assert state(by_row) == state(by_key)
 
@@ -47,21 +47,21 @@ def test_what_is_not_to_be_learned_is_given_up():
     plan = by_key.ask([KEYS[row] for row in ROWS])
     expected = by_key.observe_probabilities(plan)
     by_key.cancel(plan)
-    rounds = told.by_row.ask(ROWS).rounds
-    cancelled.by_row.ask(ROWS)
-    assert np.array_equal(told.by_row.tell(ROWS, rounds, np.zeros(expected.size), learn=False), expected)
-    cancelled.by_row.cancel(ROWS, rounds)
+    rounds = told.rows.ask(ROWS).rounds
+    cancelled.rows.ask(ROWS)
+    assert np.array_equal(told.rows.tell(ROWS, rounds, np.zeros(expected.size), learn=False), expected)
+    cancelled.rows.cancel(ROWS, rounds)
     assert state(told) == state(cancelled) == state(by_key)
 
 
 def test_what_does_not_wait_is_refused():
     (family,) = families(1)
-    rounds = family.by_row.ask(ROWS[:2]).rounds
-    family.by_row.cancel(ROWS[:1], rounds[:1])
+    rounds = family.rows.ask(ROWS[:2]).rounds
+    family.rows.cancel(ROWS[:1], rounds[:1])
     before = state(family)
     for refused in (
-        lambda: family.by_row.cancel(ROWS[:2], rounds),
-        lambda: family.by_row.tell(ROWS[:2], rounds, np.zeros(GRAPH.n_arms)),
+        lambda: family.rows.cancel(ROWS[:2], rounds),
+        lambda: family.rows.tell(ROWS[:2], rounds, np.zeros(GRAPH.n_arms)),
     ):
         with pytest.raises(sl.errors.DecisionError, match="Decision 1 of the key in row 2 does not wait"):
             refused()

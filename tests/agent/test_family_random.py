@@ -13,7 +13,7 @@ import pytest
 
 import sidelong as sl
 from agent_twins import Twins
-from sidelong.agent.family import store
+from sidelong.agent import rounds
 from sidelong.errors import LossError, OutcomeError
 
 pytestmark = [
@@ -117,7 +117,7 @@ class Sequence:
 
 @pytest.mark.parametrize("seed", range(30))
 def test_whatever_is_done_each_key_stays_its_agent(seed, tmp_path, monkeypatch):
-    monkeypatch.setattr(store, "_FEW", 1)  # threads for small batches too
+    monkeypatch.setattr(rounds, "_FEW", 1)  # threads for small batches too
     sequence = Sequence(seed, tmp_path)
     for _ in range(30):
         sequence.step()

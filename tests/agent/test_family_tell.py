@@ -16,6 +16,7 @@ from sidelong.errors import (
     GraphError,
     LearnerError,
     LossError,
+    OutcomeError,
     UnknownDecisionError,
 )
 
@@ -419,16 +420,28 @@ def test_one_key_takes_no_decision_of_another(family):
     assert family["a-b"].tell(plan.ids[2], [0.5] * 3)
 
 
-def test_who_wants_a_certificate_is_told_how_to_get_one():
-    with pytest.raises(FamilyError, match=r"no certificates.*family.seed_of\(key\)"):
-        sl.Family("glance", sl.graphs.nested(3), certificate=True)
+def test_outcomes_of_a_batch_are_told_in_its_order_only(family):
+    orders = sl.outcomes.StockOrders(2, holding=1, shortage=4)
+    plan = family.ask(["a", "b", "c"])
+    seen = orders.outcomes(plan, np.minimum(plan.arms, [0, 1, 2]))
+    with pytest.raises(LossError, match=r"at place 0 is that of decision 1 of the key 'a', and .* of the key 'c'"):
+        family.tell(plan.ids[::-1], seen)
+    assert family.tell(plan.ids, seen) == 3
+    assert family.tell(plan, seen) == 0
 
 
-@pytest.mark.parametrize("name", ["certificate", "lateness", "learn", "add_arm", "retire", "health"])
-def test_who_wants_what_an_agent_alone_has_is_told_what_to_do(name, family):
-    for one in (family, family["a"]):
-        with pytest.raises(AttributeError, match=rf"has no {name}, which an agent alone has.*family.seed_of\(key\)"):
-            getattr(one, name)
-        assert not hasattr(one, "other")
-    with pytest.raises(AttributeError, match="Call save of its family"):
-        _ = family["a"].save
+def test_what_is_wrong_with_an_outcome_names_its_key(family):
+    orders = sl.outcomes.StockOrders(2, holding=1, shortage=4)
+    plan = family.ask(["a", "b"])
+    with pytest.raises(
+        OutcomeError, match=rf"outcome of the key 'b', decision {plan.ids[1]}: The sales of an order of 2 must be"
+    ):
+        orders.outcomes(plan, [0, 7])
+
+
+@pytest.mark.parametrize("short", ["arm", "loss", "decision"])
+def test_columns_of_different_lengths_are_refused_by_a_sentence(short, family, plan):
+    columns = {"decision": list(plan.ids), "arm": [0, 0, 0], "loss": [0.5, 0.5, 0.5]}
+    columns[short] = columns[short][:-1]
+    with pytest.raises(LossError, match="columns of a table are equally long"):
+        family.tell(columns)

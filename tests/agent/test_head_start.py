@@ -48,20 +48,20 @@ def test_the_inequality_of_its_proof_holds_on_every_path(seed):
     rng = np.random.default_rng(seed)
     prior = {arm: (float(rng.random()), float(rng.integers(30))) for arm in range(0, 5, 2)}
     agent = sl.Agent("exp3-set", PATH5, seed=seed, prior=prior)
-    offset, start = agent._learner.state.Lhat.copy(), None
+    offset, start = agent._state.Lhat.copy(), None
     suffered = spread = 0.0
     for t in range(300):
         decision = agent.ask()
-        p, eta = decision.probabilities, float(decision._trace[1])
+        p, eta = decision.probabilities, float(decision.drawn.trace[1])
         start = (p.copy(), eta) if start is None else start
-        before = agent._learner.state.Lhat.copy()
+        before = agent._state.Lhat.copy()
         agent.tell(decision, {int(i): float((t // 30) % 5 == i) for i in decision.reveals})
-        x = agent._learner.state.Lhat - before
+        x = agent._state.Lhat - before
         suffered += p @ x
         spread += eta / 2 * p @ x**2
         q, eta_1 = start
         room = -np.log(5 * q) / eta_1 + math.log(5) / eta + spread
-        assert (suffered - (agent._learner.state.Lhat - offset) <= room + 1e-9).all()
+        assert (suffered - (agent._state.Lhat - offset) <= room + 1e-9).all()
     assert agent.lateness().bound > 0
 
 
@@ -141,7 +141,7 @@ ROUNDS = [(1, {0: (0.5, 0.75), 1: (0.25, 0.5), 2: (1.0, 0.8)}), (4, {3: (0.0, 0.
 def state_after(log):
     agent = sl.Agent("exp3-set", PATH5, seed=1)
     assert agent.learn(log) == 2
-    return agent._learner.state
+    return agent._state
 
 
 @pytest.mark.interpreted
@@ -174,7 +174,7 @@ def test_it_is_without_bias_by_enumeration():
         ]
         agent = sl.Agent("exp3-set", PATH5)
         agent.learn(columns(rounds))
-        expected += math.prod(p[arm] for arm in draws) * agent._learner.state.Lhat
+        expected += math.prod(p[arm] for arm in draws) * agent._state.Lhat
     np.testing.assert_allclose(expected, losses.sum(axis=0), rtol=1e-12)
 
 
@@ -185,7 +185,7 @@ def test_a_log_in_which_an_arm_could_not_be_seen_is_refused():
     agent = sl.Agent("exp3-set", PATH5)
     with pytest.raises(EvaluationError, match="In 100 of the 100 rounds of the log, arm 4 could not be seen"):
         agent.learn(log)
-    assert not agent._learner.state.Lhat.any()
+    assert not agent._state.Lhat.any()
     found = columns(ROUNDS) | {"all_observe_probabilities": [[0.75, 0.5, 0.8, 0.0, 0.1], [0.2, 0.2, 0.5, 0.5, 0.25]]}
     with pytest.raises(EvaluationError, match="In 1 of the 2 rounds of the log, arm 3 could not be seen"):
         agent.learn(found)
@@ -229,7 +229,7 @@ def test_a_log_that_lacks_something_is_refused_and_nothing_is_learned(log, messa
     agent = sl.Agent("exp3-set", PATH5, seed=1)
     with pytest.raises(EvaluationError, match=message):
         agent.learn(log)
-    assert (agent._learner.state.Lhat == 0).all()
+    assert (agent._state.Lhat == 0).all()
 
 
 # Outcomes that know their arm.
@@ -252,6 +252,24 @@ def test_an_outcome_is_told_whole_and_is_no_tuple():
 
 
 @pytest.mark.interpreted
+@pytest.mark.parametrize("lists", [False, True])
+def test_a_log_of_one_arm_that_was_certain_is_refused_in_every_form(lists):
+    """It would leave the weight .002 on the only arm that is known to be good."""
+    log = {"action": [2] * 50, "loss": [0.2] * 50, "pscore": [1.0] * 50}
+    if lists:
+        log = log | {"observed": [[2]] * 50, "losses": [[0.2]] * 50, "observe_probabilities": [[1.0]] * 50}
+    agent = sl.Agent("exp3-set", sl.graphs.self_loops(5))
+    with pytest.raises(EvaluationError, match="In 50 of the 50 rounds of the log, arm 0 could not be seen"):
+        agent.learn(log)
+    both = {name: column + column for name, column in log.items()}
+    both["action"] = [2] * 50 + [3] * 50
+    if lists:
+        both["observed"] = [[2]] * 50 + [[3]] * 50
+    with pytest.raises(EvaluationError, match="could not be seen"):
+        agent.learn(both)
+
+
+@pytest.mark.interpreted
 def test_the_outcome_of_another_arm_is_refused():
     orders = sl.outcomes.StockOrders(6, holding=1, shortage=4)
     agent = sl.Agent("glance", orders.graph, seed=7)
@@ -263,7 +281,7 @@ def test_the_outcome_of_another_arm_is_refused():
     seen = orders.outcome(decision.arm, sales=0)
     with pytest.raises(LossError, match="has its graph: tell it alone"):
         agent.tell(decision, seen, orders.graph)
-    scaled = sl.Agent("glance", orders.graph, seed=7, scale=sl.outcomes.Scale(0, 1))
+    scaled = sl.Agent("glance", orders.graph, seed=7, scale=sl.outcomes.Scale(0, 2))
     again = scaled.ask()
     with pytest.raises(LossError, match="needs no scale"):
         scaled.tell(again, seen)
@@ -276,4 +294,4 @@ def test_an_outcome_is_taken_without_the_arms_that_were_absent():
     decision = agent.ask(available=[0, 2, 6])
     assert agent.tell(decision, orders.outcome(decision.arm, sales=0))
     assert not agent.tell(decision, orders.outcome(decision.arm, sales=0))
-    assert agent._learner.state.Lhat[[1, 3, 4, 5]] == pytest.approx(agent._learner.state.Lhat[1])
+    assert agent._state.Lhat[[1, 3, 4, 5]] == pytest.approx(agent._state.Lhat[1])

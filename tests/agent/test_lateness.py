@@ -23,8 +23,8 @@ LEARNERS = [
 
 def play(agent, rounds, rng, drop=0.0):
     """Ask and tell out of order; return what is needed to sum it up again: round, eta, theta, sigma, exploration."""
-    first = agent._learner.params.initial.size if agent.learner == "exp3.g++" else 0
-    traces, waiting, rows = agent._learner.module.traces, [], []
+    first = agent._setup.params.initial.size if agent.learner == "exp3.g++" else 0
+    traces, waiting, rows = agent._setup.learner.traces, [], []
     for t in range(1, rounds + 1):
         sigma = sum(each.round > first for each, _ in waiting)
         decision = agent.ask()
@@ -36,7 +36,7 @@ def play(agent, rounds, rng, drop=0.0):
                 continue
             agent.tell(made, rng.random(made.reveals.size))
             if made.round > first:
-                seen = dict(zip(traces, made._trace, strict=True))
+                seen = dict(zip(traces, made.drawn.trace, strict=True))
                 theta = naive.theta(made.probabilities, GRAPH.matrix())
                 rows.append((seen["learning_rate"], theta, sigma, seen.get("exploration_mass", 0.0), made.round < t))
     return rows, waiting, first
@@ -77,19 +77,6 @@ def test_it_survives_save_and_load(learner, options, tmp_path):
         for made in each.pending:
             each.tell(made, [0.5] * made.reveals.size)
     assert loaded.lateness() == agent.lateness()
-
-
-def test_an_agent_that_was_saved_before_delays_were_counted_has_no_bound():
-    agent = sl.Agent("exp3.g++", GRAPH, seed=3)
-    play(agent, 50, np.random.default_rng(2))
-    header, arrays = agent.contents()
-    old = {name: array for name, array in arrays.items() if not name.startswith("late.")}
-    loaded = sl.Agent.from_contents(header, old, "an old file")
-    assert loaded.pending
-    play(loaded, 20, np.random.default_rng(3))
-    assert loaded.lateness().bound is None
-    again = sl.Agent.from_contents(*loaded.contents(), "a new file")
-    assert again.lateness().bound is None
 
 
 @pytest.mark.parametrize(

@@ -24,10 +24,8 @@ def test_an_agent_may_be_saved_between_and_at_refreshes(name, tmp_path):
         assert resumed.pending[0].probabilities.tolist() == late.probabilities.tolist()
         for each in (agent, resumed):
             assert each.tell(late.id, losses_of(late))
-        begun.add(agent.round == agent._learner.state.epoch[0])
-        assert [array.tobytes() for array in agent._learner.state] == [
-            array.tobytes() for array in resumed._learner.state
-        ]
+        begun.add(agent.round == agent._state.epoch[0])
+        assert [array.tobytes() for array in agent._state] == [array.tobytes() for array in resumed._state]
         resumed_again = sl.Agent.load(tmp_path / "agent.sidelong")
         resumed_again.tell(late.id, losses_of(late))
         assert play(resumed, 12) == play(resumed_again, 12)

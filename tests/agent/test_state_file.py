@@ -54,7 +54,7 @@ def test_a_resumed_agent_goes_on_with_the_same_bits(tmp_path_factory, stop, kind
     resumed = sl.Agent.load(path)
     assert repr(resumed) == repr(whole)
     assert walk(whole, 60, rngs[0]) == walk(resumed, 60, rngs[1])
-    for one, other in zip(whole._learner.state, resumed._learner.state, strict=True):
+    for one, other in zip(whole._state, resumed._state, strict=True):
         assert one.tobytes() == other.tobytes()
 
 
@@ -104,7 +104,7 @@ def test_constants_are_kept_and_not_computed_again(tmp_path, monkeypatch):
     agent = sl.Agent("exp3.g++", sl.graphs.cycle(7), rate="fixed")
     agent.save(tmp_path / "agent")
     monkeypatch.setattr("sidelong.learners.exp3gpp.compute_strong_independence", None)
-    assert sl.Agent.load(tmp_path / "agent")._learner.params.alpha == 3
+    assert sl.Agent.load(tmp_path / "agent")._setup.params.alpha == 3
 
 
 def test_a_learner_of_ones_own_is_loaded_with_its_module(tmp_path):

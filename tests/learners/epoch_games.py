@@ -39,6 +39,6 @@ def play(agent, rounds):
     record = b""
     for _ in range(rounds):
         decision = agent.ask()
-        record += bytes([decision.arm]) + decision._p.tobytes() + decision._trace.tobytes()
+        record += bytes([decision.arm]) + decision.drawn.p.tobytes() + decision.drawn.trace.tobytes()
         agent.tell(decision, losses_of(decision))
     return record

@@ -231,15 +231,15 @@ def test_a_new_arm_enters_with_the_weight_of_the_average_and_the_rate_does_not_g
     rates = []
     for t in range(30):
         if t % 7 == 6:
-            before, K = agent._learner.state, agent.graph.n_arms
+            before, K = agent._state, agent.graph.n_arms
             agent.add_arm(reveals=[0], revealed_by=[1])
-            after = agent._learner.state
+            after = agent._state
             assert after.Theta == before.Theta + 1
             eta = math.sqrt(math.log(5) / after.Theta[0])
             assert after.Lhat[K] == pytest.approx(psi(before.Lhat, eta))
             assert psi(after.Lhat, eta) == pytest.approx(psi(before.Lhat, eta))
         decision = agent.ask()
-        rates.append(decision._trace[1])
+        rates.append(decision.drawn.trace[1])
         if t % 7 == 6:
             assert decision.probabilities[K] == pytest.approx(1 / (K + 1))
         agent.tell(decision, {int(i): (decision.round + int(i)) % 5 / 4 for i in decision.reveals})
@@ -260,11 +260,11 @@ def test_the_inequality_of_the_proof_holds_for_arms_that_came_later(seed):
             regret, K = np.append(regret, 0.0), K + 1
         there = rng.random(K) < 0.7
         there[rng.integers(K)] = True
-        before = agent._learner.state.Lhat.copy()
+        before = agent._state.Lhat.copy()
         decision = agent.ask(available=there)
-        p, eta = decision.probabilities, float(decision._trace[1])
+        p, eta = decision.probabilities, float(decision.drawn.trace[1])
         agent.tell(decision, {int(i): float(rng.random() < (i + 1) / K) for i in decision.reveals})
-        x = np.where(there, agent._learner.state.Lhat - before, 0.0)
+        x = np.where(there, agent._state.Lhat - before, 0.0)
         regret += np.where(there, p @ x - x - eta / 2 * p @ x**2, 0.0)
         if eta > 0:
             assert (regret <= math.log(K) / eta + 1e-9 * (1 + np.abs(regret))).all()

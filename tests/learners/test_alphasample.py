@@ -22,7 +22,7 @@ def test_agrees_with_the_oracle_in_every_round(seed, late, after):
     agent = sl.Agent("alphasample", sl.FeedbackGraph.from_matrix(bank[0]), seed=seed, horizon=1)
     oracle = naive.AlphaSample(K, horizon=1)
     follow(agent, oracle, bank, rounds=1200, late=late, after=after, seed=seed)
-    state = agent._learner.state
+    state = agent._state
     assert np.flatnonzero(state.active).tolist() == sorted(oracle.active)
     assert state.clock[0] == oracle.r > 1
     assert late or len(oracle.active) < K
@@ -78,20 +78,20 @@ def test_nothing_is_dropped_before_every_arm_was_observed_often_enough_however_l
     K, T = 5, 20
     agent = sl.Agent("alphasample", sl.graphs.directed_cycle(K), seed=2, horizon=T)
     needed = 2 * math.log(2 * K * T) * 16
-    before = agent._learner.state.clock[0]
-    while agent.round < 4000 and agent._learner.state.sizes[0] == K:
+    before = agent._state.clock[0]
+    while agent.round < 4000 and agent._state.sizes[0] == K:
         for decision in rng.permutation([agent.ask() for _ in range(7)]):
             if rng.random() < 0.1:
                 agent.cancel(decision)
                 continue
-            counts = agent._learner.state.n.copy()
+            counts = agent._state.n.copy()
             agent.tell(decision, [float(rng.random() < 0.1 + 0.8 * (i > 2)) for i in decision.reveals])
-            if agent._learner.state.clock[0] > before:
-                before = agent._learner.state.clock[0]
+            if agent._state.clock[0] > before:
+                before = agent._state.clock[0]
                 assert (counts[~np.isin(np.arange(K), decision.reveals)] >= needed).all()
                 assert (counts >= needed - 1).all()
                 needed *= 4
-    assert agent._learner.state.active.tolist() == [True, True, True, False, False]
+    assert agent._state.active.tolist() == [True, True, True, False, False]
 
 
 def test_it_finds_the_best_arm_without_seeing_the_graph():

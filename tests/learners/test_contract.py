@@ -105,7 +105,7 @@ def play(agent, rounds):
         decision = agent.ask()
         record += bytes([decision.arm]) + decision.probabilities.tobytes()
         agent.tell(decision, losses_of(decision, decision.round))
-    return record + b"".join(array.tobytes() for array in agent._learner.state)
+    return record + b"".join(array.tobytes() for array in agent._state)
 
 
 @pytest.mark.parametrize("label", CONFIGURATIONS)
@@ -266,7 +266,7 @@ def test_feedback_may_be_late_and_out_of_order(label):
         while len(waiting) > rng.integers(1, 12):
             decision = waiting.pop(int(rng.integers(len(waiting))))
             agent.tell(decision, losses_of(decision, decision.round))
-    for array in agent._learner.state:
+    for array in agent._state:
         assert not np.isnan(array).any()
     assert agent.ask().arm in range(6)
 
@@ -441,9 +441,9 @@ def test_no_round_leaves_anything_in_the_scratch_arrays_of_a_learner(label):
     """What is named as scratch never changes, or may be overwritten with anything between any two calls."""
     first, second = new_agent(label), new_agent(label)
     room = module_of(label).scratch
-    fresh = {name: getattr(first._learner.state, name).copy() for name in room}
+    fresh = {name: getattr(first._state, name).copy() for name in room}
     play(first, ROUNDS)
-    computed_in = [name for name in room if not np.array_equal(fresh[name], getattr(first._learner.state, name))]
+    computed_in = [name for name in room if not np.array_equal(fresh[name], getattr(first._state, name))]
     first, rng = new_agent(label), np.random.default_rng(3)
     for _ in range(ROUNDS):
         decision = first.ask()
@@ -453,11 +453,11 @@ def test_no_round_leaves_anything_in_the_scratch_arrays_of_a_learner(label):
             first.tell(decision, losses_of(decision, decision.round))
             overwrite(second, computed_in, rng)
             second.tell(decision.id, losses_of(decision, decision.round))
-    for name in set(first._learner.state._fields) - set(room):
-        assert getattr(first._learner.state, name).tobytes() == getattr(second._learner.state, name).tobytes()
+    for name in set(first._state._fields) - set(room):
+        assert getattr(first._state, name).tobytes() == getattr(second._state, name).tobytes()
 
 
 def overwrite(agent, names, rng):
     for name in names:
-        array = getattr(agent._learner.state, name)
+        array = getattr(agent._state, name)
         array[...] = rng.integers(0, 2 if array.dtype == np.bool_ else 5, array.shape)

@@ -143,7 +143,7 @@ def test_late_feedback_agrees_with_the_oracle():
             oracle.update(told, decision.arm, losses, shown)
             graph = sl.graphs.complete(6) if fate < 0.3 else None
             agent.tell(decision if fate < 0.6 else decision.id, losses, graph=graph)
-    np.testing.assert_allclose(agent._learner.state.O, oracle.O)
+    np.testing.assert_allclose(agent._state.O, oracle.O)
 
 
 @st.composite
@@ -384,11 +384,12 @@ def test_golden_values_of_a_graph_that_is_shown_after_the_draw(name):
     agent = sl.Agent("exp3.g++", sl.graphs.self_loops(K))
     for t in range(1, 13):
         decision = agent.ask()
-        decision._arm = t % K if t > K else t - 1
+        arm = t % K if t > K else t - 1
+        decision._drawn = decision.drawn._replace(arm=arm, carried=arm)
         shown = graph.out_neighbors(decision.arm)
-        state, explored = agent._learner.state, agent._learner.state.eps.copy()
+        state, explored = agent._state, agent._state.eps.copy()
         agent.tell(decision, {int(i): t * (int(i) + 2) % 5 / 4 for i in shown}, graph)
-    assert decision._trace[exp3gpp.TRACES.index("learning_rate")] == pytest.approx(eta, abs=1e-9)
+    assert decision.drawn.trace[exp3gpp.TRACES.index("learning_rate")] == pytest.approx(eta, abs=1e-9)
     assert state.Theta[0] == pytest.approx(Theta, abs=1e-9)
     assert explored == pytest.approx([eps] * K, abs=1e-9)
     assert decision.probabilities == pytest.approx(p, abs=1e-9)

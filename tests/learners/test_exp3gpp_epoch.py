@@ -68,7 +68,7 @@ def test_with_growth_0_it_is_the_exact_schedule(name):
         exact.tell(one, losses_of(one))
         epochs.tell(two, losses_of(two))
         for field in ("Ltilde", "Theta"):
-            ours, theirs = getattr(epochs._learner.state, field), getattr(exact._learner.state, field)
+            ours, theirs = getattr(epochs._state, field), getattr(exact._state, field)
             np.testing.assert_allclose(ours, theirs, rtol=1e-12)
             theirs[:] = ours
 
@@ -108,14 +108,14 @@ def test_probabilities_are_exact_within_an_epoch_too(name):
     agent = new_agent(graph, growth=0.5, start="none", **EARLY)
     for _ in range(400):
         decision = agent.ask()
-        state = agent._learner.state
+        state = agent._state
         q = naive.softmax(-state.rates[0] * state.Ltilde)
         p = (1 - state.eps.sum()) * q + state.eps
         np.testing.assert_allclose(decision.probabilities, p, rtol=1e-11)
-        np.testing.assert_allclose(decision._p, naive.observation(p, graph.matrix())[decision.reveals], rtol=1e-11)
+        np.testing.assert_allclose(decision.drawn.p, naive.observation(p, graph.matrix())[decision.reveals], rtol=1e-11)
         cap = naive.exploration_cap(graph.n_arms, decision.round, 1.0)
         assert state.eps.max() <= cap * (1 + 1e-15)  # the two may round a square root differently
-        refreshed += decision._trace[exp3gpp_epoch.TRACES.index("refreshed")]
+        refreshed += decision.drawn.trace[exp3gpp_epoch.TRACES.index("refreshed")]
         agent.tell(decision, losses_of(decision))
     assert refreshed < 60
 
@@ -134,12 +134,12 @@ def test_draws_follow_p_and_the_estimate_of_theta_has_the_mean_theta(name, withi
     while True:
         decision = agent.ask()
         agent.tell(decision, losses_of(decision))
-        last = decision.round == agent._learner.state.epoch[0]  # so that the next one begins another
-        if decision.round > 100 and (not decision._trace[begins] if within else last):
+        last = decision.round == agent._state.epoch[0]  # so that the next one begins another
+        if decision.round > 100 and (not decision.drawn.trace[begins] if within else last):
             break
-    state = type(agent._learner.state)(*(array.copy() for array in agent._learner.state))
+    state = type(agent._state)(*(array.copy() for array in agent._state))
     room, trace = np.zeros(graph.n_arms), np.zeros(len(exp3gpp_epoch.TRACES))
-    known = (agent._learner.params, state, graph.arrays)
+    known = (agent._setup.params, state, graph.arrays)
     asked = Asked.new(decision.round + 1, room, trace, seed=5)
     draw = compiled(exp3gpp_epoch.draw, *known, asked)
     arms, theta = [], []
@@ -174,7 +174,7 @@ def test_draws_follow_p_over_refreshes(name):
         decision = agent.ask()
         p = decision.probabilities
         falls.append(p[: decision.arm].sum() + rng.random() * p[decision.arm])
-        refreshed += decision._trace[exp3gpp_epoch.TRACES.index("refreshed")]
+        refreshed += decision.drawn.trace[exp3gpp_epoch.TRACES.index("refreshed")]
         agent.tell(decision, losses_of(decision))
     assert stats.chisquare(np.histogram(falls, 20, (0, 1))[0]).pvalue > 1e-4
     assert 40 < refreshed < 400
@@ -191,12 +191,12 @@ def test_a_round_within_an_epoch_looks_at_no_other_arms(name):
     one, other = (new_agent(graph, growth=1, start="none", **EARLY) for _ in range(2))
     for _ in range(300):
         assert play(one, 1) == play(other, 1)
-        if other.round < other._learner.state.epoch[0]:
+        if other.round < other._state.epoch[0]:
             for room in (
-                other._learner.state.width,
-                other._learner.state.p,
-                other._learner.state.P,
-                other._learner.state.eps,
+                other._state.width,
+                other._state.p,
+                other._state.P,
+                other._state.eps,
             ):
                 room[:] = np.nan
 

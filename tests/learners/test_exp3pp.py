@@ -23,7 +23,7 @@ def test_agrees_with_the_oracle_in_every_round(seed, late):
     agent = sl.Agent("exp3++", sl.FeedbackGraph.from_matrix(bank[0]), seed=seed, **constants)
     oracle = naive.Exp3pp(K, **constants)
     follow(agent, oracle, bank, rounds=400, late=late, seed=seed)
-    np.testing.assert_array_equal(agent._learner.state.O, oracle.O)
+    np.testing.assert_array_equal(agent._state.O, oracle.O)
     assert (agent.estimates().gaps > 0).any() == bool(constants)
 
 

@@ -221,7 +221,7 @@ def test_nothing_but_the_scalars_of_a_round_counts_as_a_trace():
     result = sl.simulate("glance", sl.graphs.star(7), sl.losses.bernoulli([0.5] * 7), rounds=50)
     assert tuple(result.traces) == glance.TRACES
     agent = sl.Agent("glance", sl.graphs.star(7))
-    assert agent.ask()._trace.size == len(glance.TRACES) + 1 + 7 * len(glance.LEARNER.kept)
+    assert agent.ask().drawn.trace.size == len(glance.TRACES) + 1 + 7 * len(glance.LEARNER.kept)
 
 
 @pytest.mark.parametrize("delay", [1, 9])

@@ -43,7 +43,8 @@ class Forced:
     def ask(self, t):
         decision = self.agent.ask()
         if not (self.agent.learner == "exp3.g++" and t <= self.K):
-            decision._arm = t % self.K
+            arm = t % self.K
+            decision._drawn = decision.drawn._replace(arm=arm, carried=arm)
         return decision
 
     def tell(self, decision):
@@ -60,10 +61,10 @@ def test_golden_values(graph, learner):
             forced.tell(decision)
         waiting.append(forced.ask(t))
     assert [each.round for each in waiting] == [11, 12]
-    running, last = forced.agent._learner, waiting[-1]
+    agent, last = forced.agent, waiting[-1]
     eta, Theta, p = GOLDEN[graph, learner]
-    assert last._trace[running.module.traces.index("learning_rate")] == pytest.approx(eta, abs=1e-9)
-    assert running.state.Theta[0] == pytest.approx(Theta, abs=1e-9)
+    assert last.drawn.trace[agent._setup.learner.traces.index("learning_rate")] == pytest.approx(eta, abs=1e-9)
+    assert agent._state.Theta[0] == pytest.approx(Theta, abs=1e-9)
     assert last.probabilities == pytest.approx(p, abs=1e-9)
 
 
@@ -81,8 +82,8 @@ def test_agrees_with_the_oracle_in_every_round(learner, seed, late, after):
         oracle.distribution = lambda _, ask=oracle.distribution: ask(bank[0])
     follow(agent, oracle, bank, late=late, after=after, seed=seed)
     first = K if learner == "exp3.g++" else 0
-    assert agent._learner.state.outstanding[0] == sum(each.round > first for each in agent.pending)
-    assert agent._learner.state.Theta[0] == pytest.approx(oracle.Theta, rel=1e-9)
+    assert agent._state.outstanding[0] == sum(each.round > first for each in agent.pending)
+    assert agent._state.Theta[0] == pytest.approx(oracle.Theta, rel=1e-9)
 
 
 @pytest.mark.parametrize("learner", ORACLES)
@@ -104,7 +105,7 @@ def test_what_is_cancelled_or_given_up_is_outstanding_no_more(learner):
                 losses = {int(i): float(rng.random()) for i in decision.reveals}
                 oracle.update(told, decision.arm, losses)
                 agent.tell(decision, losses)
-    assert agent._learner.state.outstanding[0] == len(agent.pending) == len(waiting)
+    assert agent._state.outstanding[0] == len(agent.pending) == len(waiting)
 
 
 @pytest.mark.parametrize("learner", ORACLES)
@@ -119,7 +120,7 @@ def test_with_prompt_feedback_it_is_the_plain_one_to_the_bit(learner, graph):
         for agent, decision in ((guarded, one), (plain, other)):
             agent.tell(decision, losses[decision.reveals])
     if graph.n_arms > 1:
-        assert guarded._learner.state.Theta.tobytes() == plain._learner.state.Theta.tobytes()
+        assert guarded._state.Theta.tobytes() == plain._state.Theta.tobytes()
 
 
 @pytest.mark.parametrize("learner", ORACLES)
@@ -128,8 +129,8 @@ def test_late_feedback_lowers_its_rate_and_not_that_of_the_plain_one(learner):
     for late in ("guarded", "plain"):
         agent = sl.Agent(learner, sl.graphs.self_loops(3), seed=5, late=late)
         decisions = [agent.ask() for _ in range(50)]
-        at = agent._learner.module.traces.index("learning_rate")
-        rates[late] = [each._trace[at] for each in decisions[3:]]
+        at = agent._setup.learner.traces.index("learning_rate")
+        rates[late] = [each.drawn.trace[at] for each in decisions[3:]]
     assert np.ptp(rates["plain"]) == 0
     # No theta is told: Theta is 3, and theta is 3 in every round. Round t has t - 1 - first outstanding before it.
     first, weight, half = (0, 2, 1) if learner == "exp3-set" else (3, 1, 2)

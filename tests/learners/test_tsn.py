@@ -107,7 +107,7 @@ def test_the_posterior_is_that_of_the_oracle(seed, late, after):
     agent = sl.Agent("ts-n", sl.FeedbackGraph.from_matrix(bank[0]), seed=seed)
     oracle = naive.TsN(K)
     follow(agent, oracle, bank, late=late, after=after, seed=seed)
-    state = agent._learner.state
+    state = agent._state
     assert list(zip(state.a, state.b, strict=True)) == [oracle.posterior(i) for i in range(K)]
     assert state.power.tolist() == [beta_power(a, b) for a, b in zip(state.a, state.b, strict=True)]
     assert state.log_sum.tolist() == [log(a + b) for a, b in zip(state.a, state.b, strict=True)]
@@ -120,7 +120,7 @@ def test_a_prior_is_for_both_parameters_or_a_pair_or_a_pair_for_each_arm(prior):
     agent, oracle = sl.Agent("ts-n", sl.graphs.nested(3), seed=1, prior=prior), naive.TsN(3)
     follow(agent, oracle, [np.tri(3, dtype=bool)], rounds=40, seed=1)
     pairs = np.broadcast_to(prior, (3, 2)).tolist()
-    state = agent._learner.state
+    state = agent._state
     assert list(zip(state.a, state.b, strict=True)) == [oracle.posterior(i, *pairs[i]) for i in range(3)]
     assert catalogue.proved(tsn.LEARNER, {"prior": prior}) == ()
     assert catalogue.proved(tsn.LEARNER, {"prior": [1, 1]}) == ("stochastic",)

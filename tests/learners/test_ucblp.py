@@ -62,9 +62,9 @@ def test_agrees_with_the_oracle_in_every_round(seed, late):
     K = int(rng.integers(2, 9))
     A = random_digraph(rng, K)
     agent = sl.Agent("ucb-lp", sl.FeedbackGraph.from_matrix(A), seed=seed, horizon=[50, 300, 2000][seed % 3])
-    oracle = naive.UcbLp(agent._learner.params.z.tolist(), horizon=[50, 300, 2000][seed % 3])
+    oracle = naive.UcbLp(agent._setup.params.z.tolist(), horizon=[50, 300, 2000][seed % 3])
     follow(agent, oracle, [A], rounds=1000, late=late, seed=seed)
-    state = agent._learner.state
+    state = agent._state
     assert np.flatnonzero(state.B).tolist() == sorted(oracle.B)
     assert state.clock[0] == oracle.m > 0
     assert agent.estimates().counts.tolist() == oracle.O
@@ -122,7 +122,7 @@ def test_nothing_is_dropped_before_every_survivor_was_observed_often_enough_howe
     """Feedback comes in batches of 9, in a random order; one decision in five is cancelled."""
     rng = np.random.default_rng(3)
     agent = sl.Agent("ucb-lp", sl.graphs.directed_cycle(5), horizon=3000)
-    state = agent._learner.state
+    state = agent._state
     while agent.round < 8000 and state.clock[3] > 1:
         for decision in rng.permutation([agent.ask() for _ in range(9)]):
             if rng.random() < 0.2:
@@ -145,10 +145,10 @@ def test_decisions_asked_at_once_are_spread_over_the_plan():
 @pytest.mark.interpreted
 def test_cancelled_decisions_leave_no_trace():
     agent, other = (sl.Agent("ucb-lp", sl.graphs.path(4), horizon=100) for _ in range(2))
-    before = [array.tolist() for array in agent._learner.state]
+    before = [array.tolist() for array in agent._state]
     for _ in range(50):
         agent.cancel(agent.ask())
-    assert [array.tolist() for array in agent._learner.state] == before
+    assert [array.tolist() for array in agent._state] == before
     assert {agent.ask().arm for _ in range(8)} == {other.ask().arm for _ in range(8)}
 
 

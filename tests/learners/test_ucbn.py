@@ -23,7 +23,7 @@ def test_agrees_with_the_oracle_in_every_round(seed, late, after):
     agent = sl.Agent("ucb-n", sl.FeedbackGraph.from_matrix(bank[0]), seed=seed, width=width)
     oracle = naive.UcbN(K, width)
     follow(agent, oracle, bank, late=late, after=after, seed=seed)
-    state = agent._learner.state
+    state = agent._state
     assert state.O.tolist() == oracle.O
     np.testing.assert_allclose(state.mean, [oracle.mean(i) if oracle.O[i] else 0.0 for i in range(K)])
 

@@ -115,7 +115,7 @@ def test_the_agent_and_the_loop_make_the_same_decisions(name):
         agent.tell(decision, losses[t - 1, decision.reveals])
         arms.append(decision.arm)
         observed[decision.reveals] += 1
-        traces.append(decision._trace[: len(result.traces)])  # rows of a learner that keeps some stand behind
+        traces.append(decision.drawn.trace[: len(result.traces)])  # rows of a learner that keeps some stand behind
     own = losses[np.arange(200), arms]
     assert np.diff(result.loss[0], prepend=0).tobytes() == own.tobytes()
     best = losses.cumsum(axis=0).min(axis=1)

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from sidelong.agent.agent import Agent
+from sidelong.agent.batch import Batch
 from sidelong.agent.contextual import ContextualAgent, ContextualDecision
 from sidelong.agent.decision import Decision
-from sidelong.agent.family import Batch, EstimatesTable, Family, Member
-from sidelong.agent.lateness import Lateness
+from sidelong.agent.estimates import EstimatesTable
+from sidelong.agent.family import Family
+from sidelong.agent.member import Member
+from sidelong.agent.observers import Lateness
 from sidelong.estimates import Estimates
 
 __all__ = [

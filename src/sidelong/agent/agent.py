@@ -3,36 +3,48 @@
 from __future__ import annotations
 
 import importlib
+from collections import OrderedDict
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self
 
-from sidelong.agent import arms, contents, head_start, state_file
-from sidelong.agent.certified import Certified
-from sidelong.agent.feedback import opened, read_losses, took_floats
-from sidelong.agent.ledger import Ledger
-from sidelong.agent.running import RunningLearner
-from sidelong.agent.seen import Seen
-from sidelong.agent.watching import Watching
-from sidelong.checks import check_whole
+import numpy as np
+
+from sidelong._jit import bind
+from sidelong.agent import codec, graphs, logs, observers, rules, state_file
+from sidelong.agent.decision import Decision, SparingDecision
+from sidelong.agent.estimates import estimates_of
+from sidelong.agent.feedback import Heard, of_one, take_floats
+from sidelong.agent.graphs import Bank
+from sidelong.agent.kernels import Workspace, kernels_of
+from sidelong.agent.observers import LOGGED, DrawnRound, Observers, note_asked
+from sidelong.agent.rules import FITS
+from sidelong.agent.setup import prepare
+from sidelong.agent.states import kept_names
+from sidelong.checks import check_whole, short
 from sidelong.display.tables import html_table
-from sidelong.errors import DecisionError, EvaluationError, GraphError, LearnerError
-from sidelong.graphs.graph import FeedbackGraph
+from sidelong.errors import LearnerError, LossError, UnknownDecisionError
+from sidelong.graphs.presence import with_absent_arm
 from sidelong.learners import catalogue
+from sidelong.learners.interface import Asked, all_probabilities, refusal
 from sidelong.outcomes.revealed import Revealed
-from sidelong.outcomes.scale import Scale, checked_scale
+from sidelong.outcomes.revealed_columns import RevealedColumns
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable
     from os import PathLike
     from types import ModuleType
 
-    import numpy as np
-
-    from sidelong.agent.decision import Decision
-    from sidelong.agent.lateness import Lateness
+    from sidelong.agent.observers import Lateness
+    from sidelong.agent.setup import Prior, Setup
     from sidelong.estimates import Estimates
     from sidelong.evaluation import Certificate, WorldHealth
+    from sidelong.graphs.graph import FeedbackGraph
     from sidelong.learners.interface import Learner
     from sidelong.outcomes.revealed import Losses
+    from sidelong.outcomes.scale import Scale
+
+#: Up to so many losses are kept as they are: to hash them takes longer than to learn them.
+_FEW = 64
 
 
 class Agent:
@@ -61,8 +73,7 @@ class Agent:
         True
     """
 
-    #: An agent remembers what it was told for this many decisions, to recognise a repetition.
-    remembers = 10_000
+    _remembers = 10_000
 
     def __init__(
         self,
@@ -72,42 +83,60 @@ class Agent:
         seed: int = 0,
         scale: Scale | None = None,
         certificate: bool = False,
-        prior: Mapping[int | str, tuple[float, float]] | None = None,
+        prior: Prior | None = None,
         **options: Any,  # each learner has its own
     ) -> None:
-        if not isinstance(graph, FeedbackGraph):
-            raise GraphError(
-                f"graph must be a FeedbackGraph, not {type(graph).__name__}. "
-                f"Make one with sidelong.graphs or FeedbackGraph.from_matrix."
-            )
-        seed = check_whole(LearnerError, "seed", seed, 0, 2**64 - 1)
-        self._scale = checked_scale(scale)
-        module = catalogue.choose(learner, options)
-        if prior is not None and "prior" in catalogue.option_names(module):  # as ts-n has one
-            options["prior"], prior = prior, None
-        if certificate:
-            catalogue.check_certifiable(module)
+        setup = prepare(learner, graph, seed=seed, scale=scale, prior=prior, options=options, certificate=certificate)
+        self._begin(setup, setup.observers())
+
+    def _begin(self, setup: Setup, counted: Observers) -> None:
+        """Begin with the first state of a setup, before any decision."""
+        self._pending: dict[int, Decision] = {}
+        self._told: OrderedDict[int, Any] = OrderedDict()  # by round: what is remembered, or what that is made from
+        self._names: dict[str, int] = {}  # the rounds of decisions that a service made, by the names it gave them
+        self._round = 0
+        self._outstanding = 0  # how many are pending, without those of initial rounds
+        self._drawn = 0  # the last round, until something is learned
+        self._play(setup, setup.state, counted)
+
+    def _play(self, setup: Setup, state: Any, counted: Observers) -> None:
+        """Go on with a learner, its state and its observers, on the graph of a setup."""
+        self._setup, self._observers = setup, counted
+        self._state = type(state)(*(array.copy() for array in state))
+        graph, K = setup.graph, setup.graph.n_arms
         self._graph = graph
-        self._options = catalogue.plain_options(module, options)
-        params = catalogue.configure(module, graph, self._options)
-        self._learner = RunningLearner(module, graph, seed, params)
-        self._ledger = Ledger(self._learner, self._options, graph)
-        if prior is not None:
-            self._ledger.waiting.prior = head_start.tilt(module, params, self._learner.state, graph, prior, self._scale)
-        self._ledger.waiting.absent = int(graph.arms_without_self_loop.size > 0)
-        self._certified = Certified(graph) if certificate else None
-        self._watching = Watching(graph, module)
-        self._seen = Seen.nothing(graph.n_arms)
+        self._bank = Bank(setup.learner, setup.options, [graph], "agent")
+        self._room = Workspace.new(K)
+        self._slots: Any = self._room.losses.data  # the same, for numbers one by one
+        self._seed = np.uint64(setup.seed)
+        self._best, self._worst = setup.ends
+        self._params, self._tag = setup.params, setup.tag  # what each round needs is at hand
+        self._n_arms, self._n_traces, self._initial = K, setup.n_traces, setup.initial
+        self._no_mean = np.empty(0)
+        p, trace = np.empty(K), np.empty(setup.n_traces)
+        drawn = DrawnRound(1, 0, 0, 0, p, trace, np.empty(setup.n_means))
+        known, of = (setup.params, self._state, graph.arrays), str(setup.learner.name)
+        made = kernels_of(setup.learner)
+        self._ask: Callable[..., int]
+        self._tell: Callable[..., int]
+        self._drop: Callable[..., None] | None = None
+        self._chance: Callable[..., float] | None = None
+        self._all_chances: Callable[..., None] | None = None
+        bind(self, "_ask", made.ask_one, *known, 1, self._seed, p, trace, self._room.present, of=of)
+        more = self._observers, self._room, 1, self._best, self._worst, 1, True
+        bind(self, "_tell", made.tell_one, *known, drawn, *more, of=of)
+        if setup.is_sparing:
+            bind(self, "_chance", setup.learner.probability, *known, self._asked(graph, 1, p, trace), 0, of=of)
 
     @property
     def learner(self) -> str:
         """The name of the learner."""
-        return str(self._learner.module.name)
+        return str(self._setup.learner.name)
 
     @property
     def options(self) -> dict[str, Any]:
         """The options that the learner was given."""
-        return dict(self._options)
+        return dict(self._setup.options)
 
     @property
     def graph(self) -> FeedbackGraph:
@@ -117,22 +146,33 @@ class Agent:
     @property
     def seed(self) -> int:
         """The seed."""
-        return int(self._learner.seed)
+        return self._setup.seed
 
     @property
     def scale(self) -> Scale | None:
         """The range of the numbers that `tell` takes; None if they are losses in [0, 1]."""
-        return self._scale
+        return self._setup.scale
 
     @property
     def round(self) -> int:
         """How many decisions were asked for."""
-        return self._ledger.round
+        return self._round
 
     @property
     def pending(self) -> tuple[Decision, ...]:
         """The decisions that were neither told nor cancelled, oldest first."""
-        return tuple(self._ledger.pending.values())
+        return tuple(self._pending.values())
+
+    @property
+    def remembers(self) -> int:
+        """For how many decisions the agent remembers what it was told, to recognise a repetition."""
+        return self._remembers
+
+    @remembers.setter
+    def remembers(self, decisions: int) -> None:
+        self._remembers = check_whole(LearnerError, "remembers", decisions, 0)
+        while len(self._told) > self._remembers:
+            self._told.popitem(last=False)
 
     def ask(self, graph: FeedbackGraph | None = None, available: Iterable[int | str | bool] | None = None) -> Decision:
         """Draw an arm.
@@ -142,28 +182,76 @@ class Agent:
             available: the arms that can be played in this round, by number or label, or a flag for each arm; all if not
                 given. The others are neither played nor revealed. `exp3-set` has a rule and a bound for that.
         """
-        shown = self._graph if graph is None and available is None else self.graph_of_round(graph, available)
-        ledger = self._ledger
-        waiting = ledger.waiting
-        t = ledger.round + 1
-        decision = self._learner.draw(shown, t, ledger.tag)
-        ledger.round = t
-        ledger.pending[t] = decision
-        if t > waiting.first:
-            sigma = waiting.sigma
-            sigma[t] = len(sigma)
-        if shown is not self._graph and shown.arms_without_self_loop.size:
-            waiting.absent = 1
-        if self._certified is not None:
-            self._certified.asked(t)
+        return self._decide(
+            self._graph if graph is None and available is None else self._bank.of_round(graph, available)
+        )
+
+    def _decide(self, shown: FeedbackGraph) -> Decision:
+        """Draw an arm for a graph, and keep the decision."""
+        t, mean = self._round + 1, self._no_mean
+        trace = np.zeros(self._n_traces)
+        p = self._room.losses if self._chance is not None else np.empty(self._n_arms)
+        arm = self._ask(self._params, self._state, shown.arrays, t, self._seed, p, trace, self._room.present)
+        if type(arm) is not int:  # plain Python gives a number of NumPy
+            arm = int(arm)
+        if not 0 <= arm < self._n_arms:
+            raise refusal(self._setup.learner, t, p, arm, self._n_arms)
+        absent = 0 if shown is self._graph else shown.arms_without_self_loop.size
+        if absent or self._setup.certificate:
+            mean = np.empty(self._setup.n_means)
+            note_asked(self._observers, absent, mean)
+        outstanding = -1
+        if t > self._initial:
+            outstanding = self._outstanding
+            self._outstanding = outstanding + 1
+        if self._chance is None:
+            decision = Decision(self._tag, shown, DrawnRound(t, arm, arm, outstanding, p, trace, mean))
+        else:
+            decision = self._sparing(shown, t, arm, outstanding, p, trace, mean)
+        self._drawn = self._round = t
+        self._pending[t] = decision
         return decision
+
+    def _sparing(
+        self,
+        graph: FeedbackGraph,
+        t: int,
+        arm: int,
+        outstanding: int,
+        p: np.ndarray,
+        trace: np.ndarray,
+        mean: np.ndarray,
+    ) -> Decision:
+        """Return a decision of a learner that does not look at every arm."""
+        chance: Any = self._chance
+        asked = self._asked(graph, t, p, trace)
+        probability = chance(self._setup.params, self._state, graph.arrays, asked, arm)
+        drawn = DrawnRound(t, arm, arm, outstanding, p[: graph.row(arm).size].copy(), trace, mean)
+        return SparingDecision(self._setup.tag, graph, drawn, probability, self._every_chance)
+
+    def _asked(self, graph: FeedbackGraph, t: int, p: np.ndarray, trace: np.ndarray) -> Asked:
+        there = self._room.present
+        if self._setup.learner.sleeps:
+            np.less(graph.arrays.start, graph.arrays.stop, out=there)
+        return Asked.new(t, p, trace, there, seed=self._setup.seed)
+
+    def _every_chance(self, t: int, graph: FeedbackGraph) -> np.ndarray | None:
+        """Return the probabilities of all arms in round t, or None if that is not the one just drawn."""
+        if t != self._drawn:
+            return None
+        p = np.empty(graph.n_arms)
+        asked = self._asked(graph, t, p, np.empty(self._setup.n_traces))
+        known = self._setup.params, self._state, graph.arrays, asked
+        if self._all_chances is None:  # compiled when it is first needed, which may be never
+            bind(self, "_all_chances", all_probabilities(self._setup.learner), *known)
+        self._all_chances(*known)  # type: ignore[misc]  # it is there now
+        return p
 
     def graph_of_round(
         self, graph: FeedbackGraph | None = None, available: Iterable[int | str | bool] | None = None
     ) -> FeedbackGraph:
         """Return the graph that `ask` would draw an arm for: without the edges of the arms that are absent."""
-        shown = self._graph if graph is None else self._checked(graph)
-        return arms.graph_of_round(self._learner.module, self._graph, shown, available)
+        return self._bank.of_round(graph, available)
 
     def tell(
         self,
@@ -187,69 +275,162 @@ class Agent:
         Returns:
             True if something was learned, False if the same was told before.
         """
-        ledger, learner = self._ledger, self._learner
-        t = ledger.round_of(decision)
-        made = ledger.pending.get(t)
-        given: Any = losses
-        key = 0
-        if graph is not None or self._scale is not None or isinstance(losses, Revealed):
-            given, graph, key = self._read(losses, graph, decision, made)
-        if made is None:
-            ledger.compare(t, given, key, self.remembers)
-            return False
-        asked = shown = made._graph  # noqa: SLF001  # what users see is slower, and of arrays read-only
-        if graph is not None and (there := arms.as_present(graph, shown)) != shown:
-            shown = there
-            if learner.is_sparing:
-                raise DecisionError(
-                    "A learner that does not look at every arm must know at `ask` what its decision reveals: "
-                    "tell without graph=..., or take refresh='round'."
-                )
-        arm = made._arm  # noqa: SLF001
-        reveals = shown.row(arm)
-        if learner.binary or not took_floats(given, reveals, learner.slots):
-            read_losses(given, reveals, shown, learner.losses, binary=learner.binary)
-        waiting = ledger.waiting
-        sigma = waiting.sigma.pop(t, -1)
-        learner.drawn = 0
-        learner.learn(
-            learner.params,
-            learner.state,
-            shown.arrays,
-            t,
-            arm,
-            made._p,  # noqa: SLF001
-            learner.losses,
-            made._trace,  # noqa: SLF001
-            learner.present,
-            shown is asked,
-            self._seen,
-            self._watching.turning,
-            learner.room,
-            waiting.tally,
-            sigma,
-            ledger.round,
+        made = self._pending.get(decision._drawn.t) if isinstance(decision, Decision) else None  # noqa: SLF001
+        if made is not decision:  # most are the very object that `ask` returned
+            made = self._find(decision)
+        # The short way, for what most are told. Whatever does not fit here is read again by `rules`, which knows why.
+        if made is not None:
+            shown, values, key, foreseen = made._graph, losses, 0, True  # noqa: SLF001  # what users see is slower
+            if graph is not None or isinstance(losses, Revealed):
+                shown, values, key, foreseen = self._outcome(made, losses, graph)
+            drawn = made._drawn  # noqa: SLF001
+            arms = shown.row(drawn.carried)
+            count = take_floats(values, arms, self._slots)
+            if count >= 0 and self._learn(made, shown, count, foreseen):
+                if self._remembers:
+                    told = arms, self._slots[:count].tobytes(), key
+                    self._told[drawn.t] = told if count <= _FEW else _marks({drawn.t: told})[0]
+                    if len(self._told) > self._remembers:
+                        self._told.popitem(last=False)
+                return True
+        return self._tell_any(decision, made, losses, graph)
+
+    def _outcome(self, made: Decision, losses: Any, graph: Any) -> tuple[FeedbackGraph, Any, int, bool]:
+        """Return the graph of an outcome, its losses, what the graph is remembered by, and whether it was foreseen.
+
+        The losses are None where the short way is not for them.
+        """
+        asked, foreseen = made.graph, False
+        if isinstance(losses, Revealed):
+            usual = graph is None and losses.arm == made.carried_out and self._setup.scale is None
+            if not usual or asked.arms_without_self_loop.size:
+                return asked, None, 0, False
+            losses, graph, foreseen = losses.losses, losses.graph, losses.foreseen
+        shown = self._bank.of_outcome(graph, asked)
+        refused = shown is not asked and (foreseen or self._setup.is_sparing)
+        return shown, None if refused else losses, int(graph.arrays.key), foreseen
+
+    def _tell_any(
+        self, decision: Decision | str, made: Decision | None, losses: Any, graph: FeedbackGraph | None
+    ) -> bool:
+        """Do the same for all that can be told, also of a decision that is not pending."""
+        t = self._round_of(decision) if made is None else made.round
+        bank = (
+            self._bank
+            if made is None
+            else Bank(self._setup.learner, self._setup.options, [self._graph, made.graph], "agent")
         )
-        if self._certified is not None:
-            self._certified.told(made, shown, learner.losses)
-        del ledger.pending[t]
-        if self.remembers:
-            ledger.remember(t, reveals, learner.slots[: len(reveals)].tobytes(), key, self.remembers)
+        revealed = RevealedColumns.of_one(losses) if isinstance(losses, Revealed) else None
+        try:
+            heard = of_one(losses) if revealed is None else Heard(revealed.losses, revealed.losses)
+        except LossError:
+            if made is None and t in self._told:
+                raise rules.conflict(self._name(t)) from None
+            raise
+        feedback = rules.FeedbackCheck(self._setup.learner, bank, self._named(t, made, bank), heard, self._remembers)
+        accepted = feedback.accept(graph, revealed)
+        if made is None:
+            return False
+        shown = made.graph if accepted.shown[0] == bank.place(made.graph) else bank.graphs[accepted.shown[0]]
+        self._room.losses[: accepted.losses.size] = accepted.losses
+        ends, (self._best, self._worst) = (self._best, self._worst), (0.0, 1.0)  # they are losses now
+        self._learn(made, shown, accepted.losses.size, accepted.foreseen)
+        self._best, self._worst = ends
+        if self._remembers:
+            self._told[t] = accepted.marks[0]
+            if len(self._told) > self._remembers:
+                self._told.popitem(last=False)
         return True
 
-    def _read(
-        self, losses: Losses | Revealed, graph: FeedbackGraph | None, decision: Decision | str, made: Decision | None
-    ) -> tuple[Losses, FeedbackGraph | None, int]:
-        """Return losses in [0, 1], the graph that came with them, and its key, or 0 if none did."""
-        given: Losses
-        if isinstance(losses, Revealed):
-            given, graph = opened(losses, graph, made or decision, self._scale)
+    def _learn(self, made: Decision, shown: FeedbackGraph, count: int, foreseen: bool) -> bool:  # noqa: FBT001  # its own
+        """Learn the values in the slots, if they fit; the decision is pending no longer."""
+        drawn = made._drawn  # noqa: SLF001  # what users see is slower
+        found = self._tell(
+            self._params,
+            self._state,
+            shown.arrays,
+            drawn,
+            self._observers,
+            self._room,
+            count,
+            self._best,
+            self._worst,
+            self._round,
+            foreseen,
+        )
+        if found != FITS:
+            return False
+        self._drawn = 0
+        del self._pending[drawn.t]
+        if drawn.outstanding >= 0:
+            self._outstanding -= 1
+        return True
+
+    def _named(self, t: int, made: Decision | None, bank: Bank) -> rules.NamedDecisions:
+        """Return what the rules know of one decision."""
+        before = np.zeros((1, 4), np.int64) if t not in self._told else _marks({t: self._told[t]})
+        arm, place = (0, 0) if made is None else (made.carried_out, bank.place(made.graph))
+        round_, carried, asked = np.array([[t], [arm], [place]], np.int64)
+        pending, ends = np.array([made is not None]), np.array([self._setup.ends])
+        return rules.NamedDecisions(
+            lambda _: self._name(t), lambda _: "", round_, pending, carried, asked, before, ends
+        )
+
+    def _name(self, t: int) -> str:
+        return f"{t}-{self._setup.tag}"
+
+    def _find(self, decision: Decision | str) -> Decision | None:
+        """Return a decision if it is pending, and refuse one that this agent did not make."""
+        if isinstance(decision, Decision):
+            made = self._pending.get(decision._drawn.t)  # noqa: SLF001  # quicker than what users see
+            if made is decision:  # as most are
+                return made
+        return self._pending.get(self._round_of(decision))
+
+    def _round_of(self, decision: Decision | str) -> int:
+        """Return the round of a decision, or of the name of one, if this agent made it."""
+        if isinstance(decision, Decision):
+            number, ours = decision.round, decision.id == self._name(decision.round)
+            made = self._pending.get(number)
+            # An agent alike names its decisions alike, but has drawn others as soon as it was told something else.
+            ours = ours and (made is None or _are_alike(made.drawn, decision.drawn))
+        elif str(decision) in self._names:
+            return self._names[str(decision)]
         else:
-            given = losses if self._scale is None else self._scale.losses(losses)
-        if graph is None:
-            return given, None, 0
-        wider = self._checked(arms.widened(self._learner.module, graph, self._graph, made))
-        return given, wider, graph.arrays.key
+            digits, _, tag = str(decision).partition("-")
+            number = int(digits) if digits.isdecimal() and len(digits) < 19 else 0
+            ours = tag == self._setup.tag
+        if not ours or not 1 <= number <= self._round:
+            raise UnknownDecisionError(
+                f"This agent made no decision {short(getattr(decision, 'id', decision))}. It has made {self._round}, "
+                f"named like 1-{self._setup.tag}. Tell the agent that was asked, or load its saved state."
+            )
+        return number
+
+    def _must_find(self, decision: Decision | str, what: str) -> Decision:
+        made = self._find(decision)
+        if made is None:
+            raise rules.not_pending(self._name(self._round_of(decision)), what)
+        return made
+
+    def override(self, decision: Decision | str, arm: int | str) -> Decision:
+        """Say that a pending decision was carried out with another arm, before its losses are told.
+
+        `tell` then takes the losses that this arm revealed. Means learn from them, and so does a regressor. The learner
+        does not: its estimates are without bias only for arms that it drew itself. For its bounds, the certificate and
+        the alarm the round counts as if its losses had been lost; `health` says how many there are.
+
+        Args:
+            decision: the decision, or its id.
+            arm: the arm that was carried out, by number or label. It must have been there in that round.
+
+        Returns:
+            The decision as it is now: its `reveals` are those of the arm that was carried out.
+        """
+        made = self._must_find(decision, "be overridden")
+        number = rules.carried_arm(made.graph, arm, made.id)
+        self._pending[made.round] = now = made.with_arms(made.graph, made.drawn._replace(carried=number))
+        return now
 
     def cancel(self, decision: Decision | str, *, lost: bool = False) -> None:
         """Give up a decision: nothing is learned from it.
@@ -260,10 +441,15 @@ class Agent:
                 `lateness` take the worst of it. A decision that was never carried out does not count there, which is
                 right if neither the arm nor its loss was the reason.
         """
-        made = self._ledger.pending.get(self._ledger.round_of(decision))
-        self._learner.release(self._ledger.cancel(decision, lost=lost))
-        if self._certified is not None and made is not None:
-            self._certified.dropped(made, lost=lost)
+        made = self._must_find(decision, "be cancelled")
+        setup, drawn = self._setup, made.drawn
+        known = setup.params, self._state, made.graph.arrays, drawn, self._observers, self._room, bool(lost)
+        if self._drop is None:  # compiled when it is first needed, which may be never
+            bind(self, "_drop", kernels_of(setup.learner).drop_one, *known, of=str(setup.learner.name))
+        self._drop(*known)  # type: ignore[misc]  # it is there now
+        del self._pending[drawn.t]
+        if drawn.outstanding >= 0:
+            self._outstanding -= 1
 
     def certificate(self, confidence: float = 0.95) -> Certificate:
         """Return how much was lost so far, at most, beyond any fixed arm.
@@ -275,13 +461,13 @@ class Agent:
         Raises:
             EvaluationError: the agent was not made with `certificate=True`.
         """
-        if self._certified is None:
-            raise EvaluationError("This agent keeps no certificate. Make it with Agent(..., certificate=True).")
-        return self._certified.certificate(self._ledger.pending.values(), confidence)
+        pending = [(made.drawn, made.graph) for made in self._pending.values()]
+        return observers.certificate_of(self._observers, pending, confidence)
 
     def lateness(self) -> Lateness:
         """Return how late feedback was, and, for exp3.g++ and exp3-set, the bound on the regret that this leaves."""
-        return self._ledger.waiting.summary(self._ledger.round)
+        outstanding = [made.drawn.outstanding for made in self._pending.values()]
+        return observers.lateness_of(self._setup, self._observers.delays, outstanding, self._round)
 
     def learn(self, log: Any) -> int:
         """Learn the rounds of a log, without bias, whoever drew their arms; return how many had losses.
@@ -293,8 +479,9 @@ class Agent:
             log: the path of a Parquet file, such as the service exports; or a table or a dict with its columns: action,
                 loss or reward, and pscore, or the lists observed, losses and observe_probabilities of each round.
         """
-        rounds = head_start.learn(self._learner, self._graph, log)
-        self._ledger.waiting.logged += rounds
+        rounds = logs.replay(self._setup, self._state, log)
+        self._observers.delays[LOGGED] += rounds
+        self._drawn = 0
         return rounds
 
     def add_arm(
@@ -310,24 +497,33 @@ class Agent:
             revealed_by: the arms that reveal it.
             label: what to call it, if the other arms have labels.
         """
-        self._learner, self._seen, self._graph = arms.add(
-            self._learner, self._ledger, self._seen, self._graph, reveals, revealed_by, label
-        )
-        self._watching = self._watching.grown(self._graph, self._learner.module)
-        self._certified = None if self._certified is None else self._certified.grown(self._graph)
-        return self._graph.n_arms - 1
+        setup = self._setup
+        wider = graphs.with_new_arm(setup.learner, self._graph, reveals, revealed_by, label)
+        grow: Any = setup.learner.grow  # it was checked that there is one
+        params, state = grow(setup.params, self._state)
+        first = grow(setup.params, setup.state)[1]
+        counted = self._observers.grown(self._outstanding > 0)
+        self._play(replace(setup, params=params, state=first, graph=wider), state, counted)
+        for t, made in self._pending.items():
+            before, drawn = with_absent_arm(made.graph, wider.labels), made.drawn
+            mean = np.append(drawn.mean, 0.5) if setup.certificate else drawn.mean
+            self._pending[t] = made.with_arms(before, drawn._replace(p=np.append(drawn.p, 0.0), mean=mean))
+        return wider.n_arms - 1
 
     def retire(self, arm: int | str) -> None:
         """Take an arm out of the agent's graph for good: it is neither played nor revealed any more.
 
         Its number stays with it. Decisions that wait are told as they were asked.
         """
-        self._graph = arms.retire(self._learner.module, self._graph, arm)
-        self._ledger.waiting.absent = 1
+        graph = graphs.without_arm(self._setup.learner, self._graph, arm)
+        self._setup = replace(self._setup, graph=graph)
+        self._graph = graph
+        self._bank = Bank(self._setup.learner, self._setup.options, [graph], "agent")
+        self._observers.delays[observers.ABSENT] = 1.0
 
     def estimates(self) -> Estimates:
         """Return what the agent knows about each arm, and which is the cheapest as far as it knows."""
-        return self._seen.estimates(*self._learner.outlook(self._graph, self._ledger.round + 1), self._graph)
+        return estimates_of(self._observers, *self._look_ahead(self._graph), self._graph)
 
     def outlook(self, graph: FeedbackGraph | None = None) -> np.ndarray:
         """Return the probability of each arm in the next round, which is not drawn; NaN if the learner has none.
@@ -335,7 +531,22 @@ class Agent:
         Args:
             graph: the graph of that round, as for `ask`.
         """
-        return self._learner.outlook(self.graph_of_round(graph), self._ledger.round + 1)[1]
+        return self._look_ahead(self.graph_of_round(graph))[1]
+
+    def _look_ahead(self, graph: FeedbackGraph) -> tuple[np.ndarray, np.ndarray]:
+        """Return the gap and the probability of each arm before the next round, which is not drawn."""
+        setup, before = self._setup, self._state
+        state = self._state = type(before)(*(array.copy() for array in before))
+        t, p, trace = self._round + 1, np.empty(graph.n_arms), np.zeros(setup.n_traces)
+        drawn = self._drawn
+        try:
+            self._ask(setup.params, state, graph.arrays, t, self._seed, p, trace, self._room.present)
+            if setup.is_sparing:
+                self._drawn = t
+                p = self._every_chance(t, graph)  # type: ignore[assignment]  # it was just drawn
+        finally:
+            self._state, self._drawn = before, drawn
+        return getattr(state, "gap", np.full(p.size, np.nan)), p
 
     def health(self) -> WorldHealth:
         """Return whether the world has turned: whether some arm's expected loss is another one than it was.
@@ -343,19 +554,51 @@ class Agent:
         It compares guaranteed intervals of windows of rounds. `WorldHealth.level` is the chance that this is ever said
         though nothing turned, however often one looks.
         """
-        return self._watching.health(self._ledger.round)
+        return observers.health_of(self._setup, self._observers, self._round)
 
     def save(self, path: str | PathLike[str]) -> None:
-        """Write everything to a file, from which `Agent.load` goes on as if it had never stopped."""
+        """Write everything to a file, from which `load` goes on as if it had never stopped."""
         state_file.write(path, *self.contents())
 
     def contents(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """Return everything, as the header and the arrays of a state file."""
-        parts = self._learner, self._ledger, self._seen, self._graph, self._options, self._scale
-        return contents.write(*parts, self._certified, self._watching)
+        setup, K = self._setup, self._graph.n_arms
+        bank = Bank(setup.learner, setup.options, [self._graph], "agent")
+        made = list(self._pending.values())
+        n = len(made)
+        rows = np.zeros((n, K))
+        for row, each in zip(rows, made, strict=True):
+            row[: each.drawn.p.size] = each.drawn.p
+        pending = {
+            "key": np.zeros(n, np.int64),
+            "round": np.array([each.drawn.t for each in made], np.int64),
+            "arm": np.array([each.drawn.arm for each in made], np.int64),
+            "carried": np.array([each.drawn.carried for each in made], np.int64),
+            "graph": np.array([bank.place(each.graph) for each in made], np.int64),
+            "outstanding": np.array([each.drawn.outstanding for each in made], np.int64),
+            "probability": np.array([each.probability for each in made], np.float64),
+            "p": rows,
+            "trace": np.array([each.drawn.trace for each in made], np.float64).reshape(n, setup.n_traces),
+            "mean": np.array([each.drawn.mean for each in made], np.float64).reshape(n, setup.n_means),
+        }
+        saved = codec.Saved(
+            setup,
+            {name: getattr(self._state, name)[None] for name in kept_names(setup.learner, self._state)},
+            np.array([self._seed]),
+            np.array([self._round], np.int64),
+            _marks(self._told)[::-1][None],  # as a family has them, the last one first
+            np.empty((1, 0)),
+            Observers(*(array[None] for array in self._observers)),
+            bank.graphs,
+            pending,
+            self._names,
+        )
+        header, arrays = codec.write("agent", saved)
+        header |= {"round": self._round}  # for whoever reads it; `rows.round` is what counts
+        return header | ({"fresh": self._drawn} if setup.is_sparing else {}), arrays
 
     @classmethod
-    def load(cls, path: str | PathLike[str], learner: ModuleType | Learner | None = None) -> Self:
+    def load(cls, path: str | PathLike[str], learner: Learner | None = None) -> Self:
         """Go on from a file that `save` wrote.
 
         Args:
@@ -370,37 +613,77 @@ class Agent:
         header: dict[str, Any],
         arrays: dict[str, np.ndarray],
         path: str | PathLike[str],
-        learner: ModuleType | Learner | None = None,
+        learner: Learner | None = None,
     ) -> Self:
         """Go on from what `contents` returned; `path` is what messages call the place it was kept in."""
         agent = cls.__new__(cls)
-        parts = contents.read(path, header, arrays, learner)
-        agent._learner, agent._ledger, agent._seen, agent._graph = parts[:4]  # noqa: SLF001  # its own
-        agent._options, agent._scale, agent._certified, agent._watching = parts[4:]  # noqa: SLF001
+        with codec.reading(path):
+            agent._resume(codec.read(path, "agent", header, arrays, learner), header)  # noqa: SLF001  # its own
         return agent
+
+    def _resume(self, saved: codec.Saved, header: dict[str, Any]) -> None:
+        setup = saved.setup
+        self._begin(setup, Observers(*(np.ascontiguousarray(array[0]) for array in saved.observers)))
+        for name, array in saved.state.items():
+            getattr(self._state, name)[...] = array[0]
+        self._round, self._names = int(saved.round[0]), saved.names
+        self._drawn = check_whole(LearnerError, "fresh", header.get("fresh", 0), 0)
+        self._told.update((int(mark[0]), mark) for mark in saved.told[0][::-1])
+        for i in range(saved.pending["round"].size):
+            self._pending[int(saved.pending["round"][i])] = self._resumed(saved, i)
+
+    def _resumed(self, saved: codec.Saved, i: int) -> Decision:
+        """Return the i-th pending decision of a file."""
+        row = {name: column[i] for name, column in saved.pending.items()}
+        graph, setup = saved.graphs[row["graph"]], self._setup
+        size = graph.row(int(row["arm"])).size if setup.is_sparing else graph.n_arms
+        t, arm, carried, outstanding = (int(row[name]) for name in ("round", "arm", "carried", "outstanding"))
+        drawn = DrawnRound(
+            t, arm, carried, outstanding, row["p"][:size].copy(), row["trace"].copy(), row["mean"].copy()
+        )
+        self._outstanding += outstanding >= 0
+        if setup.is_sparing:
+            return SparingDecision(setup.tag, graph, drawn, float(row["probability"]), self._every_chance)
+        return Decision(setup.tag, graph, drawn)
 
     def __reduce__(self) -> tuple[Any, ...]:
         # What a state file holds; code is found again by the name of its module.
-        own = None if self.learner in catalogue.names() else self._learner.module.module
+        own = None if self.learner in catalogue.names() else self._setup.learner.module
         return _restore, (type(self), state_file.pack(*self.contents()), own)
 
     def __repr__(self) -> str:
-        pending = f", {len(self.pending)} pending" if self.pending else ""
+        pending = f", {len(self._pending)} pending" if self._pending else ""
         return f"<Agent {self.learner} on {self._graph!r}: {self.round} decisions{pending}>"
 
     def _repr_html_(self) -> str:
-        options = ", ".join(f"{key} = {value}" for key, value in self._options.items())
+        options = ", ".join(f"{key} = {value}" for key, value in self._setup.options.items())
         rows = [
             ["learner", self.learner + (f" with {options}" if options else "")],
             ["graph", repr(self._graph).strip("<>")],
-            ["decisions", f"{self.round:,}, of which {len(self.pending):,} wait for their losses"],
+            ["decisions", f"{self.round:,}, of which {len(self._pending):,} wait for their losses"],
         ]
-        return html_table([], rows, "Agent") + self.estimates()._repr_html_()  # a name of notebooks
+        return html_table([], rows, type(self).__name__) + self.estimates()._repr_html_()  # a name of notebooks
 
-    def _checked(self, graph: FeedbackGraph) -> FeedbackGraph:
-        return arms.checked(self._learner.module, self._options, self._graph, graph, "agent")
+
+def _marks(told: dict[int, Any]) -> np.ndarray:
+    """Return what is remembered of decisions, as `rules.marks_of` makes it; what was told may be kept as it was."""
+    made = {t: each for t, each in told.items() if isinstance(each, np.ndarray)}
+    raw = {t: each for t, each in told.items() if t not in made}
+    if raw:
+        arms = np.concatenate([each[0] for each in raw.values()]).astype(np.int64)
+        losses = np.concatenate([np.frombuffer(each[1]) for each in raw.values()])
+        offsets = np.append(0, np.cumsum([len(each[0]) for each in raw.values()]))
+        keys = np.array([each[2] for each in raw.values()], np.int64)
+        rounds = np.array(list(raw), np.int64)
+        made |= zip(raw, rules.marks_of(rounds, losses, arms, offsets, keys), strict=True)
+    return np.array([made[t] for t in told], np.int64).reshape(-1, 4)
+
+
+def _are_alike(one: DrawnRound, other: DrawnRound) -> bool:
+    size = other.p.size  # arms may have come since, with a probability of 0
+    return one.arm == other.arm and np.array_equal(one.p[:size], other.p, equal_nan=True)
 
 
 def _restore(kind: type[Agent], data: bytes, learner: str | None) -> Agent:
-    module = None if learner is None else importlib.import_module(learner)
+    module: Any = None if learner is None else importlib.import_module(learner)
     return kind.from_contents(*state_file.unpack(data, "The pickle"), "The pickle", module)

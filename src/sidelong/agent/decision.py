@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
+    from sidelong.agent.observers import DrawnRound
     from sidelong.graphs.graph import FeedbackGraph
 
 
@@ -23,15 +24,12 @@ class Decision:
     Those of all arms are made when they are first read, which must be before the agent is asked or told again.
     """
 
-    __slots__ = ("_arm", "_graph", "_p", "_round", "_tag", "_trace")
+    __slots__ = ("_drawn", "_graph", "_tag")
 
-    def __init__(self, tag: str, round_: int, arm: int, graph: FeedbackGraph, p: np.ndarray, trace: np.ndarray) -> None:
+    def __init__(self, tag: str, graph: FeedbackGraph, drawn: DrawnRound) -> None:
         self._tag = tag
-        self._round = round_
-        self._arm = arm
         self._graph = graph
-        self._p = p
-        self._trace = trace
+        self._drawn = drawn
 
     @property
     def id(self) -> str:
@@ -39,17 +37,27 @@ class Decision:
 
         Agents with the same learner, options, seed and graph name their decisions alike. Give each its own seed.
         """
-        return f"{self._round}-{self._tag}"
+        return f"{self._drawn.t}-{self._tag}"
+
+    @property
+    def drawn(self) -> DrawnRound:
+        """The decision as kernels see it. Its arrays belong to the agent."""
+        return self._drawn
 
     @property
     def round(self) -> int:
         """The number of the round, from 1."""
-        return self._round
+        return self._drawn.t
 
     @property
     def arm(self) -> int:
         """The arm to play."""
-        return self._arm
+        return self._drawn.arm
+
+    @property
+    def carried_out(self) -> int:
+        """The arm that was carried out: `arm`, unless the agent was told by `override` that it was another one."""
+        return self._drawn.carried
 
     @property
     def graph(self) -> FeedbackGraph:
@@ -59,25 +67,26 @@ class Decision:
     @property
     def probability(self) -> float:
         """The probability with which `arm` was drawn; NaN if the learner draws without knowing it, as ts-n does."""
-        return float(self._p[self._arm])
+        return float(self._drawn.p[self._drawn.arm])
 
     @property
     def probabilities(self) -> npt.NDArray[np.float64]:
         """The probability of each arm."""
-        view = self._p.view()
+        view = self._drawn.p.view()
         view.flags.writeable = False
         return view
 
     @property
     def observe_probabilities(self) -> npt.NDArray[np.float64]:
         """The probability, before the draw, that the loss of each arm would be revealed."""
-        unknown = np.isnan(self._p[self._arm])
-        return np.full_like(self._p, np.nan) if unknown else self._graph.observe_probabilities(self._p)
+        p = self._drawn.p
+        unknown = np.isnan(p[self._drawn.arm])
+        return np.full_like(p, np.nan) if unknown else self._graph.observe_probabilities(p)
 
     @property
     def reveals(self) -> npt.NDArray[np.int32]:
-        """The arms whose losses playing `arm` reveals: what `tell` wants to know."""
-        return self._graph.row(self._arm)
+        """The arms whose losses are revealed, by the arm that was carried out: what `tell` wants to know."""
+        return self._graph.row(self._drawn.carried)
 
     @property
     def revealed_probabilities(self) -> npt.NDArray[np.float64]:
@@ -87,10 +96,14 @@ class Decision:
     @property
     def kept_bytes(self) -> int:
         """How many bytes it keeps in memory until it is told, without its graph."""
-        return self._p.nbytes + self._trace.nbytes
+        return sum(part.nbytes for part in self._drawn if isinstance(part, np.ndarray))
+
+    def with_arms(self, graph: FeedbackGraph, drawn: DrawnRound) -> Self:
+        """Return the same decision on another graph, or as it was carried out."""
+        return type(self)(self._tag, graph, drawn)
 
     def __repr__(self) -> str:
-        arm = self._graph.arm_name(self._arm)
+        arm = self._graph.arm_name(self._drawn.arm)
         return f"<Decision {self.id}: play arm {arm}, drawn with probability {self.probability:.4g}>"
 
 
@@ -102,24 +115,24 @@ class SparingDecision(Decision):
     def __init__(
         self,
         tag: str,
-        round_: int,
-        arm: int,
         graph: FeedbackGraph,
-        p: np.ndarray,
-        trace: np.ndarray,
+        drawn: DrawnRound,
         probability: float,
         make: Callable[[int, FeedbackGraph], np.ndarray | None] | None,
         every: np.ndarray | None = None,
     ) -> None:
-        super().__init__(tag, round_, arm, graph, p, trace)
+        super().__init__(tag, graph, drawn)
         self._probability = probability
         self._make = make
         self._all = every
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Copy without the agent: the probabilities of all arms go along only if they were read."""
-        known = (self._tag, self._round, self._arm, self._graph, self._p, self._trace, self._probability)
-        return type(self), (*known, None, self._all)
+        return type(self), (self._tag, self._graph, self._drawn, self._probability, None, self._all)
+
+    def with_arms(self, graph: FeedbackGraph, drawn: DrawnRound) -> Self:
+        """Return the same decision on another graph, or as it was carried out."""
+        return type(self)(self._tag, graph, drawn, self._probability, self._make, self._all)
 
     @property
     def probability(self) -> float:
@@ -130,7 +143,7 @@ class SparingDecision(Decision):
     def probabilities(self) -> npt.NDArray[np.float64]:
         """The probability of each arm, made when it is first read."""
         if self._all is None and self._make is not None:
-            self._all = self._make(self._round, self._graph)
+            self._all = self._make(self._drawn.t, self._graph)
         if self._all is None:
             raise DecisionError(
                 f"The agent was asked or told since decision {self.id}, or this is a copy of it, and its learner does "
@@ -148,4 +161,6 @@ class SparingDecision(Decision):
     @property
     def revealed_probabilities(self) -> npt.NDArray[np.float64]:
         """The probability, before the draw, that the loss of each arm in `reveals` would be revealed; always there."""
-        return self._p.copy()
+        if self._drawn.carried != self._drawn.arm:
+            return np.full(self.reveals.size, np.nan)  # it keeps those of the arm that was drawn
+        return self._drawn.p.copy()

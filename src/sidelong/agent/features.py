@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     Table = npt.NDArray[np.float64]
 
-_KINDS = {
+KINDS = {
     "vector": "a list of numbers",
     "names": "a mapping of names to numbers and words",
     "rows": "a row of numbers for each arm",
@@ -66,7 +66,7 @@ class Reader:
             kind = "vector" if table.ndim == 1 else "rows"
             table = np.atleast_2d(table)
         if self.kind and kind != self.kind:
-            raise FeatureError(f"x must be {_KINDS[self.kind]}, as the first one was, and is {_KINDS[kind]}.")
+            raise FeatureError(f"x must be {KINDS[self.kind]}, as the first one was, and is {KINDS[kind]}.")
         if "rows" in kind and len(table) != self.n_arms:
             raise FeatureError(f"x must have a row for each of the {self.n_arms} arms, and has {len(table)}.")
         if self.kind and table.shape[1] != self.size:
@@ -86,7 +86,7 @@ class Reader:
         table = np.zeros((len(rows), self.hashed))
         for row, x in zip(table, rows, strict=True):
             if not isinstance(x, Mapping):
-                raise FeatureError(f"x must be {_KINDS['named rows']}; one of them is {short(x)}.")
+                raise FeatureError(f"x must be {KINDS['named rows']}; one of them is {short(x)}.")
             for name, value in x.items():
                 _add(row, name, value)
         return table
@@ -97,11 +97,11 @@ def _numbers(x: Any) -> Table:
         table = np.array(x, np.float64, order="C")
     except (TypeError, ValueError) as error:
         raise FeatureError(
-            f"x must be {_KINDS['vector']}, {_KINDS['names']}, or {_KINDS['rows']}, not {short(x)}. "
+            f"x must be {KINDS['vector']}, {KINDS['names']}, or {KINDS['rows']}, not {short(x)}. "
             f"Words need names: ask({{'weekday': 'Monday', 'temperature': 21.5}})."
         ) from error
     if table.ndim not in {1, 2} or table.size == 0:
-        raise FeatureError(f"x must be {_KINDS['vector']} or {_KINDS['rows']}; its shape is {table.shape}.")
+        raise FeatureError(f"x must be {KINDS['vector']} or {KINDS['rows']}; its shape is {table.shape}.")
     if not np.isfinite(table).all():
         at = [int(i) for i in np.argwhere(~np.isfinite(table))[0]]
         raise FeatureError(

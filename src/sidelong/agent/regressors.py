@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from sidelong._jit import bind
-from sidelong.agent.features import Reader
+from sidelong.agent.features import KINDS, Reader
 from sidelong.checks import check_number, check_whole, short
 from sidelong.errors import LearnerError, StateFileError
 from sidelong.learners import ridge
@@ -104,20 +104,42 @@ class Ridge:
 
     @classmethod
     def from_contents(
-        cls, path: str | os.PathLike[str], n_arms: int, header: Mapping[str, Any], arrays: Mapping[str, np.ndarray]
+        cls,
+        path: str | os.PathLike[str],
+        n_arms: int,
+        header: Mapping[str, Any],
+        arrays: Mapping[str, np.ndarray],
+        pending: int,
     ) -> tuple[Ridge, list[Any]]:
-        """Return it, and what it read for the decisions that wait."""
+        """Return it, and what it read for each of the decisions that are pending."""
         if header["name"] != "ridge":
             raise StateFileError(f"{path} has the regressor {short(header['name'])}, which this program does not have.")
         made = cls(n_arms, **{name: header[name] for name in ("penalty", "forgetting", "hashed")})
-        if not header["kind"]:
+        kind = header["kind"]
+        if not kind:
             return made, []
+        if kind not in KINDS:
+            raise StateFileError(f"{path} has features of the kind {short(kind)}, which is none.")
         state = ridge.State(*(arrays[f"ridge.{name}"] for name in ridge.State._fields))
-        B = np.zeros((state.group.size, *state.B.shape[1:]))
-        B[: len(state.B)] = state.B
+        rows = n_arms if "rows" in kind else 1
+        models, d = 1 if "rows" in kind else n_arms, len(state.w)
+        fresh = ridge.init(models, d, made._penalty)
+        used = len(state.B)
+        fits = all(
+            found.dtype == like.dtype and found.shape == ((used, *like.shape[1:]) if name == "B" else like.shape)
+            for name, found, like in zip(state._fields, state, fresh, strict=True)
+        )
+        tables = arrays["pending.x"]
+        groups = int(state.groups[0]) if fits else -1
+        if not fits or not (groups == used <= models and ((state.group >= 0) & (state.group < groups)).all()):
+            raise StateFileError(f"{path} holds a regression that does not fit its arms.")
+        if not ((state.size >= 0) & (state.size <= models)).all() or tables.shape != (pending, rows, d):
+            raise StateFileError(f"{path} holds a regression that does not fit its arms.")
+        B = np.zeros((models, *state.B.shape[1:]))
+        B[:used] = state.B
         made._begin(state._replace(B=B))
-        made._reader.keep(header["kind"], len(state.w))
-        return made, [(header["kind"], table.copy()) for table in arrays["pending.x"]]
+        made._reader.keep(kind, d)
+        return made, [(kind, table.copy()) for table in tables]
 
 
 class Foreign:

@@ -206,7 +206,8 @@ def _watched(trial: Trial, rng: np.random.Generator, K: int, T: int) -> float:
                 tables[history] = rng.random(K).round(1), _random_graph(rng, K)
             losses, shown = tables[history]
             if t >= K:
-                decision._arm = arms[t - K]  # noqa: SLF001  # every draw is played once, with its probability
+                drawn = decision.drawn._replace(arm=arms[t - K], carried=arms[t - K])
+                decision._drawn = drawn  # noqa: SLF001  # every draw is played once, with its probability
                 chance *= decision.probability
             path += losses[decision.arm] - losses
             agent.tell(decision, losses[shown.out_neighbors(decision.arm)], shown)

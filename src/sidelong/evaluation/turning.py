@@ -129,9 +129,16 @@ class WorldHealth(NamedTuple):
     since: int  #: the first round of the open window
     level: float  #: the chance that this is ever said though nothing turned, however often one looks
     unknown: str = ""  #: why nothing can be said, if so
+    overridden: int = 0  #: how many decisions were carried out with another arm: nothing is said about these rounds
 
     def __str__(self) -> str:
         """Return a sentence for people."""
+        more = f" {self.overridden:,} decisions were carried out with other arms, and do not count." * (
+            self.overridden > 0
+        )
+        return self._said() + more
+
+    def _said(self) -> str:
         if self.unknown:
             return f"Whether the world has turned is not known: {self.unknown}."
         if not self.turned:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from sidelong._install import pip_install
-from sidelong.agent import Agent
+from sidelong.agent import Agent, ContextualAgent
 from sidelong.checks import check_whole
 from sidelong.errors import GraphError, LossError, SimulationError, WorldError
 from sidelong.graphs.graph import FeedbackGraph
@@ -184,7 +184,7 @@ def play(
     """
     scale = scale_of(rewards)
     rounds = check_whole(SimulationError, "rounds", rounds, 0)
-    if not isinstance(agent, Agent) or agent.scale is not None:
+    if not isinstance(agent, Agent) or isinstance(agent, ContextualAgent) or agent.scale is not None:
         raise SimulationError(
             f"agent must be a sidelong.Agent without a scale, not {agent!r}: losses are made here, of rewards from "
             f"{scale.worst:g} to {scale.best:g}. Give another range with rewards=(smallest, largest)."

@@ -162,6 +162,7 @@ LEARNER = Learner(
     init=init,
     distribution=distribution,
     update=update,
+    ranges={"sizes": "sizes"},
     needs=frozenset({Need.SELF_LOOPS, Need.HORIZON}),
     traces=TRACES,
     about=About(

@@ -157,6 +157,7 @@ LEARNER = Learner(
     init=init,
     distribution=distribution,
     update=update,
+    ranges={"known": "any"},
     needs=frozenset({Need.SELF_LOOPS, Need.GRAPH_BEFORE}),
     traces=TRACES,
     scratch=("P", "free", "heap"),

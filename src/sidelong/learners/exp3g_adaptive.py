@@ -155,6 +155,7 @@ LEARNER = Learner(
     init=init,
     distribution=distribution,
     update=update,
+    ranges={"known": "any", "free": "sizes", "heap": "any"},
     needs=frozenset({Need.OBSERVABLE, Need.GRAPH_BEFORE}),
     traces=TRACES,
     settled=("rate",),

@@ -360,6 +360,7 @@ LEARNER = Learner(
     init=init,
     distribution=distribution,
     update=update,
+    ranges={"order": "arms", "known": "any", "initial": "arms"},
     needs=_NEEDS,
     traces=TRACES,
     scratch=("P", "free", "heap"),

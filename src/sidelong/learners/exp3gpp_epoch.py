@@ -250,6 +250,7 @@ LEARNER = Learner(
     draw=draw,
     probability=probability,
     update=update,
+    ranges={"order": "arms", "known": "any", "epoch": "any", "free": "sizes", "heap": "any", "initial": "arms"},
     needs=exp3gpp.LEARNER.needs,
     traces=TRACES,
     settled=("late", "refresh"),

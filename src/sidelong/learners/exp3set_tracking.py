@@ -143,6 +143,7 @@ LEARNER = Learner(
     init=init,
     distribution=distribution,
     update=update,
+    ranges={"told": "counts", "horizon": "counts"},
     needs=exp3set.LEARNER.needs,
     traces=TRACES,
     about=About(

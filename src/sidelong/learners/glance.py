@@ -307,6 +307,7 @@ LEARNER = Learner(
     init=init,
     distribution=distribution,
     update=update,
+    ranges={"cell": "arms", "marks": "any", "n": "sizes"},
     needs=frozenset({Need.SELF_LOOPS, Need.GRAPH_BEFORE}),
     traces=TRACES,
     kept=("P", "q", "g", "D", "d"),

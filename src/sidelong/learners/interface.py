@@ -7,6 +7,7 @@ A learner's module ends with ``LEARNER = Learner(...)``, whose fields say what i
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import inspect
 import sys
@@ -240,6 +241,9 @@ class Learner:
     #: The arrays of its state that no round leaves anything in for the next: those that it computes in, and those that
     #: never change. The keys of a family share them.
     scratch: tuple[str, ...] = ()
+    #: What the whole numbers of its state and its params are, by the name of the array: "arms" from 0 to K - 1, "sizes"
+    #: from 0 to K, "counts" that are not negative, or "any". Of a state file, what is outside of that is refused.
+    ranges: Mapping[str, str] = dataclasses.field(default_factory=dict)
     sleeps: bool = False  #: whether it has a rule for arms that are absent, which reveal nothing in that round's graph
     grow: Callable[..., tuple[Any, Any]] | None = None  #: (params, state) -> both with one more arm, the last
     tilt: Callable[..., float] | None = None  #: (params, state, prior) begins with a prior; returns its largest cost
@@ -266,6 +270,7 @@ class Learner:
             names = getattr(self, field)
             listed = isinstance(names, tuple) and all(isinstance(name, str) for name in names)
             self._check(field, listed, "a tuple of names")
+        self._check("ranges", set(self.ranges.values()) <= {*RANGES}, f"a mapping of names to {', '.join(RANGES)}")
         if self.distribution is distribution and not self.draws_itself:
             raise LearnerError(f"The learner {self.name!r} has neither a `distribution` nor a `draw`.")
         if self.is_sparing and not self.draws_itself:
@@ -306,6 +311,8 @@ class Learner:
         return f"<learner {self.title} of {self.module}>"
 
 
+#: What the whole numbers in an array of a learner may be.
+RANGES = ("arms", "sizes", "counts", "any")
 #: The functions of a learner: with how many arguments they are called, and with which.
 _FUNCTIONS = {
     "configure": (1, "the graph, and options by name"),

@@ -213,6 +213,7 @@ LEARNER = Learner(
     init=init,
     distribution=distribution,
     update=update,
+    ranges={"known": "any", "free": "sizes", "heap": "any"},
     needs=_NEEDS,
     traces=TRACES,
     needs_with=needs,

@@ -124,6 +124,7 @@ LEARNER = Learner(
     init=init,
     distribution=distribution,
     update=update,
+    ranges={"counts": "counts", "unseen": "sizes"},
     needs=frozenset({Need.SELF_LOOPS, Need.GRAPH_BEFORE}),
     about=About(
         paper="Bian, Jun 2022",

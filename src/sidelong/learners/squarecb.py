@@ -329,6 +329,7 @@ LEARNER = Learner(
     init=init,
     distribution=distribution,
     update=update,
+    ranges={"order": "arms", "members": "arms", "free": "sizes"},
     needs=frozenset({Need.SELF_LOOPS, Need.GRAPH_BEFORE}),
     traces=TRACES,
     kept=("predictions",),

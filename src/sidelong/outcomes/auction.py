@@ -35,6 +35,7 @@ from sidelong.outcomes.revealed_columns import (
     columns,
     graphs_by_mark,
     refuse_first,
+    takes_batch,
 )
 
 if TYPE_CHECKING:
@@ -106,6 +107,7 @@ class FirstPrice:
         seen = None if price is None else [number("price", price, least=0)]
         return self.outcomes(played, value=[value], won=[won], price=seen, shown=shown).alone()
 
+    @takes_batch
     def outcomes(
         self,
         arms: npt.ArrayLike,
@@ -118,7 +120,7 @@ class FirstPrice:
         """Return what the outcomes of many auctions revealed, for a `Family` that was asked for all of them.
 
         Args:
-            arms: the arm that was played in each, `batch.arms`.
+            arms: the arm that was played in each: the batch itself, or `batch.arms`.
             value: what winning each was worth.
             won: whether each bid won.
             price: the least bid that would have won, NaN where it is not shown.

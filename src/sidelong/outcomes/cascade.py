@@ -32,6 +32,7 @@ from sidelong.outcomes.revealed_columns import (
     columns,
     graphs_by_mark,
     refuse_first,
+    takes_batch,
 )
 
 if TYPE_CHECKING:
@@ -124,13 +125,14 @@ class Cascade:
         played = [checked_arm(arm, self.n_arms)]
         return self.outcomes(played, confidence=[confidence], wrong=None if wrong is None else [wrong]).alone()
 
+    @takes_batch
     def outcomes(
         self, arms: npt.ArrayLike, *, confidence: npt.ArrayLike, wrong: npt.ArrayLike | None = None
     ) -> RevealedColumns:
         """Return what many questions revealed, for a `Family` that was asked for all of them.
 
         Args:
-            arms: the arm that was played for each, `batch.arms`.
+            arms: the arm that was played for each: the batch itself, or `batch.arms`.
             confidence: of the small model, for each, as it was for `graphs`.
             wrong: whether the small model was wrong, by the large one's word; None where that one was not asked.
 

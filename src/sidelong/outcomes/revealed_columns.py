@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+import functools
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
+from sidelong.batches import BatchColumns
 from sidelong.checks import plain, short
 from sidelong.errors import OutcomeError
 from sidelong.outcomes.revealed import Revealed
@@ -18,10 +20,14 @@ if TYPE_CHECKING:
 
     from sidelong.graphs.graph import FeedbackGraph
 
+F = TypeVar("F", bound="Callable[..., RevealedColumns]")
+
 
 @dataclass(frozen=True, eq=False)
 class RevealedColumns:
     """What many outcomes revealed, for a family to take whole: ``family.tell(batch, revealed)``.
+
+    Outcomes that were made from the batch itself, ``helper.outcomes(batch, ...)``, are told in its order only.
 
     Its `graph` is also a good guess of what the next round of each key reveals: ``family.ask(keys, revealed.graph)``.
     """
@@ -32,6 +38,15 @@ class RevealedColumns:
     reveals: npt.NDArray[np.int64]  #: the arm of each loss
     graph: tuple[tuple[FeedbackGraph, ...], npt.NDArray[np.int64]]  #: graphs, and which of them each round had
     foreseen: bool = False  #: whether the graphs were known before the draw, so that `tell` takes no other ones
+    batch: BatchColumns | None = None  #: whose outcomes they are, if they were made from a batch
+
+    @classmethod
+    def of_one(cls, revealed: Revealed) -> RevealedColumns:
+        """Return what one outcome revealed, in columns."""
+        arms = revealed.graph.out_neighbors(revealed.arm).astype(np.int64)
+        one = np.array([revealed.arm], np.int64)
+        graph = ((revealed.graph,), np.zeros(1, np.int64))
+        return cls(one, revealed.losses, np.array([0, arms.size]), arms, graph, revealed.foreseen)
 
     @classmethod
     def of_ranges(
@@ -83,11 +98,35 @@ def _column(values: Any) -> npt.NDArray[Any]:
     return np.asarray(values, object) if several else np.asarray(values)
 
 
+class _OutcomeAtError(OutcomeError):
+    """Something is wrong with the outcome at one place."""
+
+    def __init__(self, at: int, message: str, *, several: bool) -> None:
+        super().__init__(f"Outcome {at}: {message}" if several else message)
+        self.at, self.message = at, message
+
+
+def takes_batch(method: F) -> F:
+    """Let `outcomes` of a helper take a batch in place of its arms: messages then name the key."""
+
+    @functools.wraps(method)
+    def outcomes(self: Any, arms: Any, *others: Any, **named: Any) -> RevealedColumns:
+        if not isinstance(arms, BatchColumns):
+            return method(self, arms, *others, **named)
+        try:
+            return replace(method(self, arms.arms, *others, **named), batch=arms)
+        except _OutcomeAtError as error:
+            key, name = short(arms.keys[error.at]), arms.ids[error.at]
+            raise OutcomeError(f"The outcome of the key {key}, decision {name}: {error.message}") from None
+
+    return outcomes  # type: ignore[return-value]
+
+
 def refuse_first(wrong: npt.NDArray[np.bool_], message: Callable[[int], str]) -> None:
     """Raise with the message for the first outcome that is wrong, if there is one; of several it is named."""
     if wrong.any():
         at = int(np.argmax(wrong))
-        raise OutcomeError(f"Outcome {at}: {message(at)}" if wrong.size > 1 else message(at))
+        raise _OutcomeAtError(at, message(at), several=wrong.size > 1)
 
 
 def checked_arms(arms: Any, n_arms: int) -> npt.NDArray[np.int64]:

@@ -35,6 +35,7 @@ from sidelong.outcomes.revealed_columns import (
     columns,
     graphs_by_mark,
     refuse_first,
+    takes_batch,
 )
 
 if TYPE_CHECKING:
@@ -119,13 +120,14 @@ class StockOrders:
         flags = None if ran_out is None else [ran_out]
         return self.outcomes([checked_arm(arm, self._orders.size)], [sales], ran_out=flags).alone()
 
+    @takes_batch
     def outcomes(
         self, arms: npt.ArrayLike, sales: npt.ArrayLike, *, ran_out: npt.ArrayLike | None = None
     ) -> RevealedColumns:
         """Return what the sales of many products revealed, for a `Family` that was asked for all of them.
 
         Args:
-            arms: the arm that was played for each, `batch.arms`.
+            arms: the arm that was played for each: the batch itself, or `batch.arms`.
             sales: how much was sold of each.
             ran_out: whether somebody wanted more of it than was there, if that is seen, as in `outcome`.
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from sidelong.agent.arms import as_present
-from sidelong.agent.running import revealed
+from sidelong.agent.graphs import as_present
 
 if TYPE_CHECKING:
     from collections.abc import Set as AbstractSet
@@ -24,8 +23,8 @@ def as_decided(
     if graph is None or not decided.arms_without_self_loop.size or graph.graph.n_arms != decided.n_arms:
         return graph, losses
     shown = as_present(graph.graph, decided)
-    arms = revealed(graph.graph, arm).tolist()
-    return turn.graph(shown), _without(losses, arms, set(revealed(shown, arm).tolist()))
+    arms = graph.graph.row(arm).tolist()
+    return turn.graph(shown), _without(losses, arms, set(shown.row(arm).tolist()))
 
 
 def _without(losses: Told, arms: list[int], there: AbstractSet[int]) -> Told:

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from sidelong.agent.running import revealed
 from sidelong.errors import DecisionError, FeatureError, GraphError, LearnerError, LossError, ServiceError
 from sidelong.graphs.presence import mask_of
 from sidelong.service.store.absent import as_decided
@@ -229,7 +228,7 @@ class Decide(Command):
         """Return a decision with what it reveals."""
         experiment = turn.experiment
         graph = experiment.agent.graph if event.graph is None else turn.find(event.graph)
-        reveals = revealed(graph, event.arm or 0).tolist()
+        reveals = graph.row(event.arm or 0).tolist()
         life = experiment.life
         label = None if life.labels is None else life.labels[event.arm or 0]
         return Decided(event, experiment.identity.key, reveals, life.expire_after, duplicate, label)
@@ -308,7 +307,7 @@ class Tell(Command):
     def _values(turn: Turn, decided: Event, losses: Told, graph: KnownGraph | None) -> np.ndarray:
         shown = graph or turn.graph(decided.graph)
         revealing = turn.experiment.agent.graph if shown is None else shown.graph
-        return matched(losses, revealed(revealing, decided.arm or 0).tolist())
+        return matched(losses, revealing.row(decided.arm or 0).tolist())
 
 
 @dataclass

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from sidelong.agent import Agent, state_file
-from sidelong.agent.feedback import read_losses
+from sidelong.agent import ContextualAgent, state_file
+from sidelong.agent.rules import check_losses
 from sidelong.errors import (
     EvaluationError,
     FamilyError,
@@ -22,6 +22,7 @@ from sidelong.errors import (
     OutcomeError,
     ServiceError,
 )
+from sidelong.graphs import complete
 from sidelong.graphs.presence import arm_of
 from sidelong.service.store import agents
 from sidelong.service.store.agents import scale_of
@@ -225,7 +226,7 @@ def _with_prior(spec: dict[str, Any], graph: FeedbackGraph) -> dict[str, Any]:
 
 def _learned(live: LiveExperiment, log: dict[str, Any]) -> bytes:
     """Return what a new experiment begins with after it has learned a log."""
-    if not isinstance(live.agent, Agent):
+    if isinstance(live.agent, ContextualAgent):
         raise _invalid("A learner that sees features learns from no log here. Leave one of the two out.", "log")
     columns = _read_log(live, log)
     try:
@@ -263,7 +264,7 @@ def _check_default(live: LiveExperiment) -> None:
     if told is not None:
         try:
             losses = np.array(live.losses_of([told]))
-            read_losses(losses, np.zeros(1, np.int32), live.agent.graph, np.empty(1), binary=live.binary)
+            check_losses(live.module, losses, complete(1), 0)
         except (ServiceError, LossError) as error:
             raise _invalid(f"default_loss cannot be told: {error}", "default_loss", told) from error
 

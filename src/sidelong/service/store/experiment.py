@@ -25,13 +25,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from sidelong._jit import bind
-from sidelong.agent import Agent, ContextualAgent, state_file
+from sidelong.agent import ContextualAgent, state_file
 from sidelong.agent.decision import SparingDecision
-from sidelong.agent.feedback import read_losses
-from sidelong.agent.running import revealed
+from sidelong.agent.rules import check_losses
 from sidelong.errors import DecisionError, GraphError
 from sidelong.graphs.arrays import observe
-from sidelong.learners.interface import Need, is_sparing
+from sidelong.learners.interface import is_sparing
 from sidelong.service.store import agents, life
 from sidelong.service.store.graphs import size
 from sidelong.service.store.journal import DRAWN_BY, Event, Kind
@@ -158,7 +157,7 @@ class LiveExperiment:
         self.n_arms = agent.graph.n_arms
         module = agents.module_of(identity.spec)
         self._is_sparing = is_sparing(module)
-        self.binary = agent.learner if Need.BINARY_LOSSES in module.needs else ""  # for `read_losses`
+        self.module = module
         self.life = Life.first(identity.spec)
         self.scale = agents.scale_of(identity.spec)
         held = identity.spec.get("holdout")
@@ -243,7 +242,7 @@ class LiveExperiment:
         kind = Kind.DECIDED if given is None else given.kind
         made = given or self._draw(shown, context)
         if isinstance(made, SparingDecision):
-            self.tallies.spare(number, revealed(made.graph, made.arm))
+            self.tallies.spare(number, made.graph.row(made.arm))
         elif given is None and not math.isnan(made.probability):
             self.tallies.frozen[number] = self.tallies.baselines
         self.hold(number, made, moment)
@@ -264,11 +263,11 @@ class LiveExperiment:
     def _given(self, number: int, graph: FeedbackGraph, *, tossed: Holdout | None) -> Given | None:
         """Draw a round that is not the learner's, or return None."""
         seed = self.identity.spec["seed"]
-        if tossed is not None and isinstance(self.agent, Agent) and tossed.is_held(seed, number):
+        if tossed is not None and not isinstance(self.agent, ContextualAgent) and tossed.is_held(seed, number):
             made = tossed.held(graph, self.agent.outlook(graph))
             if not self._is_sparing:
                 return made
-            reveals = revealed(graph, made.arm)
+            reveals = graph.row(made.arm)
             return Given(Kind.HELD, made.arm, graph, made.probability, None, self._observed(made, graph)[reveals])
         if self.life.play is not None:
             return life.played(seed, number, self._checked(graph), self.life.play)
@@ -309,9 +308,9 @@ class LiveExperiment:
         """Refuse what `tell` would refuse, and change nothing."""
         decision, _ = self.outstanding[number]
         shown = decision.graph if graph is None else self._checked(graph)
-        reveals = revealed(shown, decision.arm)
+        reveals = shown.row(decision.arm)
         values = matched(losses, reveals.tolist())
-        read_losses(values, reveals, shown, np.empty(reveals.size), binary=self.binary)
+        check_losses(self.module, values, shown, decision.arm)
         if graph is not None:
             self.agent.graph_of_round(graph)
             if isinstance(decision, SparingDecision) and graph != decision.graph:
@@ -338,7 +337,7 @@ class LiveExperiment:
         teaches = self.teaches(number)
         if not teaches:
             self.check(number, losses, graph)
-        reveals = revealed(shown, decision.arm)
+        reveals = shown.row(decision.arm)
         values = matched(losses, reveals.tolist())
         observe = self.observe(decision, shown)
         if not isinstance(decision, Given):
@@ -355,7 +354,7 @@ class LiveExperiment:
         if number in self.tallies.tossed and self.holdout is not None:
             self.tallies.compare(number, loss, self.holdout.share, held=isinstance(decision, Given))
             if observe is not None and not isinstance(decision, Given):
-                observe = self.holdout.mixed(observe, np.isin(reveals, revealed(shown, self.holdout.arm)))
+                observe = self.holdout.mixed(observe, np.isin(reveals, shown.row(self.holdout.arm)))
         self._release(number)
         return values, observe, loss
 
@@ -365,7 +364,7 @@ class LiveExperiment:
         if told is None:
             return self.settle(number, Kind.EXPIRED, moment)
         made = self.outstanding[number][0]
-        losses = self.losses_of([told] * revealed(made.graph, made.arm).size)
+        losses = self.losses_of([told] * made.graph.row(made.arm).size)
         return self.tell(number, losses, None, moment, Kind.DEFAULTED)
 
     def losses_of(self, told: Told, *, plain: bool = False) -> Told:
@@ -445,7 +444,7 @@ class LiveExperiment:
             return decision.revealed_probabilities
         if isinstance(decision, Given) and decision.P is not None:
             return decision.P
-        return self._observed(decision, graph)[revealed(graph, decision.arm).astype(np.intp)]
+        return self._observed(decision, graph)[graph.row(decision.arm).astype(np.intp)]
 
     def _observed(self, decision: Decision | Given, graph: FeedbackGraph) -> np.ndarray:
         p = decision.probabilities.copy()  # what a decision shows is read-only, and the kernel takes one type

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeAlias, cast
 
 import numpy as np
 
-from sidelong.agent.feedback import listed
+from sidelong.agent.rules import listed
 from sidelong.checks import nearest
 from sidelong.errors import OutcomeError, ServiceError
 

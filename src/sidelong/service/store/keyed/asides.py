@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from sidelong.agent.family import Batch
-from sidelong.agent.running import revealed
+from sidelong.agent import Batch
 from sidelong.service.store import life
 from sidelong.service.store.journal import Kind
 
@@ -64,7 +63,7 @@ class Drawer:
         """Play what a frozen experiment is to play, or the fallback arm of a stopped one."""
         made = [self._given(number, now) for number in numbers.tolist()]
         P = self._observed(made[0], self._graph)  # all are drawn with the same probabilities
-        rows = [revealed(self._graph, each.arm) for each in made]
+        rows = [self._graph.row(each.arm) for each in made]
         batch = self._batch(tag, keys, np.zeros(len(keys), np.int64), made, rows)
         return Mixed(made[0].kind, batch, np.ones(len(keys), np.bool_), P[batch.reveals])
 
@@ -90,7 +89,7 @@ class Drawer:
                 p = holdout.mixed(drawn.probabilities, drawn.arms == holdout.arm)
                 for place, arm, each in zip(own.tolist(), drawn.arms.tolist(), p.tolist(), strict=True):
                     made[place] = life.Given(Kind.DECIDED, arm, self._graph, each, None)
-        shown = [revealed(self._graph, each.arm) for each in made]
+        shown = [self._graph.row(each.arm) for each in made]
         batch = self._batch(blocks.tag, keys, rounds, made, shown)
         observe = [self._observe(made[place])[shown[place]] for place in np.flatnonzero(held).tolist()]
         return Mixed(Kind.DECIDED, batch, held, np.concatenate([np.empty(0), *observe]))

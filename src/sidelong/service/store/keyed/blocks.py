@@ -14,18 +14,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sidelong.agent import state_file
-from sidelong.agent.family import Batch, Family
+from sidelong.agent import Batch, Family, state_file
 from sidelong.errors import StateFileError
-from sidelong.learners import catalogue
-from sidelong.learners.interface import is_sparing
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     import numpy.typing as npt
 
-    from sidelong.agent.family.by_row import ByRow
+    from sidelong.agent.family import RowsOfKeys
     from sidelong.graphs import FeedbackGraph
     from sidelong.service.store.database import Reading
     from sidelong.service.store.keyed.columns import Key
@@ -124,7 +121,7 @@ class Blocks:
     def ask(self, keys: list[Key], rows: Integers, graph: FeedbackGraph | None) -> Batch:
         """Draw an arm for each key; they were added, and are awake."""
         order, parts = self._in_order(rows)
-        drawn = [self._by_row(number).ask(rows[some] - number * self.size, graph) for number, some in parts]
+        drawn = [self._rows_of(number).ask(rows[some] - number * self.size, graph) for number, some in parts]
         *columns, _ = map(np.concatenate, zip(*drawn, strict=True))
         offsets = np.append(0, np.cumsum(np.concatenate([np.diff(each.offsets) for each in drawn])))
         if order is None:
@@ -157,7 +154,7 @@ class Blocks:
             last = first + rounds[some].size
             at = slice(ends[first], ends[last])
             row = rows[some] - number * self.size
-            told[at] = self._by_row(number).tell(row, rounds[some], losses[at], graph, learn=learn)
+            told[at] = self._rows_of(number).tell(row, rounds[some], losses[at], graph, learn=learn)
             first = last
         if order is None:
             return told
@@ -168,12 +165,12 @@ class Blocks:
     def cancel(self, rounds: Integers, rows: Integers) -> None:
         """Give up decisions, which are named by the rounds and the rows of their keys."""
         for number, some in self._in_order(rows)[1]:
-            self._by_row(number).cancel(rows[some] - number * self.size, rounds[some])
+            self._rows_of(number).cancel(rows[some] - number * self.size, rounds[some])
 
-    def _by_row(self, number: int) -> ByRow:
+    def _rows_of(self, number: int) -> RowsOfKeys:
         """Return a block that is about to change."""
         self._changed.add(number)
-        return self._awake[number].by_row
+        return self._awake[number].rows
 
     def _in_order(self, rows: Integers) -> tuple[Integers | None, list[tuple[int, slice | Integers]]]:
         """Return the places of keys block after block, None if that is how they come; and which are in each block."""
@@ -270,16 +267,10 @@ class Blocks:
 
 
 def _tidy(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
-    """Let equal states be equal bytes: graphs in one order, and zeros where a sparing learner wrote nothing."""
+    """Let equal states be equal bytes: graphs in one order."""
     if not arrays["pending.arm"].size:
         return
     graphs = state_file.read_graphs("a block", header, arrays)
-    if is_sparing(catalogue.choose(header["learner"], header["options"])):
-        p = arrays["pending.p"].copy()
-        of = zip(arrays["pending.graph"].tolist(), arrays["pending.arm"].tolist(), strict=True)
-        for row, (graph, arm) in enumerate(of):
-            p[row, graphs[graph].row(arm).size :] = 0.0
-        arrays["pending.p"] = p
     if len(graphs) <= 2:
         return
     order = [0, *sorted(range(1, len(graphs)), key=lambda g: (graphs[g].content_hash, graphs[g].representation))]

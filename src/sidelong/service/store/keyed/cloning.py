@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sidelong.agent import state_file
-from sidelong.agent.family import Family
+from sidelong.agent import Family, state_file
 from sidelong.keys import Keys
 from sidelong.service.store.keyed.counting import COUNTED
 

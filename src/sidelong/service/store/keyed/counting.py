@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sidelong.agent.family.memory import longer
+from sidelong.agent.rounds import longer
 from sidelong.keys import Keys
 
 if TYPE_CHECKING:

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from sidelong.agent import Agent, state_file
-from sidelong.agent.running import revealed
 from sidelong.errors import DecisionError, GraphError, LearnerError
 from sidelong.learners.interface import is_sparing
 from sidelong.service.store import agents
@@ -210,7 +209,7 @@ class KeyedExperiment(LiveExperiment):
         observe = self.blocks.observe(drawn.batch[at], int(drawn.rows[place]))
         if self.holdout is None or int(drawn.numbers[place]) not in self.tallies.tossed:
             return observe
-        shown = revealed(self.graph_of(drawn), self.holdout.arm)
+        shown = self.graph_of(drawn).row(self.holdout.arm)
         return self.holdout.mixed(observe, np.isin(drawn.reveals(place), shown))
 
     def graph_of(self, drawn: DrawnBatch) -> FeedbackGraph:
@@ -226,11 +225,6 @@ class KeyedExperiment(LiveExperiment):
                 "A learner that does not look at every arm must know at the decision what it reveals: tell it without "
                 "a graph."
             )
-
-    @property
-    def is_binary(self) -> bool:
-        """Whether losses are 0 or 1 alone."""
-        return bool(self.binary)
 
     def fits(self, numbers: Integers, sizes: Integers, graph: KnownGraph | None, named: Integers | None = None) -> bool:
         """Tell whether decisions wait, play the arms that are named, and have so many losses; the numbers ascend.
@@ -441,7 +435,7 @@ class KeyedExperiment(LiveExperiment):
             return observe
         first = 0
         for drawn, places in parts:
-            shown = revealed(self.graph_of(drawn) if graph is None else graph, self.holdout.arm)
+            shown = (self.graph_of(drawn) if graph is None else graph).row(self.holdout.arm)
             for number, held in zip(drawn.numbers[places].tolist(), drawn.given[places].tolist(), strict=True):
                 if number in self.tallies.tossed:
                     loss = None if np.isnan(told.paid[first]) else float(told.paid[first])

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from sidelong.errors import DecisionError, GraphError, LearnerError, ServiceError
+from sidelong.agent.rules import check_losses, fit
+from sidelong.errors import DecisionError, GraphError, LearnerError, LossError, ServiceError
 from sidelong.service.store.absent import as_decided
 from sidelong.service.store.graphs import size
 from sidelong.service.store.journal import EXPIRED, SLOTS, Kind
@@ -109,7 +110,7 @@ def tell_at_once(
         begin = np.append(0, np.cumsum(sizes[np.argsort(order)]))[:-1][order]
         ends = np.cumsum(sizes)
         losses = losses[np.repeat(begin - (ends - sizes), sizes) + np.arange(losses.size)]
-    if (np.diff(listed) == 0).any() or (experiment.is_binary and not np.isin(losses, (0.0, 1.0)).all()):
+    if (np.diff(listed) == 0).any() or not fit(experiment.module, losses, sizes):
         return None
     groups = [(graphs[g] if graph_of is not None else None, which == g) for g in np.unique(which).tolist()]
     for graph, some in groups:
@@ -237,7 +238,8 @@ class _Telling:
             self._graphs[graph.id] = graph
             reveals = graph.graph.row(arm)
         values = matched(losses, reveals.tolist())
-        self._check_binary(values, reveals)
+        shown = self._experiment.graph_of(drawn) if graph is None else graph.graph
+        self._check(values, shown, arm)
         which = None if graph is None else graph.id
         before = self._heard.get(item.number)
         if before is None:
@@ -255,13 +257,11 @@ class _Telling:
         for which, numbers, sizes, losses in _by_graph(self._late):
             self._turn.events.append(self._experiment.hear_late(numbers, sizes, losses, which, self._turn.moment))
 
-    def _check_binary(self, values: np.ndarray, reveals: np.ndarray) -> None:
-        fit = (values == 0.0) | (values == 1.0)
-        if self._experiment.is_binary and not fit.all():
-            place = int(np.argmin(fit))
-            learner, loss = self._experiment.agent.learner, float(values[place])
-            text = f"The loss of arm {reveals[place]} must be 0 or 1 for {learner}, not {loss!r}."
-            raise ServiceError(text, status=422, code="invalid", path=f"body.losses.{place}", value=loss)
+    def _check(self, values: np.ndarray, graph: FeedbackGraph, arm: int) -> None:
+        try:
+            check_losses(self._experiment.module, values, graph, arm)
+        except LossError as error:
+            raise ServiceError(str(error), status=422, code="invalid", path="body.losses") from error
 
     def _repeated(self, item: ToldItem, graph: KnownGraph | None) -> Settled:
         """Compare an item with what was told before, or keep it as late."""

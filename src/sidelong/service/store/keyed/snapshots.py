@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sidelong.agent.family import Batch
+from sidelong.agent import Batch
 from sidelong.keys import Keys
 from sidelong.service.store.experiment import Moment
 from sidelong.service.store.graphs import KnownGraph

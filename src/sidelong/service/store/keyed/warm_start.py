@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sidelong.agent import Agent, state_file
-from sidelong.agent.family import Family
+from sidelong.agent import Family, state_file
 from sidelong.errors import EvaluationError
 from sidelong.keys import Keys, read_keys
 
@@ -39,14 +38,9 @@ def _block(live: KeyedExperiment, keys: list[Key], rounds: list[dict[str, list[A
     spec, graph = live.identity.spec, live.agent.graph
     family = Family(spec["learner"], graph, seed=spec["seed"], threads=1, **spec["options"])
     family.add(keys)
-    header, arrays = family.contents()
-    for row, (key, log) in enumerate(zip(keys, rounds, strict=True)):
-        agent = Agent(spec["learner"], graph, **spec["options"])  # a log is learned without random numbers
+    for key, log in zip(keys, rounds, strict=True):
         try:
-            agent.learn(log)
+            family[key].learn(log)
         except EvaluationError as error:
             raise EvaluationError(f"The log of the key {key!r} cannot be learned. {error}") from error
-        state = agent.contents()[1]
-        for name in [name for name in arrays if name.startswith("state.")]:
-            arrays[name][row] = state[name]
-    return state_file.pack(header, arrays)
+    return state_file.pack(*family.contents())

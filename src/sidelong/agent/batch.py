@@ -18,12 +18,12 @@ class Batch(BatchColumns):
 
     def __init__(self, tag: str, *columns: Any) -> None:
         super().__init__(*columns)
-        self._tag = tag
+        self.tag = tag  #: what the ids have in them: the same for all decisions of a family
 
     @property
     def ids(self) -> list[str]:
         """What names each decision: pass it to `tell` of the same family, from anywhere."""
-        return [f"{t}-{self._tag}-{key}" for t, key in zip(self.rounds.tolist(), self.keys, strict=True)]
+        return [f"{t}-{self.tag}-{key}" for t, key in zip(self.rounds.tolist(), self.keys, strict=True)]
 
     def _named(self, columns: tuple[Any, ...], parts: Sequence[tuple[Self, Any]]) -> Self:  # noqa: ARG002  # the keys name them
-        return type(self)(self._tag, *columns)
+        return type(self)(self.tag, *columns)

@@ -1,0 +1,305 @@
+"""What the state file of an agent or a family holds, and how it is read back.
+
+::
+
+    header        kind ("agent" or "family"), learner and its version, options, seed, tag, names of graphs and traces,
+                  certificate and alarm; of an agent its round; scale, labels, fresh, and the names that a service gave
+                  to pending decisions when the file was taken out of it, where there are such
+    params.*      the constants of the learner, as they were computed
+    first.*       the state of a key before its first round
+    keys.*        of a family, the keys: number; or text, or digits of numbers beyond 64 bits, with where each ends
+    state.*       the state of the learner, without the room that it computes in: a row for each key
+    rows.*        seed, round, told (and scale, if some key has its own): a row for each key
+    observers.*   means, delays, alarm and certificate: a row for each key
+    graph.I.*     low and high, or degree and targets: of the own graph, then of those of pending decisions
+    pending.*     the pending decisions, key after key, oldest first
+
+An agent is one key. Every record is a NamedTuple of arrays that is written and read by name. What is read must have the
+type and the shape that a new one would have, and lie in the range that is stated for it: kernels do not look whether an
+index is one.
+"""
+
+from __future__ import annotations
+
+import math
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from sidelong.agent import observers as observing
+from sidelong.agent.kernels import Pending
+from sidelong.agent.observers import Observers
+from sidelong.agent.setup import Setup
+from sidelong.agent.state_file import graph_to_arrays, read_graphs
+from sidelong.agent.states import kept_names
+from sidelong.checks import check_whole, short
+from sidelong.errors import SidelongError, StateFileError
+from sidelong.learners import catalogue
+from sidelong.outcomes.scale import Scale
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Iterator, Mapping
+    from types import ModuleType
+
+    from sidelong.graphs.graph import FeedbackGraph
+    from sidelong.learners.interface import Learner
+
+    Header = dict[str, Any]
+    Arrays = dict[str, np.ndarray]
+    Place = str | os.PathLike[str]  #: what messages call the file
+    Ranges = Mapping[str, tuple[float, float]]
+
+#: What is kept of a pending decision: all but the links between those of one key.
+PENDING = tuple(name for name in Pending._fields if name != "next")
+_MOST = 2**62  # of rounds and counts
+
+
+class Saved(NamedTuple):
+    """All that is saved, beside the keys of a family."""
+
+    setup: Setup
+    state: dict[str, np.ndarray]  #: a row for each key, by name
+    seed: np.ndarray
+    round: np.ndarray
+    told: np.ndarray  #: (n, remembered, 4)
+    scale: np.ndarray  #: (n, 2), or (n, 0)
+    observers: Observers
+    graphs: list[FeedbackGraph]  #: the own one, and those of pending decisions
+    pending: dict[str, np.ndarray]  #: columns of `Pending`
+    names: dict[str, Any]  #: of decisions that a service made
+
+
+def write(kind: str, saved: Saved) -> tuple[Header, Arrays]:
+    """Return the header and the arrays."""
+    setup, pending = saved.setup, dict(saved.pending)
+    learner = setup.learner
+    used, places = np.unique(np.append(0, pending["graph"]), return_inverse=True)
+    graphs = [saved.graphs[g] for g in used.tolist()]
+    pending["graph"] = places.reshape(-1)[1:]
+    if setup.is_sparing:  # of each row, what the learner wrote
+        sizes = _sizes(graphs, pending["graph"], pending["arm"])
+        rows = [row[:size] for row, size in zip(pending["p"], sizes.tolist(), strict=True)]
+        pending["p"] = np.concatenate([np.empty(0), *rows])
+    header: Header = {
+        "kind": kind,
+        "learner": learner.name,
+        "learner_version": learner.version,
+        "options": setup.options,
+        "seed": setup.seed,
+        "tag": setup.tag,
+        "graphs": [each.name for each in graphs],
+        "traces": list(learner.traces),
+        "prior_cost": setup.prior_cost,
+        "certificate": setup.certificate,
+        "alarm": setup.alarm,
+    }
+    if saved.names:
+        header["names"] = saved.names
+    if setup.scale is not None:
+        header["scale"] = list(setup.ends)
+    if graphs[0].labels is not None:
+        header["labels"] = list(graphs[0].labels)
+    arrays: Arrays = {f"params.{name}": np.asarray(value) for name, value in setup.params._asdict().items()}
+    arrays |= {f"first.{name}": getattr(setup.state, name) for name in kept_names(learner, setup.state)}
+    arrays |= {f"state.{name}": array for name, array in saved.state.items()}
+    arrays |= {f"rows.{name}": getattr(saved, name) for name in ("seed", "round", "told", "scale")}
+    arrays |= {f"observers.{name}": array for name, array in saved.observers._asdict().items()}
+    for index, each in enumerate(graphs):
+        arrays |= {f"graph.{index}.{name}": array for name, array in graph_to_arrays(each).items()}
+    return header, arrays | {f"pending.{name}": pending[name] for name in PENDING}
+
+
+def _sizes(graphs: list[FeedbackGraph], graph: np.ndarray, arm: np.ndarray) -> np.ndarray:
+    pairs = zip(graph.tolist(), arm.tolist(), strict=True)
+    return np.array([graphs[g].row(i).size for g, i in pairs], np.int64)
+
+
+@contextmanager
+def reading(path: Place) -> Iterator[None]:
+    """Let whatever is wrong with a file that was read be an error that says so."""
+    try:
+        yield
+    except StateFileError:
+        raise
+    except (SidelongError, ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+        raise StateFileError(f"{path} holds what no agent or family has saved: {error}") from error
+
+
+def read(
+    path: Place,
+    kind: str,
+    header: Header,
+    arrays: Arrays,
+    given: ModuleType | Learner | None,
+    n_keys: int | None = None,
+) -> Saved:
+    """Return what `write` was given; `given` is the module of a learner that is not one of the package's own.
+
+    Raises:
+        StateFileError: it is of something else, of another version, or holds what cannot be.
+    """
+    found = header.get("kind")
+    if found != kind:
+        other = "Agent" if kind == "family" else "Family"
+        raise StateFileError(f"{path} is of {_a(found)}, not of {_a(kind)}. Load it with {other}.load.")
+    graphs = read_graphs(path, header, arrays)
+    learner = find_learner(path, header, given, kind=kind.capitalize())
+    K = graphs[0].n_arms
+    if any(each.n_arms != K for each in graphs):
+        raise StateFileError(f"{path} holds graphs of different numbers of arms.")
+    params = _read_params(path, learner, arrays, K)
+    fresh = learner.init(params, graphs[0])
+    ranges = _ranges(learner, K)
+    names = kept_names(learner, fresh)
+    likes = {name: getattr(fresh, name) for name in names}
+    first = {name: _read(path, f"first.{name}", arrays, likes[name], (), ranges.get(name)) for name in names}
+    setup = Setup(
+        learner,
+        params,
+        _of_type(path, header, "options", dict),
+        graphs[0],
+        check_whole(StateFileError, f"The seed of {path}", header["seed"], 0, 2**64 - 1),
+        Scale(*header["scale"]) if "scale" in header else None,
+        fresh._replace(**first),
+        float(header["prior_cost"]),
+        _of_type(path, header, "certificate", bool),
+        _of_type(path, header, "alarm", bool),
+        _of_type(path, header, "tag", str),
+    )
+    if header.get("traces") != list(learner.traces):
+        raise StateFileError(f"{path} was saved by another version of its learner, which traces other numbers.")
+    n = 1 if n_keys is None else n_keys
+    rows = (n,)
+    scale = arrays.get("rows.scale", np.empty((n, 0)))
+    told = arrays.get("rows.told", np.empty((n, 0, 4), np.int64))
+    long = np.empty((), np.int64)
+    read_observers = {
+        name: _read(path, f"observers.{name}", arrays, like, rows, observing.RANGES[name])
+        for name, like in setup.observers()._asdict().items()
+    }
+    saved = Saved(
+        setup,
+        {name: _read(path, f"state.{name}", arrays, likes[name], rows, ranges.get(name)) for name in names},
+        _read(path, "rows.seed", arrays, np.empty((), np.uint64), rows),
+        _read(path, "rows.round", arrays, long, rows, (0, _MOST)),
+        _read(path, "rows.told", arrays, np.empty((told.shape[1] if told.ndim == 3 else 0, 4), np.int64), rows),
+        _read(path, "rows.scale", arrays, np.empty(2 if scale.shape == (n, 2) else 0), rows),
+        Observers(**read_observers),
+        graphs,
+        {},
+        dict(header.get("names", {})),
+    )
+    if saved.scale.size and not np.isfinite(saved.scale[:, 1] - saved.scale[:, 0]).all():
+        raise StateFileError(f"{path} holds a scale without ends.")
+    if setup.alarm and not observing.consistent(saved.observers):
+        raise StateFileError(f"{path} holds a window of rounds that no alarm has.")
+    return saved._replace(pending=_read_pending(path, saved, arrays))
+
+
+def _read_pending(path: Place, saved: Saved, arrays: Arrays) -> dict[str, np.ndarray]:
+    """Return the columns of the pending decisions."""
+    setup, K = saved.setup, saved.setup.graph.n_arms
+    n = len(arrays["pending.key"]) if arrays["pending.key"].ndim == 1 else -1
+    whole, real = np.empty((), np.int64), np.empty(())
+    likes: dict[str, tuple[np.ndarray, tuple[float, float] | None]] = {
+        "key": (whole, (0, len(saved.round) - 1)),
+        "round": (whole, (1, _MOST)),
+        "arm": (whole, (0, K - 1)),
+        "carried": (whole, (0, K - 1)),
+        "graph": (whole, (0, len(saved.graphs) - 1)),
+        "outstanding": (whole, (-1, _MOST)),
+        "probability": (real, None),
+        "trace": (np.empty(setup.n_traces), None),
+        "mean": (np.empty(setup.n_means), (0.0, 1.0)),
+    }
+    made = {name: _read(path, f"pending.{name}", arrays, like, (n,), range_) for name, (like, range_) in likes.items()}
+    key, t = made["key"], made["round"]
+    same = key[1:] == key[:-1]
+    ordered = ((key[1:] > key[:-1]) | (same & (t[1:] > t[:-1]))).all() and (t <= saved.round[key]).all()
+    sizes, carried = (_sizes(saved.graphs, made["graph"], made[name]) for name in ("arm", "carried"))
+    if not ordered or (sizes < 1).any() or (carried < 1).any():
+        raise StateFileError(f"{path} holds pending decisions that nobody made.")
+    if setup.is_sparing:
+        rows = _read(path, "pending.p", arrays, np.empty(int(sizes.sum())), ())
+        made["p"] = np.zeros((n, K))
+        for row, part in zip(made["p"], np.split(rows, np.cumsum(sizes))[:-1], strict=True):
+            row[: part.size] = part
+    else:
+        made["p"] = _read(path, "pending.p", arrays, np.empty(K), (n,))
+    return made
+
+
+def _read(
+    path: Place, name: str, arrays: Arrays, like: np.ndarray, rows: tuple[int, ...], range_: Any = None
+) -> np.ndarray:
+    """Return an array, if it is like another one, with these rows, and within its range."""
+    found = arrays.get(name)
+    if found is None or found.dtype != like.dtype or found.shape != (*rows, *like.shape):
+        raise StateFileError(
+            f"{path} was saved by another version of its learner: its {name.partition('.')[2]} does not fit. "
+            f"Load it with the version that saved it."
+        )
+    if range_ is not None and found.size:
+        low, high = range_
+        outside = ~((found >= low) & (found <= high)) & ~(np.isnan(found) if found.dtype.kind == "f" else False)
+        if outside.any():
+            raise StateFileError(f"{path} holds {name} outside its range, from {low:g} to {high:g}.")
+    return found
+
+
+def _ranges(learner: Learner, K: int) -> dict[str, tuple[float, float]]:
+    """Return the ranges that a learner states for the whole numbers of its state and its constants."""
+    kinds = {"arms": (0, K - 1), "sizes": (0, K), "counts": (0, _MOST), "any": (-math.inf, math.inf)}
+    return {name: kinds[kind] for name, kind in learner.ranges.items()}
+
+
+def _read_params(path: Place, learner: Learner, arrays: Arrays, K: int) -> Any:
+    """Return the learner's constants as they were computed, not computed again."""
+    saved = {name: arrays[f"params.{name}"] for name in learner.params._fields if f"params.{name}" in arrays}
+    if len(saved) < len(learner.params._fields):
+        raise StateFileError(f"{path} was saved by another version of its learner. Load it with that version.")
+    ranges = _ranges(learner, K)
+    for name, array in saved.items():
+        low, high = ranges.get(name, (-math.inf, math.inf))
+        whole = array.dtype.kind in "iu"
+        fits = array.dtype.kind in "fb" or (whole and ((array >= low) & (array <= high)).all())
+        # Of arms, one number or one row for each; where whole numbers name arms, a list of some of them.
+        sized = array.ndim == 0 or (array.shape[0] <= K if whole else array.shape[0] == K)
+        if not fits or not sized:
+            raise StateFileError(f"{path} holds a constant {name} that no learner on {K} arms has.")
+    return learner.params(**{name: array.item() if array.ndim == 0 else array for name, array in saved.items()})
+
+
+def find_learner(path: Place, header: Header, given: ModuleType | Learner | None, *, kind: str = "Agent") -> Learner:
+    """Return the learner that a state file is of."""
+    name = header["learner"]
+    if given is None and "regressor" in header:
+        raise StateFileError(f"{path} is of an agent with features. Load it with ContextualAgent.load.")
+    if given is None and name not in catalogue.names():
+        raise StateFileError(
+            f"{path} is of the learner {short(name)}, which is not one of the package's own. "
+            f"Load it with the module that is: {kind}.load(path, learner=module)."
+        )
+    learner = catalogue.choose(given or name, _of_type(path, header, "options", dict))
+    if name != learner.name:
+        raise StateFileError(f"{path} is of the learner {short(name)}, not of {learner.name!r}.")
+    saved, own = header.get("learner_version", 1), learner.version
+    if saved != own:
+        raise StateFileError(
+            f"{path} was saved by version {saved} of {name}, and this is version {own}, which decides otherwise. To go "
+            f"on with it, use a sidelong that has version {saved}, which the list of changes names; or make a new "
+            f"{kind}, which learns anew."
+        )
+    return learner
+
+
+def _of_type(path: Place, header: Header, name: str, kind: type) -> Any:
+    if not isinstance(header.get(name), kind):
+        raise StateFileError(f"{path} has the {name} {short(header.get(name))}, which is none.")
+    return header[name]
+
+
+def _a(kind: Any) -> str:
+    return f"an {kind}" if kind == "agent" else f"a {kind}"

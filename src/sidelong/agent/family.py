@@ -1,0 +1,577 @@
+"""One problem, played for many keys: ask and tell in columns."""
+
+from __future__ import annotations
+
+import importlib
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+
+from sidelong.agent import codec, graphs, naming, rules, state_file
+from sidelong.agent.batch import Batch
+from sidelong.agent.estimates import EstimatesTable
+from sidelong.agent.feedback import Heard
+from sidelong.agent.graphs import Bank
+from sidelong.agent.kernels import TellBatch
+from sidelong.agent.member import Member
+from sidelong.agent.observers import ABSENT, Observers
+from sidelong.agent.rounds import Rounds
+from sidelong.agent.setup import prepare
+from sidelong.checks import check_whole, short
+from sidelong.errors import DecisionError, FamilyError, LearnerError, LossError, StateFileError
+from sidelong.keys import Keys, part_of, read_keys, seed_of
+from sidelong.learners import catalogue
+from sidelong.machine import cores
+from sidelong.outcomes.revealed_columns import RevealedColumns
+from sidelong.outcomes.scale import Scale, checked_scale
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from os import PathLike
+    from types import ModuleType
+
+    import numpy.typing as npt
+
+    from sidelong.agent.rounds import DrawnColumns
+    from sidelong.agent.setup import Prior
+    from sidelong.batches import BatchColumns
+    from sidelong.graphs.graph import FeedbackGraph
+    from sidelong.keys import Key
+    from sidelong.learners.interface import Learner
+
+    Integers = npt.NDArray[np.int64]
+    Floats = npt.NDArray[np.float64]
+    Graphs = FeedbackGraph | Sequence[FeedbackGraph] | tuple[Sequence[FeedbackGraph], npt.ArrayLike]
+
+
+class Family:
+    """A learner on a graph, played for many keys: products, placements, kinds of requests.
+
+    A key is there from the moment it is first asked for. Its run depends on the family's seed and the key alone: it is,
+    to the bit, that of ``Agent(learner, graph, seed=family.seed_of(key))``, whichever other keys are played, in which
+    batches and on how many threads. A family is not safe to share between threads of one's own.
+
+    Args:
+        learner: the name of a learner (`sidelong.learners.names()`), or a module that is one.
+        graph: whose losses playing an arm reveals, for every key and round that `ask` is not given another one for.
+        seed: a whole number from 0 to 2**64 - 1.
+        scale: the range of your own costs or scores, if `tell` is to take those in place of losses in [0, 1].
+        prior: what one believes of some arms before a key's first round, as for `Agent`.
+        certificate: whether each key keeps what ``family[key].certificate`` needs, 21 numbers for each arm.
+        health: whether each key keeps what ``family[key].health`` needs, 6 numbers for each arm.
+        threads: how many threads play a batch; as many as there are cores if not given. It changes no decision.
+        **options: the options of the learner.
+
+    Example:
+        >>> import sidelong as sl
+        >>> orders = sl.Family("glance", sl.graphs.nested(3), seed=7)
+        >>> plan = orders.ask(["apples", "pears"])
+        >>> plan.arms.tolist(), plan.reveals.tolist()
+        ([2, 2], [0, 1, 2, 0, 1, 2])
+        >>> orders.tell(plan, [0.9, 0.2, 0.4, 0.5, 0.5, 0.1])
+        2
+    """
+
+    def __init__(
+        self,
+        learner: str | ModuleType | Learner,
+        graph: FeedbackGraph,
+        *,
+        seed: int = 0,
+        scale: Scale | None = None,
+        prior: Prior | None = None,
+        certificate: bool = False,
+        health: bool = False,
+        threads: int | None = None,
+        **options: Any,  # each learner has its own
+    ) -> None:
+        keeps = {"certificate": certificate, "alarm": health}
+        self._rounds = Rounds(prepare(learner, graph, seed=seed, scale=scale, prior=prior, options=options, **keeps))
+        self.threads = threads
+
+    @property
+    def learner(self) -> str:
+        """The name of the learner."""
+        return str(self._rounds.setup.learner.name)
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """The options that the learner was given."""
+        return dict(self._rounds.setup.options)
+
+    @property
+    def graph(self) -> FeedbackGraph:
+        """The graph of every key and round that `ask` is not given another one for."""
+        return self._rounds.setup.graph
+
+    @property
+    def seed(self) -> int:
+        """The seed of the family."""
+        return self._rounds.setup.seed
+
+    @property
+    def scale(self) -> Scale | None:
+        """The range of the numbers that `tell` takes of keys without their own; None if they are losses in [0, 1]."""
+        return self._rounds.setup.scale
+
+    @property
+    def threads(self) -> int:
+        """How many threads play a batch."""
+        return cores() if self._threads is None else self._threads
+
+    @threads.setter
+    def threads(self, threads: int | None) -> None:
+        self._threads = None if threads is None else check_whole(LearnerError, "threads", threads, 1, 4096)
+
+    @property
+    def remembers(self) -> int:
+        """For how many decisions each key remembers what it was told, to recognise a repetition."""
+        return int(self._rounds.rows.told.shape[1])
+
+    @remembers.setter
+    def remembers(self, decisions: int) -> None:
+        self._rounds.remember(check_whole(LearnerError, "remembers", decisions, 0, 2**20))
+
+    @property
+    def keys(self) -> list[Key]:
+        """The keys that it has, in the order in which they came."""
+        return list(self._rounds.keys.listed)
+
+    @property
+    def pending(self) -> list[str]:
+        """The ids of the decisions that were neither told nor cancelled, key after key, oldest first."""
+        return self._ids(self._rounds.in_order())
+
+    def seed_of(self, key: Key) -> int:
+        """Return the seed of the agent that plays as this key does; `sidelong.keys` says how."""
+        return seed_of(read_keys([key])[0], self.seed)
+
+    def add(
+        self,
+        keys: Iterable[Key],
+        *,
+        scale: Scale | Sequence[Scale] | None = None,
+        prior: Prior | Sequence[Prior | None] | None = None,
+    ) -> None:
+        """Add keys before they are asked for: those with a scale or a prior of their own.
+
+        Args:
+            keys: keys that the family does not have.
+            scale: the range of their costs or scores: one for all of them, or one for each.
+            prior: what one believes of some arms, as for `Agent`: one for all of them, or one for each.
+        """
+        rounds, listed = self._rounds, read_keys(keys)
+        setup, found = rounds.setup, rounds.keys.find(listed)
+        new = rounds.keys.new_among(listed, found)
+        if len(new) < len(listed):
+            often = Counter(listed)
+            known = next(key for key, row in zip(listed, found, strict=True) if row >= 0 or often[key] > 1)
+            raise FamilyError(f"The family has the key {short(known)} already, or it is given twice. Add new keys.")
+        scales = [checked_scale(each) or setup.scale for each in _each_of(scale, new, (Scale, type(None)))]
+        priors = _each_of(prior, new, (Mapping, type(None)))
+        own = [
+            None
+            if each is None
+            else replace(setup, state=setup.learner.init(setup.params, setup.graph)).tilted(each, of)
+            for each, of in zip(priors, scales, strict=True)
+        ]
+        if any(of != setup.scale for of in scales) and not rounds.rows.scale.shape[1]:
+            rounds.rows = rounds.rows._replace(scale=rounds.scales())
+        for row, tilted, of in zip(rounds.add(new).tolist(), own, scales, strict=True):
+            if tilted is not None:
+                rounds.set_state(row, tilted.state)
+                rounds.observers_of(row).delays[:] = tilted.observers().delays
+            if rounds.rows.scale.shape[1]:
+                rounds.rows.scale[row] = replace(setup, scale=of).ends
+
+    def ask(self, keys: Iterable[Key], graph: Graphs | None = None, available: Any = None) -> Batch:
+        """Draw an arm for each key, in one compiled call. A key that is given twice gets two decisions.
+
+        Args:
+            keys: text or whole numbers: a list, an array or a column. New ones are added.
+            graph: the graph of this round, if it is another one: one for all keys, a list with one for each, or
+                ``(graphs, index)``, where ``graphs[index[i]]`` is that of the i-th key.
+            available: the arms that can be played, as for `Agent.ask`: for all keys, or a list with those of each, or a
+                table of flags with a row for each key.
+        """
+        rounds, listed = self._rounds, read_keys(keys)
+        n = len(listed)
+        places = rounds.bank.asked(graph, available, n)  # everything is checked before anything changes
+        row = rounds.keys.find(listed)
+        new = rounds.keys.new_among(listed, row)
+        if new:
+            added = rounds.add(new)
+            row = added if len(new) == n else rounds.keys.find(listed)
+        return Batch(rounds.setup.tag, listed, *rounds.ask(row, places, self.threads))
+
+    def tell(self, decisions: Batch | Iterable[str] | Any, losses: Any = None, graph: Graphs | None = None) -> int:
+        """Learn the losses that decisions revealed: now or later, in any order; all of the batch, or nothing.
+
+        Args:
+            decisions: a batch, or some of one (``batch[mask]``), or ids; or only a table, as below.
+            losses: numbers in [0, 1], or in the scale, one after the other in the order of ``batch.reveals``; or a
+                table of Arrow, pandas or Polars, or a dict of columns: decision or key, arm, loss, with a row for every
+                arm that each decision in it reveals; or what ``outcomes`` of a helper of `sidelong.outcomes` returned.
+            graph: where only the outcome shows what is revealed, the graph of each decision as the outcome made it, in
+                the forms that `ask` takes; see `Agent.tell`.
+
+        Returns:
+            How many decisions were learned; those that were told the same before are left as they are.
+        """
+        named, heard = naming.read_feedback(self._rounds, decisions, losses)
+        revealed = losses if isinstance(losses, RevealedColumns) else None
+        if revealed is not None and revealed.batch is not None and revealed.batch is not decisions:
+            _check_order(self._rounds, named, revealed.batch)
+        return self._learn(named.row, named.round, heard, graph, revealed)
+
+    def _learn(self, row: Integers, round_: Integers, heard: Heard, graph: Any, revealed: Any = None) -> int:
+        """Learn what was heard of decisions, by the rows of their keys and their rounds."""
+        rounds = self._rounds
+        slot, named = rounds.named(row, round_)
+        feedback = rules.FeedbackCheck(rounds.setup.learner, rounds.bank, named, heard, self.remembers)
+        told = feedback.accept(graph, revealed)
+        order = np.flatnonzero(named.is_pending)  # in the order of the rows and, of one key, as they were named
+        if (np.diff(row[order]) < 0).any():
+            order = order[np.argsort(row[order], kind="stable")]
+        losses, offsets = told.losses, told.offsets
+        if order.size < row.size or (np.diff(order) != 1).any():
+            sizes = np.diff(offsets)[order]
+            ends = np.append(0, np.cumsum(sizes))
+            losses = losses[np.repeat(offsets[order] - ends[:-1], sizes) + np.arange(ends[-1])]
+            offsets = ends
+        foreseen = np.full(order.size, told.foreseen)
+        rounds.tell(
+            TellBatch(slot[order], told.shown[order], offsets, losses, told.marks[order], foreseen), self.threads
+        )
+        return int(order.size)
+
+    def override(self, decisions: Batch | Iterable[str], arms: Iterable[int | str]) -> None:
+        """Say that pending decisions were carried out with other arms, before their losses are told.
+
+        `tell` then takes the losses that these arms revealed; see `Agent.override`.
+
+        Args:
+            decisions: a batch, or some of one (``batch[mask]``), or ids.
+            arms: the arm that each was carried out with, by number or label.
+        """
+        rounds, slot, listed = self._rounds, self._pending(decisions, "be overridden"), list(arms)
+        if len(listed) != slot.size:
+            raise DecisionError(f"Give one arm for each of the {slot.size:,} decisions, not {len(listed):,}.")
+        which = [rounds.bank.graphs[g] for g in rounds.pending.graph[slot].tolist()]
+        ids = self._ids(slot)
+        carried = [rules.carried_arm(*each) for each in zip(which, listed, ids, strict=True)]
+        rounds.pending.carried[slot] = carried
+
+    def cancel(self, decisions: Batch | Iterable[str], *, lost: bool = False) -> None:
+        """Give up decisions: nothing is learned from them.
+
+        Args:
+            decisions: a batch, or some of one (``batch[mask]``), or ids.
+            lost: that they were carried out, and that their losses will never be known; see `Agent.cancel`.
+        """
+        self._rounds.drop(self._pending(decisions, "be cancelled"), lost=bool(lost))
+
+    def observe_probabilities(self, decisions: Batch | Iterable[str], graph: Graphs | None = None) -> Floats:
+        """Return with which probability each arm that pending decisions reveal would be revealed, when they were drawn.
+
+        They come in the order of ``batch.reveals``, or as `tell` with this graph would be given them; NaN where the
+        learner draws without knowing its probabilities.
+        """
+        slot = self._pending(decisions, "be observed")
+        asked = self._rounds.pending.graph[slot]
+        return self._rounds.observe(slot, asked if graph is None else self._rounds.bank.told(graph, asked))
+
+    def _pending(self, decisions: Batch | Iterable[str], what: str) -> Integers:
+        """Return where decisions are pending, or refuse."""
+        slot, named = self._rounds.named(*naming.find(self._rounds, decisions))
+        if (slot < 0).any():
+            raise rules.not_pending(named.names(int(np.argmin(slot))), what)
+        return slot
+
+    def outlook(self, keys: Iterable[Key], graph: FeedbackGraph | None = None) -> Floats:
+        """Return with which probabilities each key would play next, a row for each; NaN if the learner has none.
+
+        Args:
+            keys: keys that the family has.
+            graph: the graph of that round, as for `ask`.
+        """
+        row = self._rows(read_keys(keys))
+        return self._rounds.outlook(row, self._rounds.bank.asked(graph, None, row.size))[0]
+
+    def _rows(self, keys: list[Key]) -> Integers:
+        """Return the rows of keys, or refuse one that the family does not have."""
+        row = self._rounds.keys.find(keys)
+        if (row < 0).any():
+            unknown = short(keys[int(np.argmin(row))])
+            raise FamilyError(f"This family has no key {unknown}: it has {len(self):,} others. Ask for it first.")
+        return row
+
+    def expire(self, age: int, *, lost: bool = False) -> list[str]:
+        """Give up the decisions after which their key has made `age` others, or more; return their ids."""
+        age = check_whole(LearnerError, "age", age, 0)
+        slots, pending = self._rounds.in_order(), self._rounds.pending
+        slots = slots[self._rounds.rows.round[pending.key[slots]] - pending.round[slots] >= age]
+        ids = self._ids(slots)
+        self._rounds.drop(slots, lost=bool(lost))
+        return ids
+
+    def estimates(self, keys: Iterable[Key] | None = None) -> EstimatesTable:
+        """Return what is known of each key and arm, as a table; `keys` are all of them if not given."""
+        listed = self.keys if keys is None else read_keys(keys)
+        row = self._rows(listed)
+        counted = Observers(*(array[row] for array in self._rounds.observers))
+        return EstimatesTable.of_keys(listed, counted, self._rounds.outlook(row)[0], self.graph)
+
+    def learn(self, logs: Mapping[Key, Any]) -> int:
+        """Learn the rounds of a log for each key, as `Agent.learn` does; return how many had losses.
+
+        Args:
+            logs: a log by key; new keys are added. All of them are learned, or none.
+        """
+        listed = read_keys(list(logs))
+        new = self._rounds.keys.new_among(listed, self._rounds.keys.find(listed))
+        other = self._made(Rounds.merged([(self._rounds, self._rounds.keys.find([k for k in listed if k in self]))]))
+        for key, log in logs.items():
+            other[key].learn(log)
+        self._rounds.add(new)
+        return sum(self[key].learn(log) for key, log in logs.items())
+
+    def add_arm(
+        self, *, reveals: Iterable[int | str] = (), revealed_by: Iterable[int | str] = (), label: str | None = None
+    ) -> int:
+        """Add an arm to the family's graph, for all keys, and return its number; see `Agent.add_arm`."""
+        graph = graphs.with_new_arm(self._rounds.setup.learner, self.graph, reveals, revealed_by, label)
+        self._rounds = self._rounds.grown(graph)
+        return graph.n_arms - 1
+
+    def retire(self, arm: int | str) -> None:
+        """Take an arm out of the family's graph for good, for all keys; see `Agent.retire`."""
+        rounds = self._rounds
+        graph = graphs.without_arm(rounds.setup.learner, self.graph, arm)
+        setup = replace(rounds.setup, graph=graph)
+        self._rounds = Rounds.merged([(rounds, np.arange(len(rounds)))], setup)
+        self._rounds.observers.delays[:, ABSENT] = 1.0
+
+    def split(self, parts: int) -> list[Self]:
+        """Return so many families that have the keys among them, for as many machines; this one stays as it is.
+
+        Which part has a key depends on the key alone: `sidelong.keys.part_of` tells. A key plays in its part as it
+        would here, and a new key may be asked for in the part that it belongs to.
+        """
+        parts = check_whole(FamilyError, "parts", parts, 1)
+        part = np.array([part_of(key, parts) for key in self._rounds.keys.listed], np.int64)
+        pieces = [Rounds.merged([(self._rounds, np.flatnonzero(part == k))]) for k in range(parts)]
+        return [self._made(each, self._threads) for each in pieces]
+
+    @classmethod
+    def join(cls, parts: Iterable[Self]) -> Self:
+        """Return the family of the keys of all parts.
+
+        Raises:
+            FamilyError: the parts are of different families, or two have the same key.
+        """
+        listed = list(parts)
+        if not listed:
+            raise FamilyError("join needs at least one family.")
+        for each in listed:
+            if not isinstance(each, cls) or _identity(each._rounds) != _identity(listed[0]._rounds):  # noqa: SLF001  # its own
+                raise FamilyError(f"{each!r} is not a part of the family that {listed[0]!r} is a part of.")
+        if len({type(each.keys[0]) for each in listed if each.keys}) > 1:
+            raise FamilyError("The keys of a family are all text or all whole numbers, and these parts have both.")
+        often = Counter(key for each in listed for key in each.keys)
+        if both := [key for key, count in often.items() if count > 1]:
+            raise FamilyError(f"Two parts have the key {short(min(both))}: its decisions were made in both.")
+        together = Rounds.merged([(each._rounds, np.arange(len(each))) for each in listed])  # noqa: SLF001
+        return cls._made(together, listed[0]._threads)  # noqa: SLF001
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write everything to a file, from which `Family.load` goes on as if it had never stopped."""
+        state_file.write(path, *self.contents())
+
+    def contents(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        """Return everything, as the header and the arrays of a state file."""
+        rounds = self._rounds
+        rounds.part_states()
+        n, rows, slots = len(rounds), rounds.rows, rounds.in_order()
+        saved = codec.Saved(
+            rounds.setup,
+            {name: rounds.layout.column(rows.state[:n], name) for name in rounds.layout.names},
+            rows.seed[:n],
+            rows.round[:n],
+            rows.told[:n],
+            rows.scale[:n],
+            Observers(*(array[:n] for array in rounds.observers)),
+            rounds.bank.graphs,
+            {name: getattr(rounds.pending, name)[slots] for name in codec.PENDING},
+            rounds.names,
+        )
+        header, arrays = codec.write("family", saved)
+        return header, arrays | rounds.keys.contents()
+
+    @classmethod
+    def load(cls, path: str | PathLike[str], learner: Learner | None = None) -> Self:
+        """Go on from a file that `save` wrote; `learner` is the module of one that is not the package's own."""
+        return cls.from_contents(*state_file.read(path), path, learner)
+
+    @classmethod
+    def from_contents(
+        cls,
+        header: dict[str, Any],
+        arrays: dict[str, np.ndarray],
+        path: str | PathLike[str],
+        learner: Learner | None = None,
+    ) -> Self:
+        """Go on from what `contents` returned; `path` is what messages call the place it was kept in."""
+        with codec.reading(path):
+            keys = Keys.from_contents(arrays) if header.get("kind") == "family" else Keys()
+            saved = codec.read(path, "family", header, arrays, learner, len(keys))
+            if len(set(keys.listed)) < len(keys):
+                raise StateFileError(f"{path} holds a key twice.")
+            return cls._made(_resumed(saved, keys))
+
+    @classmethod
+    def _made(cls, rounds: Rounds, threads: int | None = None) -> Self:
+        family = cls.__new__(cls)
+        family._rounds, family._threads = rounds, threads  # noqa: SLF001  # its own
+        return family
+
+    @property
+    def rows(self) -> RowsOfKeys:
+        """The same keys, to be asked and told by the places that they have in `keys`."""
+        return RowsOfKeys(self)
+
+    def __getitem__(self, key: Key) -> Member:
+        """Return one key, to be asked and told like an agent; it may be one that was not asked for yet."""
+        return Member(self, read_keys([key])[0])
+
+    def __contains__(self, key: object) -> bool:
+        return self._rounds.keys.row(key) >= 0
+
+    def __len__(self) -> int:
+        return len(self._rounds)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        own = None if self.learner in catalogue.names() else self._rounds.setup.learner.module
+        return _restore, (type(self), state_file.pack(*self.contents()), own)
+
+    def __repr__(self) -> str:
+        waiting = len(self._rounds.pending.key) - self._rounds.free.size
+        pending = f", {waiting:,} pending" if waiting else ""
+        return f"<Family {self.learner} on {self.graph!r}: {len(self):,} keys{pending}>"
+
+    def _ids(self, slots: Integers) -> list[str]:
+        pending, keys = self._rounds.pending, self._rounds.keys.listed
+        pairs = zip(pending.round[slots].tolist(), pending.key[slots].tolist(), strict=True)
+        return [f"{t}-{self._rounds.setup.tag}-{keys[row]}" for t, row in pairs]
+
+
+class RowsOfKeys:
+    """The keys of a family by their rows, which count from 0 in the order in which keys came, for whoever keeps these.
+
+    No key is looked up, and it keeps nothing of its own.
+    """
+
+    def __init__(self, family: Family) -> None:
+        self._family = family
+        self._rounds = family._rounds  # noqa: SLF001  # a part of the family
+
+    def ask(self, row: Integers, graph: FeedbackGraph | None = None) -> DrawnColumns:
+        """Draw an arm for each of some rows, as `Family.ask` does for their keys."""
+        places = self._rounds.bank.asked(graph, None, row.size)
+        return self._rounds.ask(row, places, self._family.threads)
+
+    def tell(
+        self, row: Integers, round_: Integers, losses: Floats, graph: FeedbackGraph | None = None, *, learn: bool = True
+    ) -> Floats:
+        """Learn what pending decisions revealed, as `Family.tell` does, or give them up.
+
+        Returns:
+            What `Family.observe_probabilities` returns of them before that.
+        """
+        rounds, slot = self._rounds, self._pending(row, round_)
+        asked = rounds.pending.graph[slot]
+        observed = rounds.observe(slot, asked if graph is None else rounds.bank.told(graph, asked))
+        if learn:
+            self._family._learn(row, round_, Heard(losses, losses), graph)  # noqa: SLF001
+        else:
+            rounds.drop(slot)
+        return observed
+
+    def cancel(self, row: Integers, round_: Integers) -> None:
+        """Give up pending decisions."""
+        self._rounds.drop(self._pending(row, round_))
+
+    def override(self, row: Integers, round_: Integers, arms: Integers) -> None:
+        """Say that pending decisions were carried out with other arms."""
+        self._rounds.pending.carried[self._pending(row, round_)] = arms
+
+    def _pending(self, row: Integers, round_: Integers) -> Integers:
+        slot = self._rounds.find(row, round_)
+        if (slot < 0).any():
+            at = int(np.argmin(slot))
+            raise DecisionError(f"Decision {round_[at]} of the key in row {row[at]} does not wait.")
+        return slot
+
+
+def _identity(rounds: Rounds) -> tuple[Any, ...]:
+    setup = rounds.setup
+    return setup.tag, setup.scale, setup.graph.content_hash, setup.certificate, setup.alarm
+
+
+def _resumed(saved: codec.Saved, keys: Keys) -> Rounds:
+    """Return the rounds of a file."""
+    bank = Bank(saved.setup.learner, saved.setup.options, saved.graphs)
+    rounds = Rounds(saved.setup, bank, saved.told.shape[1])
+    rounds.keys, rounds.names, rounds.observers = keys, saved.names, saved.observers
+    n = len(keys)
+    words = np.zeros((n, rounds.layout.kept), np.uint64)
+    for name, array in saved.state.items():
+        rounds.layout.column(words, name)[...] = array
+    none = [np.full(n, -1, np.int64) for _ in range(4)]
+    rounds.rows = rounds.rows._replace(
+        state=words,
+        common=none[0],
+        seed=saved.seed,
+        round=saved.round,
+        first=none[1],
+        last=none[2],
+        outstanding=none[3],
+        told=saved.told,
+        scale=saved.scale,
+    )
+    places = np.array([bank.place(graph) for graph in saved.graphs], np.int64)
+    rounds.let_wait(saved.pending | {"graph": places[saved.pending["graph"]]})
+    return rounds
+
+
+def _check_order(rounds: Rounds, named: naming.Decisions, batch: BatchColumns) -> None:
+    """Refuse outcomes of other decisions than those that are told, or in another order."""
+    of = naming.find(rounds, batch if isinstance(batch, Batch) else batch.ids)
+    if of.row.size != named.row.size:
+        raise LossError(f"This is what {of.row.size:,} plays revealed, of {named.row.size:,} decisions.")
+    other = (of.row != named.row) | (of.round != named.round)
+    if other.any():
+        at = int(np.argmax(other))
+        keys = [short(rounds.keys.listed[each.row[at]]) for each in (of, named)]
+        raise LossError(
+            f"The outcome at place {at} is that of decision {of.round[at]} of the key {keys[0]}, and the decision "
+            f"there is {named.round[at]} of the key {keys[1]}. Give both in one order."
+        )
+
+
+def _each_of(given: Any, keys: list[Key], one: tuple[type, ...]) -> list[Any]:
+    """Return what each key is given: the same, or its own."""
+    if isinstance(given, one):
+        return [given] * len(keys)
+    listed = list(given) if hasattr(given, "__iter__") else []
+    if len(listed) != len(keys):
+        raise FamilyError(f"Give one for all keys, or one for each of the {len(keys)}, not {short(given)}.")
+    return listed
+
+
+def _restore(kind: type[Family], data: bytes, learner: str | None) -> Family:
+    module: Any = None if learner is None else importlib.import_module(learner)
+    return kind.from_contents(*state_file.unpack(data, "The pickle"), "The pickle", module)

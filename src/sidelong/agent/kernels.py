@@ -1,0 +1,500 @@
+"""The kernels of ask, tell and cancel: templates, compiled once for each learner.
+
+`ask_one` and `tell_one` play a single key, whose state is at hand; `ask_many`, `tell_many` and `drop_many` play the
+keys of a family, whose states lie in a table. Both call `learn` and the learner's kernels by the names of
+`learners.interface`, as the loop of a simulation does. So the run of a key is that of an agent, to the bit.
+
+To call a kernel takes as long as most of them run: the arrays of learner and graph are handed over one by one. So what
+`tell` checks, what the learner learns and what is counted beside it are one call.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from sidelong._jit import kernel
+from sidelong.agent.observers import (
+    CANCELLED,
+    LOST,
+    OVERRIDDEN,
+    TRACED,
+    DrawnRound,
+    Observers,
+    certify,
+    chances,
+    note_asked,
+    note_delay,
+    note_dropped,
+    note_told,
+    row_of,
+)
+from sidelong.agent.rules import FITS, check
+from sidelong.evaluation.certificates import TOLD, TOLD_WITH_GRAPH
+from sidelong.graphs.arrays import GraphArrays, observe
+from sidelong.graphs.bank import BankArrays, select
+from sidelong.learners.interface import (
+    Asked,
+    Need,
+    Told,
+    bound,
+    draw,
+    drawing,
+    is_sparing,
+    mark_present,
+    marking,
+    name_of,
+    probability,
+    release,
+    update,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from sidelong.learners.interface import Learner
+
+SPARING = False  # whether the learner does not look at every arm: p has the probabilities of observing what is revealed
+NO_SEED: Any = np.uint64(0)  # nothing is drawn where a decision is let go
+BINARY = False  # whether losses are 0 or 1
+ETA, THETA, MASS = -1, -1, -1  # where the trace has what is summed for `lateness`
+
+
+class Workspace(NamedTuple):
+    """What a kernel computes in."""
+
+    losses: np.ndarray  #: (K,)
+    present: np.ndarray  #: bool, (K,): the arms that can be played
+    P: np.ndarray  #: (K,)
+
+    @classmethod
+    def new(cls, n_arms: int) -> Workspace:
+        """Return room for so many arms."""
+        return cls(np.zeros(n_arms), np.ones(n_arms, np.bool_), np.zeros(n_arms))
+
+
+class Rows(NamedTuple):
+    """A row for each key of a family, beside its observers."""
+
+    state: np.ndarray  #: uint64 words; not written before a key has a state that others do not have
+    common: np.ndarray  #: int64: the place of its state among `SharedStates`; -1 if it is the one in `state`
+    seed: np.ndarray  #: uint64
+    round: np.ndarray  #: int64: how many decisions were made
+    first: np.ndarray  #: int64: the oldest pending decision, as a row of `Pending`; -1 if there is none
+    last: np.ndarray  #: int64: the newest one
+    outstanding: np.ndarray  #: int64: how many are pending, without those of initial rounds
+    told: np.ndarray  #: int64, (remembered, 4): the decisions that were told last, as `rules.marks_of` has them
+    scale: np.ndarray  #: best and worst, if keys have scales of their own; else of no columns
+
+
+class Pending(NamedTuple):
+    """A row for each pending decision of a family, and free ones: a linked list for each key."""
+
+    key: np.ndarray  #: int64: its row of `Rows`; -1 if it is free
+    round: np.ndarray  #: int64
+    arm: np.ndarray  #: int64
+    carried: np.ndarray  #: int64: the arm that was carried out
+    graph: np.ndarray  #: int64: its place in the bank
+    next: np.ndarray  #: int64: the next one of the same key, -1 if there is none
+    outstanding: np.ndarray  #: int64: as in `DrawnRound`, with the next three
+    probability: np.ndarray  #: with which the arm was drawn
+    p: np.ndarray
+    trace: np.ndarray
+    mean: np.ndarray
+
+
+class Desk(NamedTuple):
+    """What one thread works on."""
+
+    state: Any
+    buffer: np.ndarray  #: that the state lies on
+    room: Workspace
+    trace: np.ndarray
+    common: np.ndarray  #: the states that keys have in common, which all threads read
+
+
+class AskBatch(NamedTuple):
+    """A batch of keys, in the order of their rows; what is drawn is written into `arm` and `probability`."""
+
+    row: np.ndarray
+    graph: np.ndarray
+    slot: np.ndarray  #: the row of `Pending` that each decision gets
+    after: np.ndarray  #: the place in common of the state that each key is likely to come to; -1 if there is none
+    arm: np.ndarray
+    probability: np.ndarray
+
+
+class TellBatch(NamedTuple):
+    """A batch of decisions, in the order of the rows of their keys; their losses were checked."""
+
+    slot: np.ndarray
+    graph: np.ndarray
+    offsets: np.ndarray  #: the losses of decision i lie from offsets[i] to offsets[i + 1]
+    losses: np.ndarray
+    marks: np.ndarray  #: int64, (n, 4): what is remembered of each, a row of `Rows.told`
+    foreseen: np.ndarray  #: bool: whether the graph was known before the draw
+
+
+def learn(
+    params: Any,
+    state: Any,
+    graph: GraphArrays,
+    drawn: DrawnRound,
+    observers: Observers,
+    room: Workspace,
+    last: int,
+    foreseen: bool,  # noqa: FBT001  # kernels have no names
+) -> None:
+    """Learn the losses in `room`, and count them; `last` is the last round that was drawn.
+
+    A decision that was carried out with another arm than the drawn one teaches the means what that arm revealed. The
+    learner lets go of it: its estimates are without bias only for arms that it drew itself.
+    """
+    absent = mark_present(graph, room.present)
+    P = room.P
+    known = drawn.carried == drawn.arm
+    if drawn.carried != drawn.arm:
+        release(params, state, graph, Asked(drawn.t, drawn.p, drawn.trace, room.present, absent, NO_SEED, 0))
+    else:
+        told = Told(drawn.t, drawn.arm, drawn.p, room.losses, drawn.trace, room.present, absent)
+        update(params, state, graph, told)
+        if SPARING:  # a constant: what does not hold is not compiled
+            P = drawn.p
+        elif math.isnan(drawn.p[drawn.arm]):
+            known = False
+        else:
+            chances(graph, drawn.arm, drawn.p, P)
+    note_told(observers, graph, drawn, room.losses, P, known, foreseen)
+    if drawn.carried != drawn.arm:
+        note_dropped(observers, graph, drawn, OVERRIDDEN, room.P)
+        return
+    eta = drawn.trace[ETA] if ETA >= 0 else 0.0
+    theta = drawn.trace[THETA] if THETA >= 0 else 0.0
+    note_delay(observers.delays, drawn, drawn.t < last, eta, theta, drawn.trace[MASS] if MASS >= 0 else 0.0)
+    certify(observers, graph, drawn, room.losses, TOLD if foreseen else TOLD_WITH_GRAPH, room.P)
+
+
+def ask_one(
+    params: Any,
+    state: Any,
+    graph: GraphArrays,
+    t: int,
+    seed: int,
+    p: np.ndarray,
+    trace: np.ndarray,
+    present: np.ndarray,
+) -> int:
+    """Return the arm of round t; `present` has a flag for each arm, all of them set before the first round."""
+    absent = mark_present(graph, present)
+    return draw(params, state, graph, Asked(t, p, trace, present, absent, seed, 0))
+
+
+def tell_one(
+    params: Any,
+    state: Any,
+    graph: GraphArrays,
+    drawn: DrawnRound,
+    observers: Observers,
+    room: Workspace,
+    given: int,
+    best: float,
+    worst: float,
+    last: int,
+    foreseen: bool,  # noqa: FBT001
+) -> int:
+    """Check the `given` values in `room`, and learn them if they fit; return what `rules.check` found."""
+    due = graph.stop[drawn.carried] - graph.start[drawn.carried]
+    found = check(room.losses, 0, given, due, best, worst, BINARY)
+    if found == FITS:
+        learn(params, state, graph, drawn, observers, room, last, foreseen)
+    return found
+
+
+def drop_one(
+    params: Any,
+    state: Any,
+    graph: GraphArrays,
+    drawn: DrawnRound,
+    observers: Observers,
+    room: Workspace,
+    lost: bool,  # noqa: FBT001
+) -> None:
+    """Let go of a decision that will never be told."""
+    absent = mark_present(graph, room.present)
+    release(params, state, graph, Asked(drawn.t, drawn.p, drawn.trace, room.present, absent, NO_SEED, 0))
+    note_dropped(observers, graph, drawn, LOST if lost else CANCELLED, room.P)
+
+
+@kernel
+def fetch(words: np.ndarray, buffer: np.ndarray) -> None:
+    """Copy a row into a buffer."""
+    for k in range(words.size):
+        buffer[k] = words[k]
+
+
+@kernel
+def fetch_state(desk: Desk, rows: Rows, row: int) -> None:
+    """Copy the state of a key into the buffer."""
+    place = rows.common[row]
+    if place < 0:
+        fetch(rows.state[row], desk.buffer)
+    else:
+        fetch(desk.common[place], desk.buffer)
+
+
+@kernel
+def is_same(words: np.ndarray, buffer: np.ndarray) -> bool:
+    """Tell whether a buffer begins with these words."""
+    other = np.uint64(0)
+    for k in range(words.size):
+        other |= words[k] ^ buffer[k]
+    return other == 0  # type: ignore[no-any-return]
+
+
+@kernel
+def keep_state(desk: Desk, rows: Rows, row: int, after: int) -> None:
+    """Keep the state in the buffer: in the row of the key, unless it is, to the bit, the one in common at `after`."""
+    words = rows.state[row]
+    if after >= 0 and is_same(desk.common[after], desk.buffer):
+        rows.common[row] = after
+        return
+    rows.common[row] = -1
+    fetch(desk.buffer[: words.size], words)
+
+
+@kernel
+def keep_trace(trace: np.ndarray, kept: np.ndarray) -> None:
+    """Keep a trace, unless it is the same: memory that was never written holds zeros, and takes no place."""
+    if not is_same(kept.view(np.uint64), trace.view(np.uint64)):  # -0.0 is not 0.0
+        fetch(trace, kept)
+
+
+@kernel
+def drawn_at(pending: Pending, slot: int, size: int) -> DrawnRound:
+    """Return a pending decision; the first `size` numbers of `p` are those that its learner wrote."""
+    return DrawnRound(
+        int(pending.round[slot]),
+        pending.arm[slot],
+        pending.carried[slot],
+        pending.outstanding[slot],
+        pending.p[slot][:size],
+        pending.trace[slot],
+        pending.mean[slot],
+    )
+
+
+def ask_many(
+    params: Any,
+    desk: Desk,
+    rows: Rows,
+    observers: Observers,
+    pending: Pending,
+    bank: BankArrays,
+    asked: AskBatch,
+    initial: int,
+    begin: int,
+    end: int,
+    keep: bool,  # noqa: FBT001
+) -> None:
+    """Draw an arm for the keys of a batch from `begin` to `end`; unless `keep`, no key takes notice.
+
+    The first `initial` rounds of a key are those in which what is shown enters no weights.
+    """
+    for i in range(begin, end):
+        row, slot = asked.row[i], asked.slot[i]
+        fetch_state(desk, rows, row)
+        graph = select(bank, asked.graph[i])
+        t = int(rows.round[row]) + 1
+        p = pending.p[slot]
+        desk.trace[:] = 0.0
+        absent = mark_present(graph, desk.room.present)
+        round_ = Asked(t, p, desk.trace, desk.room.present, absent, rows.seed[row], 0)
+        arm = draw(params, desk.state, graph, round_)
+        asked.arm[i] = arm
+        if not 0 <= arm < p.size:
+            continue
+        if SPARING:
+            asked.probability[i] = probability(params, desk.state, graph, round_, arm)
+            if not keep:
+                for j in range(p.size):
+                    p[j] = probability(params, desk.state, graph, round_, j)
+        else:
+            asked.probability[i] = p[arm]
+        if keep:
+            keep_state(desk, rows, row, asked.after[i])
+            keep_trace(desk.trace, pending.trace[slot])
+            note_asked(row_of(observers, row), absent, pending.mean[slot])
+            rows.round[row] = t
+            pending.key[slot] = row
+            pending.round[slot] = t
+            pending.arm[slot] = arm
+            pending.carried[slot] = arm
+            pending.graph[slot] = asked.graph[i]
+            pending.probability[slot] = asked.probability[i]
+            pending.outstanding[slot] = rows.outstanding[row] if t > initial else -1
+            rows.outstanding[row] += t > initial
+            pending.next[slot] = -1
+            if rows.first[row] < 0:
+                rows.first[row] = slot
+            else:
+                pending.next[rows.last[row]] = slot
+            rows.last[row] = slot
+
+
+def tell_many(
+    params: Any,
+    desk: Desk,
+    rows: Rows,
+    observers: Observers,
+    pending: Pending,
+    bank: BankArrays,
+    told: TellBatch,
+    begin: int,
+    end: int,
+) -> None:
+    """Learn the losses of the decisions of a batch from `begin` to `end`, which are pending no longer."""
+    for i in range(begin, end):
+        slot = told.slot[i]
+        row = pending.key[slot]
+        fetch_state(desk, rows, row)
+        graph = select(bank, told.graph[i])
+        low = told.offsets[i]
+        count = told.offsets[i + 1] - low
+        for k in range(count):
+            desk.room.losses[k] = told.losses[low + k]
+        drawn = drawn_at(pending, slot, kept_size(bank, pending, slot))
+        learn(params, desk.state, graph, drawn, row_of(observers, row), desk.room, rows.round[row], told.foreseen[i])
+        keep_state(desk, rows, row, -1)
+        remember(rows.told[row], told.marks[i])
+        strike(rows, pending, slot)
+
+
+@kernel
+def kept_size(bank: BankArrays, pending: Pending, slot: int) -> int:
+    """Return how many numbers of `p` the learner wrote: of a sparing one, as many as the drawn arm reveals."""
+    if not SPARING:
+        return pending.p.shape[1]  # type: ignore[no-any-return]
+    g, arm = pending.graph[slot], pending.arm[slot]
+    return bank.stop[g, arm] - bank.start[g, arm]  # type: ignore[no-any-return]
+
+
+@kernel
+def remember(told: np.ndarray, mark: np.ndarray) -> None:
+    """Write down what a decision was told, and forget the oldest."""
+    for k in range(told.shape[0] - 1, 0, -1):
+        for column in range(4):
+            told[k, column] = told[k - 1, column]
+    if told.shape[0] > 0:
+        for column in range(4):
+            told[0, column] = mark[column]
+
+
+def drop_many(
+    params: Any,
+    desk: Desk,
+    rows: Rows,
+    observers: Observers,
+    pending: Pending,
+    bank: BankArrays,
+    slots: np.ndarray,
+    lost: bool,  # noqa: FBT001
+) -> None:
+    """Let go of decisions that will never be told."""
+    for i in range(slots.size):
+        slot = slots[i]
+        row = pending.key[slot]
+        fetch_state(desk, rows, row)
+        graph = select(bank, pending.graph[slot])
+        drawn = drawn_at(pending, slot, kept_size(bank, pending, slot))
+        drop_one(params, desk.state, graph, drawn, row_of(observers, row), desk.room, lost)
+        keep_state(desk, rows, row, rows.common[row])
+        strike(rows, pending, slot)
+
+
+@kernel
+def strike(rows: Rows, pending: Pending, slot: int) -> None:
+    """Take a decision out of those of its key that are pending."""
+    row = pending.key[slot]
+    before = np.int64(-1)
+    at = rows.first[row]
+    while at != slot:
+        before = at
+        at = pending.next[at]
+    after = pending.next[slot]
+    if before < 0:
+        rows.first[row] = after
+    else:
+        pending.next[before] = after
+    if after < 0:
+        rows.last[row] = before
+    rows.outstanding[row] -= pending.outstanding[slot] >= 0
+    pending.key[slot] = -1
+
+
+@kernel
+def find_many(rows: Rows, pending: Pending, row: np.ndarray, round_: np.ndarray, slot: np.ndarray) -> None:
+    """Write into `slot` where each decision is pending; -1 if it is not."""
+    for i in range(row.size):
+        at = rows.first[row[i]]
+        while at >= 0 and pending.round[at] != round_[i]:
+            at = pending.next[at]
+        slot[i] = at
+
+
+@kernel
+def observe_many(
+    bank: BankArrays,
+    graph: np.ndarray,
+    pending: Pending,
+    slot: np.ndarray,
+    offsets: np.ndarray,
+    sparing: bool,  # noqa: FBT001
+    P: np.ndarray,
+    observed: np.ndarray,
+) -> None:
+    """Write with which probability each arm that decisions reveal would be revealed, when they were drawn."""
+    for i in range(slot.size):
+        p = pending.p[slot[i]]
+        shown = select(bank, graph[i])
+        arm = pending.carried[slot[i]]
+        first, begin = offsets[i], shown.start[arm]
+        if not sparing:
+            observe(shown, p, P)
+        for k in range(offsets[i + 1] - first):
+            observed[first + k] = p[k] if sparing else P[shown.targets[begin + k]]
+
+
+class Kernels(NamedTuple):
+    """The kernels of one learner."""
+
+    ask_one: Callable[..., int]
+    tell_one: Callable[..., int]
+    drop_one: Callable[..., None]
+    ask_many: Callable[..., None]
+    tell_many: Callable[..., None]
+    drop_many: Callable[..., None]
+
+
+def kernels_of(learner: Learner) -> Kernels:
+    """Return the kernels of a learner."""
+    own = name_of(learner)
+    eta, theta, mass = (learner.traces.index(name) if name in learner.traces else -1 for name in TRACED)
+    absent = {"mark_present": marking(learner)}
+    letting_go = absent | {"release": learner.release}
+    sparing: dict[str, Any] = {"SPARING": is_sparing(learner)}
+    traced = {"ETA": eta, "THETA": theta, "MASS": mass}
+    learning = bound(learn, f"learn_{own}", update=learner.update, **letting_go, **sparing, **traced)
+    dropping = bound(drop_one, f"drop_{own}", **letting_go)
+    sized = bound(kept_size, f"size_{own}", **sparing)
+    drawn = {"draw": drawing(learner), "probability": learner.probability}
+    binary = Need.BINARY_LOSSES in learner.needs
+    return Kernels(
+        bound(ask_one, f"ask_{own}", draw=drawn["draw"], **absent),
+        bound(tell_one, f"tell_{own}", learn=learning, BINARY=binary),
+        dropping,
+        bound(ask_many, f"ask_many_{own}", **drawn, **absent, **sparing),
+        bound(tell_many, f"tell_many_{own}", learn=learning, kept_size=sized),
+        bound(drop_many, f"drop_many_{own}", drop_one=dropping, kept_size=sized),
+    )

@@ -1,0 +1,154 @@
+"""One key of a family, asked and told like an agent."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from sidelong.agent import logs, observers
+from sidelong.agent.decision import Decision, SparingDecision
+from sidelong.agent.estimates import estimates_of
+from sidelong.agent.feedback import of_one
+from sidelong.agent.observers import LOGGED
+from sidelong.checks import short
+from sidelong.errors import FamilyError, UnknownDecisionError
+from sidelong.outcomes.revealed import Revealed
+from sidelong.outcomes.revealed_columns import RevealedColumns
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from sidelong.agent.family import Family
+    from sidelong.agent.observers import Lateness
+    from sidelong.agent.rounds import Rounds
+    from sidelong.estimates import Estimates
+    from sidelong.evaluation import Certificate, WorldHealth
+    from sidelong.graphs.graph import FeedbackGraph
+    from sidelong.keys import Key
+    from sidelong.outcomes.revealed import Losses
+
+
+class Member:
+    """One key of a family: ``family[key]``. It keeps nothing of its own."""
+
+    def __init__(self, family: Family, key: Key) -> None:
+        self._family = family
+        self.key = key
+
+    @property
+    def _rounds(self) -> Rounds:
+        return self._family._rounds  # noqa: SLF001  # a part of the family
+
+    @property
+    def seed(self) -> int:
+        """The seed of the agent that plays as this key does."""
+        return self._family.seed_of(self.key)
+
+    @property
+    def round(self) -> int:
+        """How many decisions were asked for."""
+        row = self._rounds.keys.row(self.key)
+        return 0 if row < 0 else int(self._rounds.rows.round[row])
+
+    @property
+    def pending(self) -> tuple[Decision, ...]:
+        """The decisions that were neither told nor cancelled, oldest first."""
+        return tuple(map(self._decision, self._slots()))
+
+    def ask(self, graph: FeedbackGraph | None = None, available: Iterable[int | str | bool] | None = None) -> Decision:
+        """Draw an arm, as `Agent.ask` does."""
+        self._family.ask([self.key], graph, available)
+        return self._decision(self._slots()[-1])
+
+    def tell(self, decision: Decision | str, losses: Losses | Revealed, graph: FeedbackGraph | None = None) -> bool:
+        """Learn the losses that a decision revealed, as `Agent.tell` does."""
+        name = self._name(decision)
+        if isinstance(losses, Revealed):
+            return bool(self._family.tell([name], RevealedColumns.of_one(losses), graph))
+        heard = of_one(losses)
+        if heard.arms is None:
+            return bool(self._family.tell([name], heard.given, graph))
+        table = {"decision": [name] * heard.arms.size, "arm": heard.arms, "loss": heard.given}
+        return bool(self._family.tell([name], table, graph))
+
+    def override(self, decision: Decision | str, arm: int | str) -> Decision:
+        """Say that a pending decision was carried out with another arm, as `Agent.override` does."""
+        name = self._name(decision)
+        self._family.override([name], [arm])
+        return next(made for made in self.pending if made.id == name)
+
+    def cancel(self, decision: Decision | str, *, lost: bool = False) -> None:
+        """Give up a decision, as `Agent.cancel` does."""
+        self._family.cancel([self._name(decision)], lost=lost)
+
+    def _name(self, decision: Decision | str) -> str:
+        """Return the id of a decision, if it is one of this key."""
+        name = str(getattr(decision, "id", decision))
+        if name.split("-", 2)[2:] not in ([], [str(self.key)]):
+            raise UnknownDecisionError(
+                f"Decision {name} is not of the key {short(self.key)}. Tell the key that it is of, or the family."
+            )
+        return name
+
+    def estimates(self) -> Estimates:
+        """Return what is known about each arm, as `Agent.estimates` does."""
+        row = self._row()
+        p, state = self._rounds.outlook(np.array([row]))
+        gaps = state.gap.copy() if hasattr(state, "gap") else np.full(p.shape[1], np.nan)
+        return estimates_of(self._rounds.observers_of(row), gaps, p[0], self._family.graph)
+
+    def certificate(self, confidence: float = 0.95) -> Certificate:
+        """Return how much this key has lost so far, at most, beyond any fixed arm, as `Agent.certificate` does.
+
+        Raises:
+            EvaluationError: the family was not made with `certificate=True`.
+        """
+        pending = [self._rounds.drawn(slot) for slot in self._slots()]
+        return observers.certificate_of(self._rounds.observers_of(self._row()), pending, confidence)
+
+    def lateness(self) -> Lateness:
+        """Return how late feedback was, as `Agent.lateness` does."""
+        outstanding = self._rounds.pending.outstanding[self._slots()].tolist()
+        delays = self._rounds.observers_of(self._row()).delays
+        return observers.lateness_of(self._rounds.setup, delays, outstanding, self.round)
+
+    def health(self) -> WorldHealth:
+        """Return whether the world has turned, as `Agent.health` does.
+
+        Raises:
+            EvaluationError: the family was not made with `health=True`.
+        """
+        return observers.health_of(self._rounds.setup, self._rounds.observers_of(self._row()), self.round)
+
+    def learn(self, log: Any) -> int:
+        """Learn the rounds of a log, as `Agent.learn` does; return how many had losses."""
+        if self.key not in self._family:
+            self._family.add([self.key])
+        row = self._row()
+        state = self._rounds.state_of(row)
+        rounds = logs.replay(self._rounds.setup, state, log)
+        self._rounds.set_state(row, state)
+        self._rounds.observers_of(row).delays[LOGGED] += rounds
+        return rounds
+
+    def _row(self) -> int:
+        row = self._rounds.keys.row(self.key)
+        if row < 0:
+            raise FamilyError(f"This family has no key {short(self.key)}. Ask for it first.")
+        return row
+
+    def _slots(self) -> list[int]:
+        row = self._rounds.keys.row(self.key)
+        return [] if row < 0 else self._rounds.of_row(row)
+
+    def _decision(self, slot: int) -> Decision:
+        """Return a pending decision as an agent would."""
+        drawn, graph = self._rounds.drawn(slot)
+        tag = f"{self._rounds.setup.tag}-{self.key}"
+        if not self._rounds.setup.is_sparing:
+            return Decision(tag, graph, drawn)
+        return SparingDecision(tag, graph, drawn, float(self._rounds.pending.probability[slot]), None)
+
+    def __repr__(self) -> str:
+        return f"<{self.key!r} of {self._family!r}: {self.round} decisions>"

@@ -1,0 +1,381 @@
+"""What is counted beside the learner: means of losses, how late they came, an alarm, and the sums of a certificate.
+
+All of it is one NamedTuple of arrays, `Observers`: of an agent as it is, of a family with a row for each key. It is
+made, grown, saved and restored as a whole, and the kernel that learns takes it as one argument. What is not kept has
+arrays of size 0. No decision depends on it.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from sidelong._jit import kernel
+from sidelong.errors import EvaluationError
+from sidelong.evaluation.certificates import (
+    AWAY,
+    NOT_TOLD,
+    PAID,
+    RATES,
+    ROUNDS,
+    SPARED,
+    Certificate,
+    Standing,
+    assess,
+    freeze,
+    settle,
+)
+from sidelong.evaluation.turning import FIRST, UPPER, Turning, WorldHealth, health, look
+from sidelong.graphs.arrays import GraphArrays, observe
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from sidelong.agent.setup import Setup
+    from sidelong.graphs.graph import FeedbackGraph
+
+#: What `Observers.delays` counts and sums, in this order. Counts are whole numbers there too.
+(
+    N_TOLD,
+    N_LATE,
+    SIGMAS,
+    MOST,
+    RATE,
+    THETA,
+    RATED_THETA,
+    RATED_DELAY,
+    EXPLORATION,
+    CANCELLED,
+    LOST,
+    OVERRIDDEN,
+    ABSENT,
+    LOGGED,
+    PRIOR,
+) = range(15)
+#: What is summed of each told round, by the names of what a learner traces.
+TRACED = ("learning_rate", "theta", "exploration_mass")
+
+
+class DrawnRound(NamedTuple):
+    """A decision as kernels see it: all that was fixed when it was drawn."""
+
+    t: int  #: the round
+    arm: int  #: that was drawn
+    carried: int  #: the arm that was carried out: `arm`, unless somebody overrode it
+    outstanding: int  #: how many others were outstanding when it was drawn; -1 for an initial round
+    p: np.ndarray  #: what `update` gets: of all arms, or of a sparing learner, of those that are revealed
+    trace: np.ndarray
+    mean: np.ndarray  #: for the certificate, the mean of each arm before the draw; of size 0 where none is kept
+
+
+class Observers(NamedTuple):
+    """The arrays of all observers."""
+
+    # Of the losses of each arm that were told. A loss counts with weight 1 where the graph was known before the draw.
+    # Where the outcome decided what was revealed, it counts with 1 / P: large orders are seen on days of low demand,
+    # say, and their plain mean would be of selected days.
+    counts: np.ndarray  #: int64, (K,): how many there were
+    weights: np.ndarray  #: (K,): the sum of their weights
+    squared_weights: np.ndarray  #: (K,)
+    means: np.ndarray  #: (K,): their weighted mean
+    squares: np.ndarray  #: (K,): the weighted sum of squared deviations from it
+    delays: np.ndarray  #: (15,): how late feedback came, named above
+    # As in `evaluation.turning` and `evaluation.certificates`; of size 0 where there is no alarm, or no certificate.
+    alarm: np.ndarray  #: (6, K)
+    window: np.ndarray  #: int64, (3,)
+    W: np.ndarray  #: (K, 17)
+    standing: np.ndarray  #: (4, K)
+    sums: np.ndarray  #: (4,)
+
+    @classmethod
+    def new(cls, setup: Setup) -> Observers:
+        """Return those of a key before its first round."""
+        K = setup.graph.n_arms
+        delays = np.zeros(15)
+        traced = set(TRACED[:2]) <= set(setup.learner.traces)
+        delays[RATE] = math.inf if traced else math.nan
+        delays[[THETA, RATED_THETA, RATED_DELAY]] = 0.0 if traced else math.nan
+        delays[PRIOR] = setup.prior_cost
+        delays[ABSENT] = setup.graph.arms_without_self_loop.size > 0
+        alarm, window = Turning.new(K) if setup.alarm else (np.zeros((6, 0)), np.zeros(0, np.int64))
+        standing = Standing.new(K) if setup.certificate else (np.zeros((0, RATES)), np.zeros((4, 0)), np.zeros(0))
+        weights, squared, means, squares = np.zeros((4, K))
+        return cls(np.zeros(K, np.int64), weights, squared, means, squares, delays, alarm, window, *standing)
+
+    def grown(self, waits: Any) -> Observers:
+        """Return them with one more arm, of which nothing was seen; of one key, or with a row for each.
+
+        Until now it was absent, also in the pending rounds of a key that `waits`. Certificates are then against more
+        arms: those since it came hold together.
+        """
+        made = {
+            name: np.concatenate([array, np.zeros((*array.shape[:-1], 1), array.dtype)], axis=-1)
+            for name, array in self._asdict().items()
+            if name in {"counts", "weights", "squared_weights", "means", "squares"}
+        }
+        if self.alarm.size:
+            more = np.zeros((*self.alarm.shape[:-1], 1))
+            more[..., UPPER, :] = 1.0
+            made["alarm"] = np.concatenate([self.alarm, more], axis=-1)
+        if self.W.size:
+            more = np.zeros((*self.standing.shape[:-1], 1))
+            more[..., AWAY, 0], more[..., SPARED, 0] = self.sums[..., ROUNDS], self.sums[..., PAID]
+            made["standing"] = np.concatenate([self.standing, more], axis=-1)
+            made["W"] = np.concatenate([self.W, np.zeros((*self.W.shape[:-2], 1, RATES))], axis=-2)
+        delays = self.delays.copy()
+        delays[..., ABSENT] = np.maximum(delays[..., ABSENT], waits)
+        return self._replace(delays=delays, **made)
+
+
+#: The least and the most that each array may hold, for `codec`; nothing is said of those that may hold anything.
+RANGES = {
+    "counts": (0, 2**62),
+    "weights": (0.0, math.inf),
+    "squared_weights": (0.0, math.inf),
+    "means": (0.0, 1.0),
+    "squares": (0.0, math.inf),
+    "delays": (0.0, math.inf),
+    "alarm": (-math.inf, math.inf),
+    "window": (0, 2**62),
+    "W": (-math.inf, math.inf),
+    "standing": (0.0, math.inf),
+    "sums": (0.0, math.inf),
+}
+
+
+def consistent(observers: Observers) -> bool:
+    """Tell whether windows are those of `evaluation.turning`; a kernel would look for others for ever."""
+    first, last, number = np.moveaxis(observers.window, -1, 0)
+    length = FIRST * 2 ** np.minimum(number, 50)
+    return bool(((number <= 50) & (first == 1 + length - FIRST) & (last == first + length - 1)).all())
+
+
+@kernel
+def row_of(observers: Observers, row: int) -> Observers:
+    """Return the observers of one key of a family, as views."""
+    return Observers(
+        observers.counts[row],
+        observers.weights[row],
+        observers.squared_weights[row],
+        observers.means[row],
+        observers.squares[row],
+        observers.delays[row],
+        observers.alarm[row],
+        observers.window[row],
+        observers.W[row],
+        observers.standing[row],
+        observers.sums[row],
+    )
+
+
+@kernel
+def note_asked(observers: Observers, absent: int, mean: np.ndarray) -> None:
+    """Take notice of a draw: `mean` gets what a certificate must know of it."""
+    if absent > 0:
+        observers.delays[ABSENT] = 1.0
+    if observers.W.shape[0] > 0:
+        freeze(Standing(observers.W, observers.standing, observers.sums), mean)
+
+
+@kernel
+def add_loss(
+    i: int,
+    loss: float,
+    w: float,
+    counts: np.ndarray,
+    weights: np.ndarray,
+    squared_weights: np.ndarray,
+    means: np.ndarray,
+    squares: np.ndarray,
+) -> None:
+    """Add a loss of arm i to the weighted means (Welford 1962, West 1979)."""
+    counts[i] += 1
+    weights[i] += w
+    squared_weights[i] += w * w
+    away = loss - means[i]
+    means[i] += w * away / weights[i]
+    squares[i] += w * (away * (loss - means[i]))
+
+
+@kernel
+def note_told(
+    observers: Observers,
+    graph: GraphArrays,
+    drawn: DrawnRound,
+    losses: np.ndarray,
+    P: np.ndarray,
+    known: bool,  # noqa: FBT001  # kernels have no names
+    foreseen: bool,  # noqa: FBT001
+) -> None:
+    """Count the losses of a round; the e-th revealed arm would be revealed with probability P[e], if that is `known`.
+
+    The graph is `foreseen` if it was known before the draw. If not, and if nothing is known of P, only the loss of the
+    played arm counts, which was chosen before the outcome.
+    """
+    arm = drawn.carried
+    arms = graph.targets[graph.start[arm] : graph.stop[arm]]
+    for e in range(arms.size):
+        if foreseen or known or arms[e] == arm:
+            w = 1.0 if foreseen or not known else 1.0 / max(P[e], 1e-140)
+            o = observers
+            add_loss(arms[e], losses[e], w, o.counts, o.weights, o.squared_weights, o.means, o.squares)
+    if known and observers.alarm.shape[1] > 0:
+        look(Turning(observers.alarm, observers.window), arms, P, losses, drawn.t)
+
+
+@kernel
+def note_delay(
+    delays: np.ndarray,
+    drawn: DrawnRound,
+    late: bool,  # noqa: FBT001
+    eta: float,
+    theta: float,
+    mass: float,
+) -> None:
+    """Count how late the feedback of a decision came, with what the learner traced."""
+    if drawn.outstanding < 0:  # an initial round: what it shows enters no weights
+        return
+    sigma = float(drawn.outstanding)
+    delays[SIGMAS] += sigma
+    delays[MOST] = max(delays[MOST], sigma)
+    delays[N_TOLD] += 1.0
+    delays[N_LATE] += 1.0 if late else 0.0
+    if eta != 0.0 and eta < delays[RATE]:  # of a single arm it is 0, and nothing can be lost
+        delays[RATE] = eta
+    delays[THETA] += theta
+    delays[RATED_THETA] += eta * theta
+    delays[RATED_DELAY] += eta * sigma
+    delays[EXPLORATION] += mass
+
+
+@kernel
+def certify(
+    observers: Observers, graph: GraphArrays, drawn: DrawnRound, losses: np.ndarray, how: int, P: np.ndarray
+) -> None:
+    """Count a round for the certificate, if one is kept; `P` is room."""
+    if observers.W.shape[0] > 0:
+        standing = Standing(observers.W, observers.standing, observers.sums)
+        settle(standing, graph, drawn.arm, drawn.p, drawn.mean, losses, how, P)
+
+
+@kernel
+def note_dropped(observers: Observers, graph: GraphArrays, drawn: DrawnRound, why: int, P: np.ndarray) -> None:
+    """Count a round that the learner does not learn from; `why` is CANCELLED, LOST or OVERRIDDEN.
+
+    One that was lost was carried out, and so was one that was overridden. As the reason may be the draw itself, both
+    count in the bounds as the worst they can be.
+    """
+    if drawn.outstanding >= 0:
+        observers.delays[SIGMAS] += drawn.outstanding
+        observers.delays[MOST] = max(observers.delays[MOST], float(drawn.outstanding))
+        observers.delays[CANCELLED if why == CANCELLED else LOST] += 1.0
+    if why == OVERRIDDEN:
+        observers.delays[OVERRIDDEN] += 1.0
+    if why != CANCELLED:
+        certify(observers, graph, drawn, P, NOT_TOLD, P)
+
+
+def certificate_of(
+    observers: Observers, pending: Iterable[tuple[DrawnRound, FeedbackGraph]], confidence: float
+) -> Certificate:
+    """Return how much was lost so far, at most, beyond any fixed arm; rounds that are pending count as lost.
+
+    Raises:
+        EvaluationError: none is kept.
+    """
+    if not observers.W.size:
+        raise EvaluationError("No certificate is kept. Make the agent or the family with certificate=True.")
+    standing = Standing(observers.W, observers.standing, observers.sums).copy()
+    P = np.empty(observers.counts.size)
+    for drawn, graph in pending:
+        settle(standing, graph.arrays, drawn.arm, drawn.p, drawn.mean, P, NOT_TOLD, P)
+    return assess(standing, confidence)
+
+
+def health_of(setup: Setup, observers: Observers, last: int) -> WorldHealth:
+    """Return whether the world has turned, after the draw of round `last`."""
+    if not observers.alarm.size:
+        raise EvaluationError("No alarm is kept. Make the family with health=True.")
+    found = health(Turning(observers.alarm, observers.window), last)
+    found = found._replace(overridden=int(observers.delays[OVERRIDDEN]))
+    blind = setup.learner.draws_itself and not setup.is_sparing
+    return found._replace(unknown="the learner draws without knowing the probabilities") if blind else found
+
+
+class Lateness(NamedTuple):
+    """What an agent knows about the delay of its feedback.
+
+    The initial rounds of a learner are not counted, but in `initial`: what they show enters no weights.
+    """
+
+    told: int  #: how many decisions were told
+    late: int  #: of these, how many were told after a later one was drawn
+    outstanding: int  #: how many are pending
+    cancelled: int  #: how many were cancelled, because they were never carried out
+    lost: int  #: how many were carried out and given up, or carried out with another arm: each costs at most 1
+    initial: int  #: how many initial rounds were asked for
+    sum: int  #: D: over all decisions, how many others were outstanding when it was drawn
+    most: int  #: the largest number that was ever outstanding when one was drawn
+    rate: float  #: the smallest learning rate of a told decision; NaN if the learner does not trace it
+    theta_sum: float  #: the sum of theta over the told decisions; NaN if the learner does not trace it
+    rated_theta: float  #: the sum of theta times the learning rate
+    rated_delay: float  #: the sum, over the told decisions, of those outstanding before times the learning rate
+    exploration: float  #: the sum of the rates of exploration over the told decisions
+    #: The regret so far is, in the mean, at most this, if delays depend on neither draws nor losses. None if no such
+    #: bound is proved for the learner with its options.
+    bound: float | None
+
+
+def lateness_of(setup: Setup, delays: np.ndarray, outstanding: Sequence[int], rounds: int) -> Lateness:
+    """Return how late feedback was; `outstanding` has what `DrawnRound` says of each decision that is pending."""
+    sigmas = [each for each in outstanding if each >= 0]
+    initial = min(setup.initial, rounds)
+    counted = delays.tolist()
+    return Lateness(
+        told=int(counted[N_TOLD]),
+        late=int(counted[N_LATE]),
+        outstanding=len(sigmas),
+        cancelled=int(counted[CANCELLED]),
+        lost=int(counted[LOST]),
+        initial=initial,
+        sum=int(counted[SIGMAS]) + sum(sigmas),
+        most=max([int(counted[MOST]), *sigmas]),
+        rate=counted[RATE],
+        theta_sum=counted[THETA],
+        rated_theta=counted[RATED_THETA],
+        rated_delay=counted[RATED_DELAY],
+        exploration=counted[EXPLORATION],
+        bound=_late_bound(setup, counted, initial, sigmas),
+    )
+
+
+def _late_bound(setup: Setup, counted: list[float], initial: int, sigmas: list[int]) -> float | None:
+    from sidelong.learners import exp3gpp, exp3set  # noqa: PLC0415  # with the theory of all learners, which
+    from sidelong.theory import delay  # noqa: PLC0415  # takes a while to load
+
+    options: Mapping[str, Any] = setup.options
+    name, K = str(setup.learner.name), setup.graph.n_arms
+    is_late = counted[SIGMAS] or any(sigmas)
+    if counted[LOGGED] or (counted[ABSENT] and is_late):  # nothing is proved where arms are absent and feedback is late
+        return None
+    proved = options.get("estimator", "plain") == "plain" and options.get("track") is None and K > 1
+    if not proved or name not in {exp3gpp.LEARNER.name, exp3set.LEARNER.name}:
+        return None
+    untold = len(sigmas) + int(counted[LOST])
+    if not counted[N_TOLD] or counted[RATE] == math.inf:
+        return float(initial + untold)
+    sums = {"rate": counted[RATE], "rated_theta": counted[RATED_THETA], "rated_delay": counted[RATED_DELAY]}
+    if name == exp3set.LEARNER.name:
+        return counted[PRIOR] + delay.exp3_set_so_far(K=K, untold=untold, **sums)
+    return delay.exp3_gpp_so_far(K=K, exploration=counted[EXPLORATION], initial=initial, untold=untold, **sums)
+
+
+@kernel
+def chances(graph: GraphArrays, arm: int, p: np.ndarray, P: np.ndarray) -> None:
+    """Write into the first places of `P` with which probability each arm that `arm` reveals would be revealed."""
+    observe(graph, p, P)
+    first = graph.start[arm]
+    for e in range(graph.stop[arm] - first):
+        P[e] = P[graph.targets[first + e]]  # arms ascend, so that none is overwritten before it is read

@@ -1,0 +1,441 @@
+"""The keys of a family with their states, observers and pending decisions, and the threads that play them."""
+
+from __future__ import annotations
+
+import concurrent.futures
+import itertools
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from sidelong._jit import bind
+from sidelong.agent.graphs import Bank
+from sidelong.agent.kernels import (
+    AskBatch,
+    Desk,
+    Pending,
+    Rows,
+    TellBatch,
+    Workspace,
+    find_many,
+    kernels_of,
+    observe_many,
+)
+from sidelong.agent.observers import DrawnRound, Observers
+from sidelong.agent.rules import NamedDecisions
+from sidelong.agent.states import Layout, SharedStates
+from sidelong.checks import short
+from sidelong.graphs.presence import with_absent_arm
+from sidelong.keys import Keys, seeds_of
+from sidelong.learners.interface import refusal
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import numpy.typing as npt
+
+    from sidelong.agent.setup import Setup
+    from sidelong.graphs.graph import FeedbackGraph
+    from sidelong.keys import Key
+
+    Integers = npt.NDArray[np.int64]
+    Floats = npt.NDArray[np.float64]
+
+#: Fewer keys than this are played faster by one thread than by two.
+_FEW = 512
+#: So many keys at a time have their next probabilities computed.
+_CHUNK = 4096
+#: A key remembers what it was told for this many decisions, unless it is told otherwise.
+REMEMBERED = 4
+
+
+def new_pending(setup: Setup, size: int = 0) -> Pending:
+    """Return a table of free rows."""
+    key, round_, arm, carried, graph, following, outstanding = np.full((7, size), -1, np.int64)
+    reals = [np.empty((size, width)) for width in (setup.graph.n_arms, setup.n_traces, setup.n_means)]
+    return Pending(key, round_, arm, carried, graph, following, outstanding, np.empty(size), *reals)
+
+
+def longer(array: np.ndarray, used: int, size: int) -> np.ndarray:
+    """Return an array with room for `size` rows, of which the first `used` are kept; it grows by half at least."""
+    if size <= len(array):
+        return array
+    grown = np.zeros((max(size, min(len(array) + len(array) // 2, 2 * size)), *array.shape[1:]), array.dtype)
+    grown[:used] = array[:used]
+    return grown
+
+
+class DrawnColumns(NamedTuple):
+    """What was drawn for some rows: the columns of a batch behind its keys."""
+
+    rounds: Integers
+    arms: Integers
+    probabilities: Floats
+    reveals: npt.NDArray[np.int32]
+    offsets: Integers
+
+
+class Rounds:
+    """All that a family keeps. Rows beyond the number of keys are room for more."""
+
+    def __init__(self, setup: Setup, bank: Bank | None = None, remembers: int = REMEMBERED) -> None:
+        self.setup = setup
+        self.bank = Bank(setup.learner, setup.options, [setup.graph]) if bank is None else bank
+        self.layout = Layout(setup.learner, setup.state)
+        self.first_state = self.layout.filled(setup.state)  #: of a key before its first round
+        self.first_observers = setup.observers()
+        self.common = SharedStates(self.layout.kept)
+        self.keys = Keys()
+        self.names: dict[str, str] = {}  #: the ids of decisions that a service made, by the names it gave them
+        longs = np.empty(0, np.int64)
+        told, words = np.empty((0, remembers, 4), np.int64), np.empty((0, self.layout.kept), np.uint64)
+        self.rows = Rows(words, longs, np.empty(0, np.uint64), longs, longs, longs, longs, told, np.empty((0, 0)))
+        self.observers = Observers(*(np.empty((0, *each.shape), each.dtype) for each in self.first_observers))
+        self.pending = new_pending(setup)
+        self.free = np.empty(0, np.int64)  #: the rows of `pending` that no decision has
+        self._desks: list[Desk] = []
+
+    def __len__(self) -> int:
+        return len(self.keys)
+
+    def _bind(self, name: str) -> Callable[..., None]:
+        """Return what runs a loop: found when it is first needed, as its types do not depend on keys and batches."""
+        if not hasattr(self, f"_{name}"):
+            made, long, flag = kernels_of(self.setup.learner), np.empty(0, np.int64), True
+            batches: dict[str, tuple[Any, ...]] = {
+                "ask": (made.ask_many, AskBatch(long, long, long, long, long, np.empty(0)), 0, 0, 0, flag),
+                "tell": (
+                    made.tell_many,
+                    TellBatch(long, long, long, np.empty(0), np.empty((0, 4), np.int64), long > 0),
+                    0,
+                    0,
+                ),
+                "drop": (made.drop_many, long, flag),
+            }
+            loop, *batch = batches[name]
+            bind(self, f"_{name}", loop, *self._parts(self.desk(0)), *batch, of=str(self.setup.learner.name))
+        return getattr(self, f"_{name}")  # type: ignore[no-any-return]
+
+    def _parts(self, desk: Desk, pending: Pending | None = None) -> tuple[Any, ...]:
+        room = self.pending if pending is None else pending
+        return self.setup.params, desk, self.rows, self.observers, room, self.bank.arrays
+
+    def desk(self, number: int) -> Desk:
+        """Return what a thread works on."""
+        while len(self._desks) <= number:
+            buffer = self.first_state.copy()  # what is no room but never changes is there too
+            room = Workspace.new(self.setup.graph.n_arms)
+            trace = np.zeros(self.setup.n_traces)
+            self._desks.append(Desk(self.layout.on(buffer), buffer, room, trace, self.common.states))
+        return self._desks[number]
+
+    # Keys
+
+    def add(self, new: list[Key]) -> Integers:
+        """Add keys that are not there; return their rows."""
+        n, size = len(self.keys), len(self.keys) + len(new)
+        self.rows = rows = Rows(*(longer(array, n, size) for array in self.rows))
+        self.observers = Observers(*(longer(array, n, size) for array in self.observers))
+        for array, first in zip(self.observers, self.first_observers, strict=True):
+            if first.any():
+                array[n:size] = first
+        rows.common[n:size] = self.common.place(self.first_state[: self.layout.kept])
+        rows.seed[n:size] = seeds_of(new, self.setup.seed)
+        rows.round[n:size] = rows.outstanding[n:size] = 0
+        rows.first[n:size] = rows.last[n:size] = -1
+        if rows.scale.shape[1]:
+            rows.scale[n:size] = self.setup.ends
+        self.keys.add(new)
+        return np.arange(n, size)
+
+    def set_state(self, row: int, state: Any) -> None:
+        """Let a key go on from another state."""
+        self.rows.state[row], self.rows.common[row] = self.layout.filled(state)[: self.layout.kept], -1
+
+    def state_of(self, row: int) -> Any:
+        """Return a copy of the state of a key."""
+        buffer, place = self.first_state.copy(), self.rows.common[row]
+        buffer[: self.layout.kept] = self.rows.state[row] if place < 0 else self.common.states[place]
+        return self.layout.on(buffer)
+
+    def observers_of(self, row: int) -> Observers:
+        """Return the observers of a key, as views."""
+        return Observers(*(array[row] for array in self.observers))
+
+    def part_states(self) -> None:
+        """Write the state of each key into a row of its own."""
+        shared = np.flatnonzero(self.rows.common[: len(self.keys)] >= 0)
+        self.rows.state[shared] = self.common.states[self.rows.common[shared]]
+        self.rows.common[shared] = -1
+
+    def scales(self) -> Floats:
+        """Return best and worst of each key; losses in [0, 1] have 0 and 1."""
+        own = self.rows.scale[: len(self.keys)]
+        return own if own.shape[1] else np.tile(self.setup.ends, (len(self.keys), 1))
+
+    def remember(self, decisions: int) -> None:
+        """Let each key remember what it was told for so many decisions, from now on."""
+        told = self.rows.told
+        kept = np.zeros((len(told), decisions, 4), np.int64)
+        kept[:, : told.shape[1]] = told[:, :decisions]
+        self.rows = self.rows._replace(told=kept)
+
+    # Pending decisions
+
+    def take(self, n: int) -> Integers:
+        """Return n free rows of `pending`."""
+        if self.free.size < n:
+            before = len(self.pending.key)
+            size = before + max(n - self.free.size, before // 2)
+            self.pending = Pending(*(longer(array, before, size) for array in self.pending))
+            size = len(self.pending.key)
+            self.pending.key[before:] = -1
+            self.free = np.append(np.arange(size - 1, before - 1, -1), self.free)
+        taken, self.free = self.free[self.free.size - n :][::-1].copy(), self.free[: self.free.size - n]
+        return taken
+
+    def give(self, slots: Integers) -> None:
+        """Take rows of `pending` back; if nothing is pending any more, their memory goes too."""
+        self.free = np.append(self.free, slots[::-1])
+        if self.free.size == len(self.pending.key):
+            self.pending = new_pending(self.setup)
+            self.free = np.empty(0, np.int64)
+        places = self.bank.forget(self.pending.graph[self.pending.key >= 0])
+        if places is not None:
+            self.pending.graph[self.pending.key >= 0] = places
+
+    def in_order(self) -> Integers:
+        """Return where decisions are pending, key after key, oldest first."""
+        pending = self.pending
+        slots = np.flatnonzero(pending.key >= 0)
+        return np.asarray(slots[np.lexsort((pending.round[slots], pending.key[slots]))])
+
+    def of_row(self, row: int) -> list[int]:
+        """Return where the decisions of one key are pending, oldest first."""
+        slots, at = [], int(self.rows.first[row])
+        while at >= 0:
+            slots.append(at)
+            at = int(self.pending.next[at])
+        return slots
+
+    def drawn(self, slot: int) -> tuple[DrawnRound, FeedbackGraph]:
+        """Return a pending decision of its own, and the graph that it was drawn for."""
+        pending, graph = self.pending, self.bank.graphs[self.pending.graph[slot]]
+        arm = int(pending.arm[slot])
+        size = graph.row(arm).size if self.setup.is_sparing else graph.n_arms
+        return DrawnRound(
+            int(pending.round[slot]),
+            arm,
+            int(pending.carried[slot]),
+            int(pending.outstanding[slot]),
+            pending.p[slot, :size].copy(),
+            pending.trace[slot].copy(),
+            pending.mean[slot].copy(),
+        ), graph
+
+    def find(self, row: Integers, round_: Integers) -> Integers:
+        """Return where each decision is pending; -1 if it is not."""
+        slot = np.empty(row.size, np.int64)
+        find_many(self.rows, self.pending, row, round_, slot)
+        return slot
+
+    def named(self, row: Integers, round_: Integers) -> tuple[Integers, NamedDecisions]:
+        """Return where decisions are pending, and what is known of each."""
+        slot = self.find(row, round_)
+        waits = slot >= 0
+        columns = (self.pending.carried, self.pending.graph)
+        arm, asked = (np.where(waits, np.append(column, 0)[slot], 0) for column in columns)
+        before = np.zeros((row.size, 4), np.int64)
+        settled = np.flatnonzero(~waits)
+        if settled.size and self.rows.told.shape[1]:
+            told = self.rows.told[row[settled]]
+            same = told[:, :, 0] == round_[settled, None]
+            found = told[np.arange(settled.size), same.argmax(axis=1)]
+            before[settled] = np.where(same.any(axis=1)[:, None], found, 0)
+        ends = self.scales()[row] if self.rows.scale.shape[1] else np.tile(self.setup.ends, (row.size, 1))
+
+        def name(at: int) -> str:
+            return f"{round_[at]}-{self.setup.tag}-{self.keys.listed[row[at]]}"
+
+        def whose(at: int) -> str:
+            return f" of the key {short(self.keys.listed[row[at]])}, decision {name(at)},"
+
+        return slot, NamedDecisions(name, whose, round_, waits, arm, asked, before, np.asarray(ends, np.float64))
+
+    def observe(self, slot: Integers, graph: Integers) -> Floats:
+        """Return with which probability each arm that pending decisions reveal would be revealed; NaN if unknown."""
+        arm = self.pending.carried[slot]
+        sizes = self.bank.degrees(graph, arm)
+        offsets = np.append(0, np.cumsum(sizes))
+        P, observed = np.empty(self.setup.graph.n_arms), np.empty(int(offsets[-1]))
+        sparing = self.setup.is_sparing
+        observe_many(self.bank.arrays, graph, self.pending, slot, offsets, sparing, P, observed)
+        observed[np.repeat(np.isnan(self.pending.probability[slot]), sizes)] = np.nan
+        return observed
+
+    # Rounds
+
+    def ask(self, row: Integers, places: Integers, threads: int) -> DrawnColumns:
+        """Draw an arm for each row, on graphs by their places; return the columns of a batch behind its keys."""
+        n = row.size
+        slot = self.take(n)
+        order = np.argsort(row, kind="stable")
+        asked = AskBatch(row[order], places[order], slot, np.full(n, -1), np.empty(n, np.int64), np.empty(n))
+        self._foresee(asked)
+        self._share(self._bind("ask"), asked.row, threads, asked, (self.setup.initial,), (True,))
+        wrong = np.flatnonzero((asked.arm < 0) | (asked.arm >= self.setup.graph.n_arms))
+        if wrong.size:
+            at = int(wrong[0])
+            t, p = int(self.rows.round[asked.row[at]]) + 1, self.pending.p[slot[at]]
+            raise refusal(self.setup.learner, t, p, int(asked.arm[at]), self.setup.graph.n_arms)
+        back = np.empty(n, np.int64)
+        back[order] = np.arange(n)
+        arms = asked.arm[back]
+        reveals = self.bank.reveals(places, arms)
+        return DrawnColumns(self.pending.round[slot][back], arms, asked.probability[back], *reveals)
+
+    def _foresee(self, asked: AskBatch) -> None:
+        """Write into `after` what keys come to that have a state in common: one of each kind is asked before all."""
+        place = self.rows.common[asked.row]
+        shared = np.flatnonzero(place >= 0)
+        n_graphs = len(self.bank.graphs)
+        kind = place[shared] * n_graphs + asked.graph[shared]
+        kinds, first, which = np.unique(kind, return_index=True, return_inverse=True)
+        after = []
+        for each, one in zip(kinds.tolist(), shared[first].tolist(), strict=True):
+            at, graph = divmod(each, n_graphs)
+            key = int(self.bank.arrays.keys[graph])
+            known = self.common.after(at, key)
+            if known is None:
+                self._look_ahead(asked.row[one : one + 1], asked.graph[one : one + 1])
+                known = self.common.expect(at, key, self.desk(0).buffer[: self.layout.kept])
+            after.append(known)
+        asked.after[shared] = np.array(after, np.int64)[which.reshape(-1)]
+
+    def tell(self, told: TellBatch, threads: int) -> None:
+        """Learn a batch of decisions, in the order of the rows of their keys."""
+        self._share(self._bind("tell"), self.pending.key[told.slot], threads, told, (), ())
+        self.give(told.slot)
+
+    def drop(self, slots: Integers, *, lost: bool = False) -> None:
+        """Let go of decisions that will never be told."""
+        self._bind("drop")(*self._parts(self.desk(0)), slots, lost)
+        self.give(slots)
+
+    def outlook(self, row: Integers, graph: Integers | None = None) -> tuple[Floats, Any]:
+        """Return the probabilities with which each key would play next, and the state of the last one after that."""
+        places = np.zeros(row.size, np.int64) if graph is None else graph
+        pieces = [slice(k, k + _CHUNK) for k in range(0, row.size, _CHUNK)]
+        chunks = [self._look_ahead(row[some], places[some]) for some in pieces]
+        return np.concatenate([np.empty((0, self.setup.graph.n_arms)), *chunks]), self.desk(0).state
+
+    def _look_ahead(self, row: Integers, graph: Integers) -> Floats:
+        """Return with which probabilities each key would play next; the state of the last one is on the first desk."""
+        n = row.size
+        room = new_pending(self.setup, n)
+        asked = AskBatch(row, graph, np.arange(n), np.full(n, -1), np.empty(n, np.int64), np.empty(n))
+        self._bind("ask")(*self._parts(self.desk(0), room), asked, self.setup.initial, 0, n, False)  # noqa: FBT003  # a kernel
+        return room.p
+
+    def _share(
+        self,
+        work: Callable[..., None],
+        row: Integers,
+        threads: int,
+        batch: Any,
+        before: tuple[Any, ...],
+        after: tuple[Any, ...],
+    ) -> None:
+        """Let threads work on a batch whose rows ascend: all decisions of a key are one thread's."""
+        n = row.size
+        ends = [n * k // threads for k in range(threads + 1)] if n >= _FEW else [0, n]
+        ends[1:-1] = [int(np.searchsorted(row, row[end])) for end in ends[1:-1]]
+        calls = [
+            (*self._parts(self.desk(k)), batch, *before, begin, end, *after)
+            for k, (begin, end) in enumerate(itertools.pairwise(ends))
+        ]
+        if len(calls) == 1:
+            work(*calls[0])
+            return
+        with concurrent.futures.ThreadPoolExecutor(len(calls) - 1) as pool:
+            others = [pool.submit(work, *call) for call in calls[1:]]
+            work(*calls[0])
+            for each in others:
+                each.result()
+
+    # Tables as a whole
+
+    def let_wait(self, columns: dict[str, np.ndarray]) -> None:
+        """Let decisions be pending, which are given key after key, oldest first."""
+        key = columns["key"]
+        n = key.size
+        same = np.append(key[1:] == key[:-1], False)[:n]
+        following = np.where(same, np.arange(1, n + 1), -1)
+        self.pending = new_pending(self.setup)._replace(**columns, next=following)
+        self.free = np.empty(0, np.int64)
+        self.rows.first[:], self.rows.last[:] = -1, -1
+        self.rows.first[key[::-1]] = np.arange(n)[::-1]
+        self.rows.last[key] = np.arange(n)
+        self.rows.outstanding[:] = 0
+        np.add.at(self.rows.outstanding, key, columns["outstanding"] >= 0)
+
+    def grown(self, graph: FeedbackGraph) -> Rounds:
+        """Return the same keys with one more arm, which was absent until now."""
+        learner, before = self.setup.learner, self.setup
+        grow: Any = learner.grow  # it was checked that there is one
+        params, first = grow(before.params, before.state)
+        setup = replace(before, params=params, state=first, graph=graph)
+        graphs = [with_absent_arm(each, graph.labels) for each in self.bank.graphs]
+        made = Rounds(setup, Bank(learner, setup.options, [graph, *graphs]), self.rows.told.shape[1])
+        n = len(self)
+        made.keys, made.names = self.keys, self.names
+        some = [array[:n] for array in self.rows]
+        words = np.zeros((n, made.layout.kept), np.uint64)
+        made.rows = Rows(*some)._replace(state=words, common=np.full(n, -1, np.int64))
+        for row in range(n):
+            made.set_state(row, grow(before.params, self.state_of(row))[1])
+        made.observers = Observers(*(array[:n] for array in self.observers)).grown(self.rows.outstanding[:n] > 0)
+        slots = self.in_order()
+        columns = {name: getattr(self.pending, name)[slots] for name in PENDING}
+        places = np.array([made.bank.place(each) for each in graphs], np.int64)
+        columns["graph"] = places[columns["graph"]]
+        if not setup.is_sparing:
+            columns["p"] = np.pad(columns["p"], ((0, 0), (0, 1)))
+        if setup.certificate:
+            columns["mean"] = np.pad(columns["mean"], ((0, 0), (0, 1)), constant_values=0.5)
+        made.let_wait(columns)
+        return made
+
+    @classmethod
+    def merged(cls, parts: list[tuple[Rounds, np.ndarray]], setup: Setup | None = None) -> Rounds:
+        """Return some rows of several, which are of one family, together; with `setup`, on another own graph."""
+        first = parts[0][0]
+        made = cls(first.setup if setup is None else setup, remembers=first.rows.told.shape[1])
+        own_scales = any(part.rows.scale.shape[1] for part, _ in parts)
+        columns: dict[str, list[np.ndarray]] = {name: [] for name in PENDING}
+        rows, observers = [], []
+        for part, chosen in parts:
+            part.part_states()
+            new = np.full(len(part.keys), -1, np.int64)
+            new[chosen] = np.arange(chosen.size) + len(made.keys)
+            made.keys.add(part.keys.listed[row] for row in chosen.tolist())
+            scale = part.scales() if own_scales else part.rows.scale
+            rows.append([array[chosen] for array in part.rows._replace(scale=scale)])
+            observers.append([array[chosen] for array in part.observers])
+            slots = part.in_order()
+            slots = slots[new[part.pending.key[slots]] >= 0]
+            places = np.array([made.bank.place(graph) for graph in part.bank.graphs], np.int64)
+            for name in PENDING:
+                columns[name].append(getattr(part.pending, name)[slots])
+            columns["key"][-1] = new[columns["key"][-1]]
+            columns["graph"][-1] = places[columns["graph"][-1]]
+            made.names |= part.names
+        made.rows = Rows(*(np.concatenate(each) for each in zip(*rows, strict=True)))
+        made.observers = Observers(*(np.concatenate(each) for each in zip(*observers, strict=True)))
+        made.let_wait({name: np.concatenate(each) for name, each in columns.items()})
+        return made
+
+
+#: What is kept of a pending decision: all but the links between those of one key.
+PENDING = tuple(name for name in Pending._fields if name != "next")

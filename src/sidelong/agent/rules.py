@@ -1,0 +1,373 @@
+"""The rules of `tell`, `cancel` and `override`: every check, with its message, for one decision and for many.
+
+`check` is what the losses of one decision must be. An agent calls it in the kernel that learns; a family lets it look
+at all decisions of a batch before anything is learned. `FeedbackCheck` then says what is wrong, and is the whole of
+`tell` for all that an agent does not take the short way: a batch, a repetition, losses of odd types.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from sidelong._jit import kernel
+from sidelong.agent.feedback import Heard
+from sidelong.agent.graphs import Bank
+from sidelong.checks import short
+from sidelong.errors import ConflictError, DecisionError, LossError, OutcomeError
+from sidelong.graphs.presence import arm_of
+from sidelong.learners.interface import Need, is_sparing
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import numpy.typing as npt
+
+    from sidelong.graphs.graph import FeedbackGraph
+    from sidelong.learners.interface import Learner
+    from sidelong.outcomes.revealed_columns import RevealedColumns
+
+    Integers = npt.NDArray[np.int64]
+    Floats = npt.NDArray[np.float64]
+
+#: What `check` returns: FITS, or ``place * CODES + code``.
+FITS, CODES = -1, 4
+COUNT, OUTSIDE, NOT_BINARY = range(3)
+
+
+@kernel
+def check(
+    values: np.ndarray,
+    first: int,
+    given: int,
+    due: int,
+    best: float,
+    worst: float,
+    binary: bool,  # noqa: FBT001  # kernels have no names
+) -> int:
+    """Turn the `given` values of a decision, from `first` on, into losses, if they fit; `due` are revealed.
+
+    The loss of `best` is 0, and that of `worst` is 1.
+    """
+    if given != due:
+        return COUNT
+    low, high = min(best, worst), max(best, worst)
+    for k in range(due):
+        value = values[first + k]
+        if not low <= value <= high:
+            return k * CODES + OUTSIDE
+        if binary and value not in (low, high):
+            return k * CODES + NOT_BINARY
+    for k in range(due):
+        values[first + k] = (values[first + k] - best) / (worst - best) + 0.0  # not -0.0
+    return FITS
+
+
+@kernel
+def check_many(
+    values: np.ndarray,
+    offsets: np.ndarray,
+    due: np.ndarray,
+    ends: np.ndarray,
+    binary: bool,  # noqa: FBT001
+    found: np.ndarray,
+) -> None:
+    """Do the same for many decisions, up to the first one whose values do not fit, and write what was found of each."""
+    for i in range(due.size):
+        found[i] = check(values, offsets[i], offsets[i + 1] - offsets[i], due[i], ends[i, 0], ends[i, 1], binary)
+        if found[i] != FITS:
+            return
+
+
+class NamedDecisions(NamedTuple):
+    """The decisions that a call names, with what is known of each."""
+
+    names: Callable[[int], str]  #: what messages call each: its id
+    whose: Callable[[int], str]  #: and what they add to an arm: " of the key 'a', decision 3-...," or nothing
+    round: Integers
+    is_pending: npt.NDArray[np.bool_]
+    arm: Integers  #: that was carried out; 0 where nothing is pending
+    asked: Integers  #: the place of the graph that it was asked with, in the bank
+    before: Integers  #: (n, 4): what it was told, as `marks_of` has it, where it is not pending; zeros if forgotten
+    ends: Floats  #: (n, 2): the best and the worst of its scale
+
+
+class Accepted(NamedTuple):
+    """What is to be learned: of all named decisions, also of those that were told before."""
+
+    shown: Integers  #: the place of the graph of each round, in the bank
+    offsets: Integers  #: the losses of decision i lie from offsets[i] to offsets[i + 1]
+    losses: Floats
+    marks: Integers  #: (n, 4): what is remembered of each
+    foreseen: bool  #: whether the graphs were known before the draw
+
+
+#: The columns of what is remembered: round, how many losses were given, hashes of them and of their arms.
+ROUND, SIZE, LOSSES, ARMS = range(4)
+
+
+def marks_of(round_: Integers, losses: Floats, arms: Integers, offsets: Integers, graph: Integers) -> Integers:
+    """Return for each decision what is remembered of what it was told, to recognise a repetition.
+
+    That is 64 bits of the losses and the graph, which is 0 where `tell` was given none, and 64 bits of the arms, -1
+    where nobody knows. They are those of what was given: an arm that was absent is not learned, but what an outcome
+    revealed may name it.
+    """
+    place = np.arange(losses.size) - np.repeat(offsets[:-1], np.diff(offsets))
+    bits = (losses + 0.0).view(np.uint64)  # -0.0 is 0.0
+    made = [_mix(bits + _mix(place.astype(np.uint64))), _mix(arms.astype(np.uint64))]
+    sums = [np.append(np.uint64(0), np.cumsum(each, dtype=np.uint64)) for each in made]
+    hashes = np.stack([each[offsets[1:]] - each[offsets[:-1]] for each in sums], axis=1)
+    hashes[:, 0] ^= _mix(graph.astype(np.uint64))
+    return np.column_stack([round_, np.diff(offsets), hashes.view(np.int64)])
+
+
+def _mix(x: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
+    """Mix bits: the finaliser of SplitMix64 (Steele, Lea, Flood 2014), which maps 0 to 0."""
+    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return x ^ (x >> np.uint64(31))
+
+
+def refuse_outcome(learner: Learner, *, foreseen: bool, name: str, key: str) -> None:
+    """Refuse a graph that came with an outcome and is another one than that of `ask`, if it must not be."""
+    if is_sparing(learner):
+        raise DecisionError(
+            "A learner that does not look at every arm must know at `ask` what its decision reveals: "
+            "tell without graph=..., or take refresh='round'."
+        )
+    if foreseen:
+        raise LossError(
+            f"The outcome{key} is of a round with another graph than the one that decision {name} was asked with. "
+            f"Here graphs are known before the draw: ask with them, and keep their values for the outcomes. Nothing "
+            f"was learned."
+        )
+
+
+def check_alone(graph: Any, *, scaled: bool) -> None:
+    """Refuse what comes beside an outcome that has it already."""
+    if graph is not None or scaled:
+        what = "its graph" if graph is not None else "losses in [0, 1], so that it needs no scale"
+        raise LossError(f"What was revealed has {what}: tell it alone.")
+
+
+class FeedbackCheck:
+    """One call of `tell`: its decisions, what they reveal, and what is wrong with it."""
+
+    def __init__(self, learner: Learner, bank: Bank, named: NamedDecisions, heard: Heard, remembers: int) -> None:
+        self._learner = learner
+        self._bank = bank
+        self._named = named
+        self._heard = heard
+        self._remembers = remembers
+        self._outcome: RevealedColumns | None = None  # with arms that were absent
+        self._settled = np.flatnonzero(~named.is_pending)
+
+    def accept(self, graph: Any, revealed: RevealedColumns | None = None) -> Accepted:
+        """Return what is to be learned, from losses and the graphs that came with them, or from what was revealed.
+
+        Raises:
+            LossError: a loss is missing, outside its range, or of an arm that was not revealed.
+            DecisionError: a decision was cancelled, told long ago, or told something else.
+        """
+        if revealed is not None:
+            graph = self._open(revealed, graph)
+        named, bank = self._named, self._bank
+        shown, key = named.asked, np.zeros(named.round.size, np.int64)
+        foreseen = graph is None or (revealed is not None and revealed.foreseen)
+        if graph is not None:
+            key = bank.keys(graph, named.round.size)
+            shown = bank.told(graph, named.asked, named.is_pending)
+            other = shown != named.asked
+            if other.any():
+                at = int(np.argmax(other))
+                refuse_outcome(self._learner, foreseen=foreseen, name=named.names(at), key=self._of_key(at))
+        reveals, ends = bank.reveals(shown[named.is_pending], named.arm[named.is_pending])
+        due = self._due(np.diff(ends))
+        values, given, arms = self._in_order(due, reveals)
+        offsets = np.append(0, np.cumsum(due))
+        losses = self._checked(values, given, arms, due, offsets)
+        if self._outcome is None:
+            marks = marks_of(named.round, losses, arms, offsets, key)
+        else:
+            marks = marks_of(named.round, self._outcome.losses, self._outcome.reveals, self._outcome.offsets, key)
+        self._compare(marks)
+        return Accepted(shown, offsets, losses, marks, foreseen)
+
+    def _open(self, revealed: RevealedColumns, graph: Any) -> Any:
+        """Return the graph of what was revealed, if it is of these decisions; absent arms are left out of it."""
+        named, n = self._named, self._named.round.size
+        check_alone(graph, scaled=bool((named.ends != (0.0, 1.0)).any()))
+        if revealed.arms.size != n:
+            raise LossError(f"This is what {revealed.arms.size:,} plays revealed, of {n:,} decisions.")
+        other = (revealed.arms != named.arm) & named.is_pending
+        if other.any():
+            at = int(np.argmax(other))
+            raise LossError(
+                f"This is what arm {self._name(revealed.arms[at])} revealed{self._of_key(at, ' for')}, and decision "
+                f"{named.names(at)} plays arm {self._name(named.arm[at])}. Each decision is told its own outcome: give "
+                f"them in the order of the decisions. For old ones there is `learn`."
+            )
+        self._outcome = revealed
+        of = np.repeat(np.arange(n), np.diff(revealed.offsets))
+        values = revealed.losses[~self._bank.hides(named.asked, of, revealed.reveals)]
+        self._heard = self._heard._replace(values=values.copy(), given=values)
+        return revealed.graph
+
+    def _due(self, pending: Integers) -> Integers:
+        """Return how many losses each decision has: what it reveals, or what it was told before."""
+        named, settled = self._named, self._settled
+        due = np.zeros(named.round.size, np.int64)
+        due[named.is_pending] = pending
+        forgotten = settled[named.before[settled, ROUND] != named.round[settled]]
+        if forgotten.size:
+            raise DecisionError(
+                f"Decision {named.names(int(forgotten[0]))} was cancelled, or told so long ago that what it was told "
+                f"is forgotten: who made it remembers the last {self._remembers:,}. Nothing was learned."
+            )
+        due[settled] = named.before[settled, SIZE]
+        if self._outcome is not None and (other := due[settled] != np.diff(self._outcome.offsets)[settled]).any():
+            self._conflict(int(settled[np.argmax(other)]))
+        return due
+
+    def _in_order(self, due: Integers, reveals: np.ndarray) -> tuple[Floats, np.ndarray, Integers]:
+        """Return the values and what was given, decision after decision, with their arms, -1 where nobody knows."""
+        heard, total = self._heard, int(due.sum())
+        pending = np.repeat(self._named.is_pending, due)
+        arms = np.full(total, -1, np.int64)
+        arms[pending] = reveals
+        if heard.arms is None or heard.of is None:
+            if heard.values.size != total:
+                self._refuse_count(total, reveals)
+            return heard.values, heard.given, arms
+        order = np.lexsort((heard.arms, heard.of))
+        of, listed = heard.of[order], heard.arms[order]
+        wrong = np.bincount(of, minlength=due.size) != due
+        if not wrong.any():
+            wrong[of[pending & (arms != listed)]] = True
+        if wrong.any():
+            at = int(np.argmax(wrong))
+            first = int(due[:at].sum())
+            self._refuse_arms(at, heard.arms[heard.of == at], arms[first : first + int(due[at])])
+        return heard.values[order], heard.given[order], listed
+
+    def _refuse_count(self, total: int, reveals: np.ndarray) -> None:
+        n, given = self._named.round.size, self._heard.values.size
+        if n == 1 and self._settled.size:
+            self._conflict(0)
+        of, order = ("", "their order") if n == 1 else (f" of these {n:,} decisions", "the order of batch.reveals")
+        known = f" The arms are {listed(reveals.tolist(), self._bank.own)}." if n == 1 else ""
+        raise LossError(
+            f"Losses must be one for each of the {total:,} revealed arms{of}, in {order}; {given:,} were given.{known}"
+        )
+
+    def _refuse_arms(self, at: int, told: Integers, due: Integers) -> None:
+        if not self._named.is_pending[at]:
+            self._conflict(at)
+        whose, known = self._named.whose(at), listed(due.tolist(), self._bank.own)
+        for arm in told[~np.isin(told, due)].tolist():
+            raise LossError(
+                f"Arm {arm}{whose} was not revealed, and a loss was told for it. The revealed arms are {known}. If "
+                f"only the outcome shows what is revealed, tell it with graph=..."
+            )
+        for arm in np.setdiff1d(due, told).tolist():
+            raise LossError(
+                f"The loss of arm {self._name(arm)}{whose} was revealed and is missing. Tell all of {known}."
+            )
+        raise LossError(f"An arm{whose} has two losses.")
+
+    def _checked(self, values: Floats, given: np.ndarray, arms: Integers, due: Integers, offsets: Integers) -> Floats:
+        """Return values as losses, and refuse what is none."""
+        binary, losses = Need.BINARY_LOSSES in self._learner.needs, np.array(values, np.float64)
+        found = np.full(due.size, FITS, np.int64)
+        check_many(losses, offsets, due, np.ascontiguousarray(self._named.ends), binary, found)
+        if (found == FITS).all():
+            return losses
+        at = int(np.argmax(found != FITS))
+        if not self._named.is_pending[at]:
+            self._conflict(at)
+        place, code = divmod(int(found[at]), CODES)
+        if code == COUNT:  # which was checked before, but a rule of one's own may say so too
+            self._refuse_count(int(due.sum()), arms)
+        place += int(offsets[at])
+        low, high = sorted(self._named.ends[at].tolist())
+        rule = (
+            f"a number in [{low:g}, {high:g}]" if code == OUTSIDE else f"{low:g} or {high:g} for {self._learner.name}"
+        )
+        in_unit = (low, high) == (0.0, 1.0)
+        what = f"{'loss' if in_unit else 'value'} of arm {self._name(arms[place])}{self._named.whose(at)}"
+        where = "" if in_unit or self._heard.arms is not None or due.size > 1 else f", at place {place},"
+        advice = "Scale losses before you tell them" if in_unit else "If such values do come, begin with a wider scale"
+        raise (LossError if in_unit else OutcomeError)(
+            f"The {what}{where} must be {rule}, not {short(given[place])}. {advice}; they are never clipped, and "
+            f"nothing was learned."
+        )
+
+    def _compare(self, marks: Integers) -> None:
+        """Let repetitions pass, and refuse anything else about a decision that is not pending."""
+        settled, before = self._settled, self._named.before[self._settled]
+        other = before[:, LOSSES] != marks[settled, LOSSES]
+        if self._heard.arms is not None:
+            other |= before[:, ARMS] != marks[settled, ARMS]
+        if other.any():
+            self._conflict(int(settled[np.argmax(other)]))
+
+    def _conflict(self, at: int) -> None:
+        raise conflict(self._named.names(at))
+
+    def _name(self, arm: int) -> str:
+        return self._bank.own.arm_name(int(arm)) if arm >= 0 else "unknown"
+
+    def _of_key(self, at: int, before: str = " of") -> str:
+        key = self._named.whose(at).partition(", decision")[0]
+        return key.replace(" of", before, 1)
+
+
+def fit(learner: Learner, losses: Floats, sizes: Integers) -> bool:
+    """Tell whether losses in [0, 1], of so many arms for each decision, are what can be told."""
+    found = np.full(sizes.size, FITS, np.int64)
+    ends, offsets = np.tile([0.0, 1.0], (sizes.size, 1)), np.append(0, np.cumsum(sizes))
+    check_many(losses.copy(), offsets, sizes, ends, Need.BINARY_LOSSES in learner.needs, found)
+    return bool((found == FITS).all())
+
+
+def check_losses(learner: Learner, losses: Floats, graph: FeedbackGraph, arm: int) -> None:
+    """Refuse what cannot be told of a decision that has played `arm`, for whoever writes it down before it is told."""
+    if fit(learner, losses, np.array([graph.row(arm).size])) and losses.size == graph.row(arm).size:
+        return
+    round_, played, asked = np.array([[1], [arm], [0]], np.int64)
+    pending, before, ends = np.ones(1, np.bool_), np.zeros((1, 4), np.int64), np.array([[0.0, 1.0]])
+    named = NamedDecisions(lambda _: "", lambda _: "", round_, pending, played, asked, before, ends)
+    FeedbackCheck(learner, Bank(learner, {}, [graph]), named, Heard(losses.copy(), losses), 0).accept(None)
+
+
+def conflict(name: str) -> ConflictError:
+    """Return the error for a decision that was told something else before."""
+    return ConflictError(
+        f"Decision {name} was told before, with other losses or another graph. The first ones stay; losses cannot be "
+        f"corrected after they were learned. Nothing was learned."
+    )
+
+
+def not_pending(name: str, what: str) -> DecisionError:
+    """Return the error for a decision that must be pending to be cancelled, say."""
+    return DecisionError(f"Decision {name} was told or cancelled before; only a pending one can {what}.")
+
+
+def carried_arm(graph: FeedbackGraph, arm: Any, name: str) -> int:
+    """Return the number of the arm that a decision was carried out with, if that could be."""
+    number = arm_of(graph, arm)
+    if not graph.row(number).size:
+        raise DecisionError(
+            f"Arm {graph.arm_name(number)} was absent in the round of decision {name}, or reveals nothing in its "
+            f"graph. Cancel the decision, with lost=True if it was carried out."
+        )
+    return number
+
+
+def listed(arms: list[int], graph: FeedbackGraph | None = None) -> str:
+    """Return arms for a message, a few of them if they are many, with the labels of the graph."""
+    shown = arms if len(arms) <= 12 else [*arms[:2], arms[-1]]
+    names = [str(arm) if graph is None else graph.arm_name(arm) for arm in shown]
+    return ", ".join(names if shown is arms else [*names[:2], "...", names[2]])

@@ -1,0 +1,156 @@
+"""What an agent or a family begins with: its learner with constants and options, graph, seed, scale, and prior."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from sidelong.agent.observers import Observers
+from sidelong.checks import check_number, check_whole, short
+from sidelong.errors import GraphError, LearnerError
+from sidelong.graphs.graph import FeedbackGraph
+from sidelong.graphs.presence import arm_of
+from sidelong.learners import catalogue
+from sidelong.learners.interface import is_sparing, trace_size
+from sidelong.outcomes.scale import checked_scale
+
+if TYPE_CHECKING:
+    from types import ModuleType
+
+    from sidelong.learners.interface import Learner
+    from sidelong.outcomes.scale import Scale
+
+    Prior = Mapping[int | str, tuple[float, float]]
+
+
+@dataclass(frozen=True, eq=False)
+class Setup:
+    """What does not change from round to round, for one key or for many; an arm that comes or goes makes a new one."""
+
+    learner: Learner
+    params: Any  #: the learner's constants
+    options: dict[str, Any]
+    graph: FeedbackGraph  #: of every round that `ask` is not given another one for
+    seed: int
+    scale: Scale | None  #: of keys without one of their own
+    state: Any  #: before the first round
+    prior_cost: float = 0.0  #: what the prior adds to the bound on the regret at most
+    certificate: bool = False  #: whether one is kept
+    alarm: bool = True  #: whether `health` is
+    tag: str = ""  #: what the ids of decisions have in them
+
+    @cached_property
+    def is_sparing(self) -> bool:
+        """Whether the learner does not look at every arm."""
+        return is_sparing(self.learner)
+
+    @cached_property
+    def n_traces(self) -> int:
+        """How many numbers a decision keeps beside its probabilities."""
+        return trace_size(self.learner, self.graph.n_arms)
+
+    @cached_property
+    def n_means(self) -> int:
+        """How many a decision keeps for the certificate."""
+        return self.graph.n_arms if self.certificate else 0
+
+    @cached_property
+    def initial(self) -> int:
+        """How many initial rounds there are, which enter no weights."""
+        return int(getattr(self.params, "initial", np.empty(0)).size)
+
+    @property
+    def ends(self) -> tuple[float, float]:
+        """The best and the worst of the scale."""
+        return (0.0, 1.0) if self.scale is None else (self.scale.best, self.scale.worst)
+
+    def observers(self) -> Observers:
+        """Return the observers of a key before its first round."""
+        return Observers.new(self)
+
+    def tilted(self, prior: Any, scale: Scale | None) -> Setup:
+        """Return it with a prior, in which means are numbers of this scale."""
+        state = type(self.state)(*(array.copy() for array in self.state))
+        cost = _tilt(self.learner, self.params, state, self.graph, prior, scale)
+        return replace(self, state=state, prior_cost=cost)
+
+
+def prepare(
+    learner: str | ModuleType | Learner,
+    graph: FeedbackGraph,
+    *,
+    seed: int,
+    scale: Scale | None,
+    prior: Prior | None,
+    options: dict[str, Any],
+    certificate: bool = False,
+    alarm: bool = True,
+) -> Setup:
+    """Return what an agent or a family begins with, or refuse."""
+    if not isinstance(graph, FeedbackGraph):
+        raise GraphError(
+            f"graph must be a FeedbackGraph, not {type(graph).__name__}. "
+            f"Make one with sidelong.graphs or FeedbackGraph.from_matrix."
+        )
+    seed = check_whole(LearnerError, "seed", seed, 0, 2**64 - 1)
+    scale = checked_scale(scale)
+    module = catalogue.choose(learner, options)
+    if prior is not None and "prior" in catalogue.option_names(module):  # as ts-n has one
+        options, prior = options | {"prior": prior}, None
+    if certificate:
+        catalogue.check_certifiable(module)
+    options = catalogue.plain_options(module, options)
+    params = catalogue.configure(module, graph, options)
+    made = Setup(
+        module,
+        params,
+        options,
+        graph,
+        seed,
+        scale,
+        module.init(params, graph),
+        certificate=certificate,
+        alarm=alarm,
+        tag=tag_of(module, options, seed, graph, None if prior is None else [prior, scale]),
+    )
+    return made if prior is None else made.tilted(prior, scale)
+
+
+def tag_of(learner: Learner, options: Any, seed: int, graph: FeedbackGraph, believed: list[Any] | None) -> str:
+    """Return what tells the decisions of an agent or a family from those of others."""
+    more = [] if believed is None else [str(believed)]
+    identity = json.dumps([learner.name, options, seed, graph.content_hash, *more], sort_keys=True)
+    return hashlib.sha256(identity.encode()).hexdigest()[:8]
+
+
+def _tilt(learner: Learner, params: Any, state: Any, graph: FeedbackGraph, prior: Any, scale: Scale | None) -> float:
+    """Let a learner begin with a prior; return the most that it can add to the bound on the regret."""
+    if learner.tilt is None:
+        title = learner.title
+        raise LearnerError(f"prior needs a learner with a bound for it, and {title} has none. Use exp3-set.")
+    if not isinstance(prior, Mapping):
+        raise LearnerError(f"prior is {{arm: (mean, weight)}}, not {short(prior)}.")
+    believed = {}
+    for arm, pair in prior.items():
+        if not isinstance(pair, tuple | list) or len(pair) != 2:
+            raise LearnerError(f"The prior of an arm is (mean, weight); that of {short(arm)} is {short(pair)}.")
+        mean, weight = pair
+        try:
+            number = arm_of(graph, arm, "prior")
+        except GraphError as error:
+            raise LearnerError(str(error)) from error
+        if number in believed:
+            raise LearnerError(f"prior names arm {graph.arm_name(number)} twice, by number and by label.")
+        mean = mean if scale is None else scale.losses([mean])[0]
+        name = graph.arm_name(number)
+        believed[number] = (
+            check_number(LearnerError, f"The mean that is believed of arm {name}", mean, least=0, most=1),
+            check_number(LearnerError, f"The weight of the prior of arm {name}", weight, least=0, most=1e6),
+        )
+    return float(learner.tilt(params, state, believed))

@@ -1,0 +1,148 @@
+"""What a state file must hold: whatever else stands in it is refused by a sentence, and never reaches a kernel."""
+
+import contextlib
+import json
+import random
+import warnings
+
+import numpy as np
+import pytest
+
+import sidelong as sl
+from sidelong.agent import state_file
+from sidelong.errors import StateFileError
+from sidelong.learners import catalogue
+
+pytestmark = pytest.mark.interpreted
+
+GRAPH = sl.graphs.nested(4)
+
+
+def an_agent(learner="glance", **options):
+    agent = sl.Agent(learner, GRAPH, seed=3, **options)
+    for t in range(6):
+        decision = agent.ask()
+        if t % 2:
+            agent.tell(decision, [0.25] * decision.reveals.size)
+    return agent
+
+
+def a_family():
+    family = sl.Family("glance", GRAPH, seed=3, certificate=True, health=True)
+    plan = family.ask(["a", "b", "c"])
+    family.tell(plan[:2], np.full(plan[:2].reveals.size, 0.5))
+    return family
+
+
+def a_contextual_agent():
+    agent = sl.ContextualAgent("squarecb.g", GRAPH, seed=3, certificate=True)
+    for t in range(4):
+        decision = agent.ask([0.5, t / 4])
+        if t % 2:
+            agent.tell(decision, [0.25] * decision.reveals.size)
+    return agent
+
+
+MADE = {
+    "agent": (an_agent, sl.Agent),
+    "sparing": (lambda: an_agent("exp3.g++", refresh="epoch"), sl.Agent),
+    "family": (a_family, sl.Family),
+    "contextual": (a_contextual_agent, sl.ContextualAgent),
+}
+
+
+def all_learners():
+    for name in catalogue.names():
+        for options in ({}, *catalogue.find(name).variants):
+            yield pytest.param(name, dict(options), id=f"{name} {options}")
+
+
+@pytest.mark.parametrize(("name", "options"), list(all_learners()))
+def test_every_whole_number_of_a_state_and_of_constants_has_a_stated_range(name, options):
+    learner = catalogue.choose(name, options)
+    graph = sl.graphs.complete(4)
+    try:
+        params = catalogue.configure(learner, graph, options)
+    except sl.errors.LearnerError:
+        params = catalogue.configure(learner, graph, options | {"horizon": 100})
+    arrays = params._asdict() | learner.init(params, graph)._asdict()
+    whole = {each for each, array in arrays.items() if np.asarray(array).dtype.kind in "iu"}
+    assert whole - set(learner.scratch) <= set(learner.ranges)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("state.cell", 10**9),
+        ("state.cell", -1),
+        ("pending.arm", 4),
+        ("pending.graph", 1),
+        ("pending.round", 7),
+        ("pending.carried", -2),
+        ("rows.round", -1),
+        ("observers.window", -5),
+        ("observers.counts", -1),
+        ("params.n", 10**6),
+    ],
+)
+def test_an_index_out_of_its_range_is_refused(name, value, tmp_path):
+    header, arrays = an_agent().contents()
+    arrays[name] = np.full_like(arrays[name], value)
+    state_file.write(tmp_path / "agent", header, arrays)  # with the right checksum
+    with pytest.raises(StateFileError, match=r"agent (holds|was saved)"):
+        sl.Agent.load(tmp_path / "agent")
+
+
+ODD = [None, True, -1, 0, 1, 2**70, 1e308, "", "x", [], [1], [None], {}, {"a": 1}, [[]], "glance", "family"]
+
+
+@pytest.mark.parametrize("made", MADE)
+def test_whatever_stands_in_a_header_is_read_or_refused_by_a_sentence(made):
+    make, kind = MADE[made]
+    header, arrays = make().contents()
+    rng = random.Random(1)
+    paths = [(name,) for name in header] + [("regressor", name) for name in header.get("regressor", ())]
+    for trial in range(300):
+        other = json.loads(json.dumps(header))
+        *outer, name = rng.choice(paths)
+        place = other[outer[0]] if outer else other
+        if trial % 5:
+            place[name] = rng.choice(ODD)
+        else:
+            del place[name]
+        play_or_refuse(kind, other, arrays)
+
+
+@pytest.mark.parametrize("made", MADE)
+def test_whatever_stands_in_an_array_is_read_or_refused_by_a_sentence(made):
+    make, kind = MADE[made]
+    header, arrays = make().contents()
+    rng = np.random.default_rng(1)
+    for _ in range(300):
+        name = rng.choice(list(arrays))
+        array = arrays[name].copy()
+        how = rng.integers(4)
+        if how == 0:
+            with np.errstate(invalid="ignore"):
+                array = array.astype(rng.choice(["<f4", "<i8", "<u4", "<f8", "|b1"]))
+        elif how == 1:
+            array = array[..., None] if rng.integers(2) else array.reshape(-1)[:-1]
+        elif array.size:
+            flat = array.reshape(-1)
+            odd = [0, 1, 5, 2**31, 1e300] if array.dtype.kind == "f" else [0, 1, 5, 2**30]
+            odd += [-1, np.nan] if array.dtype.kind == "f" else [-1] if array.dtype.kind == "i" else []
+            value = rng.choice(odd)
+            flat[rng.integers(flat.size)] = min(value, 255) if array.dtype.itemsize == 1 else value
+        play_or_refuse(kind, header, {**arrays, name: array})
+
+
+def play_or_refuse(kind, header, arrays):
+    """Go on from a file with this in it, if it can be; no kernel leaves its arrays then, whatever numbers come out."""
+    packed = state_file.pack(header, arrays)
+    try:
+        made = kind.from_contents(*state_file.unpack(packed, "the file"), "the file")
+    except StateFileError:
+        return
+    with warnings.catch_warnings(), contextlib.suppress(ArithmeticError, ValueError):  # math
+        warnings.simplefilter("ignore")
+        made.estimates()

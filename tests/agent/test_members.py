@@ -1,0 +1,127 @@
+"""What a key of a family can do that an agent can: certificate, lateness, health, log, and arms that come and go."""
+
+import numpy as np
+import pytest
+
+import sidelong as sl
+from sidelong.errors import EvaluationError, GraphError, LearnerError
+
+pytestmark = pytest.mark.interpreted
+
+GRAPH = sl.graphs.nested(4)
+KEYS = ["a", "b", "c"]
+
+
+def twins(learner="exp3-set", **options):
+    family = sl.Family(learner, GRAPH, seed=5, certificate=True, health=True, **options)
+    agents = {key: sl.Agent(learner, GRAPH, seed=family.seed_of(key), certificate=True, **options) for key in KEYS}
+    return family, agents
+
+
+def play(family, agents, rounds, waits=()):
+    """Ask and tell both sides, in random order; what is left pending goes into `waits`."""
+    rng = np.random.default_rng(rounds)
+    pending = list(waits)
+    for _ in range(rounds):
+        plan = family.ask(KEYS)
+        pending += [(key, name, agents[key].ask()) for key, name in zip(plan.keys, plan.ids, strict=True)]
+        while len(pending) > 4:
+            key, name, made = pending.pop(int(rng.integers(len(pending))))
+            losses = rng.random(made.reveals.size)
+            family.tell([name], losses)
+            agents[key].tell(made.id, losses)
+    return pending
+
+
+def check(family, agents):
+    for key, agent in agents.items():
+        assert str(family[key].certificate()) == str(agent.certificate())
+        np.testing.assert_equal(family[key].lateness(), agent.lateness())  # which may be NaN
+        assert family[key].health() == agent.health()
+        one, other = family[key].estimates(), agent.estimates()
+        for name in ("means", "counts", "spreads", "weights"):
+            np.testing.assert_array_equal(getattr(one, name), getattr(other, name))
+
+
+@pytest.mark.parametrize("learner", ["exp3-set", "exp3.g++", "glance"])
+def test_certificate_lateness_and_health_are_those_of_the_agent(learner, tmp_path):
+    family, agents = twins(learner)
+    waits = play(family, agents, 12)
+    check(family, agents)
+    key, name, made = waits.pop()
+    family.cancel([name], lost=True)
+    agents[key].cancel(made, lost=True)
+    family.save(tmp_path / "family")
+    family = sl.Family.join(sl.Family.load(tmp_path / "family").split(2))
+    play(family, agents, 4, waits)
+    check(family, agents)
+
+
+def test_arms_come_and_go_as_they_do_for_an_agent():
+    family, agents = twins()
+    waits = play(family, agents, 6)
+    for each in (family, *agents.values()):
+        assert each.add_arm(reveals=[0], revealed_by=[3]) == 4
+    waits = play(family, agents, 6, waits)
+    check(family, agents)
+    for each in (family, *agents.values()):
+        each.retire(1)
+    play(family, agents, 6, waits)
+    check(family, agents)
+    assert 1 not in family.ask(KEYS * 20).arms
+    with pytest.raises(GraphError, match="which is retired"):
+        family.retire(1)
+
+
+def test_a_learner_without_a_rule_for_arms_that_come_says_so():
+    with pytest.raises(LearnerError, match="add_arm needs a learner"):
+        sl.Family("glance", GRAPH).add_arm()
+
+
+def test_logs_are_learned_by_key():
+    family, agents = twins()
+    log = {"action": [0, 1, 2, 3] * 5, "loss": [0.2, 0.9] * 10, "pscore": [0.25] * 20}
+    assert family.learn({"a": log, "c": log}) == 40
+    for key in ("a", "c"):
+        agents[key].learn(log)
+    play(family, agents, 4)
+    check(family, agents)
+    bad = {**log, "pscore": [1.0] * 20}
+    before = family.contents()[1]
+    with pytest.raises(EvaluationError, match="could not be seen"):
+        family.learn({"b": log, "d": bad})
+    after = family.contents()[1]
+    assert all(before[name].tobytes() == after[name].tobytes() for name in before)
+
+
+def test_what_a_family_does_not_keep_is_refused_by_a_sentence():
+    family = sl.Family("glance", GRAPH)
+    family.ask(["a"])
+    with pytest.raises(EvaluationError, match="certificate=True"):
+        family["a"].certificate()
+    with pytest.raises(EvaluationError, match="health=True"):
+        family["a"].health()
+
+
+def test_it_remembers_as_many_decisions_as_it_is_told_to():
+    family = sl.Family("glance", GRAPH, seed=1)
+    plans = []
+    family.remembers = 6
+    for t in range(8):
+        plans.append(family.ask(["a"]))
+        family.tell(plans[-1], np.full(plans[-1].reveals.size, t / 10))
+    assert family.tell(plans[2], np.full(plans[2].reveals.size, 0.2)) == 0
+    family.remembers = 2
+    assert family.remembers == 2
+    with pytest.raises(sl.errors.DecisionError, match="remembers the last 2"):
+        family.tell(plans[2], np.full(plans[2].reveals.size, 0.2))
+
+
+def test_steps_between_common_states_are_forgotten():
+    family = sl.Family("exp3-set", sl.graphs.self_loops(14), seed=1)
+    rng = np.random.default_rng(1)
+    for t in range(1100):
+        flags = rng.random(14) < 0.5
+        flags[0] = True
+        family.ask([t], available=flags)
+    assert len(family._rounds.common._after) <= 1024
