@@ -117,7 +117,7 @@ def test_agrees_with_the_oracle_in_every_round(seed, rate):
 
 
 def test_the_comparison_with_the_oracle_sees_the_exploration_set_move():
-    sizes = [follow_the_oracle(seed, "adaptive", "practical", changing=False, rounds=300) for seed in (1, 3, 5, 7)]
+    sizes = [follow_the_oracle(seed, "adaptive", "practical", changing=False, rounds=300) for seed in (1, 7, 17, 31)]
     assert max(sizes) >= 5, sizes
 
 

@@ -109,7 +109,7 @@ class Agent:
         self._room = Workspace.new(K)
         self._slots: Any = self._room.losses.data  # the same, for numbers one by one
         self._seed = np.uint64(setup.seed)
-        self._best, self._worst = setup.ends
+        self._ends = setup.ends  # the best and the worst of the scale
         self._params, self._tag = setup.params, setup.tag  # what each round needs is at hand
         self._n_arms, self._n_traces, self._initial = K, setup.n_traces, setup.initial
         self._no_mean = np.empty(0)
@@ -123,7 +123,7 @@ class Agent:
         self._chance: Callable[..., float] | None = None
         self._all_chances: Callable[..., None] | None = None
         bind(self, "_ask", made.ask_one, *known, 1, self._seed, p, trace, self._room.present, of=of)
-        more = self._observers, self._room, 1, self._best, self._worst, 1, True
+        more = self._observers, self._room, 1, *self._ends, 1, True
         bind(self, "_tell", made.tell_one, *known, drawn, *more, of=of)
         if setup.is_sparing:
             bind(self, "_chance", setup.learner.probability, *known, self._asked(graph, 1, p, trace), 0, of=of)
@@ -286,7 +286,7 @@ class Agent:
             drawn = made._drawn  # noqa: SLF001
             arms = shown.row(drawn.carried)
             count = take_floats(values, arms, self._slots)
-            if count >= 0 and self._learn(made, shown, count, foreseen):
+            if count >= 0 and self._learn(made, shown, count, self._ends, foreseen):
                 if self._remembers:
                     told = arms, self._slots[:count].tobytes(), key
                     self._told[drawn.t] = told if count <= _FEW else _marks({drawn.t: told})[0]
@@ -333,16 +333,21 @@ class Agent:
             return False
         shown = made.graph if accepted.shown[0] == bank.place(made.graph) else bank.graphs[accepted.shown[0]]
         self._room.losses[: accepted.losses.size] = accepted.losses
-        ends, (self._best, self._worst) = (self._best, self._worst), (0.0, 1.0)  # they are losses now
-        self._learn(made, shown, accepted.losses.size, accepted.foreseen)
-        self._best, self._worst = ends
+        self._learn(made, shown, accepted.losses.size, (0.0, 1.0), accepted.foreseen)  # they are losses now
         if self._remembers:
             self._told[t] = accepted.marks[0]
             if len(self._told) > self._remembers:
                 self._told.popitem(last=False)
         return True
 
-    def _learn(self, made: Decision, shown: FeedbackGraph, count: int, foreseen: bool) -> bool:  # noqa: FBT001  # its own
+    def _learn(
+        self,
+        made: Decision,
+        shown: FeedbackGraph,
+        count: int,
+        ends: tuple[float, float],
+        foreseen: bool,  # noqa: FBT001  # its own
+    ) -> bool:
         """Learn the values in the slots, if they fit; the decision is pending no longer."""
         drawn = made._drawn  # noqa: SLF001  # what users see is slower
         found = self._tell(
@@ -353,8 +358,7 @@ class Agent:
             self._observers,
             self._room,
             count,
-            self._best,
-            self._worst,
+            *ends,
             self._round,
             foreseen,
         )

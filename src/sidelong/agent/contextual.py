@@ -166,13 +166,20 @@ class ContextualAgent(Agent):
             self._regressor.predict(kept, f)
         return f
 
-    def _learn(self, made: Decision, shown: FeedbackGraph, count: int, foreseen: bool) -> bool:  # noqa: FBT001
+    def _learn(
+        self,
+        made: Decision,
+        shown: FeedbackGraph,
+        count: int,
+        ends: tuple[float, float],
+        foreseen: bool,  # noqa: FBT001
+    ) -> bool:
         """Learn the values in the slots, and let the regressor learn them.
 
         Where the graph came with the outcome, it learns the loss of the played arm alone: the outcome may have selected
         the others.
         """
-        if not super()._learn(made, shown, count, foreseen):
+        if not super()._learn(made, shown, count, ends, foreseen):
             return False
         arms, losses = shown.row(made.carried_out), self._room.losses[:count]
         if not foreseen:
