@@ -125,3 +125,30 @@ def test_steps_between_common_states_are_forgotten():
         flags[0] = True
         family.ask([t], available=flags)
     assert len(family._rounds.common._after) <= 1024
+
+
+@pytest.mark.parametrize("losses", [{}, [], 0.5, "bad", [[0.5]]])
+def test_what_is_no_losses_is_refused_as_an_agent_refuses_it(losses):
+    family = sl.Family("glance", GRAPH, seed=7)
+    agent = sl.Agent("glance", GRAPH, seed=family.seed_of("a"))
+    for which in ("pending", "told", "cancelled", "unknown"):
+        caught = []
+        for one in (agent, family["a"]):
+            decision = one.ask()
+            name = decision.id if which != "unknown" else "99-x"
+            if which == "told":
+                one.tell(decision, [0.5] * decision.reveals.size)
+            elif which == "cancelled":
+                one.cancel(decision)
+            with pytest.raises(sl.errors.SidelongError) as error:
+                one.tell(name, losses)
+            caught.append(error.type)
+        assert caught[0] is caught[1], which
+
+
+def test_what_is_neither_end_of_a_scale_is_not_a_matter_of_a_wider_scale():
+    agent = sl.Agent("ts-n", sl.graphs.nested(3), scale=sl.outcomes.Scale(best=5, worst=-5))
+    decision = agent.ask()
+    with pytest.raises(sl.errors.LossError, match=r"must be -5 or 5 for ts-n.*Another learner") as error:
+        agent.tell(decision, [0.0] * decision.reveals.size)
+    assert error.type is sl.errors.LossError

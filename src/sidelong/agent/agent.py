@@ -13,7 +13,7 @@ from sidelong._jit import bind
 from sidelong.agent import codec, graphs, logs, observers, rules, state_file
 from sidelong.agent.decision import Decision, SparingDecision
 from sidelong.agent.estimates import estimates_of
-from sidelong.agent.feedback import Heard, of_one, take_floats
+from sidelong.agent.feedback import Heard, take_floats
 from sidelong.agent.graphs import Bank
 from sidelong.agent.kernels import Workspace, kernels_of
 from sidelong.agent.observers import LOGGED, DrawnRound, Observers, note_asked
@@ -22,7 +22,7 @@ from sidelong.agent.setup import prepare
 from sidelong.agent.states import kept_names
 from sidelong.checks import check_whole, short
 from sidelong.display.tables import html_table
-from sidelong.errors import LearnerError, LossError, UnknownDecisionError
+from sidelong.errors import LearnerError, UnknownDecisionError
 from sidelong.graphs.presence import with_absent_arm
 from sidelong.learners import catalogue
 from sidelong.learners.interface import Asked, all_probabilities, refusal
@@ -321,13 +321,12 @@ class Agent:
             else Bank(self._setup.learner, self._setup.options, [self._graph, made.graph], "agent")
         )
         revealed = RevealedColumns.of_one(losses) if isinstance(losses, Revealed) else None
-        try:
-            heard = of_one(losses) if revealed is None else Heard(revealed.losses, revealed.losses)
-        except LossError:
-            if made is None and t in self._told:
-                raise rules.conflict(self._name(t)) from None
-            raise
-        feedback = rules.FeedbackCheck(self._setup.learner, bank, self._named(t, made, bank), heard, self._remembers)
+        named = self._named(t, made, bank)
+        if revealed is None:
+            heard = rules.read_one(losses, named, self._remembers)
+        else:
+            heard = Heard(revealed.losses, revealed.losses)
+        feedback = rules.FeedbackCheck(self._setup.learner, bank, named, heard, self._remembers)
         accepted = feedback.accept(graph, revealed)
         if made is None:
             return False

@@ -6,10 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sidelong.agent import logs, observers
+from sidelong.agent import logs, naming, observers, rules
 from sidelong.agent.decision import Decision, SparingDecision
 from sidelong.agent.estimates import estimates_of
-from sidelong.agent.feedback import of_one
 from sidelong.agent.observers import LOGGED
 from sidelong.checks import short
 from sidelong.errors import FamilyError, UnknownDecisionError
@@ -66,11 +65,9 @@ class Member:
         name = self._name(decision)
         if isinstance(losses, Revealed):
             return bool(self._family.tell([name], RevealedColumns.of_one(losses), graph))
-        heard = of_one(losses)
-        if heard.arms is None:
-            return bool(self._family.tell([name], heard.given, graph))
-        table = {"decision": [name] * heard.arms.size, "arm": heard.arms, "loss": heard.given}
-        return bool(self._family.tell([name], table, graph))
+        found = naming.find(self._rounds, [name])
+        heard = rules.read_one(losses, self._rounds.named(*found)[1], self._family.remembers)
+        return bool(self._family._learn(*found, heard, graph))  # noqa: SLF001  # a part of the family
 
     def override(self, decision: Decision | str, arm: int | str) -> Decision:
         """Say that a pending decision was carried out with another arm, as `Agent.override` does."""

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from sidelong._jit import kernel
-from sidelong.agent.feedback import Heard
+from sidelong.agent.feedback import Heard, of_one
 from sidelong.agent.graphs import Bank
 from sidelong.checks import short
 from sidelong.errors import ConflictError, DecisionError, LossError, OutcomeError
@@ -220,12 +220,9 @@ class FeedbackCheck:
         named, settled = self._named, self._settled
         due = np.zeros(named.round.size, np.int64)
         due[named.is_pending] = pending
-        forgotten = settled[named.before[settled, ROUND] != named.round[settled]]
-        if forgotten.size:
-            raise DecisionError(
-                f"Decision {named.names(int(forgotten[0]))} was cancelled, or told so long ago that what it was told "
-                f"is forgotten: who made it remembers the last {self._remembers:,}. Nothing was learned."
-            )
+        unknown = settled[named.before[settled, ROUND] != named.round[settled]]
+        if unknown.size:
+            raise forgotten(named.names(int(unknown[0])), self._remembers)
         due[settled] = named.before[settled, SIZE]
         if self._outcome is not None and (other := due[settled] != np.diff(self._outcome.offsets)[settled]).any():
             self._conflict(int(settled[np.argmax(other)]))
@@ -299,7 +296,9 @@ class FeedbackCheck:
         what = f"{'loss' if in_unit else 'value'} of arm {self._name(arms[place])}{self._named.whose(at)}"
         where = "" if in_unit or self._heard.arms is not None or due.size > 1 else f", at place {place},"
         advice = "Scale losses before you tell them" if in_unit else "If such values do come, begin with a wider scale"
-        raise (LossError if in_unit else OutcomeError)(
+        if code == NOT_BINARY:
+            advice = "Another learner takes all values between them"
+        raise (LossError if in_unit or code == NOT_BINARY else OutcomeError)(
             f"The {what}{where} must be {rule}, not {short(given[place])}. {advice}; they are never clipped, and "
             f"nothing was learned."
         )
@@ -348,6 +347,25 @@ def conflict(name: str) -> ConflictError:
         f"Decision {name} was told before, with other losses or another graph. The first ones stay; losses cannot be "
         f"corrected after they were learned. Nothing was learned."
     )
+
+
+def forgotten(name: str, remembers: int) -> DecisionError:
+    """Return the error for a decision that is not pending, and of which nothing is remembered."""
+    return DecisionError(
+        f"Decision {name} was cancelled, or told so long ago that what it was told is forgotten: who made it remembers "
+        f"the last {remembers:,}. Nothing was learned."
+    )
+
+
+def read_one(losses: Any, named: NamedDecisions, remembers: int) -> Heard:
+    """Return the losses of the one decision that is named; what is no losses at all is no repetition either."""
+    try:
+        return of_one(losses)
+    except LossError:
+        if named.is_pending[0]:
+            raise
+        name = named.names(0)
+        raise (conflict(name) if named.before[0, ROUND] == named.round[0] else forgotten(name, remembers)) from None
 
 
 def not_pending(name: str, what: str) -> DecisionError:
