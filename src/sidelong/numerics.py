@@ -432,7 +432,7 @@ def beta(
     in his Algorithm BB: ln x >= 1 - 1/x bounds the left side, and ln z <= 5z - 1 - ln 5 the right one.
     """
     attempt = np.int64(0)
-    while True:
+    while attempt < 1000:  # which takes all of them once in 10^124 draws, or if a, b or power is none
         u1, u2 = uniform_pair(seed, stream, run, t, arm + attempt * n_arms)
         attempt += np.int64(1)
         z = u1 * u1 * u2
@@ -445,3 +445,4 @@ def beta(
             return w / denominator
         if (a + b) * (log_sum - log(denominator)) + tail >= log(z):
             return w / denominator
+    return a / (a + b)

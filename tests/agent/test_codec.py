@@ -1,6 +1,8 @@
 """What a state file must hold: whatever else stands in it is refused by a sentence, and never reaches a kernel."""
 
 import contextlib
+import hashlib
+import itertools
 import json
 import random
 import warnings
@@ -83,14 +85,68 @@ def test_every_whole_number_of_a_state_and_of_constants_has_a_stated_range(name,
         ("observers.window", -5),
         ("observers.counts", -1),
         ("params.n", 10**6),
+        ("state.N", -1.0),
+        ("state.o", np.nan),
+        ("state.L", np.inf),
+        ("pending.p", 1e300),
+        ("pending.p", np.nan),
+        ("pending.p", 0.0),
+        ("observers.means", np.nan),
+        ("observers.weights", 0.0),
+        ("observers.delays", np.inf),
+        ("observers.delays", np.nan),
     ],
 )
-def test_an_index_out_of_its_range_is_refused(name, value, tmp_path):
+def test_a_number_out_of_its_range_is_refused(name, value, tmp_path):
     header, arrays = an_agent().contents()
     arrays[name] = np.full_like(arrays[name], value)
     state_file.write(tmp_path / "agent", header, arrays)  # with the right checksum
     with pytest.raises(StateFileError, match=r"agent (holds|was saved)"):
         sl.Agent.load(tmp_path / "agent")
+
+
+@pytest.mark.parametrize("learner", ["ucb-n", "ts-n", "exp3-set", "exp3++"])
+def test_no_learner_of_the_package_goes_on_from_nan(learner, tmp_path):
+    header, arrays = sl.Agent(learner, GRAPH).contents()
+    reals = [name for name, array in arrays.items() if name.startswith("state.") and array.dtype.kind == "f"]
+    for name in reals:
+        state_file.write(tmp_path / "agent", header, arrays | {name: np.full_like(arrays[name], np.nan)})
+        with pytest.raises(StateFileError, match=rf"agent holds {name} outside its range"):
+            sl.Agent.load(tmp_path / "agent")
+
+
+@pytest.mark.parametrize("value", [2.5, np.inf])
+def test_a_scale_of_a_key_without_width_is_refused(value):
+    family = sl.Family("glance", GRAPH)
+    family.add(["a"], scale=sl.outcomes.Scale(best=0, worst=10))
+    header, arrays = family.contents()
+    arrays["rows.scale"] = np.full_like(arrays["rows.scale"], value)
+    with np.errstate(invalid="ignore"), pytest.raises(StateFileError, match="scale without ends"):
+        sl.Family.from_contents(header, arrays, "the file")
+
+
+@pytest.mark.parametrize(("made", "decision"), [("agent", [1]), ("family", 1)])
+def test_a_name_for_what_is_no_decision_is_refused(made, decision):
+    make, kind = MADE[made]
+    header, arrays = make().contents()
+    with pytest.raises(StateFileError, match="has the name 'order-1' for"):
+        kind.from_contents(header | {"names": {"order-1": decision}}, arrays, "the file")
+
+
+@pytest.mark.parametrize("made", MADE)
+def test_a_file_with_the_right_checksum_that_cannot_be_read_is_refused_by_a_sentence(made, tmp_path):
+    make, kind = MADE[made]
+    content = state_file.pack(*make().contents())[:-32]
+    rng = random.Random(1)
+    for trial in range(150):
+        body = bytearray(content)
+        if trial % 2:
+            body[rng.randrange(16, 2000)] ^= 1 << rng.randrange(8)
+        else:
+            del body[rng.randrange(16, len(body)) :]
+        (tmp_path / "file").write_bytes(bytes(body) + hashlib.sha256(body).digest())
+        with contextlib.suppress(StateFileError):
+            kind.load(tmp_path / "file")
 
 
 ODD = [None, True, -1, 0, 1, 2**70, 1e308, "", "x", [], [1], [None], {}, {"a": 1}, [[]], "glance", "family"]
@@ -146,3 +202,19 @@ def play_or_refuse(kind, header, arrays):
     with warnings.catch_warnings(), contextlib.suppress(ArithmeticError, ValueError):  # math
         warnings.simplefilter("ignore")
         made.estimates()
+
+
+@pytest.mark.parametrize("learner", ["glance", "ucb-n", "ts-n"])
+def test_a_state_of_nan_ends_in_no_endless_search(learner):
+    """Whatever brings NaN into a state: a search that NaN never ends would leave its array."""
+    for name, value in itertools.product(sl.Agent(learner, GRAPH)._state._fields, [np.nan, -1.0]):
+        agent = sl.Agent(learner, GRAPH, seed=3)
+        for _ in range(6):
+            decision = agent.ask()
+            agent.tell(decision, [1.0] * decision.reveals.size)
+        array = getattr(agent._state, name)
+        if array.dtype.kind == "f":
+            array[...] = value
+            with warnings.catch_warnings(), contextlib.suppress(sl.errors.LearnerError, ArithmeticError, ValueError):
+                warnings.simplefilter("ignore")
+                assert 0 <= agent.ask().arm < 4

@@ -54,6 +54,7 @@ if TYPE_CHECKING:
 #: What is kept of a pending decision: all but the links between those of one key.
 PENDING = tuple(name for name in Pending._fields if name != "next")
 _MOST = 2**62  # of rounds and counts
+_FINITE = float(np.finfo(np.float64).max)
 
 
 class Saved(NamedTuple):
@@ -151,10 +152,10 @@ def read(
         raise StateFileError(f"{path} holds graphs of different numbers of arms.")
     params = _read_params(path, learner, arrays, K)
     fresh = learner.init(params, graphs[0])
-    ranges = _ranges(learner, K)
     names = kept_names(learner, fresh)
     likes = {name: getattr(fresh, name) for name in names}
-    first = {name: _read(path, f"first.{name}", arrays, likes[name], (), ranges.get(name)) for name in names}
+    ranges = {name: _range(learner, name, array, K) for name, array in likes.items()}
+    first = {name: _read(path, f"first.{name}", arrays, likes[name], (), ranges[name]) for name in names}
     setup = Setup(
         learner,
         params,
@@ -181,7 +182,7 @@ def read(
     }
     saved = Saved(
         setup,
-        {name: _read(path, f"state.{name}", arrays, likes[name], rows, ranges.get(name)) for name in names},
+        {name: _read(path, f"state.{name}", arrays, likes[name], rows, ranges[name]) for name in names},
         _read(path, "rows.seed", arrays, np.empty((), np.uint64), rows),
         _read(path, "rows.round", arrays, long, rows, (0, _MOST)),
         _read(path, "rows.told", arrays, np.empty((told.shape[1] if told.ndim == 3 else 0, 4), np.int64), rows),
@@ -191,10 +192,14 @@ def read(
         {},
         dict(header.get("names", {})),
     )
-    if saved.scale.size and not np.isfinite(saved.scale[:, 1] - saved.scale[:, 0]).all():
+    widths = saved.scale[:, 1] - saved.scale[:, 0] if saved.scale.size else np.ones(n)
+    if not np.isfinite(widths).all() or (widths == 0.0).any():
         raise StateFileError(f"{path} holds a scale without ends.")
-    if setup.alarm and not observing.consistent(saved.observers):
-        raise StateFileError(f"{path} holds a window of rounds that no alarm has.")
+    if not observing.consistent(saved.observers, setup.observers()):
+        raise StateFileError(f"{path} holds counts of losses, delays or windows that do not fit together.")
+    for name, decision in saved.names.items():
+        if type(decision) is not (int if kind == "agent" else str):
+            raise StateFileError(f"{path} has the name {short(name)} for {short(decision)}, which is no decision.")
     return saved._replace(pending=_read_pending(path, saved, arrays))
 
 
@@ -228,6 +233,10 @@ def _read_pending(path: Place, saved: Saved, arrays: Arrays) -> dict[str, np.nda
             row[: part.size] = part
     else:
         made["p"] = _read(path, "pending.p", arrays, np.empty(K), (n,))
+    if setup.is_sparing or not setup.learner.draws_itself:
+        own = made["probability"] if setup.is_sparing else made["p"][np.arange(n), made["arm"]]
+        if not ((made["p"] >= 0.0) & (made["p"] <= 1.0 + 1e-6)).all() or not (own > 0.0).all():
+            raise StateFileError(f"{path} holds pending decisions with probabilities that are none.")
     return made
 
 
@@ -243,16 +252,20 @@ def _read(
         )
     if range_ is not None and found.size:
         low, high = range_
-        outside = ~((found >= low) & (found <= high)) & ~(np.isnan(found) if found.dtype.kind == "f" else False)
-        if outside.any():
+        if not ((found >= low) & (found <= high)).all():  # NaN is outside too
             raise StateFileError(f"{path} holds {name} outside its range, from {low:g} to {high:g}.")
     return found
 
 
-def _ranges(learner: Learner, K: int) -> dict[str, tuple[float, float]]:
-    """Return the ranges that a learner states for the whole numbers of its state and its constants."""
+def _range(learner: Learner, name: str, array: np.ndarray, K: int) -> tuple[float, float] | None:
+    """Return the range of an array of a learner's state or constants: the stated one, or else all finite numbers.
+
+    A learner of a user's own may hold any floats where it states no range.
+    """
     kinds = {"arms": (0, K - 1), "sizes": (0, K), "counts": (0, _MOST), "any": (-math.inf, math.inf)}
-    return {name: kinds[kind] for name, kind in learner.ranges.items()}
+    if name in learner.ranges:
+        return kinds[learner.ranges[name]]
+    return (-_FINITE, _FINITE) if array.dtype.kind == "f" and learner.module.startswith("sidelong.") else None
 
 
 def _read_params(path: Place, learner: Learner, arrays: Arrays, K: int) -> Any:
@@ -260,11 +273,12 @@ def _read_params(path: Place, learner: Learner, arrays: Arrays, K: int) -> Any:
     saved = {name: arrays[f"params.{name}"] for name in learner.params._fields if f"params.{name}" in arrays}
     if len(saved) < len(learner.params._fields):
         raise StateFileError(f"{path} was saved by another version of its learner. Load it with that version.")
-    ranges = _ranges(learner, K)
     for name, array in saved.items():
-        low, high = ranges.get(name, (-math.inf, math.inf))
+        range_ = _range(learner, name, array, K)
         whole = array.dtype.kind in "iu"
-        fits = array.dtype.kind in "fb" or (whole and ((array >= low) & (array <= high)).all())
+        fits = (array.dtype.kind in "biu" or array.dtype == np.float64) and (
+            range_ is None or ((array >= range_[0]) & (array <= range_[1])).all()
+        )
         # Of arms, one number or one row for each; where whole numbers name arms, a list of some of them.
         sized = array.ndim == 0 or (array.shape[0] <= K if whole else array.shape[0] == K)
         if not fits or not sized:

@@ -129,27 +129,43 @@ class Observers(NamedTuple):
         return self._replace(delays=delays, **made)
 
 
-#: The least and the most that each array may hold, for `codec`; nothing is said of those that may hold anything.
-RANGES = {
+_FINITE = float(np.finfo(np.float64).max)
+#: The least and the most that each array may hold, for `codec`.
+RANGES: dict[str, tuple[float, float] | None] = {
     "counts": (0, 2**62),
-    "weights": (0.0, math.inf),
-    "squared_weights": (0.0, math.inf),
+    "weights": (0.0, _FINITE),
+    "squared_weights": (0.0, _FINITE),
     "means": (0.0, 1.0),
-    "squares": (0.0, math.inf),
-    "delays": (0.0, math.inf),
-    "alarm": (-math.inf, math.inf),
+    "squares": (0.0, _FINITE),
+    "delays": None,  # see `consistent`
+    "alarm": (-_FINITE, _FINITE),
     "window": (0, 2**62),
-    "W": (-math.inf, math.inf),
-    "standing": (0.0, math.inf),
-    "sums": (0.0, math.inf),
+    "W": (-_FINITE, _FINITE),
+    "standing": (0.0, _FINITE),
+    "sums": (0.0, _FINITE),
 }
 
 
-def consistent(observers: Observers) -> bool:
-    """Tell whether windows are those of `evaluation.turning`; a kernel would look for others for ever."""
-    first, last, number = np.moveaxis(observers.window, -1, 0)
+def consistent(observers: Observers, first: Observers) -> bool:
+    """Tell whether observers, a row for each key, can be those of keys that began with `first`.
+
+    Windows must be those of `evaluation.turning`: a kernel would look for others for ever. What is divided by a weight
+    must have one. Of the delays only what a learner does not trace is NaN, and only a rate that is not known infinite.
+    """
+    some, delays = observers.counts > 0, observers.delays
+    weighted = ((observers.weights > 0) == some) & ((observers.squared_weights > 0) == some)
+    counted = np.delete(np.where(np.isnan(delays), 0.0, delays), RATE, axis=-1)
+    fits = (
+        weighted.all()
+        and (np.isnan(delays) == np.isnan(first.delays)).all()
+        and ((counted >= 0.0) & (counted <= _FINITE)).all()
+        and not (delays[..., RATE] < 0.0).any()
+    )
+    if not fits or not observers.window.size:
+        return bool(fits)
+    start, last, number = np.moveaxis(observers.window, -1, 0)
     length = FIRST * 2 ** np.minimum(number, 50)
-    return bool(((number <= 50) & (first == 1 + length - FIRST) & (last == first + length - 1)).all())
+    return bool(((number <= 50) & (start == 1 + length - FIRST) & (last == start + length - 1)).all())
 
 
 @kernel

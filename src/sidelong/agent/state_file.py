@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import struct
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -36,6 +37,7 @@ MAGIC = b"SIDELONG"
 VERSION = 1
 _START = struct.Struct("<8sII")
 _CHECKSUM = 32
+_TYPES = ("b1", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f4", "f8")  #: behind the order of bytes
 
 
 def pack(header: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> bytes:
@@ -98,12 +100,22 @@ def unpack(data: bytes, path: str | os.PathLike[str]) -> tuple[dict[str, Any], d
         )
     if hashlib.sha256(memoryview(data)[:-_CHECKSUM]).digest() != data[-_CHECKSUM:]:
         raise StateFileError(f"{path} is truncated or was altered: its checksum does not hold. Load an earlier copy.")
+    try:
+        return _unpacked(data, length)
+    except (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError) as error:
+        raise StateFileError(f"{path} cannot be read, though its checksum holds: {error}") from error
+
+
+def _unpacked(data: bytes, length: int) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    """Return the header, which has this length, and the arrays."""
     header = json.loads(data[_START.size : _START.size + length])
     arrays = {}
-    offset = _START.size + length
+    content, offset = memoryview(data)[:-_CHECKSUM], _START.size + length
     for name, dtype, shape in header.pop("arrays"):
-        count = int(np.prod(shape, dtype=np.int64))
-        array = np.frombuffer(data, np.dtype(dtype), count, offset).reshape(shape)
+        if dtype[0] not in "<|" or dtype[1:] not in _TYPES:
+            raise ValueError(f"{name} has the type {dtype}")
+        count = math.prod(shape)
+        array = np.frombuffer(content, np.dtype(dtype), count, offset).reshape(shape)
         arrays[name] = array.astype(array.dtype.newbyteorder("="))  # a copy: the caller writes into it
         offset += array.nbytes
     return header, arrays

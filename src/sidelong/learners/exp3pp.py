@@ -159,6 +159,7 @@ LEARNER = Learner(
     init=init,
     distribution=distribution,
     update=update,
+    ranges={"width": "any"},
     needs=frozenset({Need.SELF_LOOPS}),
     traces=TRACES,
     proved_with=proved,

@@ -88,7 +88,7 @@ def play_boldly(state: State, graph: GraphArrays, t: int, D: np.ndarray) -> None
 def _look_from_others(state: State, graph: GraphArrays, t: int, least: float, D: np.ndarray) -> None:
     """Let the leader be played for what it reveals, and arms of the cover for their cells."""
     lead: Whole = 0
-    while state.o[lead] != least:
+    while lead < D.size - 1 and state.o[lead] != least:  # NaN equals nothing
         lead += 1
     own = D[lead]
     for e in range(graph.start[lead], graph.stop[lead]):

@@ -241,8 +241,9 @@ class Learner:
     #: The arrays of its state that no round leaves anything in for the next: those that it computes in, and those that
     #: never change. The keys of a family share them.
     scratch: tuple[str, ...] = ()
-    #: What the whole numbers of its state and its params are, by the name of the array: "arms" from 0 to K - 1, "sizes"
-    #: from 0 to K, "counts" that are not negative, or "any". Of a state file, what is outside of that is refused.
+    #: What the numbers of its state and its params are, by the name of the array: "arms" from 0 to K - 1, "sizes" from
+    #: 0 to K, "counts" that are not negative, or "any", also infinite. All whole numbers are stated. What a state file
+    #: has outside of that is refused.
     ranges: Mapping[str, str] = dataclasses.field(default_factory=dict)
     sleeps: bool = False  #: whether it has a rule for arms that are absent, which reveal nothing in that round's graph
     grow: Callable[..., tuple[Any, Any]] | None = None  #: (params, state) -> both with one more arm, the last

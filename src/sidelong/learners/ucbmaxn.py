@@ -59,6 +59,7 @@ LEARNER = Learner(
     init=init,
     distribution=distribution,
     update=update,
+    ranges={"unseen": "any", "bound": "any", "O": "counts"},
     needs=frozenset({Need.SELF_LOOPS, Need.GRAPH_BEFORE}),
     proved_with=proved,
     about=About(

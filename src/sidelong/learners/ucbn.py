@@ -113,7 +113,7 @@ def lowest(params: Params, state: State, t: int) -> int:
         state.bound[i] = bound if n > 0.0 else unseen
     least = smallest(state.bound)
     arm = 0
-    while state.bound[arm] != least:
+    while arm < state.bound.size - 1 and state.bound[arm] != least:  # NaN is no bound, and equals none
         arm += 1
     return arm
 
@@ -137,6 +137,7 @@ LEARNER = Learner(
     init=init,
     distribution=distribution,
     update=update,
+    ranges={"unseen": "any", "O": "counts"},
     needs=frozenset({Need.SELF_LOOPS}),
     scratch=("bound",),
     proved_with=proved,
