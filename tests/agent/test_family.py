@@ -212,3 +212,51 @@ def test_seeds_and_parts_are_the_same_for_ever():
     digest = hashlib.blake2b(b"ssku-1", digest_size=8, key=bytes([7, 0, 0, 0, 0, 0, 0, 0])).digest()
     assert family.seed_of("sku-1") == 13174831654840207243 == int.from_bytes(digest, "little")
     assert [part_of(key, 10) for key in ("sku-1", "sku-2", 1, 2, -3)] == [4, 6, 6, 8, 5]
+
+
+def test_parts_that_remember_other_numbers_of_decisions_are_joined():
+    family = sl.Family("exp3-set", sl.graphs.nested(3), seed=7)
+    plan = family.ask(["a", "b", "c", "d", "e"])
+    family.tell(plan, np.full(plan.reveals.size, 0.5))
+    parts = family.split(2)
+    parts[0].remembers = 9
+    together = sl.Family.join(parts)
+    assert together.remembers == 9
+    assert together.tell(plan, np.full(plan.reveals.size, 0.5)) == 0  # all of it was told before
+
+
+def test_rows_that_somebody_holds_are_those_of_the_family_after_an_arm_has_come():
+    family = sl.Family("exp3-set", sl.graphs.nested(3), seed=7)
+    plan = family.ask(["a"])
+    rows = family.rows
+    family.add_arm(reveals=[0])
+    rows.ask(np.array([0]))
+    assert family["a"].round == 2
+    with pytest.raises(sl.errors.SidelongError, match="99"):
+        rows.override(np.array([0]), plan.rounds, np.array([99]))
+    with pytest.raises(sl.errors.DecisionError, match="was absent"):
+        rows.override(np.array([0]), plan.rounds, np.array([3]))
+
+
+def test_a_log_that_can_be_read_once_is_learned():
+    pa = pytest.importorskip("pyarrow")
+    table = pa.table({"action": [0, 1, 2] * 20, "loss": [0.1] * 60, "pscore": [1 / 3] * 60})
+    family = sl.Family("exp3-set", sl.graphs.self_loops(3), seed=7)
+    agent = sl.Agent("exp3-set", sl.graphs.self_loops(3), seed=family.seed_of("a"))
+    assert family.learn({"a": pa.RecordBatchReader.from_batches(table.schema, table.to_batches())}) == agent.learn(
+        table
+    )
+    assert np.array_equal(family.outlook(["a"])[0], agent.outlook())
+    assert family["a"].lateness() == agent.lateness()
+
+
+def test_what_is_observed_by_an_arm_that_a_sparing_learner_did_not_draw_is_unknown():
+    graph = sl.graphs.nested(4)
+    family = sl.Family("exp3.g++", graph, seed=7, refresh="epoch")
+    plan = family.ask(["a", "b"])
+    family.override(plan[:1], [3 - plan.arms[0]])
+    observed = np.split(family.observe_probabilities(plan), [4 - plan.arms[0]])
+    assert np.isnan(observed[0]).all()
+    assert not np.isnan(observed[1]).any()
+    with pytest.raises(sl.errors.DecisionError, match="must know at `ask`"):
+        family.observe_probabilities(plan, sl.graphs.complete(4))

@@ -84,6 +84,22 @@ def test_what_is_no_distribution_is_refused_in_the_round_where_it_appears(broken
         family.ask(["key"])
 
 
+def test_no_decision_stays_pending_of_a_batch_that_fails_for_one_key():
+    family = sl.Family(with_(distribution=next(iter(BROKEN))), GRAPH)
+    for _ in range(4):
+        plan = family.ask(["key"])
+        family.tell(plan, np.full(plan.reveals.size, 0.5))
+    waits = family.ask(["other"])
+    with pytest.raises(LearnerError, match="decided nothing in round 5"):
+        family.ask(["new", "key", "other"])
+    assert family.pending == waits.ids  # nobody knows the others
+    assert repr(family).endswith("3 keys, 1 pending>")
+    assert family["key"].round == 4
+    plan = family.ask(["other", "new"])
+    assert plan.rounds.tolist() == [3, 2]  # those that were drawn are cancelled
+    assert family.tell(plan, np.full(plan.reveals.size, 0.5)) == 2
+
+
 def draws_too_far(params, state, graph, asked):
     return tsn.draw(params, state, graph, asked) if asked.t < 5 else np.int64(asked.p.size)
 

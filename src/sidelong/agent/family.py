@@ -17,7 +17,7 @@ from sidelong.agent.feedback import Heard
 from sidelong.agent.graphs import Bank
 from sidelong.agent.kernels import TellBatch
 from sidelong.agent.member import Member
-from sidelong.agent.observers import ABSENT, Observers
+from sidelong.agent.observers import ABSENT, LOGGED, Observers
 from sidelong.agent.rounds import Rounds
 from sidelong.agent.setup import prepare
 from sidelong.checks import check_whole, short
@@ -257,13 +257,10 @@ class Family:
             decisions: a batch, or some of one (``batch[mask]``), or ids.
             arms: the arm that each was carried out with, by number or label.
         """
-        rounds, slot, listed = self._rounds, self._pending(decisions, "be overridden"), list(arms)
+        slot, listed = self._pending(decisions, "be overridden"), list(arms)
         if len(listed) != slot.size:
             raise DecisionError(f"Give one arm for each of the {slot.size:,} decisions, not {len(listed):,}.")
-        which = [rounds.bank.graphs[g] for g in rounds.pending.graph[slot].tolist()]
-        ids = self._ids(slot)
-        carried = [rules.carried_arm(*each) for each in zip(which, listed, ids, strict=True)]
-        rounds.pending.carried[slot] = carried
+        self._rounds.override(slot, listed)
 
     def cancel(self, decisions: Batch | Iterable[str], *, lost: bool = False) -> None:
         """Give up decisions: nothing is learned from them.
@@ -334,10 +331,13 @@ class Family:
         listed = read_keys(list(logs))
         new = self._rounds.keys.new_among(listed, self._rounds.keys.find(listed))
         other = self._made(Rounds.merged([(self._rounds, self._rounds.keys.find([k for k in listed if k in self]))]))
-        for key, log in logs.items():
-            other[key].learn(log)
+        learned = [other[key].learn(log) for key, log in zip(listed, logs.values(), strict=True)]
         self._rounds.add(new)
-        return sum(self[key].learn(log) for key, log in logs.items())
+        for key, n in zip(listed, learned, strict=True):
+            row = self._rounds.keys.row(key)
+            self._rounds.set_state(row, other._rounds.state_of(other._rounds.keys.row(key)))  # noqa: SLF001  # its own
+            self._rounds.observers_of(row).delays[LOGGED] += n
+        return sum(learned)
 
     def add_arm(
         self, *, reveals: Iterable[int | str] = (), revealed_by: Iterable[int | str] = (), label: str | None = None
@@ -463,9 +463,7 @@ class Family:
         return f"<Family {self.learner} on {self.graph!r}: {len(self):,} keys{pending}>"
 
     def _ids(self, slots: Integers) -> list[str]:
-        pending, keys = self._rounds.pending, self._rounds.keys.listed
-        pairs = zip(pending.round[slots].tolist(), pending.key[slots].tolist(), strict=True)
-        return [f"{t}-{self._rounds.setup.tag}-{keys[row]}" for t, row in pairs]
+        return self._rounds.ids(slots)
 
 
 class RowsOfKeys:
@@ -476,7 +474,10 @@ class RowsOfKeys:
 
     def __init__(self, family: Family) -> None:
         self._family = family
-        self._rounds = family._rounds  # noqa: SLF001  # a part of the family
+
+    @property
+    def _rounds(self) -> Rounds:
+        return self._family._rounds  # noqa: SLF001  # a part of the family, which has others when an arm comes or goes
 
     def ask(self, row: Integers, graph: FeedbackGraph | None = None) -> DrawnColumns:
         """Draw an arm for each of some rows, as `Family.ask` does for their keys."""
@@ -506,7 +507,7 @@ class RowsOfKeys:
 
     def override(self, row: Integers, round_: Integers, arms: Integers) -> None:
         """Say that pending decisions were carried out with other arms."""
-        self._rounds.pending.carried[self._pending(row, round_)] = arms
+        self._rounds.override(self._pending(row, round_), arms.tolist())
 
     def _pending(self, row: Integers, round_: Integers) -> Integers:
         slot = self._rounds.find(row, round_)

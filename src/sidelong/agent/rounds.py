@@ -23,7 +23,7 @@ from sidelong.agent.kernels import (
     observe_many,
 )
 from sidelong.agent.observers import DrawnRound, Observers
-from sidelong.agent.rules import NamedDecisions
+from sidelong.agent.rules import NamedDecisions, carried_arm, refuse_outcome
 from sidelong.agent.states import Layout, SharedStates
 from sidelong.checks import short
 from sidelong.graphs.presence import with_absent_arm
@@ -176,10 +176,14 @@ class Rounds:
 
     def remember(self, decisions: int) -> None:
         """Let each key remember what it was told for so many decisions, from now on."""
+        self.rows = self.rows._replace(told=self.remembered(decisions))
+
+    def remembered(self, decisions: int) -> Integers:
+        """Return what keys were told, for so many decisions of each."""
         told = self.rows.told
         kept = np.zeros((len(told), decisions, 4), np.int64)
         kept[:, : told.shape[1]] = told[:, :decisions]
-        self.rows = self.rows._replace(told=kept)
+        return kept
 
     # Pending decisions
 
@@ -269,17 +273,48 @@ class Rounds:
         sizes = self.bank.degrees(graph, arm)
         offsets = np.append(0, np.cumsum(sizes))
         P, observed = np.empty(self.setup.graph.n_arms), np.empty(int(offsets[-1]))
-        sparing = self.setup.is_sparing
+        sparing, other = self.setup.is_sparing, graph != self.pending.graph[slot]
+        if sparing and other.any():
+            at = int(np.argmax(other))
+            refuse_outcome(self.setup.learner, foreseen=False, name=self.ids(slot[at : at + 1])[0], key="")
         observe_many(self.bank.arrays, graph, self.pending, slot, offsets, sparing, P, observed)
-        observed[np.repeat(np.isnan(self.pending.probability[slot]), sizes)] = np.nan
+        unknown = np.isnan(self.pending.probability[slot])
+        if sparing:  # it keeps those of what the drawn arm reveals
+            unknown |= arm != self.pending.arm[slot]
+        observed[np.repeat(unknown, sizes)] = np.nan
         return observed
+
+    def ids(self, slots: Integers) -> list[str]:
+        """Return what names pending decisions."""
+        pairs = zip(self.pending.round[slots].tolist(), self.pending.key[slots].tolist(), strict=True)
+        return [f"{t}-{self.setup.tag}-{self.keys.listed[row]}" for t, row in pairs]
+
+    def override(self, slots: Integers, arms: list[Any]) -> None:
+        """Let pending decisions be carried out with other arms: all of them, or none."""
+        graphs = [self.bank.graphs[g] for g in self.pending.graph[slots].tolist()]
+        carried = [carried_arm(*each) for each in zip(graphs, arms, self.ids(slots), strict=True)]
+        self.pending.carried[slots] = carried
 
     # Rounds
 
     def ask(self, row: Integers, places: Integers, threads: int) -> DrawnColumns:
-        """Draw an arm for each row, on graphs by their places; return the columns of a batch behind its keys."""
+        """Draw an arm for each row, on graphs by their places; return the columns of a batch behind its keys.
+
+        If a learner of a user's own fails for one row, the decisions of the others are cancelled.
+        """
         n = row.size
         slot = self.take(n)
+        try:
+            return self._draw(row, places, slot, threads)
+        except BaseException:  # nobody will know of these decisions
+            drawn = slot[self.pending.key[slot] >= 0]
+            self.free = np.append(self.free, slot[self.pending.key[slot] < 0])
+            self.drop(drawn)
+            raise
+
+    def _draw(self, row: Integers, places: Integers, slot: Integers, threads: int) -> DrawnColumns:
+        """Draw an arm for each row; the decisions are pending in these slots, in the order of the rows."""
+        n = row.size
         order = np.argsort(row, kind="stable")
         asked = AskBatch(row[order], places[order], slot, np.full(n, -1), np.empty(n, np.int64), np.empty(n))
         self._foresee(asked)
@@ -411,17 +446,19 @@ class Rounds:
     def merged(cls, parts: list[tuple[Rounds, np.ndarray]], setup: Setup | None = None) -> Rounds:
         """Return some rows of several, which are of one family, together; with `setup`, on another own graph."""
         first = parts[0][0]
-        made = cls(first.setup if setup is None else setup, remembers=first.rows.told.shape[1])
+        remembers = max(part.rows.told.shape[1] for part, _ in parts)
+        made = cls(first.setup if setup is None else setup, remembers=remembers)
         own_scales = any(part.rows.scale.shape[1] for part, _ in parts)
         columns: dict[str, list[np.ndarray]] = {name: [] for name in PENDING}
         rows, observers = [], []
         for part, chosen in parts:
             part.part_states()
+            told = part.remembered(remembers)
             new = np.full(len(part.keys), -1, np.int64)
             new[chosen] = np.arange(chosen.size) + len(made.keys)
             made.keys.add(part.keys.listed[row] for row in chosen.tolist())
             scale = part.scales() if own_scales else part.rows.scale
-            rows.append([array[chosen] for array in part.rows._replace(scale=scale)])
+            rows.append([array[chosen] for array in part.rows._replace(scale=scale, told=told)])
             observers.append([array[chosen] for array in part.observers])
             slots = part.in_order()
             slots = slots[new[part.pending.key[slots]] >= 0]
