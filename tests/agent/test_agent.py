@@ -394,8 +394,8 @@ def test_the_number_of_rounds_under_another_name_is_the_horizon(learner, name):
 def test_another_name_of_the_learning_rate_is_known_where_there_is_one_to_scale(name):
     with pytest.raises(LearnerError, match=f"has no option '{name}'. Did you mean 'eta_scale'"):
         sl.Agent("exp3-set", sl.graphs.star(5), **{name: 0.1})
-    with pytest.raises(LearnerError, match=f"has no option '{name}'. Its options are: width"):
-        sl.Agent("ucb-n", sl.graphs.star(5), **{name: 0.1})
+    with pytest.raises(LearnerError, match=f"has no option '{name}'. Its options are: prior"):
+        sl.Agent("ts-n", sl.graphs.star(5), **{name: 0.1})
 
 
 def labelled_agent():

@@ -99,13 +99,14 @@ def losses_of(decision, t):
 
 
 def play(agent, rounds):
-    """Ask and tell; return everything that was decided, and the state after it, as bytes."""
+    """Ask and tell; return everything that was decided, and the state after it, as bytes, without what is no state."""
     record = b""
     for _ in range(rounds):
         decision = agent.ask()
         record += bytes([decision.arm]) + decision.probabilities.tobytes()
         agent.tell(decision, losses_of(decision, decision.round))
-    return record + b"".join(array.tobytes() for array in agent._state)
+    scratch = agent._setup.learner.scratch
+    return record + b"".join(array.tobytes() for name, array in agent._state._asdict().items() if name not in scratch)
 
 
 @pytest.mark.parametrize("label", CONFIGURATIONS)

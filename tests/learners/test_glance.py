@@ -258,7 +258,7 @@ def test_a_decision_that_is_cancelled_leaves_an_arm_that_the_bold_half_tries():
 
 @pytest.mark.parametrize("K", [1, 2, 10, 12, 13, 1000, 10**5])
 def test_the_entropy_grows_like_the_logarithm(K):
-    params = catalogue.configure(glance, sl.graphs.self_loops(K), {})
+    params = catalogue.configure(glance.LEARNER, sl.graphs.self_loops(K), {})
     assert params.n == max(2, round(math.log(K)))
     if K > 1:
         assert pytest.approx(params.n * (K ** (1 / params.n) - 1), rel=1e-12) == params.H

@@ -66,7 +66,7 @@ def test_a_value_outside_of_the_scale_is_refused_and_nothing_is_learned(wrong):
     with pytest.raises(LossError, match="at place 1"):
         agent.tell(decision, np.array([10.0, wrong], object))
     for unordered in ("12", {10, 20}, np.array(10)):
-        with pytest.raises(LossError, match="must be given by arm, or as a list"):
+        with pytest.raises(LossError, match="must be given by arm, or a list"):
             agent.tell(decision, unordered)
     assert agent.pending == (decision,)
     assert agent.estimates().counts.tolist() == [0, 0]

@@ -198,7 +198,8 @@ def test_the_certificate_of_an_experiment_is_its_agents_and_narrows_the_regret(b
     shown = found.certificate
     assert (shown.bound, shown.arm, shown.paid) == (pytest.approx(own.bound), own.arm, pytest.approx(own.paid))
     assert (shown.rounds, shown.silent, shown.why) == (196, 6, own.why)
-    assert found.regret.high <= agent.certificate(0.975).bound or found.regret.high == found.regret.estimate
+    bound = agent.certificate(0.975).bound  # lost rounds are summed in another order
+    assert found.regret.high in (pytest.approx(bound), found.regret.estimate) or found.regret.high < bound
     assert not found.world.turned
     bench.create("plain")
     assert bench.store.view("plain", lambda experiment, _: views.state(experiment)).certificate is None

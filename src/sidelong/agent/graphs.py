@@ -231,7 +231,7 @@ def with_new_arm(
     catalogue.check_absence(learner, "add_arm")
     if learner.grow is None:
         title = learner.title
-        raise LearnerError(f"add_arm needs a learner that more arms can come to, and {title} is none. Use exp3-set.")
+        raise LearnerError(f"add_arm needs a learner that can take in a new arm, and {title} cannot. Use exp3-set.")
     seen, seen_by = named_arms(graph, reveals, "reveals"), named_arms(graph, revealed_by, "revealed_by")
     return with_arm(graph, seen, seen_by, label)
 

@@ -289,10 +289,11 @@ class FeedbackCheck:
             self._refuse_count(int(due.sum()), arms)
         place += int(offsets[at])
         low, high = sorted(self._named.ends[at].tolist())
-        rule = (
-            f"a number in [{low:g}, {high:g}]" if code == OUTSIDE else f"{low:g} or {high:g} for {self._learner.name}"
-        )
         in_unit = (low, high) == (0.0, 1.0)
+        if code == NOT_BINARY:
+            rule = f"{low:g} or {high:g} for {self._learner.name}"
+        else:
+            rule = "a number in [0, 1]" if in_unit else f"a number from {low:g} to {high:g}, the ends of its scale"
         what = f"{'loss' if in_unit else 'value'} of arm {self._name(arms[place])}{self._named.whose(at)}"
         where = "" if in_unit or self._heard.arms is not None or due.size > 1 else f", at place {place},"
         advice = "Scale losses before you tell them" if in_unit else "If such values do come, begin with a wider scale"
