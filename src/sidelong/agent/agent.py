@@ -13,7 +13,7 @@ from sidelong._jit import bind
 from sidelong.agent import codec, graphs, logs, observers, rules, state_file
 from sidelong.agent.decision import Decision, SparingDecision
 from sidelong.agent.estimates import estimates_of
-from sidelong.agent.feedback import Heard, take_floats
+from sidelong.agent.feedback import LossColumns, read_floats
 from sidelong.agent.graphs import Bank
 from sidelong.agent.kernels import Workspace, kernels_of
 from sidelong.agent.observers import LOGGED, DrawnRound, Observers, note_asked
@@ -285,7 +285,7 @@ class Agent:
                 shown, values, key, foreseen = self._outcome(made, losses, graph)
             drawn = made._drawn  # noqa: SLF001
             arms = shown.row(drawn.carried)
-            count = take_floats(values, arms, self._slots)
+            count = read_floats(values, arms, self._slots)
             if count >= 0 and self._learn(made, shown, count, self._ends, foreseen):
                 if self._remembers:
                     told = arms, self._slots[:count].tobytes(), key
@@ -325,7 +325,7 @@ class Agent:
         if revealed is None:
             heard = rules.read_one(losses, named, self._remembers)
         else:
-            heard = Heard(revealed.losses, revealed.losses)
+            heard = LossColumns(revealed.losses, revealed.losses)
         feedback = rules.FeedbackCheck(self._setup.learner, bank, named, heard, self._remembers)
         accepted = feedback.accept(graph, revealed)
         if made is None:

@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from sidelong.agent import observers as observing
-from sidelong.agent.kernels import Pending
+from sidelong.agent.kernels import PENDING
 from sidelong.agent.observers import Observers
 from sidelong.agent.setup import Setup
 from sidelong.agent.state_file import graph_to_arrays, read_graphs
@@ -51,8 +51,6 @@ if TYPE_CHECKING:
     Place = str | os.PathLike[str]  #: what messages call the file
     Ranges = Mapping[str, tuple[float, float]]
 
-#: What is kept of a pending decision: all but the links between those of one key.
-PENDING = tuple(name for name in Pending._fields if name != "next")
 _MOST = 2**62  # of rounds and counts
 _FINITE = float(np.finfo(np.float64).max)
 

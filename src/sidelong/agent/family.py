@@ -13,9 +13,9 @@ import numpy as np
 from sidelong.agent import codec, graphs, naming, rules, state_file
 from sidelong.agent.batch import Batch
 from sidelong.agent.estimates import EstimatesTable
-from sidelong.agent.feedback import Heard
+from sidelong.agent.feedback import LossColumns
 from sidelong.agent.graphs import Bank
-from sidelong.agent.kernels import TellBatch
+from sidelong.agent.kernels import PENDING, TellBatch
 from sidelong.agent.member import Member
 from sidelong.agent.observers import ABSENT, LOGGED, Observers
 from sidelong.agent.rounds import Rounds
@@ -227,7 +227,7 @@ class Family:
             _check_order(self._rounds, named, revealed.batch)
         return self._learn(named.row, named.round, heard, graph, revealed)
 
-    def _learn(self, row: Integers, round_: Integers, heard: Heard, graph: Any, revealed: Any = None) -> int:
+    def _learn(self, row: Integers, round_: Integers, heard: LossColumns, graph: Any, revealed: Any = None) -> int:
         """Learn what was heard of decisions, by the rows of their keys and their rounds."""
         rounds = self._rounds
         slot, named = rounds.named(row, round_)
@@ -405,7 +405,7 @@ class Family:
             rows.scale[:n],
             Observers(*(array[:n] for array in rounds.observers)),
             rounds.bank.graphs,
-            {name: getattr(rounds.pending, name)[slots] for name in codec.PENDING},
+            {name: getattr(rounds.pending, name)[slots] for name in PENDING},
             rounds.names,
         )
         header, arrays = codec.write("family", saved)
@@ -496,7 +496,7 @@ class RowsOfKeys:
         asked = rounds.pending.graph[slot]
         observed = rounds.observe(slot, asked if graph is None else rounds.bank.told(graph, asked))
         if learn:
-            self._family._learn(row, round_, Heard(losses, losses), graph)  # noqa: SLF001
+            self._family._learn(row, round_, LossColumns(losses, losses), graph)  # noqa: SLF001
         else:
             rounds.drop(slot)
         return observed

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     Integers = npt.NDArray[np.int64]
 
 
-class Heard(NamedTuple):
+class LossColumns(NamedTuple):
     """The losses that `tell` was given."""
 
     values: npt.NDArray[np.float64]  #: of all decisions, one after the other; NaN where something else was given
@@ -26,7 +26,7 @@ class Heard(NamedTuple):
     of: Integers | None = None  #: the decision of each value, if `arms` are given
 
 
-def take_floats(losses: Any, reveals: npt.NDArray[np.int32], slots: Any) -> int:
+def read_floats(losses: Any, reveals: npt.NDArray[np.int32], slots: Any) -> int:
     """Write losses into `slots` if they are what most are: floats by arm in a dict, or in order; return how many.
 
     -1 says that they are something else, and what is in the slots means nothing. Whether they fit is not looked at.
@@ -51,7 +51,7 @@ def take_floats(losses: Any, reveals: npt.NDArray[np.int32], slots: Any) -> int:
     return k
 
 
-def of_one(losses: Any) -> Heard:
+def of_one(losses: Any) -> LossColumns:
     """Return the losses of one decision, by arm or in the order of the revealed arms.
 
     Raises:
@@ -60,11 +60,11 @@ def of_one(losses: Any) -> Heard:
     if isinstance(losses, Mapping):
         arms = [_arm(arm) for arm in losses]
         values = list(losses.values())
-        return Heard(_floats(values), _objects(values), np.array(arms, np.int64), np.zeros(len(arms), np.int64))
+        return LossColumns(_floats(values), _objects(values), np.array(arms, np.int64), np.zeros(len(arms), np.int64))
     if isinstance(losses, np.ndarray) and losses.ndim == 1:
-        return Heard(_floats(losses.tolist()), losses)
+        return LossColumns(_floats(losses.tolist()), losses)
     if isinstance(losses, Sequence) and not isinstance(losses, str | bytes):
-        return Heard(_floats(list(losses)), _objects(list(losses)))
+        return LossColumns(_floats(list(losses)), _objects(list(losses)))
     raise LossError(f"losses must be given by arm, or a list in the order of the revealed arms, not {short(losses)}.")
 
 
@@ -78,7 +78,7 @@ def _arm(arm: Any) -> int:
     return whole
 
 
-def of_many(given: Any) -> Heard:
+def of_many(given: Any) -> LossColumns:
     """Return losses that come one after the other, decision after decision."""
     if not isinstance(given, np.ndarray):
         if isinstance(given, str) or not hasattr(given, "__iter__"):
@@ -88,10 +88,10 @@ def of_many(given: Any) -> Heard:
         given = np.asarray(given) if hasattr(given, "__array__") else _objects(list(given))
     if given.ndim != 1:
         raise LossError(f"losses must be one number after the other, and this has {given.ndim} dimensions.")
-    return Heard(given.astype(np.float64) if given.dtype.kind in "fiu" else _floats(given.tolist()), given)
+    return LossColumns(given.astype(np.float64) if given.dtype.kind in "fiu" else _floats(given.tolist()), given)
 
 
-def of_table(table: Any, names: list[str]) -> tuple[Heard, Integers]:
+def of_table(table: Any, names: list[str]) -> tuple[LossColumns, Integers]:
     """Return the losses of a table, and its column of arms."""
     heard, arms = of_many(column(table, "loss", names)), column(table, "arm", names)
     if arms.dtype.kind not in "iu":

@@ -105,7 +105,11 @@ class Pending(NamedTuple):
     mean: np.ndarray
 
 
-class Desk(NamedTuple):
+#: What is kept of a pending decision: all but the links between those of one key.
+PENDING = tuple(name for name in Pending._fields if name != "next")
+
+
+class ThreadWorkspace(NamedTuple):
     """What one thread works on."""
 
     state: Any
@@ -235,13 +239,13 @@ def fetch(words: np.ndarray, buffer: np.ndarray) -> None:
 
 
 @kernel
-def fetch_state(desk: Desk, rows: Rows, row: int) -> None:
+def fetch_state(workspace: ThreadWorkspace, rows: Rows, row: int) -> None:
     """Copy the state of a key into the buffer."""
     place = rows.common[row]
     if place < 0:
-        fetch(rows.state[row], desk.buffer)
+        fetch(rows.state[row], workspace.buffer)
     else:
-        fetch(desk.common[place], desk.buffer)
+        fetch(workspace.common[place], workspace.buffer)
 
 
 @kernel
@@ -254,14 +258,14 @@ def is_same(words: np.ndarray, buffer: np.ndarray) -> bool:
 
 
 @kernel
-def keep_state(desk: Desk, rows: Rows, row: int, after: int) -> None:
+def keep_state(workspace: ThreadWorkspace, rows: Rows, row: int, after: int) -> None:
     """Keep the state in the buffer: in the row of the key, unless it is, to the bit, the one in common at `after`."""
     words = rows.state[row]
-    if after >= 0 and is_same(desk.common[after], desk.buffer):
+    if after >= 0 and is_same(workspace.common[after], workspace.buffer):
         rows.common[row] = after
         return
     rows.common[row] = -1
-    fetch(desk.buffer[: words.size], words)
+    fetch(workspace.buffer[: words.size], words)
 
 
 @kernel
@@ -287,7 +291,7 @@ def drawn_at(pending: Pending, slot: int, size: int) -> DrawnRound:
 
 def ask_many(
     params: Any,
-    desk: Desk,
+    workspace: ThreadWorkspace,
     rows: Rows,
     observers: Observers,
     pending: Pending,
@@ -304,27 +308,27 @@ def ask_many(
     """
     for i in range(begin, end):
         row, slot = asked.row[i], asked.slot[i]
-        fetch_state(desk, rows, row)
+        fetch_state(workspace, rows, row)
         graph = select(bank, asked.graph[i])
         t = int(rows.round[row]) + 1
         p = pending.p[slot]
-        desk.trace[:] = 0.0
-        absent = mark_present(graph, desk.room.present)
-        round_ = Asked(t, p, desk.trace, desk.room.present, absent, rows.seed[row], 0)
-        arm = draw(params, desk.state, graph, round_)
+        workspace.trace[:] = 0.0
+        absent = mark_present(graph, workspace.room.present)
+        round_ = Asked(t, p, workspace.trace, workspace.room.present, absent, rows.seed[row], 0)
+        arm = draw(params, workspace.state, graph, round_)
         asked.arm[i] = arm
         if not 0 <= arm < p.size:
             continue
         if SPARING:
-            asked.probability[i] = probability(params, desk.state, graph, round_, arm)
+            asked.probability[i] = probability(params, workspace.state, graph, round_, arm)
             if not keep:
                 for j in range(p.size):
-                    p[j] = probability(params, desk.state, graph, round_, j)
+                    p[j] = probability(params, workspace.state, graph, round_, j)
         else:
             asked.probability[i] = p[arm]
         if keep:
-            keep_state(desk, rows, row, asked.after[i])
-            keep_trace(desk.trace, pending.trace[slot])
+            keep_state(workspace, rows, row, asked.after[i])
+            keep_trace(workspace.trace, pending.trace[slot])
             note_asked(row_of(observers, row), absent, pending.mean[slot])
             rows.round[row] = t
             pending.key[slot] = row
@@ -345,7 +349,7 @@ def ask_many(
 
 def tell_many(
     params: Any,
-    desk: Desk,
+    workspace: ThreadWorkspace,
     rows: Rows,
     observers: Observers,
     pending: Pending,
@@ -358,17 +362,26 @@ def tell_many(
     for i in range(begin, end):
         slot = told.slot[i]
         row = pending.key[slot]
-        fetch_state(desk, rows, row)
+        fetch_state(workspace, rows, row)
         graph = select(bank, told.graph[i])
         low = told.offsets[i]
         count = told.offsets[i + 1] - low
         for k in range(count):
-            desk.room.losses[k] = told.losses[low + k]
+            workspace.room.losses[k] = told.losses[low + k]
         drawn = drawn_at(pending, slot, kept_size(bank, pending, slot))
-        learn(params, desk.state, graph, drawn, row_of(observers, row), desk.room, rows.round[row], told.foreseen[i])
-        keep_state(desk, rows, row, -1)
+        learn(
+            params,
+            workspace.state,
+            graph,
+            drawn,
+            row_of(observers, row),
+            workspace.room,
+            rows.round[row],
+            told.foreseen[i],
+        )
+        keep_state(workspace, rows, row, -1)
         remember(rows.told[row], told.marks[i])
-        strike(rows, pending, slot)
+        unlink(rows, pending, slot)
 
 
 @kernel
@@ -393,7 +406,7 @@ def remember(told: np.ndarray, mark: np.ndarray) -> None:
 
 def drop_many(
     params: Any,
-    desk: Desk,
+    workspace: ThreadWorkspace,
     rows: Rows,
     observers: Observers,
     pending: Pending,
@@ -405,16 +418,16 @@ def drop_many(
     for i in range(slots.size):
         slot = slots[i]
         row = pending.key[slot]
-        fetch_state(desk, rows, row)
+        fetch_state(workspace, rows, row)
         graph = select(bank, pending.graph[slot])
         drawn = drawn_at(pending, slot, kept_size(bank, pending, slot))
-        drop_one(params, desk.state, graph, drawn, row_of(observers, row), desk.room, lost)
-        keep_state(desk, rows, row, rows.common[row])
-        strike(rows, pending, slot)
+        drop_one(params, workspace.state, graph, drawn, row_of(observers, row), workspace.room, lost)
+        keep_state(workspace, rows, row, rows.common[row])
+        unlink(rows, pending, slot)
 
 
 @kernel
-def strike(rows: Rows, pending: Pending, slot: int) -> None:
+def unlink(rows: Rows, pending: Pending, slot: int) -> None:
     """Take a decision out of those of its key that are pending."""
     row = pending.key[slot]
     before = np.int64(-1)

@@ -17,7 +17,7 @@ from sidelong.tables import as_list, column, names_of
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from sidelong.agent.feedback import Heard
+    from sidelong.agent.feedback import LossColumns
     from sidelong.agent.rounds import Rounds
     from sidelong.keys import Key
 
@@ -31,7 +31,7 @@ class Decisions(NamedTuple):
     round: Integers
 
 
-def read_feedback(rounds: Rounds, decisions: Any, losses: Any) -> tuple[Decisions, Heard]:
+def read_feedback(rounds: Rounds, decisions: Any, losses: Any) -> tuple[Decisions, LossColumns]:
     """Return what `tell` was given: a table alone, or decisions with an array, a table or what was revealed."""
     names = names_of(decisions if losses is None else losses)
     if losses is None or (names is not None and not isinstance(losses, RevealedColumns)):
@@ -41,7 +41,7 @@ def read_feedback(rounds: Rounds, decisions: Any, losses: Any) -> tuple[Decision
         return _read_table(rounds, table, names, None if losses is None else find(rounds, decisions))
     named = find(rounds, decisions)
     if isinstance(losses, RevealedColumns):
-        return named, feedback.Heard(losses.losses, losses.losses)
+        return named, feedback.LossColumns(losses.losses, losses.losses)
     return named, feedback.of_many(losses)
 
 
@@ -108,7 +108,7 @@ def _unknown(rounds: Rounds, key: Key, t: int, *, ours: bool) -> UnknownDecision
     )
 
 
-def _read_table(rounds: Rounds, table: Any, names: list[str], meant: Decisions | None) -> tuple[Decisions, Heard]:
+def _read_table(rounds: Rounds, table: Any, names: list[str], meant: Decisions | None) -> tuple[Decisions, LossColumns]:
     """Read a table of decision or key, arm and loss; `meant` are the decisions that it may be of."""
     heard, arms = feedback.of_table(table, names)
     by = "decision" if "decision" in names else "key"

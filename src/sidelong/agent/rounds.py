@@ -12,11 +12,12 @@ import numpy as np
 from sidelong._jit import bind
 from sidelong.agent.graphs import Bank
 from sidelong.agent.kernels import (
+    PENDING,
     AskBatch,
-    Desk,
     Pending,
     Rows,
     TellBatch,
+    ThreadWorkspace,
     Workspace,
     find_many,
     kernels_of,
@@ -94,7 +95,7 @@ class Rounds:
         self.observers = Observers(*(np.empty((0, *each.shape), each.dtype) for each in self.first_observers))
         self.pending = new_pending(setup)
         self.free = np.empty(0, np.int64)  #: the rows of `pending` that no decision has
-        self._desks: list[Desk] = []
+        self._workspaces: list[ThreadWorkspace] = []
 
     def __len__(self) -> int:
         return len(self.keys)
@@ -114,21 +115,21 @@ class Rounds:
                 "drop": (made.drop_many, long, flag),
             }
             loop, *batch = batches[name]
-            bind(self, f"_{name}", loop, *self._parts(self.desk(0)), *batch, of=str(self.setup.learner.name))
+            bind(self, f"_{name}", loop, *self._parts(self.workspace(0)), *batch, of=str(self.setup.learner.name))
         return getattr(self, f"_{name}")  # type: ignore[no-any-return]
 
-    def _parts(self, desk: Desk, pending: Pending | None = None) -> tuple[Any, ...]:
+    def _parts(self, workspace: ThreadWorkspace, pending: Pending | None = None) -> tuple[Any, ...]:
         room = self.pending if pending is None else pending
-        return self.setup.params, desk, self.rows, self.observers, room, self.bank.arrays
+        return self.setup.params, workspace, self.rows, self.observers, room, self.bank.arrays
 
-    def desk(self, number: int) -> Desk:
+    def workspace(self, number: int) -> ThreadWorkspace:
         """Return what a thread works on."""
-        while len(self._desks) <= number:
+        while len(self._workspaces) <= number:
             buffer = self.first_state.copy()  # what is no room but never changes is there too
             room = Workspace.new(self.setup.graph.n_arms)
             trace = np.zeros(self.setup.n_traces)
-            self._desks.append(Desk(self.layout.on(buffer), buffer, room, trace, self.common.states))
-        return self._desks[number]
+            self._workspaces.append(ThreadWorkspace(self.layout.on(buffer), buffer, room, trace, self.common.states))
+        return self._workspaces[number]
 
     # Keys
 
@@ -344,7 +345,7 @@ class Rounds:
             known = self.common.after(at, key)
             if known is None:
                 self._look_ahead(asked.row[one : one + 1], asked.graph[one : one + 1])
-                known = self.common.expect(at, key, self.desk(0).buffer[: self.layout.kept])
+                known = self.common.expect(at, key, self.workspace(0).buffer[: self.layout.kept])
             after.append(known)
         asked.after[shared] = np.array(after, np.int64)[which.reshape(-1)]
 
@@ -355,7 +356,7 @@ class Rounds:
 
     def drop(self, slots: Integers, *, lost: bool = False) -> None:
         """Let go of decisions that will never be told."""
-        self._bind("drop")(*self._parts(self.desk(0)), slots, lost)
+        self._bind("drop")(*self._parts(self.workspace(0)), slots, lost)
         self.give(slots)
 
     def outlook(self, row: Integers, graph: Integers | None = None) -> tuple[Floats, Any]:
@@ -363,14 +364,14 @@ class Rounds:
         places = np.zeros(row.size, np.int64) if graph is None else graph
         pieces = [slice(k, k + _CHUNK) for k in range(0, row.size, _CHUNK)]
         chunks = [self._look_ahead(row[some], places[some]) for some in pieces]
-        return np.concatenate([np.empty((0, self.setup.graph.n_arms)), *chunks]), self.desk(0).state
+        return np.concatenate([np.empty((0, self.setup.graph.n_arms)), *chunks]), self.workspace(0).state
 
     def _look_ahead(self, row: Integers, graph: Integers) -> Floats:
-        """Return with which probabilities each key would play next; the state of the last one is on the first desk."""
+        """Return with which probabilities each key would play next; the first workspace has the state of the last."""
         n = row.size
         room = new_pending(self.setup, n)
         asked = AskBatch(row, graph, np.arange(n), np.full(n, -1), np.empty(n, np.int64), np.empty(n))
-        self._bind("ask")(*self._parts(self.desk(0), room), asked, self.setup.initial, 0, n, False)  # noqa: FBT003  # a kernel
+        self._bind("ask")(*self._parts(self.workspace(0), room), asked, self.setup.initial, 0, n, False)  # noqa: FBT003  # a kernel
         return room.p
 
     def _share(
@@ -387,7 +388,7 @@ class Rounds:
         ends = [n * k // threads for k in range(threads + 1)] if n >= _FEW else [0, n]
         ends[1:-1] = [int(np.searchsorted(row, row[end])) for end in ends[1:-1]]
         calls = [
-            (*self._parts(self.desk(k)), batch, *before, begin, end, *after)
+            (*self._parts(self.workspace(k)), batch, *before, begin, end, *after)
             for k, (begin, end) in enumerate(itertools.pairwise(ends))
         ]
         if len(calls) == 1:
@@ -472,7 +473,3 @@ class Rounds:
         made.observers = Observers(*(np.concatenate(each) for each in zip(*observers, strict=True)))
         made.let_wait({name: np.concatenate(each) for name, each in columns.items()})
         return made
-
-
-#: What is kept of a pending decision: all but the links between those of one key.
-PENDING = tuple(name for name in Pending._fields if name != "next")

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from sidelong._jit import kernel
-from sidelong.agent.feedback import Heard, of_one
+from sidelong.agent.feedback import LossColumns, of_one
 from sidelong.agent.graphs import Bank
 from sidelong.checks import short
 from sidelong.errors import ConflictError, DecisionError, LossError, OutcomeError
@@ -155,7 +155,7 @@ def check_alone(graph: Any, *, scaled: bool) -> None:
 class FeedbackCheck:
     """One call of `tell`: its decisions, what they reveal, and what is wrong with it."""
 
-    def __init__(self, learner: Learner, bank: Bank, named: NamedDecisions, heard: Heard, remembers: int) -> None:
+    def __init__(self, learner: Learner, bank: Bank, named: NamedDecisions, heard: LossColumns, remembers: int) -> None:
         self._learner = learner
         self._bank = bank
         self._named = named
@@ -339,7 +339,7 @@ def check_losses(learner: Learner, losses: Floats, graph: FeedbackGraph, arm: in
     round_, played, asked = np.array([[1], [arm], [0]], np.int64)
     pending, before, ends = np.ones(1, np.bool_), np.zeros((1, 4), np.int64), np.array([[0.0, 1.0]])
     named = NamedDecisions(lambda _: "", lambda _: "", round_, pending, played, asked, before, ends)
-    FeedbackCheck(learner, Bank(learner, {}, [graph]), named, Heard(losses.copy(), losses), 0).accept(None)
+    FeedbackCheck(learner, Bank(learner, {}, [graph]), named, LossColumns(losses.copy(), losses), 0).accept(None)
 
 
 def conflict(name: str) -> ConflictError:
@@ -358,7 +358,7 @@ def forgotten(name: str, remembers: int) -> DecisionError:
     )
 
 
-def read_one(losses: Any, named: NamedDecisions, remembers: int) -> Heard:
+def read_one(losses: Any, named: NamedDecisions, remembers: int) -> LossColumns:
     """Return the losses of the one decision that is named; what is no losses at all is no repetition either."""
     try:
         return of_one(losses)
