@@ -122,7 +122,13 @@ def reading(path: Place) -> Iterator[None]:
         yield
     except StateFileError:
         raise
-    except (SidelongError, ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+    except Exception as error:
+        # Kernels cannot be compiled for constants of other types. Numba is imported only where something is compiled.
+        known = isinstance(
+            error, SidelongError | ArithmeticError | AttributeError | LookupError | TypeError | ValueError
+        )
+        if not known and not type(error).__module__.startswith("numba."):
+            raise
         raise StateFileError(f"{path} holds what no agent or family has saved: {error}") from error
 
 
@@ -278,7 +284,7 @@ def _read_params(path: Place, learner: Learner, arrays: Arrays, K: int) -> Any:
             range_ is None or ((array >= range_[0]) & (array <= range_[1])).all()
         )
         # Of arms, one number or one row for each; where whole numbers name arms, a list of some of them.
-        sized = array.ndim == 0 or (array.shape[0] <= K if whole else array.shape[0] == K)
+        sized = array.ndim == 0 or (array.ndim == 1 and array.size <= K if whole else array.shape[0] == K)
         if not fits or not sized:
             raise StateFileError(f"{path} holds a constant {name} that no learner on {K} arms has.")
     return learner.params(**{name: array.item() if array.ndim == 0 else array for name, array in saved.items()})
