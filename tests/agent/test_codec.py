@@ -218,3 +218,15 @@ def test_a_state_of_nan_ends_in_no_endless_search(learner):
             with warnings.catch_warnings(), contextlib.suppress(sl.errors.LearnerError, ArithmeticError, ValueError):
                 warnings.simplefilter("ignore")
                 assert 0 <= agent.ask().arm < 4
+
+
+def test_no_arm_behind_the_last_is_drawn_whatever_a_tree_of_shares_holds():
+    header, arrays = sl.Agent("exp3.g++", GRAPH, seed=3, refresh="epoch").contents()
+    agent = sl.Agent.from_contents(header, arrays, "the file")
+    for _ in range(6):
+        decision = agent.ask()
+        agent.tell(decision, [0.5] * decision.reveals.size)
+    header, arrays = agent.contents()
+    arrays["state.w"][..., -1] = 1e300  # of 8 leaves, 4 are arms
+    agent = sl.Agent.from_contents(header, arrays, "the file")
+    assert all(0 <= agent.ask().arm < 4 for _ in range(5))

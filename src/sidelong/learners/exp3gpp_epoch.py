@@ -168,6 +168,7 @@ def draw(params: Params, state: State, graph: GraphArrays, asked: Asked) -> int:
         weigh(state)
     base, scale = first_leaf(K), scale_of(state)
     arm = locate(state.w, state.e, scale, uniform(asked.seed, DRAWS, asked.run, t, np.int64(0)), base)  # 7
+    arm = min(arm, K - 1)  # a state that was not saved by this learner may have shares behind the last arm
     if state.epoch[IN_TREES] == 0:
         fill(state.p, state.w, state.e, scale, base)
         observe(graph, state.p, state.P)
