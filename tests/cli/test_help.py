@@ -202,9 +202,9 @@ def test_ctrl_c_while_it_loads_is_no_traceback():
 def test_no_advice_names_a_package_that_is_not_on_pypi_and_extras_exist():
     found = set()
     for path in [*Path(sl.__file__).parent.rglob("*.py"), ROOT / "README.md", *ROOT.glob("docs/**/*.md")]:
-        # sidelong-client, whose users read this advice, comes from where sidelong comes from.
+        # But for a wheel that lies here, and what sidelong-client says, which comes from where sidelong comes from.
         said = path.read_text().replace("pip uninstall sidelong-client, then pip install sidelong", "")
-        assert not re.search(r"pip install\b[^\n`]*\bsidelong(?!-\*)", said), path  # but for a wheel that lies here
+        assert not re.search(r"pip install\b[^\n`]*\bsidelong(?!(_client)?-\*)", said), path
         found |= {extra for names in re.findall(r"\.\[([\w,]+)\]'", said) for extra in names.split(",")}
         assert path.name == "_install.py" or path.suffix == ".md" or "pip install" not in said, path
     assert {"cli", "study", "plot", "service", "dask"} <= found <= set(EXTRAS)

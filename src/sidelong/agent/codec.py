@@ -36,6 +36,7 @@ from sidelong.agent.states import kept_names
 from sidelong.checks import check_whole, short
 from sidelong.errors import SidelongError, StateFileError
 from sidelong.learners import catalogue
+from sidelong.learners.interface import Need
 from sidelong.outcomes.scale import Scale
 
 if TYPE_CHECKING:
@@ -228,7 +229,9 @@ def _read_pending(path: Place, saved: Saved, arrays: Arrays) -> dict[str, np.nda
     same = key[1:] == key[:-1]
     ordered = ((key[1:] > key[:-1]) | (same & (t[1:] > t[:-1]))).all() and (t <= saved.round[key]).all()
     sizes, carried = (_sizes(saved.graphs, made["graph"], made[name]) for name in ("arm", "carried"))
-    if not ordered or (sizes < 1).any() or (carried < 1).any():
+    # Without self-loops an arm may reveal nothing; else only an absent one does, which nobody draws.
+    none = Need.SELF_LOOPS in setup.learner.needs and ((sizes < 1) | (carried < 1)).any()
+    if not ordered or none:
         raise StateFileError(f"{path} holds pending decisions that nobody made.")
     if setup.is_sparing:
         rows = _read(path, "pending.p", arrays, np.empty(int(sizes.sum())), ())
