@@ -113,11 +113,11 @@ def test_to_compile_leaves_the_collector_of_garbage_as_it_was(often):
 
     try:
         gc.set_threshold(often)
-        assert _jit.kernel(lambda: look())() == 1.0  # noqa: PLW0108  # the name is what is compiled
+        assert _jit.compiled(_jit.kernel(lambda: look()))() == 1.0  # noqa: PLW0108  # the name is what is compiled
         assert seen[0] == (100_000 if often else 0)
         assert gc.get_threshold()[0] == often
         with pytest.raises(numba.errors.TypingError):
-            _jit.kernel(lambda: look(1))()
+            _jit.compiled(_jit.kernel(lambda: look(1)))
         assert gc.get_threshold()[0] == often
     finally:
         gc.set_threshold(*before)
