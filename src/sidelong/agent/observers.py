@@ -290,7 +290,8 @@ def note_dropped(observers: Observers, graph: GraphArrays, drawn: DrawnRound, wh
     if why == OVERRIDDEN:
         observers.delays[OVERRIDDEN] += 1.0
     if why != CANCELLED:
-        certify(observers, graph, drawn, P, NOT_TOLD, P)
+        # A constant has a type of its own, for which all that is called would be compiled again.
+        certify(observers, graph, drawn, P, np.int64(NOT_TOLD), P)
 
 
 def certificate_of(
