@@ -291,7 +291,8 @@ def note_dropped(observers: Observers, graph: GraphArrays, drawn: DrawnRound, wh
         observers.delays[OVERRIDDEN] += 1.0
     if why != CANCELLED:
         # A constant has a type of its own, for which all that is called would be compiled again.
-        certify(observers, graph, drawn, P, np.int64(NOT_TOLD), P)
+        why_not: Any = np.int64(NOT_TOLD)
+        certify(observers, graph, drawn, P, why_not, P)
 
 
 def certificate_of(
