@@ -220,6 +220,18 @@ def test_a_kernel_of_a_user_is_compiled_at_once(note):  # noqa: ARG001  # it let
     assert _jit.choose(mine, (1.0,))(1.0) == 2.0
 
 
+def test_a_kernel_of_a_user_is_compiled_again_only_if_something_that_it_uses_has_changed():
+    factor = 0.5
+    scale = _jit.kernel(lambda x: factor * x)
+    shifted = _jit.kernel(lambda x: 1.0 + scale(x))
+    first = _jit.compiled(shifted, 2.0)
+    parts = scale.dispatcher, shifted.dispatcher
+    assert _jit.compiled(shifted, 2.0) is first
+    assert (scale.dispatcher, shifted.dispatcher) == parts
+    factor = 3.0
+    assert (first(2.0), _jit.compiled(shifted, 2.0)(2.0)) == (2.0, 7.0)
+
+
 def test_nobody_waits_for_a_thread_that_compiles(note, monkeypatch):
     """A server that has many threads makes an agent while one of them compiles."""
     monkeypatch.setattr(_jit, "is_done", lambda request: True)  # noqa: ARG005

@@ -140,7 +140,7 @@ class Kernel:
         self.longest = 0.0  #: of them, in seconds
         self._made = made
         self._code: CodeKey | None = None
-        self.made_of = ""  #: the key of what was compiled
+        self.made_of = ""  #: of a user's kernel, the key of what was compiled, as in `CodeKey.kernels`
 
     @property
     def dispatcher(self) -> Any:
@@ -153,9 +153,10 @@ class Kernel:
         return self._made
 
     def _new_dispatcher(self, private: Any) -> Any:
-        inline, self.made_of = self.targetoptions["forceinline"], self.code.key
+        inline, code = self.targetoptions["forceinline"], self.code
+        self.made_of = code.kernels.get(self, "")
         if private is not None:
-            return private(self.py_func, self.code, inline=inline)
+            return private(self.py_func, code, inline=inline)
         import numba  # noqa: PLC0415  # takes a third of a second
 
         # A division gives what IEEE says, as in NumPy, and keeps its loop free of branches.
