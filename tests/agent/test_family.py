@@ -171,7 +171,7 @@ def test_a_prior_and_a_scale_for_all_keys_and_for_some():
         family.tell(plan, np.full(plan.reveals.size, 3.5))
         family = sl.Family.join(family.split(2))  # which keep both
     plan = family.ask(["mine", "all"])
-    with pytest.raises(OutcomeError, match=r"of arm \d of the key 'all'.* in \[0, 10\], not 11"):
+    with pytest.raises(OutcomeError, match=r"of arm \d of the key 'all'.* from 0 to 10, the ends of its scale, not 11"):
         family.tell(plan, np.full(plan.reveals.size, 11.0))
 
 
