@@ -55,10 +55,10 @@ def test_the_probes_of_kubernetes_are_addresses_of_the_service_that_need_no_toke
 def test_alerts_and_board_name_metrics_and_labels_that_there_are(nursery, tmp_path):
     server = nursery.start(f"sqlite:///{tmp_path}/metrics.db")
     body = {"name": "e", "learner": "exp3-set", "graph": {"name": "complete", "n": 2}, "labels": ["haiku", "nova"]}
-    assert server.post("/v1/experiments", {**body, "holdout": {"arm": 0, "share": 0.5}})[0] == 201
-    for _ in range(6):
+    assert server.post("/v1/experiments", {**body, "seed": 7, "holdout": {"arm": 0, "share": 0.5}})[0] == 201
+    for _ in range(40):  # whoever is in the holdout, arm 1 is not played with a probability below 1e-5: .75 ** 40
         made = server.post("/v1/experiments/e/decisions")[1]
-        server.post(f"/v1/decisions/{made['id']}/feedback", {"losses": [0.25, 0.75]})
+        server.post(f"/v1/decisions/{made['id']}/feedback", {"losses": [0.75, 0.25]})
     shown = server.get("/metrics")[1].decode()
     server.stop()
     series = {}
