@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 from sidelong.cli import app
 from sidelong.errors import ServiceError
-from sidelong.service.http.addresses import ADDRESSES
+from sidelong.service.http.openapi import ENDPOINTS
 from sidelong.service.store.kinds import open_database
 from sidelong.service.store.tokens import Tokens
 
@@ -29,16 +29,16 @@ BODIES = {
     "/v1/feedback": {"items": [{"id": "0" * 16 + "-1", "losses": [0.5]}]},
     "/v1/experiments/{name}/evaluation": {},
 }
-#: By scope: all addresses that need it. A stream never ends, so that one of nothing is asked for.
+#: By scope: all endpoints that need it. A stream never ends, so that one of nothing is asked for.
 REQUESTS = {
     scope: [
         (
-            address.method,
-            address.path.replace("{name}/events", "nothing/events").format(name="e", id="0" * 16 + "-1"),
-            BODIES[address.path] if address.takes and address.path in BODIES else None,
+            endpoint.method,
+            endpoint.path.replace("{name}/events", "nothing/events").format(name="e", id="0" * 16 + "-1"),
+            BODIES[endpoint.path] if endpoint.takes and endpoint.path in BODIES else None,
         )
-        for address in ADDRESSES
-        if address.scope == scope
+        for endpoint in ENDPOINTS
+        if endpoint.scope == scope
     ]
     for scope in ("admin", "decide", "feedback", "read")
 }
@@ -253,15 +253,15 @@ def test_a_token_for_one_experiment_reaches_no_other_at_any_address(guarded):
     time.sleep(Tokens.fresh_for + 0.1)
     headers = {"Authorization": f"Bearer {token}"}
 
-    def ask(address, name):
-        path = address.path.format(name=name, id=made[name]["id"] if name in made else "0" * 16 + "-1")
-        path += f"?name={name}" if address.method == "DELETE" else ""
-        body = BODIES.get(address.path) if address.takes else None
-        return server.send(address.method, path, body, headers)
+    def ask(endpoint, name):
+        path = endpoint.path.format(name=name, id=made[name]["id"] if name in made else "0" * 16 + "-1")
+        path += f"?name={name}" if endpoint.method == "DELETE" else ""
+        body = BODIES.get(endpoint.path) if endpoint.takes else None
+        return server.send(endpoint.method, path, body, headers)
 
     before = server.send("GET", "/v1/experiments/secret?digest=true", None, admin)[1]
-    for address in ADDRESSES:
-        which = address.method, address.path
+    for endpoint in ENDPOINTS:
+        which = endpoint.method, endpoint.path
         if which == ("POST", "/v1/feedback"):
             items = [{"id": made["secret"]["id"], "losses": [0.5, 0.5]}]
             for partial in (True, False):
@@ -271,15 +271,15 @@ def test_a_token_for_one_experiment_reaches_no_other_at_any_address(guarded):
         elif which == ("POST", "/v1/feedback/columns"):
             body = {"sizes": [2], "losses": base64.b64encode(struct.pack("<2d", 0.5, 0.5)).decode()}
             ids = made["secret"]["id"], "0" * 16 + "-1"
-            theirs, nobodys = (server.send("POST", address.path, {**body, "ids": [id_]}, headers)[:2] for id_ in ids)
+            theirs, nobodys = (server.send("POST", endpoint.path, {**body, "ids": [id_]}, headers)[:2] for id_ in ids)
             assert theirs == nobodys == (404, theirs[1])
-        elif "{" in address.path:
-            theirs, nobodys = ask(address, "secret"), ask(address, "nothing")
+        elif "{" in endpoint.path:
+            theirs, nobodys = ask(endpoint, "secret"), ask(endpoint, "nothing")
             assert theirs[0] == nobodys[0] == 404, which
             hidden = [json.dumps(each[1]).replace("secret", "nothing") for each in (theirs, nobodys)]
             assert hidden[0] == hidden[1], which  # not even that it is there
         else:
-            status, reply, *_ = ask(address, "")
+            status, reply, *_ = ask(endpoint, "")
             assert status == ABOUT_ALL[which], which
             assert "secret" not in json.dumps(reply), which
             assert made["secret"]["id"][:16] not in json.dumps(reply), which

@@ -15,7 +15,7 @@ import pytest
 from service.memory import MemoryDatabase
 from service.stores import new_database
 from sidelong.errors import ServiceError
-from sidelong.service.http.messages.status import Ready
+from sidelong.service.http.status import Ready
 from sidelong.service.store import journal
 from sidelong.service.store.database import Deletion, Identity, Listed, Snapshot, TakenError, Token
 from sidelong.service.store.journal import Event, Kind

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from sidelong.service.http.addresses import ADDRESSES
+from sidelong.service.http.openapi import ENDPOINTS
 from sidelong.service.settings import Settings
 
 FOLDER = Path(__file__).parents[2] / "deploy"
@@ -45,7 +45,7 @@ def test_the_probes_of_kubernetes_are_addresses_of_the_service_that_need_no_toke
     [container] = deployment["spec"]["template"]["spec"]["containers"]
     probes = {name: about["httpGet"]["path"] for name, about in container.items() if name.endswith("Probe")}
     assert probes == {"startupProbe": "/ready", "readinessProbe": "/ready", "livenessProbe": "/health"}
-    assert {address.scope for address in ADDRESSES if address.path in probes.values()} == {"none"}
+    assert {endpoint.scope for endpoint in ENDPOINTS if endpoint.path in probes.values()} == {"none"}
     assert container["ports"][0]["containerPort"] == Settings().port
     assert service["spec"]["ports"][0]["targetPort"] == container["ports"][0]["name"]
     labels = deployment["spec"]["template"]["metadata"]["labels"]

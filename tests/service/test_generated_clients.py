@@ -10,7 +10,7 @@ import pytest
 
 import installed
 import sidelong as sl
-from sidelong.service.http.addresses import document
+from sidelong.service.http.openapi import document
 from sidelong.service.store.kinds import open_database
 from sidelong.service.store.tokens import Tokens
 

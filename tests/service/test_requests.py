@@ -14,9 +14,8 @@ import pytest
 
 import sidelong as sl
 from sidelong import service
-from sidelong.service.http.addresses import ADDRESSES
-from sidelong.service.http.messages.status import Problem
-from sidelong.service.http.problems import PROBLEMS
+from sidelong.service.http.openapi import ENDPOINTS
+from sidelong.service.http.problems import PROBLEMS, Problem
 from sidelong.service.store.kinds import open_database
 
 PAGE = (Path(__file__).parents[2] / "docs" / "service.md").read_text(encoding="utf-8")
@@ -245,7 +244,7 @@ def test_an_open_stream_does_not_keep_the_server_from_stopping(nursery, tmp_path
 
 
 @pytest.mark.parametrize(
-    ("method", "path"), [(address.method, address.path) for address in ADDRESSES if address.takes is not None]
+    ("method", "path"), [(endpoint.method, endpoint.path) for endpoint in ENDPOINTS if endpoint.takes is not None]
 )
 def test_a_body_that_is_slow_or_large_is_given_up_at_every_address(brief, method, path):
     place = path.replace("{name}", "e").replace("{id}", f"{'0' * 16}-1")

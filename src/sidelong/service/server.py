@@ -40,7 +40,7 @@ _COLLECT_EVERY = 60.0  # seconds between looks for graphs that nothing uses
 
 
 class Server:
-    """Everything behind the addresses. Use it as an asynchronous context manager."""
+    """Everything behind the endpoints. Use it as an asynchronous context manager."""
 
     commits: Commits
     loading: Loading

@@ -1,1 +1,1 @@
-"""The addresses of the service: what is said over HTTP, who may say it, and the replies."""
+"""The endpoints of the service: what is said over HTTP, who may say it, and the replies."""

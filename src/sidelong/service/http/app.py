@@ -6,7 +6,6 @@ import asyncio
 import itertools
 import json
 import logging
-import re
 import secrets
 import time
 from collections import Counter
@@ -24,9 +23,9 @@ from starlette.staticfiles import StaticFiles
 
 from sidelong.errors import ServiceError
 from sidelong.service.http import problems, tracing
-from sidelong.service.http.addresses import ADDRESSES
-from sidelong.service.http.exchange import Call
+from sidelong.service.http.endpoints import Call
 from sidelong.service.http.gate import Gate
+from sidelong.service.http.openapi import ENDPOINTS
 from sidelong.service.http.problems import invalid, misread
 from sidelong.service.server import Server
 from sidelong.service.store.tokens import Scope
@@ -38,8 +37,7 @@ if TYPE_CHECKING:
     from starlette.types import Scope as Connection
 
     from sidelong.service.connections import TimedConnection
-    from sidelong.service.http.addresses import Address
-    from sidelong.service.http.exchange import Reply
+    from sidelong.service.http.endpoints import Endpoint, Reply
     from sidelong.service.settings import Settings
     from sidelong.service.store.experiment import Clock
 
@@ -56,7 +54,7 @@ _PAGE_POLICY = b"default-src 'self'; img-src 'self' data:; frame-ancestors 'none
 
 
 class Application:
-    """All addresses, and the dashboard, as a server calls them (ASGI). Its server begins and ends with it."""
+    """All endpoints, and the dashboard, as a server calls them (ASGI). Its server begins and ends with it."""
 
     server: Server
     _gate: Gate
@@ -66,14 +64,9 @@ class Application:
         self._clock = clock
         self._numbers = itertools.count(1)
         self._pages = StaticFiles(directory=Path(__file__).parents[1] / "dashboard", html=True)
-        by_path = {address.path: {} for address in ADDRESSES}  # type: dict[str, dict[str, Address]]
-        for address in ADDRESSES:
-            by_path[address.path][address.method] = address
-        # In the order of the table, where the most frequent ones come first.
-        self._routes = [
-            (path, re.compile(re.sub(r"\\\{(\w+)\\\}", r"(?P<\1>[^/]+)", re.escape(path))), methods)
-            for path, methods in by_path.items()
-        ]
+        self._routes = _Route()
+        for endpoint in ENDPOINTS:
+            self._routes.add(endpoint)
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
@@ -152,15 +145,15 @@ class Application:
                 raise _nothing()
             if method not in methods:
                 return problems.not_allowed(method, methods)
-            address = methods[method]
-            await self._admit(call, address, scope)
-            if address.query is not None:
-                call.query = _read_query(address.query, scope["query_string"])
-            if address.takes == "file":
+            endpoint = methods[method]
+            await self._admit(call, endpoint, scope)
+            if endpoint.query is not None:
+                call.query = _read_query(endpoint.query, scope["query_string"])
+            if endpoint.takes == "file":
                 call.body = await _read_body(receive, call.headers, self._settings)
-            elif address.takes is not None:
-                call.body = await _read(address.takes, receive, call.headers, self._settings)
-            reply = await _while_there(receive, address, call)
+            elif endpoint.takes is not None:
+                call.body = await _read(endpoint.takes, receive, call.headers, self._settings)
+            reply = await _while_there(receive, endpoint, call)
         except ServiceError as error:
             call.error = error
             return problems.reply(error)
@@ -172,36 +165,64 @@ class Application:
             )
         return reply if isinstance(reply, Response) else Response(to_json(reply.content), reply.status, None, _JSON)
 
-    async def _admit(self, call: Call, address: Address, scope: Connection) -> None:
+    async def _admit(self, call: Call, endpoint: Endpoint, scope: Connection) -> None:
         """Let a request in, or refuse it; where it has a valid token, its connection is spared from now on."""
         connection = scope.get("state", {}).get("connection")
         _check_room(connection, call.route)
-        if address.scope == "none":
+        if endpoint.scope == "none":
             return
-        await self._gate.admit(call, address, scope["client"][0] if scope["client"] else "")
+        await self._gate.admit(call, endpoint, scope["client"][0] if scope["client"] else "")
         if connection is not None:
             connection.registry.authenticate(connection)
 
-    def _find(self, call: Call, path: str) -> dict[str, Address] | None:
-        """Return the addresses of a path by their methods; None if it is not in the table."""
-        for route, pattern, methods in self._routes:
-            found = pattern.fullmatch(path)
-            if found is not None:
-                call.route, call.place = route, found.groupdict()
-                call.of = call.place.get("name", "")
-                return methods
-        return None
+    def _find(self, call: Call, path: str) -> dict[str, Endpoint] | None:
+        """Return the endpoints of a path by their methods; None if it has none."""
+        route, place = self._routes, {}
+        for part in path.split("/"):
+            if part in route.parts:
+                route = route.parts[part]
+            elif route.named is not None and part:
+                name, route = route.named
+                place[name] = part
+            else:
+                return None
+        if not route.methods:
+            return None
+        call.route, call.place, call.of = route.path, place, place.get("name", "")
+        return route.methods
+
+
+class _Route:
+    """A node of the tree of paths: what may follow in a path, and the endpoints that it has if nothing does."""
+
+    def __init__(self) -> None:
+        self.path = ""
+        self.parts: dict[str, _Route] = {}
+        self.named: tuple[str, _Route] | None = None  #: the name of a part that may be anything, and what follows it
+        self.methods: dict[str, Endpoint] = {}
+
+    def add(self, endpoint: Endpoint) -> None:
+        """Route requests to an endpoint."""
+        route = self
+        for part in endpoint.path.split("/"):
+            if part.startswith("{"):
+                route.named = route.named or (part[1:-1], _Route())
+                route = route.named[1]
+            else:
+                route = route.parts.setdefault(part, _Route())
+        route.path = endpoint.path
+        route.methods[endpoint.method] = endpoint
 
 
 def _nothing() -> ServiceError:
     return ServiceError("There is nothing here.", status=404, code="not_found")
 
 
-async def _while_there(receive: Receive, address: Address, call: Call) -> Reply | Response:
+async def _while_there(receive: Receive, endpoint: Endpoint, call: Call) -> Reply | Response:
     """Return what a handler replies; end it if its client leaves. What is being written is written all the same."""
-    if address.scope in {Scope.DECIDE, Scope.FEEDBACK}:
-        return await address.handle(call)
-    handling = asyncio.ensure_future(address.handle(call))
+    if endpoint.scope in {Scope.DECIDE, Scope.FEEDBACK}:
+        return await endpoint.handle(call)
+    handling = asyncio.ensure_future(endpoint.handle(call))
     leaving = asyncio.ensure_future(_until_left(receive))
     try:
         await asyncio.wait({handling, leaving}, return_when=asyncio.FIRST_COMPLETED)

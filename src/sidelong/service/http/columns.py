@@ -9,31 +9,47 @@ import numpy as np
 
 from sidelong.errors import ServiceError
 from sidelong.service.http.decisions import context_of, key_of, parse, withdrawing
-from sidelong.service.http.exchange import Reply
+from sidelong.service.http.endpoints import Endpoints, Reply
 from sidelong.service.http.feedback import check_size
 from sidelong.service.http.graphs import graph_of_round
+from sidelong.service.http.messages.columns import (
+    DecisionColumns,
+    FeedbackColumns,
+    FeedbackColumnsReply,
+    KeysRequest,
+)
+from sidelong.service.http.messages.decisions import Key
 from sidelong.service.http.problems import invalid
 from sidelong.service.store.batches import TellColumns
 from sidelong.service.store.commands import DecideKeys
 from sidelong.service.store.experiment import expires_at
 from sidelong.service.store.settled import placed
 from sidelong.service.store.store import unknown
+from sidelong.service.store.tokens import Scope
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from sidelong.graphs import FeedbackGraph
-    from sidelong.service.http.exchange import Call
-    from sidelong.service.http.messages.columns import FeedbackColumns, KeysRequest
+    from sidelong.service.http.endpoints import Call
     from sidelong.service.http.messages.graphs import GraphMessage
     from sidelong.service.store.graphs import KnownGraph
     from sidelong.service.store.keyed.rules import DrawnKeys
     from sidelong.service.store.settled import Settled
 
+endpoints = Endpoints()
 _ITEM = re.compile(r"body\.items\.(\d+)\.(id|losses|arm|graph)(\..*)?")
 _COLUMNS = {"id": "ids", "arm": "arms", "graph": "graph_of"}  # of what an item says
 
 
+@endpoints.add(
+    "POST",
+    "/v1/experiments/{name}/decisions/columns",
+    Scope.DECIDE,
+    {201: DecisionColumns, 200: DecisionColumns},
+    takes=KeysRequest,
+    headers={"Idempotency-Key": Key},
+)
 async def decide_for_keys(call: Call) -> Reply:
     """Draw an arm for each key. The same again with the same Idempotency-Key gets the same decisions."""
     server, name = call.server, call.of
@@ -60,6 +76,14 @@ async def decide_for_keys(call: Call) -> Reply:
     return Reply(content, 200 if drawn.duplicate else 201)
 
 
+@endpoints.add(
+    "POST",
+    "/v1/feedback/columns",
+    Scope.FEEDBACK,
+    {200: FeedbackColumnsReply},
+    takes=FeedbackColumns,
+    single=True,
+)
 async def tell_in_columns(call: Call) -> Reply:
     """Tell the losses that decisions of one experiment revealed: all of them, or none, unless `partial` says so."""
     body: FeedbackColumns = call.body

@@ -10,30 +10,50 @@ from typing import TYPE_CHECKING, Any
 
 from sidelong.errors import ServiceError
 from sidelong.service.http import views
-from sidelong.service.http.exchange import Reply
+from sidelong.service.http.endpoints import Endpoints, Reply
 from sidelong.service.http.graphs import graph_of_round
+from sidelong.service.http.messages.decisions import (
+    Cancelled,
+    DecideRequest,
+    DecisionItems,
+    DecisionReply,
+    DecisionState,
+    Feedback,
+    FeedbackReply,
+    Key,
+)
 from sidelong.service.http.problems import invalid
 from sidelong.service.store.batches import DecideMany
 from sidelong.service.store.commands import Cancel, Decide, DecideKeys, Tell
 from sidelong.service.store.experiment import expires_at
 from sidelong.service.store.graphs import KnownGraph
 from sidelong.service.store.journal import DRAWN_BY
+from sidelong.service.store.tokens import Scope
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
     from sidelong.graphs import FeedbackGraph
-    from sidelong.service.http.exchange import Call
-    from sidelong.service.http.messages.decisions import DecideRequest, Feedback
+    from sidelong.service.http.endpoints import Call
     from sidelong.service.server import Server
     from sidelong.service.store.commands import Command, Decided
     from sidelong.service.store.keyed.rules import DrawnKeys
     from sidelong.service.store.settled import Settled
 
+endpoints = Endpoints()
+_DECISIONS = (DecisionReply, DecisionItems)
 _ID = re.compile(r"([0-9a-f]{16})-([1-9][0-9]{0,17})")
 _KEY = re.compile(r"[\x21-\x7e]{1,200}")
 
 
+@endpoints.add(
+    "POST",
+    "/v1/experiments/{name}/decisions",
+    Scope.DECIDE,
+    {201: _DECISIONS, 200: _DECISIONS},
+    takes=DecideRequest,
+    headers={"Idempotency-Key": Key},
+)
 async def decide(call: Call) -> Reply:
     """Draw an arm, or several. The same again with the same Idempotency-Key gets the same decisions."""
     server = call.server
@@ -109,6 +129,7 @@ def _shown(made: Decided, **more: None) -> dict[str, Any]:
     }
 
 
+@endpoints.add("POST", "/v1/decisions/{id}/feedback", Scope.FEEDBACK, {200: FeedbackReply}, takes=Feedback)
 async def feedback(call: Call) -> Reply:
     """Tell the losses that a decision revealed."""
     of, number = parse(call.place["id"])
@@ -144,12 +165,14 @@ async def withdraw(server: Server, *graphs: FeedbackGraph | KnownGraph | str | N
             await server.builds.run(server.store.withdraw, graph)
 
 
+@endpoints.add("POST", "/v1/decisions/{id}/cancel", Scope.DECIDE, {200: Cancelled})
 async def cancel(call: Call) -> Reply:
     """Give up a decision that was never carried out: nothing is learned from it."""
     cancelled: Settled = await call.server.commits.written(Cancel(*parse(call.place["id"])))
     return Reply({"id": call.place["id"], "round": cancelled.round, "duplicate": cancelled.duplicate})
 
 
+@endpoints.add("GET", "/v1/decisions/{id}", Scope.READ, {200: DecisionState})
 async def look_up(call: Call) -> Reply:
     """Return a decision, whatever became of it."""
     server = call.server

@@ -1,38 +1,147 @@
-"""Addresses for those who look: off-policy estimates of an experiment, and what an experiment can be made of."""
+"""Endpoints for those who look: off-policy estimates of an experiment, and what an experiment can be made of."""
 
 from __future__ import annotations
 
 import tempfile
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import numpy as np
+from pydantic import BaseModel, Field
 
 from sidelong import evaluation
 from sidelong.errors import EvaluationError
 from sidelong.graphs.makers import makers
 from sidelong.learners import catalogue
 from sidelong.service.http import export
-from sidelong.service.http.exchange import Reply
+from sidelong.service.http.endpoints import Endpoints, Reply
+from sidelong.service.http.messages.values import Arm, Body
 from sidelong.service.http.problems import for_temporary_files, invalid
+from sidelong.service.store.tokens import Scope
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from sidelong.graphs.makers import GraphMaker
-    from sidelong.service.http.exchange import Call
-    from sidelong.service.http.messages.evaluation import EvaluationRequest
+    from sidelong.service.http.endpoints import Call
     from sidelong.service.server import Server
 
+endpoints = Endpoints()
 #: A log with more losses takes too much memory beside a service; `sidelong evaluate` reads it elsewhere.
 MOST_LOSSES = 4_000_000
 
+Share = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
 
+
+class EvaluationRequest(Body):
+    """What to estimate, beside each arm and the uniform distribution."""
+
+    distribution: dict[Arm, Share] | None = Field(
+        None, description="the share of some arms; they have the sum 1", examples=[{"3": 0.5, "4": 0.5}]
+    )
+    confidence: Annotated[float, Field(gt=0, lt=1)] = 0.95
+    where: dict[str, str | bool | int | float] | None = Field(
+        None,
+        min_length=1,
+        description="count the decisions alone whose context had these values",
+        examples=[{"weekday": "Monday"}],
+    )
+    limit: Annotated[int, Field(ge=0, le=1000)] = Field(20, description="how many arms to return, the cheapest first")
+
+
+class Estimate(BaseModel):
+    """What something would have cost per round: see `sidelong.evaluation.offpolicy`."""
+
+    value: float | None
+    lower: float | None  #: of the interval; null where its limits cross
+    upper: float | None
+    rejected: bool  #: whether they do: then an assumption of the interval is false, at the given confidence
+    rounds: int
+    effective: float
+    weight: float
+
+
+class ArmEstimate(Estimate):
+    """What an arm would have cost."""
+
+    arm: int
+    label: str | None
+
+
+class DistributionEstimate(Estimate):
+    """What a distribution would have cost."""
+
+    name: Literal["uniform", "distribution"]
+
+
+class EvaluatedRegret(BaseModel):
+    """What was paid beyond the best arm, in all rounds."""
+
+    value: float | None
+    lower: float | None
+    upper: float | None
+    best: int | None
+    rejected: bool  #: whether the limits of some arm cross, at the given confidence for all arms together
+
+
+class EvaluatedCertificate(BaseModel):
+    """At most `bound` was lost beyond any fixed arm, at every moment of the log: see `evaluation.certificates`."""
+
+    bound: float
+    arm: int
+    confidence: float
+    rounds: int
+    paid: float
+    silent: int
+    seen: int
+    there: int
+    mean: float
+    why: str
+
+
+class Evaluation(BaseModel):
+    """Off-policy estimates from the log of all decisions."""
+
+    rounds: int
+    without_feedback: int
+    confidence: float
+    played: float | None  #: what was paid a round
+    regret: EvaluatedRegret
+    certificate: EvaluatedCertificate
+    distributions: list[DistributionEstimate]
+    arms: list[ArmEstimate]
+
+
+class Argument(BaseModel):
+    """An argument of a family of graphs; `default` is null if it must be given."""
+
+    name: str
+    kind: Literal["whole", "number", "text", "flag", "list"]
+    default: str | None
+
+
+class FamilyEntry(BaseModel):
+    """A family of graphs."""
+
+    name: str
+    arguments: list[Argument]
+
+
+class Catalogue(BaseModel):
+    """What an experiment can be made of."""
+
+    learners: list[str]
+    with_features: list[str]  #: learners that see features of a context
+    families: list[FamilyEntry]
+
+
+@endpoints.add("POST", "/v1/experiments/{name}/evaluation", Scope.READ, {200: Evaluation}, takes=EvaluationRequest)
 async def evaluate(call: Call) -> Reply:
     """Estimate what each arm, or another distribution, would have cost in the same rounds."""
     server = call.server
     return Reply(await server.evaluations.run(_evaluate, server, call.of, call.body))
 
 
+@endpoints.add("GET", "/v1/catalogue", Scope.READ, {200: Catalogue}, single=True)
 async def show_catalogue(_: Call) -> Reply:
     """List the learners, and the families of graphs with their arguments."""
     families = [{"name": name, "arguments": _arguments(family)} for name, family in makers(over_time=False).items()]

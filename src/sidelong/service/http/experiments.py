@@ -1,4 +1,4 @@
-"""Addresses of experiments: make one, list them, look at one in every way."""
+"""Endpoints of experiments: make one, list them, look at one in every way."""
 
 from __future__ import annotations
 
@@ -10,30 +10,44 @@ from starlette.responses import Response, StreamingResponse
 
 from sidelong.service.http import export, views
 from sidelong.service.http.decisions import context_of
-from sidelong.service.http.exchange import Reply
+from sidelong.service.http.endpoints import Endpoints, Reply
 from sidelong.service.http.graphs import graph_of, read_upload
-from sidelong.service.http.messages.experiments import DeletedExperiment
+from sidelong.service.http.messages.experiments import (
+    ChangeExperiment,
+    ChangeList,
+    CloneExperiment,
+    CreateExperiment,
+    DeletedExperiment,
+    DeleteQuery,
+    DrawingQuery,
+    ExperimentList,
+    ExperimentState,
+    ListQuery,
+    PredictionRequest,
+    Predictions,
+    Rates,
+    RatesQuery,
+    Sequence,
+    StateQuery,
+)
+from sidelong.service.http.messages.graphs import GraphDrawing, GraphSummary, UploadQuery
 from sidelong.service.http.problems import invalid
 from sidelong.service.store import creation
 from sidelong.service.store.changes import Change, Delete
 from sidelong.service.store.experiment import timestamp
+from sidelong.service.store.tokens import Scope
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from sidelong.service.http.exchange import Call
-    from sidelong.service.http.messages.experiments import (
-        ChangeExperiment,
-        CloneExperiment,
-        CreateExperiment,
-        PredictionRequest,
-        StateQuery,
-    )
-    from sidelong.service.http.messages.graphs import UploadQuery
+    from sidelong.service.http.endpoints import Call
 
+endpoints = Endpoints()
+_MADE = {201: ExperimentState, 200: ExperimentState}
 _PATIENCE = 1.0  # seconds that the list waits for experiments to come into memory
 
 
+@endpoints.add("POST", "/v1/experiments", Scope.ADMIN, _MADE, takes=CreateExperiment)
 async def create_experiment(call: Call) -> Reply:
     """Make an experiment. The first one of a learner may take some seconds of compilation."""
     server = call.server
@@ -66,6 +80,7 @@ async def create_experiment(call: Call) -> Reply:
     return Reply(state, 201 if new else 200)
 
 
+@endpoints.add("POST", "/v1/experiments/{name}/clone", Scope.ADMIN, _MADE, takes=CloneExperiment, creates=True)
 async def clone_experiment(call: Call) -> Reply:
     """Make an experiment like another, with or without what that has learned. It begins with round 1, and runs."""
     server = call.server
@@ -79,6 +94,7 @@ async def clone_experiment(call: Call) -> Reply:
     return Reply(state, 201 if new else 200)
 
 
+@endpoints.add("GET", "/v1/experiments/{name}/agent", Scope.READ, {200: "application/octet-stream"})
 async def download_agent(call: Call) -> Response:
     """Return the agent as it stands, as a file that `Agent.load` reads."""
     data = await call.server.view(call.of, views.agent_file)
@@ -86,11 +102,13 @@ async def download_agent(call: Call) -> Response:
     return Response(data, headers=headers, media_type="application/octet-stream")
 
 
+@endpoints.add("GET", "/v1/experiments/{name}/changes", Scope.READ, {200: ChangeList})
 async def list_changes(call: Call) -> Reply:
     """Return who made an experiment, and who changed what."""
     return Reply(await call.server.reads.run(views.changes, call.server.store, call.of))
 
 
+@endpoints.add("PATCH", "/v1/experiments/{name}", Scope.ADMIN, {200: ExperimentState}, takes=ChangeExperiment)
 async def change_experiment(call: Call) -> Reply:
     """Freeze, stop, archive, bring back, rename or describe an experiment. What is so already is no change."""
     server, name = call.server, call.of
@@ -104,6 +122,7 @@ async def change_experiment(call: Call) -> Reply:
     return Reply(await server.view(now, lambda each, _: views.state(each)))
 
 
+@endpoints.add("DELETE", "/v1/experiments/{name}", Scope.ADMIN, {200: DeletedExperiment}, query=DeleteQuery)
 async def delete_experiment(call: Call) -> Reply:
     """Delete an experiment with all of its data; its name must be repeated. Nothing brings it back."""
     if call.query.name != call.place["name"]:
@@ -112,6 +131,7 @@ async def delete_experiment(call: Call) -> Reply:
     return Reply(DeletedExperiment(name=gone.name, at=timestamp(gone.at), by=gone.by))
 
 
+@endpoints.add("GET", "/v1/experiments", Scope.READ, {200: ExperimentList}, query=ListQuery, single=True)
 async def list_experiments(call: Call) -> Reply:
     """List the experiments, by name, and those that are being replayed or are refused."""
     server, query = call.server, call.query
@@ -121,17 +141,20 @@ async def list_experiments(call: Call) -> Reply:
     return Reply(await server.reads.run(views.summaries, server.store, query.offset, query.limit, only))
 
 
+@endpoints.add("GET", "/v1/experiments/{name}", Scope.READ, {200: ExperimentState}, query=StateQuery)
 async def show_state(call: Call) -> Reply:
     """Return all about an experiment."""
     query: StateQuery = call.query
     return await _view(call, lambda each: views.state(each, query))
 
 
+@endpoints.add("GET", "/v1/experiments/{name}/graph", Scope.READ, {200: GraphDrawing}, query=DrawingQuery)
 async def show_graph(call: Call) -> Reply:
     """Return the graph, for drawing."""
     return await _view(call, lambda each: views.drawing(each, call.query.limit))
 
 
+@endpoints.add("POST", "/v1/experiments/{name}/predictions", Scope.READ, {200: Predictions}, takes=PredictionRequest)
 async def predict(call: Call) -> Reply:
     """Return what the learner of an experiment with features predicts each arm to cost, without a decision."""
     body: PredictionRequest = call.body
@@ -139,12 +162,20 @@ async def predict(call: Call) -> Reply:
     return await _view(call, lambda each: views.predictions(each, context, body.limit))
 
 
+@endpoints.add("GET", "/v1/experiments/{name}/rates", Scope.READ, {200: Rates}, query=RatesQuery)
 async def show_rates(call: Call) -> Reply:
     """Return what happened in each of the last minutes."""
     now = call.server.clock.now().at
     return await _view(call, lambda each: views.rates(each, call.query.minutes, now))
 
 
+@endpoints.add(
+    "GET",
+    "/v1/experiments/{name}/events",
+    Scope.READ,
+    {200: "text/event-stream"},
+    headers={"Last-Event-ID": Sequence},
+)
 async def follow_events(call: Call) -> Response:
     """Stream what happens, from now on, or from behind the event that Last-Event-ID names."""
     server = call.server
@@ -156,12 +187,16 @@ async def follow_events(call: Call) -> Response:
     return StreamingResponse(events, headers=headers, media_type="text/event-stream")
 
 
+@endpoints.add("GET", "/v1/experiments/{name}/log", Scope.READ, {200: "application/vnd.apache.parquet"})
 async def download_log(call: Call) -> Response:
     """Return all decisions, as Parquet with the column names of the Open Bandit Pipeline."""
     server, name = call.server, call.of
     return await server.exports.run(export.reply, server.store, name)
 
 
+@endpoints.add(
+    "POST", "/v1/graphs", Scope.ADMIN, {201: GraphSummary, 200: GraphSummary}, takes="file", query=UploadQuery
+)
 async def upload_graph(call: Call) -> Reply:
     """Keep a graph file, for experiments and decisions that name it by its id."""
     server = call.server

@@ -12,26 +12,30 @@ from typing import TYPE_CHECKING
 
 from sidelong.errors import ServiceError
 from sidelong.service.http.decisions import parse, withdraw, withdrawing
-from sidelong.service.http.exchange import Reply
+from sidelong.service.http.endpoints import Endpoints, Reply
 from sidelong.service.http.graphs import graph_of_round
-from sidelong.service.http.messages.batches import FeedbackBatchReply, ItemProblem, ItemVerdict, Unread
+from sidelong.service.http.messages.batches import FeedbackBatch, FeedbackBatchReply, ItemProblem, ItemVerdict, Unread
 from sidelong.service.http.messages.decisions import MOST_ROUNDS
 from sidelong.service.http.problems import invalid, misread
 from sidelong.service.store.batches import TellMany
 from sidelong.service.store.settled import ToldItem, placed
 from sidelong.service.store.store import unknown
+from sidelong.service.store.tokens import Scope
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from sidelong.service.http.exchange import Call
-    from sidelong.service.http.messages.batches import FeedbackBatch, FeedbackItem
+    from sidelong.service.http.endpoints import Call
+    from sidelong.service.http.messages.batches import FeedbackItem
     from sidelong.service.server import Server
     from sidelong.service.store.settled import Settled
 
     Outcome = Settled | ServiceError
 
+endpoints = Endpoints()
 
+
+@endpoints.add("POST", "/v1/feedback", Scope.FEEDBACK, {200: FeedbackBatchReply}, takes=FeedbackBatch, single=True)
 async def tell_many(call: Call) -> Reply:
     """Tell the losses that many decisions revealed; all of them are learned, or none, unless `partial` says so."""
     body: FeedbackBatch = call.body

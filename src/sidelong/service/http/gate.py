@@ -13,8 +13,7 @@ from sidelong.service.store.tokens import Scope
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from sidelong.service.http.addresses import Address
-    from sidelong.service.http.exchange import Call
+    from sidelong.service.http.endpoints import Call, Endpoint
     from sidelong.service.server import Server
     from sidelong.service.settings import Settings
 
@@ -30,9 +29,9 @@ class Gate:
         self._limits = Limits(server.settings)
         self._origins = frozenset(server.settings.origins.lower().replace(",", " ").split())
 
-    async def admit(self, call: Call, address: Address, client: str) -> None:
+    async def admit(self, call: Call, endpoint: Endpoint, client: str) -> None:
         """Note what the sender of a request may do, or refuse it; the scope "any" is satisfied with any token."""
-        scope = address.scope
+        scope = endpoint.scope
         tokens, headers = self._server.tokens, call.headers
         if time.monotonic() >= tokens.fresh_until:
             await self._server.look(tokens.refresh)
@@ -48,9 +47,9 @@ class Gate:
             raise _forbidden(text, "authorization")
         self._limits.take(access.token or client, scope if isinstance(scope, Scope) else Scope.READ)
         if access.experiment is not None:
-            await self._keep_to(access.experiment, call, address)
+            await self._keep_to(access.experiment, call, endpoint)
 
-    async def _keep_to(self, key: str, call: Call, address: Address) -> None:
+    async def _keep_to(self, key: str, call: Call, endpoint: Endpoint) -> None:
         """Refuse whatever is not about the experiment of a key; for others it is as if there were no others."""
         if "name" in call.place:
             store, name = self._server.store, call.place["name"]
@@ -63,9 +62,9 @@ class Gate:
         elif "id" in call.place:
             if call.place["id"].partition("-")[0] != key:
                 raise unknown("#")
-        elif not address.single:
+        elif not endpoint.single:
             raise _forbidden("This token is for one experiment, and this is about all of them.", "authorization")
-        if address.creates:
+        if endpoint.creates:
             raise _forbidden("This token is for one experiment, and this makes another.", "authorization")
 
 

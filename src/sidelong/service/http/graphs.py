@@ -24,7 +24,7 @@ from sidelong.service.http.messages.graphs import (
 from sidelong.service.http.problems import for_temporary_files, invalid
 
 if TYPE_CHECKING:
-    from sidelong.service.http.exchange import Call
+    from sidelong.service.http.endpoints import Call
     from sidelong.service.server import Server
     from sidelong.service.settings import Settings
     from sidelong.service.store.graphs import KnownGraph

@@ -8,27 +8,29 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from sidelong.errors import ServiceError
-from sidelong.service.http.exchange import Reply
+from sidelong.service.http.endpoints import Endpoints, Reply
 from sidelong.service.http.messages.decisions import DecisionState
 from sidelong.service.http.messages.experiments import Arms, ArmState
-from sidelong.service.http.messages.keys import CostDistribution, KeyPage, KeyState
+from sidelong.service.http.messages.keys import CostDistribution, KeyPage, KeysQuery, KeyState
 from sidelong.service.store.experiment import expires_at, timestamp
 from sidelong.service.store.journal import SLOTS, Kind
 from sidelong.service.store.keyed.experiment import KeyedExperiment
 from sidelong.service.store.keyed.rules import History
+from sidelong.service.store.tokens import Scope
 
 if TYPE_CHECKING:
-    from sidelong.service.http.exchange import Call
+    from sidelong.service.http.endpoints import Call
     from sidelong.service.http.messages.experiments import StateQuery
-    from sidelong.service.http.messages.keys import KeysQuery
     from sidelong.service.store.database import Reading
     from sidelong.service.store.experiment import LiveExperiment
     from sidelong.service.store.graphs import Shelf
 
+endpoints = Endpoints()
 _BINS = 20
 _QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 
 
+@endpoints.add("GET", "/v1/experiments/{name}/keys", Scope.READ, {200: KeyPage}, query=KeysQuery)
 async def show_keys(call: Call) -> Reply:
     """Return some of the keys of an experiment, and how much all of them cost."""
     query: KeysQuery = call.query

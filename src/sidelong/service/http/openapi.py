@@ -1,7 +1,8 @@
-"""The OpenAPI document, made of the table of addresses."""
+"""All endpoints of the service, and the OpenAPI document that is made of them."""
 
 from __future__ import annotations
 
+import functools
 import inspect
 import json
 import re
@@ -11,14 +12,16 @@ from pydantic import TypeAdapter
 from pydantic.json_schema import models_json_schema
 
 from sidelong._version import __version__
-from sidelong.service.http.messages.status import Problem
-from sidelong.service.http.problems import PROBLEMS
+from sidelong.service.http import columns, decisions, evaluation, experiments, feedback, keyed, status
+from sidelong.service.http.endpoints import Endpoints, Reply
+from sidelong.service.http.problems import PROBLEMS, Problem
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
 
-    from sidelong.service.http.addresses import Address
+    from sidelong.service.http.endpoints import Call, Endpoint
 
+endpoints = Endpoints()
 _EXAMPLES = {"id": "4f1c0a9be2d37785-1", "name": "orders"}
 _BINARY = {"type": "string", "format": "binary"}
 #: What a reply that is no message of ours is, by its media type.
@@ -31,19 +34,39 @@ _OTHERS: dict[str, dict[str, Any]] = {
 }
 
 
-def describe(addresses: Sequence[Address]) -> dict[str, Any]:
-    """Return the document of these addresses."""
-    requests = [address.takes for address in addresses if not isinstance(address.takes, str | None)]
-    replies = [kind for address in addresses for given in address.gives.values() for kind in _messages(given)]
+@endpoints.add("GET", "/openapi.json", "none", {200: "application/json"})
+async def show_openapi(_: Call) -> Reply:
+    """Return this document."""
+    return Reply(document())
+
+
+#: In the order in which the document has them.
+ENDPOINTS: tuple[Endpoint, ...] = (
+    *decisions.endpoints,
+    *feedback.endpoints,
+    *columns.endpoints,
+    *experiments.endpoints,
+    *keyed.endpoints,
+    *evaluation.endpoints,
+    *status.endpoints,
+    *endpoints,
+)
+
+
+@functools.cache
+def document() -> dict[str, Any]:
+    """Return the OpenAPI document."""
+    requests = [endpoint.takes for endpoint in ENDPOINTS if not isinstance(endpoint.takes, str | None)]
+    replies = [kind for endpoint in ENDPOINTS for given in endpoint.gives.values() for kind in _messages(given)]
     wanted = [(kind, "validation") for kind in requests] + [(kind, "serialization") for kind in [*replies, Problem]]
     refs, found = models_json_schema(wanted, ref_template="#/components/schemas/{model}")
     schemas = {kind: ref for (kind, _), ref in refs.items()}
     for schema in found["$defs"].values():
         _describe_defaults(schema)
     found["$defs"]["Problem"]["properties"]["code"]["enum"] = [code for _, codes in PROBLEMS.values() for code in codes]
-    paths: dict[str, dict[str, Any]] = {address.path: {} for address in addresses}
-    for address in addresses:
-        paths[address.path][address.method.lower()] = _operation(address, schemas)
+    paths: dict[str, dict[str, Any]] = {endpoint.path: {} for endpoint in ENDPOINTS}
+    for endpoint in ENDPOINTS:
+        paths[endpoint.path][endpoint.method.lower()] = _operation(endpoint, schemas)
     bearer = {"type": "http", "scheme": "bearer", "description": "Needed once a token was made."}
     return {
         "openapi": "3.1.0",
@@ -71,43 +94,43 @@ def _describe_defaults(schema: dict[str, Any]) -> None:
             about["description"] = f"{text}{'; ' * bool(text)}if left out, {json.dumps(default)}"
 
 
-def _operation(address: Address, schemas: dict[Any, Any]) -> dict[str, Any]:
-    name = address.handle.__name__
+def _operation(endpoint: Endpoint, schemas: dict[Any, Any]) -> dict[str, Any]:
+    name = endpoint.handle.__name__
     operation: dict[str, Any] = {
         "operationId": name,
         "summary": name.replace("_", " ").capitalize(),
-        "description": inspect.getdoc(address.handle),
-        "x-sidelong-scope": address.scope,
-        "parameters": list(_parameters(address)),
-        "responses": {str(status): _response(status, address, schemas) for status in address.gives},
+        "description": inspect.getdoc(endpoint.handle),
+        "x-sidelong-scope": endpoint.scope,
+        "parameters": list(_parameters(endpoint)),
+        "responses": {str(status): _response(status, endpoint, schemas) for status in endpoint.gives},
     }
     operation["responses"] |= {str(status): {"$ref": f"#/components/responses/{status}"} for status in PROBLEMS}
-    if address.takes == "file":
+    if endpoint.takes == "file":
         operation["requestBody"] = {"required": True, "content": {"application/octet-stream": {"schema": _BINARY}}}
-    elif address.takes is not None:
-        schema = schemas[address.takes]
+    elif endpoint.takes is not None:
+        schema = schemas[endpoint.takes]
         operation["requestBody"] = {
-            "required": any(each.is_required() for each in address.takes.model_fields.values()),
+            "required": any(each.is_required() for each in endpoint.takes.model_fields.values()),
             "content": {"application/json": {"schema": schema}},
         }
-    if address.scope == "none":
+    if endpoint.scope == "none":
         operation["security"] = []
     return operation
 
 
-def _parameters(address: Address) -> Iterator[dict[str, Any]]:
-    for name in re.findall(r"\{(\w+)\}", address.path):
+def _parameters(endpoint: Endpoint) -> Iterator[dict[str, Any]]:
+    for name in re.findall(r"\{(\w+)\}", endpoint.path):
         yield {"name": name, "in": "path", "required": True, "schema": {"type": "string"}, "example": _EXAMPLES[name]}
-    if address.query is not None:
-        for name, schema in address.query.model_json_schema()["properties"].items():
+    if endpoint.query is not None:
+        for name, schema in endpoint.query.model_json_schema()["properties"].items():
             yield {"name": name, "in": "query", "required": False, "schema": schema}
-    for name, kind in address.headers.items():
+    for name, kind in endpoint.headers.items():
         yield {"name": name, "in": "header", "required": False, "schema": TypeAdapter(kind).json_schema()}
 
 
-def _response(status: int, address: Address, schemas: dict[Any, Any]) -> dict[str, Any]:
-    kind = address.gives[status]
-    again = status == 200 and 201 in address.gives
+def _response(status: int, endpoint: Endpoint, schemas: dict[Any, Any]) -> dict[str, Any]:
+    kind = endpoint.gives[status]
+    again = status == 200 and 201 in endpoint.gives
     messages = [schemas[each] for each in _messages(kind)]
     said = messages[0] if len(messages) == 1 else {"anyOf": messages}
     media, schema = (kind, _OTHERS[kind]) if isinstance(kind, str) else ("application/json", said)

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
+from pydantic import BaseModel
 from pydantic_core import to_json
 from starlette.responses import Response
 
@@ -43,6 +44,18 @@ PROBLEMS = {
 }
 
 
+class Problem(BaseModel):
+    """An error (RFC 9457, application/problem+json)."""
+
+    type: str
+    title: str
+    status: int
+    detail: str
+    code: str
+    path: str | None
+    value: Any  #: what was received; only its beginning, as a string, if it is long
+
+
 def reply(error: ServiceError) -> Response:
     """Return the reply that says what was wrong."""
     problem = {
@@ -63,7 +76,7 @@ def reply(error: ServiceError) -> Response:
 
 
 def not_allowed(method: str, allowed: Iterable[str]) -> Response:
-    """Return the reply to a method that an address does not have."""
+    """Return the reply to a method that a path does not have."""
     listed = ", ".join(allowed)
     response = reply(
         ServiceError(f"{method} is not for this address; send {listed}.", status=405, code="method_not_allowed")

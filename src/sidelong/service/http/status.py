@@ -1,23 +1,61 @@
-"""Addresses that tell how the server itself is, and what a token may do."""
+"""Endpoints that tell how the server itself is, and what a token may do."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
+from pydantic import BaseModel
 from starlette.responses import Response
 
 from sidelong._version import __version__
 from sidelong.errors import ServiceError
-from sidelong.service.http.exchange import Reply
+from sidelong.service.http.endpoints import Endpoints, Reply
+from sidelong.service.store.tokens import Scope
 
 if TYPE_CHECKING:
-    from sidelong.service.http.exchange import Call
+    from sidelong.service.http.endpoints import Call
+
+endpoints = Endpoints()
 
 
+class AccessReply(BaseModel):
+    """What a token may do."""
+
+    token: str | None
+    scopes: list[Literal["decide", "feedback", "read", "admin"]]
+    open: bool
+    experiment: str | None  #: the only one that it is for, if it is for one
+
+
+class Health(BaseModel):
+    """The process is alive."""
+
+    status: Literal["ok"]
+    version: str
+
+
+class ExperimentCounts(BaseModel):
+    """How many experiments are in which state."""
+
+    live: int  #: in memory
+    loading: int  #: being replayed: their decisions come later, or 503 `busy`
+    refused: int  #: cannot go on: the list of experiments says why
+
+
+class Ready(BaseModel):
+    """The database answers."""
+
+    status: Literal["ok", "degraded"]
+    database: Literal["sqlite", "postgresql"]
+    writes: str
+    experiments: ExperimentCounts
+
+
+@endpoints.add("GET", "/v1/access", "any", {200: AccessReply}, single=True)
 async def show_access(call: Call) -> Reply:
     """Tell what this token may do, and do nothing else."""
     access = call.access
-    assert access is not None  # noqa: S101  # the table demands a token
+    assert access is not None  # noqa: S101  # the endpoint demands a token
     server, only = call.server, access.experiment
     found = None if only is None else await server.look(server.store.listed, only)
     if found == []:
@@ -28,11 +66,13 @@ async def show_access(call: Call) -> Reply:
     return Reply(about)
 
 
+@endpoints.add("GET", "/health", "none", {200: Health})
 async def health(_: Call) -> Reply:
     """Tell that the process is alive."""
     return Reply({"status": "ok", "version": __version__})
 
 
+@endpoints.add("GET", "/ready", "none", {200: Ready})
 async def ready(call: Call) -> Reply:
     """Tell whether the database answers, and whether all experiments were loaded since the start."""
     server = call.server
@@ -52,6 +92,7 @@ async def ready(call: Call) -> Reply:
     )
 
 
+@endpoints.add("GET", "/metrics", Scope.READ, {200: "text/plain"})
 async def metrics(call: Call) -> Response:
     """Return numbers for Prometheus."""
     text = await call.server.reads.run(call.server.metrics.text)

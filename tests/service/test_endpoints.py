@@ -1,4 +1,4 @@
-"""The table of addresses, and what must not be forgotten beside it: the page, the client, the scopes, the document."""
+"""The endpoints, and what must not be forgotten beside them: the page, the client, the scopes, the document."""
 
 import re
 from pathlib import Path
@@ -9,7 +9,7 @@ import pytest
 import sidelong as sl
 from service.test_access import REQUESTS
 from sidelong.service.client import Service
-from sidelong.service.http.addresses import ADDRESSES, document
+from sidelong.service.http.openapi import ENDPOINTS, document
 
 PAGE = (Path(__file__).parents[2] / "docs" / "service.md").read_text(encoding="utf-8")
 TABLE = PAGE.partition("## Addresses")[2].partition("###")[0]
@@ -31,38 +31,38 @@ NOT_FOR_THE_CLIENT = {
 }
 
 
-def test_the_page_lists_every_address_with_its_scope_and_its_query():
+def test_the_page_lists_every_endpoint_with_its_scope_and_its_query():
     listed = {}
     for line in TABLE.splitlines():
         for method, path, query in re.findall(r"`(GET|POST|PATCH|PUT|DELETE) ([^`?]+)(?:\?([^`]+))?`", line):
             listed[method, path] = line.split("|")[2].strip(), query
     assert listed.pop(("GET", "/")) == ("none", "")  # the dashboard, which is files
-    assert listed.keys() == {(address.method, address.path) for address in ADDRESSES}
-    for address in ADDRESSES:
-        usual = {} if address.query is None else address.query().model_dump(mode="json")
+    assert listed.keys() == {(endpoint.method, endpoint.path) for endpoint in ENDPOINTS}
+    for endpoint in ENDPOINTS:
+        usual = {} if endpoint.query is None else endpoint.query().model_dump(mode="json")
         query = "&".join(f"{name}={str(value).lower()}" for name, value in usual.items())
-        assert listed[address.method, address.path] == (address.scope, query), address.path
+        assert listed[endpoint.method, endpoint.path] == (endpoint.scope, query), endpoint.path
 
 
-@pytest.mark.parametrize("address", ADDRESSES, ids=lambda address: f"{address.method} {address.path}")
-def test_every_address_is_on_the_page_and_in_the_document_and_its_scope_is_tried(address):
-    if address.path not in {"/metrics", "/openapi.json"}:  # the table says it all
-        assert re.search(rf"^###.* `{address.method} {re.escape(address.path)}[`?]", PAGE, re.MULTILINE)
-    described = document()["paths"][address.path][address.method.lower()]
+@pytest.mark.parametrize("endpoint", ENDPOINTS, ids=lambda endpoint: f"{endpoint.method} {endpoint.path}")
+def test_every_endpoint_is_on_the_page_and_in_the_document_and_its_scope_is_tried(endpoint):
+    if endpoint.path not in {"/metrics", "/openapi.json"}:  # the table says it all
+        assert re.search(rf"^###.* `{endpoint.method} {re.escape(endpoint.path)}[`?]", PAGE, re.MULTILINE)
+    described = document()["paths"][endpoint.path][endpoint.method.lower()]
     assert described["description"].endswith(".")
-    assert {str(status) for status in address.gives} <= described["responses"].keys()
-    if address.scope not in {"any", "none"}:
-        tried = [(method, matching(method, path)) for method, path, _ in REQUESTS[address.scope]]
-        assert (address.method, address) in tried
+    assert {str(status) for status in endpoint.gives} <= described["responses"].keys()
+    if endpoint.scope not in {"any", "none"}:
+        tried = [(method, matching(method, path)) for method, path, _ in REQUESTS[endpoint.scope]]
+        assert (endpoint.method, endpoint) in tried
 
 
 def test_operations_have_names_that_a_generator_of_clients_can_use():
     names = [described["operationId"] for methods in document()["paths"].values() for described in methods.values()]
-    assert len(set(names)) == len(names) == len(ADDRESSES)
+    assert len(set(names)) == len(names) == len(ENDPOINTS)
     assert all(re.fullmatch(r"[a-z]+(_[a-z]+)*", name) for name in names)
 
 
-def test_every_address_is_asked_by_the_client_or_named_as_not_for_it():
+def test_every_endpoint_is_asked_by_the_client_or_named_as_not_for_it():
     asked = set()
 
     def note(request):
@@ -94,15 +94,17 @@ def test_every_address_is_asked_by_the_client_or_named_as_not_for_it():
     ):
         with pytest.raises(sl.SidelongError):
             ask()
-    assert asked | NOT_FOR_THE_CLIENT.keys() == {address.path for address in ADDRESSES}
+    assert asked | NOT_FOR_THE_CLIENT.keys() == {endpoint.path for endpoint in ENDPOINTS}
     assert not asked & NOT_FOR_THE_CLIENT.keys()
 
 
 def matching(method, path):
-    """Return the address that a request reaches."""
-    for address in ADDRESSES:
-        if address.method == method and re.fullmatch(re.sub(r"\{\w+\}", "[^/]+", address.path), path.partition("?")[0]):
-            return address
+    """Return the endpoint that a request reaches."""
+    for endpoint in ENDPOINTS:
+        if endpoint.method == method and re.fullmatch(
+            re.sub(r"\{\w+\}", "[^/]+", endpoint.path), path.partition("?")[0]
+        ):
+            return endpoint
     raise AssertionError(f"{method} {path} is not in the table")
 
 
