@@ -10,7 +10,7 @@ import pytest
 import sidelong as sl
 from sidelong.errors import ConflictError, DecisionError, LossError, ServiceError, UnknownDecisionError
 from sidelong.service.client import connect_async, many
-from sidelong.service.client.batch import RemoteBatch
+from sidelong.service.client.decisions import RemoteBatch
 
 _numbers = itertools.count(1)
 KEYS = [f"sku-{k}" for k in range(30)]
@@ -334,3 +334,26 @@ def test_a_table_with_something_wrong_is_refused_by_a_sentence(service):
     learned = experiment.tell_many(batch, told, partial=True)  # one that is no number hinders no other
     assert learned == 1
     assert [(id_, type(error)) for id_, error in learned.problems.items()] == [(batch.ids[1], LossError)]
+
+
+def test_decisions_say_what_their_arms_are_called(service):
+    called = ["none", "one", "two", "three"]
+    experiment = keyed(service, labels=called)
+    batch = experiment.ask_many(KEYS[:6])
+    assert batch.labels == [called[arm] for arm in batch.arms]
+    assert batch[1:3].labels == batch.labels[1:3]
+    assert RemoteBatch.join([batch, experiment.ask_many(KEYS[:2])]).labels[:6] == batch.labels
+    decisions = np.repeat(batch.ids, np.diff(batch.offsets)).tolist()
+    rows = {"decision": decisions, "arm": [called[arm] for arm in batch.reveals], "loss": [0.5] * len(decisions)}
+    assert experiment.tell_many(rows) == 6
+    single = service.create(f"m{next(_numbers)}", "exp3.g++", GRAPHS[0].labelled(called), seed=9)
+    decision = single.ask()
+    assert decision.label == called[decision.arm]
+    assert f"play arm {decision.arm} ({decision.label})" in repr(decision)
+    several = single.ask_many(3)
+    assert several.labels == [called[arm] for arm in several.arms]
+    for unnamed in (
+        keyed(service).ask_many(["a"]),
+        service.create(f"m{next(_numbers)}", "exp3", GRAPHS[2]).ask_many(2),
+    ):
+        assert unnamed.labels is unnamed[:1].labels is None

@@ -26,10 +26,8 @@ except ModuleNotFoundError as error:
     raise ModuleNotFoundError(f"The client needs httpx. {pip_install('httpx')}", name="httpx") from error
 
 from sidelong.service.client.asynchronous import AsyncExperiment, AsyncService
-from sidelong.service.client.batch import RemoteBatch
 from sidelong.service.client.blocking import Experiment, Service
-from sidelong.service.client.decision import RemoteDecision
-from sidelong.service.client.learned import Learned
+from sidelong.service.client.decisions import Learned, RemoteBatch, RemoteDecision
 
 __all__ = [
     "AsyncExperiment",

@@ -12,9 +12,9 @@ import httpx
 
 from sidelong.machine import replacing
 from sidelong.service.client import many, wire
-from sidelong.service.client.learned import Learned
-from sidelong.service.client.named import Named
+from sidelong.service.client.decisions import Learned
 from sidelong.service.client.replies import Patience
+from sidelong.service.client.wire import Named
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
@@ -27,9 +27,9 @@ if TYPE_CHECKING:
     from sidelong.graphs import FeedbackGraph
     from sidelong.outcomes import Revealed, Scale
     from sidelong.outcomes.revealed import Losses
-    from sidelong.service.client.batch import RemoteBatch
-    from sidelong.service.client.decision import RemoteDecision
-    from sidelong.service.client.wire import Log, Question
+    from sidelong.service.client.decisions import RemoteBatch, RemoteDecision
+    from sidelong.service.client.plain import Log
+    from sidelong.service.client.wire import Question
 
 T = TypeVar("T")
 

@@ -18,9 +18,8 @@ from sidelong.errors import LossError, ServiceError, UnknownDecisionError
 from sidelong.graphs.columns import each_of
 from sidelong.keys import read_keys
 from sidelong.outcomes.revealed_columns import RevealedColumns
-from sidelong.service.client.batch import RemoteBatch
-from sidelong.service.client.learned import Learned
-from sidelong.service.client.plain import available_of, graph_of, json_of, key_of
+from sidelong.service.client.decisions import Learned, RemoteBatch
+from sidelong.service.client.plain import asked_of, available_of, graph_of, json_of, key_of
 from sidelong.service.client.wire import Question, experiment_path
 from sidelong.tables import as_list, column, names_of
 
@@ -39,7 +38,15 @@ MOST_KEYS, MOST_LOSSES, MOST_ROWS = 10_000, 250_000, 1_000
 _COLUMNS, _ITEMS = "/v1/feedback/columns", "/v1/feedback"
 
 #: The reply to no keys.
-_NOTHING: dict[str, Any] = {"ids": "", "first": 1, "rounds": [], "arms": [], "probabilities": [], "reveals": {}}
+_NOTHING: dict[str, Any] = {
+    "ids": "",
+    "first": 1,
+    "rounds": [],
+    "arms": [],
+    "labels": None,
+    "probabilities": [],
+    "reveals": {},
+}
 
 
 class Asking(NamedTuple):
@@ -66,15 +73,14 @@ def ask(
     listed = [None] * _count(keys) if isinstance(keys, int | np.integer) else read_keys(keys)
     most = MOST_ROWS if isinstance(keys, int | np.integer) else MOST_KEYS
     groups, order = _by_graph(graph, len(listed))
-    more: dict[str, Any] = {} if available is None else {"available": available_of(available)}
-    more |= {} if context is None else {"context": dict(context)}
+    listed_arms = None if available is None else available_of(available)  # once, since it may be an iterator
     under = uuid4().hex if key is None else key_of(key)
     questions: list[Question[RemoteBatch]] = []
     for shown, places in groups:
-        one = more if shown is None else {**more, "graph": graph_of(shown)}
+        asked = asked_of(shown, listed_arms, context)
         for k in range(0, len(places), most):
             some = [listed[place] for place in places[k : k + most]]
-            questions.append(_question(name, some, one, _key_of_request(under, len(questions))))
+            questions.append(_question(name, some, asked, _key_of_request(under, len(questions))))
     return Asking(questions, order, RemoteBatch.read(_NOTHING, name, []))
 
 
@@ -90,10 +96,10 @@ def _count(given: int | np.integer[Any]) -> int:
     return int(given)
 
 
-def _question(name: str, keys: list[Any], more: dict[str, Any], under: str) -> Question[RemoteBatch]:
+def _question(name: str, keys: list[Any], asked: dict[str, Any], under: str) -> Question[RemoteBatch]:
     has_keys = keys[0] is not None
-    asked = {"keys": keys} if has_keys else {"count": len(keys)}
-    body, headers = json_of({**asked, **more}, ServiceError)
+    wanted = {"keys": keys} if has_keys else {"count": len(keys)}
+    body, headers = json_of({**wanted, **asked}, ServiceError)
     headers["Idempotency-Key"] = under
 
     def read(reply: Any, _: bool) -> RemoteBatch:  # noqa: FBT001  # what `Question` passes

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from numbers import Real
@@ -11,13 +12,20 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sidelong.errors import GraphError, LossError, ServiceError, SidelongError
+from sidelong._install import pip_install
+from sidelong.errors import EvaluationError, GraphError, LossError, ServiceError, SidelongError
 
 if TYPE_CHECKING:
     from sidelong.graphs import FeedbackGraph
     from sidelong.outcomes import Revealed, Scale
     from sidelong.outcomes.revealed import Losses
-    from sidelong.service.client.decision import RemoteDecision
+    from sidelong.service.client.decisions import RemoteDecision
+
+    Log = str | os.PathLike[str] | Mapping[str, Iterable[Any]]
+
+#: The columns of an exported log that another experiment learns from.
+_LOGGED = ("action", "observed", "losses", "observe_probabilities")
+_UNSEEN = ("frozen", "fallback")  # rounds in which most arms could not be seen
 
 
 def json_of(content: Any, error: type[SidelongError]) -> tuple[bytes, dict[str, str]]:
@@ -61,6 +69,15 @@ def available_of(available: Iterable[int | str | bool]) -> list[Any]:
     return list(available)
 
 
+def asked_of(
+    graph: FeedbackGraph | None, available: Iterable[int | str | bool] | None, context: Mapping[str, Any] | None
+) -> dict[str, Any]:
+    """Return what a request for decisions says of its round: nothing of what was not given."""
+    asked: dict[str, Any] = {} if graph is None else {"graph": graph_of(graph)}
+    asked |= {} if available is None else {"available": available_of(available)}
+    return asked | ({} if context is None else {"context": dict(context)})
+
+
 def opened(
     revealed: Revealed, graph: FeedbackGraph | None, decision: RemoteDecision | str, scale: Scale | None
 ) -> tuple[dict[int, float], FeedbackGraph]:
@@ -75,6 +92,38 @@ def opened(
         )
     arms = revealed.graph.out_neighbors(revealed.arm).tolist()
     return dict(zip(arms, revealed.losses.tolist(), strict=True)), revealed.graph
+
+
+def columns_of(log: Log) -> dict[str, list[Any]]:
+    """Return a log in lists: what was given by name, or the exported log of an experiment."""
+    if isinstance(log, str | os.PathLike):
+        return _exported_log(log)
+    return {
+        name: column.to_pylist()
+        if hasattr(column, "to_pylist")
+        else [each.tolist() if hasattr(each, "tolist") else each for each in column]
+        for name, column in log.items()
+    }
+
+
+def _exported_log(path: str | os.PathLike[str]) -> dict[str, list[Any]]:
+    """Return the columns that `log` of an experiment takes: of the rounds that were told, in their order."""
+    try:
+        import pyarrow as pa  # noqa: PLC0415  # an extra
+        from pyarrow import compute, parquet  # noqa: PLC0415
+    except ImportError as error:
+        raise EvaluationError(f"An exported log is read with pyarrow. {pip_install('pyarrow')}") from error
+    try:
+        table = parquet.read_table(path)
+    except (OSError, pa.ArrowException) as error:
+        raise EvaluationError(f"The log cannot be read as Parquet: {error}") from error
+    lacks = {*_LOGGED, "round", "drawn_by"} - set(table.column_names)
+    if lacks:
+        raise EvaluationError(f"{path} is not the exported log of an experiment: it has no column {min(lacks)}.")
+    seen = compute.invert(compute.is_in(table["drawn_by"], pa.array(_UNSEEN)))
+    table = table.filter(compute.and_(seen, compute.is_valid(table["losses"]))).sort_by("round")
+    names = (*_LOGGED, "key") if "key" in table.column_names else _LOGGED
+    return {name: table[name].to_pylist() for name in names}
 
 
 def key_of(key: str) -> str:

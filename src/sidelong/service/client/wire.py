@@ -1,14 +1,16 @@
-"""What both clients ask, and how they read the replies. Nothing is sent here."""
+"""What both clients have in common: what they ask, how they read the replies, and what an experiment is to both.
+
+Nothing is sent here.
+"""
 
 from __future__ import annotations
 
 import math
-import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 from urllib.parse import quote, urlsplit
 from uuid import uuid4
 
@@ -28,9 +30,9 @@ from sidelong.errors import (
 from sidelong.estimates import Estimates
 from sidelong.graphs import FeedbackGraph
 from sidelong.outcomes.revealed import Revealed
-from sidelong.service.client import exported_log
-from sidelong.service.client.decision import RemoteDecision
-from sidelong.service.client.plain import available_of, graph_of, json_of, key_of, losses_of, opened
+from sidelong.outcomes.scale import checked_scale
+from sidelong.service.client.decisions import RemoteDecision
+from sidelong.service.client.plain import asked_of, columns_of, graph_of, json_of, key_of, losses_of, opened
 from sidelong.service.client.replies import foreign, refusal, unreachable
 
 if TYPE_CHECKING:
@@ -41,9 +43,9 @@ if TYPE_CHECKING:
 
     from sidelong.outcomes import Scale
     from sidelong.outcomes.revealed import Losses
+    from sidelong.service.client.plain import Log
 
-    Log = str | os.PathLike[str] | Mapping[str, Iterable[Any]]
-
+S = TypeVar("S")
 T = TypeVar("T")
 PAGE = 1000
 
@@ -82,6 +84,41 @@ class Question(Generic[T]):
             return self.read(reply, repeated)
         except (KeyError, TypeError) as error:
             raise foreign(outcome) from error
+
+
+class Named(Generic[S]):
+    """An experiment of a service, with or without `await`."""
+
+    def __init__(self, service: S, name: str, scale: Scale | None = None) -> None:
+        self._service = service
+        self._name = name
+        self._scale = scale
+
+    @property
+    def name(self) -> str:
+        """What it is called."""
+        return self._name
+
+    @property
+    def scale(self) -> Scale | None:
+        """The range of the numbers that `tell` takes; None if they are losses in [0, 1]."""
+        return self._scale
+
+    def scaled(self, scale: Scale | None) -> Self:
+        """Return the experiment, told with numbers of this scale. The service keeps losses, and does not know it.
+
+        An experiment that was made with a scale over HTTP is told numbers of that as they are, and refuses losses.
+        """
+        if scale is not None:
+            checked_scale(scale)
+        return type(self)(self._service, self._name, scale)
+
+    def _called(self, name: str) -> Self:
+        """Return the experiment under another name."""
+        return type(self)(self._service, name, self._scale)
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self._name} of {self._service!r}>"
 
 
 def settings(url: str, token: str | None, timeout: float) -> dict[str, Any]:
@@ -130,21 +167,9 @@ def rarely(
         believed = [{"arm": arm, "mean": mean, "weight": weight} for arm, (mean, weight) in prior.items()]
         found["prior"] = [{**each, "mean": losses([each["mean"]])[0]} for each in believed]
     if log is not None:
-        columns = _columns(log)
+        columns = columns_of(log)
         found["log"] = {**columns, "loss": losses(columns["loss"])} if "loss" in columns else columns
     return found
-
-
-def _columns(log: Log) -> dict[str, list[Any]]:
-    """Return a log in lists: what was given by name, or the exported log of an experiment."""
-    if isinstance(log, str | os.PathLike):
-        return exported_log.read(log)
-    return {
-        name: column.to_pylist()
-        if hasattr(column, "to_pylist")
-        else [each.tolist() if hasattr(each, "tolist") else each for each in column]
-        for name, column in log.items()
-    }
 
 
 def _holdout(given: tuple[int | str, float] | Mapping[str, Any]) -> dict[str, Any]:
@@ -204,12 +229,7 @@ def ask(
     available: Iterable[int | str | bool] | None = None,
 ) -> Question[RemoteDecision]:
     """Ask for a decision."""
-    content = {
-        **({} if graph is None else {"graph": graph_of(graph)}),
-        **({} if available is None else {"available": available_of(available)}),
-        **({} if context is None else {"context": dict(context)}),
-    }
-    body, headers = json_of(content, ServiceError)
+    body, headers = json_of(asked_of(graph, available, context), ServiceError)
     headers["Idempotency-Key"] = uuid4().hex if key is None else key_of(key)
     return Question(
         "POST", f"{experiment_path(name)}/decisions", lambda reply, _: RemoteDecision(reply, name), body, headers

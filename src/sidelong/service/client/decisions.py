@@ -1,0 +1,199 @@
+"""What came over the network: a decision, many decisions in columns, and what became of feedback for many."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+
+from sidelong.batches import BatchColumns
+from sidelong.service.client.replies import error_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    import numpy.typing as npt
+
+    from sidelong.errors import SidelongError
+
+    Key = str | int
+
+
+class RemoteDecision:
+    """What a service answers to `ask`, with the names of an agent's `Decision`."""
+
+    __slots__ = ("_experiment", "_reply", "_reveals")
+
+    def __init__(self, reply: dict[str, Any], experiment: str) -> None:
+        self._reply = reply
+        self._experiment = experiment
+        self._reveals = np.array(reply["reveals"], np.int32)
+        self._reveals.setflags(write=False)
+
+    @property
+    def id(self) -> str:
+        """What names this decision: pass it to `tell`, from anywhere."""
+        return str(self._reply["id"])
+
+    @property
+    def experiment(self) -> str:
+        """The name of the experiment that made it."""
+        return self._experiment
+
+    @property
+    def round(self) -> int:
+        """The number of the round, from 1."""
+        return int(self._reply["round"])
+
+    @property
+    def arm(self) -> int:
+        """The arm to play."""
+        return int(self._reply["arm"])
+
+    @property
+    def label(self) -> str | None:
+        """What the arm is called, as it was when the decision was asked for; None if the arms have no labels."""
+        label: str | None = self._reply["label"]
+        return label
+
+    @property
+    def probability(self) -> float:
+        """The probability with which `arm` was drawn; NaN if the learner draws without knowing it, as ts-n does."""
+        p = self._reply["probability"]
+        return math.nan if p is None else float(p)
+
+    @property
+    def drawn_by(self) -> str:
+        """What has drawn it: "learner", or "holdout", "frozen" or "fallback", from which the learner does not learn."""
+        return str(self._reply["drawn_by"])
+
+    @property
+    def reveals(self) -> npt.NDArray[np.int32]:
+        """The arms whose losses playing `arm` reveals: what `tell` wants to know."""
+        return self._reveals
+
+    @property
+    def expires_at(self) -> str | None:
+        """Until when the service waits for feedback, in UTC; None if it always does."""
+        expires: str | None = self._reply["expires_at"]
+        return expires
+
+    def __getattr__(self, name: str) -> Any:
+        if name in {"probabilities", "observe_probabilities", "revealed_probabilities", "graph"}:
+            raise AttributeError(
+                f"A decision that came over the network has no {name}. experiment.look_up(decision) has the "
+                f"probabilities of observing the revealed arms, experiment.estimates().weights those of the next draw."
+            )
+        raise AttributeError(f"'RemoteDecision' object has no attribute {name!r}")
+
+    def __repr__(self) -> str:
+        arm = self.arm if self.label is None else f"{self.arm} ({self.label})"
+        return f"<RemoteDecision {self.id}: play arm {arm}, drawn with probability {self.probability:.4g}>"
+
+
+class RemoteBatch(BatchColumns):
+    """What a service answers to `ask_many`, with the names of a family's `Batch`.
+
+    ``batch[mask]`` is a batch of some of them, for feedback that comes in parts.
+    """
+
+    def __init__(
+        self,
+        experiment: str,
+        begin: str,
+        numbers: npt.NDArray[np.int64],
+        labels: list[str] | None,
+        *columns: Any,
+    ) -> None:
+        super().__init__(*columns)
+        self.experiment = experiment  #: the name of the experiment that made them
+        self.begin = begin  #: what all ids begin with
+        self.numbers = numbers  #: and what each ends with
+        self.labels = labels  #: what the arm of each is called; None if the arms have no labels
+
+    @property
+    def ids(self) -> list[str]:
+        """What names each decision: pass it to `tell_many`, from anywhere."""
+        return [f"{self.begin}{number}" for number in self.numbers.tolist()]
+
+    @classmethod
+    def read(cls, reply: dict[str, Any], experiment: str, keys: list[Key]) -> Self:
+        """Make one of a reply in columns."""
+        arms = np.array(reply["arms"], np.int64)
+        numbers = np.arange(reply["first"], reply["first"] + arms.size)
+        rows = {int(arm): row for arm, row in reply["reveals"].items()}
+        listed = np.array(sorted(rows), np.int64)
+        each = [np.array(rows[arm], np.int32) for arm in listed.tolist()]
+        begin = np.append(0, np.cumsum([row.size for row in each], dtype=np.int64))
+        which = np.searchsorted(listed, arms)
+        sizes = np.diff(begin)[which]
+        offsets = np.append(0, np.cumsum(sizes))
+        places = np.repeat(begin[which] - offsets[:-1], sizes) + np.arange(offsets[-1])
+        reveals = np.concatenate([np.empty(0, np.int32), *each])[places]
+        known = reply["probabilities"]
+        p = np.full(arms.size, np.nan) if known is None else np.array(known, np.float64)
+        rounds = np.array(reply["rounds"], np.int64)
+        called = reply["labels"]
+        labels = None if called is None else [called[str(arm)] for arm in reply["arms"]]
+        return cls(experiment, reply["ids"], numbers, labels, keys, rounds, arms, p, reveals, offsets)
+
+    @classmethod
+    def read_items(cls, reply: dict[str, Any], experiment: str) -> Self:
+        """Make one of the decisions of an experiment without keys: each key is None."""
+        items = reply["items"]
+        begin = items[0]["id"].rpartition("-")[0] + "-"
+        numbers = np.array([int(each["id"].removeprefix(begin)) for each in items], np.int64)
+        p = [np.nan if each["probability"] is None else each["probability"] for each in items]
+        rows = [np.array(each["reveals"], np.int32) for each in items]
+        rounds, arms = (np.array([each[name] for each in items], np.int64) for name in ("round", "arm"))
+        offsets = np.append(0, np.cumsum([row.size for row in rows]))
+        keys = [None] * len(items)
+        labels = None if items[0]["label"] is None else [each["label"] for each in items]
+        return cls(experiment, begin, numbers, labels, keys, rounds, arms, np.array(p), np.concatenate(rows), offsets)
+
+    @property
+    def has_keys(self) -> bool:
+        """Whether these are decisions for keys."""
+        return not self.keys or self.keys[0] is not None
+
+    def __repr__(self) -> str:
+        return super().__repr__() if self.has_keys else f"<RemoteBatch of {len(self):,} decisions>"
+
+    def _named(self, columns: tuple[Any, ...], parts: Sequence[tuple[Self, Any]]) -> Self:
+        numbers = np.concatenate([part.numbers if at is None else part.numbers[at] for part, at in parts])
+        labels = None
+        if all(part.labels is not None for part, _ in parts):
+            labels = [
+                label
+                for part, at in parts
+                for label in np.array(part.labels, object)[slice(None) if at is None else at]
+            ]
+        return type(self)(self.experiment, self.begin, numbers, labels, *columns)
+
+
+class Learned(int):
+    """How many decisions were learned: a number, which also knows why others were not.
+
+    `problems` has, by id, the error that telling a decision alone would have raised. It is empty unless `tell_many` was
+    told to be `partial`.
+    """
+
+    problems: dict[str, SidelongError]
+
+    def __new__(cls, count: int, problems: dict[str, SidelongError] | None = None) -> Self:
+        """Make one."""
+        made = super().__new__(cls, count)
+        made.problems = {} if problems is None else problems
+        return made
+
+    @classmethod
+    def of(cls, count: int, problems: Iterable[tuple[str, Mapping[str, Any]]], path: str) -> Self:
+        """Return what a reply says: how many were learned, and what is wrong with others, by id."""
+        return cls(count, {id_: error_of(problem, path) for id_, problem in problems})
+
+    @classmethod
+    def together(cls, parts: Iterable[Self]) -> Self:
+        """Return the same of several requests."""
+        every = list(parts)
+        return cls(sum(every), {id_: error for part in every for id_, error in part.problems.items()})
