@@ -22,7 +22,6 @@ from scipy import optimize, sparse
 from scipy.sparse import csgraph
 
 import sidelong as sl
-from sidelong.graphs import numbers
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -45,9 +44,9 @@ def rows() -> Iterator[Row]:
 
 def compare(name: str, graph: sl.FeedbackGraph, rivals: dict[str, Find], at_least: float) -> Iterator[Row]:
     """Measure the independence number of a graph, by sidelong for two seconds and by others once; all must agree."""
-    found = numbers.independence(graph)  # which also compiles
+    found = graph.numbers().independence  # which also compiles
     doubt = "" if found.exact and found.holds_for(graph) else "not proved"
-    (ours,) = best_within(2.0, lambda: seconds(lambda: numbers.independence(graph)))
+    (ours,) = best_within(2.0, lambda: seconds(lambda: graph.numbers().independence))
     for rival, find in rivals.items():
         answers: list[int] = []
         theirs = seconds(lambda find=find, answers=answers: answers.append(find(graph)))
@@ -325,9 +324,8 @@ def compare_all(names: list[str], budget: float, keep: Path | None) -> None:
         for name in names:
             if graph.is_undirected and name in {"acyclic", "strong_independence"}:
                 continue  # equal to independence
-            number: Callable[..., Any] = getattr(numbers, name)
-            number(graph, min(1.0, budget))  # which also compiles
-            ours = Timed.of(functools.partial(number, graph, budget))
+            getattr(graph.numbers(min(1.0, budget)), name)  # which also compiles
+            ours = Timed.of(functools.partial(getattr, graph.numbers(budget), name))
             theirs = Timed.of(functools.partial(PROGRAMS[name], graph, budget))
             if max(ours.bounds.lower, theirs.bounds.lower) > min(ours.bounds.upper, theirs.bounds.upper):
                 raise ValueError(f"{name} of {title}: sidelong finds {ours.bounds}, and HiGHS {theirs.bounds}.")

@@ -103,7 +103,7 @@ def test_the_representation_of_a_graph_is_kept(tmp_path):
 def test_constants_are_kept_and_not_computed_again(tmp_path, monkeypatch):
     agent = sl.Agent("exp3.g++", sl.graphs.cycle(7), rate="fixed")
     agent.save(tmp_path / "agent")
-    monkeypatch.setattr("sidelong.learners.exp3gpp.compute_strong_independence", None)
+    monkeypatch.setattr("sidelong.graphs.numbers.GraphNumbers.strong_independence", None)
     assert sl.Agent.load(tmp_path / "agent")._setup.params.alpha == 3
 
 

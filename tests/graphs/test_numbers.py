@@ -16,7 +16,7 @@ import sidelong as sl
 from sidelong import graphs
 from sidelong._jit import Kernel
 from sidelong.errors import GraphError
-from sidelong.graphs import numbers, solvers
+from sidelong.graphs import solvers
 from sidelong.graphs.solvers import acyclic, clique_cover, clique_search, packing
 from sidelong.graphs.solvers import budget as budgets
 from sidelong.graphs.solvers.budget import Budget
@@ -282,7 +282,7 @@ def test_acyclic_sets_by_few_cycles_and_by_integer_programs_alone(monkeypatch, s
 @pytest.mark.parametrize(("n", "r", "most"), [(300, 0.02, 250), (2000, 0.01, 1462)])
 def test_disjoint_cycles_bound_acyclic_sets_without_a_search(n, r, most, budget):
     graph = graphs.erdos_renyi(n, r, 1, directed=True)
-    found = numbers.acyclic(graph, budget)
+    found = graph.numbers(budget).acyclic
     assert found.upper <= most
     assert found.proved[1] <= most
     assert found.holds_for(graph)
@@ -291,8 +291,8 @@ def test_disjoint_cycles_bound_acyclic_sets_without_a_search(n, r, most, budget)
 @pytest.mark.parametrize("n", [41, 101, 301])
 def test_acyclic_sets_of_large_tournaments_and_circulants(n):
     """What no arm of a set leads to bounds them, and is one of them."""
-    assert numbers.acyclic(graphs.rotational_tournament(n)).value == (n + 1) // 2
-    assert numbers.acyclic(graphs.directed_circulant(n, 12)).value == n - 12
+    assert graphs.rotational_tournament(n).numbers().acyclic.value == (n + 1) // 2
+    assert graphs.directed_circulant(n, 12).numbers().acyclic.value == n - 12
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -435,11 +435,11 @@ def test_a_graph_that_is_too_large_is_refused_with_what_to_do():
     low = np.where(np.arange(n) % 2, 0, np.arange(n) // 2)  # not ascending
     graph = sl.FeedbackGraph.from_intervals(low, np.full(n, n))
     with pytest.raises(GraphError, match="The strong independence number is computed for at most 5,000,000 edges"):
-        numbers.strong_independence(graph)
+        graph.numbers().strong_independence  # noqa: B018
     with pytest.raises(GraphError, match="The clique cover number is computed for at most 5,000,000 edges"):
-        numbers.clique_cover(graph)
-    assert numbers.independence(graph).exact  # this one is easy on intervals
-    assert numbers.domination(graph).exact
+        graph.numbers().clique_cover  # noqa: B018
+    assert graph.numbers().independence.exact  # this one is easy on intervals
+    assert graph.numbers().domination.exact
 
 
 # Refusals and descriptions
@@ -447,34 +447,34 @@ def test_a_graph_that_is_too_large_is_refused_with_what_to_do():
 
 def test_what_nothing_reveals_cannot_be_dominated():
     graph = sl.FeedbackGraph.from_edges([(0, 0), (0, 1)], 3)
-    for number in (numbers.domination, numbers.weak_domination, numbers.fractional_domination):
+    for name in ("domination", "weak_domination", "fractional_domination"):
         with pytest.raises(GraphError, match="no arm reveals arm 2"):
-            number(graph)
+            getattr(graph.numbers(), name)
 
 
 def test_weak_domination_of_a_graph_without_self_loops():
     """A hub that reveals all and that all reveal, but no arm itself: only the others are weakly observable."""
     graph = sl.FeedbackGraph.from_edges([(0, i) for i in range(1, 6)] + [(i, 0) for i in range(1, 6)])
-    found = numbers.weak_domination(graph)
+    found = graph.numbers().weak_domination
     assert found.value == 1
     assert found.certificate.tolist() == [0]
     assert found.holds_for(graph)
-    assert numbers.weak_domination(graphs.cycle(5)).value == 0
+    assert graphs.cycle(5).numbers().weak_domination.value == 0
 
 
 @pytest.mark.parametrize("weights", [[1, 2], [1, -1, 1], [1, np.inf, 1], [1, np.nan, 1], "abc", None])
 def test_weights_are_one_for_each_arm(weights):
     with pytest.raises(GraphError, match="weights"):
-        numbers.weighted_strong_independence(graphs.path(3), weights)
+        graphs.path(3).numbers().weighted_strong_independence(weights)
 
 
 @pytest.mark.parametrize("scale", [1e-300, 1.0, 1e300])
 def test_weights_of_any_size(scale):
     weights = scale * np.array([1.0, 1.5, 1.0, 0.0, 7.0])
-    found = numbers.weighted_strong_independence(graphs.cycle(5), weights)
+    found = graphs.cycle(5).numbers().weighted_strong_independence(weights)
     assert found.value == pytest.approx(8.5 * scale)
     assert found.holds_for(graphs.cycle(5))
-    assert numbers.weighted_strong_independence(graphs.cycle(5), np.zeros(5)).value == 0
+    assert graphs.cycle(5).numbers().weighted_strong_independence(np.zeros(5)).value == 0
 
 
 def test_numbers_are_computed_once_and_described():

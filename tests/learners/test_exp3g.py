@@ -10,7 +10,7 @@ import naive
 import sidelong as sl
 from learners.stepping import Stepper, endure, follow, random_digraph
 from sidelong.errors import GraphError, LearnerError, ObservabilityError
-from sidelong.graphs.numbers import GraphNumber
+from sidelong.graphs.numbers import GraphNumber, GraphNumbers
 from sidelong.learners import catalogue, exp3g
 
 K = 5
@@ -211,17 +211,17 @@ def test_one_arm_is_played():
 
 def test_an_independence_number_that_is_not_known_exactly_is_refused(monkeypatch):
     graph = sl.graphs.cycle(5)
-    monkeypatch.setattr(exp3g, "compute_independence", lambda _: GraphNumber(2, 4, np.array([0, 2])))
+    monkeypatch.setattr(GraphNumbers, "independence", GraphNumber(2, 4, np.array([0, 2])))
     with pytest.raises(LearnerError, match=r"from 2 to 4. Give independence=4, which is valid"):
         exp3g.configure(graph, horizon=10)
     assert exp3g.configure(graph, horizon=8, independence=2).gamma == 1 / 4
 
 
 def test_a_graph_too_large_for_its_independence_number_says_what_to_give(monkeypatch):
-    def refuse(graph):
-        raise GraphError(f"Too many edges: {graph!r}.")
+    def refuse(found):
+        raise GraphError(f"Too many edges: {found!r}.")
 
-    monkeypatch.setattr(exp3g, "compute_independence", refuse)
+    monkeypatch.setattr(GraphNumbers, "independence", property(refuse))
     with pytest.raises(LearnerError, match=r"Too many edges.*Give independence=..., any number from it up to 5"):
         exp3g.configure(sl.graphs.cycle(5), horizon=10)
 

@@ -12,7 +12,7 @@ import sidelong as sl
 from learners.stepping import Stepper, random_digraph
 from sidelong._jit import kernel
 from sidelong.errors import LearnerError, ObservabilityError
-from sidelong.graphs.numbers import GraphNumber
+from sidelong.graphs.numbers import GraphNumber, GraphNumbers
 from sidelong.learners import exp3gpp
 from sidelong.learners.interface import Asked, Told
 from sidelong.numerics import DRAWS, sample, uniform
@@ -318,9 +318,7 @@ def test_fixed_rate_takes_the_strong_independence_number_it_is_given_or_computes
 
 
 def test_a_strong_independence_number_that_is_not_known_exactly_is_refused(monkeypatch):
-    monkeypatch.setattr(
-        exp3gpp, "compute_strong_independence", lambda graph: GraphNumber(2, graph.n_arms, np.array([0, 1]))
-    )
+    monkeypatch.setattr(GraphNumbers, "strong_independence", GraphNumber(2, 5, np.array([0, 1])))
     with pytest.raises(LearnerError, match=r"from 2 to 5. Give strong_independence=5, which is valid"):
         exp3gpp.configure(sl.graphs.cycle(5), rate="fixed")
 

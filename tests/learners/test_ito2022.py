@@ -9,7 +9,7 @@ import naive
 import sidelong as sl
 from learners.stepping import Stepper, endure, follow, random_digraph
 from sidelong.errors import GraphError, LearnerError, ObservabilityError
-from sidelong.graphs.numbers import GraphNumber
+from sidelong.graphs.numbers import GraphNumber, GraphNumbers
 from sidelong.learners import ito2022
 
 
@@ -129,16 +129,16 @@ def test_the_strong_independence_number_is_given_or_computed():
 
 def test_a_strong_independence_number_that_is_not_known_exactly_is_refused(monkeypatch):
     open_ = GraphNumber(2, 5, np.array([0, 1]))
-    monkeypatch.setattr(ito2022, "compute_strong_independence", lambda graph: open_ if graph else None)
+    monkeypatch.setattr(GraphNumbers, "strong_independence", open_)
     with pytest.raises(LearnerError, match=r"from 2 to 5. Give strong_independence=5, which is valid"):
         ito2022.configure(sl.graphs.cycle(5), horizon=100)
 
 
 def test_a_graph_too_large_for_that_number_is_refused(monkeypatch):
-    def refuse(graph):
-        raise GraphError(str(graph))
+    def refuse(found):
+        raise GraphError(str(found))
 
-    monkeypatch.setattr(ito2022, "compute_strong_independence", refuse)
+    monkeypatch.setattr(GraphNumbers, "strong_independence", property(refuse))
     with pytest.raises(LearnerError, match=r"too large .* Give strong_independence=..., any number from it up to 5"):
         ito2022.configure(sl.graphs.cycle(5), horizon=100)
 

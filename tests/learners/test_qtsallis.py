@@ -11,7 +11,7 @@ import naive
 import sidelong as sl
 from learners.stepping import Stepper, endure, follow
 from sidelong.errors import GraphError, LearnerError, ObservabilityError
-from sidelong.graphs.numbers import GraphNumber
+from sidelong.graphs.numbers import GraphNumber, GraphNumbers
 from sidelong.learners import qtsallis
 
 
@@ -145,16 +145,16 @@ def test_the_independence_number_is_given_or_computed():
 
 def test_an_independence_number_that_is_not_known_exactly_is_refused(monkeypatch):
     open_ = GraphNumber(2, 5, np.array([0, 1]))
-    monkeypatch.setattr(qtsallis, "strong_independence", lambda graph: open_ if graph else None)
+    monkeypatch.setattr(GraphNumbers, "independence", open_)
     with pytest.raises(LearnerError, match=r"from 2 to 5. Give independence=5, which is valid"):
         qtsallis.configure(sl.graphs.cycle(5), horizon=100)
 
 
 def test_a_graph_too_large_for_that_number_is_refused(monkeypatch):
-    def refuse(graph):
-        raise GraphError(str(graph))
+    def refuse(found):
+        raise GraphError(str(found))
 
-    monkeypatch.setattr(qtsallis, "strong_independence", refuse)
+    monkeypatch.setattr(GraphNumbers, "independence", property(refuse))
     with pytest.raises(LearnerError, match=r"too large .* Give independence=..., any number from it up to 5"):
         qtsallis.configure(sl.graphs.cycle(5), horizon=100)
 

@@ -16,10 +16,10 @@ Self-loops count for the two kinds of domination only. Always independence <= ac
 fractional_clique_cover <= clique_cover. Where edges go both ways the first three are equal, and domination <=
 independence if every arm reveals itself too.
 
-Each function takes a budget in seconds, ten if not given. When it ends, the interval found so far is the answer. To
-compile, at the first call on a machine, and to load do not count. Intervals are computed exactly, without listing an
-edge, where that is possible: always for independence and domination; for the others if both ends ascend with
-the arm, or if all edges go both ways. Other graphs may have up to five million edges.
+Each has a budget in seconds, ten if not given. When it ends, the interval found so far is the answer. To compile, at
+the first call on a machine, and to load do not count. Intervals are computed exactly, without listing an edge, where
+that is possible: always for independence and domination; for the others if both ends ascend with the arm, or if all
+edges go both ways. Other graphs may have up to five million edges.
 """
 
 from __future__ import annotations
@@ -48,20 +48,7 @@ if TYPE_CHECKING:
     from sidelong.graphs.solvers.groups import WeightedGroups
 
 
-__all__ = [
-    "GraphNumber",
-    "GraphNumbers",
-    "RealGraphNumber",
-    "acyclic",
-    "clique_cover",
-    "domination",
-    "fractional_clique_cover",
-    "fractional_domination",
-    "independence",
-    "strong_independence",
-    "weak_domination",
-    "weighted_strong_independence",
-]
+__all__ = ["GraphNumber", "GraphNumbers", "RealGraphNumber"]
 
 _MOST_EDGES = 5_000_000
 _UNIT = 2**32  # of covers in parts
@@ -198,155 +185,6 @@ class RealGraphNumber:
         return f"{self.value:.6g}" if self.exact else f"{self.lower:.6g} to {self.upper:.6g}"
 
 
-def independence(graph: FeedbackGraph, budget: float = 10.0) -> GraphNumber:
-    """Return the size of a largest set of arms with no edge between any two of them, within `budget` seconds."""
-    time = Budget(budget)
-    if certificates.on_intervals(graph):
-        return _largest("independence", solvers.on_intervals.largest_independent(graph.arrays, _UNIT), time)
-    _refuse_many_edges(graph, "The independence number")
-    found = solvers.packing.heaviest_set(solvers.conflicts.either(graph), np.full(graph.n_arms, _UNIT), time)
-    return _largest("independence", found, time)
-
-
-def strong_independence(graph: FeedbackGraph, budget: float = 10.0) -> GraphNumber:
-    """Return the size of a largest set of arms no two of which reveal each other, within `budget` seconds."""
-    time = Budget(budget)
-    return _largest("strong_independence", _strong(graph, time, "The strong independence number"), time)
-
-
-def _strong(graph: FeedbackGraph, time: Budget, what: str) -> Found:
-    weight = np.full(graph.n_arms, _UNIT)
-    if certificates.on_intervals(graph):
-        if solvers.on_intervals.ascend(graph.arrays):
-            return solvers.on_intervals.heaviest_on_ascending(graph.arrays, weight)
-        if graph.is_undirected:
-            return solvers.on_intervals.largest_independent(graph.arrays, _UNIT)
-    _refuse_many_edges(graph, what)
-    return solvers.packing.heaviest_set(solvers.conflicts.mutual(graph), weight, time)
-
-
-def acyclic(graph: FeedbackGraph, budget: float = 10.0) -> GraphNumber:
-    """Return the size of a largest set of arms with no directed cycle among them, within `budget` seconds."""
-    time = Budget(budget)
-    if certificates.on_intervals(graph):  # then a shortest cycle has two arms: see certificates.is_acyclic
-        return _largest("acyclic", _strong(graph, time, "The largest acyclic set"), time)
-    _refuse_many_edges(graph, "The largest acyclic set")
-    return _largest("acyclic", solvers.acyclic.largest_acyclic(graph.to_scipy(), _UNIT, time), time)
-
-
-def weighted_strong_independence(graph: FeedbackGraph, weights: npt.ArrayLike, budget: float = 10.0) -> RealGraphNumber:
-    """Return the largest sum of weights over sets of arms no two of which reveal each other.
-
-    With 1 / gap as the weight of each arm that is not the best, it is the leading term of EXP3.G++'s bound in
-    stochastic worlds.
-
-    Args:
-        graph: the graph.
-        weights: one for each arm, none negative.
-        budget: how many seconds to spend at most.
-
-    """
-    try:
-        w = np.array(weights, np.float64)
-    except (TypeError, ValueError) as error:
-        raise GraphError(f"weights cannot be read as numbers: {error}.") from error
-    if w.shape != (graph.n_arms,) or not ((w >= 0) & (w < np.inf)).all():
-        raise GraphError(f"weights are {graph.n_arms} numbers, one for each arm, finite and none negative.")
-    w.setflags(write=False)
-    time = Budget(budget)
-    # In whole numbers, rounded up: no set weighs more than the whole numbers say.
-    bits = 44 - math.frexp(w.max())[1]
-    unit = 2**bits if bits >= 0 else 2.0**bits
-    whole = np.ceil(np.ldexp(w, bits)).astype(np.int64)
-    some = np.flatnonzero(whole)
-    if certificates.on_intervals(graph) and solvers.on_intervals.ascend(graph.arrays):
-        found = solvers.on_intervals.heaviest_on_ascending(graph.arrays, whole)
-    elif not some.size:
-        found = Found(some, 0, 0, Groups(np.zeros(1, np.int64), some).weighing(some))
-    else:
-        _refuse_many_edges(graph, "The weighted strong independence number")
-        conflicts = solvers.conflicts.mutual(graph).induced(some)
-        found = solvers.packing.heaviest_set(conflicts, whole[some], time).among(some)
-    least = sum(map(Fraction, w[found.arms].tolist()), Fraction(0))
-    most = max(least, Fraction(found.upper) / Fraction(unit))
-    return RealGraphNumber(
-        _at_most(least),
-        _at_least(most),
-        found.arms,
-        "weighted_strong_independence",
-        _cover(found.cover, unit),
-        time.spent,
-        w,
-    )
-
-
-def domination(graph: FeedbackGraph, budget: float = 10.0) -> GraphNumber:
-    """Return the size of a smallest set of arms that together reveal all arms, within `budget` seconds."""
-    return _smallest_dominating("domination", graph, np.arange(graph.n_arms), budget)
-
-
-def weak_domination(graph: FeedbackGraph, budget: float = 10.0) -> GraphNumber:
-    """Return the size of a smallest set of arms that together reveal all weakly observable arms.
-
-    It is 0 in a strongly observable graph, as one is in which every arm reveals itself. Alon, Cesa-Bianchi, Dekel and
-    Koren (2015) show that regret on a weakly observable graph grows with its third root.
-    """
-    return _smallest_dominating("weak_domination", graph, graph.observability.weak_arms, budget)
-
-
-def _smallest_dominating(
-    kind: Literal["domination", "weak_domination"], graph: FeedbackGraph, targets: Integers, budget: float
-) -> GraphNumber:
-    _refuse_unobservable(graph)
-    if not graph.arrays.contiguous:
-        _refuse_many_edges(graph, "The domination number")
-    time = Budget(budget)
-    if not targets.size:
-        return GraphNumber(0, 0, targets, kind, Shares(np.zeros(graph.n_arms, np.int64), 1), time.spent)
-    arms, lower, packing = solvers.covering.fewest_arms(graph.arrays, targets, time)
-    return GraphNumber(lower, arms.size, arms, kind, packing, time.spent)
-
-
-def clique_cover(graph: FeedbackGraph, budget: float = 10.0) -> GraphNumber:
-    """Return the size of a smallest division of the arms into groups in which all reveal each other."""
-    time = Budget(budget)
-    found = _fewest_cliques(graph, time, "The clique cover number", whole=True)
-    size = np.diff(found.cover.start)
-    group = np.empty(graph.n_arms, np.int64)
-    group[found.cover.arms] = np.repeat(np.arange(size.size), size)
-    return GraphNumber(found.lower // _UNIT, size.size, group, "clique_cover", found.arms, time.spent)
-
-
-def _fewest_cliques(graph: FeedbackGraph, time: Budget, what: str, *, whole: bool) -> Found:
-    if certificates.on_intervals(graph) and (solvers.on_intervals.ascend(graph.arrays) or graph.is_undirected):
-        return _strong(graph, time, what)  # its cover has as many cliques as its set has arms
-    _refuse_many_edges(graph, what)
-    return solvers.clique_cover.fewest_cliques(solvers.conflicts.mutual(graph), _UNIT, time, whole=whole)
-
-
-def fractional_domination(graph: FeedbackGraph, budget: float = 10.0) -> RealGraphNumber:
-    """Return the least sum of shares of arms such that those that reveal it sum to 1 or more, for every arm."""
-    _refuse_unobservable(graph)
-    if not graph.arrays.contiguous:
-        _refuse_many_edges(graph, "The fractional domination number")
-    time = Budget(budget)
-    shares, packing = solvers.covering.relax(graph.arrays, np.arange(graph.n_arms), time)
-    lower, upper = _at_most(packing.total), _at_least(shares.total)
-    return RealGraphNumber(lower, upper, shares, "fractional_domination", packing, time.spent)
-
-
-def fractional_clique_cover(graph: FeedbackGraph, budget: float = 10.0) -> RealGraphNumber:
-    """Return the least sum of shares of groups in which all arms reveal each other, such that each arm is in 1 or more.
-
-    It lies between the strong independence number and the clique cover number.
-    """
-    time = Budget(budget)
-    found = _fewest_cliques(graph, time, "The fractional clique cover number", whole=False)
-    certificate = _cover(found.cover, _UNIT)
-    lower, upper = _at_most(Fraction(found.lower, _UNIT)), _at_least(certificate.bound)
-    return RealGraphNumber(lower, upper, certificate, "fractional_clique_cover", None, time.spent)
-
-
 class GraphNumbers:
     """The numbers of a graph, each computed when it is first asked for, with a budget of its own.
 
@@ -361,55 +199,154 @@ class GraphNumbers:
     @functools.cached_property
     def independence(self) -> GraphNumber:
         """The most arms with no edge between any two."""
-        return independence(self._graph, self._budget)
+        graph, time = self._graph, Budget(self._budget)
+        if certificates.on_intervals(graph):
+            return _largest("independence", solvers.on_intervals.largest_independent(graph.arrays, _UNIT), time)
+        _refuse_many_edges(graph, "The independence number")
+        found = solvers.packing.heaviest_set(solvers.conflicts.either(graph), np.full(graph.n_arms, _UNIT), time)
+        return _largest("independence", found, time)
 
     @functools.cached_property
     def acyclic(self) -> GraphNumber:
         """The most arms with no directed cycle among them."""
-        if _every_cycle_has_a_pair(self._graph):
+        graph = self._graph
+        if _every_cycle_has_a_pair(graph):
             return replace(self.strong_independence, kind="acyclic")
-        return acyclic(self._graph, self._budget)
+        _refuse_many_edges(graph, "The largest acyclic set")
+        time = Budget(self._budget)
+        return _largest("acyclic", solvers.acyclic.largest_acyclic(graph.to_scipy(), _UNIT, time), time)
 
     @functools.cached_property
     def strong_independence(self) -> GraphNumber:
         """The most arms no two of which reveal each other."""
-        if self._graph.is_undirected:
+        graph, time = self._graph, Budget(self._budget)
+        if graph.is_undirected:
             return replace(self.independence, kind="strong_independence")
-        return strong_independence(self._graph, self._budget)
+        if _ascends(graph):
+            found = solvers.on_intervals.heaviest_on_ascending(graph.arrays, np.full(graph.n_arms, _UNIT))
+            return _largest("strong_independence", found, time)
+        _refuse_many_edges(graph, "The strong independence number")
+        found = solvers.packing.heaviest_set(solvers.conflicts.mutual(graph), np.full(graph.n_arms, _UNIT), time)
+        return _largest("strong_independence", found, time)
+
+    def weighted_strong_independence(self, weights: npt.ArrayLike) -> RealGraphNumber:
+        """Return the largest sum of weights over sets of arms no two of which reveal each other.
+
+        With 1 / gap as the weight of each arm that is not the best, it is the leading term of EXP3.G++'s bound in
+        stochastic worlds.
+
+        Args:
+            weights: one for each arm, none negative.
+        """
+        graph = self._graph
+        try:
+            w = np.array(weights, np.float64)
+        except (TypeError, ValueError) as error:
+            raise GraphError(f"weights cannot be read as numbers: {error}.") from error
+        if w.shape != (graph.n_arms,) or not ((w >= 0) & (w < np.inf)).all():
+            raise GraphError(f"weights are {graph.n_arms} numbers, one for each arm, finite and none negative.")
+        w.setflags(write=False)
+        time = Budget(self._budget)
+        # In whole numbers, rounded up: no set weighs more than the whole numbers say.
+        bits = 44 - math.frexp(w.max())[1]
+        unit = 2**bits if bits >= 0 else 2.0**bits
+        whole = np.ceil(np.ldexp(w, bits)).astype(np.int64)
+        some = np.flatnonzero(whole)
+        if _ascends(graph):
+            found = solvers.on_intervals.heaviest_on_ascending(graph.arrays, whole)
+        elif not some.size:
+            found = Found(some, 0, 0, Groups(np.zeros(1, np.int64), some).weighing(some))
+        else:
+            _refuse_many_edges(graph, "The weighted strong independence number")
+            conflicts = solvers.conflicts.mutual(graph).induced(some)
+            found = solvers.packing.heaviest_set(conflicts, whole[some], time).among(some)
+        least = sum(map(Fraction, w[found.arms].tolist()), Fraction(0))
+        most = max(least, Fraction(found.upper) / Fraction(unit))
+        return RealGraphNumber(
+            _at_most(least),
+            _at_least(most),
+            found.arms,
+            "weighted_strong_independence",
+            _cover(found.cover, unit),
+            time.spent,
+            w,
+        )
 
     @functools.cached_property
     def domination(self) -> GraphNumber:
         """The fewest arms that together reveal all."""
-        return domination(self._graph, self._budget)
+        return self._smallest_dominating("domination", np.arange(self._graph.n_arms))
 
     @functools.cached_property
     def weak_domination(self) -> GraphNumber:
-        """The fewest arms that together reveal all that are only weakly observable."""
-        if self._graph.observability.weak_arms.size == self._graph.n_arms:
+        """The fewest arms that together reveal all that are only weakly observable.
+
+        It is 0 in a strongly observable graph, as one is in which every arm reveals itself. Alon, Cesa-Bianchi, Dekel
+        and Koren (2015) show that regret on a weakly observable graph grows with its third root.
+        """
+        weak = self._graph.observability.weak_arms
+        if weak.size == self._graph.n_arms:
             return replace(self.domination, kind="weak_domination")
-        return weak_domination(self._graph, self._budget)
+        return self._smallest_dominating("weak_domination", weak)
+
+    def _smallest_dominating(self, kind: Literal["domination", "weak_domination"], targets: Integers) -> GraphNumber:
+        graph = self._graph
+        _refuse_undominated(graph, "The domination number")
+        time = Budget(self._budget)
+        if not targets.size:
+            return GraphNumber(0, 0, targets, kind, Shares(np.zeros(graph.n_arms, np.int64), 1), time.spent)
+        arms, lower, packing = solvers.covering.fewest_arms(graph.arrays, targets, time)
+        return GraphNumber(lower, arms.size, arms, kind, packing, time.spent)
+
+    @functools.cached_property
+    def fractional_domination(self) -> RealGraphNumber:
+        """The least sum of shares of arms such that those that reveal it sum to 1 or more, for every arm."""
+        graph = self._graph
+        _refuse_undominated(graph, "The fractional domination number")
+        time = Budget(self._budget)
+        shares, packing = solvers.covering.relax(graph.arrays, np.arange(graph.n_arms), time)
+        lower, upper = _at_most(packing.total), _at_least(shares.total)
+        return RealGraphNumber(lower, upper, shares, "fractional_domination", packing, time.spent)
 
     @functools.cached_property
     def clique_cover(self) -> GraphNumber:
         """The fewest groups, in each of which all arms reveal each other."""
-        return clique_cover(self._graph, self._budget)
-
-    @functools.cached_property
-    def fractional_domination(self) -> RealGraphNumber:
-        """The same as domination in fractions of arms."""
-        return fractional_domination(self._graph, self._budget)
+        time = Budget(self._budget)
+        found = self._fewest_cliques(time, "The clique cover number", whole=True)
+        size = np.diff(found.cover.start)
+        group = np.empty(self._graph.n_arms, np.int64)
+        group[found.cover.arms] = np.repeat(np.arange(size.size), size)
+        return GraphNumber(found.lower // _UNIT, size.size, group, "clique_cover", found.arms, time.spent)
 
     @functools.cached_property
     def fractional_clique_cover(self) -> RealGraphNumber:
-        """The same as clique_cover in fractions of groups."""
-        return fractional_clique_cover(self._graph, self._budget)
+        """The least sum of shares of groups in which all arms reveal each other, such that each arm is in 1 or more.
 
-    def weighted_strong_independence(self, weights: npt.ArrayLike) -> RealGraphNumber:
-        """Return the largest sum of weights over sets of arms no two of which reveal each other."""
-        return weighted_strong_independence(self._graph, weights, self._budget)
+        It lies between the strong independence number and the clique cover number.
+        """
+        time = Budget(self._budget)
+        found = self._fewest_cliques(time, "The fractional clique cover number", whole=False)
+        certificate = _cover(found.cover, _UNIT)
+        lower, upper = _at_most(Fraction(found.lower, _UNIT)), _at_least(certificate.bound)
+        return RealGraphNumber(lower, upper, certificate, "fractional_clique_cover", None, time.spent)
+
+    def _fewest_cliques(self, time: Budget, what: str, *, whole: bool) -> Found:
+        graph = self._graph
+        # On these intervals there is a cover with as many cliques as a largest set has arms.
+        if _ascends(graph):
+            return solvers.on_intervals.heaviest_on_ascending(graph.arrays, np.full(graph.n_arms, _UNIT))
+        if certificates.on_intervals(graph) and graph.is_undirected:
+            return solvers.on_intervals.largest_independent(graph.arrays, _UNIT)
+        _refuse_many_edges(graph, what)
+        return solvers.clique_cover.fewest_cliques(solvers.conflicts.mutual(graph), _UNIT, time, whole=whole)
 
     def __repr__(self) -> str:
         return f"<GraphNumbers of {self._graph!r}, {self._budget:g} seconds each>"
+
+
+def _ascends(graph: FeedbackGraph) -> bool:
+    """Tell whether every arm reveals an interval that it is in, both ends of which ascend with the arm."""
+    return certificates.on_intervals(graph) and solvers.on_intervals.ascend(graph.arrays)
 
 
 def _every_cycle_has_a_pair(graph: FeedbackGraph) -> bool:
@@ -424,10 +361,12 @@ def _refuse_many_edges(graph: FeedbackGraph, what: str) -> None:
         raise GraphError(f"{what} is computed for at most {_MOST_EDGES:,} edges, and {graph!r} has more.")
 
 
-def _refuse_unobservable(graph: FeedbackGraph) -> None:
+def _refuse_undominated(graph: FeedbackGraph, what: str) -> None:
     lacking = graph.observability.unobservable_arms
     if lacking.size:
         raise GraphError(f"No set of arms dominates {graph!r}: no arm reveals arm {lacking[0]}.")
+    if not graph.arrays.contiguous:
+        _refuse_many_edges(graph, what)
 
 
 def _largest(kind: Kind, found: Found, time: Budget) -> GraphNumber:

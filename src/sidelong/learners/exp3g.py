@@ -40,9 +40,8 @@ from sidelong._jit import kernel
 from sidelong.checks import check_whole
 from sidelong.errors import LearnerError
 from sidelong.graphs.domination import weak_cover
-from sidelong.graphs.numbers import independence as compute_independence
 from sidelong.learners.interface import About, Asked, Learner, Need, Told
-from sidelong.learners.options import load, number, one_of, settled
+from sidelong.learners.options import graph_number, load, number, one_of
 from sidelong.learners.weights import exponential, learn
 from sidelong.numerics import exp, log
 
@@ -114,7 +113,8 @@ def configure(
     """
     one_of("rate", rate, ("fixed", "adaptive"))
     K = graph.n_arms
-    alpha = None if independence is None else number("independence", independence, least=1, most=K)
+    if independence is not None:
+        number("independence", independence, least=1, most=K)
     U = weak_cover(graph)
     if eta is None or gamma is None:
         T = number("horizon", horizon, least=1)
@@ -122,7 +122,8 @@ def configure(
             tuned = min(exp(log(U.size * log(float(K)) / T) / 3.0), 0.5)
             rate_ = tuned * tuned / U.size  # 7
         else:
-            tuned = min(math.sqrt(1.0 / ((float(_independence(graph)) if alpha is None else alpha) * T)), 0.5)
+            instead = ", or use a learner that does not need it, such as exp3.g++"
+            tuned = min(math.sqrt(1.0 / (graph_number(graph, "independence", independence, instead) * T)), 0.5)
             rate_ = 2.0 * tuned  # 6
         eta, gamma = rate_ if eta is None else eta, tuned if gamma is None else gamma
     if explored is not None:
@@ -136,11 +137,6 @@ def configure(
         gamma_power=number("gamma_power", gamma_power, least=0, most=1),
         u=_uniform_on(U if U.size else np.arange(K), K),
     )
-
-
-def _independence(graph: FeedbackGraph) -> int:
-    instead = ", or use a learner that does not need it, such as exp3.g++"
-    return settled(compute_independence, graph, "independence", instead)
 
 
 def _uniform_on(arms: np.ndarray, K: int) -> np.ndarray:

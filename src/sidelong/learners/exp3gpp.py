@@ -50,10 +50,9 @@ from sidelong._jit import kernel
 from sidelong.errors import LearnerError
 from sidelong.graphs.arrays import GraphArrays, observe
 from sidelong.graphs.cover import new_room
-from sidelong.graphs.numbers import strong_independence as compute_strong_independence
 from sidelong.learners.exploration import GAPS, SIZE, estimate_gaps, explore, extremes, set_rates
 from sidelong.learners.interface import About, Asked, Learner, Need, Told
-from sidelong.learners.options import initial_arms, load, number, one_of, settled
+from sidelong.learners.options import graph_number, initial_arms, load, number, one_of
 from sidelong.learners.outstanding import begin, settle
 from sidelong.learners.weights import weigh
 from sidelong.numerics import log, total
@@ -167,16 +166,14 @@ def configure(
             raise LearnerError(f"late='guarded' needs {name}={only!r}, and {name} is {value!r}. Or take late='plain'.")
     K = graph.n_arms
     adaptive = rate == "adaptive"
-    alpha: float = 1
-    if strong_independence is not None:
-        alpha = number("strong_independence", strong_independence, least=1, most=K)
-    elif not adaptive:
+    alpha = 1.0
+    if strong_independence is not None or not adaptive:
         instead = ", or use the adaptive rate, which does not need it"
-        alpha = settled(compute_strong_independence, graph, "strong_independence", instead)
+        alpha = graph_number(graph, "strong_independence", strong_independence, instead)
     return Params(
         log_K=log(float(K)),
         adaptive=adaptive,
-        alpha=float(alpha),
+        alpha=alpha,
         gamma=number("gamma", gamma, above=0),
         beta=number("beta", beta, above=0),
         lambda_=number(

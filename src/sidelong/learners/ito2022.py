@@ -33,9 +33,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from sidelong._jit import kernel
-from sidelong.graphs.numbers import strong_independence as compute_strong_independence
 from sidelong.learners.interface import About, Asked, Learner, Need, Told
-from sidelong.learners.options import number, settled
+from sidelong.learners.options import graph_number, number
 from sidelong.learners.weights import learn, theta
 from sidelong.numerics import exp, log, smallest, total
 
@@ -76,14 +75,9 @@ def configure(graph: FeedbackGraph, *, horizon: float, strong_independence: floa
     K = graph.n_arms
     log_K = log(float(max(K, 2)))  # a single arm is played whatever the constants are
     T = number("horizon", horizon, least=1)
-    given = strong_independence is not None
-    Z = number("strong_independence", strong_independence, least=1, most=K) if given else _strong_independence(graph)
+    Z = graph_number(graph, "strong_independence", strong_independence)
     c = math.sqrt(Z * (1.0 + log(T)) / log_K) / 2.0
     return Params(log_K, c, beta_1=max(1.0, c))
-
-
-def _strong_independence(graph: FeedbackGraph) -> float:
-    return float(settled(compute_strong_independence, graph, "strong_independence"))
 
 
 class State(NamedTuple):

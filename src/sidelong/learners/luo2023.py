@@ -44,10 +44,9 @@ from sidelong._jit import kernel
 from sidelong.graphs.arrays import GraphArrays, mark_loops, observe
 from sidelong.graphs.cover import Room, new_room
 from sidelong.graphs.domination import dominate_others, loopless_cover
-from sidelong.graphs.numbers import independence as compute_independence
 from sidelong.graphs.observability import self_loop_subgraph
 from sidelong.learners.interface import About, Asked, Learner, Need, Told
-from sidelong.learners.options import number, one_of, settled
+from sidelong.learners.options import graph_number, number, one_of
 from sidelong.learners.weights import exponential
 from sidelong.numerics import exp, log
 
@@ -120,22 +119,18 @@ def configure(
     if observability is None:
         observability = "weak" if graph.observability.kind == "weak" else "strong"
     if one_of("observability", observability, ("strong", "weak")) == "strong":
-        alpha = float(_independence(graph) if independence is None else independence)
+        alpha = graph_number(graph, "independence", independence)
         eta = 1.0 / math.sqrt(alpha * T * log_delta) if printed else math.sqrt(log_delta / (alpha * T))
         eta = min(0.5, eta)
         return Params(eta, gamma=eta, beta=eta, spread=eta if K > 1 else 0.0, eps=0.0)
-    part = self_loop_subgraph(graph) if independence is None else None
-    a = float((_independence(part) if part is not None else 0) if independence is None else independence)
+    part = self_loop_subgraph(graph) if independence is None else graph
+    a = 0.0 if part is None else graph_number(part, "independence", independence)
     d = float(len(loopless_cover(graph)) if domination is None else domination)
     gamma = min(0.5, math.sqrt(log_delta / (a * T))) if a > 0.0 else 0.5
     if d == 0.0:
         return Params(eta=gamma, gamma=gamma, beta=0.0, spread=0.0, eps=0.0)
     eps = min(0.5 / d, exp(log(log_delta / (d * d * T)) / 3.0))
     return Params(min(exp(-log(d * T * T * log_delta) / 3.0), gamma), gamma, beta=0.0, spread=0.0, eps=eps)
-
-
-def _independence(graph: FeedbackGraph) -> int:
-    return settled(compute_independence, graph, "independence")
 
 
 class State(NamedTuple):

@@ -13,10 +13,7 @@ from sidelong.errors import GraphError, LearnerError
 from sidelong.graphs.cover import greedy_cover
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from sidelong.graphs.graph import FeedbackGraph
-    from sidelong.graphs.numbers import GraphNumber
     from sidelong.learners.interface import Learner
 
 number = partial(check_number, LearnerError)
@@ -28,13 +25,15 @@ def load(name: str) -> Learner:
     return cast("Learner", importlib.import_module(f"sidelong.learners.{name}").LEARNER)
 
 
-def settled(compute: Callable[[FeedbackGraph], GraphNumber], graph: FeedbackGraph, what: str, instead: str = "") -> int:
-    """Compute a number of a graph, which must be known exactly; `what` is its option, as in "independence".
+def graph_number(graph: FeedbackGraph, what: str, given: float | None, instead: str = "") -> float:
+    """Return a number of a graph: what the option of its name gives, or what is computed and then known exactly.
 
     What a time limit leaves open would differ between machines, and so would every bit after it.
     """
+    if given is not None:
+        return number(what, given, least=1, most=graph.n_arms)
     try:
-        found = compute(graph)
+        found = getattr(graph.numbers(), what)
     except GraphError as error:
         valid = f"any number from it up to {graph.n_arms}"
         raise LearnerError(f"{error} The graph is too large for that. Give {what}=..., {valid}{instead}.") from None
@@ -44,7 +43,7 @@ def settled(compute: Callable[[FeedbackGraph], GraphNumber], graph: FeedbackGrap
             f"The {name} number of this graph is hard: after ten seconds it is only known to lie from {found.lower} to "
             f"{found.upper}. Give {what}={found.upper}, which is valid{instead}."
         )
-    return found.value
+    return float(found.value)
 
 
 def initial_arms(graph: FeedbackGraph, start: str) -> np.ndarray:

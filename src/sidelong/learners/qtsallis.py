@@ -34,9 +34,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from sidelong._jit import kernel
-from sidelong.graphs.numbers import strong_independence
 from sidelong.learners.interface import About, Asked, Learner, Need, Told
-from sidelong.learners.options import number, settled
+from sidelong.learners.options import graph_number, number
 from sidelong.learners.weights import learn
 from sidelong.numerics import exp, log, smallest, total
 
@@ -75,16 +74,11 @@ def configure(graph: FeedbackGraph, *, horizon: float, independence: float | Non
     """
     K = float(graph.n_arms)
     T = number("horizon", horizon, least=1)
-    alpha = _independence(graph) if independence is None else number("independence", independence, least=1, most=K)
+    alpha = graph_number(graph, "independence", independence)
     L = log(K / alpha)
     q = 0.5 * (1.0 + L / (math.sqrt(L * L + 4.0) + 2.0))  # 1
     powers = exp((1.0 - q) * log(K) - q * log(alpha))
     return Params(q=q, eta=math.sqrt(2.0 * q * powers / ((1.0 - q) * T)))  # 2
-
-
-def _independence(graph: FeedbackGraph) -> float:
-    # In an undirected graph two arms reveal each other or neither does, so that it is the strong one too.
-    return float(settled(strong_independence, graph, "independence"))
 
 
 class State(NamedTuple):

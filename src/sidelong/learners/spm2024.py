@@ -43,9 +43,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from sidelong._jit import kernel
-from sidelong.graphs.numbers import strong_independence
 from sidelong.learners.interface import About, Asked, Learner, Need, Told
-from sidelong.learners.options import number, settled
+from sidelong.learners.options import graph_number, number
 from sidelong.learners.weights import learn
 from sidelong.numerics import exp, expm1, log, log1p, log_normal, smallest, total
 
@@ -88,18 +87,12 @@ def configure(graph: FeedbackGraph, *, independence: float | None = None, a: flo
     if a is not None:
         power = number("a", a, least=0.01, most=0.99)
     else:
-        alpha = _independence(graph) if independence is None else number("independence", independence, least=1, most=K)
-        power = 1.0 - 0.5 / (1.0 + log(K / alpha))
+        power = 1.0 - 0.5 / (1.0 + log(K / graph_number(graph, "independence", independence)))
     return Params(
         a=power,
         b_1=4.0 * K / (1.0 - power),
         b_other=8.0 / (1.0 - power) if power > 0.5 else 0.0,  # 1
     )
-
-
-def _independence(graph: FeedbackGraph) -> float:
-    # In an undirected graph two arms reveal each other or neither does, so that it is the strong one too.
-    return float(settled(strong_independence, graph, "independence"))
 
 
 class State(NamedTuple):
