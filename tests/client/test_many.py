@@ -168,7 +168,7 @@ def test_a_scale_and_what_is_wrong(service):
 
 
 def test_nothing_of_a_batch_is_an_empty_batch():
-    reply = {"arms": [1, 0, 1], "first": 7, "ids": "abc-", "rounds": [1, 1, 2], "probabilities": None}
+    reply = {"arms": [1, 0, 1], "first": 7, "ids": "abc-", "rounds": [1, 1, 2], "probabilities": None, "labels": None}
     batch = RemoteBatch.read({**reply, "reveals": {"0": [0], "1": [0, 1]}}, "shop", ["a", "b", "a"])
     assert [len(batch[[]]), batch[[]].ids, batch[[]].reveals.tolist()] == [0, [], []]
     assert batch[[2, 0]].ids == ["abc-9", "abc-7"]
