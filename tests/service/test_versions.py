@@ -129,6 +129,54 @@ def assert_continues(server, path, *, keyed):
 
 
 @keyed
+def test_a_rolling_upgrade_serves_experiments_with_both_versions_side_by_side(nursery, database, tmp_path, keyed):
+    old = nursery.start(database)
+    create(old, "orders", keyed=keyed)
+    create(old, "same", keyed=keyed, learner="exp3.g++")
+    play(old, "orders", 5, keyed=keyed)
+    newer = nursery.start(database, RAISED)
+
+    # The version of this learner is the same: both decide, and each takes feedback for what the other one has decided.
+    for one, other in ((old, newer), (newer, old)) * 3:
+        tell(other, decide(one, "same", keyed=keyed))
+    states = [server.get("/v1/experiments/same?digest=true")[1] for server in (old, newer)]
+    assert states[0]["digest"] == states[1]["digest"]
+    assert states[0]["counts"]["told"] == states[0]["counts"]["decided"] == 6 * (len(KEYS) if keyed else 1)
+
+    # Of this learner they have different versions: the old server goes on, and the new one changes nothing.
+    for rounds in (5, 6, 7):
+        status, problem = newer.post("/v1/experiments/orders/decisions", {"keys": KEYS} if keyed else {})
+        assert (status, problem["code"]) == (503, "refused")
+        assert "created with version 1 of exp3-set, and this server has version 2" in problem["detail"]
+        assert len(pq.read_table(export(newer, "orders", tmp_path))) == rounds * (len(KEYS) if keyed else 1)
+        made = decide(old, "orders", keyed=keyed)
+        status, problem = newer.post(f"/v1/decisions/{made[0]['id']}/feedback", {"losses": {}})
+        assert (status, problem["code"]) == (503, "refused")
+        tell(old, made)
+    assert newer.get("/ready")[1]["experiments"]["refused"] == 1
+    assert old.get("/ready")[1]["status"] == "ok"
+
+    # An experiment of the new version is refused by the old server, and served by a second new one.
+    create(newer, "orders-2", keyed=keyed)
+    second = nursery.start(database, RAISED)
+    for server in (newer, second):
+        play(server, "orders-2", 2, keyed=keyed)
+    status, problem = old.post("/v1/experiments/orders-2/decisions", {"keys": KEYS} if keyed else {})
+    assert (status, problem["code"]) == (503, "refused")
+    digest = old.get("/v1/experiments/orders?digest=true")[1]["digest"]
+    old.stop()
+    play(newer, "same", 1, keyed=keyed)
+    newer.stop()
+    second.stop()
+
+    back = nursery.start(database)  # a rollback finds all as it was
+    assert back.get("/v1/experiments/orders?digest=true")[1]["digest"] == digest
+    play(back, "orders", 1, keyed=keyed)
+    play(back, "same", 1, keyed=keyed)
+    back.stop()
+
+
+@keyed
 def test_a_stopped_server_leaves_no_events_to_replay(nursery, database, keyed):
     server = nursery.start(database)
     for name in ("orders", "frozen", "new"):
