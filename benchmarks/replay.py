@@ -25,6 +25,7 @@ from sidelong.service.store import creation
 from sidelong.service.store.commands import Decide, Tell
 from sidelong.service.store.experiment import Clock
 from sidelong.service.store.kinds import open_database
+from sidelong.service.store.spec import RequestedSpec
 from sidelong.service.store.store import Store
 
 if TYPE_CHECKING:
@@ -53,7 +54,7 @@ def make(folder: str, events: int) -> None:
     """Make a small experiment, and one with so many events."""
     with closing(open_database(f"{folder}/service.db")) as database:
         store = Store(database, Settings(), Clock())
-        about = {"learner": "glance", "options": {}, "seed": 1, "expire_after": None, "description": "", "labels": None}
+        about = RequestedSpec(learner="glance", seed=1, expire_after=None)
         for name in ("small", "large"):
             creation.create(store, creation.draft(store, name, about, sl.graphs.cliques([5, 5])))
         for _ in range(events // (2 * BATCH)):

@@ -5,12 +5,18 @@ As SQLite, it lets one write at a time. What is written is a copy, which takes t
 
 import collections
 import contextlib
+import json
 import threading
 from dataclasses import dataclass, field, fields, replace
 
 from sidelong.errors import ServiceError
 from sidelong.service.store.database import Database, Listed, Reading, TakenError, Writing
 from sidelong.service.store.journal import SLOTS, size_of
+
+
+def graph_of(identity):
+    """Return the graph that an experiment has in its specification."""
+    return json.loads(identity.document).get("graph")
 
 
 @dataclass
@@ -114,11 +120,11 @@ class MemoryReading(Reading):
         return sum(len(self.graph(id_)) for id_ in named)
 
     def names_graph(self, experiment, id_):
-        own = self._kept.experiments[experiment].spec.get("graph") == id_
+        own = graph_of(self._kept.experiments[experiment]) == id_
         return own or any(each.graph == id_ for each in self._kept.events[experiment])
 
     def unused_graphs(self, before, most):
-        used = {each.spec.get("graph") for each in self._kept.experiments.values()}
+        used = set(map(graph_of, self._kept.experiments.values()))
         used |= {event.graph for events in self._kept.events.values() for event in events}
         old = [id_ for id_, (_, at, _) in self._kept.graphs.items() if at < before]
         return [id_ for id_ in old if id_ not in used][:most]
@@ -144,7 +150,7 @@ class MemoryWriting(MemoryReading, Writing):
         if self.find(identity.name) is not None:
             raise TakenError(identity.name)
         of = len(self._kept.listed) + 1
-        self._kept.experiments[of] = identity._replace(id=of)
+        self._kept.experiments[of] = replace(identity, id=of)
         self._kept.listed[of] = {}
         self._kept.events[of] = ()
         return of
@@ -155,7 +161,7 @@ class MemoryWriting(MemoryReading, Writing):
         if name is not None:
             if self.find(name) is not None:
                 raise TakenError(name)
-            self._kept.experiments[experiment] = self._kept.experiments[experiment]._replace(name=name)
+            self._kept.experiments[experiment] = replace(self._kept.experiments[experiment], name=name)
         self._kept.listed[experiment] = self._kept.listed[experiment] | changes
 
     def delete(self, experiment, deletion):

@@ -13,6 +13,7 @@ from sidelong.service.store.changes import Change, Delete
 from sidelong.service.store.commands import Cancel, Decide, Expire, Tell
 from sidelong.service.store.experiment import Clock
 from sidelong.service.store.kinds import KINDS, open_database
+from sidelong.service.store.spec import RequestedSpec
 from sidelong.service.store.store import Store
 
 _numbers = itertools.count(1)
@@ -43,8 +44,8 @@ class Bench:
         own = ("features", "holdout", "default_loss", "scale", "certificate", "keyed")
         spec = {name: options.pop(name) for name in own if name in options}
         spec |= {"learner": learner, "options": options, "seed": seed, "expire_after": expire_after}
-        spec |= {"description": "", "labels": None}
-        return creation.create(self.store, creation.draft(self.store, name, spec, graph or sl.graphs.nested(4)))
+        request = RequestedSpec(**spec)
+        return creation.create(self.store, creation.draft(self.store, name, request, graph or sl.graphs.nested(4)))
 
     def decide(self, name="e", **how):
         return self._run(Decide(name, **how))

@@ -5,6 +5,7 @@ A new kind of database inherits `DatabaseContract`, says where an empty one is, 
 
 import contextlib
 import functools
+import json
 import threading
 import time
 import traceback
@@ -38,6 +39,10 @@ FULL = Event(
 )
 
 
+#: What is stored of an experiment is text to a database.
+SPEC = '{"description":"\u00fc \\u0000","seed":9007199254740991}'
+
+
 def decided(seq, round_, key=None):
     return Event(Kind.DECIDED, round_, 1000 + seq, seq, 0, 0.5, key=key, seq=seq, chain=bytes([seq % 256]) * 16)
 
@@ -49,7 +54,7 @@ def settled(seq, round_, kind=Kind.TOLD):
 def make(database, name="e", events=()):
     """Store an experiment, and return its id."""
     with database.writing() as writing:
-        of = writing.create(Identity(0, f"key of {name}", name, {"seed": 2**53 - 1, "labels": None, "options": {}}))
+        of = writing.create(Identity(0, f"key of {name}", name, SPEC))
         if events:
             writing.append({of: events})
         writing.commit()
@@ -161,7 +166,7 @@ class DatabaseContract:
         make(database, "c", [decided(1, 1), decided(2, 2)])
         with server().reading() as reading:
             found = reading.find("a")
-            assert found == (made["a"], "key of a", "a", {"seed": 2**53 - 1, "labels": None, "options": {}})
+            assert found == Identity(made["a"], "key of a", "a", SPEC)
             assert reading.find("#key of a") == found
             assert reading.find("#a") is None
             assert reading.find("key of a") is None
@@ -181,7 +186,7 @@ class DatabaseContract:
                 make(other, "new")
 
         with database.writing() as writing:
-            writing.create(Identity(0, "first", "new", {}))
+            writing.create(Identity(0, "first", "new", "{}"))
             with beside(too_late) as done:
                 time.sleep(0.2)
                 assert not done()
@@ -292,7 +297,7 @@ class DatabaseContract:
         with contextlib.suppress(ZeroDivisionError), database.writing() as writing:
             writing.append({of: [decided(1, 1)]})
             writing.keep_graph("1" * 32, b"graph", 0)
-            writing.create(Identity(0, "k", "other", {}))
+            writing.create(Identity(0, "k", "other", "{}"))
             if raises:
                 raise ZeroDivisionError
         assert numbers(database, of) == []
@@ -435,7 +440,7 @@ class DatabaseContract:
             for number, id_ in enumerate("abcde"):
                 writing.keep_graph(id_ * 32, b"graph", number)
             writing.append({of: [decided(1, 1)._replace(graph="b" * 32)]})
-            writing.create(Identity(0, "k", "naming", {"graph": "c" * 32}))
+            writing.create(Identity(0, "k", "naming", json.dumps({"graph": "c" * 32})))
             writing.commit()
         with server().reading() as reading:
             assert reading.unused_graphs(4, 9) == ["a" * 32, "d" * 32]

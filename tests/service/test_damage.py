@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 import time
+from dataclasses import replace
 
 import numpy as np
 import psycopg
@@ -119,12 +120,41 @@ def test_a_damaged_graph_refuses_its_experiment_and_no_other(played, hooks):
     with opened(address) as bench:
         bench.create("fine", graph=sl.graphs.complete(3))
         lose_snapshots(bench.database)
-        damaged = bench.store.identity("e").spec["graph"]
+        damaged = bench.store.identity("e").spec.graph
     hooks["graph"] = lambda read, id_: flipped(read(id_), 60) if id_ == damaged else read(id_)
     with opened(address) as bench:
         assert refused("refused", bench.decide).status == 503
         bench.tell(bench.decide("fine"))
         assert [each.name for each in views.summaries(bench.store, 0, 9).items] == ["fine"]
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda text: text[:-1],  # no JSON
+        lambda text: text.replace('"learner"', '"leaner"'),  # a name that nobody knows
+        lambda text: text.replace('"seed":3', '"seed":-3'),
+        lambda _: "[]",
+    ],
+)
+def test_a_damaged_specification_refuses_its_experiment_and_no_other(played, hooks, damage):
+    address, _ = played
+    with opened(address) as bench:
+        bench.create("fine")
+
+    def read(find, of):
+        found = find(of)
+        return replace(found, document=damage(found.document)) if found is not None and found.name == "e" else found
+
+    hooks["find"] = read
+    with opened(address) as bench:
+        error = refused("refused", bench.decide)
+        assert (error.status, "specification of 'e'" in str(error)) == (503, True)
+        assert refused("refused", bench.create).status == 503  # nobody knows whether it is the same
+        bench.tell(bench.decide("fine"))
+        shown = views.summaries(bench.store, 0, 9)
+        assert ([each.name for each in shown.items], [each.name for each in shown.refused]) == (["fine"], ["e"])
+        assert bench.store.states() == {"live": 1, "loading": 0, "refused": 1}
 
 
 @pytest.fixture

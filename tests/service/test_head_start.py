@@ -11,6 +11,7 @@ from service.test_keyed import ask
 from service.test_store import refused
 from sidelong.service.http import views
 from sidelong.service.store import creation
+from sidelong.service.store.spec import RequestedSpec
 
 GRAPH = sl.graphs.path(5)
 EXPORTED = {"action": [0], "observed": [[0, 1]], "losses": [[0.5, 0.25]], "observe_probabilities": [[0.5, 0.5]]}
@@ -31,9 +32,8 @@ def database(request, tmp_path, monkeypatch):
 
 
 def create(bench, name="e", columns=None, **more):
-    spec = {"learner": "exp3-set", "options": {}, "seed": 7, "expire_after": None, "description": ""}
-    spec |= {"labels": list("abcde"), **more}
-    return creation.create(bench.store, creation.draft(bench.store, name, spec, GRAPH, columns))
+    spec = {"learner": "exp3-set", "seed": 7, "expire_after": None, "labels": list("abcde"), **more}
+    return creation.create(bench.store, creation.draft(bench.store, name, RequestedSpec(**spec), GRAPH, columns))
 
 
 def play(bench, agent, name="e"):

@@ -14,6 +14,7 @@ from sidelong.service.store.experiment import Clock
 from sidelong.service.store.graphs import Shelf
 from sidelong.service.store.journal import Kind
 from sidelong.service.store.replay import Replayed
+from sidelong.service.store.spec import HoldoutSpec
 
 GRAPH = sl.graphs.cliques([3, 2])
 
@@ -339,7 +340,7 @@ def test_a_clone_that_has_learned_plays_on_as_the_original_would(database):
         assert not bench.clone("e", "copy")[1]  # the same again
         assert not bench.clone("e", "fresh", learned=False)[1]
         assert not bench.clone("e", "fresh", learned=False, wanted={"seed": 11, "description": ""})[1]
-        holdout = {"arm": 2, "share": 0.25}
+        holdout = HoldoutSpec(arm=2, share=0.25)
         for other in ({"seed": 12}, {"description": "another"}, {"holdout": holdout}):
             refused("exists", bench.clone, "e", "fresh", learned=False, wanted=other)
         assert refused("invalid", bench.clone, "e", "third", wanted={"seed": 1}).path == "body.seed"

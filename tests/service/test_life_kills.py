@@ -287,7 +287,7 @@ def learned_after(address, hooks, sequence):
     hooks["experiments"] = altered(lambda every: [each._replace(head=min(each.head, sequence)) for each in every])
     hooks["snapshot"] = altered(lambda _: None)
     with opened(address) as bench:
-        return creation.clone(bench.store, "life", "another", {}, learned=True).identity.spec["origin"]["state"]
+        return creation.clone(bench.store, "life", "another", {}, learned=True).identity.spec.initial_state
 
 
 def is_anything_left(database):

@@ -230,7 +230,7 @@ def test_a_snapshot_of_a_journal_that_was_told_something_else_is_refused(databas
 def test_an_experiment_names_the_version_of_its_learner(bench, monkeypatch):
     monkeypatch.setattr(uniform, "LEARNER", replace(uniform.LEARNER, version=3))
     first, _ = bench.create(learner="uniform")
-    assert first.spec["learner_version"] == 3
-    assert bench.create("other")[0].spec["learner_version"] == 1
+    assert first.spec.learner_version == 3
+    assert bench.create("other")[0].spec.learner_version == 1
     monkeypatch.undo()
     assert bench.create(learner="uniform") == (first, False)  # it is still the one that was asked for

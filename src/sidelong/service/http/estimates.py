@@ -126,7 +126,7 @@ def lift(experiment: LiveExperiment) -> LiftState | None:
 def certificate(experiment: LiveExperiment) -> CertificateState | None:
     """Return the certificate, if one is kept."""
     spec = experiment.identity.spec
-    if not spec.get("certificate"):
+    if not spec.certificate:
         return None
     found, labels = experiment.agent.certificate(), experiment.life.labels
     return CertificateState(

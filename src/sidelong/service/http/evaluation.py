@@ -155,7 +155,7 @@ def _arguments(family: GraphMaker) -> list[dict[str, str | None]]:
 
 
 def _evaluate(server: Server, name: str, body: EvaluationRequest) -> dict[str, Any]:
-    if server.store.identity(name).spec.get("keyed"):
+    if server.store.identity(name).spec.keyed:
         raise invalid("Each key has its own best arm: evaluate the rows of one key of the log, elsewhere.", "path.name")
     labels = server.store.view(name, lambda experiment, _: experiment.life.labels)
     try:

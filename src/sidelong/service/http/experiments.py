@@ -53,27 +53,12 @@ async def create_experiment(call: Call) -> Reply:
     server = call.server
     body: CreateExperiment = call.body
     graph = await graph_of(body.graph, call)
-    spec = body.model_dump(include={"learner", "options", "seed", "expire_after", "description", "labels"})
     lacks = ("certificate", "features", "prior")
     for part in lacks if body.keyed else ():
         if getattr(body, part):
             raise invalid(f"An experiment with keys has no {part}.", f"body.{part}")
-    if body.keyed:
-        spec["keyed"] = True
-    if body.holdout is not None:
-        spec["holdout"] = body.holdout.model_dump()
-    if body.scale is not None:
-        spec["scale"] = body.scale.model_dump()
-    if body.default_loss is not None:
-        spec["default_loss"] = body.default_loss
-    if body.certificate:
-        spec["certificate"] = True
-    if body.features is not None:
-        spec["features"] = body.features
-    if body.prior is not None:
-        spec["prior"] = [each.model_dump() for each in body.prior]
     log = None if body.log is None else body.log.model_dump(exclude_none=True)
-    draft = await server.builds.run(creation.draft, server.store, body.name, spec, graph, log)
+    draft = await server.builds.run(creation.draft, server.store, body.name, body, graph, log)
     by = call.access and call.access.name
     _, new = await server.commits.written(lambda: creation.create(server.store, draft, by))
     state = await server.view(body.name, lambda each, _: views.state(each))
@@ -85,7 +70,7 @@ async def clone_experiment(call: Call) -> Reply:
     """Make an experiment like another, with or without what that has learned. It begins with round 1, and runs."""
     server = call.server
     body: CloneExperiment = call.body
-    wanted = body.model_dump(include={"seed", "description", "holdout"} & body.model_fields_set)
+    wanted = {part: getattr(body, part) for part in ("seed", "description", "holdout") if part in body.model_fields_set}
     make = functools.partial(creation.clone, learned=body.learned)
     draft = await server.builds.run(make, server.store, call.of, body.name, wanted)
     by = call.access and call.access.name

@@ -63,16 +63,16 @@ def write(store: Store, of: str, file: Path | BinaryIO) -> Identity:
     spec = identity.spec
     about = {
         "name": identity.name,
-        **{key: spec[key] for key in ("learner", "learner_version", "options", "seed", "expire_after")},
+        **spec.model_dump(include={"learner", "learner_version", "options", "seed", "expire_after"}),
     }
     with store.database.reading() as reading:
         labels = journal.labels_at(reading, identity)
         for _ in check_chain(reading, identity):
             pools.check()
-        graph = store.shelf.find(reading, spec["graph"])
-        about |= {"n_arms": graph.n_arms, "graph": spec["graph_name"]}
+        graph = store.shelf.find(reading, spec.graph)
+        about |= {"n_arms": graph.n_arms, "graph": spec.graph_name}
         schema = _schema(pa)
-        if spec.get("keyed"):
+        if spec.keyed:
             schema = schema.append(pa.field("key", pa.string()))
         schema = schema.with_metadata({"sidelong.experiment": json.dumps(about)})
         with pq.ParquetWriter(file, schema, compression="zstd") as writer:
@@ -119,7 +119,7 @@ def _pages(store: Store, reading: Reading, identity: Identity) -> Iterator[list[
 
 
 def _rows(store: Store, reading: Reading, identity: Identity) -> Iterator[dict[str, Any]]:
-    if identity.spec.get("keyed"):
+    if identity.spec.keyed:
         yield from keyed_log.rows(store, reading, identity)
         return
     for events in journal.by_round(reading, identity.id):
@@ -147,7 +147,7 @@ def _row(store: Store, reading: Reading, identity: Identity, events: list[Event]
         "observe_probabilities": None,
     }
     if told is not None:
-        graph = store.shelf.find(reading, told.graph or made.graph or identity.spec["graph"])
+        graph = store.shelf.find(reading, told.graph or made.graph or identity.spec.graph)
         reveals = graph.out_neighbors(made.arm or 0)
         losses = np.frombuffer(told.losses or b"", "<f8")
         own = losses[reveals == made.arm]

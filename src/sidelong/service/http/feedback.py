@@ -108,7 +108,7 @@ def _check_whole(outcomes: Mapping[int, Outcome], wanted: Mapping[str, list[int]
 
 async def check_size(server: Server, of: str, count: int, path: str) -> None:
     """Refuse so many decisions of an experiment without keys that others would wait for them."""
-    if count > MOST_ROUNDS and not (await server.look(server.store.identity, of)).spec.get("keyed"):
+    if count > MOST_ROUNDS and not (await server.look(server.store.identity, of)).spec.keyed:
         text = f"At most {MOST_ROUNDS:,} decisions of an experiment without keys are told at once, not {count:,}."
         raise ServiceError(text, status=413, code="too_large", path=path, value=count)
 

@@ -13,15 +13,9 @@ from sidelong.errors import GraphError, ServiceError, SidelongError
 from sidelong.graphs import FeedbackGraph
 from sidelong.graphs import files as graph_files
 from sidelong.graphs.makers import makers
-from sidelong.service.http.messages.graphs import (
-    LONGEST_LABEL,
-    MOST_LABELS,
-    EdgesGraph,
-    GraphById,
-    IntervalsGraph,
-    NamedGraph,
-)
+from sidelong.service.http.messages.graphs import EdgesGraph, GraphById, IntervalsGraph, NamedGraph
 from sidelong.service.http.problems import for_temporary_files, invalid
+from sidelong.service.store.spec import LONGEST_LABEL, MOST_LABELS
 
 if TYPE_CHECKING:
     from sidelong.service.http.endpoints import Call

@@ -56,12 +56,12 @@ class _Verdict:
 def guarantee(experiment: LiveExperiment, ratio: SampleRatio) -> Guarantee:
     """Tell what holds for what happened, and why not more; `ratio` is the `sample_ratio`."""
     spec, rounds = experiment.identity.spec, experiment.agent.round
-    learner, options = spec["learner"], spec["options"]
+    learner, options = spec.learner, spec.options
     module = module_of(spec)
     halves = catalogue.proved(module, options, rounds)
     verdict = _Verdict(halves, _unproved(module, options, halves, rounds))
     lateness = experiment.agent.lateness()
-    if "features" in spec:
+    if spec.features is not None:
         verdict.notes.append(_BY_ERRORS)
     else:
         _untold(verdict, experiment.tallies, covered=lateness.bound is not None)
@@ -70,14 +70,14 @@ def guarantee(experiment: LiveExperiment, ratio: SampleRatio) -> Guarantee:
     delay = _delay(experiment.tallies, lateness)
     if not delay.by_arm.ok:
         verdict.lose(f"{_UNEQUALLY_LATE}: no bound covers such delays.")
-    if rounds_of_log := spec.get("log", {}).get("rounds"):
+    if spec.log is not None:
         verdict.lose(
-            f"It learned {rounds_of_log:,} rounds of a log before its first one. Its estimates have no bias, but no "
+            f"It learned {spec.log.rounds:,} rounds of a log before its first one. Its estimates have no bias, but no "
             f"bound is known for the rounds that follow."
         )
-    origin = spec.get("origin", {})
-    if origin.get("learned") and (before := rounds - int(experiment.tallies.counts[Kind.DECIDED])):
-        some = f"{before:,} round{'' if before == 1 else 's'} of {origin['name']!r}"
+    before = rounds - int(experiment.tallies.counts[Kind.DECIDED])
+    if spec.origin is not None and spec.origin.learned and before:
+        some = f"{before:,} round{'' if before == 1 else 's'} of {spec.origin.name!r}"
         verdict.lose(f"It began with what {some} left. The theorems are for one from the start.")
     if not ratio.ok:
         verdict.lose(f"{_UNEQUALLY_TOLD}: the sample ratio check fails.")
@@ -89,7 +89,7 @@ def guarantee(experiment: LiveExperiment, ratio: SampleRatio) -> Guarantee:
         bound=lateness.bound if "adversarial" in verdict.halves else None,
         random=rounds * (1.0 - 1.0 / experiment.n_arms),
         worth_from=None
-        if "prior" in spec or not verdict.halves  # no promise counts what was believed
+        if spec.prior is not None or not verdict.halves  # no promise counts what was believed
         else _worth_from(experiment.agent.graph, learner, options),
         delay=delay,
     )

@@ -53,11 +53,11 @@ def summary(experiment: LiveExperiment) -> ExperimentSummary:
     identity = experiment.identity
     return ExperimentSummary(
         name=identity.name,
-        learner=identity.spec["learner"],
+        learner=identity.spec.learner,
         n_arms=experiment.agent.graph.n_arms,
         description=experiment.life.description,
         state=experiment.life.state,
-        created_at=timestamp(identity.spec["created_at"]),
+        created_at=timestamp(identity.spec.created_at),
         counts=estimates.counts(experiment),
         keys=_keys(experiment),
         alarms=[]
@@ -104,24 +104,24 @@ def state(experiment: LiveExperiment, query: StateQuery = _USUAL) -> ExperimentS
     world = estimates.world(experiment)
     return ExperimentState(
         name=identity.name,
-        learner=spec["learner"],
-        learner_version=spec["learner_version"],
-        options=spec["options"],
-        seed=spec["seed"],
-        features=spec.get("features"),
+        learner=spec.learner,
+        learner_version=spec.learner_version,
+        options=spec.options,
+        seed=spec.seed,
+        features=spec.features,
         description=life.description,
         state=life.state,
         play=life.play,
         fallback=life.fallback,
         labels=life.labels,
         expire_after=life.expire_after,
-        scale=spec.get("scale"),
-        default_loss=spec.get("default_loss"),
-        prior=spec.get("prior"),
-        logged=spec.get("log", {}).get("rounds"),
-        origin=spec.get("origin"),
-        created_at=timestamp(spec["created_at"]),
-        graph=graph_summary(spec["graph"], experiment.agent.graph),
+        scale=spec.scale,
+        default_loss=spec.default_loss,
+        prior=spec.prior,
+        logged=None if spec.log is None else spec.log.rounds,
+        origin=spec.origin,
+        created_at=timestamp(spec.created_at),
+        graph=graph_summary(spec.graph, experiment.agent.graph),
         keys=None,
         round=experiment.round,
         sequence=experiment.head,
@@ -132,7 +132,7 @@ def state(experiment: LiveExperiment, query: StateQuery = _USUAL) -> ExperimentS
         guarantee=guarantee(experiment, ratio),
         sample_ratio=ratio,
         lift=estimates.lift(experiment),
-        regret=estimates.regret(tallies, experiment.agent if spec.get("certificate") else None),
+        regret=estimates.regret(tallies, experiment.agent if spec.certificate else None),
         certificate=estimates.certificate(experiment),
         world=world,
         alarms=alarms(experiment, ratio, world),
@@ -149,10 +149,10 @@ def _state_with_keys(experiment: KeyedExperiment, query: StateQuery) -> Experime
     spec = identity.spec
     return ExperimentState(
         name=identity.name,
-        learner=spec["learner"],
-        learner_version=spec["learner_version"],
-        options=spec["options"],
-        seed=spec["seed"],
+        learner=spec.learner,
+        learner_version=spec.learner_version,
+        options=spec.options,
+        seed=spec.seed,
         features=None,
         description=life.description,
         state=life.state,
@@ -160,13 +160,13 @@ def _state_with_keys(experiment: KeyedExperiment, query: StateQuery) -> Experime
         fallback=life.fallback,
         labels=life.labels,
         expire_after=life.expire_after,
-        scale=spec.get("scale"),
-        default_loss=spec.get("default_loss"),
+        scale=spec.scale,
+        default_loss=spec.default_loss,
         prior=None,
-        logged=spec.get("log", {}).get("rounds"),
-        origin=spec.get("origin"),
-        created_at=timestamp(spec["created_at"]),
-        graph=graph_summary(spec["graph"], experiment.agent.graph),
+        logged=None if spec.log is None else spec.log.rounds,
+        origin=spec.origin,
+        created_at=timestamp(spec.created_at),
+        graph=graph_summary(spec.graph, experiment.agent.graph),
         keys=_keys(experiment),
         round=experiment.round,
         sequence=experiment.head,
@@ -225,10 +225,10 @@ def predictions(experiment: LiveExperiment, context: str, limit: int) -> Predict
     """Return what each arm is predicted to cost for a context, the cheapest first."""
     agent, spec = experiment.agent, experiment.identity.spec
     if not isinstance(agent, ContextualAgent):
-        text = f"{spec['learner']} sees nothing of a context, and predicts nothing from it."
+        text = f"{spec.learner} sees nothing of a context, and predicts nothing from it."
         raise ServiceError(text, status=409, code="no_features", path="path.name", value=experiment.identity.name)
     try:
-        losses = agent.predict(agents.seen(spec["features"], context))
+        losses = agent.predict(agents.seen(spec, context))
     except FeatureError as error:
         raise ServiceError(str(error), status=422, code="invalid", path="body.context") from error
     labels, cheapest = experiment.life.labels, np.argsort(losses, kind="stable")[:limit].tolist()

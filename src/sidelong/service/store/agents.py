@@ -12,29 +12,27 @@ from sidelong.learners import catalogue
 from sidelong.outcomes.scale import Scale
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
     from sidelong.graphs import FeedbackGraph
     from sidelong.learners.interface import Learner
+    from sidelong.service.store.spec import RequestedSpec, Spec
 
-    Spec = Mapping[str, Any]
     Decider = Agent | ContextualAgent
 
 _OPTIONS = ("gamma_scale", "penalty", "forgetting", "hashed")
 _HASHED = 64  # the default of `ContextualAgent`
 
 
-def module_of(spec: Spec) -> Learner:
+def module_of(spec: RequestedSpec) -> Learner:
     """Return the module of an experiment's learner."""
-    return catalogue.choose(spec["learner"], spec["options"], features="features" in spec)
+    return catalogue.choose(spec.learner, spec.options, features=spec.features is not None)
 
 
 def new(spec: Spec, graph: FeedbackGraph) -> Decider:
     """Return what decides in a new experiment, or refuse."""
-    learner, options = spec["learner"], spec["options"]
-    given = {"seed": spec["seed"], "certificate": spec.get("certificate", False)}
+    learner, options = spec.learner, spec.options
+    given: dict[str, Any] = {"seed": spec.seed, "certificate": spec.certificate}
     known = catalogue.names_with_features()
-    if "features" not in spec:
+    if spec.features is None:
         if learner in known:
             raise LearnerError(f"{learner} plays by features: say which names of a context it sees, features=[...].")
         if "prior" in options and module_of(spec).tilt is not None:
@@ -50,20 +48,20 @@ def new(spec: Spec, graph: FeedbackGraph) -> Decider:
     return ContextualAgent(learner, graph, **given, **options)
 
 
-def _prior(spec: Spec) -> dict[int | str, tuple[float, float]] | None:
+def _prior(spec: RequestedSpec) -> dict[int | str, tuple[float, float]] | None:
     """Return what is believed of arms, as losses and not in the scale of feedback."""
-    if "prior" not in spec:
+    if spec.prior is None:
         return None
-    means = losses_of(spec, [each["mean"] for each in spec["prior"]])
-    return {each["arm"]: (mean, each["weight"]) for each, mean in zip(spec["prior"], means, strict=True)}
+    means = losses_of(spec, [each.mean for each in spec.prior])
+    return {each.arm: (mean, each.weight) for each, mean in zip(spec.prior, means, strict=True)}
 
 
-def scale_of(spec: Spec) -> Scale | None:
+def scale_of(spec: RequestedSpec) -> Scale | None:
     """Return the scale of what an experiment is told, if it has one."""
-    return None if spec.get("scale") is None else Scale(**spec["scale"])
+    return None if spec.scale is None else Scale(spec.scale.best, spec.scale.worst)
 
 
-def losses_of(spec: Spec, told: list[float]) -> list[float]:
+def losses_of(spec: RequestedSpec, told: list[float]) -> list[float]:
     """Return numbers of an experiment's scale as losses."""
     scale = scale_of(spec)
     return told if scale is None else list(scale.losses(told))
@@ -76,13 +74,14 @@ def resumed(header: dict[str, Any], arrays: dict[str, Any], place: str) -> Decid
     return Agent.from_contents(header, arrays, place)
 
 
-def model_bytes(spec: Spec, graph: FeedbackGraph) -> int:
+def model_bytes(spec: RequestedSpec, graph: FeedbackGraph) -> int:
     """Return how many bytes the regressions of an experiment will take: a matrix for each arm."""
-    return 8 * graph.n_arms * (int(spec["options"].get("hashed", _HASHED)) + 1) ** 2 if "features" in spec else 0
+    return 8 * graph.n_arms * (int(spec.options.get("hashed", _HASHED)) + 1) ** 2 if spec.features is not None else 0
 
 
-def seen(names: Sequence[str], context: str | None) -> dict[str, Any]:
+def seen(spec: Spec, context: str | None) -> dict[str, Any]:
     """Return what a learner sees of a context: the features that are there. Not one may be too few."""
+    names = spec.features or []
     given = {} if context is None else json.loads(context)
     found = {name: given[name] for name in names if name in given}
     if not found:

@@ -6,6 +6,8 @@ import hashlib
 import json
 import math
 import secrets
+from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -33,18 +35,20 @@ from sidelong.service.store.keyed import cloning, warm_start
 from sidelong.service.store.keyed.experiment import KeyedExperiment, kind_of
 from sidelong.service.store.life import written
 from sidelong.service.store.replay import Replayed
+from sidelong.service.store.spec import LearnedLog, Origin, RequestedSpec, Spec
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from sidelong.graphs import FeedbackGraph
     from sidelong.service.store.database import Reading
     from sidelong.service.store.experiment import LiveExperiment
     from sidelong.service.store.life import Life
+    from sidelong.service.store.spec import Belief, HoldoutSpec
     from sidelong.service.store.store import Store
 
-#: What a request for an experiment does not say.
-_MADE_HERE = {"seed", "created_at", "learner_version", "begins_with"}
+#: What a request says of an experiment beside what `RequestedSpec` has.
+_SAID = frozenset(RequestedSpec.model_fields) | {"graph", "graph_name", "log"}
 #: What a log has beside `action`: one's own columns, or those that are exported.
 _LOG_FORMS = (("loss", "pscore"), ("observed", "losses", "observe_probabilities"))
 #: How a sentence names what differs, where "another" and the name of the field would not do.
@@ -59,7 +63,7 @@ class Draft(NamedTuple):
     graph: KnownGraph
     live: LiveExperiment | None = None
     learned: bytes | None = None  #: what it begins with, of a clone or after a log: the state file of an agent
-    named: dict[str, Any] | None = None  #: of a clone, what the request says of it
+    said: frozenset[str] = frozenset()  #: the parts of its specification that the request has named
 
 
 def clone(store: Store, of: str, name: str, wanted: dict[str, Any], *, learned: bool) -> Draft:
@@ -75,26 +79,33 @@ def clone(store: Store, of: str, name: str, wanted: dict[str, Any], *, learned: 
         return experiment.identity, experiment.life, experiment.head, made
 
     source, life, sequence, make = store.view(of, copied)
-    origin = {"name": source.name, "key": source.key, "sequence": sequence, "learned": learned}
-    lasting = {"description": life.description, "labels": life.labels, "expire_after": life.expire_after}
-    spec = {**source.spec, **lasting, **wanted, "created_at": store.clock.now().at}
-    for part in ("begins_with",) if learned else ("begins_with", "log"):
-        spec.pop(part, None)
+    wanted = {part: value for part, value in wanted.items() if part != "seed" or value is not None}
+    spec = source.spec.model_copy(
+        update={
+            "description": life.description,
+            "labels": life.labels,
+            "expire_after": life.expire_after,
+            "seed": source.spec.seed if learned else secrets.randbelow(2**53),
+            "log": source.spec.log if learned else None,
+            "origin": Origin(name=source.name, key=source.key, sequence=sequence, learned=learned),
+            "initial_state": None,
+            "created_at": store.clock.now().at,
+            "learner_version": agents.module_of(source.spec).version,
+            **wanted,
+        }
+    )
     with store.database.reading() as reading:
         before = reading.find(name)
-        graph = store.shelf.find(reading, spec["graph"]).named(spec["graph_name"])
-    known = KnownGraph(spec["graph"], graph)
-    spec = _with_holdout(spec, graph)
-    named = {part: spec.get(part) for part in (*wanted, "keyed")}
+        graph = store.shelf.find(reading, spec.graph).named(spec.graph_name)
+    known, said = KnownGraph(spec.graph, graph), frozenset(wanted)
+    spec = spec.model_copy(update={"holdout": _resolved_holdout(spec, graph, spec.labels)})
     if before is not None:
-        return Draft(_same_clone(before, origin, named), known)
-    if spec.get("seed") is None or not (learned or "seed" in wanted):
-        spec["seed"] = secrets.randbelow(2**53)
-    spec["learner_version"] = agents.module_of(spec).version
+        return Draft(_same(before, spec, said), known)
     state = make() if learned else None
-    spec["origin"] = {**origin, "state": None if state is None else hashlib.sha256(state).hexdigest()}
-    identity = Identity(0, secrets.token_hex(8), name, spec)
-    return Draft(identity, known, kind_of(identity).new(identity, graph, state), state, named)
+    if state is not None:
+        spec = spec.model_copy(update={"initial_state": hashlib.sha256(state).hexdigest()})
+    identity = Identity(0, secrets.token_hex(8), name, spec.to_json())
+    return Draft(identity, known, kind_of(identity).new(identity, graph, state), state, said)
 
 
 def _without_waiting(data: bytes) -> bytes:
@@ -107,7 +118,11 @@ def _without_waiting(data: bytes) -> bytes:
 
 
 def draft(
-    store: Store, name: str, spec: dict[str, Any], graph: FeedbackGraph | str, log: dict[str, Any] | None = None
+    store: Store,
+    name: str,
+    request: RequestedSpec,
+    graph: FeedbackGraph | str,
+    log: dict[str, Any] | None = None,
 ) -> Draft:
     """Make the agent of an experiment, which may take some seconds of compilation, or refuse; nothing is stored.
 
@@ -117,57 +132,77 @@ def draft(
         before = reading.find(name)
         if isinstance(graph, str):
             graph = store.shelf.find(reading, graph)
-    labels = graph.labels if spec["labels"] is None else spec["labels"]
+    labels = graph.labels if request.labels is None else request.labels
     check_labels(labels, graph.n_arms)
     graph = graph.labelled(None)  # the experiment has them
     known = identify(graph)
-    spec = _with_prior(_with_holdout({**spec, "labels": labels and list(labels)}, graph), graph)
-    spec = {**spec, "graph": known.id, "graph_name": graph.name}
-    if log is not None:  # which is not kept, but what was learned from it
-        digest = hashlib.sha256(json.dumps(log, sort_keys=True).encode()).hexdigest()
-        spec["log"] = {"rounds": len(log["action"]), "digest": digest}
-    if before is not None:
-        return Draft(_same(before, spec), known)
-    _check_scale(spec)
-    spec = {**spec, "created_at": store.clock.now().at}
-    spec["seed"] = secrets.randbelow(2**53) if spec["seed"] is None else spec["seed"]
-    try:
-        json.dumps(spec, allow_nan=False)
-        identity = Identity(0, secrets.token_hex(8), name, spec)
+    said = _SAID if request.seed is not None else _SAID - {"seed"}
+    with _refused_by_learner(request):
+        spec = Spec(
+            **{
+                **{part: getattr(request, part) for part in RequestedSpec.model_fields},
+                "seed": secrets.randbelow(2**53) if request.seed is None else request.seed,
+                "labels": labels and list(labels),
+                "holdout": _resolved_holdout(request, graph, labels),
+                "prior": _resolved_prior(request, graph, labels),
+            },
+            graph=known.id,
+            graph_name=graph.name,
+            log=None if log is None else _learned_log(log),
+            created_at=store.clock.now().at,
+            learner_version=agents.module_of(request).version,
+        )
+        if before is not None:
+            return Draft(_same(before, spec, said), known)
+        _check_scale(spec)
+        identity = Identity(0, secrets.token_hex(8), name, spec.to_json())
         live = kind_of(identity).new(identity, graph)
-        spec["learner_version"] = agents.module_of(spec).version
         _check_models(agents.model_bytes(spec, graph), store.settings.max_model_bytes)
         _check_default(live)
         learned = None if log is None else _learned(live, log)
         if learned is not None:
-            spec["begins_with"] = hashlib.sha256(learned).hexdigest()
+            spec = spec.model_copy(update={"initial_state": hashlib.sha256(learned).hexdigest()})
+            identity = replace(identity, document=spec.to_json())
             live = kind_of(identity).new(identity, graph, learned)
-        made = Draft(identity, known, live, learned)
+    if stored_size(graph) > PART:  # so that it is not written while others wait to decide
+        store.shelf.keep(store.database, known, store.clock.now().clock)
+    return Draft(identity, known, live, learned, said)
+
+
+@contextmanager
+def _refused_by_learner(request: RequestedSpec) -> Iterator[None]:
+    """Turn what a learner says of an experiment that it cannot play into the error of the request."""
+    try:
+        yield
     except LearnerError as error:
-        raise _invalid(str(error), "learner", spec["learner"]) from error
+        raise _invalid(str(error), "learner", request.learner) from error
     except GraphError as error:
         raise _invalid(str(error), "graph") from error
     except (TypeError, ValueError, ArithmeticError) as error:  # of values that no learner thought of
         raise _invalid(f"These options cannot be used: {error}.", "options") from error
-    if stored_size(graph) > PART:  # so that it is not written while others wait to decide
-        store.shelf.keep(store.database, known, store.clock.now().clock)
-    return made
+
+
+def _learned_log(log: dict[str, Any]) -> LearnedLog:
+    digest = hashlib.sha256(json.dumps(log, sort_keys=True).encode()).hexdigest()
+    return LearnedLog(rounds=len(log["action"]), digest=digest)
 
 
 def create(store: Store, draft: Draft, by: str | None = None) -> tuple[Identity, bool]:
     """Store a new experiment, which somebody made; return it, and whether it is new."""
-    identity, known, live, learned, named = draft
+    identity, known, live, learned, said = draft
     if live is None:
         return identity, False
     try:
         with store.database.writing() as writing:
             before = writing.find(identity.name)
             if before is not None:  # another was faster
-                return _repeated(before, identity, named), False
+                return _same(before, identity.spec, said), False
             check_count(writing, store.settings.max_experiments)
             store.shelf.put(writing, known, store.clock.now().clock)
-            live.identity = identity._replace(id=writing.create(identity))
-            about = {part: value for part, value in (("origin", identity.spec.get("origin")), ("by", by)) if value}
+            live.identity = replace(identity, id=writing.create(identity))
+            origin = identity.spec.origin
+            about: dict[str, Any] = {} if origin is None else {"origin": origin.model_dump()}
+            about |= {"by": by} if by else {}
             if learned is not None:
                 writing.keep_initial_state(live.identity.id, learned)
             writing.append({live.identity.id: [live.create(store.clock.now(), written(about) if about else None)]})
@@ -193,35 +228,34 @@ def keep_graph(store: Store, graph: FeedbackGraph) -> tuple[KnownGraph, bool]:
     return known, store.shelf.keep(store.database, known, store.clock.now().clock)
 
 
-def _with_holdout(spec: dict[str, Any], graph: FeedbackGraph) -> dict[str, Any]:
-    """Return a spec with the number of the arm that a holdout follows."""
-    holdout = spec.get("holdout")
-    if holdout is None:
-        return spec
-    if "features" in spec:
+def _resolved_holdout(spec: RequestedSpec, graph: FeedbackGraph, labels: Sequence[str] | None) -> HoldoutSpec | None:
+    """Return the holdout of a specification with the number of its arm."""
+    if spec.holdout is None:
+        return None
+    if spec.features is not None:
         raise _invalid("A learner that sees features has no holdout here. Leave one of the two out.", "holdout")
-    return {**spec, "holdout": {**holdout, "arm": arm_called(holdout["arm"], graph, spec["labels"], "holdout.arm")}}
+    return spec.holdout.model_copy(update={"arm": arm_called(spec.holdout.arm, graph, labels, "holdout.arm")})
 
 
-def _with_prior(spec: dict[str, Any], graph: FeedbackGraph) -> dict[str, Any]:
-    """Return a spec with the numbers of the arms of which something is believed."""
-    if spec.get("prior") is None:
-        return spec
-    if "features" in spec:
+def _resolved_prior(spec: RequestedSpec, graph: FeedbackGraph, labels: Sequence[str] | None) -> list[Belief] | None:
+    """Return the prior of a specification with the numbers of its arms."""
+    if spec.prior is None:
+        return None
+    if spec.features is not None:
         raise _invalid("A learner that sees features has no prior. Leave one of the two out.", "prior")
     _check_scale(spec)
     scale = scale_of(spec)
     low, high = (0.0, 1.0) if scale is None else sorted((scale.best, scale.worst))
-    believed: dict[int, dict[str, Any]] = {}
-    for place, each in enumerate(spec["prior"]):
-        arm = arm_called(each["arm"], graph, spec["labels"], f"prior.{place}.arm")
+    believed: dict[int, Belief] = {}
+    for place, each in enumerate(spec.prior):
+        arm = arm_called(each.arm, graph, labels, f"prior.{place}.arm")
         if arm in believed:
-            raise _invalid(f"prior names arm {arm} twice.", f"prior.{place}.arm", each["arm"])
-        if not low <= each["mean"] <= high:
-            text = f"The mean that is believed of arm {arm} must be from {low:g} to {high:g}, not {each['mean']!r}."
-            raise _invalid(text, f"prior.{place}.mean", each["mean"])
-        believed[arm] = {**each, "arm": arm}
-    return {**spec, "prior": list(believed.values())}
+            raise _invalid(f"prior names arm {arm} twice.", f"prior.{place}.arm", each.arm)
+        if not low <= each.mean <= high:
+            text = f"The mean that is believed of arm {arm} must be from {low:g} to {high:g}, not {each.mean!r}."
+            raise _invalid(text, f"prior.{place}.mean", each.mean)
+        believed[arm] = each.model_copy(update={"arm": arm})
+    return list(believed.values())
 
 
 def _learned(live: LiveExperiment, log: dict[str, Any]) -> bytes:
@@ -260,7 +294,7 @@ def _read_log(live: LiveExperiment, log: dict[str, Any]) -> dict[str, Any]:
 
 def _check_default(live: LiveExperiment) -> None:
     """Refuse a default that could not be told."""
-    told = live.identity.spec.get("default_loss")
+    told = live.identity.spec.default_loss
     if told is not None:
         try:
             losses = np.array(live.losses_of([told]))
@@ -283,11 +317,11 @@ def check_labels(labels: Sequence[str] | None, n_arms: int) -> None:
             raise _invalid(text, f"labels.{arm}", label)
 
 
-def _check_scale(spec: dict[str, Any]) -> None:
+def _check_scale(spec: RequestedSpec) -> None:
     try:
         scale_of(spec)
     except OutcomeError as error:
-        raise _invalid(str(error), "scale", spec["scale"]) from error
+        raise _invalid(str(error), "scale", spec.scale and spec.scale.model_dump()) from error
 
 
 def arm_called(arm: int | str, graph: FeedbackGraph, labels: Sequence[str] | None, name: str) -> int:
@@ -314,29 +348,18 @@ def _check_models(wanted: int, most: int) -> None:
         )
 
 
-def _repeated(before: Identity, identity: Identity, named: dict[str, Any] | None) -> Identity:
-    """Return the experiment that was made of the same request in the meantime, by this server or by another."""
-    if named is not None:
-        return _same_clone(before, identity.spec["origin"], named)
-    return _same(before, {key: value for key, value in identity.spec.items() if key not in _MADE_HERE})
-
-
-def _same_clone(before: Identity, origin: dict[str, Any], named: dict[str, Any]) -> Identity:
-    """Return the experiment of a name, if it is a clone of the same and what was `named` of it."""
-    made_of = before.spec.get("origin", {})
-    is_held = "holdout" in named and named["holdout"] is None and before.spec.get("holdout") is not None
-    if is_held or any(made_of.get(part) != origin[part] for part in ("key", "learned")):
-        raise taken(before.name)
-    return _same(before, named)
-
-
-def _same(before: Identity, spec: dict[str, Any]) -> Identity:
-    """Return the experiment of a name, if it is what `spec` says."""
-    other = [key for key, value in spec.items() if value is not None and before.spec.get(key) != value]
-    has_keys = bool(before.spec.get("keyed"))
-    how = f"with {_OTHER.get(other[0], f'another {other[0]}')}" if other else ""
-    if has_keys != bool(spec.get("keyed")):
-        how = "which has keys" if has_keys else "which has no keys"
+def _same(before: Identity, spec: Spec, said: frozenset[str]) -> Identity:
+    """Return the experiment of a name, if it is what a request has said of it; what it left out is not compared."""
+    old = before.spec
+    wanted, made_of = spec.origin, old.origin
+    if wanted is not None:  # a clone, of which the rest is as in the original
+        is_held = "holdout" in said and spec.holdout is None and old.holdout is not None
+        if is_held or made_of is None or (made_of.key, made_of.learned) != (wanted.key, wanted.learned):
+            raise taken(before.name)
+    other = next((part for part in sorted(said) if _differs(getattr(spec, part), getattr(old, part))), None)
+    how = "" if other is None else f"with {_OTHER.get(other, f'another {other}')}"
+    if old.keyed != spec.keyed:
+        how = "which has keys" if old.keyed else "which has no keys"
     if how:
         raise ServiceError(
             f"There is an experiment {before.name!r} already, {how}. Choose another name.",
@@ -346,6 +369,10 @@ def _same(before: Identity, spec: dict[str, Any]) -> Identity:
             value=before.name,
         )
     return before
+
+
+def _differs(wanted: object, before: object) -> bool:
+    return wanted is not None and wanted is not False and wanted != before
 
 
 def _invalid(message: str, part: str, value: object = None) -> ServiceError:

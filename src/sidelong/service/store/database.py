@@ -7,7 +7,11 @@ A database holds experiments with their journals and snapshots, graphs, tokens a
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
+
+from sidelong.service.store.spec import Spec
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -20,13 +24,19 @@ class TakenError(Exception):
     """What was to be written once is there already: a name, the number of an event, a round, a key."""
 
 
-class Identity(NamedTuple):
+@dataclass(frozen=True)
+class Identity:
     """What an experiment is. Only its name may change."""
 
     id: int
     key: str  #: what the ids of its decisions begin with
     name: str
-    spec: Mapping[str, Any]  #: what JSON can hold
+    document: str  #: its specification as it is stored, which may be damaged
+
+    @cached_property
+    def spec(self) -> Spec:
+        """Its specification. If it is damaged, this refuses the experiment."""
+        return Spec.from_json(self.document, self.name)
 
 
 class Listed(NamedTuple):

@@ -20,6 +20,7 @@ import struct
 import threading
 import time
 from collections import OrderedDict, deque
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -160,8 +161,8 @@ class LiveExperiment:
         self.module = module
         self.life = Life.first(identity.spec)
         self.scale = agents.scale_of(identity.spec)
-        held = identity.spec.get("holdout")
-        self.holdout = None if held is None else Holdout(**held)
+        held = identity.spec.holdout
+        self.holdout = None if held is None else Holdout(int(held.arm), held.share)
         unseen = np.empty(self.n_arms)
         self._observe: Callable[..., None]
         bind(self, "_observe", observe, agent.graph.arrays, unseen, unseen)
@@ -229,7 +230,7 @@ class LiveExperiment:
         """Let it be what somebody has made of it."""
         self.life = self.life.after(change)
         if "name" in change:
-            self.identity = self.identity._replace(name=change["name"])
+            self.identity = replace(self.identity, name=change["name"])
         return self._record(Event(Kind.CHANGED, -self.head - 1, *moment, context=life.written(change)))
 
     def decide(
@@ -262,7 +263,7 @@ class LiveExperiment:
 
     def _given(self, number: int, graph: FeedbackGraph, *, tossed: Holdout | None) -> Given | None:
         """Draw a round that is not the learner's, or return None."""
-        seed = self.identity.spec["seed"]
+        seed = self.identity.spec.seed
         if tossed is not None and not isinstance(self.agent, ContextualAgent) and tossed.is_held(seed, number):
             made = tossed.held(graph, self.agent.outlook(graph))
             if not self._is_sparing:
@@ -278,7 +279,7 @@ class LiveExperiment:
     def _draw(self, graph: FeedbackGraph | None, context: str | None) -> Decision:
         """Ask the agent, which sees the context if the experiment says so."""
         if isinstance(self.agent, ContextualAgent):
-            return self.agent.ask(agents.seen(self.identity.spec["features"], context), graph)
+            return self.agent.ask(agents.seen(self.identity.spec, context), graph)
         return self.agent.ask(graph)
 
     def tell(
@@ -360,7 +361,7 @@ class LiveExperiment:
 
     def expire(self, number: int, moment: Moment) -> Event:
         """Let an outstanding decision expire, or learn the loss that is named for this."""
-        told = self.identity.spec.get("default_loss")
+        told = self.identity.spec.default_loss
         if told is None:
             return self.settle(number, Kind.EXPIRED, moment)
         made = self.outstanding[number][0]

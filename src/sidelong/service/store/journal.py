@@ -101,7 +101,7 @@ def labels_at(
 
     `fresh` has events that are not written yet.
     """
-    labels: list[str] | None = identity.spec["labels"]
+    labels: list[str] | None = identity.spec.labels
     for event in [*changes(reading, identity.id), *(each for each in fresh if each.kind is Kind.CHANGED)]:
         if before is None or event.seq < before:
             labels = json.loads(event.context or "{}").get("labels", labels)

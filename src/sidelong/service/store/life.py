@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from sidelong.graphs import FeedbackGraph
+    from sidelong.service.store.spec import Spec
 
 State = Literal["running", "frozen", "stopped", "archived"]
 
@@ -42,9 +43,9 @@ class Life(NamedTuple):
     fallback: int | None = None  #: of a stopped one
 
     @classmethod
-    def first(cls, spec: Mapping[str, Any]) -> Life:
+    def first(cls, spec: Spec) -> Life:
         """Return that of a new experiment."""
-        return cls("running", spec["description"], spec["labels"], spec["expire_after"])
+        return cls("running", spec.description, spec.labels, spec.expire_after)
 
     def after(self, change: Mapping[str, Any]) -> Life:
         """Return what a change makes of it. Another state forgets what was to be played."""

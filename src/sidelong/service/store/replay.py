@@ -247,9 +247,7 @@ class Replayed:
 
     def _check_version(self) -> None:
         """Refuse an experiment of another version of its learner: this one cannot replay what that one decided."""
-        if not self.identity.spec:
-            raise damaged_spec(self.identity)
-        made = self.identity.spec["learner_version"]
+        made = self.identity.spec.learner_version
         try:
             own = module_of(self.identity.spec).version
         except LearnerError as error:
@@ -260,11 +258,11 @@ class Replayed:
     def _beginning(self, reading: Reading) -> LiveExperiment:
         """Return it as it was created: with nothing, or with what a clone or a log had learned."""
         spec = self.identity.spec
-        graph = self._shelf.find(reading, spec["graph"]).named(spec["graph_name"])
-        learned, wanted = None, spec.get("begins_with", spec.get("origin", {}).get("state"))
-        if wanted is not None:
+        graph = self._shelf.find(reading, spec.graph).named(spec.graph_name)
+        learned = None
+        if spec.initial_state is not None:
             learned = reading.initial_state(self.identity.id)
-            if learned is None or hashlib.sha256(learned).hexdigest() != wanted:
+            if learned is None or hashlib.sha256(learned).hexdigest() != spec.initial_state:
                 first = reading.events(self.identity.id, 0, 1)[0]
                 raise self._differs(first, "what it began with is another or is gone")
         try:
@@ -324,7 +322,7 @@ class Replayed:
         )
 
     def _other_version(self, made: int, own: int) -> ServiceError:
-        learner = self.identity.spec["learner"]
+        learner = self.identity.spec.learner
         return _refused(
             f"{self.identity.name!r} was created with version {made} of {learner}, and this server has version {own}, "
             f"which decides differently. Nothing is decided or learned here. To continue it, start a sidelong that has "
@@ -370,14 +368,6 @@ def _losses(event: Event) -> np.ndarray:
 
 def _shown(event: Event) -> str:
     return f"{event.kind.name.lower()} round {event.round}, arm {event.arm}, probability {event.probability!r}"
-
-
-def damaged_spec(identity: Identity) -> ServiceError:
-    """Return the error for an experiment of which nobody knows what it is."""
-    return _refused(
-        f"The spec of {identity.name!r} is no JSON: it was altered. Restore the database from a copy, and start the "
-        f"service again. Until then nothing is learned or decided."
-    )
 
 
 def check_chain(reading: Reading, identity: Identity) -> Iterator[None]:

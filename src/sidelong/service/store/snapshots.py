@@ -36,7 +36,7 @@ def pack(live: LiveExperiment) -> bytes:
     header, arrays = _contents(live)
     if isinstance(live, KeyedExperiment):
         return state_file.pack(header, arrays)
-    ids = {_content(live.agent.graph): live.identity.spec["graph"]}  # in the order of the agent's contents
+    ids = {_content(live.agent.graph): live.identity.spec.graph}  # in the order of the agent's contents
     for made, _ in live.outstanding.values():
         if not isinstance(made, Given) and _content(made.graph) not in ids:
             ids[_content(made.graph)] = identify(made.graph).id
@@ -57,7 +57,7 @@ def unpack(identity: Identity, data: bytes, find: Callable[[str], FeedbackGraph]
     if service["version"] != SNAPSHOT_VERSION:
         raise StateFileError(f"{place} has version {service['version']}, and this program reads {SNAPSHOT_VERSION}.")
     tallies = Tallies.from_contents(service["minutes"], arrays)
-    if identity.spec.get("keyed"):
+    if identity.spec.keyed:
         live: LiveExperiment = keyed.restore(identity, arrays, service, tallies, find)
     else:
         live = _restore(identity, header, arrays, service, tallies, find)

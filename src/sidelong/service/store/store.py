@@ -22,7 +22,7 @@ from sidelong.service.store.database import TakenError
 from sidelong.service.store.graphs import PART, KnownGraph, Shelf, identify, stored_size, unknown_graph
 from sidelong.service.store.keyed.blocks import Forgotten
 from sidelong.service.store.keyed.experiment import KeyedExperiment
-from sidelong.service.store.replay import Measured, Replayed, damaged_spec
+from sidelong.service.store.replay import Measured, Replayed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -95,12 +95,6 @@ class Store:
 
     def identity(self, of: str) -> Identity:
         """Return what an experiment is, by what it is called now: another server may have renamed or deleted it."""
-        found = self._find(of)
-        if not found.spec:
-            raise damaged_spec(found)
-        return found
-
-    def _find(self, of: str) -> Identity:
         with self.database.reading() as reading:
             found = reading.find(of)
         if found is None:
@@ -220,7 +214,7 @@ class Store:
 
     def named(self, of: str) -> Replayed:
         """Return the experiment of a name, or of "#" and a key, or refuse."""
-        return self.known(of) or self.adopt(Replayed(self._find(of), self.shelf, self.clock))
+        return self.known(of) or self.adopt(Replayed(self.identity(of), self.shelf, self.clock))
 
     def load(self, of: str) -> Replayed:
         """Return an experiment that is in memory, or refuse; whoever asks first replays it."""

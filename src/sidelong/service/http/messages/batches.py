@@ -8,7 +8,8 @@ from pydantic import BaseModel, Field, ValidationError, WrapValidator
 
 from sidelong.service.http.messages.decisions import MOST_ITEMS, Losses
 from sidelong.service.http.messages.graphs import GraphMessage  # noqa: TC001
-from sidelong.service.http.messages.values import ArmName, Body, Plain
+from sidelong.service.http.messages.values import Body, Plain
+from sidelong.service.store.spec import ArmName  # noqa: TC001  # pydantic reads the annotations
 
 _LONGEST_ID = 100
 

@@ -10,7 +10,8 @@ from pydantic_core import core_schema
 
 from sidelong.service.http.messages.decisions import MOST_ITEMS, Available, ProductKey
 from sidelong.service.http.messages.graphs import GraphMessage  # noqa: TC001  # pydantic reads the annotations
-from sidelong.service.http.messages.values import Body, Plain, Timestamp, Whole
+from sidelong.service.http.messages.values import Body, Plain, Timestamp
+from sidelong.service.store.spec import Whole  # noqa: TC001  # pydantic reads the annotations
 
 #: How many graphs one batch of feedback may name.
 MOST_GRAPHS = 256

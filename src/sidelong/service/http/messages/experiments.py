@@ -4,50 +4,32 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, Discriminator, Field, StringConstraints, Tag
+from pydantic import BaseModel, Discriminator, Field, Tag
 
 from sidelong.service.http.messages.decisions import ProductKey  # noqa: TC001  # pydantic reads the annotations
-from sidelong.service.http.messages.graphs import (
-    LONGEST_LABEL,
-    MOST_LABELS,
-    GraphMessage,
-    GraphSummary,
-)
-from sidelong.service.http.messages.values import Arm, ArmName, Body, Loss, Name, Offset, Timestamp, Whole
+from sidelong.service.http.messages.graphs import GraphMessage, GraphSummary  # noqa: TC001  # pydantic reads the annotations
+from sidelong.service.http.messages.values import Arm, Body, Loss, Name, Offset, Timestamp
 from sidelong.service.store.life import State  # noqa: TC001  # pydantic reads the annotations
+from sidelong.service.store.spec import (
+    MOST_LABELS,
+    ArmName,
+    Belief,
+    HoldoutSpec,
+    Label,
+    Origin,
+    RequestedSpec,
+    ScaleSpec,
+    Seconds,
+    Seed,
+    Whole,
+)
 from sidelong.service.store.tallies import MINUTES
 
-Label = Annotated[str, StringConstraints(max_length=LONGEST_LABEL)]
-Seconds = Annotated[float, Field(gt=0, le=10**9, allow_inf_nan=False)]
 Share = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
 Sort = Literal["arm", "probability", "mean", "plays"]
 Probability = Annotated[float, Field(gt=0, le=1)]
 #: The number of an event.
 Sequence = Annotated[int, Field(ge=0, lt=10**18)]
-
-
-class ScaleMessage(Body):
-    """The range of one's own costs or scores: see `sidelong.outcomes.Scale`."""
-
-    best: Annotated[float, Field(allow_inf_nan=False)]
-    worst: Annotated[float, Field(allow_inf_nan=False)]
-
-
-class HoldoutMessage(Body):
-    """A share of the rounds that follows an arm."""
-
-    arm: ArmName
-    share: Annotated[float, Field(ge=0.001, le=0.5, allow_inf_nan=False)]
-
-
-class Belief(Body):
-    """What one believes of an arm before the first round: see `prior` of `sidelong.Agent`."""
-
-    arm: ArmName
-    mean: Annotated[float, Field(allow_inf_nan=False, description="what it loses per round, in the scale of feedback")]
-    weight: Annotated[
-        float, Field(ge=0, le=10**6, allow_inf_nan=False, description="how many rounds of evidence that is worth")
-    ]
 
 
 class LogMessage(Body):
@@ -70,48 +52,14 @@ class LogMessage(Body):
     key: list[ProductKey] | None = Field(None, description="the key of each round, if the experiment has keys")
 
 
-class CreateExperiment(Body):
+class CreateExperiment(RequestedSpec):
     """What an experiment is. Some of it can be changed later."""
 
     name: Name
-    learner: str = Field("glance", max_length=64)
-    options: dict[str, Any] = Field(default_factory=dict, max_length=32)
     graph: GraphMessage
-    seed: Annotated[int, Field(ge=0, lt=2**64, strict=True)] | None = Field(None, description="drawn if not given")
-    expire_after: Seconds | None = Field(
-        86_400.0, description="seconds until a decision without feedback expires; null: never"
-    )
-    description: str = Field("", max_length=2000)
-    labels: list[Label] | None = Field(
-        None, max_length=MOST_LABELS, description="what to call each arm; if not given, as the graph's file does"
-    )
-    features: list[Annotated[str, StringConstraints(min_length=1, max_length=200)]] | None = Field(
-        None,
-        min_length=1,
-        max_length=1000,
-        description="the names in the context of a decision that the learner sees, as numbers, words or flags; the "
-        "learner is then squarecb.g. If not given, it sees nothing of a context",
-        examples=[["weekday", "temperature"]],
-    )
-    holdout: HoldoutMessage | None = Field(
-        None, description="a share of the rounds, drawn at random, that follows an arm and not the learner"
-    )
-    scale: ScaleMessage | None = Field(None, description="the range of what feedback tells, if it is not losses")
-    default_loss: Annotated[float, Field(allow_inf_nan=False)] | None = Field(
-        None, description="what an expired decision is told, in the scale of feedback; if not given, nothing is learned"
-    )
-    prior: list[Belief] | None = Field(
-        None, min_length=1, max_length=MOST_LABELS, description="what is believed of some arms; the learner is exp3-set"
-    )
     log: LogMessage | None = Field(
         None, description="rounds to learn from before the first decision; the learner is exp3-set"
     )
-    keyed: bool = Field(
-        default=False,
-        strict=True,
-        description="whether it plays for many keys, each of which learns on its own, as a family does",
-    )
-    certificate: bool = Field(default=False, strict=True, description="whether to keep a certificate of the regret")
 
 
 #: An arm, or the probability of each arm: in their order, or by number, and 0 for those that are not named.
@@ -374,25 +322,16 @@ class RegretState(BaseModel):
     rejected: bool  #: whether the limits of some arm cross, at the level of 5% for all arms together
 
 
-class Origin(BaseModel):
-    """What an experiment is a clone of."""
-
-    name: str  #: what that was called then
-    key: str  #: what the ids of its decisions begin with
-    sequence: int  #: its last event then
-    learned: bool  #: whether the clone has what that had learned
-
-
 class CloneExperiment(Body):
     """What a clone is to be. What is not named is as in the original."""
 
     name: Name
     learned: bool = Field(default=True, strict=True, description="whether it begins with what was learned")
-    seed: Annotated[int, Field(ge=0, lt=2**64, strict=True)] | None = Field(
+    seed: Seed | None = Field(
         None, description="drawn if not given; only without what was learned, which goes on with its own"
     )
     description: str = Field("", max_length=2000, description="as in the original if not given")
-    holdout: HoldoutMessage | None = None
+    holdout: HoldoutSpec | None = None
 
 
 class ChangeState(BaseModel):
@@ -424,7 +363,7 @@ class ExperimentState(BaseModel):
     fallback: int | None  #: of a stopped one: the arm that is played
     labels: list[str] | None
     expire_after: float | None
-    scale: ScaleMessage | None  #: of what feedback tells; all losses here are from 0 to 1
+    scale: ScaleSpec | None  #: of what feedback tells; all losses here are from 0 to 1
     default_loss: float | None  #: that an expired decision is told
     prior: list[Belief] | None  #: what was believed of arms, by number
     logged: int | None  #: how many rounds of a log it learned before its first one; null if it had none

@@ -6,10 +6,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Discriminator, Field, StringConstraints, Tag
 
-from sidelong.service.http.messages.values import Body, Whole
-
-#: What an experiment keeps of labels.
-MOST_LABELS, LONGEST_LABEL = 10_000, 200
+from sidelong.service.http.messages.values import Body
+from sidelong.service.store.spec import Whole  # noqa: TC001  # pydantic reads the annotations
 
 
 class NamedGraph(BaseModel):

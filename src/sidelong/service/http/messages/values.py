@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Discriminator, Field, StringConstraints, Tag
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 #: A name goes into addresses and files.
 Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")]
@@ -18,12 +18,6 @@ Plain = Annotated[
         strict=True,
         description="whether these are losses from 0 to 1 already; an experiment that has a scale then refuses them",
     ),
-]
-Whole = Annotated[int, Field(ge=0, le=2**31 - 1, strict=True)]
-#: An arm by its number or its label.
-ArmName = Annotated[
-    Annotated[Whole, Tag("[number]")] | Annotated[str, Tag("[label]")],
-    Discriminator(lambda value: "[label]" if isinstance(value, str) else "[number]"),
 ]
 #: RFC 3339, in UTC.
 Timestamp = Annotated[str, Field(json_schema_extra={"format": "date-time"})]

@@ -51,7 +51,7 @@ class KeyedExperiment(LiveExperiment):
 
     def __init__(self, identity: Identity, graph: FeedbackGraph, tallies: Tallies, size: int | None = None) -> None:
         spec = identity.spec
-        given = spec["learner"], graph, spec["seed"], spec["options"]
+        given = spec.learner, graph, spec.seed, spec.options
         super().__init__(identity, Agent(given[0], graph, seed=given[2], **given[3]), tallies)
         self.blocks = Blocks(*given, size)
         self.by_key = KeyTallies()
@@ -161,9 +161,7 @@ class KeyedExperiment(LiveExperiment):
 
     def _drawn(self, keys: list[Key], rows: Integers, numbers: Integers, graph: FeedbackGraph | None) -> Mixed:
         own, now = self.agent.graph, self.life
-        drawer = Drawer(
-            self.identity.spec["seed"], None if graph is None else self._checked(graph), own, self._observed
-        )
+        drawer = Drawer(self.identity.spec.seed, None if graph is None else self._checked(graph), own, self._observed)
         if now.play is not None or now.fallback is not None:
             made = drawer.play(self.blocks.tag, keys, numbers, now)
             self._add_new(keys, rows)
@@ -339,7 +337,7 @@ class KeyedExperiment(LiveExperiment):
 
     def expire_sort(self, numbers: Integers, moment: Moment) -> Event:
         """Let decisions of one sort expire, or learn the loss that is named for this; the numbers ascend."""
-        told = self.identity.spec.get("default_loss")
+        told = self.identity.spec.default_loss
         if told is None:
             return self.give_up_many(numbers, Kind.EXPIRED, moment)
         sizes = np.concatenate([np.diff(drawn.batch.offsets)[places] for drawn, places in self._parts(numbers)])
@@ -457,4 +455,4 @@ class KeyedExperiment(LiveExperiment):
 
 def kind_of(identity: Identity) -> type[LiveExperiment]:
     """Return what an experiment is in memory."""
-    return KeyedExperiment if identity.spec.get("keyed") else LiveExperiment
+    return KeyedExperiment if identity.spec.keyed else LiveExperiment

@@ -79,7 +79,7 @@ def restore(
 ) -> KeyedExperiment:
     """Go on from what `contents` returned, with graphs that `find` finds by their ids."""
     spec = identity.spec
-    own = find(spec["graph"]).named(spec["graph_name"])
+    own = find(spec.graph).named(spec.graph_name)
     live = KeyedExperiment(identity, own, tallies, service["block_size"])
     live.by_key.keys = Keys.from_contents(arrays)
     for name in COUNTED:

@@ -36,7 +36,7 @@ def learned(live: KeyedExperiment, log: dict[str, list[Any]]) -> bytes:
 
 def _block(live: KeyedExperiment, keys: list[Key], rounds: list[dict[str, list[Any]]]) -> bytes:
     spec, graph = live.identity.spec, live.agent.graph
-    family = Family(spec["learner"], graph, seed=spec["seed"], threads=1, **spec["options"])
+    family = Family(spec.learner, graph, seed=spec.seed, threads=1, **spec.options)
     family.add(keys)
     for key, log in zip(keys, rounds, strict=True):
         try:

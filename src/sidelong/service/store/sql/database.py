@@ -223,11 +223,7 @@ class _Reading(Reading):
         row = by.first(self.connection, of=of.removeprefix("#"))
         if row is None:
             return None
-        id_, key, name, spec, *_ = row
-        try:
-            return Identity(id_, key, name, json.loads(spec))
-        except ValueError:  # damaged: who needs it refuses the experiment
-            return Identity(id_, key, name, {})
+        return Identity(*row[:4])
 
     def experiments(self) -> list[Listed]:
         every = [Listed._make(row) for row in _LIST.rows(self.connection)]
@@ -338,7 +334,7 @@ class _Writing(_Reading, Writing):
         return None if row is None else row[0]
 
     def create(self, identity: Identity) -> int:
-        row = {"key": identity.key, "name": identity.name, "spec": json.dumps(identity.spec), "head": 0}
+        row = {"key": identity.key, "name": identity.name, "spec": identity.document, "head": 0}
         with _taken():
             made = self.connection.execute(insert(experiments).values(row)).inserted_primary_key
         return int(made[0])  # type: ignore[index]
