@@ -23,23 +23,23 @@ _HASHED = 64  # the default of `ContextualAgent`
 
 
 def module_of(spec: RequestedSpec) -> Learner:
-    """Return the module of an experiment's learner."""
+    """Return the module of an experiment's learner, or refuse one that does not fit its features."""
+    learner, known = spec.learner, catalogue.names_with_features()
+    if spec.features is None and learner in known:
+        raise LearnerError(f"{learner} plays by features: say which names of a context it sees, features=[...].")
+    if spec.features is not None and learner not in known:
+        raise LearnerError(f"{learner} does not see contexts. With features, the learner is {' or '.join(known)}.")
     return catalogue.choose(spec.learner, spec.options, features=spec.features is not None)
 
 
 def new(spec: Spec, graph: FeedbackGraph) -> Decider:
     """Return what decides in a new experiment, or refuse."""
-    learner, options = spec.learner, spec.options
+    learner, options, module = spec.learner, spec.options, module_of(spec)
     given: dict[str, Any] = {"seed": spec.seed, "certificate": spec.certificate}
-    known = catalogue.names_with_features()
     if spec.features is None:
-        if learner in known:
-            raise LearnerError(f"{learner} plays by features: say which names of a context it sees, features=[...].")
-        if "prior" in options and module_of(spec).tilt is not None:
+        if "prior" in options and module.tilt is not None:
             raise LearnerError("What is believed of arms is no option. Name it beside the options, as prior.")
         return Agent(learner, graph, prior=_prior(spec), **given, **options)
-    if learner not in known:
-        raise LearnerError(f"{learner} does not see contexts. With features, the learner is {' or '.join(known)}.")
     for name in options:
         if name not in _OPTIONS:
             raise LearnerError(
