@@ -200,8 +200,8 @@ def create(store: Store, draft: Draft, by: str | None = None) -> tuple[Identity,
             check_count(writing, store.settings.max_experiments)
             store.shelf.put(writing, known, store.clock.now().clock)
             live.identity = replace(identity, id=writing.create(identity))
-            origin = identity.spec.origin
-            about: dict[str, Any] = {} if origin is None else {"origin": origin.model_dump()}
+            origin, state = identity.spec.origin, identity.spec.initial_state
+            about: dict[str, Any] = {} if origin is None else {"origin": {**origin.model_dump(), "state": state}}
             about |= {"by": by} if by else {}
             if learned is not None:
                 writing.keep_initial_state(live.identity.id, learned)
