@@ -15,7 +15,7 @@ project_copyright = "the sidelong developers"
 release = version = __version__
 
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx.ext.viewcode"]
-extensions += ["contents", "docstrings", "learners", "notebooks", "pictures"]  # in _ext
+extensions += ["contents", "docstrings", "http_api", "learners", "notebooks", "pictures"]  # in _ext
 exclude_patterns = ["_build", "figures"]
 source_suffix = {".md": "markdown"}
 myst_enable_extensions = ["colon_fence", "deflist", "attrs_block"]

@@ -28,6 +28,8 @@ LOOKED_AT = (
     "benchmarks",
     "api/learners",
     "service",
+    "http",
+    "http-messages",
     "notebooks/first-steps",
 )
 CLIPPED = "[...document.querySelectorAll('.content pre')].filter((e) => e.scrollWidth > e.clientWidth + 1).length"

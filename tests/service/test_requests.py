@@ -18,7 +18,7 @@ from sidelong.service.http.openapi import ENDPOINTS
 from sidelong.service.http.problems import PROBLEMS, Problem
 from sidelong.service.store.kinds import open_database
 
-PAGE = (Path(__file__).parents[2] / "docs" / "service.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).parents[2] / "docs" / "http.md").read_text(encoding="utf-8")
 
 
 _numbers = itertools.count(1)
@@ -357,7 +357,7 @@ def test_graph_files_are_uploaded_and_used_by_id(server):
     assert server.post("/v1/graphs?format=edges", b"#" * (5 * 2**20))[0] == 413
 
 
-def test_the_page_about_the_service_shows_replies_as_they_are(server, experiment):
+def test_the_page_of_the_http_api_shows_replies_as_they_are(server, experiment):
     made = server.post(f"/v1/experiments/{experiment}/decisions")[1]
     told = server.post(f"/v1/decisions/{made['id']}/feedback", {"losses": [0.5] * len(made["reveals"])})[1]
     state = server.get(f"/v1/experiments/{experiment}")[1]

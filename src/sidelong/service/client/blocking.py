@@ -268,7 +268,7 @@ class Experiment(Named["Service"]):
         return self._service.do(wire.predict(self._name, context))
 
     def state(self) -> dict[str, Any]:
-        """Return all that the service says about the experiment, with its first arm: see docs/service.md."""
+        """Return all that the service says about the experiment, with its first arm: see docs/http.md."""
         return self._service.do(wire.state(self._name))
 
     def change(self, **wanted: Any) -> Self:
@@ -308,5 +308,5 @@ class Experiment(Named["Service"]):
         self._service.do(wire.delete(self._name, name))
 
     def look_up(self, decision: RemoteDecision | str) -> dict[str, Any]:
-        """Return what became of a decision: see `GET /v1/decisions/{id}` in docs/service.md."""
+        """Return what became of a decision: see `GET /v1/decisions/{id}` in docs/http.md."""
         return self._service.do(wire.look_up(self._name, decision))

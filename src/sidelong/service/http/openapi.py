@@ -8,7 +8,7 @@ import json
 import re
 from typing import TYPE_CHECKING, Any
 
-from pydantic import TypeAdapter
+from pydantic import BaseModel, TypeAdapter
 from pydantic.json_schema import models_json_schema
 
 from sidelong._version import __version__
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from sidelong.service.http.endpoints import Call, Endpoint
 
 endpoints = Endpoints()
+_HERE = "sidelong.service."  # where the classes of messages are
+_COMMENT = re.compile(r"^    (\w+):.*#: (.+)$", re.MULTILINE)  # behind a field
 _EXAMPLES = {"id": "4f1c0a9be2d37785-1", "name": "orders"}
 _BINARY = {"type": "string", "format": "binary"}
 #: What a reply that is no message of ours is, by its media type.
@@ -61,8 +63,9 @@ def document() -> dict[str, Any]:
     wanted = [(kind, "validation") for kind in requests] + [(kind, "serialization") for kind in [*replies, Problem]]
     refs, found = models_json_schema(wanted, ref_template="#/components/schemas/{model}")
     schemas = {kind: ref for (kind, _), ref in refs.items()}
-    for schema in found["$defs"].values():
-        _describe_defaults(schema)
+    messages = {kind.__name__: kind for kind in _kinds(BaseModel)}
+    for name, schema in found["$defs"].items():
+        _describe_fields(schema, messages[name])
     found["$defs"]["Problem"]["properties"]["code"]["enum"] = [code for _, codes in PROBLEMS.values() for code in codes]
     paths: dict[str, dict[str, Any]] = {endpoint.path: {} for endpoint in ENDPOINTS}
     for endpoint in ENDPOINTS:
@@ -85,13 +88,28 @@ def document() -> dict[str, Any]:
     }
 
 
-def _describe_defaults(schema: dict[str, Any]) -> None:
-    """Say in words what a field is if it is left out: generators for TypeScript demand what has a default."""
-    for about in schema.get("properties", {}).values():
+def _kinds(kind: type[BaseModel]) -> Iterator[type[BaseModel]]:
+    """Yield our messages among those that are made of this one."""
+    for each in kind.__subclasses__():
+        if each.__module__.startswith(_HERE):
+            yield each
+        yield from _kinds(each)
+
+
+def _describe_fields(schema: dict[str, Any], kind: type[BaseModel]) -> None:
+    """Describe the fields of a message by the comments behind them in its class, and say what is the default.
+
+    A default is said in words alone: generators for TypeScript demand what has a default.
+    """
+    classes = [each for each in reversed(kind.__mro__) if each.__module__.startswith(_HERE)]
+    comments = {name: text for each in classes for name, text in _COMMENT.findall(inspect.getsource(each))}
+    for name, about in schema.get("properties", {}).items():
+        texts = [about.get("description") or comments.get(name, "")]
         default = about.pop("default", None)
         if default is not None:
-            text = about.get("description", "")
-            about["description"] = f"{text}{'; ' * bool(text)}if left out, {json.dumps(default)}"
+            texts.append(f"if left out, {json.dumps(default)}")
+        if any(texts):
+            about["description"] = "; ".join(filter(None, texts))
 
 
 def _operation(endpoint: Endpoint, schemas: dict[Any, Any]) -> dict[str, Any]:
@@ -122,7 +140,9 @@ def _parameters(endpoint: Endpoint) -> Iterator[dict[str, Any]]:
     for name in re.findall(r"\{(\w+)\}", endpoint.path):
         yield {"name": name, "in": "path", "required": True, "schema": {"type": "string"}, "example": _EXAMPLES[name]}
     if endpoint.query is not None:
-        for name, schema in endpoint.query.model_json_schema()["properties"].items():
+        query = endpoint.query.model_json_schema()
+        _describe_fields(query, endpoint.query)
+        for name, schema in query["properties"].items():
             yield {"name": name, "in": "query", "required": False, "schema": schema}
     for name, kind in endpoint.headers.items():
         yield {"name": name, "in": "header", "required": False, "schema": TypeAdapter(kind).json_schema()}

@@ -1,1 +1,1 @@
-"""What is said over HTTP: the requests and the replies. ``docs/service.md`` has each by example."""
+"""What is said over HTTP: the requests and the replies. ``docs/http.md`` has each by example."""
