@@ -249,8 +249,8 @@ class Rounds:
         """Return where decisions are pending, and what is known of each."""
         slot = self.find(row, round_)
         waits = slot >= 0
-        columns = (self.pending.carried, self.pending.graph)
-        arm, asked = (np.where(waits, np.append(column, 0)[slot], 0) for column in columns)
+        arm, asked = np.zeros((2, row.size), np.int64)
+        arm[waits], asked[waits] = self.pending.carried[slot[waits]], self.pending.graph[slot[waits]]
         before = np.zeros((row.size, 4), np.int64)
         settled = np.flatnonzero(~waits)
         if settled.size and self.rows.told.shape[1]:

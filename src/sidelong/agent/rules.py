@@ -114,20 +114,35 @@ def marks_of(round_: Integers, losses: Floats, arms: Integers, offsets: Integers
     where nobody knows. They are those of what was given: an arm that was absent is not learned, but what an outcome
     revealed may name it.
     """
-    place = np.arange(losses.size) - np.repeat(offsets[:-1], np.diff(offsets))
     bits = (losses + 0.0).view(np.uint64)  # -0.0 is 0.0
-    made = [_mix(bits + _mix(place.astype(np.uint64))), _mix(arms.astype(np.uint64))]
-    sums = [np.append(np.uint64(0), np.cumsum(each, dtype=np.uint64)) for each in made]
-    hashes = np.stack([each[offsets[1:]] - each[offsets[:-1]] for each in sums], axis=1)
-    hashes[:, 0] ^= _mix(graph.astype(np.uint64))
+    hashes = np.empty((round_.size, 2), np.uint64)
+    with np.errstate(over="ignore"):  # plain Python would warn of what wraps around
+        hash_many(bits, np.asarray(arms, np.int64).view(np.uint64), offsets, graph.view(np.uint64), hashes)
     return np.column_stack([round_, np.diff(offsets), hashes.view(np.int64)])
 
 
-def _mix(x: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
+@kernel
+def hash_many(losses: np.ndarray, arms: np.ndarray, offsets: np.ndarray, graph: np.ndarray, hashes: np.ndarray) -> None:
+    """Write a hash of the losses and the graph of each decision, and one of its arms; all are words of 64 bits."""
+    for i in range(hashes.shape[0]):
+        of_losses, of_arms = np.uint64(0), np.uint64(0)
+        for k in range(offsets[i], offsets[i + 1]):
+            of_losses += mix_bits(losses[k] + mix_bits(np.uint64(k - offsets[i])))
+            of_arms += mix_bits(arms[k])
+        hashes[i, 0] = of_losses ^ mix_bits(graph[i])
+        hashes[i, 1] = of_arms
+
+
+_SHIFTS = np.uint64(30), np.uint64(27), np.uint64(31)
+_FACTORS = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
+
+
+@kernel
+def mix_bits(x: Any) -> Any:
     """Mix bits: the finaliser of SplitMix64 (Steele, Lea, Flood 2014), which maps 0 to 0."""
-    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return x ^ (x >> np.uint64(31))
+    x = (x ^ (x >> _SHIFTS[0])) * _FACTORS[0]
+    x = (x ^ (x >> _SHIFTS[1])) * _FACTORS[1]
+    return x ^ (x >> _SHIFTS[2])
 
 
 def refuse_outcome(learner: Learner, *, foreseen: bool, name: str, key: str) -> None:
