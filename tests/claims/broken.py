@@ -324,7 +324,7 @@ BROKEN_CERTIFICATE = {
 def forget_what_is_outstanding(params, state, graph, asked):
     waiting = state.outstanding[0]
     state.outstanding[0] = 0.0
-    exp3gpp.distribution(params, state, graph, asked)
+    exp3gpp.GUARDED.distribution(params, state, graph, asked)
     state.outstanding[0] += waiting
 
 

@@ -51,7 +51,7 @@ from sidelong.errors import LearnerError
 from sidelong.graphs.arrays import GraphArrays, observe
 from sidelong.graphs.cover import new_room
 from sidelong.learners.exploration import GAPS, SIZE, estimate_gaps, explore, extremes, set_rates
-from sidelong.learners.interface import About, Asked, Learner, Need, Told
+from sidelong.learners.interface import About, Asked, Learner, Need, Told, bound
 from sidelong.learners.options import graph_number, initial_arms, load, number, one_of
 from sidelong.learners.outstanding import begin, settle
 from sidelong.learners.weights import weigh
@@ -67,6 +67,7 @@ _PROVED = ("adversarial", "stochastic")
 _NEEDS = frozenset({Need.SELF_LOOPS, Need.GRAPH_BEFORE})
 TRACES = ("theta", "exploration_set", "exploration_mass", "learning_rate")
 _THETA, _SIZE, _MASS, _ETA = range(4)
+COUNTS_OUTSTANDING = False  # whether the rate counts outstanding decisions: a constant, so that it costs nothing
 
 
 class Params(NamedTuple):
@@ -81,7 +82,6 @@ class Params(NamedTuple):
     eta_scale: float
     largest_first: bool
     shifted: bool
-    guarded: bool  #: whether the rate counts outstanding decisions
     initial: np.ndarray  #: the arms of the initial rounds, in order
 
 
@@ -185,7 +185,6 @@ def configure(
         eta_scale=number("eta_scale", eta_scale, above=0),
         largest_first=one_of("ties", ties, ("paper", "practical")) == "practical",
         shifted=one_of("estimator", estimator, ("plain", "shifted")) == "shifted",
-        guarded=guarded,
         initial=initial_arms(graph, start),
     )
 
@@ -243,7 +242,7 @@ def distribution(params: Params, state: State, graph: GraphArrays, asked: Asked)
         p[params.initial[t - 1] if t <= params.initial.size else 0] = 1.0  # 1
         trace[_THETA] = 1.0
         return
-    if params.guarded:
+    if COUNTS_OUTSTANDING:
         state.Theta[0] += state.outstanding[0]
     log_t, log_K = log(float(t)), params.log_K
     radius = math.sqrt((params.gamma * log_t + log_K) / 2.0)
@@ -263,7 +262,7 @@ def distribution(params: Params, state: State, graph: GraphArrays, asked: Asked)
     trace[_SIZE] = state.known[SIZE]
     trace[_MASS] = mass
     trace[_ETA] = eta
-    if params.guarded:
+    if COUNTS_OUTSTANDING:
         trace[_THETA] = begin(state, graph, p)
 
 
@@ -290,7 +289,7 @@ def update(params: Params, state: State, graph: GraphArrays, told: Told) -> None
             state.P[j] = weight * p[j] / state.P[j]  # in place: P has been used
         counted = trace[_THETA]
         trace[_THETA] = total(state.P)
-        if params.guarded and p.size > 1:
+        if COUNTS_OUTSTANDING and p.size > 1:
             settle(state, counted, trace[_THETA])
         else:
             state.Theta[0] += trace[_THETA]  # 12
@@ -381,6 +380,8 @@ GUARDED = replace(
     LEARNER,
     module=begin.__module__,
     chosen_by="late='guarded'",
+    distribution=bound(distribution, "distribution_guarded", COUNTS_OUTSTANDING=True),
+    update=bound(update, "update_guarded", COUNTS_OUTSTANDING=True),
     release=release,
     variants=(),
     variant=None,

@@ -41,7 +41,7 @@ from sidelong._jit import kernel
 from sidelong.errors import LearnerError
 from sidelong.learners.absent import charge, exponential_of_present, grow
 from sidelong.learners.head_start import replay, tilt
-from sidelong.learners.interface import About, Asked, Learner, Need, Told
+from sidelong.learners.interface import About, Asked, Learner, Need, Told, bound
 from sidelong.learners.options import load, number, one_of
 from sidelong.learners.outstanding import begin, settle
 from sidelong.learners.weights import exponential, learn, theta
@@ -55,6 +55,7 @@ if TYPE_CHECKING:
 
 TRACES = ("theta", "learning_rate")
 _THETA, _ETA = range(2)
+COUNTS_OUTSTANDING = False  # whether the rate counts outstanding decisions: a constant, so that it costs nothing
 
 
 class Params(NamedTuple):
@@ -62,7 +63,6 @@ class Params(NamedTuple):
 
     log_K: float
     eta_scale: float
-    guarded: bool  #: whether the rate counts outstanding decisions
 
 
 def variant(options: Mapping[str, Any]) -> Learner | None:
@@ -90,11 +90,8 @@ def configure(
     """
     if track is not None:
         raise LearnerError("track is an option of sidelong.learners.exp3set_tracking, which exp3-set becomes with it.")
-    return Params(
-        log_K=log(float(graph.n_arms)),
-        eta_scale=number("eta_scale", eta_scale, above=0),
-        guarded=one_of("late", late, ("plain", "guarded")) == "guarded",
-    )
+    one_of("late", late, ("plain", "guarded"))
+    return Params(log_K=log(float(graph.n_arms)), eta_scale=number("eta_scale", eta_scale, above=0))
 
 
 class State(NamedTuple):
@@ -116,7 +113,7 @@ def init(params: Params, graph: FeedbackGraph) -> State:
 def distribution(params: Params, state: State, graph: GraphArrays, asked: Asked) -> None:
     """Write into `p` the probabilities of round t."""
     p, trace = asked.p, asked.trace
-    if params.guarded:
+    if COUNTS_OUTSTANDING:
         state.Theta[0] += 2.0 * state.outstanding[0]
     eta = params.eta_scale * math.sqrt(params.log_K / state.Theta[0])  # 1
     if asked.absent > 0:
@@ -126,7 +123,7 @@ def distribution(params: Params, state: State, graph: GraphArrays, asked: Asked)
     for i in range(p.size):
         p[i] *= scale  # 2
     trace[_ETA] = eta
-    if params.guarded:
+    if COUNTS_OUTSTANDING:
         trace[_THETA] = begin(state, graph, p)
 
 
@@ -139,7 +136,7 @@ def update(params: Params, state: State, graph: GraphArrays, told: Told) -> None
         charge(graph, told, trace[_ETA], state.P, state.Lhat)
     counted = trace[_THETA]
     trace[_THETA] = theta(p, state.P)
-    if params.guarded:
+    if COUNTS_OUTSTANDING:
         settle(state, counted, trace[_THETA])
     else:
         state.Theta[0] += trace[_THETA]  # 6
@@ -181,6 +178,8 @@ GUARDED = replace(
     LEARNER,
     module=begin.__module__,
     chosen_by="late='guarded'",
+    distribution=bound(distribution, "distribution_guarded", COUNTS_OUTSTANDING=True),
+    update=bound(update, "update_guarded", COUNTS_OUTSTANDING=True),
     release=release,
     needs=LEARNER.needs | {Need.GRAPH_BEFORE},
     sleeps=False,
