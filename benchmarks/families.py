@@ -30,7 +30,7 @@ def rows() -> Iterator[Row]:
     )
     yield Row("a key: ask and tell, nested, K = 24", ours, "an agent", theirs, at_least=4)
     waited = best_within(4.0, lambda: seconds(lambda: a_round(family, keys)))[0]
-    yield Row(f"{KEYS:,} keys, {kilobytes(family):.1f} KB each, a round", waited, at_most=0.5)
+    yield Row(f"{KEYS:,} keys, {kilobytes(family):.1f} KB each, a round", waited, at_most=0.3)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "family.sidelong")
         saved, loaded = best_within(
