@@ -84,7 +84,7 @@ def test_what_is_no_distribution_is_refused_in_the_round_where_it_appears(broken
         family.ask(["key"])
 
 
-def test_no_decision_stays_pending_of_a_batch_that_fails_for_one_key():
+def test_a_batch_that_fails_for_one_key_changes_nothing():
     family = sl.Family(with_(distribution=next(iter(BROKEN))), GRAPH)
     for _ in range(4):
         plan = family.ask(["key"])
@@ -96,8 +96,19 @@ def test_no_decision_stays_pending_of_a_batch_that_fails_for_one_key():
     assert repr(family).endswith("3 keys, 1 pending>")
     assert family["key"].round == 4
     plan = family.ask(["other", "new"])
-    assert plan.rounds.tolist() == [3, 2]  # those that were drawn are cancelled
+    assert plan.rounds.tolist() == [2, 1]  # no round of another key was played
     assert family.tell(plan, np.full(plan.reveals.size, 0.5)) == 2
+
+
+def test_no_decision_stays_pending_of_a_batch_whose_second_draw_for_a_key_fails():
+    family = sl.Family(with_(distribution=next(iter(BROKEN))), GRAPH)
+    for _ in range(3):
+        family.cancel(family.ask(["key"]))
+    with pytest.raises(LearnerError, match="decided nothing in round 5"):
+        family.ask(["new", "key", "key"])
+    assert family.pending == []
+    assert family["key"].round == 4
+    assert family.ask(["new"]).rounds.tolist() == [2]  # that one was drawn, and cancelled
 
 
 def draws_too_far(params, state, graph, asked):

@@ -125,7 +125,7 @@ class Agent:
         bind(self, "_ask", made.ask_one, *known, 1, self._seed, p, trace, self._room.present, of=of)
         more = self._observers, self._room, 1, *self._ends, 1, True
         bind(self, "_tell", made.tell_one, *known, drawn, *more, of=of)
-        if setup.is_sparing:
+        if setup.learner.is_sparing:
             bind(self, "_chance", setup.learner.probability, *known, self._asked(graph, 1, p, trace), 0, of=of)
 
     @property
@@ -307,7 +307,7 @@ class Agent:
                 return asked, None, 0, False
             losses, graph, foreseen = losses.losses, losses.graph, losses.foreseen
         shown = self._bank.of_outcome(graph, asked)
-        refused = shown is not asked and (foreseen or self._setup.is_sparing)
+        refused = shown is not asked and (foreseen or self._setup.learner.is_sparing)
         return shown, None if refused else losses, int(graph.arrays.key), foreseen
 
     def _tell_any(
@@ -544,7 +544,7 @@ class Agent:
         drawn = self._drawn
         try:
             self._ask(setup.params, state, graph.arrays, t, self._seed, p, trace, self._room.present)
-            if setup.is_sparing:
+            if setup.learner.is_sparing:
                 self._drawn = t
                 p = self._every_chance(t, graph)  # type: ignore[assignment]  # it was just drawn
         finally:
@@ -598,7 +598,7 @@ class Agent:
         )
         header, arrays = codec.write("agent", saved)
         header |= {"round": self._round}  # for whoever reads it; `rows.round` is what counts
-        return header | ({"fresh": self._drawn} if setup.is_sparing else {}), arrays
+        return header | ({"fresh": self._drawn} if setup.learner.is_sparing else {}), arrays
 
     @classmethod
     def load(cls, path: str | PathLike[str], learner: Learner | None = None) -> Self:
@@ -639,13 +639,13 @@ class Agent:
         """Return the i-th pending decision of a file."""
         row = {name: column[i] for name, column in saved.pending.items()}
         graph, setup = saved.graphs[row["graph"]], self._setup
-        size = graph.row(int(row["arm"])).size if setup.is_sparing else graph.n_arms
+        size = graph.row(int(row["arm"])).size if setup.learner.is_sparing else graph.n_arms
         t, arm, carried, outstanding = (int(row[name]) for name in ("round", "arm", "carried", "outstanding"))
         drawn = DrawnRound(
             t, arm, carried, outstanding, row["p"][:size].copy(), row["trace"].copy(), row["mean"].copy()
         )
         self._outstanding += outstanding >= 0
-        if setup.is_sparing:
+        if setup.learner.is_sparing:
             return SparingDecision(setup.tag, graph, drawn, float(row["probability"]), self._every_chance)
         return Decision(setup.tag, graph, drawn)
 

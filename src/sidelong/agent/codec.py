@@ -78,7 +78,7 @@ def write(kind: str, saved: Saved) -> tuple[Header, Arrays]:
     used, places = np.unique(np.append(0, pending["graph"]), return_inverse=True)
     graphs = [saved.graphs[g] for g in used.tolist()]
     pending["graph"] = places.reshape(-1)[1:]
-    if setup.is_sparing:  # of each row, what the learner wrote
+    if setup.learner.is_sparing:  # of each row, what the learner wrote
         sizes = _sizes(graphs, pending["graph"], pending["arm"])
         rows = [row[:size] for row, size in zip(pending["p"], sizes.tolist(), strict=True)]
         pending["p"] = np.concatenate([np.empty(0), *rows])
@@ -233,15 +233,15 @@ def _read_pending(path: Place, saved: Saved, arrays: Arrays) -> dict[str, np.nda
     none = Need.SELF_LOOPS in setup.learner.needs and ((sizes < 1) | (carried < 1)).any()
     if not ordered or none:
         raise StateFileError(f"{path} holds pending decisions that nobody made.")
-    if setup.is_sparing:
+    if setup.learner.is_sparing:
         rows = _read(path, "pending.p", arrays, np.empty(int(sizes.sum())), ())
         made["p"] = np.zeros((n, K))
         for row, part in zip(made["p"], np.split(rows, np.cumsum(sizes))[:-1], strict=True):
             row[: part.size] = part
     else:
         made["p"] = _read(path, "pending.p", arrays, np.empty(K), (n,))
-    if setup.is_sparing or not setup.learner.draws_itself:
-        own = made["probability"] if setup.is_sparing else made["p"][np.arange(n), made["arm"]]
+    if setup.learner.is_sparing or not setup.learner.draws_itself:
+        own = made["probability"] if setup.learner.is_sparing else made["p"][np.arange(n), made["arm"]]
         if not ((made["p"] >= 0.0) & (made["p"] <= 1.0 + 1e-6)).all() or not (own > 0.0).all():
             raise StateFileError(f"{path} holds pending decisions with probabilities that are none.")
     return made

@@ -42,7 +42,6 @@ from sidelong.learners.interface import (
     bound,
     draw,
     drawing,
-    is_sparing,
     mark_present,
     marking,
     name_of,
@@ -496,7 +495,7 @@ def kernels_of(learner: Learner) -> Kernels:
     eta, theta, mass = (learner.traces.index(name) if name in learner.traces else -1 for name in TRACED)
     absent = {"mark_present": marking(learner)}
     letting_go = absent | {"release": learner.release}
-    sparing: dict[str, Any] = {"SPARING": is_sparing(learner)}
+    sparing: dict[str, Any] = {"SPARING": learner.is_sparing}
     traced = {"ETA": eta, "THETA": theta, "MASS": mass}
     learning = bound(learn, f"learn_{own}", update=learner.update, **letting_go, **sparing, **traced)
     dropping = bound(drop_one, f"drop_{own}", **letting_go)

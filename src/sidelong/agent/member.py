@@ -143,7 +143,7 @@ class Member:
         """Return a pending decision as an agent would."""
         drawn, graph = self._rounds.drawn(slot)
         tag = f"{self._rounds.setup.tag}-{self.key}"
-        if not self._rounds.setup.is_sparing:
+        if not self._rounds.setup.learner.is_sparing:
             return Decision(tag, graph, drawn)
         return SparingDecision(tag, graph, drawn, float(self._rounds.pending.probability[slot]), None)
 

@@ -318,7 +318,7 @@ def health_of(setup: Setup, observers: Observers, last: int) -> WorldHealth:
         raise EvaluationError("No alarm is kept. Make the family with health=True.")
     found = health(Turning(observers.alarm, observers.window), last)
     found = found._replace(overridden=int(observers.delays[OVERRIDDEN]))
-    blind = setup.learner.draws_itself and not setup.is_sparing
+    blind = setup.learner.draws_itself and not setup.learner.is_sparing
     return found._replace(unknown="the learner draws without knowing the probabilities") if blind else found
 
 

@@ -29,7 +29,7 @@ from sidelong.agent.states import Layout, SharedStates
 from sidelong.checks import short
 from sidelong.graphs.presence import with_absent_arm
 from sidelong.keys import Keys, seeds_of
-from sidelong.learners.interface import refusal
+from sidelong.learners.interface import is_checked, refusal
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -228,7 +228,7 @@ class Rounds:
         """Return a pending decision of its own, and the graph that it was drawn for."""
         pending, graph = self.pending, self.bank.graphs[self.pending.graph[slot]]
         arm = int(pending.arm[slot])
-        size = graph.row(arm).size if self.setup.is_sparing else graph.n_arms
+        size = graph.row(arm).size if self.setup.learner.is_sparing else graph.n_arms
         return DrawnRound(
             int(pending.round[slot]),
             arm,
@@ -274,7 +274,7 @@ class Rounds:
         sizes = self.bank.degrees(graph, arm)
         offsets = np.append(0, np.cumsum(sizes))
         P, observed = np.empty(self.setup.graph.n_arms), np.empty(int(offsets[-1]))
-        sparing, other = self.setup.is_sparing, graph != self.pending.graph[slot]
+        sparing, other = self.setup.learner.is_sparing, graph != self.pending.graph[slot]
         if sparing and other.any():
             at = int(np.argmax(other))
             refuse_outcome(self.setup.learner, foreseen=False, name=self.ids(slot[at : at + 1])[0], key="")
@@ -301,10 +301,12 @@ class Rounds:
     def ask(self, row: Integers, places: Integers, threads: int) -> DrawnColumns:
         """Draw an arm for each row, on graphs by their places; return the columns of a batch behind its keys.
 
-        If a learner of a user's own fails for one row, the decisions of the others are cancelled.
+        A learner of a user's own may fail for some row, so that its draws are tried first, which changes nothing. What
+        fails later, as the second draw of a row or an interrupt, cancels the decisions of all rows.
         """
-        n = row.size
-        slot = self.take(n)
+        if is_checked(self.setup.learner):
+            self.outlook(row, places)
+        slot = self.take(row.size)
         try:
             return self._draw(row, places, slot, threads)
         except BaseException:  # nobody will know of these decisions
@@ -320,11 +322,7 @@ class Rounds:
         asked = AskBatch(row[order], places[order], slot, np.full(n, -1), np.empty(n, np.int64), np.empty(n))
         self._foresee(asked)
         self._share(self._bind("ask"), asked.row, threads, asked, (self.setup.initial,), (True,))
-        wrong = np.flatnonzero((asked.arm < 0) | (asked.arm >= self.setup.graph.n_arms))
-        if wrong.size:
-            at = int(wrong[0])
-            t, p = int(self.rows.round[asked.row[at]]) + 1, self.pending.p[slot[at]]
-            raise refusal(self.setup.learner, t, p, int(asked.arm[at]), self.setup.graph.n_arms)
+        self._check_arms(asked, self.pending)
         back = np.empty(n, np.int64)
         back[order] = np.arange(n)
         arms = asked.arm[back]
@@ -372,7 +370,17 @@ class Rounds:
         room = new_pending(self.setup, n)
         asked = AskBatch(row, graph, np.arange(n), np.full(n, -1), np.empty(n, np.int64), np.empty(n))
         self._bind("ask")(*self._parts(self.workspace(0), room), asked, self.setup.initial, 0, n, False)  # noqa: FBT003  # a kernel
+        self._check_arms(asked, room)
         return room.p
+
+    def _check_arms(self, asked: AskBatch, pending: Pending) -> None:
+        """Refuse a batch in which a learner gave no distribution, or drew no arm."""
+        n_arms = self.setup.graph.n_arms
+        wrong = np.flatnonzero((asked.arm < 0) | (asked.arm >= n_arms))
+        if wrong.size:
+            at = int(wrong[0])
+            t, p = int(self.rows.round[asked.row[at]]) + 1, pending.p[asked.slot[at]]
+            raise refusal(self.setup.learner, t, p, int(asked.arm[at]), n_arms)
 
     def _share(
         self,
@@ -436,7 +444,7 @@ class Rounds:
         columns = {name: getattr(self.pending, name)[slots] for name in PENDING}
         places = np.array([made.bank.place(each) for each in graphs], np.int64)
         columns["graph"] = places[columns["graph"]]
-        if not setup.is_sparing:
+        if not setup.learner.is_sparing:
             columns["p"] = np.pad(columns["p"], ((0, 0), (0, 1)))
         if setup.certificate:
             columns["mean"] = np.pad(columns["mean"], ((0, 0), (0, 1)), constant_values=0.5)

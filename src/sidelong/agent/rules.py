@@ -17,7 +17,7 @@ from sidelong.agent.graphs import Bank
 from sidelong.checks import short
 from sidelong.errors import ConflictError, DecisionError, LossError, OutcomeError
 from sidelong.graphs.presence import arm_of
-from sidelong.learners.interface import Need, is_sparing
+from sidelong.learners.interface import Need
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -147,7 +147,7 @@ def mix_bits(x: Any) -> Any:
 
 def refuse_outcome(learner: Learner, *, foreseen: bool, name: str, key: str) -> None:
     """Refuse a graph that came with an outcome and is another one than that of `ask`, if it must not be."""
-    if is_sparing(learner):
+    if learner.is_sparing:
         raise DecisionError(
             "A learner that does not look at every arm must know at `ask` what its decision reveals: "
             "tell without graph=..., or take refresh='round'."

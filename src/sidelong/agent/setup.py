@@ -17,7 +17,7 @@ from sidelong.errors import GraphError, LearnerError
 from sidelong.graphs.graph import FeedbackGraph
 from sidelong.graphs.presence import arm_of
 from sidelong.learners import catalogue
-from sidelong.learners.interface import is_sparing, trace_size
+from sidelong.learners.interface import trace_size
 from sidelong.outcomes.scale import checked_scale
 
 if TYPE_CHECKING:
@@ -44,11 +44,6 @@ class Setup:
     certificate: bool = False  #: whether one is kept
     alarm: bool = True  #: whether `health` is
     tag: str = ""  #: what the ids of decisions have in them
-
-    @cached_property
-    def is_sparing(self) -> bool:
-        """Whether the learner does not look at every arm."""
-        return is_sparing(self.learner)
 
     @cached_property
     def n_traces(self) -> int:

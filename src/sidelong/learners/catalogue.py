@@ -15,7 +15,7 @@ from sidelong._jit import kernel
 from sidelong.checks import nearest
 from sidelong.errors import LearnerError, ObservabilityError
 from sidelong.graphs.presence import present
-from sidelong.learners.interface import Learner, Need, is_sparing
+from sidelong.learners.interface import Learner, Need
 from sidelong.learners.options import load
 
 if TYPE_CHECKING:
@@ -188,7 +188,7 @@ def _keywords(function: Callable[..., Any]) -> tuple[str, ...]:
 def check_certifiable(learner: Learner) -> None:
     """Refuse a learner that does not know the probabilities of all arms at each draw, where a certificate is kept."""
     why = ""
-    if is_sparing(learner):
+    if learner.is_sparing:
         why = "with refresh='epoch' it does not look at every arm: take refresh='round'"
     elif learner.draws_itself:
         why = "it draws without knowing them: take another learner, such as glance"

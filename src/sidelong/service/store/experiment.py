@@ -31,7 +31,6 @@ from sidelong.agent.decision import SparingDecision
 from sidelong.agent.rules import check_losses
 from sidelong.errors import DecisionError, GraphError
 from sidelong.graphs.arrays import observe
-from sidelong.learners.interface import is_sparing
 from sidelong.service.store import agents, life
 from sidelong.service.store.graphs import size
 from sidelong.service.store.journal import DRAWN_BY, Event, Kind
@@ -157,7 +156,7 @@ class LiveExperiment:
         self.tallies = tallies
         self.n_arms = agent.graph.n_arms
         module = agents.module_of(identity.spec)
-        self._is_sparing = is_sparing(module)
+        self._is_sparing = module.is_sparing
         self.module = module
         self.life = Life.first(identity.spec)
         self.scale = agents.scale_of(identity.spec)

@@ -10,7 +10,6 @@ import numpy as np
 
 from sidelong.agent import Agent, state_file
 from sidelong.errors import DecisionError, GraphError, LearnerError
-from sidelong.learners.interface import is_sparing
 from sidelong.service.store import agents
 from sidelong.service.store.experiment import STORED, LiveExperiment, Moment
 from sidelong.service.store.journal import DRAWN_BY, Event, Kind
@@ -58,7 +57,7 @@ class KeyedExperiment(LiveExperiment):
         self.waiting_count = 0
         self.drawn: dict[int, DrawnBatch] = {}  #: by the least number of each batch, ascending
         self._first: list[int] = []
-        self._sparing = is_sparing(agents.module_of(spec))
+        self._sparing = agents.module_of(spec).is_sparing
 
     @classmethod
     def new(cls, identity: Identity, graph: FeedbackGraph, learned: bytes | None = None) -> Self:
