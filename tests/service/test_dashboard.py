@@ -203,6 +203,29 @@ def test_keys_are_shown_by_search_the_worst_first_and_in_one_distribution(browse
         assert fine(seen)
 
 
+@pytest.mark.parametrize("keyed", [False, True], ids=["plain", "keyed"])
+def test_amounts_are_shown_in_the_unit_of_the_scale(browser, served, keyed):
+    name, scale = f"euros-{keyed}".lower(), {"best": 0, "worst": 250}
+    body = {"name": name, "graph": {"name": "complete", "n": 3}, "scale": scale, "keyed": keyed}
+    served.post("/v1/experiments", {**body, "holdout": {"arm": 2, "share": 0.4}, "seed": 1})
+    with opened(browser, served, name) as seen:
+        wait(seen.page, '[data-figure="cost in all"] dd', "nothing was told yet")
+        for _ in range(40):
+            _, made = served.post(f"/v1/experiments/{name}/decisions", {"key": "bread"} if keyed else {})
+            made = made["items"][0] if keyed else made
+            served.post(f"/v1/decisions/{made['id']}/feedback", {"losses": [50.5, 100, 200]})
+        wait_for_count(seen.page, "told", 40)
+        amounts = served.get(f"/v1/experiments/{name}")[1]["amounts"]
+        assert amounts["total"] > 1000  # which is shown without digits behind the point
+        wait(seen.page, '[data-figure="cost in all"] dd', f"{int(rounded(amounts['total'], 0)):,}")
+        shown = seen.page.locator('[data-figure="cost in all"] dd').inner_text()
+        assert f"{amounts['rounds']} rounds" in shown
+        saved = seen.page.locator('[data-figure="saved in all"] dd').inner_text()
+        assert saved.startswith(f"{int(rounded(amounts['saved']['estimate'], 0)):,}")
+        assert "per round" in saved
+        assert fine(seen)
+
+
 def test_what_cannot_be_known_says_why(browser, served, service):
     agent = service.create("sparing", "exp3.g++", sl.graphs.complete(3), seed=1, refresh="epoch")
     for _ in range(20):

@@ -789,6 +789,30 @@ def a_default_loss_is_learned_when_a_decision_expires(deployment, kind):
     assert drawn(each.decide(4)) == drawn(twin.decide(4))
 
 
+@promise()
+def an_experiment_with_a_scale_shows_amounts_in_its_unit(deployment, kind):
+    assert deployment.create(kind).play().state()["amounts"] is None
+    for scale in ({"best": 10.0, "worst": 250.0}, {"best": 100.0, "worst": 0.0}):
+        each = deployment.create(kind, scale=scale, holdout={"arm": 1, "share": 0.5})
+        amounts = each.state()["amounts"]
+        assert (amounts["rounds"], amounts["total"], amounts["per_round"], amounts["saved"]) == (0, 0.0, None, None)
+        values = [10.0, 90.0, 50.0, 70.0, 80.0]
+        made = [one for _ in range(10) for one in each.decide(4)]
+        for one in made:
+            each.tell(one, [values[arm] for arm in one["reveals"]]).ok()
+        paid = [values[one["arm"]] for one in made if one["drawn_by"] == "learner"]
+        state = each.state()
+        amounts, lift, width = state["amounts"], state["lift"], abs(scale["worst"] - scale["best"])
+        assert amounts["rounds"] == lift["learned"] == len(paid) < 40
+        assert amounts["total"] == pytest.approx(sum(paid))
+        assert amounts["per_round"] == pytest.approx(sum(paid) / len(paid))
+        for name in ("estimate", "low", "high"):
+            assert amounts["saved_per_round"][name] == pytest.approx(width * lift[name])
+            assert amounts["saved"][name] == pytest.approx(width * lift[name] * len(paid))
+        if state["regret"] is not None:
+            assert amounts["regret"]["estimate"] == pytest.approx(width * state["regret"]["estimate"])
+
+
 # Feedback: late, in any order, again; or wrong, and then nothing changes.
 
 

@@ -1,7 +1,7 @@
 // The small parts of the page about an experiment: what it is, whether its guarantee holds, its counts, the latest events.
 
 import { $, h, s, write } from "./dom.js";
-import { ago, clock, count, duration, number, percent, range, some } from "./format.js";
+import { ago, amount, clock, count, duration, number, percent, range, some } from "./format.js";
 
 export const LATEST = 9; // events that are shown
 
@@ -64,7 +64,7 @@ export function numbers(found) {
 }
 
 function figures(found) {
-  return found.keys === null ? checked(found) : [["keys", count(found.keys)], ...counted(found.counts)];
+  return found.keys === null ? checked(found) : [["keys", count(found.keys)], ...counted(found.counts), ...saved(found), ...paid(found)];
 }
 
 function counted(counts) {
@@ -78,7 +78,22 @@ function counted(counts) {
   ];
 }
 
-function checked({ state, best, arms, counts, guarantee, regret, lift, certificate, world, sample_ratio: ratio }) {
+/** What is saved beside the holdout, if there is one. */
+const saved = ({ lift }) => (lift === null ? [] : [["saved per round", number(lift.estimate, 3), lifted(lift)]]);
+
+/** What was paid and saved in the unit of the scale, if there is one. */
+function paid({ scale, amounts }) {
+  if (amounts === null) return [];
+  const name = scale.worst > scale.best ? "cost in all" : "scored in all";
+  const mean = amounts.rounds ? `${amount(amounts.per_round)} per round, in ${some(amounts.rounds, "round")}` : "nothing was told yet";
+  const total = [name, amounts.rounds ? amount(amounts.total) : "–", mean];
+  if (amounts.saved === null) return [total];
+  const { low, high } = amounts.saved;
+  return [total, ["saved in all", amount(amounts.saved.estimate), `${amount(low)} to ${amount(high)}; ${amount(amounts.saved_per_round.estimate)} per round`]];
+}
+
+function checked(found) {
+  const { state, best, arms, counts, guarantee, regret, amounts, certificate, world, sample_ratio: ratio } = found;
   const check =
     ratio.p_value === null ? ["–", ratio.unknown] : [ratio.ok ? "fine" : "off", `p = ${probability(ratio.p_value)}`];
   const unknown = counts.told ? "cannot be estimated from this feedback" : "not known yet";
@@ -91,11 +106,12 @@ function checked({ state, best, arms, counts, guarantee, regret, lift, certifica
     ],
     [state === "running" ? "plays next" : "would play", next === null ? "–" : called(next), next === null ? "not known beforehand" : `with a chance of ${percent(next.probability)}`],
     ...counted(counts),
-    ...(lift === null ? [] : [["saved per round", number(lift.estimate, 3), lifted(lift)]]),
+    ...saved(found),
+    ...paid(found),
     [
       "regret",
       number(regret.estimate, 1),
-      regret.rejected ? CONTRADICTED : regret.estimate === null ? unknown : `${range(regret.low, regret.high, 1)}, against the best arm`,
+      regret.rejected ? CONTRADICTED : regret.estimate === null ? unknown : `${range(regret.low, regret.high, 1)}, against the best arm${amounts?.regret ? `; ${amount(amounts.regret.estimate)} in the unit of the scale` : ""}`,
       regret.rejected,
     ],
     [

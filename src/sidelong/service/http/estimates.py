@@ -12,6 +12,8 @@ from sidelong.evaluation import weighing
 from sidelong.evaluation.intervals import interval
 from sidelong.evaluation.regret import compare
 from sidelong.service.http.messages.experiments import (
+    Amount,
+    Amounts,
     CertificateState,
     Counts,
     LiftState,
@@ -121,6 +123,32 @@ def lift(experiment: LiveExperiment) -> LiftState | None:
         held_cost=found.held_cost if found and found.held else None,
         learner_cost=found.learner_cost if found and found.learned else None,
     )
+
+
+def amounts(experiment: LiveExperiment, lift: LiftState | None, regret: RegretState | None) -> Amounts | None:
+    """Return what was paid, saved and lost in the unit of the experiment's scale, if it has one."""
+    scale = experiment.scale
+    if scale is None:
+        return None
+    rounds, paid = experiment.paid()
+    width = scale.worst - scale.best
+    total = rounds * scale.best + paid * width
+    return Amounts(
+        rounds=rounds,
+        total=total,
+        per_round=total / rounds if rounds else None,
+        saved=_amount(lift, abs(width) * (lift.learned if lift else 0)),
+        saved_per_round=_amount(lift, abs(width)),
+        regret=_amount(regret, abs(width)),
+    )
+
+
+def _amount(found: LiftState | RegretState | None, unit: float) -> Amount | None:
+    """Return an estimate and its interval, where a loss of 1 is worth so many units; None if there is no estimate."""
+    if found is None or found.estimate is None:
+        return None
+    low, high = (None if limit is None else unit * limit for limit in (found.low, found.high))
+    return Amount(estimate=unit * found.estimate, low=low, high=high)
 
 
 def certificate(experiment: LiveExperiment) -> CertificateState | None:

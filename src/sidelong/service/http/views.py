@@ -101,7 +101,8 @@ def state(experiment: LiveExperiment, query: StateQuery = _USUAL) -> ExperimentS
     if isinstance(experiment, KeyedExperiment):
         return _state_with_keys(experiment, query)
     spec, ratio, known = identity.spec, estimates.sample_ratio(tallies), experiment.agent.estimates()
-    world = estimates.world(experiment)
+    world, lift = estimates.world(experiment), estimates.lift(experiment)
+    regret = estimates.regret(tallies, experiment.agent if spec.certificate else None)
     return ExperimentState(
         name=identity.name,
         learner=spec.learner,
@@ -131,8 +132,9 @@ def state(experiment: LiveExperiment, query: StateQuery = _USUAL) -> ExperimentS
         arms=_arms(experiment, known, query),
         guarantee=guarantee(experiment, ratio),
         sample_ratio=ratio,
-        lift=estimates.lift(experiment),
-        regret=estimates.regret(tallies, experiment.agent if spec.certificate else None),
+        amounts=estimates.amounts(experiment, lift, regret),
+        lift=lift,
+        regret=regret,
         certificate=estimates.certificate(experiment),
         world=world,
         alarms=alarms(experiment, ratio, world),
@@ -145,7 +147,7 @@ def _keys(experiment: LiveExperiment) -> int | None:
 
 def _state_with_keys(experiment: KeyedExperiment, query: StateQuery) -> ExperimentState:
     """Return all that can be said of keys together; what is known of each stands on a page of its own."""
-    identity, life = experiment.identity, experiment.life
+    identity, life, lift = experiment.identity, experiment.life, estimates.lift(experiment)
     spec = identity.spec
     return ExperimentState(
         name=identity.name,
@@ -176,7 +178,8 @@ def _state_with_keys(experiment: KeyedExperiment, query: StateQuery) -> Experime
         arms=keyed.arms(experiment, query),
         guarantee=None,
         sample_ratio=None,
-        lift=estimates.lift(experiment),
+        amounts=estimates.amounts(experiment, lift, None),
+        lift=lift,
         regret=None,
         certificate=None,
         world=None,

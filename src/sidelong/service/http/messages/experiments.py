@@ -309,6 +309,25 @@ class LiftState(BaseModel):
     learner_cost: float | None
 
 
+class Amount(BaseModel):
+    """An estimate in the unit of an experiment's scale, with its interval."""
+
+    estimate: float
+    low: float | None
+    high: float | None
+
+
+class Amounts(BaseModel):
+    """What the learner's rounds came to, in the unit of the experiment's scale."""
+
+    rounds: int  #: those that were told, and in which the arm that was played revealed its own cost
+    total: float  #: what they cost, or scored, in all
+    per_round: float | None  #: null before anything was told
+    saved: Amount | None  #: beside the holdout in the learner's rounds; null without a holdout, or before it was told
+    saved_per_round: Amount | None
+    regret: Amount | None  #: what was paid beyond the best arm; null where it cannot be estimated
+
+
 class RegretState(BaseModel):
     """Loss beyond the best arm's, estimated from what was told; the interval holds whichever arm that is."""
 
@@ -381,6 +400,7 @@ class ExperimentState(BaseModel):
         Guarantee | None
     )  #: null for an experiment with keys, as the next, `regret` and `world`: each has its own
     sample_ratio: SampleRatio | None
+    amounts: Amounts | None  #: null without a scale
     lift: LiftState | None  #: null if there is no holdout
     regret: RegretState | None
     certificate: CertificateState | None  #: null if none is kept
