@@ -66,7 +66,9 @@ def make(folder: str, events: int) -> None:
 def lose_snapshot(folder: str) -> None:
     """Delete the snapshots of the large experiment."""
     with closing(sqlite3.connect(f"{folder}/service.db")) as database:
-        database.execute("DELETE FROM snapshots WHERE experiment IN (SELECT id FROM experiments WHERE name='large')")
+        database.execute(
+            "DELETE FROM blobs WHERE owner = (SELECT key FROM experiments WHERE name='large') AND kind >= 2"
+        )
         database.commit()
 
 

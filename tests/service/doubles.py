@@ -4,7 +4,7 @@
 `Database`, `Reading` and `Writing`. Each function is called instead of the method, with the method first:
 
     hooks["append"] = fail                               # every call writing.append(new) becomes fail(append, new)
-    hooks["graph"] = lambda read, id_: flip(read(id_))   # the database returns damaged graphs
+    hooks["blob"] = of_kind(BlobKind.GRAPH, altered(flip))   # the database returns damaged graphs
 """
 
 import contextlib
@@ -97,6 +97,15 @@ class Pause:
 def altered(change):
     """Return a hook that changes what the database returns."""
     return lambda method, *given, **more: change(method(*given, **more))
+
+
+def of_kind(kind, hook):
+    """Return a hook for blobs of one kind; the others are read and written as ever."""
+
+    def act(method, name, *given, **more):
+        return hook(method, name, *given, **more) if name.kind is kind else method(name, *given, **more)
+
+    return act
 
 
 def flipped(data, place):

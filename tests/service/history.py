@@ -16,7 +16,7 @@ import numpy as np
 
 from sidelong.service.store import journal, snapshots
 from sidelong.service.store.experiment import Clock
-from sidelong.service.store.graphs import Shelf
+from sidelong.service.store.graphs import GraphCache
 from sidelong.service.store.journal import Kind
 from sidelong.service.store.kinds import open_database
 from sidelong.service.store.replay import Replayed
@@ -149,7 +149,7 @@ def check(address, experiment, history):
         identity = reading.find(experiment)
         [head] = [each.head for each in reading.experiments() if each.id == identity.id]
         events = list(journal.since(reading, identity.id, 0))
-        rebuilt = Replayed(identity, Shelf(), Clock()).rebuilt(reading)
+        rebuilt = Replayed(identity, GraphCache(), Clock()).rebuilt(reading)
     database.close()
     assert [event.seq for event in events] == list(range(1, head + 1))
     by_kind = {kind: [event for event in events if event.kind is kind] for kind in Kind}

@@ -5,18 +5,12 @@ As SQLite, it lets one write at a time. What is written is a copy, which takes t
 
 import collections
 import contextlib
-import json
 import threading
 from dataclasses import dataclass, field, fields, replace
 
 from sidelong.errors import ServiceError
-from sidelong.service.store.database import Database, Listed, Reading, TakenError, Writing
+from sidelong.service.store.database import Blob, BlobKind, Database, Listed, Reading, TakenError, Writing
 from sidelong.service.store.journal import SLOTS, size_of
-
-
-def graph_of(identity):
-    """Return the graph that an experiment has in its specification."""
-    return json.loads(identity.document).get("graph")
 
 
 @dataclass
@@ -25,14 +19,10 @@ class Contents:
 
     experiments: dict = field(default_factory=dict)  # the identity, by id
     listed: dict = field(default_factory=dict)  # state, changed_at, changed_by, by id
-    deletions: dict = field(default_factory=dict)  # by id
+    own_graphs: dict = field(default_factory=dict)  # by id
     events: dict = field(default_factory=dict)  # a tuple, by experiment
-    snapshots: dict = field(default_factory=dict)  # a tuple, oldest first, by experiment
-    parts: dict = field(default_factory=dict)  # by experiment, event and number
-    blocks: dict = field(default_factory=dict)  # by experiment, number and event
-    initial_states: dict = field(default_factory=dict)  # by experiment
-    graphs: dict = field(default_factory=dict)  # the data, when they were kept, and how many parts are in front
-    graph_parts: dict = field(default_factory=dict)  # the data and when they were kept, by id and number
+    heads: dict = field(default_factory=dict)  # of experiments whose events are forgotten
+    chunks: dict = field(default_factory=dict)  # data, when they were kept, and whether they are the last, by name
     tokens: dict = field(default_factory=dict)
     singles: dict = field(default_factory=lambda: {"clock": 0})
 
@@ -56,21 +46,22 @@ class MemoryReading(Reading):
         self._kept = contents
 
     def find(self, of):
-        every = self._kept.experiments.values()
+        every = [each for of, each in self._kept.experiments.items() if self._is_kept(of)]
         return next((each for each in every if of in {each.name, f"#{each.key}"}), None)
 
-    def experiments(self):
-        kept = self._kept
+    def _is_kept(self, of):
+        return self._kept.listed[of].get("state") not in {"deleted", "gone"}
+
+    def experiments(self, *, deleted=False):
         listed = [
-            Listed(of, each.name, len(kept.events[of]), **kept.listed[of]) for of, each in kept.experiments.items()
+            Listed(of, each.name, self._head(of), **self._kept.listed[of])
+            for of, each in self._kept.experiments.items()
+            if self._is_kept(of) != deleted
         ]
-        return sorted(listed, key=lambda each: each.name)
+        return sorted(listed, key=lambda each: (each.changed_at, each.id) if deleted else each.name)
 
-    def deletions(self):
-        return sorted(self._kept.deletions.values(), key=lambda each: each.at)
-
-    def leftovers(self):
-        return sorted(self._kept.events.keys() - self._kept.experiments.keys())
+    def _head(self, of):
+        return self._kept.heads.get(of, len(self._kept.events[of]))
 
     def events(self, experiment, after, most, most_bytes=None):
         found, total = [], 0
@@ -94,40 +85,21 @@ class MemoryReading(Reading):
         wanted = set(keys)
         return [each for each in self._kept.events.get(experiment, ()) if each.key in wanted]
 
-    def snapshot(self, experiment, before=None):
-        every = reversed(self._kept.snapshots.get(experiment, ()))
-        found = next((each for each in every if before is None or each.seq < before), None)
-        if found is None:
+    def blob(self, name):
+        complete = [key[0] for key, (_, _, last) in self._kept.chunks.items() if last and key[0][:3] == name[:3]]
+        seq = max((each.seq for each in complete if each.seq <= name.seq), default=None)
+        if seq is None:
             return None
-        numbers = sorted(key for key in self._kept.parts if key[:2] == (experiment, found.seq))
-        return found._replace(data=b"".join([*map(self._kept.parts.get, numbers), found.data]))
-
-    def block(self, experiment, number, before):
-        kept = [key for key in self._kept.blocks if key[:2] == (experiment, number) and key[2] <= before]
-        return self._kept.blocks[max(kept)] if kept else None
-
-    def initial_state(self, experiment):
-        return self._kept.initial_states.get(experiment)
-
-    def graph(self, id_):
-        if id_ not in self._kept.graphs:
-            return None
-        data, _, parts = self._kept.graphs[id_]
-        return b"".join([*(self._kept.graph_parts[id_, number][0] for number in range(parts)), data])
+        chunks = sorted(key for key in self._kept.chunks if key[0] == name._replace(seq=seq))
+        return Blob(seq, b"".join(self._kept.chunks[key][0] for key in chunks))
 
     def graph_bytes(self, experiment):
         named = {each.graph for each in self._kept.events.get(experiment, ()) if each.graph is not None}
-        return sum(len(self.graph(id_)) for id_ in named)
+        return sum(len(data) for (name, _), (data, *_) in self._kept.chunks.items() if name.owner in named)
 
     def names_graph(self, experiment, id_):
-        own = graph_of(self._kept.experiments[experiment]) == id_
+        own = self._kept.own_graphs[experiment] == id_
         return own or any(each.graph == id_ for each in self._kept.events[experiment])
-
-    def unused_graphs(self, before, most):
-        used = set(map(graph_of, self._kept.experiments.values()))
-        used |= {event.graph for events in self._kept.events.values() for event in events}
-        old = [id_ for id_, (_, at, _) in self._kept.graphs.items() if at < before]
-        return [id_ for id_ in old if id_ not in used][:most]
 
     def clock(self):
         return self._kept.singles["clock"]
@@ -144,14 +116,15 @@ class MemoryWriting(MemoryReading, Writing):
         self._place = place
 
     def lock(self, experiment, *, wait=True):  # noqa: ARG002  # as on SQLite, nobody else writes
-        return len(self._kept.events[experiment]) if experiment in self._kept.experiments else None
+        return self._head(experiment) if self._is_kept(experiment) else None
 
-    def create(self, identity):
+    def create(self, identity, graph=None):
         if self.find(identity.name) is not None:
             raise TakenError(identity.name)
         of = len(self._kept.listed) + 1
         self._kept.experiments[of] = replace(identity, id=of)
         self._kept.listed[of] = {}
+        self._kept.own_graphs[of] = graph
         self._kept.events[of] = ()
         return of
 
@@ -164,23 +137,6 @@ class MemoryWriting(MemoryReading, Writing):
             self._kept.experiments[experiment] = replace(self._kept.experiments[experiment], name=name)
         self._kept.listed[experiment] = self._kept.listed[experiment] | changes
 
-    def delete(self, experiment, deletion):
-        del self._kept.experiments[experiment]
-        self._kept.deletions[experiment] = deletion
-
-    def forget_events(self, experiment, most):
-        left = self._kept.events.get(experiment, ())
-        if left:
-            self._kept.events[experiment] = left[:-most]
-        elif experiment in self._kept.events:
-            self._kept.snapshots.pop(experiment, None)
-            del self._kept.events[experiment]
-            self._kept.initial_states.pop(experiment, None)
-            for kept in (self._kept.parts, self._kept.blocks):
-                for key in [key for key in kept if key[0] == experiment]:
-                    del kept[key]
-        return min(len(left), most)
-
     def append(self, new):
         for of, events in new.items():
             every = self._kept.events[of] + tuple(events)
@@ -191,63 +147,63 @@ class MemoryWriting(MemoryReading, Writing):
                 raise TakenError(of)
             self._kept.events[of] = every
 
-    def save(self, experiment, snapshot):
-        kept = {each.seq: each for each in self._kept.snapshots.get(experiment, ())} | {snapshot.seq: snapshot}
-        self._kept.snapshots[experiment] = tuple(kept[seq] for seq in sorted(kept)[-2:])
+    def keep_chunk(self, name, chunk, data, now, *, last):
+        self._kept.chunks[name, chunk] = data, now, last
+        if last:
+            for key in [key for key in self._kept.chunks if key[0] == name and key[1] > chunk]:
+                del self._kept.chunks[key]
+            if not all((name, number) in self._kept.chunks for number in range(chunk)):
+                raise TakenError(name)
 
-    def keep_part(self, experiment, seq, number, data):
-        self._kept.parts[experiment, seq, number] = data
+    def hold(self, name, now=None):
+        found = next((key for key, (*_, last) in self._kept.chunks.items() if key[0] == name and last), None)
+        if found is not None and now is not None:
+            data, _, last = self._kept.chunks[found]
+            self._kept.chunks[found] = data, now, last
+        return found is not None
 
-    def forget_parts(self, experiment, most):
-        kept = {each.seq for each in self._kept.snapshots.get(experiment, ())}
-        left_over = [key for key in self._kept.parts if key[0] == experiment and key[1] not in kept][:most]
-        for key in left_over:
-            del self._kept.parts[key]
-        return len(left_over)
+    def forget(self, experiment, most_bytes):
+        owner, forgotten, total = self._kept.experiments[experiment].key, 0, 0
+        own = sorted((key for key in self._kept.chunks if key[0].owner == owner), key=lambda key: (key[0], -key[1]))
+        deleted = not self._is_kept(experiment)
+        if not deleted:
+            own = [key for key in own if not self._is_needed(key[0])]
+        while own and total < most_bytes:
+            total += len(self._kept.chunks.pop(own.pop(0))[0]) + 300
+            forgotten += 1
+        if forgotten or not deleted:
+            return forgotten
+        left = list(self._kept.events[experiment])
+        self._kept.heads.setdefault(experiment, len(left))
+        while left and total < most_bytes:
+            total += size_of(left.pop()) + 300
+            forgotten += 1
+        self._kept.events[experiment] = tuple(left)
+        if not forgotten:
+            self._kept.listed[experiment] = self._kept.listed[experiment] | {"state": "gone"}
+        return forgotten
 
-    def keep_block(self, experiment, number, seq, data):
-        self._kept.blocks[experiment, number, seq] = data
+    def _is_needed(self, name):
+        complete = {key[0] for key, (*_, last) in self._kept.chunks.items() if last and key[0].owner == name.owner}
+        saved = sorted(each.seq for each in complete if each.kind is BlobKind.SNAPSHOT)
+        oldest = saved[-2:][0] if saved else 0
+        if name.kind is BlobKind.SNAPSHOT:
+            return name.seq >= oldest
+        newer = [each for each in complete if each[:3] == name[:3] and name.seq < each.seq <= oldest]
+        return name.kind is not BlobKind.BLOCK or not newer
 
-    def forget_blocks(self, experiment, most):
-        oldest = min((each.seq for each in self._kept.snapshots.get(experiment, ())), default=0)
-        needed = {number: seq for of, number, seq in sorted(self._kept.blocks) if of == experiment and seq <= oldest}
-        unneeded = [key for key in self._kept.blocks if key[0] == experiment and key[2] < needed.get(key[1], 0)][:most]
-        for key in unneeded:
-            del self._kept.blocks[key]
-        return len(unneeded)
-
-    def keep_initial_state(self, experiment, data):
-        if experiment in self._kept.initial_states:
-            raise TakenError(experiment)
-        self._kept.initial_states[experiment] = data
-
-    def keep_graph(self, id_, data, now, parts=0):
-        before = self._kept.graphs.get(id_, (data, now, parts))
-        new = id_ not in self._kept.graphs
-        if new and not all((id_, number) in self._kept.graph_parts for number in range(parts)):
-            raise TakenError(id_)
-        self._kept.graphs[id_] = before[0], now, before[2]
-        return new
-
-    def keep_graph_part(self, id_, number, data, now):
-        self._kept.graph_parts[id_, number] = data, now
-
-    def forget_graph_parts(self, before, most):
-        used = {(id_, number) for id_, (_, _, parts) in self._kept.graphs.items() for number in range(parts)}
-        left_over = [key for key, (_, at) in self._kept.graph_parts.items() if at < before and key not in used][:most]
-        for key in left_over:
-            del self._kept.graph_parts[key]
-        return len(left_over)
-
-    def hold_graph(self, id_):
-        return id_ in self._kept.graphs
-
-    def forget_graphs(self, ids, before):
-        unused = sorted(set(self.unused_graphs(before, 2**31)) & set(ids))
-        for id_ in unused:
-            for number in range(self._kept.graphs.pop(id_)[2]):
-                del self._kept.graph_parts[id_, number]
-        return unused
+    def forget_unused(self, before, most, owners=None):
+        named = {each.key for each in self._kept.experiments.values()}
+        named |= {graph for of, graph in self._kept.own_graphs.items() if self._is_kept(of)}
+        named |= {event.graph for events in self._kept.events.values() for event in events}
+        kept = collections.defaultdict(int)
+        for (name, _), (_, at, _) in self._kept.chunks.items():
+            kept[name.owner] = max(kept[name.owner], at)
+        unused = {of for of, at in kept.items() if at < before and of not in named and of in (owners or kept)}
+        found = sorted((key for key in self._kept.chunks if key[0].owner in unused), key=lambda key: (key[0], -key[1]))
+        for key in found[:most]:
+            del self._kept.chunks[key]
+        return sorted({key[0].owner for key in found[:most]})
 
     def keep_clock(self, now):
         self._kept.singles["clock"] = max(self.clock(), now)

@@ -11,6 +11,7 @@ from sidelong.service.settings import Settings
 from sidelong.service.store import creation, snapshots
 from sidelong.service.store.changes import Change, Delete
 from sidelong.service.store.commands import Cancel, Decide, Expire, Tell
+from sidelong.service.store.database import LAST_SEQ, BlobKind, BlobName, keep_chunks
 from sidelong.service.store.experiment import Clock
 from sidelong.service.store.kinds import KINDS, open_database
 from sidelong.service.store.spec import RequestedSpec
@@ -107,22 +108,27 @@ def new_database(kind, request, folder, monkeypatch):
     return address.removesuffix("postgres") + f"test{number}"
 
 
-def alter_snapshots(database, of, change):
-    """Change the bytes of all snapshots of an experiment, given by its id."""
+def last_snapshot(reading, key, before=LAST_SEQ):
+    """Return the last snapshot of an experiment, given by its key."""
+    return reading.blob(BlobName(BlobKind.SNAPSHOT, key, seq=before))
+
+
+def alter_snapshots(database, name, change):
+    """Change the bytes of all snapshots of an experiment."""
     with database.writing() as writing:
-        before = None
-        while (found := writing.snapshot(of, before)) is not None:
-            writing.save(of, found._replace(data=change(found.data)))
-            before = found.seq
+        key, before = writing.find(name).key, LAST_SEQ
+        while (found := last_snapshot(writing, key, before)) is not None:
+            keep_chunks(writing, BlobName(BlobKind.SNAPSHOT, key, seq=found.seq), change(found.data), 0)
+            before = found.seq - 1
         writing.commit()
 
 
 def lose_snapshots(database):
     """Make all snapshots unusable, so that only the journals are left."""
     with database.reading() as reading:
-        every = [each.id for each in reading.experiments()]
-    for of in every:
-        alter_snapshots(database, of, lambda _: b"")
+        every = [each.name for each in reading.experiments()]
+    for name in every:
+        alter_snapshots(database, name, lambda _: b"")
 
 
 def small_blocks(monkeypatch, keys):

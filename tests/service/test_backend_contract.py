@@ -5,7 +5,6 @@ A new kind of database inherits `DatabaseContract`, says where an empty one is, 
 
 import contextlib
 import functools
-import json
 import threading
 import time
 import traceback
@@ -18,7 +17,18 @@ from service.stores import new_database
 from sidelong.errors import ServiceError
 from sidelong.service.http.status import Ready
 from sidelong.service.store import journal
-from sidelong.service.store.database import Deletion, Identity, Listed, Snapshot, TakenError, Token
+from sidelong.service.store.database import (
+    LAST_SEQ,
+    Blob,
+    BlobKind,
+    BlobName,
+    Identity,
+    Listed,
+    TakenError,
+    Token,
+    keep_blob,
+    keep_chunks,
+)
 from sidelong.service.store.journal import Event, Kind
 from sidelong.service.store.kinds import KINDS, open_database
 
@@ -51,14 +61,59 @@ def settled(seq, round_, kind=Kind.TOLD):
     return Event(kind, round_, 1000 + seq, seq, 0, losses=b"x" * 8, seq=seq, chain=bytes([seq % 256]) * 16)
 
 
-def make(database, name="e", events=()):
+def make(database, name="e", events=(), key=None):
     """Store an experiment, and return its id."""
     with database.writing() as writing:
-        of = writing.create(Identity(0, f"key of {name}", name, SPEC))
+        of = writing.create(Identity(0, key or f"key of {name}", name, SPEC))
         if events:
             writing.append({of: events})
         writing.commit()
     return of
+
+
+def forget(database, of, most_bytes=1000, then=lambda: None):
+    """Forget an experiment, portion by portion; return how many rows each one had."""
+    portions = []
+    while True:
+        with database.writing() as writing:
+            count = writing.forget(of, most_bytes)
+            writing.commit()
+        then()
+        if not count:
+            return portions
+        portions.append(count)
+
+
+def append_next(database, of):
+    with database.writing() as writing:
+        head = writing.lock(of)
+        writing.append({of: [decided(head + 1, head + 1)]})
+        writing.commit()
+
+
+def graph(letter):
+    """Return what the graph is found by whose id is a letter 32 times."""
+    return BlobName(BlobKind.GRAPH, letter * 32)
+
+
+def snapshot(seq=LAST_SEQ, owner="key of e"):
+    return BlobName(BlobKind.SNAPSHOT, owner, seq=seq)
+
+
+def block(number, seq, owner="key of e"):
+    return BlobName(BlobKind.BLOCK, owner, number, seq)
+
+
+def keep(database, name, data=b"data", now=0):
+    with database.writing() as writing:
+        keep_chunks(writing, name, data, now)
+        writing.commit()
+
+
+def data_of(database, name):
+    with database.reading() as reading:
+        found = reading.blob(name)
+        return None if found is None else found.data
 
 
 def append(database, of, *events):
@@ -124,13 +179,10 @@ class DatabaseContract:
     def test_a_deleted_one_leaves_a_line_and_its_id_is_not_given_again(self, server):
         database = server()
         of = make(database, events=[decided(1, 1), settled(2, 1), decided(3, 2)])
+        for name in (snapshot(3), BlobName(BlobKind.INITIAL_STATE, "key of e")):
+            keep(database, name)
         with database.writing() as writing:
-            writing.save(of, Snapshot(3, b"", b"x"))
-            writing.keep_initial_state(of, b"y")
-            writing.commit()
-        line = Deletion(of, "e", 2**62, None)
-        with database.writing() as writing:
-            writing.delete(of, line)
+            writing.relist(of, {"state": "deleted", "changed_at": 2**62, "changed_by": None})
             writing.commit()
         other = server()
         with other.writing() as writing:
@@ -138,27 +190,44 @@ class DatabaseContract:
             assert writing.lock(of, wait=False) is None
         with other.reading() as reading:
             assert (reading.find("e"), reading.find("#key of e"), reading.experiments()) == (None, None, [])
-            assert (reading.deletions(), reading.leftovers()) == ([line], [of])
-        again = make(other, "f", events=[decided(1, 1)])
+            [line] = reading.experiments(deleted=True)
+        assert (line.id, line.name, line.state, line.changed_at) == (of, "e", "deleted", 2**62)
+        again = make(other, events=[decided(1, 1)], key="another")  # of the same name
         assert again != of
-        for _ in range(9):
-            with database.writing() as writing:
-                writing.forget_events(of, 2)
-                writing.commit()
+        forget(database, of)
         with other.reading() as reading:
-            assert (reading.deletions(), reading.leftovers()) == ([line], [])
-            assert (reading.events(of, 0, 9), reading.snapshot(of), reading.initial_state(of)) == ([], None, None)
+            assert [each.state for each in reading.experiments(deleted=True)] == ["gone"]
+            assert (reading.events(of, 0, 9), reading.blob(snapshot())) == ([], None)
+            assert reading.blob(BlobName(BlobKind.INITIAL_STATE, "key of e")) is None
         assert numbers(other, again) == [1]
+
+    def test_a_deleted_one_is_forgotten_in_portions_of_about_so_many_bytes(self, server):
+        database = server()
+        events = [decided(seq, seq)._replace(losses=bytes(1000)) for seq in range(1, 301)]
+        of, other = make(database, events=events), make(database, "other", [decided(1, 1)])
+        for seq in (1, 2, 3):
+            keep_blob(database, snapshot(seq), bytes(700_000), 0)
+        keep(database, snapshot(3, "key of other"), b"of another")
+        with database.writing() as writing:
+            writing.relist(of, {"state": "deleted", "changed_at": 1})
+            writing.commit()
+        portions = forget(database, of, 50_000, then=lambda: append_next(database, other))
+        assert sum(portions) == 300 + 3 * 3  # rows of events, and chunks
+        assert all(1 <= count <= 50_000 // 1000 for count in portions)
+        assert portions[:9] == [1] * 9  # each chunk is larger than a portion
+        assert len(numbers(database, other)) == 1 + len(portions) + 1  # which went on in between
+        assert data_of(database, snapshot(owner="key of other")) == b"of another"
 
     def test_an_empty_one_holds_nothing(self, server):
         database = server()
         assert database.name == self.kind
         assert not database.migrate()
         with database.reading() as reading:
-            assert (reading.find("e"), reading.find("#e"), reading.graph("0" * 32)) == (None, None, None)
-            assert (reading.experiments(), reading.tokens(), reading.clock()) == ([], [], 0)
+            assert (reading.find("e"), reading.find("#e"), reading.blob(graph("0"))) == (None, None, None)
+            assert (reading.experiments(), reading.experiments(deleted=True)) == ([], [])
+            assert (reading.tokens(), reading.clock()) == ([], 0)
             assert (reading.events(1, 0, 9), reading.rounds(1, 1, 9), reading.keyed(1, ["k"])) == ([], [], [])
-            assert reading.snapshot(1) is None
+            assert (reading.blob(snapshot()), reading.graph_bytes(1)) == (None, 0)
 
     def test_experiments_are_found_by_name_and_by_key_and_listed_letter_by_letter(self, server):
         database = server()
@@ -199,7 +268,6 @@ class DatabaseContract:
         of = make(database)
         bare = Event(Kind.CREATED, 0, 0, 0, seq=2, chain=b"\xff" * 16)
         with database.writing() as writing:
-            writing.keep_graph(FULL.graph, b"", 0)
             writing.append({of: [FULL, bare]})
             writing.commit()
         with server().reading() as reading:
@@ -275,20 +343,25 @@ class DatabaseContract:
         one, two = make(database, "one"), make(database, "two")
         with database.writing() as writing:
             writing.append({one: [decided(1, 1), settled(2, 1)], two: [decided(1, 1)]})
-            writing.save(one, Snapshot(1, b"c" * 16, b"data"))
-            writing.keep_graph("1" * 32, b"graph", 0)
+            keep_chunks(writing, snapshot(1), b"data", 0)
+            keep_chunks(writing, graph("1"), b"graph", 0)
             writing.keep_clock(5)
             writing.keep_token(Token("id", "name", b"h" * 32, ("read",), 1))
             assert [each.head for each in writing.experiments()] == [2, 1]  # it sees its own
-            assert writing.snapshot(one).data == b"data"
+            assert writing.blob(snapshot()) == Blob(1, b"data")
             with other.reading() as reading:  # and no reader waits for it
                 assert [each.head for each in reading.experiments()] == [0, 0]
-                assert (reading.events(one, 0, 9), reading.snapshot(one), reading.graph("1" * 32)) == ([], None, None)
+                assert (reading.events(one, 0, 9), reading.blob(snapshot()), reading.blob(graph("1"))) == (
+                    [],
+                    None,
+                    None,
+                )
                 assert (reading.clock(), reading.tokens()) == (0, [])
             writing.commit()
         with other.reading() as reading:
             assert [each.head for each in reading.experiments()] == [2, 1]
-            assert (reading.snapshot(one).data, reading.graph("1" * 32), reading.clock()) == (b"data", b"graph", 5)
+            assert (reading.blob(snapshot()), reading.clock()) == (Blob(1, b"data"), 5)
+            assert reading.blob(graph("1")) == Blob(0, b"graph")
 
     @pytest.mark.parametrize("raises", [False, True])
     def test_what_is_not_committed_never_was(self, server, raises):
@@ -296,14 +369,14 @@ class DatabaseContract:
         of = make(database)
         with contextlib.suppress(ZeroDivisionError), database.writing() as writing:
             writing.append({of: [decided(1, 1)]})
-            writing.keep_graph("1" * 32, b"graph", 0)
+            keep_chunks(writing, graph("1"), b"graph", 0)
             writing.create(Identity(0, "k", "other", "{}"))
             if raises:
                 raise ZeroDivisionError
         assert numbers(database, of) == []
         with database.reading() as reading:
             assert [each.name for each in reading.experiments()] == ["e"]
-            assert reading.graph("1" * 32) is None
+            assert reading.blob(graph("1")) is None
         append(database, of, decided(1, 1))
         assert numbers(server(), of) == [1]
 
@@ -394,172 +467,189 @@ class DatabaseContract:
             assert {each.seq for each in reading.keyed(of, [f"k{seq}" for seq in range(5000)])} == set(range(1, 200, 2))
             assert reading.keyed(other, ["k1"]) == []
 
-    def test_the_last_two_snapshots_stay_and_one_of_a_number_is_replaced(self, server):
+    def test_a_blob_is_complete_with_its_last_chunk_and_is_found_by_the_event_it_was_written_after(self, server):
         database = server()
-        of, other = make(database), make(database, "other")
+        with database.writing() as writing:
+            for number, data in enumerate([b"zero ", b"one ", b"two ", b"three"]):
+                writing.keep_chunk(snapshot(5), number, data, 0, last=False)
+            writing.keep_chunk(snapshot(5), 1, b"ONE ", 0, last=False)  # in the place of the other
+            writing.keep_chunk(snapshot(7), 0, b"of one that is not complete", 0, last=False)
+            writing.keep_chunk(snapshot(3), 0, b"small", 0, last=True)
+            writing.keep_chunk(snapshot(4, "key of other"), 0, b"of another", 0, last=True)
+            writing.keep_chunk(block(0, 4), 0, b"of another kind", 0, last=True)
+            assert writing.blob(snapshot()) == Blob(3, b"small")
+            assert not writing.hold(snapshot(5))
+            writing.keep_chunk(snapshot(5), 2, b"and the rest", 0, last=True)  # the fourth was of one that was longer
+            writing.commit()
+        with server().writing() as writing:
+            found = [writing.blob(snapshot(seq)) for seq in (2, 3, 4, 5, 9)]
+            small, large = Blob(3, b"small"), Blob(5, b"zero ONE and the rest")
+            assert found == [None, small, small, large, large]
+            assert [writing.hold(snapshot(seq)) for seq in (3, 4, 5, 7)] == [True, False, True, False]
 
-        def save(experiment, seq, data=b"data"):
-            with database.writing() as writing:
-                writing.save(experiment, Snapshot(seq, bytes([seq]) * 16, data))
-                writing.commit()
+    def test_a_blob_of_any_size_comes_back_and_one_of_the_same_name_takes_its_place(self, server):
+        database = server()
+        for size in (0, 1, 2**18, 2**18 + 1, 700_001, 3):
+            keep_blob(database, snapshot(1), data := bytes(range(256)) * (size // 256) + bytes(size % 256), 0)
+            assert data_of(server(), snapshot()) == data
 
-        def kept(experiment):
-            found = []
+    def test_a_blob_is_not_completed_if_a_chunk_was_forgotten_meanwhile(self, server):
+        database = server()
+        with database.writing() as writing:
+            writing.keep_chunk(graph("a"), 0, b"zero", 5, last=False)
+            writing.commit()
+        with database.writing() as writing:
+            assert writing.forget_unused(6, 9, ["a" * 32]) == ["a" * 32]
+            writing.commit()
+        with database.writing() as writing, pytest.raises(TakenError):
+            writing.keep_chunk(graph("a"), 1, b"rest", 7, last=True)
+        assert data_of(server(), graph("a")) is None
+
+    def test_the_last_two_snapshots_stay_and_what_no_snapshot_needs_is_forgotten(self, server):
+        database = server()
+        of = make(database)
+        make(database, "other")
+        keep(database, snapshot(1, "key of other"))
+
+        def kept():
             with server().reading() as reading:
-                snapshot = reading.snapshot(experiment)
-                while snapshot is not None:
-                    found.append(snapshot.seq)
-                    snapshot = reading.snapshot(experiment, before=snapshot.seq)
-            return found
+                found, before = [], LAST_SEQ
+                while (last := reading.blob(snapshot(before))) is not None:
+                    found.append(last.seq)
+                    before = last.seq - 1
+                return found
 
-        save(other, 3)
+        assert forget(database, of) == []
         for seq, expected in [(2, [2]), (5, [5, 2]), (9, [9, 5]), (9, [9, 5]), (7, [9, 7]), (1, [9, 7])]:
-            save(of, seq)
-            assert kept(of) == expected
-        save(of, 9, large := bytes(range(256)) * 4096)
-        with database.reading() as reading:
-            assert reading.snapshot(of) == Snapshot(9, b"\x09" * 16, large)
-            assert reading.snapshot(of, before=9).data == b"data"
-        assert kept(other) == [3]
+            keep(database, snapshot(seq))
+            forget(database, of)
+            assert kept() == expected
+        with database.writing() as writing:
+            writing.keep_chunk(snapshot(3), 0, b"of one that was never completed", 0, last=False)
+            writing.keep_chunk(snapshot(12), 0, b"of one that is being written", 0, last=False)
+            writing.commit()
+        assert forget(database, of) == [1]
+        keep_blob(database, snapshot(9), bytes(600_000), 0)  # three chunks
+        keep(database, snapshot(10))
+        assert forget(database, of) == [1]
+        keep(database, snapshot(11))
+        assert forget(database, of, 300_000) == [2, 1]
+        assert kept() == [11, 10]
+        assert data_of(database, snapshot(owner="key of other")) == b"data"
+
+    def test_an_old_blob_is_no_longer_found_once_a_part_of_it_is_forgotten(self, server):
+        database = server()
+        of = make(database)
+        for seq in (1, 2, 3):
+            keep_blob(database, snapshot(seq), bytes(600_000), 0)
+        with database.writing() as writing:
+            assert writing.forget(of, 1) == 1
+            assert writing.blob(snapshot(1)) is None
+
+    def test_a_block_is_found_as_it_was_at_a_snapshot_and_those_that_no_snapshot_needs_are_forgotten(self, server):
+        database = server()
+        of = make(database)
+        for number, seq in ((0, 3), (0, 5), (0, 8), (1, 3), (1, 9)):
+            keep(database, block(number, seq), b"%d at %d" % (number, seq))
+        keep(database, block(0, 2, "key of other"), b"of another")
+        assert forget(database, of) == []  # without a snapshot all are needed
+        for seq in (6, 9):
+            keep(database, snapshot(seq))
+        assert sum(forget(database, of)) == 1
+        found = [data_of(server(), block(0, seq)) for seq in (4, 5, 7, 8, 99)]
+        assert found == [None, b"0 at 5", b"0 at 5", b"0 at 8", b"0 at 8"]
+        assert [data_of(database, block(1, seq)) for seq in (8, 9)] == [b"1 at 3", b"1 at 9"]
+        assert [data_of(database, block(2, 99)), data_of(database, block(0, 99, "key of other"))] == [
+            None,
+            b"of another",
+        ]
+        keep(database, snapshot(12))
+        assert sum(forget(database, of)) == 3  # two blocks, and the snapshot of event 6
+        assert [data_of(database, block(0, 7)), data_of(database, block(1, 8))] == [None, None]
 
     def test_the_graphs_that_events_name_are_counted_once_each(self, server):
         database = server()
         of, other = make(database), make(database, "other")
         with database.writing() as writing:
-            for id_, data in (("a" * 32, b"12345"), ("b" * 32, b"123"), ("c" * 32, b"1")):
-                writing.keep_graph(id_, data, 0)
-            events = [decided(seq, seq)._replace(graph=graph) for seq, graph in enumerate("aabb", 1)]
-            events = [each._replace(graph=each.graph * 32) for each in events]
+            for letter, data in (("a", b"12345"), ("c", b"1")):
+                keep_chunks(writing, graph(letter), data, 0)
+            for number, data in enumerate([b"12", b"3"]):
+                writing.keep_chunk(graph("b"), number, data, 0, last=number == 1)
+            events = [decided(seq, seq)._replace(graph=letter * 32) for seq, letter in enumerate("aabb", 1)]
             writing.append({of: [*events, decided(5, 5)], other: [decided(1, 1)]})
             assert [writing.graph_bytes(of), writing.graph_bytes(other)] == [8, 0]
 
-    def test_graphs_that_nothing_names_are_found_once_they_are_old_and_forgotten(self, server):
+    def test_an_experiment_names_its_own_graph_and_those_of_its_events(self, server):
         database = server()
-        of = make(database)
         with database.writing() as writing:
-            for number, id_ in enumerate("abcde"):
-                writing.keep_graph(id_ * 32, b"graph", number)
+            of = writing.create(Identity(0, "k", "e", SPEC), "a" * 32)
+            other = writing.create(Identity(0, "l", "other", SPEC))
             writing.append({of: [decided(1, 1)._replace(graph="b" * 32)]})
-            writing.create(Identity(0, "k", "naming", json.dumps({"graph": "c" * 32})))
             writing.commit()
         with server().reading() as reading:
-            assert reading.unused_graphs(4, 9) == ["a" * 32, "d" * 32]
-            assert reading.unused_graphs(4, 1) == ["a" * 32]
-            assert reading.unused_graphs(0, 9) == []
-        with server().writing() as writing:
-            assert not writing.keep_graph("a" * 32, b"again", 7)  # as if it were new
-            assert [writing.hold_graph(id_ * 32) for id_ in "az"] == [True, False]
-            assert writing.forget_graphs([id_ * 32 for id_ in "abcd"], 4) == ["d" * 32]
-            writing.commit()
-        with database.reading() as reading:
-            found = [reading.graph(id_ * 32) for id_ in "abcde"]
-            assert found == [b"graph", b"graph", b"graph", None, b"graph"]
+            assert [reading.names_graph(of, letter * 32) for letter in "abc"] == [True, True, False]
+            assert not reading.names_graph(other, "a" * 32)
 
-    def test_the_state_that_an_experiment_begins_with_is_kept_once(self, server):
+    def test_what_nothing_names_is_forgotten_once_it_is_old(self, server):
         database = server()
         of = make(database)
+        for number, letter in enumerate("abcde"):
+            keep(database, graph(letter), b"graph", number)
+        for owner in ("key of e", "key of none"):
+            keep(database, BlobName(BlobKind.INITIAL_STATE, owner), b"state", 0)
+        keep(database, snapshot(1), now=0)
         with database.writing() as writing:
-            writing.keep_initial_state(of, b"state")
+            writing.append({of: [decided(1, 1)._replace(graph="b" * 32)]})
+            deleted = writing.create(Identity(0, "k", "naming", SPEC), "c" * 32)
+            assert writing.hold(graph("a"), 7)  # from now on as if it were new
+            assert not writing.hold(graph("z"), 7)
             writing.commit()
-        with server().reading() as reading:
-            assert [reading.initial_state(of), reading.initial_state(of + 1)] == [b"state", None]
-        with database.writing() as writing, pytest.raises(TakenError):
-            writing.keep_initial_state(of, b"another")
+        with server().writing() as writing:
+            assert writing.forget_unused(0, 9) == []
+            assert writing.forget_unused(4, 9, [letter * 32 for letter in "abce"]) == []
+            assert writing.forget_unused(4, 9) == ["d" * 32, "key of none"]
+            writing.commit()
+        found = [data_of(database, graph(letter)) for letter in "abcde"]
+        assert found == [b"graph", b"graph", b"graph", None, b"graph"]
+        assert data_of(database, snapshot()) == b"data"
+        assert data_of(database, BlobName(BlobKind.INITIAL_STATE, "key of e")) == b"state"
+        with database.writing() as writing:
+            writing.relist(deleted, {"state": "deleted", "changed_at": 1})
+            assert writing.forget_unused(8, 9, ["a" * 32, "c" * 32]) == ["a" * 32, "c" * 32]
 
-    def test_a_snapshot_is_its_parts_and_what_comes_behind_and_parts_of_none_are_forgotten(self, server):
+    def test_a_large_graph_is_forgotten_a_few_chunks_at_a_time_and_is_not_found_from_the_first_on(self, server):
         database = server()
-        of, other = make(database), make(database, "other")
+        keep_blob(database, graph("a"), bytes(900_000), 0)  # four chunks
+        keep(database, graph("b"), b"small", 9)
+        for count in range(2):
+            with database.writing() as writing:
+                assert writing.forget_unused(5, 2) == ["a" * 32]
+                writing.commit()
+            assert data_of(server(), graph("a")) is None, count
         with database.writing() as writing:
-            for number, data in enumerate([b"zero", b"one", b"two"]):
-                writing.keep_part(of, 5, number, data)
-                writing.keep_part(of, 4, number, b"of one that was not finished")
-            writing.keep_part(of, 5, 1, b"ONE")
-            writing.keep_part(other, 4, 0, b"of another")
-            writing.commit()
-        with database.reading() as reading:
-            assert reading.snapshot(of) is None
-        with database.writing() as writing:
-            writing.save(of, Snapshot(5, b"c" * 16, b" and the rest"))
-            assert writing.snapshot(of).data == b"zeroONEtwo and the rest"
-            assert [writing.forget_parts(of, 2), writing.forget_parts(of, 2), writing.forget_parts(of, 2)] == [2, 1, 0]
-            writing.commit()
-        with server().reading() as reading:
-            assert reading.snapshot(of) == Snapshot(5, b"c" * 16, b"zeroONEtwo and the rest")
+            assert writing.forget_unused(5, 2) == []
+        assert data_of(database, graph("b")) == b"small"
 
-    def test_a_block_is_found_as_it_was_at_a_snapshot_and_those_that_no_snapshot_needs_are_forgotten(self, server):
-        database = server()
-        of, other = make(database), make(database, "other")
-        with database.writing() as writing:
-            for number, seq in ((0, 3), (0, 5), (0, 8), (1, 3), (1, 9)):
-                writing.keep_block(of, number, seq, b"%d at %d" % (number, seq))
-            writing.keep_block(of, 0, 5, b"0 at 5 again")
-            writing.keep_block(other, 0, 2, b"of another")
-            assert writing.forget_blocks(of, 9) == 0  # without a snapshot all are needed
-            writing.save(of, Snapshot(6, b"c" * 16, b""))
-            writing.save(of, Snapshot(9, b"c" * 16, b""))
-            assert [writing.forget_blocks(of, 9), writing.forget_blocks(of, 9)] == [1, 0]
-            writing.commit()
-        with server().reading() as reading:
-            found = [reading.block(of, 0, seq) for seq in (4, 5, 7, 8, 99)]
-            assert found == [None, b"0 at 5 again", b"0 at 5 again", b"0 at 8", b"0 at 8"]
-            assert [reading.block(of, 1, 8), reading.block(of, 1, 9)] == [b"1 at 3", b"1 at 9"]
-            assert [reading.block(of, 2, 99), reading.block(other, 0, 99)] == [None, b"of another"]
-        with database.writing() as writing:
-            writing.save(of, Snapshot(12, b"c" * 16, b""))
-            assert [writing.forget_blocks(of, 1), writing.forget_blocks(of, 9)] == [1, 1]
-            assert [writing.block(of, 0, 7), writing.block(of, 1, 8)] == [None, None]
-
-    def test_a_graph_is_its_parts_and_what_comes_behind_and_old_parts_of_none_are_forgotten(self, server):
-        database, id_ = server(), "a" * 32
+    def test_what_is_held_is_not_forgotten_by_another_server_before_it_is_named(self, server):
+        database, other = server(), server(120.0)
         of = make(database)
-        with database.writing() as writing:
-            for number, data in enumerate([b"zero", b"one", b"two", b"of a longer one"]):
-                writing.keep_graph_part(id_, number, data, 5)
-            writing.keep_graph_part(id_, 1, b"ONE", 6)
-            writing.keep_graph_part("b" * 32, 0, b"of one that is not finished", 7)
-            assert writing.graph(id_) is None
-            assert not writing.hold_graph(id_)
-            assert writing.keep_graph(id_, b" and the rest", 7, parts=3)
-            assert not writing.keep_graph(id_, b"another", 7, parts=1)
-            assert writing.keep_graph("c" * 32, b"whole", 7)
-            writing.append({of: [decided(1, 1)._replace(graph=id_), decided(2, 2)._replace(graph="c" * 32)]})
-            writing.commit()
-        with server().writing() as writing:
-            assert writing.graph(id_) == b"zeroONEtwo and the rest"
-            assert writing.graph_bytes(of) == len(b"zeroONEtwo and the rest") + len(b"whole")
-            assert [writing.forget_graph_parts(7, 9), writing.forget_graph_parts(7, 9)] == [1, 0]
-            assert [writing.forget_graph_parts(8, 9), writing.forget_graph_parts(8, 9)] == [1, 0]
-            writing.commit()
-        with server().reading() as reading:
-            assert reading.graph(id_) == b"zeroONEtwo and the rest"
+        keep(database, graph("a"), b"graph", 0)
+        gone = []
 
-    def test_a_graph_goes_with_its_parts_and_is_not_kept_without_them(self, server):
-        database, id_ = server(), "a" * 32
-        with database.writing() as writing:
-            writing.keep_graph_part(id_, 0, b"zero", 5)
-            writing.keep_graph(id_, b"rest", 5, parts=1)
-            writing.commit()
-        with database.writing() as writing:
-            assert writing.forget_graphs([id_], 6) == [id_]
-            writing.commit()
-        with database.writing() as writing, pytest.raises(TakenError):
-            writing.keep_graph(id_, b"rest", 7, parts=1)
-        with server().writing() as writing:
-            assert writing.graph(id_) is None
-            assert writing.forget_graph_parts(9, 9) == 0
+        def collect():
+            with other.writing() as writing:
+                gone.extend(writing.forget_unused(5, 9))
+                writing.commit()
 
-    def test_a_graph_is_kept_once_and_the_first_stays(self, server):
-        database = server()
         with database.writing() as writing:
-            assert writing.keep_graph("a" * 32, b"\0first", 0)
-            assert not writing.keep_graph("a" * 32, b"second", 0)
-            writing.commit()
-        with server().writing() as writing:
-            assert not writing.keep_graph("a" * 32, b"third", 0)
-            assert writing.keep_graph("b" * 32, b"other", 0)
-            writing.commit()
-        with database.reading() as reading:
-            assert (reading.graph("a" * 32), reading.graph("b" * 32)) == (b"\0first", b"other")
+            assert writing.hold(graph("a"))
+            with beside(collect) as done:
+                time.sleep(0.2)
+                assert not done()
+                writing.append({of: [decided(1, 1)._replace(graph="a" * 32)]})
+                writing.commit()
+        assert gone == []
+        assert data_of(database, graph("a")) == b"graph"
 
     def test_the_clock_never_goes_back(self, server):
         for now, expected in [(0, 0), (2**40, 2**40), (7, 2**40), (2**40 + 1, 2**40 + 1)]:

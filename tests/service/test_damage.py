@@ -42,7 +42,6 @@ def played(database):
 def test_a_damaged_snapshot_is_rebuilt_from_the_journal_and_written_anew(played, caplog):
     address, digest = played
     with opened(address) as bench:
-        of = bench.store.identity("e").id
         for number, damage in enumerate(
             [
                 lambda _: b"",
@@ -53,7 +52,7 @@ def test_a_damaged_snapshot_is_rebuilt_from_the_journal_and_written_anew(played,
                 lambda data: bytes(len(data)),
             ]
         ):
-            alter_snapshots(bench.database, of, damage)
+            alter_snapshots(bench.database, "e", damage)
             with opened(address) as other:
                 assert other.digest() == digest
                 assert caplog.messages == ["snapshot not used"] * (1 if number == 0 else 2)  # two are kept
@@ -121,7 +120,12 @@ def test_a_damaged_graph_refuses_its_experiment_and_no_other(played, hooks):
         bench.create("fine", graph=sl.graphs.complete(3))
         lose_snapshots(bench.database)
         damaged = bench.store.identity("e").spec.graph
-    hooks["graph"] = lambda read, id_: flipped(read(id_), 60) if id_ == damaged else read(id_)
+
+    def read(blob, name):
+        found = blob(name)
+        return found._replace(data=flipped(found.data, 60)) if name.owner == damaged else found
+
+    hooks["blob"] = read
     with opened(address) as bench:
         assert refused("refused", bench.decide).status == 503
         bench.tell(bench.decide("fine"))

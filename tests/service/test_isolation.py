@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 import sidelong as sl
-from service.doubles import PATIENCE, Meter, Pause, hooked
+from service.doubles import PATIENCE, Meter, Pause, hooked, of_kind
 from service.stores import new_database, opened
 from service.test_keyed import told
 from sidelong.errors import ServiceError
@@ -28,6 +28,7 @@ from sidelong.service.settings import Settings
 from sidelong.service.store import creation
 from sidelong.service.store.batches import TellMany
 from sidelong.service.store.commands import Decide, DecideKeys
+from sidelong.service.store.database import BlobKind
 from sidelong.service.store.experiment import Turnstile
 from sidelong.service.store.graphs import identify
 from sidelong.service.store.kinds import open_database
@@ -213,15 +214,15 @@ def test_a_server_that_stands_still_gives_its_locks_on_postgresql_back(request, 
 def test_a_snapshot_that_cannot_be_written_is_tried_less_and_less_often(tmp_path, hooks):
     tries, written, full = [], [], threading.Event()
 
-    def save(save, experiment, snapshot):
+    def save(keep_chunk, name, *given, **more):
         if full.is_set():
-            tries.append(snapshot.seq)
+            tries.append(name.seq)
             raise OSError("no room")
-        written.append(snapshot.seq)
-        save(experiment, snapshot)
+        written.append(name.seq)
+        keep_chunk(name, *given, **more)
 
     async def ask():
-        hooks["save"] = save
+        hooks["keep_chunk"] = of_kind(BlobKind.SNAPSHOT, save)
         full.set()
         async with running(f"sqlite:///{tmp_path}/snapshots.db", snapshot_every=10) as (_, client):
             await create(client, "e")

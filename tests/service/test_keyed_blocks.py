@@ -7,13 +7,14 @@ import numpy as np
 import pytest
 
 import sidelong as sl
-from service.doubles import altered, flipped
+from service.doubles import altered, flipped, of_kind
 from service.stores import lose_snapshots, opened, small_blocks
 from service.test_isolation import running
 from service.test_keyed import KEYS, KeyedTwins, ask, run, told
 from sidelong.errors import ServiceError
 from sidelong.service.store.batches import TellMany
 from sidelong.service.store.commands import DecideKeys
+from sidelong.service.store.database import BlobKind
 
 FEW = 4000  # bytes of keys in memory: three blocks of three keys
 
@@ -23,15 +24,15 @@ class Blocks:
 
     def __init__(self, hooks):
         self.read, self.written = [], []
-        hooks["block"], hooks["keep_block"] = self._read, self._keep
+        hooks["blob"], hooks["keep_chunk"] = of_kind(BlobKind.BLOCK, self._read), of_kind(BlobKind.BLOCK, self._keep)
 
-    def _read(self, block, experiment, number, before):
-        self.read.append(number)
-        return block(experiment, number, before)
+    def _read(self, blob, name):
+        self.read.append(name.number)
+        return blob(name)
 
-    def _keep(self, keep_block, experiment, number, seq, data):
-        self.written.append(number)
-        keep_block(experiment, number, seq, data)
+    def _keep(self, keep_chunk, name, *given, **more):
+        self.written.append(name.number)
+        keep_chunk(name, *given, **more)
 
     def clear(self):
         self.read, self.written = [], []
@@ -114,20 +115,21 @@ def test_a_snapshot_writes_the_blocks_that_have_changed(database, blocks):
 
 
 def test_what_has_changed_stays_in_memory_until_a_snapshot_is_written(database, hooks, blocks):
-    def fail(*_):
+    def fail(*_, **__):
         raise ServiceError("full", status=507, code="disk_full")
 
     with opened(database, max_key_bytes=FEW) as bench:
         bench.create(keyed=True)
         night(bench)
         bench.store.doze()
-        hooks["save"] = fail
+        keep = hooks["keep_chunk"]
+        hooks["keep_chunk"] = of_kind(BlobKind.SNAPSHOT, fail)
         with pytest.raises(ServiceError):
             bench.store.save(least=1)
         bench.store.doze()
         night(bench)
         assert not blocks.read
-        del hooks["save"]
+        hooks["keep_chunk"] = keep
         bench.store.save(least=1)
         bench.store.doze()
         night(bench)
@@ -221,4 +223,8 @@ def test_a_block_that_is_not_as_it_was_written_is_made_anew_from_the_journal(dat
 
 def spoil(hooks, how):
     """Let the database return damaged blocks, or none."""
-    hooks["block"] = altered(lambda data: None if how == "gone" else flipped(data, -40))
+
+    def spoiled(found):
+        return None if how == "gone" else found._replace(data=flipped(found.data, -40))
+
+    hooks["blob"] = of_kind(BlobKind.BLOCK, altered(spoiled))

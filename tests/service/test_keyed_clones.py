@@ -5,6 +5,8 @@ import copy
 import numpy as np
 import pytest
 
+import sidelong as sl
+from service.doubles import Meter
 from service.stores import lose_snapshots, opened, small_blocks
 from service.test_keyed import GRAPHS, KEYS, KeyedTwins, ask, run, told
 from sidelong.errors import ServiceError
@@ -73,3 +75,19 @@ def test_every_key_of_a_clone_plays_on_as_its_original_would(database, options):
         bench.clone("copy", "anew", learned=False, wanted={"seed": 5})
         counts = [bench.store.view(name, lambda each, _: len(each.by_key.keys)) for name in ("third", "anew")]
         assert counts == [10, 0]
+
+
+def test_a_large_clone_is_written_in_chunks_before_it_is_created(database, hooks):
+    meter = Meter(hooks)
+    with opened(database) as bench:
+        bench.create(keyed=True, graph=sl.graphs.nested(200))
+        made = run(bench, DecideKeys("e", list(range(400))))
+        run(bench, TellMany(f"#{made.experiment}", [told(made, place) for place in range(400)]))
+        meter.written.clear()
+        bench.clone("e", "copy")
+        assert sum(each.bytes for each in meter.written) > 2**19
+        assert max(each.bytes for each in meter.written) <= 2**18
+        assert sum(each.bytes for each in meter.written if not each.aside) < 2**12
+        digest = bench.digest("copy")
+    with opened(database) as bench:
+        assert bench.digest("copy") == digest

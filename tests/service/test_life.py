@@ -1,17 +1,18 @@
 """The life of an experiment, on any database: frozen, stopped, archived, renamed, deleted, and what is learned then."""
 
+import contextlib
 import json
 
 import numpy as np
 import pytest
 
 import sidelong as sl
-from service.stores import lose_snapshots, new_database, opened
+from service.stores import last_snapshot, lose_snapshots, new_database, opened
 from sidelong.errors import ServiceError, UnknownDecisionError
 from sidelong.service.http import views
 from sidelong.service.store import creation, journal
 from sidelong.service.store.experiment import Clock
-from sidelong.service.store.graphs import Shelf
+from sidelong.service.store.graphs import GraphCache
 from sidelong.service.store.journal import Kind
 from sidelong.service.store.replay import Replayed
 from sidelong.service.store.spec import HoldoutSpec
@@ -52,7 +53,7 @@ def kinds(bench, name="e"):
 def rebuilt(bench, name="e"):
     """Return the digest of what the journal alone gives."""
     with bench.database.reading() as reading:
-        live = Replayed(reading.find(name), Shelf(), Clock()).rebuilt(reading)
+        live = Replayed(reading.find(name), GraphCache(), Clock()).rebuilt(reading)
     return views.snapshots.digest(live)
 
 
@@ -166,13 +167,13 @@ def test_a_deleted_experiment_leaves_a_line_and_nothing_else(database):
         assert [(each.name, each.by) for each in listed.deleted] == [("e", "ops")]
         assert listed.total == 0
         with one.database.reading() as reading:
-            [left] = reading.leftovers()
-        for _ in range(5):
-            one.store.doze()
+            [left] = reading.experiments(deleted=True)
+        assert left.state == "deleted"
+        one.store.doze()
         with one.database.reading() as reading:
-            assert reading.leftovers() == []
-            assert reading.events(left, 0, 9) == []
-            assert reading.snapshot(left) is None
+            assert reading.experiments(deleted=True) == [left._replace(state="gone")]
+            assert reading.events(left.id, 0, 9) == []
+            assert last_snapshot(reading, made.experiment) is None
         one.create()
         assert other.decide().experiment != made.experiment
         one.delete(by="boss")
@@ -437,3 +438,36 @@ def test_a_default_loss_that_nobody_could_tell_is_refused(bench):
     for wrong, how in ((5.0, {"scale": {"best": 0.0, "worst": 4.0}}), (2.0, {}), (0.5, {"learner": "ts-n"})):
         error = refused("invalid", bench.create, default_loss=wrong, expire_after=10.0, **how)
         assert error.path == "body.default_loss"
+
+
+def test_others_decide_between_any_two_portions_of_a_deletion(database, hooks, monkeypatch):
+    monkeypatch.setattr("sidelong.service.store.store.FORGOTTEN", 1000)
+    portions, decided = [], []
+    with opened(database) as bench:
+        bench.create("kept")
+        bench.create(graph=GRAPH)
+        for _ in range(9):
+            bench.tell(bench.decide())
+            bench.store.save(least=1)
+        bench.delete()
+
+        def forget(method, experiment, most_bytes):
+            assert most_bytes == 1000
+            portions.append(method(experiment, most_bytes))
+            return portions[-1]
+
+        @contextlib.contextmanager
+        def between(begin, **how):
+            with begin(**how) as writing:
+                yield writing
+            if how.get("aside"):
+                decided.append(bench.decide("kept"))
+
+        hooks["forget"], hooks["writing"] = forget, between
+        bench.store.doze()
+        hooks.clear()
+        assert len(portions) > 3
+        assert portions[-1] == 0
+        assert [made.event.round for made in decided] == list(range(1, len(portions) + 1))
+        with bench.database.reading() as reading:
+            assert [each.state for each in reading.experiments(deleted=True)] == ["gone"]

@@ -14,11 +14,12 @@ import time
 from functools import partial
 
 from service import history as histories
-from service.doubles import altered, hooked
+from service.doubles import altered, hooked, of_kind
 from service.stores import opened
 from sidelong.service.store import creation, journal, snapshots
+from sidelong.service.store.database import BlobKind
 from sidelong.service.store.experiment import Clock
-from sidelong.service.store.graphs import Shelf
+from sidelong.service.store.graphs import GraphCache
 from sidelong.service.store.journal import DRAWN_BY, Kind
 from sidelong.service.store.kinds import open_database
 from sidelong.service.store.replay import Replayed
@@ -153,7 +154,7 @@ def check(database, operator, told):
     with database.reading() as reading:
         identity = reading.find(operator.name)
         events = list(journal.since(reading, identity.id, 0))
-        rebuilt = Replayed(identity, Shelf(), Clock()).rebuilt(reading)
+        rebuilt = Replayed(identity, GraphCache(), Clock()).rebuilt(reading)
     changes = [json.loads(event.context) for event in events if event.kind is Kind.CHANGED]
     assert {change["by"] for change in changes} == {"operator"}
     assert json.loads(events[0].context)["by"] == "operator"
@@ -264,20 +265,20 @@ def test_clones_have_what_was_learned_then_and_nothing_decides_that_was_deleted(
             assert (each["name"], each["key"]) == ("life", life.key)
             assert each["state"] == (learned[each["sequence"]] if each["learned"] else None)
         assert {each["learned"] for each in origins} == {True, False}
-        lines = reading.deletions()
-        assert [(line.name, line.by) for line in lines] == [(name, "operator") for _, name, _ in deleted]
+        lines = reading.experiments(deleted=True)
+        assert [(line.name, line.changed_by) for line in lines] == [(name, "operator") for _, name, _ in deleted]
         for key, name in ((life.key, "life"), (last, survivor)):
             identity = reading.find(name)
             assert identity.key == key
             events = journal.since(reading, identity.id, 0)
             acknowledged = {f"{key}-{event.round}" for event in events if event.kind is Kind.TOLD}
             assert {id_ for id_ in told if id_.startswith(key)} <= acknowledged
-            digest = snapshots.digest(Replayed(identity, Shelf(), Clock()).rebuilt(reading))
+            digest = snapshots.digest(Replayed(identity, GraphCache(), Clock()).rebuilt(reading))
             assert stage.digests(name) == [digest] * 2
     while is_anything_left(stage.opened):  # which the servers erase in portions
         time.sleep(0.05)
     with stage.opened.reading() as reading:
-        assert not any(reading.events(line.experiment, 0, 1) for line in lines)
+        assert not any(reading.events(line.id, 0, 1) for line in lines)
     stage.close()
 
 
@@ -285,11 +286,11 @@ def learned_after(address, hooks, sequence):
     """Return what a clone would say of the state that it begins with, if the journal ended with an event."""
     hooks["events"] = altered(lambda events: [each for each in events if each.seq <= sequence])
     hooks["experiments"] = altered(lambda every: [each._replace(head=min(each.head, sequence)) for each in every])
-    hooks["snapshot"] = altered(lambda _: None)
+    hooks["blob"] = of_kind(BlobKind.SNAPSHOT, altered(lambda _: None))
     with opened(address) as bench:
         return creation.clone(bench.store, "life", "another", {}, learned=True).identity.spec.initial_state
 
 
 def is_anything_left(database):
     with database.reading() as reading:
-        return bool(reading.leftovers())
+        return any(each.state == "deleted" for each in reading.experiments(deleted=True))

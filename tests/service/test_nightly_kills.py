@@ -10,7 +10,7 @@ import numpy as np
 import sidelong as sl
 from sidelong.service.store import snapshots
 from sidelong.service.store.experiment import Clock
-from sidelong.service.store.graphs import Shelf
+from sidelong.service.store.graphs import GraphCache
 from sidelong.service.store.journal import Kind, since
 from sidelong.service.store.keyed import columns
 from sidelong.service.store.kinds import open_database
@@ -78,7 +78,7 @@ def check(nights, database, state):
     opened = open_database(database)
     with opened.reading() as reading:
         identity = reading.find("shop")
-        rebuilt = Replayed(identity, Shelf(), Clock()).rebuilt(reading)
+        rebuilt = Replayed(identity, GraphCache(), Clock()).rebuilt(reading)
         events = list(since(reading, identity.id, 1))
     assert snapshots.digest(rebuilt) == state["digest"]
     ids = [id_ for batch, _ in nights for id_ in batch.ids]

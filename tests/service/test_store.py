@@ -7,11 +7,12 @@ import numpy as np
 import pytest
 
 import sidelong as sl
-from service.stores import lose_snapshots, new_database, opened
+from service.stores import last_snapshot, lose_snapshots, new_database, opened
 from sidelong.errors import ServiceError
 from sidelong.learners import uniform
 from sidelong.service.http import views
 from sidelong.service.store.commands import Decide, Tell
+from sidelong.service.store.database import BlobKind, BlobName, keep_blob
 from sidelong.service.store.experiment import Clock
 from sidelong.service.store.journal import Kind
 from sidelong.service.store.tallies import OWN_GRAPH
@@ -215,13 +216,11 @@ def test_a_snapshot_of_a_journal_that_was_told_something_else_is_refused(databas
             bench.tell(bench.decide(name), loss)
             bench.decide(name)
         bench.store.save(least=1)
-        mine, other = (bench.store.identity(name).id for name in ("mine", "other"))
+        mine, other = (bench.store.identity(name).key for name in ("mine", "other"))
         with bench.database.reading() as reading:
-            snapshot = reading.snapshot(other)
+            snapshot = last_snapshot(reading, other)
         lose_snapshots(bench.database)
-        with bench.database.writing() as writing:
-            writing.save(mine, snapshot)
-            writing.commit()
+        keep_blob(bench.database, BlobName(BlobKind.SNAPSHOT, mine, seq=snapshot.seq), snapshot.data, 0)
     with opened(database) as bench:
         assert "snapshot" in str(refused("refused", bench.decide, "mine"))
         bench.decide("other")

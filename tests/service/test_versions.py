@@ -9,7 +9,7 @@ import pytest
 
 import sidelong as sl
 from service.deployments import Stored
-from service.stores import opened
+from service.stores import last_snapshot, opened
 from sidelong.errors import ServiceError
 from sidelong.learners import exp3gpp
 
@@ -61,7 +61,7 @@ def unwaited(address):
     with opened(address) as bench, bench.database.reading() as reading:
         found = {}
         for each in reading.experiments():
-            snapshot = reading.snapshot(each.id)
+            snapshot = last_snapshot(reading, reading.find(each.name).key)
             found[each.name] = each.head - (0 if snapshot is None else snapshot.seq)
         return found
 

@@ -22,7 +22,7 @@ from sidelong.service.store.journal import Kind
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterable
 
-    from sidelong.service.store.database import Database, Deletion
+    from sidelong.service.store.database import Database, Listed
     from sidelong.service.store.journal import Event
     from sidelong.service.store.tokens import Tokens
 
@@ -175,8 +175,8 @@ class Tail:
         self._tokens.refresh()
         with self._database.reading() as reading:
             now = {each.id: each.head for each in reading.experiments() if each.id in heads}
-            deletions = reading.deletions() if len(now) < len(heads) else []
-        ended = {each.experiment: _format_end(each) for each in deletions if each.experiment in heads}
+            deletions = reading.experiments(deleted=True) if len(now) < len(heads) else []
+        ended = {each.id: _format_end(each) for each in deletions if each.id in heads}
         found = {of: _page(self._database, of, heads[of]) for of, head in now.items() if head > heads[of]}
         return {of: page for of, page in found.items() if page}, ended
 
@@ -186,8 +186,8 @@ def _page(database: Database, experiment: int, after: int) -> list[tuple[int, by
         return [(event.seq, _format(event)) for event in reading.events(experiment, after, _MOST, _MOST_BYTES)]
 
 
-def _format_end(deletion: Deletion) -> bytes:
-    data = {"sequence": None, "kind": "deleted", "round": None, "arm": None, "at": timestamp(deletion.at)}
+def _format_end(deletion: Listed) -> bytes:
+    data = {"sequence": None, "kind": "deleted", "round": None, "arm": None, "at": timestamp(deletion.changed_at or 0)}
     return b"event: deleted\ndata: %s\n\n" % to_json(data)
 
 

@@ -34,7 +34,6 @@ from sidelong.service.http.messages.graphs import GraphDrawing, GraphSummary, Up
 from sidelong.service.http.problems import invalid
 from sidelong.service.store import creation
 from sidelong.service.store.changes import Change, Delete
-from sidelong.service.store.experiment import timestamp
 from sidelong.service.store.tokens import Scope
 
 if TYPE_CHECKING:
@@ -113,7 +112,7 @@ async def delete_experiment(call: Call) -> Reply:
     if call.query.name != call.place["name"]:
         raise invalid("To delete an experiment, repeat its name: ?name=...", "query.name", call.query.name)
     gone = await call.server.commits.written(Delete(call.of, call.access and call.access.name))
-    return Reply(DeletedExperiment(name=gone.name, at=timestamp(gone.at), by=gone.by))
+    return Reply(views.deleted_experiment(gone))
 
 
 @endpoints.add("GET", "/v1/experiments", Scope.READ, {200: ExperimentList}, query=ListQuery, single=True)

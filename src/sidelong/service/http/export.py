@@ -69,7 +69,7 @@ def write(store: Store, of: str, file: Path | BinaryIO) -> Identity:
         labels = journal.labels_at(reading, identity)
         for _ in check_chain(reading, identity):
             pools.check()
-        graph = store.shelf.find(reading, spec.graph)
+        graph = store.graph_cache.find(reading, spec.graph)
         about |= {"n_arms": graph.n_arms, "graph": spec.graph_name}
         schema = _schema(pa)
         if spec.keyed:
@@ -147,7 +147,7 @@ def _row(store: Store, reading: Reading, identity: Identity, events: list[Event]
         "observe_probabilities": None,
     }
     if told is not None:
-        graph = store.shelf.find(reading, told.graph or made.graph or identity.spec.graph)
+        graph = store.graph_cache.find(reading, told.graph or made.graph or identity.spec.graph)
         reveals = graph.out_neighbors(made.arm or 0)
         losses = np.frombuffer(told.losses or b"", "<f8")
         own = losses[reveals == made.arm]

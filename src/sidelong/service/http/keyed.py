@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from sidelong.service.http.messages.experiments import StateQuery
     from sidelong.service.store.database import Reading
     from sidelong.service.store.experiment import LiveExperiment
-    from sidelong.service.store.graphs import Shelf
+    from sidelong.service.store.graphs import GraphCache
 
 endpoints = Endpoints()
 _BINS = 20
@@ -116,7 +116,7 @@ def arms(experiment: KeyedExperiment, query: StateQuery) -> Arms:
     return Arms(total=mean.size, offset=query.offset, limit=query.limit, sort=query.sort, items=items)
 
 
-def decision(experiment: KeyedExperiment, number: int, reading: Reading, shelf: Shelf) -> DecisionState:
+def decision(experiment: KeyedExperiment, number: int, reading: Reading, graph_cache: GraphCache) -> DecisionState:
     """Return a decision, whatever became of it."""
     identity, waits = experiment.identity, experiment.find(number)
     history = History(reading, experiment, [])
@@ -133,7 +133,7 @@ def decision(experiment: KeyedExperiment, number: int, reading: Reading, shelf: 
     # What came after a default changes nothing of what was learned.
     told = settled if settled is not None and settled[0].kind is Kind.DEFAULTED else late or settled
     graph_id = made.graph if told is None or told[0].graph is None else told[0].graph
-    graph = experiment.agent.graph if graph_id is None else shelf.find(reading, graph_id)
+    graph = experiment.agent.graph if graph_id is None else graph_cache.find(reading, graph_id)
     losses = observe = None
     if told is not None and told[0].kind in {Kind.TOLD, Kind.LATE, Kind.DEFAULTED}:
         columns, at = told[1:]

@@ -81,7 +81,7 @@ def _told(
     found = columns.read_settled(event)
     for place, number in enumerate(found.numbers.tolist()):
         row = waiting.pop(number)
-        graph = store.shelf.find(reading, event.graph or graphs.pop(number) or identity.spec.graph)
+        graph = store.graph_cache.find(reading, event.graph or graphs.pop(number) or identity.spec.graph)
         reveals, losses = graph.row(row["action"]), found.losses_of(place)
         own = losses[reveals == row["action"]]
         row["status"] = event.kind.name.lower()

@@ -39,9 +39,9 @@ from sidelong.service.store.keyed.experiment import KeyedExperiment
 if TYPE_CHECKING:
     from sidelong.agent import Estimates
     from sidelong.graphs import FeedbackGraph
-    from sidelong.service.store.database import Reading
+    from sidelong.service.store.database import Listed, Reading
     from sidelong.service.store.experiment import LiveExperiment
-    from sidelong.service.store.graphs import Shelf
+    from sidelong.service.store.graphs import GraphCache
     from sidelong.service.store.store import Store
 
 _MOST_EDGES = 5000
@@ -84,15 +84,20 @@ def summaries(store: Store, offset: int, limit: int, only: str | None = None) ->
         except ServiceError as error:
             refused.append(RefusedExperiment(name=name, why=str(error)))
     with store.database.reading() as reading:
-        deletions = reading.deletions() if only is None else []
+        deletions = reading.experiments(deleted=True) if only is None else []
     away = [each for each in store.listed(only) if each.state == "archived"]
     archived = [
         ArchivedExperiment(name=each.name, at=timestamp(each.changed_at or 0), by=each.changed_by) for each in away
     ]
-    deleted = [DeletedExperiment(name=each.name, at=timestamp(each.at), by=each.by) for each in deletions]
+    deleted = [deleted_experiment(each) for each in deletions]
     return ExperimentList(
         total=total, items=items, loading=loading, refused=refused, archived=archived, deleted=deleted
     )
+
+
+def deleted_experiment(line: Listed) -> DeletedExperiment:
+    """Return what is left of an experiment that was deleted."""
+    return DeletedExperiment(name=line.name, at=timestamp(line.changed_at or 0), by=line.changed_by)
 
 
 def state(experiment: LiveExperiment, query: StateQuery = _USUAL) -> ExperimentState:
@@ -273,12 +278,12 @@ def rates(experiment: LiveExperiment, minutes: int, now: int) -> Rates:
 
 def decision(store: Store, of: str, number: int) -> DecisionState:
     """Return a decision, whatever became of it."""
-    return store.view(of, lambda each, reading: _decision(each, number, reading, store.shelf))
+    return store.view(of, lambda each, reading: _decision(each, number, reading, store.graph_cache))
 
 
-def _decision(experiment: LiveExperiment, number: int, reading: Reading, shelf: Shelf) -> DecisionState:
+def _decision(experiment: LiveExperiment, number: int, reading: Reading, graph_cache: GraphCache) -> DecisionState:
     if isinstance(experiment, KeyedExperiment):
-        return keyed.decision(experiment, number, reading, shelf)
+        return keyed.decision(experiment, number, reading, graph_cache)
     identity, labels = experiment.identity, experiment.life.labels
     events = reading.rounds(identity.id, number, number)
     if not events or number < 1:
@@ -290,7 +295,7 @@ def _decision(experiment: LiveExperiment, number: int, reading: Reading, shelf: 
     if others and others[0].kind is Kind.DEFAULTED:  # what came later changes nothing of what was learned
         told = last = others[0]
     graph_id = told.graph if told is not None and told.graph is not None else made.graph
-    graph = experiment.agent.graph if graph_id is None else shelf.find(reading, graph_id)
+    graph = experiment.agent.graph if graph_id is None else graph_cache.find(reading, graph_id)
     reveals = graph.out_neighbors(made.arm or 0)
     observe = None
     if told is not None and told.observe is not None:

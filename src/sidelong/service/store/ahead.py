@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from sidelong.service.store.commands import Command, Turn
+from sidelong.service.store.graphs import blob_of
 
 if TYPE_CHECKING:
     from sidelong.service.store.database import Writing
@@ -34,7 +35,7 @@ class Ahead(Command):
     def meets(self, writing: Writing, live: LiveExperiment | None, head: int) -> Turn:
         """Return the turn, to be written behind an event, if that is what it was ahead of; or raise `Overtaken`."""
         met = live is self.turn.experiment and head == self.head
-        if not met or not all(map(writing.hold_graph, sorted(self.turn.held))):
+        if not met or not all(writing.hold(blob_of(id_)) for id_ in sorted(self.turn.held)):
             raise Overtaken
         self.turn.writing = writing
         return self.turn

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from sidelong.errors import ServiceError
 from sidelong.service.store.commands import Command, taken
 from sidelong.service.store.creation import arm_called, check_count, check_labels
-from sidelong.service.store.database import Deletion
+from sidelong.service.store.database import Listed
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -101,8 +101,8 @@ class Delete(Command):
     of: str
     by: str | None = None
 
-    def run(self, turn: Turn) -> Deletion:
+    def run(self, turn: Turn) -> Listed:
         """Leave a line of it: what it was called, when it was deleted, and by whom."""
         identity = turn.experiment.identity
-        turn.deletion = Deletion(identity.id, identity.name, turn.moment.at, self.by)
+        turn.deletion = Listed(identity.id, identity.name, turn.experiment.head, "deleted", turn.moment.at, self.by)
         return turn.deletion

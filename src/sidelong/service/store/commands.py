@@ -16,7 +16,7 @@ from sidelong.errors import DecisionError, FeatureError, GraphError, LearnerErro
 from sidelong.graphs.presence import mask_of
 from sidelong.service.store.absent import as_decided
 from sidelong.service.store.database import Reading, Writing
-from sidelong.service.store.graphs import KnownGraph, identify, size, stored_size
+from sidelong.service.store.graphs import KnownGraph, blob_of, identify, size, stored_size
 from sidelong.service.store.journal import EXPIRED, Kind, labels_at
 from sidelong.service.store.keyed import rules as keyed
 from sidelong.service.store.keyed.experiment import KeyedExperiment
@@ -28,9 +28,9 @@ if TYPE_CHECKING:
 
     from sidelong.graphs import FeedbackGraph
     from sidelong.service.settings import Settings
-    from sidelong.service.store.database import Deletion
+    from sidelong.service.store.database import Listed
     from sidelong.service.store.experiment import LiveExperiment, Moment
-    from sidelong.service.store.graphs import Shelf
+    from sidelong.service.store.graphs import GraphCache
     from sidelong.service.store.journal import Event
     from sidelong.service.store.losses import Told
 
@@ -45,14 +45,14 @@ class Turn:
 
     experiment: LiveExperiment
     writing: Reading  #: one that writes, unless this turn is ahead of it
-    shelf: Shelf
+    graph_cache: GraphCache
     settings: Settings
     moment: Moment
     keys: Mapping[str, Event]  #: decisions that were made before under the keys of this batch
     events: list[Event] = field(default_factory=list)  #: what happened, to be written
     graphs: dict[str, FeedbackGraph] = field(default_factory=dict)  #: that came with requests
     charged: dict[str, int] = field(default_factory=dict)  #: bytes of those of them that are new to the database
-    deletion: Deletion | None = None  #: what is to be left of it
+    deletion: Listed | None = None  #: what is to be left of it
     listed: dict[str, Any] = field(default_factory=dict)  #: what is to be changed in the list of experiments
     held: set[str] = field(default_factory=set)  #: graphs that must not be forgotten before this is written
 
@@ -62,9 +62,9 @@ class Turn:
             return None
         if isinstance(given, str):
             if given not in self.graphs and not self.holds(given):
-                self.shelf.forget([given])
-            return KnownGraph(given, self.graphs.get(given) or self.shelf.find(self.writing, given))
-        known = self.shelf.same(given if isinstance(given, KnownGraph) else identify(given))
+                self.graph_cache.forget([given])
+            return KnownGraph(given, self.graphs.get(given) or self.graph_cache.find(self.writing, given))
+        known = self.graph_cache.same(given if isinstance(given, KnownGraph) else identify(given))
         self.graphs[known.id] = known.graph
         return known
 
@@ -89,14 +89,14 @@ class Turn:
     def holds(self, id_: str) -> bool:
         """Tell whether a graph is kept, and is not forgotten before what happens here is written."""
         if not isinstance(self.writing, Writing):
-            found = self.writing.graph(id_) is not None
+            found = self.writing.blob(blob_of(id_)) is not None
             self.held |= {id_} if found else set()
             return found
-        return self.writing.hold_graph(id_)
+        return self.writing.hold(blob_of(id_))
 
     def find(self, id_: str) -> FeedbackGraph:
         """Return a graph by its id."""
-        return self.graphs[id_] if id_ in self.graphs else self.shelf.find(self.writing, id_)
+        return self.graphs[id_] if id_ in self.graphs else self.graph_cache.find(self.writing, id_)
 
     def is_outstanding(self, number: int) -> bool:
         """Tell whether a decision can be settled; one whose time is over expires now, not at the next sweep."""
@@ -110,7 +110,7 @@ class Turn:
     def keep_graphs(self, writing: Writing) -> None:
         """Write the graphs of requests that the events name."""
         for id_ in {event.graph for event in self.events if event.graph in self.graphs}:
-            self.shelf.put(writing, KnownGraph(str(id_), self.graphs[str(id_)]), self.moment.clock)
+            self.graph_cache.put(writing, KnownGraph(str(id_), self.graphs[str(id_)]), self.moment.clock)
             self.experiment.graph_bytes += self.charged.get(str(id_), 0)
 
     def made_under(self, key: str | None) -> Event | None:

@@ -29,8 +29,16 @@ from sidelong.graphs.presence import arm_of
 from sidelong.service.store import agents
 from sidelong.service.store.agents import scale_of
 from sidelong.service.store.commands import taken
-from sidelong.service.store.database import Identity, TakenError
-from sidelong.service.store.graphs import PART, KnownGraph, identify, stored_size
+from sidelong.service.store.database import (
+    CHUNK,
+    BlobKind,
+    BlobName,
+    Identity,
+    TakenError,
+    keep_blob,
+    keep_chunks,
+)
+from sidelong.service.store.graphs import KnownGraph, identify, stored_size
 from sidelong.service.store.keyed import cloning, warm_start
 from sidelong.service.store.keyed.experiment import KeyedExperiment, kind_of
 from sidelong.service.store.life import written
@@ -96,7 +104,7 @@ def clone(store: Store, of: str, name: str, wanted: dict[str, Any], *, learned: 
     )
     with store.database.reading() as reading:
         before = reading.find(name)
-        graph = store.shelf.find(reading, spec.graph).named(spec.graph_name)
+        graph = store.graph_cache.find(reading, spec.graph).named(spec.graph_name)
     known, said = KnownGraph(spec.graph, graph), frozenset(wanted)
     spec = spec.model_copy(update={"holdout": _resolved_holdout(spec, graph, spec.labels)})
     if before is not None:
@@ -105,7 +113,9 @@ def clone(store: Store, of: str, name: str, wanted: dict[str, Any], *, learned: 
     if state is not None:
         spec = spec.model_copy(update={"initial_state": hashlib.sha256(state).hexdigest()})
     identity = Identity(0, secrets.token_hex(8), name, spec.to_json())
-    return Draft(identity, known, kind_of(identity).new(identity, graph, state), state, said)
+    live = kind_of(identity).new(identity, graph, state)
+    _keep_large(store, identity, state)
+    return Draft(identity, known, live, state, said)
 
 
 def _without_waiting(data: bytes) -> bytes:
@@ -131,7 +141,7 @@ def draft(
     with store.database.reading() as reading:
         before = reading.find(name)
         if isinstance(graph, str):
-            graph = store.shelf.find(reading, graph)
+            graph = store.graph_cache.find(reading, graph)
     labels = graph.labels if request.labels is None else request.labels
     check_labels(labels, graph.n_arms)
     graph = graph.labelled(None)  # the experiment has them
@@ -164,9 +174,23 @@ def draft(
             spec = spec.model_copy(update={"initial_state": hashlib.sha256(learned).hexdigest()})
             identity = replace(identity, document=spec.to_json())
             live = kind_of(identity).new(identity, graph, learned)
-    if stored_size(graph) > PART:  # so that it is not written while others wait to decide
-        store.shelf.keep(store.database, known, store.clock.now().clock)
+    if stored_size(graph) > CHUNK:  # so that it is not written while others wait to decide
+        store.graph_cache.keep(store.database, known, store.clock.now().clock)
+    _keep_large(store, identity, learned)
     return Draft(identity, known, live, learned, said)
+
+
+def _keep_large(store: Store, identity: Identity, learned: bytes | None) -> None:
+    """Keep what an experiment will begin with if that is large, so that it is not written while others wait.
+
+    If the experiment is not created then, this is forgotten as a graph is that nothing uses.
+    """
+    if learned is not None and len(learned) > CHUNK:
+        keep_blob(store.database, _initial_state(identity), learned, store.clock.now().clock)
+
+
+def _initial_state(identity: Identity) -> BlobName:
+    return BlobName(BlobKind.INITIAL_STATE, identity.key)
 
 
 @contextmanager
@@ -198,17 +222,17 @@ def create(store: Store, draft: Draft, by: str | None = None) -> tuple[Identity,
             if before is not None:  # another was faster
                 return _same(before, identity.spec, said), False
             check_count(writing, store.settings.max_experiments)
-            store.shelf.put(writing, known, store.clock.now().clock)
-            live.identity = replace(identity, id=writing.create(identity))
+            store.graph_cache.put(writing, known, store.clock.now().clock)
+            live.identity = replace(identity, id=writing.create(identity, known.id))
             origin, state = identity.spec.origin, identity.spec.initial_state
             about: dict[str, Any] = {} if origin is None else {"origin": {**origin.model_dump(), "state": state}}
             about |= {"by": by} if by else {}
-            if learned is not None:
-                writing.keep_initial_state(live.identity.id, learned)
+            if learned is not None and not writing.hold(_initial_state(identity)):
+                keep_chunks(writing, _initial_state(identity), learned, store.clock.now().clock)
             writing.append({live.identity.id: [live.create(store.clock.now(), written(about) if about else None)]})
             writing.commit()
     except TakenError as error:
-        store.shelf.forget()
+        store.graph_cache.forget()
         raise ServiceError(
             "Another server is making an experiment of this name. Send the request again.",
             status=503,
@@ -216,16 +240,16 @@ def create(store: Store, draft: Draft, by: str | None = None) -> tuple[Identity,
             retry_after=1.0,
         ) from error
     except BaseException:
-        store.shelf.forget()
+        store.graph_cache.forget()
         raise
-    store.adopt(Replayed(live.identity, store.shelf, store.clock, live))
+    store.adopt(Replayed(live.identity, store.graph_cache, store.clock, live))
     return live.identity, True
 
 
 def keep_graph(store: Store, graph: FeedbackGraph) -> tuple[KnownGraph, bool]:
     """Keep a graph; return it with its id, and tell whether it is new."""
     known = identify(graph)
-    return known, store.shelf.keep(store.database, known, store.clock.now().clock)
+    return known, store.graph_cache.keep(store.database, known, store.clock.now().clock)
 
 
 def _resolved_holdout(spec: RequestedSpec, graph: FeedbackGraph, labels: Sequence[str] | None) -> HoldoutSpec | None:

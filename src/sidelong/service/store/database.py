@@ -1,13 +1,15 @@
 """What the store asks of a database. This is all that another kind of database must do.
 
-A database holds experiments with their journals and snapshots, graphs, tokens and a clock. The tests in
-``tests/service/test_backend_contract.py`` say the same as the docstrings here, and any kind of database must pass them.
+A database holds experiments with their journals, blobs (graphs, snapshots and what belongs to them), tokens and a
+clock. The tests in ``tests/service/test_backend_contract.py`` say the same as the docstrings here, and any kind of
+database must pass them.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from enum import IntEnum
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -20,8 +22,17 @@ if TYPE_CHECKING:
     from sidelong.service.store.journal import Event
 
 
+#: Bytes of a blob that are written at once: whoever wants to write in between waits for these.
+CHUNK = 2**18
+#: Behind any event.
+LAST_SEQ = 2**63 - 1
+
+
 class TakenError(Exception):
-    """What was to be written once is there already: a name, the number of an event, a round, a key."""
+    """What was to be written once is there already: a name, the number of an event, a round, a key.
+
+    Or another server has forgotten what was to be completed.
+    """
 
 
 @dataclass(frozen=True)
@@ -45,25 +56,33 @@ class Listed(NamedTuple):
     id: int
     name: str
     head: int  #: the number of its last event
-    state: str = "running"
+    state: str = "running"  #: of a deleted one "deleted", and "gone" when there is nothing left of it to forget
     changed_at: int | None = None  #: when it came into this state, if somebody brought it there
     changed_by: str | None = None
 
 
-class Deletion(NamedTuple):
-    """What is left of an experiment that was deleted."""
+class BlobKind(IntEnum):
+    """What a blob is."""
 
-    experiment: int  #: its id, which is never given again
-    name: str
-    at: int
-    by: str | None
+    GRAPH = 0
+    INITIAL_STATE = 1  #: that a clone or an experiment with a log began with: part of its journal, and never forgotten
+    SNAPSHOT = 2
+    BLOCK = 3  #: of keys, as it was at a snapshot
 
 
-class Snapshot(NamedTuple):
-    """The state of an experiment after the event of a number."""
+class BlobName(NamedTuple):
+    """What a blob is found by."""
+
+    kind: BlobKind
+    owner: str  #: the id of a graph, or the key of an experiment
+    number: int = 0  #: of a block
+    seq: int = 0  #: the event that a snapshot or a block was written after
+
+
+class Blob(NamedTuple):
+    """A blob that was found."""
 
     seq: int
-    chain: bytes  #: the hash of that event
     data: bytes
 
 
@@ -87,16 +106,8 @@ class Reading(ABC):
         """Return the experiment of a name, or of "#" and a key."""
 
     @abstractmethod
-    def experiments(self) -> list[Listed]:
-        """Return all experiments, by name, letter by letter; not those that were deleted."""
-
-    @abstractmethod
-    def deletions(self) -> list[Deletion]:
-        """Return what was deleted, oldest first."""
-
-    @abstractmethod
-    def leftovers(self) -> list[int]:
-        """Return the ids of deleted experiments of which there is something left to forget."""
+    def experiments(self, *, deleted: bool = False) -> list[Listed]:
+        """Return all experiments, by name, letter by letter; or those that were deleted, oldest deletion first."""
 
     @abstractmethod
     def events(self, experiment: int, after: int, most: int, most_bytes: int | None = None) -> list[Event]:
@@ -121,20 +132,8 @@ class Reading(ABC):
         """Return the decisions that were made under these Idempotency-Keys, in any order."""
 
     @abstractmethod
-    def snapshot(self, experiment: int, before: int | None = None) -> Snapshot | None:
-        """Return the last snapshot, or the last one before an event, with its parts joined; None if there is none."""
-
-    @abstractmethod
-    def block(self, experiment: int, number: int, before: int) -> bytes | None:
-        """Return a block of keys as it was last kept, with an event whose number is `before` or smaller."""
-
-    @abstractmethod
-    def initial_state(self, experiment: int) -> bytes | None:
-        """Return the state that an experiment began with, if it was kept."""
-
-    @abstractmethod
-    def graph(self, id_: str) -> bytes | None:
-        """Return what was kept under the id of a graph, with its parts joined."""
+    def blob(self, name: BlobName) -> Blob | None:
+        """Return the last complete blob of this kind, owner and number whose event is not behind that of the name."""
 
     @abstractmethod
     def graph_bytes(self, experiment: int) -> int:
@@ -142,14 +141,7 @@ class Reading(ABC):
 
     @abstractmethod
     def names_graph(self, experiment: int, id_: str) -> bool:
-        """Tell whether an experiment names a graph, in its spec or in an event."""
-
-    @abstractmethod
-    def unused_graphs(self, before: int, most: int) -> list[str]:
-        """Return the ids of at most so many graphs that were kept before a time and that nothing names.
-
-        An event names a graph in its `graph`, and an experiment in its spec, under "graph".
-        """
+        """Tell whether an experiment names a graph: its own, or that of an event."""
 
     @abstractmethod
     def clock(self) -> int:
@@ -172,26 +164,20 @@ class Writing(Reading):
         """
 
     @abstractmethod
-    def create(self, identity: Identity) -> int:
-        """Add an experiment without events, and return its id; that of `identity` is not looked at.
+    def create(self, identity: Identity, graph: str | None = None) -> int:
+        """Add an experiment without events, whose own graph has this id, and return the id of the experiment.
 
-        Raises `TakenError` if there is one of its name.
+        The id of `identity` is not looked at. Raises `TakenError` if there is an experiment of its name.
         """
 
     @abstractmethod
     def relist(self, experiment: int, changes: Mapping[str, Any]) -> None:
         """Change some of `name`, `state`, `changed_at` and `changed_by` in the list of experiments.
 
-        Raises `TakenError` if there is one of this name. Then the transaction can only be given up.
+        The state "deleted" deletes an experiment: it is no longer found, its name is free, and `forget` removes what it
+        had. Its line stays, so that its id is not given again. Raises `TakenError` if there is one of this name. Then
+        the transaction can only be given up.
         """
-
-    @abstractmethod
-    def delete(self, experiment: int, deletion: Deletion) -> None:
-        """Put a line in the place of an experiment. What it had is no longer found, and its name is free."""
-
-    @abstractmethod
-    def forget_events(self, experiment: int, most: int) -> int:
-        """Forget about so many rows of a deleted experiment, and return how many; 0 if nothing is left of it."""
 
     @abstractmethod
     def append(self, new: Mapping[int, Sequence[Event]]) -> None:
@@ -202,59 +188,35 @@ class Writing(Reading):
         """
 
     @abstractmethod
-    def save(self, experiment: int, snapshot: Snapshot) -> None:
-        """Keep a snapshot, in the place of one of the same number, and forget all but the last two.
+    def keep_chunk(self, name: BlobName, chunk: int, data: bytes, now: int, *, last: bool) -> None:
+        """Keep a chunk of a blob, in the place of one of the same number, from 0.
 
-        Its `data` are what comes behind its parts.
+        A blob is complete with its last chunk. Raises `TakenError` if one in front of it was forgotten meanwhile; then
+        the transaction can only be given up.
         """
 
     @abstractmethod
-    def keep_part(self, experiment: int, seq: int, number: int, data: bytes) -> None:
-        """Keep a part of a snapshot that is not there yet, in the place of one of the same number."""
+    def hold(self, name: BlobName, now: int | None = None) -> bool:
+        """Tell whether a blob is complete, and let nobody forget it before the end of this transaction.
 
-    @abstractmethod
-    def forget_parts(self, experiment: int, most: int) -> int:
-        """Forget at most so many parts of snapshots that are not kept, and return how many."""
-
-    @abstractmethod
-    def keep_block(self, experiment: int, number: int, seq: int, data: bytes) -> None:
-        """Keep a block of keys with an event, in the place of one of the same number and event."""
-
-    @abstractmethod
-    def forget_blocks(self, experiment: int, most: int) -> int:
-        """Forget at most so many blocks that no snapshot needs, and return how many.
-
-        The last one that is not behind the older snapshot is needed, and so are all that come behind it.
+        If there is a time, the blob is from now on as if it were kept then.
         """
 
     @abstractmethod
-    def keep_initial_state(self, experiment: int, data: bytes) -> None:
-        """Keep the state that an experiment begins with, for ever. Raises `TakenError` if there is one."""
+    def forget(self, experiment: int, most_bytes: int) -> int:
+        """Forget rows of an experiment that nobody needs, of about so many bytes, and return how many rows.
 
-    @abstractmethod
-    def keep_graph(self, id_: str, data: bytes, now: int, parts: int = 0) -> bool:
-        """Keep a graph, and tell whether none was kept under this id; the first one stays, as if it were kept now.
-
-        Its `data` are what comes behind so many parts. Raises `TakenError` if one of them was forgotten.
+        Nobody needs anything of a deleted experiment; once nothing is left, its state is "gone". Of another one, these
+        are chunks of snapshots before the last two complete ones, and of blocks of which there is a newer one that is
+        not behind the older of these two.
         """
 
     @abstractmethod
-    def keep_graph_part(self, id_: str, number: int, data: bytes, now: int) -> None:
-        """Keep a part of a graph that is not there yet, in the place of one of the same number, from 0."""
+    def forget_unused(self, before: int, most: int, owners: Sequence[str] | None = None) -> list[str]:
+        """Forget chunks of graphs and initial states that were kept before a time and that nothing names.
 
-    @abstractmethod
-    def forget_graph_parts(self, before: int, most: int) -> int:
-        """Forget at most so many parts that were kept before a time and are of no graph; return how many."""
-
-    @abstractmethod
-    def hold_graph(self, id_: str) -> bool:
-        """Tell whether a graph is kept, and let nobody forget it before the end of this transaction."""
-
-    @abstractmethod
-    def forget_graphs(self, ids: Sequence[str], before: int) -> list[str]:
-        """Forget those of these graphs, with their parts, that are unused still, as `unused_graphs` says.
-
-        Returns their ids.
+        They are named by an experiment that has such a key or such a graph of its own, and by an event in its `graph`.
+        Returns the owners, of which at most `most` chunks are forgotten; only of some `owners` if there are any.
         """
 
     @abstractmethod
@@ -297,3 +259,24 @@ class Database(ABC):
     @abstractmethod
     def close(self) -> None:
         """Close all connections."""
+
+
+def chunks_of(data: bytes) -> list[bytes]:
+    """Return the chunks of a blob, of which there is at least one."""
+    return [data[first : first + CHUNK] for first in range(0, max(len(data), 1), CHUNK)]
+
+
+def keep_chunks(writing: Writing, name: BlobName, data: bytes, now: int) -> None:
+    """Keep a small blob in a transaction."""
+    chunks = chunks_of(data)
+    for number, chunk in enumerate(chunks, 1):
+        writing.keep_chunk(name, number - 1, chunk, now, last=number == len(chunks))
+
+
+def keep_blob(database: Database, name: BlobName, data: bytes, now: int) -> None:
+    """Keep a blob aside of all commands, with a transaction for each chunk, so that others write in between."""
+    chunks = chunks_of(data)
+    for number, chunk in enumerate(chunks, 1):
+        with database.writing(aside=True) as writing:
+            writing.keep_chunk(name, number - 1, chunk, now, last=number == len(chunks))
+            writing.commit()

@@ -1,4 +1,4 @@
-"""The graphs that the service keeps: an id for each, and the shelf they stand on."""
+"""The graphs that the service keeps: an id for each, and a cache of those that were used last."""
 
 from __future__ import annotations
 
@@ -12,17 +12,13 @@ import numpy as np
 
 from sidelong.agent import state_file
 from sidelong.errors import ServiceError, StateFileError
-from sidelong.service.store.database import TakenError
+from sidelong.service.store.database import BlobKind, BlobName, TakenError, keep_blob, keep_chunks
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from sidelong.graphs import FeedbackGraph
     from sidelong.service.store.database import Database, Reading, Writing
-
-
-#: Bytes that are written at once, of a graph or a snapshot: whoever wants to write in between waits for these.
-PART = 2**18
 
 
 class KnownGraph(NamedTuple):
@@ -42,6 +38,11 @@ def identify(graph: FeedbackGraph) -> KnownGraph:
     return KnownGraph(hashlib.sha256(content.encode()).hexdigest()[:32], graph)
 
 
+def blob_of(id_: str) -> BlobName:
+    """Return what a graph is found by."""
+    return BlobName(BlobKind.GRAPH, id_)
+
+
 def size(graph: FeedbackGraph) -> int:
     """Return how many bytes a graph takes in memory."""
     return sum(array.nbytes for array in graph.arrays if isinstance(array, np.ndarray))
@@ -58,7 +59,7 @@ def unknown_graph(id_: str) -> ServiceError:
     return ServiceError(text, status=422, code="invalid", path="body.graph.id", value=id_)
 
 
-class Shelf:
+class GraphCache:
     """The graphs of the database, the last used in memory."""
 
     _KEPT = 64
@@ -70,24 +71,20 @@ class Shelf:
 
     def put(self, writing: Writing, known: KnownGraph, now: int) -> bool:
         """Keep a graph in a transaction; tell whether it was not kept before."""
-        new = not writing.hold_graph(known.id) and writing.keep_graph(known.id, _packed(known.graph), now)
+        new = not writing.hold(blob_of(known.id))
+        if new:
+            keep_chunks(writing, blob_of(known.id), _packed(known.graph), now)
         self._remember(known.id, known.graph)
         return new
 
     def keep(self, database: Database, known: KnownGraph, now: int) -> bool:
-        """Keep a graph aside of all commands, in parts between which others write; tell whether it was not kept."""
-        data = memoryview(_packed(known.graph))
-        parts = (len(data) - 1) // PART
+        """Keep a graph aside of all commands; tell whether it was not kept before. One that was is as if kept now."""
         with database.writing(aside=True) as writing:
-            before = writing.hold_graph(known.id)
-        for number in range(0 if before else parts):
-            with database.writing(aside=True) as writing:
-                writing.keep_graph_part(known.id, number, bytes(data[number * PART : (number + 1) * PART]), now)
-                writing.commit()
+            new = not writing.hold(blob_of(known.id), now)
+            writing.commit()
         try:
-            with database.writing(aside=True) as writing:
-                new = writing.keep_graph(known.id, bytes(data[parts * PART :]), now, parts)
-                writing.commit()
+            if new:
+                keep_blob(database, blob_of(known.id), _packed(known.graph), now)
         except TakenError:  # whoever kept it as well was refused, and took it away in between
             return self.keep(database, known, now)
         self._remember(known.id, known.graph)
@@ -102,12 +99,12 @@ class Shelf:
         found = self.recall(id_)
         if found is not None:
             return found
-        data = reading.graph(id_)
-        if data is None:
+        kept = reading.blob(blob_of(id_))
+        if kept is None:
             raise unknown_graph(id_)
         place = f"graph {id_}"
         try:
-            graph = state_file.read_graphs(place, *state_file.unpack(data, place))[0]
+            graph = state_file.read_graphs(place, *state_file.unpack(kept.data, place))[0]
         except StateFileError as error:
             text = f"The database is damaged: {error} Restore it from a copy, and start the service again."
             raise ServiceError(text, status=503, code="refused") from error

@@ -19,9 +19,9 @@ import numpy as np
 from sidelong.errors import LearnerError, ServiceError, SidelongError
 from sidelong.service.store import snapshots
 from sidelong.service.store.agents import module_of
-from sidelong.service.store.database import Snapshot
+from sidelong.service.store.database import LAST_SEQ, Blob, BlobKind, BlobName, keep_blob
 from sidelong.service.store.experiment import STORED, LiveExperiment, Moment, Turnstile, linked
-from sidelong.service.store.graphs import PART, KnownGraph
+from sidelong.service.store.graphs import KnownGraph
 from sidelong.service.store.journal import DRAWN_BY, Kind, size_of
 from sidelong.service.store.keyed.blocks import Forgotten
 from sidelong.service.store.keyed.experiment import KeyedExperiment, kind_of
@@ -32,12 +32,14 @@ if TYPE_CHECKING:
 
     from sidelong.service.store.database import Database, Identity, Reading
     from sidelong.service.store.experiment import Clock
-    from sidelong.service.store.graphs import Shelf
+    from sidelong.service.store.graphs import GraphCache
     from sidelong.service.store.journal import Event
 
 _log = logging.getLogger("sidelong.service")
 _PAGE = 500  # events that are replayed before another experiment has its turn
 _PAGE_BYTES = 2**24  # of their columns
+#: About as many bytes are forgotten at once, of old snapshots and of deleted experiments, while others wait.
+FORGOTTEN = 2**20
 
 
 class Progress(NamedTuple):
@@ -71,7 +73,9 @@ class Replayed:
     minutes, happens aside and without the lock: nobody waits for it who does not want to.
     """
 
-    def __init__(self, identity: Identity, shelf: Shelf, clock: Clock, live: LiveExperiment | None = None) -> None:
+    def __init__(
+        self, identity: Identity, graph_cache: GraphCache, clock: Clock, live: LiveExperiment | None = None
+    ) -> None:
         self.identity = identity
         self.lock = Turnstile()
         self.live = live  #: None until it is needed
@@ -82,7 +86,7 @@ class Replayed:
         self._doubted = 0  # the event of the last snapshot of which a block was missing
         self._aside: LiveExperiment | None = None  # what is replayed, until it is complete
         self._loading = threading.Lock()
-        self._shelf = shelf
+        self._graph_cache = graph_cache
         self._clock = clock
 
     @property
@@ -207,7 +211,7 @@ class Replayed:
             if live is None:
                 return
             blocks = live.blocks.leave() if isinstance(live, KeyedExperiment) else {}
-            snapshot, done = Snapshot(live.head, live.chain, snapshots.pack(live)), live.done
+            snapshot, done = Blob(live.head, snapshots.pack(live)), live.done
         self._pace.tried(snapshot.seq, done)
         try:
             self._write(database, snapshot, blocks)
@@ -223,25 +227,16 @@ class Replayed:
             if isinstance(live, KeyedExperiment):
                 live.blocks.left(blocks, snapshot.seq)
 
-    def _write(self, database: Database, snapshot: Snapshot, blocks: Mapping[int, bytes]) -> None:
-        """Write a snapshot in parts, so that whoever wants to write in between waits for one of them at most."""
-        of, data = self.identity.id, memoryview(snapshot.data)
+    def _write(self, database: Database, snapshot: Blob, blocks: Mapping[int, bytes]) -> None:
+        """Write a snapshot behind its blocks, and forget what no snapshot needs any more."""
+        owner, now = self.identity.key, self._clock.now().clock
         for number, block in blocks.items():
-            with database.writing(aside=True) as writing:
-                writing.keep_block(of, number, snapshot.seq, block)
-                writing.commit()
-        last = (len(data) - 1) // PART * PART
-        for first in range(0, last, PART):
-            with database.writing(aside=True) as writing:
-                writing.keep_part(of, snapshot.seq, first // PART, bytes(data[first : first + PART]))
-                writing.commit()
-        with database.writing(aside=True) as writing:
-            writing.save(of, snapshot._replace(data=bytes(data[last:])))
-            writing.commit()
+            keep_blob(database, BlobName(BlobKind.BLOCK, owner, number, snapshot.seq), block, now)
+        keep_blob(database, BlobName(BlobKind.SNAPSHOT, owner, seq=snapshot.seq), snapshot.data, now)
         more = True
         while more:
             with database.writing(aside=True) as writing:
-                more = writing.forget_parts(of, 1) + writing.forget_blocks(of, 1) > 0
+                more = writing.forget(self.identity.id, FORGOTTEN) > 0
                 if more:
                     writing.commit()
 
@@ -258,10 +253,11 @@ class Replayed:
     def _beginning(self, reading: Reading) -> LiveExperiment:
         """Return it as it was created: with nothing, or with what a clone or a log had learned."""
         spec = self.identity.spec
-        graph = self._shelf.find(reading, spec.graph).named(spec.graph_name)
+        graph = self._graph_cache.find(reading, spec.graph).named(spec.graph_name)
         learned = None
         if spec.initial_state is not None:
-            learned = reading.initial_state(self.identity.id)
+            kept = reading.blob(BlobName(BlobKind.INITIAL_STATE, self.identity.key))
+            learned = None if kept is None else kept.data
             if learned is None or hashlib.sha256(learned).hexdigest() != spec.initial_state:
                 first = reading.events(self.identity.id, 0, 1)[0]
                 raise self._differs(first, "what it began with is another or is gone")
@@ -274,7 +270,9 @@ class Replayed:
         """Do again what the journal says next, and tell whether that was all of it."""
         page = reading.events(self.identity.id, live.head, most, _PAGE_BYTES)
         for event in page:
-            graph = None if event.graph is None else KnownGraph(event.graph, self._shelf.find(reading, event.graph))
+            graph = (
+                None if event.graph is None else KnownGraph(event.graph, self._graph_cache.find(reading, event.graph))
+            )
             try:
                 made = _again(live, event, graph, reading)
             except (SidelongError, KeyError) as error:
@@ -288,16 +286,16 @@ class Replayed:
 
     def _from_snapshot(self, reading: Reading) -> LiveExperiment | None:
         """Return it from the last good snapshot, if there is one."""
-        snapshot = reading.snapshot(self.identity.id)
-        while snapshot is not None:
+        last = BlobName(BlobKind.SNAPSHOT, self.identity.key, seq=LAST_SEQ)
+        while (snapshot := reading.blob(last)) is not None:
             if snapshot.seq <= self._doubted:
                 return None
             try:
-                live = snapshots.unpack(self.identity, snapshot.data, partial(self._shelf.find, reading))
+                live = snapshots.unpack(self.identity, snapshot.data, partial(self._graph_cache.find, reading))
             except Exception as error:  # noqa: BLE001  # whatever it is, the journal is there
                 about = {"experiment": self.identity.name, "sequence": snapshot.seq, "why": str(error)}
                 _log.warning("snapshot not used", extra=about)
-                snapshot = reading.snapshot(self.identity.id, before=snapshot.seq)
+                last = last._replace(seq=snapshot.seq - 1)
                 continue
             if [event.chain for event in reading.events(self.identity.id, live.head - 1, 1)] != [live.chain]:
                 raise self._altered(snapshot.seq)

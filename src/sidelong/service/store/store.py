@@ -18,11 +18,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from sidelong.errors import ServiceError, SidelongError
 from sidelong.service.store.ahead import Ahead, Overtaken
 from sidelong.service.store.commands import Decide, Turn, taken
-from sidelong.service.store.database import TakenError
-from sidelong.service.store.graphs import PART, KnownGraph, Shelf, identify, stored_size, unknown_graph
+from sidelong.service.store.database import CHUNK, TakenError
+from sidelong.service.store.graphs import GraphCache, KnownGraph, identify, stored_size, unknown_graph
 from sidelong.service.store.keyed.blocks import Forgotten
 from sidelong.service.store.keyed.experiment import KeyedExperiment
-from sidelong.service.store.replay import Measured, Replayed
+from sidelong.service.store.replay import FORGOTTEN, Measured, Replayed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -39,10 +39,10 @@ if TYPE_CHECKING:
 _log = logging.getLogger("sidelong.service")
 #: How many events of other servers a batch replays itself.
 _FEW = 200
-#: How many graphs are forgotten at once: each may have some megabytes.
-_FORGOTTEN = 8
-#: How many events of a deleted experiment are forgotten at once.
-_FORGOTTEN_EVENTS = 5000
+#: How many portions of each deleted experiment are forgotten at a time; others write between any two.
+_PORTIONS = 32
+#: How many chunks of graphs are forgotten at once.
+_FORGOTTEN_CHUNKS = 8
 
 
 class Behind(Exception):  # noqa: N818  # no error: it is done again
@@ -68,7 +68,7 @@ class Store:
         self.database = database
         self.settings = settings
         self.clock = clock
-        self.shelf = Shelf()
+        self.graph_cache = GraphCache()
         #: Told of what this server has written of an experiment, once it is on the disk.
         self.on_written: Callable[[LiveExperiment, Sequence[Event]], None] = lambda _, __: None
         self._known: dict[str, Replayed] = {}  # by "#" and key, and by name
@@ -192,19 +192,22 @@ class Store:
             self._known.pop(of, None)
 
     def doze(self) -> None:
-        """Take archived experiments and idle keys out of memory, and forget a part of what was deleted."""
+        """Take archived experiments and idle keys out of memory, and forget what was deleted, a little at a time."""
         with self.database.reading() as reading:
             archived = {each.id for each in reading.experiments() if each.state == "archived"}
-            leftovers = reading.leftovers()
+            deleted = [each.id for each in reading.experiments(deleted=True) if each.state == "deleted"]
         for replayed in self.every():
             if replayed.identity.id in archived and replayed.live is not None and replayed.lock.acquire(timeout=0):
                 replayed.live = None
                 replayed.lock.release()
             self._drop_idle_keys(replayed)
-        for of in leftovers:
-            with self.database.writing() as writing:
-                writing.forget_events(of, _FORGOTTEN_EVENTS)
-                writing.commit()
+        for of in deleted:
+            for _ in range(_PORTIONS):
+                with self.database.writing(aside=True) as writing:
+                    more = writing.forget(of, FORGOTTEN)
+                    writing.commit()
+                if not more:
+                    break
 
     def _drop_idle_keys(self, replayed: Replayed) -> None:
         if isinstance(replayed.live, KeyedExperiment) and replayed.lock.acquire(timeout=0):
@@ -214,7 +217,7 @@ class Store:
 
     def named(self, of: str) -> Replayed:
         """Return the experiment of a name, or of "#" and a key, or refuse."""
-        return self.known(of) or self.adopt(Replayed(self.identity(of), self.shelf, self.clock))
+        return self.known(of) or self.adopt(Replayed(self.identity(of), self.graph_cache, self.clock))
 
     def load(self, of: str) -> Replayed:
         """Return an experiment that is in memory, or refuse; whoever asks first replays it."""
@@ -284,11 +287,11 @@ class Store:
         """
         if isinstance(given, str):
             with self.database.reading() as reading:
-                known = KnownGraph(given, self.shelf.find(reading, given))
-        elif stored_size(given) <= PART:
+                known = KnownGraph(given, self.graph_cache.find(reading, given))
+        elif stored_size(given) <= CHUNK:
             return given
         else:
-            known = self.shelf.same(identify(given))
+            known = self.graph_cache.same(identify(given))
         found = self._known.get(of)
         live = None if found is None else found.live
         if live is None:
@@ -301,14 +304,16 @@ class Store:
         full = live.graph_bytes + stored_size(known.graph) > self.settings.max_graph_bytes
         if isinstance(given, str) or full:
             return known
-        return known._replace(new=self.shelf.keep(self.database, known, self.clock.now().clock))
+        return known._replace(new=self.graph_cache.keep(self.database, known, self.clock.now().clock))
 
     def withdraw(self, known: KnownGraph) -> None:
         """Forget a graph that was kept for a request which was refused, unless something uses it."""
-        with self.database.writing(aside=True) as writing:
-            gone = writing.forget_graphs([known.id], self.clock.now().clock + 1)
-            writing.commit()
-        self.shelf.forget(gone)
+        gone = [known.id]
+        while gone:
+            with self.database.writing(aside=True) as writing:
+                gone = writing.forget_unused(self.clock.now().clock + 1, _FORGOTTEN_CHUNKS, [known.id])
+                writing.commit()
+            self.graph_cache.forget(gone)
 
     def save(self, *, least: int) -> None:
         """Write snapshots of the experiments in memory that had `least` events since their last one."""
@@ -327,17 +332,11 @@ class Store:
     def collect(self) -> int:
         """Forget graphs that were uploaded long ago and that nothing uses, a few of them; return how many."""
         before = self.clock.now().clock - round(self.settings.keep_graphs * 1000)
-        with self.database.reading() as reading:
-            unused = reading.unused_graphs(before, _FORGOTTEN)
-        with self.database.writing(aside=True) as writing:  # parts that a server left which was killed
-            if writing.forget_graph_parts(before, _FORGOTTEN):
-                writing.commit()
-        if not unused:  # as nearly always
-            return 0
         with self.database.writing(aside=True) as writing:
-            gone = writing.forget_graphs(unused, before)
-            writing.commit()
-        self.shelf.forget(gone)
+            gone = writing.forget_unused(before, _FORGOTTEN_CHUNKS)
+            if gone:
+                writing.commit()
+        self.graph_cache.forget(gone)
         return len(gone)
 
     def save_clock(self) -> None:
@@ -372,7 +371,7 @@ class Store:
             except BaseException:
                 for of in turns:
                     wanted[of].live = None
-                self.shelf.forget()
+                self.graph_cache.forget()
                 raise
         for of, turn in turns.items():
             self.on_written(turn.experiment, turn.events)
@@ -411,7 +410,7 @@ class Store:
         wanted = {command.key for command in commands if command.of in called}
         keys = [key for key in wanted if key is not None and key not in live.keys]
         before = {str(event.key): event for event in reading.keyed(live.identity.id, keys)} if keys else {}
-        return Turn(live, reading, self.shelf, self.settings, self.clock.now(), before)
+        return Turn(live, reading, self.graph_cache, self.settings, self.clock.now(), before)
 
 
 def _outcome(replayed: Replayed, turn: Turn, command: Command) -> Any:
@@ -450,7 +449,8 @@ def _write(writing: Writing, turns: Mapping[int, Turn]) -> None:
             except TakenError as error:
                 raise _NameTaken(turn.listed["name"]) from error
         if turn.deletion is not None:
-            writing.delete(of, turn.deletion)
+            gone = turn.deletion
+            writing.relist(of, {"state": gone.state, "changed_at": gone.changed_at, "changed_by": gone.changed_by})
     writing.commit()
 
 

@@ -16,6 +16,7 @@ import numpy as np
 
 from sidelong.agent import Batch, Family, state_file
 from sidelong.errors import StateFileError
+from sidelong.service.store.database import BlobKind, BlobName
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -77,7 +78,7 @@ class Blocks:
         found = map(self._awake.get, self._changed | self._leaving.keys())
         return self.key_bytes * sum(len(each) for each in found if each is not None)
 
-    def wake(self, reading: Reading, experiment: int, rows: Integers, most: int | None = None) -> None:
+    def wake(self, reading: Reading, owner: str, rows: Integers, most: int | None = None) -> None:
         """Bring the blocks of some keys into memory; others leave it while all take more than `most` bytes.
 
         Raises:
@@ -88,7 +89,8 @@ class Blocks:
             if number in self._awake:
                 self._awake.move_to_end(number)
             elif number in self._checksums:
-                self._awake[number] = self._read(number, reading.block(experiment, number, self._saved))
+                kept = reading.blob(BlobName(BlobKind.BLOCK, owner, number, self._saved))
+                self._awake[number] = self._read(number, None if kept is None else kept.data)
             else:
                 self._awake[number] = self._new()
         if most is not None:

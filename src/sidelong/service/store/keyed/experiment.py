@@ -114,7 +114,7 @@ class KeyedExperiment(LiveExperiment):
 
     def wake(self, reading: Reading, rows: Integers, most: int | None = None) -> None:
         """Bring keys into memory."""
-        self.blocks.wake(reading, self.identity.id, rows, most)
+        self.blocks.wake(reading, self.identity.key, rows, most)
 
     def wake_all(self, reading: Reading) -> None:
         """Bring all keys into memory."""

@@ -9,19 +9,20 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import and_, bindparam, delete, exists, func, insert, literal_column, select, text, update
+from sqlalchemy import and_, bindparam, delete, exists, func, insert, literal_column, or_, select, text, update
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.exc import DatabaseError, DataError, IntegrityError, InterfaceError, ProgrammingError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 from sqlalchemy.pool import NullPool
 
 from sidelong.service.store.database import (
+    Blob,
+    BlobKind,
+    BlobName,
     Database,
-    Deletion,
     Identity,
     Listed,
     Reading,
-    Snapshot,
     TakenError,
     Token,
     Writing,
@@ -30,28 +31,16 @@ from sidelong.service.store.experiment import Turnstile
 from sidelong.service.store.journal import SLOTS, Event, Kind, size_of
 from sidelong.service.store.sql import checkpoints, migrate
 from sidelong.service.store.sql.engines import busy, explain, later, make_engine, parse
-from sidelong.service.store.sql.schema import (
-    blocks,
-    clock,
-    events,
-    experiments,
-    graph_parts,
-    graphs,
-    initial_states,
-    parts,
-    snapshots,
-    tokens,
-)
+from sidelong.service.store.sql.schema import blobs, clock, events, experiments, tokens
 from sidelong.service.store.sql.statements import Insertion, PreparedStatement, driver_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from sqlalchemy import Connection, CursorResult, Engine, Table
+    from sqlalchemy import ColumnElement, Connection, CursorResult, Engine, Row, Select, Table
 
 _MIGRATION_LOCK = 0x51DE1046  # of PostgreSQL; any number, as long as it is always the same
 _KINDS = {int(kind): kind for kind in Kind}  # which is quicker than to ask the enumeration, a million times
-_KEPT = 2  # snapshots of an experiment
 _PAGES_PER_COMMIT = 6  # of SQLite, beside large values, about
 _ROW_BYTES = 300  # of an event and its places in indices, about
 #: So that SQLite takes its lock now, before any other: a transaction that asked for it halfway would fail, not wait.
@@ -59,23 +48,14 @@ _LOCKED = "BEGIN IMMEDIATE"
 
 
 _OF: Any = bindparam("of")
-_DELETED, _GONE = "deleted", "gone"
-_KEPT_ONES = experiments.c.state.not_in([literal_column(f"'{state}'") for state in (_DELETED, _GONE)])
-_FIND = {
-    "name": PreparedStatement(select(experiments).where(experiments.c.name == _OF)),  # which deleted ones have not
-    "key": PreparedStatement(select(experiments).where(experiments.c.key == _OF, _KEPT_ONES)),
-}
-_LIST = PreparedStatement(select(*[experiments.c[name] for name in Listed._fields]).where(_KEPT_ONES))
-_DELETIONS = (
-    select(experiments.c.id, experiments.c.spec, experiments.c.changed_at, experiments.c.changed_by)
-    .where(~_KEPT_ONES)
-    .order_by(experiments.c.changed_at, experiments.c.id)
-)
-_LEFT = select(experiments.c.id).where(experiments.c.state == _DELETED)
+_KEPT = experiments.c.state.not_in([literal_column("'deleted'"), literal_column("'gone'")])
+_FIND = select(experiments.c.id, experiments.c.key, experiments.c.name, experiments.c.spec).where(_KEPT)
+_LIST = select(*[experiments.c[name] for name in Listed._fields])
 _READ = select(*[events.c[name] for name in Event._fields]).where(events.c.experiment == _OF)
 _EVENTS = _READ.where(events.c.seq > bindparam("after")).order_by(events.c.seq).limit(bindparam("most"))
+_SIZE = func.coalesce(func.length(events.c.losses), 0) + func.coalesce(func.length(events.c.observe), 0)
 _SIZES = (
-    select(func.coalesce(func.length(events.c.losses), 0) + func.coalesce(func.length(events.c.observe), 0))
+    select(_SIZE)
     .where(events.c.experiment == _OF, events.c.seq > bindparam("after"))
     .order_by(events.c.seq)
     .limit(bindparam("most"))
@@ -97,82 +77,18 @@ _KEYED = {  # one text for any number of keys
     "sqlite": PreparedStatement(_READ.where(text("events.key IN (SELECT value FROM json_each(:keys))"))),
     "postgresql": PreparedStatement(_READ.where(text("events.key = ANY(:keys)"))),
 }
-_SNAPSHOT = (
-    select(snapshots.c.seq, snapshots.c.chain, snapshots.c.data)
-    .where(snapshots.c.experiment == _OF, snapshots.c.seq < bindparam("before"))
-    .order_by(snapshots.c.seq.desc())
-    .limit(1)
+_GRAPH, _INITIAL_STATE, _SNAPSHOT, _BLOCK = map(int, BlobKind)
+_NEWER = blobs.alias()
+_UNNAMED = and_(
+    blobs.c.kind.in_([_GRAPH, _INITIAL_STATE]),
+    blobs.c.kept_at < bindparam("before"),
+    ~exists().where(_NEWER.c.owner == blobs.c.owner, _NEWER.c.kept_at >= bindparam("before")),
+    ~exists().where(events.c.graph == blobs.c.owner),
+    ~exists().where(or_(experiments.c.key == blobs.c.owner, and_(experiments.c.graph == blobs.c.owner, _KEPT))),
 )
-_SAVED = select(snapshots.c.seq).where(snapshots.c.experiment == _OF).order_by(snapshots.c.seq.desc())
-_FORGET = delete(snapshots).where(snapshots.c.experiment == _OF, snapshots.c.seq < bindparam("oldest"))
-_PARTS = select(parts.c.data).where(parts.c.experiment == _OF, parts.c.seq == bindparam("seq")).order_by(parts.c.number)
-_LEFT_OVER = (
-    select(parts.c.seq, parts.c.number)
-    .where(parts.c.experiment == _OF, parts.c.seq.not_in(select(snapshots.c.seq).where(snapshots.c.experiment == _OF)))
-    .limit(bindparam("most"))
-)
-_FORGET_PART = delete(parts).where(
-    parts.c.experiment == _OF, parts.c.seq == bindparam("of_seq"), parts.c.number == bindparam("of_number")
-)
-_BLOCK = (
-    select(blocks.c.data)
-    .where(blocks.c.experiment == _OF, blocks.c.number == bindparam("number"), blocks.c.seq <= bindparam("before"))
-    .order_by(blocks.c.seq.desc())
-    .limit(1)
-)
-_NEWER = blocks.alias()
-_OLDEST = select(func.min(snapshots.c.seq)).where(snapshots.c.experiment == _OF).scalar_subquery()
-_UNNEEDED = (
-    select(blocks.c.number, blocks.c.seq)
-    .where(
-        blocks.c.experiment == _OF,
-        exists().where(
-            _NEWER.c.experiment == blocks.c.experiment,
-            _NEWER.c.number == blocks.c.number,
-            _NEWER.c.seq > blocks.c.seq,
-            _NEWER.c.seq <= _OLDEST,
-        ),
-    )
-    .limit(bindparam("most"))
-)
-_FORGET_BLOCK = delete(blocks).where(
-    blocks.c.experiment == _OF, blocks.c.number == bindparam("of_number"), blocks.c.seq == bindparam("of_seq")
-)
-_GRAPH = PreparedStatement(select(graphs.c.data, graphs.c.parts).where(graphs.c.id == _OF))
-_GRAPH_PARTS = PreparedStatement(
-    select(graph_parts.c.data)
-    .where(graph_parts.c.graph == _OF, graph_parts.c.number < bindparam("parts"))
-    .order_by(graph_parts.c.number)
-)
-_COUNT_PARTS = PreparedStatement(
-    select(func.count()).where(graph_parts.c.graph == _OF, graph_parts.c.number < bindparam("parts"))
-)
-_IS_PART = and_(graphs.c.id == graph_parts.c.graph, graphs.c.parts > graph_parts.c.number)
-_OLD_PART = graph_parts.c.kept_at < bindparam("before")
-_LEFT_OVER_OF_GRAPHS = (
-    select(graph_parts.c.graph, graph_parts.c.number)
-    .where(_OLD_PART, ~exists().where(_IS_PART))
-    .order_by(graph_parts.c.kept_at)
-    .limit(bindparam("most"))
-)
-_FORGET_GRAPH_PART = delete(graph_parts).where(  # unless it was written anew in the meantime
-    graph_parts.c.graph == bindparam("of_graph"), graph_parts.c.number == bindparam("of_number"), _OLD_PART
-)
-_UNUSED = (
-    select(graphs.c.id)
-    .where(graphs.c.kept_at < bindparam("before"), ~exists().where(events.c.graph == graphs.c.id))
-    .order_by(graphs.c.kept_at)
-    .limit(bindparam("most"))
-)
-_HOLD = PreparedStatement(select(graphs.c.id).where(graphs.c.id == _OF).with_for_update(read=True, key_share=True))
-_SPECS = select(experiments.c.spec)
 _NAMED = select(events.c.graph).where(events.c.experiment == _OF, events.c.graph.is_not(None)).distinct()
-_GRAPH_BYTES = [
-    select(func.sum(func.length(graphs.c.data))).where(graphs.c.id.in_(_NAMED)),
-    select(func.sum(func.length(graph_parts.c.data))).where(graphs.c.id.in_(_NAMED), _IS_PART),
-]
 _TOKENS = select(*[tokens.c[name] for name in Token._fields]).order_by(tokens.c.created_at, tokens.c.id)
-_HEAD_OF = select(experiments.c.head).where(experiments.c.id == _OF, _KEPT_ONES)
+_HEAD_OF = select(experiments.c.head).where(experiments.c.id == _OF, _KEPT)
 _LOCK = PreparedStatement(_HEAD_OF.with_for_update(key_share=True))
 _TRY_LOCK = PreparedStatement(_HEAD_OF.with_for_update(key_share=True, skip_locked=True))
 _APPEND = Insertion(events, ["experiment", "slot", *Event._fields])
@@ -219,22 +135,15 @@ class _Reading(Reading):
         self.connection = connection
 
     def find(self, of: str) -> Identity | None:
-        by = _FIND["key" if of.startswith("#") else "name"]
-        row = by.first(self.connection, of=of.removeprefix("#"))
-        if row is None:
-            return None
-        return Identity(*row[:4])
+        is_called = experiments.c.key == of[1:] if of.startswith("#") else experiments.c.name == of
+        row = self.connection.execute(_FIND.where(is_called)).first()
+        return None if row is None else Identity(*row)
 
-    def experiments(self) -> list[Listed]:
-        every = [Listed._make(row) for row in _LIST.rows(self.connection)]
+    def experiments(self, *, deleted: bool = False) -> list[Listed]:
+        every = [Listed(*row) for row in self.connection.execute(_LIST.where(~_KEPT if deleted else _KEPT))]
+        if deleted:
+            return sorted(every, key=lambda each: (each.changed_at or 0, each.id))
         return sorted(every, key=lambda each: each.name)  # a database may sort letters by rules of its own
-
-    def deletions(self) -> list[Deletion]:
-        found = self.connection.execute(_DELETIONS)
-        return [Deletion(of, json.loads(spec)["name"], at, by) for of, spec, at, by in found]
-
-    def leftovers(self) -> list[int]:
-        return list(self.connection.execute(_LEFT).scalars())
 
     def events(self, experiment: int, after: int, most: int, most_bytes: int | None = None) -> list[Event]:
         wanted = {"of": experiment, "after": after, "most": most}
@@ -265,52 +174,22 @@ class _Reading(Reading):
         given = json.dumps(keys) if kind == "sqlite" else keys
         return _events(_KEYED[kind].rows(self.connection, of=experiment, keys=given))
 
-    def snapshot(self, experiment: int, before: int | None = None) -> Snapshot | None:
-        wanted = {"of": experiment, "before": 2**63 - 1 if before is None else before}
-        row = self.connection.execute(_SNAPSHOT, wanted).first()
-        if row is None:
+    def blob(self, name: BlobName) -> Blob | None:
+        last = select(func.max(blobs.c.seq)).where(*_of(name), blobs.c.seq <= name.seq, blobs.c.is_last)
+        wanted = select(blobs.c.seq, blobs.c.data).where(*_of(name), blobs.c.seq == last.scalar_subquery())
+        found = self.connection.execute(wanted.order_by(blobs.c.chunk)).all()
+        if not found:
             return None
-        first: list[bytes] = list(self.connection.execute(_PARTS, {"of": experiment, "seq": row.seq}).scalars())
-        return Snapshot(row.seq, row.chain, b"".join([*first, row.data]) if first else row.data)
-
-    def block(self, experiment: int, number: int, before: int) -> bytes | None:
-        wanted = {"of": experiment, "number": number, "before": before}
-        data: bytes | None = self.connection.execute(_BLOCK, wanted).scalar()
-        return data
-
-    def initial_state(self, experiment: int) -> bytes | None:
-        wanted = select(initial_states.c.data).where(initial_states.c.experiment == experiment)
-        data: bytes | None = self.connection.execute(wanted).scalar()
-        return data
-
-    def graph(self, id_: str) -> bytes | None:
-        row = _GRAPH.first(self.connection, of=id_)
-        if row is None:
-            return None
-        data, count = row
-        first = _GRAPH_PARTS.rows(self.connection, of=id_, parts=count) if count else []
-        return b"".join([*(part for (part,) in first), data]) if first else data
+        return Blob(found[0].seq, found[0].data if len(found) == 1 else b"".join(row.data for row in found))
 
     def graph_bytes(self, experiment: int) -> int:
-        return sum(int(self.connection.execute(each, {"of": experiment}).scalar() or 0) for each in _GRAPH_BYTES)
+        total = select(func.sum(func.length(blobs.c.data))).where(blobs.c.kind == _GRAPH, blobs.c.owner.in_(_NAMED))
+        return int(self.connection.execute(total, {"of": experiment}).scalar() or 0)
 
     def names_graph(self, experiment: int, id_: str) -> bool:
-        spec = self.connection.execute(select(experiments.c.spec).where(experiments.c.id == experiment)).scalar()
-        if json.loads(spec or "{}").get("graph") == id_:
-            return True
+        own = select(experiments.c.id).where(experiments.c.id == experiment, experiments.c.graph == id_)
         named = select(events.c.seq).where(events.c.experiment == experiment, events.c.graph == id_).limit(1)
-        return self.connection.execute(named).first() is not None
-
-    def unused_graphs(self, before: int, most: int) -> list[str]:
-        try:
-            used = self._graphs_of_experiments()
-        except ValueError:  # the spec of an experiment is damaged, and it may need any of them
-            return []
-        found = self.connection.execute(_UNUSED, {"before": before, "most": most + len(used)}).scalars()
-        return [id_ for id_ in found if id_ not in used][:most]
-
-    def _graphs_of_experiments(self) -> set[str]:
-        return {json.loads(spec).get("graph") for spec in self.connection.execute(_SPECS).scalars()}
+        return any(self.connection.execute(each).first() is not None for each in (own, named))
 
     def clock(self) -> int:
         return self.connection.execute(select(func.max(clock.c.now))).scalar() or 0
@@ -333,8 +212,8 @@ class _Writing(_Reading, Writing):
         row = (_LOCK if wait else _TRY_LOCK).first(self.connection, of=experiment)
         return None if row is None else row[0]
 
-    def create(self, identity: Identity) -> int:
-        row = {"key": identity.key, "name": identity.name, "spec": identity.document, "head": 0}
+    def create(self, identity: Identity, graph: str | None = None) -> int:
+        row = {"key": identity.key, "name": identity.name, "spec": identity.document, "graph": graph, "head": 0}
         with _taken():
             made = self.connection.execute(insert(experiments).values(row)).inserted_primary_key
         return int(made[0])  # type: ignore[index]
@@ -342,23 +221,6 @@ class _Writing(_Reading, Writing):
     def relist(self, experiment: int, changes: Mapping[str, Any]) -> None:
         with _taken():
             self.connection.execute(update(experiments).where(experiments.c.id == experiment).values(**changes))
-
-    def delete(self, experiment: int, deletion: Deletion) -> None:
-        key = self.connection.execute(select(experiments.c.key).where(experiments.c.id == experiment)).scalar_one()
-        about = {"state": _DELETED, "changed_at": deletion.at, "changed_by": deletion.by}
-        self.relist(experiment, {"name": f"#{key}", "spec": json.dumps({"name": deletion.name}), **about})
-
-    def forget_events(self, experiment: int, most: int) -> int:
-        for table in (parts, blocks, snapshots, initial_states):
-            gone = self.connection.execute(delete(table).where(table.c.experiment == experiment)).rowcount
-            if gone:
-                return gone
-        last = select(events.c.seq).where(events.c.experiment == experiment).order_by(events.c.seq.desc()).limit(most)
-        some = events.c.seq.in_(last.scalar_subquery())
-        gone = self.connection.execute(delete(events).where(events.c.experiment == experiment, some)).rowcount
-        if not gone:
-            self.relist(experiment, {"state": _GONE})
-        return gone
 
     def append(self, new: Mapping[int, Sequence[Event]]) -> None:
         rows = [(of, SLOTS[event.kind], int(event.kind), *event[1:]) for of, each in new.items() for event in each]
@@ -370,82 +232,108 @@ class _Writing(_Reading, Writing):
             if not _HEAD.changed(self.connection, of=of, old=each[0].seq - 1, new=each[-1].seq):
                 raise TakenError("The journal has gone on.")
 
-    def save(self, experiment: int, snapshot: Snapshot) -> None:
-        row = {"experiment": experiment, **snapshot._asdict()}
-        self.size += len(snapshot.data)
-        # Over one that was not used, or that another server has written.
-        written = self._insert(snapshots).values(row)
-        self.connection.execute(written.on_conflict_do_update(index_elements=["experiment", "seq"], set_=row))
-        kept = self.connection.execute(_SAVED, {"of": experiment}).scalars().all()
-        self.connection.execute(_FORGET, {"of": experiment, "oldest": kept[:_KEPT][-1]})
-
-    def keep_part(self, experiment: int, seq: int, number: int, data: bytes) -> None:
-        row = {"experiment": experiment, "seq": seq, "number": number, "data": data}
+    def keep_chunk(self, name: BlobName, chunk: int, data: bytes, now: int, *, last: bool) -> None:
+        row = {**name._asdict(), "kind": int(name.kind), "chunk": chunk, "is_last": last, "kept_at": now, "data": data}
         self.size += len(data)
-        written = self._insert(parts).values(row)
-        same = ["experiment", "seq", "number"]
+        written = self._insert(blobs).values(row)
+        same = ["owner", "kind", "number", "seq", "chunk"]
         self.connection.execute(written.on_conflict_do_update(index_elements=same, set_=row))
+        if not last:
+            return
+        its_own = and_(*_of(name), blobs.c.seq == name.seq)
+        self.connection.execute(delete(blobs).where(its_own, blobs.c.chunk > chunk))  # of one that was longer
+        # Locked, so that nobody forgets one of those in front, and then sees that the blob is complete.
+        first = select(blobs.c.chunk).where(its_own, blobs.c.chunk < chunk).with_for_update(read=True, key_share=True)
+        if chunk and len(self.connection.execute(first).all()) < chunk:
+            raise TakenError(f"Chunks of {name.kind.name} {name.owner} were forgotten.")
 
-    def forget_parts(self, experiment: int, most: int) -> int:
-        found = self.connection.execute(_LEFT_OVER, {"of": experiment, "most": most}).all()
-        for seq, number in found:
-            self.connection.execute(_FORGET_PART, {"of": experiment, "of_seq": seq, "of_number": number})
-        return len(found)
+    def hold(self, name: BlobName, now: int | None = None) -> bool:
+        complete = and_(*_of(name), blobs.c.seq == name.seq, blobs.c.is_last)
+        if now is not None:
+            return self.connection.execute(update(blobs).where(complete).values(kept_at=now)).rowcount > 0
+        locked = select(blobs.c.owner).where(complete).with_for_update(read=True, key_share=True)
+        return self.connection.execute(locked).first() is not None
 
-    def keep_block(self, experiment: int, number: int, seq: int, data: bytes) -> None:
-        row = {"experiment": experiment, "number": number, "seq": seq, "data": data}
-        self.size += len(data)
-        written = self._insert(blocks).values(row)
-        same = ["experiment", "number", "seq"]
-        self.connection.execute(written.on_conflict_do_update(index_elements=same, set_=row))
+    def forget(self, experiment: int, most_bytes: int) -> int:
+        wanted = select(experiments.c.key, experiments.c.state).where(experiments.c.id == experiment)
+        key, state = self.connection.execute(wanted).one()
+        if state != "deleted":
+            return self._forget_chunks(key, self._unneeded(key), most_bytes)
+        return (
+            self._forget_chunks(key, blobs.c.owner == key, most_bytes)
+            or self._forget_events(experiment, most_bytes)
+            or self._forget_experiment(experiment)
+        )
 
-    def forget_blocks(self, experiment: int, most: int) -> int:
-        found = self.connection.execute(_UNNEEDED, {"of": experiment, "most": most}).all()
-        for number, seq in found:
-            self.connection.execute(_FORGET_BLOCK, {"of": experiment, "of_number": number, "of_seq": seq})
-        return len(found)
+    def _unneeded(self, owner: str) -> ColumnElement[bool]:
+        """Return which chunks of an experiment are needed by none of its last two snapshots."""
+        complete = and_(blobs.c.owner == owner, blobs.c.kind == _SNAPSHOT, blobs.c.is_last)
+        last = self.connection.execute(select(blobs.c.seq).where(complete).order_by(blobs.c.seq.desc()).limit(2))
+        oldest = next(reversed(last.scalars().all()), 0)
+        newer = exists().where(
+            _NEWER.c.owner == owner,
+            _NEWER.c.kind == _BLOCK,
+            _NEWER.c.number == blobs.c.number,
+            _NEWER.c.seq > blobs.c.seq,
+            _NEWER.c.seq <= oldest,
+            _NEWER.c.is_last,
+        )
+        of_snapshots = and_(blobs.c.kind == _SNAPSHOT, blobs.c.seq < oldest)
+        return and_(blobs.c.owner == owner, or_(of_snapshots, and_(blobs.c.kind == _BLOCK, newer)))
 
-    def keep_initial_state(self, experiment: int, data: bytes) -> None:
-        with _taken():
-            self.connection.execute(insert(initial_states).values(experiment=experiment, data=data))
+    def _forget_chunks(self, owner: str, which: ColumnElement[bool], most_bytes: int) -> int:
+        key = [blobs.c[name] for name in ("kind", "number", "seq", "chunk")]
+        # The last chunk first, without which the others are no blob.
+        found = select(func.length(blobs.c.data), *key).where(which).order_by(*key[:3], blobs.c.chunk.desc())
+        rows = self._some(found, most_bytes)
+        if rows:
+            one = [column == bindparam(f"of_{column.name}") for column in key]
+            names = [f"of_{column.name}" for column in key]
+            given: list[dict[str, int]] = [dict(zip(names, row[1:], strict=True)) for row in rows]
+            self.connection.execute(delete(blobs).where(blobs.c.owner == owner, *one), given)
+        return len(rows)
 
-    def keep_graph(self, id_: str, data: bytes, now: int, parts: int = 0) -> bool:
-        again = update(graphs).where(graphs.c.id == id_).values(kept_at=now)
-        if self.connection.execute(again).rowcount:
-            return False
-        row = {"id": id_, "data": data, "kept_at": now, "parts": parts}
-        self.size += len(data)
-        written = self._insert(graphs).values(row).on_conflict_do_nothing()
-        new = self.connection.execute(written.returning(graphs.c.id)).first() is not None
-        # Counted behind the insertion: from here on nobody forgets one of them.
-        if new and parts and _COUNT_PARTS.first(self.connection, of=id_, parts=parts) != (parts,):
-            raise TakenError(f"Parts of graph {id_} were forgotten.")
-        return new
+    def _forget_events(self, experiment: int, most_bytes: int) -> int:
+        its_own = events.c.experiment == experiment
+        rows = self._some(select(_SIZE, events.c.seq).where(its_own).order_by(events.c.seq.desc()), most_bytes)
+        if rows:
+            self.connection.execute(delete(events).where(its_own, events.c.seq >= rows[-1].seq))
+        return len(rows)
 
-    def keep_graph_part(self, id_: str, number: int, data: bytes, now: int) -> None:
-        row = {"graph": id_, "number": number, "data": data, "kept_at": now}
-        self.size += len(data)
-        written = self._insert(graph_parts).values(row)
-        self.connection.execute(written.on_conflict_do_update(index_elements=["graph", "number"], set_=row))
+    def _forget_experiment(self, experiment: int) -> int:
+        self.relist(experiment, {"state": "gone", "spec": "", "graph": None})
+        return 0
 
-    def forget_graph_parts(self, before: int, most: int) -> int:
-        found = self.connection.execute(_LEFT_OVER_OF_GRAPHS, {"before": before, "most": most}).all()
-        for graph, number in found:
-            self.connection.execute(_FORGET_GRAPH_PART, {"of_graph": graph, "of_number": number, "before": before})
-        return len(found)
+    def _some(self, found: Select[Any], most_bytes: int) -> list[Row[Any]]:
+        """Return rows, the first column of which is their size, of about so many bytes."""
+        rows: list[Row[Any]] = []
+        total = 0
+        for row in self.connection.execute(found.limit(most_bytes // _ROW_BYTES + 1)).all():
+            if rows and total >= most_bytes:
+                break
+            rows.append(row)
+            total += row[0] + _ROW_BYTES
+        self.size += total
+        return rows
 
-    def hold_graph(self, id_: str) -> bool:
-        return _HOLD.first(self.connection, of=id_) is not None
-
-    def forget_graphs(self, ids: Sequence[str], before: int) -> list[str]:
-        wanted = graphs.c.id.in_(ids)
+    def forget_unused(self, before: int, most: int, owners: Sequence[str] | None = None) -> list[str]:
+        given = {"before": before}
+        if owners is None:
+            unused = select(blobs.c.owner).where(_UNNAMED).distinct().limit(most)
+            owners = self.connection.execute(unused, given).scalars().all()
+        if not owners:  # as nearly always
+            return []
         # Locked first: whoever holds one of them names it by now, which the next statement sees.
-        self.connection.execute(select(graphs.c.id).where(wanted).order_by(graphs.c.id).with_for_update()).all()
-        found = self.connection.execute(_UNUSED.where(wanted), {"before": before, "most": len(ids)}).scalars()
-        unused = set(found) - self._graphs_of_experiments()
-        self.connection.execute(delete(graphs).where(graphs.c.id.in_(unused)))
-        self.connection.execute(delete(graph_parts).where(graph_parts.c.graph.in_(unused)))
-        return sorted(unused)
+        wanted = blobs.c.owner.in_(owners)
+        locked = select(blobs.c.owner).where(wanted).order_by(blobs.c.owner, blobs.c.chunk).with_for_update()
+        self.connection.execute(locked).all()
+        chunks = select(blobs.c.owner, blobs.c.chunk).where(_UNNAMED, wanted)
+        chunks = chunks.order_by(blobs.c.owner, blobs.c.chunk.desc()).limit(most)
+        rows = self.connection.execute(chunks, given).all()
+        one = and_(blobs.c.owner == bindparam("of_owner"), blobs.c.chunk == bindparam("of_chunk"))
+        if rows:
+            self.connection.execute(delete(blobs).where(one), [{"of_owner": of, "of_chunk": n} for of, n in rows])
+        return sorted({row.owner for row in rows})
 
     def keep_clock(self, now: int) -> None:
         written = self._insert(clock).values(id=1, now=now)
@@ -555,6 +443,11 @@ def _taken() -> Iterator[None]:
         yield
     except IntegrityError as error:
         raise TakenError(str(error.orig)) from error
+
+
+def _of(name: BlobName) -> tuple[ColumnElement[bool], ...]:
+    """Return what all blobs of a kind, an owner and a number have in common."""
+    return blobs.c.owner == name.owner, blobs.c.kind == int(name.kind), blobs.c.number == name.number
 
 
 def _read(found: CursorResult[Any]) -> list[Event]:

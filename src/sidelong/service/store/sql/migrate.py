@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from sidelong.service.store.sql.database import SqlDatabase
 
 _FOLDER = Path(__file__).parent / "migrations"
-_OURS = {"alembic_version", "events", "graphs", "snapshots"}  # other programs use Alembic too
+_OURS = {"alembic_version", "blobs", "events"}  # other programs use Alembic too
 LATEST = max(file.name[:4] for file in (_FOLDER / "versions").glob("[0-9]*.py"))
 
 

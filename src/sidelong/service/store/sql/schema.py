@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from sqlalchemy import (
     BigInteger,
+    Boolean,
     Column,
     Double,
     ForeignKey,
@@ -31,34 +32,36 @@ experiments = Table(
     metadata,
     Column("id", Integer, primary_key=True),
     Column("key", String(16), nullable=False, unique=True),  # what the ids of its decisions begin with
-    Column("name", String(64), nullable=False, unique=True),
+    Column("name", String(64), nullable=False),
     Column("spec", Text, nullable=False),  # JSON
+    Column("graph", String(32)),  # the id of its own graph, which its specification has too
     Column("head", BigInteger, nullable=False),  # the number of the last event
     # As the journal says, for the list. The row of a deleted one stays, so that its id is not given again, as "deleted"
-    # and then, when there is nothing left to forget, as "gone"; its name is in the spec.
+    # and then, when there is nothing left to forget, as "gone".
     Column("state", String(16), nullable=False, server_default="running"),
     Column("changed_at", BigInteger),
     Column("changed_by", String(64)),
+    Index(
+        "experiments_by_name",
+        "name",
+        unique=True,
+        sqlite_where=text("state NOT IN ('deleted', 'gone')"),
+        postgresql_where=text("state NOT IN ('deleted', 'gone')"),
+    ),
 )
 
-graphs = Table(
-    "graphs",
+blobs = Table(  # graphs, snapshots and what belongs to them: see `sidelong.service.store.database.BlobKind`
+    "blobs",
     metadata,
-    Column("id", String(32), primary_key=True),
-    Column("data", LargeBinary, nullable=False),
-    Column("kept_at", BigInteger, nullable=False),  # by the service's own clock
-    Column("parts", Integer, nullable=False),  # that come in front of `data`
-    Index("graphs_by_age", "kept_at", "id"),  # without reading any data
-)
-
-graph_parts = Table(  # of large graphs; those of none were not finished
-    "graph_parts",
-    metadata,
-    Column("graph", String(32), primary_key=True),
+    Column("owner", String(32), primary_key=True),  # the id of a graph, or the key of an experiment
+    Column("kind", SmallInteger, primary_key=True, autoincrement=False),
     Column("number", Integer, primary_key=True, autoincrement=False),
-    Column("kept_at", BigInteger, nullable=False),
+    Column("seq", BigInteger, primary_key=True, autoincrement=False),
+    Column("chunk", Integer, primary_key=True, autoincrement=False),
+    Column("is_last", Boolean, nullable=False),  # a blob without such a chunk is not complete
+    Column("kept_at", BigInteger, nullable=False),  # by the service's own clock
     Column("data", LargeBinary, nullable=False),
-    Index("graph_parts_by_age", "kept_at", "graph", "number"),  # without reading any data
+    Index("blobs_by_age", "kind", "kept_at", "owner"),  # without reading any data
 )
 
 events = Table(
@@ -73,7 +76,7 @@ events = Table(
     Column("clock", BigInteger, nullable=False),  # milliseconds by the service's own clock: for expiry
     Column("arm", Integer),
     Column("probability", Double),
-    Column("graph", ForeignKey("graphs.id")),
+    Column("graph", String(32)),
     Column("key", String(200)),
     Column("context", Text),
     Column("losses", LargeBinary),
@@ -101,40 +104,6 @@ events = Table(
         sqlite_where=text("graph IS NOT NULL"),
         postgresql_where=text("graph IS NOT NULL"),
     ),
-)
-
-snapshots = Table(
-    "snapshots",
-    metadata,
-    Column("experiment", ForeignKey("experiments.id"), primary_key=True),
-    Column("seq", BigInteger, primary_key=True, autoincrement=False),
-    Column("chain", LargeBinary(16), nullable=False),  # that of the event of this number
-    Column("data", LargeBinary, nullable=False),
-)
-
-parts = Table(  # of large snapshots, in front of what `snapshots` has; those of none were not finished
-    "parts",
-    metadata,
-    Column("experiment", ForeignKey("experiments.id"), primary_key=True),
-    Column("seq", BigInteger, primary_key=True, autoincrement=False),
-    Column("number", Integer, primary_key=True, autoincrement=False),
-    Column("data", LargeBinary, nullable=False),
-)
-
-blocks = Table(  # of keys, as each was when it was last kept; see `sidelong.service.store.keyed.blocks`
-    "blocks",
-    metadata,
-    Column("experiment", ForeignKey("experiments.id"), primary_key=True),
-    Column("number", Integer, primary_key=True, autoincrement=False),
-    Column("seq", BigInteger, primary_key=True, autoincrement=False),
-    Column("data", LargeBinary, nullable=False),
-)
-
-initial_states = Table(  # part of the journal: what clones and experiments with a log began with, and never forgotten
-    "initial_states",
-    metadata,
-    Column("experiment", ForeignKey("experiments.id"), primary_key=True),
-    Column("data", LargeBinary, nullable=False),
 )
 
 clock = Table(

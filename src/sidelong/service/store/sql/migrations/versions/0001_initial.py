@@ -1,4 +1,4 @@
-"""The first schema: experiments with their journals and snapshots, graphs, tokens and the service's own clock."""
+"""The first schema: experiments with their journals, blobs, tokens and the service's own clock."""
 
 from __future__ import annotations
 
@@ -15,56 +15,31 @@ def upgrade() -> None:
         "experiments",
         sa.Column("id", sa.Integer, primary_key=True),
         sa.Column("key", sa.String(16), nullable=False, unique=True),
-        sa.Column("name", sa.String(64), nullable=False, unique=True),
+        sa.Column("name", sa.String(64), nullable=False),
         sa.Column("spec", sa.Text, nullable=False),
+        sa.Column("graph", sa.String(32)),
         sa.Column("head", sa.BigInteger, nullable=False),
         sa.Column("state", sa.String(16), nullable=False, server_default="running"),
         sa.Column("changed_at", sa.BigInteger),
         sa.Column("changed_by", sa.String(64)),
     )
-    op.create_table(
-        "graphs",
-        sa.Column("id", sa.String(32), primary_key=True),
-        sa.Column("data", sa.LargeBinary, nullable=False),
-        sa.Column("kept_at", sa.BigInteger, nullable=False),
-        sa.Column("parts", sa.Integer, nullable=False),
+    kept = sa.text("state NOT IN ('deleted', 'gone')")
+    op.create_index(
+        "experiments_by_name", "experiments", ["name"], unique=True, sqlite_where=kept, postgresql_where=kept
     )
-    op.create_index("graphs_by_age", "graphs", ["kept_at", "id"])
     op.create_table(
-        "graph_parts",
-        sa.Column("graph", sa.String(32), primary_key=True),
+        "blobs",
+        sa.Column("owner", sa.String(32), primary_key=True),
+        sa.Column("kind", sa.SmallInteger, primary_key=True, autoincrement=False),
         sa.Column("number", sa.Integer, primary_key=True, autoincrement=False),
+        sa.Column("seq", sa.BigInteger, primary_key=True, autoincrement=False),
+        sa.Column("chunk", sa.Integer, primary_key=True, autoincrement=False),
+        sa.Column("is_last", sa.Boolean, nullable=False),
         sa.Column("kept_at", sa.BigInteger, nullable=False),
         sa.Column("data", sa.LargeBinary, nullable=False),
     )
-    op.create_index("graph_parts_by_age", "graph_parts", ["kept_at", "graph", "number"])
+    op.create_index("blobs_by_age", "blobs", ["kind", "kept_at", "owner"])
     _create_events()
-    op.create_table(
-        "snapshots",
-        sa.Column("experiment", sa.Integer, sa.ForeignKey("experiments.id"), primary_key=True),
-        sa.Column("seq", sa.BigInteger, primary_key=True, autoincrement=False),
-        sa.Column("chain", sa.LargeBinary(16), nullable=False),
-        sa.Column("data", sa.LargeBinary, nullable=False),
-    )
-    op.create_table(
-        "parts",
-        sa.Column("experiment", sa.Integer, sa.ForeignKey("experiments.id"), primary_key=True),
-        sa.Column("seq", sa.BigInteger, primary_key=True, autoincrement=False),
-        sa.Column("number", sa.Integer, primary_key=True, autoincrement=False),
-        sa.Column("data", sa.LargeBinary, nullable=False),
-    )
-    op.create_table(
-        "blocks",
-        sa.Column("experiment", sa.Integer, sa.ForeignKey("experiments.id"), primary_key=True),
-        sa.Column("number", sa.Integer, primary_key=True, autoincrement=False),
-        sa.Column("seq", sa.BigInteger, primary_key=True, autoincrement=False),
-        sa.Column("data", sa.LargeBinary, nullable=False),
-    )
-    op.create_table(
-        "initial_states",
-        sa.Column("experiment", sa.Integer, sa.ForeignKey("experiments.id"), primary_key=True),
-        sa.Column("data", sa.LargeBinary, nullable=False),
-    )
     op.create_table(
         "clock",
         sa.Column("id", sa.Integer, primary_key=True),
@@ -94,7 +69,7 @@ def _create_events() -> None:
         sa.Column("clock", sa.BigInteger, nullable=False),
         sa.Column("arm", sa.Integer),
         sa.Column("probability", sa.Double),
-        sa.Column("graph", sa.String(32), sa.ForeignKey("graphs.id")),
+        sa.Column("graph", sa.String(32)),
         sa.Column("key", sa.String(200)),
         sa.Column("context", sa.Text),
         sa.Column("losses", sa.LargeBinary),
