@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-import importlib
 from collections import OrderedDict
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from sidelong._jit import bind
-from sidelong.agent import codec, graphs, logs, observers, rules, state_file
-from sidelong.agent.decision import Decision, SparingDecision
+from sidelong.agent import codec, graphs, logs, observers, rules
+from sidelong.agent.decision import Decision, SparingDecision, decision_at
 from sidelong.agent.estimates import estimates_of
 from sidelong.agent.feedback import LossColumns, read_floats
 from sidelong.agent.graphs import Bank
 from sidelong.agent.kernels import Workspace, kernels_of
 from sidelong.agent.observers import LOGGED, DrawnRound, Observers, note_asked
+from sidelong.agent.persistent import Persistent
 from sidelong.agent.rules import FITS
 from sidelong.agent.setup import prepare
 from sidelong.agent.states import kept_names
@@ -24,14 +24,12 @@ from sidelong.checks import check_whole, short
 from sidelong.display.tables import html_table
 from sidelong.errors import LearnerError, UnknownDecisionError
 from sidelong.graphs.presence import with_absent_arm
-from sidelong.learners import catalogue
 from sidelong.learners.interface import Asked, all_probabilities, refusal
 from sidelong.outcomes.revealed import Revealed
 from sidelong.outcomes.revealed_columns import RevealedColumns
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
-    from os import PathLike
     from types import ModuleType
 
     from sidelong.agent.observers import Lateness
@@ -47,7 +45,7 @@ if TYPE_CHECKING:
 _FEW = 64
 
 
-class Agent:
+class Agent(Persistent):
     """A learner that is asked for an arm and told the losses that playing it revealed.
 
     The same learner, graph, seed, options and feedback give the same decisions, bit for bit, on any machine.
@@ -127,31 +125,6 @@ class Agent:
         bind(self, "_tell", made.tell_one, *known, drawn, *more, of=of)
         if setup.learner.is_sparing:
             bind(self, "_chance", setup.learner.probability, *known, self._asked(graph, 1, p, trace), 0, of=of)
-
-    @property
-    def learner(self) -> str:
-        """The name of the learner."""
-        return str(self._setup.learner.name)
-
-    @property
-    def options(self) -> dict[str, Any]:
-        """The options that the learner was given."""
-        return dict(self._setup.options)
-
-    @property
-    def graph(self) -> FeedbackGraph:
-        """The graph of every round that `ask` is not given another one for."""
-        return self._graph
-
-    @property
-    def seed(self) -> int:
-        """The seed."""
-        return self._setup.seed
-
-    @property
-    def scale(self) -> Scale | None:
-        """The range of the numbers that `tell` takes; None if they are losses in [0, 1]."""
-        return self._setup.scale
 
     @property
     def round(self) -> int:
@@ -464,8 +437,7 @@ class Agent:
         Raises:
             EvaluationError: the agent was not made with `certificate=True`.
         """
-        pending = [(made.drawn, made.graph) for made in self._pending.values()]
-        return observers.certificate_of(self._observers, pending, confidence)
+        return observers.certificate_of(self._observers, self._pending.values(), confidence)
 
     def lateness(self) -> Lateness:
         """Return how late feedback was, and, for exp3.g++ and exp3-set, the bound on the regret that this leaves."""
@@ -559,10 +531,6 @@ class Agent:
         """
         return observers.health_of(self._setup, self._observers, self._round)
 
-    def save(self, path: str | PathLike[str]) -> None:
-        """Write everything to a file, from which `load` goes on as if it had never stopped."""
-        state_file.write(path, *self.contents())
-
     def contents(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """Return everything, as the header and the arrays of a state file."""
         setup, K = self._setup, self._graph.n_arms
@@ -600,31 +568,12 @@ class Agent:
         header |= {"round": self._round}  # for whoever reads it; `rows.round` is what counts
         return header | ({"fresh": self._drawn} if setup.learner.is_sparing else {}), arrays
 
-    @classmethod
-    def load(cls, path: str | PathLike[str], learner: Learner | None = None) -> Self:
-        """Go on from a file that `save` wrote.
+    def _resume(self, path: Any, header: dict[str, Any], arrays: dict[str, np.ndarray], learner: Any) -> None:
+        """Go on, in a new object, from what was saved."""
+        self._go_on(codec.read(path, "agent", header, arrays, learner), header)
 
-        Args:
-            path: the file.
-            learner: the module, for a learner that is not one of the package's own.
-        """
-        return cls.from_contents(*state_file.read(path), path, learner)
-
-    @classmethod
-    def from_contents(
-        cls,
-        header: dict[str, Any],
-        arrays: dict[str, np.ndarray],
-        path: str | PathLike[str],
-        learner: Learner | None = None,
-    ) -> Self:
-        """Go on from what `contents` returned; `path` is what messages call the place it was kept in."""
-        agent = cls.__new__(cls)
-        with codec.reading(path):
-            agent._resume(codec.read(path, "agent", header, arrays, learner), header)  # noqa: SLF001  # its own
-        return agent
-
-    def _resume(self, saved: codec.Saved, header: dict[str, Any]) -> None:
+    def _go_on(self, saved: codec.Saved, header: dict[str, Any]) -> None:
+        """Go on from what was read."""
         setup = saved.setup
         self._begin(setup, Observers(*(np.ascontiguousarray(array[0]) for array in saved.observers)))
         for name, array in saved.state.items():
@@ -632,27 +581,10 @@ class Agent:
         self._round, self._names = int(saved.round[0]), saved.names
         self._drawn = check_whole(LearnerError, "fresh", header.get("fresh", 0), 0)
         self._told.update((int(mark[0]), mark) for mark in saved.told[0][::-1])
-        for i in range(saved.pending["round"].size):
-            self._pending[int(saved.pending["round"][i])] = self._resumed(saved, i)
-
-    def _resumed(self, saved: codec.Saved, i: int) -> Decision:
-        """Return the i-th pending decision of a file."""
-        row = {name: column[i] for name, column in saved.pending.items()}
-        graph, setup = saved.graphs[row["graph"]], self._setup
-        size = graph.row(int(row["arm"])).size if setup.learner.is_sparing else graph.n_arms
-        t, arm, carried, outstanding = (int(row[name]) for name in ("round", "arm", "carried", "outstanding"))
-        drawn = DrawnRound(
-            t, arm, carried, outstanding, row["p"][:size].copy(), row["trace"].copy(), row["mean"].copy()
-        )
-        self._outstanding += outstanding >= 0
-        if setup.learner.is_sparing:
-            return SparingDecision(setup.tag, graph, drawn, float(row["probability"]), self._every_chance)
-        return Decision(setup.tag, graph, drawn)
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        # What a state file holds; code is found again by the name of its module.
-        own = None if self.learner in catalogue.names() else self._setup.learner.module
-        return _restore, (type(self), state_file.pack(*self.contents()), own)
+        for place, graph in enumerate(saved.pending["graph"].tolist()):
+            made = decision_at(setup, saved.pending, place, saved.graphs[graph], setup.tag, self._every_chance)
+            self._pending[made.round] = made
+            self._outstanding += made.drawn.outstanding >= 0
 
     def __repr__(self) -> str:
         pending = f", {len(self._pending)} pending" if self._pending else ""
@@ -685,8 +617,3 @@ def _marks(told: dict[int, Any]) -> np.ndarray:
 def _are_alike(one: DrawnRound, other: DrawnRound) -> bool:
     size = other.p.size  # arms may have come since, with a probability of 0
     return one.arm == other.arm and np.array_equal(one.p[:size], other.p, equal_nan=True)
-
-
-def _restore(kind: type[Agent], data: bytes, learner: str | None) -> Agent:
-    module: Any = None if learner is None else importlib.import_module(learner)
-    return kind.from_contents(*state_file.unpack(data, "The pickle"), "The pickle", module)

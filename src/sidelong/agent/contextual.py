@@ -219,27 +219,18 @@ class ContextualAgent(Agent):
         """Go on from a file that `save` wrote."""
         return cls.from_contents(*state_file.read(path), path)
 
-    @classmethod
-    def from_contents(  # type: ignore[override]  # there is one learner
-        cls,
-        header: dict[str, Any],
-        arrays: dict[str, np.ndarray],
-        path: str | PathLike[str],
-    ) -> Self:
-        """Go on from what `contents` returned; `path` is what messages call the place it was kept in."""
+    def _resume(self, path: Any, header: dict[str, Any], arrays: dict[str, np.ndarray], learner: Any) -> None:  # noqa: ARG002  # there is one
+        """Go on, in a new object, from what was saved."""
         if "regressor" not in header:
             raise StateFileError(f"{path} is of an agent without features. Load it with Agent.load.")
-        agent = cls.__new__(cls)
-        with codec.reading(path):
-            saved = codec.read(path, "agent", header, arrays, squarecb)
-            pending = saved.pending["round"].size
-            regressor, kept = Ridge.from_contents(path, saved.setup.graph.n_arms, header["regressor"], arrays, pending)
-            agent._go_on(saved, header, regressor, kept)  # noqa: SLF001  # its own
-        return agent
+        saved = codec.read(path, "agent", header, arrays, squarecb)
+        n_arms, pending = saved.setup.graph.n_arms, saved.pending["round"].size
+        regressor, kept = Ridge.from_contents(path, n_arms, header["regressor"], arrays, pending)
+        self._go_on_with(saved, header, regressor, kept)
 
-    def _go_on(self, saved: codec.Saved, header: dict[str, Any], regressor: Regressor, kept: list[Any]) -> None:
+    def _go_on_with(self, saved: codec.Saved, header: dict[str, Any], regressor: Regressor, kept: list[Any]) -> None:
         """Go on with what the regressor read for each pending decision."""
-        self._resume(saved, header)
+        self._go_on(saved, header)
         self._regressor = regressor
         for made, x in zip(list(self._pending.values()), kept, strict=True):
             self._with_features(made, x)
@@ -257,5 +248,5 @@ class ContextualAgent(Agent):
 def _restore(kind: type[ContextualAgent], data: bytes, regressor: Regressor, kept: list[Any]) -> ContextualAgent:
     header, arrays = state_file.unpack(data, "The pickle")
     agent = kind.__new__(kind)
-    agent._go_on(codec.read("The pickle", "agent", header, arrays, squarecb), header, regressor, kept)  # noqa: SLF001  # its own
+    agent._go_on_with(codec.read("The pickle", "agent", header, arrays, squarecb), header, regressor, kept)  # noqa: SLF001  # its own
     return agent

@@ -6,14 +6,15 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
+from sidelong.agent.observers import DrawnRound
 from sidelong.errors import DecisionError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     import numpy.typing as npt
 
-    from sidelong.agent.observers import DrawnRound
+    from sidelong.agent.setup import Setup
     from sidelong.graphs.graph import FeedbackGraph
 
 
@@ -164,3 +165,22 @@ class SparingDecision(Decision):
         if self._drawn.carried != self._drawn.arm:
             return np.full(self.reveals.size, np.nan)  # it keeps those of the arm that was drawn
         return self._drawn.p.copy()
+
+
+def decision_at(
+    setup: Setup,
+    columns: Mapping[str, np.ndarray],
+    place: int,
+    graph: FeedbackGraph,
+    tag: str,
+    every: Callable[[int, FeedbackGraph], np.ndarray | None] | None = None,
+) -> Decision:
+    """Return a pending decision of its own, from the place that it has in the columns of pending ones."""
+    row = {name: column[place] for name, column in columns.items()}
+    size = graph.row(int(row["arm"])).size if setup.learner.is_sparing else graph.n_arms
+    t, arm, carried, outstanding = (int(row[name]) for name in ("round", "arm", "carried", "outstanding"))
+    p, trace, mean = row["p"][:size].copy(), row["trace"].copy(), row["mean"].copy()
+    drawn = DrawnRound(t, arm, carried, outstanding, p, trace, mean)
+    if setup.learner.is_sparing:
+        return SparingDecision(tag, graph, drawn, float(row["probability"]), every)
+    return Decision(tag, graph, drawn)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
@@ -10,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from sidelong.agent import codec, graphs, naming, rules, state_file
+from sidelong.agent import codec, graphs, naming, rules
 from sidelong.agent.batch import Batch
 from sidelong.agent.estimates import EstimatesTable
 from sidelong.agent.feedback import LossColumns
@@ -18,25 +17,24 @@ from sidelong.agent.graphs import Bank
 from sidelong.agent.kernels import PENDING, TellBatch
 from sidelong.agent.member import Member
 from sidelong.agent.observers import ABSENT, LOGGED, Observers
+from sidelong.agent.persistent import Persistent
 from sidelong.agent.rounds import Rounds
 from sidelong.agent.setup import prepare
 from sidelong.checks import check_whole, short
 from sidelong.errors import DecisionError, FamilyError, LearnerError, LossError, StateFileError
 from sidelong.keys import Keys, part_of, read_keys, seed_of
-from sidelong.learners import catalogue
 from sidelong.machine import cores
 from sidelong.outcomes.revealed_columns import RevealedColumns
 from sidelong.outcomes.scale import Scale, checked_scale
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
-    from os import PathLike
     from types import ModuleType
 
     import numpy.typing as npt
 
     from sidelong.agent.rounds import DrawnColumns
-    from sidelong.agent.setup import Prior
+    from sidelong.agent.setup import Prior, Setup
     from sidelong.batches import BatchColumns
     from sidelong.graphs.graph import FeedbackGraph
     from sidelong.keys import Key
@@ -47,7 +45,7 @@ if TYPE_CHECKING:
     Graphs = FeedbackGraph | Sequence[FeedbackGraph] | tuple[Sequence[FeedbackGraph], npt.ArrayLike]
 
 
-class Family:
+class Family(Persistent):
     """A learner on a graph, played for many keys: products, placements, kinds of requests.
 
     A key is there from the moment it is first asked for. Its run depends on the family's seed and the key alone: it is,
@@ -93,29 +91,8 @@ class Family:
         self.threads = threads
 
     @property
-    def learner(self) -> str:
-        """The name of the learner."""
-        return str(self._rounds.setup.learner.name)
-
-    @property
-    def options(self) -> dict[str, Any]:
-        """The options that the learner was given."""
-        return dict(self._rounds.setup.options)
-
-    @property
-    def graph(self) -> FeedbackGraph:
-        """The graph of every key and round that `ask` is not given another one for."""
-        return self._rounds.setup.graph
-
-    @property
-    def seed(self) -> int:
-        """The seed of the family."""
-        return self._rounds.setup.seed
-
-    @property
-    def scale(self) -> Scale | None:
-        """The range of the numbers that `tell` takes of keys without their own; None if they are losses in [0, 1]."""
-        return self._rounds.setup.scale
+    def _setup(self) -> Setup:  # type: ignore[override]  # that of its rounds, which change when an arm comes
+        return self._rounds.setup
 
     @property
     def threads(self) -> int:
@@ -387,10 +364,6 @@ class Family:
         together = Rounds.merged([(each._rounds, np.arange(len(each))) for each in listed])  # noqa: SLF001
         return cls._made(together, listed[0]._threads)  # noqa: SLF001
 
-    def save(self, path: str | PathLike[str]) -> None:
-        """Write everything to a file, from which `Family.load` goes on as if it had never stopped."""
-        state_file.write(path, *self.contents())
-
     def contents(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """Return everything, as the header and the arrays of a state file."""
         rounds = self._rounds
@@ -411,26 +384,13 @@ class Family:
         header, arrays = codec.write("family", saved)
         return header, arrays | rounds.keys.contents()
 
-    @classmethod
-    def load(cls, path: str | PathLike[str], learner: Learner | None = None) -> Self:
-        """Go on from a file that `save` wrote; `learner` is the module of one that is not the package's own."""
-        return cls.from_contents(*state_file.read(path), path, learner)
-
-    @classmethod
-    def from_contents(
-        cls,
-        header: dict[str, Any],
-        arrays: dict[str, np.ndarray],
-        path: str | PathLike[str],
-        learner: Learner | None = None,
-    ) -> Self:
-        """Go on from what `contents` returned; `path` is what messages call the place it was kept in."""
-        with codec.reading(path):
-            keys = Keys.from_contents(arrays) if header.get("kind") == "family" else Keys()
-            saved = codec.read(path, "family", header, arrays, learner, len(keys))
-            if len(set(keys.listed)) < len(keys):
-                raise StateFileError(f"{path} holds a key twice.")
-            return cls._made(_resumed(saved, keys))
+    def _resume(self, path: Any, header: dict[str, Any], arrays: dict[str, np.ndarray], learner: Any) -> None:
+        """Go on, in a new object, from what was saved."""
+        keys = Keys.from_contents(arrays) if header.get("kind") == "family" else Keys()
+        saved = codec.read(path, "family", header, arrays, learner, len(keys))
+        if len(set(keys.listed)) < len(keys):
+            raise StateFileError(f"{path} holds a key twice.")
+        self._rounds, self._threads = _resumed(saved, keys), None
 
     @classmethod
     def _made(cls, rounds: Rounds, threads: int | None = None) -> Self:
@@ -452,10 +412,6 @@ class Family:
 
     def __len__(self) -> int:
         return len(self._rounds)
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        own = None if self.learner in catalogue.names() else self._rounds.setup.learner.module
-        return _restore, (type(self), state_file.pack(*self.contents()), own)
 
     def __repr__(self) -> str:
         waiting = len(self._rounds.pending.key) - self._rounds.free.size
@@ -571,8 +527,3 @@ def _each_of(given: Any, keys: list[Key], one: tuple[type, ...]) -> list[Any]:
     if len(listed) != len(keys):
         raise FamilyError(f"Give one for all keys, or one for each of the {len(keys)}, not {short(given)}.")
     return listed
-
-
-def _restore(kind: type[Family], data: bytes, learner: str | None) -> Family:
-    module: Any = None if learner is None else importlib.import_module(learner)
-    return kind.from_contents(*state_file.unpack(data, "The pickle"), "The pickle", module)

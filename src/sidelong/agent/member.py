@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from sidelong.agent import logs, naming, observers, rules
-from sidelong.agent.decision import Decision, SparingDecision
 from sidelong.agent.estimates import estimates_of
 from sidelong.agent.observers import LOGGED
 from sidelong.checks import short
@@ -18,6 +17,7 @@ from sidelong.outcomes.revealed_columns import RevealedColumns
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from sidelong.agent.decision import Decision
     from sidelong.agent.family import Family
     from sidelong.agent.observers import Lateness
     from sidelong.agent.rounds import Rounds
@@ -53,12 +53,12 @@ class Member:
     @property
     def pending(self) -> tuple[Decision, ...]:
         """The decisions that were neither told nor cancelled, oldest first."""
-        return tuple(map(self._decision, self._slots()))
+        return tuple(map(self._rounds.decision, self._slots()))
 
     def ask(self, graph: FeedbackGraph | None = None, available: Iterable[int | str | bool] | None = None) -> Decision:
         """Draw an arm, as `Agent.ask` does."""
         self._family.ask([self.key], graph, available)
-        return self._decision(self._slots()[-1])
+        return self._rounds.decision(self._slots()[-1])
 
     def tell(self, decision: Decision | str, losses: Losses | Revealed, graph: FeedbackGraph | None = None) -> bool:
         """Learn the losses that a decision revealed, as `Agent.tell` does."""
@@ -101,8 +101,7 @@ class Member:
         Raises:
             EvaluationError: the family was not made with `certificate=True`.
         """
-        pending = [self._rounds.drawn(slot) for slot in self._slots()]
-        return observers.certificate_of(self._rounds.observers_of(self._row()), pending, confidence)
+        return observers.certificate_of(self._rounds.observers_of(self._row()), self.pending, confidence)
 
     def lateness(self) -> Lateness:
         """Return how late feedback was, as `Agent.lateness` does."""
@@ -138,14 +137,6 @@ class Member:
     def _slots(self) -> list[int]:
         row = self._rounds.keys.row(self.key)
         return [] if row < 0 else self._rounds.of_row(row)
-
-    def _decision(self, slot: int) -> Decision:
-        """Return a pending decision as an agent would."""
-        drawn, graph = self._rounds.drawn(slot)
-        tag = f"{self._rounds.setup.tag}-{self.key}"
-        if not self._rounds.setup.learner.is_sparing:
-            return Decision(tag, graph, drawn)
-        return SparingDecision(tag, graph, drawn, float(self._rounds.pending.probability[slot]), None)
 
     def __repr__(self) -> str:
         return f"<{self.key!r} of {self._family!r}: {self.round} decisions>"

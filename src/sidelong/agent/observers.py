@@ -33,8 +33,8 @@ from sidelong.graphs.arrays import GraphArrays, observe
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
+    from sidelong.agent.decision import Decision
     from sidelong.agent.setup import Setup
-    from sidelong.graphs.graph import FeedbackGraph
 
 #: What `Observers.delays` counts and sums, in this order. Counts are whole numbers there too.
 (
@@ -295,9 +295,7 @@ def note_dropped(observers: Observers, graph: GraphArrays, drawn: DrawnRound, wh
         certify(observers, graph, drawn, P, why_not, P)
 
 
-def certificate_of(
-    observers: Observers, pending: Iterable[tuple[DrawnRound, FeedbackGraph]], confidence: float
-) -> Certificate:
+def certificate_of(observers: Observers, pending: Iterable[Decision], confidence: float) -> Certificate:
     """Return how much was lost so far, at most, beyond any fixed arm; rounds that are pending count as lost.
 
     Raises:
@@ -307,8 +305,8 @@ def certificate_of(
         raise EvaluationError("No certificate is kept. Make the agent or the family with certificate=True.")
     standing = Standing(observers.W, observers.standing, observers.sums).copy()
     P = np.empty(observers.counts.size)
-    for drawn, graph in pending:
-        settle(standing, graph.arrays, drawn.arm, drawn.p, drawn.mean, P, NOT_TOLD, P)
+    for made in pending:
+        settle(standing, made.graph.arrays, made.arm, made.drawn.p, made.drawn.mean, P, NOT_TOLD, P)
     return assess(standing, confidence)
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from sidelong._jit import bind
+from sidelong.agent.decision import decision_at
 from sidelong.agent.graphs import Bank
 from sidelong.agent.kernels import (
     PENDING,
@@ -23,7 +24,7 @@ from sidelong.agent.kernels import (
     kernels_of,
     observe_many,
 )
-from sidelong.agent.observers import DrawnRound, Observers
+from sidelong.agent.observers import Observers
 from sidelong.agent.rules import NamedDecisions, carried_arm, refuse_outcome
 from sidelong.agent.states import Layout, SharedStates
 from sidelong.checks import short
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
+    from sidelong.agent.decision import Decision
     from sidelong.agent.setup import Setup
     from sidelong.graphs.graph import FeedbackGraph
     from sidelong.keys import Key
@@ -224,20 +226,10 @@ class Rounds:
             at = int(self.pending.next[at])
         return slots
 
-    def drawn(self, slot: int) -> tuple[DrawnRound, FeedbackGraph]:
-        """Return a pending decision of its own, and the graph that it was drawn for."""
-        pending, graph = self.pending, self.bank.graphs[self.pending.graph[slot]]
-        arm = int(pending.arm[slot])
-        size = graph.row(arm).size if self.setup.learner.is_sparing else graph.n_arms
-        return DrawnRound(
-            int(pending.round[slot]),
-            arm,
-            int(pending.carried[slot]),
-            int(pending.outstanding[slot]),
-            pending.p[slot, :size].copy(),
-            pending.trace[slot].copy(),
-            pending.mean[slot].copy(),
-        ), graph
+    def decision(self, slot: int) -> Decision:
+        """Return a pending decision of its own."""
+        graph, key = self.bank.graphs[self.pending.graph[slot]], self.keys.listed[self.pending.key[slot]]
+        return decision_at(self.setup, self.pending._asdict(), slot, graph, f"{self.setup.tag}-{key}")
 
     def find(self, row: Integers, round_: Integers) -> Integers:
         """Return where each decision is pending; -1 if it is not."""
