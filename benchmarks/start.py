@@ -55,6 +55,19 @@ for t in range(1, 101):
 print(first, time.monotonic() - begun)
 """
 
+FAMILY = """
+import sys, time
+import sidelong as sl
+
+begun, n_arms, n_keys = float(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
+family = sl.Family("glance", sl.graphs.nested(n_arms))
+plan = family.ask(range(n_keys))
+asked = time.monotonic() - begun
+family.tell(plan, [1.0] * plan.reveals.size)
+print(asked, time.monotonic() - begun)
+"""
+KEYS = 1_000
+
 
 def rows() -> Iterator[Row]:
     """Measure in turn without a cache, and with the one that this left."""
@@ -84,7 +97,11 @@ def decisions() -> Iterator[Row]:
     with tempfile.TemporaryDirectory() as folder:
         new_process(folder, DECISIONS, "exp3.g++", str(ARMS), "alone", SIDELONG_BACKGROUND="0")
         warm = new_process(folder, DECISIONS, "exp3.g++", str(ARMS), "alone")
-    yield Row(f"first decision of a process, K = {ARMS}", cold[0], "(nothing compiled yet)", at_most=1)
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
+        batch = new_process(folder, FAMILY, str(ARMS), str(KEYS))
+    yield Row(f"first decision of a process, K = {ARMS}", cold[0], "(nothing compiled yet)", at_most=0.5)
+    yield Row(f"first batch of a family, {KEYS:,} keys", batch[0], "(nothing compiled yet)", at_most=1)
+    yield Row("the same, asked and told", batch[1], "(nothing compiled yet)")
     yield Row(f"first decision of {who}, the slowest", first, "(nothing compiled yet)", at_most=1)
     yield Row("hundredth decision", cold[1], "(nothing compiled yet)", at_most=2)
     yield Row(f"hundredth decision of {whose}", last, "(nothing compiled yet)", at_most=2)
