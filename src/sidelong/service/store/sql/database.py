@@ -84,7 +84,8 @@ _UNNAMED = and_(
     blobs.c.kept_at < bindparam("before"),
     ~exists().where(_NEWER.c.owner == blobs.c.owner, _NEWER.c.kept_at >= bindparam("before")),
     ~exists().where(events.c.graph == blobs.c.owner),
-    ~exists().where(or_(experiments.c.key == blobs.c.owner, and_(experiments.c.graph == blobs.c.owner, _KEPT))),
+    ~exists().where(experiments.c.key == blobs.c.owner),
+    blobs.c.owner.not_in(select(experiments.c.graph).where(_KEPT, experiments.c.graph.is_not(None))),
 )
 _NAMED = select(events.c.graph).where(events.c.experiment == _OF, events.c.graph.is_not(None)).distinct()
 _TOKENS = select(*[tokens.c[name] for name in Token._fields]).order_by(tokens.c.created_at, tokens.c.id)
