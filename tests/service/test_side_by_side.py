@@ -93,9 +93,9 @@ def test_health_and_metrics_are_answered_while_a_commit_takes_its_time(tmp_path,
     clock = Clock(lambda: hands.wall, lambda: hands.steady)
     app = Application(Settings(database=f"sqlite:///{tmp_path}/commit.db", sweep_every=0.01), clock)
 
-    def look(experiments):
+    def look(experiments, **which):
         looked.release()
-        return experiments()
+        return experiments(**which)
 
     async def ask():
         async with (
@@ -109,7 +109,7 @@ def test_health_and_metrics_are_answered_while_a_commit_takes_its_time(tmp_path,
             await asyncio.to_thread(pause.begun.wait, PATIENCE)
             hooks["experiments"] = look
             hands.move(30)  # so that it is time for a look
-            for _ in range(2):
+            for _ in range(3):  # those that are kept, those that were deleted, and those that are behind
                 await asyncio.to_thread(looked.acquire)
             for path in ("/health", "/metrics"):
                 assert (await client.get(path)).status_code == 200
