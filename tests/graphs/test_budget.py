@@ -50,11 +50,11 @@ def test_to_load_machine_code_in_a_fresh_process_does_not_count(tmp_path):
         return json.loads(subprocess.run(command, check=True, capture_output=True, text=True, cwd=tmp_path).stdout)
 
     run(0)  # so that all is compiled
-    found = run(1.0)
+    found = run(5.0)
     assert found[0][:2] == ["independence", "13"]
     names, _, seconds, slept = zip(*found, strict=True)
-    assert sum(each > 0 for each in slept) >= 3, names  # an acyclic set needs what was loaded before
-    assert sum(slept) > 4
+    assert slept[0] > 0, names  # a clique cover and an acyclic set need what was loaded for it
+    assert slept[3] > 0, names
     assert sum(seconds) < sum(slept) / 2
 
 

@@ -237,12 +237,11 @@ def test_fractional_numbers_in_closed_form():
 @pytest.mark.parametrize(
     "settings",
     [
-        {"_TINY": 0},
         {"_FEW_ARMS": 0, "_MOST_BITS": 0},
         {"_FEW_ARMS": 0, "_MOST_BITS": 0, "_LISTED": 0},
         {"_SMALL_PROGRAM": 0, "_LISTED": 0},
     ],
-    ids=["local search", "programs", "neither", "search"],
+    ids=["programs", "neither", "search"],
 )
 @pytest.mark.parametrize("seed", range(4))
 def test_sets_by_each_engine(monkeypatch, settings, seed):
@@ -402,7 +401,9 @@ def test_large_intervals_need_no_edges():
 
 def test_a_large_sparse_graph_needs_no_matrix():
     network = nx.barabasi_albert_graph(20_000, 3, seed=1)
-    found = sl.FeedbackGraph.from_networkx(network).with_self_loops().numbers().independence
+    found = (
+        sl.FeedbackGraph.from_networkx(network).with_self_loops().numbers(60).independence
+    )  # HiGHS goes by the clock
     assert found.exact
     assert found.proved[0] == found.value
 
@@ -502,8 +503,7 @@ def test_every_kernel_is_compiled_for_one_signature():
         for name, each in vars(module).items()
         if isinstance(each, Kernel) and each.py_func.__module__ == module.__name__
     }
-    assert len(kernels) > 30
+    assert len(kernels) > 15
     assert {name: count for name, count in kernels.items() if count > 1} == {}
-    called = "clique_search.search", "clique_partition.divide"
-    called += "local_search.begin", "local_search.improve", "on_intervals.find_chains", "reductions.dominate"
+    called = "clique_search.search", "on_intervals.find_chains"
     assert {name: kernels[name] for name in called} == dict.fromkeys(called, 1)  # the others are parts of these

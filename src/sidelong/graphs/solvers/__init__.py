@@ -4,9 +4,8 @@
 sets                      packing: the heaviest set without a conflict; acyclic: the largest without a cycle
 covers                    covering: the fewest arms that reveal all; clique_cover: the fewest cliques
 closed forms              on_intervals
-before a search           reductions; local_search and clique_partition for quick bounds
 search                    clique_search: branch and bound, in slices
-programs                  programs: HiGHS; cliques lists the rows
+programs                  programs: HiGHS; cliques lists the rows, and finds quick covers
 what they work on         conflicts, parts, groups, bits, budget
 ========================  =====================================================================================
 

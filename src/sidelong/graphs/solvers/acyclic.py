@@ -1,9 +1,9 @@
 """The largest set of arms without a directed cycle, an upper bound, and cliques and cycles that prove one.
 
-An arc on no cycle, and one only on cycles in which two arms reveal each other, says nothing new and is dropped. Parts
-in which all arcs go both ways are left to `packing`. In the others disjoint cliques and short cycles give a quick
-bound, and a largest set of arms no two of which reveal each other is tried first: it may have no cycle. If it has,
-there are programs, which HiGHS solves, and to which cycles are added until their solution has none.
+An arc on no cycle, or only on cycles in which two arms reveal each other, says nothing new and is dropped. Disjoint
+cliques and short cycles give a quick bound. In each connected part, a largest set of arms no two of which reveal each
+other is tried first: it may have no cycle. If it has, there are programs, which HiGHS solves, and to which cycles are
+added until their solution has none.
 """
 
 from __future__ import annotations
@@ -17,19 +17,18 @@ import numpy as np
 from scipy import sparse
 from scipy.sparse import csgraph
 
-from sidelong.graphs.solvers.clique_partition import divide_into_cliques
-from sidelong.graphs.solvers.cliques import edge_cliques
+from sidelong.graphs.solvers.cliques import divide_into_cliques, edge_cliques
 from sidelong.graphs.solvers.conflicts import from_scipy
-from sidelong.graphs.solvers.groups import Found, Groups, by_label, join, listed, round_up
+from sidelong.graphs.solvers.groups import Found, Groups, by_label, listed, round_up
 from sidelong.graphs.solvers.packing import heaviest_set
-from sidelong.graphs.solvers.parts import by_parts, split
+from sidelong.graphs.solvers.parts import by_parts
 from sidelong.graphs.solvers.programs import solve_integer_program, solve_linear_program
 
 if TYPE_CHECKING:
     from sidelong.graphs.arrays import Integers, Reals
     from sidelong.graphs.solvers.budget import Budget
-    from sidelong.graphs.solvers.conflicts import Conflicts
     from sidelong.graphs.solvers.groups import WeightedGroups
+    from sidelong.graphs.solvers.parts import Piece
 
 
 _ROUNDS = 30  # of adding cycles to a linear program
@@ -41,46 +40,22 @@ _LISTED = 20_000_000  # pairs looked at in a second, at least, when rows are lis
 
 
 def largest_acyclic(reveals: sparse.csr_array, unit: int, budget: Budget) -> Found:
-    """Return a largest set without a cycle, each arm of which counts `unit`, or the best that was found in time."""
+    """Return a largest set without a cycle, each arm of which counts `unit`, or the best that was found in time.
+
+    A set and a cover of the whole are found quickly, and then each part is looked at for which they do not meet.
+    """
     both_ways, one_way = _arcs_that_matter(reveals)
     arcs = sparse.csr_array(both_ways + one_way)
-    _, label = csgraph.connected_components(arcs, directed=False)
-    mixed = np.isin(label, label[one_way.tocoo().row])  # whether an arc of its part goes one way
-    found = []
-    if not mixed.all():
-        arms = np.flatnonzero(~mixed)
-        share = budget.part(0.5 if mixed.any() else 1.0)
-        found.append(heaviest_set(from_scipy(arcs[arms][:, arms]), np.full(arms.size, unit), share).among(arms))
-    if mixed.any():
-        arms = np.flatnonzero(mixed)
-        found.append(_by_parts(arcs[arms][:, arms], unit, budget).among(arms))
-    return join(found)
-
-
-def _by_parts(matrix: sparse.csr_array, unit: int, budget: Budget) -> Found:
-    """Look for a set of the whole, and then at each part."""
-    n = matrix.shape[0]
+    n = arcs.shape[0]
     weight = np.full(n, unit)
-    best = _without_cycles(matrix, matrix.T.tocsr(), np.arange(n))
-    inside = np.isin(np.arange(n), best)
-    cliques = by_label(divide_into_cliques(from_scipy(matrix.multiply(matrix.T)), 0))
+    best = _without_cycles(arcs, arcs.T.tocsr(), np.arange(n))
+    cliques = by_label(divide_into_cliques(from_scipy(both_ways), 0))
     size = np.diff(cliques.start)
-    groups = np.split(cliques.arms, cliques.start[1:-1])
-    cycles = _disjoint_cycles(matrix, cliques.arms[np.repeat(size == 1, size)])
-    groups = [*(group for group in groups if group.size > 1), *cycles]
-    most = np.ones(len(groups), np.int64)
-    most[len(groups) - len(cycles) :] = [cycle.size - 1 for cycle in cycles]
-    parts = split(from_scipy(matrix))
-    part = parts.of_arm
-    group_part = part[np.array([group[0] for group in groups], np.int64)]
-
-    def solve(arms: Integers, piece: Conflicts, share: Budget) -> Found:
-        which = np.flatnonzero(group_part == part[arms[0]])
-        known = [np.searchsorted(arms, groups[k]) for k in which.tolist()], most[which]
-        return _CyclicPart(piece.to_scipy().astype(np.int8), np.flatnonzero(inside[arms]), *known, unit).solve(share)
-
-    cover = round_up(listed(groups), np.full(most.size, unit), weight, most)
-    return by_parts(parts, (best, cover), weight, solve, budget)
+    several = [group for group in np.split(cliques.arms, cliques.start[1:-1]) if group.size > 1]
+    cycles = _disjoint_cycles(arcs, cliques.arms[np.repeat(size == 1, size)])
+    most = np.array([1] * len(several) + [cycle.size - 1 for cycle in cycles], np.int64)
+    cover = round_up(listed([*several, *cycles]), np.full(most.size, unit), weight, most)
+    return by_parts(from_scipy(arcs), weight, (best, cover), lambda part, share: _CyclicPart(part).solve(share), budget)
 
 
 def _disjoint_cycles(matrix: sparse.csr_array, arms: Integers) -> list[Integers]:
@@ -176,19 +151,16 @@ def _arcs_that_matter(reveals: sparse.csr_array) -> tuple[sparse.csr_array, spar
 class _CyclicPart:
     """A connected part in which some arcs go one way."""
 
-    def __init__(
-        self, matrix: sparse.csr_array, best: Integers, groups: list[Integers], most: Integers, unit: int
-    ) -> None:
-        """Begin with a set that has no cycle, and with cliques and cycles of which a set has at most so many arms."""
-        self._matrix = matrix
-        self._back = matrix.T.tocsr()
-        self._n = matrix.shape[0]
-        self._unit = unit
-        self._conflicts = from_scipy(matrix.multiply(matrix.T))
-        self._best = best
-        self._cover = round_up(listed(groups), np.full(most.size, unit), np.full(self._n, unit), most)
-        self._cycles = [group for group, less in zip(groups, most.tolist(), strict=True) if less > 1]
-        triangles = _triangles(matrix)
+    def __init__(self, part: Piece) -> None:
+        conflicts, weight, self._best, self._cover = part
+        self._matrix = conflicts.to_scipy().astype(np.int8)
+        self._back = self._matrix.T.tocsr()
+        self._n = conflicts.n
+        self._unit = int(weight[0])
+        self._conflicts = from_scipy(self._matrix.multiply(self._back))
+        groups = np.split(self._cover.arms, self._cover.start[1:-1])
+        self._cycles = [group for group, most in zip(groups, self._cover.most.tolist(), strict=True) if most > 1]
+        triangles = _triangles(self._matrix)
         if len(triangles) <= _MOST_TRIANGLES:
             self._cycles = [*(cycle for cycle in self._cycles if cycle.size > 3), *triangles]
         self._upper = self._cover.total

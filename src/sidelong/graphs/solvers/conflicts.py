@@ -23,25 +23,16 @@ class Conflicts(NamedTuple):
         """The number of arms."""
         return self.start.size - 1
 
-    @property
-    def m(self) -> int:
-        """The number of pairs."""
-        return self.targets.size // 2
-
     def to_scipy(self) -> sparse.csr_array:
         """Return the matrix, of bool."""
         ones = np.ones(self.targets.size, np.bool_)
         return sparse.csr_array((ones, self.targets, self.start), shape=(self.n, self.n))
 
-    def joined(self) -> Flags:
-        """Return the matrix of the pairs that may not be chosen together."""
-        matrix = np.zeros((self.n, self.n), np.bool_)
-        matrix[np.repeat(np.arange(self.n), np.diff(self.start)), self.targets] = True
-        return matrix
-
     def compatible(self) -> Flags:
         """Return the matrix of the pairs that may be chosen together."""
-        return ~self.joined() & ~np.eye(self.n, dtype=np.bool_)
+        matrix = ~np.eye(self.n, dtype=np.bool_)
+        matrix[np.repeat(np.arange(self.n), np.diff(self.start)), self.targets] = False
+        return matrix
 
     def induced(self, arms: Integers) -> Conflicts:
         """Return the conflicts among some arms, ascending, which are numbered anew."""

@@ -97,17 +97,6 @@ def select(groups: WeightedGroups, which: Flags) -> WeightedGroups:
     )
 
 
-def spread(groups: WeightedGroups, stands_for: Integers) -> WeightedGroups:
-    """Let each arm join the groups of the one that stands for it."""
-    order = np.argsort(stands_for, kind="stable")
-    count = np.bincount(stands_for, minlength=stands_for.size)
-    first = np.cumsum(count) - count
-    size = count[groups.arms]
-    ends = np.append(0, np.cumsum(size))
-    at = np.arange(ends[-1]) - np.repeat(ends[:-1] - first[groups.arms], size)
-    return groups._replace(start=ends[groups.start], arms=order[at])
-
-
 def round_up(groups: Groups, share: Reals, weight: Integers, most: Integers | None = None) -> WeightedGroups:
     """Give groups whole weights near their share, so that those of an arm sum to its weight at least.
 

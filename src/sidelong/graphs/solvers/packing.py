@@ -1,8 +1,8 @@
 """The heaviest set of arms without a conflict, an upper bound, and a cover by cliques that proves one.
 
-Reductions come first, then each connected part by itself: a local search for a good set, and a quick division into
-cliques. Where these do not meet, there is branch and bound over the arms that are compatible, and linear and integer
-programs over cliques, which HiGHS solves.
+A set that is chosen greedily and a quick division into cliques come first. In each connected part where these do not
+meet, there is branch and bound over the arms that are compatible, and linear and integer programs over cliques, which
+HiGHS solves.
 
 Weights are whole numbers, and so are the weights of the cliques in a cover, which sum to at least its weight for every
 arm.
@@ -14,12 +14,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sidelong.graphs.solvers.clique_partition import divide_into_cliques
 from sidelong.graphs.solvers.clique_search import CliqueSearch
-from sidelong.graphs.solvers.cliques import edge_cliques
-from sidelong.graphs.solvers.groups import Found, WeightedGroups, by_label, round_up
-from sidelong.graphs.solvers.local_search import LocalSearch
-from sidelong.graphs.solvers.parts import by_parts, solve_core, split
+from sidelong.graphs.solvers.cliques import divide_into_cliques, edge_cliques
+from sidelong.graphs.solvers.groups import Found, by_label, round_up
+from sidelong.graphs.solvers.parts import by_parts
 from sidelong.graphs.solvers.programs import solve_integer_program, solve_linear_program
 
 if TYPE_CHECKING:
@@ -27,69 +25,59 @@ if TYPE_CHECKING:
     from sidelong.graphs.solvers.budget import Budget
     from sidelong.graphs.solvers.conflicts import Conflicts
     from sidelong.graphs.solvers.groups import Groups
+    from sidelong.graphs.solvers.parts import Piece
 
 
 _MOST_BITS = 4096  # arms in a branch and bound: a matrix of 2 MB
 _FEW_ARMS = 400
-_TINY = 64  # arms for which a search is as quick as a guess
-_FEW_PARTS = 50
 _QUICK = 0.05  # seconds for a first attempt
 _SMALL_PROGRAM = 3_000  # entries of a linear program that takes a few milliseconds
 _LISTED = 20_000_000  # pairs looked at in a second, at least, when rows are listed
-_STEPS = 2_000_000  # of a local search, at most, counted in conflicts looked at
+_STEPS = 50_000  # conflicts looked at to divide arms into cliques once more, about, at most
+_AT_ONCE = 100  # of so many arms one is chosen before they are sorted anew
 
 
 def heaviest_set(conflicts: Conflicts, weight: Integers, budget: Budget) -> Found:
-    """Return a heaviest set without a conflict, or the best that was found in time."""
-    return solve_core(conflicts, weight, lambda core, weights: _by_parts(core, weights, budget))
+    """Return a heaviest set without a conflict, or the best that was found in time.
 
-
-def _by_parts(conflicts: Conflicts, weight: Integers, budget: Budget) -> Found:
-    """Look for a set and a cover of the whole, and then at each part for which they do not meet."""
+    A set and a cover of the whole are found quickly, and then each part is looked at for which they do not meet.
+    """
     arms = _large_set(conflicts, weight)
-    inside = np.zeros(conflicts.n, np.bool_)
-    inside[arms] = True
-    clique = divide_into_cliques(conflicts, min(10, _STEPS // conflicts.targets.size), arms.size)
-    parts = split(conflicts)
-
-    def solve(arms: Integers, piece: Conflicts, share: Budget) -> Found:
-        each = _ConflictPart(piece, weight[arms], np.flatnonzero(inside[arms]), clique[arms])
-        return each.solve(share, polish=parts.ends.size <= _FEW_PARTS)
-
-    return by_parts(parts, (arms, _heaviest_of(clique, weight)), weight, solve, budget)
-
-
-def _heaviest_of(clique: Integers, weight: Integers) -> WeightedGroups:
-    """Return the cliques, each with the largest weight in it."""
-    groups = by_label(clique)
-    return groups.weighing(np.maximum.reduceat(weight[groups.arms], groups.start[:-1]))
+    cliques = by_label(divide_into_cliques(conflicts, min(10, _STEPS // (1 + conflicts.targets.size)), arms.size))
+    cover = cliques.weighing(np.maximum.reduceat(weight[cliques.arms], cliques.start[:-1]))
+    return by_parts(conflicts, weight, (arms, cover), lambda part, share: _ConflictPart(part).solve(share), budget)
 
 
 def _large_set(conflicts: Conflicts, weight: Integers) -> Integers:
-    if conflicts.n > _TINY and (weight == weight[0]).all():
-        degree = max(1, conflicts.targets.size // conflicts.n)
-        return LocalSearch(conflicts).run(min(2_000 + 20 * conflicts.n, _STEPS // degree))
-    # Take the arm that weighs most for each conflict it has, and so on.
+    """Take the arm that weighs most for each conflict that it still has, and so on."""
+    start, targets = conflicts
     free = np.ones(conflicts.n, np.bool_)
-    chosen = []
-    for v in np.argsort(-weight / (1 + np.diff(conflicts.start)), kind="stable").tolist():
+    degree = np.diff(start)
+    chosen: list[int] = []
+    queue: list[int] = []
+    while free.any():
+        if not queue:  # sorted anew only now and then, since that takes as long as there are arms
+            left = np.flatnonzero(free)
+            order = np.argsort(weight[left] / (1 + degree[left]), kind="stable")
+            queue = left[order[-1 - left.size // _AT_ONCE :]].tolist()
+        v = queue.pop()
         if free[v]:
             chosen.append(v)
-            free[conflicts.targets[conflicts.start[v] : conflicts.start[v + 1]]] = False
+            near = targets[start[v] : start[v + 1]]
+            gone = near[free[near]]
+            free[v] = free[gone] = False
+            for u in gone.tolist():
+                degree[targets[start[u] : start[u + 1]]] -= 1
     return np.sort(np.array(chosen))
 
 
 class _ConflictPart:
     """A connected part, and what is known about it."""
 
-    def __init__(self, conflicts: Conflicts, weight: Integers, arms: Integers, clique: Integers) -> None:
-        """Begin with a set, and with a number for each arm, the same for those of a clique."""
-        self._conflicts = conflicts
-        self._weight = weight
-        self._equal = bool((weight == weight[0]).all())
-        self._unit = int(weight[0]) if self._equal else 1  # every set weighs a multiple of it
-        self._arms = arms
-        self._cover = _heaviest_of(clique, weight)
+    def __init__(self, part: Piece) -> None:
+        self._conflicts, self._weight, self._arms, self._cover = part
+        self._equal = bool((self._weight == self._weight[0]).all())
+        self._unit = int(self._weight[0]) if self._equal else 1  # every set weighs a multiple of it
         self._upper = self._cover.total
 
     @property
@@ -100,19 +88,17 @@ class _ConflictPart:
     def _solved(self) -> bool:
         return self._lower == self._upper
 
-    def solve(self, budget: Budget, *, polish: bool) -> Found:
-        """Look for a better set and bound; if to polish, for a better cover of a small part even if both are known."""
+    def solve(self, budget: Budget) -> Found:
+        """Look for a better set and bound, and for a better cover of a small part even if both are known."""
         search, rows = None, None
         if not self._solved and self._suits_search():
             most = self._upper // self._unit if self._equal else None
             search = CliqueSearch(self._conflicts.compatible(), self._weight // self._unit, self._arms, most)
             self._search(search, budget, _QUICK)
-        if self._suits_program(budget, polish=polish):
+        if self._suits_program(budget):
             rows = edge_cliques(self._conflicts)
             self._relax(rows, budget.part(0.5))
-        if search is None:
-            self._look_longer(budget.part(0.1))
-        else:
+        if search is not None:
             self._search(search, budget, budget.left * (0.6 if rows else 1.0))
         if rows is not None:
             self._optimise(rows, budget)
@@ -120,13 +106,13 @@ class _ConflictPart:
             self._search(search, budget, budget.left)
         return Found(self._arms, self._lower, self._upper, self._cover)
 
-    def _suits_program(self, budget: Budget, *, polish: bool) -> bool:
+    def _suits_program(self, budget: Budget) -> bool:
         """Tell whether a linear program may give a better cover, and there is time to list its rows."""
         if self._cover.total // self._unit * self._unit == self._lower:
             return False
         size = self._conflicts.targets.size
         if self._solved:
-            return polish and size <= _SMALL_PROGRAM
+            return size <= _SMALL_PROGRAM
         return size**2 / self._conflicts.n <= _LISTED * budget.left
 
     def _suits_search(self) -> bool:
@@ -153,14 +139,6 @@ class _ConflictPart:
         self._offer_set(search.best)
         if search.upper is not None:
             self._offer_upper(search.upper * self._unit)
-
-    def _look_longer(self, budget: Budget) -> None:
-        """Spend time on a local search, where a set is found more easily than proved to be a largest one."""
-        if self._solved or not self._equal:
-            return
-        search = LocalSearch(self._conflicts)
-        while not budget.ended:
-            self._offer_set(search.run(50_000))
 
     def _relax(self, rows: Groups, budget: Budget) -> None:
         """Solve the linear program over cliques. Its dual is a cover in parts."""

@@ -8,8 +8,7 @@ import numpy as np
 from scipy.sparse import csgraph
 
 from sidelong.graphs.solvers.conflicts import Conflicts, from_scipy
-from sidelong.graphs.solvers.groups import Found, Groups, join, select, spread
-from sidelong.graphs.solvers.reductions import reduce_conflicts
+from sidelong.graphs.solvers.groups import Found, join, select
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -81,35 +80,40 @@ def solve_each(
     return solved
 
 
+class Piece(NamedTuple):
+    """A part, its arms numbered anew, with a set and a cover of it that were found quickly."""
+
+    conflicts: Conflicts
+    weight: Integers
+    arms: Integers  #: the set
+    cover: WeightedGroups
+
+
 def by_parts(
-    parts: Parts,
-    quick: tuple[Integers, WeightedGroups],
+    conflicts: Conflicts,
     weight: Integers,
-    solve: Callable[[Integers, Conflicts, Budget], Found],
+    quick: tuple[Integers, WeightedGroups],
+    solve: Callable[[Piece, Budget], Found],
     budget: Budget,
 ) -> Found:
     """Solve the parts for which a set and a cover that were found quickly do not meet, and join all."""
     arms, cover = quick
+    parts = split(conflicts)
     part = parts.of_arm
     group_part = part[cover.arms[cover.start[:-1]]]
     lower, upper = np.zeros((2, parts.ends.size - 1), np.int64)
     np.add.at(lower, part[arms], weight[arms])
     np.add.at(upper, group_part, cover.weight * cover.most)
-    solved = solve_each(parts, np.flatnonzero(lower < upper), solve, budget, weight)
+
+    def solve_part(among: Integers, piece: Conflicts, share: Budget) -> Found:
+        k = part[among[0]]
+        groups = select(cover, group_part == k)
+        groups = groups._replace(arms=np.searchsorted(among, groups.arms))
+        return solve(Piece(piece, weight[among], np.searchsorted(among, arms[part[arms] == k]), groups), share)
+
+    solved = solve_each(parts, np.flatnonzero(lower < upper), solve_part, budget, weight)
     rest = np.ones(parts.ends.size - 1, np.bool_)
     rest[list(solved)] = False
     bounds = int(lower[rest].sum()), int(upper[rest].sum())
     known = Found(arms[rest[part[arms]]], *bounds, select(cover, rest[group_part]))
     return join([known, *(found.among(parts.piece(k)[0]) for k, found in solved.items())])
-
-
-def solve_core(conflicts: Conflicts, weight: Integers, solve: Callable[[Conflicts, Integers], Found]) -> Found:
-    """Decide what can be decided without search, solve what is left, and join both."""
-    core, taken, stands_for = reduce_conflicts(conflicts, weight)
-    total = int(weight[taken].sum())
-    alone = Groups(np.arange(taken.size + 1), taken).weighing(weight[taken])
-    found = [Found(taken, total, total, alone)]
-    if core.size:
-        found.append(solve(conflicts.induced(core), weight[core]).among(core))
-    whole = join(found)
-    return whole._replace(cover=spread(whole.cover, stands_for))
