@@ -118,7 +118,7 @@ def single_rounds(graph: sl.FeedbackGraph, schedule: str, rounds: int) -> tuple[
     The call itself, some 3 microseconds, is a part of each.
     """
     learner, world = SCHEDULES[schedule], sl.losses.bernoulli(means(graph.n_arms))
-    params = learner.configure(graph, start="none", **({"refresh": "round"} if schedule == "round" else {}))
+    params = learner.configure(graph, start="none", refresh=schedule)
     state, tally = learner.init(params, graph), new_tally(learner, graph.n_arms)
     known = (params, state, fixed(graph).arrays, world.arrays, np.uint64(0), 0)
     play = compiled(loop_for(learner, world, anew=False), *known, 1, 0, tally)

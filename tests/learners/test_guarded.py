@@ -141,7 +141,7 @@ def test_late_feedback_lowers_its_rate_and_not_that_of_the_plain_one(learner):
 
 
 def test_epochs_cannot_be_guarded():
-    with pytest.raises(LearnerError, match=r"late='guarded' counts theta of every round.*take refresh='round'"):
+    with pytest.raises(LearnerError, match=r"late='guarded' needs refresh='round', and refresh is 'epoch'"):
         sl.Agent("exp3.g++", sl.graphs.nested(4), late="guarded", refresh="epoch")
     assert sl.Agent("exp3.g++", sl.graphs.nested(4), late="plain", refresh="epoch").ask().arm in range(4)
 

@@ -21,23 +21,8 @@ from sidelong.numerics import exp, log, smallest
 
 if TYPE_CHECKING:
     from sidelong.graphs.graph import FeedbackGraph
+    from sidelong.learners.exp3gpp import Params
     from sidelong.numerics import Whole
-
-
-class Params(NamedTuple):
-    """The constants, in the symbols of EXP3.G++."""
-
-    growth: float
-    log_K: float
-    adaptive: bool
-    alpha: float  #: the strong independence number, or a bound on it; of no effect if adaptive
-    gamma: float
-    beta: float
-    lambda_: float
-    eta_scale: float
-    largest_first: bool
-    initial: np.ndarray  #: the arms of the initial rounds, in order
-    Theta_0: float
 
 
 class State(NamedTuple):
@@ -74,7 +59,7 @@ def init(params: Params, graph: FeedbackGraph) -> State:
     K = graph.n_arms
     vectors = {name: np.zeros(K) for name in ("Ltilde", "Lhat", "O", "mean", "gap", "eps", "p", "P")}
     return State(
-        Theta=np.array([params.Theta_0]),
+        Theta=np.array([max(1.0, float(params.initial.size))]),
         w=new_tree(K),
         e=new_tree(K),
         rates=np.zeros(4),

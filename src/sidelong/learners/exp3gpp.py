@@ -68,6 +68,7 @@ _NEEDS = frozenset({Need.SELF_LOOPS, Need.GRAPH_BEFORE})
 TRACES = ("theta", "exploration_set", "exploration_mass", "learning_rate")
 _THETA, _SIZE, _MASS, _ETA = range(4)
 COUNTS_OUTSTANDING = False  # whether the rate counts outstanding decisions: a constant, so that it costs nothing
+_GROWTH = 0.05
 
 
 class Params(NamedTuple):
@@ -82,17 +83,13 @@ class Params(NamedTuple):
     eta_scale: float
     largest_first: bool
     shifted: bool
+    growth: float  #: of the epochs, where there are any
     initial: np.ndarray  #: the arms of the initial rounds, in order
 
 
 def variant(options: Mapping[str, Any]) -> Learner | None:
     """Return the learner for these options, if it is another: that of the epochs, or that of the guarded rate."""
     if options.get("refresh") == "epoch":
-        if options.get("late") == "guarded":
-            raise LearnerError(
-                "late='guarded' counts theta of every round when it is asked for, and refresh='epoch' only estimates "
-                "it: take refresh='round', or late='plain', which has a bound under delay too."
-            )
         return load("exp3gpp_epoch")
     return GUARDED if options.get("late") == "guarded" else None
 
@@ -129,6 +126,7 @@ def configure(
     start: str = "all",
     estimator: str = "plain",
     refresh: str = "round",
+    growth: float = _GROWTH,
     late: str = "plain",
 ) -> Params:
     """Turn options into constants.
@@ -147,23 +145,38 @@ def configure(
             it must be given, and bound that of each.
         ties: how the exploration set treats arms of equal gap: "paper" takes the lowest index first, "practical"
             the one that reveals most arms that are not covered yet.
-        start: the initial rounds: "all" arms once (the paper), a "cover" of the graph, or "none".
+        start: the initial rounds: "all" arms once (the paper), a "cover" of the graph, or "none". Theta begins with
+            their number, or 1. `docs/epoch.md` has the bound of each for refresh="epoch".
         estimator: "plain" is line 11. "shifted" takes (l_i - 1/2) / P_i + 1/2 for an observed arm and 1/2 for another,
             where P_i is at least eta, and counts those arms by a quarter in Theta. It has no bias either, and a
             fourth of the second moment, so that eta may be larger: with q <= 2 p and exp(-x) <= 1 - x + x^2 for
             x >= -1, the regret against any adversary is at most (2 m + 1/m) sqrt(2 ln K Theta_T) plus the exploration.
         refresh: "round" looks at every arm in each round. "epoch" does so only when the round number or Theta has grown
             by the share `growth`, so that a round costs O(log K) for each revealed arm: for thousands of arms and more.
-            Its options are those of `sidelong.learners.exp3gpp_epoch.configure`.
+            See `sidelong.learners.exp3gpp_epoch`. Its estimator is "plain".
+        growth: with refresh="epoch", from 0 to 1, by which share the round or Theta grows until all arms are looked at
+            again. At 0 they are in every round. `docs/epoch.md` says how the default was measured.
         late: the rate of "plain" does not count late feedback. Its bound under delay can be computed from what
             happened. "guarded" counts the outstanding decisions in its rate: see `sidelong.learners.outstanding`.
     """
     one_of("rate", rate, ("adaptive", "fixed"))
-    one_of("refresh", refresh, ("round", "epoch"))
+    epochs = one_of("refresh", refresh, ("round", "epoch")) == "epoch"
     guarded = one_of("late", late, ("plain", "guarded")) == "guarded"
-    for name, value, only in (("rate", rate, "adaptive"), ("estimator", estimator, "plain")):
-        if guarded and value != only:
-            raise LearnerError(f"late='guarded' needs {name}={only!r}, and {name} is {value!r}. Or take late='plain'.")
+    growth = number("growth", growth, least=0, most=1)
+    given = {"rate": rate, "estimator": estimator, "refresh": refresh}
+    for chosen, instead, others in (
+        (
+            "late='guarded'",
+            "late='plain'",
+            {"rate": "adaptive", "estimator": "plain", "refresh": "round"} if guarded else {},
+        ),
+        ("refresh='epoch'", "refresh='round'", {"estimator": "plain"} if epochs else {}),
+    ):
+        for name, only in others.items():
+            if given[name] != only:
+                raise LearnerError(f"{chosen} needs {name}={only!r}, and {name} is {given[name]!r}. Or take {instead}.")
+    if not epochs and growth != _GROWTH:
+        raise LearnerError(f"growth is that of epochs: give refresh='epoch' too, or leave growth={growth:g} out.")
     K = graph.n_arms
     adaptive = rate == "adaptive"
     alpha = 1.0
@@ -185,6 +198,7 @@ def configure(
         eta_scale=number("eta_scale", eta_scale, above=0),
         largest_first=one_of("ties", ties, ("paper", "practical")) == "practical",
         shifted=one_of("estimator", estimator, ("plain", "shifted")) == "shifted",
+        growth=growth,
         initial=initial_arms(graph, start),
     )
 
@@ -385,7 +399,7 @@ GUARDED = replace(
     release=release,
     variants=(),
     variant=None,
-    settled=("estimator", "late", "rate", "refresh", "strong_independence"),
+    settled=("estimator", "growth", "late", "rate", "refresh", "strong_independence"),
     needs_with=None,
     proved_with=None,
     about=About(

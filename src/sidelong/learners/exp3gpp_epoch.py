@@ -58,7 +58,6 @@ from sidelong.learners.epoch_refresh import (
     LEAST,
     LIMIT,
     MARK,
-    Params,
     State,
     begin_epoch,
     init,
@@ -67,16 +66,13 @@ from sidelong.learners.epoch_refresh import (
     weigh,
 )
 from sidelong.learners.exploration import SIZE
-from sidelong.learners.interface import About, Asked, Learner, Need, Told
-from sidelong.learners.options import number, one_of
+from sidelong.learners.interface import About, Asked, Learner, Told
 from sidelong.learners.sum_tree import first_leaf, locate, resum
 from sidelong.learners.tree_probabilities import fill, have_the_same_sources, sum_over_sources
 from sidelong.numerics import DRAWS, exp, uniform
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from sidelong.graphs.graph import FeedbackGraph
+    from sidelong.learners.exp3gpp import Params
     from sidelong.numerics import Whole
 
 TRACES = ("theta", "exploration_set", "exploration_mass", "learning_rate", "refreshed")
@@ -84,68 +80,6 @@ _THETA, _SIZE, _MASS, _ETA, _REFRESHED = range(5)
 
 #: The weights are centred anew when their sum falls below this: the smallest ones that matter are still normal numbers.
 _FAINT = 1e-100
-
-
-def needs(options: Mapping[str, Any]) -> frozenset[Need]:
-    """Return what it needs with these options: a rate that is tuned by the graph needs one for all rounds."""
-    return exp3gpp.needs(options)
-
-
-def configure(
-    graph: FeedbackGraph,
-    *,
-    refresh: str = "epoch",
-    growth: float = 0.05,
-    rate: str = "adaptive",
-    gamma: float = 4.0,
-    beta: float = 320.0,
-    exploration: float | None = None,
-    eta_scale: float = 1.0,
-    strong_independence: int | None = None,
-    ties: str = "paper",
-    start: str = "all",
-    late: str = "plain",
-) -> Params:
-    """Turn options into constants.
-
-    Args:
-        graph: the graph that the learner starts on.
-        refresh: "epoch".
-        growth: from 0 to 1, by which share the round or Theta grows until all arms are looked at again (0.05). At 0
-            they are in every round. `docs/epoch.md` says how the default was measured.
-        rate: "adaptive" follows theta and suits changing graphs; "fixed" is tuned by the strong independence number.
-        gamma: the width of the confidence intervals (4).
-        beta: the rate of exploration once a gap is known (320).
-        exploration: lambda, in [1, K], the height of the cap on exploration (1; fixed rate: the strong independence
-            number).
-        eta_scale: m, a factor on the learning rate (1).
-        strong_independence: for the fixed rate; see `sidelong.learners.exp3gpp.configure`.
-        ties: how the exploration set treats arms of equal gap: "paper" takes the lowest index first, "practical"
-            the one that reveals most arms that are not covered yet.
-        start: the initial rounds: "all" arms once (the paper), a "cover" of the graph, or "none", where an arm that
-            was not observed yet has LCB 0 and UCB 1. Theta begins with their number, or 1. `docs/epoch.md` has the
-            bound of each.
-        late: "plain".
-    """
-    one_of("refresh", refresh, ("epoch",))
-    one_of("late", late, ("plain",))
-    paper = exp3gpp.configure(
-        graph,
-        rate=rate,
-        gamma=gamma,
-        beta=beta,
-        exploration=exploration,
-        eta_scale=eta_scale,
-        strong_independence=strong_independence,
-        ties=ties,
-        start=start,
-    )
-    shared = {name: value for name, value in paper._asdict().items() if name in Params._fields}
-    return Params(
-        growth=number("growth", growth, least=0, most=1),
-        Theta_0=max(1.0, float(paper.initial.size)),
-        **shared,
-    )
 
 
 @kernel
@@ -245,8 +179,8 @@ def _share(state: State, scale: float, i: Whole, P: float, base: Whole) -> float
 LEARNER = Learner(
     name="exp3.g++",
     chosen_by="refresh='epoch'",
-    params=Params,
-    configure=configure,
+    params=exp3gpp.Params,
+    configure=exp3gpp.configure,
     init=init,
     draw=draw,
     probability=probability,
@@ -254,8 +188,9 @@ LEARNER = Learner(
     ranges=dict(exp3gpp.LEARNER.ranges) | {"epoch": "any", "free": "sizes", "heap": "any"},
     needs=exp3gpp.LEARNER.needs,
     traces=TRACES,
-    settled=("late", "refresh"),
-    needs_with=needs,
+    settled=("estimator", "late", "refresh"),
+    needs_with=exp3gpp.needs,
+    module=__name__,
     about=About(
         paper="this package, after Rouyer et al. 2022",
         cite=("rouyer2022near",),

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from sidelong.graphs.arrays import GraphArrays
     from sidelong.learners import epoch_refresh, exp3gpp
 
-    Params = exp3gpp.Params | epoch_refresh.Params
+    Params = exp3gpp.Params
     State = exp3gpp.State | epoch_refresh.State
 
 # In `known`: the key of the graph that S was made for, the size of S, and whether a gap was positive then.
