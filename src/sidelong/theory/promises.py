@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import itertools
 import math
 from dataclasses import dataclass, field, replace
@@ -113,6 +114,22 @@ def _possible(s: Setting) -> range:
     return range(s.independence.lower, s.independence.upper + 1)
 
 
+def _bound(formula: Callable[..., float]) -> Callable[[Setting, float], float]:
+    """Return a formula as a bound: its arguments are T and what a setting has by their names.
+
+    Of a formula in the independence number it is the largest value for the numbers that are possible.
+    """
+    takes = {*inspect.signature(formula).parameters} - {"beta"}  # which has the paper's value
+
+    def bound(s: Setting, T: float) -> float:
+        known = {name: getattr(s, name) for name in takes - {"T", "independence"}} | ({"T": T} if "T" in takes else {})
+        if "independence" not in takes:
+            return formula(**known)
+        return max(formula(independence=alpha, **known) for alpha in _possible(s))
+
+    return bound
+
+
 def _luo(s: Setting, T: float, failure: float) -> float:
     """Return what the regret of luo-2023 as it comes exceeds with probability `failure` at most."""
     if s.graph.observability.kind == "strong":
@@ -158,26 +175,11 @@ _ROWS = (
     Promise(
         "exp3.g++",
         _adaptive,
-        lambda s, T: theorem_4_stochastic(
-            T=T, gaps=s.gaps, strong_independence=s.strong_independence, as_printed=s.as_printed
-        ),
+        _bound(theorem_4_stochastic),
         "Theorem 4",
         "Theorem 4",
     ),
-    Promise(
-        "exp3.g++",
-        lambda s, T: theorem_2(K=s.K, T=T, strong_independence=s.strong_independence),
-        lambda s, T: theorem_3(
-            T=T,
-            gaps=s.gaps,
-            strong_independence=s.strong_independence,
-            inverse_gap_sum=s.inverse_gap_sum,
-            as_printed=s.as_printed,
-        ),
-        "Theorem 2",
-        "Theorem 3",
-        {"rate": "fixed"},
-    ),
+    Promise("exp3.g++", _bound(theorem_2), _bound(theorem_3), "Theorem 2", "Theorem 3", {"rate": "fixed"}),
     Promise(
         "exp3.g++",
         lambda s, T: theorem_4_epochs(K=s.K, T=T, theta_sum=s.acyclic * T),
@@ -185,15 +187,9 @@ _ROWS = (
         "derived",
         options={"refresh": "epoch"},
     ),
-    Promise(
-        "exp3.g",
-        lambda s, T: max(rivals.exp3_g(K=s.K, T=T, independence=alpha, acyclic=s.acyclic) for alpha in _possible(s)),
-        None,
-        "derived",
-        needs_self_loops=True,
-    ),
+    Promise("exp3.g", _bound(rivals.exp3_g), None, "derived", needs_self_loops=True),
     Promise("exp3.g", _exp3_g, None, "derived", options={"rate": "adaptive"}),
-    Promise("exp3-set", lambda s, T: rivals.exp3_set(K=s.K, T=T, acyclic=s.acyclic), None, "derived"),
+    Promise("exp3-set", _bound(rivals.exp3_set), None, "derived"),
     Promise(
         "exp3-set",
         lambda s, T: exp3_set.tracking(K=s.K, T=T, switches=0, theta_sum=s.acyclic * T),
@@ -204,48 +200,35 @@ _ROWS = (
     Promise(
         "exp3-dom", lambda s, T: rivals.exp3_dom(K=s.K, T=T, cover=s.dominating, acyclic=s.acyclic), None, "derived"
     ),
-    Promise("exp3-ix", lambda s, T: rivals.exp3_ix(K=s.K, T=T, independence=s.independence.upper), None, "its paper"),
-    Promise(
-        "elp",
-        lambda s, T: rivals.elp(K=s.K, T=T, acyclic=s.acyclic, fractional_domination=s.fractional_domination),
-        None,
-        "derived",
-    ),
-    Promise("exp3", lambda s, T: rivals.exp3(K=s.K, T=T), None, "its paper"),
-    Promise("exp3++", lambda s, T: rivals.exp3_plus_plus(K=s.K, T=T), None, "its paper"),
-    Promise("tsallis-inf", lambda s, T: rivals.tsallis_inf(K=s.K, T=T), None, "its paper"),
+    Promise("exp3-ix", _bound(rivals.exp3_ix), None, "its paper"),
+    Promise("elp", _bound(rivals.elp), None, "derived"),
+    Promise("exp3", _bound(rivals.exp3), None, "its paper"),
+    Promise("exp3++", _bound(rivals.exp3_plus_plus), None, "its paper"),
+    Promise("tsallis-inf", _bound(rivals.tsallis_inf), None, "its paper"),
     Promise(
         "tsallis-inf",
-        lambda s, T: rivals.tsallis_inf_rv(K=s.K, T=T, as_printed=s.as_printed),
-        lambda s, T: rivals.tsallis_inf_rv_stochastic(T=T, gaps=s.gaps),
+        _bound(rivals.tsallis_inf_rv),
+        _bound(rivals.tsallis_inf_rv_stochastic),
         "its paper",
         "its paper",
         {"estimator": "rv"},
         needs_one_best_arm=True,
     ),
-    Promise(
-        "hedge",
-        lambda s, T: rivals.hedge(K=s.K, T=T),
-        lambda s, _T: rivals.hedge_stochastic(gaps=s.gaps),
-        "derived",
-        "its paper",
-    ),
+    Promise("hedge", _bound(rivals.hedge), _bound(rivals.hedge_stochastic), "derived", "its paper"),
     Promise("ucb-n", None, _ucb_n, "", "its paper"),
     Promise(
         "ito-2022",
-        lambda s, T: rivals.ito_2022(K=s.K, T=T, strong_independence=s.strong_independence),
-        lambda s, T: rivals.ito_2022_stochastic(T=T, gaps=s.gaps, strong_independence=s.strong_independence),
+        _bound(rivals.ito_2022),
+        _bound(rivals.ito_2022_stochastic),
         "derived",
         "derived",
         needs_one_best_arm=True,
     ),
-    Promise(
-        "q-tsallis", lambda s, T: rivals.q_tsallis(K=s.K, T=T, independence=s.independence.upper), None, "its paper"
-    ),
+    Promise("q-tsallis", _bound(rivals.q_tsallis), None, "its paper"),
     Promise(
         "spm-2024",
-        lambda s, T: max(rivals.spm_2024(K=s.K, T=T, independence=alpha) for alpha in _possible(s)),
-        lambda s, T: max(rivals.spm_2024_stochastic(T=T, gaps=s.gaps, independence=alpha) for alpha in _possible(s)),
+        _bound(rivals.spm_2024),
+        _bound(rivals.spm_2024_stochastic),
         "derived",
         "derived",
         needs_one_best_arm=True,
@@ -257,11 +240,5 @@ _ROWS = (
         "derived",
         likely=_luo,
     ),
-    Promise(
-        "uniform",
-        lambda s, T: rivals.uniform(K=s.K, T=T),
-        lambda s, T: rivals.uniform_stochastic(T=T, gaps=s.gaps),
-        "exact",
-        "exact",
-    ),
+    Promise("uniform", _bound(rivals.uniform), _bound(rivals.uniform_stochastic), "exact", "exact"),
 )
