@@ -199,3 +199,10 @@ def test_without_private_names_nothing_is_kept_on_disk(tmp_path, monkeypatch):
     monkeypatch.setenv("SIDELONG_CACHE_DIR", str(tmp_path))
     run("import public_numba\nfrom sidelong.numerics import log\nlog(2.0)")
     assert not [file for file in tmp_path.rglob("*") if file.is_file()]
+
+
+def test_without_private_names_the_process_in_the_background_compiles_nothing():
+    program = "from sidelong import _jit, numerics\n_jit.compile_request((numerics.log, (2.0,)))\n"
+    program += "print(len(numerics.log.entries))"
+    assert run(f"import public_numba\n{program}")[0] == "0\n"  # what it compiled could not be kept
+    assert run(program)[0] == "1\n"

@@ -54,20 +54,19 @@ class CompileRequest(NamedTuple):
     content: bytes
 
 
-def request(kernel: Any, arguments: tuple[object, ...], key: str, *, part: bool = False) -> CompileRequest | None:
+def request(kernel: Any, arguments: tuple[object, ...], key: str) -> CompileRequest | None:
     """Return the request for a kernel of the package, or None if its arguments cannot be pickled.
 
     Args:
         kernel: the kernel.
         arguments: what it is called with.
         key: the key of its machine code.
-        part: whether it is compiled as a part of other kernels, and not for Python to call.
     """
     file = io.BytesIO()
     pickler = _Pickler(file)
     pickler.fast = True  # the same object twice is written as two equal ones
     try:
-        pickler.dump((kernel, arguments, part))
+        pickler.dump((kernel, arguments))
     except (pickle.PicklingError, TypeError, AttributeError):
         return None
     return CompileRequest(

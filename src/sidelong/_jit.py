@@ -18,7 +18,6 @@ Machine code is kept in a folder (`sidelong._cache`), and kernels that kernels c
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import multiprocessing
 import os
@@ -47,7 +46,7 @@ from sidelong.machine import cores
 from sidelong.progress import ProgressLine
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable
 
 F = TypeVar("F", bound="Callable[..., Any]")
 
@@ -301,15 +300,15 @@ def signature_of(*arguments: object) -> tuple[Any, ...]:
     return tuple(numba.typeof(argument) for argument in arguments)
 
 
-def is_compiled(function: Any, *arguments: object, part: bool = False) -> bool:
-    """Tell whether nothing needs to be compiled to call a kernel with such arguments, or to have it as a part."""
+def is_compiled(function: Any, *arguments: object) -> bool:
+    """Tell whether nothing needs to be compiled to call a kernel with such arguments."""
     made = function.dispatcher
     if not hasattr(made, "whole"):  # it is a public kernel
         return bool(signature_of(*arguments) in made.overloads)
-    return bool((made if part else made.whole).is_compiled(signature_of(*arguments)))
+    return bool(made.whole.is_compiled(signature_of(*arguments)))
 
 
-def compiled(function: F, *arguments: object, before: Callable[[], None] | None = None, of: str = "") -> F:
+def compiled(function: F, *arguments: object, of: str = "") -> F:
     """Return the machine code of a kernel for arguments of these types, compiling it if need be.
 
     A call through it does not look at the types again, which for two dozen arrays takes longer than most kernels run.
@@ -318,7 +317,6 @@ def compiled(function: F, *arguments: object, before: Callable[[], None] | None 
     Args:
         function: the kernel.
         *arguments: what it will be called with, or things of the same types.
-        before: is called before it is compiled, or loaded from disk.
         of: what a line on the terminal says is compiled, if that takes a while; nothing is said if not given.
 
     """
@@ -330,8 +328,6 @@ def compiled(function: F, *arguments: object, before: Callable[[], None] | None 
         if types_ not in function.entries:
             line = ProgressLine(shown=None if of else False)
             with line.saying(f"Compiling {of}, once for all later runs", after=0.5):
-                if before is not None:
-                    before()
                 function.entries[types_] = _machine_code(function.dispatcher, signature_of(*arguments))
             if hasattr(function.dispatcher, "whole"):  # a public kernel is not kept
                 note_done(_request(function, types_, arguments))
@@ -348,20 +344,11 @@ def _machine_code(made: Any, signature: tuple[Any, ...]) -> Any:
 # On several cores
 
 
-@contextlib.contextmanager
-def compile_beside(*calls: tuple[Any, tuple[object, ...]]) -> Iterator[None]:
-    """Compile kernels as parts of others, for the arguments of these calls, in a second process while the body runs."""
-    own = [call for call in calls if call[0].code.own] if has_free_core() else []
-    missing = [(each, arguments) for each, arguments in own if not is_compiled(each, *arguments, part=True)]
-    with compiling([[request(each, with_, each.code.key, part=True) for each, with_ in missing]]):
-        yield
-
-
 def compile_all(calls: Iterable[tuple[Any, tuple[object, ...]]]) -> None:
     """Compile kernels that Python calls, in as many processes as there are cores."""
     own = [call for call in calls if isinstance(call[0], Kernel) and call[0].code.own]
     missing = [(each, arguments) for each, arguments in own if not is_compiled(each, *arguments)]
-    if len(missing) < 2 or not has_free_core():  # one is compiled on two cores when it is called
+    if len(missing) < 2 or not has_free_core():
         return
     groups = [missing[k :: cores()] for k in range(cores())]
     requests = [[_request(each, _types(with_), with_) for each, with_ in group] for group in groups[1:]]
@@ -508,10 +495,8 @@ def _request(function: Kernel, types_: Any, arguments: tuple[object, ...]) -> Co
 
 def compile_request(content: Any) -> None:
     """Compile what another process has asked for."""
-    function, arguments, part = content
-    if part:
-        function.compile(signature_of(*arguments))
-    else:
+    function, arguments = content
+    if private_parts() is not None:  # else the machine code cannot be kept
         compiled(function, *arguments)
 
 

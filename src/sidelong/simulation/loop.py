@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from sidelong._jit import compile_beside, is_compiled, kernel, rebind, signature_of
+from sidelong._jit import kernel, rebind
 from sidelong.evaluation.certificates import NOT_TOLD, TOLD, Standing, freeze, settle
 from sidelong.graphs.bank import BankArrays, keep, pick, redraw, select
 from sidelong.learners.interface import (
@@ -35,7 +35,6 @@ from sidelong.simulation.delays import constant, delay_of
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from sidelong.graphs.arrays import GraphArrays
     from sidelong.learners.interface import Learner
     from sidelong.losses.world import World
     from sidelong.numerics import Whole
@@ -298,25 +297,3 @@ def loop_for(
         return rebind(play, "play", **bindings, select=getattr(select, "py_func", select))
     name = f"play_{name_of(learner)}_{world.code}{'_anew' * anew}{'_late' * late}{'_certified' * certify}"
     return bound(play, name, **bindings)  # type: ignore[no-any-return]
-
-
-def compile_parts(loop: Any, learner: Learner, graph: GraphArrays, *call: Any) -> None:
-    """Compile the kernels that a loop consists of, on two cores, unless it is compiled already."""
-    if is_compiled(loop, *call):
-        return
-    params, state, bank, world, seed, run, _, t, tally = call
-    known, arm = (params, state, graph), 0  # any one: only types count here
-    p, losses, trace = tally.p[0], tally.losses[0, 1:-1], tally.trace[0]
-    asked = Asked(t, p, trace, tally.present, 0, seed, run)
-    place = (world, seed, run, t, arm)
-    with compile_beside(
-        (learner.update, (*known, Told(t, arm, p, losses, trace, tally.present, 0))),
-        (loss, place),
-        (mean, place),
-        (losses_of, (*place[:-1], graph.targets, arm, arm, graph.contiguous, tally.losses[0], tally.luck)),
-    ):
-        select.compile(signature_of(bank, t))  # type: ignore[attr-defined]
-        if learner.draws_itself:
-            learner.draw.compile(signature_of(*known, asked))  # type: ignore[attr-defined]  # it is a kernel
-        else:
-            learner.distribution.compile(signature_of(*known, asked))  # type: ignore[attr-defined]

@@ -6,7 +6,6 @@ import concurrent.futures
 import threading
 import time
 from collections.abc import Iterable
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -23,7 +22,7 @@ from sidelong.progress import ProgressLine
 from sidelong.simulation.game import Game, prepare
 from sidelong.simulation.game import whole as _whole
 from sidelong.simulation.interrupt import interrupts_repeated
-from sidelong.simulation.loop import Tally, compile_parts, loop_for, new_tally
+from sidelong.simulation.loop import Tally, loop_for, new_tally
 from sidelong.simulation.result import Result
 
 if TYPE_CHECKING:
@@ -197,10 +196,8 @@ class _Simulation:
 
     def prepare(self) -> None:
         """Compile, or load what was compiled before, outside of what is measured."""
-        call = self.call()
-        parts = partial(compile_parts, self._play, self._learner, self._first.arrays, *call)
         try:
-            self._play = compiled(self._play, *call, before=parts)
+            self._play = compiled(self._play, *self.call())
         except compilation_error() as error:
             if self._world.functions is None:
                 raise
