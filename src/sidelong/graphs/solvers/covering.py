@@ -12,20 +12,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy import sparse
 
-from sidelong.graphs import layout
 from sidelong.graphs.certificates import Shares
 from sidelong.graphs.cover import new_room
 from sidelong.graphs.domination import take_greedily
 from sidelong.graphs.solvers.budget import call
-from sidelong.graphs.solvers.conflicts import from_scipy
 from sidelong.graphs.solvers.on_intervals import smallest_cover
-from sidelong.graphs.solvers.parts import solve_each, split
 from sidelong.graphs.solvers.programs import solve_integer_program, solve_linear_program
 
 if TYPE_CHECKING:
     from sidelong.graphs.arrays import GraphArrays, Integers
     from sidelong.graphs.solvers.budget import Budget
-    from sidelong.graphs.solvers.conflicts import Conflicts
 
 
 _UNIT = 2**32
@@ -39,44 +35,19 @@ def fewest_arms(graph: GraphArrays, targets: Integers, budget: Budget) -> tuple[
     if graph.contiguous:
         arms, apart = smallest_cover(graph, targets)
         return arms, arms.size, _shares(graph, apart)
-    chosen = np.zeros(graph.start.size, np.bool_)
-    chosen[_greedy(graph, targets)] = True
+    arms = _greedy(graph, targets)
     _, packing = relax(graph, targets, budget.part(0.5))
-    wanted = np.zeros(graph.start.size, np.bool_)
-    wanted[targets] = True
-    reveals_itself = layout.reveals_itself(graph)
-    parts = split(from_scipy(_matrix(graph, np.arange(graph.start.size))))
-    part = parts.of_arm
-    upper = np.bincount(part[chosen], minlength=parts.ends.size - 1)
-    lower = np.zeros_like(upper)
-    np.add.at(lower, part, packing.weight)
-    lower = -(-lower // packing.unit)
-
-    def solve(arms: Integers, piece: Conflicts, share: Budget) -> tuple[Integers | None, int]:
-        reveals = piece.to_scipy().astype(np.float64) + sparse.diags_array(reveals_itself[arms].astype(np.float64))
-        return _fewest_rows(sparse.csr_array(reveals)[:, wanted[arms]], share)
-
-    kinds = 2 * wanted + reveals_itself
-    for k, found in solve_each(parts, np.flatnonzero(lower < upper), solve, budget, kinds).items():
-        arms, _ = parts.piece(k)
-        if found[0] is not None and found[0].size < upper[k]:
-            chosen[arms] = False
-            chosen[arms[found[0]]] = True
-            upper[k] = found[0].size
-        lower[k] = min(upper[k], max(lower[k], found[1]))
-    return np.flatnonzero(chosen), int(lower.sum()), packing
-
-
-def _fewest_rows(reveals: sparse.csr_array, budget: Budget) -> tuple[Integers | None, int]:
-    """Return the fewest rows with an entry in every column, if found, and how many are needed at least."""
-    columns = -reveals.T.tocsr()
-    minus = np.full(columns.shape[0], -1.0)
-    answer = solve_integer_program(np.full(columns.shape[1], -1.0), columns, minus, budget)
-    lower = math.ceil(-answer.bound) if math.isfinite(answer.bound) else 1
-    if answer.x is None:
-        return None, lower
-    rows = np.flatnonzero(answer.x > 0.5)
-    return (rows if (columns[:, rows].sum(axis=1) <= -1).all() else None), lower
+    lower = math.ceil(packing.total)
+    if lower < arms.size:
+        columns = -_matrix(graph, targets).T.tocsr()
+        minus = np.full(targets.size, -1.0)
+        answer = solve_integer_program(np.full(columns.shape[1], -1.0), columns, minus, budget)
+        if math.isfinite(answer.bound):
+            lower = max(lower, math.ceil(-answer.bound))
+        found = arms if answer.x is None else np.flatnonzero(answer.x > 0.5)
+        if found.size < arms.size and (columns[:, found].sum(axis=1) <= -1).all():
+            arms = found
+    return arms, min(lower, arms.size), packing
 
 
 def relax(graph: GraphArrays, targets: Integers, budget: Budget) -> tuple[Shares, Shares]:
