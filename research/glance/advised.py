@@ -95,7 +95,8 @@ class Advisers:
         t = len(self.sales) + 1
         rate = 0.5 * self.most / np.sqrt(t)
         out = sold >= round(self.step) if sold < order else sold >= min(order, round(self.step))
-        self.step = float(np.clip(self.step + rate * (self.level if out else self.level - 1), 0, self.most))
+        if sold < order or order >= round(self.step):  # a day that sold out below its own order tells it nothing
+            self.step = float(np.clip(self.step + rate * (self.level if out else self.level - 1), 0, self.most))
         self.sales.append(sold)
         self.hidden.append(sold >= order)
         self.days.append(weekday)

@@ -4,33 +4,27 @@ A loss is taken as a level b of the world, an effect o_i of the arm, and noise w
 
 ::
 
-    at an ask, where a is the leader, the arm of least o, and g_i = o_i - o_a
-        prior = 0.05 max(0.03, 1 - R^2), R^2 = (C + 0.1)^2 / ((X + 0.1) (Y + 0.1)); 0.05 if no play shows two arms   a
-        v = (prior + sum of squared e_i - r) / (1 + their number);  v_i = (V_i + prior + v) / (N_i + 2)              b
-        D_i ~ exp(-2 (N_i + 2) u_i / (2 + u_i)),  u_i = s_i N_i g_i^2 / ((N_i + 2) v_i + 2 N_i g_i^2 / (N_i + 2)),   c
-            s_i = 4, or 1 + 3 / (1 + t / 30) for an arm of the cover that stands for others
-        a takes the D of all that it reveals, and an arm c of the cover that of each i of its cell with o_c < o_i;   d
-            the arm h that a belongs to takes half of a's, if a does not show h and g_h^2 N_h < 2 v_h ln(t / 50)
-        look: D = e_i where (paid - was_i) (rounds since i was seen) > 0.25 n_i max(bad_i - paid, 0.01); n_i += 1    e
-    told, with e_i = l_i - b - o_i for the arms that were seen
-        f_i += (e_i - f_i) / 30 where N_i > 2; an alarm if N_i > 30 and f_i^2 > 0.6 max(v_i, v); the same with       f
-            l_i - b_0 - o_i in the place of e_i where i was seen alone, if that is above 0 and v is left out
-        alarm on i: was_i = o_i + b_0, bad_i = l_i, n_i = 1, N_j = min(5, N_j), f = 0; b_0 = b if i was seen alone   g
-        where n_i > 0 and i is not the leader: if l_i < (was_i + bad_i) / 2, o_i = was_i - b, N_i = min(5, N_i),     h
-            V_i = n_i = 0; else bad_i = l_i
-        r = clip(C / (X + 0.001), 0, 1) e_a if a and another arm were seen, else 0; then, with s the arm of least    i
-            o among the others, C += e_s e_a, X += e_a^2, Y += e_s^2
-        F_i += w_i, o_i += w_i (e_i - r) / F_i, V_i / N_i = variance with these weights; w_i = 1, and once a graph    j
-            was told that is not the one asked with, w_i = min(20, 1 / P_i)
-        F2_i += 1 for each i seen, then P_i min(20, 1 / P_i)^2 for all i;  N_i = F_i^2 / F2_i                         k
-        levels of all, 32 and 4 rounds follow the mean of l_i - o_i, of the arm played once a graph was told;        l
-            b = b_0, the first one, or one whose squared error over about 20 rounds is below 0.9 of it, in turn
+    at an ask, with a the leader, the arm of least o, and g_i = o_i - o_a; h the arm of the cover that a belongs to
+    a  R^2 = (C + 0.1)^2 / ((X + 0.1) (Y + 0.1)), 0 if no play shows two arms;  prior = 0.05 max(0.03, 1 - R^2)
+       v = (prior + sum of squared e_i - r) / (1 + their number);  v_i = (V_i + prior + v) / (N_i + 2)
+    b  D_i ~ exp(-2 (N_i + 2) u_i / (2 + u_i)),  u_i = s_i N_i g_i^2 / ((N_i + 2) v_i + 2 N_i g_i^2 / (N_i + 2)),
+       s_i = 4, or 1 + 3 / (1 + t / 30) if i is an arm of the cover that stands for others
+    c  a takes the D of all that it reveals; an arm c of the cover that of each i of its cell with o_c < o_i; and
+       h half of a's, if a does not show h and g_h^2 N_h < 2 v_h ln(t / 50)
+    d  but D = e_i if some (paid - was_i) (rounds since i was seen) > 0.25 n_i max(bad_i - paid, 0.01); n_i += 1
+    told, with e_i = l_i - b - o_i for the arms that were seen; F_i += w_i, V_i / N_i = variance with the weights w_i
+    e  f_i follows e_i over 30 rounds, and l_i - b_0 - o_i too if i was seen alone; where f_i^2 > 0.6 v_i, N_i > 30:
+       was_i = o_i + b_0, bad_i = l_i, n_i = 1 and N_j = min(5, N_j) for all j
+    f  where n_i > 0: bad_i = l_i; but if l_i < (was_i + bad_i) / 2, i is as it was, n_i = 0, N_i = min(5, N_i)
+    g  r = clip(C / (X + 0.001), 0, 1) e_a if a and another arm were seen; s the best of the others: C += e_s e_a,
+       X += e_a^2, Y += e_s^2;  o_i += w_i (e_i - r) / F_i;  N_i = F_i^2 / F2_i, F2_i += 1, or P_i min(40, 1 / P_i)^2
+    h  levels over all, 32 and 4 rounds follow the mean of l_i - o_i; b is the one that foretold best, b_0 the first
 
-Where the outcome decides what is seen, the graph that is told is not the one that was asked with. A shop that sold
-out sees nothing of larger orders, and sees them on days on which little was wanted. With the weights of line j each
-round counts as much as it would have without the outcome's say, and by line k an arm that could hardly be seen is
-uncertain. There lines e to h are left out but for the alarm by e_i, and once a told graph hides what the asked one
-showed, line d is too.
+w_i = 1 until a graph is told that is not the one asked with, and then min(20, 1 / P_i). A shop that sold out sees
+nothing of larger orders, and sees them on days on which little was wanted. With these weights each round counts as
+much as it would have without the outcome's say, and an arm that could hardly be seen is uncertain. From then on d, f
+and arms seen alone in e are left out, the levels follow the arm that was played, and s_i = 4; and if a told graph hid
+what the asked one showed, c is left out. Of more than 32 arms D is kept for three more rounds, unless another leads.
 """
 
 from __future__ import annotations
@@ -51,9 +45,9 @@ if TYPE_CHECKING:
     from sidelong.learners.interface import Asked, Told
     from sidelong.numerics import Whole
 
-PRIOR = 0.05  # a variance
+PRIOR = 0.05  # a variance: that of losses in [0, 1] is a quarter at most
 LEAST_PRIOR = 0.03  # of it, however alike the arms of a round are
-SHARP = 4.0
+SHARP = 4.0  # how sure the bold half is: 1 is Maillard sampling, which loses more in short games
 CURIOSITY = 30.0  # rounds after which the sharpness of an arm that stands for others is half-way between 4 and 1
 TAILS = 2.0  # added to the power; and how many observations of a gap may be chance
 RECENT = 30.0  # observations over which an arm's errors are averaged
@@ -63,29 +57,26 @@ FORGETS = (0.0, 1.0 / 32.0, 1.0 / 4.0)  # the least weight of the last round in 
 TRIAL = 1.0 / 20.0  # the same in the errors by which a level is judged, and in what is paid
 BETTER = 0.9  # of the squared error of a level with a longer memory
 MOST = 20.0  # weight of what is seen
+DOUBT = 40.0  # the same in N: what is hidden on most days may have changed, and is looked at again
 MANY, PAUSE = 32, 3  # of more arms than this D is kept for three more rounds, unless another arm leads
 
 # In `known`: b; how many rounds were told; the squares of line b and their number; C, X and Y; what was paid lately;
 # whether a play has shown two arms; whether a graph was told that was not asked with, and whether it hid an arm.
 LEVEL, TOLD, SQUARES, FREEDOM, COV, LEAD2, OTHER2, PAID, PAIRED, WEIGHED, HID = range(11)
-N_KNOWN = 11
 # In `marks`: the key of the graph of the cover, how many arms are neither seen nor about to be, how many arms of the
 # cover stand for others, the leader, whether an alarm was ever raised, and for how many rounds D will do.
 GRAPH, UNSEEN, WIDE_ARMS, LEADER, ALARMED, KEEPS = range(6)
-N_MARKS = 6
+N_KNOWN, N_MARKS = 11, 6
 
 
 @kernel
-def _prior(state: State) -> float:
-    if state.known[PAIRED] == 0.0:
-        return PRIOR
-    C, X, Y = state.known[COV] + 0.1, state.known[LEAD2] + 0.1, state.known[OTHER2] + 0.1
-    return PRIOR * max(LEAST_PRIOR, 1.0 - C * C / (X * Y))  # a
-
-
-@kernel
-def _pooled(state: State, prior: float) -> float:
-    return (prior + state.known[SQUARES]) / (1.0 + state.known[FREEDOM])  # type: ignore[no-any-return]
+def _variances(state: State) -> tuple[float, float]:
+    """Return the prior variance and v."""
+    prior = PRIOR
+    if state.known[PAIRED] > 0.0:
+        C, X, Y = state.known[COV] + 0.1, state.known[LEAD2] + 0.1, state.known[OTHER2] + 0.1
+        prior = PRIOR * max(LEAST_PRIOR, 1.0 - C * C / (X * Y))
+    return prior, (prior + state.known[SQUARES]) / (1.0 + state.known[FREEDOM])  # a
 
 
 @kernel
@@ -94,7 +85,7 @@ def play_boldly(state: State, graph: GraphArrays, asked: Asked) -> Whole:
 
     That is -1 if there is none, as mostly.
     """
-    t = asked.t
+    t, D = asked.t, state.D
     if state.marks[ALARMED] > 0 and state.known[WEIGHED] == 0.0:
         back = _look_back(state, asked)
         if back >= 0:
@@ -102,32 +93,21 @@ def play_boldly(state: State, graph: GraphArrays, asked: Asked) -> Whole:
     if state.marks[KEEPS] > 0 and asked.absent == 0 and state.marks[GRAPH] == graph.key:
         state.marks[KEEPS] -= 1
         return -1
-    state.marks[KEEPS] = PAUSE if asked.absent == 0 and state.o.size > MANY else 0
-    _make_cover(state, graph)
+    state.marks[KEEPS] = PAUSE if asked.absent == 0 and D.size > MANY else 0
+    if state.marks[GRAPH] != graph.key:
+        _make_cells(state, graph)
     lead = state.marks[LEADER] if asked.absent == 0 else _leader_of(state, asked.present)
-    prior = _prior(state)
-    more = prior + _pooled(state, prior)
-    _spread(state, state.o[lead], more, 0.0 if state.known[WEIGHED] > 0.0 else t / (t + CURIOSITY))
+    prior, pooled = _variances(state)
+    _spread(state, state.o[lead], prior + pooled, 0.0 if state.known[WEIGHED] > 0.0 else t / (t + CURIOSITY))
     if asked.absent > 0:
-        for i in range(state.D.size):
-            state.D[i] = state.D[i] if asked.present[i] else 0.0
-    scale = 1.0 / total(state.D)
-    for i in range(state.D.size):
-        state.D[i] *= scale
+        for i in range(D.size):
+            D[i] = D[i] if asked.present[i] else 0.0
+    scale = 1.0 / total(D)
+    for i in range(D.size):
+        D[i] *= scale
     if state.known[HID] == 0.0:
-        _look_from_others(state, graph, t, lead, more)
+        _look_from_others(state, graph, t, lead, prior + pooled)
     return -1
-
-
-@kernel
-def _spread(state: State, least: float, more: float, settled: float) -> None:
-    for i in range(state.D.size):
-        gap, N = state.o[i] - least, state.N[i]
-        gaps = N * (gap * gap)
-        noise = (N + TAILS) * (state.V[i] + more) + TAILS * gaps
-        u = (SHARP - (SHARP - 1.0) * settled * state.wide[i]) * gaps * (N + 2.0)
-        # Not below e^-700, where numbers lose digits and sums slow down.
-        state.D[i] = exp(max(-700.0, -2.0 * (N + TAILS) * u / (2.0 * noise + u)))  # c
 
 
 @kernel
@@ -140,26 +120,37 @@ def _leader_of(state: State, present: np.ndarray) -> Whole:
 
 
 @kernel
+def _spread(state: State, least: float, more: float, settled: float) -> None:
+    for i in range(state.D.size):
+        gap, N = state.o[i] - least, state.N[i]
+        gaps = N * (gap * gap)
+        noise = (N + TAILS) * (state.V[i] + more) + TAILS * gaps
+        u = (SHARP - (SHARP - 1.0) * settled * state.wide[i]) * gaps * (N + 2.0)
+        # Not below e^-700, where numbers lose digits and sums slow down.
+        state.D[i] = exp(max(-700.0, -2.0 * (N + TAILS) * u / (2.0 * noise + u)))  # b
+
+
+@kernel
 def _look_from_others(state: State, graph: GraphArrays, t: int, lead: Whole, more: float) -> None:
     """Let the leader be played for what it reveals, and arms of the cover for their cells and for the leader."""
     D, home = state.D, state.cell[lead]
     own, shown = 0.0, False
     for e in range(graph.start[lead], graph.stop[lead]):
-        i = np.uint64(graph.targets[e])
-        own += D[i]
-        D[i] = 0.0
-        shown |= i == home
-    D[lead] = own  # d
+        j = np.uint64(graph.targets[e])
+        own += D[j]
+        D[j] = 0.0
+        shown |= j == home
+    D[lead] = own  # c
     if state.marks[WIDE_ARMS] == 0:
         return
     for i in range(D.size):
         c = np.uint64(state.cell[i])
         if c != i and i != lead and state.o[c] < state.o[i]:  # noqa: PLR1714  # a kernel
-            D[c] += D[i]  # d
+            D[c] += D[i]
             D[i] = 0.0
     gap, N = state.o[home] - state.o[lead], state.N[home]
     if not shown and t > 50 and gap * gap * N * (N + 2.0) < 2.0 * (state.V[home] + more) * log(t / 50.0):
-        D[home] += 0.5 * D[lead]  # d
+        D[home] += 0.5 * D[lead]
         D[lead] *= 0.5
 
 
@@ -173,15 +164,8 @@ def _look_back(state: State, asked: Asked) -> Whole:
             if hope > 0.25 * state.looks[i] * max(state.bad[i] - paid, 0.01):
                 state.looks[i] += 1.0
                 state.last[i] = asked.t
-                return i  # e
+                return i  # d
     return -1
-
-
-@kernel
-def _make_cover(state: State, graph: GraphArrays) -> None:
-    if state.marks[GRAPH] != graph.key:
-        _make_cells(state, graph)
-        state.marks[GRAPH] = graph.key
 
 
 @rare_kernel
@@ -202,6 +186,7 @@ def _make_cells(state: State, graph: GraphArrays) -> None:
         else:
             state.wide[state.cell[i]] = 1.0
     state.marks[WIDE_ARMS] = np.int64(state.wide.sum())
+    state.marks[GRAPH] = graph.key
 
 
 @kernel
@@ -231,7 +216,7 @@ def know(state: State, graph: GraphArrays, told: Told, P: np.ndarray) -> None:
     r = 0.0
     if shown and count > 1:
         of_lead, of_other = of_lead - level, of_other - level
-        r = of_lead * min(1.0, max(0.0, state.known[COV] / (state.known[LEAD2] + 0.001)))  # i
+        r = of_lead * min(1.0, max(0.0, state.known[COV] / (state.known[LEAD2] + 0.001)))  # g
         state.known[COV] += of_other * of_lead
         state.known[LEAD2] += of_lead * of_lead
         state.known[OTHER2] += of_other * of_other
@@ -239,7 +224,12 @@ def know(state: State, graph: GraphArrays, told: Told, P: np.ndarray) -> None:
     _know_arms(state, graph, told, level + r, P)
     state.known[TOLD] += 1.0
     _follow_level(state, mean)
-    _find_leader(state)
+    least, lead = smallest(state.o), 0
+    while state.o[lead] != least:
+        lead += 1
+    if lead != state.marks[LEADER]:
+        state.marks[LEADER] = lead
+        state.marks[KEEPS] = 0
 
 
 @kernel
@@ -247,8 +237,7 @@ def _watch(state: State, graph: GraphArrays, told: Told, weighed: bool) -> None:
     """Raise an alarm, or judge arms that are looked at again; `e` is l - o."""
     first = graph.start[told.arm]
     count = graph.stop[told.arm] - first
-    prior = _prior(state)
-    pooled = _pooled(state, prior)
+    prior, pooled = _variances(state)
     alarm = -1
     for k in range(count):
         i = np.uint64(graph.targets[first + k])
@@ -261,7 +250,7 @@ def _watch(state: State, graph: GraphArrays, told: Told, weighed: bool) -> None:
             if count == 1 and not weighed:
                 state.slow[i] += (state.e[k] - state.level[0] - state.slow[i]) / RECENT
                 raised |= N > RECENT and state.slow[i] > 0.0 and state.slow[i] * state.slow[i] > ALARM * v
-            alarm = k if raised else alarm  # f
+            alarm = k if raised else alarm  # e
     if alarm >= 0:
         _forget(state, np.uint64(graph.targets[first + alarm]), told.losses[alarm], count == 1)
     elif state.marks[ALARMED] > 0 and not weighed:
@@ -281,7 +270,7 @@ def _forget(state: State, i: Whole, loss: float, alone: bool) -> None:
     for j in range(state.N.size):
         _keep_some(state, j)
         state.f[j] = 0.0
-        state.slow[j] = 0.0  # g
+        state.slow[j] = 0.0  # e
 
 
 @kernel
@@ -302,7 +291,7 @@ def _judge(state: State, i: Whole, loss: float) -> None:
             state.V[i] = 0.0
             state.looks[i] = 0.0
         else:
-            state.bad[i] = loss  # h
+            state.bad[i] = loss  # f
 
 
 @kernel
@@ -321,18 +310,18 @@ def _know_arms(state: State, graph: GraphArrays, told: Told, level: float, P: np
         step = e * share
         state.o[i] += step
         if weighed:
-            state.V[i] += share * (N * (e * (e - step)) - state.V[i])  # j
+            state.V[i] += share * (N * (e * (e - step)) - state.V[i])
         else:
             state.F2[i] += 1.0
             state.N[i] = N + 1.0
-            state.V[i] += e * (e - step)
+            state.V[i] += e * (e - step)  # g
     if weighed:
         for j in range(state.N.size):
-            w = min(MOST, 1.0 / P[j]) if P[j] > 0.0 else 0.0
+            w = min(DOUBT, 1.0 / P[j]) if P[j] > 0.0 else 0.0
             state.F2[j] += P[j] * (w * w)
             N = state.F[j] * state.F[j] / state.F2[j] if state.F2[j] > 0.0 else 0.0
             state.V[j] *= N / state.N[j] if state.N[j] > 0.0 else 0.0
-            state.N[j] = N  # k
+            state.N[j] = N
 
 
 @kernel
@@ -345,15 +334,4 @@ def _follow_level(state: State, mean: float) -> None:
         state.level[j] += error * max(rate, FORGETS[j])
         if state.error[j] < BETTER * state.error[best]:
             best = j
-    state.known[LEVEL] = state.level[best]  # l
-
-
-@kernel
-def _find_leader(state: State) -> None:
-    least = smallest(state.o)
-    lead: Whole = 0
-    while state.o[lead] != least:
-        lead += 1
-    if lead != state.marks[LEADER]:
-        state.marks[LEADER] = lead
-        state.marks[KEEPS] = 0
+    state.known[LEVEL] = state.level[best]  # h

@@ -1,8 +1,9 @@
 """The cautious half of `glance` and its budget: lines 2, 4 and 6 to 11 of its pseudo-code.
 
 `w` holds exp(-(L_e - least) / y) of every expert, where y is x as it was when all weights were last renewed. A round
-multiplies those of the arms that it revealed, and once x exceeds y by 3 % all are renewed. So y stands for x in lines
-2, 7 and 8, and what the theorems need of x holds of it: it never falls, and is known when a round is asked for.
+multiplies those of the arms that it revealed. All are renewed once x exceeds y by 3 %, or by 1 / (2 c) if that is less,
+and once max(h, 1000 c / t) is twice what it was in a round since then. So y stands for x in lines 2, 7 and 8, and what
+the theorems need of x holds of it: it never falls, is known when a round is asked for, and moves with the entropy.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from sidelong._jit import kernel
-from sidelong.numerics import exp, log, smallest, total
+from sidelong.numerics import exp, log, total
 
 if TYPE_CHECKING:
     from glance_next import State
@@ -22,23 +23,20 @@ if TYPE_CHECKING:
     from sidelong.learners.interface import Told
 
 PLAIN = 1_000.0  # c / t times this is the least entropy of the rate; while that is above ln N, ln N stands for it
-LEAST_SHARE = 0.002  # of the cautious half, where every play reveals every arm
-SHARE = 0.018  # more of it, where plays reveal nothing on the side
-LAZY = 1.03
+LEAST_SHARE = 0.002  # of the cautious half where every play reveals every arm: a uniform share costs money there
+SHARE = 0.018  # more of it where plays reveal nothing on the side: Z jumps by up to 1 / rho
+LAZY = 0.03  # by which x may exceed y: it costs the theorems 3 %, and saves nearly all exponentials
 
 # In `rate`: x; y; the L that a weight of 1 stands for; the sum of the weights; Z; G; V; how much plays reveal; ln N;
-# and 1 once an expert was absent or came later, so that Z is not the same for all.
-X, Y, LEAST, SUM, Z, G, NOISE, REVEALED, LOG_N, UNEVEN = range(10)
-N_RATE = 10
+# the least entropy that x grew by since y = x; and 1 once an expert was absent or came later, so that Z is not the same
+# for all.
+X, Y, LEAST, SUM, Z, G, NOISE, REVEALED, LOG_N, LOW, UNEVEN = range(11)
 PREDICTED = 3  # where a trace has the part of J that is known before the draw
 
 
 @kernel
 def mark_experts(state: State, present: np.ndarray, advice: np.ndarray) -> None:
-    """Write into `there` which experts are: the arms that can be played, and who advises to play some of those.
-
-    `advice` has K numbers for each adviser in turn, all 0 for a silent one.
-    """
+    """Write into `there` which experts are: the arms that can be played, and who advises to play some of those."""
     K = present.size
     for i in range(K):
         state.there[i] = present[i]
@@ -52,38 +50,34 @@ def mark_experts(state: State, present: np.ndarray, advice: np.ndarray) -> None:
 
 
 @kernel
-def weigh(state: State, q: np.ndarray) -> None:
-    """Write q, where all experts are arms, and all are there."""
-    scale = 1.0 / state.rate[SUM]
-    for i in range(q.size):
-        q[i] = state.w[i] * scale  # 2
+def write_weights(L: np.ndarray, there: np.ndarray, y: float, w: np.ndarray) -> float:
+    """Write the exponential weights of those in `there`; return the L of a weight 1."""
+    least = math.inf
+    for e in range(L.size):
+        if there[e]:
+            least = min(least, L[e])
+    for e in range(L.size):
+        # Not below e^-700, where numbers lose digits and sums slow down.
+        w[e] = exp(max(-700.0, -(L[e] - least) / y)) if there[e] else 0.0
+    return least
 
 
 @kernel
-def weigh_some(state: State, advice: np.ndarray, q: np.ndarray) -> None:
-    """Write q, which the experts in `there` share by their weights."""
+def weigh(state: State, some: bool, advice: np.ndarray, q: np.ndarray) -> None:
+    """Write q, which all experts, or those in `there` if there are but `some`, share by their weights."""
     K = q.size
-    _write_weights(state, 0.0)
-    scale = 1.0 / total(state.v)
+    w, sum_ = state.w, state.rate[SUM]
+    if some:
+        w = state.v
+        write_weights(state.L, state.there, state.rate[Y], w)
+        sum_ = total(w)
+    scale = 1.0 / sum_
     for i in range(K):
-        q[i] = state.v[i] * scale  # 2
+        q[i] = w[i] * scale  # 2
     for m in range(advice.size // K):
         if state.there[K + m]:
             for i in range(K):
-                q[i] += state.v[K + m] * scale * advice[m * K + i]
-
-
-@kernel
-def _write_weights(state: State, more: float) -> float:
-    """Write into `v` the weights of those in `there`, with `more` times `a` added to L; return the L of a weight 1."""
-    least = math.inf
-    for e in range(state.L.size):
-        if state.there[e]:
-            least = min(least, state.L[e] + more * state.a[e])
-    for e in range(state.L.size):
-        away = state.L[e] + more * state.a[e] - least
-        state.v[e] = exp(max(-700.0, -away / state.rate[Y])) if state.there[e] else 0.0
-    return least
+                q[i] += w[K + m] * scale * advice[m * K + i]
 
 
 @kernel
@@ -105,34 +99,66 @@ def boldness(state: State, some: bool) -> float:
 def learn(
     state: State, graph: GraphArrays, told: Told, q: np.ndarray, P: np.ndarray, d: np.ndarray, advice: np.ndarray
 ) -> float:
-    """Learn the losses of a round; return C."""
-    arm, p, first = told.arm, told.p, graph.start[told.arm]
-    some = told.absent > 0 or state.L.size > p.size
+    """Learn the losses of a round, in which those in `there` were, and write there that all are; return C."""
+    K, first, y = q.size, graph.start[told.arm], state.rate[Y]
+    some = told.absent > 0 or state.L.size > K
     h = _entropy(state)
+    w, before, least = state.w, state.rate[SUM], state.rate[LEAST]
     if some:
-        state.a[:] = 0.0
+        w = state.v
+        least = write_weights(state.L, state.there, y, w)
+        before = total(w)
     mean, noise = 0.0, 0.0
-    for k in range(graph.stop[arm] - first):
+    for k in range(graph.stop[told.arm] - first):
         i = np.uint64(graph.targets[first + k])
-        seen = max(P[i], p[arm])  # rounding may lose p[arm] in P
+        seen = max(P[i], told.p[told.arm])  # rounding may lose the arm that was played in P
         a = told.losses[k] / seen  # 6
+        state.e[k] = a
         mean += q[i] * a
-        noise += (p[i] - q[i]) * ((told.losses[k] - d[i]) / seen)
-        if some:
-            state.a[i] = a
-        else:
-            state.L[i] += a  # 9
-            state.w[i] *= exp(-a / state.rate[Y])
-    mix = _charge(state, told.present, advice) if some else _mix(state)
+        noise += (told.p[i] - q[i]) * ((told.losses[k] - d[i]) / seen)
+        state.L[i] += a  # 9
+        w[i] *= exp(-a / y)
+    for m in range(advice.size // K):
+        if state.there[K + m]:
+            a = _advised(state, graph, told, advice[m * K :])
+            state.L[K + m] += a
+            w[K + m] *= exp(-a / y)
+    after = total(w)
+    if after > 1e-280:
+        mix = y * (log(before) - log(after))  # 7
+    else:  # those of least L have the weight, within y ln N
+        mix = write_weights(state.L, state.there, y, state.v) - least + y * log(before)
     C = max(0.0, mean - mix)  # 8
-    _spend(state, told.trace[PREDICTED] + noise, noise, some)
-    _slow_down(state, C, h, told.t)
-    if state.rate[X] > LAZY * state.rate[Y]:
-        state.rate[Y] = state.rate[X]
-        _renew(state)
-    elif some or state.rate[SUM] < 1e-100:
-        _renew(state)
-    return C
+    J = told.trace[PREDICTED] + noise
+    state.rate[Z] += J  # 10
+    state.rate[NOISE] += noise * noise
+    if some:
+        _charge_absent(state, mix, J)
+    renewed = _slow_down(state, C, h, told.t)
+    state.rate[SUM] = after
+    if renewed or some or after < 1e-100:
+        state.rate[LEAST] = write_weights(state.L, state.there, state.rate[Y], state.w)
+        state.rate[SUM] = total(state.w)
+    return C  # type: ignore[no-any-return]
+
+
+@kernel
+def _advised(state: State, graph: GraphArrays, told: Told, E: np.ndarray) -> float:
+    """Return what the estimates in `e` make of an adviser."""
+    a, first = 0.0, graph.start[told.arm]
+    for k in range(graph.stop[told.arm] - first):
+        a += E[np.uint64(graph.targets[first + k])] * state.e[k]
+    return a
+
+
+@kernel
+def _charge_absent(state: State, mix: float, J: float) -> None:
+    for e in range(state.L.size):
+        if not state.there[e]:
+            state.L[e] += mix  # 9
+            state.z[e] -= J
+            state.rate[UNEVEN] = 1.0
+    state.there[:] = True
 
 
 @kernel
@@ -140,65 +166,23 @@ def _entropy(state: State) -> float:
     """Return the entropy of the weights of all experts."""
     for e in range(state.L.size):
         state.v[e] = state.w[e] * (state.L[e] - state.rate[LEAST])
-    return log(state.rate[SUM]) + total(state.v) / (state.rate[Y] * state.rate[SUM])
+    return log(state.rate[SUM]) + total(state.v) / (state.rate[Y] * state.rate[SUM])  # type: ignore[no-any-return]
 
 
 @kernel
-def _mix(state: State) -> float:
-    """Return the mix loss of a round that has been multiplied into all weights."""
-    before, y = state.rate[SUM], state.rate[Y]
-    after = total(state.w)
-    state.rate[SUM] = after
-    if after > 1e-280:
-        return y * (log(before) - log(after))  # 7
-    return smallest(state.L) - state.rate[LEAST] + y * log(before)  # those of least L have the weight, within y ln N
-
-
-@kernel
-def _charge(state: State, present: np.ndarray, advice: np.ndarray) -> float:
-    """Add the estimates in `a` to the L of those that were there, and the mix loss to that of others; return it."""
-    K = present.size
-    mark_experts(state, present, advice)
-    for m in range(advice.size // K):
-        if state.there[K + m]:
-            for i in range(K):
-                state.a[K + m] += advice[m * K + i] * state.a[i]
-    before = _write_weights(state, 0.0)
-    sum_ = total(state.v)
-    after = _write_weights(state, 1.0)
-    mix = after - before + state.rate[Y] * (log(sum_) - log(total(state.v)))  # 7
-    for e in range(state.L.size):
-        state.L[e] += state.a[e] if state.there[e] else mix  # 9
-    return mix
-
-
-@kernel
-def _spend(state: State, J: float, noise: float, some: bool) -> None:
-    state.rate[Z] += J
-    state.rate[NOISE] += noise * noise
-    if some:
-        for e in range(state.z.size):
-            if not state.there[e]:
-                state.z[e] -= J  # 10
-                state.rate[UNEVEN] = 1.0
-
-
-@kernel
-def _slow_down(state: State, C: float, h: float, t: int) -> None:
+def _slow_down(state: State, C: float, h: float, t: int) -> bool:
+    """Let x grow, and y if it is time; return whether y did."""
     state.rate[G] += C
-    x, ln_N = state.rate[X], state.rate[LOG_N]
-    lam = 1.0 + ln_N + log(float(t))
-    if PLAIN * lam >= ln_N * t:
-        state.rate[X] = x + C / ln_N  # 11
+    x, y, f = state.rate[X], state.rate[Y], state.rate[LOG_N]
+    c = 1.0 + f + log(float(t))
+    if PLAIN * c >= f * t:
+        x += C / f  # 11
     else:
-        state.rate[X] = x + min(C / max(h, PLAIN * lam / t), x / (2.0 * lam))
-
-
-@kernel
-def _renew(state: State) -> None:
-    """Make the weights anew."""
-    least, y = smallest(state.L), state.rate[Y]
-    for e in range(state.w.size):
-        # Not below e^-700, where numbers lose digits and sums slow down.
-        state.w[e] = exp(max(-700.0, -(state.L[e] - least) / y))
-    state.rate[LEAST], state.rate[SUM] = least, total(state.w)
+        f = max(h, PLAIN * c / t)
+        x += min(C / f, x / (2.0 * c))
+    state.rate[X] = x
+    state.rate[LOW] = min(state.rate[LOW], f)
+    if x > y and (x - y > min(LAZY, 0.5 / c) * y or f > 2.0 * state.rate[LOW]):
+        state.rate[Y], state.rate[LOW] = x, state.rate[LOG_N]
+        return True
+    return False

@@ -1,14 +1,15 @@
 r"""glance: plays what is cheapest as far as it knows, on a budget that keeps a bound in both worlds.
 
 The *cautious* half has exponential weights over experts: the K arms, and M advisers if somebody advises. The *bold*
-half (`bold`) plays the arm that is cheapest as far as is known. What it has lost to the cautious half is
-estimated without bias, and it plays as long as that stays below what the cautious half's own bound is made of. So the
-theorems hold whatever the bold half is. `docs/glance.md` has the measurements, and `docs/glance-proof.md` the proof.
+half plays the arm that is cheapest as far as is known, or what an adviser says who is better. What it has lost to the
+cautious half is estimated without bias, and it plays as long as that stays below what the cautious half's own bound is
+made of. So the theorems hold whatever the bold half is. `README.md` beside this file has the
+measurements, and `proof.md` the proof.
 
 ::
 
     L_e = Z_e = G = V = 0,  x = 0.3,  N = K + M
-    1   while some arm that is there was not yet asked for: play the arm that reveals most of those
+    1   while some arm that is there was not yet asked for, and nobody advises: play the arm that reveals most of those
     2   w_e ~ exp(-L_e / x) over the experts that are there;  q = sum w_e E_e
             E_e is the arm itself, or the distribution over arms that an adviser advises
     3   D = the bold half, a distribution on the arms that are there
@@ -34,7 +35,6 @@ Line 8 measures what a round costs with the weights at the moment it is told. So
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -64,9 +64,8 @@ from cautious import (
     learn,
     mark_experts,
     weigh,
-    weigh_some,
 )
-from trust import follow, judge_advice
+from trust import follow, judge
 
 from sidelong._jit import kernel
 from sidelong.graphs.arrays import GraphArrays, observe
@@ -83,7 +82,6 @@ if TYPE_CHECKING:
 
 TRACES = ("stability", "learning_rate", "bold_share", "predicted")
 _C, _ETA, _BETA, _, _ASKED = range(5)  # the last is the key of the graph that was asked with
-_START = 0.3
 _OF_ARMS = ("N", "o", "V", "F", "F2", "f", "slow", "was", "bad", "looks", "last", "D", "wide", "e", "P", "zeros")
 
 
@@ -99,13 +97,13 @@ def configure(graph: FeedbackGraph) -> Params:
     Args:
         graph: the graph that the learner starts on.
     """
-    return Params(_START)
+    return Params(0.3)  # about the rate of losses in [0, 1]; what a round costs sets the scale soon
 
 
 class State(NamedTuple):
     """What the next round needs, and room to compute it in."""
 
-    L: np.ndarray  #: of the arms and then of the advisers, as w, z, v, a and there
+    L: np.ndarray  #: of the arms and then of the advisers, as w, z, v and there
     w: np.ndarray
     z: np.ndarray  #: by how much Z_e is above the Z of those that are always there
     rate: np.ndarray  #: x and what goes with it; `cautious` names its entries
@@ -122,7 +120,7 @@ class State(NamedTuple):
     last: np.ndarray  #: the round in which the arm was last seen
     D: np.ndarray
     H: np.ndarray  #: of the own D and of each adviser; see `trust`
-    gap: np.ndarray
+    S: np.ndarray  #: by how much weights by trust have missed the mix loss
     level: np.ndarray
     error: np.ndarray  #: the mean of the squared errors of the levels
     known: np.ndarray  #: what the bold half counts; `bold` names its entries
@@ -133,10 +131,9 @@ class State(NamedTuple):
     T: np.ndarray
     c: np.ndarray
     v: np.ndarray
-    a: np.ndarray
     e: np.ndarray
     P: np.ndarray  #: of a graph that was not the one asked with
-    there: np.ndarray
+    there: np.ndarray  #: which experts are; all, but while a round is asked or told in which some are not
     order: np.ndarray
     zeros: np.ndarray
     chosen: np.ndarray
@@ -151,10 +148,10 @@ def init(params: Params, graph: FeedbackGraph) -> State:
     return State(
         w=np.ones(K),
         H=np.zeros(1),
-        gap=np.zeros(1),
+        S=np.zeros(1),
         T=np.zeros(1),
         c=np.zeros(1),
-        rate=np.array([x, x, 0.0, K, 0.0, 0.0, 0.0, 0.0, log(float(max(K, 2))), 0.0]),
+        rate=np.array([x, x, 0.0, K, 0.0, 0.0, 0.0, 0.0, log(float(max(K, 2))), log(float(max(K, 2))), 0.0]),
         level=np.zeros(len(FORGETS)),
         error=np.zeros(len(FORGETS)),
         known=np.zeros(N_KNOWN),
@@ -165,7 +162,7 @@ def init(params: Params, graph: FeedbackGraph) -> State:
         order=np.arange(K, dtype=np.uint32),
         chosen=np.zeros(K, np.bool_),
         **new_room(K)._asdict(),
-        **{name: np.zeros(K) for name in ("L", "z", "v", "a", *_OF_ARMS)},
+        **{name: np.zeros(K) for name in ("L", "z", "v", *_OF_ARMS)},
     )
 
 
@@ -180,7 +177,8 @@ def _rows(trace: np.ndarray, K: int) -> tuple[np.ndarray, np.ndarray, np.ndarray
 def distribution(params: Params, state: State, graph: GraphArrays, asked: Asked) -> None:
     """Write into `p` the probabilities of round t."""
     p, trace, K = asked.p, asked.trace, asked.p.size
-    if state.marks[UNSEEN] > 0 or K == 1:
+    advised = state.L.size > K
+    if (state.marks[UNSEEN] > 0 and not advised) or K == 1:
         arm = _look(state, graph)
         if arm >= 0:
             p[:] = 0.0
@@ -188,29 +186,28 @@ def distribution(params: Params, state: State, graph: GraphArrays, asked: Asked)
             trace[_ETA] = 0.0
             return
     P, q, d, D, advice = _rows(trace, K)
-    some = asked.absent > 0 or state.L.size > K
+    some = asked.absent > 0 or advised
     if some:
         mark_experts(state, asked.present, advice)
-        weigh_some(state, advice, q)
-    else:
-        weigh(state, q)
+    weigh(state, some, advice, q)
     look = play_boldly(state, graph, asked)
     beta = boldness(state, some)
     for i in range(K):
         D[i] = state.D[i] if look < 0 else 0.0
     if look >= 0:
         D[look] = 1.0
-    bold = D
-    if state.L.size > K:
-        bold = state.P
-        follow(state, advice, D, asked.t, bold)
+    played = D
+    if advised:
+        played = state.P
+        follow(state, graph, advice, D, asked.t, played)
     for i in range(K):
-        p[i] = (1.0 - beta) * q[i] + beta * bold[i]  # 4
+        p[i] = (1.0 - beta) * q[i] + beta * played[i]  # 4
+    if some:
+        state.there[:] = True
     observe(graph, p, P)
     b = state.known[LEVEL]
     for i in range(K):
         d[i] = min(1.0, max(0.0, b + state.o[i]))  # 5
-    for i in range(K):
         state.e[i] = (p[i] - q[i]) * d[i]
     trace[PREDICTED] = total(state.e)
     trace[_ETA] = 1.0 / state.rate[Y]
@@ -231,29 +228,27 @@ def _look(state: State, graph: GraphArrays) -> Whole:
 @kernel
 def update(params: Params, state: State, graph: GraphArrays, told: Told) -> None:
     """Learn the losses that playing `arm` revealed in round t, when the probabilities were `p`."""
-    p, trace, K = told.p, told.trace, told.p.size
+    K = told.p.size
     share = (graph.stop[told.arm] - graph.start[told.arm]) / (K - told.absent)
     state.rate[REVEALED] += (share - state.rate[REVEALED]) / min(50.0, 1.0 + state.known[TOLD])  # 12
-    A, q, d, D, advice = _rows(trace, K)
-    if trace[_ETA] == 0.0:  # what came by line 1 has no weight
+    P, q, d, D, advice = _rows(told.trace, K)
+    if told.trace[_ETA] == 0.0:  # what came by line 1 has no weight
         if state.known[WEIGHED] == 0.0 or state.known[TOLD] == 0.0:
-            know(state, graph, told, A)
-    elif trace[_ASKED] == float(graph.key):
-        trace[_C] = learn(state, graph, told, q, A, d, advice)
-        if state.L.size > K:
-            judge_advice(state, graph, told, D, A, d, advice)
-        know(state, graph, told, A)
-    else:
-        P = state.P
-        observe(graph, p, P)
+            know(state, graph, told, P)
+        return
+    if told.trace[_ASKED] != float(graph.key):
+        A, P = P, state.P
+        observe(graph, told.p, P)
         for i in range(K):
             if abs(P[i] - A[i]) > 1e-9 * A[i]:
                 state.known[WEIGHED] = 1.0
                 state.known[HID] = 1.0 if P[i] < A[i] else state.known[HID]
-        trace[_C] = learn(state, graph, told, q, P, d, advice)
-        if state.L.size > K:
-            judge_advice(state, graph, told, D, P, d, advice)
-        know(state, graph, told, P)
+    if told.absent > 0 or state.L.size > K:
+        mark_experts(state, told.present, advice)
+    if state.L.size > K:
+        judge(state, graph, told, D, P, d, advice)
+    told.trace[_C] = learn(state, graph, told, q, P, d, advice)
+    know(state, graph, told, P)
 
 
 def grow(params: Params, state: State) -> tuple[Params, State]:
@@ -262,7 +257,7 @@ def grow(params: Params, state: State) -> tuple[Params, State]:
     wider = {name: np.append(getattr(state, name), 0.0) for name in _OF_ARMS}
     state = _with_expert(state, K)._replace(
         **wider,
-        marks=np.concatenate([[-1, state.marks[UNSEEN] + 1], state.marks[2:]]),
+        marks=np.concatenate([[-1, state.marks[UNSEEN] + 1], state.marks[2:-1], [0]]),
         seen=np.append(state.seen, np.zeros(1, np.bool_)),
         cell=np.zeros(K + 1, np.int64),
         order=np.arange(K + 1, dtype=np.uint32),
@@ -282,10 +277,10 @@ def _with_expert(state: State, place: int) -> State:
     """Return the state with one more expert, who has lost as much as the weights have on average."""
     N, rate = state.L.size, state.rate.copy()
     share = rate[SUM] / N
-    L = rate[LEAST] - rate[Y] * log(float(share))
     rate[SUM] += share
-    rate[LOG_N], rate[UNEVEN] = log(N + 1.0), 1.0
-    new = {"L": L, "w": share, "z": -rate[Z], "v": 0.0, "a": 0.0, "there": True}
+    rate[LOG_N], rate[UNEVEN] = log(max(N + 1.0, 2.0)), 1.0
+    L = rate[LEAST] - rate[Y] * log(float(share))
+    new = {"L": L, "w": share, "z": -rate[Z], "v": 0.0, "there": True}
     return state._replace(
         rate=rate, **{name: np.insert(getattr(state, name), place, each) for name, each in new.items()}
     )
@@ -293,51 +288,47 @@ def _with_expert(state: State, place: int) -> State:
 
 def tilt(params: Params, state: State, prior: Mapping[int, tuple[float, float]]) -> float:
     """Begin with a prior, by arm the mean loss and the rounds that it counts for; return 0, as no bound changes."""
-    believed = {arm: each for arm, each in prior.items() if each[1] > 0.0}
-    weight = math.fsum(n for _, n in believed.values())
-    if weight > 0.0:
-        level = math.fsum(mean * n for mean, n in believed.values()) / weight
-        for arm, (mean, n) in believed.items():
-            _believe(state, arm, mean - level, n, n * mean * (1.0 - mean))
-        _begin(state, level)
+    for arm, (mean, n) in prior.items():
+        if n > 0.0:
+            _believe(state, arm, np.array([n]), np.array([mean]), n, mean * (1.0 - mean))
+    _begin(state)
     return 0.0
 
 
-def _believe(state: State, arm: int, o: float, n: float, V: float) -> None:
-    state.o[arm], state.V[arm] = o, V
-    state.N[arm] = state.F[arm] = state.F2[arm] = n
-    state.marks[UNSEEN] -= not state.seen[arm]
-    state.seen[arm] = True
-
-
-def _begin(state: State, level: float) -> None:
-    state.level[:] = level
-    state.known[[LEVEL, TOLD]] = level, max(1.0, state.known[TOLD])
-    state.marks[LEADER] = int(state.o.argmin())
-
-
 def replay(
-    params: Any,
-    state: State,
-    ends: np.ndarray,
-    arms: np.ndarray,
-    losses: np.ndarray,
-    P: np.ndarray,
-    p: np.ndarray,
+    params: Any, state: State, ends: np.ndarray, arms: np.ndarray, losses: np.ndarray, P: np.ndarray, p: np.ndarray
 ) -> None:
-    """Let the bold half know logged losses: means with the weights 1 / P, before round 1."""
-    last = int(ends[-1]) if ends.size else 0
-    w = 1.0 / P[:last]
-    level = float(np.average(losses[:last], weights=w)) if last else 0.0
-    for arm in range(p.size):
-        own = arms[:last] == arm
-        if own.any():
-            F = w[own].sum()
-            mean = float((w[own] * losses[:last][own]).sum() / F)
-            n = float(F * F / (w[own] ** 2).sum())
-            _believe(state, arm, mean - level, n, n * float((w[own] * (losses[:last][own] - mean) ** 2).sum() / F))
-    if last:
-        _begin(state, level)
+    """Let the bold half know logged losses, before round 1: means with the weights 1 / P."""
+    arms, w = arms[: ends[-1] if ends.size else 0], 1.0 / P
+    for arm in np.unique(arms).tolist():
+        own = np.flatnonzero(arms == arm)
+        _believe(state, arm, w[own], losses[own], float((w[own] * w[own]).sum()), 0.0)
+    _begin(state)
+
+
+def _believe(state: State, arm: int, w: np.ndarray, l: np.ndarray, squares: float, spread: float) -> None:
+    """Add losses of an arm with their weights; `squares` is the sum of those squared, `spread` the variance of each."""
+    before, mean = state.F[arm], state.o[arm] + state.known[LEVEL]
+    variance = state.V[arm] / max(state.N[arm], 1e-300)
+    F = before + w.sum()
+    now = (before * mean + (w * l).sum()) / F
+    variance = (before * (variance + (mean - now) ** 2) + (w * (spread + (l - now) ** 2)).sum()) / F
+    state.F[arm], state.F2[arm] = F, state.F2[arm] + squares
+    state.N[arm] = F * F / state.F2[arm]
+    state.o[arm], state.V[arm] = now - state.known[LEVEL], state.N[arm] * variance
+
+
+def _begin(state: State) -> None:
+    """Split what is known of arms into the level of all and what each adds to it, and look for none of them."""
+    known = state.N > 0.0
+    if known.any():
+        more = float((state.F * state.o)[known].sum() / state.F[known].sum())
+        state.o[known] -= more
+        state.level[:] = state.known[LEVEL] = state.known[LEVEL] + more
+        state.known[TOLD] = max(1.0, state.known[TOLD])
+        state.marks[UNSEEN] -= np.count_nonzero(known & ~state.seen)
+        state.seen[known] = True
+        state.marks[LEADER] = int(state.o.argmin())
 
 
 LEARNER = Learner(
@@ -347,10 +338,11 @@ LEARNER = Learner(
     init=init,
     distribution=distribution,
     update=update,
+    ranges={"cell": "arms", "marks": "any", "N": "counts"},
     needs=frozenset({Need.SELF_LOOPS, Need.GRAPH_BEFORE}),
     traces=TRACES,
     kept=("P", "q", "d", "D"),  # P is that of the graph that was asked with, and D without advice
-    scratch=("T", "c", "v", "a", "e", "P", "there", "order", "zeros", "chosen", "free", "heap"),
+    scratch=("T", "c", "v", "e", "P", "there", "order", "zeros", "chosen", "free", "heap"),
     sleeps=True,
     grow=grow,
     tilt=tilt,
@@ -360,7 +352,8 @@ LEARNER = Learner(
         proved=("adversarial", "stochastic"),
         cost="O(K + E)",
         bound="O(sqrt(ln K sum_t theta_t)); O(M ln(K T) ln(M T) / gap)",
-        theorem="sketched in research/glance/README.md",
+        theorem="derived in research/glance/proof.md",
         published=False,
+        guess=True,
     ),
 )

@@ -14,15 +14,17 @@ from naive import Advised, AdvisedRound, Spent, exploration_set, observation
 
 # glance. Advice with b = 0, rates that are renewed lazily, another budget and another share of the cautious half:
 #
-#  1  lines 1 to 11 of advice, without predictions in a and without L in its line 1; y in the place of x in lines 2, 7
-#     and 8 and in the entropy, where y = x as soon as x > 1.03 y;
-#     x += C / ln N in line 11 while 1000 lambda / t >= ln N, then min(C / max(h, 1000 lambda / t), x / (2 lambda))
+#  1  lines 1 to 11 of advice, without predictions in a and without L in its line 1, which is left out if there are
+#     advisers; y in the place of x in lines 2, 7 and 8 and in the entropy;
+#     x += C / ln N in line 11 while 1000 lambda / t >= ln N, then min(C / max(h, 1000 lambda / t), x / (2 lambda));
+#     y = x as soon as x - y > min(0.03, 1 / (2 lambda)) y, or what C is divided by is above twice its least since then
 #  2  W = 4 + 2 G + 2 sqrt(V), V += (sum over i seen of (p_i - q_i) (l_i - d_i) / P_i)^2
 #  3  rho = 0.002 + 0.018 (1 - s) K / (K - 1); s follows the share of arms seen, over 50 rounds
 #  4  d_i = clip(b + o_i, 0, 1)
 #
-# The bold half has lines a to l of `glance_bold`, typed again here: see there. Of more than 32 arms D is kept for three
-# more rounds, unless another arm leads, the graph is another one, or some arm is absent.
+# The bold half has lines a to h of `bold`, typed again here: see there. Of more than 32 arms D is kept for three
+# more rounds, unless another arm leads, the graph is another one, or some arm is absent. With advisers D is mixed as
+# `trust` says.
 
 
 class Glance(Advised):
@@ -42,16 +44,20 @@ class Glance(Advised):
         self.levels, self.errors = [0.0] * 3, [0.0] * 3
         self.told = self.alarms = self.looks_back = 0
         self.kept = (0, None, None)  # for how many rounds D will do, D and its graph
+        self.divided = []  # what C was divided by in each round since y = x
+        self.H, self.gap = [0.0] * (1 + advisers), 0.0  # what the own D and each adviser would have lost
+        self.own = {}  # by round, D without advice
 
     def renew(self):
-        if self.x > 1.03 * self.y:
-            self.y = self.x
+        if self.x > self.y and (self.x - self.y > self.lazy * self.y or self.divided[-1] > 2 * min(self.divided)):
+            self.y, self.divided = self.x, []
 
     def step(self, C, h, t):
         lam = 1 + math.log(self.size * t)
-        if 1000 * lam / t >= math.log(self.size):
-            return C / math.log(self.size)
-        return min(C / max(h, 1000 * lam / t), self.x / (2 * lam))
+        self.lazy = min(0.03, 1 / (2 * lam))
+        plain = 1000 * lam / t >= math.log(self.size)
+        self.divided.append(math.log(self.size) if plain else max(h, 1000 * lam / t))
+        return C / self.divided[-1] if plain else min(C / self.divided[-1], self.x / (2 * lam))
 
     def share(self):
         return 0.002 + 0.018 * (1 - self.s) * self.K / (self.K - 1) if self.K > 1 else 0.0
@@ -65,11 +71,66 @@ class Glance(Advised):
     def distribution(self, A, advice=None) -> AdvisedRound:
         A = np.array(A, dtype=bool)
         there = np.diag(A)
-        looks = self.K == 1 or any(there[i] for i in self.unseen)
         if self.K == 1:
             self.unseen = {0}
+        elif self.size > self.K:
+            self.unseen = set()
+        looks = any(there[i] for i in self.unseen)
         D = np.zeros(self.K) if looks else self.bold(A, there)
+        self.own[self.t + 1] = D
+        if self.size > self.K and not looks:
+            advising = {m: E for m, E in (advice or {}).items() if there[np.array(E) > 0].all()}
+            D = self.followed(D, A, advising)
         return super().distribution(A, D, np.clip(self.b + self.o, 0, 1), advice)
+
+    def trust(self, experts, more=None):
+        """Return T of those who are there, by number from 1 on and 0 for the own D, and -y ln of the sum."""
+        y = (self.gap + 1e-6) / math.log(len(self.H))
+        lost = {k: self.H[k] + (more or {}).get(k, 0.0) for k in experts}
+        least = min(lost.values())
+        T = {k: math.exp(max(-700, -(each - least) / y)) for k, each in lost.items()}
+        sum_ = math.fsum(T.values())
+        return {k: each / sum_ for k, each in T.items()}, least - y * math.log(sum_)
+
+    def followed(self, own, A, advising):
+        T, _ = self.trust([0, *(m + 1 for m in advising)])
+        D = T[0] * own + sum(T[m + 1] * np.array(E) for m, E in advising.items())
+        P, f = observation(D, A), max(0.05, 3 / math.sqrt(101 + self.t))
+        D = D + sum(max(0.0, f - float(np.array(E) @ P)) * np.array(E) for E in advising.values())
+        return D / D.sum()
+
+    def judge_advice(self, told, losses, P):
+        l = told.d.copy()
+        for i in losses:
+            l[i] += (losses[i] - told.d[i]) / P[i]
+        advising = {e - self.K + 1: E for e, E in told.experts.items() if e >= self.K}
+        c = {0: float(self.own[told.t] @ l)} | {k: float(E @ l) for k, E in advising.items()}
+        T, before = self.trust(c)
+        mix = self.trust(c, c)[1] - before
+        self.gap += max(0.0, sum(T[k] * c[k] for k in c) - mix)
+        self.H = [H + c.get(k, mix) for k, H in enumerate(self.H)]
+
+    def add(self):
+        super().add()
+        self.H.append(min(self.H))
+
+    def new_arm(self, waiting):
+        """Let an arm come, the last; there are no advisers. Return the rounds that wait, in which it was absent."""
+        super().add()
+        self.K += 1
+        self.unseen.add(self.K - 1)
+        for name in ("o", "N", "V", "F2", "f", "slow", "was", "bad", "n", "last"):
+            setattr(self, name, np.append(getattr(self, name), 0.0))
+        self.history.append([])
+        self.kept = (0, None, None)
+        return [
+            told._replace(
+                A=np.pad(told.A, (0, 1)),
+                experts=told.experts and {e: np.append(E, 0.0) for e, E in told.experts.items()},
+                **{name: np.append(getattr(told, name), 0.0) for name in "pqDd" if getattr(told, name) is not None},
+            )
+            for told in waiting
+        ]
 
     def prior(self):
         """Line a."""
@@ -143,6 +204,8 @@ class Glance(Advised):
         self.weighed |= bool(other.any())
         self.hid |= bool((other & (asked > P)).any())
         self.V_of_Z += math.fsum((told.p[i] - told.q[i]) * (losses[i] - told.d[i]) / P[i] for i in losses) ** 2
+        if self.size > self.K:
+            self.judge_advice(told, losses, P)
         spent = super().update(told, arm, losses, A)
         self.know(told, arm, losses, P)
         return spent
@@ -173,7 +236,7 @@ class Glance(Advised):
             self.history[i].append((w, losses[i] - b - r))
             self.F2[i] += 0 if self.weighed else 1
         for i in range(self.K):
-            self.F2[i] += P[i] * min(20, 1 / P[i]) ** 2 if self.weighed and P[i] > 0 else 0
+            self.F2[i] += P[i] * min(40, 1 / P[i]) ** 2 if self.weighed and P[i] > 0 else 0
             F = sum(w for w, _ in self.history[i])
             if F > 0 and (i in losses or self.weighed):
                 self.o[i] = sum(w * value for w, value in self.history[i]) / F  # j
