@@ -269,7 +269,11 @@ def private_parts() -> Any:
 
 @functools.cache
 def _public_options(*, inline: bool) -> dict[str, Any]:
-    """Return options that make a round up to eight times as fast, if this Numba has them: no counts of references."""
+    """Return options that make a round seven times as fast, if this Numba has them.
+
+    A round of exp3.g++ at ten arms takes 186 ns with both, 603 without counts of references (`_nrt`) alone, 958 with
+    kernels copied into their callers alone, and 1,330 with neither.
+    """
     import numba  # noqa: PLC0415  # takes a third of a second
 
     try:
