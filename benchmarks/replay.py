@@ -20,11 +20,12 @@ from measure import Row, print_table
 import service
 import sidelong as sl
 from service import Line
+from service.stores import tell_one
 from sidelong.service.settings import Settings
 from sidelong.service.store import creation
-from sidelong.service.store.commands import Decide, Tell
-from sidelong.service.store.experiment import Clock
+from sidelong.service.store.clock import Clock
 from sidelong.service.store.kinds import open_database
+from sidelong.service.store.rules import Decide
 from sidelong.service.store.spec import RequestedSpec
 from sidelong.service.store.store import Store
 
@@ -59,7 +60,7 @@ def make(folder: str, events: int) -> None:
             creation.create(store, creation.draft(store, name, about, sl.graphs.cliques([5, 5])))
         for _ in range(events // (2 * BATCH)):
             made = store.run([Decide("large") for _ in range(BATCH)])
-            store.run([Tell(f"#{each.experiment}", each.event.round, [0.3] * len(each.reveals)) for each in made])
+            store.run([tell_one(f"#{each.experiment}", each.number, [0.3] * len(each.reveals)) for each in made])
         store.save(least=1)
 
 

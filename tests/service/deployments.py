@@ -23,7 +23,7 @@ import uvicorn
 from sidelong.cli import app as command_line
 from sidelong.service.http.app import Application
 from sidelong.service.settings import Settings
-from sidelong.service.store.experiment import Clock
+from sidelong.service.store.clock import Clock
 
 KINDS = ("keyless", "keyed")
 KEYS = [f"product {number}" for number in range(20_000)]

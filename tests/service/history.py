@@ -12,10 +12,8 @@ import json
 import random
 import re
 
-import numpy as np
-
 from sidelong.service.store import journal, snapshots
-from sidelong.service.store.experiment import Clock
+from sidelong.service.store.clock import Clock
 from sidelong.service.store.graphs import GraphCache
 from sidelong.service.store.journal import Kind
 from sidelong.service.store.kinds import open_database
@@ -158,12 +156,13 @@ def check(address, experiment, history):
     decided = {event.key: event for event in by_kind[Kind.DECIDED]}
     for key, made in history.decided.items():
         event = decided[key]
-        assert (made["id"], made["arm"]) == (f"{identity.key}-{event.round}", event.arm)
-        assert made["probability"] == event.probability
+        drawn = journal.read_draws(event)
+        assert (made["id"], [made["arm"]]) == (f"{identity.key}-{event.round}", drawn.arms)
+        assert [made["probability"]] == drawn.probabilities
     told = {f"{identity.key}-{event.round}": event for event in by_kind[Kind.TOLD]}
     assert len(told) == len(by_kind[Kind.TOLD])
     for id_, losses in history.told.items():
-        assert np.frombuffer(told[id_].losses, "<f8").tolist() == list(losses.values())
+        assert journal.read_settled(told[id_]).losses.tolist() == list(losses.values())
     assert not [id_ for id_, times in history.learned.items() if times > 1]
     cancelled = {f"{identity.key}-{event.round}" for event in by_kind[Kind.CANCELLED]}
     assert history.cancelled <= cancelled

@@ -72,10 +72,10 @@ class MemoryReading(Reading):
                 break
         return found
 
-    def spanning(self, experiment, number, slot, before):
+    def spanning(self, experiment, slot, first, last, most):
         every = [each for each in self._kept.events.get(experiment, ()) if SLOTS[each.kind] == slot]
-        found = [each for each in every if each.round <= number <= each.round + (each.arm or 0)]
-        return max((each for each in found if each.round < before), key=lambda each: each.round, default=None)
+        found = [each for each in every if first <= each.round <= last]
+        return sorted(found, key=lambda each: -each.round)[:most]
 
     def rounds(self, experiment, first, last):
         found = [each for each in self._kept.events.get(experiment, ()) if first <= each.round <= last]

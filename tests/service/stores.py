@@ -2,6 +2,7 @@
 
 import contextlib
 import itertools
+from typing import NamedTuple
 
 import psycopg
 
@@ -10,14 +11,40 @@ from service.memory import MemoryDatabase
 from sidelong.service.settings import Settings
 from sidelong.service.store import creation, snapshots
 from sidelong.service.store.changes import Change, Delete
-from sidelong.service.store.commands import Cancel, Decide, Expire, Tell
+from sidelong.service.store.clock import Clock
 from sidelong.service.store.database import LAST_SEQ, BlobKind, BlobName, keep_chunks
-from sidelong.service.store.experiment import Clock
+from sidelong.service.store.feedback import ToldItem
 from sidelong.service.store.kinds import KINDS, open_database
+from sidelong.service.store.rules import Cancel, Decide, Expire, TellOne
 from sidelong.service.store.spec import RequestedSpec
 from sidelong.service.store.store import Store
 
 _numbers = itertools.count(1)
+
+
+class One(NamedTuple):
+    """A single decision."""
+
+    experiment: str
+    number: int
+    arm: int
+    probability: float
+    drawn_by: str
+    reveals: list
+    duplicate: bool
+    at: int
+
+
+def one_of(made, place=0):
+    """Return one of the decisions of a batch."""
+    number, _, _, arm, probability, drawn_by = made.draws.row(place)
+    reveals = made.graph.row(arm).tolist()
+    return One(made.experiment, number, arm, probability, drawn_by, reveals, made.duplicate, made.at)
+
+
+def tell_one(of, *item):
+    """Return the command that tells one decision."""
+    return TellOne(of, ToldItem(*item))
 
 
 class Hands:
@@ -49,14 +76,14 @@ class Bench:
         return creation.create(self.store, creation.draft(self.store, name, request, graph or sl.graphs.nested(4)))
 
     def decide(self, name="e", **how):
-        return self._run(Decide(name, **how))
+        return one_of(self._run(Decide(name, **how)))
 
     def tell(self, made, losses=0.25, graph=None):
         given = losses if isinstance(losses, list | dict) else [losses] * len(made.reveals)
-        return self._run(Tell(f"#{made.experiment}", made.event.round, given, graph))
+        return self._run(tell_one(f"#{made.experiment}", made.number, given, graph))
 
     def cancel(self, made):
-        return self._run(Cancel(f"#{made.experiment}", made.event.round))
+        return self._run(Cancel(f"#{made.experiment}", made.number))
 
     def expire(self, name="e"):
         return self._run(Expire(name))
@@ -75,7 +102,7 @@ class Bench:
         return self.store.view(name, lambda experiment, _: snapshots.digest(experiment))
 
     def counts(self, name="e"):
-        return self.store.view(name, lambda experiment, _: experiment.tallies.counts.tolist())
+        return self.store.view(name, lambda experiment, _: experiment.counters.counts.tolist())
 
     def _run(self, command):
         (outcome,) = self.store.run([command])
@@ -133,4 +160,4 @@ def lose_snapshots(database):
 
 def small_blocks(monkeypatch, keys):
     """Let a block have so many keys, so that a test needs few keys to have several blocks."""
-    monkeypatch.setattr("sidelong.service.store.keyed.blocks.KEYS", keys)
+    monkeypatch.setattr("sidelong.service.store.keys.KEYS", keys)

@@ -35,15 +35,13 @@ from sidelong.service.store.kinds import KINDS, open_database
 FULL = Event(
     Kind.DECIDED,
     round=1,
+    last=2**62 - 1,
     at=2**62,
     clock=2**61 + 1,
-    arm=199_999,
-    probability=5e-324,
     graph="0" * 32,
     key="".join(map(chr, range(0x21, 0x7F))),
     context='{"name":"\u00fc \\u0000"}',
-    losses=bytes(range(256)),
-    observe=b"",
+    data=bytes(range(256)),
     seq=1,
     chain=b"\0" * 16,
 )
@@ -54,11 +52,11 @@ SPEC = '{"description":"\u00fc \\u0000","seed":9007199254740991}'
 
 
 def decided(seq, round_, key=None):
-    return Event(Kind.DECIDED, round_, 1000 + seq, seq, 0, 0.5, key=key, seq=seq, chain=bytes([seq % 256]) * 16)
+    return Event(Kind.DECIDED, round_, round_, 1000 + seq, seq, key=key, seq=seq, chain=bytes([seq % 256]) * 16)
 
 
 def settled(seq, round_, kind=Kind.TOLD):
-    return Event(kind, round_, 1000 + seq, seq, 0, losses=b"x" * 8, seq=seq, chain=bytes([seq % 256]) * 16)
+    return Event(kind, round_, round_, 1000 + seq, seq, data=b"x" * 8, seq=seq, chain=bytes([seq % 256]) * 16)
 
 
 def make(database, name="e", events=(), key=None):
@@ -203,7 +201,7 @@ class DatabaseContract:
 
     def test_a_deleted_one_is_forgotten_in_portions_of_about_so_many_bytes(self, server):
         database = server()
-        events = [decided(seq, seq)._replace(losses=bytes(1000)) for seq in range(1, 301)]
+        events = [decided(seq, seq)._replace(data=bytes(1000)) for seq in range(1, 301)]
         of, other = make(database, events=events), make(database, "other", [decided(1, 1)])
         for seq in (1, 2, 3):
             keep_blob(database, snapshot(seq), bytes(700_000), 0)
@@ -266,7 +264,7 @@ class DatabaseContract:
     def test_an_event_comes_back_as_it_was_written(self, server):
         database = server()
         of = make(database)
-        bare = Event(Kind.CREATED, 0, 0, 0, seq=2, chain=b"\xff" * 16)
+        bare = Event(Kind.CREATED, 0, 0, 0, 0, seq=2, chain=b"\xff" * 16)
         with database.writing() as writing:
             writing.append({of: [FULL, bare]})
             writing.commit()
@@ -292,7 +290,7 @@ class DatabaseContract:
     def test_any_number_of_events_is_appended_at_once(self, server):
         database = server()
         for count in (1, 2, 7, 64, 65, 200):
-            events = [decided(seq, seq, key=f"key {seq}")._replace(losses=bytes(seq)) for seq in range(1, count + 1)]
+            events = [decided(seq, seq, key=f"key {seq}")._replace(data=bytes(seq)) for seq in range(1, count + 1)]
             of = make(database, f"e{count}", events)
             with database.reading() as reading:
                 assert reading.events(of, 0, 999) == events
@@ -300,7 +298,7 @@ class DatabaseContract:
     def test_an_error_shows_nothing_of_what_was_to_be_written(self, server):
         database = server()
         of = make(database, events=[decided(1, 1)])
-        event = decided(1, 2)._replace(context="secret", losses=b"secret")
+        event = decided(1, 2)._replace(context="secret", data=b"secret")
         with pytest.raises(TakenError) as caught, database.writing() as writing:
             writing.append({of: [event]})
         assert "secret" not in "".join(traceback.format_exception(caught.value, chain=True))
@@ -456,7 +454,10 @@ class DatabaseContract:
             assert [each.kind for each in reading.rounds(of, 3, 3)] == [Kind.DECIDED, Kind.CANCELLED]
             assert [each.clock for each in reading.rounds(of, 1, 1)] == [1, 3, 6]
             assert reading.rounds(of, 4, 2**62) == []
-            assert [len(each) for each in journal.by_round(reading, of, page_size=2)] == [3, 2, 2]
+            assert [each.seq for each in reading.spanning(of, 1, 1, 3, 9)] == [7, 5, 3]
+            assert [each.seq for each in reading.spanning(of, 1, 1, 2, 1)] == [5]
+            assert [each.seq for each in reading.spanning(of, 2, 1, 3, 9)] == [6]
+            assert reading.spanning(of, 2, 2, 3, 9) == []
 
     def test_decisions_are_found_by_any_number_of_keys(self, server):
         database = server()

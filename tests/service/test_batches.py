@@ -1,17 +1,20 @@
 """Several decisions, and feedback for several, in one request: all or nothing, or all that is right."""
 
+import asyncio
 import itertools
 import random
+import threading
 
 import pytest
 
 import sidelong as sl
-from service.stores import lose_snapshots, opened
+from service.deployments import Deployment
+from service.stores import lose_snapshots, one_of, opened
 from sidelong.errors import ServiceError
-from sidelong.service.store.batches import DecideMany, TellMany
-from sidelong.service.store.commands import Decide
-from sidelong.service.store.journal import Kind, since
-from sidelong.service.store.settled import ToldItem
+from sidelong.service.http import feedback
+from sidelong.service.store.feedback import ToldItem
+from sidelong.service.store.journal import Kind, count_of, since
+from sidelong.service.store.rules import Decide, Tell
 
 GRAPH = sl.graphs.cliques([3, 2])
 _numbers = itertools.count(1)
@@ -27,12 +30,15 @@ def run(bench, *commands):
 
 
 def many(bench, count, key=None, **how):
-    return run(bench, DecideMany(Decide("e", key=key, count=count, **how)))
+    made = run(bench, Decide("e", key=key, count=count, **how))
+    return [one_of(made, place) for place in range(count)]
 
 
-def kinds(bench):
+def counted(bench, kind):
+    """Return how many decisions the events of a kind are about."""
     with bench.database.reading() as reading:
-        return [event.kind for event in since(reading, bench.store.identity("e").id, 1)]
+        events = list(since(reading, bench.store.identity("e").id, 1))
+    return sum(count_of(event) for event in events if event.kind is kind)
 
 
 def test_a_batch_of_decisions_is_as_many_rounds_of_one_agent(database):
@@ -44,15 +50,13 @@ def test_a_batch_of_decisions_is_as_many_rounds_of_one_agent(database):
             count = draws.randrange(1, 5)
             made = many(bench, count)
             mine = [agent.ask() for _ in range(count)]
-            assert [(each.event.arm, each.event.probability) for each in made] == [
-                (each.arm, each.probability) for each in mine
-            ]
+            assert [(each.arm, each.probability) for each in made] == [(each.arm, each.probability) for each in mine]
             items = []
             for each, own in zip(made, mine, strict=True):
                 losses = [draws.random() for _ in each.reveals]
-                items.append(ToldItem(each.event.round, losses))
+                items.append(ToldItem(each.number, losses))
                 agent.tell(own, losses)
-            settled = run(bench, TellMany(f"#{made[0].experiment}", items))
+            settled = run(bench, Tell(f"#{made[0].experiment}", items))
             assert [each.duplicate for each in settled] == [False] * count
         digest = bench.digest()
         lose_snapshots(bench.database)
@@ -65,30 +69,30 @@ def test_what_was_settled_before_is_recognised_item_by_item(database):
         bench.create(graph=GRAPH, expire_after=10.0)
         told, cancelled, waits = many(bench, 3)
         of = f"#{told.experiment}"
-        items = [ToldItem(each.event.round, [0.5] * len(each.reveals)) for each in (told, cancelled, waits)]
-        run(bench, TellMany(of, items[:1]))
+        items = [ToldItem(each.number, [0.5] * len(each.reveals)) for each in (told, cancelled, waits)]
+        run(bench, Tell(of, items[:1]))
         bench.cancel(cancelled)
-        again = run(bench, TellMany(of, [items[0], items[2]]))
+        again = run(bench, Tell(of, [items[0], items[2]]))
         assert [each.duplicate for each in again] == [True, False]
         late = many(bench, 2)
         bench.hands.move(11)
         fresh = many(bench, 1)
-        items += [ToldItem(each.event.round, [0.5] * len(each.reveals)) for each in (*late, *fresh)]
+        items += [ToldItem(each.number, [0.5] * len(each.reveals)) for each in (*late, *fresh)]
         for bad in (items[1], items[3], ToldItem(99, [0.5])):  # cancelled, expired, never made
             with pytest.raises(ServiceError) as caught:
-                run(bench, TellMany(of, [items[0], bad, items[5]]))
+                run(bench, Tell(of, [items[0], bad, items[5]]))
             assert caught.value.path == "body.items.1.id"
-        assert Kind.LATE not in kinds(bench)
+        assert counted(bench, Kind.LATE) == 0
         with pytest.raises(ServiceError, match="twice"):
-            run(bench, TellMany(of, [items[5], items[5]]))
+            run(bench, Tell(of, [items[5], items[5]]))
         different = items[0]._replace(losses=[0.75] * len(told.reveals))
-        outcomes = run(bench, TellMany(of, [*items, ToldItem(99, [0.5]), different, items[5]], partial=True))
+        outcomes = run(bench, Tell(of, [*items, ToldItem(99, [0.5]), different, items[5]], partial=True))
         codes = [getattr(each, "code", each) for each in outcomes]
         assert [each if isinstance(each, str) else each.duplicate for each in codes] == [
             *[True, "cancelled", True, "expired", "expired", False],
             *["not_found", "conflict", True],
         ]
-        assert kinds(bench).count(Kind.LATE) == 2  # kept, as feedback for one alone is
+        assert counted(bench, Kind.LATE) == 2  # kept, as feedback for one alone is
 
 
 def test_a_graph_of_an_item_that_does_not_fit_is_found_before_anything_is_learned(database):
@@ -99,11 +103,11 @@ def test_a_graph_of_an_item_that_does_not_fit_is_found_before_anything_is_learne
         first = ToldItem(1, [0.5] * len(made[0].reveals))
         for graph in (sl.graphs.nested(4), sl.FeedbackGraph.from_edges([[0, 1]], 5, self_loops=False)):
             with pytest.raises(ServiceError) as caught:
-                run(bench, TellMany(of, [first, ToldItem(2, [0.5], graph)]))
+                run(bench, Tell(of, [first, ToldItem(2, [0.5], graph)]))
             assert caught.value.path.startswith("body.items.1.")
             assert bench.digest() == digest
         full = ToldItem(2, [0.5] * 5, sl.graphs.complete(5))
-        assert len(run(bench, TellMany(of, [first, full]))) == 2
+        assert len(run(bench, Tell(of, [first, full]))) == 2
 
 
 @pytest.fixture
@@ -140,6 +144,27 @@ def test_feedback_for_several_says_what_became_of_each(server, experiments):
     assert reply["items"][2] == {"id": made[2]["id"], "round": 3, "learned": True, "duplicate": False, "problem": None}
     status, again = server.post("/v1/feedback", {"items": items})
     assert (status, again["learned"], [each["duplicate"] for each in again["items"]]) == (200, 0, [True] * 3)
+
+
+def test_graphs_of_items_are_built_side_by_side_and_the_same_one_once(tmp_path, monkeypatch):
+    begun, both, build = [], threading.Barrier(2, timeout=60), feedback.graph_of_round
+
+    async def graph_of_round(message, call, of):
+        begun.append(message)
+        await asyncio.to_thread(both.wait)  # until the other one has begun
+        return await build(message, call, of)
+
+    monkeypatch.setattr(feedback, "graph_of_round", graph_of_round)
+    with Deployment(f"sqlite:///{tmp_path}/graphs.db").running() as deployment:
+        each = deployment.create("keyless")
+        made = each.decide(4)
+        graphs = [{"name": name, "n": 5} for name in ("complete", "self_loops", "complete", "complete")]
+        items = [
+            {"id": one["id"], "losses": [0.5] * (1 if graph["name"] == "self_loops" else 5), "graph": graph}
+            for one, graph in zip(made, graphs, strict=True)
+        ]
+        assert deployment.post("/v1/feedback", {"items": items}).ok().body["learned"] == 4
+    assert len(begun) == 2
 
 
 @pytest.mark.parametrize("bad", [1.5, "NaN", None, [0.5]])

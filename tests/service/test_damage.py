@@ -10,7 +10,6 @@ import threading
 import time
 from dataclasses import replace
 
-import numpy as np
 import psycopg
 import pytest
 from sqlalchemy import Engine, event
@@ -21,9 +20,9 @@ from service.stores import alter_snapshots, lose_snapshots, opened
 from service.test_store import refused
 from sidelong.errors import ServiceError
 from sidelong.service.http import views
-from sidelong.service.store.commands import Decide, DecideKeys
 from sidelong.service.store.journal import Kind
 from sidelong.service.store.kinds import open_database
+from sidelong.service.store.rules import Decide
 from sidelong.service.store.sql.database import SqlDatabase
 
 
@@ -85,12 +84,14 @@ def in_event(seq, **changes):
 @pytest.mark.parametrize(
     ("seq", "changes"),
     [
-        (5, {"losses": lambda losses: flipped(losses, 0)}),  # before the snapshot
+        (5, {"data": lambda data: flipped(data, -1)}),  # before the snapshot
         (5, {"at": lambda at: at + 1}),
-        (34, {"arm": lambda arm: (arm + 1) % 4}),  # behind it
-        (34, {"probability": lambda p: np.nextafter(p, 0.5)}),
-        (35, {"losses": lambda losses: flipped(losses, 0)}),
-        (35, {"observe": lambda observe: flipped(observe, -1)}),
+        (34, {"last": lambda last: last + 1}),  # behind it
+        (34, {"data": lambda data: flipped(data, 12)}),  # in the arm
+        (34, {"data": lambda data: flipped(data, -1)}),  # in the probability
+        (35, {"data": lambda data: flipped(data, 0)}),  # in the name of a column
+        (35, {"data": lambda data: flipped(data, 20)}),
+        (35, {"data": lambda data: flipped(data, -1)}),  # in a probability of observing
     ],
 )
 def test_a_journal_of_which_one_bit_was_altered_is_refused_by_name(played, hooks, seq, changes):
@@ -191,7 +192,7 @@ def test_a_full_disk_refuses_writes_lets_reads_pass_and_recovers(tmp_path, disk)
         assert bench.counts()[Kind.DECIDED] == len(made)
         digest = bench.digest()
         disk.append(1_000_000)
-        assert bench.decide().event.round == len(made) + 1
+        assert bench.decide().number == len(made) + 1
         bench.tell(made[0])
         with opened(f"sqlite:///{tmp_path}/full.db") as other:
             assert other.digest() == bench.digest() != digest
@@ -216,7 +217,7 @@ def test_a_snapshot_holds_nothing_of_a_write_that_has_not_succeeded(database, ho
             raise ServiceError("The disk is full.", status=507, code="disk_full")
 
         hooks |= {"writing": begin, "append": fail}
-        (outcome,) = bench.store.run([DecideKeys("e", ["k"]) if keyed else Decide("e")])
+        (outcome,) = bench.store.run([Decide("e", keys=["k"]) if keyed else Decide("e")])
         assert outcome.code == "disk_full"
         saving.join()
         hooks.clear()

@@ -8,8 +8,8 @@ from evaluation.four_sums import limit, naive
 from service.stores import opened
 from sidelong import evaluation
 from sidelong.service.http import estimates, export, views
+from sidelong.service.store.counters import Counters, LearnedColumns, ToldColumns
 from sidelong.service.store.journal import Kind
-from sidelong.service.store.tallies import Tallies
 
 OWN = sl.FeedbackGraph.from_edges([(0, 2), (3, 1)], 4, self_loops=True)
 
@@ -66,74 +66,78 @@ def test_costs_and_regret_are_those_of_the_log(bench, tmp_path, late, lost):
     assert not found.regret.rejected
 
 
+def tell(counters, arm, p, reveals, losses, observe, frozen):
+    """Count a round that was told at once."""
+    told = ToldColumns([arm], reveals, [0, losses.size], losses)
+    counters.told(told, LearnedColumns(observe, None if p is None else [p.copy()], [0]), [frozen], after=False)
+
+
 @pytest.mark.parametrize("seed", range(3))
 def test_feedback_that_is_lost_because_of_the_loss_does_not_move_the_truth_out_of_an_interval(seed):
     """Two arms of mean 1/2 are played evenly, and the feedback of arm 1 is lost when its loss is 1."""
-    rng, tallies = np.random.default_rng(seed), Tallies(2)
+    rng, counters = np.random.default_rng(seed), Counters(2)
     losses = (rng.random((2000, 2)) < 0.5).astype(float)
     for row in losses:
         arm = int(rng.integers(2))
-        tallies.counts[Kind.DECIDED] += 1
-        tallies.frozen[1] = tallies.baselines
+        counters.counts[Kind.DECIDED] += 1
+        frozen = counters.baselines
         if arm == 0 or row[1] == 0.0:
             p = np.full(2, 0.5)
-            tallies.told(1, arm, p, np.array([arm]), row[[arm]], p[:1], after=False, delay=0)
-            tallies.counts[Kind.TOLD] += 1
-    found, truth = estimates.intervals(tallies, [0, 1]), losses.mean(axis=0)
+            tell(counters, arm, p, np.array([arm]), row[[arm]], p[:1], frozen)
+            counters.counts[Kind.TOLD] += 1
+    found, truth = estimates.intervals(counters, [0, 1]), losses.mean(axis=0)
     assert (found.lower <= truth).all()
     assert (truth <= found.upper).all()
     assert (found.upper - found.lower < 0.8).all()
-    regret = estimates.regret(tallies)
+    regret = estimates.regret(counters)
     assert regret.rounds == 2000
     assert regret.low <= 2000 * (0.5 - truth.min()) <= regret.high
 
 
 def test_limits_that_cross_are_reported(bench):
     """Each arm comes in every other round, and is said to come in one of twenty."""
-    tallies = Tallies(2)
+    counters = Counters(2)
     for t in range(400):
         arm = t % 2
-        tallies.counts[[Kind.DECIDED, Kind.TOLD]] += 1
-        tallies.frozen[t] = tallies.baselines
+        counters.counts[[Kind.DECIDED, Kind.TOLD]] += 1
         known = np.array([arm]), np.array([float(arm)]), np.full(1, 0.05)
-        tallies.told(t, arm, None, *known, after=False, delay=0)
-    found = estimates.intervals(tallies, [0, 1])
+        tell(counters, arm, None, *known, counters.baselines)
+    found = estimates.intervals(counters, [0, 1])
     assert found.rejected.all()
-    regret = estimates.regret(tallies)
+    regret = estimates.regret(counters)
     assert (regret.rejected, regret.low, regret.high) == (True, None, None)
     bench.create(graph=sl.graphs.self_loops(2))
     experiment = bench.store.view("e", lambda experiment, _: experiment)
-    experiment.tallies = tallies
+    experiment.counters = counters
     shown = views.state(experiment).arms.items
     assert [(arm.rejected, arm.low, arm.high) for arm in shown] == [(True, None, None)] * 2
 
 
 def played(rounds, seed):
-    """Return the tallies of a run of a bandit, and its losses."""
+    """Return the counters of a run of a bandit, and its losses."""
     agent = sl.Agent("glance", sl.graphs.self_loops(4), seed=seed)
     losses = (np.random.default_rng(seed).random((rounds, 4)) < [0.3, 0.5, 0.6, 0.7]).astype(float)
-    tallies = Tallies(4)
+    counters = Counters(4)
     for row in losses:
         made = agent.ask()
         known = made.reveals, row[made.reveals], made.revealed_probabilities
-        tallies.counts[[Kind.DECIDED, Kind.TOLD]] += 1
-        tallies.frozen[made.round] = tallies.baselines
-        tallies.told(made.round, made.arm, made.probabilities, *known, after=False, delay=0)
+        counters.counts[[Kind.DECIDED, Kind.TOLD]] += 1
+        tell(counters, made.arm, made.probabilities, *known, counters.baselines)
         agent.tell(made, row[made.reveals])
-    return tallies, losses
+    return counters, losses
 
 
 def test_intervals_hold_for_arms_that_are_hardly_played_any_more():
     """100 runs of 200 rounds, 4 arms. If an interval missed with 5 %, 15 or more of 100 would with 2e-4."""
     missed, wrong, outside = np.zeros(4), 0, 0
     for seed in range(100):
-        tallies, losses = played(200, seed)
-        truth, mean = losses.mean(axis=0), estimates.costs(tallies)
-        low, high, _ = estimates.intervals(tallies, [0, 1, 2, 3])
+        counters, losses = played(200, seed)
+        truth, mean = losses.mean(axis=0), estimates.costs(counters)
+        low, high, _ = estimates.intervals(counters, [0, 1, 2, 3])
         missed += (truth < low) | (truth > high)
         outside += ((mean < low) | (mean > high)).sum()
-        regret = estimates.regret(tallies)
-        wrong += not regret.low <= tallies.paid[0] - losses.sum(axis=0).min() <= regret.high
+        regret = estimates.regret(counters)
+        wrong += not regret.low <= counters.paid[0] - losses.sum(axis=0).min() <= regret.high
     assert (missed < 15).all()
     assert wrong < 15
     assert outside == 0

@@ -209,7 +209,7 @@ def test_without_features_the_learner_sees_nothing_of_a_context(tmp_path):
         for t in range(20):
             one = bench.decide("with", context=f'{{"weekday": {t}}}')
             two = bench.decide("without")
-            assert (one.event.arm, one.event.probability) == (two.event.arm, two.event.probability)
+            assert (one.arm, one.probability) == (two.arm, two.probability)
             bench.tell(one, t % 3 / 2)
             bench.tell(two, t % 3 / 2)
 

@@ -193,7 +193,7 @@ def test_the_service_says_so_and_keeps_it(bench):
     slow = []
     for _ in range(120):
         made = bench.decide()
-        if made.event.arm == 0:
+        if made.arm == 0:
             slow.append(made)
         else:
             bench.tell(made, 0.5)
@@ -205,8 +205,8 @@ def test_the_service_says_so_and_keeps_it(bench):
     assert not guarantee.holds
     assert "Feedback of some arms comes later than that of others" in guarantee.reasons[-1]
     live = bench.store.view("e", lambda each, _: each)
-    again = snapshots.unpack(live.identity, snapshots.pack(live), lambda _: live.agent.graph)
-    assert again.tallies.arm_delays.p_value == live.tallies.arm_delays.p_value == guarantee.delay.by_arm.p_value
+    again = snapshots.unpack(live.identity, snapshots.pack(live), lambda _: live.graph)
+    assert again.counters.arm_delays.p_value == live.counters.arm_delays.p_value == guarantee.delay.by_arm.p_value
 
 
 def test_a_learner_that_does_not_tell_its_probabilities_cannot_be_tested(bench):

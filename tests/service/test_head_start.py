@@ -40,7 +40,7 @@ def play(bench, agent, name="e"):
     """Check that an experiment decides as an agent does."""
     for number in range(20):
         made, expected = bench.decide(name), agent.ask()
-        assert (made.event.arm, made.event.probability) == (expected.arm, expected.probability)
+        assert (made.arm, made.probability) == (expected.arm, expected.probability)
         bench.tell(made, number / 20)
         agent.tell(expected, [number / 20] * len(made.reveals))
 
@@ -73,10 +73,10 @@ def test_beliefs_and_logs_are_in_the_scale_of_feedback(database):
         create(bench, prior=[{"arm": 1, "mean": 0.8, "weight": 30.0}], scale=scale)
         create(bench, "logged", {**log(), "loss": [4.0 * each for each in log()["loss"]]}, scale=scale)
         agent = sl.Agent("exp3-set", GRAPH, seed=7, prior={1: (0.2, 30.0)})
-        assert bench.decide().event.probability == agent.ask().probability
+        assert bench.decide().probability == agent.ask().probability
         agent = sl.Agent("exp3-set", GRAPH, seed=7)
         agent.learn(log())
-        assert bench.decide("logged").event.probability == agent.ask().probability
+        assert bench.decide("logged").probability == agent.ask().probability
 
 
 def test_a_log_is_learned_before_the_first_round_and_is_there_again_after_a_replay(database):
@@ -108,7 +108,7 @@ def test_each_key_learns_its_rounds_of_a_log_and_they_are_there_again_after_a_re
     with opened(database) as bench:
         assert create(bench, columns={**log(), "key": keys}, keyed=True, labels=None)[1]
         draws = ask(bench, ["b", "new", "a"]).draws
-        for key, probability in zip(draws.keys, draws.probabilities.tolist(), strict=True):
+        for key, probability in zip(draws.keys, draws.probabilities, strict=True):
             agent = sl.Agent("exp3-set", GRAPH, seed=seeds.seed_of(key))
             own = [place for place, each in enumerate(keys) if each == key]
             if own:

@@ -3,19 +3,22 @@
 import collections
 import contextlib
 import itertools
+from typing import NamedTuple
 
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
 
 import sidelong as sl
-from service.stores import lose_snapshots, opened
+from service.stores import lose_snapshots, opened, tell_one
 from sidelong.errors import ServiceError
-from sidelong.service.store.batches import TellMany
-from sidelong.service.store.commands import Cancel, Decide, DecideKeys, Tell
+from sidelong.service.http import export
+from sidelong.service.store import journal, snapshots
+from sidelong.service.store.clock import Moment
+from sidelong.service.store.feedback import ToldItem
 from sidelong.service.store.journal import Kind, since
-from sidelong.service.store.keyed import columns
-from sidelong.service.store.life import Given, Holdout
-from sidelong.service.store.settled import ToldItem
+from sidelong.service.store.lifecycle import Holdout
+from sidelong.service.store.rules import Cancel, Decide, Tell
 
 GRAPHS = [sl.graphs.nested(4), sl.graphs.star(4, hub=1), sl.graphs.cliques([2, 2]).as_arcs()]
 KEYS = [f"sku-{k}" for k in range(12)]
@@ -30,7 +33,7 @@ def run(bench, command):
 
 
 def ask(bench, keys, key=None, **how):
-    return run(bench, DecideKeys("e", keys, key=key, **how))
+    return run(bench, Decide("e", keys=keys, key=key, **how))
 
 
 def events(bench):
@@ -42,6 +45,27 @@ def told(made, place, loss=0.5, graph=None):
     """Return feedback for one of some decisions: this loss for every arm that it reveals."""
     arm = int(made.draws.arms[place])
     return ToldItem(int(made.draws.numbers[place]), [loss] * (graph or made.graph).row(arm).size, graph)
+
+
+def rebuilt(bench):
+    """Return the digest of what replaying the journal gives."""
+    with bench.database.reading() as reading:
+        return snapshots.digest(bench.store.named("e").rebuilt(reading))
+
+
+@pytest.fixture
+def bench_with_keys(tmp_path):
+    with opened(f"sqlite:///{tmp_path}/keys.db") as bench:
+        bench.create(keyed=True, graph=GRAPHS[0])
+        yield bench
+
+
+class Given(NamedTuple):
+    """A decision that no learner made."""
+
+    arm: int
+    graph: sl.FeedbackGraph
+    probability: float
 
 
 class KeyedTwins:
@@ -77,11 +101,11 @@ class KeyedTwins:
                     p = self.holdout.mixed(p, decision.arm == self.holdout.arm)
             elif by == "holdout":
                 p = self.holdout.mixed(self.agent(key).outlook(graph), np.arange(4) == self.holdout.arm)
-                decision = Given(Kind.HELD, self.holdout.arm, graph or GRAPHS[0], p[self.holdout.arm], p)
+                decision = Given(self.holdout.arm, graph or GRAPHS[0], p[self.holdout.arm])
                 p = np.float64(decision.probability)
             else:
                 assert (by, self.frozen) == ("frozen", True)
-                p, decision = np.float64(1.0), Given(Kind.PLAYED, 2, graph or GRAPHS[0], 1.0, None)
+                p, decision = np.float64(1.0), Given(2, graph or GRAPHS[0], 1.0)
             assert arm == decision.arm
             assert np.float64(probability).tobytes() == p.tobytes()
             self.waiting[number] = key, decision
@@ -94,7 +118,7 @@ class KeyedTwins:
             _, decision = self.waiting[number]
             losses = rng.random((graph or decision.graph).row(decision.arm).size)
             items.append(ToldItem(number, losses.tolist(), graph))
-        settled = run(self.bench, TellMany(self.of, items))
+        settled = run(self.bench, Tell(self.of, items))
         assert [each.duplicate for each in settled] == [False] * len(items)
         assert [each.round for each in settled] == [self.round_of[number] for number in numbers]
         learned = {number: each.learned for number, each in zip(numbers, settled, strict=True)}
@@ -166,10 +190,10 @@ def test_a_batch_of_keys_is_one_event_and_so_is_its_feedback(database):
     with opened(database) as bench:
         bench.create(keyed=True)
         made = ask(bench, KEYS)
-        run(bench, TellMany(f"#{made.experiment}", [told(made, k) for k in range(12)]))
+        run(bench, Tell(f"#{made.experiment}", [told(made, k) for k in range(12)]))
         decided, heard = events(bench)
-        assert (decided.kind, decided.round, decided.arm) == (Kind.DECIDED, 1, 11)
-        assert (heard.kind, heard.round, heard.arm) == (Kind.TOLD, 1, 11)
+        assert (decided.kind, decided.round, decided.last) == (Kind.DECIDED, 1, 12)
+        assert (heard.kind, heard.round, heard.last) == (Kind.TOLD, 1, 12)
         assert bench.counts()[Kind.DECIDED] == bench.counts()[Kind.TOLD] == 12
 
 
@@ -182,8 +206,8 @@ def test_an_idempotency_key_brings_the_same_batch_again(database):
             for each in (bench, other):
                 again = ask(each, KEYS[:3], key="night")
                 assert again.duplicate
-                assert again.draws.numbers.tolist() == made.draws.numbers.tolist() == [1, 2, 3]
-                assert again.draws.arms.tolist() == made.draws.arms.tolist()
+                assert list(again.draws.numbers) == list(made.draws.numbers) == [1, 2, 3]
+                assert again.draws.arms == made.draws.arms
                 for keys, how in (
                     (KEYS[:2], {}),
                     (KEYS[1:4], {}),
@@ -206,12 +230,12 @@ def test_a_bad_item_is_named_and_nothing_or_all_the_others_are_learned(database)
         unfit = told(made, 3)._replace(graph=sl.graphs.nested(7))
         for wrong, path in ((bad, "body.items.1.losses"), (far, "body.items.1.id"), (unfit, "body.items.1.graph")):
             with pytest.raises(ServiceError) as caught:
-                run(bench, TellMany(of, [items[0], wrong, items[4]]))
+                run(bench, Tell(of, [items[0], wrong, items[4]]))
             assert caught.value.path == path
             assert (bench.digest(), len(events(bench))) == (digest, before)
         with pytest.raises(ServiceError, match="twice"):
-            run(bench, TellMany(of, [items[0], items[0]]))
-        outcomes = run(bench, TellMany(of, [items[0], bad, items[4], far, items[0]], partial=True))
+            run(bench, Tell(of, [items[0], items[0]]))
+        outcomes = run(bench, Tell(of, [items[0], bad, items[4], far, items[0]], partial=True))
         codes = [each.code if isinstance(each, ServiceError) else each.duplicate for each in outcomes]
         assert codes == [False, "invalid", False, "not_found", True]
         assert len(events(bench)) == before + 1
@@ -223,27 +247,27 @@ def test_what_was_settled_before_is_found_in_the_journal(database):
         made = ask(bench, KEYS[:6])
         of = f"#{made.experiment}"
         items = [told(made, k) for k in range(6)]
-        run(bench, TellMany(of, [items[5], items[0]]))  # an event that spans those between
+        run(bench, Tell(of, [items[5], items[0]]))  # an event that spans those between
         run(bench, Cancel(of, 2))
-        run(bench, Tell(of, *items[2][:3]))
+        run(bench, tell_one(of, *items[2][:3]))
         bench.hands.move(11)
         assert bench.expire() == 2
         for _ in range(6):  # longer than a key remembers
             more = ask(bench, KEYS[:6])
-            run(bench, TellMany(of, [told(more, k) for k in range(6)]))
+            run(bench, Tell(of, [told(more, k) for k in range(6)]))
         with opened(database, bench.hands) as other:
             for each in (bench, other):
-                again = run(each, TellMany(of, [items[0], items[2], items[5]]))
+                again = run(each, Tell(of, [items[0], items[2], items[5]]))
                 assert [one.duplicate for one in again] == [True] * 3
                 arms = made.graph.row(int(made.draws.arms[0])).tolist()
                 by_arm = dict(zip(map(str, arms), items[0].losses, strict=True))
-                assert run(each, Tell(of, 1, by_arm)).duplicate
+                assert run(each, tell_one(of, 1, by_arm)).duplicate
                 assert run(each, Cancel(of, 2)).duplicate
                 for command, code in (
-                    (Tell(of, 1, [0.75] * len(items[0].losses)), "conflict"),
-                    (Tell(of, 1, items[0].losses, sl.graphs.complete(4)), "conflict"),
-                    (Tell(of, *items[1][:3]), "cancelled"),
-                    (Tell(of, *items[3][:3]), "expired"),
+                    (tell_one(of, 1, [0.75] * len(items[0].losses)), "conflict"),
+                    (tell_one(of, 1, items[0].losses, sl.graphs.complete(4)), "conflict"),
+                    (tell_one(of, *items[1][:3]), "cancelled"),
+                    (tell_one(of, *items[3][:3]), "expired"),
                     (Cancel(of, 1), "told"),
                     (Cancel(of, 4), "expired"),
                     (Cancel(of, 999), "not_found"),
@@ -281,11 +305,11 @@ def test_what_comes_too_late_is_checked_like_all_else(database):
         wrong = item._replace(losses=[5.0, *item.losses[1:]])
         for bad, path in ((wrong, "body.losses.0"), (item._replace(arm=int(made.draws.arms[0]) + 1), "body.arm")):
             with pytest.raises(ServiceError) as caught:
-                run(bench, Tell(f"#{made.experiment}", *bad))
+                run(bench, tell_one(f"#{made.experiment}", *bad))
             assert (caught.value.code, caught.value.path) == ("invalid", path)
         assert Kind.LATE not in [event.kind for event in events(bench)]
         with pytest.raises(ServiceError, match="kept as late"):
-            run(bench, Tell(f"#{made.experiment}", *item))
+            run(bench, tell_one(f"#{made.experiment}", *item))
         assert [event.kind for event in events(bench)][-1] is Kind.LATE
 
 
@@ -298,12 +322,12 @@ def test_what_an_outcome_revealed_of_absent_arms_is_left_out(database):
             losses = {str(arm): 0.25 for arm in range(4)} if by_arm else [0.25] * 4
             item = ToldItem(int(made.draws.numbers[0]), losses, shown)
             for duplicate in (False, True):
-                assert run(bench, Tell(f"#{made.experiment}", *item)).duplicate is duplicate
-            assert columns.read_settled(events(bench)[-1]).losses.tolist() == [0.25] * 3
+                assert run(bench, tell_one(f"#{made.experiment}", *item)).duplicate is duplicate
+            assert journal.read_settled(events(bench)[-1]).losses.tolist() == [0.25] * 3
         bench.hands.move(11)
         with pytest.raises(ServiceError, match="kept as late"):
-            run(bench, Tell(f"#{made.experiment}", int(made.draws.numbers[1]), [0.25] * 4, shown))
-        assert columns.read_settled(events(bench)[-1]).losses.tolist() == [0.25] * 3
+            run(bench, tell_one(f"#{made.experiment}", int(made.draws.numbers[1]), [0.25] * 4, shown))
+        assert journal.read_settled(events(bench)[-1]).losses.tolist() == [0.25] * 3
 
 
 def test_what_is_told_too_late_expires_alone_and_the_rest_of_the_night_in_its_own_turn(database):
@@ -312,7 +336,7 @@ def test_what_is_told_too_late_expires_alone_and_the_rest_of_the_night_in_its_ow
         made = ask(bench, KEYS)
         of = f"#{made.experiment}"
         bench.hands.move(11)
-        for command in (Cancel(of, 2), Tell(of, *told(made, 4)[:3]), TellMany(of, [told(made, 7)])):
+        for command in (Cancel(of, 2), tell_one(of, *told(made, 4)[:3]), Tell(of, [told(made, 7)])):
             with pytest.raises(ServiceError) as caught:
                 run(bench, command)
             assert caught.value.code == "expired"
@@ -329,9 +353,9 @@ def test_keys_where_there_are_none_and_none_where_there_are(database):
         bench.create("plain")
         bench.create(keyed=True)
         for command, path in (
-            (DecideKeys("plain", ["a"]), "body.keys"),
+            (Decide("plain", keys=["a"]), "body.keys"),
             (Decide("e"), "body.key"),
-            (DecideKeys("e", ["a", 1]), "body.keys.1"),
+            (Decide("e", keys=["a", 1]), "body.keys.1"),
         ):
             with pytest.raises(ServiceError) as caught:
                 run(bench, command)
@@ -339,6 +363,35 @@ def test_keys_where_there_are_none_and_none_where_there_are(database):
         ask(bench, ["a"])
         with pytest.raises(ServiceError, match="all text or all whole"):
             ask(bench, [1])
+
+
+def test_numbers_that_are_far_apart_are_settled_by_events_that_span_few_others(database):
+    with opened(database) as bench:
+        bench.create(keyed=True)
+        made = ask(bench, [f"k{n}" for n in range(400)])
+        of = f"#{made.experiment}"
+        run(bench, Tell(of, [told(made, 0), told(made, 300), told(made, 1)]))
+        assert [(each.round, each.last) for each in events(bench)[1:]] == [(1, 2), (301, 301)]
+        assert [each.duplicate for each in run(bench, Tell(of, [told(made, 300), told(made, 1)]))] == [True, True]
+        run(bench, Tell(of, [told(made, k) for k in range(399, 9, -9)]))  # one of nine
+        assert len(events(bench)) == 4
+        assert rebuilt(bench) == bench.digest()
+
+
+def test_the_log_has_a_row_for_each_decision_by_number_with_the_graph_of_its_round(bench_with_keys, tmp_path):
+    bench, graph = bench_with_keys, sl.graphs.complete(4)
+    first, second = ask(bench, KEYS[:3], graph=graph), ask(bench, KEYS[:2])
+    of = f"#{first.experiment}"
+    run(bench, Cancel(of, 1))
+    run(bench, Tell(of, [told(second, 1), told(first, 2)]))
+    run(bench, Tell(of, [told(first, 1, 0.25, sl.graphs.self_loops(4))]))
+    export.write(bench.store, "e", tmp_path / "log.parquet")
+    rows = pq.read_table(tmp_path / "log.parquet").to_pylist()
+    assert [row["decision"] for row in rows] == [f"{first.experiment}-{number}" for number in range(1, 6)]
+    assert [row["status"] for row in rows] == ["cancelled", "told", "told", "outstanding", "told"]
+    assert rows[1]["observed"] == [rows[1]["action"]]  # by the graph that came with the outcome
+    assert rows[2]["observed"] == [0, 1, 2, 3]
+    assert rows[4]["observed"] == GRAPHS[0].row(rows[4]["action"]).tolist()
 
 
 def test_an_event_with_other_columns_is_refused(database):
@@ -350,7 +403,9 @@ def test_an_event_with_other_columns_is_refused(database):
             replayed = bench.store.named("e")
             live = replayed.rebuilt(reading)
         assert live.head == 2
-        forged = event._replace(observe=event.observe[:-1] + b"\0")
-        fresh = type(live).new(live.identity, live.agent.graph)
+        forged = event._replace(data=event.data[:-1] + b"\x7f")
+        fresh = type(live).new(live.identity, live.graph)
         fresh.create(bench.store.clock.now())
-        assert fresh.again(event, None, reading).observe == event.observe != forged.observe
+        rows = fresh.keys.places(KEYS[:3])
+        again, _ = fresh.decide(KEYS[:3], rows, None, Moment(event.at, event.clock))
+        assert again == event != forged

@@ -12,9 +12,8 @@ from service.stores import lose_snapshots, opened, small_blocks
 from service.test_isolation import running
 from service.test_keyed import KEYS, KeyedTwins, ask, run, told
 from sidelong.errors import ServiceError
-from sidelong.service.store.batches import TellMany
-from sidelong.service.store.commands import DecideKeys
 from sidelong.service.store.database import BlobKind
+from sidelong.service.store.rules import Decide, Tell
 
 FEW = 4000  # bytes of keys in memory: three blocks of three keys
 
@@ -50,7 +49,7 @@ def blocks(hooks):
 
 def night(bench, keys=KEYS):
     made = ask(bench, keys)
-    run(bench, TellMany(f"#{made.experiment}", [told(made, k) for k in range(len(keys))]))
+    run(bench, Tell(f"#{made.experiment}", [told(made, k) for k in range(len(keys))]))
     return made
 
 
@@ -121,17 +120,17 @@ def test_what_has_changed_stays_in_memory_until_a_snapshot_is_written(database, 
     with opened(database, max_key_bytes=FEW) as bench:
         bench.create(keyed=True)
         night(bench)
-        bench.store.doze()
+        bench.store.drop_idle()
         keep = hooks["keep_chunk"]
         hooks["keep_chunk"] = of_kind(BlobKind.SNAPSHOT, fail)
         with pytest.raises(ServiceError):
             bench.store.save(least=1)
-        bench.store.doze()
+        bench.store.drop_idle()
         night(bench)
         assert not blocks.read
         hooks["keep_chunk"] = keep
         bench.store.save(least=1)
-        bench.store.doze()
+        bench.store.drop_idle()
         night(bench)
         assert blocks.read
         digest = bench.digest()
@@ -146,7 +145,7 @@ def test_a_server_writes_a_snapshot_to_let_go_of_keys_though_little_has_happened
             body = {"name": "e", "graph": {"name": "nested", "n": 4}, "learner": "exp3.g++", "keyed": True}
             assert (await client.post("/v1/experiments", json=body)).status_code == 201
             while not blocks.written:
-                await server.commits.submit(DecideKeys("e", KEYS))
+                await server.commits.submit(Decide("e", keys=KEYS))
 
     asyncio.run(play())
 
@@ -168,7 +167,7 @@ def test_a_block_that_changes_while_it_is_written_is_written_again(database, hoo
         bench.store.save(least=1)
         assert "writing" not in hooks
         digest = bench.digest()
-        bench.store.doze()
+        bench.store.drop_idle()
         with opened(database) as other:
             assert other.digest() == digest
         blocks.clear()
@@ -182,12 +181,12 @@ def test_a_server_whose_blocks_another_has_replaced_reads_the_newer_snapshot(dat
         one.create(keyed=True)
         night(one)
         one.store.save(least=1)
-        one.store.doze()
+        one.store.drop_idle()
         for _ in range(3):
             night(two)
             two.store.save(least=1)
         made = night(one)
-        assert made.draws.rounds.tolist() == [5] * 12
+        assert made.draws.rounds == [5] * 12
         assert one.digest() == two.digest()
 
 
@@ -216,7 +215,7 @@ def test_a_block_that_is_not_as_it_was_written_is_made_anew_from_the_journal(dat
     with opened(database) as bench:
         assert bench.digest() == digest  # which does not look at the block
         made = ask(bench, KEYS)
-        assert made.draws.rounds.tolist() == [2] * 12
+        assert made.draws.rounds == [2] * 12
         with opened(database) as other:
             assert other.digest() == bench.digest()
 

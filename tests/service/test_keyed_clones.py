@@ -11,8 +11,7 @@ from service.stores import lose_snapshots, opened, small_blocks
 from service.test_keyed import GRAPHS, KEYS, KeyedTwins, ask, run, told
 from sidelong.errors import ServiceError
 from sidelong.service.http import views
-from sidelong.service.store.batches import TellMany
-from sidelong.service.store.commands import DecideKeys
+from sidelong.service.store.rules import Decide, Tell
 
 
 @pytest.fixture(autouse=True)
@@ -35,14 +34,14 @@ def cloned(twins, rng):
 
 def night(bench, agents, rng, name="copy"):
     """Decide for keys, and tell them; their agents must do the same."""
-    made = run(bench, DecideKeys(name, KEYS[:9]))
+    made = run(bench, Decide(name, keys=KEYS[:9]))
     items = []
     for place, (_, key, _, arm, p, _) in enumerate(made.draws.listed()):
         decision = agents[key].ask()
         assert (arm, p) == (decision.arm, decision.probability)
         items.append(told(made, place, float(rng.random())))
         agents[key].tell(decision, items[-1].losses)
-    assert all(each.learned for each in run(bench, TellMany(f"#{made.experiment}", items)))
+    assert all(each.learned for each in run(bench, Tell(f"#{made.experiment}", items)))
     return made
 
 
@@ -53,9 +52,9 @@ def test_every_key_of_a_clone_plays_on_as_its_original_would(database, options):
         twins = KeyedTwins(bench, **options)
         agents = cloned(twins, rng)
         digest = bench.digest()
-        assert night(bench, agents, rng).draws.rounds.tolist() == [1] * 9  # of the clone
+        assert night(bench, agents, rng).draws.rounds == [1] * 9  # of the clone
         night(bench, agents, rng)
-        run(bench, DecideKeys("copy", ["new", *KEYS[:3]]))
+        run(bench, Decide("copy", keys=["new", *KEYS[:3]]))
         assert bench.digest() == digest  # nothing of it is the original's
         state = bench.store.view("copy", lambda each, _: views.state(each))
         assert (state.keys, state.round, state.origin.learned, state.origin.name) == (10, 22, True, "e")
@@ -63,7 +62,7 @@ def test_every_key_of_a_clone_plays_on_as_its_original_would(database, options):
         with pytest.raises(ServiceError, match="already"):
             bench.clone("e", "copy", learned=False)
         made = ask(bench, KEYS[:9])
-        run(bench, TellMany(f"#{made.experiment}", [told(made, k) for k in range(9)]))  # the original goes on
+        run(bench, Tell(f"#{made.experiment}", [told(made, k) for k in range(9)]))  # the original goes on
         digest = bench.digest("copy")
         lose_snapshots(bench.database)
     with opened(database) as bench:
@@ -73,7 +72,7 @@ def test_every_key_of_a_clone_plays_on_as_its_original_would(database, options):
         assert bench.digest("copy") == digest
         bench.clone("copy", "third")
         bench.clone("copy", "anew", learned=False, wanted={"seed": 5})
-        counts = [bench.store.view(name, lambda each, _: len(each.by_key.keys)) for name in ("third", "anew")]
+        counts = [bench.store.view(name, lambda each, _: len(each.keys)) for name in ("third", "anew")]
         assert counts == [10, 0]
 
 
@@ -81,8 +80,8 @@ def test_a_large_clone_is_written_in_chunks_before_it_is_created(database, hooks
     meter = Meter(hooks)
     with opened(database) as bench:
         bench.create(keyed=True, graph=sl.graphs.nested(200))
-        made = run(bench, DecideKeys("e", list(range(400))))
-        run(bench, TellMany(f"#{made.experiment}", [told(made, place) for place in range(400)]))
+        made = run(bench, Decide("e", keys=list(range(400))))
+        run(bench, Tell(f"#{made.experiment}", [told(made, place) for place in range(400)]))
         meter.written.clear()
         bench.clone("e", "copy")
         assert sum(each.bytes for each in meter.written) > 2**19

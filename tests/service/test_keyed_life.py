@@ -1,29 +1,31 @@
 """The life of an experiment with keys: frozen, stopped with a fallback arm, with a holdout, and in its own scale."""
 
+import time
+
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
 import sidelong as sl
-from service.stores import lose_snapshots, opened
+from service.stores import lose_snapshots, opened, tell_one
 from service.test_keyed import KEYS, ask, events, run, told
 from sidelong.errors import ServiceError, UnknownDecisionError
 from sidelong.evaluation import lift
 from sidelong.service.http import export, views
-from sidelong.service.store.batches import TellColumns, TellMany
-from sidelong.service.store.commands import Cancel, DecideKeys, Tell
+from sidelong.service.store import journal
+from sidelong.service.store.counters import UNLEARNED
 from sidelong.service.store.journal import Kind
-from sidelong.service.store.tallies import UNLEARNED
+from sidelong.service.store.rules import Cancel, Decide, Tell, TellColumns
 
 
 def tell(bench, made, loss=0.5):
     items = [told(made, k, loss) for k in range(len(made.draws.keys))]
-    return run(bench, TellMany(f"#{made.experiment}", items))
+    return run(bench, Tell(f"#{made.experiment}", items))
 
 
 def drawn(made):
     """Return which arms were drawn, with which probabilities, to the bit."""
-    return made.draws.arms.tolist(), made.draws.probabilities.tobytes()
+    return made.draws.arms, np.array(made.draws.probabilities).tobytes()
 
 
 def test_a_frozen_one_plays_what_it_is_given_for_every_key_logs_it_and_learns_nothing(database):
@@ -34,16 +36,16 @@ def test_a_frozen_one_plays_what_it_is_given_for_every_key_logs_it_and_learns_no
         made = ask(bench, [*KEYS, "new"] * 5)
         assert set(made.draws.drawn_by) == {"frozen"}
         shares = {0: 0.25, 3: 0.75}
-        assert made.draws.probabilities.tolist() == [shares[arm] for arm in made.draws.arms.tolist()]
-        assert set(made.draws.arms.tolist()) == {0, 3}
-        assert made.draws.rounds.tolist()[-2:] == [5, 5]
+        assert made.draws.probabilities == [shares[arm] for arm in made.draws.arms]
+        assert set(made.draws.arms) == {0, 3}
+        assert made.draws.rounds[-2:] == [5, 5]
         assert not any(each.learned for each in tell(bench, made))
         assert not any(each.learned for each in tell(bench, before))
         counts = bench.counts()
         assert (counts[Kind.PLAYED], counts[Kind.DECIDED], counts[Kind.TOLD], counts[UNLEARNED]) == (65, 3, 3, 3)
         heard = next(event for event in events(bench) if event.kind is Kind.TOLD)
-        seen = np.frombuffer(heard.observe)
-        sizes = [made.graph.row(arm).size for arm in made.draws.arms.tolist()]
+        seen = journal.read_settled(heard).observe
+        sizes = [made.graph.row(arm).size for arm in made.draws.arms]
         # On a nested graph arm 3 reveals all, and arm 0 itself alone.
         assert seen.tolist() == [p for size in sizes for p in ([1.0] if size == 1 else [1.0, 0.75, 0.75, 0.75])]
         bench.change(state="running")
@@ -69,7 +71,7 @@ def test_what_waits_from_a_freeze_survives_a_restart_and_can_be_cancelled_and_ex
         with opened(database, bench.hands) as other:
             assert other.digest() == digest
             run(other, Cancel(f"#{made.experiment}", 1))
-            settled = run(other, TellMany(f"#{made.experiment}", [told(made, 1), told(mixed, 0)]))
+            settled = run(other, Tell(f"#{made.experiment}", [told(made, 1), told(mixed, 0)]))
             assert [each.learned for each in settled] == [False, True]
             other.hands.move(11)
             assert other.expire() == 11
@@ -100,19 +102,32 @@ def test_the_lift_is_over_the_decisions_of_all_keys(database):
             for place, (_, _, _, arm, _, by) in enumerate(made.draws.listed()):
                 items.append(told(made, place, 0.125 * arm))
                 costs[by].append(0.125 * arm)
-            run(bench, TellMany(f"#{made.experiment}", items))
+            run(bench, Tell(f"#{made.experiment}", items))
             for own in ("learner", "holdout"):  # an event for each sort
                 for _, _, _, arm, _, by in made.draws.listed():
                     if by == own:
                         lift.add(sums, share, 0.125 * arm, b, held=by == "holdout")
         state = bench.store.view("e", lambda each, _: views.state(each))
-        assert bench.store.view("e", lambda each, _: each.tallies.lift.tolist()) == sums.tolist()
+        assert bench.store.view("e", lambda each, _: each.counters.lift.tolist()) == sums.tolist()
         assert (state.lift.held, state.lift.learned) == (len(costs["holdout"]), len(costs["learner"]))
         assert state.counts.held == len(costs["holdout"])
         assert state.counts.decided == 96
-        rows = bench.store.view("e", lambda each, _: list(each.tallies.costs.values()))
+        rows = bench.store.view("e", lambda each, _: list(each.counters.costs.values()))
         assert [rows[0][0], rows[0][2]] == [len(costs["holdout"]), len(costs["learner"])]
         assert rows[0][1] == pytest.approx(sum(costs["holdout"]))
+
+
+def test_the_work_of_feedback_beside_a_holdout_grows_with_the_number_of_decisions_and_no_faster(tmp_path):
+    with opened(f"sqlite:///{tmp_path}/held.db") as bench:
+        bench.create(keyed=True, graph=sl.graphs.complete(24), holdout={"arm": 1, "share": 0.3})
+        seconds = {}
+        for n in (1000, 1000, 8000, 8000):  # the first time each is compiled
+            made = ask(bench, [f"{n}-{key}" for key in range(n)])
+            losses = np.full(24 * n, 0.5)
+            begun = time.process_time()
+            run(bench, TellColumns(f"#{made.experiment}", list(made.draws.numbers), [24] * n, losses))
+            seconds[n] = time.process_time() - begun
+        assert seconds[8000] < 30 * seconds[1000]  # 8 times as many; it was more than 60 times the work
 
 
 def test_costs_in_a_scale_are_told_in_items_and_in_columns(database):
@@ -121,7 +136,7 @@ def test_costs_in_a_scale_are_told_in_items_and_in_columns(database):
         bench.create("plain", keyed=True, start="none")
         for in_columns in (True, False):
             for name, factor in (("scaled", 200.0), ("plain", 1.0)):
-                (made,) = bench.store.run([DecideKeys(name, KEYS)])
+                (made,) = bench.store.run([Decide(name, keys=KEYS)])
                 items = [told(made, k) for k in range(12)]
                 items = [
                     item._replace(losses=[factor * 0.25 * (n + 1) for n in range(len(item.losses))]) for item in items
@@ -131,12 +146,12 @@ def test_costs_in_a_scale_are_told_in_items_and_in_columns(database):
                     numbers, sizes = [item.number for item in items], np.array([len(item.losses) for item in items])
                     run(bench, TellColumns(of, numbers, sizes, np.concatenate([item.losses for item in items])))
                 else:
-                    run(bench, TellMany(of, items))
-        scaled, plain = (run(bench, DecideKeys(name, KEYS)) for name in ("scaled", "plain"))
+                    run(bench, Tell(of, items))
+        scaled, plain = (run(bench, Decide(name, keys=KEYS)) for name in ("scaled", "plain"))
         assert drawn(scaled) == drawn(plain)  # the same was learned
         for made in (scaled, plain):
             with pytest.raises(ServiceError) as caught:
-                run(bench, TellMany(f"#{made.experiment}", [told(made, 0, 201.0)]))
+                run(bench, Tell(f"#{made.experiment}", [told(made, 0, 201.0)]))
             assert caught.value.path.startswith("body.items.0.losses")
 
 
@@ -148,15 +163,15 @@ def test_a_default_loss_is_learned_for_every_key_whose_feedback_never_comes(data
             default = {} if loss is None else {"default_loss": loss, "expire_after": 10.0}
             scale = {"best": 0.0, "worst": 4.0}
             bench.create(name, keyed=True, seed=5, scale=scale, start="none", **default, **more)
-        twin = run(bench, DecideKeys("told", KEYS))
+        twin = run(bench, Decide("told", keys=KEYS))
         made = ask(bench, KEYS)
-        run(bench, TellMany(f"#{twin.experiment}", [told(twin, k, 3.0) for k in range(12)]))
+        run(bench, Tell(f"#{twin.experiment}", [told(twin, k, 3.0) for k in range(12)]))
         bench.hands.move(11)
         assert bench.expire() == 12
         kinds = {event.kind for event in events(bench)[1:]}
         assert kinds == {Kind.DEFAULTED}
         with pytest.raises(ServiceError, match="kept as late"):
-            run(bench, Tell(f"#{made.experiment}", *told(made, 4, 1.0)))
+            run(bench, tell_one(f"#{made.experiment}", *told(made, 4, 1.0)))
         with pytest.raises(ServiceError, match="has expired"):
             run(bench, Cancel(f"#{made.experiment}", 5))
         counts = bench.store.view("e", lambda each, _: views.state(each)).counts
@@ -168,7 +183,7 @@ def test_a_default_loss_is_learned_for_every_key_whose_feedback_never_comes(data
         log = pq.read_table(tmp_path / "log.parquet")
         assert log["status"].to_pylist() == ["defaulted"] * 12
         assert {loss for row in log["losses"].to_pylist() for loss in row} == {0.75}
-        assert drawn(ask(bench, KEYS)) == drawn(run(bench, DecideKeys("told", KEYS)))  # as if it had been told
+        assert drawn(ask(bench, KEYS)) == drawn(run(bench, Decide("told", keys=KEYS)))  # as if it had been told
         digest = bench.digest()
         lose_snapshots(bench.database)
         with opened(database) as again:
@@ -180,15 +195,15 @@ def test_while_frozen_a_default_is_kept_and_not_learned(database):
         bench.create(keyed=True, default_loss=0.5, expire_after=10.0, start="none")
         bench.create("twin", keyed=True, start="none")
         ask(bench, KEYS)
-        lost = run(bench, DecideKeys("twin", KEYS))
-        for number in lost.draws.numbers.tolist():
+        lost = run(bench, Decide("twin", keys=KEYS))
+        for number in lost.draws.numbers:
             run(bench, Cancel(f"#{lost.experiment}", number))
         bench.change(state="frozen", play=0)
         bench.hands.move(11)
         assert bench.expire() == 12
         assert (bench.counts()[Kind.DEFAULTED], bench.counts()[UNLEARNED]) == (12, 12)
         bench.change(state="running")
-        assert drawn(ask(bench, KEYS)) == drawn(run(bench, DecideKeys("twin", KEYS)))
+        assert drawn(ask(bench, KEYS)) == drawn(run(bench, Decide("twin", keys=KEYS)))
 
 
 def test_the_family_that_is_exported_has_learned_what_the_keys_have(database, tmp_path):

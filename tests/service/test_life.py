@@ -11,7 +11,7 @@ from service.stores import last_snapshot, lose_snapshots, new_database, opened
 from sidelong.errors import ServiceError, UnknownDecisionError
 from sidelong.service.http import views
 from sidelong.service.store import creation, journal
-from sidelong.service.store.experiment import Clock
+from sidelong.service.store.clock import Clock
 from sidelong.service.store.graphs import GraphCache
 from sidelong.service.store.journal import Kind
 from sidelong.service.store.replay import Replayed
@@ -68,7 +68,7 @@ def test_what_a_frozen_round_reveals_is_logged_with_its_probability(bench):
         bench.tell(bench.decide(), 0.5)
     with bench.database.reading() as reading:
         told = [each for each in journal.since(reading, reading.find("e").id, 0) if each.kind is Kind.TOLD]
-    observed = {event.arm: np.frombuffer(event.observe).tolist() for event in told}
+    observed = {journal.arm_of(event): journal.read_settled(event).observe.tolist() for event in told}
     assert observed == {1: [1.0, 1.0], 3: [1.0, 1.0, 0.5, 0.5]}
 
 
@@ -100,7 +100,7 @@ def test_an_archived_experiment_that_leaves_memory_while_it_is_looked_at_is_load
 
         def leave(begin):
             del hooks["reading"]
-            bench.store.doze()
+            bench.store.drop_idle()
             assert bench.store.known("e").live is None  # which takes no memory any more
             return begin()
 
@@ -144,12 +144,12 @@ def test_a_name_is_free_at_once_on_a_server_that_knew_what_had_it(database):
             refused("not_found", views.changes, other.store, name)
             refused("not_found", other.store.position, name)
             assert other.create(name, graph=GRAPH)[1]
-            assert one.decide(name).event.round == 1
+            assert one.decide(name).number == 1
             assert state(other, name).graph.n_arms == 5
-        assert other.decide("anew").event.round == 1  # and not 404
+        assert other.decide("anew").number == 1  # and not 404
         one.delete("anew")
         assert other.clone("deleted", "anew")[1]
-        assert one.decide("anew").event.round == 1
+        assert one.decide("anew").number == 1
 
 
 def test_a_deleted_experiment_leaves_a_line_and_nothing_else(database):
@@ -169,7 +169,7 @@ def test_a_deleted_experiment_leaves_a_line_and_nothing_else(database):
         with one.database.reading() as reading:
             [left] = reading.experiments(deleted=True)
         assert left.state == "deleted"
-        one.store.doze()
+        one.store.drop_idle()
         with one.database.reading() as reading:
             assert reading.experiments(deleted=True) == [left._replace(state="gone")]
             assert reading.events(left.id, 0, 9) == []
@@ -185,13 +185,13 @@ def test_no_decision_is_made_by_a_state_that_another_server_has_left(database):
         one.create()
         other.decide()
         one.change(state="frozen", play=3)
-        assert other.decide().event.arm == 3
+        assert other.decide().arm == 3
         one.change(play=2)
-        assert other.decide().event.arm == 2
+        assert other.decide().arm == 2
         one.change(state="stopped")
         refused("stopped", other.decide)
         other.change(state="running")
-        assert one.decide().event.kind is Kind.DECIDED
+        assert one.decide().drawn_by == "learner"
         assert one.digest() == other.digest() == rebuilt(one)
 
 
@@ -222,7 +222,7 @@ def test_labels_description_and_expiry_can_be_changed(bench):
     now = state(bench)
     assert (now.labels, now.description) == (["a", "b", "c", "d"], "new")
     bench.change(state="frozen", play="c")
-    assert bench.decide().event.arm == 2
+    assert bench.decide().arm == 2
     bench.change(expire_after=5.0)
     bench.hands.move(6)
     refused("expired", bench.tell, made)  # also what waits
@@ -237,7 +237,7 @@ def test_a_frozen_round_leaves_out_arms_that_are_not_available(bench):
     bench.create(learner="exp3-set", graph=GRAPH)
     bench.change(state="frozen", play={"0": 0.5, "3": 0.5})
     made = bench.decide(available=[3, 4])
-    assert (made.event.arm, made.event.probability) == (3, 1.0)
+    assert (made.arm, made.probability) == (3, 1.0)
     assert refused("invalid", bench.decide, available=[1, 2]).path == "body.available"
     assert rebuilt(bench) == bench.digest()
 
@@ -249,27 +249,27 @@ def play_with_holdout(bench, share=0.3, rounds=300, **how):
     draws, log = np.random.default_rng(5), []
     for _ in range(rounds):
         made, losses, p = bench.decide(), draws.random(5), agent.outlook()
-        if made.event.kind is Kind.HELD:
-            assert made.event.arm == 2
+        if made.drawn_by == "holdout":
+            assert made.arm == 2
         else:
             expected = agent.ask()
-            assert made.event.arm == expected.arm
+            assert made.arm == expected.arm
             agent.tell(expected, losses[expected.reveals])
         mixed = (1 - share) * p + share * (np.arange(5) == 2)
-        assert made.event.probability == mixed[made.event.arm]
+        assert made.probability == mixed[made.arm]
         learned = bench.tell(made, losses[made.reveals].tolist()).learned
-        assert learned is (made.event.kind is Kind.DECIDED)
+        assert learned is (made.drawn_by == "learner")
         log.append((made, losses, mixed))
     return log
 
 
 def test_a_holdout_follows_its_arm_and_the_learner_does_not_notice(bench):
     log = play_with_holdout(bench)
-    held = [made.event.kind is Kind.HELD for made, _, _ in log]
+    held = [made.drawn_by == "holdout" for made, _, _ in log]
     assert 55 < sum(held) < 125  # 90 expected; outside with a probability below 1e-4
     state_ = state(bench)
     assert (state_.counts.held, state_.lift.held, state_.lift.learned) == (sum(held), sum(held), 300 - sum(held))
-    own = [losses[made.event.arm] for made, losses, _ in log]
+    own = [losses[made.arm] for made, losses, _ in log]
     assert state_.lift.held_cost == pytest.approx(np.mean([x for x, h in zip(own, held, strict=True) if h]))
     assert state_.lift.low < state_.lift.estimate < state_.lift.high
     assert rebuilt(bench) == bench.digest()
@@ -281,7 +281,7 @@ def test_the_log_has_the_probabilities_of_before_the_coin(bench):
         told = [each for each in journal.since(reading, reading.find("e").id, 0) if each.kind is Kind.TOLD]
     for event, (made, _, mixed) in zip(told, log, strict=True):
         P = GRAPH.observe_probabilities(mixed)[made.reveals]
-        assert np.frombuffer(event.observe) == pytest.approx(P, rel=1e-12)
+        assert journal.read_settled(event).observe == pytest.approx(P, rel=1e-12)
 
 
 @pytest.mark.parametrize("options", [{"learner": "exp3.g++", "refresh": "epoch"}, {"learner": "ts-n"}])
@@ -305,7 +305,7 @@ def test_a_round_in_which_the_arm_of_the_holdout_is_absent_is_the_learners_and_i
     bench.create(learner="exp3-set", graph=GRAPH, seed=3, holdout={"arm": 1, "share": 0.5})
     for _ in range(20):
         made = bench.decide(available=[0, 3, 4])
-        assert made.event.kind is Kind.DECIDED
+        assert made.drawn_by == "learner"
         bench.tell(made, 0.5)
     assert state(bench).lift.learned == 0
     assert rebuilt(bench) == bench.digest()
@@ -324,12 +324,12 @@ def test_a_clone_that_has_learned_plays_on_as_the_original_would(database):
         bench.clone("e", "fresh", learned=False, wanted={"seed": 11})
         for number in range(10):
             made, expected = bench.decide("copy"), agent.ask()
-            assert made.event.round == number + 1
-            assert (made.event.arm, made.event.probability) == (expected.arm, expected.probability)
+            assert made.number == number + 1
+            assert (made.arm, made.probability) == (expected.arm, expected.probability)
             bench.tell(made, 0.5)
             agent.tell(expected, [0.5] * len(made.reveals))
         first = sl.Agent("exp3.g++", GRAPH, seed=11).ask()
-        assert bench.decide("fresh").event.arm == first.arm
+        assert bench.decide("fresh").arm == first.arm
         made = views.changes(bench.store, "copy").items[0]
         assert (made.by, made.change["origin"]["name"], made.change["origin"]["sequence"]) == ("ops", "e", 61)
         assert state(bench, "copy").origin.learned
@@ -390,15 +390,15 @@ def test_the_agent_can_be_taken_out_as_a_file(bench, tmp_path):
     agent = sl.Agent.load(file)
     assert agent.graph.labels == tuple("abcde")
     assert agent.scale == sl.outcomes.Scale(0, 10)
-    assert [each.arm for each in agent.pending] == [waiting.event.arm]
-    id_ = f"{waiting.experiment}-{waiting.event.round}"  # the service's own
+    assert [each.arm for each in agent.pending] == [waiting.arm]
+    id_ = f"{waiting.experiment}-{waiting.number}"  # the service's own
     agent.save(file)
     agent = sl.Agent.load(file)  # also from a file of its own
     assert agent.tell(id_, [2.5] * len(waiting.reveals))
     assert not agent.tell(id_, [2.5] * len(waiting.reveals))
     bench.tell(waiting, 2.5)
     made = bench.decide()
-    assert (made.event.arm, made.event.probability) == ((now := agent.ask()).arm, now.probability)
+    assert (made.arm, made.probability) == ((now := agent.ask()).arm, now.probability)
 
 
 def test_an_agent_that_was_taken_out_knows_what_the_service_has_asked_whoever_decided_meanwhile(bench, tmp_path):
@@ -407,15 +407,15 @@ def test_an_agent_that_was_taken_out_knows_what_the_service_has_asked_whoever_de
     (tmp_path / "agent").write_bytes(bench.store.view("e", views.agent_file))
     agent = sl.Agent.load(tmp_path / "agent")
     for each in made:
-        id_, losses = f"{each.experiment}-{each.event.round}", [0.25] * len(each.reveals)
-        if each.event.kind is Kind.HELD:
+        id_, losses = f"{each.experiment}-{each.number}", [0.25] * len(each.reveals)
+        if each.drawn_by == "holdout":
             with pytest.raises(UnknownDecisionError):
                 agent.tell(id_, losses)
         else:
             before = set(agent.pending)
             assert agent.tell(id_, losses)
             (told,) = before - set(agent.pending)
-            assert told.arm == each.event.arm
+            assert told.arm == each.arm
     assert not agent.pending
 
 
@@ -429,7 +429,7 @@ def test_feedback_in_the_scale_of_the_experiment_is_kept_as_losses(bench):
     refused("conflict", bench.tell, made, 74.0)
     with bench.database.reading() as reading:
         [told] = [each for each in journal.since(reading, reading.find("e").id, 0) if each.kind is Kind.TOLD]
-    assert set(np.frombuffer(told.losses)) == {0.25}
+    assert set(journal.read_settled(told).losses) == {0.25}
     assert rebuilt(bench) == bench.digest()
     assert refused("invalid", bench.create, "f", scale={"best": 1.0, "worst": 1.0}).path == "body.scale"
 
@@ -464,10 +464,10 @@ def test_others_decide_between_any_two_portions_of_a_deletion(database, hooks, m
                 decided.append(bench.decide("kept"))
 
         hooks["forget"], hooks["writing"] = forget, between
-        bench.store.doze()
+        bench.store.drop_idle()
         hooks.clear()
         assert len(portions) > 3
         assert portions[-1] == 0
-        assert [made.event.round for made in decided] == list(range(1, len(portions) + 1))
+        assert [made.number for made in decided] == list(range(1, len(portions) + 1))
         with bench.database.reading() as reading:
             assert [each.state for each in reading.experiments(deleted=True)] == ["gone"]

@@ -17,8 +17,8 @@ from service import history as histories
 from service.doubles import altered, hooked, of_kind
 from service.stores import opened
 from sidelong.service.store import creation, journal, snapshots
+from sidelong.service.store.clock import Clock
 from sidelong.service.store.database import BlobKind
-from sidelong.service.store.experiment import Clock
 from sidelong.service.store.graphs import GraphCache
 from sidelong.service.store.journal import DRAWN_BY, Kind
 from sidelong.service.store.kinds import open_database
@@ -170,11 +170,12 @@ def check(database, operator, told):
         if event.kind is Kind.CHANGED:
             life = life.after(json.loads(event.context))
         elif event.kind in DRAWN_BY:
+            (arm,) = journal.read_draws(event).arms
             counted += 1
             allowed = {"running": {Kind.DECIDED, Kind.HELD}, "frozen": {Kind.PLAYED}, "stopped": {Kind.FALLBACK}}
             assert event.kind in allowed[life.state]
-            assert event.arm in {Kind.HELD: {2}, Kind.FALLBACK: {life.fallback}}.get(event.kind, set(range(5)))
-            assert event.kind is not Kind.PLAYED or str(event.arm) in life.play
+            assert arm in {Kind.HELD: {2}, Kind.FALLBACK: {life.fallback}}.get(event.kind, set(range(5)))
+            assert event.kind is not Kind.PLAYED or str(arm) in life.play
     assert counted == rebuilt.round
     acknowledged = {f"{identity.key}-{event.round}": event for event in events if event.kind is Kind.TOLD}
     assert told.keys() <= acknowledged.keys()

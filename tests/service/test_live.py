@@ -7,7 +7,7 @@ import pytest
 
 from service.doubles import hooked
 from service.stores import opened
-from sidelong.service.store.commands import Decide
+from sidelong.service.store.rules import Decide
 from sidelong.service.store.tokens import Tokens
 from sidelong.service.tail import Tail
 

@@ -9,10 +9,9 @@ import numpy as np
 
 import sidelong as sl
 from sidelong.service.store import snapshots
-from sidelong.service.store.experiment import Clock
+from sidelong.service.store.clock import Clock
 from sidelong.service.store.graphs import GraphCache
-from sidelong.service.store.journal import Kind, since
-from sidelong.service.store.keyed import columns
+from sidelong.service.store.journal import Kind, read_settled, since
 from sidelong.service.store.kinds import open_database
 from sidelong.service.store.replay import Replayed
 
@@ -83,6 +82,6 @@ def check(nights, database, state):
     assert snapshots.digest(rebuilt) == state["digest"]
     ids = [id_ for batch, _ in nights for id_ in batch.ids]
     assert len(set(ids)) == len(ids) == told
-    numbers = [columns.read_settled(event).numbers for event in events if event.kind is Kind.TOLD]
+    numbers = [read_settled(event).numbers for event in events if event.kind is Kind.TOLD]
     assert np.sort(np.concatenate(numbers)).tolist() == list(range(1, told + 1))  # each once
     opened.close()

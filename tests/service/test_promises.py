@@ -213,7 +213,7 @@ def a_decision_is_repeated_while_the_experiment_is_frozen(deployment, kind):
     assert (again.status, drawn(again.decisions)) == (200, drawn(made))
 
 
-@promise(Broken("defect 2: a repetition is refused while an experiment with keys is stopped", kinds=("keyed",)))
+@promise()
 def a_decision_is_repeated_while_the_experiment_is_stopped(deployment, kind):
     each = deployment.create(kind)
     made = each.decide(2, key="k")
@@ -223,7 +223,7 @@ def a_decision_is_repeated_while_the_experiment_is_stopped(deployment, kind):
     assert drawn(again.decisions) == drawn(made)
 
 
-@promise(Broken("defect 2: a repetition is refused while an experiment with keys is archived", kinds=("keyed",)))
+@promise()
 def a_decision_is_repeated_while_the_experiment_is_archived(deployment, kind):
     each = deployment.create(kind)
     made = each.decide(2, key="k")
@@ -310,9 +310,7 @@ def _ask_through_the_client(deployment, kind, key):
 # Limits: what would exceed one is refused before anything changes.
 
 
-@promise(
-    Broken("defect 3: the limit on outstanding decisions is ignored for keys", kinds=("keyed",)), max_outstanding=5
-)
+@promise(max_outstanding=5)
 def decisions_that_wait_are_limited(deployment, kind):
     each = deployment.create(kind)
     made = each.decide(4, key="four")
@@ -352,9 +350,7 @@ def keys_are_limited(deployment, kind):
     assert each.ask(20).status == 201
 
 
-@promise(
-    Broken("defect 13: the names of keys are not charged to the limit of bytes"), max_key_bytes=20_000, kinds=("keyed",)
-)
+@promise(max_key_bytes=20_000, kinds=("keyed",))
 def the_names_of_keys_are_charged_to_a_limit(deployment, kind):
     each = deployment.create(kind)
     names = [f"{number:02}" + "\N{BREAD}" * 198 for number in range(50)]  # 40,000 bytes
@@ -1106,10 +1102,7 @@ def a_request_keeps_the_id_and_the_trace_of_its_client(deployment, kind):
     assert (line["request"], line["trace"]) == ("gateway/17", trace[3:35])
 
 
-@promise(
-    Broken("defect 11: each repeated item of feedback reads all feedback that spans it", kinds=("keyed",)),
-    sweep_every=1000.0,
-)
+@promise(sweep_every=1000.0)
 def the_work_of_repeated_feedback_does_not_grow_with_the_journal(deployment, kind):
     told = {}
     for pairs in (20, 100):

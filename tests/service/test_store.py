@@ -7,15 +7,15 @@ import numpy as np
 import pytest
 
 import sidelong as sl
-from service.stores import last_snapshot, lose_snapshots, new_database, opened
+from service.stores import last_snapshot, lose_snapshots, new_database, one_of, opened, tell_one
 from sidelong.errors import ServiceError
 from sidelong.learners import uniform
 from sidelong.service.http import views
-from sidelong.service.store.commands import Decide, Tell
+from sidelong.service.store.clock import Clock
+from sidelong.service.store.counters import OWN_GRAPH
 from sidelong.service.store.database import BlobKind, BlobName, keep_blob
-from sidelong.service.store.experiment import Clock
 from sidelong.service.store.journal import Kind
-from sidelong.service.store.tallies import OWN_GRAPH
+from sidelong.service.store.rules import Decide
 
 GRAPH = sl.graphs.cliques([3, 2])
 
@@ -43,7 +43,7 @@ def test_a_decision_is_what_the_agent_alone_would_have_made(bench):
     agent = sl.Agent("exp3.g++", GRAPH, seed=11)
     for number in range(40):
         made, expected = bench.decide(), agent.ask()
-        assert (made.event.arm, made.event.probability) == (expected.arm, expected.probability)
+        assert (made.arm, made.probability) == (expected.arm, expected.probability)
         assert made.reveals == expected.reveals.tolist()
         losses = [(number * 7 + arm * 3) % 10 / 10 for arm in made.reveals]
         bench.tell(made, losses)
@@ -59,13 +59,13 @@ def test_feedback_out_of_order_is_learned_with_the_probabilities_of_its_own_roun
         losses = [0.1 * (number % 7)] * len(made[number].reveals)
         bench.tell(made[number], losses)
         agent.tell(twins[number], losses)
-    assert bench.decide().event.probability == agent.ask().probability
+    assert bench.decide().probability == agent.ask().probability
 
 
 def test_a_key_that_comes_twice_in_one_transaction_gives_one_decision(bench):
     bench.create()
     one, two = bench.store.run([Decide("e", key="b"), Decide("e", key="b")])
-    assert one.event == two.event
+    assert one_of(one)._replace(duplicate=True) == one_of(two)
     assert [one.duplicate, two.duplicate] == [False, True]
     assert bench.counts()[Kind.DECIDED] == 1
 
@@ -75,7 +75,12 @@ def test_a_batch_refuses_only_what_is_wrong_in_it(bench):
     made = bench.decide()
     name = f"#{made.experiment}"
     outcomes = bench.store.run(
-        [Tell(name, 1, [0.5] * 9), Decide("nothing"), Tell(name, 1, [0.5] * len(made.reveals)), Tell(name, 7, [0.5])]
+        [
+            tell_one(name, 1, [0.5] * 9),
+            Decide("nothing"),
+            tell_one(name, 1, [0.5] * len(made.reveals)),
+            tell_one(name, 7, [0.5]),
+        ]
     )
     assert [getattr(each, "code", "fine") for each in outcomes] == ["invalid", "not_found", "fine", "not_found"]
 
@@ -120,8 +125,8 @@ def test_the_clock_falls_behind_neither_the_journal_nor_a_snapshot_after_a_kill(
         if saved:
             bench.store.save(least=1)  # and the clock is not written
     with opened(database) as bench:
-        made = bench.decide()
-        assert made.event.clock == 100_000
+        bench.decide()
+        assert bench.store.view("e", lambda each, _: each.pending.moment(2)) == 100_000
         bench.hands.move(60)
         assert bench.expire() == 2
 
@@ -160,7 +165,7 @@ def test_a_graph_of_one_decision_and_a_graph_known_only_afterwards(bench):
     seen = views.decision(bench.store, f"#{later.experiment}", 2)
     assert seen.reveals == [0, 1, 2, 3]
     assert seen.observe_probabilities == pytest.approx([1.0] * 4)
-    assert bench.store.view("e", lambda experiment, _: experiment.tallies.counts[OWN_GRAPH]) == 1
+    assert bench.store.view("e", lambda experiment, _: experiment.counters.counts[OWN_GRAPH]) == 1
 
 
 @pytest.mark.parametrize(

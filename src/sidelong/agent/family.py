@@ -443,7 +443,7 @@ class RowsOfKeys:
     def tell(
         self, row: Integers, round_: Integers, losses: Floats, graph: FeedbackGraph | None = None, *, learn: bool = True
     ) -> Floats:
-        """Learn what pending decisions revealed, as `Family.tell` does, or give them up.
+        """Learn what pending decisions revealed, as `Family.tell` does, or give them up, as lost.
 
         Returns:
             What `Family.observe_probabilities` returns of them before that.
@@ -454,12 +454,41 @@ class RowsOfKeys:
         if learn:
             self._family._learn(row, round_, LossColumns(losses, losses), graph)  # noqa: SLF001
         else:
-            rounds.drop(slot)
+            rounds.drop(slot, lost=True)
         return observed
 
-    def cancel(self, row: Integers, round_: Integers) -> None:
-        """Give up pending decisions."""
-        self._rounds.drop(self._pending(row, round_))
+    def drawn(self, row: Integers, round_: Integers) -> tuple[Floats | None, list[int]]:
+        """Return the probabilities that pending decisions were drawn with, and how many came after each of its key.
+
+        The probabilities have a row for each decision; they are None where the learner does not tell all of them.
+        """
+        rounds, slot = self._rounds, self._pending(row, round_)
+        known = not rounds.setup.learner.is_sparing and not np.isnan(rounds.pending.probability[slot]).any()
+        return rounds.pending.p[slot] if known else None, (rounds.rows.round[row] - round_).tolist()
+
+    def observe(self, row: Integers, round_: Integers) -> Floats:
+        """Return what `Family.observe_probabilities` returns of pending decisions."""
+        slot = self._pending(row, round_)
+        return self._rounds.observe(slot, self._rounds.pending.graph[slot])
+
+    def outlook(self, row: Integers, graph: FeedbackGraph | None = None) -> Floats:
+        """Return with which probabilities each of some rows would play next, as `Family.outlook` does."""
+        return self._rounds.outlook(row, self._rounds.bank.asked(graph, None, row.size))[0]
+
+    def ids(self, row: Integers, round_: Integers) -> list[str]:
+        """Return what names pending decisions."""
+        return self._rounds.ids(self._pending(row, round_))
+
+    @property
+    def graphs(self) -> list[FeedbackGraph]:
+        """The graphs of the file that `contents` describes: the own one, and those of pending decisions."""
+        pending = self._rounds.pending
+        used = np.unique(np.append(0, pending.graph[pending.key >= 0]))
+        return [self._rounds.bank.graphs[g] for g in used.tolist()]
+
+    def cancel(self, row: Integers, round_: Integers, *, lost: bool = False) -> None:
+        """Give up pending decisions, as `Family.cancel` does."""
+        self._rounds.drop(self._pending(row, round_), lost=lost)
 
     def override(self, row: Integers, round_: Integers, arms: Integers) -> None:
         """Say that pending decisions were carried out with other arms."""

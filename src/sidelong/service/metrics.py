@@ -15,6 +15,7 @@ from prometheus_client.gc_collector import GCCollector
 from prometheus_client.process_collector import ProcessCollector
 
 from sidelong.evaluation import lift as lifts
+from sidelong.service.store.journal import arms_of, count_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -84,9 +85,9 @@ class _Experiments:
         """Count events that were written."""
         name, labels = experiment.identity.name, experiment.life.labels
         for event in events:
-            self._happened[name, event.kind] += experiment.amount(event)
+            self._happened[name, event.kind] += count_of(event)
             if experiment.n_arms <= MOST_ARMS:
-                for arm in experiment.played(event):
+                for arm in arms_of(event):
                     self._played[name, arm, str(arm) if labels is None else labels[arm]] += 1
 
     def describe(self) -> list[Metric]:
@@ -132,7 +133,7 @@ class _Experiments:
             "sidelong_lift", "What is saved per round beside the holdout.", labels=["experiment", "limit"]
         )
         for name, found in self._store.measured():
-            outstanding.add_metric([name], found.waiting)
+            outstanding.add_metric([name], found.pending)
             if found.told:
                 cost.add_metric([name], found.paid / found.told)
             lift = None if found.share is None else lifts.lift(found.lift, found.share, _CONFIDENCE)

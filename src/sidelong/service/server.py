@@ -14,11 +14,11 @@ from sidelong.errors import ServiceError
 from sidelong.service import logs
 from sidelong.service.metrics import Metrics
 from sidelong.service.pools import Pool
-from sidelong.service.store.commands import Expire
+from sidelong.service.store.clock import Clock
 from sidelong.service.store.commits import Commits
-from sidelong.service.store.experiment import Clock
 from sidelong.service.store.kinds import open_database
 from sidelong.service.store.loading import Loading
+from sidelong.service.store.rules import Expire
 from sidelong.service.store.saving import Saving
 from sidelong.service.store.store import Store
 from sidelong.service.store.tokens import Tokens
@@ -134,10 +134,10 @@ class Server:
                     await asyncio.to_thread(self.store.collect)
                 if now - last >= _LOOK_EVERY * 1000:
                     last = now
-                    await asyncio.to_thread(self.store.doze)
+                    await asyncio.to_thread(self.store.drop_idle)
                     for name in await asyncio.to_thread(self.store.behind):
                         self.loading.want(name, functools.partial(_opened, name))
-                    if any(each.waiting for _, each in self.store.measured()):
+                    if any(each.pending for _, each in self.store.measured()):
                         await self.commits.submit(self.store.save_clock)
                 due = [self.commits.submit(Expire(each)) for each in await asyncio.to_thread(self.store.due)]
                 if due:  # one that is busy does not keep the others from their next turn

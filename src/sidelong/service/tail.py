@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING
 from pydantic_core import to_json
 
 from sidelong.errors import ServiceError
-from sidelong.service.store.experiment import timestamp
-from sidelong.service.store.journal import Kind
+from sidelong.service.store.clock import timestamp
+from sidelong.service.store.journal import Kind, arm_of
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterable
@@ -191,16 +191,8 @@ def _format_end(deletion: Listed) -> bytes:
     return b"event: deleted\ndata: %s\n\n" % to_json(data)
 
 
-def _is_batch(event: Event) -> bool:
-    """Tell whether an event is a batch of an experiment with keys, whose columns begin with 4 bytes or with keys."""
-    if event.kind in {Kind.TOLD, Kind.LATE, Kind.DEFAULTED}:
-        return len(event.losses or b"") % 8 == 4  # losses alone are 8 bytes each
-    return event.losses is not None
-
-
 def _format(event: Event) -> bytes:
     kind = event.kind.name.lower()
     round_ = None if event.kind is Kind.CHANGED else event.round
-    arm = None if _is_batch(event) else event.arm
-    data = {"sequence": event.seq, "kind": kind, "round": round_, "arm": arm, "at": timestamp(event.at)}
+    data = {"sequence": event.seq, "kind": kind, "round": round_, "arm": arm_of(event), "at": timestamp(event.at)}
     return b"id: %d\nevent: %s\ndata: %s\n\n" % (event.seq, kind.encode(), to_json(data))

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from sidelong.service.connections import TimedConnection
     from sidelong.service.http.endpoints import Endpoint, Reply
     from sidelong.service.settings import Settings
-    from sidelong.service.store.experiment import Clock
+    from sidelong.service.store.clock import Clock
 
 M = TypeVar("M", bound=BaseModel)
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import re
 from typing import TYPE_CHECKING
-
-import numpy as np
 
 from sidelong.errors import ServiceError
 from sidelong.service.http.decisions import context_of, key_of, parse, withdrawing
@@ -20,10 +19,9 @@ from sidelong.service.http.messages.columns import (
 )
 from sidelong.service.http.messages.decisions import Key
 from sidelong.service.http.problems import invalid
-from sidelong.service.store.batches import TellColumns
-from sidelong.service.store.commands import DecideKeys
-from sidelong.service.store.experiment import expires_at
-from sidelong.service.store.settled import placed
+from sidelong.service.store.clock import expires_at
+from sidelong.service.store.feedback import placed
+from sidelong.service.store.rules import Decide, TellColumns
 from sidelong.service.store.store import unknown
 from sidelong.service.store.tokens import Scope
 
@@ -33,9 +31,9 @@ if TYPE_CHECKING:
     from sidelong.graphs import FeedbackGraph
     from sidelong.service.http.endpoints import Call
     from sidelong.service.http.messages.graphs import GraphMessage
+    from sidelong.service.store.feedback import Settled
     from sidelong.service.store.graphs import KnownGraph
-    from sidelong.service.store.keyed.rules import DrawnKeys
-    from sidelong.service.store.settled import Settled
+    from sidelong.service.store.rules import Decided
 
 endpoints = Endpoints()
 _ITEM = re.compile(r"body\.items\.(\d+)\.(id|losses|arm|graph)(\..*)?")
@@ -58,18 +56,17 @@ async def decide_for_keys(call: Call) -> Reply:
     context = None if body.context is None else context_of(body.context, server.settings.max_context)
     graph = None if body.graph is None else await graph_of_round(body.graph, call, name)
     async with withdrawing(server, graph):
-        drawn: DrawnKeys = await server.commits.written(
-            DecideKeys(name, body.keys, graph, context, key, body.available)
-        )
-    draws = drawn.draws
+        command = Decide(name, graph, context, key, body.available, keys=body.keys)
+        drawn: Decided = await server.commits.written(command)
+    draws, arms = drawn.draws, sorted(set(drawn.draws.arms))
     content = {
         "ids": f"{drawn.experiment}-",
-        "first": int(draws.numbers[0]),
-        "rounds": draws.rounds.tolist(),
-        "arms": draws.arms.tolist(),
-        "labels": drawn.labels and {str(arm): drawn.labels[arm] for arm in np.unique(draws.arms).tolist()},
-        "probabilities": None if np.isnan(draws.probabilities).any() else draws.probabilities.tolist(),
-        "reveals": {str(arm): drawn.graph.row(arm).tolist() for arm in np.unique(draws.arms).tolist()},
+        "first": draws.numbers[0],
+        "rounds": draws.rounds,
+        "arms": draws.arms,
+        "labels": drawn.labels and {str(arm): drawn.labels[arm] for arm in arms},
+        "probabilities": None if any(map(math.isnan, draws.probabilities)) else draws.probabilities,
+        "reveals": {str(arm): drawn.graph.row(arm).tolist() for arm in arms},
         "expires_at": expires_at(drawn.at, drawn.expire_after),
         "duplicate": drawn.duplicate,
     }
@@ -90,10 +87,11 @@ async def tell_in_columns(call: Call) -> Reply:
     of, numbers = _numbers(body.ids)
     if call.access is not None and call.access.experiment not in {None, of[1:]}:
         raise _in_columns(unknown("#"))
-    sizes, losses = np.array(body.sizes, np.int64), body.losses
-    _check_lengths(body, sizes)
+    _check_lengths(body)
     graphs = [await _graph(each, place, call, of) for place, each in enumerate(body.graphs or ())]
-    command = TellColumns(of, numbers, sizes, losses, graphs, body.graph_of, body.arms, body.partial, body.plain)
+    command = TellColumns(
+        of, numbers, body.sizes, body.losses, graphs, body.graph_of, body.arms, body.partial, body.plain
+    )
     try:
         await check_size(call.server, of, len(numbers), "body.ids")
         async with withdrawing(call.server, *graphs):
@@ -148,13 +146,13 @@ def _in_columns(error: ServiceError) -> ServiceError:
     return ServiceError(str(error), status=error.status, code=error.code, path=where, value=error.value)
 
 
-def _check_lengths(body: FeedbackColumns, sizes: np.ndarray) -> None:
-    n = len(body.ids)
+def _check_lengths(body: FeedbackColumns) -> None:
+    n, total = len(body.ids), sum(body.sizes)
     for name, column in (("sizes", body.sizes), ("graph_of", body.graph_of), ("arms", body.arms)):
         if column is not None and len(column) != n:
             raise invalid(f"{name} has one number for each of the {n:,} ids, not {len(column):,}.", f"body.{name}")
-    if int(sizes.sum()) != body.losses.size:
-        text = f"losses has as many numbers as sizes says, {int(sizes.sum()):,}, and there are {body.losses.size:,}."
+    if total != body.losses.size:
+        text = f"losses has as many numbers as sizes says, {total:,}, and there are {body.losses.size:,}."
         raise invalid(text, "body.losses")
     if (body.graph_of is None) != (body.graphs is None):
         raise invalid("graphs and graph_of are sent together.", "body.graphs")

@@ -1,4 +1,4 @@
-"""Addresses of decisions: draw, tell, cancel, look."""
+"""Endpoints of decisions: draw, tell, cancel, look."""
 
 from __future__ import annotations
 
@@ -23,11 +23,10 @@ from sidelong.service.http.messages.decisions import (
     Key,
 )
 from sidelong.service.http.problems import invalid
-from sidelong.service.store.batches import DecideMany
-from sidelong.service.store.commands import Cancel, Decide, DecideKeys, Tell
-from sidelong.service.store.experiment import expires_at
+from sidelong.service.store.clock import expires_at
+from sidelong.service.store.feedback import ToldItem
 from sidelong.service.store.graphs import KnownGraph
-from sidelong.service.store.journal import DRAWN_BY
+from sidelong.service.store.rules import Cancel, Decide, TellOne
 from sidelong.service.store.tokens import Scope
 
 if TYPE_CHECKING:
@@ -36,9 +35,8 @@ if TYPE_CHECKING:
     from sidelong.graphs import FeedbackGraph
     from sidelong.service.http.endpoints import Call
     from sidelong.service.server import Server
-    from sidelong.service.store.commands import Command, Decided
-    from sidelong.service.store.keyed.rules import DrawnKeys
-    from sidelong.service.store.settled import Settled
+    from sidelong.service.store.feedback import Settled
+    from sidelong.service.store.rules import Command, Decided
 
 endpoints = Endpoints()
 _DECISIONS = (DecisionReply, DecisionItems)
@@ -62,24 +60,19 @@ async def decide(call: Call) -> Reply:
     name = call.of
     context = None if body.context is None else context_of(body.context, server.settings.max_context)
     graph = None if body.graph is None else await graph_of_round(body.graph, call, name)
-    if body.key is not None or body.keys is not None:
-        asked_for = DecideKeys(name, _keys(body), graph, context, key, body.available)
-        try:
-            drawn: DrawnKeys = await _written(server, asked_for, graph)
-        except ServiceError as error:
-            if body.keys is None and (error.path or "").startswith("body.keys"):  # where one is like many
-                error.path = "body.key"
-            raise
-        return Reply({"items": _items(drawn), "duplicate": drawn.duplicate}, 200 if drawn.duplicate else 201)
-    asked = Decide(name, graph, context, key, body.available, body.count or 1)
-    if body.count is None:
+    keys = None if body.key is None and body.keys is None else _keys(body)
+    asked = Decide(name, graph, context, key, body.available, body.count or 1, keys)
+    try:
         made: Decided = await _written(server, asked, graph)
-        return Reply({**_shown(made), "duplicate": made.duplicate}, 200 if made.duplicate else 201)
-    every: list[Decided] = await _written(server, DecideMany(asked), graph)
-    duplicate = every[0].duplicate
-    return Reply(
-        {"items": [_shown(each, key=None) for each in every], "duplicate": duplicate}, 200 if duplicate else 201
-    )
+    except ServiceError as error:
+        if body.keys is None and (error.path or "").startswith("body.keys"):  # where one is like many
+            error.path = "body.key"
+        raise
+    items, status = _items(made), 200 if made.duplicate else 201
+    if keys is not None or body.count is not None:
+        return Reply({"items": items, "duplicate": made.duplicate}, status)
+    del items[0]["key"]
+    return Reply({**items[0], "duplicate": made.duplicate}, status)
 
 
 def _keys(body: DecideRequest) -> list[Any]:
@@ -95,38 +88,23 @@ def _keys(body: DecideRequest) -> list[Any]:
     return [body.key] if body.keys is None else list(body.keys)
 
 
-def _items(drawn: DrawnKeys) -> list[dict[str, Any]]:
-    expires = expires_at(drawn.at, drawn.expire_after)
-    reveals = drawn.graph.row
+def _items(made: Decided) -> list[dict[str, Any]]:
+    expires, labels = expires_at(made.at, made.expire_after), made.labels
+    reveals = {arm: made.graph.row(arm).tolist() for arm in set(made.draws.arms)}
     return [
         {
-            "id": f"{drawn.experiment}-{number}",
+            "id": f"{made.experiment}-{number}",
             "key": key,
             "round": round_,
             "arm": arm,
-            "label": drawn.labels and drawn.labels[arm],
+            "label": labels and labels[arm],
             "probability": None if math.isnan(p) else p,
             "drawn_by": by,
-            "reveals": reveals(arm).tolist(),
+            "reveals": reveals[arm],
             "expires_at": expires,
         }
-        for number, key, round_, arm, p, by in drawn.draws.listed()
+        for number, key, round_, arm, p, by in made.draws.listed()
     ]
-
-
-def _shown(made: Decided, **more: None) -> dict[str, Any]:
-    event = made.event
-    return {
-        "id": f"{made.experiment}-{event.round}",
-        **more,
-        "round": event.round,
-        "arm": event.arm,
-        "label": made.label,
-        "probability": event.probability,
-        "drawn_by": DRAWN_BY[event.kind],
-        "reveals": made.reveals,
-        "expires_at": expires_at(event.at, made.expire_after),
-    }
 
 
 @endpoints.add("POST", "/v1/decisions/{id}/feedback", Scope.FEEDBACK, {200: FeedbackReply}, takes=Feedback)
@@ -135,7 +113,8 @@ async def feedback(call: Call) -> Reply:
     of, number = parse(call.place["id"])
     body: Feedback = call.body
     graph = None if body.graph is None else await graph_of_round(body.graph, call, of)
-    told: Settled = await _written(call.server, Tell(of, number, body.losses, graph, body.arm, body.plain), graph)
+    item = ToldItem(number, body.losses, graph, body.arm, body.plain)
+    told: Settled = await _written(call.server, TellOne(of, item), graph)
     content = {"id": call.place["id"], "round": told.round, "learned": told.learned, "duplicate": told.duplicate}
     return Reply(content)
 
@@ -174,7 +153,7 @@ async def cancel(call: Call) -> Reply:
 
 @endpoints.add("GET", "/v1/decisions/{id}", Scope.READ, {200: DecisionState})
 async def look_up(call: Call) -> Reply:
-    """Return a decision, whatever became of it."""
+    """Get a decision in any state."""
     server = call.server
     of, number = parse(call.place["id"])
     await server.loading.wait(of, server.settings.request_timeout)

@@ -21,16 +21,16 @@ from sidelong.service.http.messages.experiments import (
     SampleRatio,
     WorldState,
 )
+from sidelong.service.store.counters import HIDDEN, UNWEIGHED
 from sidelong.service.store.journal import Kind
-from sidelong.service.store.tallies import HIDDEN, UNWEIGHED
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
     from sidelong.evaluation.intervals import Interval
     from sidelong.service.store.agents import Decider
+    from sidelong.service.store.counters import Counters
     from sidelong.service.store.experiment import LiveExperiment
-    from sidelong.service.store.tallies import Tallies
 
     Floats = npt.NDArray[np.float64]
 
@@ -40,11 +40,11 @@ _SUSPICIOUS = 0.001
 
 def counts(experiment: LiveExperiment) -> Counts:
     """Return what became of the decisions."""
-    happened, aside = experiment.tallies.counts, experiment.tallies.aside
+    happened, aside = experiment.counters.counts, experiment.counters.aside
     return Counts(
         decided=experiment.round,
         told=happened[Kind.TOLD] + aside[Kind.TOLD],
-        outstanding=experiment.waiting,
+        outstanding=len(experiment.pending),
         expired=happened[Kind.EXPIRED] + aside[Kind.EXPIRED],
         cancelled=happened[Kind.CANCELLED] + aside[Kind.CANCELLED],
         late=happened[Kind.LATE],
@@ -55,42 +55,42 @@ def counts(experiment: LiveExperiment) -> Counts:
     )
 
 
-def costs(tallies: Tallies) -> Floats:
+def costs(counters: Counters) -> Floats:
     """Return what each arm would have cost per round; NaN where nothing is known.
 
     An estimate without bias may leave [0, 1]; what is shown may not.
     """
-    return np.clip(_costs(tallies, tallies.sums), 0.0, 1.0)
+    return np.clip(_costs(counters, counters.sums), 0.0, 1.0)
 
 
-def intervals(tallies: Tallies, arms: list[int]) -> Interval:
+def intervals(counters: Counters, arms: list[int]) -> Interval:
     """Return the 95% intervals of some arms, over all rounds that were not cancelled."""
-    sums, n = tallies.sums[:, arms], _rounds(tallies)
-    found = interval(weighing.evidence(sums, _drawn(tallies)), n, _RISK, _costs(tallies, sums))
+    sums, n = counters.sums[:, arms], _rounds(counters)
+    found = interval(weighing.evidence(sums, _drawn(counters)), n, _RISK, _costs(counters, sums))
     return found._replace(lower=np.clip(found.lower, 0.0, 1.0), upper=np.clip(found.upper, 0.0, 1.0))
 
 
-def regret(tallies: Tallies, agent: Decider | None = None) -> RegretState:
+def regret(counters: Counters, agent: Decider | None = None) -> RegretState:
     """Return the own loss less that of the best arm, over all rounds that were not cancelled.
 
     Rounds without feedback are taken to cost as much as the others in the estimates, and anything in the interval. With
     an `agent` that keeps a certificate, half of the risk is the certificate's, which may end the interval earlier.
     """
-    n, hidden = _rounds(tallies), int(tallies.counts[HIDDEN])
-    known = int(tallies.counts[Kind.TOLD]) - hidden
-    evidence = weighing.evidence(tallies.sums, _drawn(tallies))
+    n, hidden = _rounds(counters), int(counters.counts[HIDDEN])
+    known = int(counters.counts[Kind.TOLD]) - hidden
+    evidence = weighing.evidence(counters.sums, _drawn(counters))
     found = compare(
-        _costs(tallies, tallies.sums),
+        _costs(counters, counters.sums),
         evidence,
         n,
-        float(tallies.paid[0]),
+        float(counters.paid[0]),
         n - known,
         _RISK if agent is None else _RISK / 2,
     )
     if hidden or found.best < 0:
         nothing = dict.fromkeys(("estimate", "low", "high", "own_loss", "best_arm", "best_loss"))
         return RegretState(**nothing, rounds=n, rejected=found.rejected)
-    own, high = n * float(tallies.paid[0]) / known, found.upper
+    own, high = n * float(counters.paid[0]) / known, found.upper
     if agent is not None:
         high = max(min(high, agent.certificate(1 - _RISK / 2).bound), found.value)
     return RegretState(
@@ -110,7 +110,7 @@ def lift(experiment: LiveExperiment) -> LiftState | None:
     holdout, labels = experiment.holdout, experiment.life.labels
     if holdout is None:
         return None
-    found = lifts.lift(experiment.tallies.lift, holdout.share, 1.0 - _RISK)
+    found = lifts.lift(experiment.counters.lift, holdout.share, 1.0 - _RISK)
     return LiftState(
         arm=holdout.arm,
         label=labels[holdout.arm] if labels else None,
@@ -151,12 +151,11 @@ def _amount(found: LiftState | RegretState | None, unit: float) -> Amount | None
     return Amount(estimate=unit * found.estimate, low=low, high=high)
 
 
-def certificate(experiment: LiveExperiment) -> CertificateState | None:
+def certificate(experiment: LiveExperiment, agent: Decider) -> CertificateState | None:
     """Return the certificate, if one is kept."""
-    spec = experiment.identity.spec
-    if not spec.certificate:
+    if not experiment.identity.spec.certificate:
         return None
-    found, labels = experiment.agent.certificate(), experiment.life.labels
+    found, labels = agent.certificate(), experiment.life.labels
     return CertificateState(
         bound=found.bound,
         arm=found.arm,
@@ -169,34 +168,34 @@ def certificate(experiment: LiveExperiment) -> CertificateState | None:
     )
 
 
-def world(experiment: LiveExperiment) -> WorldState:
+def world(experiment: LiveExperiment, agent: Decider) -> WorldState:
     """Tell whether the world has turned."""
-    found, labels = experiment.agent.health(), experiment.life.labels
+    found, labels = agent.health(), experiment.life.labels
     shown, said = found._asdict(), str(found)
     if labels and found.arm is not None:
         said = said.replace(f"arm {found.arm} ", f"{labels[found.arm]} ")
     return WorldState(**{name: shown[name] for name in ("turned", "arm", "above", "below", "level")}, said=said)
 
 
-def _costs(tallies: Tallies, sums: Floats) -> Floats:
-    return weighing.costs(sums, _drawn(tallies), tallies.rounds)
+def _costs(counters: Counters, sums: Floats) -> Floats:
+    return weighing.costs(sums, _drawn(counters), counters.rounds)
 
 
-def _drawn(tallies: Tallies) -> int:
-    return int(tallies.counts[Kind.DECIDED])
+def _drawn(counters: Counters) -> int:
+    return int(counters.counts[Kind.DECIDED])
 
 
-def _rounds(tallies: Tallies) -> int:
+def _rounds(counters: Counters) -> int:
     """Return how many decisions were carried out, as far as is known: those without feedback may have cost anything."""
-    return int(tallies.counts[Kind.DECIDED] - tallies.counts[Kind.CANCELLED])
+    return int(counters.counts[Kind.DECIDED] - counters.counts[Kind.CANCELLED])
 
 
-def sample_ratio(tallies: Tallies) -> SampleRatio:
+def sample_ratio(counters: Counters) -> SampleRatio:
     """Compare how often each arm was played with the sum of its probabilities, over the told rounds."""
-    told = int(tallies.counts[Kind.TOLD])
-    if tallies.counts[UNWEIGHED]:
+    told = int(counters.counts[Kind.TOLD])
+    if counters.counts[UNWEIGHED]:
         return SampleRatio(p_value=None, ok=True, told=told, unknown="the learner does not tell all probabilities")
-    p_value = evaluation.sample_ratio(tallies.plays, tallies.expected)
+    p_value = evaluation.sample_ratio(counters.plays, counters.expected)
     if p_value is None:
         return SampleRatio(p_value=None, ok=True, told=told, unknown="not enough feedback yet")
     return SampleRatio(p_value=p_value, ok=p_value >= _SUSPICIOUS, told=told, unknown=None)

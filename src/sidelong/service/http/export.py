@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import json
+import math
 import tempfile
-from typing import TYPE_CHECKING, Any, BinaryIO
+from collections import deque
+from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
-import numpy as np
 from starlette.responses import StreamingResponse
 
 from sidelong.service import pools
-from sidelong.service.http import keyed_log
 from sidelong.service.http.problems import for_temporary_files
-from sidelong.service.http.views import status_of
 from sidelong.service.store import journal
 from sidelong.service.store.replay import check_chain
 
@@ -22,10 +22,13 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from sidelong.service.store.database import Identity, Reading
-    from sidelong.service.store.journal import Event
+    from sidelong.service.store.journal import Event, Settlement
     from sidelong.service.store.store import Store
 
+    Row = dict[str, Any]
+
 _TOLD = {journal.Kind.TOLD, journal.Kind.DEFAULTED}
+_ROUNDS = 200  # that are read at once
 _ROWS = 5000
 _CHUNK = 2**18  # bytes
 _CELLS = 1_000_000  # losses in memory
@@ -69,7 +72,7 @@ def write(store: Store, of: str, file: Path | BinaryIO) -> Identity:
         labels = journal.labels_at(reading, identity)
         for _ in check_chain(reading, identity):
             pools.check()
-        graph = store.graph_cache.find(reading, spec.graph)
+        graph = store.graphs.find(reading, spec.graph)
         about |= {"n_arms": graph.n_arms, "graph": spec.graph_name}
         schema = _schema(pa)
         if spec.keyed:
@@ -104,9 +107,9 @@ def _schema(pa: Any) -> Any:
     )
 
 
-def _pages(store: Store, reading: Reading, identity: Identity) -> Iterator[list[dict[str, Any]]]:
+def _pages(store: Store, reading: Reading, identity: Identity) -> Iterator[list[Row]]:
     """Yield the rows, in pages that fit into memory."""
-    page: list[dict[str, Any]] = []
+    page: list[Row] = []
     cells = 0
     for row in _rows(store, reading, identity):
         page.append(row)
@@ -118,40 +121,67 @@ def _pages(store: Store, reading: Reading, identity: Identity) -> Iterator[list[
         yield page
 
 
-def _rows(store: Store, reading: Reading, identity: Identity) -> Iterator[dict[str, Any]]:
-    if identity.spec.keyed:
-        yield from keyed_log.rows(store, reading, identity)
-        return
-    for events in journal.by_round(reading, identity.id):
-        pools.check()
-        yield _row(store, reading, identity, events)
+def _rows(store: Store, reading: Reading, identity: Identity) -> Iterator[Row]:
+    """Yield a row for each decision, by number.
+
+    What settled a decision has a `round` that is not above its number, so that it was read before its row is made.
+    """
+    draws: deque[tuple[Event, Iterator[Any]]] = deque()
+    later: dict[int, list[_Later]] = {}  # by number
+    for first in itertools.count(1, _ROUNDS):
+        for event in reading.rounds(identity.id, first, first + _ROUNDS - 1):
+            if event.kind in journal.DRAWN_BY:
+                draws.append((event, journal.read_draws(event).listed()))
+                continue
+            settlement = journal.read_settled(event)
+            for place, number in enumerate(settlement.numbers.tolist()):
+                later.setdefault(number, []).append(_Later(event, settlement, place))
+        for number in range(first, first + _ROUNDS):
+            pools.check()
+            while draws and draws[0][0].last < number:
+                draws.popleft()
+            if not draws:
+                return
+            event, rows = draws[0]
+            yield _row(store, reading, identity, event, next(rows), later.pop(number, []))
 
 
-def _row(store: Store, reading: Reading, identity: Identity, events: list[Event]) -> dict[str, Any]:
-    made, *others = events
-    told = next((event for event in others if event.kind in _TOLD), None)
-    last = told or (others[-1] if others else None)  # what came too late changes nothing of what was told
+class _Later(NamedTuple):
+    """An event that is about a decision after it was made, its columns, and the place of the decision there."""
+
+    event: Event
+    settlement: Settlement
+    place: int
+
+
+def _row(
+    store: Store, reading: Reading, identity: Identity, made: Event, drawn: tuple[Any, ...], later: list[_Later]
+) -> Row:
+    number, key, round_, arm, p, by = drawn
+    told = next((each for each in later if each.event.kind in _TOLD), None)
+    # What came too late changes nothing of what was told.
+    last = told or max(later, key=lambda each: each.event.seq, default=None)
     row = {
         "timestamp": made.at,
-        "action": made.arm,
+        "action": arm,
         "reward": None,
-        "pscore": made.probability,
+        "pscore": None if math.isnan(p) else p,
         "position": 0,
         "context": made.context,
-        "decision": f"{identity.key}-{made.round}",
-        "round": made.round,
-        "status": status_of(last and last.kind),
-        "drawn_by": journal.DRAWN_BY[made.kind],
+        "decision": f"{identity.key}-{number}",
+        "round": round_,
+        "status": "outstanding" if last is None else last.event.kind.name.lower(),
+        "drawn_by": by,
         "observed": None,
         "losses": None,
         "observe_probabilities": None,
+        "key": None if key is None else str(key),
     }
     if told is not None:
-        graph = store.graph_cache.find(reading, told.graph or made.graph or identity.spec.graph)
-        reveals = graph.out_neighbors(made.arm or 0)
-        losses = np.frombuffer(told.losses or b"", "<f8")
-        own = losses[reveals == made.arm]
+        graph = store.graphs.find(reading, told.event.graph or made.graph or identity.spec.graph)
+        reveals, losses = graph.row(arm), told.settlement.losses_of(told.place)
+        own = losses[reveals == arm]
         row["reward"] = 1.0 - float(own[0]) if own.size else None
         row["observed"], row["losses"] = reveals, losses
-        row["observe_probabilities"] = None if told.observe is None else np.frombuffer(told.observe, "<f8")
+        row["observe_probabilities"] = told.settlement.observe_of(told.place)
     return row

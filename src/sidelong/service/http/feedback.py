@@ -8,7 +8,7 @@ wait for one flush together; they could not be undone together, and so they need
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from sidelong.errors import ServiceError
 from sidelong.service.http.decisions import parse, withdraw, withdrawing
@@ -17,18 +17,20 @@ from sidelong.service.http.graphs import graph_of_round
 from sidelong.service.http.messages.batches import FeedbackBatch, FeedbackBatchReply, ItemProblem, ItemVerdict, Unread
 from sidelong.service.http.messages.decisions import MOST_ROUNDS
 from sidelong.service.http.problems import invalid, misread
-from sidelong.service.store.batches import TellMany
-from sidelong.service.store.settled import ToldItem, placed
+from sidelong.service.store.feedback import ToldItem, placed
+from sidelong.service.store.rules import Tell
 from sidelong.service.store.store import unknown
 from sidelong.service.store.tokens import Scope
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from sidelong.graphs import FeedbackGraph
     from sidelong.service.http.endpoints import Call
     from sidelong.service.http.messages.batches import FeedbackItem
     from sidelong.service.server import Server
-    from sidelong.service.store.settled import Settled
+    from sidelong.service.store.feedback import Settled
+    from sidelong.service.store.graphs import KnownGraph
 
     Outcome = Settled | ServiceError
 
@@ -42,9 +44,12 @@ async def tell_many(call: Call) -> Reply:
     outcomes: dict[int, Outcome] = {}
     wanted: dict[str, list[int]] = {}
     told: dict[int, ToldItem] = {}
+    with_graphs = [place for place, item in enumerate(body.items) if getattr(item, "graph", None) is not None]
+    # Graphs are built side by side, and those that are the same once.
+    built = dict(zip(with_graphs, await _graphs(call, with_graphs), strict=True))
     for place, item in enumerate(body.items):
         try:
-            of, told[place] = await _read(item, place, call)
+            of, told[place] = _read(item, place, call, built.get(place))
             wanted.setdefault(of, []).append(place)
         except ServiceError as error:
             outcomes[place] = error
@@ -67,7 +72,7 @@ async def _tell(
         _check_whole(wrong, wanted)
     for of, places in wanted.items():
         await check_size(call.server, of, len(places), "body.items")
-    commands = [TellMany(of, [told[place] for place in places], body.partial) for of, places in wanted.items()]
+    commands = [Tell(of, [told[place] for place in places], body.partial) for of, places in wanted.items()]
     done = await asyncio.gather(*map(call.server.commits.written, commands), return_exceptions=True)
     for places, result in zip(wanted.values(), done, strict=True):
         if isinstance(result, BaseException):
@@ -81,15 +86,45 @@ async def _tell(
     return outcomes
 
 
-async def _read(item: FeedbackItem | Unread, place: int, call: Call) -> tuple[str, ToldItem]:
+async def _graphs(call: Call, places: list[int]) -> list[FeedbackGraph | KnownGraph | str | ServiceError]:
+    """Return the graphs of items, or why one cannot be built."""
+    made: dict[str, asyncio.Future[Any]] = {}
+    found = []
+    for place in places:
+        item = call.body.items[place]
+        same = f"{item.id.partition('-')[0]} {item.graph.model_dump_json()}"
+        if same not in made:
+            made[same] = asyncio.ensure_future(_graph(call, item))
+        found.append(made[same])
+    outcomes: list[Any] = await asyncio.gather(*found, return_exceptions=True)
+    for outcome in outcomes:
+        if isinstance(outcome, BaseException) and not isinstance(outcome, ServiceError):
+            raise outcome
+    return outcomes
+
+
+async def _graph(call: Call, item: FeedbackItem) -> FeedbackGraph | KnownGraph | str:
+    return await graph_of_round(item.graph, call, _address(item, call)[0])
+
+
+def _address(item: FeedbackItem, call: Call) -> tuple[str, int]:
+    """Return the experiment that an item is for, and the number of its decision."""
+    of, number = parse(item.id)
+    if call.access is not None and call.access.experiment not in {None, of[1:]}:
+        raise unknown("#")
+    return of, number
+
+
+def _read(
+    item: FeedbackItem | Unread, place: int, call: Call, graph: FeedbackGraph | KnownGraph | str | ServiceError | None
+) -> tuple[str, ToldItem]:
     """Return the experiment that an item is for, and what it tells."""
     if isinstance(item, Unread):
         raise placed(misread(item.error, "body"), place, None if call.body.partial else item.id)
     try:
-        of, number = parse(item.id)
-        if call.access is not None and call.access.experiment not in {None, of[1:]}:
-            raise unknown("#")
-        graph = None if item.graph is None else await graph_of_round(item.graph, call, of)
+        of, number = _address(item, call)
+        if isinstance(graph, ServiceError):
+            raise graph
         return of, ToldItem(number, item.losses, graph, item.arm, item.plain)
     except ServiceError as error:
         raise placed(error, place) from error

@@ -35,7 +35,7 @@ async def graph_of_round(message: Any, call: Call, of: str) -> FeedbackGraph | K
     """Return the graph of a round of an experiment; a large one is ready for its turn then."""
     await _check_own(message, call)
     server = call.server
-    if isinstance(message, GraphById) and server.store.graph_cache.recall(message.id) is not None:
+    if isinstance(message, GraphById) and server.store.graphs.recall(message.id) is not None:
         return message.id
     return await server.builds.run(_made_ready, message, server, of)
 

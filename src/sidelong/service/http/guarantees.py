@@ -13,16 +13,17 @@ from sidelong.learners.interface import Need
 from sidelong.service.http.messages.experiments import ArmDelayState, DelayState, Guarantee
 from sidelong.service.store.agents import module_of
 from sidelong.service.store.arm_delays import LEVEL
+from sidelong.service.store.counters import DELAYED, OWN_GRAPH, UNLEARNED, UNWEIGHED
 from sidelong.service.store.journal import Kind
-from sidelong.service.store.tallies import DELAYED, OWN_GRAPH, UNLEARNED, UNWEIGHED
 
 if TYPE_CHECKING:
     from sidelong.agent import Lateness
     from sidelong.graphs import FeedbackGraph
     from sidelong.learners.interface import Learner
     from sidelong.service.http.messages.experiments import SampleRatio, WorldState
+    from sidelong.service.store.agents import Decider
+    from sidelong.service.store.counters import Counters
     from sidelong.service.store.experiment import LiveExperiment
-    from sidelong.service.store.tallies import Tallies
 
 #: Up to so many arms the numbers of the graph are computed for `worth_from`, each within so many seconds.
 _FEW_ARMS, _BUDGET = 300, 0.2
@@ -53,21 +54,21 @@ class _Verdict:
         self.halves = [half for half in self.halves if lost and half not in lost]
 
 
-def guarantee(experiment: LiveExperiment, ratio: SampleRatio) -> Guarantee:
+def guarantee(experiment: LiveExperiment, agent: Decider, ratio: SampleRatio) -> Guarantee:
     """Tell what holds for what happened, and why not more; `ratio` is the `sample_ratio`."""
-    spec, rounds = experiment.identity.spec, experiment.agent.round
+    spec, rounds = experiment.identity.spec, agent.round
     learner, options = spec.learner, spec.options
     module = module_of(spec)
     halves = catalogue.proved(module, options, rounds)
     verdict = _Verdict(halves, _unproved(module, options, halves, rounds))
-    lateness = experiment.agent.lateness()
+    lateness = agent.lateness()
     if spec.features is not None:
         verdict.notes.append(_BY_ERRORS)
     else:
-        _untold(verdict, experiment.tallies, covered=lateness.bound is not None)
-        _late(verdict, experiment.tallies, module, covered=lateness.bound is not None)
-    _graphs(verdict, experiment.tallies, module, options)
-    delay = _delay(experiment.tallies, lateness)
+        _untold(verdict, experiment.counters, covered=lateness.bound is not None)
+        _late(verdict, experiment.counters, module, covered=lateness.bound is not None)
+    _graphs(verdict, experiment.counters, module, options)
+    delay = _delay(experiment.counters, lateness)
     if not delay.by_arm.ok:
         verdict.lose(f"{_UNEQUALLY_LATE}: no bound covers such delays.")
     if spec.log is not None:
@@ -75,7 +76,7 @@ def guarantee(experiment: LiveExperiment, ratio: SampleRatio) -> Guarantee:
             f"It learned {spec.log.rounds:,} rounds of a log before its first one. Its estimates have no bias, but no "
             f"bound is known for the rounds that follow."
         )
-    before = rounds - int(experiment.tallies.counts[Kind.DECIDED])
+    before = rounds - int(experiment.counters.counts[Kind.DECIDED])
     if spec.origin is not None and spec.origin.learned and before:
         some = f"{before:,} round{'' if before == 1 else 's'} of {spec.origin.name!r}"
         verdict.lose(f"It began with what {some} left. The theorems are for one from the start.")
@@ -90,22 +91,22 @@ def guarantee(experiment: LiveExperiment, ratio: SampleRatio) -> Guarantee:
         random=rounds * (1.0 - 1.0 / experiment.n_arms),
         worth_from=None
         if spec.prior is not None or not verdict.halves  # no promise counts what was believed
-        else _worth_from(experiment.agent.graph, learner, options),
+        else _worth_from(experiment.graph, learner, options),
         delay=delay,
     )
 
 
-def alarms(experiment: LiveExperiment, ratio: SampleRatio, world: WorldState) -> list[str]:
+def alarms(experiment: LiveExperiment, ratio: SampleRatio, world: WorldState | None) -> list[str]:
     """Tell what is wrong, by tests with a small chance of a false alarm. None is about what theorems cover."""
     found = []
     if not ratio.ok:
         found.append(
             f"{_UNEQUALLY_TOLD} (sample ratio, p = {ratio.p_value:.2g}). Find out why before you trust estimates."
         )
-    delays = _by_arm(experiment.tallies)
+    delays = _by_arm(experiment.counters)
     if not delays.ok:
         found.append(f"{_UNEQUALLY_LATE} (p = {delays.p_value:.2g}). Find out whether an arm decides how late it is.")
-    if world.turned:
+    if world is not None and world.turned:
         found.append(world.said)
     return found
 
@@ -125,51 +126,51 @@ def _unproved(module: Learner, options: dict[str, Any], halves: tuple[str, ...],
     return []
 
 
-def _some(tallies: Tallies, index: int, what: str) -> str:
-    n = tallies.counts[index]
-    return f"{n:,} of {tallies.counts[Kind.DECIDED]:,} decisions {what.format(was='was' if n == 1 else 'were')}"
+def _some(counters: Counters, index: int, what: str) -> str:
+    n = counters.counts[index]
+    return f"{n:,} of {counters.counts[Kind.DECIDED]:,} decisions {what.format(was='was' if n == 1 else 'were')}"
 
 
-def _untold(verdict: _Verdict, tallies: Tallies, *, covered: bool) -> None:
+def _untold(verdict: _Verdict, counters: Counters, *, covered: bool) -> None:
     """Say what decisions without feedback mean; `covered` says that there is a bound with late feedback."""
-    happened = tallies.counts
+    happened = counters.counts
     if happened[UNLEARNED]:
-        unlearned = f"{_some(tallies, UNLEARNED, '{was} told while frozen, and not learned')}."
+        unlearned = f"{_some(counters, UNLEARNED, '{was} told while frozen, and not learned')}."
         if covered:
             verdict.notes.append(f"{unlearned} Each costs at most 1, if neither its arm nor its loss was the reason.")
         else:
             verdict.lose(unlearned)
     if happened[Kind.EXPIRED]:
         told = f" ({happened[Kind.LATE]:,} told too late)" if happened[Kind.LATE] else ""
-        expired = f"{_some(tallies, Kind.EXPIRED, 'expired without feedback')}{told}."
+        expired = f"{_some(counters, Kind.EXPIRED, 'expired without feedback')}{told}."
         if covered:
             verdict.notes.append(f"{expired} Each costs at most 1, if neither its arm nor its loss was the reason.")
         else:
             verdict.lose(expired)
     if happened[Kind.CANCELLED]:
-        cancelled = f"{_some(tallies, Kind.CANCELLED, '{was} cancelled')}."
+        cancelled = f"{_some(counters, Kind.CANCELLED, '{was} cancelled')}."
         if covered:
             verdict.notes.append(f"{cancelled} That costs nothing, if neither the arm nor its loss was the reason.")
         else:
             verdict.lose(cancelled)
 
 
-def _graphs(verdict: _Verdict, tallies: Tallies, module: Learner, options: dict[str, Any]) -> None:
+def _graphs(verdict: _Verdict, counters: Counters, module: Learner, options: dict[str, Any]) -> None:
     """Say what graphs that were known only after the draw mean."""
-    if not tallies.counts[OWN_GRAPH] or Need.GRAPH_BEFORE not in catalogue.needs(module, options):
+    if not counters.counts[OWN_GRAPH] or Need.GRAPH_BEFORE not in catalogue.needs(module, options):
         return
-    after = f"{_some(tallies, OWN_GRAPH, '{was} told with a graph that was known only after the draw')}."
+    after = f"{_some(counters, OWN_GRAPH, '{was} told with a graph that was known only after the draw')}."
     if module.about.guess:
         verdict.lose(f"{after} The stochastic half needs it before the draw; the adversarial one holds.", "stochastic")
     else:
         verdict.lose(after)
 
 
-def _late(verdict: _Verdict, tallies: Tallies, module: Learner, *, covered: bool) -> None:
+def _late(verdict: _Verdict, counters: Counters, module: Learner, *, covered: bool) -> None:
     """Say what late feedback means."""
-    if not tallies.counts[DELAYED]:
+    if not counters.counts[DELAYED]:
         return
-    late = f"{_some(tallies, DELAYED, '{was} told after a later one was drawn')}."
+    late = f"{_some(counters, DELAYED, '{was} told after a later one was drawn')}."
     if not covered:
         absent = " where arms are absent" if module.sleeps else ""  # that of such a learner covers the rest
         verdict.lose(f"{late} Estimates stay unbiased, but no theorem covers late feedback for {module.title}{absent}.")
@@ -179,19 +180,19 @@ def _late(verdict: _Verdict, tallies: Tallies, module: Learner, *, covered: bool
         verdict.notes.append(f"{late} The bound counts them.")
 
 
-def _delay(tallies: Tallies, lateness: Lateness) -> DelayState:
+def _delay(counters: Counters, lateness: Lateness) -> DelayState:
     asked = lateness.told + lateness.outstanding + lateness.cancelled + lateness.lost
     return DelayState(
-        late=int(tallies.counts[DELAYED]),
+        late=int(counters.counts[DELAYED]),
         mean=lateness.sum / max(asked, 1),
         most=lateness.most,
-        by_arm=_by_arm(tallies),
+        by_arm=_by_arm(counters),
     )
 
 
-def _by_arm(tallies: Tallies) -> ArmDelayState:
-    unknown = "the learner does not tell all probabilities" if tallies.counts[UNWEIGHED] else None
-    p_value = None if unknown else tallies.arm_delays.p_value
+def _by_arm(counters: Counters) -> ArmDelayState:
+    unknown = "the learner does not tell all probabilities" if counters.counts[UNWEIGHED] else None
+    p_value = None if unknown else counters.arm_delays.p_value
     return ArmDelayState(p_value=p_value, ok=p_value is None or p_value > LEVEL, level=LEVEL, unknown=unknown)
 
 

@@ -12,7 +12,7 @@ from pydantic import BaseModel, TypeAdapter
 from pydantic.json_schema import models_json_schema
 
 from sidelong._version import __version__
-from sidelong.service.http import columns, decisions, evaluation, experiments, feedback, keyed, status
+from sidelong.service.http import columns, decisions, evaluation, experiments, feedback, keys, status
 from sidelong.service.http.endpoints import Endpoints, Reply
 from sidelong.service.http.problems import PROBLEMS, Problem
 
@@ -48,7 +48,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     *feedback.endpoints,
     *columns.endpoints,
     *experiments.endpoints,
-    *keyed.endpoints,
+    *keys.endpoints,
     *evaluation.endpoints,
     *status.endpoints,
     *endpoints,

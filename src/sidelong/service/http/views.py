@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
 from sidelong.agent import ContextualAgent, state_file
 from sidelong.errors import FeatureError, ServiceError
-from sidelong.service.http import estimates, keyed
+from sidelong.service.http import estimates
 from sidelong.service.http.guarantees import alarms, guarantee
 from sidelong.service.http.messages.decisions import DecisionState
 from sidelong.service.http.messages.experiments import (
@@ -32,9 +32,9 @@ from sidelong.service.http.messages.experiments import (
 )
 from sidelong.service.http.messages.graphs import GraphDrawing, GraphSummary
 from sidelong.service.store import agents, journal, snapshots
-from sidelong.service.store.experiment import expires_at, timestamp
-from sidelong.service.store.journal import DRAWN_BY, Kind
-from sidelong.service.store.keyed.experiment import KeyedExperiment
+from sidelong.service.store.clock import expires_at, timestamp
+from sidelong.service.store.history import History
+from sidelong.service.store.journal import DRAWN_BY, LATE_SLOT, Kind
 
 if TYPE_CHECKING:
     from sidelong.agent import Estimates
@@ -50,19 +50,18 @@ _USUAL = StateQuery()
 
 def summary(experiment: LiveExperiment) -> ExperimentSummary:
     """Return a line of the list."""
-    identity = experiment.identity
+    identity, agent = experiment.identity, experiment.agent
+    world = None if agent is None else estimates.world(experiment, agent)
     return ExperimentSummary(
         name=identity.name,
         learner=identity.spec.learner,
-        n_arms=experiment.agent.graph.n_arms,
+        n_arms=experiment.n_arms,
         description=experiment.life.description,
         state=experiment.life.state,
         created_at=timestamp(identity.spec.created_at),
         counts=estimates.counts(experiment),
         keys=_keys(experiment),
-        alarms=[]
-        if isinstance(experiment, KeyedExperiment)
-        else alarms(experiment, estimates.sample_ratio(experiment.tallies), estimates.world(experiment)),
+        alarms=alarms(experiment, estimates.sample_ratio(experiment.counters), world),
     )
 
 
@@ -101,13 +100,15 @@ def deleted_experiment(line: Listed) -> DeletedExperiment:
 
 
 def state(experiment: LiveExperiment, query: StateQuery = _USUAL) -> ExperimentState:
-    """Return all about an experiment, with some of its arms."""
-    identity, tallies, life = experiment.identity, experiment.tallies, experiment.life
-    if isinstance(experiment, KeyedExperiment):
-        return _state_with_keys(experiment, query)
-    spec, ratio, known = identity.spec, estimates.sample_ratio(tallies), experiment.agent.estimates()
-    world, lift = estimates.world(experiment), estimates.lift(experiment)
-    regret = estimates.regret(tallies, experiment.agent if spec.certificate else None)
+    """Return all about an experiment, with some of its arms.
+
+    What one learner knows is shown where there is one. With keys there are many, and each has a page of its own.
+    """
+    identity, counters, life, agent = experiment.identity, experiment.counters, experiment.life, experiment.agent
+    spec, ratio = identity.spec, estimates.sample_ratio(counters)
+    known = None if agent is None else agent.estimates()
+    world, lift = None if agent is None else estimates.world(experiment, agent), estimates.lift(experiment)
+    regret = None if agent is None else estimates.regret(counters, agent if spec.certificate else None)
     return ExperimentState(
         name=identity.name,
         learner=spec.learner,
@@ -127,69 +128,27 @@ def state(experiment: LiveExperiment, query: StateQuery = _USUAL) -> ExperimentS
         logged=None if spec.log is None else spec.log.rounds,
         origin=spec.origin,
         created_at=timestamp(spec.created_at),
-        graph=graph_summary(spec.graph, experiment.agent.graph),
-        keys=None,
+        graph=graph_summary(spec.graph, experiment.graph),
+        keys=_keys(experiment),
         round=experiment.round,
         sequence=experiment.head,
         digest=snapshots.digest(experiment) if query.digest else None,
         counts=estimates.counts(experiment),
-        best=_best(known, life.labels),
+        best=None if known is None else _best(known, life.labels),
         arms=_arms(experiment, known, query),
-        guarantee=guarantee(experiment, ratio),
+        guarantee=None if agent is None else guarantee(experiment, agent, ratio),
         sample_ratio=ratio,
         amounts=estimates.amounts(experiment, lift, regret),
         lift=lift,
         regret=regret,
-        certificate=estimates.certificate(experiment),
+        certificate=None if agent is None else estimates.certificate(experiment, agent),
         world=world,
         alarms=alarms(experiment, ratio, world),
     )
 
 
 def _keys(experiment: LiveExperiment) -> int | None:
-    return len(experiment.by_key.keys) if isinstance(experiment, KeyedExperiment) else None
-
-
-def _state_with_keys(experiment: KeyedExperiment, query: StateQuery) -> ExperimentState:
-    """Return all that can be said of keys together; what is known of each stands on a page of its own."""
-    identity, life, lift = experiment.identity, experiment.life, estimates.lift(experiment)
-    spec = identity.spec
-    return ExperimentState(
-        name=identity.name,
-        learner=spec.learner,
-        learner_version=spec.learner_version,
-        options=spec.options,
-        seed=spec.seed,
-        features=None,
-        description=life.description,
-        state=life.state,
-        play=life.play,
-        fallback=life.fallback,
-        labels=life.labels,
-        expire_after=life.expire_after,
-        scale=spec.scale,
-        default_loss=spec.default_loss,
-        prior=None,
-        logged=None if spec.log is None else spec.log.rounds,
-        origin=spec.origin,
-        created_at=timestamp(spec.created_at),
-        graph=graph_summary(spec.graph, experiment.agent.graph),
-        keys=_keys(experiment),
-        round=experiment.round,
-        sequence=experiment.head,
-        digest=snapshots.digest(experiment) if query.digest else None,
-        counts=estimates.counts(experiment),
-        best=None,
-        arms=keyed.arms(experiment, query),
-        guarantee=None,
-        sample_ratio=None,
-        amounts=estimates.amounts(experiment, lift, None),
-        lift=lift,
-        regret=None,
-        certificate=None,
-        world=None,
-        alarms=[],
-    )
+    return len(experiment.keys) if experiment.keys.named else None
 
 
 def _best(known: Estimates, labels: list[str] | None) -> CheapestArm | None:
@@ -199,14 +158,18 @@ def _best(known: Estimates, labels: list[str] | None) -> CheapestArm | None:
     return CheapestArm(arm=arm, label=labels[arm] if labels else None, mean=float(known.means[arm]), chance=known.sure)
 
 
-def _arms(experiment: LiveExperiment, known: Estimates, query: StateQuery) -> Arms:
-    tallies, labels = experiment.tallies, experiment.life.labels
-    p = known.weights
-    P = np.full_like(p, np.nan) if np.isnan(p).any() else experiment.agent.graph.observe_probabilities(p)
-    mean = estimates.costs(tallies)
-    by = {"arm": np.arange(p.size), "probability": -p, "mean": mean, "plays": -tallies.plays}[query.sort]
+def _arms(experiment: LiveExperiment, known: Estimates | None, query: StateQuery) -> Arms:
+    """Return some of the arms; `known` is what the learner knows of them, if there is one."""
+    counters, labels = experiment.counters, experiment.life.labels
+    p = np.full(experiment.n_arms, np.nan) if known is None else known.weights
+    P = np.full_like(p, np.nan) if np.isnan(p).any() else experiment.graph.observe_probabilities(p)
+    mean = estimates.costs(counters)
+    with np.errstate(invalid="ignore"):
+        seen = counters.losses / counters.observations if known is None else known.means
+    counts = counters.observations if known is None else known.counts
+    by = {"arm": np.arange(p.size), "probability": -p, "mean": mean, "plays": -counters.plays}[query.sort]
     shown = np.argsort(by, kind="stable")[query.offset : query.offset + query.limit].tolist()
-    ends = estimates.intervals(tallies, shown)
+    ends = estimates.intervals(counters, shown)
     doubtful = ends.rejected | np.isnan(mean[shown])
     items = [
         ArmState(
@@ -214,15 +177,15 @@ def _arms(experiment: LiveExperiment, known: Estimates, query: StateQuery) -> Ar
             label=labels[arm] if labels else None,
             probability=_known(p[arm]),
             observe_probability=_known(P[arm]),
-            plays=tallies.plays[arm],
-            observations=int(tallies.observations[arm]),
+            plays=counters.plays[arm],
+            observations=int(counters.observations[arm]),
             mean=_known(mean[arm]),
             low=None if doubtful[place] else float(ends.lower[place]),
             high=None if doubtful[place] else float(ends.upper[place]),
             rejected=bool(ends.rejected[place]),
-            observed_count=int(known.counts[arm]),
-            observed_mean=_known(known.means[arm]),
-            observed_spread=_known(known.spreads[arm]),
+            observed_count=int(counts[arm]),
+            observed_mean=_known(seen[arm]),
+            observed_spread=None if known is None else _known(known.spreads[arm]),
         )
         for place, arm in enumerate(shown)
     ]
@@ -246,8 +209,9 @@ def predictions(experiment: LiveExperiment, context: str, limit: int) -> Predict
 
 def drawing(experiment: LiveExperiment, limit: int) -> GraphDrawing:
     """Return the arms that are played most, and the edges between them."""
-    graph, labels = experiment.agent.graph, experiment.life.labels
-    most = np.argsort(-experiment.agent.estimates().weights, kind="stable")[:limit]
+    graph, labels, agent = experiment.graph, experiment.life.labels, experiment.agent
+    weights = experiment.counters.plays if agent is None else agent.estimates().weights
+    most = np.argsort(-weights, kind="stable")[:limit]
     arms = np.sort(most)
     edges = []
     for arm in arms.tolist():
@@ -267,64 +231,55 @@ def rates(experiment: LiveExperiment, minutes: int, now: int) -> Rates:
     """Return what happened in each of the last minutes; `now` is in microseconds."""
     last = now // 60_000_000
     span = range(last - minutes + 1, last + 1)
-    found = [experiment.tallies.minutes.get(minute, [0] * len(Kind)) for minute in span]
+    found = [experiment.counters.minutes.get(minute, [0] * len(Kind)) for minute in span]
     counted = {kind.name.lower(): [each[kind] for each in found] for kind in Kind}
     counted["decided"] = [sum(each[kind] for kind in DRAWN_BY) for each in found]
     kept: dict[str, Any] = {name: counted[name] for name in ("decided", "told", "expired", "late")}
-    costs = [experiment.tallies.costs.get(minute, [0.0] * 4) for minute in span]
+    costs = [experiment.counters.costs.get(minute, [0.0] * 4) for minute in span]
     kept["held_cost"], kept["cost"] = ([row[at + 1] / row[at] if row[at] else None for row in costs] for at in (0, 2))
     return Rates(minutes=[timestamp(minute * 60_000_000).replace(".000", "") for minute in span], **kept)
 
 
 def decision(store: Store, of: str, number: int) -> DecisionState:
-    """Return a decision, whatever became of it."""
-    return store.view(of, lambda each, reading: _decision(each, number, reading, store.graph_cache))
+    """Return a decision in any state."""
+    return store.view(of, lambda each, reading: _decision(each, number, reading, store.graphs))
 
 
-def _decision(experiment: LiveExperiment, number: int, reading: Reading, graph_cache: GraphCache) -> DecisionState:
-    if isinstance(experiment, KeyedExperiment):
-        return keyed.decision(experiment, number, reading, graph_cache)
+def _decision(experiment: LiveExperiment, number: int, reading: Reading, graphs: GraphCache) -> DecisionState:
     identity, labels = experiment.identity, experiment.life.labels
-    events = reading.rounds(identity.id, number, number)
-    if not events or number < 1:
-        text, id_ = "There is no such decision.", f"{identity.key}-{number}"
-        raise ServiceError(text, status=404, code="not_found", path="path.id", value=id_)
-    made, *others = events
-    told = next((each for each in reversed(others) if each.losses is not None), None)
-    last = others[-1] if others else None
-    if others and others[0].kind is Kind.DEFAULTED:  # what came later changes nothing of what was learned
-        told = last = others[0]
-    graph_id = told.graph if told is not None and told.graph is not None else made.graph
-    graph = experiment.agent.graph if graph_id is None else graph_cache.find(reading, graph_id)
-    reveals = graph.out_neighbors(made.arm or 0)
-    observe = None
-    if told is not None and told.observe is not None:
-        observe = np.frombuffer(told.observe, "<f8")
-    elif number in experiment.outstanding:
-        observe = experiment.observe(experiment.outstanding[number][0], graph)
+    history = History(reading, experiment)
+    history.check(number)
+    made, draws = history.draws(number)
+    _, key, round_, arm, probability, by = draws.row(number - made.round)
+    settled = None if number in experiment.pending else history.settled(number)
+    late = None if settled is None else history.found(number, LATE_SLOT)
+    # What came after a default changes nothing of what was learned.
+    told = settled if settled is not None and settled[0].kind is Kind.DEFAULTED else late or settled
+    graph_id = made.graph if told is None or told[0].graph is None else told[0].graph
+    graph = experiment.graph if graph_id is None else graphs.find(reading, graph_id)
+    losses = observe = None
+    if told is None:
+        observe = experiment.observe_pending(number, reading)
+    elif told[0].kind in {Kind.TOLD, Kind.LATE, Kind.DEFAULTED}:
+        losses, observe = told[1].losses_of(told[2]).tolist(), told[1].observe_of(told[2])
     return DecisionState(
         id=f"{identity.key}-{number}",
         experiment=identity.name,
-        key=None,
-        round=number,
-        arm=made.arm or 0,
-        label=None if labels is None else labels[made.arm or 0],
-        probability=made.probability,
-        reveals=reveals.tolist(),
-        observe_probabilities=None if observe is None else observe.tolist(),
-        losses=None if told is None else np.frombuffer(told.losses or b"", "<f8").tolist(),
-        drawn_by=DRAWN_BY[made.kind],
-        status=status_of(last and last.kind),
+        key=key,
+        round=round_,
+        arm=arm,
+        label=None if labels is None else labels[arm],
+        probability=None if np.isnan(probability) else probability,
+        reveals=graph.row(arm).tolist(),
+        observe_probabilities=None if observe is None or np.isnan(observe).any() else observe.tolist(),
+        losses=losses,
+        drawn_by=by,
+        status=cast("Any", "outstanding" if told is None else told[0].kind.name.lower()),
         context=None if made.context is None else json.loads(made.context),
         decided_at=timestamp(made.at),
         expires_at=expires_at(made.at, experiment.life.expire_after),
-        settled_at=timestamp(others[0].at) if others else None,
+        settled_at=None if settled is None else timestamp(settled[0].at),
     )
-
-
-def status_of(last: Kind | None) -> Any:
-    """Return what a decision is called after the last thing that happened to it."""
-    return "outstanding" if last is None else last.name.lower()
 
 
 def graph_summary(id_: str, graph: FeedbackGraph) -> GraphSummary:
@@ -348,12 +303,9 @@ def agent_file(experiment: LiveExperiment, reading: Reading) -> bytes:
 
     It has the labels of the arms, and the scale of what it is told.
     """
-    if isinstance(experiment, KeyedExperiment):
-        experiment.wake_all(reading)
-        header, arrays = experiment.blocks.together().contents()
-    else:
-        header, arrays = experiment.agent.contents()
-    header["names"] = experiment.names_of_waiting()
+    experiment.load_all(reading)
+    header, arrays = experiment.blocks.together().contents()
+    header["names"] = experiment.names_of_pending()
     scale, labels = experiment.scale, experiment.life.labels
     if scale is not None:
         header["scale"] = [scale.best, scale.worst]

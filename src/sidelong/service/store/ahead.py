@@ -11,8 +11,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from sidelong.service.store.commands import Command, Turn
 from sidelong.service.store.graphs import blob_of
+from sidelong.service.store.rules import Command, Turn
 
 if TYPE_CHECKING:
     from sidelong.service.store.database import Writing

@@ -12,10 +12,15 @@ The delay of a decision is how many others were drawn before it was told.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
-from sidelong._jit import kernel
+from sidelong._jit import bind, kernel
 from sidelong.numerics import total
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 #: The chance that the test ever says that delays depend on the arm, if they do not.
 LEVEL = 0.001
@@ -31,11 +36,19 @@ class ArmDelays:
         self.wealth = np.ones((len(_STAKES), n_arms))
         self.seen = np.zeros(_CLASSES, np.int64)  #: how many told decisions had a delay of so many binary digits
         self.peak = np.ones(1)  #: the largest W so far
-        bet(np.ones((len(_STAKES), 0)), self.seen.copy(), self.peak, 0, np.empty(0), 0)  # compiled now: nobody waits
+        known, none = (self.wealth, self.seen, self.peak), np.empty(0, np.int64)
+        self._bet: Callable[..., None]
+        self._bet_many: Callable[..., None]
+        bind(self, "_bet", bet, *known, 0, np.empty(0), 0)
+        bind(self, "_bet_many", bet_many, *known, none, np.empty((0, n_arms)), none)
 
     def told(self, arm: int, p: np.ndarray, delay: int) -> None:
         """Bet on the delay of a decision that was drawn with the probabilities p."""
-        bet(self.wealth, self.seen, self.peak, arm, p.copy(), delay.bit_length())  # a decision's own is read-only
+        self._bet(self.wealth, self.seen, self.peak, arm, p, delay.bit_length())
+
+    def told_many(self, arms: np.ndarray, p: np.ndarray, digits: np.ndarray) -> None:
+        """Bet on the delays of decisions, one after the other; `digits` are how many binary digits each delay has."""
+        self._bet_many(self.wealth, self.seen, self.peak, arms, p, digits)
 
     @property
     def p_value(self) -> float:
@@ -60,3 +73,12 @@ def bet(wealth: np.ndarray, seen: np.ndarray, peak: np.ndarray, arm: int, p: np.
             mean += total(wealth[j]) / (wealth.shape[0] * p.size)
         peak[0] = max(peak[0], mean)
     seen[digits] += 1
+
+
+@kernel
+def bet_many(
+    wealth: np.ndarray, seen: np.ndarray, peak: np.ndarray, arms: np.ndarray, p: np.ndarray, digits: np.ndarray
+) -> None:
+    """Let all bettors bet on several delays."""
+    for k in range(arms.size):
+        bet(wealth, seen, peak, arms[k], p[k], digits[k])

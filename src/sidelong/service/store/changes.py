@@ -7,16 +7,16 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from sidelong.errors import ServiceError
-from sidelong.service.store.commands import Command, taken
 from sidelong.service.store.creation import arm_called, check_count, check_labels
 from sidelong.service.store.database import Listed
+from sidelong.service.store.rules import Command, taken
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from sidelong.service.store.commands import Turn
     from sidelong.service.store.experiment import LiveExperiment
-    from sidelong.service.store.life import Life
+    from sidelong.service.store.lifecycle import Life
+    from sidelong.service.store.rules import Turn
 
 _SLACK = 1e-9  # by which probabilities may miss a sum of 1
 
@@ -64,7 +64,7 @@ class Change(Command):
         if "play" in wanted:
             new = new._replace(play=None if wanted["play"] is None else _shares(experiment, new, wanted["play"]))
         if "fallback" in wanted and wanted["fallback"] is not None:
-            new = new._replace(fallback=arm_called(wanted["fallback"], experiment.agent.graph, new.labels, "fallback"))
+            new = new._replace(fallback=arm_called(wanted["fallback"], experiment.graph, new.labels, "fallback"))
         elif "fallback" in wanted:
             new = new._replace(fallback=None)
         if state == "frozen" and new.play is None:
@@ -75,7 +75,7 @@ class Change(Command):
 def _shares(experiment: LiveExperiment, life: Life, play: Any) -> dict[str, float]:
     """Return what is to be played as the probability of each arm that has one."""
     if isinstance(play, int | str):
-        return {str(arm_called(play, experiment.agent.graph, life.labels, "play")): 1.0}
+        return {str(arm_called(play, experiment.graph, life.labels, "play")): 1.0}
     if isinstance(play, list):
         if len(play) != experiment.n_arms:
             text = f"A list of probabilities has one for each of the {experiment.n_arms} arms, not {len(play)}."
@@ -83,7 +83,7 @@ def _shares(experiment: LiveExperiment, life: Life, play: Any) -> dict[str, floa
         play = dict(enumerate(play))
     if not play:
         raise _invalid("A distribution names at least one arm.", "play")
-    shares = {arm_called(int(arm), experiment.agent.graph, None, "play"): float(share) for arm, share in play.items()}
+    shares = {arm_called(int(arm), experiment.graph, None, "play"): float(share) for arm, share in play.items()}
     total = math.fsum(shares.values())
     if abs(total - 1.0) > _SLACK or min(shares.values()) < 0.0:
         raise _invalid(f"The probabilities of what is played must sum to 1, not {total!r}.", "play", total)

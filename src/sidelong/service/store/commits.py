@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from sidelong.errors import ServiceError
 from sidelong.service.store.ahead import Ahead, Overtaken
-from sidelong.service.store.commands import Command
+from sidelong.service.store.rules import Command
 from sidelong.service.store.store import Behind, Locked
 
 if TYPE_CHECKING:

@@ -8,12 +8,10 @@ import math
 import secrets
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from sidelong.agent import ContextualAgent, state_file
 from sidelong.agent.rules import check_losses
 from sidelong.errors import (
     EvaluationError,
@@ -26,9 +24,8 @@ from sidelong.errors import (
 )
 from sidelong.graphs import complete
 from sidelong.graphs.presence import arm_of
-from sidelong.service.store import agents
+from sidelong.service.store import agents, snapshots
 from sidelong.service.store.agents import scale_of
-from sidelong.service.store.commands import taken
 from sidelong.service.store.database import (
     CHUNK,
     BlobKind,
@@ -38,11 +35,11 @@ from sidelong.service.store.database import (
     keep_blob,
     keep_chunks,
 )
+from sidelong.service.store.experiment import LiveExperiment
 from sidelong.service.store.graphs import KnownGraph, identify, stored_size
-from sidelong.service.store.keyed import cloning, warm_start
-from sidelong.service.store.keyed.experiment import KeyedExperiment, kind_of
-from sidelong.service.store.life import written
+from sidelong.service.store.lifecycle import written
 from sidelong.service.store.replay import Replayed
+from sidelong.service.store.rules import taken
 from sidelong.service.store.spec import LearnedLog, Origin, RequestedSpec, Spec
 
 if TYPE_CHECKING:
@@ -50,8 +47,7 @@ if TYPE_CHECKING:
 
     from sidelong.graphs import FeedbackGraph
     from sidelong.service.store.database import Reading
-    from sidelong.service.store.experiment import LiveExperiment
-    from sidelong.service.store.life import Life
+    from sidelong.service.store.lifecycle import Life
     from sidelong.service.store.spec import Belief, HoldoutSpec
     from sidelong.service.store.store import Store
 
@@ -70,7 +66,7 @@ class Draft(NamedTuple):
     identity: Identity
     graph: KnownGraph
     live: LiveExperiment | None = None
-    learned: bytes | None = None  #: what it begins with, of a clone or after a log: the state file of an agent
+    learned: bytes | None = None  #: what it begins with, of a clone or after a log: see `snapshots`
     said: frozenset[str] = frozenset()  #: the parts of its specification that the request has named
 
 
@@ -79,12 +75,9 @@ def clone(store: Store, of: str, name: str, wanted: dict[str, Any], *, learned: 
     if learned and wanted.get("seed") is not None:
         raise _invalid("A clone that has learned goes on with the seed of what it learned. Leave seed out.", "seed")
 
-    def copied(experiment: LiveExperiment, reading: Reading) -> tuple[Identity, Life, int, Callable[[], bytes]]:
-        if learned and isinstance(experiment, KeyedExperiment):
-            made = cloning.copied(experiment, reading)
-        else:
-            made = partial(_without_waiting, state_file.pack(*experiment.agent.contents()))
-        return experiment.identity, experiment.life, experiment.head, made
+    def copied(experiment: LiveExperiment, reading: Reading) -> tuple[Identity, Life, int, Callable[[], bytes] | None]:
+        make = snapshots.copied(experiment, reading) if learned else None
+        return experiment.identity, experiment.life, experiment.head, make
 
     source, life, sequence, make = store.view(of, copied)
     wanted = {part: value for part, value in wanted.items() if part != "seed" or value is not None}
@@ -104,27 +97,18 @@ def clone(store: Store, of: str, name: str, wanted: dict[str, Any], *, learned: 
     )
     with store.database.reading() as reading:
         before = reading.find(name)
-        graph = store.graph_cache.find(reading, spec.graph).named(spec.graph_name)
+        graph = store.graphs.find(reading, spec.graph).named(spec.graph_name)
     known, said = KnownGraph(spec.graph, graph), frozenset(wanted)
     spec = spec.model_copy(update={"holdout": _resolved_holdout(spec, graph, spec.labels)})
     if before is not None:
         return Draft(_same(before, spec, said), known)
-    state = make() if learned else None
+    state = None if make is None else make()
     if state is not None:
         spec = spec.model_copy(update={"initial_state": hashlib.sha256(state).hexdigest()})
     identity = Identity(0, secrets.token_hex(8), name, spec.to_json())
-    live = kind_of(identity).new(identity, graph, state)
+    live = LiveExperiment.new(identity, graph, state)
     _keep_large(store, identity, state)
     return Draft(identity, known, live, state, said)
-
-
-def _without_waiting(data: bytes) -> bytes:
-    """Return an agent without the decisions that wait: whoever made them tells the original."""
-    place = "The clone"
-    agent = agents.resumed(*state_file.unpack(data, place), place)
-    for decision in agent.pending:
-        agent.cancel(decision)
-    return state_file.pack(*agent.contents())
 
 
 def draft(
@@ -141,7 +125,7 @@ def draft(
     with store.database.reading() as reading:
         before = reading.find(name)
         if isinstance(graph, str):
-            graph = store.graph_cache.find(reading, graph)
+            graph = store.graphs.find(reading, graph)
     labels = graph.labels if request.labels is None else request.labels
     check_labels(labels, graph.n_arms)
     graph = graph.labelled(None)  # the experiment has them
@@ -166,16 +150,16 @@ def draft(
             return Draft(_same(before, spec, said), known)
         _check_scale(spec)
         identity = Identity(0, secrets.token_hex(8), name, spec.to_json())
-        live = kind_of(identity).new(identity, graph)
+        live = LiveExperiment.new(identity, graph)
         _check_models(agents.model_bytes(spec, graph), store.settings.max_model_bytes)
         _check_default(live)
         learned = None if log is None else _learned(live, log)
         if learned is not None:
             spec = spec.model_copy(update={"initial_state": hashlib.sha256(learned).hexdigest()})
             identity = replace(identity, document=spec.to_json())
-            live = kind_of(identity).new(identity, graph, learned)
+            live = LiveExperiment.new(identity, graph, learned)
     if stored_size(graph) > CHUNK:  # so that it is not written while others wait to decide
-        store.graph_cache.keep(store.database, known, store.clock.now().clock)
+        store.graphs.keep(store.database, known, store.clock.now().clock)
     _keep_large(store, identity, learned)
     return Draft(identity, known, live, learned, said)
 
@@ -222,7 +206,7 @@ def create(store: Store, draft: Draft, by: str | None = None) -> tuple[Identity,
             if before is not None:  # another was faster
                 return _same(before, identity.spec, said), False
             check_count(writing, store.settings.max_experiments)
-            store.graph_cache.put(writing, known, store.clock.now().clock)
+            store.graphs.put(writing, known, store.clock.now().clock)
             live.identity = replace(identity, id=writing.create(identity, known.id))
             origin, state = identity.spec.origin, identity.spec.initial_state
             about: dict[str, Any] = {} if origin is None else {"origin": {**origin.model_dump(), "state": state}}
@@ -232,7 +216,7 @@ def create(store: Store, draft: Draft, by: str | None = None) -> tuple[Identity,
             writing.append({live.identity.id: [live.create(store.clock.now(), written(about) if about else None)]})
             writing.commit()
     except TakenError as error:
-        store.graph_cache.forget()
+        store.graphs.forget()
         raise ServiceError(
             "Another server is making an experiment of this name. Send the request again.",
             status=503,
@@ -240,16 +224,16 @@ def create(store: Store, draft: Draft, by: str | None = None) -> tuple[Identity,
             retry_after=1.0,
         ) from error
     except BaseException:
-        store.graph_cache.forget()
+        store.graphs.forget()
         raise
-    store.adopt(Replayed(live.identity, store.graph_cache, store.clock, live))
+    store.add(Replayed(live.identity, store.graphs, store.clock, live))
     return live.identity, True
 
 
 def keep_graph(store: Store, graph: FeedbackGraph) -> tuple[KnownGraph, bool]:
     """Keep a graph; return it with its id, and tell whether it is new."""
     known = identify(graph)
-    return known, store.graph_cache.keep(store.database, known, store.clock.now().clock)
+    return known, store.graphs.keep(store.database, known, store.clock.now().clock)
 
 
 def _resolved_holdout(spec: RequestedSpec, graph: FeedbackGraph, labels: Sequence[str] | None) -> HoldoutSpec | None:
@@ -284,21 +268,18 @@ def _resolved_prior(spec: RequestedSpec, graph: FeedbackGraph, labels: Sequence[
 
 def _learned(live: LiveExperiment, log: dict[str, Any]) -> bytes:
     """Return what a new experiment begins with after it has learned a log."""
-    if isinstance(live.agent, ContextualAgent):
+    if live.identity.spec.features is not None:
         raise _invalid("A learner that sees features learns from no log here. Leave one of the two out.", "log")
     columns = _read_log(live, log)
     try:
-        if isinstance(live, KeyedExperiment):
-            return warm_start.learned(live, columns)
-        live.agent.learn(columns)
+        return snapshots.learned(live, columns)
     except (EvaluationError, FamilyError) as error:
         raise _invalid(str(error), "log") from error
-    return state_file.pack(*live.agent.contents())
 
 
 def _read_log(live: LiveExperiment, log: dict[str, Any]) -> dict[str, Any]:
     """Return the columns of a log with losses from 0 to 1."""
-    keyed = isinstance(live, KeyedExperiment)
+    keyed = live.keys.named
     if keyed != ("key" in log):
         text = "needs a column key in its log" if keyed else "has no column key in its log"
         raise _invalid(f"An experiment {'with' if keyed else 'without'} keys {text}.", "log.key")

@@ -121,10 +121,10 @@ class Reading(ABC):
         """Return the events of some rounds, by round, and within a round by their `SLOTS`."""
 
     @abstractmethod
-    def spanning(self, experiment: int, number: int, slot: int, before: int) -> Event | None:
-        """Return the event of a slot with the largest round below `before` that spans a number, if there is one.
+    def spanning(self, experiment: int, slot: int, first: int, last: int, most: int) -> list[Event]:
+        """Return at most so many events of a slot whose `round` is from `first` to `last`, the largest round first.
 
-        An event spans the numbers from its `round` to the sum of that and its `arm`.
+        A decision is settled, or made, by one of those whose rounds are not far below its number: see `journal.SPAN`.
         """
 
     @abstractmethod

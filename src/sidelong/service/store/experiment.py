@@ -1,373 +1,194 @@
-"""An experiment in memory: the agent, what is counted beside it, how far in the journal it is, and the clock.
+"""An experiment in memory: its keys with what they have learned, its pending decisions, and what is counted.
 
 Whatever happens is first done here, which gives the event to be written. A replay does the same again, and must give
 the same event, to the bit. Each event carries a hash of itself and of all events before it, so that a snapshot says of
 which journal it is one.
 
-Decisions expire by a clock of the service's own. The wall clock may jump: by an hour, when a machine wakes up, or when
-someone sets it. Decisions must not expire for that. So age is counted by a clock that only ever runs while a server
-does: each server moves it on by its own monotonic clock, writes it beside what it stores, and never falls behind what
-it reads there. An hour in which no server runs does not count.
+Decisions are made and settled in batches, and a single decision is a batch of one. They are numbered from 1, whichever
+key they are for; an experiment without keys has one key that nobody names.
 """
 
 from __future__ import annotations
 
-import datetime as dt
-import hashlib
 import itertools
 import math
-import struct
-import threading
-import time
-from collections import OrderedDict, deque
+from collections import OrderedDict
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from sidelong._jit import bind
-from sidelong.agent import ContextualAgent, state_file
-from sidelong.agent.decision import SparingDecision
-from sidelong.agent.rules import check_losses
+from sidelong.agent import state_file
+from sidelong.agent.graphs import Bank
 from sidelong.errors import DecisionError, GraphError
-from sidelong.graphs.arrays import observe
-from sidelong.service.store import agents, life
-from sidelong.service.store.graphs import size
-from sidelong.service.store.journal import DRAWN_BY, Event, Kind
-from sidelong.service.store.life import Given, Holdout, Life
-from sidelong.service.store.losses import as_losses, by_number, matched, number_of
-from sidelong.service.store.tallies import HIDDEN, MINUTES, UNLEARNED, Tallies
+from sidelong.learners.interface import Need
+from sidelong.service.store import agents, lifecycle
+from sidelong.service.store.counters import HIDDEN, UNLEARNED, Counters, ToldColumns
+from sidelong.service.store.feedback import as_losses, by_number, number_of
+from sidelong.service.store.journal import (
+    DRAWN_BY,
+    Draws,
+    Event,
+    Kind,
+    linked,
+    within_span,
+    write_draws,
+    write_keys,
+    write_settled,
+)
+from sidelong.service.store.keys import KeyBlocks, KeyTable, in_turns
+from sidelong.service.store.lifecycle import Holdout, Life
+from sidelong.service.store.pending import ARM, GRAPH, KIND, ROUND, ROW, ROW_BYTES, PendingTable, is_of_holdout
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping, Sequence
     from typing import Self
 
-    from sidelong.agent import Decision
+    import numpy.typing as npt
+
+    from sidelong.agent import Agent, ContextualAgent
     from sidelong.graphs import FeedbackGraph
-    from sidelong.service.store.agents import Decider
-    from sidelong.service.store.database import Identity
+    from sidelong.service.store.clock import Moment
+    from sidelong.service.store.database import Identity, Reading
+    from sidelong.service.store.feedback import TellableLosses
     from sidelong.service.store.graphs import KnownGraph
-    from sidelong.service.store.losses import Told
+    from sidelong.service.store.journal import DrawnBy, Key
 
-STORED = np.dtype("<f8")  #: how the journal keeps losses and probabilities
-_KEY_BYTES = 2**22  # of keys and contexts that are found without asking the database
-_NUMBERS = struct.Struct("<qbqqqqd")
-_LONG = 2**16  # bytes of columns that are not copied to be hashed
+    Integers = npt.NDArray[np.int64]
+    Floats = npt.NDArray[np.float64]
 
-
-class Moment(NamedTuple):
-    """When something happened."""
-
-    at: int  #: microseconds since 1970, by the wall clock: what people are shown
-    clock: int  #: milliseconds, by the service's own clock: what expiry is counted by
+_ANSWERED_BYTES = 2**22  # of Idempotency-Keys, contexts and columns that are found without asking the database
+_AT_ONCE = 10_000  # decisions that expire in one event
+_UNNAMED = np.zeros(1, np.int64)
 
 
-class Clock:
-    """A clock that goes on where the last one was seen.
+class DrawnDecisions(NamedTuple):
+    """Decisions that were drawn, in columns: a list for each."""
 
-    Args:
-        wall: seconds since 1970, as `time.time`.
-        steady: seconds that never go back or jump, as `time.monotonic`.
-    """
-
-    def __init__(self, wall: Callable[[], float] = time.time, steady: Callable[[], float] = time.monotonic) -> None:
-        self._wall = wall
-        self._steady = steady
-        self._lock = threading.Lock()
-        self._ahead = -round(steady() * 1000)
-
-    def now(self) -> Moment:
-        """Return the moment."""
-        return Moment(round(self._wall() * 1e6), round(self._steady() * 1000) + self._ahead)
-
-    def saw(self, clock: int) -> None:
-        """Take notice of a time that was written down: this clock is not behind it."""
-        with self._lock:
-            self._ahead = max(self._ahead, clock - round(self._steady() * 1000))
-
-
-class Turnstile:
-    """A lock that is handed on in turn, to commands before all others.
-
-    The thread that writes serves all experiments, so it never waits for one of them: it asks for the lock of an
-    experiment, and is told when its turn has come.
-    """
-
-    def __init__(self) -> None:
-        self._guard = threading.Lock()
-        self._held = False
-        self._commands: deque[Callable[[], None]] = deque()
-        self._others: deque[Callable[[], None]] = deque()
-
-    def request(self, granted: Callable[[], None]) -> bool:
-        """Take it, and return True; or False, and `granted` is called, by another thread, as soon as it is ours."""
-        with self._guard:
-            if self._held:
-                self._commands.append(granted)
-                return False
-            self._held = True
-            return True
-
-    def acquire(self, timeout: float = -1, *, first: bool = False) -> bool:
-        """Wait for it, for so many seconds at most, as a command if `first`; tell whether it is ours."""
-        with self._guard:
-            if not self._held:
-                self._held = True
-                return True
-            if timeout == 0:
-                return False
-            handed = threading.Semaphore(0)
-            waiting = self._commands if first else self._others
-            waiting.append(handed.release)
-        if handed.acquire(timeout=None if timeout < 0 else timeout):
-            return True
-        with self._guard:
-            if handed.release not in waiting:  # it became ours in the last moment
-                return True
-            waiting.remove(handed.release)
-            return False
-
-    def release(self) -> None:
-        """Hand it on."""
-        with self._guard:
-            waiting = self._commands or self._others
-            first = waiting.popleft() if waiting else None
-            self._held = first is not None
-        if first is not None:
-            first()
-
-    def __enter__(self) -> None:
-        self.acquire()
-
-    def __exit__(self, *_: object) -> None:
-        self.release()
+    kind: Kind
+    rounds: list[int]  #: of the learner; 0 where it did not decide
+    arms: list[int]
+    probabilities: list[float]
+    chances: list[Any]  #: where the learner did not decide, as `PendingTable.chances`; else None
+    held: list[bool] | None = None  #: where only some are the holdout's: which
 
 
 class LiveExperiment:
-    """The state of an experiment after some event of its journal."""
+    """The state of an experiment after some event of its journal.
+
+    Args:
+        identity: what it is.
+        graph: its own.
+        counters: what was counted so far.
+        block_size: how many keys a block has, if that is known.
+    """
 
     #: How many Idempotency-Keys are found without asking the database.
     remembers = 10_000
 
-    def __init__(self, identity: Identity, agent: Decider, tallies: Tallies) -> None:
+    def __init__(
+        self,
+        identity: Identity,
+        graph: FeedbackGraph,
+        counters: Counters | None = None,
+        block_size: int | None = None,
+    ) -> None:
+        spec = identity.spec
         self.identity = identity
-        self.agent = agent
-        self.agent.remembers = 0  # the journal does
-        self.tallies = tallies
-        self.n_arms = agent.graph.n_arms
-        module = agents.module_of(identity.spec)
-        self._is_sparing = module.is_sparing
-        self.module = module
-        self.life = Life.first(identity.spec)
-        self.scale = agents.scale_of(identity.spec)
-        held = identity.spec.holdout
-        self.holdout = None if held is None else Holdout(int(held.arm), held.share)
-        unseen = np.empty(self.n_arms)
-        self._observe: Callable[..., None]
-        bind(self, "_observe", observe, agent.graph.arrays, unseen, unseen)
-        self.outstanding: dict[int, tuple[Decision | Given, Moment]] = {}
-        self.round = tallies.drawn  #: how many decisions were made, by the learner or without it
+        self.graph = graph
+        self.n_arms = graph.n_arms
+        self.module = agents.module_of(spec)
+        self.counters = Counters(self.n_arms) if counters is None else counters
+        self.keys = KeyTable(named=spec.keyed)
+        self.pending = PendingTable(graph)
+        self.blocks = KeyBlocks(spec, graph, self._graph_like, block_size)
+        self.life = Life.first(spec)
+        self.scale = agents.scale_of(spec)
+        self.holdout = None if spec.holdout is None else Holdout(int(spec.holdout.arm), spec.holdout.share)
+        self.takes_binary = Need.BINARY_LOSSES in self.module.needs  #: whether losses must be 0 or 1
+        self._is_sparing = self.module.is_sparing
+        self._bank = Bank(self.module, spec.options, [graph], "agent")
+        self._seed = spec.seed
+        self._default = spec.default_loss
+        self.round = self.counters.drawn  #: how many decisions were made, by the learner or without it
         self.head = 0  #: the number of the last event
         self.saved = 0  #: how much had happened at the last snapshot
         self.saved_at = 0  #: and the number of its event
         self.chain = b""
-        self.keys: OrderedDict[str, Event] = OrderedDict()
-        self._key_bytes = 0
+        self.answered: OrderedDict[str, Event] = OrderedDict()  #: the last decisions, by Idempotency-Key
+        self._answered_bytes = 0
         self.graph_bytes = 0  #: of graphs of rounds, in the database
-        self.held = 0  #: bytes that outstanding decisions keep in memory
-        self._graphs: dict[int, list[int]] = {}  # of them: how many use each graph, and its bytes
 
     @classmethod
     def new(cls, identity: Identity, graph: FeedbackGraph, learned: bytes | None = None) -> Self:
         """Return an experiment to which nothing has happened; `learned` is the state that it begins with."""
         if learned is None:
-            return cls(identity, agents.new(identity.spec, graph), Tallies(graph.n_arms))
-        place = f"what {identity.name} began with"
-        agent = agents.resumed(*state_file.unpack(learned, place), place)
-        return cls(identity, agent, Tallies(graph.n_arms))
+            return cls(identity, graph)
+        header, arrays = state_file.unpack(learned, f"what {identity.name} began with")
+        made = cls(identity, graph, block_size=header["block_size"])
+        made.keys.resume(arrays)
+        blocks = {int(name[6:]): array.tobytes() for name, array in arrays.items() if name.startswith("block.")}
+        made.blocks.begin(blocks)
+        return made
+
+    # What is known of it
 
     @property
-    def waiting(self) -> int:
-        """How many decisions are outstanding."""
-        return len(self.outstanding)
+    def agent(self) -> Agent | ContextualAgent | None:
+        """What decides where there are no keys; None where there are."""
+        return self.blocks.agent
 
     @property
     def done(self) -> int:
-        """How much has happened."""
-        return self.head
+        """How much has happened: decisions, not batches."""
+        return int(self.counters.counts[: len(Kind)].sum() + self.counters.aside.sum())
 
-    def wants_saving(self, every: int, most: int) -> bool:  # noqa: ARG002  # as keys may
-        """Tell whether enough has happened for a snapshot; `most` are the bytes that keys may take in memory."""
-        return self.done - self.saved >= every
+    @property
+    def decision_bytes(self) -> int:
+        """What a pending decision takes in memory at most, without its graph: its row, probabilities and baselines.
 
-    def needs_saving(self, most: int) -> bool:  # noqa: ARG002
-        """Tell whether only a snapshot lets keys leave memory that take more than `most` bytes of it."""
-        return False
+        Tables have room for half as many again.
+        """
+        return 20 * self.n_arms + ROW_BYTES
+
+    @property
+    def pending_bytes(self) -> int:
+        """What pending decisions take in memory at most, with their graphs."""
+        return len(self.pending) * self.decision_bytes + self.pending.graph_bytes
+
+    @property
+    def key_bytes(self) -> int:
+        """What keys take in memory, about: names and counts of all, and what those have learned that are loaded."""
+        return self.keys.bytes + self.blocks.loaded_bytes
+
+    def wants_saving(self, every: int, most: int) -> bool:
+        """Tell whether enough has happened for a snapshot, or it takes one to let keys leave memory.
+
+        At most so many bytes are for keys.
+        """
+        return self.done - self.saved >= every or self.needs_saving(most)
+
+    def needs_saving(self, most: int) -> bool:
+        """Tell whether keys should leave memory, and too many of them have changed since the last snapshot."""
+        return 2 * self.key_bytes > most and 4 * self.changed_bytes > most
 
     @property
     def changed_bytes(self) -> int:
-        """What a snapshot takes that depends on how much has changed, about."""
-        return 0
-
-    def amount(self, event: Event) -> int:  # noqa: ARG002  # an experiment with keys has batches
-        """Return how many things an event is about."""
-        return 1
-
-    def played(self, event: Event) -> list[int]:
-        """Return the arms that an event has drawn."""
-        return [] if event.arm is None or event.kind not in DRAWN_BY else [event.arm]
+        """What the blocks take that a snapshot writes, about."""
+        return self.blocks.changed_bytes
 
     def paid(self) -> tuple[int, float]:
         """Return how many decisions were told what their own arm cost, and how much that was."""
-        return int(self.tallies.plays.sum() - self.tallies.counts[HIDDEN]), float(self.tallies.paid[0])
+        return int(self.counters.plays.sum() - self.counters.counts[HIDDEN]), float(self.counters.paid[0])
 
-    def create(self, moment: Moment, about: str | None = None) -> Event:
-        """Begin; `about` says who made it, and of what."""
-        return self._record(Event(Kind.CREATED, 0, *moment, context=about))
+    def _graph_like(self, content: str) -> FeedbackGraph | None:
+        return self.pending.graph_like(content)
 
-    def change(self, change: Mapping[str, Any], moment: Moment) -> Event:
-        """Let it be what somebody has made of it."""
-        self.life = self.life.after(change)
-        if "name" in change:
-            self.identity = replace(self.identity, name=change["name"])
-        return self._record(Event(Kind.CHANGED, -self.head - 1, *moment, context=life.written(change)))
+    def graph_of_round(self, graph: FeedbackGraph | None, available: Any = None) -> FeedbackGraph:
+        """Return the graph that an arm would be drawn for, or refuse it."""
+        return self._bank.of_round(graph, available)
 
-    def decide(
-        self, graph: KnownGraph | None, moment: Moment, key: str | None = None, context: str | None = None
-    ) -> Event:
-        """Draw an arm, as its state says."""
-        number, shown = self.round + 1, None if graph is None else graph.graph
-        tossed = self._is_tossed(shown or self.agent.graph)
-        given = self._given(number, shown or self.agent.graph, tossed=tossed)
-        kind = Kind.DECIDED if given is None else given.kind
-        made = given or self._draw(shown, context)
-        if isinstance(made, SparingDecision):
-            self.tallies.spare(number, made.graph.row(made.arm))
-        elif given is None and not math.isnan(made.probability):
-            self.tallies.frozen[number] = self.tallies.baselines
-        self.hold(number, made, moment)
-        p = made.probability
-        if tossed is not None:
-            self.tallies.toss(number, tossed.share)
-            p = p if given is not None else float(tossed.mixed(np.asarray(p), made.arm == tossed.arm))
-        probability = None if math.isnan(p) else p
-        which = None if graph is None else graph.id
-        return self._record(Event(kind, number, *moment, made.arm, probability, which, key, context))
-
-    def _is_tossed(self, graph: FeedbackGraph) -> Holdout | None:
-        """Return the holdout, if a coin decides whether a round follows it."""
-        if self.holdout is None or self.life.state != "running" or graph.n_arms != self.n_arms:
-            return None
-        return self.holdout if life.playable(graph)[self.holdout.arm] else None
-
-    def _given(self, number: int, graph: FeedbackGraph, *, tossed: Holdout | None) -> Given | None:
-        """Draw a round that is not the learner's, or return None."""
-        seed = self.identity.spec.seed
-        if tossed is not None and not isinstance(self.agent, ContextualAgent) and tossed.is_held(seed, number):
-            made = tossed.held(graph, self.agent.outlook(graph))
-            if not self._is_sparing:
-                return made
-            reveals = graph.row(made.arm)
-            return Given(Kind.HELD, made.arm, graph, made.probability, None, self._observed(made, graph)[reveals])
-        if self.life.play is not None:
-            return life.played(seed, number, self._checked(graph), self.life.play)
-        if self.life.fallback is not None:
-            return life.fallen_back(self._checked(graph), self.life.fallback)
-        return None
-
-    def _draw(self, graph: FeedbackGraph | None, context: str | None) -> Decision:
-        """Ask the agent, which sees the context if the experiment says so."""
-        if isinstance(self.agent, ContextualAgent):
-            return self.agent.ask(agents.seen(self.identity.spec, context), graph)
-        return self.agent.ask(graph)
-
-    def tell(
-        self,
-        number: int,
-        losses: Told,
-        graph: KnownGraph | None,
-        moment: Moment,
-        kind: Kind = Kind.TOLD,
-    ) -> Event:
-        """Learn the losses that an outstanding decision revealed."""
-        made = self.outstanding[number][0]
-        arm, aside = made.arm, isinstance(made, Given)  # the holdout is one of these
-        values, observe, own = self._learn(number, losses, None if graph is None else graph.graph)
-        if not isinstance(made, Given) or made.kind is Kind.HELD:
-            self.tallies.paid_in(moment.at // 60_000_000, own, held=aside)
-        which = None if graph is None else graph.id
-        seen = None if observe is None else observe.astype(STORED, copy=False).tobytes()
-        data = values.astype(STORED, copy=False).tobytes()
-        return self._record(Event(kind, number, *moment, arm, None, which, losses=data, observe=seen), aside)
-
-    def teaches(self, number: int) -> bool:
-        """Tell whether the learner would learn what an outstanding decision is told."""
-        return self.life.state != "frozen" and not isinstance(self.outstanding[number][0], Given)
-
-    def check(self, number: int, losses: Told, graph: FeedbackGraph | None) -> None:
-        """Refuse what `tell` would refuse, and change nothing."""
-        decision, _ = self.outstanding[number]
-        shown = decision.graph if graph is None else self._checked(graph)
-        reveals = shown.row(decision.arm)
-        values = matched(losses, reveals.tolist())
-        check_losses(self.module, values, shown, decision.arm)
-        if graph is not None:
-            self.agent.graph_of_round(graph)
-            if isinstance(decision, SparingDecision) and graph != decision.graph:
-                raise DecisionError(
-                    "A learner that does not look at every arm must know at the decision what it reveals: tell it "
-                    "without a graph."
-                )
-
-    def _checked(self, graph: FeedbackGraph) -> FeedbackGraph:
-        if graph.n_arms != self.n_arms:
-            raise GraphError(f"The graph of a round must have the experiment's {self.n_arms} arms, not {graph.n_arms}.")
-        return graph
-
-    def _learn(
-        self, number: int, losses: Told, graph: FeedbackGraph | None
-    ) -> tuple[np.ndarray, np.ndarray | None, float | None]:
-        """Learn; return the losses, the probabilities of observing them before the draw, and the loss of the arm.
-
-        Nothing is learned of a round that was not the learner's, and nothing while the
-        experiment is frozen.
-        """
-        decision, _ = self.outstanding[number]
-        shown = decision.graph if graph is None else self._checked(graph)
-        teaches = self.teaches(number)
-        if not teaches:
-            self.check(number, losses, graph)
-        reveals = shown.row(decision.arm)
-        values = matched(losses, reveals.tolist())
-        observe = self.observe(decision, shown)
-        if not isinstance(decision, Given):
-            p = None if observe is None or isinstance(decision, SparingDecision) else decision.probabilities
-            delay = self.agent.round - decision.round
-            if teaches:
-                self.agent.tell(decision, values, None if graph is None else shown)
-            else:
-                self.agent.cancel(decision, lost=True)
-                self.tallies.counts[UNLEARNED] += 1
-            self.tallies.told(number, decision.arm, p, reveals, values, observe, after=graph is not None, delay=delay)
-        place = int(reveals.searchsorted(decision.arm))
-        loss = float(values[place]) if place < reveals.size and reveals[place] == decision.arm else None
-        if number in self.tallies.tossed and self.holdout is not None:
-            self.tallies.compare(number, loss, self.holdout.share, held=isinstance(decision, Given))
-            if observe is not None and not isinstance(decision, Given):
-                observe = self.holdout.mixed(observe, np.isin(reveals, shown.row(self.holdout.arm)))
-        self._release(number)
-        return values, observe, loss
-
-    def expire(self, number: int, moment: Moment) -> Event:
-        """Let an outstanding decision expire, or learn the loss that is named for this."""
-        told = self.identity.spec.default_loss
-        if told is None:
-            return self.settle(number, Kind.EXPIRED, moment)
-        made = self.outstanding[number][0]
-        losses = self.losses_of([told] * made.graph.row(made.arm).size)
-        return self.tell(number, losses, None, moment, Kind.DEFAULTED)
-
-    def losses_of(self, told: Told, *, plain: bool = False) -> Told:
+    def losses_of(self, told: TellableLosses, *, plain: bool = False) -> TellableLosses:
         """Return what is told as losses, if it is in the experiment's scale; `plain` is for one that has none."""
         return as_losses(by_number(told, self.life.labels), self.scale, plain=plain)
 
@@ -375,145 +196,406 @@ class LiveExperiment:
         """Return the number of an arm that feedback names, if it names one."""
         return number_of(told, self.life.labels, "arm") if isinstance(told, str) else told
 
-    def settle(self, number: int, kind: Kind, moment: Moment) -> Event:
-        """Cancel an outstanding decision, or let it expire."""
-        made = self.outstanding[number][0]
-        aside = isinstance(made, Given)
-        if not isinstance(made, Given):
-            self.agent.cancel(made, lost=kind is Kind.EXPIRED)
-        self._release(number)
-        self.tallies.frozen.pop(number, None)
-        self.tallies.tossed.pop(number, None)
-        return self._record(Event(kind, number, *moment, made.arm), aside)
+    def load(self, reading: Reading, rows: Integers, most: int | None = None) -> None:
+        """Bring keys into memory, by their rows; others leave it while keys take more than `most` bytes."""
+        if most is not None:
+            most = max(most - self.keys.bytes, 0)
+        self.blocks.load(reading, self.identity.key, rows, most)
 
-    def hold(self, number: int, decision: Decision | Given, moment: Moment) -> None:
-        """Keep a decision until it is settled, and charge what it keeps in memory."""
-        self.outstanding[number] = decision, moment
-        self.held += decision.kept_bytes
-        if decision.graph is not self.agent.graph:
-            users = self._graphs.setdefault(id(decision.graph), [0, size(decision.graph)])
-            self.held += 0 if users[0] else users[1]
-            users[0] += 1
+    def drop_idle(self, most: int) -> None:
+        """Let keys leave memory that have not changed, while all take more than `most` bytes."""
+        self.blocks.drop(max(most - self.keys.bytes, 0))
 
-    def _release(self, number: int) -> None:
-        decision, _ = self.outstanding.pop(number)
-        self.held -= decision.kept_bytes
-        if decision.graph is not self.agent.graph:
-            users = self._graphs[id(decision.graph)]
-            users[0] -= 1
-            if not users[0]:
-                self.held -= self._graphs.pop(id(decision.graph))[1]
+    def load_all(self, reading: Reading) -> None:
+        """Bring all keys into memory."""
+        self.load(reading, np.arange(len(self.keys)))
 
-    def expire_due(self, moment: Moment) -> list[Event]:
-        """Let decisions expire that are older than they may be, oldest first."""
-        return [self.expire(number, moment) for number in self.due(moment.clock)]
-
-    def due(self, clock: int) -> list[int]:
-        """Return the outstanding decisions that have expired, oldest first."""
-        return list(itertools.takewhile(lambda number: self.is_due(number, clock), self.outstanding))
-
-    def names_of_waiting(self) -> dict[str, Any]:
-        """Return how the agent calls the decisions that it has made and that wait, by their ids: by their rounds."""
-        made = {number: each for number, (each, _) in self.outstanding.items() if not isinstance(each, Given)}
-        return {f"{self.identity.key}-{number}": each.round for number, each in made.items()}
-
-    def moments(self) -> list[Moment]:
-        """Return when the decisions were made that wait."""
-        return [moment for _, moment in self.outstanding.values()]
+    def teaches(self, slot: int) -> bool:
+        """Tell whether the learner would learn what a pending decision is told."""
+        return self.life.state != "frozen" and self.pending.table[slot, ROUND] > 0
 
     def is_any_due(self, clock: int) -> bool:
         """Tell whether a decision has expired: the oldest one, since all have the same time."""
-        oldest = next(iter(self.outstanding), None)
+        oldest = None if self.life.expire_after is None else self.pending.oldest
         return oldest is not None and self.is_due(oldest, clock)
 
     def is_due(self, number: int, clock: int) -> bool:
-        """Tell whether an outstanding decision has expired."""
+        """Tell whether a pending decision has expired."""
         after = self.life.expire_after
-        return after is not None and self.outstanding[number][1].clock + after * 1000 <= clock
+        return after is not None and self.pending.moment(number) + after * 1000 <= clock
 
-    def late(self, number: int, arm: int, losses: np.ndarray, graph: str | None, moment: Moment) -> Event:
-        """Keep, and do not learn, what was told about an expired decision."""
-        data = losses.astype(STORED).tobytes()
-        return self._record(Event(Kind.LATE, number, *moment, arm, None, graph, losses=data))
+    def overdue(self, clock: int) -> list[int]:
+        """Return the numbers of the decisions that have expired, ascending."""
+        after = self.life.expire_after
+        return [] if after is None else self.pending.overdue(clock - after * 1000)
 
-    def observe(self, decision: Decision | Given, graph: FeedbackGraph) -> np.ndarray | None:
-        """Return the probability that each arm which a decision reveals would be revealed, when it was drawn."""
-        if math.isnan(decision.probability):
+    def names_of_pending(self) -> dict[str, Any]:
+        """Return how the agent or family calls the pending decisions that it has made, by their ids."""
+        numbers = list(self.pending.numbers)
+        table = self.pending.table[self.pending.slots(numbers)]
+        own = table[:, ROUND] > 0
+        names = self.blocks.names(table[own, ROW], table[own, ROUND]) if own.any() else []
+        ids = (f"{self.identity.key}-{number}" for number, is_own in zip(numbers, own, strict=True) if is_own)
+        return dict(zip(ids, names, strict=True))
+
+    def check_graph(self, slot: int, graph: FeedbackGraph) -> None:
+        """Refuse a graph that a pending decision cannot be told with."""
+        if graph.n_arms != self.n_arms:
+            raise GraphError(f"The graph of a round must have the experiment's {self.n_arms} arms, not {graph.n_arms}.")
+        self.graph_of_round(graph)
+        if self._is_sparing and self.pending.table[slot, ROUND] and graph != self.pending.graph_of(slot):
+            raise DecisionError(
+                "A learner that does not look at every arm must know at the decision what it reveals: tell it without "
+                "a graph."
+            )
+
+    # What happens to it
+
+    def create(self, moment: Moment, about: str | None = None) -> Event:
+        """Begin; `about` says who made it, and of what."""
+        return self._record(Event(Kind.CREATED, 0, 0, *moment, context=about), 1)
+
+    def change(self, change: Mapping[str, Any], moment: Moment) -> Event:
+        """Let it be what somebody has made of it."""
+        self.life = self.life.after(change)
+        if "name" in change:
+            self.identity = replace(self.identity, name=change["name"])
+        number = -self.head - 1
+        return self._record(Event(Kind.CHANGED, number, number, *moment, context=lifecycle.written(change)), 1)
+
+    def decide(
+        self,
+        keys: list[Key] | None,
+        rows: Integers,
+        graph: KnownGraph | None,
+        moment: Moment,
+        key: str | None = None,
+        context: str | None = None,
+    ) -> tuple[Event, Draws]:
+        """Draw an arm for each row, as its state says; the rows are what `keys.places` returned for the keys.
+
+        The columns are those that `read_draws` finds in the event.
+
+        Raises:
+            GraphError: nothing can be played in this round. Nothing has changed.
+            FeatureError: the context lacks features. Nothing has changed.
+        """
+        n, first = len(rows), self.round + 1
+        shown = self.graph if graph is None else graph.graph
+        drawn, b = self._draw(keys, rows, first, graph, context)
+        rounds = None if keys is None else self.keys.note_decided(rows)
+        kinds: Any = drawn.kind
+        if drawn.held is not None:
+            kinds = np.where(drawn.held, int(Kind.HELD), int(Kind.DECIDED))
+        self.pending.add(
+            first,
+            rows,
+            range(first, first + n) if rounds is None else rounds,
+            drawn.rounds,
+            drawn.arms,
+            kinds,
+            graph,
+            moment,
+            b,
+            [self._baselines(*each, shown) for each in zip(drawn.rounds, drawn.arms, drawn.probabilities, strict=True)],
+            drawn.chances,
+        )
+        named = None if keys is None else write_keys(keys)
+        data = write_draws(drawn.arms, drawn.probabilities, named, rounds, drawn.held)
+        which = None if graph is None else graph.id
+        event = Event(drawn.kind, first, first + n - 1, *moment, which, key, context, data)
+        event = self._record(event, n, held=0 if drawn.held is None else sum(drawn.held))
+        numbers = range(first, first + n)
+        by: list[DrawnBy] = [DRAWN_BY[drawn.kind]] * n
+        if drawn.held is not None:
+            by = ["holdout" if held else "learner" for held in drawn.held]
+        of_keys = list(numbers) if rounds is None else rounds.tolist()
+        return event, Draws(numbers, keys, of_keys, drawn.arms, drawn.probabilities, by)
+
+    def _baselines(self, round_: int, arm: int, p: float, graph: FeedbackGraph) -> Any:
+        """Return the baselines of a decision, which are kept until it is told; None where nothing is weighed."""
+        if not round_ or p != p:  # NaN: the learner does not know it  # noqa: PLR0124
             return None
-        if isinstance(decision, SparingDecision):
-            return decision.revealed_probabilities
-        if isinstance(decision, Given) and decision.P is not None:
-            return decision.P
-        return self._observed(decision, graph)[graph.row(decision.arm).astype(np.intp)]
+        return self.counters.baselines_of(graph.row(arm)) if self._is_sparing else self.counters.baselines
 
-    def _observed(self, decision: Decision | Given, graph: FeedbackGraph) -> np.ndarray:
-        p = decision.probabilities.copy()  # what a decision shows is read-only, and the kernel takes one type
-        P = np.empty(p.size)
-        self._observe(graph.arrays, p, P)
-        return P
+    def _draw(
+        self, keys: list[Key] | None, rows: Integers, first: int, graph: KnownGraph | None, context: str | None
+    ) -> tuple[DrawnDecisions, float]:
+        """Draw, and return with it the baseline of the lift; NaN where no coin is tossed."""
+        n, asked = len(rows), None if graph is None else graph.graph
+        shown = self.graph if asked is None else asked
+        p = lifecycle.to_play(self.life, shown)
+        self._add_new(keys, rows)
+        if p is not None:
+            kind = Kind.PLAYED if self.life.play is not None else Kind.FALLBACK
+            arms = [lifecycle.draw(self._seed, number, p) for number in range(first, first + n)]
+            chances = self._chances(p, shown, arms)
+            return DrawnDecisions(kind, [0] * n, arms, [float(p[arm]) for arm in arms], chances), np.nan
+        holdout = self.holdout
+        if holdout is None or self.life.state != "running" or not lifecycle.playable(shown)[holdout.arm]:
+            return DrawnDecisions(Kind.DECIDED, *self.blocks.ask(rows, asked, context), [None] * n), np.nan
+        b = self.counters.toss(holdout.share)
+        return self._toss(rows, first, shown, asked, context, holdout), b
 
-    def _record(self, event: Event, aside: bool = False) -> Event:  # noqa: FBT001, FBT002
+    def _add_new(self, keys: list[Key] | None, rows: Integers) -> None:
+        """Let new keys be there, whether or not the learner is asked for them in this round."""
+        new = [] if keys is None else self.keys.new_among(keys, rows)
+        if new:
+            self.add_keys(new)
+
+    def add_keys(self, new: list[Key]) -> None:
+        """Add keys before they are asked for."""
+        known = len(self.keys)
+        self.blocks.add(new, np.arange(known, known + len(new)))
+        self.keys.add(new)
+
+    def _toss(
+        self,
+        rows: Integers,
+        first: int,
+        shown: FeedbackGraph,
+        asked: FeedbackGraph | None,
+        context: str | None,
+        holdout: Holdout,
+    ) -> DrawnDecisions:
+        """Let a coin decide for each decision whether the holdout's arm is played."""
+        n = len(rows)
+        held = np.array([holdout.is_held(self._seed, number) for number in range(first, first + n)], np.bool_)
+        rounds, arms, probabilities, chances = [0] * n, [holdout.arm] * n, [np.nan] * n, [None] * n
+        for places in in_turns(rows):
+            aside, own = places[held[places]], places[~held[places]]
+            if aside.size:
+                for place, p in zip(aside.tolist(), self.blocks.outlook(rows[aside], asked), strict=True):
+                    if not np.isnan(p).any():
+                        mixed = holdout.mixed(p, np.arange(p.size) == holdout.arm)
+                        probabilities[place] = float(mixed[holdout.arm])
+                        (chances[place],) = self._chances(mixed, shown, [holdout.arm])
+            if own.size:
+                drawn = self.blocks.ask(rows[own], asked, context)
+                for place, round_, arm, p in zip(own.tolist(), *drawn, strict=True):
+                    rounds[place], arms[place] = round_, arm
+                    probabilities[place] = float(holdout.mixed(p, arm == holdout.arm))
+        if held.all():
+            return DrawnDecisions(Kind.HELD, rounds, arms, probabilities, chances)
+        return DrawnDecisions(Kind.DECIDED, rounds, arms, probabilities, chances, held.tolist() if held.any() else None)
+
+    def _chances(self, p: Floats, graph: FeedbackGraph, arms: list[int]) -> list[Any]:
+        """Return what is kept of the probabilities of decisions that the learner did not make: see `PendingTable`."""
+        if not self._is_sparing:
+            return [p] * len(arms)
+        P = graph.observe_probabilities(p)
+        return [P[graph.row(arm)] for arm in arms]
+
+    def sorts(self, numbers: Sequence[int]) -> list[list[int]]:
+        """Return numbers that ascend in groups, each of which is settled by one event.
+
+        The learner's decisions are apart from others, and no group spans too many numbers.
+        """
+        if len(numbers) == 1:
+            return [list(numbers)]
+        aside = (self.pending.table[self.pending.slots(numbers), ROUND] == 0).tolist()
+        groups: list[list[int]] = []
+        for sort in (False, True):
+            groups += within_span([number for number, other in zip(numbers, aside, strict=True) if other is sort])
+        return groups
+
+    def tell(
+        self,
+        numbers: list[int],
+        sizes: list[int],
+        losses: Floats,
+        graph: KnownGraph | None,
+        moment: Moment,
+        kind: Kind = Kind.TOLD,
+    ) -> Event:
+        """Learn the losses that decisions of one of the `sorts` revealed; they were checked.
+
+        Nothing is learned of a round that was not the learner's, and nothing while the experiment is frozen.
+        """
+        pending = self.pending
+        slots = pending.slots(numbers)
+        table = [pending.table[slots[0]].tolist()] if len(slots) == 1 else pending.table[slots].tolist()
+        shown = None if graph is None else graph.graph
+        told = self._revealed(table, sizes, losses, shown)
+        aside = not table[0][ROUND]
+        observe = self._observe_aside(slots, told, shown) if aside else self._learn(slots, table, told, shown)
+        self._count_costs(slots, table, told, observe, shown, moment)
+        arm = None if self.keys.named else table[0][ARM]
+        pending.remove(numbers, slots)
+        unknown = not observe.size or (math.isnan(observe[0]) and np.isnan(observe).all())
+        data = write_settled(numbers, arm, sizes, losses, None if unknown else observe)
+        which = None if graph is None else graph.id
+        event = Event(kind, numbers[0], numbers[-1], *moment, which, data=data)
+        return self._record(event, len(numbers), aside=aside)
+
+    def _revealed(
+        self, table: list[list[int]], sizes: list[int], losses: Floats, graph: FeedbackGraph | None
+    ) -> ToldColumns:
+        """Return what decisions have revealed, in columns."""
+        if len(table) == 1:
+            arm = table[0][ARM]
+            shown = self.pending.graph_at(table[0][GRAPH]) if graph is None else graph
+            return ToldColumns([arm], shown.row(arm), [0, losses.size], losses)
+        known: dict[tuple[int, int], np.ndarray] = {}
+        rows = []
+        for each in table:
+            which = each[GRAPH], each[ARM]
+            if which not in known:
+                known[which] = (self.pending.graph_at(which[0]) if graph is None else graph).row(which[1])
+            rows.append(known[which])
+        offsets = [0, *itertools.accumulate(sizes)]
+        return ToldColumns([each[ARM] for each in table], np.concatenate(rows), offsets, losses)
+
+    def _learn(
+        self, slots: list[int], table: list[list[int]], told: ToldColumns, graph: FeedbackGraph | None
+    ) -> Floats:
+        """Learn; return the probability of observing each loss, before the draw of the learner."""
+        learn = self.life.state != "frozen"
+        self.counters.counts[UNLEARNED] += 0 if learn else len(slots)
+        frozen = [self.pending.baselines[slot] for slot in slots]
+        rounds = [each[ROUND] for each in table]
+        if not self.keys.named:
+            ((block, _, _),) = self.blocks.changing(_UNNAMED)
+            learned = block.tell(None, rounds, told.losses, told.offsets, graph, learn=learn)
+            self.counters.told(told, learned, frozen, after=graph is not None)
+            return learned.observe  # type: ignore[no-any-return]
+        rows, all_rounds = np.array([each[ROW] for each in table]), np.array(rounds)
+        offsets, observe = np.array(told.offsets), np.empty(told.losses.size)
+        for block, places, local in self.blocks.changing(rows):
+            some, at = told, np.arange(observe.size)
+            if places.size < len(slots) or (np.diff(places) != 1).any():
+                some, at = _some(told, offsets, places)
+            learned = block.tell(local, all_rounds[places], some.losses, some.offsets, graph, learn=learn)
+            observe[at] = learned.observe
+            self.counters.told(some, learned, [frozen[place] for place in places.tolist()], after=graph is not None)
+        self.keys.note_told(rows, told.own_losses())
+        return observe
+
+    def _observe_aside(self, slots: list[int], told: ToldColumns, graph: FeedbackGraph | None) -> Floats:
+        """Return the probability of observing each loss of decisions that the learner did not make; NaN if unknown."""
+        parts = []
+        for slot, (first, last) in zip(slots, itertools.pairwise(told.offsets), strict=True):
+            parts.append(self._chances_of_revealing(slot, told.reveals[first:last], graph))
+        return parts[0] if len(parts) == 1 else np.concatenate(parts)
+
+    def _chances_of_revealing(self, slot: int, reveals: np.ndarray, graph: FeedbackGraph | None) -> Floats:
+        kept = self.pending.chances[slot]
+        if kept is None or (self._is_sparing and graph is not None):
+            return np.full(reveals.size, np.nan)
+        if self._is_sparing:
+            return kept  # type: ignore[no-any-return]
+        shown = self.pending.graph_of(slot) if graph is None else graph
+        return np.asarray(shown.observe_probabilities(kept)[reveals])
+
+    def _count_costs(
+        self,
+        slots: list[int],
+        table: list[list[int]],
+        told: ToldColumns,
+        observe: Floats,
+        graph: FeedbackGraph | None,
+        moment: Moment,
+    ) -> None:
+        """Count what decisions cost; where a coin was tossed, write the probabilities of before that into `observe`."""
+        if not is_of_holdout(table[0][KIND]):
+            return
+        aside, holdout, minute = not table[0][ROUND], self.holdout, moment.at // 60_000_000
+        if len(slots) == 1 and holdout is None:
+            place = told.own_place()
+            if place >= 0:
+                self.counters.paid_in(minute, float(told.losses[place]), 1, held=aside)
+            return
+        paid = told.own_losses()
+        known = paid[~np.isnan(paid)]
+        self.counters.paid_in(minute, float(known.sum()), known.size, held=aside)
+        for k, slot in enumerate(slots) if holdout is not None else ():
+            b = float(self.pending.tossed[slot])
+            if b != b:  # no coin was tossed  # noqa: PLR0124
+                continue
+            loss = None if np.isnan(paid[k]) else float(paid[k])
+            self.counters.compare(b, loss, holdout.share, held=aside)  # type: ignore[union-attr]
+            if not aside:
+                some = slice(told.offsets[k], told.offsets[k + 1])
+                shown = self.pending.graph_of(slot) if graph is None else graph
+                held = np.isin(told.reveals[some], shown.row(holdout.arm))  # type: ignore[union-attr]
+                observe[some] = holdout.mixed(observe[some], held)  # type: ignore[union-attr]
+
+    def give_up(self, numbers: list[int], kind: Kind, moment: Moment) -> Event:
+        """Cancel decisions of one of the `sorts`, or let them expire."""
+        slots = self.pending.slots(numbers)
+        table = self.pending.table[slots]
+        aside, arm = not table[0, ROUND], None if self.keys.named else int(table[0, ARM])
+        if not aside:
+            for block, places, rows in self.blocks.changing(table[:, ROW]):
+                rounds = table[:, ROUND] if places is None else table[places, ROUND]
+                block.cancel(rows, rounds.tolist() if places is None else rounds, lost=kind is Kind.EXPIRED)
+        self.pending.remove(numbers, slots)
+        data = write_settled(numbers, arm)
+        return self._record(Event(kind, numbers[0], numbers[-1], *moment, data=data), len(numbers), aside=aside)
+
+    def expire(self, numbers: list[int], moment: Moment) -> Event:
+        """Let decisions of one of the `sorts` expire, or learn the loss that is named for this."""
+        if self._default is None:
+            return self.give_up(numbers, Kind.EXPIRED, moment)
+        sizes = [
+            self.pending.graph_of(slot).row(int(self.pending.table[slot, ARM])).size
+            for slot in self.pending.slots(numbers)
+        ]
+        losses = np.repeat(np.array(self.losses_of([self._default])), sum(sizes))
+        return self.tell(numbers, sizes, losses, None, moment, Kind.DEFAULTED)
+
+    def expire_all(self, numbers: list[int], moment: Moment) -> list[Event]:
+        """Let decisions expire; the numbers ascend."""
+        pieces = [numbers[k : k + _AT_ONCE] for k in range(0, len(numbers), _AT_ONCE)]
+        return [self.expire(group, moment) for piece in pieces for group in self.sorts(piece)]
+
+    def late(
+        self, numbers: list[int], arm: int | None, sizes: list[int], losses: Floats, graph: str | None, moment: Moment
+    ) -> Event:
+        """Keep, and do not learn, what was told about expired decisions; the `arm` is as `write_settled` takes it."""
+        data = write_settled(numbers, arm, sizes, losses)
+        event = Event(Kind.LATE, numbers[0], numbers[-1], *moment, graph, data=data)
+        return self._record(event, len(numbers))
+
+    def observe_pending(self, number: int, reading: Reading) -> Floats | None:
+        """Return with which probability each arm that a pending decision reveals is revealed; None if not known."""
+        slot = self.pending.slots([number])[0]
+        row, round_, arm = self.pending.table[slot, [ROW, ROUND, ARM]].tolist()
+        reveals = self.pending.graph_of(slot).row(arm)
+        if round_:
+            self.load(reading, np.array([row]))
+            observe = self.blocks.observe(row, round_)
+            if self.holdout is not None and not np.isnan(self.pending.tossed[slot]):
+                held = np.isin(reveals, self.pending.graph_of(slot).row(self.holdout.arm))
+                observe = self.holdout.mixed(observe, held)
+        else:
+            observe = self._chances_of_revealing(slot, reveals, None)
+        return None if np.isnan(observe).any() else observe
+
+    def _record(self, event: Event, count: int, *, aside: bool = False, held: int = 0) -> Event:
+        """Link an event to the journal, and count it as the last one."""
         event = linked(event, self.head + 1, self.chain)
-        self.note(event, aside=aside)
+        self.head, self.chain = event.seq, event.chain
+        self.counters.note(event.kind, count, event.at, aside=aside, held=held)
+        if event.kind in DRAWN_BY:
+            self.round += count
+        if event.key is not None:
+            self.answered[event.key] = event
+            self._answered_bytes += _answer_size(event)
+            while len(self.answered) > self.remembers or self._answered_bytes > _ANSWERED_BYTES:
+                _, oldest = self.answered.popitem(last=False)
+                self._answered_bytes -= _answer_size(oldest)
         return event
 
-    def note(self, event: Event, *, aside: bool = False) -> None:
-        """Count an event as the last one of the journal, whatever it has done; `aside`: of a round without learner."""
-        self.head, self.chain = event.seq, event.chain
-        kind, counts, amount = event.kind, self.tallies.aside if aside else self.tallies.counts, self.amount(event)
-        counts[kind] += amount
-        if kind is Kind.DEFAULTED:  # that is told, too
-            counts[Kind.TOLD] += amount
-        elif kind in DRAWN_BY:
-            self.round += amount
-        minutes, minute = self.tallies.minutes, event.at // 60_000_000
-        if minute not in minutes:
-            minutes[minute] = [0] * len(Kind)
-            if len(minutes) > MINUTES:
-                del minutes[min(minutes)]
-        if minute in minutes:  # it may be the oldest one, where the wall clock went back
-            minutes[minute][kind] += amount
-        if event.key is not None:
-            self.keys[event.key] = event
-            self._key_bytes += _key_size(event)
-            while len(self.keys) > self.remembers or self._key_bytes > _KEY_BYTES:
-                _, oldest = self.keys.popitem(last=False)
-                self._key_bytes -= _key_size(oldest)
+
+def _answer_size(event: Event) -> int:
+    return len(event.key or "") + len(event.context or "") + len(event.data or b"")
 
 
-def _key_size(event: Event) -> int:
-    return len(event.key or "") + len(event.context or "") + len(event.losses or b"") + len(event.observe or b"")
-
-
-def linked(event: Event, seq: int, chain: bytes) -> Event:
-    """Return the event as the one of number `seq`, behind one whose hash is `chain`."""
-    kind, round_, at, clock, arm, probability, graph, key, context, losses, observe, _, _ = event
-    arm_ = -1 if arm is None else arm
-    numbers = _NUMBERS.pack(seq, kind, round_, at, clock, arm_, math.nan if probability is None else probability)
-    texts = b"---"  # as many events have none of them
-    if graph is not None or key is not None or context is not None:
-        texts = _part(graph and graph.encode()) + _part(key and key.encode()) + _part(context and context.encode())
-    if len(losses or b"") + len(observe or b"") < _LONG:
-        made = hashlib.blake2b(chain + numbers + texts + _part(losses) + _part(observe), digest_size=16)
-    else:  # the same, but nothing is copied
-        made = hashlib.blake2b(chain + numbers + texts, digest_size=16)
-        for each in (losses, observe):
-            made.update(b"-" if each is None else b"%d:" % len(each))
-            made.update(each or b"")
-    digest = made.digest()
-    return Event(kind, round_, at, clock, arm, probability, graph, key, context, losses, observe, seq, digest)
-
-
-def _part(data: Any) -> bytes:
-    return b"-" if data is None else b"%d:%s" % (len(data), data)
-
-
-def timestamp(microseconds: int) -> str:
-    """Return a moment as RFC 3339, in UTC, to the millisecond."""
-    moment = dt.datetime.fromtimestamp(microseconds // 1_000_000, dt.UTC)
-    return f"{moment.isoformat()[:19]}.{microseconds // 1000 % 1000:03}Z"
-
-
-def expires_at(at: int, after: float | None) -> str | None:
-    """Return when a decision of this moment expires, if it does."""
-    return None if after is None else timestamp(at + round(after * 1e6))
+def _some(told: ToldColumns, offsets: Integers, places: Integers) -> tuple[ToldColumns, Integers]:
+    """Return what some of the decisions have revealed, and where their losses are among all."""
+    sizes = np.diff(offsets)[places]
+    ends = np.append(0, np.cumsum(sizes))
+    at = np.repeat(offsets[places] - ends[:-1], sizes) + np.arange(ends[-1])
+    arms = [told.arms[place] for place in places.tolist()]
+    return ToldColumns(arms, told.reveals[at], ends.tolist(), told.losses[at]), at

@@ -1,4 +1,4 @@
-"""The graphs that the service keeps: an id for each, and a cache of those that were used last."""
+"""The graphs that the service keeps: an id for each, and a cache of the last used."""
 
 from __future__ import annotations
 
@@ -32,8 +32,7 @@ class KnownGraph(NamedTuple):
 def identify(graph: FeedbackGraph) -> KnownGraph:
     """Return a graph with its id, and without a name. Labels go along: a graph of other labels has another id."""
     graph = graph.named(None)  # which keeps its hash for whoever asks next
-    # By representation too: arcs and intervals of one graph may differ in the last bit of a probability.
-    content = f"{graph.content_hash} {graph.representation}"
+    content = content_of(graph)
     content += "" if graph.labels is None else f" {json.dumps(graph.labels)}"
     return KnownGraph(hashlib.sha256(content.encode()).hexdigest()[:32], graph)
 
@@ -41,6 +40,12 @@ def identify(graph: FeedbackGraph) -> KnownGraph:
 def blob_of(id_: str) -> BlobName:
     """Return what a graph is found by."""
     return BlobName(BlobKind.GRAPH, id_)
+
+
+def content_of(graph: FeedbackGraph) -> str:
+    """Return what two graphs have in common that are the same but for names and labels."""
+    # By representation too: arcs and intervals of one graph may differ in the last bit of a probability.
+    return f"{graph.content_hash} {graph.representation}"
 
 
 def size(graph: FeedbackGraph) -> int:

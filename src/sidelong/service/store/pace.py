@@ -28,7 +28,7 @@ class Pace:
 
     def __init__(self) -> None:
         self.failures = 0  #: in a row
-        self._size = 0  # bytes of the last one, without blocks of keys
+        self._size = 0  # bytes of the last one, without blocks of named keys
         self._tried = _Mark(0, 0)
 
     def is_due(self, live: LiveExperiment, least: int, most: int) -> bool:
@@ -53,5 +53,5 @@ class Pace:
         self.failures += 1
 
     def written(self, size: int) -> None:
-        """Note that it was written, with so many bytes beside blocks of keys."""
+        """Note that it was written, with so many bytes beside blocks of named keys."""
         self.failures, self._size = 0, size

@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
+import struct
 import threading
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
@@ -19,19 +20,21 @@ import numpy as np
 from sidelong.errors import LearnerError, ServiceError, SidelongError
 from sidelong.service.store import snapshots
 from sidelong.service.store.agents import module_of
+from sidelong.service.store.clock import Moment
 from sidelong.service.store.database import LAST_SEQ, Blob, BlobKind, BlobName, keep_blob
-from sidelong.service.store.experiment import STORED, LiveExperiment, Moment, Turnstile, linked
+from sidelong.service.store.experiment import LiveExperiment
 from sidelong.service.store.graphs import KnownGraph
-from sidelong.service.store.journal import DRAWN_BY, Kind, size_of
-from sidelong.service.store.keyed.blocks import Forgotten
-from sidelong.service.store.keyed.experiment import KeyedExperiment, kind_of
+from sidelong.service.store.journal import DRAWN_BY, Kind, arm_of, linked, read_columns, read_settled, size_of
+from sidelong.service.store.keys import BlockMissing
+from sidelong.service.store.locks import FairLock
 from sidelong.service.store.pace import Pace
+from sidelong.service.store.pending import CLOCK
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Iterator, Mapping
 
+    from sidelong.service.store.clock import Clock
     from sidelong.service.store.database import Database, Identity, Reading
-    from sidelong.service.store.experiment import Clock
     from sidelong.service.store.graphs import GraphCache
     from sidelong.service.store.journal import Event
 
@@ -52,7 +55,7 @@ class Progress(NamedTuple):
 class Measured(NamedTuple):
     """Numbers of an experiment, for those who watch it: the same on every server."""
 
-    waiting: int
+    pending: int
     told: int  #: decisions
     paid: float  #: the losses of the arms that they played, together
     lift: np.ndarray  #: sums of rounds for which a coin was tossed: see `sidelong.evaluation.lift`
@@ -62,7 +65,7 @@ class Measured(NamedTuple):
     def of(cls, live: LiveExperiment) -> Measured:
         """Return those of an experiment in memory, of which somebody holds the lock."""
         share = None if live.holdout is None else live.holdout.share
-        return cls(live.waiting, *live.paid(), live.tallies.lift.copy(), share)
+        return cls(len(live.pending), *live.paid(), live.counters.lift.copy(), share)
 
 
 class Replayed:
@@ -74,10 +77,10 @@ class Replayed:
     """
 
     def __init__(
-        self, identity: Identity, graph_cache: GraphCache, clock: Clock, live: LiveExperiment | None = None
+        self, identity: Identity, graphs: GraphCache, clock: Clock, live: LiveExperiment | None = None
     ) -> None:
         self.identity = identity
-        self.lock = Turnstile()
+        self.lock = FairLock()
         self.live = live  #: None until it is needed
         self.refused: ServiceError | None = None
         self.progress: Progress | None = None  #: while it is replayed
@@ -86,7 +89,7 @@ class Replayed:
         self._doubted = 0  # the event of the last snapshot of which a block was missing
         self._aside: LiveExperiment | None = None  # what is replayed, until it is complete
         self._loading = threading.Lock()
-        self._graph_cache = graph_cache
+        self._graphs = graphs
         self._clock = clock
 
     @property
@@ -137,7 +140,7 @@ class Replayed:
             raise self.loading()
         while not self._guarded(reading, live):
             if self.live is None:  # a block is gone
-                raise Forgotten(self.identity.name)
+                raise BlockMissing(self.identity.name)
         if head is not None:
             self._check_end(live, head)
         return live
@@ -169,7 +172,7 @@ class Replayed:
         except ServiceError as error:
             self._give_up(error)
             raise
-        except Forgotten:
+        except BlockMissing:
             self.doubt(live)
             return False
         except BaseException:
@@ -210,22 +213,22 @@ class Replayed:
             live = self.live
             if live is None:
                 return
-            blocks = live.blocks.leave() if isinstance(live, KeyedExperiment) else {}
+            blocks = live.blocks.begin_write()
             snapshot, done = Blob(live.head, snapshots.pack(live)), live.done
         self._pace.tried(snapshot.seq, done)
         try:
             self._write(database, snapshot, blocks)
         except BaseException:
             self._pace.failed()
-            if isinstance(live, KeyedExperiment):
-                with self.lock:
-                    live.blocks.stay()
+            with self.lock:
+                live.blocks.not_written()
             raise
-        self._pace.written(len(snapshot.data))
+        # Named keys are counted by how much of them has changed.
+        whole = 0 if live.keys.named else sum(map(len, blocks.values()))
+        self._pace.written(len(snapshot.data) + whole)
         with self.lock:
             live.saved, live.saved_at = done, snapshot.seq
-            if isinstance(live, KeyedExperiment):
-                live.blocks.left(blocks, snapshot.seq)
+            live.blocks.written(blocks, snapshot.seq)
 
     def _write(self, database: Database, snapshot: Blob, blocks: Mapping[int, bytes]) -> None:
         """Write a snapshot behind its blocks, and forget what no snapshot needs any more."""
@@ -253,7 +256,7 @@ class Replayed:
     def _beginning(self, reading: Reading) -> LiveExperiment:
         """Return it as it was created: with nothing, or with what a clone or a log had learned."""
         spec = self.identity.spec
-        graph = self._graph_cache.find(reading, spec.graph).named(spec.graph_name)
+        graph = self._graphs.find(reading, spec.graph).named(spec.graph_name)
         learned = None
         if spec.initial_state is not None:
             kept = reading.blob(BlobName(BlobKind.INITIAL_STATE, self.identity.key))
@@ -262,7 +265,7 @@ class Replayed:
                 first = reading.events(self.identity.id, 0, 1)[0]
                 raise self._differs(first, "what it began with is another or is gone")
         try:
-            return kind_of(self.identity).new(self.identity, graph, learned)
+            return LiveExperiment.new(self.identity, graph, learned)
         except LearnerError as error:
             raise self._unplayable(error) from error
 
@@ -270,12 +273,10 @@ class Replayed:
         """Do again what the journal says next, and tell whether that was all of it."""
         page = reading.events(self.identity.id, live.head, most, _PAGE_BYTES)
         for event in page:
-            graph = (
-                None if event.graph is None else KnownGraph(event.graph, self._graph_cache.find(reading, event.graph))
-            )
+            graph = None if event.graph is None else KnownGraph(event.graph, self._graphs.find(reading, event.graph))
             try:
                 made = _again(live, event, graph, reading)
-            except (SidelongError, KeyError) as error:
+            except (SidelongError, LookupError, TypeError, ValueError, struct.error) as error:
                 raise self._differs(event, f"it cannot be done again: {error}") from error
             if made != event:
                 raise self._differs(event, f"it says {_shown(event)}, and doing it again gives {_shown(made)}")
@@ -291,16 +292,19 @@ class Replayed:
             if snapshot.seq <= self._doubted:
                 return None
             try:
-                live = snapshots.unpack(self.identity, snapshot.data, partial(self._graph_cache.find, reading))
+                live = snapshots.unpack(self.identity, snapshot.data, partial(self._graphs.find, reading))
+                same = [event.chain for event in reading.events(self.identity.id, live.head - 1, 1)] == [live.chain]
+                if same and not live.keys.named:
+                    live.load_all(reading)
             except Exception as error:  # noqa: BLE001  # whatever it is, the journal is there
                 about = {"experiment": self.identity.name, "sequence": snapshot.seq, "why": str(error)}
                 _log.warning("snapshot not used", extra=about)
                 last = last._replace(seq=snapshot.seq - 1)
                 continue
-            if [event.chain for event in reading.events(self.identity.id, live.head - 1, 1)] != [live.chain]:
+            if not same:
                 raise self._altered(snapshot.seq)
-            for moment in live.moments():  # whose events are not replayed
-                self._clock.saw(moment.clock)
+            if len(live.pending):  # whose events are not replayed
+                self._clock.saw(int(live.pending.table[:, CLOCK].max()))
             live.saved, live.saved_at = live.done, snapshot.seq
             return live
         return None
@@ -342,30 +346,33 @@ class Replayed:
         )
 
 
-def _again(live: LiveExperiment, event: Event, graph: KnownGraph | None, reading: Reading) -> Event:
+def _again(live: LiveExperiment, event: Event, graph: KnownGraph | None, reading: Reading) -> Event:  # noqa: PLR0911
     """Do again what the journal says, and return what that gives."""
-    if isinstance(live, KeyedExperiment) and event.kind not in {Kind.CREATED, Kind.CHANGED}:
-        return live.again(event, graph, reading)
-    moment, number = Moment(event.at, event.clock), event.round
-    if event.kind in DRAWN_BY:
-        return live.decide(graph, moment, event.key, event.context)
-    if event.kind is Kind.TOLD:
-        return live.tell(number, _losses(event).tolist(), graph, moment)
-    rarer: dict[Kind, Callable[[], Event]] = {
-        Kind.CREATED: lambda: live.create(moment, event.context),
-        Kind.CHANGED: lambda: live.change(json.loads(event.context or "{}"), moment),
-        Kind.DEFAULTED: lambda: live.expire(number, moment),
-        Kind.LATE: lambda: live.late(number, event.arm or 0, _losses(event), event.graph, moment),
-    }
-    return rarer.get(event.kind, lambda: live.settle(number, event.kind, moment))()
-
-
-def _losses(event: Event) -> np.ndarray:
-    return np.frombuffer(event.losses or b"", STORED)
+    moment, kind = Moment(event.at, event.clock), event.kind
+    if kind is Kind.CREATED:
+        return live.create(moment, event.context)
+    if kind is Kind.CHANGED:
+        return live.change(json.loads(event.context or "{}"), moment)
+    if kind in DRAWN_BY:
+        keys = read_columns(event).get("key") if live.keys.named else None
+        rows = live.keys.places(keys, event.last - event.round + 1)
+        live.load(reading, rows)
+        return live.decide(keys, rows, graph, moment, event.key, event.context)[0]
+    found = read_settled(event)
+    numbers, sizes = found.numbers.tolist(), np.diff(found.offsets).tolist()
+    if kind is Kind.LATE:
+        return live.late(numbers, arm_of(event), sizes, found.losses, event.graph, moment)
+    live.load(reading, live.pending.rows_of(numbers))
+    if kind is Kind.TOLD:
+        return live.tell(numbers, sizes, found.losses, graph, moment)
+    if kind is Kind.DEFAULTED:
+        return live.expire(numbers, moment)
+    return live.give_up(numbers, kind, moment)
 
 
 def _shown(event: Event) -> str:
-    return f"{event.kind.name.lower()} round {event.round}, arm {event.arm}, probability {event.probability!r}"
+    few = {name: list(values[:3]) for name, values in read_columns(event).items()}
+    return f"{event.kind.name.lower()} {event.round} to {event.last}, {few}"
 
 
 def check_chain(reading: Reading, identity: Identity) -> Iterator[None]:

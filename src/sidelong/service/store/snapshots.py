@@ -1,7 +1,16 @@
-"""What a snapshot of an experiment holds: the agent's state file, and beside it what the service counts.
+"""What a snapshot of an experiment holds, and what a clone begins with. Both are state files.
 
-Graphs are not in it, but their ids: the database has them already, each once, and those of decisions that wait may have
-millions of edges.
+::
+
+    service      header: head and chain of the journal, counts by minute, what was changed of it, the graphs of pending
+                 decisions by their ids, and how many keys a block has
+    counters.*   what is counted
+    pending.*    the pending decisions: see `sidelong.service.store.pending`
+    keys.*       the names of keys, in the order in which they came, and what is counted of each
+    blocks       of a snapshot, the checksum of each block of keys: see `sidelong.service.store.keys`
+    block.I      of what a clone begins with, the I-th block, without pending decisions
+
+Graphs are not in it, but their ids: the database has them already, each once, and they may be large.
 """
 
 from __future__ import annotations
@@ -11,95 +20,103 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from sidelong.agent import state_file
-from sidelong.errors import StateFileError
-from sidelong.service.store import agents, life
-from sidelong.service.store.experiment import LiveExperiment, Moment
-from sidelong.service.store.graphs import identify
-from sidelong.service.store.keyed import snapshots as keyed
-from sidelong.service.store.keyed.experiment import KeyedExperiment
-from sidelong.service.store.life import Given, Life
-from sidelong.service.store.tallies import Tallies
+from sidelong.errors import EvaluationError, StateFileError
+from sidelong.keys import read_keys
+from sidelong.service.store.counters import Counters
+from sidelong.service.store.experiment import LiveExperiment
+from sidelong.service.store.lifecycle import Life
+from sidelong.service.store.pending import PendingTable
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from sidelong.graphs import FeedbackGraph
-    from sidelong.service.store.database import Identity
+    from sidelong.service.store.database import Identity, Reading
+    from sidelong.service.store.journal import Key
 
 #: Goes up whenever what a snapshot holds means something else, or has another shape. A snapshot of another version is
 #: passed over, and the journal replayed.
 SNAPSHOT_VERSION = 1
 
 
-def pack(live: LiveExperiment) -> bytes:
-    """Return all of an experiment, with the ids of its graphs; of one with keys, all but its blocks."""
-    header, arrays = _contents(live)
-    if isinstance(live, KeyedExperiment):
-        return state_file.pack(header, arrays)
-    ids = {_content(live.agent.graph): live.identity.spec.graph}  # in the order of the agent's contents
-    for made, _ in live.outstanding.values():
-        if not isinstance(made, Given) and _content(made.graph) not in ids:
-            ids[_content(made.graph)] = identify(made.graph).id
-    header["service"]["graphs"] = list(ids.values())
-    return state_file.pack(header, {name: each for name, each in arrays.items() if not name.startswith("graph.")})
+def pack(experiment: LiveExperiment) -> bytes:
+    """Return all of an experiment but its blocks."""
+    return state_file.pack(*_contents(experiment))
 
 
-def digest(live: LiveExperiment) -> str:
+def digest(experiment: LiveExperiment) -> str:
     """Return a checksum of all of it, equal for equal states."""
-    return state_file.checksum(*_contents(live)).hex()
+    return state_file.checksum(*_contents(experiment)).hex()
 
 
 def unpack(identity: Identity, data: bytes, find: Callable[[str], FeedbackGraph]) -> LiveExperiment:
     """Go on from what `pack` returned, with graphs that `find` finds by their ids."""
-    place = f"the snapshot of {identity.name}"
+    place, spec = f"the snapshot of {identity.name}", identity.spec
     header, arrays = state_file.unpack(data, place)
-    service = header.pop("service")
+    service = header["service"]
     if service["version"] != SNAPSHOT_VERSION:
         raise StateFileError(f"{place} has version {service['version']}, and this program reads {SNAPSHOT_VERSION}.")
-    tallies = Tallies.from_contents(service["minutes"], arrays)
-    if identity.spec.keyed:
-        live: LiveExperiment = keyed.restore(identity, arrays, service, tallies, find)
-    else:
-        live = _restore(identity, header, arrays, service, tallies, find)
-    live.life = live.life.after(service["life"])
-    live.head, live.chain = service["head"], bytes.fromhex(service["chain"])
-    return live
+    counters = Counters.from_contents(service["minutes"], arrays)
+    own = find(spec.graph).named(spec.graph_name)
+    experiment = LiveExperiment(identity, own, counters, service["block_size"])
+    experiment.keys.resume(arrays)
+    experiment.pending = PendingTable.from_contents(own, service["graphs"], arrays, find)
+    experiment.blocks.resume(arrays["blocks"], service["head"])
+    experiment.life = experiment.life.after(service["life"])
+    experiment.head, experiment.chain = service["head"], bytes.fromhex(service["chain"])
+    return experiment
 
 
-def _restore(
-    identity: Identity,
-    header: dict[str, Any],
-    arrays: dict[str, np.ndarray],
-    service: dict[str, Any],
-    tallies: Tallies,
-    find: Callable[[str], FeedbackGraph],
-) -> LiveExperiment:
-    for number, id_ in enumerate(service["graphs"]):
-        arrays |= {f"graph.{number}.{name}": each for name, each in state_file.graph_to_arrays(find(id_)).items()}
-    agent = agents.resumed(header, arrays, f"the snapshot of {identity.name}")
-    live = LiveExperiment(identity, agent, tallies)
-    graphs = [agent.graph if id_ is None else find(id_) for id_ in service["given"]]
-    own, others = iter(agent.pending), iter(life.unpack(graphs, arrays))
-    for number, aside, *moment in arrays["outstanding"].tolist():
-        live.hold(number, next(others) if aside else next(own), Moment(*moment))
-    return live
+def _contents(experiment: LiveExperiment) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    minutes, counted = experiment.counters.contents()
+    graphs, pending = experiment.pending.contents()
+    service = {
+        "version": SNAPSHOT_VERSION,
+        "experiment": experiment.identity.key,
+        "head": experiment.head,
+        "chain": experiment.chain.hex(),
+        "minutes": minutes,
+        "life": Life.first(experiment.identity.spec).changed_to(experiment.life),
+        "graphs": graphs,
+        "block_size": experiment.blocks.size,
+    }
+    arrays = {**counted, **pending, **experiment.keys.contents(), "blocks": experiment.blocks.checksums()}
+    return {"service": service}, arrays
 
 
-def _content(graph: FeedbackGraph) -> tuple[str, str]:
-    return graph.content_hash, graph.representation
+def copied(experiment: LiveExperiment, reading: Reading) -> Callable[[], bytes]:
+    """Return what makes the state that a clone begins with; that takes a while, and changes nothing of the original."""
+    experiment.load_all(reading)
+    blocks, graphs = experiment.blocks, experiment.pending.graphs
+    names = experiment.keys.keys.contents() if experiment.keys.named else {}
+    copies = blocks.copied()
+
+    def make() -> bytes:
+        return _packed(names, blocks.size, {at: blocks.without_pending(copies.pop(at), graphs.get) for at in [*copies]})
+
+    return make
 
 
-def _contents(live: LiveExperiment) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-    minutes, counted = live.tallies.contents()
-    service = {"experiment": live.identity.key, "head": live.head, "chain": live.chain.hex(), "minutes": minutes}
-    service |= {"version": SNAPSHOT_VERSION, "life": Life.first(live.identity.spec).changed_to(live.life)}
-    if isinstance(live, KeyedExperiment):
-        header, arrays, more = keyed.contents(live)
-        return {**header, "service": {**service, **more}}, {**arrays, **counted}
-    header, arrays = live.agent.contents()
-    rows = [(number, isinstance(made, Given), *moment) for number, (made, moment) in live.outstanding.items()]
-    given = [made for made, _ in live.outstanding.values() if isinstance(made, Given)]
-    graphs, asides = life.pack(given, live.agent.graph)
-    outstanding = np.array(rows, np.int64).reshape(-1, 4)
-    service["given"] = graphs
-    return {**header, "service": service}, {**arrays, **counted, **asides, "outstanding": outstanding}
+def learned(experiment: LiveExperiment, log: dict[str, list[Any]]) -> bytes:
+    """Let a new experiment learn a log, and return what one begins with that has: with keys, each its own rounds."""
+    keys, blocks = experiment.keys, experiment.blocks
+    if not keys.named:
+        blocks.learn(0, log)
+        return _packed({}, blocks.size, blocks.copied())
+    places: dict[Key, list[int]] = {}
+    for place, key in enumerate(read_keys(log["key"])):
+        places.setdefault(key, []).append(place)
+    experiment.add_keys(list(places))
+    columns = {name: column for name, column in log.items() if name != "key"}
+    for row, (key, some) in enumerate(places.items()):
+        try:
+            blocks.learn(row, {name: [column[place] for place in some] for name, column in columns.items()})
+        except EvaluationError as error:
+            raise EvaluationError(f"The log of the key {key!r} cannot be learned. {error}") from error
+    return _packed(keys.keys.contents(), blocks.size, blocks.copied())
+
+
+def _packed(names: dict[str, np.ndarray], size: int, blocks: dict[int, bytes]) -> bytes:
+    """Return what an experiment begins with: the names of its keys, and blocks by number."""
+    arrays = {f"block.{number}": np.frombuffer(data, np.uint8) for number, data in blocks.items()}
+    return state_file.pack({"block_size": size}, {**names, **arrays})

@@ -17,22 +17,22 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from sidelong.errors import ServiceError, SidelongError
 from sidelong.service.store.ahead import Ahead, Overtaken
-from sidelong.service.store.commands import Decide, Turn, taken
 from sidelong.service.store.database import CHUNK, TakenError
 from sidelong.service.store.graphs import GraphCache, KnownGraph, identify, stored_size, unknown_graph
-from sidelong.service.store.keyed.blocks import Forgotten
-from sidelong.service.store.keyed.experiment import KeyedExperiment
+from sidelong.service.store.keys import BlockMissing
 from sidelong.service.store.replay import FORGOTTEN, Measured, Replayed
+from sidelong.service.store.rules import Turn, check_room, taken
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from sidelong.graphs import FeedbackGraph
     from sidelong.service.settings import Settings
-    from sidelong.service.store.commands import Command
+    from sidelong.service.store.clock import Clock
     from sidelong.service.store.database import Database, Identity, Listed, Reading, Writing
-    from sidelong.service.store.experiment import Clock, LiveExperiment
+    from sidelong.service.store.experiment import LiveExperiment
     from sidelong.service.store.journal import Event
+    from sidelong.service.store.rules import Command
 
     T = TypeVar("T")
 
@@ -68,7 +68,7 @@ class Store:
         self.database = database
         self.settings = settings
         self.clock = clock
-        self.graph_cache = GraphCache()
+        self.graphs = GraphCache()
         #: Told of what this server has written of an experiment, once it is on the disk.
         self.on_written: Callable[[LiveExperiment, Sequence[Event]], None] = lambda _, __: None
         self._known: dict[str, Replayed] = {}  # by "#" and key, and by name
@@ -86,7 +86,7 @@ class Store:
                 if identity is not None and is_called(identity, of):
                     try:
                         return look(found.catch_up(reading), reading)
-                    except Forgotten:
+                    except BlockMissing:
                         _read_anew(found)
                         continue
             if identity is None:
@@ -169,7 +169,7 @@ class Store:
         found = collections.Counter("loading" if each is None else each.state for each in every)
         return {state: found[state] for state in ("live", "loading", "refused")}
 
-    def adopt(self, replayed: Replayed) -> Replayed:
+    def add(self, replayed: Replayed) -> Replayed:
         """Take an experiment among those that are known, unless another thread was faster; return the one it is."""
         identity = replayed.identity
         found = self._known[identity.name] = self._known.setdefault(f"#{identity.key}", replayed)
@@ -191,8 +191,8 @@ class Store:
         for of in [name for name, each in self._known.copy().items() if each is replayed]:
             self._known.pop(of, None)
 
-    def doze(self) -> None:
-        """Take archived experiments and idle keys out of memory, and forget what was deleted, a little at a time."""
+    def drop_idle(self) -> None:
+        """Take archived experiments and idle keys out of memory, and erase a part of what was deleted."""
         with self.database.reading() as reading:
             archived = {each.id for each in reading.experiments() if each.state == "archived"}
             deleted = [each.id for each in reading.experiments(deleted=True) if each.state == "deleted"]
@@ -210,14 +210,14 @@ class Store:
                     break
 
     def _drop_idle_keys(self, replayed: Replayed) -> None:
-        if isinstance(replayed.live, KeyedExperiment) and replayed.lock.acquire(timeout=0):
-            if isinstance(replayed.live, KeyedExperiment):
-                replayed.live.blocks.drop(self.settings.max_key_bytes)
+        if replayed.live is not None and replayed.lock.acquire(timeout=0):
+            if replayed.live is not None:
+                replayed.live.drop_idle(self.settings.max_key_bytes)
             replayed.lock.release()
 
     def named(self, of: str) -> Replayed:
         """Return the experiment of a name, or of "#" and a key, or refuse."""
-        return self.known(of) or self.adopt(Replayed(self.identity(of), self.graph_cache, self.clock))
+        return self.known(of) or self.add(Replayed(self.identity(of), self.graphs, self.clock))
 
     def load(self, of: str) -> Replayed:
         """Return an experiment that is in memory, or refuse; whoever asks first replays it."""
@@ -287,24 +287,24 @@ class Store:
         """
         if isinstance(given, str):
             with self.database.reading() as reading:
-                known = KnownGraph(given, self.graph_cache.find(reading, given))
+                known = KnownGraph(given, self.graphs.find(reading, given))
         elif stored_size(given) <= CHUNK:
             return given
         else:
-            known = self.graph_cache.same(identify(given))
+            known = self.graphs.same(identify(given))
         found = self._known.get(of)
         live = None if found is None else found.live
         if live is None:
             return known
         try:
-            Decide.check_room(live, self.settings, known)
-            live.agent.graph_of_round(known.graph)  # looks for loops and more, once for each graph
+            check_room(live, self.settings, known)
+            live.graph_of_round(known.graph)  # looks for loops and more, once for each graph
         except SidelongError:
             return known
         full = live.graph_bytes + stored_size(known.graph) > self.settings.max_graph_bytes
         if isinstance(given, str) or full:
             return known
-        return known._replace(new=self.graph_cache.keep(self.database, known, self.clock.now().clock))
+        return known._replace(new=self.graphs.keep(self.database, known, self.clock.now().clock))
 
     def withdraw(self, known: KnownGraph) -> None:
         """Forget a graph that was kept for a request which was refused, unless something uses it."""
@@ -313,7 +313,7 @@ class Store:
             with self.database.writing(aside=True) as writing:
                 gone = writing.forget_unused(self.clock.now().clock + 1, _FORGOTTEN_CHUNKS, [known.id])
                 writing.commit()
-            self.graph_cache.forget(gone)
+            self.graphs.forget(gone)
 
     def save(self, *, least: int) -> None:
         """Write snapshots of the experiments in memory that had `least` events since their last one."""
@@ -336,7 +336,7 @@ class Store:
             gone = writing.forget_unused(before, _FORGOTTEN_CHUNKS)
             if gone:
                 writing.commit()
-        self.graph_cache.forget(gone)
+        self.graphs.forget(gone)
         return len(gone)
 
     def save_clock(self) -> None:
@@ -363,7 +363,7 @@ class Store:
                             turns[of] = self._turn(writing, replayed, heads[of], commands, wait=wait)
                     except _Gone:
                         outcomes.append(unknown(command.of))
-                    except (ServiceError, Behind, Locked, Overtaken, Forgotten) as outcome:
+                    except (ServiceError, Behind, Locked, Overtaken, BlockMissing) as outcome:
                         outcomes.append(outcome)
                     else:
                         outcomes.append(_outcome(replayed, turns[of], command))
@@ -371,7 +371,7 @@ class Store:
             except BaseException:
                 for of in turns:
                     wanted[of].live = None
-                self.graph_cache.forget()
+                self.graphs.forget()
                 raise
         for of, turn in turns.items():
             self.on_written(turn.experiment, turn.events)
@@ -385,7 +385,7 @@ class Store:
         elif "name" in turn.listed:
             self.forget(replayed.identity.name)
             replayed.identity = turn.experiment.identity
-            self.adopt(replayed)
+            self.add(replayed)
 
     def _turn(
         self, writing: Writing, replayed: Replayed, head: int | None, commands: Sequence[Command], *, wait: bool
@@ -408,9 +408,9 @@ class Store:
     def _begun(self, reading: Reading, live: LiveExperiment, commands: Sequence[Command]) -> Turn:
         called = {live.identity.name, f"#{live.identity.key}"}
         wanted = {command.key for command in commands if command.of in called}
-        keys = [key for key in wanted if key is not None and key not in live.keys]
+        keys = [key for key in wanted if key is not None and key not in live.answered]
         before = {str(event.key): event for event in reading.keyed(live.identity.id, keys)} if keys else {}
-        return Turn(live, reading, self.graph_cache, self.settings, self.clock.now(), before)
+        return Turn(live, reading, self.graphs, self.settings, self.clock.now(), before)
 
 
 def _outcome(replayed: Replayed, turn: Turn, command: Command) -> Any:
@@ -422,7 +422,7 @@ def _outcome(replayed: Replayed, turn: Turn, command: Command) -> Any:
         return command.run(turn)
     except _Gone:
         return unknown(command.of)
-    except (ServiceError, Behind, Forgotten) as outcome:
+    except (ServiceError, Behind, BlockMissing) as outcome:
         return outcome
 
 
@@ -456,9 +456,9 @@ def _write(writing: Writing, turns: Mapping[int, Turn]) -> None:
 
 def _or_again(replayed: Replayed, outcome: Any) -> Any:
     """Return an outcome; where a block of keys was missing before a command had changed anything, it is done again."""
-    if isinstance(outcome, list) and any(isinstance(each, Forgotten) for each in outcome):  # of a turn ahead
+    if isinstance(outcome, list) and any(isinstance(each, BlockMissing) for each in outcome):  # of a turn ahead
         outcome[:] = [_or_again(replayed, each) for each in outcome]
-    if not isinstance(outcome, Forgotten):
+    if not isinstance(outcome, BlockMissing):
         return outcome
     _read_anew(replayed)
     return Behind()

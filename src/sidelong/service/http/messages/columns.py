@@ -11,7 +11,7 @@ from pydantic_core import core_schema
 from sidelong.service.http.messages.decisions import MOST_ITEMS, Available, ProductKey
 from sidelong.service.http.messages.graphs import GraphMessage  # noqa: TC001  # pydantic reads the annotations
 from sidelong.service.http.messages.values import Body, Plain, Timestamp
-from sidelong.service.store.spec import Whole  # noqa: TC001  # pydantic reads the annotations
+from sidelong.service.store.spec import ArmName, Whole  # noqa: TC001  # pydantic reads the annotations
 
 #: How many graphs one batch of feedback may name.
 MOST_GRAPHS = 256
@@ -61,8 +61,10 @@ class FeedbackColumns(Body):
     ids: list[Annotated[str, Field(max_length=100)]] = Field(min_length=1, max_length=MOST_ITEMS)
     sizes: list[Whole] = Field(max_length=MOST_ITEMS, description="how many losses each decision has")
     losses: Reals = Field(description="of all decisions, in the order of `reveals`, as float64, little-endian, base64")
-    arms: list[Whole] | None = Field(
-        None, max_length=MOST_ITEMS, description="that were played; one that the decision does not play is refused"
+    arms: list[ArmName] | None = Field(
+        None,
+        max_length=MOST_ITEMS,
+        description="that were played, by number or label; one that the decision does not play is refused",
     )
     graphs: list[GraphMessage] | None = Field(None, max_length=MOST_GRAPHS, description="that came with outcomes")
     graph_of: list[Whole] | None = Field(

@@ -9,7 +9,8 @@ from pydantic import BaseModel, Discriminator, Field, Tag
 from sidelong.service.http.messages.decisions import ProductKey  # noqa: TC001  # pydantic reads the annotations
 from sidelong.service.http.messages.graphs import GraphMessage, GraphSummary  # noqa: TC001  # pydantic reads the annotations
 from sidelong.service.http.messages.values import Arm, Body, Loss, Name, Offset, Timestamp
-from sidelong.service.store.life import State  # noqa: TC001  # pydantic reads the annotations
+from sidelong.service.store.counters import MINUTES
+from sidelong.service.store.lifecycle import State  # noqa: TC001  # pydantic reads the annotations
 from sidelong.service.store.spec import (
     MOST_LABELS,
     ArmName,
@@ -23,7 +24,6 @@ from sidelong.service.store.spec import (
     Seed,
     Whole,
 )
-from sidelong.service.store.tallies import MINUTES
 
 Share = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
 Sort = Literal["arm", "probability", "mean", "plays"]

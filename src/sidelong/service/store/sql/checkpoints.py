@@ -15,7 +15,7 @@ from sqlalchemy.exc import DBAPIError
 if TYPE_CHECKING:
     from sqlalchemy import Engine
 
-    from sidelong.service.store.experiment import Turnstile
+    from sidelong.service.store.locks import FairLock
 
 #: Pages that may be written ahead, as SQLite has it by itself.
 MOST = 1000
@@ -28,7 +28,7 @@ _PATIENCE = 5.0
 class Checkpoints:
     """The thread that moves. It begins when there is something to move."""
 
-    def __init__(self, engine: Engine, turn: Turnstile) -> None:
+    def __init__(self, engine: Engine, turn: FairLock) -> None:
         self._engine = engine
         self._turn = turn
         self.pages = 0  #: about as many are written ahead; whoever writes counts on

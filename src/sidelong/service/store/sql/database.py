@@ -27,8 +27,8 @@ from sidelong.service.store.database import (
     Token,
     Writing,
 )
-from sidelong.service.store.experiment import Turnstile
 from sidelong.service.store.journal import SLOTS, Event, Kind, size_of
+from sidelong.service.store.locks import FairLock
 from sidelong.service.store.sql import checkpoints, migrate
 from sidelong.service.store.sql.engines import busy, explain, later, make_engine, parse
 from sidelong.service.store.sql.schema import blobs, clock, events, experiments, tokens
@@ -53,7 +53,7 @@ _FIND = select(experiments.c.id, experiments.c.key, experiments.c.name, experime
 _LIST = select(*[experiments.c[name] for name in Listed._fields])
 _READ = select(*[events.c[name] for name in Event._fields]).where(events.c.experiment == _OF)
 _EVENTS = _READ.where(events.c.seq > bindparam("after")).order_by(events.c.seq).limit(bindparam("most"))
-_SIZE = func.coalesce(func.length(events.c.losses), 0) + func.coalesce(func.length(events.c.observe), 0)
+_SIZE = func.coalesce(func.length(events.c.data), 0)
 _SIZES = (
     select(_SIZE)
     .where(events.c.experiment == _OF, events.c.seq > bindparam("after"))
@@ -61,14 +61,9 @@ _SIZES = (
     .limit(bindparam("most"))
 )
 _SPANNING = (
-    _READ.where(
-        events.c.slot == bindparam("slot"),
-        events.c.round < bindparam("before"),
-        events.c.round <= bindparam("number"),
-        events.c.round + events.c.arm >= bindparam("number"),
-    )
+    _READ.where(events.c.slot == bindparam("slot"), events.c.round.between(bindparam("first"), bindparam("last")))
     .order_by(events.c.round.desc())
-    .limit(1)
+    .limit(bindparam("most"))
 )
 _ROUNDS = PreparedStatement(
     _READ.where(events.c.round.between(bindparam("first"), bindparam("last"))).order_by(events.c.round, events.c.slot)
@@ -163,9 +158,9 @@ class _Reading(Reading):
                     break
         return found
 
-    def spanning(self, experiment: int, number: int, slot: int, before: int) -> Event | None:
-        wanted = {"of": experiment, "number": number, "slot": slot, "before": before}
-        return next(iter(_read(self.connection.execute(_SPANNING, wanted))), None)
+    def spanning(self, experiment: int, slot: int, first: int, last: int, most: int) -> list[Event]:
+        wanted = {"of": experiment, "slot": slot, "first": first, "last": last, "most": most}
+        return _read(self.connection.execute(_SPANNING, wanted))
 
     def rounds(self, experiment: int, first: int, last: int) -> list[Event]:
         return _events(_ROUNDS.rows(self.connection, of=experiment, first=first, last=last))
@@ -374,7 +369,7 @@ class SqlDatabase(Database):
         self._reader = make_engine(self._url, "REPEATABLE READ", wait, check, pool_size=4, max_overflow=8, **pool)
         self._writer = make_engine(self._url, "READ COMMITTED", wait, check, pool_size=2, max_overflow=6, **pool)
         # SQLite lets one write at a time, and those who wait ask again after pauses. Threads can do better.
-        self._turn = Turnstile() if self.name == "sqlite" else None
+        self._turn = FairLock() if self.name == "sqlite" else None
         self._checkpoints = None if self._turn is None else checkpoints.Checkpoints(self._writer, self._turn)
         self._patience = busy_timeout
 

@@ -11,7 +11,6 @@ from sqlalchemy import (
     BigInteger,
     Boolean,
     Column,
-    Double,
     ForeignKey,
     Index,
     Integer,
@@ -70,17 +69,15 @@ events = Table(
     Column("experiment", ForeignKey("experiments.id"), primary_key=True),
     Column("seq", BigInteger, primary_key=True, autoincrement=False),
     Column("kind", SmallInteger, nullable=False),
-    Column("round", BigInteger, nullable=False),
+    Column("round", BigInteger, nullable=False),  # the least number of a decision that it is about
+    Column("last", BigInteger, nullable=False),  # and the largest
     Column("slot", SmallInteger, nullable=False),  # 0: decided, 1: settled, 2: told too late
     Column("at", BigInteger, nullable=False),  # microseconds since 1970, by the wall clock: for people
     Column("clock", BigInteger, nullable=False),  # milliseconds by the service's own clock: for expiry
-    Column("arm", Integer),
-    Column("probability", Double),
     Column("graph", String(32)),
     Column("key", String(200)),
     Column("context", Text),
-    Column("losses", LargeBinary),
-    Column("observe", LargeBinary),
+    Column("data", LargeBinary),  # columns: see `sidelong.service.store.journal`
     Column("chain", LargeBinary(16), nullable=False),  # a hash of this event and all before
     UniqueConstraint("experiment", "round", "slot"),
     Index(

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from sqlalchemy import Connection, Dialect, Table
 
-#: Rows of one insertion, a power of two. Each has 15 values, and old SQLite takes 999 of them.
+#: Rows of one insertion, a power of two. Each has 13 values, and old SQLite takes 999 of them.
 _MOST = 64
 
 

@@ -1,10 +1,10 @@
-"""The losses of a request, brought into the order of the arms that were revealed."""
+"""What feedback says of a decision: its losses, brought into the order of the arms that were revealed."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, TypeAlias, cast
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias, cast
 
 import numpy as np
 
@@ -13,14 +13,55 @@ from sidelong.checks import nearest
 from sidelong.errors import OutcomeError, ServiceError
 
 if TYPE_CHECKING:
+    from collections.abc import Set as AbstractSet
+
+    from sidelong.graphs import FeedbackGraph
     from sidelong.outcomes.scale import Scale
+    from sidelong.service.store.graphs import KnownGraph
 
 _NUMBER = re.compile(r"0|[1-9][0-9]{0,8}")
 #: By arm, or in the order of the revealed arms.
-Told: TypeAlias = Mapping[str, float] | list[float]
+TellableLosses: TypeAlias = Mapping[str, float] | list[float]
 
 
-def as_losses(told: Told, scale: Scale | None, *, plain: bool = False) -> Told:
+class ToldItem(NamedTuple):
+    """Feedback: of which decision, and what."""
+
+    number: int
+    losses: TellableLosses
+    graph: FeedbackGraph | KnownGraph | str | None = None
+    arm: int | str | None = None  #: that it is about, by number or label, if whoever tells it says so
+    plain: bool = False  #: whether these are losses from 0 to 1 and no numbers of a scale, whoever is told
+
+
+class Settled(NamedTuple):
+    """What became of feedback or of a cancellation."""
+
+    round: int  #: that of the key, where there are keys; 0 in columns, which do not say it
+    duplicate: bool
+    learned: bool = False
+
+
+def check_arm(told: int | None, played: int) -> None:
+    """Refuse what another arm has revealed than the one that the decision plays."""
+    if told is not None and told != played:
+        text = f"The decision plays arm {played}, and this is what arm {told} revealed."
+        raise ServiceError(text, status=422, code="invalid", path="body.arm", value=told)
+
+
+def placed(error: ServiceError, place: int, decision: str | None = None) -> ServiceError:
+    """Return an error with the place of its item in front of its path: body.items.3.losses.0.
+
+    If it is the error of the whole batch, its text names the `decision`: whoever sends a large batch in several
+    requests does not count items as they do.
+    """
+    part = "id" if error.path == "path" else (error.path or "").partition(".")[2]
+    path = f"body.items.{place}" + (f".{part}" if part else "")
+    text = str(error) if decision is None else f"Decision {decision}: {error}"
+    return ServiceError(text, status=error.status, code=error.code, path=path, value=error.value)
+
+
+def as_losses(told: TellableLosses, scale: Scale | None, *, plain: bool = False) -> TellableLosses:
     """Return numbers of a scale, or losses where there is none, as losses; refuse what is outside of [0, 1] or of it.
 
     `plain` ones are losses already. A scale would make others of them, and the wrong ones would be learned.
@@ -39,13 +80,13 @@ def as_losses(told: Told, scale: Scale | None, *, plain: bool = False) -> Told:
         )
         raise _wrong(f"{text} {high:g}. Tell those, or make an experiment without a scale.", "body.plain", plain)
     try:
-        return cast("Told", scale.losses(told))
+        return cast("TellableLosses", scale.losses(told))
     except OutcomeError as error:
         arm, value = next((arm, value) for arm, value in _pairs(told) if not low <= value <= high)
         raise _wrong(str(error), f"body.losses.{arm}", value) from error
 
 
-def by_number(told: Told, labels: list[str] | None) -> Told:
+def by_number(told: TellableLosses, labels: list[str] | None) -> TellableLosses:
     """Return losses by arm with the number of each arm, where some are called by their labels; digits are a number."""
     if not isinstance(told, Mapping) or all(map(_NUMBER.fullmatch, told)):
         return told
@@ -66,11 +107,11 @@ def number_of(label: str, labels: list[str] | None, part: str) -> int:
     return labels.index(label)
 
 
-def _pairs(told: Told) -> Iterable[tuple[str | int, float]]:
+def _pairs(told: TellableLosses) -> Iterable[tuple[str | int, float]]:
     return told.items() if isinstance(told, Mapping) else enumerate(told)
 
 
-def matched(losses: Told, reveals: list[int]) -> np.ndarray:
+def matched(losses: TellableLosses, reveals: list[int]) -> np.ndarray:
     """Return the losses in the order of the revealed arms, one for each and none for another."""
     if not isinstance(losses, Mapping):
         if len(losses) != len(reveals):
@@ -99,6 +140,16 @@ def matched(losses: Told, reveals: list[int]) -> np.ndarray:
             losses[arm],
         )
     return np.array(values, np.float64)
+
+
+def without_absent(losses: TellableLosses, arms: list[int], there: AbstractSet[int]) -> TellableLosses:
+    """Return the losses of arms without those that were absent; where they were left out, nothing changes."""
+    if isinstance(losses, Mapping):
+        absent = {str(arm) for arm in arms if arm not in there}
+        return {arm: loss for arm, loss in losses.items() if arm not in absent}
+    if len(losses) != len(arms):
+        return losses
+    return [loss for arm, loss in zip(arms, losses, strict=True) if arm in there]
 
 
 def _wrong(message: str, path: str, value: object) -> ServiceError:

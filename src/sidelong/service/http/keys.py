@@ -1,0 +1,79 @@
+"""What the service shows of the keys of an experiment."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from sidelong.errors import ServiceError
+from sidelong.service.http.endpoints import Endpoints, Reply
+from sidelong.service.http.messages.keys import CostDistribution, KeyPage, KeysQuery, KeyState
+from sidelong.service.store.tokens import Scope
+
+if TYPE_CHECKING:
+    from sidelong.service.http.endpoints import Call
+    from sidelong.service.store.database import Reading
+    from sidelong.service.store.experiment import LiveExperiment
+
+endpoints = Endpoints()
+_BINS = 20
+_QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
+
+
+@endpoints.add("GET", "/v1/experiments/{name}/keys", Scope.READ, {200: KeyPage}, query=KeysQuery)
+async def show_keys(call: Call) -> Reply:
+    """Return some of the keys of an experiment, and how much all of them cost."""
+    query: KeysQuery = call.query
+    return Reply(await call.server.view(call.of, lambda each, reading: page(each, query, reading)))
+
+
+def page(experiment: LiveExperiment, query: KeysQuery, reading: Reading) -> KeyPage:
+    """Return some of the keys."""
+    if not experiment.keys.named:
+        raise ServiceError("This experiment has no keys.", status=404, code="not_found", path="path.name")
+    known, n = experiment.keys, len(experiment.keys)
+    listed, told = known.keys.listed, known.told[:n]
+    with np.errstate(invalid="ignore"):
+        cost = known.paid[:n] / told
+    rows = np.arange(n)
+    if query.search:
+        rows = np.array([row for row in range(n) if query.search in str(listed[row])], np.int64)
+    if query.sort == "key":
+        ordered = np.array(sorted(rows.tolist(), key=listed.__getitem__), np.int64)
+    else:
+        by = {"worst": -cost, "best": cost, "decided": -known.decided[:n]}[query.sort]
+        ordered = rows[np.argsort(by[rows], kind="stable")]  # NaN comes last
+    shown = ordered[query.offset : query.offset + query.limit].tolist()
+    rows_shown = np.array(shown, np.int64)
+    experiment.load(reading, rows_shown)
+    best = experiment.blocks.best(rows_shown)
+    items = [
+        KeyState(
+            key=listed[row],
+            decided=int(known.decided[row]),
+            told=int(told[row]),
+            cost=None if np.isnan(cost[row]) else float(cost[row]),
+            best=best[place],
+        )
+        for place, row in enumerate(shown)
+    ]
+    distribution = _distribution(cost[~np.isnan(cost)])
+    return KeyPage(
+        total=rows.size,
+        offset=query.offset,
+        limit=query.limit,
+        sort=query.sort,
+        items=items,
+        distribution=distribution,
+    )
+
+
+def _distribution(cost: np.ndarray) -> CostDistribution:
+    bins = np.bincount(np.minimum((cost * _BINS).astype(np.int64), _BINS - 1), minlength=_BINS)
+    return CostDistribution(
+        keys=cost.size,
+        mean=float(cost.mean()) if cost.size else None,
+        quantiles=np.quantile(cost, _QUANTILES).tolist() if cost.size else [],
+        bins=bins.tolist(),
+    )

@@ -1,0 +1,232 @@
+"""What is counted while an experiment goes on: all that its state page shows beside what its learners know.
+
+For the costs of arms and the regret it keeps the sums of `sidelong.evaluation.weighing`; the baselines of a round are
+frozen when it is drawn, and kept with the pending decision. Where every round is told before the next one is drawn, the
+costs are those that an evaluation of the log would find. Where there are keys, they are sums over all of them.
+"""
+
+from __future__ import annotations
+
+import itertools
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from sidelong._jit import bind
+from sidelong.evaluation import lift
+from sidelong.evaluation.weighing import ROWS, baselines, weigh
+from sidelong.service.store.arm_delays import ArmDelays
+from sidelong.service.store.journal import Kind
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    import numpy.typing as npt
+
+    Floats = npt.NDArray[np.float64]
+
+MINUTES = 1440  #: how many minutes the rates go back
+#: In `Counters.counts`, after the kinds of events: told rounds that had a graph of their own, that had no probabilities
+#: of observing, whose own loss was not revealed, that had no probabilities of playing, that were told after a later one
+#: was drawn, and that were told while the experiment was frozen.
+_SORTS = 6
+OWN_GRAPH, BLIND, HIDDEN, UNWEIGHED, DELAYED, UNLEARNED = range(len(Kind), len(Kind) + _SORTS)
+_ARRAYS = ("plays", "expected", "sums", "paid", "counts", "aside", "lift")
+_BETS = ("wealth", "seen", "peak")
+
+
+class ToldColumns(NamedTuple):
+    """What decisions of one event have revealed, in columns."""
+
+    arms: list[int]  #: of each decision
+    reveals: np.ndarray  #: the arms that were revealed, decision after decision
+    offsets: list[int]  #: where those of each begin, and the end
+    losses: Floats  #: of each of them
+
+    def own_place(self) -> int:
+        """Return the place of the loss of the arm that the first decision played; -1 if that was not revealed."""
+        arm, reveals = self.arms[0], self.reveals[: self.offsets[1]]
+        place = int(reveals.searchsorted(arm))
+        return place if place < reveals.size and reveals[place] == arm else -1
+
+    def own_losses(self) -> Floats:
+        """Return what each decision cost: the loss of the arm that it played; NaN if that was not revealed."""
+        if len(self.arms) == 1:
+            place = self.own_place()
+            return np.full(1, np.nan) if place < 0 else self.losses[place : place + 1]
+        of = np.repeat(np.arange(len(self.arms)), np.diff(self.offsets))
+        own = self.reveals == np.array(self.arms)[of]
+        paid = np.full(len(self.arms), np.nan)
+        paid[of[own]] = self.losses[own]
+        return paid
+
+
+class LearnedColumns(NamedTuple):
+    """What the learners knew of these decisions before they learned them."""
+
+    observe: Floats  #: the probability of observing each loss; NaN where it is not known
+    p: Any  #: the probabilities of all arms, a row for each decision; None where the learner does not tell them
+    delays: list[int]  #: how many later decisions of the same key were drawn before
+
+
+class Counters:
+    """The sums over the told rounds, and how many decisions became what."""
+
+    def __init__(self, n_arms: int) -> None:
+        self.plays = np.zeros(n_arms, np.int64)
+        self.expected = np.zeros(n_arms)  #: sum of the probabilities of playing
+        self.sums = np.zeros((ROWS, n_arms))  #: of each arm: see `weigh`
+        self.paid = np.zeros(1)  #: sum of the losses of the arms that were played
+        self.counts = np.zeros(len(Kind) + _SORTS, np.int64)  #: by kind of event, then some sorts of told rounds
+        #: By kind of event: rounds that the learner did not decide. They are in no other count or sum.
+        self.aside = np.zeros(len(Kind), np.int64)
+        self.minutes: dict[int, list[int]] = {}  #: the events of the last ones, by kind
+        self.arm_delays = ArmDelays(n_arms)  #: whether some arms report later than others
+        self.lift = np.zeros(lift.ROWS)  #: of rounds for which a coin was tossed: see `sidelong.evaluation.lift`
+        self.costs: dict[int, list[float]] = {}  #: by minute, as the first four of `lift`; without a coin, too
+        self._name_rows()
+        nothing = np.empty(0)
+        self._weigh: Callable[..., None]
+        bind(self, "_weigh", weigh, self.sums, nothing.astype(np.intp), nothing, nothing, nothing, 1)
+
+    def _name_rows(self) -> None:
+        #: Of each arm: how often it was seen, and its losses then.
+        self.observations, self.losses = self.sums[:2]
+        #: Of each arm, for a round that is drawn now; another array as soon as they change, so that draws share one.
+        self.baselines = baselines(self.sums)
+
+    def baselines_of(self, reveals: np.ndarray) -> Floats:
+        """Return the baselines of a round of which no other arms than these can be told; `baselines` are not kept."""
+        return baselines(self.sums[:, reveals.astype(np.intp)])
+
+    def told(self, told: ToldColumns, learned: LearnedColumns, frozen: list[Any], *, after: bool) -> None:
+        """Count what playing arms revealed; `frozen` are the baselines of each decision.
+
+        `after` says that the graph came with the losses.
+        """
+        n = len(told.arms)
+        if n == 1:
+            self._told_one(told, learned, frozen[0], after=after)
+            return
+        blind = np.isnan(learned.observe).any() or learned.p is None
+        if blind or any(each is None for each in frozen):  # one by one, as some of them may be known
+            for k, (first, last) in enumerate(itertools.pairwise(told.offsets)):
+                one = ToldColumns([told.arms[k]], told.reveals[first:last], [0, last - first], told.losses[first:last])
+                p = None if learned.p is None else learned.p[k : k + 1]
+                known = LearnedColumns(learned.observe[first:last], p, [learned.delays[k]])
+                self._told_one(one, known, frozen[k], after=after)
+            return
+        arms, at = np.array(told.arms, np.int64), told.reveals.astype(np.intp)
+        own = at == np.repeat(arms, np.diff(told.offsets))
+        self.paid[0] += told.losses[own].sum()
+        self.counts[HIDDEN] += n - int(own.sum())
+        self.plays += np.bincount(arms, minlength=self.plays.size)
+        self.counts[OWN_GRAPH] += n if after else 0
+        self.counts[DELAYED] += sum(delay > 0 for delay in learned.delays)
+        p = np.asarray(learned.p)
+        self.expected += np.add.reduce(p, axis=0)
+        self.arm_delays.told_many(arms, p, np.array([delay.bit_length() for delay in learned.delays], np.int64))
+        b, first = np.empty(at.size), 0
+        # Decisions that were drawn together have the same baselines, and stand side by side.
+        for _, run in itertools.groupby(range(n), lambda k: id(frozen[k])):
+            places = list(run)
+            last = told.offsets[places[-1] + 1]
+            b[first:last] = self._of(frozen[places[0]], at[first:last])
+            first = last
+        self._weigh(self.sums, at, told.losses, learned.observe, b, int(self.counts[Kind.DECIDED]))
+        self.baselines = baselines(self.sums)
+
+    def _told_one(self, told: ToldColumns, learned: LearnedColumns, frozen: Any, *, after: bool) -> None:
+        (arm,), losses = told.arms, told.losses
+        at = told.reveals.astype(np.intp)  # NumPy is five times as slow with other integers
+        place = told.own_place()
+        if place >= 0:
+            self.paid[0] += losses[place]
+        else:
+            self.counts[HIDDEN] += 1
+        self.plays[arm] += 1
+        self.counts[OWN_GRAPH] += after
+        delay = learned.delays[0]
+        self.counts[DELAYED] += delay > 0
+        p = None if learned.p is None else learned.p[0]
+        if p is None:
+            self.counts[UNWEIGHED] += 1
+        else:
+            self.expected += p
+            self.arm_delays.told(arm, p, delay)
+        if frozen is None:
+            self.counts[BLIND] += 1
+            self.sums[:2, at] += np.stack([np.ones(at.size), losses])
+        else:
+            self._weigh(self.sums, at, losses, learned.observe, self._of(frozen, at), int(self.counts[Kind.DECIDED]))
+            if p is not None:
+                self.baselines = baselines(self.sums)
+
+    def _of(self, frozen: Floats, at: np.ndarray) -> Floats:
+        return frozen[at] if frozen.size == self.plays.size else frozen
+
+    def toss(self, share: float) -> float:
+        """Return the baseline of a round for which a coin decides whether it is the learner's."""
+        return lift.baseline(self.lift, share)
+
+    def compare(self, b: float, loss: float | None, share: float, *, held: bool) -> None:
+        """Count what a round cost of which a coin decided; None if that was not revealed."""
+        if loss is not None:
+            lift.add(self.lift, share, loss, b, held=held)
+
+    def paid_in(self, minute: int, loss: float, count: int, *, held: bool) -> None:
+        """Count what rounds cost together that were told in a minute."""
+        if count:
+            row = self.costs.setdefault(minute, [0.0] * 4)
+            row[2 * (not held)] += count
+            row[2 * (not held) + 1] += loss
+            if len(self.costs) > MINUTES:
+                del self.costs[min(self.costs)]
+
+    def note(self, kind: Kind, count: int, at: int, *, aside: bool, held: int = 0) -> None:
+        """Count an event that is about so many decisions, of which the holdout drew `held`."""
+        counts = self.aside if aside else self.counts
+        counts[kind] += count - held
+        counts[Kind.HELD] += held
+        if kind is Kind.DEFAULTED:  # that is told, too
+            counts[Kind.TOLD] += count
+        minute = at // 60_000_000
+        if minute not in self.minutes:
+            self.minutes[minute] = [0] * len(Kind)
+            if len(self.minutes) > MINUTES:
+                del self.minutes[min(self.minutes)]
+        if minute in self.minutes:  # it may be the oldest one, where the wall clock went back
+            self.minutes[minute][kind] += count - held
+            self.minutes[minute][Kind.HELD] += held
+
+    @property
+    def drawn(self) -> int:
+        """How many decisions were made, by the learner or without it."""
+        counts = self.counts
+        return int(counts[Kind.DECIDED] + counts[Kind.PLAYED] + counts[Kind.HELD] + counts[Kind.FALLBACK])
+
+    @property
+    def rounds(self) -> int:
+        """How many told rounds the sums are over: those whose probabilities of observing are known."""
+        return int(self.counts[Kind.TOLD] - self.counts[BLIND])
+
+    def contents(self) -> tuple[list[list[int]], dict[str, np.ndarray]]:
+        """Return everything, for a snapshot."""
+        arrays = {f"counters.{name}": getattr(self, name) for name in _ARRAYS}
+        arrays |= {f"arm_delays.{name}": getattr(self.arm_delays, name) for name in _BETS}
+        costs = [[minute, *row] for minute, row in self.costs.items()]
+        arrays["counters.costs"] = np.array(costs, np.float64).reshape(-1, 5)
+        return [[minute, *counts] for minute, counts in self.minutes.items()], arrays
+
+    @classmethod
+    def from_contents(cls, minutes: list[list[int]], arrays: Mapping[str, Any]) -> Counters:
+        """Go on from what `contents` returned."""
+        counters = cls(0)
+        for name in _ARRAYS:
+            setattr(counters, name, arrays[f"counters.{name}"])
+        for name in _BETS:
+            setattr(counters.arm_delays, name, arrays[f"arm_delays.{name}"])
+        counters.minutes = {minute: counts for minute, *counts in minutes}
+        counters.costs = {int(minute): row for minute, *row in arrays["counters.costs"].tolist()}
+        counters._name_rows()  # its own
+        return counters

@@ -1,0 +1,708 @@
+"""What changes an experiment, and the rules: what is a repetition, what is a conflict, and what is refused.
+
+A command runs in a `Turn`: while no other server changes the experiment. It does all of what it is asked, or refuses
+and changes nothing. Decisions and feedback come in batches, and everything in a batch is checked before anything
+changes. What was settled before is not in memory: `History` finds it in the journal.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from sidelong.agent.graphs import as_present
+from sidelong.agent.rules import check_losses, fit
+from sidelong.errors import DecisionError, FeatureError, GraphError, LearnerError, LossError, ServiceError
+from sidelong.graphs.presence import mask_of
+from sidelong.service.store.database import Writing
+from sidelong.service.store.feedback import Settled, ToldItem, check_arm, matched, placed, without_absent
+from sidelong.service.store.graphs import KnownGraph, blob_of, identify, size, stored_size
+from sidelong.service.store.history import History
+from sidelong.service.store.journal import (
+    EXPIRED,
+    LATE_SLOT,
+    Kind,
+    labels_at,
+    read_columns,
+    read_draws,
+    within_span,
+)
+from sidelong.service.store.keys import INDEX_BYTES, names_size
+from sidelong.service.store.pending import ARM, GRAPH, KEY_ROUND
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from sidelong.graphs import FeedbackGraph
+    from sidelong.service.settings import Settings
+    from sidelong.service.store.clock import Moment
+    from sidelong.service.store.database import Listed, Reading
+    from sidelong.service.store.experiment import LiveExperiment
+    from sidelong.service.store.feedback import TellableLosses
+    from sidelong.service.store.graphs import GraphCache
+    from sidelong.service.store.journal import Draws, Event, Key
+
+    GivenGraph = FeedbackGraph | KnownGraph | str | None
+
+#: So many decisions at once are so much work that nobody else should wait for it.
+MANY = 64
+_BACKLOG = 2**24  # bytes of keys that are never too many to wait for a snapshot
+
+
+@dataclass
+class Turn:
+    """The turn of some commands at an experiment."""
+
+    experiment: LiveExperiment
+    writing: Reading  #: one that writes, unless this turn is ahead of it
+    graph_cache: GraphCache
+    settings: Settings
+    moment: Moment
+    answered: Mapping[str, Event]  #: decisions that were made before under the Idempotency-Keys of this batch
+    events: list[Event] = field(default_factory=list)  #: what happened, to be written
+    graphs: dict[str, FeedbackGraph] = field(default_factory=dict)  #: that came with requests
+    charged: dict[str, int] = field(default_factory=dict)  #: bytes of those of them that are new to the database
+    deletion: Listed | None = None  #: what is to be left of it
+    listed: dict[str, Any] = field(default_factory=dict)  #: what is to be changed in the list of experiments
+    held: set[str] = field(default_factory=set)  #: graphs that must not be forgotten before this is written
+
+    def graph(self, given: GivenGraph) -> KnownGraph | None:
+        """Return a graph of a request, or the id of one, with both."""
+        if given is None:
+            return None
+        if isinstance(given, str):
+            if given not in self.graphs and not self.holds(given):
+                self.graph_cache.forget([given])
+            return KnownGraph(given, self.graphs.get(given) or self.graph_cache.find(self.writing, given))
+        known = self.graph_cache.same(given if isinstance(given, KnownGraph) else identify(given))
+        self.graphs[known.id] = known.graph
+        return known
+
+    def charge(self, graph: KnownGraph | None) -> None:
+        """Refuse a graph of a round for which this experiment has no room in the database."""
+        if graph is None or graph.id not in self.graphs:
+            return
+        if not graph.new and self.holds(graph.id):
+            return
+        self.charged[graph.id] = stored_size(graph.graph)
+        kept, most = self.experiment.graph_bytes, self.settings.max_graph_bytes
+        if kept + sum(self.charged.values()) > most:
+            wanted = self.charged.pop(graph.id)
+            raise ServiceError(
+                f"The graphs of this experiment's rounds have {kept:,} bytes, this one has {wanted:,}, and at most "
+                f"{most:,} are kept. Use graphs that were sent before, or raise SIDELONG_MAX_GRAPH_BYTES.",
+                status=409,
+                code="full",
+                path="body.graph",
+            )
+
+    def holds(self, id_: str) -> bool:
+        """Tell whether a graph is kept, and is not forgotten before what happens here is written."""
+        if not isinstance(self.writing, Writing):
+            found = self.writing.blob(blob_of(id_)) is not None
+            self.held |= {id_} if found else set()
+            return found
+        return self.writing.hold(blob_of(id_))
+
+    def find(self, id_: str | None) -> FeedbackGraph:
+        """Return a graph by its id, or the experiment's own."""
+        if id_ is None:
+            return self.experiment.graph
+        return self.graphs[id_] if id_ in self.graphs else self.graph_cache.find(self.writing, id_)
+
+    def keep_graphs(self, writing: Writing) -> None:
+        """Write the graphs of requests that the events name."""
+        for id_ in {event.graph for event in self.events if event.graph in self.graphs}:
+            self.graph_cache.put(writing, KnownGraph(str(id_), self.graphs[str(id_)]), self.moment.clock)
+            self.experiment.graph_bytes += self.charged.get(str(id_), 0)
+
+    def made_under(self, key: str | None) -> Event | None:
+        """Return the decisions that were made before under an Idempotency-Key."""
+        return None if key is None else self.experiment.answered.get(key) or self.answered.get(key)
+
+    def prepare(self, numbers: Sequence[int]) -> None:
+        """Bring the keys of decisions into memory; those whose time is over expire now, not at the next sweep."""
+        experiment = self.experiment
+        if experiment.is_any_due(self.moment.clock):
+            pending = sorted({number for number in numbers if number in experiment.pending})
+            due = [number for number in pending if experiment.is_due(number, self.moment.clock)]
+            if due:
+                self.expire(due)
+        if experiment.keys.named:
+            experiment.load(self.writing, experiment.pending.rows_of(numbers), self.settings.max_key_bytes)
+
+    def expire(self, due: list[int]) -> list[Event]:
+        """Let decisions expire; the numbers ascend."""
+        experiment = self.experiment
+        if experiment.keys.named:
+            experiment.load(self.writing, experiment.pending.rows_of(due), self.settings.max_key_bytes)
+        expired = experiment.expire_all(due, self.moment)
+        self.events += expired
+        return expired
+
+    def refusal(self, status: int, code: str, message: str, number: int) -> ServiceError:
+        """Return the error of a decision."""
+        id_ = f"{self.experiment.identity.key}-{number}"
+        return ServiceError(message, status=status, code=code, path="path.id", value=id_)
+
+
+class Command:
+    """What changes an experiment."""
+
+    of: str  #: the name of the experiment, or "#" and the key that the ids of its decisions begin with
+    key: str | None = None
+
+    def run(self, turn: Turn) -> Any:
+        """Do it, and return what to reply."""
+        raise NotImplementedError
+
+    def takes_long(self, experiment: LiveExperiment) -> bool:  # noqa: ARG002  # as most do not
+        """Tell whether others would notice if they waited for it: then it has a turn ahead of what is written."""
+        return False
+
+
+class Decided(NamedTuple):
+    """Decisions, made now or before."""
+
+    experiment: str  #: what the ids of its decisions begin with
+    at: int
+    expire_after: float | None
+    draws: Draws
+    graph: FeedbackGraph
+    duplicate: bool
+    labels: list[str] | None  #: of all arms
+
+
+@dataclass
+class Decide(Command):
+    """Draw an arm for each of some keys or, where there are no keys, for each of several rounds."""
+
+    of: str
+    graph: GivenGraph = None
+    context: str | None = None
+    key: str | None = None  #: the Idempotency-Key
+    available: list[Any] | None = None
+    count: int = 1  #: of an experiment without keys
+    keys: list[Key] | None = None
+
+    def run(self, turn: Turn) -> Decided:
+        """Draw, or find what was drawn under the same Idempotency-Key."""
+        experiment, keys = turn.experiment, self.keys
+        self._check_kind(experiment)
+        before = turn.made_under(self.key)
+        graph = turn.graph(self.graph)
+        if self.available is not None:
+            graph = restricted(turn, graph, self.available, before)
+        if before is not None:
+            if not self._repeats(before, graph):
+                text = "This Idempotency-Key was used before, with another request."
+                raise ServiceError(text, status=409, code="key_reused", path="header.idempotency-key", value=self.key)
+            return self._reply(turn, before, read_draws(before), duplicate=True)
+        check_deciding(experiment)
+        count = self.count if keys is None else len(keys)
+        check_room(experiment, turn.settings, graph, count)
+        if keys is not None:
+            self._check_new_keys(experiment, turn.settings, keys)
+        rows = experiment.keys.places(keys, count)
+        if keys is not None:
+            self._check_backlog(experiment, turn.settings.max_key_bytes, rows)
+        turn.charge(graph)
+        try:
+            if graph is not None:
+                experiment.graph_of_round(graph.graph)
+            if keys is not None:
+                experiment.load(turn.writing, rows, turn.settings.max_key_bytes)
+            event, draws = experiment.decide(keys, rows, graph, turn.moment, self.key, self.context)
+        except GraphError as error:  # as it was given, or of the arms that are there
+            path = "body.graph" if self.available is None else "body.available"
+            raise ServiceError(str(error), status=422, code="invalid", path=path) from error
+        except FeatureError as error:
+            raise ServiceError(str(error), status=422, code="invalid", path="body.context") from error
+        turn.events.append(event)
+        return self._reply(turn, event, draws, duplicate=False)
+
+    def takes_long(self, experiment: LiveExperiment) -> bool:
+        """Tell whether there are many, or some keys have to be read first."""
+        if self.keys is None:
+            return self.count >= MANY
+        if len(self.keys) >= MANY:
+            return True
+        return experiment.keys.named and not experiment.blocks.is_loaded(experiment.keys.places(self.keys))
+
+    def _check_kind(self, experiment: LiveExperiment) -> None:
+        """Refuse keys where there are none, and the other way round."""
+        name = experiment.identity.name
+        if self.keys is None and experiment.keys.named:
+            text = f"{name!r} has keys: send the key that a decision is for, or several as keys."
+            raise ServiceError(text, status=422, code="invalid", path="body.key")
+        if self.keys is not None and not experiment.keys.named:
+            text = f'{name!r} has no keys: it was made without "keyed": true. Ask without a key.'
+            raise ServiceError(text, status=422, code="invalid", path="body.keys")
+
+    def _repeats(self, before: Event, graph: KnownGraph | None) -> bool:
+        if before.graph != (graph and graph.id) or before.context != self.context:
+            return False
+        if self.keys is None:
+            return before.last - before.round + 1 == self.count
+        return bool(read_columns(before)["key"] == self.keys)
+
+    @staticmethod
+    def _check_new_keys(experiment: LiveExperiment, settings: Settings, keys: list[Key]) -> None:
+        """Refuse text among numbers, which would begin everything anew, and more keys than there is memory for."""
+        known = experiment.keys
+        first = next(iter(known.keys.listed), keys[0])
+        if set(map(type, keys)) != {type(first)}:
+            place = next(place for place, key in enumerate(keys) if type(key) is not type(first))
+            text = "The keys of an experiment are all text or all whole numbers, and this one is not like the others."
+            raise ServiceError(text, status=422, code="invalid", path=f"body.keys.{place}", value=keys[place])
+        most = settings.max_key_bytes
+        if known.bytes + len(keys) * INDEX_BYTES + names_size(keys) <= most:
+            return
+        new = [key for key in dict.fromkeys(keys) if known.keys.row(key) < 0]
+        if known.bytes + len(new) * INDEX_BYTES + names_size(new) > most and new:
+            raise ServiceError(
+                f"This experiment has {len(known):,} keys, whose names and counts are always in memory and take "
+                f"{known.bytes:,} bytes, and at most {most:,} bytes are for keys. Make another experiment for further "
+                f"keys, or raise SIDELONG_MAX_KEY_BYTES.",
+                status=409,
+                code="full",
+                path="body.keys",
+            )
+
+    @staticmethod
+    def _check_backlog(experiment: LiveExperiment, most: int, rows: np.ndarray) -> None:
+        """Refuse new keys while those that have changed, and cannot leave memory before a snapshot, take too much."""
+        changed, known = experiment.changed_bytes, len(experiment.keys)
+        new = int((rows >= known).sum()) * experiment.blocks.key_bytes
+        if changed > max(most // 2, _BACKLOG) and experiment.keys.bytes + changed + new > most:
+            raise ServiceError(
+                f"Keys of this experiment that have changed take {changed:,} bytes of memory, of {most:,} that are for "
+                f"keys, until they are written. Send the request again, or raise SIDELONG_MAX_KEY_BYTES.",
+                status=503,
+                code="busy",
+                retry_after=1.0,
+            )
+
+    @staticmethod
+    def _reply(turn: Turn, event: Event, draws: Draws, *, duplicate: bool) -> Decided:
+        experiment = turn.experiment
+        life, graph = experiment.life, turn.find(event.graph)
+        key = experiment.identity.key
+        return Decided(key, event.at, life.expire_after, draws, graph, duplicate, life.labels)
+
+
+def check_deciding(experiment: LiveExperiment) -> None:
+    """Refuse where the experiment decides nothing."""
+    name, life = experiment.identity.name, experiment.life
+    if life.state == "stopped" and life.fallback is None:
+        text = f"The experiment {name!r} is stopped, and has no fallback arm. It takes feedback, and decides no more."
+        raise ServiceError(text, status=409, code="stopped", path="path.name", value=name)
+    check_present(experiment)
+
+
+def check_room(experiment: LiveExperiment, settings: Settings, graph: KnownGraph | None, count: int = 1) -> None:
+    """Refuse where too many decisions are pending, with `count` more, or where they keep too much in memory."""
+    pending, kept = len(experiment.pending), experiment.pending_bytes
+    wanted = experiment.decision_bytes * count + (0 if graph is None else size(graph.graph))
+    most, others = settings.max_outstanding_bytes, pending + count - 1
+    if others >= settings.max_outstanding or (others and kept + wanted > most):
+        raise ServiceError(
+            f"{pending:,} decisions of this experiment are outstanding, with {kept:,} bytes of probabilities and "
+            f"graphs, and at most {settings.max_outstanding:,} with {most:,} bytes may be. Tell or cancel some, or let "
+            f"them expire sooner.",
+            status=429,
+            code="too_many_outstanding",
+            retry_after=1.0,
+        )
+
+
+def check_present(experiment: LiveExperiment) -> None:
+    """Refuse where the experiment is archived."""
+    name = experiment.identity.name
+    if experiment.life.state == "archived":
+        text = f"The experiment {name!r} is archived. Bring it back first, with another state."
+        raise ServiceError(text, status=409, code="archived", path="path", value=name)
+
+
+def restricted(turn: Turn, graph: KnownGraph | None, available: list[Any], before: Event | None) -> KnownGraph | None:
+    """Return the graph of the round without the arms that are not available, to be kept like any other.
+
+    The labels of a repetition are those that the arms had when `before` was decided.
+    """
+    experiment = turn.experiment
+    shown, labels = None if graph is None else graph.graph, experiment.life.labels
+    if before is not None:
+        labels = labels_at(turn.writing, experiment.identity, before.seq, turn.events)
+    try:
+        named = experiment.graph if labels is None else experiment.graph.labelled(labels)
+        found = experiment.graph_of_round(shown, mask_of(named, available))
+    except (GraphError, LearnerError) as error:
+        raise ServiceError(str(error), status=422, code="invalid", path="body.available") from error
+    return graph if found is (shown or experiment.graph) else turn.graph(found)
+
+
+@dataclass
+class Tell(Command):
+    """Tell the losses that decisions revealed: all of them, or none; or if `partial`, those that are right."""
+
+    of: str
+    items: list[ToldItem]
+    partial: bool = False
+
+    def run(self, turn: Turn) -> list[Settled | ServiceError]:
+        """Learn, and return for each item what became of it; unless `partial`, raise what is wrong with the first one.
+
+        The error has the place of its item in front of its path.
+        """
+        check_present(turn.experiment)
+        turn.prepare([item.number for item in self.items])
+        reading = _FeedbackReader(turn, keep_late=self.partial)
+        outcomes: list[Settled | ServiceError] = []
+        charged = turn.charged.copy()
+        for place, item in enumerate(self.items):
+            try:
+                outcomes.append(reading.read(item))
+            except ServiceError as error:
+                if not self.partial:
+                    turn.charged = charged
+                    raise placed(error, place, f"{turn.experiment.identity.key}-{item.number}") from error
+                outcomes.append(error)
+        reading.learn()
+        return outcomes
+
+    def takes_long(self, experiment: LiveExperiment) -> bool:
+        """Tell whether there are many, or some keys have to be read first."""
+        return len(self.items) >= MANY or is_unloaded(experiment, [item.number for item in self.items])
+
+
+@dataclass
+class TellOne(Command):
+    """Tell the losses that one decision revealed; what comes too late is kept."""
+
+    of: str
+    item: ToldItem
+
+    def run(self, turn: Turn) -> Settled:
+        """Learn, or recognise what was learned."""
+        check_present(turn.experiment)
+        turn.prepare([self.item.number])
+        reading = _FeedbackReader(turn, keep_late=True)
+        try:
+            return reading.read(self.item)
+        finally:
+            reading.learn()
+
+    def takes_long(self, experiment: LiveExperiment) -> bool:
+        """Tell whether its key has to be read first."""
+        return is_unloaded(experiment, [self.item.number])
+
+
+@dataclass
+class TellColumns(Command):
+    """Tell the losses that decisions revealed, one after the other in the order of what each reveals."""
+
+    of: str
+    numbers: list[int]
+    sizes: list[int]  #: how many losses each decision has
+    losses: np.ndarray
+    graphs: Sequence[GivenGraph] = ()
+    graph_of: list[int] | None = None  #: for each decision, which graph came with its outcome
+    arms: list[int | str] | None = None  #: that were played, by number or label, if whoever tells it says so
+    partial: bool = False
+    plain: bool = False  #: as in `ToldItem`
+
+    def run(self, turn: Turn) -> Sequence[Settled | ServiceError]:
+        """Learn, and return for each decision what became of it, as `Tell` does."""
+        check_present(turn.experiment)
+        turn.experiment.losses_of([], plain=self.plain)
+        turn.prepare(self.numbers)
+        return self._at_once(turn) or Tell(self.of, self._items(), self.partial).run(turn)
+
+    def takes_long(self, experiment: LiveExperiment) -> bool:
+        """Tell whether there are many, or some keys have to be read first."""
+        return len(self.numbers) >= MANY or is_unloaded(experiment, self.numbers)
+
+    def _at_once(self, turn: Turn) -> list[Settled] | None:
+        """Learn if all decisions are pending and nothing is wrong; or return None, and do nothing."""
+        experiment, scale = turn.experiment, turn.experiment.scale
+        losses = self.losses if scale is None else (self.losses - scale.best) / (scale.worst - scale.best) + 0.0
+        sizes = np.array(self.sizes, np.int64)
+        slots = [experiment.pending.slot(number) for number in self.numbers]
+        if None in slots or len(set(slots)) < len(slots) or not fit(experiment.module, losses, sizes):
+            return None
+        if not ((losses >= 0.0) & (losses <= 1.0)).all():
+            return None
+        graphs = [turn.graph(each) for each in self.graphs]
+        which: list[KnownGraph | None] = [None] * len(slots)
+        if self.graph_of is not None:
+            which = [graphs[k] for k in self.graph_of]
+        if not self._fits(experiment, slots, which):
+            return None
+        for graph in graphs:
+            turn.charge(graph)
+        ends = np.cumsum(sizes)
+        parts = np.split(losses, ends[:-1])
+        told = {
+            number: (graph and graph.id, part) for number, graph, part in zip(self.numbers, which, parts, strict=True)
+        }
+        learned = learn(turn, told, {graph and graph.id: graph for graph in [None, *graphs]})
+        both = [Settled(0, duplicate=False, learned=each) for each in (False, True)]
+        return [both[number in learned] for number in self.numbers]
+
+    def _fits(self, experiment: LiveExperiment, slots: list[Any], graphs: list[KnownGraph | None]) -> bool:
+        """Tell whether decisions play the arms that are named, and have so many losses.
+
+        With a graph, one of a round with absent arms never does.
+        """
+        pending = experiment.pending
+        table = pending.table[slots]
+        arms = table[:, ARM].tolist()
+        try:
+            if self.arms is not None and list(map(experiment.arm_called, self.arms)) != arms:
+                return False
+        except ServiceError:  # there is no such label: whoever looks at each item says where
+            return False
+        degrees: dict[tuple[Any, ...], int] = {}
+        for slot, place, arm, graph, wanted in zip(
+            slots, table[:, GRAPH].tolist(), arms, graphs, self.sizes, strict=True
+        ):
+            of = (place, graph and graph.id, arm)
+            if of not in degrees:
+                shown = pending.graph_at(place)
+                if graph is not None:
+                    if shown.arms_without_self_loop.size:
+                        return False
+                    try:
+                        experiment.check_graph(slot, graph.graph)
+                    except (DecisionError, GraphError, LearnerError):
+                        return False
+                    shown = graph.graph
+                degrees[of] = shown.row(arm).size
+            if degrees[of] != wanted:
+                return False
+        return True
+
+    def _items(self) -> list[ToldItem]:
+        parts = np.split(self.losses, np.cumsum(self.sizes)[:-1])
+        which, arms = self.graph_of, self.arms
+        return [
+            ToldItem(
+                number,
+                parts[place].tolist(),
+                None if which is None else self.graphs[which[place]],
+                None if arms is None else arms[place],
+            )
+            for place, number in enumerate(self.numbers)
+        ]
+
+
+def learn(
+    turn: Turn, told: Mapping[int, tuple[str | None, np.ndarray]], graphs: Mapping[str | None, KnownGraph | None]
+) -> set[int]:
+    """Learn losses by number, with the graph that came with each: an event for each graph and sort of decisions.
+
+    Returns the numbers that were learned.
+    """
+    experiment, learned = turn.experiment, set()
+    for which, numbers in _by_graph(told) if told else ():
+        for group in experiment.sorts(numbers):
+            slot = experiment.pending.slots(group[:1])[0]
+            if experiment.teaches(slot):
+                learned.update(group)
+            values = [told[number][1] for number in group]
+            losses = values[0] if len(values) == 1 else np.concatenate(values)
+            sizes = [each.size for each in values]
+            turn.events.append(experiment.tell(group, sizes, losses, graphs[which], turn.moment))
+    return learned
+
+
+def _by_graph(told: Mapping[int, tuple[str | None, np.ndarray]]) -> Iterator[tuple[str | None, list[int]]]:
+    """Yield, for each graph, the numbers that came with it, ascending."""
+    if len(told) == 1:
+        for number, (which, _) in told.items():
+            yield which, [number]
+        return
+    groups: dict[str | None, list[int]] = {}
+    for number, (which, _) in told.items():
+        groups.setdefault(which, []).append(number)
+    for which, numbers in groups.items():
+        yield which, sorted(numbers)
+
+
+class _FeedbackReader:
+    """One batch of feedback: what is to be learned, and what was settled before."""
+
+    def __init__(self, turn: Turn, *, keep_late: bool) -> None:
+        self._turn = turn
+        self._experiment = turn.experiment
+        self._keep_late = keep_late
+        self._told: dict[int, tuple[str | None, np.ndarray]] = {}  # by number: the graph that came, and losses
+        self._late: dict[int, tuple[str | None, np.ndarray]] = {}
+        self._graphs: dict[str | None, KnownGraph | None] = {None: None}
+
+    @cached_property
+    def _history(self) -> History:
+        return History(self._turn.writing, self._experiment, self._turn.events)
+
+    def read(self, item: ToldItem) -> Settled:
+        """Take an item in, or raise what is wrong with it; nothing changes yet."""
+        experiment = self._experiment
+        losses = experiment.losses_of(item.losses, plain=item.plain)
+        graph = self._turn.graph(item.graph)
+        slot = experiment.pending.slot(item.number)
+        if slot is None:
+            return self._settled_before(item, losses, graph)
+        arm = int(experiment.pending.table[slot, ARM])
+        check_arm(experiment.arm_called(item.arm), arm)
+        shown = experiment.pending.graph_of(slot)
+        if graph is not None:
+            graph, losses = self._without_absent(graph, losses, shown, arm)
+            self._check_graph(slot, graph)
+            shown = graph.graph
+        values = matched(losses, shown.row(arm).tolist())
+        if experiment.takes_binary:  # that they are from 0 to 1, and as many as wanted, is known by now
+            try:
+                check_losses(experiment.module, values, shown, arm)
+            except LossError as error:
+                raise ServiceError(str(error), status=422, code="invalid", path="body.losses") from error
+        which = None if graph is None else graph.id
+        before = self._told.get(item.number)
+        if before is None:
+            self._told[item.number] = which, values
+            learned = bool(experiment.teaches(slot))
+            round_ = int(experiment.pending.table[slot, KEY_ROUND])
+            return Settled(round_, duplicate=False, learned=learned)
+        if not self._keep_late:
+            text = "A decision stands twice in this batch. Tell it once."
+            raise self._turn.refusal(422, "invalid", text, item.number)
+        return self._repeated(item.number, same=before[0] == which and np.array_equal(before[1], values))
+
+    def _check_graph(self, slot: int, graph: KnownGraph) -> None:
+        try:
+            self._experiment.check_graph(slot, graph.graph)
+        except (GraphError, DecisionError, LearnerError) as error:
+            raise ServiceError(str(error), status=422, code="invalid", path="body.graph") from error
+        self._turn.charge(graph)
+        self._graphs[graph.id] = graph
+
+    def _without_absent(
+        self, graph: KnownGraph, losses: TellableLosses, decided: FeedbackGraph, arm: int
+    ) -> tuple[KnownGraph, TellableLosses]:
+        """Return the graph of an outcome, and its losses, without the arms that were absent at the decision.
+
+        Whoever tells an outcome may not know which arms were there.
+        """
+        if not decided.arms_without_self_loop.size or graph.graph.n_arms != decided.n_arms:
+            return graph, losses
+        shown = as_present(graph.graph, decided)
+        there = set(shown.row(arm).tolist())
+        return self._turn.graph(shown) or graph, without_absent(losses, graph.graph.row(arm).tolist(), there)
+
+    def learn(self) -> None:
+        """Learn what was taken in, and keep what came too late."""
+        learn(self._turn, self._told, self._graphs)
+        for which, numbers in _by_graph(self._late) if self._late else ():
+            for group in within_span(numbers):
+                values = [self._late[number][1] for number in group]
+                arm = None if self._experiment.keys.named else self._history.decided(group[0])[0]
+                sizes, losses = [each.size for each in values], np.concatenate(values)
+                self._turn.events.append(self._experiment.late(group, arm, sizes, losses, which, self._turn.moment))
+
+    def _settled_before(self, item: ToldItem, losses: TellableLosses, graph: KnownGraph | None) -> Settled:
+        """Compare an item with what was told before, or keep it as late."""
+        number, turn = item.number, self._turn
+        event, settlement, place = self._history.settled(number)
+        if event.kind is Kind.CANCELLED:
+            raise turn.refusal(409, "cancelled", "The decision was cancelled. Nothing was learned.", number)
+        arm, asked = self._history.decided(number)
+        check_arm(self._experiment.arm_called(item.arm), arm)
+        shown = turn.find(asked)
+        if graph is not None:
+            graph, losses = self._without_absent(graph, losses, shown, arm)
+            shown = graph.graph
+        reveals, which = shown.row(arm).tolist(), None if graph is None else graph.id
+        if event.kind in EXPIRED:
+            if self._keep_late and number not in self._late and self._history.found(number, LATE_SLOT) is None:
+                turn.charge(graph)
+                self._late[number] = which, matched(losses, reveals)
+            text = "The decision has expired. What was told is kept as late, and not learned."
+            if not self._keep_late:
+                text = "The decision has expired, and nothing of this batch is kept."
+            raise turn.refusal(410, "expired", text, number)
+        try:
+            values = matched(losses, reveals)
+        except ServiceError:
+            return self._repeated(number, same=False)
+        same = event.graph == which and np.array_equal(values, settlement.losses_of(place))
+        return self._repeated(number, same=same)
+
+    def _repeated(self, number: int, *, same: bool) -> Settled:
+        if not same:
+            text = "The decision was told before, with other losses or another graph. The first ones stay."
+            raise self._turn.refusal(409, "conflict", text, number)
+        return Settled(self._history.round_of(number), duplicate=True)
+
+
+@dataclass
+class Cancel(Command):
+    """Give up a decision that was never carried out."""
+
+    of: str
+    number: int
+
+    def run(self, turn: Turn) -> Settled:
+        """Cancel, or find that it was cancelled."""
+        experiment, number = turn.experiment, self.number
+        check_present(experiment)
+        turn.prepare([number])
+        history = History(turn.writing, experiment, turn.events)
+        slot = experiment.pending.slot(number)
+        if slot is not None:
+            round_ = int(experiment.pending.table[slot, KEY_ROUND])
+            turn.events.append(experiment.give_up([number], Kind.CANCELLED, turn.moment))
+            return Settled(round_, duplicate=False)
+        kind = history.settled(number)[0].kind
+        if kind is Kind.TOLD:
+            raise turn.refusal(409, "told", "The decision was told. What was learned cannot be taken back.", number)
+        if kind in EXPIRED:
+            raise turn.refusal(410, "expired", "The decision has expired.", number)
+        return Settled(history.round_of(number), duplicate=True)
+
+    def takes_long(self, experiment: LiveExperiment) -> bool:
+        """Tell whether its key has to be read first."""
+        return is_unloaded(experiment, [self.number])
+
+
+@dataclass
+class Expire(Command):
+    """Let decisions expire that are older than they may be."""
+
+    of: str
+
+    def run(self, turn: Turn) -> int:
+        """Expire what is due, oldest first."""
+        experiment = turn.experiment
+        if experiment.life.state == "archived":
+            return 0
+        due = experiment.overdue(turn.moment.clock)
+        if due:
+            turn.expire(due)
+        return len(due)
+
+    def takes_long(self, experiment: LiveExperiment) -> bool:
+        """Tell whether there may be many, or keys that have to be read first."""
+        return experiment.keys.named or len(experiment.pending) >= MANY
+
+
+def is_unloaded(experiment: LiveExperiment, numbers: Sequence[int]) -> bool:
+    """Tell whether decisions are of keys that have to be read first."""
+    return experiment.keys.named and not experiment.blocks.is_loaded(experiment.pending.rows_of(numbers))
+
+
+def taken(name: str) -> ServiceError:
+    """Return the error for a name that another experiment has."""
+    text = f"There is an experiment {name!r} already. Choose another name."
+    return ServiceError(text, status=409, code="exists", path="body.name", value=name)
