@@ -51,6 +51,10 @@ def drive(agent, rounds):
         seen.append((decision.round, decision.arm, decision.probability, decision.reveals.tolist()))
         if t == 1:
             agent.cancel(decision)
+        elif t == 4:
+            decision = agent.override(decision, (decision.arm + 1) % agent.graph.n_arms)
+            seen.append((decision.arm, decision.carried_out, decision.reveals.tolist()))
+            assert agent.tell(decision, [0.5] * decision.reveals.size)
         elif t == 2:
             late = (decision.id, losses)
         else:
@@ -268,7 +272,7 @@ def test_a_lost_reply_is_asked_for_again_and_counts_once(served, service):
     assert relay.lost >= 11
     assert service["lossy"].state()["counts"] == {
         "decided": 6, "told": 5, "outstanding": 0, "expired": 0, "cancelled": 1, "late": 0,
-        "frozen": 0, "held": 0, "defaulted": 0, "fallback": 0,
+        "frozen": 0, "held": 0, "defaulted": 0, "fallback": 0, "overridden": 0,
     }  # fmt: skip
 
 

@@ -272,6 +272,9 @@ class Experiment:
     def cancel(self, decision):
         return self.deployment.post(f"/v1/decisions/{decision['id']}/cancel")
 
+    def override(self, decision, arm):
+        return self.deployment.post(f"/v1/decisions/{decision['id']}/override", {"arm": arm})
+
     def look_up(self, decision):
         return self.deployment.get(f"/v1/decisions/{decision['id']}")
 

@@ -24,6 +24,7 @@ BODIES = {
     "/v1/experiments/{name}/clone": {"name": "y"},
     "/v1/graphs": {"edges": []},
     "/v1/decisions/{id}/feedback": {"losses": [0.5]},
+    "/v1/decisions/{id}/override": {"arm": 0},
     "/v1/experiments/{name}/decisions/columns": {"keys": ["a"]},
     "/v1/feedback/columns": {"ids": ["0" * 16 + "-1"], "sizes": [0], "losses": ""},
     "/v1/feedback": {"items": [{"id": "0" * 16 + "-1", "losses": [0.5]}]},

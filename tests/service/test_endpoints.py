@@ -83,6 +83,7 @@ def test_every_endpoint_is_asked_by_the_client_or_named_as_not_for_it():
         lambda: agent.tell_many({"decision": ["a-1"], "arm": [0], "loss": [0.5]}),
         lambda: agent.tell_many(["a-1"], sl.outcomes.StockOrders(2, holding=1, shortage=1).outcomes([1], [1])),
         lambda: agent.cancel("a-1"),
+        lambda: agent.override("a-1", 0),
         lambda: agent.look_up("a-1"),
         lambda: agent.change(state="running"),
         lambda: agent.delete("x"),

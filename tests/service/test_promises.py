@@ -809,6 +809,115 @@ def an_experiment_with_a_scale_shows_amounts_in_its_unit(deployment, kind):
             assert amounts["regret"]["estimate"] == pytest.approx(width * state["regret"]["estimate"])
 
 
+# Decisions that were carried out with another arm.
+
+
+def overridden(deployment, kind, **spec):
+    """Return an experiment, one of its decisions, and another arm than the one that it plays."""
+    each = deployment.create(kind, graph={"name": "nested", "n": 5}, labels=list("abcde"), **spec).play()
+    made = each.decide()
+    return each, made, (made["arm"] + 2) % 5
+
+
+@promise()
+def a_decision_that_was_carried_out_with_another_arm_is_told_what_that_revealed(deployment, kind):
+    each, made, other = overridden(deployment, kind)
+    before = each.observed()
+    reply = each.override(made, other).ok().body
+    assert (reply["arm"], reply["carried_out"], reply["duplicate"]) == (made["arm"], other, False)
+    assert reply["reveals"] == list(range(other + 1))
+    assert each.tell(made, [0.5] * len(made["reveals"])).status == 422  # those of the arm that was drawn
+    shown = each.look_up(made).ok().body
+    assert (shown["arm"], shown["carried_out"], shown["reveals"]) == (made["arm"], other, reply["reveals"])
+    assert (shown["status"], shown["observe_probabilities"]) == ("outstanding", None)
+    told = each.tell(reply, 0.5, arm="abcde"[other]).ok().body
+    assert (told["learned"], told["duplicate"]) == (True, False)  # by the means, as an agent's `tell` says
+    assert each.counts("told", "outstanding", "overridden") == (13, 0, 1)
+    assert [row[:2] for row in each.observed()] == [row[:2] for row in before]  # nobody drew this arm
+    shown = each.look_up(made).ok().body
+    assert (shown["carried_out"], shown["status"], shown["losses"]) == (other, "told", [0.5] * (other + 1))
+    row = each.rows()[made["id"]]
+    assert (row["action"], row["drawn_by"], row["pscore"], row["status"]) == (other, "override", None, "told")
+    assert row["observed"] == reply["reveals"]
+
+
+@promise()
+def an_override_is_answered_as_before_or_refused(deployment, kind):
+    each, made, other = overridden(deployment, kind)
+    assert each.override(made, made["arm"]).ok().body["duplicate"]  # which it plays anyway
+    assert each.counts("overridden") == (0,)
+    for wrong in (5, -1, "f", "0", None, 1.5):
+        assert each.override(made, wrong).code == (422, "invalid")
+    each.override(made, "abcde"[other]).ok()
+    sequence = each.sequence()
+    assert each.override(made, other).ok().body["duplicate"]
+    assert each.override(made, (other + 1) % 5).code == (409, "conflict")
+    assert each.cancel(made).code == (409, "conflict")
+    assert each.sequence() == sequence
+    each.tell({**made, "reveals": list(range(other + 1))}, 0.5).ok()
+    assert each.override(made, other).ok().body["duplicate"]
+    assert each.override(made, (other + 1) % 5).code == (409, "told")
+    assert each.tell({**made, "reveals": list(range(other + 1))}, 0.5).ok().body["duplicate"]
+    assert each.tell({**made, "reveals": list(range(other + 1))}, 0.25).code == (409, "conflict")
+    cancelled = each.decide()
+    each.cancel(cancelled).ok()
+    assert each.override(cancelled, (cancelled["arm"] + 1) % 5).code == (409, "cancelled")
+    assert each.override({"id": made["id"].split("-")[0] + "-999"}, 1).code == (404, "not_found")
+
+
+@promise()
+def an_override_is_replayed_and_changes_the_learner_as_that_of_an_agent(deployment, kind):
+    each = deployment.create(kind, graph={"name": "nested", "n": 5}, learner="glance", options={}, seed=5)
+    graph = sl.graphs.nested(5)
+    seed = 5 if kind == "keyless" else sl.Family("glance", graph, seed=5).seed_of(KEYS[0])
+    agent = sl.Agent("glance", graph, seed=seed)
+    for number in range(30):
+        made, own = each.decide(), agent.ask()
+        assert (made["arm"], made["probability"]) == (own.arm, own.probability)
+        if number % 3 == 0:
+            other = (made["arm"] + 1 + number % 4) % 5
+            made, own = each.override(made, other).ok().body, agent.override(own, other)
+        if number == 15:
+            deployment.restart()
+        losses = {str(arm): (arm + number) % 5 / 4 for arm in made["reveals"]}
+        each.tell(made, losses).ok()
+        agent.tell(own, {int(arm): loss for arm, loss in losses.items()})
+    digest = each.digest()
+    deployment.restart()
+    assert each.digest() == digest
+    assert each.counts("overridden", "told") == (10, 30)
+
+
+@promise()
+def an_overridden_decision_expires_alone_and_is_told_late(deployment, kind):
+    each, made, other = overridden(deployment, kind, expire_after=10)
+    others = each.decide(3)
+    each.override(made, other).ok()
+    deployment.hands.move(11)
+    until(lambda: each.counts("outstanding") == (0,))
+    assert each.counts("expired", "overridden") == (4, 1)
+    assert each.override(made, (other + 1) % 5).code == (410, "expired")
+    told = {**made, "reveals": list(range(other + 1))}
+    assert each.tell(told, 0.5).code == (410, "expired")
+    assert each.tell(others[0], 0.5).code == (410, "expired")
+    shown = each.look_up(made).ok().body
+    assert (shown["status"], shown["carried_out"], shown["losses"]) == ("late", other, [0.5] * (other + 1))
+    deployment.restart()
+    assert each.look_up(made).ok().body == shown
+
+
+@promise()
+def overridden_rounds_count_for_no_holdout_and_no_arm(deployment, kind):
+    each = deployment.create(kind, holdout={"arm": 1, "share": 0.5}, scale={"best": 0, "worst": 10})
+    for made in [one for _ in range(5) for one in each.decide(4)]:
+        each.override(made, (made["arm"] + 1) % 5).ok()
+        each.tell(made, 5.0).ok()
+    state = each.state()
+    assert state["counts"]["overridden"] == state["counts"]["told"] == 20
+    assert (state["lift"]["held"], state["lift"]["learned"], state["amounts"]["rounds"]) == (0, 0, 0)
+    assert {arm["plays"] for arm in state["arms"]["items"]} == {0}
+
+
 # Feedback: late, in any order, again; or wrong, and then nothing changes.
 
 

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 _LISTS = ("observed", "losses", "observe_probabilities")
 #: Rows with these values are left out: cancelled decisions, and rounds of the service in which most arms could not be
 #: seen.
-_LEFT_OUT = {"status": ["cancelled"], "drawn_by": ["frozen", "fallback"]}
+_LEFT_OUT = {"status": ["cancelled"], "drawn_by": ["frozen", "fallback", "override"]}
 _EVERY = "all_observe_probabilities"
 _LEAST_PROBABILITY = 1e-140  # what is smaller counts as this, so that squares of weights do not overflow
 

@@ -249,6 +249,21 @@ class Experiment(Named["Service"]):
         told = many.tell(self._name, decisions, losses, graph, self._scale, partial=partial)
         return Learned.together([self._service.do(each) for each in told])
 
+    def override(self, decision: RemoteDecision | str, arm: int | str) -> RemoteDecision:
+        """Say that a decision was carried out with another arm, before its losses are told.
+
+        `tell` then takes the losses that this arm revealed. The learner does not learn from them, since it did not draw
+        the arm: see `Agent.override`.
+
+        Args:
+            decision: the decision, or its id.
+            arm: the arm that was carried out, by number or label. It must have been there in that round.
+
+        Returns:
+            The decision as it is now: its `reveals` are those of the arm that was carried out.
+        """
+        return self._service.do(wire.override(self._name, decision, arm))
+
     def cancel(self, decision: RemoteDecision | str) -> None:
         """Give up a decision that was never carried out: nothing is learned from it."""
         self._service.do(wire.cancel(self._name, decision))

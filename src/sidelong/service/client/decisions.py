@@ -52,6 +52,11 @@ class RemoteDecision:
         return int(self._reply["arm"])
 
     @property
+    def carried_out(self) -> int:
+        """The arm that was carried out: `arm`, unless the service was told by `override` that it was another one."""
+        return int(self._reply.get("carried_out", self._reply["arm"]))
+
+    @property
     def label(self) -> str | None:
         """What the arm is called, as it was when the decision was asked for; None if the arms have no labels."""
         label: str | None = self._reply["label"]

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 #: The columns of an exported log that another experiment learns from.
 _LOGGED = ("action", "observed", "losses", "observe_probabilities")
-_UNSEEN = ("frozen", "fallback")  # rounds in which most arms could not be seen
+_UNSEEN = ("frozen", "fallback", "override")  # rounds in which most arms could not be seen, or nobody drew the arm
 
 
 def json_of(content: Any, error: type[SidelongError]) -> tuple[bytes, dict[str, str]]:
@@ -85,10 +85,10 @@ def opened(
     if graph is not None or scale is not None:
         what = "its graph" if graph is not None else "losses in [0, 1], so that the experiment needs no scale"
         raise LossError(f"What was revealed has {what}: tell it alone.")
-    if not isinstance(decision, str) and decision.arm != revealed.arm:
+    if not isinstance(decision, str) and decision.carried_out != revealed.arm:
         raise LossError(
-            f"This is what arm {revealed.arm} revealed, and decision {decision.id} plays arm {decision.arm}. Each "
-            f"decision is told its own outcome."
+            f"This is what arm {revealed.arm} revealed, and decision {decision.id} plays arm {decision.carried_out}. "
+            f"Each decision is told its own outcome."
         )
     arms = revealed.graph.out_neighbors(revealed.arm).tolist()
     return dict(zip(arms, revealed.losses.tolist(), strict=True)), revealed.graph

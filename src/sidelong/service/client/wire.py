@@ -278,6 +278,13 @@ def cancel(name: str, decision: RemoteDecision | str) -> Question[None]:
     return Question("POST", f"{_decision(name, decision)}/cancel", read)
 
 
+def override(name: str, decision: RemoteDecision | str, arm: int | str) -> Question[RemoteDecision]:
+    """Say that a decision was carried out with another arm."""
+    body, headers = json_of({"arm": arm}, ServiceError)
+    path = f"{_decision(name, decision)}/override"
+    return Question("POST", path, lambda reply, _: RemoteDecision(reply, name), body, headers)
+
+
 def look_up(name: str, decision: RemoteDecision | str) -> Question[dict[str, Any]]:
     """Ask what became of a decision."""
     return Question("GET", _decision(name, decision), _whole)

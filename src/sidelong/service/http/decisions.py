@@ -1,4 +1,4 @@
-"""Endpoints of decisions: draw, tell, cancel, look."""
+"""Endpoints of decisions: draw, tell, override, cancel, look."""
 
 from __future__ import annotations
 
@@ -21,12 +21,14 @@ from sidelong.service.http.messages.decisions import (
     Feedback,
     FeedbackReply,
     Key,
+    OverrideReply,
+    OverrideRequest,
 )
 from sidelong.service.http.problems import invalid
 from sidelong.service.store.clock import expires_at
 from sidelong.service.store.feedback import ToldItem
 from sidelong.service.store.graphs import KnownGraph
-from sidelong.service.store.rules import Cancel, Decide, TellOne
+from sidelong.service.store.rules import Cancel, Decide, Override, TellOne
 from sidelong.service.store.tokens import Scope
 
 if TYPE_CHECKING:
@@ -36,7 +38,7 @@ if TYPE_CHECKING:
     from sidelong.service.http.endpoints import Call
     from sidelong.service.server import Server
     from sidelong.service.store.feedback import Settled
-    from sidelong.service.store.rules import Command, Decided
+    from sidelong.service.store.rules import Command, Decided, Overridden
 
 endpoints = Endpoints()
 _DECISIONS = (DecisionReply, DecisionItems)
@@ -149,6 +151,27 @@ async def cancel(call: Call) -> Reply:
     """Give up a decision that was never carried out: nothing is learned from it."""
     cancelled: Settled = await call.server.commits.written(Cancel(*parse(call.place["id"])))
     return Reply({"id": call.place["id"], "round": cancelled.round, "duplicate": cancelled.duplicate})
+
+
+@endpoints.add("POST", "/v1/decisions/{id}/override", Scope.FEEDBACK, {200: OverrideReply}, takes=OverrideRequest)
+async def override(call: Call) -> Reply:
+    """Say that a decision was carried out with another arm, before its outcome is told."""
+    found: Overridden = await call.server.commits.written(Override(*parse(call.place["id"]), call.body.arm))
+    made = found.decided
+    number, _, round_, arm, p, by = made.draws.row(found.place)
+    content = {
+        "id": f"{made.experiment}-{number}",
+        "round": round_,
+        "arm": arm,
+        "label": made.labels and made.labels[arm],
+        "carried_out": found.carried_out,
+        "probability": None if math.isnan(p) else p,
+        "drawn_by": by,
+        "reveals": made.graph.row(found.carried_out).tolist(),
+        "expires_at": expires_at(made.at, made.expire_after),
+        "duplicate": made.duplicate,
+    }
+    return Reply(content)
 
 
 @endpoints.add("GET", "/v1/decisions/{id}", Scope.READ, {200: DecisionState})

@@ -52,6 +52,7 @@ def counts(experiment: LiveExperiment) -> Counts:
         held=happened[Kind.HELD],
         defaulted=happened[Kind.DEFAULTED] + aside[Kind.DEFAULTED],
         fallback=happened[Kind.FALLBACK],
+        overridden=happened[Kind.OVERRIDDEN] + aside[Kind.OVERRIDDEN],
     )
 
 

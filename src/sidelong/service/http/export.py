@@ -158,6 +158,10 @@ def _row(
     store: Store, reading: Reading, identity: Identity, made: Event, drawn: tuple[Any, ...], later: list[_Later]
 ) -> Row:
     number, key, round_, arm, p, by = drawn
+    override = next((each for each in later if each.event.kind is journal.Kind.OVERRIDDEN), None)
+    if override is not None:  # carried out with an arm that nobody drew
+        later.remove(override)
+        arm, p, by = override.settlement.arm, math.nan, "override"
     told = next((each for each in later if each.event.kind in _TOLD), None)
     # What came too late changes nothing of what was told.
     last = told or max(later, key=lambda each: each.event.seq, default=None)

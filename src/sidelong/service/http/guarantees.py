@@ -147,6 +147,12 @@ def _untold(verdict: _Verdict, counters: Counters, *, covered: bool) -> None:
             verdict.notes.append(f"{expired} Each costs at most 1, if neither its arm nor its loss was the reason.")
         else:
             verdict.lose(expired)
+    if happened[Kind.OVERRIDDEN]:
+        overridden = f"{_some(counters, Kind.OVERRIDDEN, '{was} carried out with another arm, and not learned')}."
+        if covered:
+            verdict.notes.append(f"{overridden} Each costs at most 1, if neither its arm nor its loss was the reason.")
+        else:
+            verdict.lose(overridden)
     if happened[Kind.CANCELLED]:
         cancelled = f"{_some(counters, Kind.CANCELLED, '{was} cancelled')}."
         if covered:

@@ -255,6 +255,7 @@ def _decision(experiment: LiveExperiment, number: int, reading: Reading, graphs:
     late = None if settled is None else history.found(number, LATE_SLOT)
     # What came after a default changes nothing of what was learned.
     told = settled if settled is not None and settled[0].kind is Kind.DEFAULTED else late or settled
+    carried = experiment.pending.arm(number) if settled is None else history.carried_out(number)
     graph_id = made.graph if told is None or told[0].graph is None else told[0].graph
     graph = experiment.graph if graph_id is None else graphs.find(reading, graph_id)
     losses = observe = None
@@ -269,8 +270,9 @@ def _decision(experiment: LiveExperiment, number: int, reading: Reading, graphs:
         round=round_,
         arm=arm,
         label=None if labels is None else labels[arm],
+        carried_out=carried,
         probability=None if np.isnan(probability) else probability,
-        reveals=graph.row(arm).tolist(),
+        reveals=graph.row(carried).tolist(),
         observe_probabilities=None if observe is None or np.isnan(observe).any() else observe.tolist(),
         losses=losses,
         drawn_by=by,

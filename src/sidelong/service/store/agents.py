@@ -191,6 +191,11 @@ class AgentBlock:
         for round_ in rounds:
             self.agent.cancel(self._made.pop(round_), lost=lost)
 
+    def override(self, rows: Any, rounds: list[int], arm: int) -> None:  # noqa: ARG002  # there is one
+        """Let a pending decision be carried out with another arm."""
+        (round_,) = rounds
+        self._made[round_] = self.agent.override(self._made[round_], arm)
+
     def outlook(self, rows: Any, graph: FeedbackGraph | None) -> np.ndarray:
         """Return with which probabilities it would play next, a row for each row."""
         return np.tile(self.agent.outlook(graph), (len(rows), 1))

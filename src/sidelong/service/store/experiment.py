@@ -38,7 +38,17 @@ from sidelong.service.store.journal import (
 )
 from sidelong.service.store.keys import KeyBlocks, KeyTable, in_turns
 from sidelong.service.store.lifecycle import Holdout, Life
-from sidelong.service.store.pending import ARM, GRAPH, KIND, ROUND, ROW, ROW_BYTES, PendingTable, is_of_holdout
+from sidelong.service.store.pending import (
+    ARM,
+    GRAPH,
+    KIND,
+    ROUND,
+    ROW,
+    ROW_BYTES,
+    PendingTable,
+    is_aside,
+    is_of_holdout,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -389,12 +399,18 @@ class LiveExperiment:
     def sorts(self, numbers: Sequence[int]) -> list[list[int]]:
         """Return numbers that ascend in groups, each of which is settled by one event.
 
-        The learner's decisions are apart from others, and no group spans too many numbers.
+        The learner's decisions are apart from others, and no group spans too many numbers. One that was overridden is
+        alone, so that its event says which arm was carried out.
         """
         if len(numbers) == 1:
             return [list(numbers)]
-        aside = (self.pending.table[self.pending.slots(numbers), ROUND] == 0).tolist()
-        groups: list[list[int]] = []
+        table = self.pending.table[self.pending.slots(numbers)]
+        aside = (table[:, ROUND] == 0).tolist()
+        overridden = np.flatnonzero(table[:, KIND] == Kind.OVERRIDDEN).tolist()
+        groups: list[list[int]] = [[numbers[place]] for place in overridden]
+        if overridden:
+            others = [place for place in range(len(numbers)) if place not in set(overridden)]
+            numbers, aside = [numbers[place] for place in others], [aside[place] for place in others]
         for sort in (False, True):
             groups += within_span([number for number, other in zip(numbers, aside, strict=True) if other is sort])
         return groups
@@ -417,10 +433,12 @@ class LiveExperiment:
         table = [pending.table[slots[0]].tolist()] if len(slots) == 1 else pending.table[slots].tolist()
         shown = None if graph is None else graph.graph
         told = self._revealed(table, sizes, losses, shown)
-        aside = not table[0][ROUND]
+        aside = is_aside(table[0])
+        if table[0][ROUND] and aside:
+            self._learn_means(table[0], told, shown)
         observe = self._observe_aside(slots, told, shown) if aside else self._learn(slots, table, told, shown)
         self._count_costs(slots, table, told, observe, shown, moment)
-        arm = None if self.keys.named else table[0][ARM]
+        arm = self._arm_to_write(table[0])
         pending.remove(numbers, slots)
         unknown = not observe.size or (math.isnan(observe[0]) and np.isnan(observe).all())
         data = write_settled(numbers, arm, sizes, losses, None if unknown else observe)
@@ -471,6 +489,16 @@ class LiveExperiment:
         self.keys.note_told(rows, told.own_losses())
         return observe
 
+    def _learn_means(self, row: list[int], told: ToldColumns, graph: FeedbackGraph | None) -> None:
+        """Tell what a decision has revealed that was carried out with another arm: see `Agent.override`.
+
+        It is in no count of what the learner has seen, since the arm was not drawn.
+        """
+        learn = self.life.state != "frozen"
+        for block, places, rows in self.blocks.changing(np.array([row[ROW]])):
+            rounds: Any = [row[ROUND]] if places is None else np.array([row[ROUND]])
+            block.tell(rows, rounds, told.losses, told.offsets, graph, learn=learn)
+
     def _observe_aside(self, slots: list[int], told: ToldColumns, graph: FeedbackGraph | None) -> Floats:
         """Return the probability of observing each loss of decisions that the learner did not make; NaN if unknown."""
         parts = []
@@ -520,18 +548,32 @@ class LiveExperiment:
                 held = np.isin(told.reveals[some], shown.row(holdout.arm))  # type: ignore[union-attr]
                 observe[some] = holdout.mixed(observe[some], held)  # type: ignore[union-attr]
 
+    def _arm_to_write(self, row: Any) -> int | None:
+        """Return the arm that the event which settles a decision names; with keys, only one that was overridden."""
+        return None if self.keys.named and row[KIND] != Kind.OVERRIDDEN else int(row[ARM])
+
     def give_up(self, numbers: list[int], kind: Kind, moment: Moment) -> Event:
         """Cancel decisions of one of the `sorts`, or let them expire."""
         slots = self.pending.slots(numbers)
         table = self.pending.table[slots]
-        aside, arm = not table[0, ROUND], None if self.keys.named else int(table[0, ARM])
-        if not aside:
+        aside, arm = is_aside(table[0]), self._arm_to_write(table[0])
+        if table[0, ROUND]:
             for block, places, rows in self.blocks.changing(table[:, ROW]):
                 rounds = table[:, ROUND] if places is None else table[places, ROUND]
                 block.cancel(rows, rounds.tolist() if places is None else rounds, lost=kind is Kind.EXPIRED)
         self.pending.remove(numbers, slots)
         data = write_settled(numbers, arm)
         return self._record(Event(kind, numbers[0], numbers[-1], *moment, data=data), len(numbers), aside=aside)
+
+    def override(self, number: int, arm: int, moment: Moment) -> Event:
+        """Note that a pending decision was carried out with another arm than the one that was drawn."""
+        (slot,) = self.pending.slots([number])
+        row, round_ = self.pending.table[slot, [ROW, ROUND]].tolist()
+        for block, places, rows in self.blocks.changing(np.array([row])) if round_ else ():
+            block.override(rows, [round_] if places is None else np.array([round_]), arm)
+        self.pending.override(slot, arm)
+        event = Event(Kind.OVERRIDDEN, number, number, *moment, data=write_settled([number], arm))
+        return self._record(event, 1, aside=not round_)
 
     def expire(self, numbers: list[int], moment: Moment) -> Event:
         """Let decisions of one of the `sorts` expire, or learn the loss that is named for this."""
@@ -562,14 +604,14 @@ class LiveExperiment:
         slot = self.pending.slots([number])[0]
         row, round_, arm = self.pending.table[slot, [ROW, ROUND, ARM]].tolist()
         reveals = self.pending.graph_of(slot).row(arm)
-        if round_:
+        if is_aside(self.pending.table[slot]):
+            observe = self._chances_of_revealing(slot, reveals, None)
+        else:
             self.load(reading, np.array([row]))
             observe = self.blocks.observe(row, round_)
             if self.holdout is not None and not np.isnan(self.pending.tossed[slot]):
                 held = np.isin(reveals, self.pending.graph_of(slot).row(self.holdout.arm))
                 observe = self.holdout.mixed(observe, held)
-        else:
-            observe = self._chances_of_revealing(slot, reveals, None)
         return None if np.isnan(observe).any() else observe
 
     def _record(self, event: Event, count: int, *, aside: bool = False, held: int = 0) -> Event:

@@ -48,10 +48,13 @@ class History:
             text, id_ = "There is no such decision.", f"{self._experiment.identity.key}-{number}"
             raise ServiceError(text, status=404, code="not_found", path="path.id", value=id_)
 
-    def decided(self, number: int) -> tuple[int, str | None]:
-        """Return the arm of a decision, and the graph that it was drawn for, if it was not the experiment's own."""
+    def carried_out(self, number: int) -> int:
+        """Return the arm that a settled decision was carried out with: one that was overridden is settled alone."""
+        arm = self.settled(number)[1].arm
+        if arm is not None:
+            return arm
         event, draws = self.draws(number)
-        return draws.arms[number - event.round], event.graph
+        return draws.arms[number - event.round]
 
     def round_of(self, number: int) -> int:
         """Return which round of its key a decision was."""

@@ -10,7 +10,8 @@ other in `data`, little-endian. A column that is not needed is left out, so that
     late                 (uint32): how many losses each has, unless there is one decision; loss (float64); observe
                          (float64): the probability of observing each loss, where it is known
     cancelled, expired   number
-    any of these         arm, if it is about one decision of an experiment without keys
+    overridden           arm: the one that was carried out
+    any of these         arm, if it is about one decision that was overridden, or of an experiment without keys
 
 A decision is settled by one event, and each number is the `round` of at most one event that settles it. No event spans
 more than `SPAN` numbers, so that what settled a decision is found without reading the whole journal.
@@ -59,9 +60,10 @@ class Kind(IntEnum):
     HELD = 8  #: decided by the holdout
     FALLBACK = 9  #: decided while stopped, by the fallback arm
     DEFAULTED = 10  #: expired, and told the loss that was named for this
+    OVERRIDDEN = 11  #: carried out with another arm than the one that was drawn
 
 
-#: The place of an event in its round: decided, settled, told too late. Each place is taken once.
+#: The place of an event in its round: decided, settled, told too late, overridden. Each place is taken once.
 SLOTS = {
     Kind.CREATED: 0,
     Kind.DECIDED: 0,
@@ -74,6 +76,7 @@ SLOTS = {
     Kind.HELD: 0,
     Kind.FALLBACK: 0,
     Kind.DEFAULTED: 1,
+    Kind.OVERRIDDEN: 3,
 }
 DECIDED_SLOT, SETTLED_SLOT, LATE_SLOT = range(3)
 #: What an arm was drawn by, for each kind of event that draws one.
@@ -269,6 +272,7 @@ class Settlement(NamedTuple):
     offsets: Integers  #: the losses of decision i lie from offsets[i] to offsets[i + 1]
     losses: Floats
     observe: Floats | None
+    arm: int | None  #: of the decision, if there is one alone: the arm that was carried out
 
     def losses_of(self, place: int) -> Floats:
         """Return the losses of the decision at a place."""
@@ -286,12 +290,13 @@ def read_settled(event: Event) -> Settlement:
         numbers = columns["number"].astype(np.int64) + event.round
     else:
         numbers = np.arange(event.round, event.last + 1)
+    arm = int(columns["arm"][0]) if "arm" in columns else None
     if "loss" not in columns:
-        return Settlement(numbers, np.zeros(numbers.size + 1, np.int64), np.empty(0), None)
+        return Settlement(numbers, np.zeros(numbers.size + 1, np.int64), np.empty(0), None, arm)
     losses = columns["loss"].astype(np.float64)
     sizes = columns.get("size", [losses.size])
     observe = columns["observe"].astype(np.float64) if "observe" in columns else None
-    return Settlement(numbers, np.append(0, np.cumsum(sizes, dtype=np.int64)), losses, observe)
+    return Settlement(numbers, np.append(0, np.cumsum(sizes, dtype=np.int64)), losses, observe, arm)
 
 
 def write_settled(

@@ -153,6 +153,9 @@ class Block(Protocol):
     def cancel(self, rows: Any, rounds: Any, *, lost: bool) -> None:
         """Give up decisions."""
 
+    def override(self, rows: Any, rounds: Any, arm: int) -> None:
+        """Let a pending decision be carried out with another arm."""
+
     def outlook(self, rows: Any, graph: FeedbackGraph | None) -> Floats:
         """Return with which probabilities each row would play next; NaN where the learner has none."""
 
@@ -204,6 +207,10 @@ class FamilyBlock:
     def cancel(self, rows: Integers, rounds: Integers, *, lost: bool) -> None:
         """Give up decisions."""
         self.family.rows.cancel(rows, rounds, lost=lost)
+
+    def override(self, rows: Integers, rounds: Integers, arm: int) -> None:
+        """Let a pending decision be carried out with another arm."""
+        self.family.rows.override(rows, rounds, np.array([arm]))
 
     def outlook(self, rows: Integers, graph: FeedbackGraph | None) -> Floats:
         """Return with which probabilities each row would play next."""

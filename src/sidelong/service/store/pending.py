@@ -27,7 +27,8 @@ if TYPE_CHECKING:
     Arrays = dict[str, np.ndarray]
 
 #: The columns: the number, the row of its key, which decision of its key it is, the round of the learner (0 if that did
-#: not decide), the arm, the place of its graph (0 for the experiment's own), the kind of event that drew it, and when.
+#: not decide), the arm that is carried out, the place of its graph (0 for the experiment's own), the kind of event that
+#: drew it, or OVERRIDDEN if it was carried out with another arm, and when.
 NUMBER, ROW, KEY_ROUND, ROUND, ARM, GRAPH, KIND, AT, CLOCK = range(9)
 #: A table of so few rows is not made anew.
 _FEW = 64
@@ -102,6 +103,10 @@ class PendingTable:
         clock, slots = self.table[:, CLOCK], self._slots
         return list(itertools.takewhile(lambda number: clock[slots[number]] <= before, slots))
 
+    def arm(self, number: int) -> int:
+        """Return the arm that a pending decision is carried out with."""
+        return int(self.table[self._slots[number], ARM])
+
     def graph_at(self, place: int) -> FeedbackGraph:
         """Return a graph by its place."""
         known = self._graphs[place]
@@ -153,6 +158,11 @@ class PendingTable:
         for slot, baseline, chance in zip(slots, baselines, chances, strict=True):
             self.baselines[slot], self.chances[slot] = baseline, chance
         self._slots.update(zip(range(first, first + n), slots, strict=True))
+
+    def override(self, slot: int, arm: int) -> None:
+        """Let a decision be carried out with another arm: what was known of the drawn one is of no use any more."""
+        self.table[slot, [ARM, KIND]] = arm, Kind.OVERRIDDEN
+        self.baselines[slot] = self.chances[slot] = None
 
     def remove(self, numbers: Sequence[int], slots: list[int]) -> None:
         """Remove decisions; if none of many is left, the memory of the table goes too."""
@@ -246,8 +256,8 @@ class PendingTable:
 
 
 def is_aside(row: Any) -> bool:
-    """Tell whether a row of the table is a decision that the learner did not make."""
-    return not row[ROUND]
+    """Tell whether a row of the table is a decision that is not the learner's, or was carried out with another arm."""
+    return not row[ROUND] or row[KIND] == Kind.OVERRIDDEN
 
 
 def is_of_holdout(kind: int) -> bool:

@@ -363,6 +363,8 @@ def _again(live: LiveExperiment, event: Event, graph: KnownGraph | None, reading
     if kind is Kind.LATE:
         return live.late(numbers, arm_of(event), sizes, found.losses, event.graph, moment)
     live.load(reading, live.pending.rows_of(numbers))
+    if kind is Kind.OVERRIDDEN:
+        return live.override(event.round, int(read_columns(event)["arm"][0]), moment)
     if kind is Kind.TOLD:
         return live.tell(numbers, sizes, found.losses, graph, moment)
     if kind is Kind.DEFAULTED:

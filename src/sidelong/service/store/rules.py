@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from sidelong.agent.graphs import as_present
-from sidelong.agent.rules import check_losses, fit
+from sidelong.agent.rules import carried_arm, check_losses, fit
 from sidelong.errors import DecisionError, FeatureError, GraphError, LearnerError, LossError, ServiceError
 from sidelong.graphs.presence import mask_of
 from sidelong.service.store.database import Writing
@@ -31,7 +31,7 @@ from sidelong.service.store.journal import (
     within_span,
 )
 from sidelong.service.store.keys import INDEX_BYTES, names_size
-from sidelong.service.store.pending import ARM, GRAPH, KEY_ROUND
+from sidelong.service.store.pending import ARM, GRAPH, KEY_ROUND, KIND
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -607,7 +607,7 @@ class _FeedbackReader:
         for which, numbers in _by_graph(self._late) if self._late else ():
             for group in within_span(numbers):
                 values = [self._late[number][1] for number in group]
-                arm = None if self._experiment.keys.named else self._history.decided(group[0])[0]
+                arm = None if self._experiment.keys.named else self._history.carried_out(group[0])
                 sizes, losses = [each.size for each in values], np.concatenate(values)
                 self._turn.events.append(self._experiment.late(group, arm, sizes, losses, which, self._turn.moment))
 
@@ -617,7 +617,7 @@ class _FeedbackReader:
         event, settlement, place = self._history.settled(number)
         if event.kind is Kind.CANCELLED:
             raise turn.refusal(409, "cancelled", "The decision was cancelled. Nothing was learned.", number)
-        arm, asked = self._history.decided(number)
+        arm, asked = self._history.carried_out(number), self._history.draws(number)[0].graph
         check_arm(self._experiment.arm_called(item.arm), arm)
         shown = turn.find(asked)
         if graph is not None:
@@ -661,6 +661,9 @@ class Cancel(Command):
         history = History(turn.writing, experiment, turn.events)
         slot = experiment.pending.slot(number)
         if slot is not None:
+            if experiment.pending.table[slot, KIND] == Kind.OVERRIDDEN:
+                text = "The decision was carried out with another arm. Tell what that has revealed, or let it expire."
+                raise turn.refusal(409, "conflict", text, number)
             round_ = int(experiment.pending.table[slot, KEY_ROUND])
             turn.events.append(experiment.give_up([number], Kind.CANCELLED, turn.moment))
             return Settled(round_, duplicate=False)
@@ -670,6 +673,70 @@ class Cancel(Command):
         if kind in EXPIRED:
             raise turn.refusal(410, "expired", "The decision has expired.", number)
         return Settled(history.round_of(number), duplicate=True)
+
+    def takes_long(self, experiment: LiveExperiment) -> bool:
+        """Tell whether its key has to be read first."""
+        return is_unloaded(experiment, [self.number])
+
+
+class Overridden(NamedTuple):
+    """A decision that was carried out with another arm."""
+
+    decided: Decided
+    place: int  #: of the decision among those that were made with it
+    carried_out: int
+
+
+@dataclass
+class Override(Command):
+    """Say that a decision was carried out with another arm, before its outcome is told."""
+
+    of: str
+    number: int
+    arm: int | str
+
+    def run(self, turn: Turn) -> Overridden:
+        """Note it, or find that it is known."""
+        experiment, number = turn.experiment, self.number
+        check_present(experiment)
+        turn.prepare([number])
+        history = History(turn.writing, experiment, turn.events)
+        history.check(number)
+        made, draws = history.draws(number)
+        drawn = draws.arms[number - made.round]
+        wanted = self._arm(turn, turn.find(made.graph))
+        slot = experiment.pending.slot(number)
+        if slot is None:
+            before = history.carried_out(number)
+            if before != wanted:
+                raise self._too_late(turn, history.settled(number)[0].kind)
+        else:
+            before = int(experiment.pending.table[slot, ARM])
+            if before != wanted:
+                if before != drawn:
+                    text = f"The decision was carried out with arm {before}, as was said before. That stays."
+                    raise turn.refusal(409, "conflict", text, number)
+                turn.events.append(experiment.override(number, wanted, turn.moment))
+        life, key = experiment.life, experiment.identity.key
+        decided = Decided(key, made.at, life.expire_after, draws, turn.find(made.graph), before == wanted, life.labels)
+        return Overridden(decided, number - made.round, wanted)
+
+    def _arm(self, turn: Turn, graph: FeedbackGraph) -> int:
+        """Return the number of the arm, if it could be carried out."""
+        labels = turn.experiment.life.labels
+        try:
+            named = graph if labels is None else graph.labelled(labels)
+            return carried_arm(named, self.arm, f"{turn.experiment.identity.key}-{self.number}")
+        except (GraphError, DecisionError) as error:
+            raise ServiceError(str(error), status=422, code="invalid", path="body.arm", value=self.arm) from error
+
+    def _too_late(self, turn: Turn, kind: Kind) -> ServiceError:
+        if kind is Kind.CANCELLED:
+            return turn.refusal(409, "cancelled", "The decision was cancelled. Nothing was learned.", self.number)
+        if kind in EXPIRED:
+            return turn.refusal(410, "expired", "The decision has expired.", self.number)
+        text = "The decision was told. Say that it was carried out with another arm before its outcome is told."
+        return turn.refusal(409, "told", text, self.number)
 
     def takes_long(self, experiment: LiveExperiment) -> bool:
         """Tell whether its key has to be read first."""

@@ -100,6 +100,18 @@ class DecisionItems(BaseModel):
     duplicate: bool  #: whether this Idempotency-Key was answered before
 
 
+class OverrideRequest(Body):
+    """With which arm a decision was carried out."""
+
+    arm: ArmName = Field(description="by number or label")
+
+
+class OverrideReply(DecisionReply):
+    """A decision that was carried out with another arm. Its `reveals` are those of that arm."""
+
+    carried_out: int  #: the arm that was carried out
+
+
 class Feedback(Body):
     """The losses that a decision revealed, from 0 to 1 or in the experiment's scale: by arm, or in their order.
 
@@ -142,8 +154,9 @@ class DecisionState(BaseModel):
     round: int
     arm: int
     label: str | None  #: what the arm is called now; null if it has no label
+    carried_out: int  #: the arm that was carried out: `arm`, unless it was overridden
     probability: float | None
-    reveals: list[int]
+    reveals: list[int]  #: by the arm that was carried out
     observe_probabilities: list[float] | None  #: in the order of `reveals`; null where they are not known
     losses: list[float] | None  #: in the order of `reveals`
     drawn_by: DrawnBy

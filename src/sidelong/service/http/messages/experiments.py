@@ -143,6 +143,7 @@ class Counts(BaseModel):
     held: int  #: how many by the holdout
     defaulted: int  #: of the told, how many expired and were told the default loss
     fallback: int  #: and how many by the fallback arm, while it was stopped
+    overridden: int  #: of the decided, how many were carried out with another arm
 
 
 class ExperimentSummary(BaseModel):

@@ -71,7 +71,7 @@ events = Table(
     Column("kind", SmallInteger, nullable=False),
     Column("round", BigInteger, nullable=False),  # the least number of a decision that it is about
     Column("last", BigInteger, nullable=False),  # and the largest
-    Column("slot", SmallInteger, nullable=False),  # 0: decided, 1: settled, 2: told too late
+    Column("slot", SmallInteger, nullable=False),  # 0: decided, 1: settled, 2: told too late, 3: overridden
     Column("at", BigInteger, nullable=False),  # microseconds since 1970, by the wall clock: for people
     Column("clock", BigInteger, nullable=False),  # milliseconds by the service's own clock: for expiry
     Column("graph", String(32)),
