@@ -11,7 +11,7 @@ from starlette.responses import Response, StreamingResponse
 from sidelong.service.http import export, views
 from sidelong.service.http.decisions import context_of
 from sidelong.service.http.endpoints import Endpoints, Reply
-from sidelong.service.http.graphs import graph_of, read_upload
+from sidelong.service.http.graphs import GraphDrawing, GraphSummary, UploadQuery, graph_of, read_upload
 from sidelong.service.http.messages.experiments import (
     ChangeExperiment,
     ChangeList,
@@ -30,7 +30,6 @@ from sidelong.service.http.messages.experiments import (
     Sequence,
     StateQuery,
 )
-from sidelong.service.http.messages.graphs import GraphDrawing, GraphSummary, UploadQuery
 from sidelong.service.http.problems import invalid
 from sidelong.service.store import creation
 from sidelong.service.store.changes import Change, Delete

@@ -1,4 +1,4 @@
-"""The address of feedback for many decisions at once.
+"""The endpoint of feedback for many decisions at once.
 
 The items of each experiment are one command, so that they are on the disk together, or not at all. If one is wrong,
 nothing is stored, unless `partial` asks for all that is right. Items of several experiments are several commands, which
@@ -8,17 +8,20 @@ wait for one flush together; they could not be undone together, and so they need
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+
+from pydantic import BaseModel, Field, ValidationError, WrapValidator
 
 from sidelong.errors import ServiceError
 from sidelong.service.http.decisions import parse, withdraw, withdrawing
 from sidelong.service.http.endpoints import Endpoints, Reply
-from sidelong.service.http.graphs import graph_of_round
-from sidelong.service.http.messages.batches import FeedbackBatch, FeedbackBatchReply, ItemProblem, ItemVerdict, Unread
-from sidelong.service.http.messages.decisions import MOST_ROUNDS
+from sidelong.service.http.graphs import GraphMessage, graph_of_round
+from sidelong.service.http.messages.decisions import MOST_ITEMS, MOST_ROUNDS, Losses
+from sidelong.service.http.messages.values import Body, Plain
 from sidelong.service.http.problems import invalid, misread
 from sidelong.service.store.feedback import ToldItem, placed
 from sidelong.service.store.rules import Tell
+from sidelong.service.store.spec import ArmName  # noqa: TC001  # pydantic reads the annotations
 from sidelong.service.store.store import unknown
 from sidelong.service.store.tokens import Scope
 
@@ -27,7 +30,6 @@ if TYPE_CHECKING:
 
     from sidelong.graphs import FeedbackGraph
     from sidelong.service.http.endpoints import Call
-    from sidelong.service.http.messages.batches import FeedbackItem
     from sidelong.service.server import Server
     from sidelong.service.store.feedback import Settled
     from sidelong.service.store.graphs import KnownGraph
@@ -35,6 +37,71 @@ if TYPE_CHECKING:
     Outcome = Settled | ServiceError
 
 endpoints = Endpoints()
+_LONGEST_ID = 100
+
+
+class FeedbackItem(Body):
+    """The losses that one decision revealed, as in feedback for it alone."""
+
+    id: str = Field(max_length=_LONGEST_ID)
+    losses: Losses
+    graph: GraphMessage | None = Field(None, description="as in feedback for it alone")
+    arm: ArmName | None = Field(None, description="as in feedback for it alone")
+    plain: Plain = False
+
+
+class Unread(NamedTuple):
+    """An item that cannot be read."""
+
+    id: str | None  #: if it has one
+    error: ValidationError
+
+
+def _leniently(value: Any, read: Any) -> Any:
+    """Return an item, or what is wrong with it: the others may be right."""
+    try:
+        return read(value)
+    except ValidationError as error:
+        id_ = value.get("id") if isinstance(value, dict) else None
+        return Unread(id_[:_LONGEST_ID] if isinstance(id_, str) else None, error)
+
+
+class FeedbackBatch(Body):
+    """Feedback for decisions, of one experiment or of several."""
+
+    items: list[Annotated[FeedbackItem, WrapValidator(_leniently)]] = Field(min_length=1, max_length=MOST_ITEMS)
+    partial: bool = Field(
+        default=False,
+        strict=True,
+        description="whether to learn the others if an item is wrong; if not, nothing is stored, and all items are "
+        "decisions of one experiment",
+    )
+
+
+class ItemProblem(BaseModel):
+    """Why an item was not learned, as in an error for it alone."""
+
+    status: int
+    code: str
+    detail: str
+    path: str | None
+
+
+class ItemVerdict(BaseModel):
+    """What became of an item."""
+
+    id: str | None  #: null if it had none
+    round: int | None  #: null if there is a problem
+    learned: bool
+    duplicate: bool  #: whether the same was told before
+    problem: ItemProblem | None
+
+
+class FeedbackBatchReply(BaseModel):
+    """What became of each item, in their order."""
+
+    learned: int
+    items: list[ItemVerdict]
 
 
 @endpoints.add("POST", "/v1/feedback", Scope.FEEDBACK, {200: FeedbackBatchReply}, takes=FeedbackBatch, single=True)

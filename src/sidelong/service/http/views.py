@@ -10,6 +10,7 @@ import numpy as np
 from sidelong.agent import ContextualAgent, state_file
 from sidelong.errors import FeatureError, ServiceError
 from sidelong.service.http import estimates
+from sidelong.service.http.graphs import GraphDrawing, GraphSummary
 from sidelong.service.http.guarantees import alarms, guarantee
 from sidelong.service.http.messages.decisions import DecisionState
 from sidelong.service.http.messages.experiments import (
@@ -30,7 +31,6 @@ from sidelong.service.http.messages.experiments import (
     RefusedExperiment,
     StateQuery,
 )
-from sidelong.service.http.messages.graphs import GraphDrawing, GraphSummary
 from sidelong.service.store import agents, journal, snapshots
 from sidelong.service.store.clock import expires_at, timestamp
 from sidelong.service.store.history import History
