@@ -420,7 +420,9 @@ class KeyBlocks:
     def _parts(self, rows: Any) -> Iterator[tuple[int, Integers]]:
         """Yield the number of each block that keys are in, and their places."""
         of = np.asarray(rows) // self.size
-        if of.size and (of[0] == of).all():
+        if not of.size:
+            return
+        if (of[0] == of).all():
             yield int(of[0]), np.arange(of.size)
             return
         order = np.argsort(of, kind="stable")
