@@ -18,9 +18,11 @@ _SECTION = """\
 ```{{eval-rst}}
 .. automodule:: {name}
    :no-members:
-
+{configure}```
+"""
+#: A variant of a learner has the options of that learner, which are described there.
+_CONFIGURE = """
 .. autofunction:: {name}.configure
-```
 """
 
 
@@ -33,7 +35,11 @@ def _read(_app: Sphinx, page: str, source: list[str]) -> None:
     found = [module.LEARNER for module in files if hasattr(module, "LEARNER")]
     names = [*learners.names(), "squarecb.g"]  # which an agent with features plays
     found.sort(key=lambda learner: (names.index(learner.name), learner.chosen_by != ""))
-    sections = [_SECTION.format(title=each.title, name=each.module) for each in found]
+    sections = []
+    for each in found:
+        own = hasattr(importlib.import_module(each.module), "configure")
+        configure = _CONFIGURE.format(name=each.module) if own else ""
+        sections.append(_SECTION.format(title=each.title, name=each.module, configure=configure))
     source[0] = source[0].replace(_PLACE, "\n".join(sections))
 
 
