@@ -8,6 +8,7 @@ import functools
 import threading
 import time
 import traceback
+from concurrent.futures import ThreadPoolExecutor
 from typing import get_args
 
 import pytest
@@ -679,12 +680,36 @@ class DatabaseContract:
             assert reading.tokens() == [old._replace(revoked_at=5), young]
 
 
-class TestSqlite(DatabaseContract):
+class SqlContract(DatabaseContract):
+    """What holds of databases that are reached by connections."""
+
+    def test_closing_waits_for_the_transactions_of_other_threads(self, server):
+        """A connection that comes back later would stay open, until Python collects it and warns."""
+        database, begun, end = server(busy=120.0), threading.Event(), threading.Event()
+
+        def read():
+            with database.reading() as reading:
+                begun.set()
+                end.wait(120)
+                assert reading.experiments() == []
+
+        with ThreadPoolExecutor(2) as threads:
+            reads = threads.submit(read)
+            assert begun.wait(120)
+            closes = threads.submit(database.close)
+            with pytest.raises(TimeoutError):
+                closes.result(timeout=0.2)
+            end.set()
+            reads.result(120)
+            closes.result(120)
+
+
+class TestSqlite(SqlContract):
     kind = "sqlite"
     schemes = frozenset({"sqlite"})
 
 
-class TestPostgresql(DatabaseContract):
+class TestPostgresql(SqlContract):
     kind = "postgresql"
     schemes = frozenset({"postgresql", "postgres"})
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import sqlite3
+import time
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,7 +14,7 @@ from sqlalchemy import and_, bindparam, delete, exists, func, insert, literal_co
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.exc import DatabaseError, DataError, IntegrityError, InterfaceError, ProgrammingError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
-from sqlalchemy.pool import NullPool
+from sqlalchemy.pool import NullPool, QueuePool
 
 from sidelong.service.store.database import (
     Blob,
@@ -411,11 +412,20 @@ class SqlDatabase(Database):
             connection.commit()
 
     def close(self) -> None:
-        """Close all connections."""
+        """Close all connections, once the transactions that other threads have begun are over."""
         if self._checkpoints is not None:
             self._checkpoints.close()
+        # A connection that came back after `dispose` would stay open until it is collected as garbage.
+        end = time.monotonic() + self._patience
+        while (_is_used(self._reader) or _is_used(self._writer)) and time.monotonic() < end:
+            time.sleep(0.01)
         self._reader.dispose()
         self._writer.dispose()
+
+
+def _is_used(engine: Engine) -> bool:
+    """Tell whether a transaction has a connection of this engine."""
+    return isinstance(engine.pool, QueuePool) and engine.pool.checkedout() > 0
 
 
 @contextmanager
