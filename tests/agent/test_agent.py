@@ -408,6 +408,7 @@ def test_labels_name_arms_wherever_a_person_reads():
     assert re.search(r"^'medium' +1\.0000 ", str(play_first(agent).estimates()), re.MULTILINE)
     decision = agent.ask()
     assert "play arm 1 ('medium')" in repr(decision)
+    assert decision.label == "medium"
     with pytest.raises(LossError, match=r"loss of arm 1 \('medium'\) was revealed and is missing.* 0 \('small'\), 1 "):
         agent.tell(decision, {0: 0.5})
     with pytest.raises(LossError, match=r"loss of arm 0 \('small'\) must be a number in"):
@@ -424,6 +425,7 @@ def play_first(agent):
 
 def test_without_labels_arms_are_numbers_and_a_table_has_an_end():
     agent = sl.Agent("uniform", sl.graphs.self_loops(30))
+    assert agent.ask().label is None
     assert agent.estimates().labels is None
     assert str(agent.estimates()).splitlines()[1].split()[:2] == ["0", "0.0333"]
     assert str(agent.estimates()).splitlines()[-1] == "..."

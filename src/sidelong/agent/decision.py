@@ -56,6 +56,12 @@ class Decision:
         return self._drawn.arm
 
     @property
+    def label(self) -> str | None:
+        """What the arm is called, if the graph has labels."""
+        labels = self._graph.labels
+        return None if labels is None else labels[self._drawn.arm]
+
+    @property
     def carried_out(self) -> int:
         """The arm that was carried out: `arm`, unless the agent was told by `override` that it was another one."""
         return self._drawn.carried
