@@ -138,6 +138,21 @@ def test_what_has_changed_stays_in_memory_until_a_snapshot_is_written(database, 
         assert bench.digest() == digest
 
 
+def test_new_keys_are_refused_while_changed_ones_fill_the_memory_until_a_snapshot_is_written(database):
+    """Whoever may only decide would otherwise let the server keep as many keys as it likes."""
+    with opened(database, max_key_bytes=2**24) as bench:
+        bench.create(graph=sl.graphs.nested(20_000), keyed=True)
+        ask(bench, list("abcdefghij"))
+        head = bench.store.position("e")
+        with pytest.raises(ServiceError, match="Keys of this experiment that have changed take") as refused:
+            ask(bench, ["new"])
+        assert (refused.value.status, refused.value.code) == (503, "busy")
+        assert bench.store.position("e") == head
+        ask(bench, ["a"])  # one that is there already
+        bench.store.save(least=1)
+        assert ask(bench, ["new"]).draws.numbers[0] == 12
+
+
 def test_a_server_writes_a_snapshot_to_let_go_of_keys_though_little_has_happened(tmp_path, blocks):
     async def play():
         address = f"sqlite:///{tmp_path}/keys.db"

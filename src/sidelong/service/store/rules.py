@@ -274,9 +274,11 @@ class Decide(Command):
 
     @staticmethod
     def _check_backlog(experiment: LiveExperiment, most: int, rows: np.ndarray) -> None:
-        """Refuse new keys while those that have changed, and cannot leave memory before a snapshot, take too much."""
+        """Refuse keys that are not in memory while those that cannot leave it before a snapshot take too much."""
         changed, known = experiment.changed_bytes, len(experiment.keys)
         new = int((rows >= known).sum()) * experiment.blocks.key_bytes
+        if not new and experiment.blocks.is_loaded(rows):
+            return
         if changed > max(most // 2, _BACKLOG) and experiment.keys.bytes + changed + new > most:
             raise ServiceError(
                 f"Keys of this experiment that have changed take {changed:,} bytes of memory, of {most:,} that are for "
