@@ -368,6 +368,40 @@ def cache(tmp_path_factory):
     return root
 
 
+ADDED = """
+import json
+from sidelong._jit import compiled, kernel, load_compiler, rare_kernel
+
+load_compiler()
+
+def made(step):
+    @rare_kernel
+    def add(x):
+        return x + step
+
+    @kernel
+    def twice(x):
+        return add(add(x))
+
+    return twice
+
+kernels = [made(step) for step in STEPS]
+print(json.dumps([compiled(each, 1.0)(1.0) for each in kernels]))
+"""
+
+
+def test_functions_of_one_name_that_two_processes_have_compiled_are_not_mistaken_for_each_other(tmp_path):
+    """Numba numbers the functions of a process, and gives those of the first two programs the same numbers."""
+
+    def results(steps):
+        return run(ADDED.replace("STEPS", str(steps)), tmp_path, tmp_path / "cache")
+
+    assert results([]) == []  # which compiles a check of Numba, once for each folder
+    assert results([2.0]) == [5.0]
+    assert results([5.0]) == [11.0]
+    assert results([2.0, 5.0]) == [5.0, 11.0]
+
+
 @pytest.mark.long
 def test_an_edit_is_seen_in_whichever_file_it_is(tmp_path, cache):
     """What the learner writes in the loop and in the agent, and the loss of eight rounds; after one edit more each."""

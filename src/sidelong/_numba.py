@@ -11,6 +11,7 @@ this module, after `check`; and where the check fails, it does without.
 from __future__ import annotations
 
 import contextlib
+import functools
 import gc
 import hashlib
 import pickle
@@ -18,6 +19,7 @@ import platform
 import sys
 import warnings
 from pathlib import Path
+from types import FunctionType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import llvmlite
@@ -32,7 +34,8 @@ from sidelong._cache import CodeFiles, CodeKey, cache_folder, code_key
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-_VERSIONS = (numba.__version__, llvmlite.__version__, sys.implementation.cache_tag, platform.machine())
+_LAYOUT = 2  # goes up when code is kept in another way, so that what is on disk is compiled anew
+_VERSIONS = (numba.__version__, llvmlite.__version__, sys.implementation.cache_tag, platform.machine(), _LAYOUT)
 _OPTIONS = {
     "nopython": True,
     "nogil": True,
@@ -221,6 +224,20 @@ class _Whole(_Dispatcher):
             result.codegen.set_env(environment.env_name, environment)
 
 
+def _named(function: FunctionType, code: CodeKey) -> FunctionType:
+    """Return a function under a name that no other code has, for the compiler to name its machine code by.
+
+    Numba tells functions of one name apart by numbers, which each process gives anew. Two that were compiled in two
+    processes may have the same number, and a third process that loads both would run one of them in place of the other.
+    """
+    made = FunctionType(
+        function.__code__, function.__globals__, function.__name__, function.__defaults__, function.__closure__
+    )
+    functools.update_wrapper(made, function)
+    made.__qualname__ = f"{function.__qualname__}_{code.key}"
+    return made
+
+
 class PartDispatcher(_Dispatcher):
     """A function that kernels call as a part of themselves, and Python as a whole.
 
@@ -237,6 +254,7 @@ class PartDispatcher(_Dispatcher):
         super().__init__(function, locals_, options, pipeline_class=_Compiler)
         self.whole = _Whole(function, locals_, {**self.targetoptions, "forceinline": False})
         code = code_key(function) if code is None else code
+        self._compiler.py_func = self.whole._compiler.py_func = _named(function, code)  # noqa: SLF001
         if (folder := cache_folder()) is not None:
             self._cache = _PartCache(code, CodeFiles(folder, function, "part"))
             self.whole._cache = _Cache(code, CodeFiles(folder, function, "whole"))  # noqa: SLF001
