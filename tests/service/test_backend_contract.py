@@ -680,8 +680,8 @@ class DatabaseContract:
             assert reading.tokens() == [old._replace(revoked_at=5), young]
 
 
-class SqlContract(DatabaseContract):
-    """What holds of databases that are reached by connections."""
+class ConnectionContract:
+    """What else holds of databases that are reached by connections."""
 
     def test_closing_waits_for_the_transactions_of_other_threads(self, server):
         """A connection that comes back later would stay open, until Python collects it and warns."""
@@ -704,12 +704,12 @@ class SqlContract(DatabaseContract):
             closes.result(120)
 
 
-class TestSqlite(SqlContract):
+class TestSqlite(ConnectionContract, DatabaseContract):
     kind = "sqlite"
     schemes = frozenset({"sqlite"})
 
 
-class TestPostgresql(SqlContract):
+class TestPostgresql(ConnectionContract, DatabaseContract):
     kind = "postgresql"
     schemes = frozenset({"postgresql", "postgres"})
 
