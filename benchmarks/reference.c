@@ -4,8 +4,8 @@
  * leaves out in a round, since nothing has changed or no gap is known, is left out here too.
  *
  * GENERATOR says where random numbers come from:
- *   PAIRS  as in sidelong, so that the same arms are played until rounding parts them. The draws are Philox4x32-10, and
- *          the losses of the arms 2n and 2n + 1 are the two halves of one block of Philox4x32-7.
+ *   PAIRS  as in sidelong, so that the same arms are played until rounding parts them: Philox4x32-7, and the losses of
+ *          the arms 2n and 2n + 1 are the two halves of one block. `tests/simulation/test_reference.py` compares.
  *   TEN    as in sidelong before: Philox4x32-10, a block for each loss. This form is as old as that ratio, and leaves out
  *          nothing but the sort.
  *   CHEAP  SplitMix64 as a hash of seed, round and arm: what one writes who needs neither streams nor a margin.
@@ -61,7 +61,7 @@ static inline double splitmix(place at, uint64_t number) {
 }
 
 static inline double draw(place at) {
-    return GENERATOR == CHEAP ? splitmix(at, 0) : half(philox(10, at, 0, 0), 0);
+    return GENERATOR == CHEAP ? splitmix(at, 0) : half(philox(GENERATOR == TEN ? 10 : 7, at, 0, 0), 0);
 }
 
 static inline double of_arm(place at, uint32_t arm) {
