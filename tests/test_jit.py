@@ -2,6 +2,7 @@
 
 import concurrent.futures
 import contextlib
+import copy
 import fcntl
 import gc
 import json
@@ -12,6 +13,7 @@ import sys
 import threading
 import time
 from pathlib import Path
+from typing import NamedTuple
 
 import numba
 import numpy as np
@@ -20,8 +22,9 @@ import pytest
 import sidelong as sl
 from sidelong import _aside, _jit
 from sidelong._cache import LockSettings
+from sidelong._packed import pack
 from sidelong.agent import observers, state_file
-from sidelong.agent.kernels import Workspace, kernels_of
+from sidelong.agent.kernels import KeyArrays, Workspace, kernels_of
 from sidelong.agent.observers import DrawnRound
 from sidelong.agent.setup import prepare
 from sidelong.learners import catalogue
@@ -143,12 +146,13 @@ def test_another_process_compiles_for_the_same_types(name):
     graph = sl.graphs.complete(3)
     options = {"horizon": 10} if Need.HORIZON in catalogue.find(name).needs else {}
     setup = prepare(name, graph, seed=1, scale=None, prior=None, options=options)
-    known, made = (setup.params, setup.state, graph.arrays), kernels_of(setup.learner)
+    key = pack(KeyArrays(setup.params, setup.state, setup.observers(), Workspace.new(3), np.uint64(1)))
+    known, made = (key, graph.packed), kernels_of(setup.learner)
     p, trace = np.empty(3), np.empty(setup.n_traces)
     drawn = DrawnRound(1, 0, 0, 0, p, trace, np.empty(0))
     for kernel, call in (
-        (made.ask_one, (*known, 1, np.uint64(1), p, trace, np.ones(3, np.bool_))),
-        (made.tell_one, (*known, drawn, setup.observers(), Workspace.new(3), 1, 0.0, 1.0, 1, True)),
+        (made.ask_one, (*known, 1, p, trace)),
+        (made.tell_one, (*known, drawn, 1, 0.0, 1.0, 1, True)),
     ):
         request = _aside.request(kernel, call, kernel.code.key)
         made, arguments = pickle.loads(request.content)  # noqa: S301  # what was written above
@@ -164,6 +168,71 @@ def test_arrays_of_all_kinds_and_numbers_come_back_with_their_types():
     call = (frozen, wide, wide.T, wide[::2, ::2], wide[0, ::2], 3, 2.0, True, np.uint64(1), np.float32(1), (1, wide))
     _, arguments = pickle.loads(_aside.request(loss, call, "").content)  # noqa: S301  # what was written here
     assert _jit.signature_of(*arguments) == _jit.signature_of(*call)
+
+
+# Arguments that stay the same
+
+
+class Inner(NamedTuple):
+    wide: np.ndarray
+    whole: int
+    flag: bool
+
+
+class Outer(NamedTuple):
+    numbers: np.ndarray
+    factor: float
+    inner: Inner
+    word: np.uint64
+    single: np.float32
+    flags: np.ndarray
+
+
+@_jit.kernel
+def summed(packed):
+    """Use every field once, and write into an array."""
+    own = packed.value
+    s = own.factor + own.inner.whole + float(own.single)
+    for i in range(own.inner.wide.shape[0]):
+        for j in range(own.inner.wide.shape[1]):
+            s = 2.0 * s + own.inner.wide[i, j]
+    for k in range(own.numbers.size):
+        own.numbers[k] += 1.0 if own.flags[k] and own.inner.flag else 0.5
+        s += own.numbers[k]
+    return s + float(own.word >> np.uint64(63))
+
+
+def outer(wide):
+    frozen = np.array([True, False, True])
+    frozen.flags.writeable = False
+    return Outer(np.arange(3.0), -0.25, Inner(wide, -3, flag=True), np.uint64(2**63), np.float32(0.1), frozen)
+
+
+WIDE = np.arange(24.0).reshape(4, 6)
+
+
+@pytest.mark.parametrize("wide", [WIDE, WIDE.T, WIDE[::-2, 1::2], WIDE[:0]], ids=["C", "F", "strided", "empty"])
+def test_what_is_packed_is_read_as_it_is(wide):
+    one, other = pack(outer(wide)), pack(outer(wide))
+    compiled = _jit.compiled(summed, one)
+    for _ in range(2):  # what arrays hold may change between calls
+        assert compiled(one) == summed.plain(other)
+        assert one.value.numbers.tolist() == other.value.numbers.tolist()
+
+
+def test_what_is_packed_is_packed_anew_in_a_copy():
+    packed = pack(outer(WIDE))
+    copies = copy.deepcopy(packed), pickle.loads(pickle.dumps(packed))  # noqa: S301  # what was written here
+    before = packed.value.numbers.tolist()
+    for each in copies:
+        assert each.address == each.words.ctypes.data != packed.address
+        _jit.compiled(summed, each)(each)
+        assert packed.value.numbers.tolist() == before != each.value.numbers.tolist()
+
+
+def test_what_is_no_number_is_not_packed():
+    with pytest.raises(TypeError, match="numbers, arrays and NamedTuples of them, not str"):
+        pack((1.0, "two"))
 
 
 # The rule

@@ -11,6 +11,10 @@ Python calls a kernel in three ways. A call of the kernel itself, and what `bind
 often, follow the rule of `choose`: plain Python at first, while another process compiles (`sidelong._aside`), and then
 machine code. `compiled` waits for the machine code, for simulations and other long loops.
 
+To hand arrays over to machine code takes about 30 ns each, which for the arrays of a learner is longer than most
+kernels run. So what stays the same from call to call is packed once (`sidelong._packed`), and handed over as one
+address.
+
 Machine code is kept in a folder (`sidelong._cache`), and kernels that kernels call are parts of them
 (`sidelong._numba`). Both need parts of Numba that are not public. Where this Numba has others, a kernel is what
 `numba.njit` makes of it: the same bits, but slower, and compiled in each process anew.
@@ -301,7 +305,11 @@ def signature_of(*arguments: object) -> tuple[Any, ...]:
     """Return the types of arguments, by which machine code is found."""
     import numba  # noqa: PLC0415  # takes a third of a second
 
-    return tuple(numba.typeof(argument) for argument in arguments)
+    typeof = numba.typeof
+    if private_parts() is not None:
+        from sidelong._numba import typeof  # noqa: PLC0415  # after the check
+
+    return tuple(map(typeof, arguments))
 
 
 def is_compiled(function: Any, *arguments: object) -> bool:

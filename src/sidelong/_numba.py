@@ -14,6 +14,7 @@ import contextlib
 import functools
 import gc
 import hashlib
+import itertools
 import pickle
 import platform
 import sys
@@ -26,10 +27,14 @@ import llvmlite
 import numba
 import numpy as np
 from llvmlite import binding as llvm
+from llvmlite import ir
 from numba import _dynfunc, extending, types
 from numba.core import caching, codegen, compiler, compiler_lock, imputils, registry, serialize
+from numba.core.typing import templates
+from numba.np import arrayobj
 
 from sidelong._cache import CodeFiles, CodeKey, cache_folder, code_key
+from sidelong._packed import Packed, pack
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -99,6 +104,62 @@ extending.register_model(_Type)(extending.models.OpaqueModel)
 def _nothing(context: Any, *_: Any) -> Any:
     # Numba would put the address of the dispatcher, which nobody needs, and code with addresses cannot be kept.
     return context.get_dummy_value()
+
+
+class _PackedType(types.Type):  # type: ignore[misc]
+    """The type of a `Packed`: the address of words that stand for a value of another type."""
+
+    def __init__(self, value: Any) -> None:
+        self.types = (value,)
+        super().__init__(f"Packed({value})")
+
+    @property
+    def key(self) -> Any:
+        return self.types
+
+
+extending.register_model(_PackedType)(extending.models.OpaqueModel)
+
+
+def typeof(value: object) -> Any:
+    """Return the type of an argument."""
+    return _PackedType(numba.typeof(value.value)) if isinstance(value, Packed) else numba.typeof(value)
+
+
+@extending.unbox(_PackedType)  # type: ignore[untyped-decorator]
+def _address(_type: Any, packed: Any, c: Any) -> Any:
+    return extending.NativeValue(c.pyapi.long_as_voidptr(c.pyapi.tuple_getitem(packed, 1)))
+
+
+@templates.infer_getattr
+class _PackedAttributes(templates.AttributeTemplate):  # type: ignore[misc]
+    key = _PackedType
+
+    def resolve_value(self, packed: _PackedType) -> Any:
+        return packed.types[0]
+
+
+@imputils.lower_getattr(_PackedType, "value")  # type: ignore[untyped-decorator]
+def _value(context: Any, builder: Any, packed: _PackedType, address: Any) -> Any:
+    first = builder.bitcast(address, ir.IntType(64).as_pointer())
+    words = (builder.load(builder.gep(first, [ir.Constant(ir.IntType(64), k)])) for k in itertools.count())
+    return _from_words(context, builder, packed.types[0], words)
+
+
+def _from_words(context: Any, builder: Any, type_: Any, words: Iterator[Any]) -> Any:
+    """Return the value that words stand for, as `_jit.pack` has written them, and take as many as it needs."""
+    if isinstance(type_, types.BaseTuple):
+        return context.make_tuple(builder, type_, [_from_words(context, builder, each, words) for each in type_.types])
+    if isinstance(type_, types.Array):
+        array = context.make_array(type_)(context, builder)
+        data = builder.inttoptr(next(words), array.data.type)
+        shape, strides = ([next(words) for _ in range(type_.ndim)] for _ in range(2))
+        arrayobj.populate_array(array, data, shape, strides, arrayobj.get_itemsize(context, type_), None)
+        return array._getvalue()  # noqa: SLF001
+    if isinstance(type_, types.Float):
+        number = builder.bitcast(next(words), ir.DoubleType())
+        return context.cast(builder, number, types.float64, type_)
+    return context.cast(builder, next(words), types.int64, type_)
 
 
 class _Cache(caching.NullCache):  # type: ignore[misc]
@@ -278,19 +339,20 @@ def new_dispatcher(function: Any, code: CodeKey, *, inline: bool) -> PartDispatc
 class _Pair(NamedTuple):
     numbers: np.ndarray
     factor: float
+    size: int
 
 
-def _product(pair: _Pair, k: int) -> float:
-    return pair.numbers[k] * pair.factor  # type: ignore[no-any-return]
+def _product(packed: Packed, k: int) -> float:
+    return packed.value.numbers[k] * packed.value.factor  # type: ignore[no-any-return]
 
 
 def _two_kernels() -> tuple[PartDispatcher, PartDispatcher]:
     part = new_dispatcher(_product, code_key(_product), inline=True)
 
-    def total(pair: _Pair) -> float:
+    def total(packed: Packed) -> float:
         s = 0.0
-        for k in range(pair.numbers.size):
-            s += part(pair, k)
+        for k in range(packed.value.size):
+            s += part(packed, k)
         return s
 
     return part, new_dispatcher(total, code_key(total), inline=False)
@@ -312,13 +374,13 @@ def check() -> None:
     mark = folder and folder / f"checked-{stamp}"
     if mark is not None and mark.exists():
         return
-    pair = _Pair(np.array([0.5, 0.25]), 3.0)
+    pair = pack(_Pair(np.array([0.5, 0.25]), 3.0, 2))
     parts, wholes = _InMemory(), _InMemory()
     for store, hits in ((wholes, [0, 0]), (_InMemory(), [1, 0]), (wholes, [0, 1])):
         part, total = _two_kernels()
         code = code_key(total.py_func)
         part._cache, total.whole._cache = _PartCache(code, parts), _Cache(code, store)  # noqa: SLF001
-        if total(pair) != _product(pair, 0) + _product(pair, 1):
+        if total.whole.machine_code((typeof(pair),))(pair) != _product(pair, 0) + _product(pair, 1):
             raise RuntimeError("a kernel gives another number than plain Python")
         if [sum(each._cache_hits.values()) for each in (part, total.whole)] != hits:  # noqa: SLF001
             raise RuntimeError("what was compiled is not found again")

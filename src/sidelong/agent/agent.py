@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from sidelong._jit import bind
+from sidelong._packed import Packed, pack
 from sidelong.agent import codec, graphs, logs, observers, rules
 from sidelong.agent.decision import Decision, SparingDecision, decision_at
 from sidelong.agent.estimates import estimates_of
 from sidelong.agent.feedback import LossColumns, read_floats
 from sidelong.agent.graphs import Bank
-from sidelong.agent.kernels import Workspace, kernels_of
+from sidelong.agent.kernels import KeyArrays, Workspace, kernels_of
 from sidelong.agent.observers import LOGGED, DrawnRound, Observers, note_asked
 from sidelong.agent.persistent import Persistent
 from sidelong.agent.rules import FITS
@@ -108,23 +109,29 @@ class Agent(Persistent):
         self._slots: Any = self._room.losses.data  # the same, for numbers one by one
         self._seed = np.uint64(setup.seed)
         self._ends = setup.ends  # the best and the worst of the scale
-        self._params, self._tag = setup.params, setup.tag  # what each round needs is at hand
+        self._tag = setup.tag  # what each round needs is at hand
         self._n_arms, self._n_traces, self._initial = K, setup.n_traces, setup.initial
         self._no_mean = np.empty(0)
         p, trace = np.empty(K), np.empty(setup.n_traces)
         drawn = DrawnRound(1, 0, 0, 0, p, trace, np.empty(setup.n_means))
-        known, of = (setup.params, self._state, graph.arrays), str(setup.learner.name)
+        self._key = self._packed(self._state)
+        known, of = (self._key, graph.packed), str(setup.learner.name)
         made = kernels_of(setup.learner)
         self._ask: Callable[..., int]
         self._tell: Callable[..., int]
         self._drop: Callable[..., None] | None = None
         self._chance: Callable[..., float] | None = None
         self._all_chances: Callable[..., None] | None = None
-        bind(self, "_ask", made.ask_one, *known, 1, self._seed, p, trace, self._room.present, of=of)
-        more = self._observers, self._room, 1, *self._ends, 1, True
-        bind(self, "_tell", made.tell_one, *known, drawn, *more, of=of)
+        bind(self, "_ask", made.ask_one, *known, 1, p, trace, of=of)
+        more = drawn, 1, *self._ends, 1, True
+        bind(self, "_tell", made.tell_one, *known, *more, of=of)
         if setup.learner.is_sparing:
-            bind(self, "_chance", setup.learner.probability, *known, self._asked(graph, 1, p, trace), 0, of=of)
+            first = setup.params, self._state, graph.arrays, self._asked(graph, 1, p, trace)
+            bind(self, "_chance", setup.learner.probability, *first, 0, of=of)
+
+    def _packed(self, state: Any) -> Packed:
+        """Return what kernels take in every round, with a state of the learner."""
+        return pack(KeyArrays(self._setup.params, state, self._observers, self._room, self._seed))  # type: ignore[arg-type]
 
     @property
     def round(self) -> int:
@@ -164,7 +171,7 @@ class Agent(Persistent):
         t, mean = self._round + 1, self._no_mean
         trace = np.zeros(self._n_traces)
         p = self._room.losses if self._chance is not None else np.empty(self._n_arms)
-        arm = self._ask(self._params, self._state, shown.arrays, t, self._seed, p, trace, self._room.present)
+        arm = self._ask(self._key, shown.packed, t, p, trace)
         if type(arm) is not int:  # plain Python gives a number of NumPy
             arm = int(arm)
         if not 0 <= arm < self._n_arms:
@@ -322,19 +329,7 @@ class Agent(Persistent):
     ) -> bool:
         """Learn the values in the slots, if they fit; the decision is pending no longer."""
         drawn = made._drawn  # noqa: SLF001  # what users see is slower
-        found = self._tell(
-            self._params,
-            self._state,
-            shown.arrays,
-            drawn,
-            self._observers,
-            self._room,
-            count,
-            *ends,
-            self._round,
-            foreseen,
-        )
-        if found != FITS:
+        if self._tell(self._key, shown.packed, drawn, count, *ends, self._round, foreseen) != FITS:
             return False
         self._drawn = 0
         del self._pending[drawn.t]
@@ -515,7 +510,7 @@ class Agent(Persistent):
         t, p, trace = self._round + 1, np.empty(graph.n_arms), np.zeros(setup.n_traces)
         drawn = self._drawn
         try:
-            self._ask(setup.params, state, graph.arrays, t, self._seed, p, trace, self._room.present)
+            self._ask(self._packed(state), graph.packed, t, p, trace)
             if setup.learner.is_sparing:
                 self._drawn = t
                 p = self._every_chance(t, graph)  # type: ignore[assignment]  # it was just drawn

@@ -4,8 +4,9 @@
 keys of a family, whose states lie in a table. Both call `learn` and the learner's kernels by the names of
 `learners.interface`, as the loop of a simulation does. So the run of a key is that of an agent, to the bit.
 
-To call a kernel takes as long as most of them run: the arrays of learner and graph are handed over one by one. So what
-`tell` checks, what the learner learns and what is counted beside it are one call.
+To hand arrays over to a kernel takes as long as most of them run. So `ask_one` and `tell_one` get what stays the same
+from round to round as one address, and what `tell` checks, what the learner learns and what is counted beside it are
+one call.
 """
 
 from __future__ import annotations
@@ -53,6 +54,7 @@ from sidelong.learners.interface import (
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from sidelong._packed import Packed
     from sidelong.learners.interface import Learner
 
 SPARING = False  # whether the learner does not look at every arm: p has the probabilities of observing what is revealed
@@ -72,6 +74,16 @@ class Workspace(NamedTuple):
     def new(cls, n_arms: int) -> Workspace:
         """Return room for so many arms."""
         return cls(np.zeros(n_arms), np.ones(n_arms, np.bool_), np.zeros(n_arms))
+
+
+class KeyArrays(NamedTuple):
+    """What the kernels of a single key take in every round, beside the graph; they get it as `Packed`."""
+
+    params: Any
+    state: Any
+    observers: Observers
+    room: Workspace
+    seed: int
 
 
 class Rows(NamedTuple):
@@ -179,39 +191,29 @@ def learn(
     certify(observers, graph, drawn, room.losses, TOLD if foreseen else TOLD_WITH_GRAPH, room.P)
 
 
-def ask_one(
-    params: Any,
-    state: Any,
-    graph: GraphArrays,
-    t: int,
-    seed: int,
-    p: np.ndarray,
-    trace: np.ndarray,
-    present: np.ndarray,
-) -> int:
-    """Return the arm of round t; `present` has a flag for each arm, all of them set before the first round."""
-    absent = mark_present(graph, present)
-    return draw(params, state, graph, Asked(t, p, trace, present, absent, seed, 0))
+def ask_one(key: Packed, graph: Packed, t: int, p: np.ndarray, trace: np.ndarray) -> int:
+    """Return the arm of round t; the flags in `present` are all set before the first round."""
+    own, shown = key.value, graph.value
+    absent = mark_present(shown, own.room.present)
+    return draw(own.params, own.state, shown, Asked(t, p, trace, own.room.present, absent, own.seed, 0))
 
 
 def tell_one(
-    params: Any,
-    state: Any,
-    graph: GraphArrays,
+    key: Packed,
+    graph: Packed,
     drawn: DrawnRound,
-    observers: Observers,
-    room: Workspace,
     given: int,
     best: float,
     worst: float,
     last: int,
     foreseen: bool,  # noqa: FBT001
 ) -> int:
-    """Check the `given` values in `room`, and learn them if they fit; return what `rules.check` found."""
-    due = graph.stop[drawn.carried] - graph.start[drawn.carried]
-    found = check(room.losses, 0, given, due, best, worst, BINARY)
+    """Check the `given` values in the room of a key, and learn them if they fit; return what `rules.check` found."""
+    own, shown = key.value, graph.value
+    due = shown.stop[drawn.carried] - shown.start[drawn.carried]
+    found = check(own.room.losses, 0, given, due, best, worst, BINARY)
     if found == FITS:
-        learn(params, state, graph, drawn, observers, room, last, foreseen)
+        learn(own.params, own.state, shown, drawn, own.observers, own.room, last, foreseen)
     return found
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal, NoReturn, final
 
 import numpy as np
 
+from sidelong._packed import Packed, pack
 from sidelong.checks import check_whole, short
 from sidelong.display.notebook import notebook
 from sidelong.errors import GraphError
@@ -220,6 +221,11 @@ class FeedbackGraph:
     def arrays(self) -> GraphArrays:
         """The graph as kernels see it."""
         return self._layout._replace(key=int(self.content_hash[:16], 16) >> 1)
+
+    @cached_property
+    def packed(self) -> Packed:
+        """The same, for kernels that are called once for each round."""
+        return pack(self.arrays)
 
     def out_neighbors(self, i: int) -> npt.NDArray[np.int32]:
         """Return the arms that playing i reveals, ascending."""
