@@ -48,9 +48,10 @@ quick:           ## before each commit, in a minute: style, types, imports, and 
 	$(MAKE) --jobs 2 --output-sync lint interpreted
 
 # What comes from the network comes meanwhile. Four workers keep two cores busy, since some tests wait; six take longer.
-test:            ## all checks: those of quick, and all tests with the JIT on
+# Tests that quick has run as plain Python are run with the JIT on only if they show that both do the same (the mark compiled).
+test:            ## all checks: those of quick, and the other tests with the JIT on
 	$(MAKE) --jobs 3 --output-sync lint interpreted packages
-	$(BIN)/pytest -q -n 4 --dist worksteal
+	$(BIN)/pytest -q -n 4 --dist worksteal -m "compiled or not interpreted"
 
 mutants: $(VENV)/stamp-checks packages ## see whether the tests catch each of the faults in tests/mutants; some with ONLY="name name"
 	$(BIN)/python tests/mutants/run.py $(ONLY)

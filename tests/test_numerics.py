@@ -16,6 +16,8 @@ from scipy import stats
 
 from sidelong import numerics
 
+pytestmark = pytest.mark.compiled
+
 # The largest errors, in units in the last place of the true value. A search of 7e9 arguments where exp is hardest
 # found .7900, and .8320 where the result is subnormal; one of 4e9 arguments of log found .8859.
 EXP_ULPS = 0.8

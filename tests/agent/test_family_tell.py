@@ -20,7 +20,7 @@ from sidelong.errors import (
     UnknownDecisionError,
 )
 
-pytestmark = pytest.mark.interpreted
+pytestmark = [pytest.mark.interpreted, pytest.mark.compiled]
 
 
 @pytest.fixture

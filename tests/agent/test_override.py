@@ -70,6 +70,7 @@ def test_what_cannot_have_been_carried_out_is_refused():
         agent.override(decision, 0)
 
 
+@pytest.mark.compiled
 @pytest.mark.parametrize("learner", ["glance", "exp3.g++", "exp3-set"])
 def test_a_family_does_the_same_as_its_agents(learner):
     options = {"late": "guarded"} if learner == "exp3-set" else {}

@@ -10,7 +10,7 @@ from sidelong.errors import LearnerError
 from sidelong.learners import kernel, tsn, uniform
 from simulation import round_robin
 
-pytestmark = pytest.mark.interpreted
+pytestmark = [pytest.mark.interpreted, pytest.mark.compiled]
 
 GRAPH = sl.graphs.nested(4)
 WORLD = sl.losses.bernoulli([0.5, 0.2, 0.9, 0.4])

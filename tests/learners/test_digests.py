@@ -8,7 +8,7 @@ from learners import digests
 from learners.test_contract import CONFIGURATIONS, module_of
 from sidelong.learners import uniform
 
-pytestmark = pytest.mark.interpreted
+pytestmark = [pytest.mark.interpreted, pytest.mark.compiled]
 
 PINS = digests.pins()
 WRITE = "PYTHONPATH=tests python -m learners.digests"

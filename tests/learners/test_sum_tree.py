@@ -7,7 +7,7 @@ import pytest
 
 from sidelong.learners.sum_tree import first_leaf, locate, new_tree, plant, range_sum, resum
 
-pytestmark = pytest.mark.interpreted
+pytestmark = [pytest.mark.interpreted, pytest.mark.compiled]
 
 SIZES = [1, 2, 7, 8, 9, 63, 64, 65, 200, 513]
 ROUNDING = 2.0**-53

@@ -12,6 +12,8 @@ import sidelong as sl
 from losses.world_examples import BUILT_IN, EXAMPLES, MEANS, PLACES, bits
 from sidelong.losses.kernels import FEW, has_range, loss, loss_range, losses_of, mean
 
+pytestmark = pytest.mark.compiled
+
 every_world = pytest.mark.parametrize("name", EXAMPLES)
 
 

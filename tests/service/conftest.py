@@ -26,10 +26,18 @@ def postgresql():
         yield address
 
 
-@pytest.fixture(params=["sqlite", "postgresql"])
-def database(request, tmp_path, monkeypatch):
-    """Return the address of an empty database, of each kind in turn."""
-    return new_database(request.param, request, tmp_path, monkeypatch)
+@pytest.fixture
+def database(request, tmp_path):
+    """Return the address of an empty database: SQLite, and in tests with the mark postgresql each kind in turn."""
+    return new_database(request.param, request, tmp_path)
+
+
+def pytest_generate_tests(metafunc):
+    """Choose the kinds of databases, unless the test names them itself."""
+    named = [mark.args[0] for mark in metafunc.definition.iter_markers("parametrize")]
+    if "database" in metafunc.fixturenames and not any("database" in each for each in named):
+        kinds = ["sqlite", "postgresql"] if metafunc.definition.get_closest_marker("postgresql") else ["sqlite"]
+        metafunc.parametrize("database", kinds, indirect=True)
 
 
 @pytest.fixture

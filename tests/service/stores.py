@@ -7,14 +7,13 @@ from typing import NamedTuple
 import psycopg
 
 import sidelong as sl
-from service.memory import MemoryDatabase
 from sidelong.service.settings import Settings
 from sidelong.service.store import creation, snapshots
 from sidelong.service.store.changes import Change, Delete
 from sidelong.service.store.clock import Clock
 from sidelong.service.store.database import LAST_SEQ, BlobKind, BlobName, keep_chunks
 from sidelong.service.store.feedback import ToldItem
-from sidelong.service.store.kinds import KINDS, open_database
+from sidelong.service.store.kinds import open_database
 from sidelong.service.store.rules import Cancel, Decide, Expire, TellOne
 from sidelong.service.store.spec import RequestedSpec
 from sidelong.service.store.store import Store
@@ -121,12 +120,9 @@ def opened(address, hands=None, **settings):
         bench.database.close()
 
 
-def new_database(kind, request, folder, monkeypatch):
+def new_database(kind, request, folder):
     """Return the address of an empty database; `request` starts a PostgreSQL if one is needed."""
     number = next(_numbers)
-    if kind == "memory":
-        monkeypatch.setitem(KINDS, "memory", MemoryDatabase)
-        return f"memory://{number}"
     if kind == "sqlite":
         return f"sqlite:///{folder}/service-{number}.db"
     address = request.getfixturevalue("postgresql")

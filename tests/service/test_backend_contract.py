@@ -13,7 +13,6 @@ from typing import get_args
 
 import pytest
 
-from service.memory import MemoryDatabase
 from service.stores import new_database
 from sidelong.errors import ServiceError
 from sidelong.service.http.status import Ready
@@ -153,9 +152,9 @@ class DatabaseContract:
     schemes = frozenset()
 
     @pytest.fixture
-    def server(self, request, tmp_path, monkeypatch):
+    def server(self, request, tmp_path):
         """Return what opens one and the same database again, as another server would."""
-        address = new_database(self.kind, request, tmp_path, monkeypatch)
+        address = new_database(self.kind, request, tmp_path)
         with contextlib.ExitStack() as opened:
             yield lambda busy=5.0: opened.enter_context(contextlib.closing(open_database(address, busy)))
 
@@ -679,10 +678,6 @@ class DatabaseContract:
         with server().reading() as reading:
             assert reading.tokens() == [old._replace(revoked_at=5), young]
 
-
-class ConnectionContract:
-    """What else holds of databases that are reached by connections."""
-
     def test_closing_waits_for_the_transactions_of_other_threads(self, server):
         """A connection that comes back later would stay open, until Python collects it and warns."""
         database, begun, end = server(busy=120.0), threading.Event(), threading.Event()
@@ -704,21 +699,14 @@ class ConnectionContract:
             closes.result(120)
 
 
-class TestSqlite(ConnectionContract, DatabaseContract):
+class TestSqlite(DatabaseContract):
     kind = "sqlite"
     schemes = frozenset({"sqlite"})
 
 
-class TestPostgresql(ConnectionContract, DatabaseContract):
+class TestPostgresql(DatabaseContract):
     kind = "postgresql"
     schemes = frozenset({"postgresql", "postgres"})
-
-
-class TestMemory(DatabaseContract):
-    kind = "memory"
-
-    def test_it_is_of_the_tests_alone(self):
-        assert MemoryDatabase not in KINDS.values()
 
 
 def test_every_kind_of_database_is_under_contract():

@@ -38,6 +38,7 @@ def played(database):
         return database, bench.digest()
 
 
+@pytest.mark.postgresql
 def test_a_damaged_snapshot_is_rebuilt_from_the_journal_and_written_anew(played, caplog):
     address, digest = played
     with opened(address) as bench:
@@ -282,6 +283,7 @@ def test_a_server_that_cannot_write_goes_on_reading_and_recovers_by_itself(nurse
     server.stop()
 
 
+@pytest.mark.postgresql
 def test_a_writer_that_holds_the_lock_too_long_is_answered_with_busy(database):
     with opened(database, busy_timeout=0.1) as bench:
         bench.create()
@@ -294,6 +296,7 @@ def test_a_writer_that_holds_the_lock_too_long_is_answered_with_busy(database):
         bench.decide()
 
 
+@pytest.mark.postgresql
 def test_too_many_readers_at_once_are_answered_with_busy(database):
     open_database(database).close()
     crowded = SqlDatabase(database, pool_timeout=0.05)
@@ -320,6 +323,7 @@ def run(address, statement):
             connection.execute(statement)
 
 
+@pytest.mark.postgresql
 def test_a_newer_database_and_one_of_something_else_are_refused(database):
     open_database(database).close()
     run(database, "UPDATE alembic_version SET version_num = '9999'")  # where Alembic keeps the version of the tables
@@ -340,6 +344,7 @@ def test_a_database_of_another_program_that_uses_alembic_is_refused(tmp_path):
         open_database(f"{tmp_path}/other.db")
 
 
+@pytest.mark.postgresql
 def test_of_servers_that_start_at_once_on_an_empty_database_one_makes_the_tables(database):
     program = (
         "import sys; from sidelong.service.store.kinds import KINDS\n"

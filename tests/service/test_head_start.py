@@ -6,7 +6,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import sidelong as sl
-from service.stores import lose_snapshots, new_database, opened
+from service.stores import lose_snapshots, opened
 from service.test_keyed import ask
 from service.test_store import refused
 from sidelong.service.http import views
@@ -24,11 +24,6 @@ def log(seed=1, rounds=600):
     shown = draws.integers(5, size=rounds)
     lost = (draws.random(rounds) < np.array([0.5, 0.5, 0.3, 0.5, 0.5])[shown]).astype(float)
     return {"action": shown.tolist(), "loss": lost.tolist(), "pscore": [0.2] * rounds}
-
-
-@pytest.fixture(params=["sqlite", "postgresql", "memory"])
-def database(request, tmp_path, monkeypatch):
-    return new_database(request.param, request, tmp_path, monkeypatch)
 
 
 def create(bench, name="e", columns=None, **more):

@@ -171,8 +171,8 @@ def test_who_looks_at_an_experiment_keeps_only_those_waiting_who_decide_there(tm
     asyncio.run(ask())
 
 
-def test_an_experiment_that_another_server_has_locked_does_not_keep_the_others_waiting(request, tmp_path, monkeypatch):
-    address = new_database("postgresql", request, tmp_path, monkeypatch)
+def test_an_experiment_that_another_server_has_locked_does_not_keep_the_others_waiting(request, tmp_path):
+    address = new_database("postgresql", request, tmp_path)
 
     async def ask():
         async with running(address, busy_timeout=PATIENCE) as (server, client):
@@ -190,8 +190,8 @@ def test_an_experiment_that_another_server_has_locked_does_not_keep_the_others_w
 
 
 @pytest.mark.long  # it waits for ten seconds to pass
-def test_a_server_that_stands_still_gives_its_locks_on_postgresql_back(request, tmp_path, monkeypatch):
-    address = new_database("postgresql", request, tmp_path, monkeypatch)
+def test_a_server_that_stands_still_gives_its_locks_on_postgresql_back(request, tmp_path):
+    address = new_database("postgresql", request, tmp_path)
 
     def stand_still():
         with other.database.writing() as stopped:
@@ -646,11 +646,12 @@ def test_decisions_that_share_a_graph_are_charged_for_one(tmp_path):
         assert len(shared) > 3 * len(alone)
 
 
+@pytest.mark.postgresql
 @pytest.mark.parametrize("kind", ["sqlite", "postgresql"])
 def test_a_large_graph_of_a_round_is_written_in_parts_before_its_turn_and_goes_if_it_is_refused(
     kind, request, tmp_path, monkeypatch
 ):
-    address, meter = new_database(kind, request, tmp_path, monkeypatch), Meter(hooked(monkeypatch))
+    address, meter = new_database(kind, request, tmp_path), Meter(hooked(monkeypatch))
     large, wrong = ({"name": "erdos_renyi", "n": 400, "r": 0.9, "seed": seed} for seed in (1, 2))
 
     async def ask():
@@ -684,10 +685,8 @@ def test_a_large_graph_of_a_round_is_written_in_parts_before_its_turn_and_goes_i
 
 
 @pytest.mark.parametrize("kind", ["sqlite", "postgresql"])
-def test_a_graph_that_nothing_uses_is_forgotten_after_its_time_and_one_that_is_used_stays(
-    kind, request, tmp_path, monkeypatch
-):
-    address = new_database(kind, request, tmp_path, monkeypatch)
+def test_a_graph_that_nothing_uses_is_forgotten_after_its_time_and_one_that_is_used_stays(kind, request, tmp_path):
+    address = new_database(kind, request, tmp_path)
     with opened(address) as bench, opened(address, bench.hands) as other:
         bench.create(graph=sl.graphs.complete(4))
         used, idle, again = (

@@ -142,6 +142,7 @@ class KeyedTwins:
             self.agents[key].cancel(decision)
 
 
+@pytest.mark.postgresql
 @pytest.mark.parametrize(
     ("learner", "options"),
     [("exp3.g++", {}), ("exp3.g++", {"refresh": "epoch"}), ("exp3.g++", {"holdout": {"arm": 1, "share": 0.3}})],
@@ -175,6 +176,7 @@ def test_each_key_plays_as_its_single_agent_through_batches_late_feedback_and_re
         assert first.digest() == digest  # which catches up with the others
 
 
+@pytest.mark.postgresql
 def test_two_servers_take_turns_at_the_same_keys(database):
     rng = np.random.default_rng(4)
     with opened(database) as one, opened(database) as two:

@@ -38,6 +38,7 @@ def drawn_with_features(draws):
     return {**drawn(draws), "context": {"weekday": draws.choice("MTWTF"), "size": draws.random(), "order": "unseen"}}
 
 
+@pytest.mark.postgresql
 @pytest.mark.parametrize("seed", [1])
 @pytest.mark.parametrize(
     ("experiment", "content", "kills"), [(EXPERIMENT, drawn, KILLS), (WITH_FEATURES, drawn_with_features, KILLS // 4)]

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import sidelong as sl
-from service.stores import last_snapshot, lose_snapshots, new_database, opened
+from service.stores import last_snapshot, lose_snapshots, opened
 from sidelong.errors import ServiceError, UnknownDecisionError
 from sidelong.service.http import views
 from sidelong.service.store import creation, journal
@@ -18,11 +18,6 @@ from sidelong.service.store.replay import Replayed
 from sidelong.service.store.spec import HoldoutSpec
 
 GRAPH = sl.graphs.cliques([3, 2])
-
-
-@pytest.fixture(params=["sqlite", "postgresql", "memory"])
-def database(request, tmp_path, monkeypatch):
-    return new_database(request.param, request, tmp_path, monkeypatch)
 
 
 @pytest.fixture
@@ -110,6 +105,7 @@ def test_an_archived_experiment_that_leaves_memory_while_it_is_looked_at_is_load
         assert bench.digest() != digest
 
 
+@pytest.mark.postgresql
 def test_a_renamed_experiment_is_found_by_its_new_name_alone_on_every_server(database):
     with opened(database) as one, opened(database) as other:
         one.create()
@@ -180,6 +176,7 @@ def test_a_deleted_experiment_leaves_a_line_and_nothing_else(database):
         assert [each.by for each in views.summaries(one.store, 0, 9).deleted] == ["ops", "boss"]
 
 
+@pytest.mark.postgresql
 def test_no_decision_is_made_by_a_state_that_another_server_has_left(database):
     with opened(database) as one, opened(database) as other:
         one.create()
@@ -347,6 +344,7 @@ def test_a_clone_that_has_learned_plays_on_as_the_original_would(database):
         assert refused("invalid", bench.clone, "e", "third", wanted={"seed": 1}).path == "body.seed"
 
 
+@pytest.mark.postgresql
 @pytest.mark.parametrize("learned", [True, False])
 def test_a_clone_that_is_asked_for_twice_at_once_is_made_once(bench, learned):
     bench.create(graph=GRAPH, holdout={"arm": 2, "share": 0.25})
@@ -440,6 +438,7 @@ def test_a_default_loss_that_nobody_could_tell_is_refused(bench):
         assert error.path == "body.default_loss"
 
 
+@pytest.mark.postgresql
 def test_others_decide_between_any_two_portions_of_a_deletion(database, hooks, monkeypatch):
     monkeypatch.setattr("sidelong.service.store.store.FORGOTTEN", 1000)
     portions, decided = [], []

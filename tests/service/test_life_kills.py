@@ -13,6 +13,8 @@ import random
 import time
 from functools import partial
 
+import pytest
+
 from service import history as histories
 from service.doubles import altered, hooked, of_kind
 from service.stores import opened
@@ -133,6 +135,7 @@ class Stage:
         self.opened.close()
 
 
+@pytest.mark.postgresql
 def test_no_decision_is_made_by_a_state_that_was_left_and_the_journal_tells_who_did_what(nursery, database):
     stage, told, numbers = Stage(nursery, database), {}, itertools.count(1)
     operator = Operator(stage.line(), "life")
@@ -244,6 +247,7 @@ async def visitor(line, breeder, told, stop, *, seed):
             assert reply["code"] == "not_found", reply
 
 
+@pytest.mark.postgresql
 def test_clones_have_what_was_learned_then_and_nothing_decides_that_was_deleted(nursery, database, monkeypatch):
     stage, told, numbers = Stage(nursery, database), {}, itertools.count(1)
     breeder = Breeder(stage.line())

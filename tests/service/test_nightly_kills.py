@@ -6,6 +6,7 @@ import threading
 import time
 
 import numpy as np
+import pytest
 
 import sidelong as sl
 from sidelong.service.store import snapshots
@@ -21,6 +22,7 @@ KEYS = [f"sku-{k}" for k in range(300)]
 GRAPH = sl.graphs.cliques([3, 2])
 
 
+@pytest.mark.postgresql
 def test_nights_that_are_killed_are_whole(nursery, database):
     settings = {"snapshot_every": 400, "decide_rate": 1e9, "feedback_rate": 1e9}
     server = nursery.start(database, **settings)

@@ -70,7 +70,7 @@ def promise(broken=None, *, kinds=KINDS, databases=DATABASES, server=None, is_la
 @pytest.fixture(scope="module")
 def deployed(request, tmp_path_factory):
     """Return what finds a deployment. A database takes longer to make than most promises take, so they share one."""
-    new = functools.partial(new_database, request=request, folder=tmp_path_factory.mktemp("promises"), monkeypatch=None)
+    new = functools.partial(new_database, request=request, folder=tmp_path_factory.mktemp("promises"))
     used_in_turn = functools.cache(new)
     with contextlib.ExitStack() as until_the_end:
         shared = functools.cache(lambda database: until_the_end.enter_context(Deployment(new(database)).running()))

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import sidelong as sl
-from service.stores import last_snapshot, lose_snapshots, new_database, one_of, opened, tell_one
+from service.stores import last_snapshot, lose_snapshots, one_of, opened, tell_one
 from sidelong.errors import ServiceError
 from sidelong.learners import uniform
 from sidelong.service.http import views
@@ -18,11 +18,6 @@ from sidelong.service.store.journal import Kind
 from sidelong.service.store.rules import Decide
 
 GRAPH = sl.graphs.cliques([3, 2])
-
-
-@pytest.fixture(params=["sqlite", "postgresql", "memory"])
-def database(request, tmp_path, monkeypatch):
-    return new_database(request.param, request, tmp_path, monkeypatch)
 
 
 @pytest.fixture
@@ -173,12 +168,11 @@ def test_a_graph_of_one_decision_and_a_graph_known_only_afterwards(bench):
     [  # what a database keeps does not depend on the learner
         ("sqlite", "exp3.g++", {}),
         ("postgresql", "glance", {"certificate": True}),
-        ("memory", "exp3.g++", {}),
-        ("memory", "exp3.g++", {"refresh": "epoch"}),
-        ("memory", "glance", {}),
-        ("memory", "glance", {"certificate": True}),
-        ("memory", "ts-n", {}),
-        ("memory", "ucb-n", {}),
+        ("sqlite", "exp3.g++", {"refresh": "epoch"}),
+        ("sqlite", "glance", {}),
+        ("sqlite", "glance", {"certificate": True}),
+        ("sqlite", "ts-n", {}),
+        ("sqlite", "ucb-n", {}),
     ],
     indirect=["database"],
 )

@@ -3,12 +3,15 @@
 import asyncio
 import itertools
 
+import pytest
+
 from service import history as histories
 
 CLIENTS = 8
 TOLD = 400  # feedback, in all
 
 
+@pytest.mark.postgresql
 def test_two_servers_on_one_database_keep_one_order(nursery, database):
     settings = {"snapshot_every": 40, "decide_rate": 1e9, "feedback_rate": 1e9}
     servers = [nursery.start(database, **settings) for _ in range(2)]

@@ -128,6 +128,7 @@ def assert_continues(server, path, *, keyed):
     tell(server, made)
 
 
+@pytest.mark.postgresql
 @keyed
 def test_a_rolling_upgrade_serves_experiments_with_both_versions_side_by_side(nursery, database, tmp_path, keyed):
     old = nursery.start(database)
@@ -176,6 +177,7 @@ def test_a_rolling_upgrade_serves_experiments_with_both_versions_side_by_side(nu
     back.stop()
 
 
+@pytest.mark.postgresql
 @keyed
 def test_a_stopped_server_leaves_no_events_to_replay(nursery, database, keyed):
     server = nursery.start(database)

@@ -26,6 +26,8 @@ from sidelong import progress
 from sidelong.errors import GraphError, LearnerError, LossError, ObservabilityError, SimulationError, WorldError
 from simulation import endless, round_robin
 
+pytestmark = pytest.mark.compiled
+
 MEANS = [0.5, 0.2, 0.9, 0.4]
 WORLD = sl.losses.bernoulli(MEANS)
 GRAPH = sl.FeedbackGraph.from_edges([(0, 1), (1, 2), (2, 0), (3, 0)], self_loops=True)
