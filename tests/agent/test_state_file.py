@@ -13,8 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import sidelong as sl
+from sidelong.agent import agent as agent_module
 from sidelong.agent import state_file
-from sidelong.errors import ConflictError, StateFileError
+from sidelong.errors import ConflictError, DecisionError, StateFileError
 from sidelong.learners import exp3gpp
 
 
@@ -85,6 +86,21 @@ def test_a_resumed_agent_still_recognises_what_it_was_told(tmp_path):
     assert not agent.tell(decision.id, {0: 0.5, 1: 0.25})
     with pytest.raises(ConflictError):
         agent.tell(decision.id, {0: 0.5, 1: 0.5})
+
+
+def test_a_resumed_agent_forgets_nothing_that_it_remembered(monkeypatch, tmp_path):
+    monkeypatch.setattr(agent_module, "_REMEMBERED", 3)
+    agent = sl.Agent("exp3.g++", sl.graphs.complete(2), seed=1)
+    agent.remembers = 5
+    told = [agent.ask() for _ in range(6)]
+    for decision in told:
+        agent.tell(decision, [0.5, 0.25])
+    agent.save(tmp_path / "agent")
+    agent = sl.Agent.load(tmp_path / "agent")
+    assert agent.remembers == 5
+    assert not any(agent.tell(decision.id, [0.5, 0.25]) for decision in told[1:])
+    with pytest.raises(DecisionError, match="it remembers the last 5"):
+        agent.tell(told[0].id, [0.5, 0.25])
 
 
 def test_the_representation_of_a_graph_is_kept(tmp_path):

@@ -55,7 +55,7 @@ def agrees(graph, matrix, seed=0):
     assert graph.is_undirected == all(matrix[j][i] for i, j in edges)
     assert graph.arms_without_self_loop.tolist() == [i for i in range(n) if not matrix[i][i]]
     for i in range(n):
-        assert graph.out_neighbors(i).tolist() == [j for j in range(n) if matrix[i][j]]
+        assert graph.out_neighbors(i).tolist() == graph.row_list(i) == [j for j in range(n) if matrix[i][j]]
         assert graph.in_neighbors(i).tolist() == [j for j in range(n) if matrix[j][i]]
         assert [graph.reveals(i, j) for j in range(n)] == [bool(x) for x in matrix[i]]
     assert (graph.to_scipy().toarray() == graph.matrix()).all()

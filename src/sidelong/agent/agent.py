@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
+import itertools
+from collections import deque
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +17,7 @@ from sidelong.agent.estimates import estimates_of
 from sidelong.agent.feedback import LossColumns, read_floats
 from sidelong.agent.graphs import Bank
 from sidelong.agent.kernels import KeyArrays, Workspace, kernels_of
-from sidelong.agent.observers import LOGGED, DrawnRound, Observers, note_asked
+from sidelong.agent.observers import LOGGED, DrawnRound, Observers, drawn_round, note_asked
 from sidelong.agent.persistent import Persistent
 from sidelong.agent.rules import FITS
 from sidelong.agent.setup import prepare
@@ -30,7 +31,7 @@ from sidelong.outcomes.revealed import Revealed
 from sidelong.outcomes.revealed_columns import RevealedColumns
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Collection, Iterable
     from types import ModuleType
 
     from sidelong.agent.observers import Lateness
@@ -42,6 +43,8 @@ if TYPE_CHECKING:
     from sidelong.outcomes.revealed import Losses
     from sidelong.outcomes.scale import Scale
 
+#: An agent remembers what it was told for this many decisions, unless it is told otherwise.
+_REMEMBERED = 10_000
 #: Up to so many losses are kept as they are: to hash them takes longer than to learn them.
 _FEW = 64
 
@@ -72,8 +75,6 @@ class Agent(Persistent):
         True
     """
 
-    _remembers = 10_000
-
     def __init__(
         self,
         learner: str | ModuleType | Learner,
@@ -91,7 +92,8 @@ class Agent(Persistent):
     def _begin(self, setup: Setup, counted: Observers) -> None:
         """Begin with the first state of a setup, before any decision."""
         self._pending: dict[int, Decision] = {}
-        self._told: OrderedDict[int, Any] = OrderedDict()  # by round: what is remembered, or what that is made from
+        # Of each decision, the last one last: what is remembered, or the round, arms, losses and graph it is made from.
+        self._told: deque[Any] = deque(maxlen=_REMEMBERED)
         self._names: dict[str, int] = {}  # the rounds of decisions that a service made, by the names it gave them
         self._round = 0
         self._outstanding = 0  # how many are pending, without those of initial rounds
@@ -146,13 +148,11 @@ class Agent(Persistent):
     @property
     def remembers(self) -> int:
         """For how many decisions the agent remembers what it was told, to recognise a repetition."""
-        return self._remembers
+        return self._told.maxlen  # type: ignore[return-value]  # it has one
 
     @remembers.setter
     def remembers(self, decisions: int) -> None:
-        self._remembers = check_whole(LearnerError, "remembers", decisions, 0)
-        while len(self._told) > self._remembers:
-            self._told.popitem(last=False)
+        self._told = deque(self._told, check_whole(LearnerError, "remembers", decisions, 0, 2**62))
 
     def ask(self, graph: FeedbackGraph | None = None, available: Iterable[int | str | bool] | None = None) -> Decision:
         """Draw an arm.
@@ -185,7 +185,7 @@ class Agent(Persistent):
             outstanding = self._outstanding
             self._outstanding = outstanding + 1
         if self._chance is None:
-            decision = Decision(self._tag, shown, DrawnRound(t, arm, arm, outstanding, p, trace, mean))
+            decision = Decision(self._tag, shown, drawn_round((t, arm, arm, outstanding, p, trace, mean)))
         else:
             decision = self._sparing(shown, t, arm, outstanding, p, trace, mean)
         self._drawn = self._round = t
@@ -264,14 +264,11 @@ class Agent(Persistent):
             if graph is not None or isinstance(losses, Revealed):
                 shown, values, key, foreseen = self._outcome(made, losses, graph)
             drawn = made._drawn  # noqa: SLF001
-            arms = shown.row(drawn.carried)
+            arms = shown.row_list(drawn.carried)
             count = read_floats(values, arms, self._slots)
             if count >= 0 and self._learn(made, shown, count, self._ends, foreseen):
-                if self._remembers:
-                    told = arms, self._slots[:count].tobytes(), key
-                    self._told[drawn.t] = told if count <= _FEW else _marks({drawn.t: told})[0]
-                    if len(self._told) > self._remembers:
-                        self._told.popitem(last=False)
+                told = drawn.t, arms, self._slots[:count].tobytes(), key
+                self._told.append(told if count <= _FEW else _marks([told])[0])
                 return True
         return self._tell_any(decision, made, losses, graph)
 
@@ -303,20 +300,17 @@ class Agent(Persistent):
         revealed = RevealedColumns.of_one(losses) if isinstance(losses, Revealed) else None
         named = self._named(t, made, bank)
         if revealed is None:
-            heard = rules.read_one(losses, named, self._remembers)
+            heard = rules.read_one(losses, named, self.remembers)
         else:
             heard = LossColumns(revealed.losses, revealed.losses)
-        feedback = rules.FeedbackCheck(self._setup.learner, bank, named, heard, self._remembers)
+        feedback = rules.FeedbackCheck(self._setup.learner, bank, named, heard, self.remembers)
         accepted = feedback.accept(graph, revealed)
         if made is None:
             return False
         shown = made.graph if accepted.shown[0] == bank.place(made.graph) else bank.graphs[accepted.shown[0]]
         self._room.losses[: accepted.losses.size] = accepted.losses
         self._learn(made, shown, accepted.losses.size, (0.0, 1.0), accepted.foreseen)  # they are losses now
-        if self._remembers:
-            self._told[t] = accepted.marks[0]
-            if len(self._told) > self._remembers:
-                self._told.popitem(last=False)
+        self._told.append(accepted.marks[0])
         return True
 
     def _learn(
@@ -329,7 +323,8 @@ class Agent(Persistent):
     ) -> bool:
         """Learn the values in the slots, if they fit; the decision is pending no longer."""
         drawn = made._drawn  # noqa: SLF001  # what users see is slower
-        if self._tell(self._key, shown.packed, drawn, count, *ends, self._round, foreseen) != FITS:
+        best, worst = ends
+        if self._tell(self._key, shown.packed, drawn, count, best, worst, self._round, foreseen) != FITS:
             return False
         self._drawn = 0
         del self._pending[drawn.t]
@@ -339,7 +334,8 @@ class Agent(Persistent):
 
     def _named(self, t: int, made: Decision | None, bank: Bank) -> rules.NamedDecisions:
         """Return what the rules know of one decision."""
-        before = np.zeros((1, 4), np.int64) if t not in self._told else _marks({t: self._told[t]})
+        told = [each for each in self._told if each[0] == t] if made is None else []
+        before = _marks(told) if told else np.zeros((1, 4), np.int64)
         arm, place = (0, 0) if made is None else (made.carried_out, bank.place(made.graph))
         round_, carried, asked = np.array([[t], [arm], [place]], np.int64)
         pending, ends = np.array([made is not None]), np.array([self._setup.ends])
@@ -575,7 +571,7 @@ class Agent(Persistent):
             getattr(self._state, name)[...] = array[0]
         self._round, self._names = int(saved.round[0]), saved.names
         self._drawn = check_whole(LearnerError, "fresh", header.get("fresh", 0), 0)
-        self._told.update((int(mark[0]), mark) for mark in saved.told[0][::-1])
+        self._told = deque(saved.told[0][::-1], max(_REMEMBERED, saved.told.shape[1]))
         for place, graph in enumerate(saved.pending["graph"].tolist()):
             made = decision_at(setup, saved.pending, place, saved.graphs[graph], setup.tag, self._every_chance)
             self._pending[made.round] = made
@@ -595,18 +591,16 @@ class Agent(Persistent):
         return html_table([], rows, type(self).__name__) + self.estimates()._repr_html_()  # a name of notebooks
 
 
-def _marks(told: dict[int, Any]) -> np.ndarray:
+def _marks(told: Collection[Any]) -> np.ndarray:
     """Return what is remembered of decisions, as `rules.marks_of` makes it; what was told may be kept as it was."""
-    made = {t: each for t, each in told.items() if isinstance(each, np.ndarray)}
-    raw = {t: each for t, each in told.items() if t not in made}
+    raw = [each for each in told if isinstance(each, tuple)]
+    made = iter(())
     if raw:
-        arms = np.concatenate([each[0] for each in raw.values()]).astype(np.int64)
-        losses = np.concatenate([np.frombuffer(each[1]) for each in raw.values()])
-        offsets = np.append(0, np.cumsum([len(each[0]) for each in raw.values()]))
-        keys = np.array([each[2] for each in raw.values()], np.int64)
-        rounds = np.array(list(raw), np.int64)
-        made |= zip(raw, rules.marks_of(rounds, losses, arms, offsets, keys), strict=True)
-    return np.array([made[t] for t in told], np.int64).reshape(-1, 4)
+        rounds, arms, losses, keys = zip(*raw, strict=True)
+        offsets = np.append(0, np.cumsum([*map(len, arms)]))
+        values, listed = np.frombuffer(b"".join(losses)), np.array([*itertools.chain(*arms)], np.int64)
+        made = iter(rules.marks_of(np.array(rounds, np.int64), values, listed, offsets, np.array(keys, np.int64)))
+    return np.array([next(made) if isinstance(each, tuple) else each for each in told], np.int64).reshape(-1, 4)
 
 
 def _are_alike(one: DrawnRound, other: DrawnRound) -> bool:

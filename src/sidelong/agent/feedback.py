@@ -26,18 +26,18 @@ class LossColumns(NamedTuple):
     of: Integers | None = None  #: the decision of each value, if `arms` are given
 
 
-def read_floats(losses: Any, reveals: npt.NDArray[np.int32], slots: Any) -> int:
+def read_floats(losses: Any, reveals: list[int], slots: Any) -> int:
     """Write losses into `slots` if they are what most are: floats by arm in a dict, or in order; return how many.
 
     -1 says that they are something else, and what is in the slots means nothing. Whether they fit is not looked at.
     """
-    if type(losses) is np.ndarray and losses.dtype == np.float64 and losses.shape == reveals.shape:
-        np.asarray(slots)[: losses.size] = losses
-        return losses.size
     if type(losses) is dict:
-        values: Any = map(losses.get, reveals.tolist())
+        values: Any = map(losses.get, reveals)
     elif type(losses) is list or type(losses) is tuple:
         values = losses
+    elif type(losses) is np.ndarray and losses.dtype == np.float64 and losses.shape == (len(reveals),):
+        np.asarray(slots)[: losses.size] = losses
+        return losses.size
     else:
         return -1
     if len(losses) != len(reveals):

@@ -8,6 +8,7 @@ arrays of size 0. No decision depends on it.
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -31,7 +32,7 @@ from sidelong.evaluation.turning import FIRST, UPPER, Turning, WorldHealth, heal
 from sidelong.graphs.arrays import GraphArrays, observe
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from sidelong.agent.decision import Decision
     from sidelong.agent.setup import Setup
@@ -68,6 +69,10 @@ class DrawnRound(NamedTuple):
     p: np.ndarray  #: what `update` gets: of all arms, or of a sparing learner, of those that are revealed
     trace: np.ndarray
     mean: np.ndarray  #: for the certificate, the mean of each arm before the draw; of size 0 where none is kept
+
+
+#: What makes one of a tuple of its fields, in half the time that `DrawnRound(...)` takes: every decision has one.
+drawn_round: Callable[[tuple[Any, ...]], DrawnRound] = partial(tuple.__new__, DrawnRound)
 
 
 class Observers(NamedTuple):

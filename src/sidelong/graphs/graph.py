@@ -236,8 +236,22 @@ class FeedbackGraph:
         row = self._rows.get(arm)
         return self._new_row(arm) if row is None else row
 
+    def row_list(self, arm: int) -> list[int]:
+        """Return the row of an arm as a list, which belongs to the graph and must not be changed."""
+        listed = self._row_lists.get(arm)
+        if listed is None:
+            row = self.row(arm)
+            listed = row.tolist()
+            if row.size <= _SHORT and len(self._row_lists) < _KEPT_ROWS:
+                self._row_lists[arm] = listed
+        return listed
+
     @cached_property
     def _rows(self) -> dict[int, npt.NDArray[np.int32]]:
+        return {}
+
+    @cached_property
+    def _row_lists(self) -> dict[int, list[int]]:
         return {}
 
     def _new_row(self, arm: int) -> npt.NDArray[np.int32]:
