@@ -97,8 +97,8 @@ def test_what_is_no_arm_is_not_retired(arm):
         agent.retire(arm)
 
 
-def test_a_learner_with_another_rate_for_late_feedback_names_the_option_to_take():
-    with pytest.raises(LearnerError, match="late='plain'"):
+def test_a_learner_with_another_rate_for_late_feedback_says_which_one_to_take():
+    with pytest.raises(LearnerError, match="Use exp3-set, with default options"):
         sl.Agent("exp3-set", LABELLED, late="guarded").ask(available=[0])
 
 

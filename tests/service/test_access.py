@@ -35,7 +35,7 @@ REQUESTS = {
     scope: [
         (
             endpoint.method,
-            endpoint.path.replace("{name}/events", "nothing/events").format(name="e", id="0" * 16 + "-1"),
+            endpoint.path.replace("{name}/events", "nothing/events").format(name="e", id="0" * 16 + "-1", arm=0),
             BODIES[endpoint.path] if endpoint.takes and endpoint.path in BODIES else None,
         )
         for endpoint in ENDPOINTS
@@ -53,7 +53,7 @@ def guarded(nursery, tmp_path_factory):
     tokens = Tokens(database)
     made = {scope: tokens.create(scope, [scope]) for scope in REQUESTS}
     server = nursery.start(address)
-    body = {"name": "e", "graph": {"name": "cliques", "sizes": [3, 2]}}
+    body = {"name": "e", "learner": "exp3-set", "graph": {"name": "cliques", "sizes": [3, 2]}}
     assert server.post("/v1/experiments", body, Authorization=f"Bearer {made['admin']}")[0] == 201
     yield server, made, tokens
     server.stop()
@@ -255,7 +255,7 @@ def test_a_token_for_one_experiment_reaches_no_other_at_any_address(guarded):
     headers = {"Authorization": f"Bearer {token}"}
 
     def ask(endpoint, name):
-        path = endpoint.path.format(name=name, id=made[name]["id"] if name in made else "0" * 16 + "-1")
+        path = endpoint.path.format(name=name, id=made[name]["id"] if name in made else "0" * 16 + "-1", arm=0)
         path += f"?name={name}" if endpoint.method == "DELETE" else ""
         body = BODIES.get(endpoint.path) if endpoint.takes else None
         return server.send(endpoint.method, path, body, headers)

@@ -51,7 +51,8 @@ def test_no_request_breaks_the_server(server, document, path, method, mode):
     cases = document[path][method].as_strategy(generation_mode=mode)
     experiment = f"e-{next(NUMBERS)}"  # its own: a request may well stop, rename or delete it
     server.post("/v1/experiments", {"name": experiment, "graph": {"name": "cliques", "sizes": [3, 2]}})
-    known_as = {"name": experiment, "id": server.post(f"/v1/experiments/{experiment}/decisions")[1]["id"]}
+    made = server.post(f"/v1/experiments/{experiment}/decisions")[1]
+    known_as = {"name": experiment, "id": made["id"], "arm": "1"}
 
     @settings(
         max_examples=EXAMPLES,

@@ -88,6 +88,8 @@ def test_every_endpoint_is_asked_by_the_client_or_named_as_not_for_it():
         lambda: agent.change(state="running"),
         lambda: agent.delete("x"),
         lambda: agent.clone("y"),
+        agent.add_arm,
+        lambda: agent.retire(0),
         agent.changes,
         lambda: agent.save("never.sidelong"),
     ):

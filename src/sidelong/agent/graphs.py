@@ -230,8 +230,11 @@ def with_new_arm(
     """Return the own graph of an agent with one more arm."""
     catalogue.check_absence(learner, "add_arm")
     if learner.grow is None:
-        title = learner.title
-        raise LearnerError(f"add_arm needs a learner that can take in a new arm, and {title} cannot. Use exp3-set.")
+        able = catalogue.names_where(lambda each: each.sleeps and each.grow is not None)
+        raise LearnerError(
+            f"add_arm needs a learner that can take in a new arm, and {learner.title} cannot. "
+            f"Use {able}, with default options."
+        )
     seen, seen_by = named_arms(graph, reveals, "reveals"), named_arms(graph, revealed_by, "revealed_by")
     return with_arm(graph, seen, seen_by, label)
 

@@ -19,7 +19,7 @@ cancelled is one of these too, and costs nothing: its factor is below 1.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -66,15 +66,15 @@ def baselines(sums: Floats) -> Floats:
     return np.asarray((sums[1] + 0.5) / (sums[0] + 1.0))
 
 
-def costs(sums: Floats, drawn: int, told: int) -> Floats:
+def costs(sums: Floats, drawn: Any, told: Any) -> Floats:
     """Return what each arm would have cost per round; NaN where nothing was revealed.
 
-    So many rounds were drawn, and so many of them told. A round whose probabilities of observing are not known does not
-    count as told: it has no weights.
+    So many rounds were drawn, and so many of them told: one number for all arms, or one for each. A round whose
+    probabilities of observing are not known does not count as told: it has no weights.
     """
     seen, residual, changes = sums[0], sums[4], sums[5]
-    found = baselines(sums) - changes / max(drawn, 1) + residual / max(told, 1)
-    return np.where((seen > 0) & (told > 0), found, np.nan)
+    found = baselines(sums) - changes / np.maximum(drawn, 1) + residual / np.maximum(told, 1)
+    return np.where((seen > 0) & (np.asarray(told) > 0), found, np.nan)
 
 
 def evidence(sums: Floats, drawn: int) -> Evidence:

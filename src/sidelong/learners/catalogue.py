@@ -119,12 +119,17 @@ def needs(learner: Learner, options: Mapping[str, Any]) -> frozenset[Need]:
     return learner.needs if learner.needs_with is None else learner.needs_with(options)
 
 
+def names_where(can: Callable[[Learner], bool]) -> str:
+    """Return the learners that can do something with their default options, for a message: "a or b"."""
+    return " or ".join(name for name in names() if can(choose(name, {})))
+
+
 def check_absence(learner: Learner, what: str) -> None:
     """Refuse absent arms, which `what` asks for, unless the learner has a rule for them."""
     if not learner.sleeps:
         raise LearnerError(
             f"{what} needs a learner with a bound for arms that come and go, and {learner.title} has none. "
-            f"Use exp3-set, with late='plain' and without track."
+            f"Use {names_where(lambda each: each.sleeps)}, with default options."
         )
 
 

@@ -268,6 +268,28 @@ class Experiment(Named["Service"]):
         """Give up a decision that was never carried out: nothing is learned from it."""
         self._service.do(wire.cancel(self._name, decision))
 
+    def add_arm(
+        self,
+        *,
+        reveals: Iterable[int | str] = (),
+        revealed_by: Iterable[int | str] = (),
+        label: str | None = None,
+        key: str | None = None,
+    ) -> int:
+        """Add an arm, for all keys, and return its number, which is the next one: see `Agent.add_arm`.
+
+        Args:
+            reveals: the arms that playing it reveals beside itself, by number or label.
+            revealed_by: the arms that reveal it.
+            label: what to call it, if the other arms have labels.
+            key: what it is for, such as the name of a model: whoever adds it again with the same key gets the same arm.
+        """
+        return self._service.do(wire.add_arm(self._name, reveals, revealed_by, label, key))
+
+    def retire(self, arm: int | str) -> None:
+        """Take an arm out for good, by number or label: see `Agent.retire`. Pending decisions stay as they are."""
+        self._service.do(wire.retire(self._name, arm))
+
     def estimates(self) -> Estimates:
         """Return what is known about each arm; the service does not tell gaps."""
         arms: list[dict[str, Any]] = []
@@ -282,13 +304,9 @@ class Experiment(Named["Service"]):
         """Return the predicted loss of each arm, from 0 to 1, of an experiment with features, of up to 1,000 arms."""
         return self._service.do(wire.predict(self._name, context))
 
-    def state(self, key: str | int | None = None) -> dict[str, Any]:
-        """Return all that the service says about the experiment, with its first arm: see docs/http.md.
-
-        Args:
-            key: of an experiment with keys, the one whose estimates, guarantee, certificate and health to return.
-        """
-        return self._service.do(wire.state(self._name, key=key))
+    def state(self) -> dict[str, Any]:
+        """Return all that the service says about the experiment, with its first arm: see docs/http.md."""
+        return self._service.do(wire.state(self._name))
 
     def change(self, **wanted: Any) -> Self:
         """Change an experiment, and return it, under its new name if that was changed.

@@ -182,10 +182,9 @@ def names(offset: int) -> Question[dict[str, Any]]:
     return Question("GET", f"/v1/experiments?offset={offset}&limit=100", _whole)
 
 
-def state(name: str, offset: int = 0, limit: int = 1, key: str | int | None = None) -> Question[dict[str, Any]]:
-    """Ask for the state of an experiment, or of one of its keys, with some of its arms."""
-    of = "" if key is None else f"&key={quote(str(key), safe='')}"
-    return Question("GET", f"{experiment_path(name)}?offset={offset}&limit={limit}{of}", _whole)
+def state(name: str, offset: int = 0, limit: int = 1) -> Question[dict[str, Any]]:
+    """Ask for the state of an experiment, with some of its arms."""
+    return Question("GET", f"{experiment_path(name)}?offset={offset}&limit={limit}", _whole)
 
 
 def change(name: str, wanted: Mapping[str, Any]) -> Question[dict[str, Any]]:
@@ -284,6 +283,26 @@ def override(name: str, decision: RemoteDecision | str, arm: int | str) -> Quest
     body, headers = json_of({"arm": arm}, ServiceError)
     path = f"{_decision(name, decision)}/override"
     return Question("POST", path, lambda reply, _: RemoteDecision(reply, name), body, headers)
+
+
+def add_arm(
+    name: str, reveals: Iterable[int | str], revealed_by: Iterable[int | str], label: str | None, key: str | None
+) -> Question[int]:
+    """Add an arm; reads its number."""
+    arms = {part: [_arm(arm) for arm in given] for part, given in (("reveals", reveals), ("revealed_by", revealed_by))}
+    body, headers = json_of({"label": label, **arms}, GraphError)
+    headers["Idempotency-Key"] = uuid4().hex if key is None else key_of(key)
+    return Question("POST", f"{experiment_path(name)}/arms", lambda reply, _: int(reply["arm"]), body, headers)
+
+
+def retire(name: str, arm: int | str) -> Question[None]:
+    """Take an arm out for good. The same again changes nothing."""
+    return Question("DELETE", f"{experiment_path(name)}/arms/{quote(str(arm), safe='')}", lambda *_: None)
+
+
+def _arm(arm: Any) -> int | str:
+    """Return an arm, which may be a number of NumPy, as JSON has it."""
+    return arm if isinstance(arm, str) else int(arm)
 
 
 def look_up(name: str, decision: RemoteDecision | str) -> Question[dict[str, Any]]:

@@ -110,9 +110,6 @@ async function open(name) {
       link.removeAttribute("aria-current");
     }
   }
-  const drawing = await get(`${address(name)}/graph?limit=200`);
-  if (shown !== now) return;
-  now.picture = draw($("graph"), drawing, (text) => write($("graph-caption"), text));
   await refresh.now();
   if (shown !== now) return;
   show($("experiment"));
@@ -153,7 +150,12 @@ const refresh = {
     this.again = false;
     try {
       const [found, minutes] = await Promise.all([ask(now), get(`${address(now.name)}/rates?minutes=60`)]);
+      const drawing = found.graph.id === now.drawn ? null : await get(`${address(now.name)}/graph?limit=200`); // arms may come and go
       if (shown !== now) return;
+      if (drawing) {
+        now.picture = draw($("graph"), drawing, (text) => write($("graph-caption"), text));
+        now.drawn = found.graph.id;
+      }
       show($("trouble"), false);
       $("rates").replaceChildren(...rates(minutes));
       $("costs").replaceChildren(...costs(minutes, found.lift));

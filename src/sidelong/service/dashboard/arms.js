@@ -41,7 +41,7 @@ export function table(arms, sort, best, onSort, keyed) {
     h(
       "tr",
       { "data-arm": arm.arm },
-      h("td", {}, String(arm.arm)),
+      h("td", {}, arm.retired ? `${arm.arm} (retired)` : String(arm.arm)),
       labelled ? h("td", { class: "label" }, arm.label ?? "") : null,
       h("td", {}, count(arm.plays)),
       h("td", { class: "more" }, count(arm.observations)),

@@ -166,6 +166,8 @@ const TOLD = {
   fallback: (number) => (number === null ? "without a fallback arm" : `with arm ${number} as fallback`),
   name: (name) => `renamed it to ${name}`,
   description: (text) => (text ? `described it as “${text}”` : "took its description away"),
+  added: (number) => `added arm ${number}`,
+  retired: (number) => `retired arm ${number}`,
   labels: (labels) => (labels ? `called its arms ${labels.join(", ")}` : "took the labels of its arms away"),
   expire_after: (seconds) => (seconds === null ? "lets no decision expire" : `lets decisions expire after ${duration(seconds)}`),
 };

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from sidelong import evaluation
-from sidelong.errors import EvaluationError
 from sidelong.evaluation import lift as lifts
 from sidelong.evaluation import weighing
 from sidelong.evaluation.intervals import interval
@@ -62,13 +61,13 @@ def costs(counters: Counters) -> Floats:
 
     An estimate without bias may leave [0, 1]; what is shown may not.
     """
-    return np.clip(_costs(counters, counters.sums), 0.0, 1.0)
+    return np.clip(_costs(counters), 0.0, 1.0)
 
 
 def intervals(counters: Counters, arms: list[int]) -> Interval:
     """Return the 95% intervals of some arms, over all rounds that were not cancelled."""
     sums, n = counters.sums[:, arms], _rounds(counters)
-    found = interval(weighing.evidence(sums, _drawn(counters)), n, _RISK, _costs(counters, sums))
+    found = interval(weighing.evidence(sums, _drawn(counters)), n, _RISK, _costs(counters)[arms])
     return found._replace(lower=np.clip(found.lower, 0.0, 1.0), upper=np.clip(found.upper, 0.0, 1.0))
 
 
@@ -82,7 +81,7 @@ def regret(counters: Counters, agent: Decider | None = None) -> RegretState:
     known = int(counters.counts[Kind.TOLD]) - hidden
     evidence = weighing.evidence(counters.sums, _drawn(counters))
     found = compare(
-        _costs(counters, counters.sums),
+        _costs(counters),
         evidence,
         n,
         float(counters.paid[0]),
@@ -170,20 +169,23 @@ def certificate(experiment: LiveExperiment, agent: Decider) -> CertificateState 
     )
 
 
-def world(experiment: LiveExperiment, agent: Decider) -> WorldState | None:
-    """Tell whether the world has turned, if an alarm is kept: of a key, where there is a certificate."""
-    try:
-        found, labels = agent.health(), experiment.life.labels
-    except EvaluationError:
-        return None
+def world(experiment: LiveExperiment, agent: Decider) -> WorldState:
+    """Tell whether the world has turned."""
+    found, labels = agent.health(), experiment.life.labels
     shown, said = found._asdict(), str(found)
     if labels and found.arm is not None:
         said = said.replace(f"arm {found.arm} ", f"{labels[found.arm]} ")
     return WorldState(**{name: shown[name] for name in ("turned", "arm", "above", "below", "level")}, said=said)
 
 
-def _costs(counters: Counters, sums: Floats) -> Floats:
-    return weighing.costs(sums, _drawn(counters), counters.rounds)
+def _costs(counters: Counters) -> Floats:
+    """Return what each arm would have cost per round since it came."""
+    drawn, told = counters.since
+    sums = counters.sums
+    if drawn.any():  # the baseline was 1/2 in the rounds before
+        sums = sums.copy()
+        sums[5] -= drawn * (weighing.baselines(sums) - 0.5)
+    return weighing.costs(sums, _drawn(counters) - drawn, counters.rounds - told)
 
 
 def _drawn(counters: Counters) -> int:

@@ -72,7 +72,7 @@ def write(store: Store, of: str, file: Path | BinaryIO) -> Identity:
         labels = journal.labels_at(reading, identity)
         for _ in check_chain(reading, identity):
             pools.check()
-        graph = store.graphs.find(reading, spec.graph)
+        graph = store.graphs.find(reading, journal.graph_now(reading, identity))
         about |= {"n_arms": graph.n_arms, "graph": spec.graph_name}
         schema = _schema(pa)
         if spec.keyed:

@@ -12,7 +12,7 @@ from pydantic import BaseModel, TypeAdapter
 from pydantic.json_schema import models_json_schema
 
 from sidelong._version import __version__
-from sidelong.service.http import columns, decisions, evaluation, experiments, feedback, keys, status
+from sidelong.service.http import arms, columns, decisions, evaluation, experiments, feedback, keys, status
 from sidelong.service.http.endpoints import Endpoints, Reply
 from sidelong.service.http.problems import PROBLEMS, Problem
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 endpoints = Endpoints()
 _HERE = "sidelong.service."  # where the classes of messages are
 _COMMENT = re.compile(r"^    (\w+):.*#: (.+)$", re.MULTILINE)  # behind a field
-_EXAMPLES = {"id": "4f1c0a9be2d37785-1", "name": "orders"}
+_EXAMPLES = {"id": "4f1c0a9be2d37785-1", "name": "orders", "arm": "3"}
 _BINARY = {"type": "string", "format": "binary"}
 #: What a reply that is no message of ours is, by its media type.
 _OTHERS: dict[str, dict[str, Any]] = {
@@ -48,6 +48,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     *feedback.endpoints,
     *columns.endpoints,
     *experiments.endpoints,
+    *arms.endpoints,
     *keys.endpoints,
     *evaluation.endpoints,
     *status.endpoints,

@@ -42,6 +42,10 @@ class ArmDelays:
         bind(self, "_bet", bet, *known, 0, np.empty(0), 0)
         bind(self, "_bet_many", bet_many, *known, none, np.empty((0, n_arms)), none)
 
+    def add_arm(self) -> None:
+        """Let four more bettors begin with the mean of the others, which leaves the mean of all as it is."""
+        self.wealth = np.concatenate([self.wealth, self.wealth.mean(axis=1, keepdims=True)], axis=1)
+
     def told(self, arm: int, p: np.ndarray, delay: int) -> None:
         """Bet on the delay of a decision that was drawn with the probabilities p."""
         self._bet(self.wealth, self.seen, self.peak, arm, p, delay.bit_length())

@@ -31,7 +31,7 @@ MINUTES = 1440  #: how many minutes the rates go back
 #: was drawn, and that were told while the experiment was frozen.
 _SORTS = 6
 OWN_GRAPH, BLIND, HIDDEN, UNWEIGHED, DELAYED, UNLEARNED = range(len(Kind), len(Kind) + _SORTS)
-_ARRAYS = ("plays", "expected", "sums", "paid", "counts", "aside", "lift")
+_ARRAYS = ("plays", "expected", "sums", "since", "paid", "counts", "aside", "lift")
 _BETS = ("wealth", "seen", "peak")
 
 
@@ -43,23 +43,22 @@ class ToldColumns(NamedTuple):
     offsets: list[int]  #: where those of each begin, and the end
     losses: Floats  #: of each of them
 
-    paid: Floats  #: what each decision cost: the loss of the arm that it played; NaN if that was not revealed
-
-    @classmethod
-    def of_one(cls, arm: int, reveals: np.ndarray, losses: Floats) -> ToldColumns:
-        """Return what one decision has revealed."""
+    def own_place(self) -> int:
+        """Return the place of the loss of the arm that the first decision played; -1 if that was not revealed."""
+        arm, reveals = self.arms[0], self.reveals[: self.offsets[1]]
         place = int(reveals.searchsorted(arm))
-        known = place < reveals.size and reveals[place] == arm
-        return cls([arm], reveals, [0, losses.size], losses, losses[place : place + 1] if known else np.full(1, np.nan))
+        return place if place < reveals.size and reveals[place] == arm else -1
 
-    @classmethod
-    def of_many(cls, arms: list[int], reveals: np.ndarray, offsets: list[int], losses: Floats) -> ToldColumns:
-        """Return what several decisions have revealed."""
-        of = np.repeat(np.arange(len(arms)), np.diff(offsets))
-        own = reveals == np.array(arms)[of]
-        paid = np.full(len(arms), np.nan)
-        paid[of[own]] = losses[own]
-        return cls(arms, reveals, offsets, losses, paid)
+    def own_losses(self) -> Floats:
+        """Return what each decision cost: the loss of the arm that it played; NaN if that was not revealed."""
+        if len(self.arms) == 1:
+            place = self.own_place()
+            return np.full(1, np.nan) if place < 0 else self.losses[place : place + 1]
+        of = np.repeat(np.arange(len(self.arms)), np.diff(self.offsets))
+        own = self.reveals == np.array(self.arms)[of]
+        paid = np.full(len(self.arms), np.nan)
+        paid[of[own]] = self.losses[own]
+        return paid
 
 
 class LearnedColumns(NamedTuple):
@@ -77,6 +76,7 @@ class Counters:
         self.plays = np.zeros(n_arms, np.int64)
         self.expected = np.zeros(n_arms)  #: sum of the probabilities of playing
         self.sums = np.zeros((ROWS, n_arms))  #: of each arm: see `weigh`
+        self.since = np.zeros((2, n_arms), np.int64)  #: how many rounds were drawn, and told, before each arm came
         self.paid = np.zeros(1)  #: sum of the losses of the arms that were played
         self.counts = np.zeros(len(Kind) + _SORTS, np.int64)  #: by kind of event, then some sorts of told rounds
         #: By kind of event: rounds that the learner did not decide. They are in no other count or sum.
@@ -96,6 +96,15 @@ class Counters:
         #: Of each arm, for a round that is drawn now; another array as soon as they change, so that draws share one.
         self.baselines = baselines(self.sums)
 
+    def add_arm(self) -> None:
+        """Count one more arm from now on. What it costs is counted over the rounds since it came."""
+        self.plays, self.expected = np.append(self.plays, 0), np.append(self.expected, 0.0)
+        self.sums = np.pad(self.sums, ((0, 0), (0, 1)))
+        came = [self.counts[Kind.DECIDED], self.rounds]
+        self.since = np.concatenate([self.since, np.reshape(came, (2, 1))], axis=1)
+        self.arm_delays.add_arm()
+        self._name_rows()
+
     def baselines_of(self, reveals: np.ndarray) -> Floats:
         """Return the baselines of a round of which no other arms than these can be told; `baselines` are not kept."""
         return baselines(self.sums[:, reveals.astype(np.intp)])
@@ -112,15 +121,15 @@ class Counters:
         blind = np.isnan(learned.observe).any() or learned.p is None
         if blind or any(each is None for each in frozen):  # one by one, as some of them may be known
             for k, (first, last) in enumerate(itertools.pairwise(told.offsets)):
-                one = ToldColumns.of_one(told.arms[k], told.reveals[first:last], told.losses[first:last])
+                one = ToldColumns([told.arms[k]], told.reveals[first:last], [0, last - first], told.losses[first:last])
                 p = None if learned.p is None else learned.p[k : k + 1]
                 known = LearnedColumns(learned.observe[first:last], p, [learned.delays[k]])
                 self._told_one(one, known, frozen[k], after=after)
             return
         arms, at = np.array(told.arms, np.int64), told.reveals.astype(np.intp)
-        paid = told.paid[~np.isnan(told.paid)]
-        self.paid[0] += paid.sum()
-        self.counts[HIDDEN] += n - paid.size
+        own = at == np.repeat(arms, np.diff(told.offsets))
+        self.paid[0] += told.losses[own].sum()
+        self.counts[HIDDEN] += n - int(own.sum())
         self.plays += np.bincount(arms, minlength=self.plays.size)
         self.counts[OWN_GRAPH] += n if after else 0
         self.counts[DELAYED] += sum(delay > 0 for delay in learned.delays)
@@ -140,9 +149,9 @@ class Counters:
     def _told_one(self, told: ToldColumns, learned: LearnedColumns, frozen: Any, *, after: bool) -> None:
         (arm,), losses = told.arms, told.losses
         at = told.reveals.astype(np.intp)  # NumPy is five times as slow with other integers
-        paid = told.paid[0]
-        if paid == paid:  # no NaN  # noqa: PLR0124
-            self.paid[0] += paid
+        place = told.own_place()
+        if place >= 0:
+            self.paid[0] += losses[place]
         else:
             self.counts[HIDDEN] += 1
         self.plays[arm] += 1

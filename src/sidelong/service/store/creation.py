@@ -75,11 +75,13 @@ def clone(store: Store, of: str, name: str, wanted: dict[str, Any], *, learned: 
     if learned and wanted.get("seed") is not None:
         raise _invalid("A clone that has learned goes on with the seed of what it learned. Leave seed out.", "seed")
 
-    def copied(experiment: LiveExperiment, reading: Reading) -> tuple[Identity, Life, int, Callable[[], bytes] | None]:
+    def copied(
+        experiment: LiveExperiment, reading: Reading
+    ) -> tuple[Identity, Life, str, int, Callable[[], bytes] | None]:
         make = snapshots.copied(experiment, reading) if learned else None
-        return experiment.identity, experiment.life, experiment.head, make
+        return experiment.identity, experiment.life, experiment.own.now.id, experiment.head, make
 
-    source, life, sequence, make = store.view(of, copied)
+    source, life, graph_id, sequence, make = store.view(of, copied)
     wanted = {part: value for part, value in wanted.items() if part != "seed" or value is not None}
     spec = source.spec.model_copy(
         update={
@@ -88,6 +90,8 @@ def clone(store: Store, of: str, name: str, wanted: dict[str, Any], *, learned: 
             "expire_after": life.expire_after,
             "seed": source.spec.seed if learned else secrets.randbelow(2**53),
             "log": source.spec.log if learned else None,
+            "graph": graph_id,
+            "graph_name": source.spec.graph_name if graph_id == source.spec.graph else None,
             "origin": Origin(name=source.name, key=source.key, sequence=sequence, learned=learned),
             "initial_state": None,
             "created_at": store.clock.now().at,

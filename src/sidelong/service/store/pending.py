@@ -92,8 +92,6 @@ class PendingTable:
     def rows_of(self, numbers: Sequence[int]) -> Integers:
         """Return the rows of the keys of those decisions that are pending."""
         found = [slot for slot in map(self._slots.get, numbers) if slot is not None]
-        if len(found) == 1:  # the same as below, but quicker
-            return self.table[found[0] : found[0] + 1, ROW]
         return self.table[found, ROW]
 
     def moment(self, number: int) -> int:
@@ -160,6 +158,16 @@ class PendingTable:
         for slot, baseline, chance in zip(slots, baselines, chances, strict=True):
             self.baselines[slot], self.chances[slot] = baseline, chance
         self._slots.update(zip(range(first, first + n), slots, strict=True))
+
+    def add_arm(self) -> None:
+        """Give the baselines of all arms one for a new arm, which no decision in the table can reveal."""
+        wider: dict[int, Any] = {}  # by the array, which many decisions share
+        for slot in self._slots.values():
+            before = self.baselines[slot]
+            if before is not None:
+                if id(before) not in wider:
+                    wider[id(before)] = np.append(before, 0.5)
+                self.baselines[slot] = wider[id(before)]
 
     def override(self, slot: int, arm: int) -> None:
         """Let a decision be carried out with another arm: what was known of the drawn one is of no use any more."""

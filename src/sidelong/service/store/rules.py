@@ -13,15 +13,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from sidelong.agent.graphs import as_present
 from sidelong.agent.rules import carried_arm, check_losses, fit
 from sidelong.errors import DecisionError, FeatureError, GraphError, LearnerError, LossError, ServiceError
 from sidelong.graphs.presence import mask_of
+from sidelong.service.store.arms import of_outcome
 from sidelong.service.store.database import Writing
 from sidelong.service.store.feedback import Settled, ToldItem, check_arm, matched, placed, without_absent
 from sidelong.service.store.graphs import KnownGraph, blob_of, identify, size, stored_size
 from sidelong.service.store.history import History
 from sidelong.service.store.journal import (
+    DRAWN_BY,
     EXPIRED,
     LATE_SLOT,
     Kind,
@@ -108,9 +109,12 @@ class Turn:
         return self.writing.hold(blob_of(id_))
 
     def find(self, id_: str | None) -> FeedbackGraph:
-        """Return a graph by its id, or the experiment's own."""
+        """Return a graph by its id, or that of the specification."""
+        own = self.experiment.own
         if id_ is None:
-            return self.experiment.graph
+            return own.graphs[0].graph
+        if id_ == own.now.id:
+            return own.now.graph
         return self.graphs[id_] if id_ in self.graphs else self.graph_cache.find(self.writing, id_)
 
     def keep_graphs(self, writing: Writing) -> None:
@@ -131,12 +135,14 @@ class Turn:
             due = [number for number in pending if experiment.is_due(number, self.moment.clock)]
             if due:
                 self.expire(due)
-        experiment.load(self.writing, experiment.pending.rows_of(numbers), self.settings.max_key_bytes)
+        if experiment.keys.named:
+            experiment.load(self.writing, experiment.pending.rows_of(numbers), self.settings.max_key_bytes)
 
     def expire(self, due: list[int]) -> list[Event]:
         """Let decisions expire; the numbers ascend."""
         experiment = self.experiment
-        experiment.load(self.writing, experiment.pending.rows_of(due), self.settings.max_key_bytes)
+        if experiment.keys.named:
+            experiment.load(self.writing, experiment.pending.rows_of(due), self.settings.max_key_bytes)
         expired = experiment.expire_all(due, self.moment)
         self.events += expired
         return expired
@@ -195,22 +201,24 @@ class Decide(Command):
         if self.available is not None:
             graph = restricted(turn, graph, self.available, before)
         if before is not None:
-            if not self._repeats(before, graph):
+            if not self._repeats(experiment, before, graph):
                 text = "This Idempotency-Key was used before, with another request."
                 raise ServiceError(text, status=409, code="key_reused", path="header.idempotency-key", value=self.key)
             return self._reply(turn, before, read_draws(before), duplicate=True)
         check_deciding(experiment)
         count = self.count if keys is None else len(keys)
         check_room(experiment, turn.settings, graph, count)
-        rows = experiment.keys.places(keys, count)
         if keys is not None:
             self._check_new_keys(experiment, turn.settings, keys)
+        rows = experiment.keys.places(keys, count)
+        if keys is not None:
             self._check_backlog(experiment, turn.settings.max_key_bytes, rows)
         turn.charge(graph)
         try:
             if graph is not None:
                 experiment.graph_of_round(graph.graph)
-            experiment.load(turn.writing, rows, turn.settings.max_key_bytes)
+            if keys is not None:
+                experiment.load(turn.writing, rows, turn.settings.max_key_bytes)
             event, draws = experiment.decide(keys, rows, graph, turn.moment, self.key, self.context)
         except GraphError as error:  # as it was given, or of the arms that are there
             path = "body.graph" if self.available is None else "body.available"
@@ -222,8 +230,11 @@ class Decide(Command):
 
     def takes_long(self, experiment: LiveExperiment) -> bool:
         """Tell whether there are many, or some keys have to be read first."""
-        count = self.count if self.keys is None else len(self.keys)
-        return count >= MANY or not experiment.blocks.is_loaded(experiment.keys.places(self.keys))
+        if self.keys is None:
+            return self.count >= MANY
+        if len(self.keys) >= MANY:
+            return True
+        return experiment.keys.named and not experiment.blocks.is_loaded(experiment.keys.places(self.keys))
 
     def _check_kind(self, experiment: LiveExperiment) -> None:
         """Refuse keys where there are none, and the other way round."""
@@ -235,8 +246,9 @@ class Decide(Command):
             text = f'{name!r} has no keys: it was made without "keyed": true. Ask without a key.'
             raise ServiceError(text, status=422, code="invalid", path="body.keys")
 
-    def _repeats(self, before: Event, graph: KnownGraph | None) -> bool:
-        if before.graph != (graph and graph.id) or before.context != self.context:
+    def _repeats(self, experiment: LiveExperiment, before: Event, graph: KnownGraph | None) -> bool:
+        asked = experiment.own.written_before(before.seq) if graph is None else graph.id
+        if before.kind not in DRAWN_BY or before.graph != asked or before.context != self.context:
             return False
         if self.keys is None:
             return before.last - before.round + 1 == self.count
@@ -325,18 +337,19 @@ def check_present(experiment: LiveExperiment) -> None:
 def restricted(turn: Turn, graph: KnownGraph | None, available: list[Any], before: Event | None) -> KnownGraph | None:
     """Return the graph of the round without the arms that are not available, to be kept like any other.
 
-    The labels of a repetition are those that the arms had when `before` was decided.
+    The arms of a repetition, and their labels, are those that there were when `before` was decided.
     """
     experiment = turn.experiment
+    own = experiment.own.before(before and before.seq).graph
     shown, labels = None if graph is None else graph.graph, experiment.life.labels
     if before is not None:
         labels = labels_at(turn.writing, experiment.identity, before.seq, turn.events)
     try:
-        named = experiment.graph if labels is None else experiment.graph.labelled(labels)
-        found = experiment.graph_of_round(shown, mask_of(named, available))
+        named = own if labels is None else own.labelled(labels)
+        found = experiment.graph_of_round(shown, mask_of(named, available), own)
     except (GraphError, LearnerError) as error:
         raise ServiceError(str(error), status=422, code="invalid", path="body.available") from error
-    return graph if found is (shown or experiment.graph) else turn.graph(found)
+    return graph if found is (shown or own) else turn.graph(found)
 
 
 @dataclass
@@ -468,7 +481,7 @@ class TellColumns(Command):
             if of not in degrees:
                 shown = pending.graph_at(place)
                 if graph is not None:
-                    if shown.arms_without_self_loop.size:
+                    if shown.arms_without_self_loop.size or shown.n_arms < experiment.n_arms:
                         return False
                     try:
                         experiment.check_graph(slot, graph.graph)
@@ -554,7 +567,7 @@ class _FeedbackReader:
         check_arm(experiment.arm_called(item.arm), arm)
         shown = experiment.pending.graph_of(slot)
         if graph is not None:
-            graph, losses = self._without_absent(graph, losses, shown, arm)
+            graph, losses = self._without_absent(graph, losses, shown, arm, experiment.n_arms)
             self._check_graph(slot, graph)
             shown = graph.graph
         values = matched(losses, shown.row(arm).tolist())
@@ -584,15 +597,15 @@ class _FeedbackReader:
         self._graphs[graph.id] = graph
 
     def _without_absent(
-        self, graph: KnownGraph, losses: TellableLosses, decided: FeedbackGraph, arm: int
+        self, graph: KnownGraph, losses: TellableLosses, decided: FeedbackGraph, arm: int, n_arms: int
     ) -> tuple[KnownGraph, TellableLosses]:
         """Return the graph of an outcome, and its losses, without the arms that were absent at the decision.
 
-        Whoever tells an outcome may not know which arms were there.
+        Whoever tells an outcome may not know which arms were there. There were `n_arms` when it was told first.
         """
-        if not decided.arms_without_self_loop.size or graph.graph.n_arms != decided.n_arms:
+        shown = of_outcome(graph.graph, decided, n_arms)
+        if shown is graph.graph:
             return graph, losses
-        shown = as_present(graph.graph, decided)
         there = set(shown.row(arm).tolist())
         return self._turn.graph(shown) or graph, without_absent(losses, graph.graph.row(arm).tolist(), there)
 
@@ -602,7 +615,7 @@ class _FeedbackReader:
         for which, numbers in _by_graph(self._late) if self._late else ():
             for group in within_span(numbers):
                 values = [self._late[number][1] for number in group]
-                arm = self._history.carried_out(group[0])
+                arm = None if self._experiment.keys.named else self._history.carried_out(group[0])
                 sizes, losses = [each.size for each in values], np.concatenate(values)
                 self._turn.events.append(self._experiment.late(group, arm, sizes, losses, which, self._turn.moment))
 
@@ -616,7 +629,8 @@ class _FeedbackReader:
         check_arm(self._experiment.arm_called(item.arm), arm)
         shown = turn.find(asked)
         if graph is not None:
-            graph, losses = self._without_absent(graph, losses, shown, arm)
+            n_arms = self._experiment.n_arms if event.graph is None else turn.find(event.graph).n_arms
+            graph, losses = self._without_absent(graph, losses, shown, arm, n_arms)
             shown = graph.graph
         reveals, which = shown.row(arm).tolist(), None if graph is None else graph.id
         if event.kind in EXPIRED:
@@ -720,7 +734,7 @@ class Override(Command):
         """Return the number of the arm, if it could be carried out."""
         labels = turn.experiment.life.labels
         try:
-            named = graph if labels is None else graph.labelled(labels)
+            named = graph if labels is None else graph.labelled(labels[: graph.n_arms])  # others came later
             return carried_arm(named, self.arm, f"{turn.experiment.identity.key}-{self.number}")
         except (GraphError, DecisionError) as error:
             raise ServiceError(str(error), status=422, code="invalid", path="body.arm", value=self.arm) from error
@@ -756,12 +770,12 @@ class Expire(Command):
 
     def takes_long(self, experiment: LiveExperiment) -> bool:
         """Tell whether there may be many, or keys that have to be read first."""
-        return len(experiment.pending) >= MANY or is_unloaded(experiment, list(experiment.pending.numbers))
+        return experiment.keys.named or len(experiment.pending) >= MANY
 
 
 def is_unloaded(experiment: LiveExperiment, numbers: Sequence[int]) -> bool:
     """Tell whether decisions are of keys that have to be read first."""
-    return not experiment.blocks.is_loaded(experiment.pending.rows_of(numbers))
+    return experiment.keys.named and not experiment.blocks.is_loaded(experiment.pending.rows_of(numbers))
 
 
 def taken(name: str) -> ServiceError:

@@ -2,8 +2,8 @@
 
 ::
 
-    service      header: head and chain of the journal, counts by minute, what was changed of it, the graphs of pending
-                 decisions by their ids, and how many keys a block has
+    service      header: head and chain of the journal, counts by minute, what was changed of it and of its arms, the
+                 graphs of pending decisions by their ids, and how many keys a block has
     counters.*   what is counted
     pending.*    the pending decisions: see `sidelong.service.store.pending`
     keys.*       the names of keys, in the order in which they came, and what is counted of each
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
     from sidelong.graphs import FeedbackGraph
     from sidelong.service.store.database import Identity, Reading
+    from sidelong.service.store.journal import Key
 
 #: Goes up whenever what a snapshot holds means something else, or has another shape. A snapshot of another version is
 #: passed over, and the journal replayed.
@@ -58,6 +59,7 @@ def unpack(identity: Identity, data: bytes, find: Callable[[str], FeedbackGraph]
     counters = Counters.from_contents(service["minutes"], arrays)
     own = find(spec.graph).named(spec.graph_name)
     experiment = LiveExperiment(identity, own, counters, service["block_size"])
+    experiment.resume_arms(service["arms"], find)
     experiment.keys.resume(arrays)
     experiment.pending = PendingTable.from_contents(own, service["graphs"], arrays, find)
     experiment.blocks.resume(arrays["blocks"], service["head"])
@@ -76,6 +78,7 @@ def _contents(experiment: LiveExperiment) -> tuple[dict[str, Any], dict[str, np.
         "chain": experiment.chain.hex(),
         "minutes": minutes,
         "life": Life.first(experiment.identity.spec).changed_to(experiment.life),
+        "arms": experiment.own.contents(),
         "graphs": graphs,
         "block_size": experiment.blocks.size,
     }
@@ -87,7 +90,7 @@ def copied(experiment: LiveExperiment, reading: Reading) -> Callable[[], bytes]:
     """Return what makes the state that a clone begins with; that takes a while, and changes nothing of the original."""
     experiment.load_all(reading)
     blocks, graphs = experiment.blocks, experiment.pending.graphs
-    names = experiment.keys.keys.contents()
+    names = experiment.keys.keys.contents() if experiment.keys.named else {}
     copies = blocks.copied()
 
     def make() -> bytes:
@@ -97,23 +100,22 @@ def copied(experiment: LiveExperiment, reading: Reading) -> Callable[[], bytes]:
 
 
 def learned(experiment: LiveExperiment, log: dict[str, list[Any]]) -> bytes:
-    """Let a new experiment learn a log, each key its own rounds, and return what one begins with that has."""
-    columns = dict(log)
-    named = columns.pop("key", None)
-    keys = None if named is None else read_keys(named)
-    rows = experiment.keys.places(keys, len(columns["action"]))
-    experiment.add_keys(experiment.keys.new_among(keys, rows))
-    places: dict[int, list[int]] = {}
-    for place, row in enumerate(rows.tolist()):
-        places.setdefault(row, []).append(place)
-    for row, some in places.items():
+    """Let a new experiment learn a log, and return what one begins with that has: with keys, each its own rounds."""
+    keys, blocks = experiment.keys, experiment.blocks
+    if not keys.named:
+        blocks.learn(0, log)
+        return _packed({}, blocks.size, blocks.copied())
+    places: dict[Key, list[int]] = {}
+    for place, key in enumerate(read_keys(log["key"])):
+        places.setdefault(key, []).append(place)
+    experiment.add_keys(list(places))
+    columns = {name: column for name, column in log.items() if name != "key"}
+    for row, (key, some) in enumerate(places.items()):
         try:
-            experiment.blocks.learn(row, {name: [column[place] for place in some] for name, column in columns.items()})
+            blocks.learn(row, {name: [column[place] for place in some] for name, column in columns.items()})
         except EvaluationError as error:
-            if keys is None:
-                raise
-            raise EvaluationError(f"The log of the key {keys[some[0]]!r} cannot be learned. {error}") from error
-    return _packed(experiment.keys.keys.contents(), experiment.blocks.size, experiment.blocks.copied())
+            raise EvaluationError(f"The log of the key {key!r} cannot be learned. {error}") from error
+    return _packed(keys.keys.contents(), blocks.size, blocks.copied())
 
 
 def _packed(names: dict[str, np.ndarray], size: int, blocks: dict[int, bytes]) -> bytes:

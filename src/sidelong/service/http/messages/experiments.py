@@ -107,9 +107,8 @@ class ListQuery(BaseModel):
 
 
 class StateQuery(BaseModel):
-    """What to show."""
+    """Which arms to show."""
 
-    key: Annotated[str, Field(max_length=200)] | None = None  #: of an experiment with keys: what this one knows
     offset: Offset = 0
     limit: Annotated[int, Field(ge=1, le=1000)] = 50
     sort: Sort = "arm"
@@ -200,11 +199,12 @@ class ArmState(BaseModel):
 
     arm: int
     label: str | None
+    retired: bool  #: whether it is neither played nor revealed any more
     probability: float | None  #: that the next decision would play it
     observe_probability: float | None  #: that it would reveal it
     plays: int
     observations: int
-    mean: float | None  #: what it would have cost per round: see `sidelong.evaluation.weighing`
+    mean: float | None  #: what it would have cost per round since it came: see `sidelong.evaluation.weighing`
     low: float | None
     high: float | None  #: of the 95% interval
     rejected: bool  #: whether its limits cross: then an assumption of the interval is false, at the level of 5%
@@ -396,15 +396,17 @@ class ExperimentState(BaseModel):
     sequence: int
     digest: str | None  #: equal states have equal digests, as a replay of the journal must; null unless asked for
     counts: Counts
-    best: CheapestArm | None  #: null before anything was told; of a key, if one was named
+    best: CheapestArm | None  #: null before anything was told
     arms: Arms
-    guarantee: Guarantee | None  #: null for an experiment with keys, unless a key was named: each has its own
+    guarantee: (
+        Guarantee | None
+    )  #: null for an experiment with keys, as the next, `regret` and `world`: each has its own
     sample_ratio: SampleRatio | None
     amounts: Amounts | None  #: null without a scale
     lift: LiftState | None  #: null if there is no holdout
-    regret: RegretState | None  #: null for an experiment with keys
-    certificate: CertificateState | None  #: null if none is kept; of a key, if one was named
-    world: WorldState | None  #: of a key, if one was named and there is a certificate; null for all keys together
+    regret: RegretState | None
+    certificate: CertificateState | None  #: null if none is kept
+    world: WorldState | None
     alarms: list[str]  #: what is wrong, and needs somebody to look after it; theorems that do not apply are none
 
 
