@@ -73,11 +73,13 @@ numba-matrix: build/numba-oldest/stamp build/numba-newest/stamp ## the same bits
 	done
 	PYTHONPATH=src:tests build/numba-newest/bin/pytest -q -p public_numba -W ignore:Numba:RuntimeWarning tests/learners/test_digests.py
 
-# Without the limit of ten minutes that other tests have. It says how many kills are done.
-soak: $(VENV)/stamp-checks packages ## kill the service 500 times under load, on SQLite and on PostgreSQL, in some hours
-	SIDELONG_KILLS=500 SIDELONG_NIGHTLY_KILLS=50 SIDELONG_LIFE_KILLS=100 \
-		$(BIN)/pytest -v -o faulthandler_timeout=0 -o log_cli=true -o log_cli_level=INFO \
-		tests/service/test_kills.py tests/service/test_nightly_kills.py tests/service/test_life_kills.py
+# Without the limit of ten minutes that other tests have. Each run is a part with a seed of its own, and prints what it did and checked.
+KILLS := 250
+SEED := 1
+soak: $(VENV)/stamp-checks packages ## kill the service KILLS=250 times under load with SEED=1 on each database, or on ONLY=sqlite or ONLY=postgresql
+	SIDELONG_KILLS=$(KILLS) SIDELONG_SEED=$(SEED) \
+		$(BIN)/pytest -q -s -o faulthandler_timeout=0 \
+		'tests/service/test_kills.py$(if $(ONLY),::test_nothing_acknowledged_is_lost_and_nothing_counted_twice[$(ONLY)])'
 
 packages: build/generators/stamp build/client/stamp ## install what tests need beside Python packages: Chromium, PostgreSQL, nginx and generators of clients
 	@tests/packages.sh

@@ -1,43 +1,48 @@
-"""Clients that never give up, what they were told, and the check that the journal agrees.
+"""What clients were told, connections that never give up, and the check that the journals agree.
 
-Each client decides and tells in turn. A request that gets no reply, or one that says "send it again", is sent again,
-with the same key, until it is answered. So at the end every request was acknowledged, and the journal must hold each of
-them once: no more, no fewer, with what the client was told.
+A request that gets no reply, or one that says "send it again", is sent again, with the same key, until it is answered.
+So at the end every request was acknowledged, and the journals must hold each of them once: no more, no fewer, with what
+the client was told.
 """
 
 import asyncio
 import collections
 import contextlib
+import hashlib
 import json
-import random
 import re
 
+from service.doubles import altered
 from sidelong.service.store import journal, snapshots
 from sidelong.service.store.clock import Clock
 from sidelong.service.store.graphs import GraphCache
-from sidelong.service.store.journal import Kind
-from sidelong.service.store.kinds import open_database
+from sidelong.service.store.journal import DRAWN_BY, Kind
 from sidelong.service.store.replay import Replayed
 
 _LENGTH = re.compile(rb"content-length: *(\d+)", re.IGNORECASE)
-_AGAIN = (429, 503, 507)
+_BROKEN = (OSError, asyncio.IncompleteReadError, TimeoutError)
 
 
 class History:
-    """What clients were told."""
+    """What clients were told of decisions, by id. An id begins with the key of its experiment."""
 
     def __init__(self):
-        self.decided = {}  # by key
-        self.told = {}  # by id: the losses
-        self.learned = collections.Counter()  # by id: how often a reply said that something was learned
+        self.decided = {}  # the Idempotency-Key, the arm and its probability
+        self.told = {}  # the losses
         self.cancelled = set()
+        self.learned = collections.Counter()  # how often a reply said that something was learned
         self.sent_again = 0
+
+
+def is_passing(status, code):
+    """Tell whether the same request may succeed later; an experiment whose journal is damaged is refused for good."""
+    return status in {0, 429, 503, 507} and code != "refused"
 
 
 class Line:
     """A connection to whichever server there is."""
 
-    def __init__(self, ports, history, *, hops, token=""):
+    def __init__(self, ports, history, token, *, hops):
         self._ports = ports
         self._hops = hops  # whether each request takes a new connection
         self._token = token
@@ -46,30 +51,26 @@ class Line:
 
     async def send(self, path, body="", key="", method="POST"):
         """Send a request, again and again, until there is a reply."""
-        first = True
         while True:
-            if not first:
-                self._history.sent_again += 1
-                await asyncio.sleep(0.005)
-            first = False
             try:
-                status, content = await asyncio.wait_for(self._send(path, body, key, method), 20)
-            except (OSError, asyncio.IncompleteReadError, TimeoutError):
+                async with asyncio.timeout(20):
+                    status, content = await self._send(path, body, key, method)
+            except _BROKEN:
                 self.close()
-                continue
-            if self._hops:
-                self.close()
-            if status not in _AGAIN:
-                return status, content
+            else:
+                if self._hops:
+                    self.close()
+                if not is_passing(status, content.get("code")):
+                    return status, content
+            self._history.sent_again += 1
+            await asyncio.sleep(0.005)
 
     async def _send(self, path, body, key, method):
         if self._streams is None:
             self._streams = await asyncio.open_connection("127.0.0.1", self._ports())
         reader, writer = self._streams
-        head = f"{method} {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: {len(body)}\r\n"
-        head += f"Authorization: Bearer {self._token}\r\n" * bool(self._token)
-        head += "Content-Type: application/json\r\n" * bool(body) + f"Idempotency-Key: {key}\r\n" * bool(key)
-        writer.write(f"{head}\r\n{body}".encode())
+        more = "Content-Type: application/json\r\n" * bool(body) + f"Idempotency-Key: {key}\r\n" * bool(key)
+        writer.write(_request(method, path, self._token, f"{more}Content-Length: {len(body)}\r\n") + body.encode())
         reply = await reader.readuntil(b"\r\n\r\n")
         content = await reader.readexactly(int(_LENGTH.search(reply)[1]))
         return int(reply.split()[1]), json.loads(content)
@@ -80,15 +81,17 @@ class Line:
             self._streams = None
 
 
-async def follow(experiment, ports, seen, stop):
+def _request(method, path, token, more=""):
+    return f"{method} {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer {token}\r\n{more}\r\n".encode()
+
+
+async def follow(path, ports, token, seen, stop):
     """Follow the events of an experiment, and go on after each break behind the last one that was seen."""
     while not stop():
-        with contextlib.suppress(OSError, asyncio.IncompleteReadError, TimeoutError):
+        with contextlib.suppress(*_BROKEN):
             reader, writer = await asyncio.open_connection("127.0.0.1", ports())
-            last = f"Last-Event-ID: {seen[-1] if seen else 0}"
-            writer.write(
-                f"GET /v1/experiments/{experiment}/events HTTP/1.1\r\nHost: 127.0.0.1\r\n{last}\r\n\r\n".encode()
-            )
+            last = f"Last-Event-ID: {seen[-1] if seen else 0}\r\n"
+            writer.write(_request("GET", f"{path}/events", token, last))
             with contextlib.closing(writer):
                 while not stop() and (line := await asyncio.wait_for(reader.readline(), 1)):
                     if line.startswith(b"id: "):
@@ -96,12 +99,12 @@ async def follow(experiment, ports, seen, stop):
         await asyncio.sleep(0.005)
 
 
-async def export(experiment, ports, counts, stop):
+async def export(path, ports, token, counts, stop):
     """Download the log again and again, and leave every second time before it has come."""
     while not stop():
-        with contextlib.suppress(OSError, asyncio.IncompleteReadError, TimeoutError):
+        with contextlib.suppress(*_BROKEN):
             reader, writer = await asyncio.open_connection("127.0.0.1", ports())
-            writer.write(f"GET /v1/experiments/{experiment}/log HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n".encode())
+            writer.write(_request("GET", f"{path}/log", token))
             with contextlib.closing(writer):
                 counts["asked"] += 1
                 if counts["asked"] % 2:
@@ -113,64 +116,62 @@ async def export(experiment, ports, counts, stop):
         await asyncio.sleep(0.05)
 
 
-async def client(name, experiment, ports, history, seed, stop, *, hops=False, content=lambda _: {}):
-    """Decide and tell until told to stop; cancel one in ten, repeat one in ten, and send what `content` draws."""
-    draws, line = random.Random(f"{seed} {name}"), Line(ports, history, hops=hops)
-    number = 0
-    while not stop():
-        number += 1
-        key = f"{name}-{number}"
-        sent = content(draws)
-        body = json.dumps(sent) if sent else ""
-        status, made = await line.send(f"/v1/experiments/{experiment}/decisions", body, key)
-        assert status in {200, 201}, made
-        history.decided[key] = made
-        if draws.random() < 0.1:
-            status, reply = await line.send(f"/v1/decisions/{made['id']}/cancel")
-            assert status == 200, reply
-            history.cancelled.add(made["id"])
-            continue
-        losses = {str(arm): draws.random() for arm in made["reveals"]}
-        for _ in range(2 if draws.random() < 0.1 else 1):
-            status, reply = await line.send(f"/v1/decisions/{made['id']}/feedback", json.dumps({"losses": losses}))
-            assert status == 200, reply
-            assert reply["learned"] is not reply["duplicate"]
-            history.learned[made["id"]] += reply["learned"]
-        history.told[made["id"]] = losses
-    line.close()
+class Journal:
+    """The journal of an experiment, read as it grows, beside what clients were told."""
 
+    def __init__(self, identity):
+        self.identity = identity
+        self.events = []
+        self.decided = {}  # by id: as clients were told
+        self.settled = {}  # by id: the kind of the event that settled it, and the losses
 
-def check(address, experiment, history):
-    """Compare the journal with what clients were told; return the digest of what replaying it gives."""
-    database = open_database(address)
-    with database.reading() as reading:
-        identity = reading.find(experiment)
-        [head] = [each.head for each in reading.experiments() if each.id == identity.id]
-        events = list(journal.since(reading, identity.id, 0))
-        rebuilt = Replayed(identity, GraphCache(), Clock()).rebuilt(reading)
-    database.close()
-    assert [event.seq for event in events] == list(range(1, head + 1))
-    by_kind = {kind: [event for event in events if event.kind is kind] for kind in Kind}
-    rounds = [event.round for event in by_kind[Kind.DECIDED]]
-    assert rounds == list(range(1, len(rounds) + 1))
-    decided = {event.key: event for event in by_kind[Kind.DECIDED]}
-    for key, made in history.decided.items():
-        event = decided[key]
-        drawn = journal.read_draws(event)
-        assert (made["id"], [made["arm"]]) == (f"{identity.key}-{event.round}", drawn.arms)
-        assert [made["probability"]] == drawn.probabilities
-    told = {f"{identity.key}-{event.round}": event for event in by_kind[Kind.TOLD]}
-    assert len(told) == len(by_kind[Kind.TOLD])
-    for id_, losses in history.told.items():
-        assert journal.read_settled(told[id_]).losses.tolist() == list(losses.values())
-    assert not [id_ for id_, times in history.learned.items() if times > 1]
-    cancelled = {f"{identity.key}-{event.round}" for event in by_kind[Kind.CANCELLED]}
-    assert history.cancelled <= cancelled
-    return snapshots.digest(rebuilt), by_kind
+    def read(self, reading):
+        """Read what is new; each decision is made once, and settled at most once."""
+        for event in journal.since(reading, self.identity.id, len(self.events)):
+            self.events.append(event)
+            assert event.seq == len(self.events)
+            if event.kind in DRAWN_BY:
+                draws = journal.read_draws(event)
+                assert event.round == len(self.decided) + 1
+                for number, arm, probability in zip(draws.numbers, draws.arms, draws.probabilities, strict=True):
+                    self.decided[self._id(number)] = event.key, arm, probability
+            elif event.kind in {Kind.TOLD, Kind.CANCELLED}:
+                found = journal.read_settled(event)
+                for place, number in enumerate(found.numbers.tolist()):
+                    assert self._id(number) in self.decided
+                    assert self._id(number) not in self.settled
+                    self.settled[self._id(number)] = event.kind, found.losses_of(place).tolist()
+        [head] = [each.head for each in reading.experiments() if each.id == self.identity.id]
+        assert len(self.events) == head
+        return self
 
+    def _id(self, number):
+        return f"{self.identity.key}-{number}"
 
-def check_complete(history, by_kind):
-    """Check that the journal holds nothing but what was acknowledged: to be called when no request is under way."""
-    assert len(by_kind[Kind.DECIDED]) == len(history.decided)
-    assert len(by_kind[Kind.TOLD]) == len(history.told)
-    assert len(by_kind[Kind.CANCELLED]) == len(history.cancelled)
+    def check(self, history, *, complete=False):
+        """Check that it holds what clients were told; if it is complete, no request is under way: nothing else."""
+        decided = self._of(history.decided)
+        settled = {id_: (Kind.TOLD, losses) for id_, losses in self._of(history.told).items()}
+        settled |= {id_: (Kind.CANCELLED, []) for id_ in self._of(dict.fromkeys(history.cancelled))}
+        assert {id_: self.decided[id_] for id_ in decided} == decided
+        assert {id_: self.settled[id_] for id_ in settled} == settled
+        assert not [id_ for id_, times in history.learned.items() if times > 1]
+        if complete:
+            assert self.decided.keys() == decided.keys()
+            assert self.settled.keys() == settled.keys()
+
+    def _of(self, by_id):
+        return {id_: value for id_, value in by_id.items() if id_.startswith(self.identity.key)}
+
+    def replayed(self, reading, hooks, clones=()):
+        """Return the digest of what replaying it gives, without a snapshot.
+
+        `clones` are numbers of events. The state that a clone of it had begun with after each is returned beside it.
+        """
+        found, states = Replayed(self.identity, GraphCache(), Clock()), {}
+        for last in sorted({*clones, len(self.events)}):
+            hooks["events"] = altered(lambda events, last=last: [each for each in events if each.seq <= last])
+            found.live = found.rebuilt(reading) if found.live is None else found.catch_up(reading)
+            states[last] = hashlib.sha256(snapshots.copied(found.live, reading)()).hexdigest()
+        hooks.clear()
+        return snapshots.digest(found.live), states

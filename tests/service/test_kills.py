@@ -1,96 +1,391 @@
-"""kill -9 at random moments under load: nothing acknowledged is lost, nothing is counted twice."""
+"""kill -9 at random moments under every kind of load: nothing acknowledged is lost, nothing is counted twice.
+
+Two servers have one database. Clients decide and tell at both, one by one and in batches, with keys, features and
+graphs of their rounds. Meanwhile an operator freezes, stops, renames and archives an experiment, another one clones
+experiments and deletes the clones, and others follow events and download logs. The servers are killed, one or both. At
+the end the journals must hold all that was acknowledged, once, and replaying them gives the state of both servers.
+"""
 
 import asyncio
 import collections
-import logging
+import itertools
+import json
 import os
 import random
+import time
 
+import numpy as np
 import pytest
 
+import sidelong as sl
 from service import history as histories
-from sidelong.service.store.journal import Kind
+from sidelong.errors import ServiceError
+from sidelong.service.client import connect_async
+from sidelong.service.store import journal
+from sidelong.service.store.journal import DRAWN_BY, Kind
+from sidelong.service.store.kinds import open_database
+from sidelong.service.store.lifecycle import Life
+from sidelong.service.store.tokens import Tokens
 
-#: Each kill is one more draw of the moment. `make soak` asks for 500 on each database.
-KILLS = int(os.environ.get("SIDELONG_KILLS", "20"))
+#: Each kill is one more draw of the moment: `make soak` asks for more of them, with a seed of their own.
+KILLS, SEED = int(os.environ.get("SIDELONG_KILLS", "30")), int(os.environ.get("SIDELONG_SEED", "1"))
 CLIENTS = 6
-_log = logging.getLogger(__name__)
-EXPERIMENT = {
-    "name": "killed",
-    "graph": {"name": "cliques", "sizes": [3, 2]},
-    "seed": 5,
-    "expire_after": None,
-    "certificate": True,
+PATIENCE = 300.0  # seconds within which each of those who work gets something done
+SETTINGS = {"snapshot_every": 50, "decide_rate": 1e9, "feedback_rate": 1e9, "read_rate": 1e9}  # killed in snapshots too
+
+KEYS = [f"sku-{k}" for k in range(300)]
+GRAPH = sl.graphs.cliques([3, 2])
+BODY = {"graph": {"name": "cliques", "sizes": [3, 2]}, "seed": 5, "expire_after": None}
+HELD = {**BODY, "learner": "exp3-set", "holdout": {"arm": 2, "share": 0.3}}
+EXPERIMENTS = {
+    "plain": {**BODY, "certificate": True},
+    "features": {**BODY, "certificate": True, "learner": "squarecb.g", "features": ["weekday", "size"]},
+    "keyed": {**BODY, "learner": "exp3.g++", "keyed": True},
+    "changed": HELD,
+    "cloned": HELD,
 }
+#: What the operator does, and what a decision is drawn by after that, or why it is refused.
+CHANGES = (
+    ({"state": "frozen", "play": 1}, {"frozen"}),
+    ({"play": {"0": 0.5, "4": 0.5}}, {"frozen"}),
+    ({"state": "running"}, {"learner", "holdout"}),
+    ({"state": "stopped", "fallback": 3}, {"fallback"}),
+    ({"state": "stopped", "fallback": None}, {"stopped"}),
+    ({"name": None}, {"stopped"}),  # another name each time
+    ({"state": "archived"}, {"archived"}),
+    ({"state": "running"}, {"learner", "holdout"}),
+)
 
 
-WITH_FEATURES = {**EXPERIMENT, "learner": "squarecb.g", "features": ["weekday", "size"]}
+def drawn(kind, draws):
+    """Draw what is sent with a decision: in one of five a graph of its own, of which there are twenty."""
+    sent = {}
+    if kind in {"plain", "features"} and draws.random() < 0.2:
+        sent["graph"] = {"name": "erdos_renyi", "n": 5, "r": 0.5, "seed": draws.randrange(20)}
+    if kind == "features":
+        sent["context"] = {"weekday": draws.choice("MTWTF"), "size": draws.random(), "order": "unseen"}
+    return {**sent, "key": f"one-{draws.randrange(50)}"} if kind == "keyed" else sent
 
 
-def drawn(draws):
-    """Draw what is sent with a round: in one of five a graph of its own, of which there are twenty."""
-    own = {"name": "erdos_renyi", "n": 5, "r": 0.5, "seed": draws.randrange(20)}
-    return {"graph": own} if draws.random() < 0.2 else {}
+class Load:
+    """Two servers of one database, who sends them requests, and what was acknowledged."""
 
+    def __init__(self, nursery, database):
+        self.opened = open_database(database)
+        self.token = Tokens(self.opened).create("operator", ["admin"])
+        self.start = lambda: nursery.start(database, **SETTINGS)
+        self.servers = [self.start() for _ in range(2)]
+        self.history, self.ends, self._turns = histories.History(), False, itertools.count()
+        self.kinds = {name: name for name in EXPERIMENTS}  # of the experiments that are there: as which it was made
+        self.renamed = "changed"  # what the operator calls that experiment by now
+        self.changes = []
+        self.clones = []  # of each: its key, its name, and what the journal says of its beginning
+        self.deleted = set()  # keys of those whose deletion was acknowledged
+        self.nights = []  # of each batch with keys: the decisions and their losses
+        self.seen, self.exports = [], collections.Counter()
+        self.journals = {}
+        for name, body in EXPERIMENTS.items():
+            assert self.servers[0].post("/v1/experiments", {"name": name, **body}, **self.headers)[0] == 201
 
-def drawn_with_features(draws):
-    """Draw the same, and a context."""
-    return {**drawn(draws), "context": {"weekday": draws.choice("MTWTF"), "size": draws.random(), "order": "unseen"}}
+    @property
+    def headers(self):
+        return {"Authorization": f"Bearer {self.token}"}
+
+    def port(self):
+        """Return the port of either server in turn."""
+        return self.servers[next(self._turns) % 2].port
+
+    def line(self, *, hops=True):
+        return histories.Line(self.port, self.history, self.token, hops=hops)
+
+    async def play(self, number):
+        """Decide and tell at any experiment there is; cancel one in ten, repeat one in ten."""
+        draws, line = random.Random(f"{SEED} {number}"), self.line(hops=number % 2)
+        for count in itertools.count():
+            if self.ends:
+                line.close()
+                return
+            name, deleted = draws.choice([*self.kinds]), set(self.deleted)
+            refusals = {"not_found"} if "twin" in name else {"stopped", "archived"} if name == "changed" else set()
+            status, made = await self.decide(line, name, f"c{number}-{count}", drawn(self.kinds[name], draws))
+            if status >= 300:
+                assert made["code"] in refusals, (name, made)
+                continue
+            assert made["id"].partition("-")[0] not in deleted, made
+            if draws.random() < 0.1:
+                status, reply = await line.send(f"/v1/decisions/{made['id']}/cancel")
+                assert status == 200 or reply["code"] in refusals, (name, reply)
+                self.history.cancelled |= {made["id"]} if status == 200 else set()
+                continue
+            losses = {str(arm): draws.random() for arm in made["reveals"]}
+            for _ in range(2 if draws.random() < 0.1 else 1):
+                status, reply = await line.send(f"/v1/decisions/{made['id']}/feedback", json.dumps({"losses": losses}))
+                if status != 200:
+                    assert reply["code"] in refusals, (name, reply)
+                    break
+                is_new = made["drawn_by"] == "learner" and not reply["duplicate"]
+                assert reply["learned"] is is_new or (name == "changed" and not reply["learned"]), (made, reply)
+                self.history.learned[made["id"]] += reply["learned"]
+                self.history.told[made["id"]] = list(losses.values())
+
+    async def decide(self, line, name, key, sent=None):
+        """Decide, whatever the experiment is called by now, and keep what the reply says."""
+        while True:
+            path = f"/v1/experiments/{self.called(name)}/decisions"
+            status, made = await line.send(path, json.dumps(sent) if sent else "", key)
+            if status != 404 or name != "changed":
+                break
+        if status < 300:
+            [made] = made.get("items", [made])
+            self.history.decided[made["id"]] = key, made["arm"], made["probability"]
+        return status, made
+
+    async def operate(self):
+        """Change an experiment again and again, and look after each change at whichever server whether it holds."""
+        line = self.line()
+        for number, (change, drawn_by) in enumerate(itertools.cycle(CHANGES)):
+            if self.ends:
+                return
+            wanted = {**change, "name": f"changed-{number}"} if "name" in change else change
+            for name in (self.renamed, wanted.get("name")):  # the second if the reply to an earlier attempt was lost
+                status, reply = await line.send(f"/v1/experiments/{name}", json.dumps(wanted), method="PATCH")
+                if status != 404:
+                    break
+            assert status == 200, reply
+            self.renamed = reply["name"]
+            self.changes.append(wanted)
+            status, reply = await self.decide(line, "changed", f"look-{number}")
+            assert (reply["drawn_by"] if status < 300 else reply["code"]) in drawn_by, (change, reply)
+
+    async def clone(self):
+        """Clone experiments, with and without what they have learned, and delete each clone when there is another.
+
+        The names come again, so that a server which remembers what a name once meant is found out.
+        """
+        line, draws = self.line(), random.Random(f"{SEED} clones")
+        for number in itertools.count():
+            if self.ends:
+                return
+            kind, learned = ("cloned", "keyed")[number // 2 % 2], (number + number // 4) % 2 == 0
+            name = f"{kind}-twin-{number % 2}"
+            body = json.dumps({"name": name, "learned": learned})
+            status, reply = await line.send(f"/v1/experiments/{kind}/clone", body)
+            assert (status in {200, 201}, reply.get("origin", {}).get("learned")) == (True, learned), reply
+            status, first = await self.decide(line, name, f"look-{number}", drawn(kind, draws))
+            assert status in {200, 201}, first
+            key = first["id"].partition("-")[0]
+            assert key not in {before for before, *_ in self.clones}
+            status, story = await line.send(f"/v1/experiments/{name}/changes", method="GET")
+            assert status == 200, story
+            self.clones.append((key, name, story["items"][0]))
+            self.kinds[name] = kind
+            if len(self.clones) > 1:
+                await self.delete(line, *self.clones[-2][:2])
+
+    async def delete(self, line, key, name):
+        del self.kinds[name]
+        status, reply = await line.send(f"/v1/experiments/{name}?name={name}", method="DELETE")
+        assert status in {200, 404}, reply  # 404: by an attempt whose reply was lost
+        self.deleted.add(key)
+        for path, body in (
+            (f"/v1/experiments/{name}/decisions", ""),
+            (f"/v1/decisions/{key}-1/feedback", '{"losses": [0.5, 0.5, 0.5]}'),
+        ):
+            status, reply = await line.send(path, body)
+            assert (status, reply["code"]) == (404, "not_found"), reply
+
+    async def decide_in_batches(self):
+        """Ask for many decisions at once, with and without keys, and tell their losses at once."""
+        rng = np.random.default_rng(SEED)
+        for number in itertools.count():
+            if self.ends:
+                return
+            name = "plain" if number % 2 else "keyed"
+            asked = int(rng.integers(2, 50)) if number % 2 else rng.permutation(KEYS)[: rng.integers(50, 300)].tolist()
+            key = f"night-{number}"
+            batch = await self.insist(name, lambda it, asked=asked, key=key: it.ask_many(asked, key=key))
+            columns = zip(batch.ids, batch.arms.tolist(), batch.probabilities.tolist(), strict=True)
+            self.history.decided |= {id_: (key, arm, probability) for id_, arm, probability in columns}
+            losses = rng.random(batch.reveals.size)
+            await self.insist(name, lambda it, batch=batch, losses=losses: it.tell_many(batch, losses))
+            each = (some.tolist() for some in np.split(losses, batch.offsets[1:-1]))
+            self.history.told |= dict(zip(batch.ids, each, strict=True))
+            self.nights.append((name, batch, losses))
+
+    async def insist(self, name, what):
+        """Do something with the client until a server has acknowledged it."""
+        while True:
+            url = f"http://127.0.0.1:{self.port()}"
+            try:
+                async with connect_async(url, self.token, patience=0.0, timeout=20.0) as service:
+                    return await what(service[name])
+            except ServiceError as error:
+                if not histories.is_passing(error.status, error.code):
+                    raise
+                self.history.sent_again += 1
+                await asyncio.sleep(0.02)
+
+    async def run(self, kills):
+        """Let all of them work until all kills are done, and each has done something; return how many there were."""
+        moments, done, path = random.Random(SEED), 0, "/v1/experiments/plain"
+        async with asyncio.TaskGroup() as group:
+            for each in (self.operate(), self.clone(), self.decide_in_batches(), *map(self.play, range(CLIENTS))):
+                group.create_task(each)
+            group.create_task(histories.follow(path, self.port, self.token, self.seen, lambda: self.ends))
+            group.create_task(histories.export(path, self.port, self.token, self.exports, lambda: self.ends))
+            try:
+                for turn in itertools.count():
+                    if done >= kills:
+                        break
+                    done += await self.kill(moments, range(2) if turn % 5 == 0 else [moments.randrange(2)])
+                    if done % 50 < 2:
+                        print(f"{done} of {kills} kills", flush=True)  # noqa: T201  # for `make soak`
+                async with asyncio.timeout(PATIENCE):
+                    while len(self.changes) < 2 * len(CHANGES) or len(self.clones) < 8 or not self.exports["whole"]:  # noqa: ASYNC110
+                        await asyncio.sleep(0.01)
+            finally:
+                self.ends = True
+        return done
+
+    async def kill(self, moments, which):
+        """Kill servers at a moment after somebody has got on, and start them again; return how many these were."""
+        done = moments.choice((self.history.told, self.changes, self.clones, self.nights))
+        before = len(done)
+        async with asyncio.timeout(PATIENCE):
+            while len(done) == before:  # noqa: ASYNC110
+                await asyncio.sleep(0.005)
+        await asyncio.sleep(moments.uniform(0.0, 0.25))
+        for each in which:
+            self.servers[each].kill()
+        if len(which) == len(self.servers):  # nobody writes: what is there is what was acknowledged, and a little more
+            self.check()
+        for each in which:
+            self.servers[each] = await asyncio.to_thread(self.start)
+        return len(which)
+
+    def check(self, *, complete=False):
+        """Compare the journals with what was acknowledged; return those of the experiments that are there, by name."""
+        found = {}
+        with self.opened.reading() as reading:
+            for name in self.kinds:
+                identity = reading.find(self.called(name))
+                if identity is not None:  # it may be renamed already, and the operator does not know
+                    found[name] = self.journals.setdefault(identity.key, histories.Journal(identity))
+                    found[name].read(reading).check(self.history, complete=complete)
+        return found
+
+    def called(self, name):
+        return self.renamed if name == "changed" else name
+
+    def states(self, name):
+        """Return what each server says the state is."""
+        path = f"/v1/experiments/{self.called(name)}?digest=true"
+        return [each.get(path, **self.headers)[1] for each in self.servers]
+
+    def summary(self, database, kills, events):
+        """Return what was done and checked, as one line."""
+        of, kind = self.history, database.partition(":")[0]
+        done = {"decisions": of.decided, "tells": of.told, "cancellations": of.cancelled, "batches": self.nights}
+        done |= {"changes": self.changes, "clones": self.clones, "deletions": self.deleted}
+        listed = ", ".join(f"{len(each):,} {name}" for name, each in done.items())
+        return (
+            f"seed {SEED} on {kind}: {kills} kills, {of.sent_again:,} requests sent again. Acknowledged, and once in "
+            f"the journals: {listed}. Replaying {events:,} events gives the state of both servers to the bit, and what "
+            f"{len(self.clones):,} clones began with."
+        )
+
+    def close(self):
+        for each in self.servers:
+            each.stop()
 
 
 @pytest.mark.postgresql
-@pytest.mark.parametrize("seed", [1])
-@pytest.mark.parametrize(
-    ("experiment", "content", "kills"), [(EXPERIMENT, drawn, KILLS), (WITH_FEATURES, drawn_with_features, KILLS // 4)]
-)
-def test_nothing_acknowledged_is_lost_and_nothing_counted_twice(nursery, database, experiment, content, kills, seed):
-    settings = {"snapshot_every": 50, "decide_rate": 1e9, "feedback_rate": 1e9}  # many snapshots, to be killed in them
-    server = nursery.start(database, **settings)
-    assert server.post("/v1/experiments", experiment)[0] == 201
-    history, moments = histories.History(), random.Random(seed)
-    seen, exports = [], collections.Counter()
+def test_nothing_acknowledged_is_lost_and_nothing_counted_twice(nursery, database, hooks):
+    load = Load(nursery, database)
+    kills = asyncio.run(load.run(KILLS))
+    journals = load.check(complete=True)
+    origins = [about["change"]["origin"] for *_, about in load.clones]
+    digests = {}
+    with load.opened.reading() as reading:
+        for name, found in journals.items():
+            mine = [each for each in origins if each["key"] == found.identity.key]
+            digests[name], states = found.replayed(reading, hooks, [each["sequence"] for each in mine])
+            for each in mine:
+                assert (each["name"], each["state"]) == (name, states[each["sequence"]] if each["learned"] else None)
+    check_states(load, journals, digests)
+    check_changes(load, journals["changed"])
+    check_clones(load, journals, origins)
+    check_batches(load)
+    assert load.history.sent_again > 0
+    assert load.seen == list(range(1, len(load.seen) + 1))  # each event once, in order, over all breaks
+    assert len(load.seen) > kills
+    assert {event.graph for event in journals["plain"].events if event.kind is Kind.DECIDED} > {None}
+    load.close()
+    load.servers = [load.start() for _ in range(2)]
+    check_states(load, journals, digests)
+    load.close()
+    load.opened.close()
+    print(load.summary(database, kills, sum(len(each.events) for each in journals.values())))  # noqa: T201
 
-    async def play():
-        nonlocal server
-        ends = False
-        clients = [
-            asyncio.create_task(
-                histories.client(
-                    f"c{number}", "killed", lambda: server.port, history, seed, lambda: ends, content=content
-                )
-            )
-            for number in range(CLIENTS)
-        ]
-        clients.append(asyncio.create_task(histories.follow("killed", lambda: server.port, seen, lambda: ends)))
-        clients.append(asyncio.create_task(histories.export("killed", lambda: server.port, exports, lambda: ends)))
-        for kill in range(kills):
-            before = len(history.told)
-            await asyncio.sleep(moments.uniform(0.0, 0.25))
-            while len(history.told) == before:  # noqa: ASYNC110  # something was acknowledged since the last kill
-                await asyncio.sleep(0.001)
-            server.kill()
-            if kill % 50 == 49:
-                _log.info("%d of %d kills", kill + 1, kills)
-            if kill % 5 == 0:  # nobody writes now: what is there is what was acknowledged, and a little more
-                await asyncio.to_thread(histories.check, database, "killed", history)
-            server = await asyncio.to_thread(nursery.start, database, **settings)
-        while not exports["whole"]:  # noqa: ASYNC110  # the last server stays
-            await asyncio.sleep(0.01)
-        ends = True
-        await asyncio.gather(*clients)
 
-    asyncio.run(play())
-    digest, by_kind = histories.check(database, "killed", history)
-    histories.check_complete(history, by_kind)
-    assert history.sent_again > 0
-    assert seen == list(range(1, len(seen) + 1))  # each event once, in order, over all breaks
-    assert len(seen) > kills
-    assert {event.graph for event in by_kind[Kind.DECIDED]} > {None}
-    status, state = server.get("/v1/experiments/killed?digest=true")
-    assert status == 200
-    assert state["digest"] == digest
-    assert state["counts"]["told"] == len(history.told)
-    server.stop()
-    restarted = nursery.start(database, **settings)
-    assert restarted.get("/v1/experiments/killed?digest=true")[1]["digest"] == digest
-    restarted.stop()
+def check_states(load, journals, digests):
+    """Check that both servers have what replaying the journals gives, and count what the journals hold."""
+    for name, found in journals.items():
+        kinds = collections.Counter(kind for kind, _ in found.settled.values())
+        told, cancelled = kinds[Kind.TOLD], kinds[Kind.CANCELLED]
+        counts = {"decided": len(found.decided), "told": told, "cancelled": cancelled}
+        counts["outstanding"] = len(found.decided) - told - cancelled
+        for state in load.states(name):
+            assert state["digest"] == digests[name]
+            assert {which: state["counts"][which] for which in counts} == counts
+
+
+def check_changes(load, found):
+    """Check that no decision was made by a state that was left, and that the journal tells who did what."""
+    changes = [json.loads(event.context) for event in found.events if event.kind is Kind.CHANGED]
+    assert {change["by"] for change in changes} == {"operator"}
+    assert json.loads(found.events[0].context)["by"] == "operator"
+    assert [change["state"] for change in changes if "state" in change] == [
+        state for state, _ in itertools.groupby(made["state"] for made in load.changes if "state" in made)
+    ]
+    assert [change["name"] for change in changes if "name" in change] == [
+        made["name"] for made in load.changes if "name" in made
+    ]
+    life = Life.first(found.identity.spec)
+    allowed = {"running": {Kind.DECIDED, Kind.HELD}, "frozen": {Kind.PLAYED}, "stopped": {Kind.FALLBACK}}
+    for event in found.events:
+        if event.kind is Kind.CHANGED:
+            life = life.after(json.loads(event.context))
+        elif event.kind in DRAWN_BY:
+            (arm,) = journal.read_draws(event).arms
+            assert event.kind in allowed[life.state]
+            assert arm in {Kind.HELD: {2}, Kind.FALLBACK: {life.fallback}}.get(event.kind, set(range(5)))
+            assert event.kind is not Kind.PLAYED or str(arm) in life.play
+
+
+def check_clones(load, journals, origins):
+    """Check who made the clones and who deleted them, and that nothing is left of those."""
+    assert {about["by"] for *_, about in load.clones} == {"operator"}
+    assert {each["learned"] for each in origins} == {True, False}
+    *deleted, (last, survivor, _) = load.clones
+    assert journals[survivor].identity.key == last
+    with load.opened.reading() as reading:
+        lines = reading.experiments(deleted=True)
+    assert [(line.name, line.changed_by) for line in lines] == [(name, "operator") for _, name, _ in deleted]
+    while any(line.state == "deleted" for line in lines):  # which the servers erase in portions
+        time.sleep(0.05)
+        with load.opened.reading() as reading:
+            lines = reading.experiments(deleted=True)
+    with load.opened.reading() as reading:
+        assert not any(reading.events(line.id, 0, 1) for line in lines)
+
+
+def check_batches(load):
+    """Check that batches with keys are what a family decides, to the bit."""
+    family = sl.Family("exp3.g++", GRAPH, seed=5)
+    for name, batch, losses in load.nights:
+        if name == "keyed":
+            plan = family.ask(batch.keys)
+            assert plan.arms.tolist() == batch.arms.tolist()
+            assert plan.probabilities.tobytes() == batch.probabilities.tobytes()
+            family.tell(plan, losses)
