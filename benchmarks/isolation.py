@@ -154,7 +154,7 @@ async def times(port: int, disturbance: Disturbance, *, while_loading: bool = Fa
     async with disturbance(port), Line(port) as line:
         end = time.perf_counter() + SECONDS
         while time.perf_counter() < end:
-            if while_loading and not json.loads(await line.send("GET", "/ready"))["experiments"]["loading"]:
+            if while_loading and not await replay.is_loading(line):
                 break
             begun = time.perf_counter()
             made = json.loads(await line.send("POST", "/v1/experiments/small/decisions"))

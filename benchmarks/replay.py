@@ -20,17 +20,19 @@ from measure import Row, print_table
 import service
 import sidelong as sl
 from service import Line
-from service.stores import tell_one
 from sidelong.service.settings import Settings
 from sidelong.service.store import creation
 from sidelong.service.store.clock import Clock
+from sidelong.service.store.feedback import ToldItem
 from sidelong.service.store.kinds import open_database
-from sidelong.service.store.rules import Decide
+from sidelong.service.store.rules import Decide, TellOne
 from sidelong.service.store.spec import RequestedSpec
 from sidelong.service.store.store import Store
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from sidelong.service.store.rules import Decided
 
 BATCH = 500
 
@@ -60,8 +62,14 @@ def make(folder: str, events: int) -> None:
             creation.create(store, creation.draft(store, name, about, sl.graphs.cliques([5, 5])))
         for _ in range(events // (2 * BATCH)):
             made = store.run([Decide("large") for _ in range(BATCH)])
-            store.run([tell_one(f"#{each.experiment}", each.number, [0.3] * len(each.reveals)) for each in made])
+            store.run([tell(each) for each in made])
         store.save(least=1)
+
+
+def tell(made: Decided) -> TellOne:
+    """Return the command that tells a decision."""
+    number, _, _, arm, *_ = made.draws.row(0)
+    return TellOne(f"#{made.experiment}", ToldItem(number, [0.3] * made.graph.row(arm).size))
 
 
 def lose_snapshot(folder: str) -> None:
@@ -77,11 +85,20 @@ async def replayed(port: int) -> float:
     """Return the seconds until the large experiment is in memory, while a client decides at the small one."""
     begun = time.perf_counter()
     async with Line(port) as line, Line(port) as other:
-        while json.loads(await line.send("GET", "/ready"))["experiments"]["loading"]:
+        while await is_loading(line):
             made = json.loads(await other.send("POST", "/v1/experiments/small/decisions"))
             losses = json.dumps({"losses": [0.3] * len(made["reveals"])})
             await other.send("POST", f"/v1/decisions/{made['id']}/feedback", losses)
     return time.perf_counter() - begun
+
+
+async def is_loading(line: Line) -> bool:
+    """Tell whether a server has not loaded all experiments yet: until then it is not ready."""
+    try:
+        await line.send("GET", "/ready")
+    except RuntimeError:
+        return True
+    return False
 
 
 if __name__ == "__main__":
