@@ -173,7 +173,7 @@ def test_it_is_without_bias_by_enumeration():
             for arm, l in zip(draws, losses, strict=True)
         ]
         agent = sl.Agent("exp3-set", PATH5)
-        agent.learn(columns(rounds))
+        agent.learn(columns(rounds) | {"all_observe_probabilities": [P.tolist()] * 3})
         expected += math.prod(p[arm] for arm in draws) * agent._state.Lhat
     np.testing.assert_allclose(expected, losses.sum(axis=0), rtol=1e-12)
 
@@ -267,6 +267,39 @@ def test_a_log_of_one_arm_that_was_certain_is_refused_in_every_form(lists):
         both["observed"] = [[2]] * 50 + [[3]] * 50
     with pytest.raises(EvaluationError, match="could not be seen"):
         agent.learn(both)
+
+
+@pytest.mark.interpreted
+@pytest.mark.parametrize(
+    ("actions", "pscore"),
+    [([2, 3] * 25, 0.5), ([1, 2, 3, 4] * 12, 0.25), ([3, 2] * 2, 0.5)],
+    ids=["two", "four", "few"],
+)
+def test_a_log_that_never_saw_an_arm_is_refused_however_long_it_is(actions, pscore):
+    """On self-loops, such probabilities of the arms that were seen leave nothing to the others."""
+    n = len(actions)
+    log = {"action": actions, "loss": [0.2 if arm == 2 else 0.9 for arm in actions], "pscore": [pscore] * n}
+    agent = sl.Agent("exp3-set", sl.graphs.self_loops(5))
+    with pytest.raises(EvaluationError, match=f"In {n} of the {n} rounds of the log, arm 0 could not be seen, or was"):
+        agent.learn(log)
+    assert not agent._state.Lhat.any()
+    lists = {"observed": [[arm] for arm in actions], "losses": [[loss] for loss in log["loss"]]}
+    lists |= {"observe_probabilities": [[pscore]] * n, "all_observe_probabilities": [[0.1, *[pscore] * 4]] * n}
+    assert agent.learn(log | lists) == n  # so it was chance
+
+
+@pytest.mark.interpreted
+def test_one_round_that_reveals_all_does_not_hide_those_that_could_reveal_one():
+    seen = [[2]] * 49 + [[0, 1, 2, 3, 4]]
+    lists = {"observed": seen, "losses": [[0.2] * len(each) for each in seen]}
+    lists["observe_probabilities"] = [[1.0] * len(each) for each in seen]
+    log = {"action": [2] * 50, "loss": [0.2] * 50, **lists}
+    with pytest.raises(EvaluationError, match="In 49 of the 50 rounds of the log, arm 0 could not be seen"):
+        sl.Agent("exp3-set", sl.graphs.self_loops(5)).learn(log)
+    # Here all arms reveal arm 2, so that it is certain to be seen, whichever of them was played.
+    graph = sl.FeedbackGraph.from_edges([(i, 2) for i in range(5)], self_loops=True)
+    log["observe_probabilities"] = [[1.0 if arm == 2 else 0.5 for arm in each] for each in seen]
+    assert sl.Agent("exp3-set", graph).learn(log) == 50
 
 
 @pytest.mark.interpreted

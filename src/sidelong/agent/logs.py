@@ -15,6 +15,8 @@ from sidelong.evaluation.decision_log import DecisionLog, from_table, read_log
 from sidelong.graphs.presence import present
 
 if TYPE_CHECKING:
+    import numpy.typing as npt
+
     from sidelong.agent.setup import Setup
     from sidelong.graphs.graph import FeedbackGraph
 
@@ -36,27 +38,40 @@ def replay(setup: Setup, state: Any, log: Any) -> int:
 def _check_seen(found: DecisionLog, told: np.ndarray, graph: FeedbackGraph) -> None:
     """Refuse a log in which an arm could not be seen: it would count as if it had cost nothing.
 
-    Where the log does not say how likely each arm was to be seen, what it reveals says something. A play that was
-    certain and revealed itself alone left no chance to the others. In a log in which all that was seen was certain to
-    be, an arm that was never seen had no chance either; and one that is as likely as the average stays unseen in 20
-    rounds for each arm with a chance of exp(-20).
+    A log may say how likely each arm was to be seen in each round. One that does not must have seen each arm at least
+    once. And what it reveals says something: if arm i was certain to be seen, only arms that reveal i can have been
+    played, so that what none of them reveals could not be seen. Where no round reveals more than one arm, each arm
+    reveals itself alone, whatever the graph says.
     """
-    K = graph.n_arms
     if found.chances is not None:
         hidden = (found.chances[told] <= 0.0).sum(axis=0)
     else:
-        certain = found.probability >= 1.0 - 1e-9
-        alone = certain & bool((np.bincount(found.round, minlength=found.n_rounds)[told] == 1).all())
-        hidden = int(alone.sum()) - np.bincount(found.arm[alone], minlength=K)
-        never = np.bincount(found.arm, minlength=K) == 0
-        hidden = np.where(never & (certain.all() or told.size >= 20 * K), told.size, hidden)
+        hidden = _hidden(found, graph)
+        never = np.bincount(found.arm, minlength=graph.n_arms) == 0
+        hidden[never] = told.size
     arms = np.flatnonzero((hidden > 0) & present(graph))
     if arms.size:
         raise EvaluationError(
             f"In {hidden[arms[0]]:,} of the {told.size:,} rounds of the log, arm {graph.arm_name(int(arms[0]))} could "
-            f"not be seen, and would count as if it had cost nothing. Learn rounds in which each arm could be; for an "
-            f"arm that is new, learn first and then use add_arm."
+            f"not be seen, or was not and the log does not say how likely that was, and would count as if it had cost "
+            f"nothing. Learn rounds in which each arm could be seen; if some arm never was, with the lists of what was "
+            f"revealed and a column all_observe_probabilities. For a new arm, learn first and then use add_arm."
         )
+
+
+def _hidden(found: DecisionLog, graph: FeedbackGraph) -> npt.NDArray[np.int64]:
+    """Return in how many rounds each arm could not be seen, since one that it is never seen with was certain to be."""
+    hidden = np.zeros(graph.n_arms, np.int64)
+    certain = found.probability >= 1.0 - 1e-9
+    alone = np.unique(found.round).size == found.round.size
+    for i in np.unique(found.arm[certain]).tolist():
+        rounds = found.round[certain & (found.arm == i)]
+        could = np.zeros(graph.n_arms, np.bool_)
+        for k in [] if alone else graph.in_neighbors(i).tolist():
+            could[graph.row(k)] = True
+        seen = np.isin(found.round, rounds)
+        hidden += np.where(could, 0, rounds.size - np.bincount(found.arm[seen], minlength=graph.n_arms))
+    return hidden
 
 
 def _read(log: Any, n_arms: int) -> DecisionLog:
