@@ -170,6 +170,21 @@ def test_arrays_of_all_kinds_and_numbers_come_back_with_their_types():
     assert _jit.signature_of(*arguments) == _jit.signature_of(*call)
 
 
+@pytest.mark.parametrize("name", ["exp3-set", "exp3.g++", "glance"])
+def test_all_that_needs_the_same_machine_code_asks_for_the_same(name):
+    """Whatever the seed, the graph and the constants are, so that one mark says that it is done."""
+    found = set()
+    for graph, seed, scale in ((sl.graphs.complete(2), 0, None), (sl.graphs.path(4), 1, sl.outcomes.Scale(2, 0))):
+        setup = prepare(name, graph, seed=seed, scale=scale, prior=None, options={})
+        key = pack(
+            KeyArrays(setup.params, setup.state, setup.observers(), Workspace.new(graph.n_arms), np.uint64(seed))
+        )
+        drawn = DrawnRound(1, seed, 0, 0, np.empty(3), np.empty(setup.n_traces), np.empty(0))
+        kernel = kernels_of(setup.learner).tell_one
+        found.add(_aside.request(kernel, (key, graph.packed, drawn, 1, *setup.ends, 1 + seed, True), kernel.code.key))
+    assert len(found) == 1
+
+
 # Arguments that stay the same
 
 

@@ -1,7 +1,8 @@
 """Other processes that compile: in the background while plain Python runs, or on other cores while this one compiles.
 
-What they are asked for is a kernel and arguments of the same types, which are pickled without their numbers: only
-NumPy is needed for that, not Numba. The machine code goes into the cache folder, where the one who asked finds it.
+What they are asked for is a kernel and arguments of the same types, which are pickled without their numbers, so that
+all that needs the same machine code asks for the same. Only NumPy is needed for that, not Numba. The machine code goes
+into the cache folder, where the one who asked finds it.
 
 *In the background*, requests lie in a folder beside the machine code, one file each, and a file says that one is done.
 There is at most one such process for each folder. It runs at the lowest priority, so that no other process waits for
@@ -33,6 +34,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from sidelong._cache import PACKAGE, LockSettings, cache_folder, is_writable
+from sidelong._packed import Packed
 from sidelong.machine import cores, replacing
 
 try:
@@ -66,12 +68,24 @@ def request(kernel: Any, arguments: tuple[object, ...], key: str) -> CompileRequ
     pickler = _Pickler(file)
     pickler.fast = True  # the same object twice is written as two equal ones
     try:
-        pickler.dump((kernel, arguments))
+        pickler.dump((kernel, tuple(map(_without_numbers, arguments))))
     except (pickle.PicklingError, TypeError, AttributeError):
         return None
     return CompileRequest(
         hashlib.sha256(repr((_versions(), key)).encode() + file.getvalue()).hexdigest()[:24], file.getvalue()
     )
+
+
+def _without_numbers(value: Any) -> Any:
+    """Return an argument with zeros for its numbers; arrays are left to the pickler."""
+    if isinstance(value, Packed):
+        return value._replace(value=_without_numbers(value.value))
+    if isinstance(value, tuple):
+        parts = map(_without_numbers, value)
+        return type(value)(*parts) if hasattr(value, "_fields") else tuple(parts)
+    if type(value) is int:
+        return 0 if value < 2**63 else value  # which is unsigned
+    return type(value)() if type(value) in {bool, float} or isinstance(value, np.generic) else value
 
 
 class _Pickler(pickle.Pickler):
