@@ -13,7 +13,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import sidelong as sl
-from sidelong.agent import agent as agent_module
 from sidelong.agent import state_file
 from sidelong.errors import ConflictError, DecisionError, StateFileError
 from sidelong.learners import exp3gpp
@@ -88,19 +87,21 @@ def test_a_resumed_agent_still_recognises_what_it_was_told(tmp_path):
         agent.tell(decision.id, {0: 0.5, 1: 0.5})
 
 
-def test_a_resumed_agent_forgets_nothing_that_it_remembered(monkeypatch, tmp_path):
-    monkeypatch.setattr(agent_module, "_REMEMBERED", 3)
+@pytest.mark.parametrize("remembers", [0, 5, 20_000])
+def test_a_resumed_agent_remembers_as_many_decisions(tmp_path, remembers):
     agent = sl.Agent("exp3.g++", sl.graphs.complete(2), seed=1)
-    agent.remembers = 5
+    agent.remembers = remembers
     told = [agent.ask() for _ in range(6)]
     for decision in told:
         agent.tell(decision, [0.5, 0.25])
     agent.save(tmp_path / "agent")
-    agent = sl.Agent.load(tmp_path / "agent")
-    assert agent.remembers == 5
-    assert not any(agent.tell(decision.id, [0.5, 0.25]) for decision in told[1:])
-    with pytest.raises(DecisionError, match="it remembers the last 5"):
-        agent.tell(told[0].id, [0.5, 0.25])
+    for resumed in (sl.Agent.load(tmp_path / "agent"), copy.deepcopy(agent)):
+        assert resumed.remembers == remembers
+        for decision in told[max(6 - remembers, 0) :]:
+            assert not resumed.tell(decision.id, [0.5, 0.25])
+        for decision in told[: max(6 - remembers, 0)]:
+            with pytest.raises(DecisionError, match=f"it remembers the last {remembers}"):
+                resumed.tell(decision.id, [0.5, 0.25])
 
 
 def test_the_representation_of_a_graph_is_kept(tmp_path):
@@ -177,7 +178,7 @@ def test_a_newer_file_says_so(saved):
     data = bytearray(saved.read_bytes())
     struct.pack_into("<I", data, 8, 2)
     saved.write_bytes(data)
-    with pytest.raises(StateFileError, match=r"format version 2, and this program reads up to 1.*Install the version"):
+    with pytest.raises(StateFileError, match=r"format version 2, and this program reads 1.*Install the version"):
         sl.Agent.load(saved)
 
 
@@ -195,13 +196,15 @@ def test_a_file_of_another_version_of_its_learner_is_refused_with_what_can_be_do
         sl.Agent.load(saved)
 
 
-def test_a_file_that_names_no_version_of_its_learner_is_of_version_1(saved, monkeypatch):
+def test_a_file_of_another_version_of_its_learner_or_of_none_is_refused(saved, monkeypatch):
     header, arrays = state_file.read(saved)
+    monkeypatch.setattr(exp3gpp, "LEARNER", replace(exp3gpp.LEARNER, version=2))
+    with pytest.raises(StateFileError, match="saved by version 1"):
+        sl.Agent.load(saved)
+    monkeypatch.undo()
     assert header.pop("learner_version") == 1
     state_file.write(saved, header, arrays)
-    sl.Agent.load(saved)
-    monkeypatch.setattr(exp3gpp, "LEARNER", replace(exp3gpp.LEARNER, version=2))
-    with pytest.raises(StateFileError, match="version 1"):
+    with pytest.raises(StateFileError, match="holds what no agent or family has saved"):
         sl.Agent.load(saved)
 
 

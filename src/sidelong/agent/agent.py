@@ -443,7 +443,8 @@ class Agent(Persistent):
 
         Args:
             log: the path of a Parquet file, such as the service exports; or a table or a dict with its columns: action,
-                loss or reward, and pscore, or the lists observed, losses and observe_probabilities of each round.
+                loss or reward, and pscore, or beside these the lists observed, losses and observe_probabilities of each
+                round.
         """
         rounds = logs.replay(self._setup, self._state, log)
         self._observers.delays[LOGGED] += rounds
@@ -556,6 +557,7 @@ class Agent(Persistent):
             self._names,
         )
         header, arrays = codec.write("agent", saved)
+        header |= {"remembers": self.remembers}
         header |= {"round": self._round}  # for whoever reads it; `rows.round` is what counts
         return header | ({"fresh": self._drawn} if setup.learner.is_sparing else {}), arrays
 
@@ -571,7 +573,8 @@ class Agent(Persistent):
             getattr(self._state, name)[...] = array[0]
         self._round, self._names = int(saved.round[0]), saved.names
         self._drawn = check_whole(LearnerError, "fresh", header.get("fresh", 0), 0)
-        self._told = deque(saved.told[0][::-1], max(_REMEMBERED, saved.told.shape[1]))
+        self.remembers = header["remembers"]
+        self._told.extend(saved.told[0][::-1])
         for place, graph in enumerate(saved.pending["graph"].tolist()):
             made = decision_at(setup, saved.pending, place, saved.graphs[graph], setup.tag, self._every_chance)
             self._pending[made.round] = made

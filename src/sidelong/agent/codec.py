@@ -3,8 +3,9 @@
 ::
 
     header        kind ("agent" or "family"), learner and its version, options, seed, tag, names of graphs and traces,
-                  certificate and alarm; of an agent its round; scale, labels, fresh, and the names that a service gave
-                  to pending decisions when the file was taken out of it, where there are such
+                  certificate and alarm; of an agent its round, and how many decisions it remembers; scale, labels,
+                  fresh, and the names that a service gave to pending decisions when the file was taken out of it, where
+                  there are such
     params.*      the constants of the learner, as they were computed
     first.*       the state of a key before its first round
     keys.*        of a family, the keys: number; or text, or digits of numbers beyond 64 bits, with where each ends
@@ -306,7 +307,7 @@ def find_learner(path: Place, header: Header, given: ModuleType | Learner | None
     learner = catalogue.choose(given or name, _of_type(path, header, "options", dict))
     if name != learner.name:
         raise StateFileError(f"{path} is of the learner {short(name)}, not of {learner.name!r}.")
-    saved, own = header.get("learner_version", 1), learner.version
+    saved, own = header["learner_version"], learner.version
     if saved != own:
         raise StateFileError(
             f"{path} was saved by version {saved} of {name}, and this is version {own}, which decides otherwise. To go "

@@ -5,7 +5,7 @@
     8 bytes   "SIDELONG"
     4 bytes   version of the format, little-endian; this program writes 1
     4 bytes   length of the header
-    header    JSON: for each array its name, type and shape; and what `sidelong.agent.contents` says
+    header    JSON: for each array its name, type and shape; and what `sidelong.agent.codec` says
     arrays    one after the other, in the order of the header, little-endian
     32 bytes  SHA-256 of everything before
 
@@ -94,10 +94,9 @@ def unpack(data: bytes, path: str | os.PathLike[str]) -> tuple[dict[str, Any], d
     if len(data) < _START.size + _CHECKSUM:
         raise StateFileError(f"{path} is truncated: it has {len(data)} bytes. Load an earlier copy.")
     _, version, length = _START.unpack_from(data)
-    if version > VERSION:
-        raise StateFileError(
-            f"{path} has format version {version}, and this program reads up to {VERSION}. It is newer. {NEWER}"
-        )
+    if version != VERSION:
+        newer = f" It is newer. {NEWER}" if version > VERSION else ""
+        raise StateFileError(f"{path} has format version {version}, and this program reads {VERSION}.{newer}")
     if hashlib.sha256(memoryview(data)[:-_CHECKSUM]).digest() != data[-_CHECKSUM:]:
         raise StateFileError(f"{path} is truncated or was altered: its checksum does not hold. Load an earlier copy.")
     try:
