@@ -68,7 +68,7 @@ class Bench:
         self.store = Store(self.database, Settings(**settings), clock)
 
     def create(self, name="e", graph=None, learner="exp3.g++", seed=3, expire_after=None, **options):
-        own = ("features", "holdout", "default_loss", "scale", "certificate", "keyed")
+        own = ("features", "holdout", "default_loss", "scale", "certificate", "prior", "keyed")
         spec = {name: options.pop(name) for name in own if name in options}
         spec |= {"learner": learner, "options": options, "seed": seed, "expire_after": expire_after}
         request = RequestedSpec(**spec)

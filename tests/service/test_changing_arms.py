@@ -411,7 +411,7 @@ def test_keys_that_are_not_in_memory_follow_when_they_are_used(database, monkeyp
 
 def together(experiment, reading):
     experiment.load_all(reading)
-    return experiment.blocks.together()
+    return sl.Family.from_contents(*experiment.blocks.together(), "the keys")
 
 
 def tell_all(bench, family, pending):

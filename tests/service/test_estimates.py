@@ -21,7 +21,7 @@ def bench(tmp_path):
 
 
 def state(bench, **how):
-    return bench.store.view("e", lambda experiment, _: views.state(experiment, **how))
+    return bench.store.view("e", lambda experiment, reading: views.state(experiment, reading, **how))
 
 
 @pytest.mark.parametrize("lost", [False, True])
@@ -68,7 +68,7 @@ def test_costs_and_regret_are_those_of_the_log(bench, tmp_path, late, lost):
 
 def tell(counters, arm, p, reveals, losses, observe, frozen):
     """Count a round that was told at once."""
-    told = ToldColumns([arm], reveals, [0, losses.size], losses)
+    told = ToldColumns.of_one(arm, reveals, losses)
     counters.told(told, LearnedColumns(observe, None if p is None else [p.copy()], [0]), [frozen], after=False)
 
 
@@ -107,9 +107,12 @@ def test_limits_that_cross_are_reported(bench):
     regret = estimates.regret(counters)
     assert (regret.rejected, regret.low, regret.high) == (True, None, None)
     bench.create(graph=sl.graphs.self_loops(2))
-    experiment = bench.store.view("e", lambda experiment, _: experiment)
-    experiment.counters = counters
-    shown = views.state(experiment).arms.items
+
+    def shown_with(experiment, reading):
+        experiment.counters = counters
+        return views.state(experiment, reading)
+
+    shown = bench.store.view("e", shown_with).arms.items
     assert [(arm.rejected, arm.low, arm.high) for arm in shown] == [(True, None, None)] * 2
 
 
@@ -206,7 +209,7 @@ def test_the_certificate_of_an_experiment_is_its_agents_and_narrows_the_regret(b
     assert found.regret.high in (pytest.approx(bound), found.regret.estimate) or found.regret.high < bound
     assert not found.world.turned
     bench.create("plain")
-    assert bench.store.view("plain", lambda experiment, _: views.state(experiment)).certificate is None
+    assert bench.store.view("plain", views.state).certificate is None
 
 
 def test_an_experiment_says_that_the_world_has_turned(bench):

@@ -21,7 +21,7 @@ def bench(tmp_path):
 
 
 def found(bench):
-    return bench.store.view("e", lambda each, _: views.state(each)).guarantee
+    return bench.store.view("e", views.state).guarantee
 
 
 def two_clients(bench, rounds):
@@ -43,7 +43,7 @@ def test_with_two_clients_it_holds_with_the_delay_it_has_had(bench, learner, lat
     assert guarantee.proved == ["adversarial"]
     assert guarantee.delay.late == 40
     assert guarantee.delay.most == 1
-    assert guarantee.bound == bench.store.view("e", lambda each, _: each.agent.lateness().bound)
+    assert guarantee.bound == bench.store.view("e", lambda each, reading: each.agent_of(reading).lateness().bound)
     assert guarantee.random == pytest.approx(41 * 3 / 4)
     said = " ".join(guarantee.reasons + guarantee.notes)
     assert "40 of 41 decisions were told after a later one was drawn." in said
@@ -110,7 +110,7 @@ def test_what_expired_or_was_cancelled_is_a_note_where_the_bound_counts_it(bench
     expired, cancelled = guarantee.notes
     assert expired.startswith("1 of 8 decisions expired without feedback. Each costs at most 1")
     assert cancelled.startswith("1 of 8 decisions was cancelled. That costs nothing, if")
-    lateness = bench.store.view("e", lambda each, _: each.agent.lateness())
+    lateness = bench.store.view("e", lambda each, reading: each.agent_of(reading).lateness())
     assert (lateness.lost, lateness.cancelled) == (1, 1)
 
 

@@ -41,7 +41,7 @@ def play(bench, agent, name="e"):
 
 
 def state(bench, name="e"):
-    return bench.store.view(name, lambda each, _: views.state(each))
+    return bench.store.view(name, views.state)
 
 
 def test_what_is_believed_is_as_for_an_agent_and_is_so_again_after_a_replay(database):
@@ -163,8 +163,9 @@ def test_a_head_start_over_the_network_is_that_of_an_agent(nursery, tmp_path):
         assert made.ask().probability == agent.ask().probability
         made = service.create("logged", "exp3-set", GRAPH, seed=7, log=columns, scale=learned.scale)
         assert made.ask().probability == learned.ask().probability
-        with pytest.raises(sl.SidelongError, match="An experiment with keys has no prior"):
-            service.create("shop", "exp3-set", GRAPH, keyed=True, prior={1: (0.2, 30)})
+        family = sl.Family("exp3-set", GRAPH, seed=7, prior={1: (0.2, 30)})
+        made = service.create("shop", "exp3-set", GRAPH, seed=7, keyed=True, prior={1: (0.2, 30)})
+        assert made.ask_many(["bread"]).probabilities == family.ask(["bread"]).probabilities
 
 
 def test_what_is_not_the_exported_log_of_an_experiment_is_refused_before_it_is_sent(service, tmp_path):

@@ -56,7 +56,7 @@ def test_every_key_of_a_clone_plays_on_as_its_original_would(database, options):
         night(bench, agents, rng)
         run(bench, Decide("copy", keys=["new", *KEYS[:3]]))
         assert bench.digest() == digest  # nothing of it is the original's
-        state = bench.store.view("copy", lambda each, _: views.state(each))
+        state = bench.store.view("copy", views.state)
         assert (state.keys, state.round, state.origin.learned, state.origin.name) == (10, 22, True, "e")
         assert not bench.clone("e", "copy")[1]  # the same again
         with pytest.raises(ServiceError, match="already"):

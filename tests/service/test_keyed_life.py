@@ -107,7 +107,7 @@ def test_the_lift_is_over_the_decisions_of_all_keys(database):
                 for _, _, _, arm, _, by in made.draws.listed():
                     if by == own:
                         lift.add(sums, share, 0.125 * arm, b, held=by == "holdout")
-        state = bench.store.view("e", lambda each, _: views.state(each))
+        state = bench.store.view("e", views.state)
         assert bench.store.view("e", lambda each, _: each.counters.lift.tolist()) == sums.tolist()
         assert (state.lift.held, state.lift.learned) == (len(costs["holdout"]), len(costs["learner"]))
         assert state.counts.held == len(costs["holdout"])
@@ -174,11 +174,11 @@ def test_a_default_loss_is_learned_for_every_key_whose_feedback_never_comes(data
             run(bench, tell_one(f"#{made.experiment}", *told(made, 4, 1.0)))
         with pytest.raises(ServiceError, match="has expired"):
             run(bench, Cancel(f"#{made.experiment}", 5))
-        counts = bench.store.view("e", lambda each, _: views.state(each)).counts
+        counts = bench.store.view("e", views.state).counts
         assert (counts.told, counts.defaulted, counts.expired, counts.late) == (12, 12, 0, 1)
         shown = views.decision(bench.store, f"#{made.experiment}", 5)  # which was told after all
         assert (shown.status, set(shown.losses)) == ("defaulted", {0.75})
-        assert bench.store.view("e", lambda each, _: views.state(each)).default_loss == 3.0
+        assert bench.store.view("e", views.state).default_loss == 3.0
         export.write(bench.store, "e", tmp_path / "log.parquet")
         log = pq.read_table(tmp_path / "log.parquet")
         assert log["status"].to_pylist() == ["defaulted"] * 12

@@ -68,7 +68,7 @@ def test_keys_are_answered_with_items_that_are_those_of_single_agents(server, na
     assert server.post("/v1/feedback", {"items": items})[1]["learned"] == 0
 
 
-def test_a_batch_is_shown_as_it_happens_without_an_arm(server, name):
+def test_a_batch_is_shown_as_it_happens_without_an_arm_and_a_single_decision_with_it(server, name):
     made = ask(server, name, keys=KEYS[:3])
     server.post("/v1/feedback", feedback(made[:2]))
     server.post(f"/v1/decisions/{made[2]['id']}/cancel")
@@ -76,7 +76,11 @@ def test_a_batch_is_shown_as_it_happens_without_an_arm(server, name):
     with httpx.stream("GET", address, headers=after, timeout=120.0) as stream:
         lines = (line for line in stream.iter_lines() if line.startswith("data:"))
         shown = [json.loads(line[5:]) for line in itertools.islice(lines, 3)]
-    assert [(each["kind"], each["arm"]) for each in shown] == [("decided", None), ("told", None), ("cancelled", None)]
+    assert [(each["kind"], each["arm"]) for each in shown] == [
+        ("decided", None),
+        ("told", None),
+        ("cancelled", made[2]["arm"]),
+    ]
 
 
 def test_one_key_and_one_decision_by_its_id(server, name):
@@ -171,7 +175,7 @@ def test_keys_are_refused_where_there_are_none(server, name):
     assert server.post(f"/v1/experiments/{name}/decisions", {"key": 1})[1]["path"] == "body.key"
     assert server.post(f"/v1/experiments/{name}/decisions", {"keys": [1]})[1]["path"] == "body.keys.0"
     assert server.get(f"/v1/experiments/{plain['name']}/keys")[0] == 404
-    assert server.post("/v1/experiments", {**plain, "name": "c", "keyed": True, "certificate": True})[0] == 422
+    assert server.post("/v1/experiments", {**plain, "name": "c", "keyed": True, "features": ["a"]})[0] == 422
     assert server.post(f"/v1/experiments/{name}/evaluation", {})[0] == 422
 
 

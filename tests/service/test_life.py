@@ -53,7 +53,7 @@ def rebuilt(bench, name="e"):
 
 
 def state(bench, name="e"):
-    return bench.store.view(name, lambda each, _: views.state(each))
+    return bench.store.view(name, views.state)
 
 
 def test_what_a_frozen_round_reveals_is_logged_with_its_probability(bench):
@@ -72,9 +72,9 @@ def test_a_decision_from_before_the_freeze_is_kept_and_not_learned_while_it_last
     before = [bench.decide() for _ in range(3)]
     bench.change(state="frozen", play=0)
     known = state(bench).best
-    weights = bench.store.view("e", lambda each, _: each.agent.estimates().weights.tolist())
+    weights = bench.store.view("e", lambda each, reading: each.agent_of(reading).estimates().weights.tolist())
     assert not bench.tell(before[0], 0.0).learned
-    assert bench.store.view("e", lambda each, _: each.agent.estimates().weights.tolist()) == weights
+    assert bench.store.view("e", lambda each, reading: each.agent_of(reading).estimates().weights.tolist()) == weights
     assert state(bench).best == known
     during = bench.decide()
     bench.change(state="running")

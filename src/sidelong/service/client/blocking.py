@@ -304,9 +304,13 @@ class Experiment(Named["Service"]):
         """Return the predicted loss of each arm, from 0 to 1, of an experiment with features, of up to 1,000 arms."""
         return self._service.do(wire.predict(self._name, context))
 
-    def state(self) -> dict[str, Any]:
-        """Return all that the service says about the experiment, with its first arm: see docs/http.md."""
-        return self._service.do(wire.state(self._name))
+    def state(self, key: str | int | None = None) -> dict[str, Any]:
+        """Return all that the service says about the experiment, with its first arm: see docs/http.md.
+
+        Args:
+            key: of an experiment with keys, the one whose estimates, guarantee, certificate and health to return.
+        """
+        return self._service.do(wire.state(self._name, key=key))
 
     def change(self, **wanted: Any) -> Self:
         """Change an experiment, and return it, under its new name if that was changed.

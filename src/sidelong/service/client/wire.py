@@ -182,9 +182,10 @@ def names(offset: int) -> Question[dict[str, Any]]:
     return Question("GET", f"/v1/experiments?offset={offset}&limit=100", _whole)
 
 
-def state(name: str, offset: int = 0, limit: int = 1) -> Question[dict[str, Any]]:
-    """Ask for the state of an experiment, with some of its arms."""
-    return Question("GET", f"{experiment_path(name)}?offset={offset}&limit={limit}", _whole)
+def state(name: str, offset: int = 0, limit: int = 1, key: str | int | None = None) -> Question[dict[str, Any]]:
+    """Ask for the state of an experiment, or of one of its keys, with some of its arms."""
+    of = "" if key is None else f"&key={quote(str(key), safe='')}"
+    return Question("GET", f"{experiment_path(name)}?offset={offset}&limit={limit}{of}", _whole)
 
 
 def change(name: str, wanted: Mapping[str, Any]) -> Question[dict[str, Any]]:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from sidelong import evaluation
+from sidelong.errors import EvaluationError
 from sidelong.evaluation import lift as lifts
 from sidelong.evaluation import weighing
 from sidelong.evaluation.intervals import interval
@@ -169,9 +170,12 @@ def certificate(experiment: LiveExperiment, agent: Decider) -> CertificateState 
     )
 
 
-def world(experiment: LiveExperiment, agent: Decider) -> WorldState:
-    """Tell whether the world has turned."""
-    found, labels = agent.health(), experiment.life.labels
+def world(experiment: LiveExperiment, agent: Decider) -> WorldState | None:
+    """Tell whether the world has turned, if an alarm is kept: of a key, where there is a certificate."""
+    try:
+        found, labels = agent.health(), experiment.life.labels
+    except EvaluationError:
+        return None
     shown, said = found._asdict(), str(found)
     if labels and found.arm is not None:
         said = said.replace(f"arm {found.arm} ", f"{labels[found.arm]} ")

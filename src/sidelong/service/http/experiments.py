@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import re
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from starlette.responses import Response, StreamingResponse
 
@@ -36,8 +36,6 @@ from sidelong.service.store.changes import Change, Delete
 from sidelong.service.store.tokens import Scope
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from sidelong.service.http.endpoints import Call
 
 endpoints = Endpoints()
@@ -51,16 +49,13 @@ async def create_experiment(call: Call) -> Reply:
     server = call.server
     body: CreateExperiment = call.body
     graph = await graph_of(body.graph, call)
-    lacks = ("certificate", "features", "prior")
-    for part in lacks if body.keyed else ():
-        if getattr(body, part):
-            raise invalid(f"An experiment with keys has no {part}.", f"body.{part}")
+    if body.keyed and body.features is not None:
+        raise invalid("An experiment with keys has no features.", "body.features")
     log = None if body.log is None else body.log.model_dump(exclude_none=True)
     draft = await server.builds.run(creation.draft, server.store, body.name, body, graph, log)
     by = call.access and call.access.name
     _, new = await server.commits.written(lambda: creation.create(server.store, draft, by))
-    state = await server.view(body.name, lambda each, _: views.state(each))
-    return Reply(state, 201 if new else 200)
+    return Reply(await server.view(body.name, views.state), 201 if new else 200)
 
 
 @endpoints.add("POST", "/v1/experiments/{name}/clone", Scope.ADMIN, _MADE, takes=CloneExperiment, creates=True)
@@ -73,8 +68,7 @@ async def clone_experiment(call: Call) -> Reply:
     draft = await server.builds.run(make, server.store, call.of, body.name, wanted)
     by = call.access and call.access.name
     _, new = await server.commits.written(lambda: creation.create(server.store, draft, by))
-    state = await server.view(body.name, lambda each, _: views.state(each))
-    return Reply(state, 201 if new else 200)
+    return Reply(await server.view(body.name, views.state), 201 if new else 200)
 
 
 @endpoints.add("GET", "/v1/experiments/{name}/agent", Scope.READ, {200: "application/octet-stream"})
@@ -102,7 +96,7 @@ async def change_experiment(call: Call) -> Reply:
             raise invalid(f"body.{part} cannot be null. Leave it out if it is to stay.", f"body.{part}")
     await server.commits.written(Change(name, wanted, call.access and call.access.name))
     now = wanted.get("name", name)
-    return Reply(await server.view(now, lambda each, _: views.state(each)))
+    return Reply(await server.view(now, views.state))
 
 
 @endpoints.add("DELETE", "/v1/experiments/{name}", Scope.ADMIN, {200: DeletedExperiment}, query=DeleteQuery)
@@ -126,15 +120,14 @@ async def list_experiments(call: Call) -> Reply:
 
 @endpoints.add("GET", "/v1/experiments/{name}", Scope.READ, {200: ExperimentState}, query=StateQuery)
 async def show_state(call: Call) -> Reply:
-    """Return all about an experiment."""
-    query: StateQuery = call.query
-    return await _view(call, lambda each: views.state(each, query))
+    """Return all about an experiment or, where it has keys, about one of them."""
+    return Reply(await call.server.view(call.of, functools.partial(views.state, query=call.query)))
 
 
 @endpoints.add("GET", "/v1/experiments/{name}/graph", Scope.READ, {200: GraphDrawing}, query=DrawingQuery)
 async def show_graph(call: Call) -> Reply:
     """Return the graph, for drawing."""
-    return await _view(call, lambda each: views.drawing(each, call.query.limit))
+    return Reply(await call.server.view(call.of, functools.partial(views.drawing, limit=call.query.limit)))
 
 
 @endpoints.add("POST", "/v1/experiments/{name}/predictions", Scope.READ, {200: Predictions}, takes=PredictionRequest)
@@ -142,14 +135,15 @@ async def predict(call: Call) -> Reply:
     """Return what the learner of an experiment with features predicts each arm to cost, without a decision."""
     body: PredictionRequest = call.body
     context = context_of(body.context, call.server.settings.max_context)
-    return await _view(call, lambda each: views.predictions(each, context, body.limit))
+    look = functools.partial(views.predictions, context=context, limit=body.limit)
+    return Reply(await call.server.view(call.of, look))
 
 
 @endpoints.add("GET", "/v1/experiments/{name}/rates", Scope.READ, {200: Rates}, query=RatesQuery)
 async def show_rates(call: Call) -> Reply:
     """Return what happened in each of the last minutes."""
     now = call.server.clock.now().at
-    return await _view(call, lambda each: views.rates(each, call.query.minutes, now))
+    return Reply(await call.server.view(call.of, lambda each, _: views.rates(each, call.query.minutes, now)))
 
 
 @endpoints.add(
@@ -193,8 +187,3 @@ def _last_event(given: bytes) -> int:
     if re.fullmatch(rb"[0-9]{1,18}", given) is None:
         raise invalid("Last-Event-ID is the number of an event.", "header.last-event-id", given.decode("latin-1"))
     return int(given)
-
-
-async def _view(call: Call, look: Callable[[Any], Any]) -> Reply:
-    """Return what is seen of the experiment that a request names."""
-    return Reply(await call.server.view(call.of, lambda each, _: look(each)))

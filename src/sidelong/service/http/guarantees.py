@@ -76,10 +76,9 @@ def guarantee(experiment: LiveExperiment, agent: Decider, ratio: SampleRatio) ->
             f"It learned {spec.log.rounds:,} rounds of a log before its first one. Its estimates have no bias, but no "
             f"bound is known for the rounds that follow."
         )
-    before = rounds - int(experiment.counters.counts[Kind.DECIDED])
-    if spec.origin is not None and spec.origin.learned and before:
-        some = f"{before:,} round{'' if before == 1 else 's'} of {spec.origin.name!r}"
-        verdict.lose(f"It began with what {some} left. The theorems are for one from the start.")
+    if spec.origin is not None and spec.origin.learned:
+        before = None if spec.keyed else rounds - int(experiment.counters.counts[Kind.DECIDED])
+        _cloned(verdict, spec.origin.name, before)
     if not ratio.ok:
         verdict.lose(f"{_UNEQUALLY_TOLD}: the sample ratio check fails.")
     return Guarantee(
@@ -159,6 +158,13 @@ def _untold(verdict: _Verdict, counters: Counters, *, covered: bool) -> None:
             verdict.notes.append(f"{cancelled} That costs nothing, if neither the arm nor its loss was the reason.")
         else:
             verdict.lose(cancelled)
+
+
+def _cloned(verdict: _Verdict, origin: str, before: int | None) -> None:
+    """Say what rounds mean that a clone has learned before its first one; of a key it is not known how many."""
+    if before != 0:
+        some = "what" if before is None else f"what {before:,} round{'' if before == 1 else 's'} of"
+        verdict.lose(f"It began with {some} {origin!r} left. The theorems are for one from the start.")
 
 
 def _graphs(verdict: _Verdict, counters: Counters, module: Learner, options: dict[str, Any]) -> None:

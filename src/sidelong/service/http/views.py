@@ -40,6 +40,7 @@ from sidelong.service.store.journal import DRAWN_BY, LATE_SLOT, Kind
 if TYPE_CHECKING:
     from sidelong.agent import Estimates
     from sidelong.graphs import FeedbackGraph
+    from sidelong.service.store.agents import Decider
     from sidelong.service.store.database import Listed, Reading
     from sidelong.service.store.experiment import LiveExperiment
     from sidelong.service.store.graphs import GraphCache
@@ -49,9 +50,20 @@ _MOST_EDGES = 5000
 _USUAL = StateQuery()
 
 
-def summary(experiment: LiveExperiment) -> ExperimentSummary:
+def _agent(experiment: LiveExperiment, reading: Reading, key: str | None = None) -> Decider | None:
+    """Return what decides, for a key if one is named; None where there are many, and none is named."""
+    if experiment.keys.named and key is None:
+        return None
+    row = experiment.keys.row(key)
+    if row < 0:
+        text = f"There is no key {key!r}." if experiment.keys.named else "This experiment has no keys."
+        raise ServiceError(text, status=404, code="not_found", path="query.key", value=key)
+    return experiment.agent_of(reading, row)
+
+
+def summary(experiment: LiveExperiment, reading: Reading) -> ExperimentSummary:
     """Return a line of the list."""
-    identity, agent = experiment.identity, experiment.agent
+    identity, agent = experiment.identity, _agent(experiment, reading)
     world = None if agent is None else estimates.world(experiment, agent)
     return ExperimentSummary(
         name=identity.name,
@@ -77,7 +89,7 @@ def summaries(store: Store, offset: int, limit: int, only: str | None = None) ->
         found = store.named(name)
         try:
             if found.is_settled:
-                items.append(store.view(name, lambda each, _: summary(each)))
+                items.append(store.view(name, summary))
             else:
                 done, head = found.progress or (0, None)
                 loading.append(LoadingExperiment(name=name, done=done, events=head))
@@ -100,16 +112,19 @@ def deleted_experiment(line: Listed) -> DeletedExperiment:
     return DeletedExperiment(name=line.name, at=timestamp(line.changed_at or 0), by=line.changed_by)
 
 
-def state(experiment: LiveExperiment, query: StateQuery = _USUAL) -> ExperimentState:
+def state(experiment: LiveExperiment, reading: Reading, query: StateQuery = _USUAL) -> ExperimentState:
     """Return all about an experiment, with some of its arms.
 
-    What one learner knows is shown where there is one. With keys there are many, and each has a page of its own.
+    With keys, what is counted is over all of them, and what a learner knows is shown of the key that is named.
     """
-    identity, counters, life, agent = experiment.identity, experiment.counters, experiment.life, experiment.agent
+    identity, counters, life = experiment.identity, experiment.counters, experiment.life
+    agent = _agent(experiment, reading, query.key)
     spec, ratio = identity.spec, estimates.sample_ratio(counters)
     known = None if agent is None else agent.estimates()
     world, lift = None if agent is None else estimates.world(experiment, agent), estimates.lift(experiment)
-    regret = None if agent is None else estimates.regret(counters, agent if spec.certificate else None)
+    regret = None
+    if agent is not None and not experiment.keys.named:
+        regret = estimates.regret(counters, agent if spec.certificate else None)
     return ExperimentState(
         name=identity.name,
         learner=spec.learner,
@@ -195,9 +210,9 @@ def _arms(experiment: LiveExperiment, known: Estimates | None, query: StateQuery
     return Arms(total=p.size, offset=query.offset, limit=query.limit, sort=query.sort, items=items)
 
 
-def predictions(experiment: LiveExperiment, context: str, limit: int) -> Predictions:
+def predictions(experiment: LiveExperiment, reading: Reading, context: str, limit: int) -> Predictions:
     """Return what each arm is predicted to cost for a context, the cheapest first."""
-    agent, spec = experiment.agent, experiment.identity.spec
+    agent, spec = _agent(experiment, reading), experiment.identity.spec
     if not isinstance(agent, ContextualAgent):
         text = f"{spec.learner} sees nothing of a context, and predicts nothing from it."
         raise ServiceError(text, status=409, code="no_features", path="path.name", value=experiment.identity.name)
@@ -210,9 +225,9 @@ def predictions(experiment: LiveExperiment, context: str, limit: int) -> Predict
     return Predictions(round=agent.round, total=losses.size, items=items)
 
 
-def drawing(experiment: LiveExperiment, limit: int) -> GraphDrawing:
+def drawing(experiment: LiveExperiment, reading: Reading, limit: int) -> GraphDrawing:
     """Return the arms that are played most, and the edges between them."""
-    graph, labels, agent = experiment.graph, experiment.life.labels, experiment.agent
+    graph, labels, agent = experiment.graph, experiment.life.labels, _agent(experiment, reading)
     weights = experiment.counters.plays if agent is None else agent.estimates().weights
     most = np.argsort(-weights, kind="stable")[:limit]
     arms = np.sort(most)
@@ -309,7 +324,7 @@ def agent_file(experiment: LiveExperiment, reading: Reading) -> bytes:
     It has the labels of the arms, and the scale of what it is told.
     """
     experiment.load_all(reading)
-    header, arrays = experiment.blocks.together().contents()
+    header, arrays = experiment.blocks.together()
     header["names"] = experiment.names_of_pending()
     scale, labels = experiment.scale, experiment.life.labels
     if scale is not None:

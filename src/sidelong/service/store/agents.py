@@ -1,18 +1,20 @@
-"""What decides in an experiment without keys: an agent, or one that sees what the experiment says of each context.
+"""What plays the keys of an experiment: blocks of keys, each of which is asked and told by the rows of its keys.
 
-`AgentBlock` lets it be asked and told in the same way as a block of named keys: see `sidelong.service.store.keys`.
+Named keys are played by families, each of many keys. The one key of an experiment without names is played by an agent,
+which decides thirty times as fast as a family of one key does, and may be one that sees what a request says of a
+context. Nobody else has to know which of the two a block is.
 """
 
 from __future__ import annotations
 
 import json
 import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
 from sidelong._jit import bind
-from sidelong.agent import Agent, ContextualAgent
+from sidelong.agent import Agent, ContextualAgent, Family
 from sidelong.agent.decision import SparingDecision
 from sidelong.checks import nearest
 from sidelong.errors import FeatureError, LearnerError
@@ -23,18 +25,26 @@ from sidelong.service.store.counters import LearnedColumns
 from sidelong.service.store.graphs import content_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
+
+    import numpy.typing as npt
 
     from sidelong.agent import Decision
+    from sidelong.agent.member import Member
     from sidelong.graphs import FeedbackGraph
     from sidelong.learners.interface import Learner
     from sidelong.service.store.arms import ArmChange
+    from sidelong.service.store.journal import Key
     from sidelong.service.store.spec import RequestedSpec, Spec
 
-    Decider = Agent | ContextualAgent
+    Integers = npt.NDArray[np.int64]
+    Floats = npt.NDArray[np.float64]
+    Decider = Agent | ContextualAgent | Member
+    Contents = tuple[dict[str, Any], dict[str, np.ndarray]]
 
 _OPTIONS = ("gamma_scale", "penalty", "forgetting", "hashed")
 _HASHED = 64  # the default of `ContextualAgent`
+_INDEX_BYTES = 200  # of a key in its family
 
 
 def module_of(spec: RequestedSpec) -> Learner:
@@ -47,20 +57,32 @@ def module_of(spec: RequestedSpec) -> Learner:
     return catalogue.choose(spec.learner, spec.options, features=spec.features is not None)
 
 
-def new_agent(spec: Spec, graph: FeedbackGraph) -> Decider:
-    """Return what decides in a new experiment, or refuse."""
+def new_block(spec: Spec, graph: FeedbackGraph) -> Block:
+    """Return a block of a new experiment, or refuse what its learner cannot play."""
     learner, options, module = spec.learner, spec.options, module_of(spec)
     given: dict[str, Any] = {"seed": spec.seed, "certificate": spec.certificate}
     if spec.features is None:
         if "prior" in options and module.tilt is not None:
             raise LearnerError("What is believed of arms is no option. Name it beside the options, as prior.")
-        return Agent(learner, graph, prior=_prior(spec), **given, **options)
+        given["prior"] = _prior(spec)
+        if spec.keyed:
+            # The alarm of a key takes a third of what it takes without.
+            return FamilyBlock(Family(learner, graph, health=spec.certificate, threads=1, **given, **options))
+        return AgentBlock(Agent(learner, graph, **given, **options), spec)
     for name in options:
         if name not in _OPTIONS:
             raise LearnerError(
                 f"{learner} has no option {name!r}.{nearest(name, _OPTIONS)} Its options are: {', '.join(_OPTIONS)}."
             )
-    return ContextualAgent(learner, graph, **given, **options)
+    return AgentBlock(ContextualAgent(learner, graph, **given, **options), spec)
+
+
+def read_block(spec: Spec, header: dict[str, Any], arrays: dict[str, Any], place: str) -> Block:
+    """Go on from the contents of a block."""
+    if spec.keyed:
+        return FamilyBlock(Family.from_contents(header, arrays, place))
+    kind = Agent if spec.features is None else ContextualAgent
+    return AgentBlock(kind.from_contents(header, arrays, place), spec)
 
 
 def _prior(spec: RequestedSpec) -> dict[int | str, tuple[float, float]] | None:
@@ -82,13 +104,6 @@ def losses_of(spec: RequestedSpec, told: list[float]) -> list[float]:
     return told if scale is None else list(scale.losses(told))
 
 
-def resumed(header: dict[str, Any], arrays: dict[str, Any], place: str) -> Decider:
-    """Go on from the contents of an agent."""
-    if "regressor" in header:
-        return ContextualAgent.from_contents(header, arrays, place)
-    return Agent.from_contents(header, arrays, place)
-
-
 def model_bytes(spec: RequestedSpec, graph: FeedbackGraph) -> int:
     """Return how many bytes the regressions of an experiment will take: a matrix for each arm."""
     return 8 * graph.n_arms * (int(spec.options.get("hashed", _HASHED)) + 1) ** 2 if spec.features is not None else 0
@@ -105,10 +120,175 @@ def seen(spec: Spec, context: str | None) -> dict[str, Any]:
     return found
 
 
-class AgentBlock:
-    """The one key of an experiment without keys: a block with an agent in it."""
+class Block(Protocol):
+    """Keys of one experiment with what they have learned, by their rows in the block."""
 
-    def __init__(self, agent: Decider, spec: Spec) -> None:
+    arm_changes: int  #: how many changes of the experiment's arms it has followed
+
+    @property
+    def graphs(self) -> list[FeedbackGraph]:
+        """The graphs in `contents`, in their order: the experiment's own, and those of pending decisions."""
+
+    @property
+    def key_bytes(self) -> int:
+        """What a key takes that can leave memory, about; 0 if it cannot."""
+
+    def __len__(self) -> int: ...
+
+    def add(self, keys: list[Key]) -> None:
+        """Add new keys before they are asked for."""
+
+    def change_arms(self, change: ArmChange) -> None:
+        """Let an arm come or go."""
+
+    def agent_of(self, row: int) -> Decider:
+        """Return one key, to be looked at like an agent."""
+
+    def ask(
+        self, rows: Integers, graph: FeedbackGraph | None, context: str | None
+    ) -> tuple[list[int], list[int], list[float]]:
+        """Draw an arm for each row; return rounds, arms and probabilities."""
+
+    def tell(
+        self,
+        rows: Integers,
+        rounds: Integers,
+        losses: Floats,
+        offsets: list[int],
+        graph: FeedbackGraph | None,
+        *,
+        learn: bool,
+    ) -> LearnedColumns:
+        """Learn losses, or give up the decisions, which are lost; return what was known of them before."""
+
+    def cancel(self, rows: Integers, rounds: Integers, *, lost: bool) -> None:
+        """Give up decisions."""
+
+    def cancel_all(self) -> None:
+        """Give up all pending decisions."""
+
+    def override(self, rows: Integers, rounds: Integers, arm: int) -> None:
+        """Let a pending decision be carried out with another arm."""
+
+    def outlook(self, rows: Integers, graph: FeedbackGraph | None) -> Floats:
+        """Return with which probabilities each row would play next; NaN where the learner has none."""
+
+    def observe(self, rows: Integers, rounds: Integers) -> Floats:
+        """Return with which probability each arm that pending decisions reveal is revealed; NaN if it is not known."""
+
+    def best(self, rows: Integers) -> list[int | None]:
+        """Return the arm with the least mean of each row, None where nothing was seen."""
+
+    def names(self, rows: Integers, rounds: Integers) -> list[Any]:
+        """Return what the agent or family itself calls pending decisions."""
+
+    def contents(self) -> Contents:
+        """Return everything, as the header and the arrays of a state file."""
+
+    def joined(self, others: Sequence[Any]) -> Contents:
+        """Return the contents of one agent or family that has all keys of this block and of others."""
+
+
+class FamilyBlock:
+    """Named keys: a family."""
+
+    def __init__(self, family: Family) -> None:
+        family.threads = 1  # a block is too small for several
+        self.family = family
+        self.contents = family.contents
+        self.add = family.add
+        self.arm_changes = 0
+
+    def change_arms(self, change: ArmChange) -> None:
+        """Let an arm come or go, for all keys."""
+        change.play(self.family)
+
+    @property
+    def graphs(self) -> list[FeedbackGraph]:
+        """The graphs in `contents`."""
+        return self.family.rows.graphs
+
+    @property
+    def key_bytes(self) -> int:
+        """The arrays of a key, which have room for half as many again, and its index."""
+        arrays = self.contents()[1].items()
+        kept = [array for name, array in arrays if name.startswith(("state.", "rows.", "observers."))]
+        each = sum(array.itemsize * math.prod(array.shape[1:]) for array in kept)
+        return each + each // 2 + _INDEX_BYTES
+
+    def __len__(self) -> int:
+        return len(self.family)
+
+    def agent_of(self, row: int) -> Member:
+        """Return one key."""
+        return self.family[self.family.keys[row]]
+
+    def ask(
+        self,
+        rows: Integers,
+        graph: FeedbackGraph | None,
+        context: str | None,  # noqa: ARG002  # nothing is seen of it
+    ) -> tuple[list[int], list[int], list[float]]:
+        """Draw an arm for each row."""
+        rounds, arms, probabilities, *_ = self.family.rows.ask(rows, graph)
+        return rounds.tolist(), arms.tolist(), probabilities.tolist()
+
+    def tell(
+        self,
+        rows: Integers,
+        rounds: Integers,
+        losses: Floats,
+        offsets: list[int],  # noqa: ARG002  # the graph says it
+        graph: FeedbackGraph | None,
+        *,
+        learn: bool,
+    ) -> LearnedColumns:
+        """Learn losses, or give up the decisions."""
+        p, delays = self.family.rows.drawn(rows, rounds)
+        observe = self.family.rows.tell(rows, rounds, losses, graph, learn=learn)
+        return LearnedColumns(observe, p, delays)
+
+    def cancel(self, rows: Integers, rounds: Integers, *, lost: bool) -> None:
+        """Give up decisions."""
+        self.family.rows.cancel(rows, rounds, lost=lost)
+
+    def cancel_all(self) -> None:
+        """Give up all pending decisions."""
+        self.family.cancel(self.family.pending)
+
+    def override(self, rows: Integers, rounds: Integers, arm: int) -> None:
+        """Let a pending decision be carried out with another arm."""
+        self.family.rows.override(rows, rounds, np.array([arm]))
+
+    def outlook(self, rows: Integers, graph: FeedbackGraph | None) -> Floats:
+        """Return with which probabilities each row would play next."""
+        return self.family.rows.outlook(rows, graph)
+
+    def observe(self, rows: Integers, rounds: Integers) -> Floats:
+        """Return with which probability each arm that pending decisions reveal is revealed."""
+        return self.family.rows.observe(rows, rounds)
+
+    def best(self, rows: Integers) -> list[int | None]:
+        """Return the arm with the least mean of each row."""
+        keys = self.family.keys
+        table = self.family.estimates([keys[row] for row in rows.tolist()]).best.reshape(rows.size, -1)
+        return [int(flags.argmax()) if flags.any() else None for flags in table]
+
+    def names(self, rows: Integers, rounds: Integers) -> list[Any]:
+        """Return what the family calls pending decisions."""
+        return self.family.rows.ids(rows, rounds)
+
+    def joined(self, others: Sequence[FamilyBlock]) -> Contents:
+        """Return the contents of one family that has all keys."""
+        return Family.join([self.family, *(each.family for each in others)]).contents()
+
+
+class AgentBlock:
+    """The one key of an experiment without names: an agent. It is in memory as long as the experiment is."""
+
+    key_bytes = 0
+
+    def __init__(self, agent: Agent | ContextualAgent, spec: Spec) -> None:
         agent.remembers = 0  # the journal does
         self.agent = agent
         self.contents = agent.contents
@@ -135,8 +315,15 @@ class AgentBlock:
     def __len__(self) -> int:
         return 1
 
+    def add(self, keys: list[Key]) -> None:
+        """Add nothing: the key is there from the start."""
+
+    def agent_of(self, row: int) -> Decider:  # noqa: ARG002  # there is one
+        """Return the agent."""
+        return self.agent
+
     def ask(
-        self, rows: Any, graph: FeedbackGraph | None, context: str | None
+        self, rows: Integers, graph: FeedbackGraph | None, context: str | None
     ) -> tuple[list[int], list[int], list[float]]:
         """Draw an arm for each row, which are all the same."""
         rounds, arms, probabilities = [], [], []
@@ -157,9 +344,9 @@ class AgentBlock:
 
     def tell(
         self,
-        rows: Any,  # noqa: ARG002  # there is one
-        rounds: list[int],
-        losses: np.ndarray,
+        rows: Integers,  # noqa: ARG002  # there is one
+        rounds: Integers,
+        losses: Floats,
         offsets: list[int],
         graph: FeedbackGraph | None,
         *,
@@ -167,7 +354,7 @@ class AgentBlock:
     ) -> LearnedColumns:
         """Learn losses, or give up the decisions, which are lost; return what was known of them before."""
         agent, parts, every, delays = self.agent, [], [], []
-        for k, round_ in enumerate(rounds):
+        for k, round_ in enumerate(rounds.tolist()):
             made = self._made.pop(round_)
             observe, p = self._observed(made, made.graph if graph is None else graph)
             parts.append(observe)
@@ -193,25 +380,37 @@ class AgentBlock:
         self._observe(graph.arrays, p, P)
         return P[reveals.astype(np.intp)], p
 
-    def cancel(self, rows: Any, rounds: list[int], *, lost: bool) -> None:  # noqa: ARG002  # there is one
+    def cancel(self, rows: Integers, rounds: Integers, *, lost: bool) -> None:  # noqa: ARG002  # there is one
         """Give up decisions."""
-        for round_ in rounds:
+        for round_ in rounds.tolist():
             self.agent.cancel(self._made.pop(round_), lost=lost)
 
-    def override(self, rows: Any, rounds: list[int], arm: int) -> None:  # noqa: ARG002  # there is one
+    def cancel_all(self) -> None:
+        """Give up all pending decisions."""
+        self.cancel(np.empty(0, np.int64), np.array(list(self._made), np.int64), lost=False)
+
+    def override(self, rows: Integers, rounds: Integers, arm: int) -> None:  # noqa: ARG002  # there is one
         """Let a pending decision be carried out with another arm."""
-        (round_,) = rounds
+        (round_,) = rounds.tolist()
         self._made[round_] = self.agent.override(self._made[round_], arm)
 
-    def outlook(self, rows: Any, graph: FeedbackGraph | None) -> np.ndarray:
+    def outlook(self, rows: Integers, graph: FeedbackGraph | None) -> Floats:
         """Return with which probabilities it would play next, a row for each row."""
         return np.tile(self.agent.outlook(graph), (len(rows), 1))
 
-    def observe(self, rows: Any, rounds: Any) -> np.ndarray:  # noqa: ARG002  # there is one
+    def observe(self, rows: Integers, rounds: Integers) -> Floats:  # noqa: ARG002  # there is one
         """Return with which probability each arm that pending decisions reveal is revealed; NaN if it is not known."""
-        made = [self._made[int(round_)] for round_ in rounds]
+        made = [self._made[round_] for round_ in rounds.tolist()]
         return np.concatenate([self._observed(each, each.graph)[0] for each in made])
 
-    def names(self, rows: Any, rounds: Any) -> list[Any]:  # noqa: ARG002  # there is one
+    def best(self, rows: Integers) -> list[int | None]:
+        """Return the arm with the least mean."""
+        return [self.agent.estimates().best] * len(rows)
+
+    def names(self, rows: Integers, rounds: Integers) -> list[Any]:  # noqa: ARG002  # there is one
         """Return what the agent calls pending decisions: their rounds."""
-        return [int(round_) for round_ in rounds]
+        return rounds.tolist()  # type: ignore[no-any-return]
+
+    def joined(self, others: Sequence[Any]) -> Contents:  # noqa: ARG002  # there is none
+        """Return the contents of the agent."""
+        return self.contents()

@@ -43,22 +43,23 @@ class ToldColumns(NamedTuple):
     offsets: list[int]  #: where those of each begin, and the end
     losses: Floats  #: of each of them
 
-    def own_place(self) -> int:
-        """Return the place of the loss of the arm that the first decision played; -1 if that was not revealed."""
-        arm, reveals = self.arms[0], self.reveals[: self.offsets[1]]
-        place = int(reveals.searchsorted(arm))
-        return place if place < reveals.size and reveals[place] == arm else -1
+    paid: Floats  #: what each decision cost: the loss of the arm that it played; NaN if that was not revealed
 
-    def own_losses(self) -> Floats:
-        """Return what each decision cost: the loss of the arm that it played; NaN if that was not revealed."""
-        if len(self.arms) == 1:
-            place = self.own_place()
-            return np.full(1, np.nan) if place < 0 else self.losses[place : place + 1]
-        of = np.repeat(np.arange(len(self.arms)), np.diff(self.offsets))
-        own = self.reveals == np.array(self.arms)[of]
-        paid = np.full(len(self.arms), np.nan)
-        paid[of[own]] = self.losses[own]
-        return paid
+    @classmethod
+    def of_one(cls, arm: int, reveals: np.ndarray, losses: Floats) -> ToldColumns:
+        """Return what one decision has revealed."""
+        place = int(reveals.searchsorted(arm))
+        known = place < reveals.size and reveals[place] == arm
+        return cls([arm], reveals, [0, losses.size], losses, losses[place : place + 1] if known else np.full(1, np.nan))
+
+    @classmethod
+    def of_many(cls, arms: list[int], reveals: np.ndarray, offsets: list[int], losses: Floats) -> ToldColumns:
+        """Return what several decisions have revealed."""
+        of = np.repeat(np.arange(len(arms)), np.diff(offsets))
+        own = reveals == np.array(arms)[of]
+        paid = np.full(len(arms), np.nan)
+        paid[of[own]] = losses[own]
+        return cls(arms, reveals, offsets, losses, paid)
 
 
 class LearnedColumns(NamedTuple):
@@ -121,15 +122,15 @@ class Counters:
         blind = np.isnan(learned.observe).any() or learned.p is None
         if blind or any(each is None for each in frozen):  # one by one, as some of them may be known
             for k, (first, last) in enumerate(itertools.pairwise(told.offsets)):
-                one = ToldColumns([told.arms[k]], told.reveals[first:last], [0, last - first], told.losses[first:last])
+                one = ToldColumns.of_one(told.arms[k], told.reveals[first:last], told.losses[first:last])
                 p = None if learned.p is None else learned.p[k : k + 1]
                 known = LearnedColumns(learned.observe[first:last], p, [learned.delays[k]])
                 self._told_one(one, known, frozen[k], after=after)
             return
         arms, at = np.array(told.arms, np.int64), told.reveals.astype(np.intp)
-        own = at == np.repeat(arms, np.diff(told.offsets))
-        self.paid[0] += told.losses[own].sum()
-        self.counts[HIDDEN] += n - int(own.sum())
+        paid = told.paid[~np.isnan(told.paid)]
+        self.paid[0] += paid.sum()
+        self.counts[HIDDEN] += n - paid.size
         self.plays += np.bincount(arms, minlength=self.plays.size)
         self.counts[OWN_GRAPH] += n if after else 0
         self.counts[DELAYED] += sum(delay > 0 for delay in learned.delays)
@@ -149,9 +150,9 @@ class Counters:
     def _told_one(self, told: ToldColumns, learned: LearnedColumns, frozen: Any, *, after: bool) -> None:
         (arm,), losses = told.arms, told.losses
         at = told.reveals.astype(np.intp)  # NumPy is five times as slow with other integers
-        place = told.own_place()
-        if place >= 0:
-            self.paid[0] += losses[place]
+        paid = told.paid[0]
+        if paid == paid:  # no NaN  # noqa: PLR0124
+            self.paid[0] += paid
         else:
             self.counts[HIDDEN] += 1
         self.plays[arm] += 1

@@ -58,8 +58,8 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from sidelong.agent import Agent, ContextualAgent
     from sidelong.graphs import FeedbackGraph
+    from sidelong.service.store.agents import Decider
     from sidelong.service.store.clock import Moment
     from sidelong.service.store.database import Identity, Reading
     from sidelong.service.store.feedback import TellableLosses
@@ -70,7 +70,6 @@ if TYPE_CHECKING:
 
 _ANSWERED_BYTES = 2**22  # of Idempotency-Keys, contexts and columns that are found without asking the database
 _AT_ONCE = 10_000  # decisions that expire in one event
-_UNNAMED = np.zeros(1, np.int64)
 
 
 class DrawnDecisions(NamedTuple):
@@ -143,10 +142,10 @@ class LiveExperiment:
 
     # What is known of it
 
-    @property
-    def agent(self) -> Agent | ContextualAgent | None:
-        """What decides where there are no keys; None where there are."""
-        return self.blocks.agent
+    def agent_of(self, reading: Reading, row: int = 0) -> Decider:
+        """Return a key, by its row, to be looked at like an agent."""
+        self.load(reading, np.array([row]))
+        return self.blocks.agent_of(row)
 
     @property
     def done(self) -> int:
@@ -299,7 +298,6 @@ class LiveExperiment:
                 self.pending.add_arm()
         self.own.add(change, graph, self.head + 1)
         self._use_own_graph()
-        self.blocks.change_arms()
         text, data = lifecycle.written(said), change.columns()
         return self._record(Event(Kind.CHANGED, number, number, *moment, graph.id, key, text, data), 1)
 
@@ -330,14 +328,14 @@ class LiveExperiment:
         asked, graph = self.own.asked(graph), self.own.to_write(graph)
         shown = self.graph if asked is None else asked
         drawn, b = self._draw(keys, rows, first, asked, context)
-        rounds = None if keys is None else self.keys.note_decided(rows)
+        rounds = self.keys.note_decided(rows)
         kinds: Any = drawn.kind
         if drawn.held is not None:
             kinds = np.where(drawn.held, int(Kind.HELD), int(Kind.DECIDED))
         self.pending.add(
             first,
             rows,
-            range(first, first + n) if rounds is None else rounds,
+            rounds,
             drawn.rounds,
             drawn.arms,
             kinds,
@@ -356,8 +354,7 @@ class LiveExperiment:
         by: list[DrawnBy] = [DRAWN_BY[drawn.kind]] * n
         if drawn.held is not None:
             by = ["holdout" if held else "learner" for held in drawn.held]
-        of_keys = list(numbers) if rounds is None else rounds.tolist()
-        return event, Draws(numbers, keys, of_keys, drawn.arms, drawn.probabilities, by)
+        return event, Draws(numbers, keys, rounds, drawn.arms, drawn.probabilities, by)
 
     def _baselines(self, round_: int, arm: int, p: float, graph: FeedbackGraph) -> Any:
         """Return the baselines of a decision, which are kept until it is told; None where nothing is weighed."""
@@ -372,7 +369,7 @@ class LiveExperiment:
         n = len(rows)
         shown = self.graph if asked is None else asked
         p = lifecycle.to_play(self.life, shown)
-        self._add_new(keys, rows)
+        self.add_keys(self.keys.new_among(keys, rows))
         if p is not None:
             kind = Kind.PLAYED if self.life.play is not None else Kind.FALLBACK
             arms = [lifecycle.draw(self._seed, number, p) for number in range(first, first + n)]
@@ -384,17 +381,12 @@ class LiveExperiment:
         b = self.counters.toss(holdout.share)
         return self._toss(rows, first, shown, asked, context, holdout), b
 
-    def _add_new(self, keys: list[Key] | None, rows: Integers) -> None:
-        """Let new keys be there, whether or not the learner is asked for them in this round."""
-        new = [] if keys is None else self.keys.new_among(keys, rows)
-        if new:
-            self.add_keys(new)
-
     def add_keys(self, new: list[Key]) -> None:
-        """Add keys before they are asked for."""
-        known = len(self.keys)
-        self.blocks.add(new, np.arange(known, known + len(new)))
-        self.keys.add(new)
+        """Add keys before they are asked for, whether or not the learner is asked for them in this round."""
+        if new:
+            known = len(self.keys)
+            self.blocks.add(new, np.arange(known, known + len(new)))
+            self.keys.add(new)
 
     def _toss(
         self,
@@ -475,10 +467,9 @@ class LiveExperiment:
             self._learn_means(table[0], told, shown)
         observe = self._observe_aside(slots, told, shown) if aside else self._learn(slots, table, told, shown)
         self._count_costs(slots, table, told, observe, shown, moment)
-        arm = self._arm_to_write(table[0])
         pending.remove(numbers, slots)
         unknown = not observe.size or (math.isnan(observe[0]) and np.isnan(observe).all())
-        data = write_settled(numbers, arm, sizes, losses, None if unknown else observe)
+        data = write_settled(numbers, table[0][ARM], sizes, losses, None if unknown else observe)
         which = None if graph is None else graph.id
         event = Event(kind, numbers[0], numbers[-1], *moment, which, data=data)
         return self._record(event, len(numbers), aside=aside)
@@ -490,7 +481,7 @@ class LiveExperiment:
         if len(table) == 1:
             arm = table[0][ARM]
             shown = self.pending.graph_at(table[0][GRAPH]) if graph is None else graph
-            return ToldColumns([arm], shown.row(arm), [0, losses.size], losses)
+            return ToldColumns.of_one(arm, shown.row(arm), losses)
         known: dict[tuple[int, int], np.ndarray] = {}
         rows = []
         for each in table:
@@ -499,7 +490,7 @@ class LiveExperiment:
                 known[which] = (self.pending.graph_at(which[0]) if graph is None else graph).row(which[1])
             rows.append(known[which])
         offsets = [0, *itertools.accumulate(sizes)]
-        return ToldColumns([each[ARM] for each in table], np.concatenate(rows), offsets, losses)
+        return ToldColumns.of_many([each[ARM] for each in table], np.concatenate(rows), offsets, losses)
 
     def _learn(
         self, slots: list[int], table: list[list[int]], told: ToldColumns, graph: FeedbackGraph | None
@@ -508,22 +499,18 @@ class LiveExperiment:
         learn = self.life.state != "frozen"
         self.counters.counts[UNLEARNED] += 0 if learn else len(slots)
         frozen = [self.pending.baselines[slot] for slot in slots]
-        rounds = [each[ROUND] for each in table]
-        if not self.keys.named:
-            ((block, _, _),) = self.blocks.changing(_UNNAMED)
-            learned = block.tell(None, rounds, told.losses, told.offsets, graph, learn=learn)
-            self.counters.told(told, learned, frozen, after=graph is not None)
-            return learned.observe  # type: ignore[no-any-return]
-        rows, all_rounds = np.array([each[ROW] for each in table]), np.array(rounds)
-        offsets, observe = np.array(told.offsets), np.empty(told.losses.size)
-        for block, places, local in self.blocks.changing(rows):
-            some, at = told, np.arange(observe.size)
-            if places.size < len(slots) or (np.diff(places) != 1).any():
-                some, at = _some(told, offsets, places)
-            learned = block.tell(local, all_rounds[places], some.losses, some.offsets, graph, learn=learn)
+        rows, rounds = np.array([each[ROW] for each in table]), np.array([each[ROUND] for each in table])
+        self.keys.note_told(rows, told.paid)
+        parts, after, observe = self.blocks.changing(rows), graph is not None, np.empty(told.losses.size)
+        for block, places, local in parts:
+            if len(parts) == 1:
+                learned = block.tell(local, rounds, told.losses, told.offsets, graph, learn=learn)
+                self.counters.told(told, learned, frozen, after=after)
+                return learned.observe
+            some, at = _some(told, places)
+            learned = block.tell(local, rounds[places], some.losses, some.offsets, graph, learn=learn)
+            self.counters.told(some, learned, [frozen[place] for place in places.tolist()], after=after)
             observe[at] = learned.observe
-            self.counters.told(some, learned, [frozen[place] for place in places.tolist()], after=graph is not None)
-        self.keys.note_told(rows, told.own_losses())
         return observe
 
     def _learn_means(self, row: list[int], told: ToldColumns, graph: FeedbackGraph | None) -> None:
@@ -532,9 +519,8 @@ class LiveExperiment:
         It is in no count of what the learner has seen, since the arm was not drawn.
         """
         learn = self.life.state != "frozen"
-        for block, places, rows in self.blocks.changing(np.array([row[ROW]])):
-            rounds: Any = [row[ROUND]] if places is None else np.array([row[ROUND]])
-            block.tell(rows, rounds, told.losses, told.offsets, graph, learn=learn)
+        for block, _, rows in self.blocks.changing(np.array([row[ROW]])):
+            block.tell(rows, np.array([row[ROUND]]), told.losses, told.offsets, graph, learn=learn)
 
     def _observe_aside(self, slots: list[int], told: ToldColumns, graph: FeedbackGraph | None) -> Floats:
         """Return the probability of observing each loss of decisions that the learner did not make; NaN if unknown."""
@@ -566,12 +552,10 @@ class LiveExperiment:
         if not is_of_holdout(table[0][KIND]):
             return
         aside, holdout, minute = not table[0][ROUND], self.holdout, moment.at // 60_000_000
-        if len(slots) == 1 and holdout is None:
-            place = told.own_place()
-            if place >= 0:
-                self.counters.paid_in(minute, float(told.losses[place]), 1, held=aside)
+        paid = told.paid
+        if len(slots) == 1 and holdout is None:  # the same as below, but quicker
+            self.counters.paid_in(minute, paid.item(0), int(not math.isnan(paid.item(0))), held=aside)
             return
-        paid = told.own_losses()
         known = paid[~np.isnan(paid)]
         self.counters.paid_in(minute, float(known.sum()), known.size, held=aside)
         for k, slot in enumerate(slots) if holdout is not None else ():
@@ -586,19 +570,14 @@ class LiveExperiment:
                 held = np.isin(told.reveals[some], shown.row(holdout.arm))  # type: ignore[union-attr]
                 observe[some] = holdout.mixed(observe[some], held)  # type: ignore[union-attr]
 
-    def _arm_to_write(self, row: Any) -> int | None:
-        """Return the arm that the event which settles a decision names; with keys, only one that was overridden."""
-        return None if self.keys.named and row[KIND] != Kind.OVERRIDDEN else int(row[ARM])
-
     def give_up(self, numbers: list[int], kind: Kind, moment: Moment) -> Event:
         """Cancel decisions of one of the `sorts`, or let them expire."""
         slots = self.pending.slots(numbers)
         table = self.pending.table[slots]
-        aside, arm = is_aside(table[0]), self._arm_to_write(table[0])
+        aside, arm = is_aside(table[0]), int(table[0, ARM])
         if table[0, ROUND]:
             for block, places, rows in self.blocks.changing(table[:, ROW]):
-                rounds = table[:, ROUND] if places is None else table[places, ROUND]
-                block.cancel(rows, rounds.tolist() if places is None else rounds, lost=kind is Kind.EXPIRED)
+                block.cancel(rows, table[places, ROUND], lost=kind is Kind.EXPIRED)
         self.pending.remove(numbers, slots)
         data = write_settled(numbers, arm)
         return self._record(Event(kind, numbers[0], numbers[-1], *moment, data=data), len(numbers), aside=aside)
@@ -607,8 +586,8 @@ class LiveExperiment:
         """Note that a pending decision was carried out with another arm than the one that was drawn."""
         (slot,) = self.pending.slots([number])
         row, round_ = self.pending.table[slot, [ROW, ROUND]].tolist()
-        for block, places, rows in self.blocks.changing(np.array([row])) if round_ else ():
-            block.override(rows, [round_] if places is None else np.array([round_]), arm)
+        for block, _, rows in self.blocks.changing(np.array([row])) if round_ else ():
+            block.override(rows, np.array([round_]), arm)
         self.pending.override(slot, arm)
         event = Event(Kind.OVERRIDDEN, number, number, *moment, data=write_settled([number], arm))
         return self._record(event, 1, aside=not round_)
@@ -630,9 +609,9 @@ class LiveExperiment:
         return [self.expire(group, moment) for piece in pieces for group in self.sorts(piece)]
 
     def late(
-        self, numbers: list[int], arm: int | None, sizes: list[int], losses: Floats, graph: str | None, moment: Moment
+        self, numbers: list[int], arm: int, sizes: list[int], losses: Floats, graph: str | None, moment: Moment
     ) -> Event:
-        """Keep, and do not learn, what was told about expired decisions; the `arm` is as `write_settled` takes it."""
+        """Keep, and do not learn, what was told about expired decisions; the `arm` is that of the first one."""
         data = write_settled(numbers, arm, sizes, losses)
         event = Event(Kind.LATE, numbers[0], numbers[-1], *moment, graph, data=data)
         return self._record(event, len(numbers))
@@ -672,10 +651,11 @@ def _answer_size(event: Event) -> int:
     return len(event.key or "") + len(event.context or "") + len(event.data or b"")
 
 
-def _some(told: ToldColumns, offsets: Integers, places: Integers) -> tuple[ToldColumns, Integers]:
+def _some(told: ToldColumns, places: Integers) -> tuple[ToldColumns, Integers]:
     """Return what some of the decisions have revealed, and where their losses are among all."""
+    offsets = np.array(told.offsets)
     sizes = np.diff(offsets)[places]
     ends = np.append(0, np.cumsum(sizes))
     at = np.repeat(offsets[places] - ends[:-1], sizes) + np.arange(ends[-1])
     arms = [told.arms[place] for place in places.tolist()]
-    return ToldColumns(arms, told.reveals[at], ends.tolist(), told.losses[at]), at
+    return ToldColumns(arms, told.reveals[at], ends.tolist(), told.losses[at], told.paid[places]), at

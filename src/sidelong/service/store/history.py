@@ -58,8 +58,6 @@ class History:
 
     def round_of(self, number: int) -> int:
         """Return which round of its key a decision was."""
-        if not self._experiment.keys.named:
-            return number
         event, draws = self.draws(number)
         return draws.rounds[number - event.round]
 

@@ -12,7 +12,7 @@ other in `data`, little-endian. A column that is not needed is left out, so that
     cancelled, expired   number
     overridden           arm: the one that was carried out
     changed              of its arms: arm and, if it is new, reveals and revealed_by (int32)
-    any of these         arm, if it is about one decision that was overridden, or of an experiment without keys
+    any of these         arm, if it is about one decision: the one that was carried out
 
 A decision is settled by one event, and each number is the `round` of at most one event that settles it. No event spans
 more than `SPAN` numbers, so that what settled a decision is found without reading the whole journal.
@@ -307,14 +307,14 @@ def read_settled(event: Event) -> Settlement:
 
 
 def write_settled(
-    numbers: list[int], arm: int | None, sizes: Any = None, losses: Any = None, observe: Any = None
+    numbers: list[int], arm: int, sizes: Any = None, losses: Any = None, observe: Any = None
 ) -> bytes | None:
     """Return numbers that ascend and, if there are any, the losses of each, and the probabilities of observing them.
 
-    The `arm` is that of the first one, which is kept if it is the only one and the experiment has no keys.
+    The `arm` is that of the first one, which is kept if it is the only one.
     """
     n, first = len(numbers), numbers[0]
-    if n == 1 and arm is not None and losses is not None:  # the same as below, but quicker
+    if n == 1 and losses is not None:  # the same as below, but quicker
         parts = [
             _ARM_HEAD,
             _ARM.pack(arm),
@@ -325,7 +325,7 @@ def write_settled(
         if observe is not None:
             parts += (_OBSERVE_HEAD, _SIZE.pack(8 * observe.size), observe.astype("<f8", "C").tobytes())
         return b"".join(parts)
-    columns: dict[str, Any] = {"arm": [arm]} if n == 1 and arm is not None else {}
+    columns: dict[str, Any] = {"arm": [arm]} if n == 1 else {}
     if numbers[-1] - first != n - 1:
         columns["number"] = np.array(numbers, np.int64) - first
     if losses is not None:
@@ -368,8 +368,8 @@ def arms_of(event: Event) -> list[int]:
 
 
 def arm_of(event: Event) -> int | None:
-    """Return the arm of the decision that an event is about, if it is about one and the experiment has no keys."""
+    """Return the arm of the decision that an event is about, if it is about one."""
     if event.data is None or event.last > event.round:
         return None
     columns = read_columns(event)
-    return int(columns["arm"][0]) if "arm" in columns and "key" not in columns else None
+    return int(columns["arm"][0]) if "arm" in columns else None

@@ -28,7 +28,7 @@ class Pace:
 
     def __init__(self) -> None:
         self.failures = 0  #: in a row
-        self._size = 0  # bytes of the last one, without blocks of named keys
+        self._size = 0  # bytes of the last one, without blocks of keys
         self._tried = _Mark(0, 0)
 
     def is_due(self, live: LiveExperiment, least: int, most: int) -> bool:
@@ -42,7 +42,7 @@ class Pace:
         done = live.done - max(live.saved, self._tried.done)
         patience: int = 2 ** min(self.failures, _PATIENCE)
         worth = _EVENT * events + _DECISION * (done - events)
-        return done >= least * patience and worth >= (self._size + live.changed_bytes) * patience
+        return done >= least * patience and worth >= (self._size + live.blocks.unwritten_bytes) * patience
 
     def tried(self, events: int, done: int) -> None:
         """Note how far the experiment had come when one was last tried."""
@@ -53,5 +53,5 @@ class Pace:
         self.failures += 1
 
     def written(self, size: int) -> None:
-        """Note that it was written, with so many bytes beside blocks of named keys."""
+        """Note that it was written, with so many bytes beside blocks of keys."""
         self.failures, self._size = 0, size

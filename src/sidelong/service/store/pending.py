@@ -92,6 +92,8 @@ class PendingTable:
     def rows_of(self, numbers: Sequence[int]) -> Integers:
         """Return the rows of the keys of those decisions that are pending."""
         found = [slot for slot in map(self._slots.get, numbers) if slot is not None]
+        if len(found) == 1:  # the same as below, but quicker
+            return self.table[found[0] : found[0] + 1, ROW]
         return self.table[found, ROW]
 
     def moment(self, number: int) -> int:

@@ -25,7 +25,7 @@ from sidelong.service.store.clock import Moment
 from sidelong.service.store.database import LAST_SEQ, Blob, BlobKind, BlobName, keep_blob
 from sidelong.service.store.experiment import LiveExperiment
 from sidelong.service.store.graphs import KnownGraph, identify
-from sidelong.service.store.journal import DRAWN_BY, Kind, arm_of, linked, read_columns, read_settled, size_of
+from sidelong.service.store.journal import DRAWN_BY, Kind, linked, read_columns, read_settled, size_of
 from sidelong.service.store.keys import BlockMissing
 from sidelong.service.store.locks import FairLock
 from sidelong.service.store.pace import Pace
@@ -224,9 +224,7 @@ class Replayed:
             with self.lock:
                 live.blocks.not_written()
             raise
-        # Named keys are counted by how much of them has changed.
-        whole = 0 if live.keys.named else sum(map(len, blocks.values()))
-        self._pace.written(len(snapshot.data) + whole)
+        self._pace.written(len(snapshot.data))
         with self.lock:
             live.saved, live.saved_at = done, snapshot.seq
             live.blocks.written(blocks, snapshot.seq)
@@ -295,7 +293,7 @@ class Replayed:
             try:
                 live = snapshots.unpack(self.identity, snapshot.data, partial(self._graphs.find, reading))
                 same = [event.chain for event in reading.events(self.identity.id, live.head - 1, 1)] == [live.chain]
-                if same and not live.keys.named:
+                if same and len(live.keys) <= live.blocks.size:  # whoever asks for anything needs this block
                     live.load_all(reading)
             except Exception as error:  # noqa: BLE001  # whatever it is, the journal is there
                 about = {"experiment": self.identity.name, "sequence": snapshot.seq, "why": str(error)}
@@ -360,14 +358,14 @@ def _again(live: LiveExperiment, event: Event, graph: KnownGraph | None, reading
         made = identify(change.graph(live.graph))
         return live.change_arms(change, graph if made.id == graph.id else made, said, moment, event.key)
     if kind in DRAWN_BY:
-        keys = read_columns(event).get("key") if live.keys.named else None
+        keys = read_columns(event).get("key")
         rows = live.keys.places(keys, event.last - event.round + 1)
         live.load(reading, rows)
         return live.decide(keys, rows, graph, moment, event.key, event.context)[0]
     found = read_settled(event)
     numbers, sizes = found.numbers.tolist(), np.diff(found.offsets).tolist()
     if kind is Kind.LATE:
-        return live.late(numbers, arm_of(event), sizes, found.losses, event.graph, moment)
+        return live.late(numbers, found.arm or 0, sizes, found.losses, event.graph, moment)
     live.load(reading, live.pending.rows_of(numbers))
     if kind is Kind.OVERRIDDEN:
         return live.override(event.round, int(read_columns(event)["arm"][0]), moment)

@@ -135,14 +135,12 @@ class Turn:
             due = [number for number in pending if experiment.is_due(number, self.moment.clock)]
             if due:
                 self.expire(due)
-        if experiment.keys.named:
-            experiment.load(self.writing, experiment.pending.rows_of(numbers), self.settings.max_key_bytes)
+        experiment.load(self.writing, experiment.pending.rows_of(numbers), self.settings.max_key_bytes)
 
     def expire(self, due: list[int]) -> list[Event]:
         """Let decisions expire; the numbers ascend."""
         experiment = self.experiment
-        if experiment.keys.named:
-            experiment.load(self.writing, experiment.pending.rows_of(due), self.settings.max_key_bytes)
+        experiment.load(self.writing, experiment.pending.rows_of(due), self.settings.max_key_bytes)
         expired = experiment.expire_all(due, self.moment)
         self.events += expired
         return expired
@@ -208,17 +206,15 @@ class Decide(Command):
         check_deciding(experiment)
         count = self.count if keys is None else len(keys)
         check_room(experiment, turn.settings, graph, count)
-        if keys is not None:
-            self._check_new_keys(experiment, turn.settings, keys)
         rows = experiment.keys.places(keys, count)
         if keys is not None:
+            self._check_new_keys(experiment, turn.settings, keys)
             self._check_backlog(experiment, turn.settings.max_key_bytes, rows)
         turn.charge(graph)
         try:
             if graph is not None:
                 experiment.graph_of_round(graph.graph)
-            if keys is not None:
-                experiment.load(turn.writing, rows, turn.settings.max_key_bytes)
+            experiment.load(turn.writing, rows, turn.settings.max_key_bytes)
             event, draws = experiment.decide(keys, rows, graph, turn.moment, self.key, self.context)
         except GraphError as error:  # as it was given, or of the arms that are there
             path = "body.graph" if self.available is None else "body.available"
@@ -230,11 +226,8 @@ class Decide(Command):
 
     def takes_long(self, experiment: LiveExperiment) -> bool:
         """Tell whether there are many, or some keys have to be read first."""
-        if self.keys is None:
-            return self.count >= MANY
-        if len(self.keys) >= MANY:
-            return True
-        return experiment.keys.named and not experiment.blocks.is_loaded(experiment.keys.places(self.keys))
+        count = self.count if self.keys is None else len(self.keys)
+        return count >= MANY or not experiment.blocks.is_loaded(experiment.keys.places(self.keys))
 
     def _check_kind(self, experiment: LiveExperiment) -> None:
         """Refuse keys where there are none, and the other way round."""
@@ -615,7 +608,7 @@ class _FeedbackReader:
         for which, numbers in _by_graph(self._late) if self._late else ():
             for group in within_span(numbers):
                 values = [self._late[number][1] for number in group]
-                arm = None if self._experiment.keys.named else self._history.carried_out(group[0])
+                arm = self._history.carried_out(group[0])
                 sizes, losses = [each.size for each in values], np.concatenate(values)
                 self._turn.events.append(self._experiment.late(group, arm, sizes, losses, which, self._turn.moment))
 
@@ -770,12 +763,12 @@ class Expire(Command):
 
     def takes_long(self, experiment: LiveExperiment) -> bool:
         """Tell whether there may be many, or keys that have to be read first."""
-        return experiment.keys.named or len(experiment.pending) >= MANY
+        return len(experiment.pending) >= MANY or is_unloaded(experiment, list(experiment.pending.numbers))
 
 
 def is_unloaded(experiment: LiveExperiment, numbers: Sequence[int]) -> bool:
     """Tell whether decisions are of keys that have to be read first."""
-    return experiment.keys.named and not experiment.blocks.is_loaded(experiment.pending.rows_of(numbers))
+    return not experiment.blocks.is_loaded(experiment.pending.rows_of(numbers))
 
 
 def taken(name: str) -> ServiceError:

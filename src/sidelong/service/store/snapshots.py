@@ -32,7 +32,6 @@ if TYPE_CHECKING:
 
     from sidelong.graphs import FeedbackGraph
     from sidelong.service.store.database import Identity, Reading
-    from sidelong.service.store.journal import Key
 
 #: Goes up whenever what a snapshot holds means something else, or has another shape. A snapshot of another version is
 #: passed over, and the journal replayed.
@@ -90,7 +89,7 @@ def copied(experiment: LiveExperiment, reading: Reading) -> Callable[[], bytes]:
     """Return what makes the state that a clone begins with; that takes a while, and changes nothing of the original."""
     experiment.load_all(reading)
     blocks, graphs = experiment.blocks, experiment.pending.graphs
-    names = experiment.keys.keys.contents() if experiment.keys.named else {}
+    names = experiment.keys.keys.contents()
     copies = blocks.copied()
 
     def make() -> bytes:
@@ -100,22 +99,23 @@ def copied(experiment: LiveExperiment, reading: Reading) -> Callable[[], bytes]:
 
 
 def learned(experiment: LiveExperiment, log: dict[str, list[Any]]) -> bytes:
-    """Let a new experiment learn a log, and return what one begins with that has: with keys, each its own rounds."""
-    keys, blocks = experiment.keys, experiment.blocks
-    if not keys.named:
-        blocks.learn(0, log)
-        return _packed({}, blocks.size, blocks.copied())
-    places: dict[Key, list[int]] = {}
-    for place, key in enumerate(read_keys(log["key"])):
-        places.setdefault(key, []).append(place)
-    experiment.add_keys(list(places))
-    columns = {name: column for name, column in log.items() if name != "key"}
-    for row, (key, some) in enumerate(places.items()):
+    """Let a new experiment learn a log, each key its own rounds, and return what one begins with that has."""
+    columns = dict(log)
+    named = columns.pop("key", None)
+    keys = None if named is None else read_keys(named)
+    rows = experiment.keys.places(keys, len(columns["action"]))
+    experiment.add_keys(experiment.keys.new_among(keys, rows))
+    places: dict[int, list[int]] = {}
+    for place, row in enumerate(rows.tolist()):
+        places.setdefault(row, []).append(place)
+    for row, some in places.items():
         try:
-            blocks.learn(row, {name: [column[place] for place in some] for name, column in columns.items()})
+            experiment.blocks.learn(row, {name: [column[place] for place in some] for name, column in columns.items()})
         except EvaluationError as error:
-            raise EvaluationError(f"The log of the key {key!r} cannot be learned. {error}") from error
-    return _packed(keys.keys.contents(), blocks.size, blocks.copied())
+            if keys is None:
+                raise
+            raise EvaluationError(f"The log of the key {keys[some[0]]!r} cannot be learned. {error}") from error
+    return _packed(experiment.keys.keys.contents(), experiment.blocks.size, experiment.blocks.copied())
 
 
 def _packed(names: dict[str, np.ndarray], size: int, blocks: dict[int, bytes]) -> bytes:

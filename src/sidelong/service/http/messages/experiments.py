@@ -107,8 +107,9 @@ class ListQuery(BaseModel):
 
 
 class StateQuery(BaseModel):
-    """Which arms to show."""
+    """What to show."""
 
+    key: Annotated[str, Field(max_length=200)] | None = None  #: of an experiment with keys: what this one knows
     offset: Offset = 0
     limit: Annotated[int, Field(ge=1, le=1000)] = 50
     sort: Sort = "arm"
@@ -396,17 +397,15 @@ class ExperimentState(BaseModel):
     sequence: int
     digest: str | None  #: equal states have equal digests, as a replay of the journal must; null unless asked for
     counts: Counts
-    best: CheapestArm | None  #: null before anything was told
+    best: CheapestArm | None  #: null before anything was told; of a key, if one was named
     arms: Arms
-    guarantee: (
-        Guarantee | None
-    )  #: null for an experiment with keys, as the next, `regret` and `world`: each has its own
+    guarantee: Guarantee | None  #: null for an experiment with keys, unless a key was named: each has its own
     sample_ratio: SampleRatio | None
     amounts: Amounts | None  #: null without a scale
     lift: LiftState | None  #: null if there is no holdout
-    regret: RegretState | None
-    certificate: CertificateState | None  #: null if none is kept
-    world: WorldState | None
+    regret: RegretState | None  #: null for an experiment with keys
+    certificate: CertificateState | None  #: null if none is kept; of a key, if one was named
+    world: WorldState | None  #: of a key, if one was named and there is a certificate; null for all keys together
     alarms: list[str]  #: what is wrong, and needs somebody to look after it; theorems that do not apply are none
 
 
