@@ -99,7 +99,7 @@ def hold(need: pd.DataFrame) -> pd.DataFrame:
         plan = family.ask(need.index, guess)
         held[week] = plan.arms
         used = held[week].clip(upper=need[week])  # all that anybody sees of the need
-        seen = ORDERS.outcomes(plan.arms, used)
+        seen = ORDERS.outcomes(plan, used)
         family.tell(plan, seen)
         guess = seen.graph
     return held

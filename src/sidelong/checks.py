@@ -57,6 +57,14 @@ def plain(value: Any) -> Any:
     return value if isinstance(value, Real) and not isinstance(value, bool) else math.nan
 
 
+def as_float(value: Any) -> float:
+    """Return `value` as a float: NaN if it is no number, infinite if it is too large."""
+    try:
+        return float(plain(value))
+    except OverflowError:
+        return math.inf
+
+
 def check_number(
     error: type[Exception],
     name: str,

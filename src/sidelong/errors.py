@@ -61,7 +61,14 @@ class LossError(SidelongError, ValueError):
 
 
 class OutcomeError(LossError):
-    """What happened cannot be turned into losses: it contradicts itself, or leaves its range."""
+    """What happened cannot be turned into losses: it contradicts itself, or leaves its range.
+
+    `place` says which of several outcomes it is, counted from 0.
+    """
+
+    def __init__(self, message: str, *, place: int | None = None) -> None:
+        super().__init__(message)
+        self.place = place
 
 
 class WorldError(SidelongError, ValueError):

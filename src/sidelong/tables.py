@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -45,11 +45,35 @@ def names_of(table: Any) -> list[str] | None:
 
 
 def column(table: Any, name: str, names: list[str]) -> np.ndarray:
-    """Return a column of a table as an array."""
+    """Return a column of a table as an array.
+
+    Raises:
+        LossError: the table lacks it, or it is no column.
+    """
     if name not in names:
         raise LossError(f"A table of losses has the columns decision or key, arm and loss; it has {short(names)}.")
     values = table[name]
-    return np.asarray(values if hasattr(values, "__array__") else list(values))
+    listed = hasattr(values, "__iter__") and not hasattr(values, "__array__")
+    array = as_array(list(values) if listed else values)
+    if array.ndim != 1:
+        raise LossError(f"The column {name} of a table of losses has one value in each row, not {short(values)}.")
+    return array
+
+
+def as_array(values: Any) -> np.ndarray:
+    """Return values as an array; if they are lists of several lengths, each is as it was given, for a message."""
+    try:
+        return np.asarray(values)
+    except ValueError:
+        return objects(list(values))
+
+
+def objects(values: Sequence[Any]) -> np.ndarray:
+    """Return an array of values as they are, whatever they are."""
+    made = np.empty(len(values), object)
+    for k, value in enumerate(values):
+        made[k] = value
+    return made
 
 
 def as_list(values: Any) -> list[Any]:

@@ -12,6 +12,7 @@ import sidelong as sl
 from sidelong.errors import (
     ConflictError,
     DecisionError,
+    EvaluationError,
     FamilyError,
     GraphError,
     LearnerError,
@@ -430,6 +431,41 @@ def test_outcomes_of_a_batch_are_told_in_its_order_only(family):
     assert family.tell(plan, seen) == 0
 
 
+@pytest.mark.parametrize("arms", [[[0], [0, 1], 2], [0, 1.5, 2], [0, None, 2], ["0", "1", "2"], [0, 10**30, 2]])
+def test_a_column_of_arms_that_are_none_names_the_row_and_its_key(family, arms):
+    family.ask(["a"])
+    with pytest.raises(LossError, match=r"one arm in each row, and row [01], of the key 'a', has .*Give a row"):
+        family.tell({"key": ["a"] * 3, "arm": arms, "loss": [0.5] * 3})
+    for name in ("key", "arm", "loss"):
+        columns = {"key": ["a"] * 3, "arm": [0, 1, 2], "loss": [0.5] * 3}
+        with pytest.raises(LossError, match=f"The column {name} of a table of losses has one value in each row, not 3"):
+            family.tell(columns | {name: 3})
+    with pytest.raises(LossError, match=r"loss of arm 1 of the key 'a'.* not \[0.1, 0.2\]"):
+        family.tell({"key": ["a"] * 3, "arm": [0, 1, 2], "loss": [0.5, [0.1, 0.2], [0.5]]})
+    with pytest.raises(GraphError, match=r"one whole number for each of the 1 keys, not \[\[0\], \[0, 1\]\]"):
+        family.ask(["a"], ([family.graph], [[0], [0, 1]]))
+
+
+def test_a_loss_that_is_too_large_for_a_float_is_refused(family):
+    plan = family.ask(["a"])
+    with pytest.raises(LossError, match=r"loss of arm 0 of the key 'a'.*must be a number in \[0, 1\], not 1000"):
+        family.tell(plan, [10**400] * plan.reveals.size)
+
+
+def test_override_and_learn_need_one_entry_for_each_key(family):
+    plan = family.ask(["a", "b"])
+    for arms in (3, np.array(1), "ab", {0, 1}):
+        with pytest.raises(DecisionError, match=r"arms must be a list of one arm for each of the 2 decisions, not "):
+            family.override(plan, arms)
+    with pytest.raises(GraphError, match=rf"Decision {plan.ids[1]} cannot .*arm must name arms from 0 to 2, not \[1\]"):
+        family.override(plan, [0, [1]])
+    for logs in (3, None, [3]):
+        with pytest.raises(EvaluationError, match="a log for each key, as a dict by key, not"):
+            family.learn(logs)
+    with pytest.raises(EvaluationError, match="The log of the key 'b': A log is the path"):
+        sl.Family("exp3-set", family.graph).learn({"b": 3})
+
+
 def test_what_is_wrong_with_an_outcome_names_its_key(family):
     orders = sl.outcomes.StockOrders(2, holding=1, shortage=4)
     plan = family.ask(["a", "b"])
@@ -437,6 +473,12 @@ def test_what_is_wrong_with_an_outcome_names_its_key(family):
         OutcomeError, match=rf"outcome of the key 'b', decision {plan.ids[1]}: The sales of an order of 2 must be"
     ):
         orders.outcomes(plan, [0, 7])
+    with pytest.raises(
+        OutcomeError, match=r"outcome of the key 'a'.*must be a number from 0 to 2, not \[2\]"
+    ) as caught:
+        orders.outcomes(plan, [[2], [3, 1]])
+    assert type(caught.value) is OutcomeError
+    assert caught.value.place == 0
 
 
 @pytest.mark.parametrize("short", ["arm", "loss", "decision"])

@@ -83,6 +83,11 @@ def test_verdicts():
             "Outcome 1: wrong must be True, False or None, not 1",
         ),
         ({"arms": [2, 2], "confidence": 0.2, "wrong": [True]}, "wrong must have one value for each of the 2 arms"),
+        (
+            {"arms": [2, 2], "confidence": 0.2, "wrong": [[True], [True, False]]},
+            r"Outcome 0: wrong must be True, False or None, not \[True\]",
+        ),
+        ({"arms": [2, 2], "confidence": [[0.2], [0.2, 1]]}, r"Outcome 0: confidence must be .* not \[0.2\]"),
     ],
 )
 def test_a_wrong_verdict_is_named(given, message):
@@ -93,6 +98,8 @@ def test_a_wrong_verdict_is_named(given, message):
 def test_graphs_of_many_questions_need_a_column():
     with pytest.raises(OutcomeError, match=r"a column of confidences, not 0.2; one alone goes to graph"):
         sl.outcomes.Cascade([0.0, 0.5], price=1).graphs(0.2)
+    with pytest.raises(OutcomeError, match=r"Outcome 0: confidence must be .* not \[0.2\]"):
+        sl.outcomes.Cascade([0.0, 0.5], price=1).graphs([[0.2], [0.2, 0.3]])
 
 
 @pytest.mark.parametrize(
@@ -110,6 +117,9 @@ def test_graphs_of_many_questions_need_a_column():
         ({"arms": [1, 2], "sales": [1, 10**400]}, "Outcome 1: The sales .* must be .* not 1000"),
         ({"arms": [1, 2], "sales": [True, False]}, "Outcome 0: The sales .* must be .* not True"),
         ({"arms": [1, 2], "sales": [1, 1, 1]}, "sales must have one value for each of the 2 arms"),
+        ({"arms": [1, 2], "sales": [[1], [1, 2]]}, r"Outcome 0: The sales .* must be .* not \[1\]"),
+        ({"arms": [1, 2], "sales": np.array([1, 1], "m8[s]")}, "Outcome 0: The sales .* must be .* not '1 seconds'"),
+        ({"arms": [[1], [1, 2]], "sales": 0}, r"arms must be whole numbers, .* not \[\[1\], \[1, 2\]\]"),
         (
             {"arms": [1, 2], "sales": [1, 1], "ran_out": [True, True]},
             "Outcome 1: ran_out is True, but 1 of the order of 2 were left over",
@@ -122,8 +132,9 @@ def test_graphs_of_many_questions_need_a_column():
     ],
 )
 def test_wrong_sales_are_named(given, message):
-    with pytest.raises(OutcomeError, match=message):
+    with pytest.raises(OutcomeError, match=message) as caught:
         sl.outcomes.StockOrders(4, holding=1, shortage=4).outcomes(**given)
+    assert type(caught.value) is OutcomeError  # and not one of a class that nobody can import
 
 
 def test_who_sees_what_is_unmet_must_say_so():
@@ -136,6 +147,9 @@ def test_who_sees_what_is_unmet_must_say_so():
     [
         ({"value": [0.5, 3], "won": True}, "Outcome 1: value must be a number from 0 to 1, not 3"),
         ({"value": 0.5, "won": [True, 0]}, "Outcome 1: won must be True or False, not 0"),
+        ({"value": 0.5, "won": True, "price": [None, "a"]}, "Outcome 1: price must be a number, or None .* not 'a'"),
+        ({"value": 0.5, "won": True, "price": [np.nan, object()]}, "Outcome 1: price must be a number, .* not <object"),
+        ({"value": 0.5, "won": True, "price": [[0.3], [0.2, 1]]}, r"Outcome 0: price must be .* not \[0.3\]"),
         ({"value": 0.5, "won": [True, False]}, "Outcome 1: With shown='lost', a bid that lost needs the price"),
         ({"value": 0.5, "won": True, "price": 0.1}, "Outcome 0: .* that won does not see a price"),
         ({"value": 0.5, "won": False, "price": 0.1}, "Outcome 0: A bid of 0.1 cannot have lost at a price of 0.1"),

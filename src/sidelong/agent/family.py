@@ -21,11 +21,13 @@ from sidelong.agent.persistent import Persistent
 from sidelong.agent.rounds import Rounds
 from sidelong.agent.setup import prepare
 from sidelong.checks import check_whole, short
-from sidelong.errors import DecisionError, FamilyError, LearnerError, LossError, StateFileError
+from sidelong.errors import DecisionError, EvaluationError, FamilyError, LearnerError, LossError, StateFileError
 from sidelong.keys import Keys, part_of, read_keys, seed_of
 from sidelong.machine import cores
+from sidelong.outcomes.revealed import in_order
 from sidelong.outcomes.revealed_columns import RevealedColumns
 from sidelong.outcomes.scale import Scale, checked_scale
+from sidelong.tables import as_list
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -234,7 +236,12 @@ class Family(Persistent):
             decisions: a batch, or some of one (``batch[mask]``), or ids.
             arms: the arm that each was carried out with, by number or label.
         """
-        slot, listed = self._pending(decisions, "be overridden"), list(arms)
+        slot = self._pending(decisions, "be overridden")
+        if not in_order(arms):
+            raise DecisionError(
+                f"arms must be a list of one arm for each of the {slot.size:,} decisions, not {short(arms)}."
+            )
+        listed = as_list(arms)
         if len(listed) != slot.size:
             raise DecisionError(f"Give one arm for each of the {slot.size:,} decisions, not {len(listed):,}.")
         self._rounds.override(slot, listed)
@@ -305,10 +312,17 @@ class Family(Persistent):
         Args:
             logs: a log by key; new keys are added. All of them are learned, or none.
         """
+        if not isinstance(logs, Mapping):
+            raise EvaluationError(f"learn takes a log for each key, as a dict by key, not {short(logs)}.")
         listed = read_keys(list(logs))
         new = self._rounds.keys.new_among(listed, self._rounds.keys.find(listed))
         other = self._made(Rounds.merged([(self._rounds, self._rounds.keys.find([k for k in listed if k in self]))]))
-        learned = [other[key].learn(log) for key, log in zip(listed, logs.values(), strict=True)]
+        learned = []
+        for key, log in zip(listed, logs.values(), strict=True):
+            try:
+                learned.append(other[key].learn(log))
+            except EvaluationError as error:
+                raise EvaluationError(f"The log of the key {short(key)}: {error}") from error
         self._rounds.add(new)
         for key, n in zip(listed, learned, strict=True):
             row = self._rounds.keys.row(key)

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from sidelong.checks import plain, short
+from sidelong.checks import as_float, is_whole, short
 from sidelong.errors import LossError
-from sidelong.tables import column
+from sidelong.tables import as_list, column, objects
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -60,11 +60,11 @@ def of_one(losses: Any) -> LossColumns:
     if isinstance(losses, Mapping):
         arms = [_arm(arm) for arm in losses]
         values = list(losses.values())
-        return LossColumns(_floats(values), _objects(values), np.array(arms, np.int64), np.zeros(len(arms), np.int64))
+        return LossColumns(_floats(values), objects(values), np.array(arms, np.int64), np.zeros(len(arms), np.int64))
     if isinstance(losses, np.ndarray) and losses.ndim == 1:
         return LossColumns(_floats(losses.tolist()), losses)
     if isinstance(losses, Sequence) and not isinstance(losses, str | bytes):
-        return LossColumns(_floats(list(losses)), _objects(list(losses)))
+        return LossColumns(_floats(list(losses)), objects(list(losses)))
     raise LossError(f"losses must be given by arm, or a list in the order of the revealed arms, not {short(losses)}.")
 
 
@@ -85,32 +85,30 @@ def of_many(given: Any) -> LossColumns:
             raise LossError(
                 f"losses must be an array in the order of the revealed arms, or a table, not {short(given)}."
             )
-        given = np.asarray(given) if hasattr(given, "__array__") else _objects(list(given))
+        given = np.asarray(given) if hasattr(given, "__array__") else objects(list(given))
     if given.ndim != 1:
         raise LossError(f"losses must be one number after the other, and this has {given.ndim} dimensions.")
     return LossColumns(given.astype(np.float64) if given.dtype.kind in "fiu" else _floats(given.tolist()), given)
 
 
-def of_table(table: Any, names: list[str]) -> tuple[LossColumns, Integers]:
-    """Return the losses of a table, and its column of arms."""
+def of_table(table: Any, names: list[str], by: str) -> tuple[LossColumns, Integers, list[Any]]:
+    """Return the losses of a table, its column of arms, and the column that names the decisions, `by` id or key."""
     heard, arms = of_many(column(table, "loss", names)), column(table, "arm", names)
-    if arms.dtype.kind not in "iu":
-        raise LossError(f"The column arm has whole numbers, not {short(arms.tolist()[:1])}.")
-    if arms.shape != heard.values.shape:
-        raise LossError(
-            f"The columns of a table are equally long; arm has {arms.size:,} rows, and loss {heard.values.size:,}."
-        )
-    return heard, arms.astype(np.int64)
+    named = as_list(column(table, by, names))
+    for name, rows in ((by, len(named)), ("loss", heard.values.size)):
+        if rows != arms.size:
+            raise LossError(
+                f"The columns of a table are equally long; {name} has {rows:,} rows, and arm {arms.size:,}."
+            )
+    for at, arm in enumerate(arms.tolist() if arms.dtype.kind not in "iu" else []):
+        if not is_whole(arm) or abs(arm) >= 2**63:
+            raise LossError(
+                f"The column arm has the number of one arm in each row, and row {at}, of the {by} {short(named[at])}, "
+                f"has {short(arm)}. Give a row for each arm that a decision reveals."
+            )
+    return heard, arms.astype(np.int64), named
 
 
 def _floats(values: list[Any]) -> npt.NDArray[np.float64]:
     """Return values as numbers, NaN where something is none."""
-    return np.array([value if type(value) is float else plain(value) for value in values], np.float64)
-
-
-def _objects(values: list[Any]) -> np.ndarray:
-    """Return values as an array of them as they are, whatever they are."""
-    made = np.empty(len(values), object)
-    for k, value in enumerate(values):
-        made[k] = value
-    return made
+    return np.array([value if type(value) is float else as_float(value) for value in values], np.float64)

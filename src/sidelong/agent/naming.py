@@ -12,7 +12,7 @@ from sidelong.checks import short
 from sidelong.errors import DecisionError, LossError, UnknownDecisionError
 from sidelong.keys import read_keys
 from sidelong.outcomes.revealed_columns import RevealedColumns
-from sidelong.tables import as_list, column, names_of
+from sidelong.tables import as_list, names_of
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -110,13 +110,8 @@ def _unknown(rounds: Rounds, key: Key, t: int, *, ours: bool) -> UnknownDecision
 
 def _read_table(rounds: Rounds, table: Any, names: list[str], meant: Decisions | None) -> tuple[Decisions, LossColumns]:
     """Read a table of decision or key, arm and loss; `meant` are the decisions that it may be of."""
-    heard, arms = feedback.of_table(table, names)
     by = "decision" if "decision" in names else "key"
-    given = as_list(column(table, by, names))
-    if len(given) != arms.size:
-        raise LossError(
-            f"The columns of a table are equally long; {by} has {len(given):,} rows, and arm {arms.size:,}."
-        )
+    heard, arms, given = feedback.of_table(table, names, by)
     listed: list[Any] = list(map(str, given)) if by == "decision" else read_keys(given)
     places = {name: place for place, name in enumerate(dict.fromkeys(listed))}
     of = np.fromiter(map(places.__getitem__, listed), np.int64, len(listed))

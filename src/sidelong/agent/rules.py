@@ -15,7 +15,7 @@ from sidelong._jit import kernel
 from sidelong.agent.feedback import LossColumns, of_one
 from sidelong.agent.graphs import Bank
 from sidelong.checks import short
-from sidelong.errors import ConflictError, DecisionError, LossError, OutcomeError
+from sidelong.errors import ConflictError, DecisionError, GraphError, LossError, OutcomeError
 from sidelong.graphs.presence import arm_of
 from sidelong.learners.interface import Need
 
@@ -391,7 +391,10 @@ def not_pending(name: str, what: str) -> DecisionError:
 
 def carried_arm(graph: FeedbackGraph, arm: Any, name: str) -> int:
     """Return the number of the arm that a decision was carried out with, if that could be."""
-    number = arm_of(graph, arm)
+    try:
+        number = arm_of(graph, arm)
+    except GraphError as error:
+        raise GraphError(f"Decision {name} cannot have been carried out so: {error}") from error
     if not graph.row(number).size:
         raise DecisionError(
             f"Arm {graph.arm_name(number)} was absent in the round of decision {name}, or reveals nothing in its "

@@ -9,6 +9,7 @@ import numpy as np
 from sidelong.checks import short
 from sidelong.errors import GraphError
 from sidelong.graphs.graph import FeedbackGraph
+from sidelong.tables import as_array
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -19,7 +20,7 @@ def each_of(given: Any, n: int) -> tuple[list[FeedbackGraph], npt.NDArray[np.int
     if isinstance(given, FeedbackGraph):
         return [given], np.zeros(n, np.int64)
     if isinstance(given, tuple) and len(given) == 2 and not isinstance(given[1], FeedbackGraph):
-        bank, index = list(given[0]), np.asarray(given[1])
+        bank, index = list(given[0]), as_array(given[1])
         if index.shape != (n,) or index.dtype.kind not in "iu":
             raise GraphError(f"(graphs, index) has one whole number for each of the {n} keys, not {short(given[1])}.")
         if n and not 0 <= index.min() <= index.max() < len(bank):

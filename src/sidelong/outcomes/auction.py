@@ -34,6 +34,7 @@ from sidelong.outcomes.revealed_columns import (
     checked_numbers,
     columns,
     graphs_by_mark,
+    numbers_where_known,
     refuse_first,
     takes_batch,
 )
@@ -120,10 +121,11 @@ class FirstPrice:
         """Return what the outcomes of many auctions revealed, for a `Family` that was asked for all of them.
 
         Args:
-            arms: the arm that was played in each: the batch itself, or `batch.arms`.
+            arms: the batch itself, so that `tell` takes the outcomes in its order alone; or the arm that was played in
+                each, if there is no batch.
             value: what winning each was worth.
             won: whether each bid won.
-            price: the least bid that would have won, NaN where it is not shown.
+            price: the least bid that would have won, None or NaN where it is not shown.
             shown: to whom the exchange shows it, the same for all: "always", if "lost", or "never".
         """
         played = checked_arms(arms, self._fractions.size)
@@ -131,7 +133,7 @@ class FirstPrice:
         given = columns(n, value=value, won=won, price=np.nan if price is None else price)
         worth = checked_numbers("value", given["value"], 0.0, self._unit)
         wins = checked_flags("won", given["won"])
-        paid = given["price"].astype(np.float64)
+        paid = numbers_where_known("price", given["price"])
         graph = self.graph(shown)
         seen = ~np.isnan(paid)
         due = np.full(n, shown == "always") | ((shown == "lost") & ~wins)

@@ -29,6 +29,7 @@ from sidelong.outcomes.revealed_columns import (
     RevealedColumns,
     checked_arms,
     checked_numbers,
+    column_of,
     columns,
     graphs_by_mark,
     refuse_first,
@@ -100,7 +101,7 @@ class Cascade:
 
     def graphs(self, confidence: npt.ArrayLike) -> tuple[tuple[FeedbackGraph, ...], npt.NDArray[np.int64]]:
         """Return the graphs of many questions, for `Family.ask`, from the confidence of each."""
-        sure = np.asarray(confidence)
+        sure = column_of(confidence)
         if sure.ndim != 1:
             raise OutcomeError(
                 f"graphs takes a column of confidences, not {short(confidence)}; one alone goes to graph."
@@ -132,7 +133,8 @@ class Cascade:
         """Return what many questions revealed, for a `Family` that was asked for all of them.
 
         Args:
-            arms: the arm that was played for each: the batch itself, or `batch.arms`.
+            arms: the batch itself, so that `tell` takes the outcomes in its order alone; or the arm that was played for
+                each, if there is no batch.
             confidence: of the small model, for each, as it was for `graphs`.
             wrong: whether the small model was wrong, by the large one's word; None where that one was not asked.
 
@@ -143,7 +145,7 @@ class Cascade:
             >>> sure = [0.6, 0.9]  # of a question in each shop
             >>> plan = shops.ask(["north", "south"], cascade.graphs(sure))
             >>> wrong = [False if cascade.asks(int(arm), c) else None for arm, c in zip(plan.arms, sure)]
-            >>> shops.tell(plan, cascade.outcomes(plan.arms, confidence=sure, wrong=wrong))
+            >>> shops.tell(plan, cascade.outcomes(plan, confidence=sure, wrong=wrong))
             2
         """
         played = checked_arms(arms, self.n_arms)

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import functools
+import math
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
 from sidelong.batches import BatchColumns
-from sidelong.checks import plain, short
+from sidelong.checks import as_float, short
 from sidelong.errors import OutcomeError
 from sidelong.outcomes.revealed import Revealed
+from sidelong.tables import as_array, objects
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -85,25 +87,20 @@ def columns(n: int, **given: Any) -> dict[str, npt.NDArray[Any]]:
     Raises:
         OutcomeError: a column has another length.
     """
-    made = {name: _column(values) for name, values in given.items()}
+    made = {name: column_of(values) for name, values in given.items()}
     for name, array in made.items():
         if array.shape not in {(), (n,)}:
-            raise OutcomeError(f"{name} must have one value for each of the {n} arms, not the shape {array.shape}.")
+            each = "one value" if n == 1 else f"one value for each of the {n} arms"
+            raise OutcomeError(f"{name} must have {each}, not the shape {array.shape}.")
     return {name: array if array.ndim else np.broadcast_to(array, n) for name, array in made.items()}
 
 
-def _column(values: Any) -> npt.NDArray[Any]:
-    """Return values as an array, with each as it was given where they are of several kinds."""
-    several = isinstance(values, list | tuple) and len(set(map(type, values))) > 1
-    return np.asarray(values, object) if several else np.asarray(values)
-
-
-class _OutcomeAtError(OutcomeError):
-    """Something is wrong with the outcome at one place."""
-
-    def __init__(self, at: int, message: str, *, several: bool) -> None:
-        super().__init__(f"Outcome {at}: {message}" if several else message)
-        self.at, self.message = at, message
+def column_of(values: Any) -> npt.NDArray[Any]:
+    """Return values as an array, with each as it was given where they are of several kinds; times are text."""
+    if isinstance(values, list | tuple) and len(set(map(type, values))) > 1:
+        return objects(values)
+    array = as_array(values)
+    return array.astype(str) if array.dtype.kind in "mM" else array  # Python has some times as numbers
 
 
 def takes_batch(method: F) -> F:
@@ -115,9 +112,12 @@ def takes_batch(method: F) -> F:
             return method(self, arms, *others, **named)
         try:
             return replace(method(self, arms.arms, *others, **named), batch=arms)
-        except _OutcomeAtError as error:
-            key, name = short(arms.keys[error.at]), arms.ids[error.at]
-            raise OutcomeError(f"The outcome of the key {key}, decision {name}: {error.message}") from None
+        except OutcomeError as error:
+            if error.place is None:
+                raise
+            key, name = short(arms.keys[error.place]), arms.ids[error.place]
+            rule = str(error).removeprefix(_where(error.place))
+            raise OutcomeError(f"The outcome of the key {key}, decision {name}: {rule}", place=error.place) from None
 
     return outcomes  # type: ignore[return-value]
 
@@ -126,12 +126,17 @@ def refuse_first(wrong: npt.NDArray[np.bool_], message: Callable[[int], str]) ->
     """Raise with the message for the first outcome that is wrong, if there is one; of several it is named."""
     if wrong.any():
         at = int(np.argmax(wrong))
-        raise _OutcomeAtError(at, message(at), several=wrong.size > 1)
+        raise OutcomeError((_where(at) if wrong.size > 1 else "") + message(at), place=at)
+
+
+def _where(place: int) -> str:
+    """Return what is put before the message about one of several outcomes, where no key is known."""
+    return f"Outcome {place}: "
 
 
 def checked_arms(arms: Any, n_arms: int) -> npt.NDArray[np.int64]:
     """Return a column of arms."""
-    array = np.asarray(arms)
+    array = as_array(arms)
     if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
         raise OutcomeError(f"arms must be whole numbers, one after the other, such as batch.arms, not {short(arms)}.")
     refuse_first(
@@ -143,8 +148,7 @@ def checked_arms(arms: Any, n_arms: int) -> npt.NDArray[np.int64]:
 
 def checked_numbers(name: str, values: npt.NDArray[Any], low: Any, high: Any) -> npt.NDArray[np.float64]:
     """Return a column of numbers between the columns `low` and `high`, which `name` may mention as "{high:g}"."""
-    known = values.dtype.kind in "iuf"
-    array = values.astype(np.float64) if known else np.array([_real(value) for value in values.tolist()], np.float64)
+    array = _floats(values)
 
     def say(at: int) -> str:
         least, most = np.broadcast_to(low, array.shape)[at], np.broadcast_to(high, array.shape)[at]
@@ -155,12 +159,23 @@ def checked_numbers(name: str, values: npt.NDArray[Any], low: Any, high: Any) ->
     return array
 
 
-def _real(value: Any) -> float:
-    """Return a value as a float: NaN if it is no number, infinite if it is too large."""
-    try:
-        return float(plain(value))
-    except OverflowError:
-        return np.inf
+def numbers_where_known(name: str, values: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
+    """Return a column of numbers, NaN where there is none: where it has None or NaN."""
+    array = _floats(values)
+    if values.dtype.kind not in "iuf":
+        none = [each is None or (isinstance(each, float) and math.isnan(each)) for each in values.tolist()]
+        refuse_first(
+            np.isnan(array) & ~np.array(none, np.bool_),
+            lambda at: f"{name} must be a number, or None or NaN where there is none, not {short(values[at])}.",
+        )
+    return array
+
+
+def _floats(values: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
+    """Return a column as numbers: NaN where something is none, infinite where it is too large."""
+    if values.dtype.kind in "iuf":
+        return values.astype(np.float64)
+    return np.array([as_float(value) for value in values.tolist()], np.float64)
 
 
 def checked_flags(name: str, values: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:

@@ -127,7 +127,8 @@ class StockOrders:
         """Return what the sales of many products revealed, for a `Family` that was asked for all of them.
 
         Args:
-            arms: the arm that was played for each: the batch itself, or `batch.arms`.
+            arms: the batch itself, so that `tell` takes the outcomes in its order alone; or the arm that was played for
+                each, if there is no batch.
             sales: how much was sold of each.
             ran_out: whether somebody wanted more of it than was there, if that is seen, as in `outcome`.
 
