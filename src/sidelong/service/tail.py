@@ -17,7 +17,7 @@ from pydantic_core import to_json
 
 from sidelong.errors import ServiceError
 from sidelong.service.store.clock import timestamp
-from sidelong.service.store.journal import Kind, arm_of
+from sidelong.service.store.journal import arm_of
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterable
@@ -193,6 +193,6 @@ def _format_end(deletion: Listed) -> bytes:
 
 def _format(event: Event) -> bytes:
     kind = event.kind.name.lower()
-    round_ = None if event.kind is Kind.CHANGED else event.round
+    round_ = None if event.round < 0 else event.round
     data = {"sequence": event.seq, "kind": kind, "round": round_, "arm": arm_of(event), "at": timestamp(event.at)}
     return b"id: %d\nevent: %s\ndata: %s\n\n" % (event.seq, kind.encode(), to_json(data))

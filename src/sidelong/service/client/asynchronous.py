@@ -70,6 +70,7 @@ class AsyncService:
         features: Sequence[str] | None = None,
         holdout: tuple[int | str, float] | Mapping[str, Any] | None = None,
         default_loss: float | None = None,
+        sticky: float | None = None,
         prior: Mapping[int | str, tuple[float, float]] | None = None,
         log: Log | None = None,
         keyed: bool = False,
@@ -91,17 +92,24 @@ class AsyncService:
             holdout: an arm, and the share of rounds that follows it and not the learner; `state()["lift"]` says what
                 the learner saves.
             default_loss: what an expired decision is told; if not given, nothing is learned from it.
+            sticky: for how many seconds a `subject` of `ask` gets the same decision; in place of `expire_after`.
             prior: as for `Agent`: what you believe of some arms.
             log: rounds to learn before the first decision: the path of the exported log of another experiment, or a
                 dict with the columns action, loss and pscore.
             keyed: whether it plays for many keys, as a `Family` does: see `Experiment.ask_many`.
             **options: the options of the learner, as for `Agent` or `ContextualAgent`.
         """
-        more = {"seed": seed, "expire_after": expire_after, "description": description, "labels": labels}
+        more: dict[str, Any] = {
+            "seed": seed,
+            "expire_after": expire_after,
+            "description": description,
+            "labels": labels,
+        }
         more |= {"certificate": True} if certificate else {}
         more |= {} if features is None else {"features": list(features)}
         more |= wire.rarely(holdout, default_loss, prior, log, scale)
         more |= {"keyed": True} if keyed else {}
+        more |= {} if sticky is None else {"sticky": {"seconds": sticky}}
         made = self[name].scaled(scale)
         await self.do(wire.create(name, learner, graph, options, more))
         return made
@@ -173,6 +181,7 @@ class AsyncExperiment(Named["AsyncService"]):
         *,
         context: Mapping[str, Any] | None = None,
         key: str | None = None,
+        subject: str | None = None,
     ) -> RemoteDecision:
         """Draw an arm.
 
@@ -182,11 +191,17 @@ class AsyncExperiment(Named["AsyncService"]):
             context: what the log should say about this decision. Of it, the learner sees the experiment's features.
             key: what this decision is for, such as the number of an order: whoever asks again with the same key gets
                 the same decision. Without one, every call gets another.
+            subject: of a sticky experiment, who it is for: the same subject gets the same decision until it ends.
         """
-        return await self._service.do(wire.ask(self._name, graph, context, key, available))
+        return await self._service.do(wire.ask(self._name, graph, context, key, available, subject))
 
     async def tell(
-        self, decision: RemoteDecision | str, losses: Losses | Revealed, graph: FeedbackGraph | None = None
+        self,
+        decision: RemoteDecision | str,
+        losses: Losses | Revealed,
+        graph: FeedbackGraph | None = None,
+        *,
+        key: str | None = None,
     ) -> bool:
         """Learn the losses that a decision revealed: now or later, in any order, from any process.
 
@@ -195,11 +210,13 @@ class AsyncExperiment(Named["AsyncService"]):
             losses: a number in [0, 1], or in the experiment's `scale`, for every arm in `decision.reveals`, by arm or
                 in their order; or what a function of `sidelong.outcomes` returned for the arm of this decision, whole.
             graph: where only the outcome shows what is revealed, what every arm would have revealed. See `Agent.tell`.
+            key: of a sticky decision, whose losses may come several times, what this report is for, such as the number
+                of a request: whoever reports it again with the same key changes nothing.
 
         Returns:
-            True if something was learned, False if the same was told before.
+            True if something was learned, False if the same was told before, or is learned when a sticky decision ends.
         """
-        return await self._service.do(wire.tell(self._name, decision, losses, graph, self._scale))
+        return await self._service.do(wire.tell(self._name, decision, losses, graph, self._scale, key))
 
     async def ask_many(
         self,

@@ -228,9 +228,11 @@ def ask(
     context: Mapping[str, Any] | None,
     key: str | None,
     available: Iterable[int | str | bool] | None = None,
+    subject: str | None = None,
 ) -> Question[RemoteDecision]:
     """Ask for a decision."""
-    body, headers = json_of(asked_of(graph, available, context), ServiceError)
+    asked = asked_of(graph, available, context) | ({} if subject is None else {"subject": str(subject)})
+    body, headers = json_of(asked, ServiceError)
     headers["Idempotency-Key"] = uuid4().hex if key is None else key_of(key)
     return Question(
         "POST", f"{experiment_path(name)}/decisions", lambda reply, _: RemoteDecision(reply, name), body, headers
@@ -249,6 +251,7 @@ def tell(
     losses: Losses | Revealed,
     graph: FeedbackGraph | None,
     scale: Scale | None,
+    key: str | None = None,
 ) -> Question[bool]:
     """Tell the losses of a decision; reads whether they were learned."""
     # What is scaled here must not be scaled once more: an experiment that was made with a scale refuses it.
@@ -260,12 +263,15 @@ def tell(
     content["losses"] = losses_of(losses if scale is None else scale.losses(losses))
     if graph is not None:
         content["graph"] = graph_of(graph)
+    body, headers = json_of(content, LossError)
+    headers["Idempotency-Key"] = uuid4().hex if key is None else key_of(key)
     # If the reply to an earlier attempt was lost, the repetition that the service sees is our own.
     return Question(
         "POST",
         f"{_decision(name, decision)}/feedback",
         lambda reply, repeated: bool(reply["learned"] or (repeated and reply["duplicate"])),
-        *json_of(content, LossError),
+        body,
+        headers,
     )
 
 

@@ -63,7 +63,7 @@ async def decide(call: Call) -> Reply:
     context = None if body.context is None else context_of(body.context, server.settings.max_context)
     graph = None if body.graph is None else await graph_of_round(body.graph, call, name)
     keys = None if body.key is None and body.keys is None else _keys(body)
-    asked = Decide(name, graph, context, key, body.available, body.count or 1, keys)
+    asked = Decide(name, graph, context, key, body.available, body.count or 1, keys, body.subject)
     try:
         made: Decided = await _written(server, asked, graph)
     except ServiceError as error:
@@ -109,14 +109,22 @@ def _items(made: Decided) -> list[dict[str, Any]]:
     ]
 
 
-@endpoints.add("POST", "/v1/decisions/{id}/feedback", Scope.FEEDBACK, {200: FeedbackReply}, takes=Feedback)
+@endpoints.add(
+    "POST",
+    "/v1/decisions/{id}/feedback",
+    Scope.FEEDBACK,
+    {200: FeedbackReply},
+    takes=Feedback,
+    headers={"Idempotency-Key": Key},
+)
 async def feedback(call: Call) -> Reply:
-    """Tell the losses that a decision revealed."""
+    """Tell the losses that a decision revealed. Those of a sticky one may come several times, each with its own key."""
     of, number = parse(call.place["id"])
     body: Feedback = call.body
     graph = None if body.graph is None else await graph_of_round(body.graph, call, of)
     item = ToldItem(number, body.losses, graph, body.arm, body.plain)
-    told: Settled = await _written(call.server, TellOne(of, item), graph)
+    key = key_of(call.headers.get(b"idempotency-key"))
+    told: Settled = await _written(call.server, TellOne(of, item, key), graph)
     content = {"id": call.place["id"], "round": told.round, "learned": told.learned, "duplicate": told.duplicate}
     return Reply(content)
 

@@ -77,6 +77,8 @@ def write(store: Store, of: str, file: Path | BinaryIO) -> Identity:
         schema = _schema(pa)
         if spec.keyed:
             schema = schema.append(pa.field("key", pa.string()))
+        if spec.sticky is not None:
+            schema = schema.append(pa.field("subject", pa.string()))
         schema = schema.with_metadata({"sidelong.experiment": json.dumps(about)})
         with pq.ParquetWriter(file, schema, compression="zstd") as writer:
             for rows in _pages(store, reading, identity):
@@ -180,6 +182,7 @@ def _row(
         "losses": None,
         "observe_probabilities": None,
         "key": None if key is None else str(key),
+        "subject": journal.subject_of(made) if identity.spec.sticky is not None else None,
     }
     if told is not None:
         graph = store.graphs.find(reading, told.event.graph or made.graph or identity.spec.graph)

@@ -138,6 +138,7 @@ def state(experiment: LiveExperiment, reading: Reading, query: StateQuery = _USU
         fallback=life.fallback,
         labels=life.labels,
         expire_after=life.expire_after,
+        sticky=spec.sticky,
         scale=spec.scale,
         default_loss=spec.default_loss,
         prior=spec.prior,
@@ -299,6 +300,8 @@ def _decision(experiment: LiveExperiment, number: int, reading: Reading, graphs:
         decided_at=timestamp(made.at),
         expires_at=expires_at(made.at, experiment.life.expire_after),
         settled_at=None if settled is None else timestamp(settled[0].at),
+        subject=journal.subject_of(made),
+        reports=None if settled is not None or identity.spec.sticky is None else experiment.sticky.count(number),
     )
 
 

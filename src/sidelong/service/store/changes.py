@@ -68,6 +68,8 @@ class Change(Command):
         state = wanted.get("state", life.state)
         new = life if state == life.state else life.after({"state": state})
         new = new._replace(**{each: wanted[each] for each in ("description", "expire_after") if each in wanted})
+        if new.expire_after is None and experiment.identity.spec.sticky is not None:
+            raise _invalid("The decisions of a sticky experiment end: say after how many seconds.", "expire_after")
         if "labels" in wanted:
             check_labels(wanted["labels"], experiment.n_arms)
             new = new._replace(labels=wanted["labels"])

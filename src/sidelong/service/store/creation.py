@@ -40,7 +40,7 @@ from sidelong.service.store.graphs import KnownGraph, identify, stored_size
 from sidelong.service.store.lifecycle import written
 from sidelong.service.store.replay import Replayed
 from sidelong.service.store.rules import taken
-from sidelong.service.store.spec import LearnedLog, Origin, RequestedSpec, Spec
+from sidelong.service.store.spec import LearnedLog, Origin, RequestedSpec, Spec, StickySpec
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -94,6 +94,7 @@ def clone(store: Store, of: str, name: str, wanted: dict[str, Any], *, learned: 
             "graph_name": source.spec.graph_name if graph_id == source.spec.graph else None,
             "origin": Origin(name=source.name, key=source.key, sequence=sequence, learned=learned),
             "initial_state": None,
+            "sticky": source.spec.sticky and StickySpec.model_validate({"seconds": life.expire_after}),
             "created_at": store.clock.now().at,
             "learner_version": agents.module_of(source.spec).version,
             **wanted,
@@ -157,6 +158,7 @@ def draft(
         live = LiveExperiment.new(identity, graph)
         _check_models(agents.model_bytes(spec, graph), store.settings.max_model_bytes)
         _check_default(live)
+        _check_sticky(live)
         learned = None if log is None else _learned(live, log)
         if learned is not None:
             spec = spec.model_copy(update={"initial_state": hashlib.sha256(learned).hexdigest()})
@@ -310,6 +312,14 @@ def _check_default(live: LiveExperiment) -> None:
             check_losses(live.module, losses, complete(1), 0)
         except (ServiceError, LossError) as error:
             raise _invalid(f"default_loss cannot be told: {error}", "default_loss", told) from error
+
+
+def _check_sticky(live: LiveExperiment) -> None:
+    """Refuse means of several losses where a learner takes single ones alone."""
+    sticky = live.identity.spec.sticky
+    if sticky is not None and live.takes_binary:
+        text = f"{live.identity.spec.learner} takes losses of 0 and 1 alone, and the mean of several is between them"
+        raise _invalid(f"{text}: its decisions cannot be sticky.", "sticky", sticky.model_dump())
 
 
 def check_labels(labels: Sequence[str] | None, n_arms: int) -> None:

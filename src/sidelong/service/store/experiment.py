@@ -29,11 +29,13 @@ from sidelong.service.store.feedback import as_losses, by_number, number_of
 from sidelong.service.store.graphs import KnownGraph
 from sidelong.service.store.journal import (
     DRAWN_BY,
+    REPORTS,
     Draws,
     Event,
     Kind,
     linked,
     within_span,
+    write_columns,
     write_draws,
     write_keys,
     write_settled,
@@ -51,6 +53,7 @@ from sidelong.service.store.pending import (
     is_aside,
     is_of_holdout,
 )
+from sidelong.service.store.sticky import StickyDecisions
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -110,6 +113,7 @@ class LiveExperiment:
         self.counters = Counters(graph.n_arms) if counters is None else counters
         self.keys = KeyTable(named=spec.keyed)
         self.pending = PendingTable(graph)
+        self.sticky = StickyDecisions()
         self.blocks = KeyBlocks(spec, self.own, self._graph_like, block_size)
         self.life = Life.first(spec)
         self.scale = agents.scale_of(spec)
@@ -158,12 +162,12 @@ class LiveExperiment:
 
         Tables have room for half as many again.
         """
-        return 20 * self.n_arms + ROW_BYTES
+        return (20 if self.identity.spec.sticky is None else 28) * self.n_arms + ROW_BYTES
 
     @property
     def pending_bytes(self) -> int:
         """What pending decisions take in memory at most, with their graphs."""
-        return len(self.pending) * self.decision_bytes + self.pending.graph_bytes
+        return len(self.pending) * self.decision_bytes + self.pending.graph_bytes + self.sticky.bytes
 
     @property
     def key_bytes(self) -> int:
@@ -315,6 +319,7 @@ class LiveExperiment:
         moment: Moment,
         key: str | None = None,
         context: str | None = None,
+        subject: str | None = None,
     ) -> tuple[Event, Draws]:
         """Draw an arm for each row, as its state says; the rows are what `keys.places` returned for the keys.
 
@@ -347,6 +352,9 @@ class LiveExperiment:
         )
         named = None if keys is None else write_keys(keys)
         data = write_draws(drawn.arms, drawn.probabilities, named, rounds, drawn.held)
+        if subject is not None:
+            self.sticky.add(first, int(rows[0]), subject)
+            data += write_columns({"subject": write_keys([subject])})
         which = None if graph is None else graph.id
         event = Event(drawn.kind, first, first + n - 1, *moment, which, key, context, data)
         event = self._record(event, n, held=0 if drawn.held is None else sum(drawn.held))
@@ -468,6 +476,7 @@ class LiveExperiment:
         observe = self._observe_aside(slots, told, shown) if aside else self._learn(slots, table, told, shown)
         self._count_costs(slots, table, told, observe, shown, moment)
         pending.remove(numbers, slots)
+        self.sticky.remove(numbers)
         unknown = not observe.size or (math.isnan(observe[0]) and np.isnan(observe).all())
         data = write_settled(numbers, table[0][ARM], sizes, losses, None if unknown else observe)
         which = None if graph is None else graph.id
@@ -579,6 +588,7 @@ class LiveExperiment:
             for block, places, rows in self.blocks.changing(table[:, ROW]):
                 block.cancel(rows, table[places, ROUND], lost=kind is Kind.EXPIRED)
         self.pending.remove(numbers, slots)
+        self.sticky.remove(numbers)
         data = write_settled(numbers, arm)
         return self._record(Event(kind, numbers[0], numbers[-1], *moment, data=data), len(numbers), aside=aside)
 
@@ -593,7 +603,10 @@ class LiveExperiment:
         return self._record(event, 1, aside=not round_)
 
     def expire(self, numbers: list[int], moment: Moment) -> Event:
-        """Let decisions of one of the `sorts` expire, or learn the loss that is named for this."""
+        """Let decisions of one of the `sorts` expire, or learn their reports or the loss that is named for this."""
+        if self.sticky.count(numbers[0]):
+            means = [self.sticky.mean(number) for number in numbers]
+            return self.tell(numbers, [each.size for each in means], np.concatenate(means), None, moment)
         if self._default is None:
             return self.give_up(numbers, Kind.EXPIRED, moment)
         sizes = [
@@ -606,7 +619,14 @@ class LiveExperiment:
     def expire_all(self, numbers: list[int], moment: Moment) -> list[Event]:
         """Let decisions expire; the numbers ascend."""
         pieces = [numbers[k : k + _AT_ONCE] for k in range(0, len(numbers), _AT_ONCE)]
-        return [self.expire(group, moment) for piece in pieces for group in self.sorts(piece)]
+        parts = [part for piece in pieces for part in self.sticky.parts(piece) if part]
+        return [self.expire(group, moment) for part in parts for group in self.sorts(part)]
+
+    def report(self, number: int, losses: Floats, moment: Moment, key: str) -> Event:
+        """Keep losses of a sticky decision, which were checked, until it ends."""
+        self.sticky.report(number, losses)
+        data, round_ = write_columns({"decision": [number], "loss": losses}), REPORTS - self.head - 1
+        return self._record(Event(Kind.REPORTED, round_, round_, *moment, key=key, data=data), 1)
 
     def late(
         self, numbers: list[int], arm: int, sizes: list[int], losses: Floats, graph: str | None, moment: Moment

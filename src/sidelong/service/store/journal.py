@@ -5,12 +5,14 @@ in `round` and `last` which numbers it is about. What it says of each of them ar
 other in `data`, little-endian. A column that is not needed is left out, so that a new kind of column is no new format::
 
     decided, played,     arm (int32), probability (float64) and, where the experiment has keys, key (JSON) and key_round
-    held, fallback       (uint32), which counts the decisions of each key; held (uint8) if only some are the holdout's
+    held, fallback       (uint32), which counts the decisions of each key; held (uint8) if only some are the holdout's;
+                         subject (JSON), if it is sticky
     told, defaulted,     number (uint32): the numbers less `round`, ascending, unless they are `round` to `last`; size
     late                 (uint32): how many losses each has, unless there is one decision; loss (float64); observe
                          (float64): the probability of observing each loss, where it is known
     cancelled, expired   number
     overridden           arm: the one that was carried out
+    reported             decision (int64): its number; loss
     changed              of its arms: arm and, if it is new, reveals and revealed_by (int32)
     any of these         arm, if it is about one decision: the one that was carried out
 
@@ -44,6 +46,8 @@ DrawnBy = Literal["learner", "frozen", "holdout", "fallback"]
 
 #: How far apart the least and the largest number of an event may be.
 SPAN = 2**14
+#: Below the `round` of any change.
+REPORTS = -(2**62)
 _NEAR, _SPARSE = 64, 16  # an event spans so many numbers, or so many for each that it is about
 
 
@@ -62,6 +66,7 @@ class Kind(IntEnum):
     FALLBACK = 9  #: decided while stopped, by the fallback arm
     DEFAULTED = 10  #: expired, and told the loss that was named for this
     OVERRIDDEN = 11  #: carried out with another arm than the one that was drawn
+    REPORTED = 12  #: losses of a sticky decision, which are learned when it ends
 
 
 #: The place of an event in its round: decided, settled, told too late, overridden. Each place is taken once.
@@ -78,6 +83,7 @@ SLOTS = {
     Kind.FALLBACK: 0,
     Kind.DEFAULTED: 1,
     Kind.OVERRIDDEN: 3,
+    Kind.REPORTED: 0,
 }
 DECIDED_SLOT, SETTLED_SLOT, LATE_SLOT = range(3)
 #: What an arm was drawn by, for each kind of event that draws one.
@@ -98,7 +104,9 @@ class Event(NamedTuple):
     """A line of the journal."""
 
     kind: Kind
-    round: int  #: the least number of a decision, from 1; 0 for the first event; for a change, minus its own number
+    #: The least number of a decision, from 1; 0 for the first event; for a change, minus its own number; for a report,
+    #: of which a decision has several, `REPORTS` less its own number.
+    round: int
     last: int  #: the largest number
     at: int
     clock: int
@@ -146,7 +154,7 @@ def since(reading: Reading, experiment: int, after: int, page_size: int = 1000) 
 
 def changes(reading: Reading, experiment: int) -> list[Event]:
     """Return who changed what, oldest first."""
-    return reading.rounds(experiment, -(2**63), -1)[::-1]
+    return reading.rounds(experiment, REPORTS + 1, -1)[::-1]
 
 
 def labels_at(
@@ -173,10 +181,12 @@ def graph_now(reading: Reading, identity: Identity) -> str:
 
 #: The letter of a type stands before the values of a column.
 _TYPES: dict[bytes, Any] = {b"i": np.dtype("<i4"), b"u": np.dtype("<u4"), b"b": np.dtype("u1"), b"d": np.dtype("<f8")}
-_LETTERS = {b"i": "i", b"u": "I", b"b": "B", b"d": "d"}  # of `struct`
+_TYPES[b"l"] = np.dtype("<i8")
+_LETTERS = {b"i": "i", b"u": "I", b"b": "B", b"d": "d", b"l": "q"}  # of `struct`
 _JSON = b"j"
 _OF = {"arm": b"i", "probability": b"d", "key": _JSON, "key_round": b"u", "held": b"b"}
 _OF |= {"number": b"u", "size": b"u", "loss": b"d", "observe": b"d", "reveals": b"i", "revealed_by": b"i"}
+_OF |= {"subject": _JSON, "decision": b"l"}
 _SIZE = struct.Struct("<I")
 _HEADS = {name: bytes([len(name)]) + name.encode() + type_ for name, type_ in _OF.items()}
 _ARM_HEAD, _PROBABILITY_HEAD = _HEADS["arm"] + _SIZE.pack(4), _HEADS["probability"] + _SIZE.pack(8)  # of one decision
@@ -358,6 +368,11 @@ def count_of(event: Event) -> int:
         return n
     columns = read_columns(event)
     return columns["number"].size if "number" in columns else n
+
+
+def subject_of(event: Event) -> str | None:
+    """Return the subject that an event has made a sticky decision for."""
+    return read_columns(event).get("subject", [None])[0]  # type: ignore[no-any-return]
 
 
 def arms_of(event: Event) -> list[int]:

@@ -43,7 +43,8 @@ class Life(NamedTuple):
     @classmethod
     def first(cls, spec: Spec) -> Life:
         """Return that of a new experiment."""
-        return cls("running", spec.description, spec.labels, spec.expire_after)
+        after = spec.expire_after if spec.sticky is None else spec.sticky.seconds
+        return cls("running", spec.description, spec.labels, after)
 
     def after(self, change: Mapping[str, Any]) -> Life:
         """Return what a change makes of it. Another state forgets what was to be played."""

@@ -358,10 +358,15 @@ def _again(live: LiveExperiment, event: Event, graph: KnownGraph | None, reading
         made = identify(change.graph(live.graph))
         return live.change_arms(change, graph if made.id == graph.id else made, said, moment, event.key)
     if kind in DRAWN_BY:
-        keys = read_columns(event).get("key")
+        columns = read_columns(event)
+        keys = columns.get("key")
+        subject = columns["subject"][0] if "subject" in columns else None
         rows = live.keys.places(keys, event.last - event.round + 1)
         live.load(reading, rows)
-        return live.decide(keys, rows, graph, moment, event.key, event.context)[0]
+        return live.decide(keys, rows, graph, moment, event.key, event.context, subject)[0]
+    if kind is Kind.REPORTED:
+        columns = read_columns(event)
+        return live.report(int(columns["decision"][0]), columns["loss"].astype(np.float64), moment, str(event.key))
     found = read_settled(event)
     numbers, sizes = found.numbers.tolist(), np.diff(found.offsets).tolist()
     if kind is Kind.LATE:
@@ -369,9 +374,9 @@ def _again(live: LiveExperiment, event: Event, graph: KnownGraph | None, reading
     live.load(reading, live.pending.rows_of(numbers))
     if kind is Kind.OVERRIDDEN:
         return live.override(event.round, int(read_columns(event)["arm"][0]), moment)
-    if kind is Kind.TOLD:
+    if kind is Kind.TOLD and live.identity.spec.sticky is None:
         return live.tell(numbers, sizes, found.losses, graph, moment)
-    if kind is Kind.DEFAULTED:
+    if kind in {Kind.TOLD, Kind.DEFAULTED}:  # the mean of what was reported, or the loss that is named for this
         return live.expire(numbers, moment)
     return live.give_up(numbers, kind, moment)
 

@@ -16,6 +16,7 @@ import numpy as np
 from sidelong.agent.rules import carried_arm, check_losses, fit
 from sidelong.errors import DecisionError, FeatureError, GraphError, LearnerError, LossError, ServiceError
 from sidelong.graphs.presence import mask_of
+from sidelong.service.store import sticky
 from sidelong.service.store.arms import of_outcome
 from sidelong.service.store.database import Writing
 from sidelong.service.store.feedback import Settled, ToldItem, check_arm, matched, placed, without_absent
@@ -189,11 +190,14 @@ class Decide(Command):
     available: list[Any] | None = None
     count: int = 1  #: of an experiment without keys
     keys: list[Key] | None = None
+    subject: str | None = None  #: of a sticky experiment
 
     def run(self, turn: Turn) -> Decided:
         """Draw, or find what was drawn under the same Idempotency-Key."""
         experiment, keys = turn.experiment, self.keys
         self._check_kind(experiment)
+        count = self.count if keys is None else len(keys)
+        sticky.check_subject(turn, self.subject, single=count == 1)
         before = turn.made_under(self.key)
         graph = turn.graph(self.graph)
         if self.available is not None:
@@ -203,9 +207,20 @@ class Decide(Command):
                 text = "This Idempotency-Key was used before, with another request."
                 raise ServiceError(text, status=409, code="key_reused", path="header.idempotency-key", value=self.key)
             return self._reply(turn, before, read_draws(before), duplicate=True)
+        if self.subject is not None:
+            check_present(experiment)
+            number = sticky.found(turn, int(experiment.keys.places(keys)[0]), self.subject)
+            if number is not None:
+                return self._reply(turn, *History(turn.writing, experiment, turn.events).draws(number), duplicate=True)
         check_deciding(experiment)
-        count = self.count if keys is None else len(keys)
         check_room(experiment, turn.settings, graph, count)
+        event, draws = self._draw(turn, graph, count)
+        turn.events.append(event)
+        return self._reply(turn, event, draws, duplicate=False)
+
+    def _draw(self, turn: Turn, graph: KnownGraph | None, count: int) -> tuple[Event, Draws]:
+        """Draw, if there is room for the keys and the graph."""
+        experiment, keys = turn.experiment, self.keys
         rows = experiment.keys.places(keys, count)
         if keys is not None:
             self._check_new_keys(experiment, turn.settings, keys)
@@ -215,14 +230,12 @@ class Decide(Command):
             if graph is not None:
                 experiment.graph_of_round(graph.graph)
             experiment.load(turn.writing, rows, turn.settings.max_key_bytes)
-            event, draws = experiment.decide(keys, rows, graph, turn.moment, self.key, self.context)
+            return experiment.decide(keys, rows, graph, turn.moment, self.key, self.context, self.subject)
         except GraphError as error:  # as it was given, or of the arms that are there
             path = "body.graph" if self.available is None else "body.available"
             raise ServiceError(str(error), status=422, code="invalid", path=path) from error
         except FeatureError as error:
             raise ServiceError(str(error), status=422, code="invalid", path="body.context") from error
-        turn.events.append(event)
-        return self._reply(turn, event, draws, duplicate=False)
 
     def takes_long(self, experiment: LiveExperiment) -> bool:
         """Tell whether there are many, or some keys have to be read first."""
@@ -242,6 +255,8 @@ class Decide(Command):
     def _repeats(self, experiment: LiveExperiment, before: Event, graph: KnownGraph | None) -> bool:
         asked = experiment.own.written_before(before.seq) if graph is None else graph.id
         if before.kind not in DRAWN_BY or before.graph != asked or before.context != self.context:
+            return False
+        if read_columns(before).get("subject", [None]) != [self.subject]:
             return False
         if self.keys is None:
             return before.last - before.round + 1 == self.count
@@ -359,6 +374,7 @@ class Tell(Command):
         The error has the place of its item in front of its path.
         """
         check_present(turn.experiment)
+        sticky.refuse_batch(turn)
         turn.prepare([item.number for item in self.items])
         reading = _FeedbackReader(turn, keep_late=self.partial)
         outcomes: list[Settled | ServiceError] = []
@@ -385,10 +401,15 @@ class TellOne(Command):
 
     of: str
     item: ToldItem
+    key: str | None = None  #: the Idempotency-Key, which matters where losses may come several times
 
     def run(self, turn: Turn) -> Settled:
         """Learn, or recognise what was learned."""
         check_present(turn.experiment)
+        if turn.experiment.identity.spec.sticky is not None:
+            told = sticky.report(turn, self.item, self.key)
+            if told is not None:
+                return told
         turn.prepare([self.item.number])
         reading = _FeedbackReader(turn, keep_late=True)
         try:
@@ -418,6 +439,7 @@ class TellColumns(Command):
     def run(self, turn: Turn) -> Sequence[Settled | ServiceError]:
         """Learn, and return for each decision what became of it, as `Tell` does."""
         check_present(turn.experiment)
+        sticky.refuse_batch(turn)
         turn.experiment.losses_of([], plain=self.plain)
         turn.prepare(self.numbers)
         return self._at_once(turn) or Tell(self.of, self._items(), self.partial).run(turn)
@@ -662,6 +684,7 @@ class Cancel(Command):
         turn.prepare([number])
         history = History(turn.writing, experiment, turn.events)
         slot = experiment.pending.slot(number)
+        sticky.refuse_reported(turn, number, "cancelled")
         if slot is not None:
             if experiment.pending.table[slot, KIND] == Kind.OVERRIDDEN:
                 text = "The decision was carried out with another arm. Tell what that has revealed, or let it expire."
@@ -715,6 +738,7 @@ class Override(Command):
         else:
             before = int(experiment.pending.table[slot, ARM])
             if before != wanted:
+                sticky.refuse_reported(turn, number, "carried out with another arm")
                 if before != drawn:
                     text = f"The decision was carried out with arm {before}, as was said before. That stays."
                     raise turn.refusal(409, "conflict", text, number)

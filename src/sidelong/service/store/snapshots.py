@@ -6,6 +6,7 @@
                  graphs of pending decisions by their ids, and how many keys a block has
     counters.*   what is counted
     pending.*    the pending decisions: see `sidelong.service.store.pending`
+    sticky.*     the reports of sticky decisions, whose subjects are in the header
     keys.*       the names of keys, in the order in which they came, and what is counted of each
     blocks       of a snapshot, the checksum of each block of keys: see `sidelong.service.store.keys`
     block.I      of what a clone begins with, the I-th block, without pending decisions
@@ -61,6 +62,7 @@ def unpack(identity: Identity, data: bytes, find: Callable[[str], FeedbackGraph]
     experiment.resume_arms(service["arms"], find)
     experiment.keys.resume(arrays)
     experiment.pending = PendingTable.from_contents(own, service["graphs"], arrays, find)
+    experiment.sticky.resume(service["subjects"], arrays)
     experiment.blocks.resume(arrays["blocks"], service["head"])
     experiment.life = experiment.life.after(service["life"])
     experiment.head, experiment.chain = service["head"], bytes.fromhex(service["chain"])
@@ -70,6 +72,7 @@ def unpack(identity: Identity, data: bytes, find: Callable[[str], FeedbackGraph]
 def _contents(experiment: LiveExperiment) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     minutes, counted = experiment.counters.contents()
     graphs, pending = experiment.pending.contents()
+    subjects, reports = experiment.sticky.contents()
     service = {
         "version": SNAPSHOT_VERSION,
         "experiment": experiment.identity.key,
@@ -79,9 +82,10 @@ def _contents(experiment: LiveExperiment) -> tuple[dict[str, Any], dict[str, np.
         "life": Life.first(experiment.identity.spec).changed_to(experiment.life),
         "arms": experiment.own.contents(),
         "graphs": graphs,
+        "subjects": subjects,
         "block_size": experiment.blocks.size,
     }
-    arrays = {**counted, **pending, **experiment.keys.contents(), "blocks": experiment.blocks.checksums()}
+    arrays = {**counted, **pending, **reports, **experiment.keys.contents(), "blocks": experiment.blocks.checksums()}
     return {"service": service}, arrays
 
 

@@ -48,6 +48,12 @@ class HoldoutSpec(Part):
     share: Annotated[float, Field(ge=0.001, le=0.5, allow_inf_nan=False)]
 
 
+class StickySpec(Part):
+    """How long the decision of a subject lasts."""
+
+    seconds: Seconds
+
+
 class Belief(Part):
     """What one believes of an arm before the first round: see `prior` of `sidelong.Agent`."""
 
@@ -101,6 +107,11 @@ class RequestedSpec(Part):
     scale: ScaleSpec | None = Field(None, description="the range of what feedback tells, if it is not losses")
     default_loss: Finite | None = Field(
         None, description="what an expired decision is told, in the scale of feedback; if not given, nothing is learned"
+    )
+    sticky: StickySpec | None = Field(
+        None,
+        description="every decision is for a subject, who gets the same one for so many seconds; then the mean of its "
+        "losses is learned. This takes the place of expire_after",
     )
     prior: list[Belief] | None = Field(
         None, min_length=1, max_length=MOST_LABELS, description="what is believed of some arms; the learner is exp3-set"

@@ -57,6 +57,9 @@ class DecideRequest(Body):
         None, description="kept in the log; the learner sees the features in it that the experiment names"
     )
     key: ProductKey | None = Field(None, description="which key it is for, if the experiment has keys")
+    subject: Annotated[str, StringConstraints(min_length=1, max_length=200)] | None = Field(
+        None, description="of a sticky experiment: who it is for, such as a visitor"
+    )
     keys: list[ProductKey] | None = Field(
         None, min_length=1, max_length=MOST_ITEMS, description="the same for many; one that stands twice is drawn twice"
     )
@@ -76,7 +79,7 @@ class DecisionReply(BaseModel):
     drawn_by: DrawnBy  #: only what the learner has drawn is learned
     reveals: list[int]
     expires_at: Timestamp | None
-    duplicate: bool  #: whether this Idempotency-Key was answered before
+    duplicate: bool  #: whether this Idempotency-Key was answered before, or the subject has this decision already
 
 
 class DecisionItem(BaseModel):
@@ -133,7 +136,7 @@ class FeedbackReply(BaseModel):
 
     id: str
     round: int
-    learned: bool  #: not while the experiment is frozen, and not of a round that the learner did not decide
+    learned: bool  #: not while frozen, not of a round that the learner did not decide, nor before a sticky one ends
     duplicate: bool
 
 
@@ -165,3 +168,5 @@ class DecisionState(BaseModel):
     decided_at: Timestamp
     expires_at: Timestamp | None
     settled_at: Timestamp | None
+    subject: str | None  #: who it is for, if it is sticky
+    reports: int | None  #: how often it was told so far, if it is sticky and outstanding

@@ -22,6 +22,7 @@ from sidelong.service.store.spec import (
     ScaleSpec,
     Seconds,
     Seed,
+    StickySpec,
     Whole,
 )
 
@@ -385,6 +386,7 @@ class ExperimentState(BaseModel):
     fallback: int | None  #: of a stopped one: the arm that is played
     labels: list[str] | None
     expire_after: float | None
+    sticky: StickySpec | None  #: as it was made; `expire_after` is how long decisions last now
     scale: ScaleSpec | None  #: of what feedback tells; all losses here are from 0 to 1
     default_loss: float | None  #: that an expired decision is told
     prior: list[Belief] | None  #: what was believed of arms, by number
