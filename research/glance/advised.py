@@ -31,6 +31,7 @@ class Driver:
 
     def __init__(self, graph: sl.FeedbackGraph, advisers: int, seed: int) -> None:
         self.graph, self.seed, self.t = graph, seed, 0
+        self.machine_code: dict[Any, Any] = {}
         self.params = glance_next.configure(graph)
         self.state = glance_next.init(self.params, graph)
         for _ in range(advisers):
@@ -57,7 +58,9 @@ class Driver:
 
     def _call(self, kernel: Any, graph: sl.FeedbackGraph, round_: Any) -> None:
         arguments = (self.params, self.state, graph.arrays, round_)
-        compiled(kernel, *arguments)(*arguments)
+        if kernel not in self.machine_code:  # `compiled` takes milliseconds to find it
+            self.machine_code[kernel] = compiled(kernel, *arguments)
+        self.machine_code[kernel](*arguments)
 
 
 def kaplan_meier(sales: np.ndarray, hidden: np.ndarray, level: float, most: int) -> int:

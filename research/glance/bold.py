@@ -17,10 +17,10 @@ A loss is taken as a level b of the world, an effect o_i of the arm, and noise w
        was_i = o_i + b_0, bad_i = l_i, n_i = 1 and N_j = min(5, N_j) for all j
     f  where n_i > 0: bad_i = l_i; but if l_i < (was_i + bad_i) / 2, i is as it was, n_i = 0, N_i = min(5, N_i)
     g  r = clip(C / (X + 0.001), 0, 1) e_a if a and another arm were seen; s the best of the others: C += e_s e_a,
-       X += e_a^2, Y += e_s^2;  o_i += w_i (e_i - r) / F_i;  N_i = F_i^2 / F2_i, F2_i += 1, or P_i min(40, 1 / P_i)^2
+       X += e_a^2, Y += e_s^2;  o_i += w_i (e_i - r) / F_i;  N_i = F_i^2 / F2_i, F2_i += 1, or P_i min(c, 1 / P_i)^2
     h  levels over all, 32 and 4 rounds follow the mean of l_i - o_i; b is the one that foretold best, b_0 the first
 
-w_i = 1 until a graph is told that is not the one asked with, and then min(20, 1 / P_i). A shop that sold out sees
+w_i = 1 until a graph is told that is not the one asked with, and then min(c, 1 / P_i), c = 20 + t / 12. A shop that sold out sees
 nothing of larger orders, and sees them on days on which little was wanted. With these weights each round counts as
 much as it would have without the outcome's say, and an arm that could hardly be seen is uncertain. From then on d, f
 and arms seen alone in e are left out, the levels follow the arm that was played, and s_i = 4; and if a told graph hid
@@ -56,8 +56,8 @@ LEFT = 5.0  # observations that are left of each arm after an alarm
 FORGETS = (0.0, 1.0 / 32.0, 1.0 / 4.0)  # the least weight of the last round in each of the three levels
 TRIAL = 1.0 / 20.0  # the same in the errors by which a level is judged, and in what is paid
 BETTER = 0.9  # of the squared error of a level with a longer memory
-MOST = 20.0  # weight of what is seen
-DOUBT = 40.0  # the same in N: what is hidden on most days may have changed, and is looked at again
+MOST = 20.0  # weight of what is seen in the first rounds: more is too noisy while little is known
+GROWTH = 1.0 / 12.0  # of it with each round: what is hidden on most days would else be judged by the other days for ever
 MANY, PAUSE = 32, 3  # of more arms than this D is kept for three more rounds, unless another arm leads
 
 # In `known`: b; how many rounds were told; the squares of line b and their number; C, X and Y; what was paid lately;
@@ -298,10 +298,11 @@ def _judge(state: State, i: Whole, loss: float) -> None:
 def _know_arms(state: State, graph: GraphArrays, told: Told, level: float, P: np.ndarray) -> None:
     """Learn the effects of the arms that were revealed; `level` has the effect of the round."""
     first, weighed = graph.start[told.arm], state.known[WEIGHED] > 0.0
+    most = MOST + GROWTH * told.t
     for k in range(graph.stop[told.arm] - first):
         i = np.uint64(graph.targets[first + k])
         e = told.losses[k] - state.o[i] - level
-        w = min(MOST, 1.0 / max(P[i], told.p[told.arm])) if weighed else 1.0
+        w = min(most, 1.0 / max(P[i], told.p[told.arm])) if weighed else 1.0
         N = state.N[i]
         state.known[SQUARES] += w * (e * e) * (N / (N + 1.0))
         state.known[FREEDOM] += w if N > 0.0 else 0.0
@@ -317,7 +318,7 @@ def _know_arms(state: State, graph: GraphArrays, told: Told, level: float, P: np
             state.V[i] += e * (e - step)  # g
     if weighed:
         for j in range(state.N.size):
-            w = min(DOUBT, 1.0 / P[j]) if P[j] > 0.0 else 0.0
+            w = min(most, 1.0 / P[j]) if P[j] > 0.0 else 0.0
             state.F2[j] += P[j] * (w * w)
             N = state.F[j] * state.F[j] / state.F2[j] if state.F2[j] > 0.0 else 0.0
             state.V[j] *= N / state.N[j] if state.N[j] > 0.0 else 0.0

@@ -230,13 +230,13 @@ class Glance(Advised):
         self.paired |= len(e) > 1
         for i in losses:
             error = losses[i] - self.o[i] - b - r
-            w = min(20, 1 / P[i]) if self.weighed else 1.0
+            w = min(20 + told.t / 12, 1 / P[i]) if self.weighed else 1.0
             self.squares += w * error**2 * self.N[i] / (self.N[i] + 1)
             self.number += w * (self.N[i] > 0)
             self.history[i].append((w, losses[i] - b - r))
             self.F2[i] += 0 if self.weighed else 1
         for i in range(self.K):
-            self.F2[i] += P[i] * min(40, 1 / P[i]) ** 2 if self.weighed and P[i] > 0 else 0
+            self.F2[i] += P[i] * min(20 + told.t / 12, 1 / P[i]) ** 2 if self.weighed and P[i] > 0 else 0
             F = sum(w for w, _ in self.history[i])
             if F > 0 and (i in losses or self.weighed):
                 self.o[i] = sum(w * value for w, value in self.history[i]) / F  # j
