@@ -20,11 +20,12 @@ A loss is taken as a level b of the world, an effect o_i of the arm, and noise w
        X += e_a^2, Y += e_s^2;  o_i += w_i (e_i - r) / F_i;  N_i = F_i^2 / F2_i, F2_i += 1, or P_i min(c, 1 / P_i)^2
     h  levels over all, 32 and 4 rounds follow the mean of l_i - o_i; b is the one that foretold best, b_0 the first
 
-w_i = 1 until a graph is told that is not the one asked with, and then min(c, 1 / P_i), c = 20 + t / 12. A shop that sold out sees
-nothing of larger orders, and sees them on days on which little was wanted. With these weights each round counts as
-much as it would have without the outcome's say, and an arm that could hardly be seen is uncertain. From then on d, f
-and arms seen alone in e are left out, the levels follow the arm that was played, and s_i = 4; and if a told graph hid
-what the asked one showed, c is left out. Of more than 32 arms D is kept for three more rounds, unless another leads.
+w_i = 1 until a graph is told that is not the one asked with, and then min(c, 1 / P_i), c = 20 + t / 12. A shop that
+sold out sees nothing of larger orders, and sees them on days on which little was wanted. With these weights each round
+counts as much as it would have without the outcome's say, and an arm that could hardly be seen is uncertain. From then
+on d, f and arms seen alone in e are left out, the levels follow the arm that was played, and s_i = 4; and if a told
+graph hid what the asked one showed, c is left out. Of more than 32 arms D is kept for three more rounds, unless another
+leads.
 """
 
 from __future__ import annotations
@@ -57,7 +58,7 @@ FORGETS = (0.0, 1.0 / 32.0, 1.0 / 4.0)  # the least weight of the last round in 
 TRIAL = 1.0 / 20.0  # the same in the errors by which a level is judged, and in what is paid
 BETTER = 0.9  # of the squared error of a level with a longer memory
 MOST = 20.0  # weight of what is seen in the first rounds: more is too noisy while little is known
-GROWTH = 1.0 / 12.0  # of it with each round: what is hidden on most days would else be judged by the other days for ever
+GROWTH = 1.0 / 12.0  # of it with each round: what is hidden on most days would stay judged by the other days else
 MANY, PAUSE = 32, 3  # of more arms than this D is kept for three more rounds, unless another arm leads
 
 # In `known`: b; how many rounds were told; the squares of line b and their number; C, X and Y; what was paid lately;
