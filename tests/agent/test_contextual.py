@@ -313,3 +313,33 @@ def test_features_that_would_leave_nothing_but_rounding_are_refused_and_to_look_
     assert agent.round == 1
     with pytest.raises(FeatureError, match="at most 500,000"):
         make(penalty=0.25).ask({"price": 5.1e5})
+
+
+@pytest.mark.interpreted
+@pytest.mark.parametrize(
+    ("name", "change"),
+    [
+        ("pending.x", lambda array: array.astype(np.float32)),
+        ("pending.x", lambda array: array.astype(bool)),
+        ("pending.x", lambda array: array * np.nan),
+        ("pending.x", lambda array: array[:, :, :1]),
+        ("ridge.B", lambda array: array * np.inf),
+        ("ridge.w", lambda array: array * np.nan),
+        ("ridge.w", lambda array: array[0]),
+        ("ridge.group", lambda array: array + 4),
+        ("ridge.groups", lambda array: array + 4),
+        ("ridge.limit", lambda array: -array),
+    ],
+)
+def test_a_file_with_a_regression_that_cannot_be_is_refused(tmp_path, name, change):
+    agent = sl.ContextualAgent("squarecb.g", sl.graphs.nested(4), seed=5)
+    for _ in range(3):
+        decision = agent.ask([1.0, 2.0])
+        agent.tell(decision, [0.5] * decision.reveals.size)
+    agent.ask([1.0, 2.0])
+    header, arrays = agent.contents()
+    state_file.write(tmp_path / "agent", header, arrays)
+    sl.ContextualAgent.load(tmp_path / "agent")
+    state_file.write(tmp_path / "agent", header, {**arrays, name: change(arrays[name])})
+    with pytest.raises(StateFileError):
+        sl.ContextualAgent.load(tmp_path / "agent")

@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     Ranges = Mapping[str, tuple[float, float]]
 
 _MOST = 2**62  # of rounds and counts
-_FINITE = float(np.finfo(np.float64).max)
+FINITE = float(np.finfo(np.float64).max)  #: the largest number, for ranges without NaN and infinities
 
 
 class Saved(NamedTuple):
@@ -161,7 +161,7 @@ def read(
     names = kept_names(learner, fresh)
     likes = {name: getattr(fresh, name) for name in names}
     ranges = {name: _range(learner, name, array, K) for name, array in likes.items()}
-    first = {name: _read(path, f"first.{name}", arrays, likes[name], (), ranges[name]) for name in names}
+    first = {name: read_array(path, f"first.{name}", arrays, likes[name], (), ranges[name]) for name in names}
     setup = Setup(
         learner,
         params,
@@ -179,20 +179,19 @@ def read(
         raise StateFileError(f"{path} was saved by another version of its learner, which traces other numbers.")
     n = 1 if n_keys is None else n_keys
     rows = (n,)
-    scale = arrays.get("rows.scale", np.empty((n, 0)))
-    told = arrays.get("rows.told", np.empty((n, 0, 4), np.int64))
+    scale, told = arrays["rows.scale"], arrays["rows.told"]
     long = np.empty((), np.int64)
     read_observers = {
-        name: _read(path, f"observers.{name}", arrays, like, rows, observing.RANGES[name])
+        name: read_array(path, f"observers.{name}", arrays, like, rows, observing.RANGES[name])
         for name, like in setup.observers()._asdict().items()
     }
     saved = Saved(
         setup,
-        {name: _read(path, f"state.{name}", arrays, likes[name], rows, ranges[name]) for name in names},
-        _read(path, "rows.seed", arrays, np.empty((), np.uint64), rows),
-        _read(path, "rows.round", arrays, long, rows, (0, _MOST)),
-        _read(path, "rows.told", arrays, np.empty((told.shape[1] if told.ndim == 3 else 0, 4), np.int64), rows),
-        _read(path, "rows.scale", arrays, np.empty(2 if scale.shape == (n, 2) else 0), rows),
+        {name: read_array(path, f"state.{name}", arrays, likes[name], rows, ranges[name]) for name in names},
+        read_array(path, "rows.seed", arrays, np.empty((), np.uint64), rows),
+        read_array(path, "rows.round", arrays, long, rows, (0, _MOST)),
+        read_array(path, "rows.told", arrays, np.empty((told.shape[1] if told.ndim == 3 else 0, 4), np.int64), rows),
+        read_array(path, "rows.scale", arrays, np.empty(2 if scale.shape == (n, 2) else 0), rows),
         Observers(**read_observers),
         graphs,
         {},
@@ -225,7 +224,9 @@ def _read_pending(path: Place, saved: Saved, arrays: Arrays) -> dict[str, np.nda
         "trace": (np.empty(setup.n_traces), None),
         "mean": (np.empty(setup.n_means), (0.0, 1.0)),
     }
-    made = {name: _read(path, f"pending.{name}", arrays, like, (n,), range_) for name, (like, range_) in likes.items()}
+    made = {
+        name: read_array(path, f"pending.{name}", arrays, like, (n,), range_) for name, (like, range_) in likes.items()
+    }
     key, t = made["key"], made["round"]
     same = key[1:] == key[:-1]
     ordered = ((key[1:] > key[:-1]) | (same & (t[1:] > t[:-1]))).all() and (t <= saved.round[key]).all()
@@ -235,12 +236,12 @@ def _read_pending(path: Place, saved: Saved, arrays: Arrays) -> dict[str, np.nda
     if not ordered or none:
         raise StateFileError(f"{path} holds pending decisions that nobody made.")
     if setup.learner.is_sparing:
-        rows = _read(path, "pending.p", arrays, np.empty(int(sizes.sum())), ())
+        rows = read_array(path, "pending.p", arrays, np.empty(int(sizes.sum())), ())
         made["p"] = np.zeros((n, K))
         for row, part in zip(made["p"], np.split(rows, np.cumsum(sizes))[:-1], strict=True):
             row[: part.size] = part
     else:
-        made["p"] = _read(path, "pending.p", arrays, np.empty(K), (n,))
+        made["p"] = read_array(path, "pending.p", arrays, np.empty(K), (n,))
     if setup.learner.is_sparing or not setup.learner.draws_itself:
         own = made["probability"] if setup.learner.is_sparing else made["p"][np.arange(n), made["arm"]]
         if not ((made["p"] >= 0.0) & (made["p"] <= 1.0 + 1e-6)).all() or not (own > 0.0).all():
@@ -248,7 +249,7 @@ def _read_pending(path: Place, saved: Saved, arrays: Arrays) -> dict[str, np.nda
     return made
 
 
-def _read(
+def read_array(
     path: Place, name: str, arrays: Arrays, like: np.ndarray, rows: tuple[int, ...], range_: Any = None
 ) -> np.ndarray:
     """Return an array, if it is like another one, with these rows, and within its range."""
@@ -273,7 +274,7 @@ def _range(learner: Learner, name: str, array: np.ndarray, K: int) -> tuple[floa
     kinds = {"arms": (0, K - 1), "sizes": (0, K), "counts": (0, _MOST), "any": (-math.inf, math.inf)}
     if name in learner.ranges:
         return kinds[learner.ranges[name]]
-    return (-_FINITE, _FINITE) if array.dtype.kind == "f" and learner.module.startswith("sidelong.") else None
+    return (-FINITE, FINITE) if array.dtype.kind == "f" and learner.module.startswith("sidelong.") else None
 
 
 def _read_params(path: Place, learner: Learner, arrays: Arrays, K: int) -> Any:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from sidelong._jit import bind
+from sidelong.agent.codec import FINITE, read_array
 from sidelong.agent.features import KINDS, Reader
 from sidelong.checks import check_number, check_whole, short
 from sidelong.errors import LearnerError, StateFileError
@@ -108,7 +109,7 @@ class Ridge:
         path: str | os.PathLike[str],
         n_arms: int,
         header: Mapping[str, Any],
-        arrays: Mapping[str, np.ndarray],
+        arrays: dict[str, np.ndarray],
         pending: int,
     ) -> tuple[Ridge, list[Any]]:
         """Return it, and what it read for each of the decisions that are pending."""
@@ -120,23 +121,23 @@ class Ridge:
             return made, []
         if kind not in KINDS:
             raise StateFileError(f"{path} has features of the kind {short(kind)}, which is none.")
-        state = ridge.State(*(arrays[f"ridge.{name}"] for name in ridge.State._fields))
-        rows = n_arms if "rows" in kind else 1
-        models, d = 1 if "rows" in kind else n_arms, len(state.w)
+        w = arrays["ridge.w"]
+        models, d = 1 if "rows" in kind else n_arms, len(w)
+        (groups,) = read_array(path, "ridge.groups", arrays, np.empty(1, np.int64), (), (1, models)).tolist()
         fresh = ridge.init(models, d, made._penalty)
-        used = len(state.B)
-        fits = all(
-            found.dtype == like.dtype and found.shape == ((used, *like.shape[1:]) if name == "B" else like.shape)
-            for name, found, like in zip(state._fields, state, fresh, strict=True)
+        like = fresh._replace(B=fresh.B[:groups])  # no more are saved
+        ranges = {"w": (-FINITE, FINITE), "B": (-FINITE, FINITE), "limit": (0.0, FINITE)}
+        ranges |= {"group": (0, groups - 1), "size": (0, models), "groups": (1, models)}
+        state = ridge.State(
+            *(
+                read_array(path, f"ridge.{name}", arrays, array, (), ranges[name])
+                for name, array in like._asdict().items()
+            )
         )
-        tables = arrays["pending.x"]
-        groups = int(state.groups[0]) if fits else -1
-        if not fits or not (groups == used <= models and ((state.group >= 0) & (state.group < groups)).all()):
-            raise StateFileError(f"{path} holds a regression that does not fit its arms.")
-        if not ((state.size >= 0) & (state.size <= models)).all() or tables.shape != (pending, rows, d):
-            raise StateFileError(f"{path} holds a regression that does not fit its arms.")
-        B = np.zeros((models, *state.B.shape[1:]))
-        B[:used] = state.B
+        rows = n_arms if "rows" in kind else 1
+        tables = read_array(path, "pending.x", arrays, np.empty((rows, d)), (pending,), (-FINITE, FINITE))
+        B = fresh.B
+        B[:groups] = state.B
         made._begin(state._replace(B=B))
         made._reader.keep(kind, d)
         return made, [(kind, table.copy()) for table in tables]
