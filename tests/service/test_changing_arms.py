@@ -357,7 +357,18 @@ def test_what_is_refused_changes_nothing(on_sqlite, kind):
     refused = add(each, label="x", reveals=["mini"])
     assert (refused.status, refused.body["path"]) == (422, "body.reveals")
     assert "retired" in refused.body["detail"]
-    each.change(state="stopped", fallback="mini")
+    for body, path in (
+        ({"state": "stopped", "fallback": "mini"}, "body.fallback"),
+        ({"state": "frozen", "play": 1}, "body.play"),
+        ({"state": "frozen", "play": [0.5, 0.0, 0.5]}, "body.play"),
+    ):
+        refused = each.change(**body)
+        assert (refused.status, refused.body["path"]) == (422, path), refused.body
+        assert "retired" in refused.body["detail"]
+    refused, _ = each.clone(holdout={"arm": "mini", "share": 0.1})
+    assert (refused.status, refused.body["path"]) == (422, "body.holdout.arm")
+    each.change(state="frozen", play=[0.0, 0.0, 1.0]).ok()
+    assert each.decide()["arm"] == 2
     plain = on_sqlite.create(kind, **SPEC)
     assert add(plain, label="x").body["path"] == "body.label"
     for arm in (0, 1):

@@ -13,7 +13,7 @@ from sidelong.agent.graphs import named_arms, with_new_arm, without_arm
 from sidelong.errors import GraphError, LearnerError, ServiceError
 from sidelong.graphs.presence import arm_of, present
 from sidelong.service.store.arms import ArmChange
-from sidelong.service.store.creation import arm_called, check_count, check_labels
+from sidelong.service.store.creation import arm_called, check_count, check_labels, played_arm
 from sidelong.service.store.database import Listed
 from sidelong.service.store.graphs import identify
 from sidelong.service.store.journal import Kind, labels_at, read_columns
@@ -79,7 +79,7 @@ class Change(Command):
         if "play" in wanted:
             new = new._replace(play=None if wanted["play"] is None else _shares(experiment, new, wanted["play"]))
         if "fallback" in wanted and wanted["fallback"] is not None:
-            new = new._replace(fallback=arm_called(wanted["fallback"], experiment.graph, new.labels, "fallback"))
+            new = new._replace(fallback=played_arm(wanted["fallback"], experiment.graph, new.labels, "fallback"))
         elif "fallback" in wanted:
             new = new._replace(fallback=None)
         if state == "frozen" and new.play is None:
@@ -90,7 +90,7 @@ class Change(Command):
 def _shares(experiment: LiveExperiment, life: Life, play: Any) -> dict[str, float]:
     """Return what is to be played as the probability of each arm that has one."""
     if isinstance(play, int | str):
-        return {str(arm_called(play, experiment.graph, life.labels, "play")): 1.0}
+        return {str(played_arm(play, experiment.graph, life.labels, "play")): 1.0}
     if isinstance(play, list):
         if len(play) != experiment.n_arms:
             text = f"A list of probabilities has one for each of the {experiment.n_arms} arms, not {len(play)}."
@@ -98,11 +98,12 @@ def _shares(experiment: LiveExperiment, life: Life, play: Any) -> dict[str, floa
         play = dict(enumerate(play))
     if not play:
         raise _invalid("A distribution names at least one arm.", "play")
-    shares = {arm_called(int(arm), experiment.graph, None, "play"): float(share) for arm, share in play.items()}
+    graph = experiment.graph
+    shares = {arm_called(int(arm), graph, None, "play"): float(share) for arm, share in play.items()}
     total = math.fsum(shares.values())
     if abs(total - 1.0) > _SLACK or min(shares.values()) < 0.0:
         raise _invalid(f"The probabilities of what is played must sum to 1, not {total!r}.", "play", total)
-    return {str(arm): share for arm, share in sorted(shares.items()) if share > 0.0}
+    return {str(played_arm(arm, graph, None, "play")): share for arm, share in sorted(shares.items()) if share > 0.0}
 
 
 def _invalid(message: str, part: str, value: object = None) -> ServiceError:

@@ -23,7 +23,7 @@ from sidelong.errors import (
     ServiceError,
 )
 from sidelong.graphs import complete
-from sidelong.graphs.presence import arm_of
+from sidelong.graphs.presence import arm_of, present
 from sidelong.service.store import agents, snapshots
 from sidelong.service.store.agents import scale_of
 from sidelong.service.store.database import (
@@ -248,7 +248,7 @@ def _resolved_holdout(spec: RequestedSpec, graph: FeedbackGraph, labels: Sequenc
         return None
     if spec.features is not None:
         raise _invalid("A learner that sees features has no holdout here. Leave one of the two out.", "holdout")
-    return spec.holdout.model_copy(update={"arm": arm_called(spec.holdout.arm, graph, labels, "holdout.arm")})
+    return spec.holdout.model_copy(update={"arm": played_arm(spec.holdout.arm, graph, labels, "holdout.arm")})
 
 
 def _resolved_prior(spec: RequestedSpec, graph: FeedbackGraph, labels: Sequence[str] | None) -> list[Belief] | None:
@@ -349,6 +349,14 @@ def arm_called(arm: int | str, graph: FeedbackGraph, labels: Sequence[str] | Non
         return arm_of(graph.labelled(labels if isinstance(arm, str) else None), arm, name)
     except GraphError as error:
         raise _invalid(str(error), name, arm) from error
+
+
+def played_arm(arm: int | str, graph: FeedbackGraph, labels: Sequence[str] | None, name: str) -> int:
+    """Return the number of an arm that is to be played without the learner, and so must not be retired."""
+    found = arm_called(arm, graph, labels, name)
+    if not present(graph)[found]:
+        raise _invalid(f"Arm {found} is retired, and is played no more. Name one that is there.", name, arm)
+    return found
 
 
 def check_count(writing: Reading, most: int) -> None:
