@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from sidelong.outcomes.scale import Scale
 
 #: An agent remembers what it was told for this many decisions, unless it is told otherwise.
-_REMEMBERED = 10_000
+REMEMBERED = 10_000
 #: Up to so many losses are kept as they are: to hash them takes longer than to learn them.
 _FEW = 64
 
@@ -93,7 +93,7 @@ class Agent(Persistent):
         """Begin with the first state of a setup, before any decision."""
         self._pending: dict[int, Decision] = {}
         # Of each decision, the last one last: what is remembered, or the round, arms, losses and graph it is made from.
-        self._told: deque[Any] = deque(maxlen=_REMEMBERED)
+        self._told: deque[Any] = deque(maxlen=REMEMBERED)
         self._names: dict[str, int] = {}  # the rounds of decisions that a service made, by the names it gave them
         self._round = 0
         self._outstanding = 0  # how many are pending, without those of initial rounds
