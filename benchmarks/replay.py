@@ -25,7 +25,7 @@ from sidelong.service.store import creation
 from sidelong.service.store.clock import Clock
 from sidelong.service.store.feedback import ToldItem
 from sidelong.service.store.kinds import open_database
-from sidelong.service.store.rules import Decide, TellOne
+from sidelong.service.store.rules import Decide, Tell
 from sidelong.service.store.spec import RequestedSpec
 from sidelong.service.store.store import Store
 
@@ -66,10 +66,10 @@ def make(folder: str, events: int) -> None:
         store.save(least=1)
 
 
-def tell(made: Decided) -> TellOne:
+def tell(made: Decided) -> Tell:
     """Return the command that tells a decision."""
     number, _, _, arm, *_ = made.draws.row(0)
-    return TellOne(f"#{made.experiment}", ToldItem(number, [0.3] * made.graph.row(arm).size))
+    return Tell(f"#{made.experiment}", [ToldItem(number, [0.3] * made.graph.row(arm).size)], partial=True)
 
 
 def lose_snapshot(folder: str) -> None:

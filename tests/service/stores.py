@@ -7,6 +7,7 @@ from typing import NamedTuple
 import psycopg
 
 import sidelong as sl
+from sidelong.errors import ServiceError
 from sidelong.service.settings import Settings
 from sidelong.service.store import creation, snapshots
 from sidelong.service.store.changes import Change, Delete
@@ -14,7 +15,7 @@ from sidelong.service.store.clock import Clock
 from sidelong.service.store.database import LAST_SEQ, BlobKind, BlobName, keep_chunks
 from sidelong.service.store.feedback import ToldItem
 from sidelong.service.store.kinds import open_database
-from sidelong.service.store.rules import Cancel, Decide, Expire, TellOne
+from sidelong.service.store.rules import Cancel, Decide, Expire, Tell
 from sidelong.service.store.spec import RequestedSpec
 from sidelong.service.store.store import Store
 
@@ -41,9 +42,19 @@ def one_of(made, place=0):
     return One(made.experiment, number, arm, probability, drawn_by, reveals, made.duplicate, made.at)
 
 
+class TellOne(Tell):
+    """Tell one decision: what is refused is raised."""
+
+    def run(self, turn):
+        (outcome,) = super().run(turn)
+        if isinstance(outcome, ServiceError):
+            raise outcome
+        return outcome
+
+
 def tell_one(of, *item):
     """Return the command that tells one decision."""
-    return TellOne(of, ToldItem(*item))
+    return TellOne(of, [ToldItem(*item)], partial=True, alone=True)
 
 
 class Hands:

@@ -18,9 +18,10 @@ from sidelong.service.http.graphs import GraphMessage, graph_of_round
 from sidelong.service.http.messages.decisions import MOST_ITEMS, Available, Key, ProductKey
 from sidelong.service.http.messages.values import Body, Plain, Timestamp
 from sidelong.service.http.problems import invalid
+from sidelong.service.store import feedback as store
 from sidelong.service.store.clock import expires_at
 from sidelong.service.store.feedback import placed
-from sidelong.service.store.rules import Decide, TellColumns
+from sidelong.service.store.rules import Decide, Tell
 from sidelong.service.store.spec import ArmName, Whole  # noqa: TC001  # pydantic reads the annotations
 from sidelong.service.store.store import unknown
 from sidelong.service.store.tokens import Scope
@@ -165,13 +166,11 @@ async def tell_in_columns(call: Call) -> Reply:
         raise _in_columns(unknown("#"))
     _check_lengths(body)
     graphs = [await _graph(each, place, call, of) for place, each in enumerate(body.graphs or ())]
-    command = TellColumns(
-        of, numbers, body.sizes, body.losses, graphs, body.graph_of, body.arms, body.partial, body.plain
-    )
+    columns = store.FeedbackColumns(numbers, body.sizes, body.losses, graphs, body.graph_of, body.arms, body.plain)
     try:
         await check_size(call.server, of, len(numbers), "body.ids")
         async with withdrawing(call.server, *graphs):
-            told: Sequence[Settled | ServiceError] = await call.server.commits.written(command)
+            told: Sequence[Settled | ServiceError] = await call.server.commits.written(Tell(of, columns, body.partial))
     except ServiceError as error:
         raise _in_columns(error) from error
     learned, duplicates, problems = 0, [], []

@@ -28,7 +28,7 @@ from sidelong.service.http.problems import invalid
 from sidelong.service.store.clock import expires_at
 from sidelong.service.store.feedback import ToldItem
 from sidelong.service.store.graphs import KnownGraph
-from sidelong.service.store.rules import Cancel, Decide, Override, TellOne
+from sidelong.service.store.rules import Cancel, Decide, Override, Tell
 from sidelong.service.store.tokens import Scope
 
 if TYPE_CHECKING:
@@ -124,7 +124,8 @@ async def feedback(call: Call) -> Reply:
     graph = None if body.graph is None else await graph_of_round(body.graph, call, of)
     item = ToldItem(number, body.losses, graph, body.arm, body.plain)
     key = key_of(call.headers.get(b"idempotency-key"))
-    told: Settled = await _written(call.server, TellOne(of, item, key), graph)
+    command = Tell(of, [item], partial=True, alone=True, key=key)
+    (told,) = await _written(call.server, command, graph)
     content = {"id": call.place["id"], "round": told.round, "learned": told.learned, "duplicate": told.duplicate}
     return Reply(content)
 
@@ -132,9 +133,16 @@ async def feedback(call: Call) -> Reply:
 async def _written(server: Server, command: Command, graph: FeedbackGraph | KnownGraph | str | None) -> Any:
     """Return what a command replies; most have no graph, and nothing to withdraw."""
     if graph is None:
-        return await server.commits.written(command)
+        return _accepted(await server.commits.written(command))
     async with withdrawing(server, graph):
-        return await server.commits.written(command)
+        return _accepted(await server.commits.written(command))
+
+
+def _accepted(reply: Any) -> Any:
+    """Return a reply, or raise the error that is the outcome of the only item of a request."""
+    if isinstance(reply, list) and isinstance(reply[0], ServiceError):
+        raise reply[0]
+    return reply
 
 
 @asynccontextmanager

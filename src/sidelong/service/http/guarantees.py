@@ -132,32 +132,22 @@ def _some(counters: Counters, index: int, what: str) -> str:
 
 def _untold(verdict: _Verdict, counters: Counters, *, covered: bool) -> None:
     """Say what decisions without feedback mean; `covered` says that there is a bound with late feedback."""
-    happened = counters.counts
-    if happened[UNLEARNED]:
-        unlearned = f"{_some(counters, UNLEARNED, '{was} told while frozen, and not learned')}."
+    told_late = counters.counts[Kind.LATE]
+    at_most_1 = "Each costs at most 1, if neither its arm nor its loss was the reason."
+    kinds = (
+        (UNLEARNED, "{was} told while frozen, and not learned", at_most_1),
+        (Kind.EXPIRED, "expired without feedback" + f" ({told_late:,} told too late)" * bool(told_late), at_most_1),
+        (Kind.OVERRIDDEN, "{was} carried out with another arm, and not learned", at_most_1),
+        (Kind.CANCELLED, "{was} cancelled", "That costs nothing, if neither the arm nor its loss was the reason."),
+    )
+    for kind, what, cost in kinds:
+        if not counters.counts[kind]:
+            continue
+        said = f"{_some(counters, kind, what)}."
         if covered:
-            verdict.notes.append(f"{unlearned} Each costs at most 1, if neither its arm nor its loss was the reason.")
+            verdict.notes.append(f"{said} {cost}")
         else:
-            verdict.lose(unlearned)
-    if happened[Kind.EXPIRED]:
-        told = f" ({happened[Kind.LATE]:,} told too late)" if happened[Kind.LATE] else ""
-        expired = f"{_some(counters, Kind.EXPIRED, 'expired without feedback')}{told}."
-        if covered:
-            verdict.notes.append(f"{expired} Each costs at most 1, if neither its arm nor its loss was the reason.")
-        else:
-            verdict.lose(expired)
-    if happened[Kind.OVERRIDDEN]:
-        overridden = f"{_some(counters, Kind.OVERRIDDEN, '{was} carried out with another arm, and not learned')}."
-        if covered:
-            verdict.notes.append(f"{overridden} Each costs at most 1, if neither its arm nor its loss was the reason.")
-        else:
-            verdict.lose(overridden)
-    if happened[Kind.CANCELLED]:
-        cancelled = f"{_some(counters, Kind.CANCELLED, '{was} cancelled')}."
-        if covered:
-            verdict.notes.append(f"{cancelled} That costs nothing, if neither the arm nor its loss was the reason.")
-        else:
-            verdict.lose(cancelled)
+            verdict.lose(said)
 
 
 def _cloned(verdict: _Verdict, origin: str, before: int | None) -> None:

@@ -133,13 +133,14 @@ class Counters:
         self.counts[HIDDEN] += n - paid.size
         self.plays += np.bincount(arms, minlength=self.plays.size)
         self.counts[OWN_GRAPH] += n if after else 0
-        self.counts[DELAYED] += sum(delay > 0 for delay in learned.delays)
+        delays = np.array(learned.delays)
+        self.counts[DELAYED] += np.count_nonzero(delays)
         p = np.asarray(learned.p)
         self.expected += np.add.reduce(p, axis=0)
-        self.arm_delays.told_many(arms, p, np.array([delay.bit_length() for delay in learned.delays], np.int64))
+        self.arm_delays.told_many(arms, p, np.frexp(delays)[1].astype(np.int64))  # bit lengths
         b, first = np.empty(at.size), 0
         # Decisions that were drawn together have the same baselines, and stand side by side.
-        for _, run in itertools.groupby(range(n), lambda k: id(frozen[k])):
+        for _, run in itertools.groupby(range(n), list(map(id, frozen)).__getitem__):
             places = list(run)
             last = told.offsets[places[-1] + 1]
             b[first:last] = self._of(frozen[places[0]], at[first:last])

@@ -347,7 +347,7 @@ class LiveExperiment:
             graph,
             moment,
             b,
-            [self._baselines(*each, shown) for each in zip(drawn.rounds, drawn.arms, drawn.probabilities, strict=True)],
+            self._baselines(drawn, shown),
             drawn.chances,
         )
         named = None if keys is None else write_keys(keys)
@@ -364,11 +364,14 @@ class LiveExperiment:
             by = ["holdout" if held else "learner" for held in drawn.held]
         return event, Draws(numbers, keys, rounds, drawn.arms, drawn.probabilities, by)
 
-    def _baselines(self, round_: int, arm: int, p: float, graph: FeedbackGraph) -> Any:
-        """Return the baselines of a decision, which are kept until it is told; None where nothing is weighed."""
-        if not round_ or p != p:  # NaN: the learner does not know it  # noqa: PLR0124
-            return None
-        return self.counters.baselines_of(graph.row(arm)) if self._is_sparing else self.counters.baselines
+    def _baselines(self, drawn: DrawnDecisions, graph: FeedbackGraph) -> list[Any]:
+        """Return the baselines of decisions, which are kept until they are told; None where nothing is weighed."""
+        # p is NaN where the learner does not know it.
+        weighed = [bool(round_) and p == p for round_, p in zip(drawn.rounds, drawn.probabilities, strict=True)]  # noqa: PLR0124
+        if not self._is_sparing:
+            return [self.counters.baselines if each else None for each in weighed]
+        reveals = map(graph.row, drawn.arms)
+        return [self.counters.baselines_of(row) if each else None for each, row in zip(weighed, reveals, strict=True)]
 
     def _draw(
         self, keys: list[Key] | None, rows: Integers, first: int, asked: FeedbackGraph | None, context: str | None
@@ -444,6 +447,8 @@ class LiveExperiment:
         table = self.pending.table[self.pending.slots(numbers)]
         aside = (table[:, ROUND] == 0).tolist()
         overridden = np.flatnonzero(table[:, KIND] == Kind.OVERRIDDEN).tolist()
+        if not overridden and len(set(aside)) == 1:
+            return list(within_span(list(numbers)))
         groups: list[list[int]] = [[numbers[place]] for place in overridden]
         if overridden:
             others = [place for place in range(len(numbers)) if place not in set(overridden)]
@@ -467,48 +472,42 @@ class LiveExperiment:
         """
         pending = self.pending
         slots = pending.slots(numbers)
-        table = [pending.table[slots[0]].tolist()] if len(slots) == 1 else pending.table[slots].tolist()
+        table = pending.table[slots[0] : slots[0] + 1] if len(slots) == 1 else pending.table[slots]
+        first = table[0].tolist()
         shown = None if graph is None else graph.graph
         told = self._revealed(table, sizes, losses, shown)
-        aside = is_aside(table[0])
-        if table[0][ROUND] and aside:
-            self._learn_means(table[0], told, shown)
+        aside = is_aside(first)
+        if first[ROUND] and aside:
+            self._learn_means(first, told, shown)
         observe = self._observe_aside(slots, told, shown) if aside else self._learn(slots, table, told, shown)
-        self._count_costs(slots, table, told, observe, shown, moment)
+        self._count_costs(slots, first, told, observe, shown, moment)
         pending.remove(numbers, slots)
         self.sticky.remove(numbers)
         unknown = not observe.size or (math.isnan(observe[0]) and np.isnan(observe).all())
-        data = write_settled(numbers, table[0][ARM], sizes, losses, None if unknown else observe)
+        data = write_settled(numbers, first[ARM], sizes, losses, None if unknown else observe)
         which = None if graph is None else graph.id
         event = Event(kind, numbers[0], numbers[-1], *moment, which, data=data)
         return self._record(event, len(numbers), aside=aside)
 
-    def _revealed(
-        self, table: list[list[int]], sizes: list[int], losses: Floats, graph: FeedbackGraph | None
-    ) -> ToldColumns:
+    def _revealed(self, table: Integers, sizes: list[int], losses: Floats, graph: FeedbackGraph | None) -> ToldColumns:
         """Return what decisions have revealed, in columns."""
         if len(table) == 1:
-            arm = table[0][ARM]
-            shown = self.pending.graph_at(table[0][GRAPH]) if graph is None else graph
+            arm = table.item(0, ARM)
+            shown = self.pending.graph_at(table.item(0, GRAPH)) if graph is None else graph
             return ToldColumns.of_one(arm, shown.row(arm), losses)
+        arms, places = table[:, ARM].tolist(), table[:, GRAPH].tolist()
         known: dict[tuple[int, int], np.ndarray] = {}
-        rows = []
-        for each in table:
-            which = each[GRAPH], each[ARM]
-            if which not in known:
-                known[which] = (self.pending.graph_at(which[0]) if graph is None else graph).row(which[1])
-            rows.append(known[which])
-        offsets = [0, *itertools.accumulate(sizes)]
-        return ToldColumns.of_many([each[ARM] for each in table], np.concatenate(rows), offsets, losses)
+        for place, arm in set(zip(places, arms, strict=True)):
+            known[place, arm] = (self.pending.graph_at(place) if graph is None else graph).row(arm)
+        reveals = np.concatenate([known[each] for each in zip(places, arms, strict=True)])
+        return ToldColumns.of_many(arms, reveals, [0, *itertools.accumulate(sizes)], losses)
 
-    def _learn(
-        self, slots: list[int], table: list[list[int]], told: ToldColumns, graph: FeedbackGraph | None
-    ) -> Floats:
+    def _learn(self, slots: list[int], table: Integers, told: ToldColumns, graph: FeedbackGraph | None) -> Floats:
         """Learn; return the probability of observing each loss, before the draw of the learner."""
         learn = self.life.state != "frozen"
         self.counters.counts[UNLEARNED] += 0 if learn else len(slots)
         frozen = [self.pending.baselines[slot] for slot in slots]
-        rows, rounds = np.array([each[ROW] for each in table]), np.array([each[ROUND] for each in table])
+        rows, rounds = table[:, ROW], table[:, ROUND]
         self.keys.note_told(rows, told.paid)
         parts, after, observe = self.blocks.changing(rows), graph is not None, np.empty(told.losses.size)
         for block, places, local in parts:
@@ -551,16 +550,16 @@ class LiveExperiment:
     def _count_costs(
         self,
         slots: list[int],
-        table: list[list[int]],
+        first: list[int],
         told: ToldColumns,
         observe: Floats,
         graph: FeedbackGraph | None,
         moment: Moment,
     ) -> None:
         """Count what decisions cost; where a coin was tossed, write the probabilities of before that into `observe`."""
-        if not is_of_holdout(table[0][KIND]):
+        if not is_of_holdout(first[KIND]):
             return
-        aside, holdout, minute = not table[0][ROUND], self.holdout, moment.at // 60_000_000
+        aside, holdout, minute = not first[ROUND], self.holdout, moment.at // 60_000_000
         paid = told.paid
         if len(slots) == 1 and holdout is None:  # the same as below, but quicker
             self.counters.paid_in(minute, paid.item(0), int(not math.isnan(paid.item(0))), held=aside)

@@ -13,6 +13,7 @@ from sidelong.checks import nearest
 from sidelong.errors import OutcomeError, ServiceError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from collections.abc import Set as AbstractSet
 
     from sidelong.graphs import FeedbackGraph
@@ -32,6 +33,32 @@ class ToldItem(NamedTuple):
     graph: FeedbackGraph | KnownGraph | str | None = None
     arm: int | str | None = None  #: that it is about, by number or label, if whoever tells it says so
     plain: bool = False  #: whether these are losses from 0 to 1 and no numbers of a scale, whoever is told
+
+
+class FeedbackColumns(NamedTuple):
+    """Feedback about several decisions, with the losses of all of them in the order of what each reveals."""
+
+    numbers: list[int]
+    sizes: list[int]  #: how many losses each decision has
+    losses: np.ndarray
+    graphs: Sequence[FeedbackGraph | KnownGraph | str | None] = ()
+    graph_of: list[int] | None = None  #: for each decision, which graph came with its outcome
+    arms: list[int | str] | None = None  #: that were played, by number or label, if whoever tells it says so
+    plain: bool = False  #: as in `ToldItem`
+
+    def items(self) -> list[ToldItem]:
+        """Return the same, decision by decision."""
+        parts = np.split(self.losses, np.cumsum(self.sizes)[:-1])
+        which, arms = self.graph_of, self.arms
+        return [
+            ToldItem(
+                number,
+                parts[place].tolist(),
+                None if which is None else self.graphs[which[place]],
+                None if arms is None else arms[place],
+            )
+            for place, number in enumerate(self.numbers)
+        ]
 
 
 class Settled(NamedTuple):

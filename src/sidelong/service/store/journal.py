@@ -352,6 +352,9 @@ def within_span(numbers: list[int]) -> Iterator[list[int]]:
 
     An event spans few numbers that it is not about, so that few events have to be read to find one.
     """
+    if numbers and numbers[-1] - numbers[0] == len(numbers) - 1 < SPAN:  # there is none between them
+        yield numbers
+        return
     first = 0
     for place, number in enumerate(numbers):
         if number - numbers[first] >= min(SPAN, max(_NEAR, _SPARSE * (place - first + 1))):

@@ -19,7 +19,15 @@ from sidelong.graphs.presence import mask_of
 from sidelong.service.store import sticky
 from sidelong.service.store.arms import of_outcome
 from sidelong.service.store.database import Writing
-from sidelong.service.store.feedback import Settled, ToldItem, check_arm, matched, placed, without_absent
+from sidelong.service.store.feedback import (
+    FeedbackColumns,
+    Settled,
+    ToldItem,
+    check_arm,
+    matched,
+    placed,
+    without_absent,
+)
 from sidelong.service.store.graphs import KnownGraph, blob_of, identify, size, stored_size
 from sidelong.service.store.history import History
 from sidelong.service.store.journal import (
@@ -36,7 +44,7 @@ from sidelong.service.store.keys import INDEX_BYTES, names_size
 from sidelong.service.store.pending import ARM, GRAPH, KEY_ROUND, KIND
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from sidelong.graphs import FeedbackGraph
     from sidelong.service.settings import Settings
@@ -365,21 +373,40 @@ class Tell(Command):
     """Tell the losses that decisions revealed: all of them, or none; or if `partial`, those that are right."""
 
     of: str
-    items: list[ToldItem]
+    told: list[ToldItem] | FeedbackColumns
     partial: bool = False
+    alone: bool = False  #: whether it is what a request says of a single decision, which may be sticky
+    key: str | None = None  #: the Idempotency-Key, which matters where losses may come several times
 
-    def run(self, turn: Turn) -> list[Settled | ServiceError]:
-        """Learn, and return for each item what became of it; unless `partial`, raise what is wrong with the first one.
+    @property
+    def _numbers(self) -> list[int]:
+        return self.told.numbers if isinstance(self.told, FeedbackColumns) else [item.number for item in self.told]
 
-        The error has the place of its item in front of its path.
+    def run(self, turn: Turn) -> Sequence[Settled | ServiceError]:
+        """Learn, and return for each decision what became of it.
+
+        Unless `partial`, raise what is wrong with the first one. The error has the place of its item in front of its
+        path.
         """
         check_present(turn.experiment)
-        sticky.refuse_batch(turn)
-        turn.prepare([item.number for item in self.items])
+        if not self.alone:
+            sticky.refuse_batch(turn)
+        if not isinstance(self.told, FeedbackColumns):
+            if turn.experiment.identity.spec.sticky is not None:
+                reported = sticky.report(turn, self.told[0], self.key)
+                if reported is not None:
+                    return [reported]
+            turn.prepare(self._numbers)
+            return self._one_by_one(turn, self.told)
+        turn.experiment.losses_of([], plain=self.told.plain)
+        turn.prepare(self._numbers)
+        return _learn_at_once(turn, self.told) or self._one_by_one(turn, self.told.items())
+
+    def _one_by_one(self, turn: Turn, items: list[ToldItem]) -> list[Settled | ServiceError]:
         reading = _FeedbackReader(turn, keep_late=self.partial)
         outcomes: list[Settled | ServiceError] = []
         charged = turn.charged.copy()
-        for place, item in enumerate(self.items):
+        for place, item in enumerate(items):
             try:
                 outcomes.append(reading.read(item))
             except ServiceError as error:
@@ -392,167 +419,120 @@ class Tell(Command):
 
     def takes_long(self, experiment: LiveExperiment) -> bool:
         """Tell whether there are many, or some keys have to be read first."""
-        return len(self.items) >= MANY or is_unloaded(experiment, [item.number for item in self.items])
+        numbers = self._numbers
+        return len(numbers) >= MANY or is_unloaded(experiment, numbers)
 
 
-@dataclass
-class TellOne(Command):
-    """Tell the losses that one decision revealed; what comes too late is kept."""
-
-    of: str
-    item: ToldItem
-    key: str | None = None  #: the Idempotency-Key, which matters where losses may come several times
-
-    def run(self, turn: Turn) -> Settled:
-        """Learn, or recognise what was learned."""
-        check_present(turn.experiment)
-        if turn.experiment.identity.spec.sticky is not None:
-            told = sticky.report(turn, self.item, self.key)
-            if told is not None:
-                return told
-        turn.prepare([self.item.number])
-        reading = _FeedbackReader(turn, keep_late=True)
-        try:
-            return reading.read(self.item)
-        finally:
-            reading.learn()
-
-    def takes_long(self, experiment: LiveExperiment) -> bool:
-        """Tell whether its key has to be read first."""
-        return is_unloaded(experiment, [self.item.number])
+def _learn_at_once(turn: Turn, told: FeedbackColumns) -> list[Settled] | None:
+    """Learn if all decisions are pending and nothing is wrong; or return None, and do nothing."""
+    experiment, scale = turn.experiment, turn.experiment.scale
+    losses = told.losses if scale is None else (told.losses - scale.best) / (scale.worst - scale.best) + 0.0
+    slots = list(map(experiment.pending.slot, told.numbers))
+    if None in slots or len(set(slots)) < len(slots) or not fit(experiment.module, losses, np.array(told.sizes)):
+        return None
+    if not ((losses >= 0.0) & (losses <= 1.0)).all():
+        return None
+    graphs = [turn.graph(each) for each in told.graphs]
+    which = None if told.graph_of is None else [graphs[k] for k in told.graph_of]
+    if not _fits(experiment, told, slots, which):
+        return None
+    for graph in graphs:
+        turn.charge(graph)
+    learned = learn(turn, CheckedLosses(told.numbers, told.sizes, losses, which))
+    both = [Settled(0, duplicate=False, learned=each) for each in (False, True)]
+    return [both[number in learned] for number in told.numbers]
 
 
-@dataclass
-class TellColumns(Command):
-    """Tell the losses that decisions revealed, one after the other in the order of what each reveals."""
+def _fits(
+    experiment: LiveExperiment, told: FeedbackColumns, slots: list[Any], graphs: list[KnownGraph | None] | None
+) -> bool:
+    """Tell whether decisions play the arms that are named, and have so many losses.
 
-    of: str
-    numbers: list[int]
-    sizes: list[int]  #: how many losses each decision has
-    losses: np.ndarray
-    graphs: Sequence[GivenGraph] = ()
-    graph_of: list[int] | None = None  #: for each decision, which graph came with its outcome
-    arms: list[int | str] | None = None  #: that were played, by number or label, if whoever tells it says so
-    partial: bool = False
-    plain: bool = False  #: as in `ToldItem`
-
-    def run(self, turn: Turn) -> Sequence[Settled | ServiceError]:
-        """Learn, and return for each decision what became of it, as `Tell` does."""
-        check_present(turn.experiment)
-        sticky.refuse_batch(turn)
-        turn.experiment.losses_of([], plain=self.plain)
-        turn.prepare(self.numbers)
-        return self._at_once(turn) or Tell(self.of, self._items(), self.partial).run(turn)
-
-    def takes_long(self, experiment: LiveExperiment) -> bool:
-        """Tell whether there are many, or some keys have to be read first."""
-        return len(self.numbers) >= MANY or is_unloaded(experiment, self.numbers)
-
-    def _at_once(self, turn: Turn) -> list[Settled] | None:
-        """Learn if all decisions are pending and nothing is wrong; or return None, and do nothing."""
-        experiment, scale = turn.experiment, turn.experiment.scale
-        losses = self.losses if scale is None else (self.losses - scale.best) / (scale.worst - scale.best) + 0.0
-        sizes = np.array(self.sizes, np.int64)
-        slots = [experiment.pending.slot(number) for number in self.numbers]
-        if None in slots or len(set(slots)) < len(slots) or not fit(experiment.module, losses, sizes):
-            return None
-        if not ((losses >= 0.0) & (losses <= 1.0)).all():
-            return None
-        graphs = [turn.graph(each) for each in self.graphs]
-        which: list[KnownGraph | None] = [None] * len(slots)
-        if self.graph_of is not None:
-            which = [graphs[k] for k in self.graph_of]
-        if not self._fits(experiment, slots, which):
-            return None
-        for graph in graphs:
-            turn.charge(graph)
-        ends = np.cumsum(sizes)
-        parts = np.split(losses, ends[:-1])
-        told = {
-            number: (graph and graph.id, part) for number, graph, part in zip(self.numbers, which, parts, strict=True)
-        }
-        learned = learn(turn, told, {graph and graph.id: graph for graph in [None, *graphs]})
-        both = [Settled(0, duplicate=False, learned=each) for each in (False, True)]
-        return [both[number in learned] for number in self.numbers]
-
-    def _fits(self, experiment: LiveExperiment, slots: list[Any], graphs: list[KnownGraph | None]) -> bool:
-        """Tell whether decisions play the arms that are named, and have so many losses.
-
-        With a graph, one of a round with absent arms never does.
-        """
-        pending = experiment.pending
-        table = pending.table[slots]
-        arms = table[:, ARM].tolist()
-        try:
-            if self.arms is not None and list(map(experiment.arm_called, self.arms)) != arms:
-                return False
-        except ServiceError:  # there is no such label: whoever looks at each item says where
-            return False
-        degrees: dict[tuple[Any, ...], int] = {}
-        for slot, place, arm, graph, wanted in zip(
-            slots, table[:, GRAPH].tolist(), arms, graphs, self.sizes, strict=True
-        ):
-            of = (place, graph and graph.id, arm)
-            if of not in degrees:
-                shown = pending.graph_at(place)
-                if graph is not None:
-                    if shown.arms_without_self_loop.size or shown.n_arms < experiment.n_arms:
-                        return False
-                    try:
-                        experiment.check_graph(slot, graph.graph)
-                    except (DecisionError, GraphError, LearnerError):
-                        return False
-                    shown = graph.graph
-                degrees[of] = shown.row(arm).size
-            if degrees[of] != wanted:
-                return False
-        return True
-
-    def _items(self) -> list[ToldItem]:
-        parts = np.split(self.losses, np.cumsum(self.sizes)[:-1])
-        which, arms = self.graph_of, self.arms
-        return [
-            ToldItem(
-                number,
-                parts[place].tolist(),
-                None if which is None else self.graphs[which[place]],
-                None if arms is None else arms[place],
-            )
-            for place, number in enumerate(self.numbers)
-        ]
-
-
-def learn(
-    turn: Turn, told: Mapping[int, tuple[str | None, np.ndarray]], graphs: Mapping[str | None, KnownGraph | None]
-) -> set[int]:
-    """Learn losses by number, with the graph that came with each: an event for each graph and sort of decisions.
-
-    Returns the numbers that were learned.
+    With a graph, one of a round with absent arms never does.
     """
+    pending = experiment.pending
+    arms, places = pending.table[slots, ARM].tolist(), pending.table[slots, GRAPH].tolist()
+    try:
+        if told.arms is not None and list(map(experiment.arm_called, told.arms)) != arms:
+            return False
+        if graphs is not None:
+            for (place, graph), slot in dict(zip(zip(places, graphs, strict=True), slots, strict=True)).items():
+                decided = pending.graph_at(place)
+                if graph is None or decided.arms_without_self_loop.size or decided.n_arms < experiment.n_arms:
+                    return False
+                experiment.check_graph(slot, graph.graph)
+    except (DecisionError, GraphError, LearnerError, ServiceError):  # whoever looks at each item says where
+        return False
+    kinds = zip(places if graphs is None else graphs, arms, strict=True)
+    degrees: dict[Any, int] = {}
+    for wanted, kind in zip(told.sizes, kinds, strict=True):
+        if kind not in degrees:
+            of, arm = kind
+            shown = pending.graph_at(of) if isinstance(of, int) else of.graph
+            degrees[kind] = shown.row(arm).size
+        if degrees[kind] != wanted:
+            return False
+    return True
+
+
+class CheckedLosses(NamedTuple):
+    """Losses of decisions in columns, one after the other, with the graph that came with each, if any came."""
+
+    numbers: list[int]
+    sizes: list[int]
+    losses: np.ndarray
+    graphs: list[KnownGraph | None] | None
+
+    @classmethod
+    def of(cls, told: Mapping[int, tuple[KnownGraph | None, np.ndarray]]) -> CheckedLosses:
+        """Return what was taken in by number: the graph that came, and losses."""
+        values = [losses for _, losses in told.values()]
+        together = values[0] if len(values) == 1 else np.concatenate(values)
+        return cls(list(told), [each.size for each in values], together, [graph for graph, _ in told.values()])
+
+    def groups(
+        self, split: Callable[[list[int]], Iterable[list[int]]]
+    ) -> Iterator[tuple[list[int], list[int], np.ndarray, KnownGraph | None]]:
+        """Yield numbers that ascend, their sizes and losses, and the graph that came with them, as `split` parts them.
+
+        Each group is settled by one event.
+        """
+        if len(self.numbers) == 1:
+            yield *self[:3], None if self.graphs is None else self.graphs[0]
+            return
+        by_graph: dict[str | None, list[int]] = {}
+        if self.graphs is None:
+            by_graph[None] = self.numbers
+        else:
+            for number, graph in zip(self.numbers, self.graphs, strict=True):
+                by_graph.setdefault(graph and graph.id, []).append(number)
+        place_of: dict[int, int] = {}
+        for numbers in by_graph.values():
+            for group in split(sorted(numbers)):
+                if group == self.numbers:
+                    yield *self[:3], None if self.graphs is None else self.graphs[0]
+                    return
+                if not place_of:
+                    place_of = dict(zip(self.numbers, range(len(self.numbers)), strict=True))
+                    parts = np.split(self.losses, np.cumsum(self.sizes)[:-1])
+                places = [place_of[number] for number in group]
+                losses = np.concatenate([parts[place] for place in places])
+                graph = None if self.graphs is None else self.graphs[places[0]]
+                yield group, [self.sizes[place] for place in places], losses, graph
+
+
+def learn(turn: Turn, told: CheckedLosses) -> set[int]:
+    """Learn losses, with an event for each graph and sort of decisions; return the numbers that were learned."""
     experiment, learned = turn.experiment, set()
-    for which, numbers in _by_graph(told) if told else ():
-        for group in experiment.sorts(numbers):
-            slot = experiment.pending.slots(group[:1])[0]
-            if experiment.teaches(slot):
-                learned.update(group)
-            values = [told[number][1] for number in group]
-            losses = values[0] if len(values) == 1 else np.concatenate(values)
-            sizes = [each.size for each in values]
-            turn.events.append(experiment.tell(group, sizes, losses, graphs[which], turn.moment))
+    for group, sizes, losses, graph in told.groups(experiment.sorts):
+        if experiment.teaches(experiment.pending.slots(group[:1])[0]):
+            learned.update(group)
+        turn.events.append(experiment.tell(group, sizes, losses, graph, turn.moment))
     return learned
 
 
-def _by_graph(told: Mapping[int, tuple[str | None, np.ndarray]]) -> Iterator[tuple[str | None, list[int]]]:
-    """Yield, for each graph, the numbers that came with it, ascending."""
-    if len(told) == 1:
-        for number, (which, _) in told.items():
-            yield which, [number]
-        return
-    groups: dict[str | None, list[int]] = {}
-    for number, (which, _) in told.items():
-        groups.setdefault(which, []).append(number)
-    for which, numbers in groups.items():
-        yield which, sorted(numbers)
+def _id_of(graph: KnownGraph | None) -> str | None:
+    return None if graph is None else graph.id
 
 
 class _FeedbackReader:
@@ -562,9 +542,8 @@ class _FeedbackReader:
         self._turn = turn
         self._experiment = turn.experiment
         self._keep_late = keep_late
-        self._told: dict[int, tuple[str | None, np.ndarray]] = {}  # by number: the graph that came, and losses
-        self._late: dict[int, tuple[str | None, np.ndarray]] = {}
-        self._graphs: dict[str | None, KnownGraph | None] = {None: None}
+        self._told: dict[int, tuple[KnownGraph | None, np.ndarray]] = {}  # by number: the graph that came, and losses
+        self._late: dict[int, tuple[KnownGraph | None, np.ndarray]] = {}
 
     @cached_property
     def _history(self) -> History:
@@ -591,17 +570,17 @@ class _FeedbackReader:
                 check_losses(experiment.module, values, shown, arm)
             except LossError as error:
                 raise ServiceError(str(error), status=422, code="invalid", path="body.losses") from error
-        which = None if graph is None else graph.id
         before = self._told.get(item.number)
         if before is None:
-            self._told[item.number] = which, values
+            self._told[item.number] = graph, values
             learned = bool(experiment.teaches(slot))
             round_ = int(experiment.pending.table[slot, KEY_ROUND])
             return Settled(round_, duplicate=False, learned=learned)
         if not self._keep_late:
             text = "A decision stands twice in this batch. Tell it once."
             raise self._turn.refusal(422, "invalid", text, item.number)
-        return self._repeated(item.number, same=before[0] == which and np.array_equal(before[1], values))
+        same = _id_of(before[0]) == _id_of(graph) and np.array_equal(before[1], values)
+        return self._repeated(item.number, same=same)
 
     def _check_graph(self, slot: int, graph: KnownGraph) -> None:
         try:
@@ -609,7 +588,6 @@ class _FeedbackReader:
         except (GraphError, DecisionError, LearnerError) as error:
             raise ServiceError(str(error), status=422, code="invalid", path="body.graph") from error
         self._turn.charge(graph)
-        self._graphs[graph.id] = graph
 
     def _without_absent(
         self, graph: KnownGraph, losses: TellableLosses, decided: FeedbackGraph, arm: int, n_arms: int
@@ -626,13 +604,12 @@ class _FeedbackReader:
 
     def learn(self) -> None:
         """Learn what was taken in, and keep what came too late."""
-        learn(self._turn, self._told, self._graphs)
-        for which, numbers in _by_graph(self._late) if self._late else ():
-            for group in within_span(numbers):
-                values = [self._late[number][1] for number in group]
-                arm = self._history.carried_out(group[0])
-                sizes, losses = [each.size for each in values], np.concatenate(values)
-                self._turn.events.append(self._experiment.late(group, arm, sizes, losses, which, self._turn.moment))
+        if self._told:
+            learn(self._turn, CheckedLosses.of(self._told))
+        for group, sizes, losses, graph in CheckedLosses.of(self._late).groups(within_span) if self._late else ():
+            arm = self._history.carried_out(group[0])
+            kept = self._experiment.late(group, arm, sizes, losses, _id_of(graph), self._turn.moment)
+            self._turn.events.append(kept)
 
     def _settled_before(self, item: ToldItem, losses: TellableLosses, graph: KnownGraph | None) -> Settled:
         """Compare an item with what was told before, or keep it as late."""
@@ -647,11 +624,11 @@ class _FeedbackReader:
             n_arms = self._experiment.n_arms if event.graph is None else turn.find(event.graph).n_arms
             graph, losses = self._without_absent(graph, losses, shown, arm, n_arms)
             shown = graph.graph
-        reveals, which = shown.row(arm).tolist(), None if graph is None else graph.id
+        reveals = shown.row(arm).tolist()
         if event.kind in EXPIRED:
             if self._keep_late and number not in self._late and self._history.found(number, LATE_SLOT) is None:
                 turn.charge(graph)
-                self._late[number] = which, matched(losses, reveals)
+                self._late[number] = graph, matched(losses, reveals)
             text = "The decision has expired. What was told is kept as late, and not learned."
             if not self._keep_late:
                 text = "The decision has expired, and nothing of this batch is kept."
@@ -660,7 +637,7 @@ class _FeedbackReader:
             values = matched(losses, reveals)
         except ServiceError:
             return self._repeated(number, same=False)
-        same = event.graph == which and np.array_equal(values, settlement.losses_of(place))
+        same = event.graph == _id_of(graph) and np.array_equal(values, settlement.losses_of(place))
         return self._repeated(number, same=same)
 
     def _repeated(self, number: int, *, same: bool) -> Settled:
