@@ -1,7 +1,7 @@
 """Compare every round of `glance_next` with its oracle: `NUMBA_DISABLE_JIT=1 python research/glance/check.py [ROUNDS]`.
 
 Random digraphs, fixed and changing; feedback that is late; graphs that are told afterwards; arms that are absent; a
-world that turns; and three arms, one of which fails for some rounds.
+world that turns; three arms, one of which fails for some rounds; and two advisers, one of whom is silent at times.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[2] / "tes
 
 import glance_next
 import oracle
+from trust import trust
 
 import sidelong as sl
 from learners.stepping import random_digraph
@@ -65,6 +66,25 @@ def fail(rounds: int) -> str:
     return f"{slow.alarms} alarms, {slow.looks_back} looks back"
 
 
+def advise(seed: int, K: int, rounds: int) -> str:
+    """Let two people advise, of whom the second is silent now and then."""
+    from advised import Driver  # noqa: PLC0415  # it imports benchmarks, where `learners` is another module
+
+    rng = np.random.default_rng(seed)
+    A = random_digraph(rng, K)
+    graph, means = sl.FeedbackGraph.from_matrix(A), rng.random(K)
+    driver, slow = Driver(graph, 2, seed), oracle.Glance(K, 2)
+    for t in range(rounds):
+        advice = [int(means.argmin()), int(rng.integers(K))][: 2 - (t % 4 == 0)]
+        arm = driver.ask(advice)
+        told = slow.distribution(A, {m: np.eye(K)[each] for m, each in enumerate(advice)})
+        np.testing.assert_allclose(driver.p, told.p, rtol=1e-8, atol=1e-290, err_msg=f"round {t + 1}")
+        losses = {int(i): float(0.8 * means[i] + 0.2 * rng.random()) for i in np.flatnonzero(A[arm])}
+        slow.update(told, arm, losses)
+        driver.tell(arm, list(losses.values()))
+    return f"trust {trust(driver.state).round(3)}"
+
+
 def main() -> None:
     """Compare all."""
     rounds = int(sys.argv[1]) if len(sys.argv) > 1 else 200
@@ -74,6 +94,8 @@ def main() -> None:
             print(f"seed {seed}, {K} arms, {late = }:", play(seed, K, rounds, late=late), flush=True)
             print("    graphs told afterwards:", play(seed, K, rounds, late=late, after=True), flush=True)
             print("    absent arms:", play(seed, K, rounds, late=late, absent=True), flush=True)
+    for seed, K in enumerate((3, 7)):
+        print(f"{K} arms, two advisers:", advise(seed, K, rounds), flush=True)
     print("40 arms:", play(4, 40, rounds), flush=True)
 
 

@@ -199,7 +199,7 @@ def distribution(params: Params, state: State, graph: GraphArrays, asked: Asked)
     played = D
     if advised:
         played = state.P
-        follow(state, graph, advice, D, asked.t, played)
+        follow(state, graph, advice, D, played)
     for i in range(K):
         p[i] = (1.0 - beta) * q[i] + beta * played[i]  # 4
     if some:

@@ -95,8 +95,8 @@ class Glance(Advised):
     def followed(self, own, A, advising):
         T, _ = self.trust([0, *(m + 1 for m in advising)])
         D = T[0] * own + sum(T[m + 1] * np.array(E) for m, E in advising.items())
-        P, f = observation(D, A), max(0.05, 3 / math.sqrt(101 + self.t))
-        D = D + sum(max(0.0, f - float(np.array(E) @ P)) * np.array(E) for E in advising.values())
+        P = observation(D, A)
+        D = D + sum(max(0.0, 0.05 - float(np.array(E) @ P)) * np.array(E) for E in advising.values())
         return D / D.sum()
 
     def judge_advice(self, told, losses, P):

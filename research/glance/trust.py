@@ -3,7 +3,7 @@ r"""How far the bold half of `glance` follows each adviser. No theorem of `glanc
 AdaHedge over the bold half's own D and the M advisers, whose scale is measured from the first round on::
 
     T_k ~ exp(-H_k / y) over those that advise, y = (S + 10^-6) / ln(M + 1);  the bold half plays sum T_k D_k
-    who would be seen with less than f = max(0.05, 3 / sqrt(100 + t)) is given what is missing, and all sum to 1
+    who would be seen with less than f = 0.05 is given what is missing, and all sum to 1
     told: c_k = <D_k, d + [seen] (l - d) / P>,  mix = -y ln sum T'_k exp(-c_k / y), with the weights T' of now
           S += max(0, <T', c> - mix);  H_k += c_k for those that advised;  H_k += mix for the silent
 
@@ -58,7 +58,7 @@ def trust(state: State) -> np.ndarray:
 
 
 @kernel
-def follow(state: State, graph: GraphArrays, advice: np.ndarray, own: np.ndarray, t: int, mixed: np.ndarray) -> None:
+def follow(state: State, graph: GraphArrays, advice: np.ndarray, own: np.ndarray, mixed: np.ndarray) -> None:
     """Write into `mixed` what the bold half plays, with its `own` D and the advice of those in `there`."""
     K = own.size
     _weigh(state, K, 0.0)
@@ -69,14 +69,13 @@ def follow(state: State, graph: GraphArrays, advice: np.ndarray, own: np.ndarray
             for i in range(K):
                 mixed[i] += state.T[k] * advice[(k - 1) * K + i]
     observe(graph, mixed, state.e)
-    floor = max(LEAST, 3.0 / math.sqrt(100.0 + t))
     for k in range(1, state.T.size):
         if state.there[K + k - 1]:
             seen = 0.0
             for i in range(K):
                 seen += advice[(k - 1) * K + i] * state.e[i]
             for i in range(K):
-                mixed[i] += max(0.0, floor - seen) * advice[(k - 1) * K + i]
+                mixed[i] += max(0.0, LEAST - seen) * advice[(k - 1) * K + i]
     scale = 1.0 / total(mixed)
     for i in range(K):
         mixed[i] *= scale
