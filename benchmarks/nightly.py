@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from sidelong.service.client import Experiment, Service
 
-KEYS, FEW, ARMS, NIGHTS, DECISIONS = 50_000, 10_000, 24, 3, 500
+KEYS, FEW, ARMS, NIGHTS, DECISIONS = 50_000, 10_000, 24, 4, 500
 GRAPH = sl.graphs.nested(ARMS)
 
 
@@ -41,7 +41,8 @@ def rows() -> Iterator[Row]:
             nights = [seconds(lambda: a_night(shop, keys)) for _ in range(NIGHTS)]
             used = memory(process)
             warning = "" if used < 1 else "more than 1 GB"
-            yield Row(f"{KEYS:,} keys, a night, {used:.2f} GB of memory", max(nights), at_most=2, warning=warning)
+            yield Row(f"{KEYS:,} keys, the first night, when all are new", nights[0], at_most=2)
+            yield Row(f"{KEYS:,} keys, a night, {used:.2f} GB of memory", max(nights[1:]), at_most=2, warning=warning)
             yield others(port, small, keys)
             yield from beside_a_family(service, small)
         begun = time.perf_counter()
