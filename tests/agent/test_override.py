@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import sidelong as sl
-from sidelong.errors import DecisionError, GraphError, LossError
+from sidelong.errors import ConflictError, DecisionError, GraphError, LearnerError, LossError
 
 pytestmark = pytest.mark.interpreted
 
@@ -43,6 +43,45 @@ def test_the_arm_that_was_drawn_is_no_override():
         each.tell(made, [0.5] * made.reveals.size)
     assert state(agent) == state(other)
     assert agent.health().overridden == 0
+
+
+class OneKey:
+    """A key of a family, asked and told like an agent."""
+
+    def __new__(cls, *given, **options):
+        return sl.Family(*given, **options, health=True)["a"]
+
+
+@pytest.mark.parametrize("kind", [sl.Agent, OneKey])
+def test_what_was_carried_out_is_said_once_and_cannot_be_cancelled_as_if_it_was_not(kind):
+    agent = kind("exp3-set", GRAPH, seed=2)
+    decision = agent.ask()
+    first, second = ((decision.arm + k) % 4 for k in (1, 2))
+    agent.override(decision, first)
+    assert agent.override(decision.id, first).carried_out == first
+    for arm in (second, decision.arm):
+        with pytest.raises(ConflictError, match=rf"carried out with arm {first} .* as was said before. That stays"):
+            agent.override(decision.id, arm)
+    with pytest.raises(DecisionError, match="carried out with another arm"):
+        agent.cancel(decision.id)
+    assert agent.pending[0].carried_out == first
+    agent.cancel(decision.id, lost=True)
+    assert (agent.health().overridden, agent.lateness().lost, agent.lateness().cancelled) == (1, 1, 0)
+
+
+@pytest.mark.parametrize("kind", [sl.Agent, OneKey])
+def test_old_decisions_expire_and_those_that_were_overridden_count_as_lost(kind):
+    agent = kind("exp3-set", GRAPH, seed=2)
+    old, overridden, new = (agent.ask() for _ in range(3))
+    agent.override(overridden, (overridden.arm + 1) % 4)
+    with pytest.raises(LearnerError, match="age must be a whole number of at least 0, not -1"):
+        agent.expire(-1)
+    assert agent.expire(3) == []
+    assert agent.expire(1) == [old.id, overridden.id]
+    assert [made.id for made in agent.pending] == [new.id]
+    assert (agent.health().overridden, agent.lateness().lost, agent.lateness().cancelled) == (1, 1, 1)
+    assert agent.expire(0, lost=True) == [new.id]
+    assert (agent.pending, agent.lateness().lost) == ((), 2)
 
 
 def test_an_override_survives_a_file_and_a_certificate_counts_it_as_lost(tmp_path):

@@ -389,13 +389,14 @@ class Agent(Persistent):
 
         Args:
             decision: the decision, or its id.
-            arm: the arm that was carried out, by number or label. It must have been there in that round.
+            arm: the arm that was carried out, by number or label. It must have been there in that round. Once said, it
+                stays.
 
         Returns:
             The decision as it is now: its `reveals` are those of the arm that was carried out.
         """
         made = self._must_find(decision, "be overridden")
-        number = rules.carried_arm(made.graph, arm, made.id)
+        number = rules.overriding_arm(made.graph, arm, made.id, made.arm, made.carried_out)
         self._pending[made.round] = now = made.with_arms(made.graph, made.drawn._replace(carried=number))
         return now
 
@@ -407,8 +408,27 @@ class Agent(Persistent):
             lost: that it was carried out, and that its losses will never be known. The certificate and the bound of
                 `lateness` take the worst of it. A decision that was never carried out does not count there, which is
                 right if neither the arm nor its loss was the reason.
+
+        Raises:
+            DecisionError: it is not pending; or it was carried out with another arm, and is not said to be lost.
         """
         made = self._must_find(decision, "be cancelled")
+        rules.check_cancelled(made.id, overridden=made.carried_out != made.arm, lost=lost)
+        self._give_up(made, lost=lost)
+
+    def expire(self, age: int, *, lost: bool = False) -> list[str]:
+        """Give up the decisions after which the agent has made `age` others, or more; return their ids.
+
+        One that was carried out with another arm counts as lost.
+        """
+        age = check_whole(LearnerError, "age", age, 0)
+        expired = [made for made in self._pending.values() if self._round - made.round >= age]
+        for made in expired:
+            self._give_up(made, lost=lost)
+        return [made.id for made in expired]
+
+    def _give_up(self, made: Decision, *, lost: bool) -> None:
+        """Let go of a pending decision."""
         setup, drawn = self._setup, made.drawn
         known = setup.params, self._state, made.graph.arrays, drawn, self._observers, self._room, bool(lost)
         if self._drop is None:  # compiled when it is first needed, which may be never

@@ -253,7 +253,7 @@ class Family(Persistent):
             decisions: a batch, or some of one (``batch[mask]``), or ids.
             lost: that they were carried out, and that their losses will never be known; see `Agent.cancel`.
         """
-        self._rounds.drop(self._pending(decisions, "be cancelled"), lost=bool(lost))
+        self._rounds.cancel(self._pending(decisions, "be cancelled"), lost=bool(lost))
 
     def observe_probabilities(self, decisions: Batch | Iterable[str], graph: Graphs | None = None) -> Floats:
         """Return with which probability each arm that pending decisions reveal would be revealed, when they were drawn.
@@ -291,13 +291,11 @@ class Family(Persistent):
         return row
 
     def expire(self, age: int, *, lost: bool = False) -> list[str]:
-        """Give up the decisions after which their key has made `age` others, or more; return their ids."""
-        age = check_whole(LearnerError, "age", age, 0)
-        slots, pending = self._rounds.in_order(), self._rounds.pending
-        slots = slots[self._rounds.rows.round[pending.key[slots]] - pending.round[slots] >= age]
-        ids = self._ids(slots)
-        self._rounds.drop(slots, lost=bool(lost))
-        return ids
+        """Give up the decisions after which their key has made `age` others, or more; return their ids.
+
+        One that was carried out with another arm counts as lost.
+        """
+        return self._rounds.expire(self._rounds.in_order(), age, lost=lost)
 
     def estimates(self, keys: Iterable[Key] | None = None) -> EstimatesTable:
         """Return what is known of each key and arm, as a table; `keys` are all of them if not given."""

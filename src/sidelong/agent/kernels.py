@@ -226,10 +226,11 @@ def drop_one(
     room: Workspace,
     lost: bool,  # noqa: FBT001
 ) -> None:
-    """Let go of a decision that will never be told."""
+    """Let go of a decision that will never be told; one that was overridden was carried out, and counts as that."""
     absent = mark_present(graph, room.present)
     release(params, state, graph, Asked(drawn.t, drawn.p, drawn.trace, room.present, absent, NO_SEED, 0))
-    note_dropped(observers, graph, drawn, LOST if lost else CANCELLED, room.P)
+    why = LOST if lost else CANCELLED
+    note_dropped(observers, graph, drawn, why if drawn.carried == drawn.arm else OVERRIDDEN, room.P)
 
 
 @kernel

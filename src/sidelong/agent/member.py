@@ -79,6 +79,10 @@ class Member:
         """Give up a decision, as `Agent.cancel` does."""
         self._family.cancel([self._name(decision)], lost=lost)
 
+    def expire(self, age: int, *, lost: bool = False) -> list[str]:
+        """Give up old decisions of this key, as `Agent.expire` does; return their ids."""
+        return self._rounds.expire(np.array(self._slots(), np.int64), age, lost=lost)
+
     def _name(self, decision: Decision | str) -> str:
         """Return the id of a decision, if it is one of this key."""
         name = str(getattr(decision, "id", decision))

@@ -25,9 +25,10 @@ from sidelong.agent.kernels import (
     observe_many,
 )
 from sidelong.agent.observers import Observers
-from sidelong.agent.rules import NamedDecisions, carried_arm, refuse_outcome
+from sidelong.agent.rules import NamedDecisions, check_cancelled, overriding_arm, refuse_outcome
 from sidelong.agent.states import Layout, SharedStates
-from sidelong.checks import short
+from sidelong.checks import check_whole, short
+from sidelong.errors import LearnerError
 from sidelong.graphs.presence import with_absent_arm
 from sidelong.keys import Keys, seeds_of
 from sidelong.learners.interface import is_checked, refusal
@@ -285,7 +286,8 @@ class Rounds:
     def override(self, slots: Integers, arms: list[Any]) -> None:
         """Let pending decisions be carried out with other arms: all of them, or none."""
         graphs = [self.bank.graphs[g] for g in self.pending.graph[slots].tolist()]
-        carried = [carried_arm(*each) for each in zip(graphs, arms, self.ids(slots), strict=True)]
+        before = self.pending.arm[slots].tolist(), self.pending.carried[slots].tolist()
+        carried = [overriding_arm(*each) for each in zip(graphs, arms, self.ids(slots), *before, strict=True)]
         self.pending.carried[slots] = carried
 
     # Rounds
@@ -343,6 +345,21 @@ class Rounds:
         """Learn a batch of decisions, in the order of the rows of their keys."""
         self._share(self._bind("tell"), self.pending.key[told.slot], threads, told, (), ())
         self.give(told.slot)
+
+    def cancel(self, slots: Integers, *, lost: bool) -> None:
+        """Let go of decisions that were never carried out, or are lost."""
+        overridden = self.pending.carried[slots] != self.pending.arm[slots]
+        if overridden.any():
+            check_cancelled(self.ids(slots[overridden])[0], overridden=True, lost=lost)
+        self.drop(slots, lost=lost)
+
+    def expire(self, slots: Integers, age: int, *, lost: bool) -> list[str]:
+        """Let go of those pending decisions after which their key has made `age` others, or more; return their ids."""
+        age = check_whole(LearnerError, "age", age, 0)
+        old = slots[self.rows.round[self.pending.key[slots]] - self.pending.round[slots] >= age]
+        ids = self.ids(old)
+        self.drop(old, lost=bool(lost))
+        return ids
 
     def drop(self, slots: Integers, *, lost: bool = False) -> None:
         """Let go of decisions that will never be told."""

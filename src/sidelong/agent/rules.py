@@ -403,6 +403,29 @@ def carried_arm(graph: FeedbackGraph, arm: Any, name: str) -> int:
     return number
 
 
+def overriding_arm(graph: FeedbackGraph, arm: Any, name: str, drawn: int, carried: int) -> int:
+    """Return the arm that a decision was carried out with in place of the drawn one; what was said of it before stays.
+
+    Raises:
+        ConflictError: it was said to be another arm.
+    """
+    number = carried_arm(graph, arm, name)
+    if carried not in {drawn, number}:
+        raise ConflictError(
+            f"Decision {name} was carried out with arm {graph.arm_name(carried)}, as was said before. That stays."
+        )
+    return number
+
+
+def check_cancelled(name: str, *, overridden: bool, lost: bool) -> None:
+    """Refuse to cancel a decision that was carried out as one that was not."""
+    if overridden and not lost:
+        raise DecisionError(
+            f"Decision {name} was carried out with another arm. Tell what that arm has revealed, or cancel it with "
+            f"lost=True."
+        )
+
+
 def listed(arms: list[int], graph: FeedbackGraph | None = None) -> str:
     """Return arms for a message, a few of them if they are many, with the labels of the graph."""
     shown = arms if len(arms) <= 12 else [*arms[:2], arms[-1]]

@@ -254,7 +254,7 @@ class FamilyBlock:
 
     def cancel_all(self) -> None:
         """Give up all pending decisions."""
-        self.family.cancel(self.family.pending)
+        self.family.expire(0)
 
     def override(self, rows: Integers, rounds: Integers, arm: int) -> None:
         """Let a pending decision be carried out with another arm."""
@@ -387,7 +387,8 @@ class AgentBlock:
 
     def cancel_all(self) -> None:
         """Give up all pending decisions."""
-        self.cancel(np.empty(0, np.int64), np.array(list(self._made), np.int64), lost=False)
+        self.agent.expire(0)
+        self._made.clear()
 
     def override(self, rows: Integers, rounds: Integers, arm: int) -> None:  # noqa: ARG002  # there is one
         """Let a pending decision be carried out with another arm."""
