@@ -184,6 +184,41 @@ report()
 """
 
 
+WARM_UP_LOGS = """
+from sidelong.cli import warm_up
+
+warm_up._compile("exp3-set")
+warm_up._compile("squarecb.g")
+report()
+"""
+LATER_LOGS = """
+import sidelong as sl
+
+graph = sl.graphs.complete(3)
+agent = sl.Agent("exp3-set", graph)
+agent.learn({"action": [0, 1, 2], "loss": [0.5] * 3, "pscore": [0.5] * 3})
+decision = agent.ask()
+for _ in range(2):
+    agent.tell(decision, [1.0] * 3)
+agent.add_arm()
+agent.ask()
+family = sl.Family("exp3-set", graph, seed=1)
+plan = family.ask(["a", "b"])
+family.observe_probabilities(plan)
+family.tell(plan, [1.0] * 6)
+for x in ([1.0, 2.0], [[1.0]] * 3):
+    agent = sl.ContextualAgent("squarecb.g", graph)
+    agent.predict(x)
+    agent.tell(agent.ask(x), [1.0] * 3)
+report()
+"""
+
+
+def test_logs_new_arms_and_features_are_compiled_ahead(tmp_path):
+    assert run(REPORT + WARM_UP_LOGS, tmp_path, tmp_path / "cache")["compiled"]
+    assert run(REPORT + LATER_LOGS, tmp_path, tmp_path / "cache")["compiled"] == {}
+
+
 def test_what_was_compiled_ahead_is_not_compiled_later(tmp_path):
     assert run(REPORT + WARM_UP, tmp_path, tmp_path / "cache")["compiled"]
     assert run(REPORT + LATER, tmp_path, tmp_path / "cache")["compiled"] == {}

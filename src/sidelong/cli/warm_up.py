@@ -13,6 +13,7 @@ import typer
 from sidelong.cli.completion import learner_names
 
 EXAMPLES = ("sidelong warm-up", "sidelong warm-up exp3.g++ glance")
+_WITH_FEATURES = "squarecb.g"  # which agents with features alone play
 
 
 def warm_up(
@@ -35,10 +36,11 @@ def warm_up(
     from sidelong.learners import catalogue  # noqa: PLC0415
     from sidelong.machine import cores  # noqa: PLC0415
 
-    names = list(dict.fromkeys(learner or catalogue.names()))
+    names = list(dict.fromkeys(learner or [*catalogue.names(), _WITH_FEATURES]))
     try:
         for name in names:
-            catalogue.find(name)
+            if name != _WITH_FEATURES:
+                catalogue.find(name)
     except LearnerError as error:
         raise typer.BadParameter(str(error), param_hint="LEARNER") from None
     if jit_is_off() or not is_writable():
@@ -57,6 +59,9 @@ def _compile(name: str) -> tuple[str, float]:
     from sidelong.learners.interface import Need  # noqa: PLC0415
 
     begun = time.monotonic()
+    if name == _WITH_FEATURES:
+        _play_with_features()
+        return name, time.monotonic() - begun
     for variant in ({}, *catalogue.find(name).variants):
         needed = catalogue.needs(catalogue.choose(name, variant), variant)
         _play(name, {**variant, **({"horizon": 2} if Need.HORIZON in needed else {})})
@@ -81,11 +86,18 @@ def _play(name: str, options: dict[str, Any]) -> None:
     decision.observe_probabilities  # noqa: B018  # it is computed when it is first asked for
     agent.tell(decision, dict.fromkeys(decision.reveals.tolist(), 1.0))
     graph.observe_probabilities([0.5, 0.5])
+    agent.tell(decision, dict.fromkeys(decision.reveals.tolist(), 1.0))  # a repetition is recognised
     agent.health()
+    with contextlib.suppress(SidelongError):  # nor do all learn logs
+        agent.learn({"action": [0, 1], "loss": [1.0, 1.0], "pscore": [0.5, 0.5]})
+    with contextlib.suppress(SidelongError):  # nor take new arms
+        agent.add_arm()
+        agent.ask()
     with contextlib.suppress(SidelongError):  # nor do all play for many keys
         family = sl.Family(name, graph, seed=0, **options)
         family.cancel(family.ask([0]).ids)
         batch = family.ask([0, 1])
+        family.observe_probabilities(batch)
         family.tell(batch, [1.0] * len(batch.reveals))
         family.estimates()
     sl.losses.beta([0.5, 0.5], 4)  # to make one needs kernels
@@ -94,3 +106,15 @@ def _play(name: str, options: dict[str, Any]) -> None:
     sl.simulate(name, graph, world, rounds=2, delay=1, progress=False, **options)
     with contextlib.suppress(SidelongError):  # or on graphs that change
         sl.simulate(name, sl.graphs.resampled(2, 0.5), world, rounds=2, progress=False, **options)
+
+
+def _play_with_features() -> None:
+    """Play an agent with features, whose regressor has kernels too: features of all arms, or a row for each."""
+    import sidelong as sl  # noqa: PLC0415
+
+    for x in ([1.0], [[1.0], [0.5]]):
+        agent = sl.ContextualAgent(_WITH_FEATURES, sl.graphs.complete(2), certificate=True)
+        agent.cancel(agent.ask(x))
+        decision = agent.ask(x)
+        agent.tell(decision, [1.0, 1.0])
+        agent.predict(x)
