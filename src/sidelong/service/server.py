@@ -17,9 +17,9 @@ from sidelong.service.pools import Pool
 from sidelong.service.store.clock import Clock
 from sidelong.service.store.commits import Commits
 from sidelong.service.store.kinds import open_database
-from sidelong.service.store.loading import Loading
+from sidelong.service.store.replay import Loading
 from sidelong.service.store.rules import Expire
-from sidelong.service.store.saving import Saving
+from sidelong.service.store.snapshots import Saving
 from sidelong.service.store.store import Store
 from sidelong.service.store.tokens import Tokens
 from sidelong.service.tail import Tail

@@ -23,8 +23,8 @@ from starlette.staticfiles import StaticFiles
 
 from sidelong.errors import ServiceError
 from sidelong.service.http import problems, tracing
+from sidelong.service.http.access import AccessControl
 from sidelong.service.http.endpoints import Call
-from sidelong.service.http.gate import Gate
 from sidelong.service.http.openapi import ENDPOINTS
 from sidelong.service.http.problems import invalid, misread
 from sidelong.service.server import Server
@@ -47,7 +47,7 @@ _log = logging.getLogger("sidelong.service")
 _BOOT = secrets.token_hex(4)  # what the names of this process's requests begin with
 _JSON = "application/json"
 #: A body that is too large is read up to here and thrown away: many clients hear the reply only when all is sent.
-_HOPELESS = 2**25
+_LARGEST_DISCARDED = 2**25
 _FAILURES = {"unavailable", "disk_full"}  # codes of errors that somebody must look after
 _LARGE = 2**17  # bytes of a body that takes milliseconds to read
 _PAGE_POLICY = b"default-src 'self'; img-src 'self' data:; frame-ancestors 'none'; base-uri 'none'; form-action 'none'"
@@ -57,7 +57,7 @@ class Application:
     """All endpoints, and the dashboard, as a server calls them (ASGI). Its server begins and ends with it."""
 
     server: Server
-    _gate: Gate
+    _access_control: AccessControl
 
     def __init__(self, settings: Settings, clock: Clock | None = None) -> None:
         self._settings = settings
@@ -72,7 +72,7 @@ class Application:
     async def running(self) -> AsyncIterator[None]:
         """Open the server, and close it at the end."""
         async with await asyncio.to_thread(Server, self._settings, self._clock) as self.server:
-            self._gate = Gate(self.server)
+            self._access_control = AccessControl(self.server)
             yield
 
     async def __call__(self, scope: Connection, receive: Receive, send: Send) -> None:
@@ -171,7 +171,7 @@ class Application:
         _check_room(connection, call.route)
         if endpoint.scope == "none":
             return
-        await self._gate.admit(call, endpoint, scope["client"][0] if scope["client"] else "")
+        await self._access_control.admit(call, endpoint, scope["client"][0] if scope["client"] else "")
         if connection is not None:
             connection.registry.authenticate(connection)
 
@@ -251,7 +251,7 @@ async def _read_body(receive: Receive, headers: dict[bytes, bytes], settings: Se
     length = headers.get(b"content-length")
     if length == b"0":
         return b""
-    if length is not None and int(length) > _HOPELESS:
+    if length is not None and int(length) > _LARGEST_DISCARDED:
         raise _too_large(settings.max_body)
     parts: list[bytes] = []
     size, more = 0, True
@@ -265,7 +265,7 @@ async def _read_body(receive: Receive, headers: dict[bytes, bytes], settings: Se
                 size += len(part)
                 if size <= settings.max_body:
                     parts.append(part)
-                elif size > _HOPELESS:
+                elif size > _LARGEST_DISCARDED:
                     break
                 more = message.get("more_body", False)
     except TimeoutError:

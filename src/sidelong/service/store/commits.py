@@ -19,16 +19,14 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from sidelong.errors import ServiceError
-from sidelong.service.store.ahead import Ahead, Overtaken
 from sidelong.service.store.rules import Command
-from sidelong.service.store.store import Behind, Locked
+from sidelong.service.store.store import Ahead, Behind, Locked, Overtaken
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from sidelong.service.store.loading import Loading
-    from sidelong.service.store.replay import Replayed
-    from sidelong.service.store.saving import Saving
+    from sidelong.service.store.replay import Loading, Replayed
+    from sidelong.service.store.snapshots import Saving
     from sidelong.service.store.store import Store
 
     Item = tuple[Any, Any]  # the future of whoever waits for it, and a command or a function

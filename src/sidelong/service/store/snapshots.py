@@ -1,4 +1,4 @@
-"""What a snapshot of an experiment holds, and what a clone begins with. Both are state files.
+"""What a snapshot of an experiment holds, and what a clone begins with, which are state files; when it is written.
 
 ::
 
@@ -16,7 +16,10 @@ Graphs are not in it, but their ids: the database has them already, each once, a
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import logging
+import threading
+from collections import OrderedDict
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -33,10 +36,15 @@ if TYPE_CHECKING:
 
     from sidelong.graphs import FeedbackGraph
     from sidelong.service.store.database import Identity, Reading
+    from sidelong.service.store.replay import Replayed
+    from sidelong.service.store.store import Store
 
 #: Goes up whenever what a snapshot holds means something else, or has another shape. A snapshot of another version is
 #: passed over, and the journal replayed.
 SNAPSHOT_VERSION = 1
+_EVENT, _DECISION = 4096, 192  # bytes that are written to save the replay of an event, and of each further decision
+_PATIENCE = 6  # doublings of the pause between snapshots that cannot be written
+_log = logging.getLogger("sidelong.service")
 
 
 def pack(experiment: LiveExperiment) -> bytes:
@@ -126,3 +134,98 @@ def _packed(names: dict[str, np.ndarray], size: int, blocks: dict[int, bytes]) -
     """Return what an experiment begins with: the names of its keys, and blocks by number."""
     arrays = {f"block.{number}": np.frombuffer(data, np.uint8) for number, data in blocks.items()}
     return state_file.pack({"block_size": size}, {**names, **arrays})
+
+
+class _Mark(NamedTuple):
+    """How far an experiment had come."""
+
+    events: int
+    done: int
+
+
+class Pace:
+    """When the next snapshot is written: once the replay that it saves a start is worth the bytes that it takes.
+
+    An event that stands alone takes about as long to be replayed as four kilobytes to be written. The decisions of a
+    batch of keys are replayed together, in a compiled call, and each takes a twentieth of that. So a snapshot of fifty
+    thousand keys, which is large, is written about every eighth night, and a start replays for a few seconds at most.
+    """
+
+    def __init__(self) -> None:
+        self.failures = 0  #: in a row
+        self._size = 0  # bytes of the last one, without blocks of keys
+        self._tried = _Mark(0, 0)
+
+    def is_due(self, live: LiveExperiment, least: int, most: int) -> bool:
+        """Tell whether one is to be written, where at least so much must have happened since the last one.
+
+        It is also due if keys take too much of `most` bytes of memory that only a snapshot lets go of.
+        """
+        if not self.failures and live.needs_saving(most):
+            return True
+        events = live.head - max(live.saved_at, self._tried.events)
+        done = live.done - max(live.saved, self._tried.done)
+        patience: int = 2 ** min(self.failures, _PATIENCE)
+        worth = _EVENT * events + _DECISION * (done - events)
+        return done >= least * patience and worth >= (self._size + live.blocks.unwritten_bytes) * patience
+
+    def tried(self, events: int, done: int) -> None:
+        """Note how far the experiment had come when one was last tried."""
+        self._tried = _Mark(events, done)
+
+    def failed(self) -> None:
+        """Note that it could not be written."""
+        self.failures += 1
+
+    def written(self, size: int) -> None:
+        """Note that it was written, with so many bytes beside blocks of keys."""
+        self.failures, self._size = 0, size
+
+
+class Saving:
+    """The thread that writes snapshots, aside of everything else.
+
+    A snapshot only makes the next start faster. So no request waits for it, and one that cannot be written is tried
+    again after twice as many events each time.
+    """
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._guard = threading.Condition()
+        self._due: OrderedDict[Replayed, None] = OrderedDict()
+        self._stopping = False
+        self._thread = threading.Thread(target=self._work, name="saving", daemon=True)
+        self._thread.start()
+
+    def note(self, changed: Replayed) -> None:
+        """Write a snapshot of an experiment, if it had enough events."""
+        if self._is_stale(changed):
+            with self._guard:
+                self._due[changed] = None
+                self._guard.notify()
+
+    def _is_stale(self, replayed: Replayed) -> bool:
+        settings = self._store.settings
+        return replayed.is_stale(settings.snapshot_every, settings.max_key_bytes)
+
+    def close(self) -> None:
+        """Stop after the snapshot that is being written."""
+        with self._guard:
+            self._stopping = True
+            self._guard.notify()
+        self._thread.join()
+
+    def _work(self) -> None:
+        while True:
+            with self._guard:
+                while not self._due and not self._stopping:
+                    self._guard.wait()
+                if self._stopping:
+                    return
+                replayed, _ = self._due.popitem(last=False)
+            if self._is_stale(replayed):
+                try:
+                    replayed.save(self._store.database)
+                except Exception as error:  # noqa: BLE001  # this thread must go on
+                    about = {"experiment": replayed.identity.name, "why": str(error)}
+                    _log.warning("no snapshot", extra=about)

@@ -5,7 +5,7 @@ the commands in memory, write their events, commit. So one flush of the disk ser
 is acknowledged that is not on the disk. If anything fails, the experiments are forgotten, and read again from the
 journal when they are next needed.
 
-An experiment that is not in memory is loaded before, outside of any batch (`sidelong.service.store.loading`), and its
+An experiment that is not in memory is loaded before, outside of any batch (`sidelong.service.store.replay`), and its
 lock is taken before the transaction begins: a batch waits for nothing but the disk.
 """
 
@@ -13,15 +13,15 @@ from __future__ import annotations
 
 import collections
 import logging
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from sidelong.errors import ServiceError, SidelongError
-from sidelong.service.store.ahead import Ahead, Overtaken
 from sidelong.service.store.database import CHUNK, TakenError
-from sidelong.service.store.graphs import GraphCache, KnownGraph, identify, stored_size, unknown_graph
+from sidelong.service.store.graphs import GraphCache, KnownGraph, blob_of, identify, stored_size, unknown_graph
 from sidelong.service.store.keys import BlockMissing
 from sidelong.service.store.replay import FORGOTTEN, Measured, Replayed
-from sidelong.service.store.rules import Turn, check_room, taken
+from sidelong.service.store.rules import Command, Turn, check_room, taken
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from sidelong.service.store.database import Database, Identity, Listed, Reading, Writing
     from sidelong.service.store.experiment import LiveExperiment
     from sidelong.service.store.journal import Event
-    from sidelong.service.store.rules import Command
 
     T = TypeVar("T")
 
@@ -59,6 +58,38 @@ class _Gone(Exception):  # noqa: N818
 
 class _NameTaken(Exception):  # noqa: N818
     """Another server was faster to give this name."""
+
+
+class Overtaken(Exception):  # noqa: N818  # no error: it is done again
+    """The outcome of a turn ahead during which another server has written to the same experiment."""
+
+
+@dataclass
+class Ahead(Command):
+    """What commands did in a turn of their own, ahead of the transaction that writes it.
+
+    A batch of ten thousand keys takes longer than a flush of the disk. If it ran in the transaction, all others would
+    wait for it. So it runs before, in a thread of its own, while the lock of its experiment is held: the experiment
+    changes in memory, and the thread that writes gets the events. If another server has written to the same experiment
+    meanwhile, the turn is taken again, in the transaction.
+    """
+
+    of: str
+    turn: Turn
+    head: int  #: the last event before it
+    outcomes: list[Any]  #: of the commands, one for each
+
+    def meets(self, writing: Writing, live: LiveExperiment | None, head: int) -> Turn:
+        """Return the turn, to be written behind an event, if that is what it was ahead of; or raise `Overtaken`."""
+        met = live is self.turn.experiment and head == self.head
+        if not met or not all(writing.hold(blob_of(id_)) for id_ in sorted(self.turn.held)):
+            raise Overtaken
+        self.turn.writing = writing
+        return self.turn
+
+    def is_at(self, experiment: int) -> bool:
+        """Tell whether it was a turn at an experiment."""
+        return self.turn.experiment.identity.id == experiment
 
 
 class Store:

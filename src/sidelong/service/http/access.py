@@ -21,7 +21,7 @@ _LOCAL = ("localhost", "127.0.0.1", "[::1]")
 _SENDERS = 10_000
 
 
-class Gate:
+class AccessControl:
     """Lets in what its scope and the limits allow."""
 
     def __init__(self, server: Server) -> None:
