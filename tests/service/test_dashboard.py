@@ -195,6 +195,10 @@ def test_keys_are_shown_by_search_the_worst_first_and_in_one_distribution(browse
         assert rows == ["milk", "apples", "bread"]
         assert page.locator("#keys-costs rect").count() == 20
         assert not page.locator("#guarantee").is_visible()
+        titles = page.locator("#arms th").all_inner_texts()[:-1]  # the last one is drawn
+        assert titles == ["arm", "plays", "observed", "cost", "95 % interval"]
+        shown = page.locator("#arms tr[data-arm]").first.locator("td").nth(3).inner_text()
+        assert shown == f"{shop.state()['arms']['items'][0]['mean']:.3f}"
         wait_for_count(page, "keys", 3)
         page.locator("#keys-search").fill("br")
         wait(page, "#keys-hint", "1 key found")

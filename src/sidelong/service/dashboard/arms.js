@@ -15,7 +15,7 @@ const COLUMNS = [
   [null, "95 % interval"],
 ];
 
-const OF_ONE = new Set(["will play", "will observe", "cost", "95 % interval"]); // each key has its own
+const OF_ONE = new Set(["will play", "will observe"]); // each key has its own
 const MORE = new Set(["observed", "will observe", "95 % interval"]); // a phone has no room for these; the interval is drawn too
 
 /** Sort arms as the service does: by number, or most likely, cheapest, most played first; what is not known comes last. */
@@ -45,21 +45,16 @@ export function table(arms, sort, best, onSort, keyed) {
       labelled ? h("td", { class: "label" }, arm.label ?? "") : null,
       h("td", {}, count(arm.plays)),
       h("td", { class: "more" }, count(arm.observations)),
-      keyed
-        ? null
-        : [
-            h("td", {}, percent(arm.probability)),
-            h("td", { class: "more" }, percent(arm.observe_probability)),
-            h("td", {}, number(arm.mean)),
-            h("td", { class: "more" }, arm.rejected ? "contradicted" : range(arm.low, arm.high)),
-            h("td", { class: "plot" }, interval({ value: arm.mean, low: arm.low, high: arm.high }, best)),
-          ],
+      keyed ? null : [h("td", {}, percent(arm.probability)), h("td", { class: "more" }, percent(arm.observe_probability))],
+      h("td", {}, number(arm.mean)),
+      h("td", { class: "more" }, arm.rejected ? "contradicted" : range(arm.low, arm.high)),
+      h("td", { class: "plot" }, interval({ value: arm.mean, low: arm.low, high: arm.high }, best)),
     ),
   );
   return h(
     "table",
     {},
-    h("thead", {}, h("tr", {}, head, keyed ? null : h("th", { class: "plot", scope: "col", "aria-label": "drawn, from 0 to 1" }, scale()))),
+    h("thead", {}, h("tr", {}, head, h("th", { class: "plot", scope: "col", "aria-label": "drawn, from 0 to 1" }, scale()))),
     h("tbody", {}, body),
   );
 }
