@@ -57,18 +57,19 @@ class FeatureError(SidelongError, ValueError):
 
 
 class LossError(SidelongError, ValueError):
-    """A loss outside [0, 1], missing, or of an arm that was not revealed."""
+    """A loss outside [0, 1], missing, or of an arm that was not revealed.
+
+    `arm` is the number of the arm, where it is one, and `place` says which of several outcomes it is, counted from 0.
+    """
+
+    def __init__(self, message: str, *, arm: int | None = None, place: int | None = None) -> None:
+        super().__init__(message)
+        self.arm = arm
+        self.place = place
 
 
 class OutcomeError(LossError):
-    """What happened cannot be turned into losses: it contradicts itself, or leaves its range.
-
-    `place` says which of several outcomes it is, counted from 0.
-    """
-
-    def __init__(self, message: str, *, place: int | None = None) -> None:
-        super().__init__(message)
-        self.place = place
+    """What happened cannot be turned into losses: it contradicts itself, or leaves its range."""
 
 
 class WorldError(SidelongError, ValueError):

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from sidelong._jit import kernel
-from sidelong.agent.feedback import LossColumns, of_one
+from sidelong.agent.feedback import LossColumns, of_one, read_floats
 from sidelong.agent.graphs import Bank
 from sidelong.checks import short
 from sidelong.errors import ConflictError, DecisionError, GraphError, LossError, OutcomeError
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from sidelong.graphs.graph import FeedbackGraph
     from sidelong.learners.interface import Learner
     from sidelong.outcomes.revealed_columns import RevealedColumns
+    from sidelong.outcomes.scale import Scale
 
     Integers = npt.NDArray[np.int64]
     Floats = npt.NDArray[np.float64]
@@ -281,11 +282,12 @@ class FeedbackCheck:
         for arm in told[~np.isin(told, due)].tolist():
             raise LossError(
                 f"Arm {arm}{whose} was not revealed, and a loss was told for it. The revealed arms are {known}. If "
-                f"only the outcome shows what is revealed, tell it with graph=..."
+                f"only the outcome shows what is revealed, tell it with graph=...",
+                arm=arm,
             )
         for arm in np.setdiff1d(due, told).tolist():
             raise LossError(
-                f"The loss of arm {self._name(arm)}{whose} was revealed and is missing. Tell all of {known}."
+                f"The loss of arm {self._name(arm)}{whose} was revealed and is missing. Tell all of {known}.", arm=arm
             )
         raise LossError(f"An arm{whose} has two losses.")
 
@@ -316,7 +318,8 @@ class FeedbackCheck:
             advice = "Another learner takes all values between them"
         raise (LossError if in_unit or code == NOT_BINARY else OutcomeError)(
             f"The {what}{where} must be {rule}, not {short(given[place])}. {advice}; they are never clipped, and "
-            f"nothing was learned."
+            f"nothing was learned.",
+            arm=int(arms[place]),
         )
 
     def _compare(self, marks: Integers) -> None:
@@ -339,22 +342,37 @@ class FeedbackCheck:
         return key.replace(" of", before, 1)
 
 
-def fit(learner: Learner, losses: Floats, sizes: Integers) -> bool:
-    """Tell whether losses in [0, 1], of so many arms for each decision, are what can be told."""
-    found = np.full(sizes.size, FITS, np.int64)
-    ends, offsets = np.tile([0.0, 1.0], (sizes.size, 1)), np.append(0, np.cumsum(sizes))
-    check_many(losses.copy(), offsets, sizes, ends, Need.BINARY_LOSSES in learner.needs, found)
-    return bool((found == FITS).all())
+# For whoever writes down what is told before it is learned, as the service does in its journal.
 
 
-def check_losses(learner: Learner, losses: Floats, graph: FeedbackGraph, arm: int) -> None:
-    """Refuse what cannot be told of a decision that has played `arm`, for whoever writes it down before it is told."""
-    if fit(learner, losses, np.array([graph.row(arm).size])) and losses.size == graph.row(arm).size:
-        return
+def losses_of_one(learner: Learner, told: Any, graph: FeedbackGraph, arm: int, scale: Scale | None = None) -> Floats:
+    """Return what is told of a decision that has played `arm`, as losses in the order of what that reveals.
+
+    Raises:
+        LossError: it cannot be told.
+    """
+    reveals = graph.row(arm)
+    values = np.empty(reveals.size)
+    if read_floats(told, reveals.tolist(), values) == reveals.size:
+        losses = losses_of_many(learner, values, np.array([reveals.size]), scale)
+        if losses is not None:
+            return losses
     round_, played, asked = np.array([[1], [arm], [0]], np.int64)
-    pending, before, ends = np.ones(1, np.bool_), np.zeros((1, 4), np.int64), np.array([[0.0, 1.0]])
+    pending, before, ends = np.ones(1, np.bool_), np.zeros((1, 4), np.int64), np.array([_ends(scale)])
     named = NamedDecisions(lambda _: "", lambda _: "", round_, pending, played, asked, before, ends)
-    FeedbackCheck(learner, Bank(learner, {}, [graph]), named, LossColumns(losses.copy(), losses), 0).accept(None)
+    return FeedbackCheck(learner, Bank(learner, {}, [graph]), named, of_one(told), 0).accept(None).losses
+
+
+def losses_of_many(learner: Learner, told: Floats, sizes: Integers, scale: Scale | None = None) -> Floats | None:
+    """Return what is told of decisions, of so many arms for each, as losses; None if some of it cannot be told."""
+    losses, found = np.array(told, np.float64), np.full(sizes.size, FITS, np.int64)
+    ends, offsets = np.tile(_ends(scale), (sizes.size, 1)), np.append(0, np.cumsum(sizes))
+    check_many(losses, offsets, sizes, ends, Need.BINARY_LOSSES in learner.needs, found)
+    return losses if (found == FITS).all() else None
+
+
+def _ends(scale: Scale | None) -> tuple[float, float]:
+    return (0.0, 1.0) if scale is None else (scale.best, scale.worst)
 
 
 def conflict(name: str) -> ConflictError:

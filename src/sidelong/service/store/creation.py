@@ -10,9 +10,6 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import numpy as np
-
-from sidelong.agent.rules import check_losses
 from sidelong.errors import (
     EvaluationError,
     FamilyError,
@@ -22,7 +19,6 @@ from sidelong.errors import (
     OutcomeError,
     ServiceError,
 )
-from sidelong.graphs import complete
 from sidelong.graphs.presence import arm_of, present
 from sidelong.service.store import agents, snapshots
 from sidelong.service.store.agents import scale_of
@@ -304,13 +300,12 @@ def _read_log(live: LiveExperiment, log: dict[str, Any]) -> dict[str, Any]:
 
 
 def _check_default(live: LiveExperiment) -> None:
-    """Refuse a default that could not be told."""
-    told = live.identity.spec.default_loss
+    """Refuse a default that could not even be told of the decision that reveals most."""
+    told, degrees = live.identity.spec.default_loss, live.graph.arrays.stop - live.graph.arrays.start
     if told is not None:
         try:
-            losses = np.array(live.losses_of([told]))
-            check_losses(live.module, losses, complete(1), 0)
-        except (ServiceError, LossError) as error:
+            live.losses_of([told] * int(degrees.max()), live.graph, int(degrees.argmax()))
+        except LossError as error:
             raise _invalid(f"default_loss cannot be told: {error}", "default_loss", told) from error
 
 

@@ -20,12 +20,13 @@ import numpy as np
 
 from sidelong.agent import state_file
 from sidelong.agent.graphs import Bank
+from sidelong.agent.rules import losses_of_many, losses_of_one
 from sidelong.errors import DecisionError, GraphError
 from sidelong.learners.interface import Need
 from sidelong.service.store import agents, lifecycle
 from sidelong.service.store.arms import ArmChange, OwnGraphs
 from sidelong.service.store.counters import HIDDEN, UNLEARNED, Counters, ToldColumns
-from sidelong.service.store.feedback import as_losses, by_number, number_of
+from sidelong.service.store.feedback import by_number, check_plain, number_of
 from sidelong.service.store.graphs import KnownGraph
 from sidelong.service.store.journal import (
     DRAWN_BY,
@@ -65,7 +66,7 @@ if TYPE_CHECKING:
     from sidelong.service.store.agents import Decider
     from sidelong.service.store.clock import Moment
     from sidelong.service.store.database import Identity, Reading
-    from sidelong.service.store.feedback import TellableLosses
+    from sidelong.service.store.feedback import NumberedLosses, ToldItem
     from sidelong.service.store.journal import DrawnBy, Key
 
     Integers = npt.NDArray[np.int64]
@@ -212,9 +213,19 @@ class LiveExperiment:
         bank = self._bank if own is None or own is self.graph else self._bank_of(own)
         return bank.of_round(graph, available)
 
-    def losses_of(self, told: TellableLosses, *, plain: bool = False) -> TellableLosses:
-        """Return what is told as losses, if it is in the experiment's scale; `plain` is for one that has none."""
-        return as_losses(by_number(told, self.life.labels), self.scale, plain=plain)
+    def losses_of(self, told: NumberedLosses, graph: FeedbackGraph, arm: int) -> Floats:
+        """Return what is told of a decision as losses, in the order of what its arm reveals in the graph.
+
+        Raises:
+            LossError: it cannot be told.
+        """
+        return losses_of_one(self.module, told, graph, arm, self.scale)
+
+    def by_number(self, item: ToldItem) -> NumberedLosses:
+        """Return what feedback says, with the numbers of arms; refuse losses from 0 to 1 where there is a scale."""
+        if item.plain:
+            check_plain(self.scale)
+        return by_number(item.losses, self.life.labels)
 
     def arm_called(self, told: int | str | None) -> int | None:
         """Return the number of an arm that feedback names, if it names one."""
@@ -608,18 +619,37 @@ class LiveExperiment:
             return self.tell(numbers, [each.size for each in means], np.concatenate(means), None, moment)
         if self._default is None:
             return self.give_up(numbers, Kind.EXPIRED, moment)
-        sizes = [
-            self.pending.graph_of(slot).row(int(self.pending.table[slot, ARM])).size
-            for slot in self.pending.slots(numbers)
-        ]
-        losses = np.repeat(np.array(self.losses_of([self._default])), sum(sizes))
+        sizes = self._degrees(numbers)
+        losses = self._default_losses(sizes)
+        if losses is None:  # of some, which then expire without it
+            return self.give_up(numbers, Kind.EXPIRED, moment)
         return self.tell(numbers, sizes, losses, None, moment, Kind.DEFAULTED)
+
+    def _degrees(self, numbers: list[int]) -> list[int]:
+        """Return how many losses each pending decision reveals."""
+        slots = self.pending.slots(numbers)
+        return [self.pending.graph_of(slot).row(int(self.pending.table[slot, ARM])).size for slot in slots]
+
+    def _default_losses(self, sizes: list[int]) -> Floats | None:
+        """Return the loss that is named for expiry, for so many arms of each decision; None if it cannot be told."""
+        told = np.full(sum(sizes), self._default, np.float64)
+        return losses_of_many(self.module, told, np.array(sizes), self.scale)
+
+    def _by_default(self, numbers: list[int]) -> list[list[int]]:
+        """Return decisions that expire in groups: those that can be told the loss that is named for it, and others."""
+        if self._default is None or self.sticky.count(numbers[0]):
+            return [numbers]
+        sizes = self._degrees(numbers)
+        fits = {size: self._default_losses([size]) is not None for size in set(sizes)}
+        groups = ([n for n, size in zip(numbers, sizes, strict=True) if fits[size] is fit] for fit in (True, False))
+        return [group for group in groups if group]
 
     def expire_all(self, numbers: list[int], moment: Moment) -> list[Event]:
         """Let decisions expire; the numbers ascend."""
         pieces = [numbers[k : k + _AT_ONCE] for k in range(0, len(numbers), _AT_ONCE)]
         parts = [part for piece in pieces for part in self.sticky.parts(piece) if part]
-        return [self.expire(group, moment) for part in parts for group in self.sorts(part)]
+        alike = [group for part in parts for group in self._by_default(part)]
+        return [self.expire(group, moment) for part in alike for group in self.sorts(part)]
 
     def report(self, number: int, losses: Floats, moment: Moment, key: str) -> Event:
         """Keep losses of a sticky decision, which were checked, until it ends."""

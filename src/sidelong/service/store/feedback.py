@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias, cast
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import numpy as np
 
-from sidelong.agent.rules import listed
 from sidelong.checks import nearest
-from sidelong.errors import OutcomeError, ServiceError
+from sidelong.errors import ServiceError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from collections.abc import Set as AbstractSet
 
+    from sidelong.errors import LossError
     from sidelong.graphs import FeedbackGraph
     from sidelong.outcomes.scale import Scale
     from sidelong.service.store.graphs import KnownGraph
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 _NUMBER = re.compile(r"0|[1-9][0-9]{0,8}")
 #: By arm, or in the order of the revealed arms.
 TellableLosses: TypeAlias = Mapping[str, float] | list[float]
+#: The same, with the numbers of the arms.
+NumberedLosses: TypeAlias = dict[int, float] | list[float]
 
 
 class ToldItem(NamedTuple):
@@ -88,38 +90,32 @@ def placed(error: ServiceError, place: int, decision: str | None = None) -> Serv
     return ServiceError(text, status=error.status, code=error.code, path=path, value=error.value)
 
 
-def as_losses(told: TellableLosses, scale: Scale | None, *, plain: bool = False) -> TellableLosses:
-    """Return numbers of a scale, or losses where there is none, as losses; refuse what is outside of [0, 1] or of it.
-
-    `plain` ones are losses already. A scale would make others of them, and the wrong ones would be learned.
-    """
-    if scale is None:
-        for arm, loss in _pairs(told):
-            if not 0.0 <= loss <= 1.0:
-                which = f"of arm {arm}" if isinstance(told, Mapping) else f"at place {arm}"
-                text = f"The loss {which} must be a number in [0, 1], not {loss!r}. It is never clipped."
-                raise _wrong(text, f"body.losses.{arm}", loss)
-        return told
-    low, high = sorted((scale.best, scale.worst))
-    if plain:
+def check_plain(scale: Scale | None) -> None:
+    """Refuse losses in [0, 1] where a scale would make others of them, and the wrong ones would be learned."""
+    if scale is not None:
+        low, high = sorted((scale.best, scale.worst))
         text = (
             f"These are losses in [0, 1] already, and this experiment has a scale: it is told numbers from {low:g} to"
         )
-        raise _wrong(f"{text} {high:g}. Tell those, or make an experiment without a scale.", "body.plain", plain)
-    try:
-        return cast("TellableLosses", scale.losses(told))
-    except OutcomeError as error:
-        arm, value = next((arm, value) for arm, value in _pairs(told) if not low <= value <= high)
-        raise _wrong(str(error), f"body.losses.{arm}", value) from error
+        raise _wrong(f"{text} {high:g}. Tell those, or make an experiment without a scale.", "body.plain", value=True)
 
 
-def by_number(told: TellableLosses, labels: list[str] | None) -> TellableLosses:
+def refused(error: LossError, told: NumberedLosses, arms: list[int]) -> ServiceError:
+    """Return the error for losses that cannot be told, with the place of the wrong one; a list has those of `arms`."""
+    if error.arm is None:
+        return _wrong(str(error), "body.losses", None)
+    place = error.arm if isinstance(told, Mapping) else arms.index(error.arm)
+    value = told.get(place) if isinstance(told, Mapping) else told[place]
+    return _wrong(str(error), f"body.losses.{place}", value)
+
+
+def by_number(told: TellableLosses, labels: list[str] | None) -> NumberedLosses:
     """Return losses by arm with the number of each arm, where some are called by their labels; digits are a number."""
-    if not isinstance(told, Mapping) or all(map(_NUMBER.fullmatch, told)):
+    if not isinstance(told, Mapping):
         return told
-    found: dict[str, float] = {}
+    found: dict[int, float] = {}
     for name, loss in told.items():
-        number = name if _NUMBER.fullmatch(name) else str(number_of(name, labels, f"losses.{name}"))
+        number = int(name) if _NUMBER.fullmatch(name) else number_of(name, labels, f"losses.{name}")
         if number in found:
             raise _wrong(f"A loss of arm {number} was told twice, also as {name!r}.", f"body.losses.{name}", loss)
         found[number] = loss
@@ -134,45 +130,10 @@ def number_of(label: str, labels: list[str] | None, part: str) -> int:
     return labels.index(label)
 
 
-def _pairs(told: TellableLosses) -> Iterable[tuple[str | int, float]]:
-    return told.items() if isinstance(told, Mapping) else enumerate(told)
-
-
-def matched(losses: TellableLosses, reveals: list[int]) -> np.ndarray:
-    """Return the losses in the order of the revealed arms, one for each and none for another."""
-    if not isinstance(losses, Mapping):
-        if len(losses) != len(reveals):
-            raise _wrong(
-                f"Losses without arms must be one for each of the {len(reveals)} revealed arms, in their order; "
-                f"{len(losses)} were given. The arms are {listed(reveals)}.",
-                "body.losses",
-                len(losses),
-            )
-        return np.array(losses, np.float64)
-    try:
-        values = [losses[str(arm)] for arm in reveals]
-    except KeyError as error:
-        arm = error.args[0]
-        raise _wrong(
-            f"The loss of arm {arm} was revealed and is missing. Tell all of {listed(reveals)}.",
-            f"body.losses.{arm}",
-            None,
-        ) from None
-    if len(losses) != len(values):
-        arm = min(losses.keys() - set(map(str, reveals)), key=int)
-        raise _wrong(
-            f"Arm {arm} was not revealed, and a loss was told for it. The revealed arms are {listed(reveals)}. "
-            f"If only the outcome shows what is revealed, tell it with a graph.",
-            f"body.losses.{arm}",
-            losses[arm],
-        )
-    return np.array(values, np.float64)
-
-
-def without_absent(losses: TellableLosses, arms: list[int], there: AbstractSet[int]) -> TellableLosses:
+def without_absent(losses: NumberedLosses, arms: list[int], there: AbstractSet[int]) -> NumberedLosses:
     """Return the losses of arms without those that were absent; where they were left out, nothing changes."""
     if isinstance(losses, Mapping):
-        absent = {str(arm) for arm in arms if arm not in there}
+        absent = set(arms) - there
         return {arm: loss for arm, loss in losses.items() if arm not in absent}
     if len(losses) != len(arms):
         return losses

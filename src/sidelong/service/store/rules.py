@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from sidelong.agent.rules import carried_arm, check_losses, fit
+from sidelong.agent.rules import carried_arm, losses_of_many
 from sidelong.errors import DecisionError, FeatureError, GraphError, LearnerError, LossError, ServiceError
 from sidelong.graphs.presence import mask_of
 from sidelong.service.store import sticky
@@ -24,8 +24,9 @@ from sidelong.service.store.feedback import (
     Settled,
     ToldItem,
     check_arm,
-    matched,
+    check_plain,
     placed,
+    refused,
     without_absent,
 )
 from sidelong.service.store.graphs import KnownGraph, blob_of, identify, size, stored_size
@@ -51,7 +52,7 @@ if TYPE_CHECKING:
     from sidelong.service.store.clock import Moment
     from sidelong.service.store.database import Listed, Reading
     from sidelong.service.store.experiment import LiveExperiment
-    from sidelong.service.store.feedback import TellableLosses
+    from sidelong.service.store.feedback import NumberedLosses
     from sidelong.service.store.graphs import GraphCache
     from sidelong.service.store.journal import Draws, Event, Key
 
@@ -398,7 +399,8 @@ class Tell(Command):
                     return [reported]
             turn.prepare(self._numbers)
             return self._one_by_one(turn, self.told)
-        turn.experiment.losses_of([], plain=self.told.plain)
+        if self.told.plain:
+            check_plain(turn.experiment.scale)
         turn.prepare(self._numbers)
         return _learn_at_once(turn, self.told) or self._one_by_one(turn, self.told.items())
 
@@ -425,12 +427,10 @@ class Tell(Command):
 
 def _learn_at_once(turn: Turn, told: FeedbackColumns) -> list[Settled] | None:
     """Learn if all decisions are pending and nothing is wrong; or return None, and do nothing."""
-    experiment, scale = turn.experiment, turn.experiment.scale
-    losses = told.losses if scale is None else (told.losses - scale.best) / (scale.worst - scale.best) + 0.0
+    experiment = turn.experiment
+    losses = losses_of_many(experiment.module, told.losses, np.array(told.sizes), experiment.scale)
     slots = list(map(experiment.pending.slot, told.numbers))
-    if None in slots or len(set(slots)) < len(slots) or not fit(experiment.module, losses, np.array(told.sizes)):
-        return None
-    if not ((losses >= 0.0) & (losses <= 1.0)).all():
+    if losses is None or None in slots or len(set(slots)) < len(slots):
         return None
     graphs = [turn.graph(each) for each in told.graphs]
     which = None if told.graph_of is None else [graphs[k] for k in told.graph_of]
@@ -552,7 +552,7 @@ class _FeedbackReader:
     def read(self, item: ToldItem) -> Settled:
         """Take an item in, or raise what is wrong with it; nothing changes yet."""
         experiment = self._experiment
-        losses = experiment.losses_of(item.losses, plain=item.plain)
+        told = losses = experiment.by_number(item)
         graph = self._turn.graph(item.graph)
         slot = experiment.pending.slot(item.number)
         if slot is None:
@@ -560,16 +560,12 @@ class _FeedbackReader:
         arm = int(experiment.pending.table[slot, ARM])
         check_arm(experiment.arm_called(item.arm), arm)
         shown = experiment.pending.graph_of(slot)
+        whole = shown if graph is None else graph.graph
         if graph is not None:
             graph, losses = self._without_absent(graph, losses, shown, arm, experiment.n_arms)
             self._check_graph(slot, graph)
             shown = graph.graph
-        values = matched(losses, shown.row(arm).tolist())
-        if experiment.takes_binary:  # that they are from 0 to 1, and as many as wanted, is known by now
-            try:
-                check_losses(experiment.module, values, shown, arm)
-            except LossError as error:
-                raise ServiceError(str(error), status=422, code="invalid", path="body.losses") from error
+        values = self._checked(told, whole, losses, shown, arm)
         before = self._told.get(item.number)
         if before is None:
             self._told[item.number] = graph, values
@@ -582,6 +578,16 @@ class _FeedbackReader:
         same = _id_of(before[0]) == _id_of(graph) and np.array_equal(before[1], values)
         return self._repeated(item.number, same=same)
 
+    def _checked(
+        self, told: NumberedLosses, whole: FeedbackGraph, losses: NumberedLosses, shown: FeedbackGraph, arm: int
+    ) -> np.ndarray:
+        """Return losses that can be told; before absent arms were left out, they were `told`, of the `whole` graph."""
+        try:
+            return self._experiment.losses_of(losses, shown, arm)
+        except LossError as error:
+            of = shown if len(losses) == len(told) else whole
+            raise refused(error, told, of.row(arm).tolist()) from error
+
     def _check_graph(self, slot: int, graph: KnownGraph) -> None:
         try:
             self._experiment.check_graph(slot, graph.graph)
@@ -590,8 +596,8 @@ class _FeedbackReader:
         self._turn.charge(graph)
 
     def _without_absent(
-        self, graph: KnownGraph, losses: TellableLosses, decided: FeedbackGraph, arm: int, n_arms: int
-    ) -> tuple[KnownGraph, TellableLosses]:
+        self, graph: KnownGraph, losses: NumberedLosses, decided: FeedbackGraph, arm: int, n_arms: int
+    ) -> tuple[KnownGraph, NumberedLosses]:
         """Return the graph of an outcome, and its losses, without the arms that were absent at the decision.
 
         Whoever tells an outcome may not know which arms were there. There were `n_arms` when it was told first.
@@ -611,7 +617,7 @@ class _FeedbackReader:
             kept = self._experiment.late(group, arm, sizes, losses, _id_of(graph), self._turn.moment)
             self._turn.events.append(kept)
 
-    def _settled_before(self, item: ToldItem, losses: TellableLosses, graph: KnownGraph | None) -> Settled:
+    def _settled_before(self, item: ToldItem, told: NumberedLosses, graph: KnownGraph | None) -> Settled:
         """Compare an item with what was told before, or keep it as late."""
         number, turn = item.number, self._turn
         event, settlement, place = self._history.settled(number)
@@ -619,23 +625,23 @@ class _FeedbackReader:
             raise turn.refusal(409, "cancelled", "The decision was cancelled. Nothing was learned.", number)
         arm, asked = self._history.carried_out(number), self._history.draws(number)[0].graph
         check_arm(self._experiment.arm_called(item.arm), arm)
-        shown = turn.find(asked)
+        losses, shown = told, turn.find(asked)
+        whole = shown if graph is None else graph.graph
         if graph is not None:
             n_arms = self._experiment.n_arms if event.graph is None else turn.find(event.graph).n_arms
             graph, losses = self._without_absent(graph, losses, shown, arm, n_arms)
             shown = graph.graph
-        reveals = shown.row(arm).tolist()
         if event.kind in EXPIRED:
             if self._keep_late and number not in self._late and self._history.found(number, LATE_SLOT) is None:
                 turn.charge(graph)
-                self._late[number] = graph, matched(losses, reveals)
+                self._late[number] = graph, self._checked(told, whole, losses, shown, arm)
             text = "The decision has expired. What was told is kept as late, and not learned."
             if not self._keep_late:
                 text = "The decision has expired, and nothing of this batch is kept."
             raise turn.refusal(410, "expired", text, number)
         try:
-            values = matched(losses, reveals)
-        except ServiceError:
+            values = self._experiment.losses_of(losses, shown, arm)
+        except LossError:
             return self._repeated(number, same=False)
         same = event.graph == _id_of(graph) and np.array_equal(values, settlement.losses_of(place))
         return self._repeated(number, same=same)

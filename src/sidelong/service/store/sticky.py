@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sidelong.errors import ServiceError
-from sidelong.service.store.feedback import Settled, check_arm, matched
+from sidelong.errors import LossError, ServiceError
+from sidelong.service.store.feedback import Settled, check_arm, refused
 from sidelong.service.store.history import History
 from sidelong.service.store.journal import Kind, read_columns
 
@@ -151,8 +151,11 @@ def report(turn: Turn, item: ToldItem, key: str | None) -> Settled | None:
     is_pending = number in experiment.pending
     arm = experiment.pending.arm(number) if is_pending else history.carried_out(number)
     check_arm(experiment.arm_called(item.arm), arm)
-    losses = experiment.losses_of(item.losses, plain=item.plain)
-    values = matched(losses, turn.find(history.draws(number)[0].graph).row(arm).tolist())
+    losses, shown = experiment.by_number(item), turn.find(history.draws(number)[0].graph)
+    try:
+        values = experiment.losses_of(losses, shown, arm)
+    except LossError as error:
+        raise refused(error, losses, shown.row(arm).tolist()) from error
     if before is not None:
         columns = read_columns(before)
         is_same = before.kind is Kind.REPORTED and columns["decision"].tolist() == [number]
