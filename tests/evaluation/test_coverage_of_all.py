@@ -192,7 +192,7 @@ def test_intervals_of_the_state_page_hold(runs):
         if (s := t - late + 1) >= 0:
             at = np.flatnonzero(seen[:, s])
             losses, P = made.losses[:, s].ravel()[at], made.P[:, s].ravel()[at]
-            weighing.weigh(sums, at, losses, P, frozen[s][at], t + 1)
+            weighing.add_losses(sums, at, losses, P, frozen[s][at], t + 1)
         if t + 1 in (T // 8, T // 4, T // 2, T):
             truth = made.losses[:, : t + 1].mean(axis=1)
             found = interval(weighing.evidence(sums, t + 1), t + 1, 0.05, weighing.costs(sums, t + 1, t + 1))

@@ -11,14 +11,14 @@ from sidelong.evaluation import evaluate_arms, weighing
 from sidelong.evaluation.intervals import interval
 
 
-def weigh(log):
+def add_losses(log):
     """Return the eight sums of a log whose rounds were told at once, and its rounds for the oracle."""
     sums, rounds = np.zeros((weighing.ROWS, log.n_arms)), []
     for t in range(log.n_rounds):
         at = log.round == t
         if log.told[t]:
             b = weighing.baselines(sums)[log.arm[at]]
-            weighing.weigh(sums, log.arm[at], log.loss[at], log.probability[at], b, t + 1)
+            weighing.add_losses(sums, log.arm[at], log.loss[at], log.probability[at], b, t + 1)
         each = zip(log.loss[at].tolist(), log.probability[at].tolist(), strict=True)
         rounds.append(dict(zip(log.arm[at].tolist(), each, strict=True)) if log.told[t] else None)
     return sums, rounds
@@ -29,7 +29,7 @@ def weigh(log):
 def test_costs_and_limits_are_those_of_the_definition(missing):
     rng = np.random.default_rng(5)
     [log] = draw(rng.random((200, 3)), A, rng, told=rng.random(200) >= missing)
-    sums, rounds = weigh(log)
+    sums, rounds = add_losses(log)
     costs = weighing.costs(sums, 200, log.n_told)
     found = interval(weighing.evidence(sums, 200), 200, 0.1, costs)
     if not missing:
@@ -49,7 +49,7 @@ def test_the_products_have_a_mean_of_at_most_one(hidden):
     mean = np.zeros((3, 2))
     for arms in itertools.product(range(3), repeat=5):
         log, chance = play(losses, A, arms, np.array(arms) != hidden)
-        _, rounds = weigh(log)
+        _, rounds = add_losses(log)
         if not log.n_told:
             rounds[0] = {}  # no estimate, but evidence: that of rounds without feedback
         for a in range(3):
@@ -74,7 +74,7 @@ def test_estimates_have_no_bias_however_late_feedback_is(frozen):
             now = mine if arm == 2 or t == 4 else []
             for s, b in [*now, *waiting]:
                 known = np.zeros(1, np.intp), losses[[s]], np.full(1, 2 / 3)
-                weighing.weigh(sums, *known, b if frozen else weighing.baselines(sums), t + 1)
+                weighing.add_losses(sums, *known, b if frozen else weighing.baselines(sums), t + 1)
             waiting = [] if now else mine
         found = weighing.costs(sums, 5, 5)[0]
         mean += (0.5 if np.isnan(found) else found) / 243  # an arm that was never revealed: its baseline stands

@@ -37,7 +37,7 @@ _PSI = -np.log1p(-_RATES) - _RATES
 
 
 @kernel
-def weigh(
+def add_losses(
     sums: np.ndarray, arms: np.ndarray, losses: np.ndarray, P: np.ndarray, baselines: np.ndarray, drawn: int
 ) -> None:
     """Add the losses of these arms, each revealed with a probability of P in a round that had these baselines.

@@ -92,7 +92,7 @@ def begin_epoch(params: Params, state: State, graph: GraphArrays, t: int) -> flo
     plant(state.e, state.eps)
     Theta = state.Theta[0] if params.adaptive else params.alpha * t
     state.rates[ETA] = params.eta_scale * math.sqrt(params.log_K / (2.0 * Theta))  # 5
-    weigh(state)
+    plant_weights(state)
     fill(state.p, state.w, state.e, scale_of(state), first_leaf(state.p.size))
     observe(graph, state.p, state.P)
     return theta(state.p, state.P)
@@ -116,7 +116,7 @@ def _explore(params: Params, state: State, graph: GraphArrays, t: int, last: Who
 
 
 @rare_kernel
-def weigh(state: State) -> None:
+def plant_weights(state: State) -> None:
     """Make the tree of the weights, centred at the smallest Ltilde."""
     eta, least = state.rates[ETA], smallest(state.Ltilde)
     state.rates[LEAST] = least

@@ -53,7 +53,7 @@ from sidelong.graphs.cover import new_room
 from sidelong.learners.exploration import GAPS, SIZE, estimate_gaps, explore, extremes, set_rates
 from sidelong.learners.interface import About, Asked, Learner, Need, Told, bound
 from sidelong.learners.options import graph_number, initial_arms, load, number, one_of
-from sidelong.learners.outstanding import begin, settle
+from sidelong.learners.outstanding import count_asked, count_told
 from sidelong.learners.weights import weigh
 from sidelong.numerics import log, total
 
@@ -277,7 +277,7 @@ def distribution(params: Params, state: State, graph: GraphArrays, asked: Asked)
     trace[_MASS] = mass
     trace[_ETA] = eta
     if COUNTS_OUTSTANDING:
-        trace[_THETA] = begin(state, graph, p)
+        trace[_THETA] = count_asked(state, graph, p)
 
 
 @kernel
@@ -304,7 +304,7 @@ def update(params: Params, state: State, graph: GraphArrays, told: Told) -> None
         counted = trace[_THETA]
         trace[_THETA] = total(state.P)
         if COUNTS_OUTSTANDING and p.size > 1:
-            settle(state, counted, trace[_THETA])
+            count_told(state, counted, trace[_THETA])
         else:
             state.Theta[0] += trace[_THETA]  # 12
     if in_a_row:
@@ -392,7 +392,7 @@ LEARNER = Learner(
 
 GUARDED = replace(
     LEARNER,
-    module=begin.__module__,
+    module=count_asked.__module__,
     chosen_by="late='guarded'",
     distribution=bound(distribution, "distribution_guarded", COUNTS_OUTSTANDING=True),
     update=bound(update, "update_guarded", COUNTS_OUTSTANDING=True),

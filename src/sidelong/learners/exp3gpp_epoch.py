@@ -62,8 +62,8 @@ from sidelong.learners.epoch_refresh import (
     begin_epoch,
     init,
     mark_of,
+    plant_weights,
     scale_of,
-    weigh,
 )
 from sidelong.learners.exploration import SIZE
 from sidelong.learners.interface import About, Asked, Learner, Told
@@ -99,7 +99,7 @@ def draw(params: Params, state: State, graph: GraphArrays, asked: Asked) -> int:
         known = begin_epoch(params, state, graph, t)
         trace[_REFRESHED] = 1.0
     elif state.w[0] < _FAINT:
-        weigh(state)
+        plant_weights(state)
     base, scale = first_leaf(K), scale_of(state)
     arm = locate(state.w, state.e, scale, uniform(asked.seed, DRAWS, asked.run, t, np.int64(0)), base)  # 7
     arm = min(arm, K - 1)  # a state that was not saved by this learner may have shares behind the last arm

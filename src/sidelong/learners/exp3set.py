@@ -43,7 +43,7 @@ from sidelong.learners.absent import charge, exponential_of_present, grow
 from sidelong.learners.head_start import replay, tilt
 from sidelong.learners.interface import About, Asked, Learner, Need, Told, bound
 from sidelong.learners.options import load, number, one_of
-from sidelong.learners.outstanding import begin, settle
+from sidelong.learners.outstanding import count_asked, count_told
 from sidelong.learners.weights import exponential, learn, theta
 from sidelong.numerics import log
 
@@ -124,7 +124,7 @@ def distribution(params: Params, state: State, graph: GraphArrays, asked: Asked)
         p[i] *= scale  # 2
     trace[_ETA] = eta
     if COUNTS_OUTSTANDING:
-        trace[_THETA] = begin(state, graph, p)
+        trace[_THETA] = count_asked(state, graph, p)
 
 
 @kernel
@@ -137,7 +137,7 @@ def update(params: Params, state: State, graph: GraphArrays, told: Told) -> None
     counted = trace[_THETA]
     trace[_THETA] = theta(p, state.P)
     if COUNTS_OUTSTANDING:
-        settle(state, counted, trace[_THETA])
+        count_told(state, counted, trace[_THETA])
     else:
         state.Theta[0] += trace[_THETA]  # 6
 
@@ -176,7 +176,7 @@ LEARNER = Learner(
 
 GUARDED = replace(
     LEARNER,
-    module=begin.__module__,
+    module=count_asked.__module__,
     chosen_by="late='guarded'",
     distribution=bound(distribution, "distribution_guarded", COUNTS_OUTSTANDING=True),
     update=bound(update, "update_guarded", COUNTS_OUTSTANDING=True),

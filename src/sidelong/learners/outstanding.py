@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 
 
 @rare_kernel
-def begin(state: Any, graph: GraphArrays, p: np.ndarray) -> float:
+def count_asked(state: Any, graph: GraphArrays, p: np.ndarray) -> float:
     """Count a round that is asked for, with its theta; return that."""
     observe(graph, p, state.P)
     counted = theta(p, state.P)
@@ -58,7 +58,7 @@ def begin(state: Any, graph: GraphArrays, p: np.ndarray) -> float:
 
 
 @kernel
-def settle(state: Any, counted: float, found: float) -> None:
+def count_told(state: Any, counted: float, found: float) -> None:
     """Take away a round that was told. Theta was counted before; of the graph that was told, only more is added."""
     state.Theta[0] += max(found - counted, 0.0)  # 4
     state.outstanding[0] -= 1.0

@@ -69,7 +69,7 @@ class Pool:
         loop, left = asyncio.get_running_loop(), threading.Event()
         done: asyncio.Future[T] = loop.create_future()
 
-        def settle(result: Any, error: BaseException | None) -> None:
+        def resolve(result: Any, error: BaseException | None) -> None:
             if not done.done():
                 done.set_result(result) if error is None else done.set_exception(error)
 
@@ -79,7 +79,7 @@ class Pool:
             except BaseException as caught:  # noqa: BLE001  # whoever waits for it gets it
                 result, error = None, caught
             if not left.is_set():
-                loop.call_soon_threadsafe(settle, result, error)
+                loop.call_soon_threadsafe(resolve, result, error)
 
         with self._guard:
             if len(self._work) >= self._waiting:

@@ -135,7 +135,7 @@ class Commits:
             elif not found.lock.request(partial(self._grant, found)):
                 self._queued[found] = [item]
             elif self._takes_long(found, job):
-                self._begin(found, [item])
+                self._begin_ahead(found, [item])
             else:
                 ours.add(found)
                 held[job.of] = found
@@ -154,7 +154,7 @@ class Commits:
             replayed = self._granted.popleft()
             items = self._queued.pop(replayed)
             if any(self._takes_long(replayed, job) for _, job in items):
-                self._begin(replayed, items)
+                self._begin_ahead(replayed, items)
                 continue
             for item in items:
                 held[item[1].of] = replayed
@@ -165,7 +165,7 @@ class Commits:
         live = replayed.live
         return live is not None and replayed not in self._overtaken and job.takes_long(live)
 
-    def _begin(self, replayed: Replayed, items: list[Item]) -> None:
+    def _begin_ahead(self, replayed: Replayed, items: list[Item]) -> None:
         """Let commands be done ahead of the transaction that writes them; the lock of their experiment is held."""
         self._ahead[replayed] = items
         self._computing.submit(self._go_ahead, replayed)
@@ -206,7 +206,7 @@ class Commits:
                 self._waiting.extendleft(reversed(items))
                 self._wake.set()
             else:
-                self._settle(items, [error] * len(items))
+                self._resolve(items, [error] * len(items))
 
         self._loading.want(items[0][1].of, then)
 
@@ -264,7 +264,7 @@ class Commits:
         done = [pair for pair in settled if not isinstance(pair[1], Behind)]
         if done:
             self._note(done[-1][1])
-            self._settle([item for item, _ in done], [outcome for _, outcome in done])
+            self._resolve([item for item, _ in done], [outcome for _, outcome in done])
 
     def _opened(self, replayed: Replayed, outcome: Any) -> list[tuple[Item, Any]]:
         """Return the commands that were done ahead, each with its outcome."""
@@ -280,8 +280,8 @@ class Commits:
         broken = isinstance(outcome, ServiceError) and outcome.code in {"disk_full", "busy", "unavailable"}
         self.failing = outcome if broken else None
 
-    def _settle(self, items: list[Item], outcomes: list[Any]) -> None:
-        self._loop.call_soon_threadsafe(_settle, [future for future, _ in items], outcomes)
+    def _resolve(self, items: list[Item], outcomes: list[Any]) -> None:
+        self._loop.call_soon_threadsafe(_resolve, [future for future, _ in items], outcomes)
 
 
 def _nothing(_: object) -> None:
@@ -301,7 +301,7 @@ def _give_up(future: asyncio.Future[Any]) -> None:
         future.set_exception(ServiceError(text, status=503, code="busy", retry_after=1.0))
 
 
-def _settle(futures: list[asyncio.Future[Any]], outcomes: list[Any]) -> None:
+def _resolve(futures: list[asyncio.Future[Any]], outcomes: list[Any]) -> None:
     for future, outcome in zip(futures, outcomes, strict=True):
         if future.done():  # whoever waited has gone
             continue

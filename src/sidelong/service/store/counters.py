@@ -14,7 +14,7 @@ import numpy as np
 
 from sidelong._jit import bind
 from sidelong.evaluation import lift
-from sidelong.evaluation.weighing import ROWS, baselines, weigh
+from sidelong.evaluation.weighing import ROWS, add_losses, baselines
 from sidelong.service.store.arm_delays import ArmDelays
 from sidelong.service.store.journal import Kind
 
@@ -76,7 +76,7 @@ class Counters:
     def __init__(self, n_arms: int) -> None:
         self.plays = np.zeros(n_arms, np.int64)
         self.expected = np.zeros(n_arms)  #: sum of the probabilities of playing
-        self.sums = np.zeros((ROWS, n_arms))  #: of each arm: see `weigh`
+        self.sums = np.zeros((ROWS, n_arms))  #: of each arm: see `add_losses`
         self.since = np.zeros((2, n_arms), np.int64)  #: how many rounds were drawn, and told, before each arm came
         self.paid = np.zeros(1)  #: sum of the losses of the arms that were played
         self.counts = np.zeros(len(Kind) + _SORTS, np.int64)  #: by kind of event, then some sorts of told rounds
@@ -88,8 +88,8 @@ class Counters:
         self.costs: dict[int, list[float]] = {}  #: by minute, as the first four of `lift`; without a coin, too
         self._name_rows()
         nothing = np.empty(0)
-        self._weigh: Callable[..., None]
-        bind(self, "_weigh", weigh, self.sums, nothing.astype(np.intp), nothing, nothing, nothing, 1)
+        self._add_losses: Callable[..., None]
+        bind(self, "_add_losses", add_losses, self.sums, nothing.astype(np.intp), nothing, nothing, nothing, 1)
 
     def _name_rows(self) -> None:
         #: Of each arm: how often it was seen, and its losses then.
@@ -145,7 +145,7 @@ class Counters:
             last = told.offsets[places[-1] + 1]
             b[first:last] = self._of(frozen[places[0]], at[first:last])
             first = last
-        self._weigh(self.sums, at, told.losses, learned.observe, b, int(self.counts[Kind.DECIDED]))
+        self._add_losses(self.sums, at, told.losses, learned.observe, b, int(self.counts[Kind.DECIDED]))
         self.baselines = baselines(self.sums)
 
     def _told_one(self, told: ToldColumns, learned: LearnedColumns, frozen: Any, *, after: bool) -> None:
@@ -170,7 +170,9 @@ class Counters:
             self.counts[BLIND] += 1
             self.sums[:2, at] += np.stack([np.ones(at.size), losses])
         else:
-            self._weigh(self.sums, at, losses, learned.observe, self._of(frozen, at), int(self.counts[Kind.DECIDED]))
+            self._add_losses(
+                self.sums, at, losses, learned.observe, self._of(frozen, at), int(self.counts[Kind.DECIDED])
+            )
             if p is not None:
                 self.baselines = baselines(self.sums)
 

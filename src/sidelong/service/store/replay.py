@@ -459,12 +459,12 @@ class Loading:
         loop = asyncio.get_running_loop()
         done: asyncio.Future[None] = loop.create_future()
 
-        def settle(error: Exception | None) -> None:
+        def resolve(error: Exception | None) -> None:
             if not done.done():
                 done.set_result(None) if error is None else done.set_exception(error)
 
         def tell(error: Exception | None) -> None:
-            loop.call_soon_threadsafe(settle, error)
+            loop.call_soon_threadsafe(resolve, error)
 
         self.want(of, tell)
         try:

@@ -406,10 +406,10 @@ class Store:
                 raise
         for of, turn in turns.items():
             self.on_written(turn.experiment, turn.events)
-            self._settle(wanted[of], turn)
+            self._notice(wanted[of], turn)
         return [_or_again(held[each.of], was) for each, was in zip(commands, outcomes, strict=True)]
 
-    def _settle(self, replayed: Replayed, turn: Turn) -> None:
+    def _notice(self, replayed: Replayed, turn: Turn) -> None:
         """Take notice of what was written about an experiment as a whole."""
         if turn.deletion is not None:
             self.drop(replayed)
