@@ -160,7 +160,7 @@ def test_a_scale_and_what_is_wrong(service):
     batch = other.ask_many(["a", "b"])
     with pytest.raises(sl.SidelongError):
         other.tell_many(batch, np.full(batch.reveals.size, 1.5))
-    with pytest.raises(sl.SidelongError, match="missing"):
+    with pytest.raises(sl.SidelongError, match="Arm 3 was not revealed, and a loss was told for it"):
         other.tell_many({"decision": batch.ids, "arm": [3, 3], "loss": [0.5, 0.5]})
     with pytest.raises(LossError, match="column decision"):
         other.tell_many({"key": ["a"], "arm": [0], "loss": [0.5]})
