@@ -224,6 +224,23 @@ def a_decision_is_repeated_while_the_experiment_is_stopped(deployment, kind):
 
 
 @promise()
+def feedback_and_cancellations_are_repeated_while_the_experiment_is_archived(deployment, kind):
+    each = deployment.create(kind)
+    told, cancelled, pending = each.decide(2), each.decide(), each.decide()
+    each.tell_many(told).ok()
+    each.cancel(cancelled).ok()
+    each.change(state="archived").ok()
+    before = each.sequence()
+    assert each.tell(told[0]).ok().body["duplicate"]
+    assert [item["duplicate"] for item in each.tell_many(told).ok().body["items"]] == [True, True]
+    assert each.cancel(cancelled).ok().body["duplicate"]
+    assert each.tell(told[0], 0.75).code == (409, "conflict")
+    assert each.tell(pending).code == each.cancel(pending).code == (409, "archived")
+    assert each.tell_many([*told, pending]).code == (409, "archived")
+    assert each.sequence() == before
+
+
+@promise()
 def a_decision_is_repeated_while_the_experiment_is_archived(deployment, kind):
     each = deployment.create(kind)
     made = each.decide(2, key="k")

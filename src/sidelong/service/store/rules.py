@@ -351,6 +351,19 @@ def check_present(experiment: LiveExperiment) -> None:
         raise ServiceError(text, status=409, code="archived", path="path", value=name)
 
 
+def check_settling(turn: Turn, numbers: list[int]) -> None:
+    """Refuse where the experiment is archived, unless all of these decisions were told or cancelled before.
+
+    Nothing more is written then: a repetition is answered as it was, since its first reply may have got lost.
+    """
+    experiment = turn.experiment
+    if experiment.life.state == "archived":
+        history = History(turn.writing, experiment, turn.events)
+        pending = (experiment.pending.slot(number) is not None for number in numbers)
+        if any(pending) or any(history.settled(number)[0].kind in EXPIRED for number in numbers):
+            check_present(experiment)
+
+
 def restricted(turn: Turn, graph: KnownGraph | None, available: list[Any], before: Event | None) -> KnownGraph | None:
     """Return the graph of the round without the arms that are not available, to be kept like any other.
 
@@ -389,7 +402,7 @@ class Tell(Command):
         Unless `partial`, raise what is wrong with the first one. The error has the place of its item in front of its
         path.
         """
-        check_present(turn.experiment)
+        check_settling(turn, self._numbers)
         if not self.alone:
             sticky.refuse_batch(turn)
         if not isinstance(self.told, FeedbackColumns):
@@ -663,7 +676,7 @@ class Cancel(Command):
     def run(self, turn: Turn) -> Settled:
         """Cancel, or find that it was cancelled."""
         experiment, number = turn.experiment, self.number
-        check_present(experiment)
+        check_settling(turn, [number])
         turn.prepare([number])
         history = History(turn.writing, experiment, turn.events)
         slot = experiment.pending.slot(number)
