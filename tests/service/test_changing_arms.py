@@ -13,7 +13,7 @@ from service.stores import new_database, opened, small_blocks
 from service.test_keyed import KEYS as SKUS
 from service.test_keyed import ask, rebuilt, run
 from sidelong.service.store.changes import AddArm, RetireArm
-from sidelong.service.store.feedback import FeedbackColumns
+from sidelong.service.store.feedback import ToldItems
 from sidelong.service.store.rules import Tell
 
 LABELS = ["mini", "haiku", "large"]
@@ -432,6 +432,6 @@ def tell_all(bench, family, pending):
             loss(number, arm) for number, arm in zip(range(len(batch.reveals)), batch.reveals.tolist(), strict=True)
         ]
         sizes = np.diff(batch.offsets).tolist()
-        run(bench, Tell(f"#{made.experiment}", FeedbackColumns(list(made.draws.numbers), sizes, np.array(losses))))
+        run(bench, Tell(f"#{made.experiment}", ToldItems(list(made.draws.numbers), sizes, np.array(losses))))
         family.tell(batch, losses)
     pending.clear()

@@ -14,7 +14,7 @@ from sidelong.evaluation import lift
 from sidelong.service.http import export, views
 from sidelong.service.store import journal
 from sidelong.service.store.counters import UNLEARNED
-from sidelong.service.store.feedback import FeedbackColumns
+from sidelong.service.store.feedback import ToldItems
 from sidelong.service.store.journal import Kind
 from sidelong.service.store.rules import Cancel, Decide, Tell
 
@@ -126,7 +126,7 @@ def test_the_work_of_feedback_beside_a_holdout_grows_with_the_number_of_decision
             made = ask(bench, [f"{n}-{key}" for key in range(n)])
             losses = np.full(24 * n, 0.5)
             begun = time.process_time()
-            run(bench, Tell(f"#{made.experiment}", FeedbackColumns(list(made.draws.numbers), [24] * n, losses)))
+            run(bench, Tell(f"#{made.experiment}", ToldItems(list(made.draws.numbers), [24] * n, losses)))
             seconds[n] = time.process_time() - begun
         assert seconds[8000] < 30 * seconds[1000]  # 8 times as many; it was more than 60 times the work
 
@@ -146,7 +146,7 @@ def test_costs_in_a_scale_are_told_in_items_and_in_columns(database):
                 if in_columns:
                     numbers, sizes = [item.number for item in items], np.array([len(item.losses) for item in items])
                     losses = np.concatenate([item.losses for item in items])
-                    run(bench, Tell(of, FeedbackColumns(numbers, sizes, losses)))
+                    run(bench, Tell(of, ToldItems(numbers, sizes, losses)))
                 else:
                     run(bench, Tell(of, items))
         scaled, plain = (run(bench, Decide(name, keys=KEYS)) for name in ("scaled", "plain"))

@@ -166,7 +166,7 @@ async def tell_in_columns(call: Call) -> Reply:
         raise _in_columns(unknown("#"))
     _check_lengths(body)
     graphs = [await _graph(each, place, call, of) for place, each in enumerate(body.graphs or ())]
-    columns = store.FeedbackColumns(numbers, body.sizes, body.losses, graphs, body.graph_of, body.arms, body.plain)
+    columns = store.ToldItems(numbers, body.sizes, body.losses, graphs, body.graph_of, body.arms, body.plain)
     try:
         await check_size(call.server, of, len(numbers), "body.ids")
         async with withdrawing(call.server, *graphs):

@@ -37,7 +37,7 @@ class ToldItem(NamedTuple):
     plain: bool = False  #: whether these are losses from 0 to 1 and no numbers of a scale, whoever is told
 
 
-class FeedbackColumns(NamedTuple):
+class ToldItems(NamedTuple):
     """Feedback about several decisions, with the losses of all of them in the order of what each reveals."""
 
     numbers: list[int]

@@ -20,9 +20,9 @@ from sidelong.service.store import sticky
 from sidelong.service.store.arms import of_outcome
 from sidelong.service.store.database import Writing
 from sidelong.service.store.feedback import (
-    FeedbackColumns,
     Settled,
     ToldItem,
+    ToldItems,
     check_arm,
     check_plain,
     placed,
@@ -387,14 +387,14 @@ class Tell(Command):
     """Tell the losses that decisions revealed: all of them, or none; or if `partial`, those that are right."""
 
     of: str
-    told: list[ToldItem] | FeedbackColumns
+    told: list[ToldItem] | ToldItems
     partial: bool = False
     alone: bool = False  #: whether it is what a request says of a single decision, which may be sticky
     key: str | None = None  #: the Idempotency-Key, which matters where losses may come several times
 
     @property
     def _numbers(self) -> list[int]:
-        return self.told.numbers if isinstance(self.told, FeedbackColumns) else [item.number for item in self.told]
+        return self.told.numbers if isinstance(self.told, ToldItems) else [item.number for item in self.told]
 
     def run(self, turn: Turn) -> Sequence[Settled | ServiceError]:
         """Learn, and return for each decision what became of it.
@@ -405,7 +405,7 @@ class Tell(Command):
         check_settling(turn, self._numbers)
         if not self.alone:
             sticky.refuse_batch(turn)
-        if not isinstance(self.told, FeedbackColumns):
+        if not isinstance(self.told, ToldItems):
             if turn.experiment.identity.spec.sticky is not None:
                 reported = sticky.report(turn, self.told[0], self.key)
                 if reported is not None:
@@ -438,7 +438,7 @@ class Tell(Command):
         return len(numbers) >= MANY or is_unloaded(experiment, numbers)
 
 
-def _learn_at_once(turn: Turn, told: FeedbackColumns) -> list[Settled] | None:
+def _learn_at_once(turn: Turn, told: ToldItems) -> list[Settled] | None:
     """Learn if all decisions are pending and nothing is wrong; or return None, and do nothing."""
     experiment = turn.experiment
     losses = losses_of_many(experiment.module, told.losses, np.array(told.sizes), experiment.scale)
@@ -457,7 +457,7 @@ def _learn_at_once(turn: Turn, told: FeedbackColumns) -> list[Settled] | None:
 
 
 def _fits(
-    experiment: LiveExperiment, told: FeedbackColumns, slots: list[Any], graphs: list[KnownGraph | None] | None
+    experiment: LiveExperiment, told: ToldItems, slots: list[Any], graphs: list[KnownGraph | None] | None
 ) -> bool:
     """Tell whether decisions play the arms that are named, and have so many losses.
 
