@@ -247,6 +247,8 @@ def test_a_log_that_can_be_read_once_is_learned():
         table
     )
     assert np.array_equal(family.outlook(["a"])[0], agent.outlook())
+    assert np.array_equal(family["a"].outlook(), agent.outlook())
+    np.testing.assert_array_equal(family["a"].estimates().gaps, agent.estimates().gaps)
     assert family["a"].lateness() == agent.lateness()
 
 

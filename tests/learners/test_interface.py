@@ -36,6 +36,8 @@ def test_what_is_missing_is_named():
         ({"needs": {"self-loops"}}, "needs .* must be a set of `Need`"),
         ({"traces": "observed"}, "traces .* is 'observed', and must be a tuple of names"),
         ({"kept": ("P", 3)}, "kept .* must be a tuple of names"),
+        ({"gaps": None}, "gaps .* must be the name of an array of its state, or empty"),
+        ({"initial": "first"}, "initial .* must be the name of one of its params, or empty"),
         ({"probability": lambda *_: 0.5}, "has a `probability`, and no `draw` that it is of"),
     ],
 )

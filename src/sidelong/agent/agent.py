@@ -533,7 +533,7 @@ class Agent(Persistent):
                 p = self._every_chance(t, graph)  # type: ignore[assignment]  # it was just drawn
         finally:
             self._state, self._drawn = before, drawn
-        return getattr(state, "gap", np.full(p.size, np.nan)), p
+        return setup.gaps(state), p
 
     def health(self) -> WorldHealth:
         """Return whether the world has turned: whether some arm's expected loss is another one than it was.

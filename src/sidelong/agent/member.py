@@ -92,11 +92,15 @@ class Member:
             )
         return name
 
+    def outlook(self, graph: FeedbackGraph | None = None) -> np.ndarray:
+        """Return the probability of each arm in the key's next round, which is not drawn, as `Agent.outlook` does."""
+        return np.asarray(self._family.outlook([self.key], graph)[0])
+
     def estimates(self) -> Estimates:
         """Return what is known about each arm, as `Agent.estimates` does."""
         row = self._row()
         p, state = self._rounds.outlook(np.array([row]))
-        gaps = state.gap.copy() if hasattr(state, "gap") else np.full(p.shape[1], np.nan)
+        gaps = self._rounds.setup.gaps(state)
         return estimates_of(self._rounds.observers_of(row), gaps, p[0], self._family.graph)
 
     def certificate(self, confidence: float = 0.95) -> Certificate:

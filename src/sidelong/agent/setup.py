@@ -58,7 +58,13 @@ class Setup:
     @cached_property
     def initial(self) -> int:
         """How many initial rounds there are, which enter no weights."""
-        return int(getattr(self.params, "initial", np.empty(0)).size)
+        name = self.learner.initial
+        return int(getattr(self.params, name).size) if name else 0
+
+    def gaps(self, state: Any) -> np.ndarray:
+        """Return what the learner estimates the gap of each arm to be; NaN if it does not estimate them."""
+        name = self.learner.gaps
+        return getattr(state, name).copy() if name else np.full(self.graph.n_arms, np.nan)
 
     @property
     def ends(self) -> tuple[float, float]:

@@ -181,6 +181,8 @@ LEARNER = Learner(
     chosen_by="refresh='epoch'",
     params=exp3gpp.Params,
     configure=exp3gpp.configure,
+    gaps="gap",
+    initial="initial",
     init=init,
     draw=draw,
     probability=probability,

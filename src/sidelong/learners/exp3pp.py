@@ -160,6 +160,7 @@ LEARNER = Learner(
     distribution=distribution,
     update=update,
     ranges={"width": "any"},
+    gaps="gap",
     needs=frozenset({Need.SELF_LOOPS}),
     traces=TRACES,
     proved_with=proved,

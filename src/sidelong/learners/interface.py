@@ -244,6 +244,8 @@ class Learner:
     #: 0 to K, "counts" that are not negative, or "any", also infinite. All whole numbers are stated. What a state file
     #: has outside of that is refused.
     ranges: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    gaps: str = ""  #: the array of its state with its estimates of the gaps of arms, if it has one
+    initial: str = ""  #: the array of its params with the arms of initial rounds, which enter no weights, if it has one
     sleeps: bool = False  #: whether it has a rule for arms that are absent, which reveal nothing in that round's graph
     grow: Callable[..., tuple[Any, Any]] | None = None  #: (params, state) -> both with one more arm, the last
     tilt: Callable[..., float] | None = None  #: (params, state, prior) begins with a prior; returns its largest cost
@@ -270,6 +272,8 @@ class Learner:
             names = getattr(self, field)
             listed = isinstance(names, tuple) and all(isinstance(name, str) for name in names)
             self._check(field, listed, "a tuple of names")
+        self._check("gaps", isinstance(self.gaps, str), "the name of an array of its state, or empty")
+        self._check("initial", self.initial in ("", *self.params._fields), "the name of one of its params, or empty")
         self._check("ranges", set(self.ranges.values()) <= {*RANGES}, f"a mapping of names to {', '.join(RANGES)}")
         if self.distribution is distribution and not self.draws_itself:
             raise LearnerError(f"The learner {self.name!r} has neither a `distribution` nor a `draw`.")
