@@ -13,7 +13,8 @@ A loss is taken as a level b of the world, an effect o_i of the arm, and noise w
        h half of a's, if a does not show h and g_h^2 N_h < 2 v_h ln(t / 50)
     d  but D = e_i if some (paid - was_i) (rounds since i was seen) > 0.25 n_i max(bad_i - paid, 0.01); n_i += 1
     told, with e_i = l_i - b - o_i for the arms that were seen; F_i += w_i, V_i / N_i = variance with the weights w_i
-    e  f_i follows e_i over 30 rounds, and l_i - b_0 - o_i too if i was seen alone; where f_i^2 > 0.6 v_i, N_i > 30:
+    e  f_i follows over 30 rounds by how much e_i exceeds the mean of all e_j, or, if i was seen alone, e_i, and
+       l_i - b_0 - o_i too; where f_i^2 > 0.6 v_i, N_i > 30:
        was_i = o_i + b_0, bad_i = l_i, n_i = 1 and N_j = min(5, N_j) for all j
     f  where n_i > 0: bad_i = l_i; but if l_i < (was_i + bad_i) / 2, i is as it was, n_i = 0, N_i = min(5, N_i)
     g  r = clip(C / (X + 0.001), 0, 1) e_a if a and another arm were seen; s the best of the others: C += e_s e_a,
@@ -213,7 +214,7 @@ def know(state: State, graph: GraphArrays, told: Told, P: np.ndarray) -> None:
         state.known[LEVEL] = mean
     level = state.known[LEVEL]
     state.known[PAID] += (own + state.o[arm] - state.known[PAID]) * max(TRIAL, 1.0 / (1.0 + state.known[TOLD]))
-    _watch(state, graph, told, weighed)
+    _watch(state, graph, told, weighed, level if count == 1 else mean)
     r = 0.0
     if shown and count > 1:
         of_lead, of_other = of_lead - level, of_other - level
@@ -234,8 +235,13 @@ def know(state: State, graph: GraphArrays, told: Told, P: np.ndarray) -> None:
 
 
 @kernel
-def _watch(state: State, graph: GraphArrays, told: Told, weighed: bool) -> None:
-    """Raise an alarm, or judge arms that are looked at again; `e` is l - o."""
+def _watch(state: State, graph: GraphArrays, told: Told, weighed: bool, common: float) -> None:
+    """Raise an alarm, or judge arms that are looked at again; `e` is l - o.
+
+    What all arms of a round have in `common` is noise that v has no part of, or a change of the level. Alarms that it
+    raises would be false, and harmful: after each, the arms that are seen become cheaper or dearer than those that are
+    hidden, and only the second is ever noticed.
+    """
     first = graph.start[told.arm]
     count = graph.stop[told.arm] - first
     prior, pooled = _variances(state)
@@ -245,7 +251,7 @@ def _watch(state: State, graph: GraphArrays, told: Told, weighed: bool) -> None:
         state.last[i] = told.t
         N = state.N[i]
         if N > TAILS:
-            state.f[i] += (state.e[k] - state.known[LEVEL] - state.f[i]) / RECENT
+            state.f[i] += (state.e[k] - common - state.f[i]) / RECENT
             v = (state.V[i] + prior + pooled) / (N + 2.0)
             raised = N > RECENT and state.f[i] * state.f[i] > ALARM * max(v, pooled)
             if count == 1 and not weighed:

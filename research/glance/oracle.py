@@ -219,7 +219,7 @@ class Glance(Advised):
             self.b, self.levels = mean, [mean] * 3
         b = self.b
         self.paid += (losses[arm] - self.paid) / min(20, 1 + self.told)
-        self.watch(told.t, losses, e)  # f to h
+        self.watch(told.t, losses, e, b if len(e) == 1 else mean)  # f to h
         r = 0.0
         if a in e and len(e) > 1:
             s = min((i for i in e if i != a), key=lambda i: (self.before[i], i))
@@ -247,14 +247,14 @@ class Glance(Advised):
         if self.leader() != a:
             self.kept = (0, None, None)
 
-    def watch(self, t, losses, e):
+    def watch(self, t, losses, e, common):
         """Lines f to h."""
         self.before = self.o.copy()
         v, pooled, alone, alarm = self.variances(), self.pooled(), len(e) == 1 and not self.weighed, None
         for i in sorted(e):
             self.last[i] = t
             if self.N[i] > 2:
-                self.f[i] += (e[i] - self.b - self.f[i]) / 30
+                self.f[i] += (e[i] - common - self.f[i]) / 30
                 raised = self.f[i] ** 2 > 0.6 * max(v[i], pooled)
                 if alone:
                     self.slow[i] += (e[i] - self.levels[0] - self.slow[i]) / 30
