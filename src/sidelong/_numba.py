@@ -147,7 +147,7 @@ def _value(context: Any, builder: Any, packed: _PackedType, address: Any) -> Any
 
 
 def _from_words(context: Any, builder: Any, type_: Any, words: Iterator[Any]) -> Any:
-    """Return the value that words stand for, as `_jit.pack` has written them, and take as many as it needs."""
+    """Return the value that words stand for, as `_packed.pack` has written them, and take as many as it needs."""
     if isinstance(type_, types.BaseTuple):
         return context.make_tuple(builder, type_, [_from_words(context, builder, each, words) for each in type_.types])
     if isinstance(type_, types.Array):

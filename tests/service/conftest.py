@@ -7,6 +7,7 @@ import pytest
 
 import installed
 from service import servers
+from service.deployments import KINDS, Deployment
 from service.doubles import hooked
 from service.servers import nursery, server, service
 from service.stores import new_database
@@ -38,6 +39,27 @@ def pytest_generate_tests(metafunc):
     if "database" in metafunc.fixturenames and not any("database" in each for each in named):
         kinds = ["sqlite", "postgresql"] if metafunc.definition.get_closest_marker("postgresql") else ["sqlite"]
         metafunc.parametrize("database", kinds, indirect=True)
+
+
+@pytest.fixture(params=KINDS)
+def kind(request):
+    """Return a kind of experiments: with keys, or without."""
+    return request.param
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def deployment(request, tmp_path):
+    """Return a running deployment on an empty database of each kind, which writes many snapshots."""
+    address = new_database(request.param, request, tmp_path)
+    with Deployment(address, snapshot_every=5).running() as running:
+        yield running
+
+
+@pytest.fixture
+def on_sqlite(tmp_path):
+    """Return a running deployment with the default settings, on SQLite."""
+    with Deployment(f"sqlite:///{tmp_path}/service.db").running() as running:
+        yield running
 
 
 @pytest.fixture

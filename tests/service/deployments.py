@@ -24,6 +24,7 @@ from sidelong.cli import app as command_line
 from sidelong.service.http.app import Application
 from sidelong.service.settings import Settings
 from sidelong.service.store.clock import Clock
+from sidelong.service.store.database import BlobKind
 
 KINDS = ("keyless", "keyed")
 KEYS = [f"product {number}" for number in range(20_000)]
@@ -123,6 +124,13 @@ class Deployment:
         self._client.close()
         self._server.should_exit = True
         self._thread.join()
+
+    def restart_without_snapshots(self):
+        """Restart a server that finds no snapshot, and so replays the journal."""
+        self.stop()
+        stored, kinds = Stored(self.address), (BlobKind.SNAPSHOT, BlobKind.BLOCK)
+        stored.delete([which for which in stored.rows() if which[0] == "blobs" and which[1][1] in kinds])
+        self.start()
 
     def restart(self, pause=0.0):
         """Stop the server, and start it again after a pause."""

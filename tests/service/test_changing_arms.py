@@ -8,8 +8,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import sidelong as sl
-from service.deployments import KEYS, KINDS, Deployment, Stored, until
-from service.stores import new_database, opened, small_blocks
+from service.deployments import KEYS, until
+from service.stores import opened, small_blocks
 from service.test_keyed import KEYS as SKUS
 from service.test_keyed import ask, rebuilt, run
 from sidelong.service.store.changes import AddArm, RetireArm
@@ -18,26 +18,7 @@ from sidelong.service.store.rules import Tell
 
 LABELS = ["mini", "haiku", "large"]
 EDGES = {"n_arms": 3, "edges": [[0, 1], [2, 1], [2, 0]], "self_loops": True}
-SNAPSHOTS = (2, 3)  # kinds of blobs: a snapshot, and a block of keys
 SPEC = {"learner": "exp3-set", "options": {}, "graph": EDGES, "seed": 11, "expire_after": 1000}
-
-
-@pytest.fixture(params=KINDS)
-def kind(request):
-    return request.param
-
-
-@pytest.fixture(params=["sqlite", "postgresql"])
-def deployment(request, tmp_path):
-    address = new_database(request.param, request, tmp_path)
-    with Deployment(address, snapshot_every=5).running() as running:
-        yield running
-
-
-@pytest.fixture
-def on_sqlite(tmp_path):
-    with Deployment(f"sqlite:///{tmp_path}/arms.db").running() as running:
-        yield running
 
 
 def add(each, key=None, **body):
@@ -140,14 +121,6 @@ def off_policy(rows, arm):
     return sum(estimates) / len(estimates)
 
 
-def without_snapshots(deployment):
-    """Restart a server that finds no snapshot, and so replays the journal."""
-    deployment.stop()
-    stored = Stored(deployment.address)
-    stored.delete([which for which in stored.rows() if which[0] == "blobs" and which[1][1] in SNAPSHOTS])
-    deployment.start()
-
-
 def test_the_journal_alone_gives_the_same_state(deployment, kind):
     each = deployment.create(kind, labels=LABELS, holdout={"arm": 1, "share": 0.3}, **SPEC)
     for t in range(12):
@@ -161,7 +134,7 @@ def test_the_journal_alone_gives_the_same_state(deployment, kind):
             deployment.restart()
     before, state, keys = each.digest(), each.state(), each.deployment.get(f"{each.path}/keys").body
     assert each.digest() == before  # looking at keys, and at the state, has changed nothing
-    without_snapshots(deployment)
+    deployment.restart_without_snapshots()
     assert each.digest() == before
     assert each.state() == state
     assert each.deployment.get(f"{each.path}/keys").body == keys
@@ -275,7 +248,7 @@ def test_pending_decisions_are_overridden_cancelled_and_expire_as_they_were_aske
     until(lambda: each.counts("defaulted") == (1,))
     assert each.tell(third, 0.5).code == (410, "expired")
     before = each.digest()
-    without_snapshots(deployment)
+    deployment.restart_without_snapshots()
     assert each.digest() == before
 
 
@@ -296,7 +269,7 @@ def test_a_clone_goes_on_with_the_arms_that_there_are(deployment, kind):
         add(clone, label="fifth").ok()
         assert {made["arm"] for made in (clone.decide() for _ in range(60))} == {0, 2, 3, 4}
         before = clone.digest()
-        without_snapshots(deployment)
+        deployment.restart_without_snapshots()
         assert clone.digest() == before
     assert each.state()["graph"]["n_arms"] == 4
 
@@ -328,7 +301,7 @@ def test_a_learner_with_features_retires_arms_and_takes_none_in(on_sqlite):
     assert 0 not in {each.decide(context={"x": 1})["arm"] for _ in range(30)}
     assert add(each).code == (409, "fixed_arms")
     before = each.digest()
-    without_snapshots(on_sqlite)
+    on_sqlite.restart_without_snapshots()
     assert each.digest() == before
 
 

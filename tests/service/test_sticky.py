@@ -3,33 +3,12 @@
 import io
 
 import pyarrow.parquet as pq
-import pytest
 
 import sidelong as sl
-from service.deployments import KEYS, KINDS, Deployment, Stored, until
-from service.stores import new_database
+from service.deployments import KEYS, Deployment, until
 
 SPEC = {"learner": "exp3-set", "options": {}, "graph": {"name": "complete", "n": 3}, "seed": 4}
 STICKY = {**SPEC, "sticky": {"seconds": 1800}}
-SNAPSHOTS = (2, 3)  # kinds of blobs: a snapshot, and a block of keys
-
-
-@pytest.fixture(params=KINDS)
-def kind(request):
-    return request.param
-
-
-@pytest.fixture(params=["sqlite", "postgresql"])
-def deployment(request, tmp_path):
-    address = new_database(request.param, request, tmp_path)
-    with Deployment(address, snapshot_every=5).running() as running:
-        yield running
-
-
-@pytest.fixture
-def on_sqlite(tmp_path):
-    with Deployment(f"sqlite:///{tmp_path}/sticky.db").running() as running:
-        yield running
 
 
 def report(each, decision, losses, key, **body):
@@ -46,11 +25,7 @@ def ended(each, seconds=1800):
 
 def replayed(each):
     """Return the digest of what a server has that finds no snapshot."""
-    deployment = each.deployment
-    deployment.stop()
-    stored = Stored(deployment.address)
-    stored.delete([which for which in stored.rows() if which[0] == "blobs" and which[1][1] in SNAPSHOTS])
-    deployment.start()
+    each.deployment.restart_without_snapshots()
     return each.digest()
 
 

@@ -18,6 +18,7 @@ from sidelong.checks import short
 from sidelong.errors import ConflictError, DecisionError, GraphError, LossError, OutcomeError
 from sidelong.graphs.presence import arm_of
 from sidelong.learners.interface import Need
+from sidelong.outcomes.scale import ends_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -358,7 +359,7 @@ def losses_of_one(learner: Learner, told: Any, graph: FeedbackGraph, arm: int, s
         if losses is not None:
             return losses
     round_, played, asked = np.array([[1], [arm], [0]], np.int64)
-    pending, before, ends = np.ones(1, np.bool_), np.zeros((1, 4), np.int64), np.array([_ends(scale)])
+    pending, before, ends = np.ones(1, np.bool_), np.zeros((1, 4), np.int64), np.array([ends_of(scale)])
     named = NamedDecisions(lambda _: "", lambda _: "", round_, pending, played, asked, before, ends)
     return FeedbackCheck(learner, Bank(learner, {}, [graph]), named, of_one(told), 0).accept(None).losses
 
@@ -366,13 +367,9 @@ def losses_of_one(learner: Learner, told: Any, graph: FeedbackGraph, arm: int, s
 def losses_of_many(learner: Learner, told: Floats, sizes: Integers, scale: Scale | None = None) -> Floats | None:
     """Return what is told of decisions, of so many arms for each, as losses; None if some of it cannot be told."""
     losses, found = np.array(told, np.float64), np.full(sizes.size, FITS, np.int64)
-    ends, offsets = np.tile(_ends(scale), (sizes.size, 1)), np.append(0, np.cumsum(sizes))
+    ends, offsets = np.tile(ends_of(scale), (sizes.size, 1)), np.append(0, np.cumsum(sizes))
     check_many(losses, offsets, sizes, ends, Need.BINARY_LOSSES in learner.needs, found)
     return losses if (found == FITS).all() else None
-
-
-def _ends(scale: Scale | None) -> tuple[float, float]:
-    return (0.0, 1.0) if scale is None else (scale.best, scale.worst)
 
 
 def conflict(name: str) -> ConflictError:

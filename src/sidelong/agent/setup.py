@@ -18,7 +18,7 @@ from sidelong.graphs.graph import FeedbackGraph
 from sidelong.graphs.presence import arm_of
 from sidelong.learners import catalogue
 from sidelong.learners.interface import trace_size
-from sidelong.outcomes.scale import checked_scale
+from sidelong.outcomes.scale import checked_scale, ends_of
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -69,7 +69,7 @@ class Setup:
     @property
     def ends(self) -> tuple[float, float]:
         """The best and the worst of the scale."""
-        return (0.0, 1.0) if self.scale is None else (self.scale.best, self.scale.worst)
+        return ends_of(self.scale)
 
     def observers(self) -> Observers:
         """Return the observers of a key before its first round."""

@@ -75,6 +75,11 @@ class Scale:
         return (float(value) - self.best) / (self.worst - self.best) + 0.0  # not -0.0
 
 
+def ends_of(scale: Scale | None) -> tuple[float, float]:
+    """Return the best and the worst number that can be told: those of losses, if there is no scale."""
+    return (0.0, 1.0) if scale is None else (scale.best, scale.worst)
+
+
 def checked_scale(scale: Any) -> Scale | None:
     """Return what an agent was given as its scale, if it is one or None."""
     if scale is not None and not isinstance(scale, Scale):

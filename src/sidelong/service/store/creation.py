@@ -20,6 +20,7 @@ from sidelong.errors import (
     ServiceError,
 )
 from sidelong.graphs.presence import arm_of, present
+from sidelong.outcomes.scale import ends_of
 from sidelong.service.store import agents, snapshots
 from sidelong.service.store.agents import scale_of
 from sidelong.service.store.database import (
@@ -255,7 +256,7 @@ def _resolved_prior(spec: RequestedSpec, graph: FeedbackGraph, labels: Sequence[
         raise _invalid("A learner that sees features has no prior. Leave one of the two out.", "prior")
     _check_scale(spec)
     scale = scale_of(spec)
-    low, high = (0.0, 1.0) if scale is None else sorted((scale.best, scale.worst))
+    low, high = sorted(ends_of(scale))
     believed: dict[int, Belief] = {}
     for place, each in enumerate(spec.prior):
         arm = arm_called(each.arm, graph, labels, f"prior.{place}.arm")
