@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -15,6 +14,7 @@ from sidelong.graphs.presence import arm_of, present
 from sidelong.service.store.arms import ArmChange
 from sidelong.service.store.creation import arm_called, check_count, check_labels, played_arm
 from sidelong.service.store.database import Listed
+from sidelong.service.store.feedback import number_or_label
 from sidelong.service.store.graphs import identify
 from sidelong.service.store.journal import Kind, labels_at, read_columns
 from sidelong.service.store.rules import Command, check_present, taken
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from sidelong.service.store.rules import Turn
 
 _SLACK = 1e-9  # by which probabilities may miss a sum of 1
-_NUMBER = re.compile(r"0|[1-9][0-9]{0,8}")
 
 
 @dataclass
@@ -214,8 +213,7 @@ class RetireArm(Command):
         check_present(experiment)
         own, life = experiment.graph, experiment.life
         try:
-            number = int(self.arm) if _NUMBER.fullmatch(self.arm) else self.arm
-            arm = arm_of(own.labelled(life.labels), number)
+            arm = arm_of(own.labelled(life.labels), number_or_label(self.arm))
             label = None if life.labels is None else life.labels[arm]
             if not present(own)[arm]:
                 return ChangedArms(arm, label, experiment.own.now, retired=True, duplicate=True)

@@ -115,11 +115,17 @@ def by_number(told: TellableLosses, labels: list[str] | None) -> NumberedLosses:
         return told
     found: dict[int, float] = {}
     for name, loss in told.items():
-        number = int(name) if _NUMBER.fullmatch(name) else number_of(name, labels, f"losses.{name}")
+        arm = number_or_label(name)
+        number = arm if isinstance(arm, int) else number_of(arm, labels, f"losses.{name}")
         if number in found:
             raise _wrong(f"A loss of arm {number} was told twice, also as {name!r}.", f"body.losses.{name}", loss)
         found[number] = loss
     return found
+
+
+def number_or_label(text: str) -> int | str:
+    """Return what an arm is called in a field name or in an address: its number if these are digits, or its label."""
+    return int(text) if _NUMBER.fullmatch(text) else text
 
 
 def number_of(label: str, labels: list[str] | None, part: str) -> int:
