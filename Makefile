@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 # Where it is set, every process translates all sources anew, and tests start hundreds of them.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo quick test interpreted mutants numba-matrix soak lint coverage docs docs-fresh notebooks pictures dist packages constraints bench bench-cap bench-contexts clean
+.PHONY: help demo quick test nightly interpreted mutants numba-matrix soak lint coverage docs docs-fresh notebooks pictures dist packages constraints bench bench-cap bench-contexts clean
 .DEFAULT_GOAL := help
 
 help:            ## list the commands
@@ -42,7 +42,7 @@ lint: $(VENV)/stamp-checks ## style, types, and the order of imports
 
 # Only the files that have such tests: to read the others takes longer than to run these.
 interpreted: $(VENV)/stamp-checks
-	NUMBA_DISABLE_JIT=1 $(BIN)/pytest -q -n 2 --dist worksteal -m interpreted $$(grep -rl mark.interpreted tests)
+	NUMBA_DISABLE_JIT=1 $(BIN)/pytest -q -n 2 --dist worksteal -m "interpreted and not nightly" $$(grep -rl mark.interpreted tests)
 
 quick:           ## before each commit, in a minute: style, types, imports, and the tests with the JIT off
 	$(MAKE) --jobs 2 --output-sync lint interpreted
@@ -51,7 +51,12 @@ quick:           ## before each commit, in a minute: style, types, imports, and 
 # Tests that quick has run as plain Python are run with the JIT on only if they show that both do the same (the mark compiled).
 test:            ## all checks: those of quick, and the other tests with the JIT on
 	$(MAKE) --jobs 3 --output-sync lint interpreted packages
-	$(BIN)/pytest -q -n 4 --dist worksteal -m "compiled or not interpreted"
+	$(BIN)/pytest -q -n 4 --dist worksteal -m "(compiled or not interpreted) and not nightly"
+
+# Of each of these `make test` runs a small share. Without the limit of ten minutes that its tests have.
+nightly: $(VENV)/stamp-checks packages build/generators/stamp ## what takes an hour, once a night and before a release: kills, notebooks, generated clients, the site
+	$(BIN)/pytest -q -n 2 --dist worksteal -m nightly -o faulthandler_timeout=0
+	$(MAKE) soak KILLS=100
 
 mutants: $(VENV)/stamp-checks packages ## see whether the tests catch each of the faults in tests/mutants; some with ONLY="name name"
 	$(BIN)/python tests/mutants/run.py $(ONLY)
@@ -81,7 +86,7 @@ soak: $(VENV)/stamp-checks packages ## kill the service KILLS=250 times under lo
 		$(BIN)/pytest -q -s -o faulthandler_timeout=0 \
 		'tests/service/test_kills.py$(if $(ONLY),::test_nothing_acknowledged_is_lost_and_nothing_counted_twice[$(ONLY)])'
 
-packages: build/generators/stamp build/client/stamp ## install what tests need beside Python packages: Chromium, PostgreSQL, nginx and generators of clients
+packages: build/client/stamp ## install what tests need beside Python packages: Chromium, PostgreSQL and nginx
 	@tests/packages.sh
 
 build/generators/stamp: tests/generators.sh
@@ -110,7 +115,7 @@ notebooks: $(VENV)/stamp-checks ## run the notebooks of the documentation anew, 
 coverage: $(VENV)/stamp-checks ## which lines the tests reach, as a page: build/coverage/index.html. A report, and no gate
 	rm -rf build/coverage && mkdir -p build/coverage
 	NUMBA_DISABLE_JIT=1 $(BIN)/coverage run -m pytest -q -m interpreted $$(grep -rl mark.interpreted tests)
-	$(BIN)/coverage run --append -m pytest -q -m "not long"
+	$(BIN)/coverage run --append -m pytest -q -m "not long and not nightly"
 	$(BIN)/coverage html --quiet --directory build/coverage
 	$(BIN)/coverage report | tail -n 1
 	@echo build/coverage/index.html

@@ -143,7 +143,7 @@ def run(program, folder, cache, **environment):
     return json.loads(done.stdout)
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 def test_each_kernel_is_compiled_once_for_all_and_a_second_process_compiles_nothing(tmp_path):
     """One test, since the first process takes its time: it has an empty cache."""
     first = run(REPORT + EVERYTHING, tmp_path, tmp_path / "cache")
@@ -437,32 +437,29 @@ def test_functions_of_one_name_that_two_processes_have_compiled_are_not_mistaken
     assert results([2.0, 5.0]) == [5.0, 11.0]
 
 
+#: Edits of files, two at once where one shows in what the learner writes and one in the loss; and what is seen then.
+EDITS = [
+    ([("learner", "= 1.0 + C", "= 3.0 + C"), ("world", "0.125", "0.250")], [5.5, 5.5, 2.0]),
+    ([("helper", "CONSTANT = 0.5", "CONSTANT = 4.5"), ("constants", "1.0", "2.0")], [9.5, 9.5, 4.0]),
+    ([("helper", "8.0 * x", "9.0 + x")], [16.75, 16.75, 4.0]),
+    ([("far", "TABLE[1500] = 0.0", "TABLE[1500] = 5.0")], [21.75, 21.75, 4.0]),
+    ([("far", "return 0.0", "return 7.0")], [28.75, 28.75, 4.0]),
+]
+
+
 @pytest.mark.long
-def test_an_edit_is_seen_in_whichever_file_it_is(tmp_path, cache):
+@pytest.mark.parametrize("edits", [EDITS[:2], pytest.param(EDITS, marks=pytest.mark.nightly)], ids=["some", "all"])
+def test_an_edit_is_seen_in_whichever_file_it_is(tmp_path, cache, edits):
     """What the learner writes in the loop and in the agent, and the loss of eight rounds; after one edit more each."""
     program = USE.replace("LEARNERS", "['learner']")
     write(tmp_path, **FILES)
-    seen = {"nothing": run(program, tmp_path, cache)}
-    for edits in (  # two at once where one shows in what the learner writes, and one in the loss
-        [("learner", "= 1.0 + C", "= 3.0 + C"), ("world", "0.125", "0.250")],
-        [("helper", "CONSTANT = 0.5", "CONSTANT = 4.5"), ("constants", "1.0", "2.0")],
-        [("helper", "8.0 * x", "9.0 + x")],
-        [("far", "TABLE[1500] = 0.0", "TABLE[1500] = 5.0")],
-        [("far", "return 0.0", "return 7.0")],
-    ):
-        for file, old, new in edits:
+    assert run(program, tmp_path, cache) == [[3.5, 3.5, 1.0]]
+    for edited, seen in edits:
+        for file, old, new in edited:
             path = tmp_path / f"{file}.py"
             assert path.read_text().count(old) == 1
             path.write_text(path.read_text().replace(old, new))
-        seen[" and ".join(f"{file}: {new}" for file, _, new in edits)] = run(program, tmp_path, cache)
-    assert seen == {
-        "nothing": [[3.5, 3.5, 1.0]],
-        "learner: = 3.0 + C and world: 0.250": [[5.5, 5.5, 2.0]],
-        "helper: CONSTANT = 4.5 and constants: 2.0": [[9.5, 9.5, 4.0]],
-        "helper: 9.0 + x": [[16.75, 16.75, 4.0]],
-        "far: TABLE[1500] = 5.0": [[21.75, 21.75, 4.0]],
-        "far: return 7.0": [[28.75, 28.75, 4.0]],
-    }
+        assert run(program, tmp_path, cache) == [seen], edited
 
 
 def test_learners_in_one_process_do_not_run_the_code_of_another(tmp_path, cache):
@@ -551,7 +548,7 @@ def reword(file):
     file.write_text(re.sub(r"^@(kernel|rare_kernel)$", r"# A comment.\n@\1", text, flags=re.MULTILINE))
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 def test_an_edit_of_the_package_recompiles_what_depends_on_it_and_words_recompile_nothing(tmp_path, monkeypatch):
     """The limits of the alarm run in every `tell`, and not in `ask`."""
     package = tmp_path / "sidelong"

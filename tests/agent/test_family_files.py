@@ -147,7 +147,7 @@ def test_what_does_not_fit_together_is_not_joined():
         family.split(0)
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 def test_a_dask_cluster_plays_a_partitioned_table_with_the_same_bits():
     """In a process of its own: two workers, each with its part of the table. They find what is compiled here."""
     decided = play(new_family(), 4, late=False)

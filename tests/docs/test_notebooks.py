@@ -22,7 +22,10 @@ def told(notebook):
     return re.sub(r"<svg.*?</svg>|<div style=.{2}--ink.*?</div>", "a drawing", text)
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+@pytest.mark.parametrize(
+    "path",
+    [pytest.param(path, marks=pytest.mark.nightly if place else (), id=path.stem) for place, path in enumerate(FILES)],
+)
 def test_a_notebook_gives_the_outputs_that_are_kept_in_it(path, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(tmp_path)

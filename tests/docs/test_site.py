@@ -17,7 +17,7 @@ from browser import visit
 from sidelong import errors
 from sidelong.service import client
 
-pytestmark = pytest.mark.long
+pytestmark = pytest.mark.nightly
 
 ROOT = Path(__file__).parent.parent.parent
 DOCS = ROOT / "docs"

@@ -6,6 +6,7 @@ With the seeds below fewer than 1 % do, and if 1 % did, more than 100 of 2,000 w
 """
 
 import math
+import re
 from typing import NamedTuple
 
 import numpy as np
@@ -138,7 +139,14 @@ SETTINGS = {
 }
 
 
-@pytest.fixture(scope="module", params=SETTINGS, ids=lambda name: name.replace(", ", "-").replace(" ", "_"))
+BY_DAY = {"nested, late, lost by the loss", "path, lost by the arm"}
+NAMED = [
+    pytest.param(name, id=re.sub(r"\W+", "_", name), marks=() if name in BY_DAY else pytest.mark.nightly)
+    for name in SETTINGS
+]
+
+
+@pytest.fixture(scope="module", params=NAMED)
 def runs(request):
     """The rounds of all runs, in how many the certificate was ever wrong, and when feedback comes."""
     graph, before, after, watched, lost, late = SETTINGS[request.param]

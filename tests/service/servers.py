@@ -157,7 +157,10 @@ def service(server):
 
 @contextlib.contextmanager
 def postgresql(programs, folder):
-    """Run a PostgreSQL of our own, with fsync on, as a user who is not root; yield the address of a database in it."""
+    """Run a PostgreSQL of our own, as a user who is not root; yield the address of a database in it.
+
+    It does not wait for the disk: tests kill our servers, and neither PostgreSQL nor the machine.
+    """
     user, data = _somebody(folder) if os.geteuid() == 0 else None, folder / "data"
     how = {"user": user, "cwd": folder, "stderr": subprocess.STDOUT}
     options = ["-U", "sidelong", "--auth=trust", "--no-sync", "--encoding=UTF8", "--locale=C"]
@@ -167,7 +170,7 @@ def postgresql(programs, folder):
     def start():
         """Return a server that is ready, and its port: another process may take a port that was free."""
         for port in (_free_port() for _ in range(9)):
-            options = ["-h", "127.0.0.1", "-p", str(port), "-k", folder, "-c", "max_connections=60"]
+            options = ["-h", "127.0.0.1", "-p", str(port), "-k", folder, "-c", "max_connections=60", "-c", "fsync=off"]
             process = subprocess.Popen([programs / "postgres", "-D", data, *options], stdout=log, **how)
             while process.poll() is None:
                 with contextlib.suppress(OSError):

@@ -16,7 +16,6 @@ from schemathesis.specs.openapi.checks import (
 from sidelong.service.http.openapi import document as make_document
 
 CHECKS = [not_a_server_error, status_code_conformance, content_type_conformance, response_schema_conformance]
-EXAMPLES = 20
 NUMBERS = itertools.count()
 DOCUMENT = make_document()
 POSITIVE, NEGATIVE = schemathesis.GenerationMode.POSITIVE, schemathesis.GenerationMode.NEGATIVE
@@ -46,8 +45,9 @@ def document(server):
     return schemathesis.openapi.from_url(f"{server.address}/openapi.json")
 
 
+@pytest.mark.parametrize("examples", [6, pytest.param(40, marks=pytest.mark.nightly)])
 @pytest.mark.parametrize(("path", "method", "mode"), list(operations()))
-def test_no_request_breaks_the_server(server, document, path, method, mode):
+def test_no_request_breaks_the_server(server, document, path, method, mode, examples):
     cases = document[path][method].as_strategy(generation_mode=mode)
     experiment = f"e-{next(NUMBERS)}"  # its own: a request may well stop, rename or delete it
     server.post("/v1/experiments", {"name": experiment, "graph": {"name": "cliques", "sizes": [3, 2]}})
@@ -55,7 +55,7 @@ def test_no_request_breaks_the_server(server, document, path, method, mode):
     known_as = {"name": experiment, "id": made["id"], "arm": "1"}
 
     @settings(
-        max_examples=EXAMPLES,
+        max_examples=examples,
         derandomize=True,
         deadline=None,
         database=None,

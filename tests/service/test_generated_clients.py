@@ -14,6 +14,8 @@ from sidelong.service.http.openapi import document
 from sidelong.service.store.kinds import open_database
 from sidelong.service.store.tokens import Tokens
 
+pytestmark = pytest.mark.nightly
+
 PROGRAMS = Path(__file__).parent / "clients"
 #: openapi-python-client knows few media types, and asks what others are read as. Tidying up is no part of the test.
 CONFIG = {

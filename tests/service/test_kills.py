@@ -27,8 +27,8 @@ from sidelong.service.store.kinds import open_database
 from sidelong.service.store.lifecycle import Life
 from sidelong.service.store.tokens import Tokens
 
-#: Each kill is one more draw of the moment: `make soak` asks for more of them, with a seed of their own.
-KILLS, SEED = int(os.environ.get("SIDELONG_KILLS", "30")), int(os.environ.get("SIDELONG_SEED", "1"))
+#: Each kill is one more draw of the moment: `make soak` and `make nightly` ask for more of them.
+KILLS, SEED = int(os.environ.get("SIDELONG_KILLS", "6")), int(os.environ.get("SIDELONG_SEED", "1"))
 CLIENTS = 6
 PATIENCE = 300.0  # seconds within which each of those who work gets something done
 SETTINGS = {"snapshot_every": 50, "decide_rate": 1e9, "feedback_rate": 1e9, "read_rate": 1e9}  # killed in snapshots too

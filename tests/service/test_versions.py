@@ -19,7 +19,8 @@ COSTS = np.array([0.9, 0.2, 0.6, 0.7])
 KEYS = ["bread", "milk", "rolls"]
 RAISED = {"exp3-set": 2}
 
-keyed = pytest.mark.parametrize("keyed", [False, True], ids=["plain", "keyed"])
+NIGHTLY = pytest.param(False, marks=pytest.mark.nightly, id="plain")
+keyed = pytest.mark.parametrize("keyed", [NIGHTLY, pytest.param(True, id="keyed")])
 
 
 def create(server, name, *, keyed, **more):
@@ -177,7 +178,6 @@ def test_a_rolling_upgrade_serves_experiments_with_both_versions_side_by_side(nu
     back.stop()
 
 
-@pytest.mark.postgresql
 @keyed
 def test_a_stopped_server_leaves_no_events_to_replay(nursery, database, keyed):
     server = nursery.start(database)

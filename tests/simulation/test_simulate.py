@@ -603,7 +603,13 @@ def end(child):
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="there is no SIGINT for a child")
-@pytest.mark.parametrize("kind", [kind for kind in endless.KINDS if kind != "bad in run 0"])
+@pytest.mark.parametrize(
+    "kind",
+    [
+        pytest.param(kind, marks=pytest.mark.nightly if place % 3 else ())
+        for place, kind in enumerate(kind for kind in endless.KINDS if kind != "bad in run 0")
+    ],
+)
 def test_ctrl_c_stops_it_soon(kind):
     child = begin(kind)
     if kind != "compiling":
