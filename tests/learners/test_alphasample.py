@@ -7,8 +7,7 @@ import pytest
 
 import naive
 import sidelong as sl
-from learners.stepping import Stepper, endure, follow, random_digraph
-from sidelong.errors import LearnerError, ObservabilityError
+from learners.stepping import Stepper, follow, random_digraph
 
 
 @pytest.mark.interpreted
@@ -111,29 +110,3 @@ def test_arms_of_a_pass_are_drawn_with_equal_probability():
     """The first arms of 600 learners: a standard error is 11.5, and 6 of them happen with probability 1e-8."""
     first = [sl.Agent("alphasample", sl.graphs.self_loops(3), seed=seed, horizon=9).ask().arm for seed in range(600)]
     assert np.abs(np.bincount(first, minlength=3) - 200).max() < 6 * math.sqrt(600 * 2 / 9)
-
-
-@pytest.mark.parametrize("others", [0.0, 1.0])
-def test_a_million_harsh_rounds_keep_every_number_finite(others):
-    endure("alphasample", sl.graphs.directed_cycle(3), 0.0, others, rounds=1_000_000, horizon=1_000_000)
-
-
-@pytest.mark.interpreted
-def test_one_arm_is_played():
-    agent = sl.Agent("alphasample", sl.graphs.complete(1), horizon=3)
-    for _ in range(9):
-        decision = agent.ask()
-        assert (decision.arm, decision.probability) == (0, 1.0)
-        agent.tell(decision, {0: 1.0})
-
-
-def test_the_horizon_must_be_given():
-    with pytest.raises(LearnerError, match="alphasample needs to know how many rounds"):
-        sl.Agent("alphasample", sl.graphs.complete(3))
-    with pytest.raises(LearnerError, match="horizon must be a finite number of at least 1"):
-        sl.Agent("alphasample", sl.graphs.complete(3), horizon=0)
-
-
-def test_a_graph_without_a_self_loop_is_refused():
-    with pytest.raises(ObservabilityError, match="alphasample needs every arm to reveal itself, and arm 1"):
-        sl.Agent("alphasample", sl.FeedbackGraph.from_edges([(0, 0), (0, 1)], 2), horizon=9)

@@ -277,7 +277,7 @@ def test_a_single_arm_is_played(label):
     agent = new_agent(label, sl.graphs.complete(1))
     for _ in range(5):
         decision = agent.ask()
-        assert decision.arm == 0
+        assert (decision.arm, decision.probability) == (0, pytest.approx(1.0))
         agent.tell(decision, {0: 1.0})
 
 

@@ -8,9 +8,7 @@ import pytest
 
 import naive
 import sidelong as sl
-from learners.stepping import Stepper, endure, follow, random_digraph
-from sidelong.errors import GraphError, LearnerError, ObservabilityError
-from sidelong.graphs.numbers import GraphNumber, GraphNumbers
+from learners.stepping import Stepper, follow, random_digraph
 from sidelong.learners import catalogue, exp3g
 
 K = 5
@@ -55,23 +53,6 @@ def test_constants_of_others_agree_with_the_oracle_and_have_no_theorem(A, option
     follow(agent, naive.Exp3G(A, **{"horizon": 100, **options}), [A], seed=1)
     assert catalogue.proved(exp3g.LEARNER, options) == ()
     assert catalogue.proved(exp3g.LEARNER, {"horizon": 100, "independence": 2}) == ("adversarial",)
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"eta": 0.1}, "exp3.g needs to know how many rounds it will play"),
-        ({"eta": 0, "gamma": 0.1}, "eta must be a finite number above 0"),
-        ({"eta": 0.1, "gamma": 1.5}, "gamma must be a number from 0 to 1"),
-        ({"horizon": 9, "eta_power": -1}, "eta_power must be a number from 0 to 1"),
-        ({"horizon": 9, "explored": [7]}, "An arm in explored must be a whole number from 0 to 4, not 7"),
-        ({"horizon": 9, "explored": []}, "explored must be arms, each once and at least one"),
-        ({"horizon": 9, "explored": [1, 1]}, "explored must be arms, each once and at least one"),
-    ],
-)
-def test_bad_constants_are_refused(options, message):
-    with pytest.raises(LearnerError, match=message):
-        sl.Agent("exp3.g", graph_of(LOOPLESS), **options)
 
 
 @pytest.mark.interpreted
@@ -192,66 +173,3 @@ def test_the_regret_on_a_weakly_observable_graph_stays_below_its_bound(A, delta,
     gamma = (delta * math.log(K) / T) ** (1 / 3)
     eta = gamma**2 / delta
     assert regret < gamma * T + math.log(K) / eta + eta / 2 * T * (delta / gamma + 2 * strong)
-
-
-@pytest.mark.parametrize("others", [0.0, 1.0])
-@pytest.mark.parametrize("A", [RING, REVEALING, LOOPLESS], ids=["ring", "revealing", "loopless"])
-def test_millions_of_harsh_rounds_keep_every_number_finite(A, others):
-    endure("exp3.g", graph_of(A), 0.0, others, rounds=3_000_000, horizon=3_000_000)
-
-
-@pytest.mark.interpreted
-def test_one_arm_is_played():
-    agent = sl.Agent("exp3.g", sl.graphs.complete(1), horizon=7)
-    for _ in range(3):
-        decision = agent.ask()
-        assert (decision.arm, decision.probability) == (0, 1.0)
-        agent.tell(decision, {0: 1.0})
-
-
-def test_an_independence_number_that_is_not_known_exactly_is_refused(monkeypatch):
-    graph = sl.graphs.cycle(5)
-    monkeypatch.setattr(GraphNumbers, "independence", GraphNumber(2, 4, np.array([0, 2])))
-    with pytest.raises(LearnerError, match=r"from 2 to 4. Give independence=4, which is valid"):
-        exp3g.configure(graph, horizon=10)
-    assert exp3g.configure(graph, horizon=8, independence=2).gamma == 1 / 4
-
-
-def test_a_graph_too_large_for_its_independence_number_says_what_to_give(monkeypatch):
-    def refuse(found):
-        raise GraphError(f"Too many edges: {found!r}.")
-
-    monkeypatch.setattr(GraphNumbers, "independence", property(refuse))
-    with pytest.raises(LearnerError, match=r"Too many edges.*Give independence=..., any number from it up to 5"):
-        exp3g.configure(sl.graphs.cycle(5), horizon=10)
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({}, "exp3.g needs to know how many rounds it will play: give horizon"),
-        ({"horizon": 0}, "horizon must be a finite number of at least 1, not 0"),
-        ({"horizon": math.inf}, "horizon must be a finite number"),
-        ({"horizon": 10, "independence": 0}, "independence must be a number from 1 to 5, not 0"),
-        ({"horizon": 10, "independence": 6}, "independence must be a number from 1 to 5, not 6"),
-        ({"horizon": 10, "beta": 0.1}, "exp3.g has no option 'beta'"),
-    ],
-)
-@pytest.mark.parametrize("A", [RING, np.eye(K, dtype=bool)], ids=["weak", "strong"])
-def test_a_bad_option_is_refused(A, options, message):
-    with pytest.raises(LearnerError, match=message):
-        sl.Agent("exp3.g", graph_of(A), **options)
-
-
-def test_a_graph_that_is_not_observable_is_refused_naming_the_arm():
-    with pytest.raises(ObservabilityError, match=r"exp3\.g needs every arm to be revealed by some arm.*arm 2"):
-        sl.Agent("exp3.g", sl.FeedbackGraph.from_edges([(0, 0), (0, 1)], 3), horizon=10)
-
-
-def test_another_graph_than_the_first_is_refused():
-    agent = sl.Agent("exp3.g", sl.graphs.cycle(5), horizon=10)
-    with pytest.raises(GraphError, match=r"exp3\.g needs one graph for all rounds"):
-        agent.ask(sl.graphs.complete(5))
-    both = sl.graphs.alternating([sl.graphs.cycle(5), sl.graphs.complete(5)])
-    with pytest.raises(ObservabilityError, match=r"exp3\.g needs one graph for all rounds"):
-        sl.simulate("exp3.g", both, sl.losses.bernoulli([0.5] * 5), rounds=10)

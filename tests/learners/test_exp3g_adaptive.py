@@ -7,7 +7,7 @@ import pytest
 
 import naive
 import sidelong as sl
-from learners.stepping import Stepper, endure, follow, random_digraph
+from learners.stepping import Stepper, follow, random_digraph
 from sidelong.errors import GraphError, LearnerError, ObservabilityError
 from sidelong.learners import catalogue, exp3g_adaptive
 from sidelong.theory import exp3_g
@@ -130,21 +130,6 @@ def test_the_regret_on_changing_graphs_stays_below_its_bound(bank, d, mas, all_l
     bound = exp3_g.adaptive(K=K, T=T, domination=d, acyclic=mas, independence=mas, all_loops=all_loops)
     assert bound < 32_000
     assert regret < bound
-
-
-@pytest.mark.parametrize("others", [0.0, 1.0])
-@named
-def test_millions_of_harsh_rounds_keep_every_number_finite(A, others):
-    endure(exp3g_adaptive, graph_of(A), 0.0, others, rounds=2_000_000)
-
-
-@pytest.mark.interpreted
-def test_one_arm_is_played():
-    agent = sl.Agent("exp3.g", sl.graphs.complete(1), rate="adaptive")
-    for _ in range(3):
-        decision = agent.ask()
-        assert (decision.arm, decision.probability) == (0, 1.0)
-        agent.tell(decision, {0: 1.0})
 
 
 def test_an_agent_takes_another_graph_in_each_round_and_no_horizon():

@@ -10,12 +10,8 @@ from hypothesis import strategies as st
 import naive
 import sidelong as sl
 from learners.stepping import Stepper, random_digraph
-from sidelong._jit import kernel
-from sidelong.errors import LearnerError, ObservabilityError
-from sidelong.graphs.numbers import GraphNumber, GraphNumbers
+from sidelong.errors import LearnerError
 from sidelong.learners import exp3gpp
-from sidelong.learners.interface import Asked, Told
-from sidelong.numerics import DRAWS, sample, uniform
 
 
 def play_golden_rounds(rate):
@@ -109,10 +105,12 @@ def follow_the_oracle(seed, rate, ties, *, changing, rounds=2000):
     return len(explored)
 
 
-@pytest.mark.parametrize("seed", range(24))
+@pytest.mark.parametrize(
+    "seed", [pytest.param(seed, marks=pytest.mark.nightly if seed % 3 else ()) for seed in range(24)]
+)
 @pytest.mark.parametrize("rate", ["fixed", "adaptive"])
 def test_agrees_with_the_oracle_in_every_round(seed, rate):
-    """48 random digraphs and 2,000 rounds each; ties, changing graphs and estimators take turns."""
+    """48 random digraphs, a third of them by day, 2,000 rounds each; ties, graphs and estimators take turns."""
     follow_the_oracle(seed, rate, ["paper", "practical"][seed // 2 % 2], changing=seed // 4 % 2 == 1)
 
 
@@ -253,47 +251,6 @@ def test_arcs_and_intervals_give_the_same_trajectory(data):
         b.tell(other, losses)
 
 
-@kernel
-def check_harsh_rounds(params, state, graph, kind, rounds, p, losses, trace, present):
-    """Play against losses without mercy; return the first round in which something is not right, or 0."""
-    for t in range(1, rounds + 1):
-        exp3gpp.distribution(params, state, graph, Asked(t, p, trace, present, 0, np.uint64(0), 0))
-        s = 0.0
-        for i in range(p.size):
-            s += p[i]
-        if not (abs(s - 1.0) < 1e-12 and 0.0 < state.Theta[0] < np.inf):
-            return t
-        arm = sample(p, uniform(1, DRAWS, 0, t, 0))
-        losses[:] = kind if kind < 2 else t % 2
-        exp3gpp.update(params, state, graph, Told(t, arm, p, losses, trace, present, 0))
-        for i in range(p.size):
-            if not (p[i] >= 0.0 and 0.0 <= state.Ltilde[i] < np.inf):
-                return t
-    return 0
-
-
-@pytest.mark.parametrize("rate", ["fixed", "adaptive"])
-@pytest.mark.parametrize("kind", [0, 1, 2], ids=["all 0", "all 1", "alternating"])
-def test_ten_million_harsh_rounds_keep_every_number_finite(rate, kind):
-    graph = sl.graphs.directed_cycle(3)
-    params = exp3gpp.configure(graph, rate=rate)
-    state = exp3gpp.init(params, graph)
-    p, losses, trace = np.zeros(3), np.zeros(3), np.zeros(len(exp3gpp.TRACES))
-    present = np.ones(3, np.bool_)
-    assert check_harsh_rounds(params, state, graph.arrays, kind, 10_000_000, p, losses, trace, present) == 0
-    for name, array in state._asdict().items():
-        assert np.isfinite(array).all(), name
-
-
-@pytest.mark.interpreted
-def test_one_arm_is_played():
-    agent = sl.Agent("exp3.g++", sl.graphs.complete(1))
-    for _ in range(5):
-        decision = agent.ask()
-        assert (decision.arm, decision.probability) == (0, 1.0)
-        agent.tell(decision, {0: 1.0})
-
-
 @pytest.mark.parametrize(("start", "arms"), [("all", [0, 1, 2, 3, 4]), ("cover", [2]), ("none", [])])
 def test_start_decides_the_initial_rounds(start, arms):
     agent = sl.Agent("exp3.g++", sl.graphs.star(5, hub=2), start=start)
@@ -317,45 +274,9 @@ def test_fixed_rate_takes_the_strong_independence_number_it_is_given_or_computes
     assert exp3gpp.configure(sl.graphs.nested(1000), rate="fixed").alpha == 1000
 
 
-def test_a_strong_independence_number_that_is_not_known_exactly_is_refused(monkeypatch):
-    monkeypatch.setattr(GraphNumbers, "strong_independence", GraphNumber(2, 5, np.array([0, 1])))
-    with pytest.raises(LearnerError, match=r"from 2 to 5. Give strong_independence=5, which is valid"):
-        exp3gpp.configure(sl.graphs.cycle(5), rate="fixed")
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"rate": "fast"}, "rate must be 'adaptive' or 'fixed', not 'fast'"),
-        ({"gamma": 0}, "gamma must be a finite number above 0, not 0"),
-        ({"beta": math.nan}, "beta must be a finite number above 0, not nan"),
-        ({"beta": True}, "beta must be a finite number above 0, not True"),
-        ({"exploration": 0.5}, "exploration must be a number from 1 to 4, not 0.5"),
-        ({"eta_scale": -1}, "eta_scale must be a finite number above 0"),
-        ({"strong_independence": 9, "rate": "fixed"}, "strong_independence must be a number from 1 to 4"),
-        ({"estimator": "wild"}, "estimator must be 'plain' or 'shifted'"),
-        ({"ties": "random"}, "ties must be 'paper' or 'practical'"),
-        ({"start": "some"}, "start must be 'all' or 'cover' or 'none'"),
-        (
-            {"eta": 2},
-            "exp3.g\\+\\+ has no option 'eta'. Did you mean 'beta'|exp3.g\\+\\+ has no option 'eta'",
-        ),
-    ],
-)
-def test_a_bad_option_is_refused(options, message):
-    with pytest.raises(LearnerError, match=message):
-        sl.Agent("exp3.g++", sl.graphs.complete(4), **options)
-
-
 def test_an_unknown_learner_is_refused_with_the_nearest_name():
     with pytest.raises(LearnerError, match=r"no learner named 'exp3g\+\+'.* Did you mean 'exp3\.g\+\+'"):
         sl.Agent("exp3g++", sl.graphs.complete(4))
-
-
-def test_a_graph_without_a_self_loop_is_refused_naming_the_arm():
-    graph = sl.FeedbackGraph.from_edges([(0, 0), (0, 1), (2, 2)], 3)
-    with pytest.raises(ObservabilityError, match=r"needs every arm to reveal itself, and arm 1 of .* does not"):
-        sl.Agent("exp3.g++", graph)
 
 
 #: With self-loops for a guess, told at once with the true graph; arm t mod K after the initial rounds, and

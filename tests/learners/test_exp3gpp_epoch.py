@@ -2,7 +2,6 @@
 
 import inspect
 import math
-import re
 from fractions import Fraction
 
 import numpy as np
@@ -345,24 +344,6 @@ def test_the_schedule_is_chosen_by_its_name():
         sl.Agent("exp3.g++", graph, refresh="epochs")
     with pytest.raises(LearnerError, match="refresh='epoch' needs estimator='plain', and estimator is 'shifted'"):
         new_agent(graph, estimator="shifted")
-
-
-@pytest.mark.parametrize(
-    ("growth", "message"),
-    [
-        (-0.1, "growth must be a number from 0 to 1, not -0.1"),
-        (1.5, "growth must be a number from 0 to 1, not 1.5"),
-        (math.nan, "growth must be a number from 0 to 1, not nan"),
-        ("fast", "growth must be a number from 0 to 1, not 'fast'"),
-        (True, "growth must be a number from 0 to 1, not True"),
-        (None, "growth must be a number from 0 to 1, not None"),
-    ],
-)
-def test_a_bad_growth_is_refused(growth, message):
-    with pytest.raises(LearnerError, match=re.escape(message)):
-        sl.Agent("exp3.g++", sl.graphs.star(5), growth=growth)
-    with pytest.raises(LearnerError, match=re.escape(message)):
-        sl.Agent("exp3.g++", sl.graphs.star(5), refresh="epoch", growth=growth)
 
 
 def test_a_growth_without_epochs_is_refused():

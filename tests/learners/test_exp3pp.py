@@ -7,8 +7,7 @@ import pytest
 
 import naive
 import sidelong as sl
-from learners.stepping import Stepper, endure, follow, random_digraph
-from sidelong.errors import LearnerError, ObservabilityError
+from learners.stepping import Stepper, follow, random_digraph
 
 
 @pytest.mark.interpreted
@@ -93,32 +92,8 @@ def test_each_arm_is_played_once_at_first():
     assert decisions[4].probabilities == pytest.approx([0.25] * 4)
 
 
-def test_ten_million_harsh_rounds_keep_every_number_finite():
-    endure("exp3++", sl.graphs.self_loops(3), 0.0, 1.0)
-
-
 def test_the_regret_stays_below_the_bound():
     """The mean of 8 runs is at most 40 % of the bound, its standard error 2 %: failure probability below 1e-9."""
     world = sl.losses.constrained(0.2, n_arms=10, best=3)
     result = sl.simulate("exp3++", sl.graphs.self_loops(10), world, rounds=100_000, runs=8, seed=5)
     assert (result.regret.mean(axis=0) < 4 * np.sqrt(10 * result.rounds * math.log(10))).all()
-
-
-@pytest.mark.interpreted
-def test_one_arm_is_played():
-    agent = sl.Agent("exp3++", sl.graphs.complete(1))
-    for _ in range(3):
-        decision = agent.ask()
-        assert (decision.arm, decision.probability) == (0, 1.0)
-        agent.tell(decision, {0: 1.0})
-
-
-@pytest.mark.parametrize("option", ["gamma", "beta"])
-def test_a_bad_option_is_refused(option):
-    with pytest.raises(LearnerError, match=f"{option} must be a finite number above 0, not 0"):
-        sl.Agent("exp3++", sl.graphs.complete(3), **{option: 0})
-
-
-def test_a_graph_without_a_self_loop_is_refused():
-    with pytest.raises(ObservabilityError, match=r"exp3\+\+ needs every arm to reveal itself, and arm 1"):
-        sl.Agent("exp3++", sl.FeedbackGraph.from_edges([(0, 0), (0, 1)], 2))

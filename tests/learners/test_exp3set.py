@@ -7,8 +7,7 @@ import pytest
 
 import naive
 import sidelong as sl
-from learners.stepping import Stepper, endure, follow, random_digraph
-from sidelong.errors import LearnerError, ObservabilityError
+from learners.stepping import Stepper, follow, random_digraph
 
 
 @pytest.mark.interpreted
@@ -113,11 +112,6 @@ def test_a_probability_that_rounding_has_lost_is_not_divided_by(loss):
     assert stepper.state.Lhat == pytest.approx(np.array([0, 0, 0, 1 / 0.7, 1 / 0.1, 1e300, 1e300, 1e300]) * loss)
 
 
-@pytest.mark.parametrize("others", [0.0, 1.0])
-def test_ten_million_harsh_rounds_keep_every_number_finite(others):
-    endure("exp3-set", sl.graphs.directed_cycle(3), 0.0, others)
-
-
 def test_the_regret_stays_below_the_bound():
     """The mean of 8 runs is at most 42 % of the bound, its standard error 3 %: failure probability below 1e-9."""
     world = sl.losses.constrained(0.2, n_arms=10, best=3)
@@ -132,23 +126,3 @@ def test_the_graph_may_be_shown_after_the_draw():
     world = sl.losses.bernoulli([0.2, 0.5, 0.5, 0.5])
     result = sl.simulate("exp3-set", sequence, world, rounds=1000, checkpoints=[1000])
     assert result.traces["theta"][0, 0] == pytest.approx((1 + 4) / 2)
-
-
-@pytest.mark.interpreted
-def test_one_arm_is_played():
-    agent = sl.Agent("exp3-set", sl.graphs.complete(1))
-    for _ in range(3):
-        decision = agent.ask()
-        assert (decision.arm, decision.probability) == (0, 1.0)
-        agent.tell(decision, {0: 1.0})
-
-
-@pytest.mark.parametrize("scale", [0, -1, math.inf])
-def test_a_bad_option_is_refused(scale):
-    with pytest.raises(LearnerError, match="eta_scale must be"):
-        sl.Agent("exp3-set", sl.graphs.complete(3), eta_scale=scale)
-
-
-def test_a_graph_without_a_self_loop_is_refused():
-    with pytest.raises(ObservabilityError, match="exp3-set needs every arm to reveal itself, and arm 1"):
-        sl.Agent("exp3-set", sl.FeedbackGraph.from_edges([(0, 0), (0, 1)], 2))

@@ -147,35 +147,10 @@ def test_the_bound_by_hand():
 
 
 @pytest.mark.interpreted
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"track": "often"}, "track must be how often the best arm changes, or 'unknown', not 'often'"),
-        ({"track": -1}, "track must be a whole number from 0"),
-        ({"track": 1.5}, "track must be a whole number from 0"),
-        ({"track": 2, "horizon": 0}, "horizon must be a whole number from 1"),
-        ({"track": 2, "refresh": "epoch"}, "has no option 'refresh'"),
-    ],
-)
-def test_bad_options_are_refused(options, message):
-    with pytest.raises(LearnerError, match=message):
-        sl.Agent("exp3-set", sl.graphs.complete(3), **options)
-
-
-@pytest.mark.interpreted
 def test_absent_arms_are_refused():
     agent = sl.Agent("exp3-set", sl.graphs.complete(3), track=2)
     with pytest.raises(LearnerError, match=r"exp3-set with track=... has none\. Use exp3-set, with"):
         agent.ask(available=[0])
-
-
-@pytest.mark.interpreted
-def test_one_arm_is_played():
-    agent = sl.Agent("exp3-set", sl.graphs.complete(1), track="unknown")
-    for _ in range(3):
-        decision = agent.ask()
-        assert (decision.arm, decision.probability) == (0, 1.0)
-        agent.tell(decision, {0: 1.0})
 
 
 @pytest.mark.interpreted

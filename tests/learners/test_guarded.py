@@ -153,12 +153,6 @@ def test_what_the_proof_does_not_cover_cannot_be_guarded(option):
         sl.Agent("exp3.g++", sl.graphs.nested(4), late="guarded", **option)
 
 
-@pytest.mark.parametrize("learner", ORACLES)
-def test_another_value_of_late_is_refused(learner):
-    with pytest.raises(LearnerError, match=r"late must be 'plain' or 'guarded', not 'never'"):
-        sl.Agent(learner, sl.graphs.nested(4), late="never")
-
-
 def test_a_graph_that_is_shown_after_the_draw_is_refused_in_a_simulation():
     shown = sl.graphs.alternating([sl.graphs.nested(3)], shown="after")
     with pytest.raises(ObservabilityError, match="exp3-set needs to see the graph before the draw"):

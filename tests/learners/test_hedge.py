@@ -7,7 +7,7 @@ import pytest
 
 import naive
 import sidelong as sl
-from learners.stepping import Stepper, endure, follow
+from learners.stepping import Stepper, follow
 from sidelong.errors import ObservabilityError
 
 
@@ -68,20 +68,6 @@ def test_in_a_stochastic_world_its_regret_stops_growing():
     early, late = result.regret.mean(axis=0)
     assert late < (4 * math.log(K) + 25) / gap
     assert late - early < 0.1
-
-
-@pytest.mark.parametrize("others", [0.0, 1.0])
-def test_ten_million_harsh_rounds_keep_every_number_finite(others):
-    endure("hedge", sl.graphs.complete(3), 0.0, others)
-
-
-@pytest.mark.interpreted
-def test_one_arm_is_played():
-    agent = sl.Agent("hedge", sl.graphs.complete(1))
-    for _ in range(3):
-        decision = agent.ask()
-        assert (decision.arm, decision.probability) == (0, 1.0)
-        agent.tell(decision, {0: 1.0})
 
 
 def test_a_graph_that_is_not_complete_is_refused_when_the_agent_is_made_and_when_it_is_told():

@@ -7,9 +7,7 @@ import pytest
 
 import naive
 import sidelong as sl
-from learners.stepping import Stepper, endure, follow, random_digraph
-from sidelong.errors import GraphError, LearnerError, ObservabilityError
-from sidelong.graphs.numbers import GraphNumber, GraphNumbers
+from learners.stepping import Stepper, follow, random_digraph
 from sidelong.learners import ito2022
 
 
@@ -107,10 +105,6 @@ def test_a_probability_that_rounding_has_lost_is_not_divided_by():
     assert stepper.state.Lhat == pytest.approx([0, 0, 0, 1 / 0.7, 1 / 0.1, 1e300, 1e300, 1e300])
 
 
-def test_ten_million_harsh_rounds_keep_every_number_finite():
-    endure("ito-2022", sl.graphs.directed_cycle(3), 0.0, 1.0, horizon=10**7)
-
-
 def test_the_regret_stays_below_the_bound():
     """The mean of 8 runs is at most 37 % of the bound, its standard error 1 %: failure probability below 1e-9."""
     world = sl.losses.constrained(0.2, n_arms=10, best=3)
@@ -125,46 +119,3 @@ def test_the_strong_independence_number_is_given_or_computed():
     computed = ito2022.configure(graph, horizon=100)
     assert computed == ito2022.configure(graph, horizon=100, strong_independence=5)
     assert computed.c > ito2022.configure(graph, horizon=100, strong_independence=1).c
-
-
-def test_a_strong_independence_number_that_is_not_known_exactly_is_refused(monkeypatch):
-    open_ = GraphNumber(2, 5, np.array([0, 1]))
-    monkeypatch.setattr(GraphNumbers, "strong_independence", open_)
-    with pytest.raises(LearnerError, match=r"from 2 to 5. Give strong_independence=5, which is valid"):
-        ito2022.configure(sl.graphs.cycle(5), horizon=100)
-
-
-def test_a_graph_too_large_for_that_number_is_refused(monkeypatch):
-    def refuse(found):
-        raise GraphError(str(found))
-
-    monkeypatch.setattr(GraphNumbers, "strong_independence", property(refuse))
-    with pytest.raises(LearnerError, match=r"too large .* Give strong_independence=..., any number from it up to 5"):
-        ito2022.configure(sl.graphs.cycle(5), horizon=100)
-
-
-@pytest.mark.interpreted
-def test_one_arm_is_played():
-    agent = sl.Agent("ito-2022", sl.graphs.complete(1), horizon=10)
-    for _ in range(3):
-        decision = agent.ask()
-        assert (decision.arm, decision.probability) == (0, 1.0)
-        agent.tell(decision, {0: 1.0})
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({}, "ito-2022 needs to know how many rounds it will play"),
-        ({"horizon": 0}, "horizon must be a finite number of at least 1, not 0"),
-        ({"horizon": 10, "strong_independence": 4}, "strong_independence must be a number from 1 to 3, not 4"),
-    ],
-)
-def test_a_bad_option_is_refused(options, message):
-    with pytest.raises(LearnerError, match=message):
-        sl.Agent("ito-2022", sl.graphs.complete(3), **options)
-
-
-def test_a_graph_without_a_self_loop_is_refused():
-    with pytest.raises(ObservabilityError, match="ito-2022 needs every arm to reveal itself, and arm 1"):
-        sl.Agent("ito-2022", sl.FeedbackGraph.from_edges([(0, 0), (0, 1)], 2), horizon=10)

@@ -103,6 +103,7 @@ SELF_BOUNDING = [
 ]
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(("learner", "options", "graph", "bound"), SELF_BOUNDING)
 @pytest.mark.parametrize("world", [STOCHASTIC, CONSTRAINED], ids=["stochastic", "constrained"])
 def test_regret_stays_below_the_logarithmic_bound(learner, options, graph, bound, world):
@@ -126,6 +127,7 @@ def mean_and_error(learner, world, runs, **options):
     return regret.mean(), regret.std(ddof=1) / runs**0.5
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     ("theirs", "ours", "world"),
     [
@@ -152,6 +154,7 @@ def test_who_wins_on_self_loops_in_a_stochastic_world(theirs, ours, world):
     assert their_mean + 4 * math.hypot(their_error, our_error) < our_mean
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("ours", ["exp3.g++", "glance"])
 @pytest.mark.parametrize(("learner", "runs"), [("ucb-n", 256), ("ts-n", 64)])
 def test_what_a_stochastic_learner_loses_to_an_adversary(learner, runs, ours):

@@ -5,8 +5,7 @@ import pytest
 
 import naive
 import sidelong as sl
-from learners.stepping import Stepper, endure, follow, random_digraph
-from sidelong.errors import LearnerError, ObservabilityError
+from learners.stepping import Stepper, follow, random_digraph
 
 
 @pytest.mark.interpreted
@@ -54,18 +53,3 @@ def test_it_is_good_where_nothing_turns():
         for name in ("maillard", "ucb-n")
     )
     assert ours < 100 < theirs
-
-
-@pytest.mark.parametrize("others", [0.0, 1.0])
-def test_numbers_stay_sound_over_many_rounds(others):
-    endure("maillard", sl.graphs.directed_cycle(3), 0.0, others, rounds=300_000)
-
-
-def test_a_sharpness_that_is_not_above_0_is_refused():
-    with pytest.raises(LearnerError, match="sharpness"):
-        sl.Agent("maillard", sl.graphs.self_loops(3), sharpness=0)
-
-
-def test_an_arm_that_does_not_reveal_itself_is_refused():
-    with pytest.raises(ObservabilityError, match="maillard needs every arm to reveal itself, and arm 1"):
-        sl.Agent("maillard", sl.FeedbackGraph.from_edges([(0, 0), (0, 1)], 2))

@@ -9,9 +9,7 @@ from hypothesis import strategies as st
 
 import naive
 import sidelong as sl
-from learners.stepping import Stepper, endure, follow
-from sidelong.errors import GraphError, LearnerError, ObservabilityError
-from sidelong.graphs.numbers import GraphNumber, GraphNumbers
+from learners.stepping import Stepper, follow
 from sidelong.learners import qtsallis
 
 
@@ -124,10 +122,6 @@ def test_the_same_state_has_the_same_distribution_again():
         stepper.update(arm, [0.3, 0.9, 0.1, 0.7, 1])
 
 
-def test_ten_million_harsh_rounds_keep_every_number_finite():
-    endure("q-tsallis", sl.graphs.path(3), 0.0, 1.0, horizon=10**7)
-
-
 def test_the_regret_stays_below_the_bound():
     """The mean of 8 runs is at most 30 % of the bound, its standard error 1 %: failure probability below 1e-9."""
     world = sl.losses.constrained(0.2, n_arms=10, best=3)
@@ -141,53 +135,3 @@ def test_the_independence_number_is_given_or_computed():
     graph = sl.graphs.cycle(7)
     assert qtsallis.configure(graph, horizon=100) == qtsallis.configure(graph, horizon=100, independence=3)
     assert qtsallis.configure(sl.graphs.self_loops(5000), horizon=100).q == 0.5
-
-
-def test_an_independence_number_that_is_not_known_exactly_is_refused(monkeypatch):
-    open_ = GraphNumber(2, 5, np.array([0, 1]))
-    monkeypatch.setattr(GraphNumbers, "independence", open_)
-    with pytest.raises(LearnerError, match=r"from 2 to 5. Give independence=5, which is valid"):
-        qtsallis.configure(sl.graphs.cycle(5), horizon=100)
-
-
-def test_a_graph_too_large_for_that_number_is_refused(monkeypatch):
-    def refuse(found):
-        raise GraphError(str(found))
-
-    monkeypatch.setattr(GraphNumbers, "independence", property(refuse))
-    with pytest.raises(LearnerError, match=r"too large .* Give independence=..., any number from it up to 5"):
-        qtsallis.configure(sl.graphs.cycle(5), horizon=100)
-
-
-@pytest.mark.interpreted
-def test_one_arm_is_played():
-    agent = sl.Agent("q-tsallis", sl.graphs.complete(1), horizon=10)
-    for _ in range(3):
-        decision = agent.ask()
-        assert (decision.arm, decision.probability) == (0, 1.0)
-        agent.tell(decision, {0: 1.0})
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({}, "q-tsallis needs to know how many rounds it will play"),
-        ({"horizon": 0.5}, "horizon must be a finite number of at least 1, not 0.5"),
-        ({"horizon": 10, "independence": 0}, "independence must be a number from 1 to 3, not 0"),
-    ],
-)
-def test_a_bad_option_is_refused(options, message):
-    with pytest.raises(LearnerError, match=message):
-        sl.Agent("q-tsallis", sl.graphs.complete(3), **options)
-
-
-@pytest.mark.parametrize(
-    ("graph", "message"),
-    [
-        (sl.graphs.directed_cycle(3), "q-tsallis needs an undirected graph"),
-        (sl.FeedbackGraph.from_edges([(0, 0), (0, 1), (1, 0)], 2), "needs every arm to reveal itself, and arm 1"),
-    ],
-)
-def test_a_graph_that_it_is_not_for_is_refused(graph, message):
-    with pytest.raises(ObservabilityError, match=message):
-        sl.Agent("q-tsallis", graph, horizon=10)

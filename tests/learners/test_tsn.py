@@ -10,7 +10,6 @@ import naive
 import sidelong as sl
 from learners.stepping import follow, random_digraph
 from sidelong._jit import compiled
-from sidelong.errors import LearnerError, LossError, ObservabilityError
 from sidelong.learners import catalogue, tsn
 from sidelong.learners.interface import Asked, Told
 from sidelong.numerics import DRAWS, beta, beta_power, log
@@ -158,29 +157,3 @@ def test_the_graph_helps_it_even_where_it_is_shown_after_the_draw():
     setting = {"losses": world, "rounds": 100_000, "runs": 4, "checkpoints": 1}
     ours = sl.simulate("ts-n", sequence, **setting).regret
     assert ours.mean() < sl.simulate("ts-n", sl.graphs.self_loops(10), **setting).regret.mean()
-
-
-@pytest.mark.interpreted
-def test_one_arm_is_played_and_its_probability_is_known():
-    agent = sl.Agent("ts-n", sl.graphs.complete(1))
-    for _ in range(3):
-        decision = agent.ask()
-        assert (decision.arm, decision.probability) == (0, 1.0)
-        agent.tell(decision, {0: 1})
-
-
-@pytest.mark.parametrize("prior", [0, -1, math.nan, 1000, [1, 2, 3], [[1, 1]], [1, 0], "flat"])
-def test_a_bad_option_is_refused(prior):
-    with pytest.raises(LearnerError, match="prior must be"):
-        sl.Agent("ts-n", sl.graphs.complete(3), prior=prior)
-
-
-def test_losses_between_0_and_1_are_refused():
-    agent = sl.Agent("ts-n", sl.graphs.complete(2))
-    with pytest.raises(LossError, match="must be 0 or 1"):
-        agent.tell(agent.ask(), {0: 0.5, 1: 1})
-
-
-def test_a_graph_without_a_self_loop_is_refused():
-    with pytest.raises(ObservabilityError, match="ts-n needs every arm to reveal itself, and arm 1"):
-        sl.Agent("ts-n", sl.FeedbackGraph.from_edges([(0, 0), (0, 1)], 2))

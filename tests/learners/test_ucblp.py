@@ -8,8 +8,8 @@ from scipy import optimize
 
 import naive
 import sidelong as sl
-from learners.stepping import Stepper, endure, follow, random_digraph
-from sidelong.errors import GraphError, LearnerError, ObservabilityError
+from learners.stepping import Stepper, follow, random_digraph
+from sidelong.errors import LearnerError, ObservabilityError
 from sidelong.learners import ucblp
 
 COVERS = {
@@ -178,36 +178,6 @@ def test_it_finds_the_best_arm_and_stays_with_it():
     result = sl.simulate("ucb-lp", sl.graphs.star(5), world, rounds=100_000, runs=4, checkpoints=[20_000, 100_000])
     assert (result.traces["survivors"][:, 1] == 1).all()
     assert result.regret[:, 1] == pytest.approx(result.regret[:, 0], abs=1e-6)
-
-
-@pytest.mark.parametrize("others", [0.0, 1.0])
-def test_a_million_harsh_rounds_go_well(others):
-    endure("ucb-lp", sl.graphs.directed_cycle(3), 0.0, others, rounds=1_000_000, horizon=1_000_000)
-
-
-@pytest.mark.interpreted
-def test_one_arm_is_played():
-    agent = sl.Agent("ucb-lp", sl.graphs.complete(1), horizon=100)
-    for _ in range(3):
-        decision = agent.ask()
-        assert (decision.arm, decision.probability) == (0, 1.0)
-        agent.tell(decision, {0: 1.0})
-
-
-def test_the_horizon_must_be_given():
-    with pytest.raises(LearnerError, match="ucb-lp needs to know how many rounds"):
-        sl.Agent("ucb-lp", sl.graphs.complete(3))
-    with pytest.raises(LearnerError, match="horizon must be a finite number of at least 1"):
-        sl.Agent("ucb-lp", sl.graphs.complete(3), horizon=0.5)
-
-
-def test_one_graph_is_needed_for_all_rounds():
-    graphs = sl.graphs.complete(3), sl.graphs.self_loops(3)
-    agent = sl.Agent("ucb-lp", graphs[0], horizon=9)
-    with pytest.raises(GraphError, match="ucb-lp needs one graph for all rounds"):
-        agent.ask(graphs[1])
-    with pytest.raises(ObservabilityError, match="ucb-lp needs one graph for all rounds"):
-        sl.simulate("ucb-lp", sl.graphs.alternating(graphs), sl.losses.bernoulli([0.1, 0.2, 0.3]), rounds=9)
 
 
 def test_graphs_that_it_cannot_take_are_refused(monkeypatch):

@@ -5,8 +5,7 @@ import pytest
 
 import naive
 import sidelong as sl
-from learners.stepping import Stepper, endure, follow, random_digraph
-from sidelong.errors import ObservabilityError
+from learners.stepping import Stepper, follow, random_digraph
 
 
 @pytest.mark.interpreted
@@ -70,28 +69,3 @@ def test_it_profits_where_a_good_arm_reveals_a_bad_one():
     ours = sl.simulate("ucb-maxn", **setting).regret
     theirs = sl.simulate("ucb-n", **setting).regret
     assert ours.mean() < theirs.mean() / 2
-
-
-@pytest.mark.parametrize("others", [0.0, 1.0])
-def test_a_million_harsh_rounds_keep_every_number_finite(others):
-    endure("ucb-maxn", sl.graphs.directed_cycle(3), 0.0, others, rounds=1_000_000)
-
-
-@pytest.mark.interpreted
-def test_one_arm_is_played():
-    agent = sl.Agent("ucb-maxn", sl.graphs.complete(1))
-    for _ in range(3):
-        decision = agent.ask()
-        assert (decision.arm, decision.probability) == (0, 1.0)
-        agent.tell(decision, {0: 1.0})
-
-
-def test_it_must_know_the_graph_before_the_draw():
-    sequence = sl.graphs.alternating([sl.graphs.complete(2), sl.graphs.self_loops(2)], shown="after")
-    with pytest.raises(ObservabilityError, match="ucb-maxn needs to see the graph before the draw"):
-        sl.simulate("ucb-maxn", sequence, sl.losses.bernoulli([0.2, 0.5]), rounds=10)
-
-
-def test_a_graph_without_a_self_loop_is_refused():
-    with pytest.raises(ObservabilityError, match="ucb-maxn needs every arm to reveal itself, and arm 1"):
-        sl.Agent("ucb-maxn", sl.FeedbackGraph.from_edges([(0, 0), (0, 1)], 2))

@@ -7,8 +7,7 @@ import pytest
 
 import naive
 import sidelong as sl
-from learners.stepping import Stepper, endure, follow, random_digraph
-from sidelong.errors import LearnerError, ObservabilityError
+from learners.stepping import Stepper, follow, random_digraph
 from sidelong.learners import catalogue
 
 
@@ -170,28 +169,3 @@ def test_the_regret_stays_below_the_bound(graph, cliques):
     result = sl.simulate("ucb-n", graph, world, rounds=100_000, runs=8)
     bound = cliques * 8 * np.log(result.rounds) / 0.2 + 9 * (1 + math.pi**2 / 3) * 0.2
     assert (result.regret.mean(axis=0) <= bound).all()
-
-
-@pytest.mark.parametrize("others", [0.0, 1.0])
-def test_a_million_harsh_rounds_keep_every_number_finite(others):
-    endure("ucb-n", sl.graphs.directed_cycle(3), 0.0, others, rounds=1_000_000)
-
-
-@pytest.mark.interpreted
-def test_one_arm_is_played():
-    agent = sl.Agent("ucb-n", sl.graphs.complete(1))
-    for _ in range(3):
-        decision = agent.ask()
-        assert (decision.arm, decision.probability) == (0, 1.0)
-        agent.tell(decision, {0: 1.0})
-
-
-@pytest.mark.parametrize("width", [0, -1, math.inf, True])
-def test_a_bad_option_is_refused(width):
-    with pytest.raises(LearnerError, match="width must be"):
-        sl.Agent("ucb-n", sl.graphs.complete(3), width=width)
-
-
-def test_a_graph_without_a_self_loop_is_refused():
-    with pytest.raises(ObservabilityError, match="ucb-n needs every arm to reveal itself, and arm 1"):
-        sl.Agent("ucb-n", sl.FeedbackGraph.from_edges([(0, 0), (0, 1)], 2))

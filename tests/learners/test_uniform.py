@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 import sidelong as sl
-from sidelong.errors import LearnerError
 
 
 @pytest.mark.interpreted
@@ -44,14 +43,3 @@ def test_its_regret_is_the_mean_gap_in_every_round():
     result = sl.simulate("uniform", sl.graphs.complete(2), sl.losses.bernoulli([0.1, 0.7]), rounds=100_000, seed=4)
     assert result.regret[0, -1] / 100_000 == pytest.approx(0.3, abs=5 * 0.3 / np.sqrt(100_000))
     assert result.traces["observed"][0, -1] == 2
-
-
-@pytest.mark.interpreted
-def test_one_arm_is_played():
-    decision = sl.Agent("uniform", sl.graphs.complete(1)).ask()
-    assert (decision.arm, decision.probability) == (0, 1.0)
-
-
-def test_it_has_no_options():
-    with pytest.raises(LearnerError, match=r"uniform has no option 'share'. Its options are: none"):
-        sl.Agent("uniform", sl.graphs.complete(3), share=0.5)
