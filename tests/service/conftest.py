@@ -47,7 +47,7 @@ def kind(request):
     return request.param
 
 
-@pytest.fixture(params=["sqlite", "postgresql"])
+@pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.nightly)])
 def deployment(request, tmp_path):
     """Return a running deployment on an empty database of each kind, which writes many snapshots."""
     address = new_database(request.param, request, tmp_path)

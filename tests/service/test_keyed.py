@@ -14,7 +14,6 @@ from service.stores import lose_snapshots, opened, tell_one
 from sidelong.errors import ServiceError
 from sidelong.service.http import export
 from sidelong.service.store import journal, snapshots
-from sidelong.service.store.clock import Moment
 from sidelong.service.store.feedback import ToldItem
 from sidelong.service.store.journal import Kind, since
 from sidelong.service.store.lifecycle import Holdout
@@ -188,61 +187,6 @@ def test_two_servers_take_turns_at_the_same_keys(database):
         assert one.digest() == two.digest()
 
 
-def test_a_batch_of_keys_is_one_event_and_so_is_its_feedback(database):
-    with opened(database) as bench:
-        bench.create(keyed=True)
-        made = ask(bench, KEYS)
-        run(bench, Tell(f"#{made.experiment}", [told(made, k) for k in range(12)]))
-        decided, heard = events(bench)
-        assert (decided.kind, decided.round, decided.last) == (Kind.DECIDED, 1, 12)
-        assert (heard.kind, heard.round, heard.last) == (Kind.TOLD, 1, 12)
-        assert bench.counts()[Kind.DECIDED] == bench.counts()[Kind.TOLD] == 12
-
-
-def test_an_idempotency_key_brings_the_same_batch_again(database):
-    with opened(database) as bench:
-        bench.create(keyed=True)
-        made = ask(bench, KEYS[:3], key="night")
-        ask(bench, KEYS[:3])
-        with opened(database) as other:
-            for each in (bench, other):
-                again = ask(each, KEYS[:3], key="night")
-                assert again.duplicate
-                assert list(again.draws.numbers) == list(made.draws.numbers) == [1, 2, 3]
-                assert again.draws.arms == made.draws.arms
-                for keys, how in (
-                    (KEYS[:2], {}),
-                    (KEYS[1:4], {}),
-                    (KEYS[:3], {"context": "{}"}),
-                    (KEYS[:3], {"graph": GRAPHS[1]}),
-                ):
-                    with pytest.raises(ServiceError) as caught:
-                        ask(each, keys, key="night", **how)
-                    assert caught.value.code == "key_reused"
-
-
-def test_a_bad_item_is_named_and_nothing_or_all_the_others_are_learned(database):
-    with opened(database) as bench:
-        bench.create(keyed=True)
-        made = ask(bench, KEYS[:5])
-        of, digest, before = f"#{made.experiment}", bench.digest(), len(events(bench))
-        items = [told(made, k) for k in range(5)]
-        bad = items[2]._replace(losses=[*items[2].losses, 0.5])
-        far = ToldItem(99, [0.5])
-        unfit = told(made, 3)._replace(graph=sl.graphs.nested(7))
-        for wrong, path in ((bad, "body.items.1.losses"), (far, "body.items.1.id"), (unfit, "body.items.1.graph")):
-            with pytest.raises(ServiceError) as caught:
-                run(bench, Tell(of, [items[0], wrong, items[4]]))
-            assert caught.value.path == path
-            assert (bench.digest(), len(events(bench))) == (digest, before)
-        with pytest.raises(ServiceError, match="twice"):
-            run(bench, Tell(of, [items[0], items[0]]))
-        outcomes = run(bench, Tell(of, [items[0], bad, items[4], far, items[0]], partial=True))
-        codes = [each.code if isinstance(each, ServiceError) else each.duplicate for each in outcomes]
-        assert codes == [False, "invalid", False, "not_found", True]
-        assert len(events(bench)) == before + 1
-
-
 def test_what_was_settled_before_is_found_in_the_journal(database):
     with opened(database) as bench:
         bench.create(keyed=True, expire_after=10.0)
@@ -282,20 +226,6 @@ def test_what_was_settled_before_is_found_in_the_journal(database):
         assert kinds.count(Kind.EXPIRED) == 1
         counts = bench.counts()
         assert (counts[Kind.EXPIRED], counts[Kind.LATE], counts[Kind.TOLD]) == (2, 1, 39)
-
-
-def test_expiry_comes_by_itself_and_of_all_at_once(database):
-    with opened(database) as bench:
-        bench.create(keyed=True, expire_after=10.0)
-        ask(bench, KEYS[:3])
-        bench.hands.move(5)
-        ask(bench, KEYS[:2])
-        assert bench.expire() == 0
-        bench.hands.move(6)
-        assert bench.store.due() == [f"#{bench.store.identity('e').key}"]
-        assert bench.expire() == 3
-        bench.hands.move(6)
-        assert bench.expire() == 2
 
 
 def test_what_comes_too_late_is_checked_like_all_else(database):
@@ -350,23 +280,6 @@ def test_what_is_told_too_late_expires_alone_and_the_rest_of_the_night_in_its_ow
             assert other.digest() == bench.digest()
 
 
-def test_keys_where_there_are_none_and_none_where_there_are(database):
-    with opened(database) as bench:
-        bench.create("plain")
-        bench.create(keyed=True)
-        for command, path in (
-            (Decide("plain", keys=["a"]), "body.keys"),
-            (Decide("e"), "body.key"),
-            (Decide("e", keys=["a", 1]), "body.keys.1"),
-        ):
-            with pytest.raises(ServiceError) as caught:
-                run(bench, command)
-            assert (caught.value.status, caught.value.path) == (422, path)
-        ask(bench, ["a"])
-        with pytest.raises(ServiceError, match="all text or all whole"):
-            ask(bench, [1])
-
-
 def test_numbers_that_are_far_apart_are_settled_by_events_that_span_few_others(database):
     with opened(database) as bench:
         bench.create(keyed=True)
@@ -394,20 +307,3 @@ def test_the_log_has_a_row_for_each_decision_by_number_with_the_graph_of_its_rou
     assert rows[1]["observed"] == [rows[1]["action"]]  # by the graph that came with the outcome
     assert rows[2]["observed"] == [0, 1, 2, 3]
     assert rows[4]["observed"] == GRAPHS[0].row(rows[4]["action"]).tolist()
-
-
-def test_an_event_with_other_columns_is_refused(database):
-    with opened(database) as bench:
-        bench.create(keyed=True)
-        ask(bench, KEYS[:3])
-        event = events(bench)[0]
-        with bench.database.reading() as reading:
-            replayed = bench.store.named("e")
-            live = replayed.rebuilt(reading)
-        assert live.head == 2
-        forged = event._replace(data=event.data[:-1] + b"\x7f")
-        fresh = type(live).new(live.identity, live.graph)
-        fresh.create(bench.store.clock.now())
-        rows = fresh.keys.places(KEYS[:3])
-        again, _ = fresh.decide(KEYS[:3], rows, None, Moment(event.at, event.clock))
-        assert again == event != forged

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import sidelong as sl
-from service.doubles import altered, flipped, of_kind
+from service.doubles import Meter, altered, flipped, of_kind
 from service.stores import lose_snapshots, opened, small_blocks
 from service.test_isolation import running
 from service.test_keyed import KEYS, KeyedTwins, ask, run, told
@@ -242,3 +242,19 @@ def spoil(hooks, how):
         return None if how == "gone" else found._replace(data=flipped(found.data, -40))
 
     hooks["blob"] = of_kind(BlobKind.BLOCK, altered(spoiled))
+
+
+def test_a_large_clone_is_written_in_chunks_before_it_is_created(database, hooks):
+    meter = Meter(hooks)
+    with opened(database) as bench:
+        bench.create(keyed=True, graph=sl.graphs.nested(200))
+        made = run(bench, Decide("e", keys=list(range(400))))
+        run(bench, Tell(f"#{made.experiment}", [told(made, place) for place in range(400)]))
+        meter.written.clear()
+        bench.clone("e", "copy")
+        assert sum(each.bytes for each in meter.written) > 2**19
+        assert max(each.bytes for each in meter.written) <= 2**18
+        assert sum(each.bytes for each in meter.written if not each.aside) < 2**12
+        digest = bench.digest("copy")
+    with opened(database) as bench:
+        assert bench.digest("copy") == digest

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import sidelong as sl
-from service.stores import last_snapshot, lose_snapshots, opened
+from service.stores import last_snapshot, opened
 from sidelong.errors import ServiceError, UnknownDecisionError
 from sidelong.service.http import views
 from sidelong.service.store import creation, journal
@@ -15,7 +15,6 @@ from sidelong.service.store.clock import Clock
 from sidelong.service.store.graphs import GraphCache
 from sidelong.service.store.journal import Kind
 from sidelong.service.store.replay import Replayed
-from sidelong.service.store.spec import HoldoutSpec
 
 GRAPH = sl.graphs.cliques([3, 2])
 
@@ -40,11 +39,6 @@ def story(bench, name="e"):
     return [json.loads(event.context) for event in events]
 
 
-def kinds(bench, name="e"):
-    with bench.database.reading() as reading:
-        return [event.kind for event in journal.since(reading, reading.find(name).id, 0)]
-
-
 def rebuilt(bench, name="e"):
     """Return the digest of what the journal alone gives."""
     with bench.database.reading() as reading:
@@ -54,17 +48,6 @@ def rebuilt(bench, name="e"):
 
 def state(bench, name="e"):
     return bench.store.view(name, views.state)
-
-
-def test_what_a_frozen_round_reveals_is_logged_with_its_probability(bench):
-    bench.create(graph=sl.graphs.nested(4))
-    bench.change(state="frozen", play=[0.0, 0.5, 0.0, 0.5])
-    for _ in range(8):
-        bench.tell(bench.decide(), 0.5)
-    with bench.database.reading() as reading:
-        told = [each for each in journal.since(reading, reading.find("e").id, 0) if each.kind is Kind.TOLD]
-    observed = {journal.arm_of(event): journal.read_settled(event).observe.tolist() for event in told}
-    assert observed == {1: [1.0, 1.0], 3: [1.0, 1.0, 0.5, 0.5]}
 
 
 def test_a_decision_from_before_the_freeze_is_kept_and_not_learned_while_it_lasts(bench):
@@ -192,53 +175,6 @@ def test_no_decision_is_made_by_a_state_that_another_server_has_left(database):
         assert one.digest() == other.digest() == rebuilt(one)
 
 
-def test_outstanding_rounds_of_every_kind_survive_a_restart(database):
-    with opened(database) as bench:
-        bench.create(graph=GRAPH)
-        waiting = [bench.decide(), bench.decide(graph=sl.graphs.complete(5))]
-        bench.change(state="frozen", play={"0": 0.5, "1": 0.5})
-        waiting += [bench.decide(), bench.decide(graph=sl.graphs.complete(5))]
-        bench.change(state="stopped", fallback=1)
-        waiting.append(bench.decide())
-        digest = bench.digest()
-        bench.store.save(least=1)
-    with opened(database) as bench:
-        assert bench.digest() == digest
-        for made in reversed(waiting):
-            bench.tell(made, 0.5)
-        told = bench.digest()
-        lose_snapshots(bench.database)
-    with opened(database) as bench:
-        assert bench.digest() == told == rebuilt(bench)
-
-
-def test_labels_description_and_expiry_can_be_changed(bench):
-    bench.create(expire_after=100.0)
-    made = bench.decide()
-    bench.change(labels=["a", "b", "c", "d"], description="new", by="ops")
-    now = state(bench)
-    assert (now.labels, now.description) == (["a", "b", "c", "d"], "new")
-    bench.change(state="frozen", play="c")
-    assert bench.decide().arm == 2
-    bench.change(expire_after=5.0)
-    bench.hands.move(6)
-    refused("expired", bench.tell, made)  # also what waits
-    bench.change(expire_after=None, labels=None)
-    assert state(bench).labels is None
-    assert not bench.change(labels=None, state="frozen")  # as it is
-    assert len(story(bench)) == 4
-    assert rebuilt(bench) == bench.digest()
-
-
-def test_a_frozen_round_leaves_out_arms_that_are_not_available(bench):
-    bench.create(learner="exp3-set", graph=GRAPH)
-    bench.change(state="frozen", play={"0": 0.5, "3": 0.5})
-    made = bench.decide(available=[3, 4])
-    assert (made.arm, made.probability) == (3, 1.0)
-    assert refused("invalid", bench.decide, available=[1, 2]).path == "body.available"
-    assert rebuilt(bench) == bench.digest()
-
-
 def play_with_holdout(bench, share=0.3, rounds=300, **how):
     """Play an experiment of which a share follows arm 2, beside an agent that knows nothing of it."""
     bench.create(graph=GRAPH, seed=11, holdout={"arm": 2, "share": share}, **how)
@@ -306,42 +242,6 @@ def test_a_round_in_which_the_arm_of_the_holdout_is_absent_is_the_learners_and_i
         bench.tell(made, 0.5)
     assert state(bench).lift.learned == 0
     assert rebuilt(bench) == bench.digest()
-
-
-def test_a_clone_that_has_learned_plays_on_as_the_original_would(database):
-    with opened(database) as bench:
-        bench.create(graph=GRAPH, seed=11)
-        agent = sl.Agent("exp3.g++", GRAPH, seed=11)
-        for number in range(30):
-            losses = [number % 3 / 2] * 5
-            made, expected = bench.decide(), agent.ask()
-            bench.tell(made, losses[: len(made.reveals)])
-            agent.tell(expected, losses[: len(made.reveals)])
-        bench.clone("e", "copy", by="ops")
-        bench.clone("e", "fresh", learned=False, wanted={"seed": 11})
-        for number in range(10):
-            made, expected = bench.decide("copy"), agent.ask()
-            assert made.number == number + 1
-            assert (made.arm, made.probability) == (expected.arm, expected.probability)
-            bench.tell(made, 0.5)
-            agent.tell(expected, [0.5] * len(made.reveals))
-        first = sl.Agent("exp3.g++", GRAPH, seed=11).ask()
-        assert bench.decide("fresh").arm == first.arm
-        made = views.changes(bench.store, "copy").items[0]
-        assert (made.by, made.change["origin"]["name"], made.change["origin"]["sequence"]) == ("ops", "e", 61)
-        assert state(bench, "copy").origin.learned
-        digest = bench.digest("copy")
-        lose_snapshots(bench.database)
-    with opened(database) as bench:
-        assert bench.digest("copy") == digest == rebuilt(bench, "copy")
-        refused("exists", bench.clone, "fresh", "copy")
-        assert not bench.clone("e", "copy")[1]  # the same again
-        assert not bench.clone("e", "fresh", learned=False)[1]
-        assert not bench.clone("e", "fresh", learned=False, wanted={"seed": 11, "description": ""})[1]
-        holdout = HoldoutSpec(arm=2, share=0.25)
-        for other in ({"seed": 12}, {"description": "another"}, {"holdout": holdout}):
-            refused("exists", bench.clone, "e", "fresh", learned=False, wanted=other)
-        assert refused("invalid", bench.clone, "e", "third", wanted={"seed": 1}).path == "body.seed"
 
 
 @pytest.mark.postgresql

@@ -1,5 +1,8 @@
 """What the service promises its users, for experiments with and without keys, on both databases.
 
+On PostgreSQL `make test` keeps only the promises that depend on the database, such as those about restarts, kills and
+damage; `make nightly` keeps all of them.
+
 Each function below is a promise of docs/service.md, docs/life.md or docs/operations.md. It sees only what users see:
 requests and replies, settings, restarts, and the clock. A promise that is known to be broken says so where it stands,
 for which kinds of experiments and on which databases, and fails as soon as it is kept.
@@ -40,6 +43,7 @@ class Promise(NamedTuple):
     broken: Broken | None
     kinds: tuple[str, ...]
     databases: tuple[str, ...]
+    stored: bool  #: whether it depends on the database
     server: str  #: "shared" with others, its "own", or a "process" of its own
     is_last: bool  #: whether the database is gone afterwards
     settings: dict[str, Any]  #: of its own server
@@ -47,7 +51,7 @@ class Promise(NamedTuple):
     def rows(self):
         """Yield what pytest runs: the promise, a kind of experiment and a kind of database."""
         for kind, database in itertools.product(self.kinds, self.databases):
-            marks = []
+            marks = [pytest.mark.nightly] if database == "postgresql" and not self.stored else []
             if self.broken and kind in self.broken.kinds and database in self.broken.databases:
                 marks.append(pytest.mark.xfail(strict=True, raises=AssertionError, reason=self.broken.reason))
             yield pytest.param(self, kind, database, marks=marks, id=f"{self.keep.__name__}-{kind}-{database}")
@@ -56,12 +60,13 @@ class Promise(NamedTuple):
 PROMISES: list[Promise] = []
 
 
-def promise(broken=None, *, kinds=KINDS, databases=DATABASES, server=None, is_last=False, **settings):
+def promise(broken=None, *, kinds=KINDS, databases=DATABASES, stored=False, server=None, is_last=False, **settings):
     """Add a function of a deployment and a kind of experiment to the table."""
 
     def add(keep):
         where = server or ("own" if settings else "shared")
-        PROMISES.append(Promise(keep, broken, kinds, databases, where, is_last, settings))
+        depends = stored or server is not None
+        PROMISES.append(Promise(keep, broken, kinds, databases, depends, where, is_last, settings))
         return keep
 
     return add
@@ -101,7 +106,7 @@ def the_same_idempotency_key_gives_the_same_decision(deployment, kind):
     assert each.counts("decided") == (1,)
 
 
-@promise()
+@promise(stored=True)
 def a_batch_is_repeated_whole(deployment, kind):
     each = deployment.create(kind)
     first, again = (each.ask(4, key="night") for _ in range(2))
@@ -144,7 +149,7 @@ def an_idempotency_key_has_1_to_200_printable_characters(deployment, kind):
     assert each.sequence() == before
 
 
-@promise()
+@promise(stored=True)
 def an_idempotency_key_is_of_its_experiment_alone(deployment, kind):
     each, other = deployment.create(kind), deployment.create(kind)
     made = each.decide(key="k")
@@ -159,7 +164,7 @@ def an_idempotency_key_is_of_its_experiment_alone(deployment, kind):
     assert anew.ask(key="k").status == 201
 
 
-@promise()
+@promise(stored=True)
 def a_decision_is_repeated_after_a_restart(deployment, kind):
     each = deployment.create(kind)
     one, several = each.decide(key="one"), each.decide(3, key="several")
@@ -408,7 +413,7 @@ def sizes_of_requests_are_limited(deployment, kind):
     assert deployment.get("/v1/experiments/large").status == 404
 
 
-@promise()
+@promise(stored=True)
 def a_request_asks_for_so_many_decisions_and_no_more(deployment, kind):
     each = deployment.create(kind)
     before = each.sequence()
@@ -494,7 +499,8 @@ def a_stopped_experiment_plays_its_fallback_arm_and_learns_nothing_from_it(deplo
 
 @promise()
 def a_frozen_experiment_plays_what_it_is_told_and_learns_nothing(deployment, kind):
-    each, twin = deployment.create(kind).play(), deployment.create(kind).play()
+    graph = {"name": "nested", "n": 5}
+    each, twin = deployment.create(kind, graph=graph).play(), deployment.create(kind, graph=graph).play()
     waiting, lost = each.decide(2), twin.decide(2)
     each.change(state="frozen", play={"1": 0.25, "3": 0.75}).ok()
     made = [one for _ in range(10) for one in each.decide(40)]
@@ -507,6 +513,9 @@ def a_frozen_experiment_plays_what_it_is_told_and_learns_nothing(deployment, kin
     told = each.tell_many([*waiting, *made], 1.0).body
     assert [item["learned"] for item in told["items"]] == [False] * 402
     assert each.counts("frozen", "outstanding") == (400, 0)
+    rows = each.rows()
+    logged = {(rows[one["id"]]["action"], *rows[one["id"]]["observe_probabilities"]) for one in made}
+    assert logged == {(1, 1.0, 1.0), (3, 1.0, 1.0, 0.75, 0.75)}
     each.change(state="running").ok()
     for one in lost:
         twin.cancel(one).ok()
@@ -514,6 +523,36 @@ def a_frozen_experiment_plays_what_it_is_told_and_learns_nothing(deployment, kin
 
 
 @promise()
+def a_frozen_experiment_plays_only_arms_that_are_available(deployment, kind):
+    each = deployment.create(kind, learner="exp3-set", options={"late": "plain"})
+    each.change(state="frozen", play={"0": 0.5, "3": 0.5}).ok()
+    made = each.decide(available=[3, 4])
+    assert (made["arm"], made["probability"]) == (3, 1.0)
+    before, refused = each.sequence(), each.ask(available=[1, 2])
+    assert (refused.code, refused.body["path"]) == ((422, "invalid"), "body.available")
+    assert each.sequence() == before
+
+
+@promise(server="own")
+def decisions_of_every_kind_that_wait_survive_a_restart(deployment, kind):
+    each = deployment.create(kind, graph={"name": "cliques", "sizes": [3, 2]})
+    other = {"graph": {"name": "complete", "n": 5}}
+    waiting = [each.decide(), each.decide(**other)]
+    each.change(state="frozen", play={"0": 0.5, "1": 0.5}).ok()
+    waiting += [each.decide(), each.decide(**other)]
+    each.change(state="stopped", fallback=1).ok()
+    waiting.append(each.decide())
+    digest = each.digest()
+    deployment.restart()
+    assert each.digest() == digest
+    for made in reversed(waiting):
+        each.tell(made, 0.5).ok()
+    digest = each.digest()
+    deployment.restart_without_snapshots()
+    assert each.digest() == digest
+
+
+@promise(stored=True)
 def an_archived_experiment_rests_with_all_of_its_data(deployment, kind):
     each, running = deployment.create(kind, expire_after=10).play(), deployment.create(kind, expire_after=10)
     made, _ = each.decide(2), running.decide()
@@ -534,7 +573,7 @@ def an_archived_experiment_rests_with_all_of_its_data(deployment, kind):
     assert [change["by"] for change in deployment.get(f"{each.path}/changes").body["items"]] == ["admin"] * 3
 
 
-@promise()
+@promise(stored=True)
 def a_renamed_experiment_leaves_its_name_and_keeps_its_decisions(deployment, kind):
     each = deployment.create(kind).play()
     made, old, after = each.decide(2), each.name, f"{each.name}-after"
@@ -551,7 +590,7 @@ def a_renamed_experiment_leaves_its_name_and_keeps_its_decisions(deployment, kin
     assert (each.state()["name"], each.digest()) == (after, digest)
 
 
-@promise()
+@promise(stored=True)
 def a_deleted_experiment_is_gone_and_its_name_is_free(deployment, kind):
     each = deployment.create(kind).play()
     made = each.decide()
@@ -771,7 +810,7 @@ def no_jump_of_the_wall_clock_lets_decisions_expire(deployment, kind):
     assert each.counts("told", "expired", "outstanding") == (3, 0, 1)
 
 
-@promise()
+@promise(stored=True)
 def time_without_a_server_does_not_count_for_expiry(deployment, kind):
     each = deployment.create(kind, expire_after=10)
     one, other = each.decide(2)
@@ -783,7 +822,7 @@ def time_without_a_server_does_not_count_for_expiry(deployment, kind):
     assert each.tell(other).code == (410, "expired")
 
 
-@promise()
+@promise(stored=True)
 def a_default_loss_is_learned_when_a_decision_expires(deployment, kind):
     scale = {"best": 0.0, "worst": 4.0}
     each = deployment.create(kind, scale=scale, expire_after=10, default_loss=3.0)
@@ -799,6 +838,19 @@ def a_default_loss_is_learned_when_a_decision_expires(deployment, kind):
     assert (shown["status"], shown["losses"]) == ("defaulted", [0.75] * 5)
     assert each.counts("late") == (1,)
     assert {(row["status"], *row["losses"]) for row in each.rows().values()} == {("defaulted", *[0.75] * 5)}
+    assert drawn(each.decide(4)) == drawn(twin.decide(4))
+
+
+@promise()
+def while_frozen_a_default_loss_is_kept_and_not_learned(deployment, kind):
+    each, twin = deployment.create(kind, expire_after=10, default_loss=0.5), deployment.create(kind)
+    each.decide(2)
+    for one in twin.decide(2):
+        twin.cancel(one).ok()
+    each.change(state="frozen", play=0).ok()
+    deployment.hands.move(11)
+    until(lambda: each.counts("defaulted") == (2,))
+    each.change(state="running").ok()
     assert drawn(each.decide(4)) == drawn(twin.decide(4))
 
 
@@ -882,7 +934,7 @@ def an_override_is_answered_as_before_or_refused(deployment, kind):
     assert each.override({"id": made["id"].split("-")[0] + "-999"}, 1).code == (404, "not_found")
 
 
-@promise()
+@promise(stored=True)
 def an_override_is_replayed_and_changes_the_learner_as_that_of_an_agent(deployment, kind):
     each = deployment.create(kind, graph={"name": "nested", "n": 5}, learner="glance", options={}, seed=5)
     graph = sl.graphs.nested(5)
@@ -954,7 +1006,7 @@ def feedback_comes_in_any_order_with_the_probabilities_of_its_own_round(deployme
         assert row["reward"] == pytest.approx(1 - place / 10)
 
 
-@promise()
+@promise(stored=True)
 def the_same_feedback_again_is_recognised_and_learned_once(deployment, kind):
     each = deployment.create(kind).play()
     made = each.decide(3)
@@ -1090,7 +1142,7 @@ def a_decision_is_cancelled_once_and_teaches_nothing(deployment, kind):
 # Clones.
 
 
-@promise()
+@promise(stored=True)
 def a_clone_goes_on_from_what_was_learned_and_is_independent(deployment, kind):
     each = deployment.create(kind).play()
     waiting = each.decide(2)
@@ -1131,12 +1183,14 @@ def a_clone_is_made_once(deployment, kind):
     for other in ({"learned": False}, {"description": "another"}, {"holdout": {"arm": 1, "share": 0.1}}):
         assert deployment.post(f"{each.path}/clone", {"name": clone.name, **other}).code == (409, "exists")
     assert deployment.post(f"{each.path}/clone", {"name": each.name}).code == (409, "exists")
+    refused = deployment.post(f"{each.path}/clone", {"name": "third", "seed": 1})  # what was learned has its own
+    assert (refused.code, refused.body["path"]) == ((422, "invalid"), "body.seed")
 
 
 # Restarts, kills and several servers.
 
 
-@promise()
+@promise(stored=True)
 def a_restart_changes_nothing(deployment, kind):
     each = deployment.create(
         kind, holdout={"arm": 1, "share": 0.3}, scale={"best": 0, "worst": 2}, labels=list("abcde")
@@ -1176,7 +1230,7 @@ def a_kill_changes_nothing_that_was_acknowledged(deployment, kind):
     assert frozen.decide()["arm"] == 2
 
 
-@promise()
+@promise(stored=True)
 def two_servers_on_one_database_keep_one_order(deployment, kind):
     each, twin = deployment.create(kind), deployment.create(kind)
     with deployment.beside() as other:

@@ -45,18 +45,6 @@ def test_a_decision_is_what_the_agent_alone_would_have_made(bench):
         agent.tell(expected, losses)
 
 
-def test_feedback_out_of_order_is_learned_with_the_probabilities_of_its_own_round(bench):
-    bench.create(graph=GRAPH, seed=2)
-    agent = sl.Agent("exp3.g++", GRAPH, seed=2)
-    made = [bench.decide() for _ in range(12)]
-    twins = [agent.ask() for _ in range(12)]
-    for number in np.random.default_rng(1).permutation(12):
-        losses = [0.1 * (number % 7)] * len(made[number].reveals)
-        bench.tell(made[number], losses)
-        agent.tell(twins[number], losses)
-    assert bench.decide().probability == agent.ask().probability
-
-
 def test_a_key_that_comes_twice_in_one_transaction_gives_one_decision(bench):
     bench.create()
     one, two = bench.store.run([Decide("e", key="b"), Decide("e", key="b")])
@@ -78,37 +66,6 @@ def test_a_batch_refuses_only_what_is_wrong_in_it(bench):
         ]
     )
     assert [getattr(each, "code", "fine") for each in outcomes] == ["invalid", "not_found", "fine", "not_found"]
-
-
-def test_expiry_does_not_wait_for_a_sweep(bench):
-    bench.create(expire_after=10.0)
-    made, other = bench.decide(), bench.decide()
-    bench.hands.move(10.0)
-    assert refused("expired", bench.tell, made).status == 410
-    assert refused("expired", bench.cancel, other).status == 410
-    counts = bench.counts()
-    assert [counts[kind] for kind in (Kind.EXPIRED, Kind.LATE, Kind.TOLD, Kind.CANCELLED)] == [2, 1, 0, 0]
-    assert bench.expire() == 0
-
-
-def test_a_wall_clock_that_jumps_expires_nothing(database):
-    with opened(database) as bench:
-        bench.create(expire_after=60.0)
-        made = [bench.decide() for _ in range(5)]
-        for jump in (3600, -7200, 86_400):
-            bench.hands.wall += jump
-            assert bench.expire() == 0
-        bench.hands.move(30)
-        bench.store.save_clock()
-        hands = bench.hands
-    hands.steady, hands.wall = 3.0, hands.wall + 500_000  # a reboot, and days later by the wall clock
-    with opened(database, hands) as bench:
-        assert bench.expire() == 0
-        bench.hands.move(29)
-        assert bench.expire() == 0  # 59 seconds in which a server ran
-        bench.hands.move(2)
-        assert bench.expire() == 5
-        assert refused("expired", bench.tell, made[0]).status == 410
 
 
 @pytest.mark.parametrize("saved", [False, True])
