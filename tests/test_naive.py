@@ -25,10 +25,6 @@ def graph(n, arcs, *, both=True):
     return A
 
 
-def random_graph(rng, n):
-    return (rng.random((n, n)) < rng.random()) | np.eye(n, dtype=bool)
-
-
 def reveal(A, arm, losses):
     return {int(j): float(losses[j]) for j in np.flatnonzero(np.array(A)[arm])}
 
@@ -89,15 +85,6 @@ def test_golden_values_where_the_gaps_bind():
     np.testing.assert_allclose(found.eps, [2.0813865e-4, 4e-12, 4e-12, 5.9728733e-5], rtol=1e-7)
 
 
-def test_one_arm_is_played():
-    for options in ({"rate": "fixed", "strong_independence": 1}, {"rate": "adaptive"}, {"start": []}):
-        learner = naive.Exp3Gpp(1, **{"rate": "adaptive", **options})
-        for _ in range(4):
-            begun = learner.distribution([[1]])
-            assert begun.p.tolist() == [1.0]
-            learner.update(begun, 0, {0: 0.5})
-
-
 def test_without_initial_rounds_nothing_is_known_at_first():
     learner = naive.Exp3Gpp(4, "adaptive", start=[])
     first = learner.distribution(PATH4)
@@ -132,55 +119,6 @@ def test_ties():
 def test_rates_never_fall_below_those_outside_the_exploration_set():
     eps = naive.exploration_rates([0.0, 0.5, 0.5], {0, 1}, t=100, lam=1.0, beta=1e-9)
     close(eps, [0.5 * math.sqrt(math.log(3) / 900), 4e-4, 4e-4])
-
-
-@pytest.mark.parametrize("ties", ["paper", "practical"])
-def test_exploration_sets_dominate_and_are_strongly_independent(ties):
-    rng = np.random.default_rng(1)
-    for _ in range(200):
-        n = int(rng.integers(1, 9))
-        A = random_graph(rng, n)
-        gap = rng.integers(0, 3, n) / 4
-        S = naive.exploration_set(gap, A, ties)
-        assert all(any(A[j, i] and gap[j] <= gap[i] for j in S) for i in range(n))
-        assert not any(A[i, j] and A[j, i] for i, j in itertools.combinations(S, 2))
-
-
-@pytest.mark.parametrize("ties", ["paper", "practical"])
-@pytest.mark.parametrize("rate", ["fixed", "adaptive"])
-def test_probabilities_and_their_bounds(rate, ties):
-    rng = np.random.default_rng(2)
-    n = 5
-    means = np.array([0.05, 0.95, 0.9, 0.9, 0.5])
-    learner = naive.Exp3Gpp(n, rate, strong_independence=n, gamma=0.05, beta=0.01, ties=ties)
-    binding = 0
-    for t in range(1, 501):
-        A = random_graph(rng, n)
-        begun = learner.distribution(A)
-        arm = int(rng.choice(n, p=begun.p))
-        if t > n:
-            lower = naive.o_lower(begun.gap, t, learner.lam, learner.beta)
-            binding += min(lower) < naive.exploration_cap(n, t, learner.lam)
-            assert all(lower <= begun.P)
-            assert sum(begun.eps) <= 0.5
-            assert sum(begun.p) == pytest.approx(1.0, abs=1e-14)
-            assert 1 - 1e-12 <= begun.theta <= naive.maximum_acyclic(A) + 1e-12
-        learner.update(begun, arm, reveal(A, arm, rng.random(n) < means))
-    assert binding > 100
-
-
-def test_loss_estimates_are_unbiased():
-    rng = np.random.default_rng(3)
-    A = random_graph(rng, 5)
-    losses = rng.random(5)
-    mean = np.zeros(5)
-    for arm in range(5):
-        learner = naive.Exp3Gpp(5, "adaptive", start=[])
-        learner.Ltilde[:] = range(5)
-        begun = learner.distribution(A)
-        learner.update(begun, arm, reveal(A, arm, losses))
-        mean += begun.p[arm] * (learner.Ltilde - range(5))
-    np.testing.assert_allclose(mean, losses, rtol=1e-12)
 
 
 def test_outcomes_may_come_late_and_in_any_order():

@@ -59,7 +59,7 @@ def random_digraph(rng, K, *, loops=True):
     return A
 
 
-def follow(agent, oracle, bank, *, rounds=300, late=False, after=False, seed=0):
+def follow(agent, oracle, bank, *, rounds=150, late=False, after=False, seed=0):
     """Compare every round of an agent with its oracle.
 
     The graph of a round is any one of the bank; `after` shows it when the round is told, which with `late` is many

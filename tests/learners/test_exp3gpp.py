@@ -14,63 +14,6 @@ from sidelong.errors import LearnerError
 from sidelong.learners import exp3gpp
 
 
-def play_golden_rounds(rate):
-    """Yield the stepper in each round of the golden run, between `distribution` and `update`."""
-    stepper = Stepper("exp3.g++", sl.graphs.path(3), rate=rate)
-    for t, arm in enumerate([0, 1, 2, 0, 2, 1, 1, 0, 2, 2, 1, 0], start=1):
-        stepper.distribution()
-        yield stepper
-        stepper.update(arm, [(t * (i + 2)) % 5 / 4 for i in range(3)])
-
-
-@pytest.mark.interpreted
-def test_golden_values_of_the_fixed_rate():
-    for stepper in play_golden_rounds("fixed"):
-        eta, state = stepper.trace[exp3gpp.TRACES.index("learning_rate")], stepper.state
-        if stepper.t == 4:
-            assert eta == pytest.approx(0.2620367685, abs=1e-8)
-            assert state.S.tolist() == [True, False, True]
-            assert state.eps == pytest.approx([0.1235253173] * 3, abs=1e-8)
-            assert stepper.p == pytest.approx([1 / 3] * 3, abs=1e-8)
-        if stepper.t == 5:
-            assert state.Ltilde == pytest.approx([1.125, 0.5, 0], abs=1e-8)
-            assert state.O.tolist() == [3, 4, 2]
-            assert state.Lhat.tolist() == [2.25, 2.5, 1.25]
-            assert eta == pytest.approx(0.2343728108, abs=1e-8)
-            assert stepper.p == pytest.approx([0.30373657, 0.33422311, 0.36204032], abs=1e-8)
-        if stepper.t == 12:
-            assert state.eps == pytest.approx([0.07131738, 0.02777778, 0.07131738], abs=1e-8)
-            assert stepper.p == pytest.approx([0.33332478, 0.32506768, 0.34160754], abs=1e-8)
-
-
-@pytest.mark.interpreted
-def test_golden_values_of_the_adaptive_rate():
-    for stepper in play_golden_rounds("adaptive"):
-        if stepper.t == 4:
-            assert stepper.trace[exp3gpp.TRACES.index("learning_rate")] == pytest.approx(0.4279042511, abs=1e-8)
-            assert stepper.state.eps == pytest.approx([0.08734559] * 3, abs=1e-8)
-        if stepper.t == 5:
-            assert stepper.state.Theta[0] == pytest.approx(4.3333333333, abs=1e-8)
-            assert stepper.p == pytest.approx([0.28273568, 0.33373003, 0.38353429], abs=1e-8)
-        if stepper.t == 12:
-            assert stepper.p == pytest.approx([0.31778602, 0.34548389, 0.33673010], abs=1e-8)
-    assert stepper.state.Theta[0] == pytest.approx(14.8287925778, abs=1e-8)
-
-
-@pytest.mark.interpreted
-def test_golden_values_where_the_exploration_rate_leaves_its_cap():
-    stepper = Stepper("exp3.g++", sl.graphs.path(4), rate="fixed", strong_independence=2, beta=1, start="none")
-    state = stepper.state
-    state.O[:] = [4e5, 9e5, 5e5, 2.5e5]
-    state.mean[:] = [0.1, 0.5, 0.9, 0.6]
-    state.width[:] = 1 / np.sqrt(state.O)
-    stepper.t = 10**6 - 1
-    stepper.distribution()
-    assert state.gap == pytest.approx([0, 0.38597518, 0.78405860, 0.48094102], abs=1e-8)
-    assert state.S.tolist() == [True, False, False, True]
-    assert state.eps == pytest.approx([2.0813865e-4, 4e-12, 4e-12, 5.9728733e-5], rel=1e-7)
-
-
 def follow_the_oracle(seed, rate, ties, *, changing, rounds=2000):
     """Compare every round of an agent with the oracle; return how many exploration sets there were.
 

@@ -10,8 +10,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
 ROOT = Path(__file__).parents[2]
 PROGRAM = """
 import base64, sys
@@ -91,7 +89,6 @@ def example():
     return names, in_check.partition(":\n")[2], in_checked.partition(":\n")[2]
 
 
-@pytest.mark.interpreted
 def test_the_example_of_the_page_is_a_rule_of_agents_families_and_the_service(tmp_path):
     shutil.copytree(ROOT / "src/sidelong", tmp_path / "sidelong", ignore=shutil.ignore_patterns("__pycache__"))
     file = tmp_path / "sidelong/agent/rules.py"
