@@ -48,6 +48,7 @@ from sidelong._cache import CodeKey, code_key
 from sidelong._install import CLIENT_ONLY, pip_install
 from sidelong.machine import cores
 from sidelong.progress import ProgressLine
+from sidelong.user_code import compile_failure
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -294,13 +295,6 @@ def load_compiler() -> None:
             private_parts()
 
 
-def compilation_error() -> type[Exception]:
-    """Return what the compiler raises if it cannot make machine code of a function."""
-    import numba  # noqa: PLC0415  # takes a third of a second
-
-    return numba.errors.NumbaError  # type: ignore[no-any-return]
-
-
 def signature_of(*arguments: object) -> tuple[Any, ...]:
     """Return the types of arguments, by which machine code is found."""
     import numba  # noqa: PLC0415  # takes a third of a second
@@ -340,16 +334,26 @@ def compiled(function: F, *arguments: object, of: str = "") -> F:
         if types_ not in function.entries:
             line = ProgressLine(shown=None if of else False)
             with line.saying(f"Compiling {of}, once for all later runs", after=0.5):
-                function.entries[types_] = _machine_code(function.dispatcher, signature_of(*arguments))
+                function.entries[types_] = _machine_code(function, signature_of(*arguments))
             if hasattr(function.dispatcher, "whole"):  # a public kernel is not kept
                 note_done(_request(function, types_, arguments))
         return function.entries[types_]  # type: ignore[return-value]
 
 
-def _machine_code(made: Any, signature: tuple[Any, ...]) -> Any:
-    if hasattr(made, "whole"):
-        return made.whole.machine_code(signature)
-    made.compile(signature)  # a public kernel, which finds its types in each call
+def _machine_code(function: Kernel, signature: tuple[Any, ...]) -> Any:
+    import numba  # noqa: PLC0415  # takes a third of a second
+
+    made = function.dispatcher
+    try:
+        if hasattr(made, "whole"):
+            return made.whole.machine_code(signature)
+        made.compile(signature)  # a public kernel, which finds its types in each call
+    except numba.errors.NumbaError as error:
+        # Numba's text is long and ends in the loop of the package, while the fault is in a user's kernel.
+        refused = compile_failure(error, function.code.kernels)
+        if refused is None:
+            raise
+        raise refused from None
     return made
 
 

@@ -7,6 +7,7 @@
     │   ├── GraphFileError        a graph file cannot be read; names the file and the line
     │   └── ObservabilityError    a learner cannot play on this graph; names the arm
     ├── LearnerError              an unknown learner, or an option it does not take
+    ├── CodeError                 code of your own cannot be imported or compiled; names the line
     ├── FeatureError              features that cannot be read, or are not like the first ones
     ├── LossError                 a loss outside [0, 1], missing, or of an arm that was not revealed
     │   └── OutcomeError          what happened contradicts itself, or leaves its range
@@ -50,6 +51,10 @@ class ObservabilityError(GraphError):
 
 class LearnerError(SidelongError, ValueError):
     """An unknown learner, or an option that it does not take."""
+
+
+class CodeError(SidelongError, ValueError):
+    """Code of your own that cannot be imported or compiled; the message names the file and the line."""
 
 
 class FeatureError(SidelongError, ValueError):

@@ -1,12 +1,15 @@
 """A learner of one's own is checked: by `learners.check` in words, and by agents and simulations in each round."""
 
+import inspect
+import re
 from dataclasses import replace
 
+import numba
 import numpy as np
 import pytest
 
 import sidelong as sl
-from sidelong.errors import LearnerError
+from sidelong.errors import CodeError, LearnerError
 from sidelong.learners import kernel, tsn, uniform
 from simulation import round_robin
 
@@ -143,16 +146,80 @@ def cuts_an_edge(_params, _state, graph, told):
 
 
 @pytest.mark.parametrize(
-    ("changes", "arm", "said"),
+    ("broken", "arm", "said"),
     [
-        ({"distribution": writes_a_trace_too_many}, -1, "`distribution` writes trace[2], which has 2 numbers"),
-        ({"update": learns_too_much}, 0, "`update` reads losses[1], which has 1 numbers"),
-        ({"update": cuts_an_edge}, 0, "`update` writes graph.stop[0]: assignment destination is read-only"),
+        (writes_a_trace_too_many, -1, "`distribution` writes trace[2], which has 2 numbers"),
+        (learns_too_much, 0, "`update` reads losses[1], which has 1 numbers"),
+        (cuts_an_edge, 0, "`update` writes graph.stop[0]: assignment destination is read-only"),
     ],
 )
-def test_what_lies_beyond_an_array_is_named(changes, arm, said):
-    (found,) = sl.learners.check(with_(**changes), GRAPH, rounds=20).violations
+def test_what_lies_beyond_an_array_is_named_with_its_line(broken, arm, said):
+    which = "distribution" if arm < 0 else "update"
+    (found,) = sl.learners.check(with_(**{which: broken}), GRAPH, rounds=20).violations
     assert (found.rule, found.round, found.arm, found.said) == ("bounds of arrays", 1, arm, said)
+    code = inspect.getsource(broken).splitlines()[-1].strip()
+    line = broken.__code__.co_firstlineno + len(inspect.getsource(broken).splitlines()) - 1
+    assert found.line == f"test_check.py, line {line}: {code}"
+
+
+def has_a_typo(params, state, graph, asked):
+    round_robin.distribution(params, state, graph, asked)
+    asked.p[0] += shaer * 0.0  # noqa: F821
+
+
+TYPO = f"test_check.py, line {has_a_typo.__code__.co_firstlineno + 2}: asked.p[0] += shaer * 0.0"
+
+
+def test_a_typo_in_a_kernel_is_shown_with_its_line():
+    report = sl.learners.check(with_(distribution=has_a_typo), GRAPH, rounds=20)
+    (found,) = report.violations
+    assert (found.rule, found.round) == ("kernels raise no error", 1)
+    assert found.said == "`distribution` raises NameError: name 'shaer' is not defined"
+    assert found.line.startswith(TYPO)
+    assert str(report).splitlines()[2].startswith(f"    {TYPO}")
+    assert "probabilities" in report.unchecked
+    assert "not checked, because of the above: probabilities, " in str(report)
+
+
+@pytest.mark.skipif(numba.config.DISABLE_JIT, reason="nothing is compiled")
+@pytest.mark.parametrize(
+    "play",
+    [
+        lambda own: sl.simulate(own, GRAPH, WORLD, rounds=4),
+        lambda own: sl.Agent(own, GRAPH).ask(),
+    ],
+)
+def test_no_trace_of_numba_ends_in_our_loop(play):
+    with pytest.raises(CodeError, match=rf"^A kernel cannot be compiled: NameError: .*{re.escape(TYPO)}") as caught:
+        play(with_(distribution=has_a_typo))
+    assert caught.value.__suppress_context__  # or Python prints Numba's own trace above it
+
+
+def sorts_text(params, state, graph, asked):
+    round_robin.distribution(params, state, graph, asked)
+    asked.p[0] += len(sorted(str(asked.t), key=len)) * 0.0
+
+
+@pytest.mark.skipif(numba.config.DISABLE_JIT, reason="nothing is compiled")
+def test_what_plain_python_can_do_and_machine_code_cannot_is_shown_with_its_line():
+    report = sl.learners.check(with_(distribution=sorts_text), GRAPH, rounds=20)
+    (found,) = report.violations
+    assert found.rule == "kernels compile"
+    assert f"test_check.py, line {sorts_text.__code__.co_firstlineno + 2}: asked.p[0] += len(sorted" in found.said
+    assert "loop.py" not in found.said
+
+
+def divides(graph, *, share=1):
+    return round_robin.Params(graph.n_arms // share)
+
+
+def test_configure_that_fails_is_named_and_an_unknown_option_is_refused():
+    own = replace(round_robin.LEARNER, name="mine", configure=divides)
+    (found,) = sl.learners.check(own, GRAPH, rounds=20, share=0).violations
+    assert (found.rule, found.said) == ("configure and init", "ZeroDivisionError: integer division or modulo by zero")
+    assert found.line.startswith("test_check.py, line ")
+    with pytest.raises(LearnerError, match=r"no option .shaer.\. Did you mean .share."):
+        sl.learners.check(own, GRAPH, rounds=20, shaer=0)
 
 
 def test_an_absent_arm_that_is_played_is_named():

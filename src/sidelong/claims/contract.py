@@ -17,11 +17,12 @@ import numpy as np
 from sidelong import graphs, losses
 from sidelong._jit import Kernel
 from sidelong.agent import Agent
-from sidelong.errors import SidelongError
+from sidelong.errors import CodeError, SidelongError
 from sidelong.graphs.graph import FeedbackGraph
 from sidelong.learners import catalogue
 from sidelong.learners.interface import Asked, Learner, Need, Told, drawing, is_distribution, release, trace_size
 from sidelong.simulation import simulate
+from sidelong.user_code import failing_line
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -41,10 +42,12 @@ class Violation:
     said: str
     round: int = 0  #: 0 if it is of no round
     arm: int = -1  #: -1 if it is of no arm
+    line: str = ""  #: of the learner's file, with its number and text, if one line is known
 
     def __str__(self) -> str:
         place = [f"round {self.round}"] * (self.round > 0) + [f"arm {self.arm}"] * (self.arm >= 0)
-        return f"{self.rule}: {', '.join(place)}{': ' * bool(place)}{self.said}"
+        line = f"\n    {self.line}" * bool(self.line)
+        return f"{self.rule}: {', '.join(place)}{': ' * bool(place)}{self.said}{line}"
 
 
 @dataclass(frozen=True)
@@ -55,6 +58,7 @@ class ContractReport:
     rounds: int
     rules: tuple[str, ...]  #: that were checked
     violations: tuple[Violation, ...]
+    unchecked: tuple[str, ...] = ()  #: rules that could not be checked, because of the violations
 
     @property
     def holds(self) -> bool:
@@ -64,9 +68,10 @@ class ContractReport:
     def __str__(self) -> str:
         broken = {each.rule for each in self.violations}
         kept = [f"  {rule}: holds" for rule in self.rules if rule not in broken]
+        left = [f"  not checked, because of the above: {', '.join(self.unchecked)}"] * bool(self.unchecked)
         verdict = "keeps the contract" if self.holds else "breaks the contract"
         return "\n".join(
-            [f"{self.learner} {verdict}, in {self.rounds} rounds:", *map("  {}".format, self.violations), *kept]
+            [f"{self.learner} {verdict}, in {self.rounds} rounds:", *map("  {}".format, self.violations), *kept, *left]
         )
 
 
@@ -78,9 +83,12 @@ class _BrokenError(Exception):
         self.violation = violation
 
 
+SETUP = "configure and init"
+RUNS = "kernels raise no error"
 DISTRIBUTION = "probabilities"
 BOUNDS = "bounds of arrays"
 LATE = "late feedback"
+COMPILES = "kernels compile"
 SAME_BITS = "machine code decides as plain Python"
 SIMULATION = "a simulation decides as an agent"
 RESUME = "a saved agent goes on as the other"
@@ -108,6 +116,10 @@ def _graph_for(needs: frozenset[Need]) -> FeedbackGraph:
     return FeedbackGraph.from_edges([(0, 2), (2, 5), (5, 0), (1, 4), (3, 0), (3, 5)], self_loops=True)
 
 
+class _OutOfBoundsError(IndexError):
+    """A kernel reads or writes where it must not."""
+
+
 class _Guarded(np.ndarray[Any, Any]):
     """An array that says its name where an index is out of its bounds, as no kernel checks in machine code."""
 
@@ -120,15 +132,15 @@ class _Guarded(np.ndarray[Any, Any]):
         try:
             return super().__getitem__(index)
         except IndexError:
-            raise IndexError(f"reads {self.name}[{index}], which has {self.size} numbers") from None
+            raise _OutOfBoundsError(f"reads {self.name}[{index}], which has {self.size} numbers") from None
 
     def __setitem__(self, index: Any, value: Any) -> None:
         try:
             super().__setitem__(index, value)
         except IndexError:
-            raise IndexError(f"writes {self.name}[{index}], which has {self.size} numbers") from None
+            raise _OutOfBoundsError(f"writes {self.name}[{index}], which has {self.size} numbers") from None
         except ValueError as error:
-            raise IndexError(f"writes {self.name}[{index}]: {error}") from None
+            raise _OutOfBoundsError(f"writes {self.name}[{index}]: {error}") from None
 
 
 def _guarded(name: str, array: Any, *, writeable: bool = True) -> Any:
@@ -203,11 +215,11 @@ class _PlainRun:
     def _call(self, name: str, t: int, kernel: Any, record: Any, arrays: Any = None, arm: int = -1) -> Any:
         try:
             return kernel(self.params, self.state, self.arrays if arrays is None else arrays, record)
-        except IndexError as error:
-            raise _BrokenError(Violation(BOUNDS, f"`{name}` {error}", t, arm)) from None
+        except _OutOfBoundsError as error:
+            raise _BrokenError(Violation(BOUNDS, f"`{name}` {error}", t, arm, failing_line(error))) from None
         except Exception as error:
             said = f"`{name}` raises {type(error).__name__}: {error}"
-            raise _BrokenError(Violation(BOUNDS, said, t, arm)) from error
+            raise _BrokenError(Violation(RUNS, said, t, arm, failing_line(error))) from error
 
     def _check_distribution(self, t: int, p: np.ndarray) -> None:
         if is_distribution(p):
@@ -223,7 +235,6 @@ class _Contract:
         self, learner: Learner, graph: FeedbackGraph, rounds: int, options: dict[str, Any], *, binary: bool
     ) -> None:
         self._learner, self._graph, self._rounds, self._options = learner, graph, rounds, options
-        self._params = catalogue.configure(learner, graph, options)
         rng = np.random.default_rng(0)
         table = rng.random((rounds, graph.n_arms))
         self._table = np.round(table) if binary else table
@@ -233,25 +244,49 @@ class _Contract:
 
     def report(self) -> ContractReport:
         """Check one rule after the other; what machine code decides is of no use where plain Python fails."""
-        self._try((DISTRIBUTION, BOUNDS), self._prompt)
-        if not self._broken:
-            self._try((LATE,), self._late)
-        if not self._broken and self._learner.sleeps:
-            self._try((ABSENT,), self._absent)
-        if not self._broken:
-            self._try((SAME_BITS, SIMULATION), self._same)
-        if not self._broken:
-            self._try((RESUME,), self._resume)
-        return ContractReport(self._learner.title, self._rounds, tuple(self._rules), tuple(self._broken))
+        parts = [
+            ((SETUP,), self._configure),
+            ((RUNS, DISTRIBUTION, BOUNDS), self._prompt),
+            ((LATE,), self._late),
+            *([((ABSENT,), self._absent)] if self._learner.sleeps else []),
+            ((COMPILES, SAME_BITS, SIMULATION), self._same),
+            ((RESUME,), self._resume),
+        ]
+        unchecked = [rule for rules, _ in parts for rule in rules]
+        for rules, look in parts:
+            if self._try(rules, look):
+                self._rules += rules
+            else:
+                self._rules.append(self._broken[-1].rule)
+                break
+        left = tuple(rule for rule in unchecked if rule not in self._rules)
+        return ContractReport(self._learner.title, self._rounds, tuple(self._rules), tuple(self._broken), left)
 
-    def _try(self, rules: tuple[str, ...], look: Any) -> None:
-        self._rules += rules
+    def _try(self, rules: tuple[str, ...], look: Any) -> bool:
+        """Check some rules; return whether they hold, and keep what is broken if not."""
         try:
             look()
         except _BrokenError as error:
             self._broken.append(error.violation)
+        except CodeError as error:
+            self._broken.append(Violation(COMPILES, str(error)))
         except SidelongError as error:
+            if rules == (SETUP,):  # it was asked for something that it does not take, and nothing was played
+                raise
             self._broken.append(Violation(rules[-1], str(error)))
+        else:
+            return True
+        return False
+
+    def _configure(self) -> None:
+        try:
+            self._params = catalogue.configure(self._learner, self._graph, self._options)
+            self._learner.init(self._params, self._graph)
+        except SidelongError:  # an option that it does not take, or a graph that it cannot play on
+            raise
+        except Exception as error:
+            said = f"{type(error).__name__}: {error}"
+            raise _BrokenError(Violation(SETUP, said, line=failing_line(error))) from error
 
     def _run(self) -> _PlainRun:
         return _PlainRun(self._learner, self._graph, self._params, 7)

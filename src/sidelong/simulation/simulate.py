@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from sidelong._aside import has_free_core
-from sidelong._jit import compilation_error, compile_all, compiled
-from sidelong.errors import BinaryLossError, SimulationError, WorldError
+from sidelong._jit import compile_all, compiled
+from sidelong.errors import BinaryLossError, SimulationError
 from sidelong.evaluation.certificates import NOT_TOLD, assess, settle
 from sidelong.graphs.bank import pick, select
 from sidelong.learners.catalogue import check_certifiable
@@ -196,12 +196,7 @@ class _Simulation:
 
     def prepare(self) -> None:
         """Compile, or load what was compiled before, outside of what is measured."""
-        try:
-            self._play = compiled(self._play, *self.call())
-        except compilation_error() as error:
-            if self._world.functions is None:
-                raise
-            raise WorldError(f"The function of {self._world!r} could not be compiled: {error}") from error
+        self._play = compiled(self._play, *self.call())
 
     def play_all(
         self, numbers: list[int], threads: int, report: Callable[[int, int], None]

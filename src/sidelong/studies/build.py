@@ -6,7 +6,6 @@ functions that register themselves in `sidelong.graphs.makers` and `sidelong.los
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import sys
 import threading
@@ -16,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from sidelong.checks import is_whole, nearest, plain
-from sidelong.errors import GraphError, LearnerError, WorldError
+from sidelong.errors import CodeError, GraphError, LearnerError, WorldError
 from sidelong.graphs.graph import FeedbackGraph
 from sidelong.graphs.makers import makers as graph_makers
 from sidelong.learners import catalogue
@@ -25,6 +24,7 @@ from sidelong.losses.makers import makers as world_makers
 from sidelong.simulation.game import prepare
 from sidelong.studies.cell import canonical, options_of
 from sidelong.studies.source import MisplacedError
+from sidelong.user_code import import_file
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -199,24 +199,11 @@ def _from_file(key: str, value: Table, path: Path) -> Any:
 def _import_file(path: Path) -> ModuleType:
     """Import a file of a user. Its name comes from its folder too, which is named by its content."""
     name = f"{path.stem}_{path.parent.name[:12]}"
-    with _importing:
-        return sys.modules.get(name) or _import(name, path)
+    try:
+        with _importing:
+            return sys.modules.get(name) or import_file(path, name)
+    except CodeError as error:
+        raise MisplacedError(str(error), "file") from error
 
 
 _importing = threading.Lock()  # a worker of a cluster has several threads
-
-
-def _import(name: str, path: Path) -> ModuleType:
-    spec = importlib.util.spec_from_file_location(name, path)
-    if path.suffix != ".py" or spec is None or spec.loader is None:
-        raise MisplacedError(f"Code is in a file .py, not {path.name!r}.", "file")
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module
-    try:
-        spec.loader.exec_module(module)
-    except BaseException as error:
-        del sys.modules[name]
-        if isinstance(error, KeyboardInterrupt):
-            raise
-        raise MisplacedError(f"{path.name} cannot be imported: {type(error).__name__}: {error}", "file") from error
-    return module
