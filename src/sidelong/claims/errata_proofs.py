@@ -205,3 +205,77 @@ def e26(_: Trial) -> Outcome:
     harmonic = float(inverse.sum())
     shown = f"sum / bound up to {max(ratios):.4g}; printed: {harmonic:.3f} > {math.log(10_000):.3f}"
     return Outcome(max(ratios), 1.0, shown, "1", (harmonic, math.log(10_000)))
+
+
+@claim("e28", "t_min of changing graphs has ln K in its denominator", "App. E, R_tmin")
+def e28(_: Trial) -> Outcome:
+    """9 sqrt(K t) ln(K t) <= 180 beta K^(3/2) / Delta^2 (ln(20 beta^2 K^(5/2) / Delta^4))^2 at the exact t = t_min.
+
+    Proposition 5 gives t_min <= 25 c (ln c)^2 with c = 4 beta^2 K^2 / (Delta^4 ln K). Printed with d = c ln K, which is
+    larger for K >= 3, but smaller for K = 2. There the chain 9 sqrt(25 K c) ln c ln(25 K c^2) exceeds the bound.
+    """
+
+    def bound(K: int, gap: float) -> float:
+        return 180 * math.log(20 * BETA**2 * K**2.5 / gap**4) ** 2  # in units of beta K^(3/2) / Delta^2
+
+    ratios = []
+    for K in _ARMS:
+        for gap in _GAPS:
+            end = K * theory.t_min(K=K, gap=gap, lambda_=1)
+            ratios.append(9 * math.sqrt(end) * math.log(end) / (BETA * K**1.5 / gap**2) / bound(K, gap))
+    K, gap = 2, 1.0
+    c = 4 * BETA**2 * K**2 / math.log(K)
+    chain = 9 * math.sqrt(25 * K * c) * math.log(c) * math.log(25 * K * c**2) / (BETA * K**1.5)
+    printed = chain, bound(K, gap)
+    shown = f"left / right up to {max(ratios):.3g}; printed, K = 2: {printed[0]:,.0f} > {printed[1]:,.0f}"
+    return Outcome(max(ratios), 1.0, shown, "1", printed)
+
+
+@claim("e29", "the radius has the observations before round t", "App. C.2")
+def e29(_: Trial) -> Outcome:
+    """The bound on O_t holds for O_(t-1) too: (K + 1) beta ln t / (2 t Delta^2) <= 1, and (t - 1 - K) / t >= 4 / 5.
+
+    The first allows t - 1 - K rounds in the place of t - K, and holds after t_min. The second keeps the exponent
+    beta / 10 from t = 5 (K + 1) on. Printed: O_t is bounded, and O_(t-1) used, which is one less if round t reveals
+    the arm.
+    """
+    first = max((K + 1) * BETA * math.log(t) / (2 * t * gap**2) for K, gap, t in _t_mins())
+    second = max(0.8 * t / (t - 1 - K) for K in _ARMS for t in (5 * (K + 1), 100 * K))
+    least = round(5 * BETA)  # the bound beta ln t / (2 Delta^2) for Delta = 1 and ln t = 10
+    shown = f"left / right up to {max(first, second):.4g}; printed: O_t >= {least:,} leaves {least - 1:,}"
+    return Outcome(max(first, second), 1.0 + ROUNDING, shown, "1", (float(least), float(least - 1)))
+
+
+@claim("e30", "the exploration set depends on the gap estimates", "Proposition 8, proof")
+def e30(_: Trial) -> Outcome:
+    """min{1, c / X^2} <= 4 c / Delta^2 + 1[X <= Delta / 2] for each estimate X, before S is chosen or a mean is taken.
+
+    So the mean over S_t is at most that of 4 c / Delta^2 over S_t, and the chances that any of all K arms fails, which
+    is what the remainder of the proposition sums. Printed: the mean of min{1, c / X^2} is taken under the sum over S_t,
+    as if S_t were chosen without X. It is not: the smallest estimate comes first, and explores most.
+    """
+    c, values, chances = 0.01, (0.25, 0.5, 1.0, 2.0), (0.2, 0.1, 0.4, 0.3)
+    rates = [min(1.0, c / x**2) for x in values]  # Delta is 1
+    lone = sum(chance * rate for chance, rate in zip(chances, rates, strict=True))
+    ratios = []
+    for K in (2, 3, 5):  # on a complete graph, S_t is the arm with the smallest estimate, of K that are alike
+        beyond = [sum(chances[k:]) for k in range(len(chances))]  # the chance that an estimate is at least values[k]
+        first = [a**K - b**K for a, b in zip(beyond, [*beyond[1:], 0.0], strict=True)]
+        chosen = sum(chance * rate for chance, rate in zip(first, rates, strict=True))
+        fails = K * sum(chance for chance, x in zip(chances, values, strict=True) if x <= 0.5)
+        ratios.append(chosen / (4 * c + fails))
+        printed = chosen, lone
+    shown = f"mean over S / bound up to {max(ratios):.3g}; printed: {printed[0]:.3g} > {printed[1]:.3g}"
+    return Outcome(max(ratios), 1.0, shown, "1", printed)
+
+
+@claim("e31", "Bernstein's inequality is applied with the variance that its event allows", "App. D.2")
+def e31(_: Trial) -> Outcome:
+    """With nu = 2 t^2 Delta^2 / (beta ln t) in the event and in the inequality, the deviation is at most t Delta / 2.
+
+    Printed: the event allows 4 t^2 Delta^2 / (beta ln t), and the inequality is applied with 2. It would even hold
+    with 4. The chance that nu is larger is bounded by the event of i* twice, where one of them is the event of i.
+    """
+    deviations = [math.sqrt(2 * nu * 2 / BETA) + 2.5 / (3 * BETA) for nu in (2.0, 4.0)]
+    shown = f"deviation {deviations[0]:.3f} t Delta, and {deviations[1]:.3f} with the 4; printed: 4 where 2 is used"
+    return Outcome(max(deviations), 0.5, shown, "1 / 2", (4.0, 2.0))
