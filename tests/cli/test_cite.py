@@ -1,6 +1,7 @@
 """What to cite: the papers that the learners' files name, word for word."""
 
 import re
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -63,6 +64,40 @@ def test_each_entry_is_used_has_a_venue_and_is_printed_once():
     ]
 
 
+def git(root, *command):
+    return subprocess.run(["git", "-C", root, *command], check=True, capture_output=True, text=True).stdout  # noqa: S607
+
+
+def clone(root, *, changed):
+    """Make the folder of a clone with this file of the package in it; return its commit."""
+    (root / "src").mkdir()
+    (root / "src" / "file.py").write_text("x = 1")
+    who = ["-c", "user.name=a", "-c", "user.email=a@b"]
+    for command in (["init", "-q"], ["add", "."], [*who, "commit", "-qm", "first"]):
+        git(root, *command)
+    if changed:
+        (root / "src" / "file.py").write_text("x = 2")
+    return git(root, "rev-parse", "HEAD")
+
+
+@pytest.mark.parametrize("changed", [False, True])
+def test_a_clone_is_cited_with_its_commit(tmp_path, monkeypatch, changed):
+    head = clone(tmp_path, changed=changed).strip()
+    monkeypatch.setattr(citations, "__file__", str(tmp_path / "src" / "sidelong" / "learners" / "citations.py"))
+    expected = f"Commit {head}{', with local changes' * changed}"
+    assert fields(cite("uniform").output)["note"] == expected
+
+
+def test_an_installation_is_cited_with_the_commit_that_pip_has_noted(tmp_path, monkeypatch):
+    monkeypatch.setattr(citations, "__file__", str(tmp_path / "lib" / "sidelong" / "learners" / "citations.py"))
+    (tmp_path / "sidelong-0.dist-info").mkdir()
+    (tmp_path / "sidelong-0.dist-info" / "METADATA").write_text("Name: sidelong\nVersion: 0\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    assert "note" not in fields(cite("uniform").output)
+    (tmp_path / "sidelong-0.dist-info" / "direct_url.json").write_text('{"vcs_info": {"commit_id": "abc"}}')
+    assert fields(cite("uniform").output)["note"] == "Commit abc"
+
+
 def test_without_a_learner_it_is_the_paper():
     assert re.findall(r"@\w+\{(\w+),", cite().output) == ["sidelong", "rouyer2022near"]
     assert re.findall(r"@\w+\{(\w+),", cite("uniform").output) == ["sidelong"]
@@ -76,8 +111,15 @@ def test_an_unknown_learner_is_one_message_and_code_2():
 
 def test_the_citation_file_says_what_the_package_says():
     said = yaml.safe_load((ROOT / "CITATION.cff").read_text())
-    assert str(said["version"]) == sl.__version__
-    assert said["title"] in citations.bibtex()
+    entry = fields(citations.bibtex().partition("\n\n")[0])
+    assert {name: entry[name] for name in ("title", "author", "year", "version", "url")} == {
+        "title": said["title"],
+        "author": said["authors"][0]["name"],
+        "year": str(said["date-released"].year),
+        "version": str(said["version"]),
+        "url": said["repository-code"],
+    }
+    assert entry["version"] == sl.__version__
     [paper] = said["references"]
     assert paper["title"] in citations.bibtex()
     for author in paper["authors"]:
