@@ -4,7 +4,13 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from sidelong.claims.chance import least_mean, least_probability, most_probability
+from sidelong.claims.chance import (
+    least_mean,
+    least_probability,
+    mean_fails_from,
+    most_probability,
+    probability_fails_from,
+)
 from sidelong.errors import TheoryError
 
 
@@ -23,6 +29,15 @@ def test_limits_of_clopper_and_pearson_are_where_the_binomial_tail_is_the_risk()
     for hits, n in ((3, 20), (50, 100), (1, 5000)):
         assert stats.binom.sf(hits - 1, n, least_probability(hits, n, 1e-4)) == pytest.approx(1e-4, rel=1e-6)
         assert stats.binom.cdf(hits, n, most_probability(hits, n, 1e-4)) == pytest.approx(1e-4, rel=1e-6)
+
+
+@pytest.mark.interpreted
+@pytest.mark.parametrize(("trials", "bound"), [(150, 0.000943), (150, 0.3), (20, 0.99)])
+def test_a_check_fails_from_the_first_number_of_hits_whose_limit_is_above_the_bound(trials, bound):
+    above = [hits for hits in range(trials + 1) if least_probability(hits, trials, 1e-6) > bound]
+    expected = above[0] / trials / bound if above else float("inf")
+    assert probability_fails_from(trials, bound, 1e-6) == expected
+    assert least_mean(np.full(trials, mean_fails_from(trials, 1e-6)), 1e-6) == pytest.approx(1.0)
 
 
 @pytest.mark.parametrize("law", ["exponential", "rare", "constant"])

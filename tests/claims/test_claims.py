@@ -31,6 +31,23 @@ def test_it_holds(claim, results):
     assert result.outcome.allowed
 
 
+def test_every_claim_that_samples_says_from_where_on_it_would_fail(results):
+    for claim in claims.CLAIMS:
+        assert (results[claim.id].outcome.fails_from > 1) == claim.random, claim.id
+
+
+@pytest.mark.parametrize("name", ["thm-3", "thm-4-sto"])
+def test_what_could_not_fail_is_marked(name, results):
+    outcome = results[name].outcome
+    assert (outcome.fails_from, outcome.says_little, outcome.remark) == (float("inf"), True, "it could not fail")
+
+
+def test_a_sample_that_is_too_small_is_marked(results):
+    assert results["lem-9"].outcome.remark.startswith("too few runs to fail below ")
+    assert not results["delay-regret"].outcome.says_little
+    assert results["delay-regret"].outcome.remark == ""
+
+
 def test_every_claim_says_what_it_is():
     ids = [claim.id for claim in claims.CLAIMS]
     assert len(set(ids)) == len(ids)

@@ -1,6 +1,7 @@
 """`sidelong verify`: its table, its JSON, and its exit code."""
 
 import json
+import math
 import re
 import subprocess
 import sys
@@ -51,6 +52,29 @@ def test_the_table_fits_and_shows_every_claim(columns):
     assert table.count("holds") == 1
     assert re.search(r"2 corrected, 1 hold|1 hold, 2 corrected", below)
     assert "at most 1e-06" in " ".join(below.split())
+
+
+@pytest.mark.parametrize(
+    ("fails_from", "word", "said"),
+    [
+        (2.0, "holds *", ""),
+        (42.0, "holds †", "to fail below 42 times"),
+        (math.inf, "holds †", "it could not fail"),
+    ],
+)
+def test_a_sample_that_says_little_is_marked(fails_from, word, said, monkeypatch):
+    outcome = Outcome(0.0, 0.001, "0 of 150", "0.001", fails_from=fails_from)
+    held = claims.Checked(claims.choose(["lem-9"])[0], outcome, 1.0, 0.1)
+    monkeypatch.setattr("sidelong.claims.verify", lambda *_, **__: iter([held]))
+    shown = run("--only", "lem-9", columns=300).output
+    assert word in shown
+    column = " ".join(line[50:110] for line in shown.splitlines())
+    assert said in " ".join(column.split())
+    assert ("†: the same" in shown) == (fails_from > 10)
+    monkeypatch.setattr("sidelong.claims.verify", lambda *_, **__: iter([held]))
+    told = json.loads(run("--only", "lem-9", "--json").output)["claims"][0]
+    assert told["fails_from"] == (fails_from if fails_from < math.inf else None)
+    assert told["says_little"] == (fails_from > 10)
 
 
 @pytest.mark.parametrize("form", [(), ("--json",)])

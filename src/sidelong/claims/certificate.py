@@ -9,7 +9,7 @@ import numpy as np
 
 from sidelong import graphs, losses
 from sidelong.claims.algorithm import ROUNDING, largest
-from sidelong.claims.chance import least_probability
+from sidelong.claims.chance import least_probability, probability_fails_from
 from sidelong.claims.claim import Outcome, Trial, claim
 from sidelong.simulation import simulate
 
@@ -65,7 +65,9 @@ def holds(trial: Trial) -> Outcome:
         return Outcome(np.nan, _RISK, "none", "")
     wrong = int((found.loss - best > found.certificate).any(axis=1).sum())
     least = least_probability(wrong, runs, trial.risk)
-    return Outcome(least, _RISK, f"{wrong:,} of {runs:,} runs ever wrong, at least {least:.2g}", f"{_RISK}")
+    shown = f"{wrong:,} of {runs:,} runs ever wrong, at least {least:.2g}"
+    fails_from = probability_fails_from(runs, _RISK, trial.risk)
+    return Outcome(least, _RISK, shown, f"{_RISK}", fails_from=fails_from)
 
 
 def _means(trial: Trial, world: int, told: Callable[[int, float], bool], *, blind: bool = False) -> Floats:

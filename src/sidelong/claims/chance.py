@@ -23,6 +23,22 @@ def most_probability(hits: int, trials: int, risk: float) -> float:
     return float(stats.beta.ppf(1.0 - risk, hits + 1, trials - hits)) if hits < trials else 1.0
 
 
+def probability_fails_from(trials: int, bound: float, risk: float) -> float:
+    """Return how many times `bound` a frequency must be, for its lower limit to be above; inf if that cannot be."""
+    if least_probability(trials, trials, risk) <= bound:
+        return math.inf
+    low, high = 0, trials  # the limit is above the bound from some number of hits in (low, high] on
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if least_probability(middle, trials, risk) > bound else (middle, high)
+    return high / trials / bound
+
+
+def mean_fails_from(size: int, risk: float) -> float:
+    """Return how many times a bound each of so many numbers must be, for the lower limit of their mean to be above."""
+    return 1.0 / least_mean(np.ones(size), risk)
+
+
 def least_mean(sample: np.ndarray, risk: float) -> float:
     """Return a lower limit for the mean of a variable that is never negative, whatever its law.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import zlib
 from dataclasses import dataclass, field
 from enum import Enum
@@ -26,6 +27,10 @@ if TYPE_CHECKING:
     from sidelong.learners.interface import Learner
 
 
+#: A check that fails only from so many times its bound on says little.
+_FAR = 10.0
+
+
 class Verdict(Enum):
     """How a claim fared."""
 
@@ -47,6 +52,7 @@ class Outcome:
     shown: str  #: the measurement in words
     allowed: str  #: the bound in words
     printed: tuple[float, float] | None = None
+    fails_from: float = 1.0  #: how many times the bound the truth must be for such a sample to say so; inf if it cannot
 
     @property
     def verdict(self) -> Verdict:
@@ -56,6 +62,20 @@ class Outcome:
         if self.printed is None:
             return Verdict.HOLDS
         return Verdict.CORRECTED if self.printed[0] > self.printed[1] else Verdict.FAILS
+
+    @property
+    def says_little(self) -> bool:
+        """Whether the claim would have held in this sample though the truth were ten times the bound."""
+        return self.fails_from > _FAR
+
+    @property
+    def remark(self) -> str:
+        """What else to say of the measurement, if it says little."""
+        if not self.says_little:
+            return ""
+        if math.isinf(self.fails_from):
+            return "it could not fail"
+        return f"too few runs to fail below {self.fails_from:,.0f} times the bound"
 
 
 @dataclass(frozen=True)

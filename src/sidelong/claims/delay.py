@@ -11,7 +11,7 @@ import numpy as np
 from sidelong import graphs, theory
 from sidelong.agent import Agent
 from sidelong.claims.algorithm import ROUNDING, largest
-from sidelong.claims.chance import least_mean
+from sidelong.claims.chance import least_mean, mean_fails_from
 from sidelong.claims.claim import Outcome, Trial, claim
 from sidelong.graphs import FeedbackGraph
 from sidelong.learners import exp3set
@@ -128,7 +128,9 @@ def regret(trial: Trial) -> Outcome:
         ratios.setdefault(number // 2 % 4, []).append(game.regret / least)
     limits = [least_mean(np.array(each), trial.risk / len(ratios)) for each in ratios.values()]
     most = largest(list(itertools.chain.from_iterable(ratios.values())))
-    return Outcome(largest(limits), 1.0, f"regret / bound up to {most:.3g} in {len(games)} games of 24 settings", "1")
+    shown = f"regret / bound up to {most:.3g} in {len(games)} games of 24 settings"
+    fails_from = mean_fails_from(min(map(len, ratios.values())), trial.risk / len(ratios))
+    return Outcome(largest(limits), 1.0, shown, "1", fails_from=fails_from)
 
 
 def _cross(losses: Floats, delays: Callable[[int, int], int]) -> tuple[float, float, float]:

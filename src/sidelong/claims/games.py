@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sidelong.claims.chance import least_mean
+from sidelong.claims.chance import least_mean, mean_fails_from
 from sidelong.claims.claim import Outcome
 from sidelong.graphs.sequences import GraphSequence, fixed
 from sidelong.learners.interface import Asked
@@ -99,9 +99,10 @@ def worst_contest(trial: Trial, contests: list[Contest], runs: int, **options: A
         limit = least_mean(np.maximum(regret - each.least, 0.0), risk) + each.least
         mean, error = float(regret.mean()), float(regret.std(ddof=1)) / math.sqrt(runs)
         shown = f"regret {mean:,.0f} ± {error:,.0f} on {each.name}, T = {each.rounds:,}; {len(contests)} games"
-        if each.bound > each.rounds:
-            shown += "; the bound is above T, so this could not fail"
-        outcome = Outcome(limit, each.bound, shown, f"{each.bound:,.0f}" if each.bound < 1e6 else f"{each.bound:.2g}")
+        allowed = f"{each.bound:,.0f}" if each.bound < 1e6 else f"{each.bound:.2g}"
+        needed = (each.bound - each.least) * mean_fails_from(runs, risk) + each.least
+        fails_from = needed / each.bound if needed <= each.rounds else math.inf  # no regret is above T
+        outcome = Outcome(limit, each.bound, shown, allowed, fails_from=fails_from)
         nearness = mean / each.bound if limit <= each.bound else math.inf
         worst = max(worst, (nearness, outcome), key=lambda pair: pair[0])
     return worst[1]

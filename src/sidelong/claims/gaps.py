@@ -10,7 +10,7 @@ from scipy import stats
 
 from sidelong import graphs, losses, theory
 from sidelong.claims.algorithm import confidence
-from sidelong.claims.chance import least_probability, most_probability
+from sidelong.claims.chance import least_probability, most_probability, probability_fails_from
 from sidelong.claims.claim import Outcome, Trial, claim
 from sidelong.claims.games import looks
 from sidelong.claims.stochastic import late_looks
@@ -36,7 +36,8 @@ def worst_frequency(counts: list[tuple[str, int, int, float]], risk: float) -> O
     name, hits, trials, bound = max(counts, key=nearness)
     most = most_probability(hits, trials, each)
     shown = f"{hits:,} of {trials:,}, so at most {most:.2g} ({name}); {len(counts)} events"
-    return Outcome(least_probability(hits, trials, each), bound, shown, f"{bound:.3g}")
+    fails_from = probability_fails_from(trials, bound, each)
+    return Outcome(least_probability(hits, trials, each), bound, shown, f"{bound:.3g}", fails_from=fails_from)
 
 
 def _seen(trial: Trial, graph: FeedbackGraph, gamma: float) -> list[list[Look]]:

@@ -9,7 +9,7 @@ import numpy as np
 from scipy import optimize
 
 from sidelong import graphs, losses, theory
-from sidelong.claims.chance import least_mean
+from sidelong.claims.chance import least_mean, mean_fails_from
 from sidelong.claims.claim import Outcome, Trial, claim
 from sidelong.claims.games import Contest, looks, worst_contest
 
@@ -115,7 +115,9 @@ def _worst_mean(trial: Trial, quantity: object) -> Outcome:
             limit = least_mean(pairs[:, 0], trial.risk / (3 * len(betas)))
             shown = f"mean {mean:.3g} in round {seen[0].t:,}, beta = {beta:g}, {len(runs)} runs"
             nearness = mean / bound if limit <= bound else math.inf
-            worst = max(worst, (nearness, Outcome(limit, bound, shown, f"{bound:.3g}")), key=lambda pair: pair[0])
+            fails_from = mean_fails_from(len(runs), trial.risk / (3 * len(betas)))
+            outcome = Outcome(limit, bound, shown, f"{bound:.3g}", fails_from=fails_from)
+            worst = max(worst, (nearness, outcome), key=lambda pair: pair[0])
     return worst[1]
 
 

@@ -100,19 +100,23 @@ def _table(results: list[Checked], width: int) -> Table:
         claim, outcome = result.claim, result.outcome
         name = Text.assemble((claim.id, "bold"), "\n", claim.title)
         word, colour = _WORDS[result.verdict.value]
-        word += " *" * (claim.random and word == "holds")
-        table.add_row(name, claim.where, Text(outcome.shown), outcome.allowed, Text(word, colour))
+        word += f" {'†' if outcome.says_little else '*'}" * (claim.random and word == "holds")
+        shown = Text(f"{outcome.shown}; {outcome.remark}" if outcome.remark else outcome.shown)
+        table.add_row(name, claim.where, shown, outcome.allowed, Text(word, colour))
     return table
 
 
 def _summary(results: list[Checked], seed: int, risk: float, seconds: float) -> str:
     verdicts = Counter(_WORDS[result.verdict.value][0] for result in results)
     counts = ", ".join(f"{count} {verdict.lower().removesuffix('s')}" for verdict, count in verdicts.items())
+    little = any(result.outcome.says_little for result in results)
     return (
         f"{len(results)} claims in {seconds:.0f} seconds, seed {seed}: {counts}.\n"
         "corrected: false as printed, holds as corrected; docs/paper.md has the errata in plain words.\n"
         "*: it samples, and holds unless a confidence limit contradicts it. The chance that any of these fails\n"
         f"though true is at most {risk:g}, over all of them. The others are exact. More of each: --json."
+        + "\n†: the same, and its sample would not have told it from ten times its bound: it says little."
+        * little
     )
 
 
@@ -132,6 +136,8 @@ def _as_data(results: list[Checked], seed: int, risk: float, *, thorough: bool) 
                 "bound": _finite(result.outcome.bound),
                 "as_printed": result.outcome.printed and [_finite(x) for x in result.outcome.printed],
                 "shown": result.outcome.shown,
+                "fails_from": _finite(result.outcome.fails_from),
+                "says_little": result.outcome.says_little,
                 "confidence": result.confidence,
                 "seconds": round(result.seconds, 3),
             }
