@@ -22,7 +22,7 @@ __all__ = ["COMMANDS", "app"]
 COMMANDS = {
     "Begin": ("demo", "learners", "cite", "warm_up"),
     "Graphs and theory": ("graph", "bounds", "verify"),
-    "Studies": ("check", "run", "report", "reproduce"),
+    "Studies": ("check", "run", "report", "pack", "diff", "reproduce"),
     "The decision service": ("serve", "evaluate", "token"),
 }
 

@@ -7,14 +7,18 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from sidelong.cli.playing import finish, play
+from sidelong.cli.playing import FAILED, finish, play, stop_unless_done
 from sidelong.cli.refusal import refuse, require
 
 if TYPE_CHECKING:
     from sidelong.studies.cell import Cell
     from sidelong.studies.spec import Study
 
-EXAMPLES = ("sidelong run study.toml --dry-run", "sidelong run study.toml --workers 4")
+EXAMPLES = (
+    "sidelong run study.toml --dry-run",
+    "sidelong run study.toml --workers 4",
+    "sidelong run study.sidelong.zip --trust",
+)
 
 #: The least that a study file says.
 STUDY = """\
@@ -27,10 +31,18 @@ BELOW = (f"A small study.toml:\n{STUDY}",)
 
 
 def run(
-    study: Annotated[Path, typer.Argument(metavar="STUDY", help="The study file, in TOML.", show_default=False)],
+    study: Annotated[
+        Path,
+        typer.Argument(
+            metavar="STUDY",
+            help="The study file, in TOML; study.json of a folder of results; or an archive of sidelong pack.",
+            show_default=False,
+        ),
+    ],
     *,
     out: Annotated[
-        Path | None, typer.Option(help="The folder for results.", show_default="results/NAME, for NAME.toml")
+        Path | None,
+        typer.Option(help="The folder for results.", show_default="results/NAME, or results/NAME-again of a pack"),
     ] = None,
     workers: Annotated[
         int | None, typer.Option(min=1, max=1024, help="How many cores to use.", show_default="all")
@@ -45,25 +57,65 @@ def run(
     allow_outside: Annotated[
         bool, typer.Option("--allow-outside", help="Let the study name files outside of its folder.")
     ] = False,
+    trust: Annotated[bool, typer.Option("--trust", help="Run the Python code that a pack contains.")] = False,
 ) -> None:
     """Run a study, or go on with one that was stopped.
 
-    Exit codes: 0 if all is done, 1 if cells failed, 2 if the study is wrong, 3 if damaged results were found and made
-    again, 4 if results could not be written, 130 after Ctrl-C, 143 after SIGTERM.
+    A pack is played again in a folder of its own, and compared with the results in it.
+
+    Exit codes: 0 if all is done, 1 if cells failed or a pack gave other results, 2 if the study is wrong, 3 if damaged
+    results were found and made again, 4 if results could not be written, 130 after Ctrl-C, 143 after SIGTERM.
     """
     require("run", "pydantic", "pyarrow")
     from sidelong.errors import StudyError  # noqa: PLC0415
+    from sidelong.studies.pack import is_pack  # noqa: PLC0415
     from sidelong.studies.spec import load  # noqa: PLC0415  # the compiler takes half a second to load
 
     try:
+        if is_pack(study):
+            _play_again(study, out, workers, on, dry_run=dry_run, trust=trust)
+            return
         loaded = load(study, code=not dry_run, outside=allow_outside)
-        folder = out or Path("results") / study.stem
+        folder = out or (study.parent if study.name == "study.json" else Path("results") / study.stem)
         if dry_run:
             _describe(loaded, folder, workers)
         else:
             finish(play(loaded, folder, workers, on), folder)
     except StudyError as error:
         refuse("run", str(error))
+
+
+def _play_again(
+    pack: Path, out: Path | None, workers: int | None, on: str | None, *, dry_run: bool, trust: bool
+) -> None:
+    """Play the study of a pack in a folder of its own, and compare the results with those in the pack."""
+    from sidelong.cli.diff import show  # noqa: PLC0415
+    from sidelong.studies.compare import compare  # noqa: PLC0415
+    from sidelong.studies.pack import unpacked  # noqa: PLC0415
+    from sidelong.studies.provenance import source_hash  # noqa: PLC0415
+    from sidelong.studies.spec import load  # noqa: PLC0415
+
+    folder = out or Path("results") / f"{pack.name.partition('.')[0]}-again"
+    with unpacked(pack) as (packed, about):
+        study = load(packed / "study.json", code=trust and not dry_run)
+        if dry_run:
+            _describe(study, folder, workers)
+            return
+        if study.unchecked:
+            code = ", ".join(sorted(repr(name.rpartition("/")[2]) for name in about["entries"] if name.endswith(".py")))
+            refuse("run", f"{pack} has Python code ({code}), which can do whatever you can. Add --trust to run it.")
+        if about["made_by"].get("source") != [source_hash()]:
+            made = ", ".join(f"{key} {' and '.join(values)}" for key, values in about["made_by"].items())
+            typer.echo(f"note: other sources of sidelong made these results: {made}.", err=True)
+        summary = play(study, folder, workers, on)
+        stop_unless_done(summary)
+        found = compare(folder, packed)
+    before = f", {summary.done_before:,} of them before" if summary.done_before else ""
+    typer.echo(f"{pack}, content hash {about['sha256']}: {summary.done:,} cells were played again{before}.")
+    show(found, str(folder), str(pack))
+    typer.echo(f"Results: {folder}")
+    if not found.equal:
+        raise typer.Exit(FAILED)
 
 
 def _describe(study: Study, folder: Path, workers: int | None) -> None:

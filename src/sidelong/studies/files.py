@@ -48,6 +48,12 @@ class Files:
         self.contents[f"{digest}/{path.name}"] = content
         return {"name": path.name, "sha256": digest}
 
+    def take(self, folder: Path, reference: Reference) -> Reference:
+        """Read a file of a folder of results, by what a cell knows of it."""
+        path = Files(folder=folder).locate(reference)
+        self.contents[f"{reference['sha256']}/{path.name}"] = read_regular(path)
+        return reference
+
     def save(self, folder: Path) -> None:
         """Write all of them to a folder."""
         for name, content in self.contents.items():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import tomllib
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -36,7 +37,7 @@ class Source:
         self.path = path
         try:
             self._text = path.read_bytes().decode("utf-8-sig")  # some editors begin a file with a mark
-            self.content = tomllib.loads(self._text)
+            self.content = self._of_results() if path.name == "study.json" else tomllib.loads(self._text)
         except OSError as error:
             raise StudyError(f"{path}: cannot be read: {error.strerror or error}.") from error
         except UnicodeDecodeError as error:
@@ -45,6 +46,14 @@ class Source:
             line = re.search(r"line (\d+)", str(error))
             number = line[1] if line else self._text.count("\n") + 1
             raise StudyError(f"{path}:{number}: this is not TOML: {error}.") from error
+
+    def _of_results(self) -> dict[str, Any]:
+        """Return what the study of a folder of results says, of which study.json is a part."""
+        try:
+            told = json.loads(self._text)
+            return {"name": told["name"], **told["study"]}
+        except (ValueError, KeyError, TypeError) as error:
+            raise StudyError(f"{self.path}: this is no study.json of a folder of results.") from error
 
     def refuse(self, message: str, place: Place) -> NoReturn:
         """Raise an error that says where."""

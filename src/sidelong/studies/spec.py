@@ -132,7 +132,7 @@ def load(path: str | PathLike[str], *, code: bool = True, outside: bool = False,
     """Read a study file, and make every learner, graph and world in it once.
 
     Args:
-        path: the file.
+        path: the file, in TOML; or the study.json of a folder of results.
         code: whether to load the code that the study names. Without it, cells that need it are not checked.
         outside: whether the study may name files outside of its folder.
         **changes: keys of the file that shall have another value.
@@ -247,6 +247,8 @@ class _Reader:
 
     def _by_content(self, value: Any, place: Place) -> Any:
         """Return what the file says with files by content, and refuse what JSON does not have."""
+        if place[-1:] == ("file",) and isinstance(value, dict):  # as in study.json, which lies beside its files
+            return self._source.attempt(place, self._files.take, self._source.path.parent / "files", value)
         if isinstance(value, dict):
             return {key: self._by_content(each, (*place, key)) for key, each in value.items()}
         if isinstance(value, list):
