@@ -41,24 +41,3 @@ def test_side_observations_change_nothing():
         arm, losses = int(rng.choice(5, p=loops.p)), rng.random(5)
         loops.update(arm, losses)
         path.update(arm, losses)
-
-
-def test_the_estimate_is_unbiased():
-    """Over the draw, enumerated, each arm's estimate grows by its loss."""
-    losses = np.array([0.2, 0.9, 0.4])
-    expected = np.zeros(3)
-    for arm in range(3):
-        stepper = Stepper("exp3", sl.graphs.complete(3))
-        stepper.state.Lhat[:] = before = np.array([3.0, 0.0, 1.0])
-        stepper.distribution()
-        stepper.update(arm, losses)
-        expected += stepper.p[arm] * (stepper.state.Lhat - before)
-    np.testing.assert_allclose(expected, losses, rtol=1e-12)
-
-
-def test_the_regret_stays_below_the_theorem():
-    """The mean of 8 runs is at most 44 % of the bound, its standard error 3 %: failure probability below 1e-9."""
-    world = sl.losses.constrained(0.2, n_arms=10, best=3)
-    result = sl.simulate("exp3", sl.graphs.self_loops(10), world, rounds=100_000, runs=8, seed=5)
-    bound = 2 * np.sqrt(10 * result.rounds * math.log(10))
-    assert (result.regret.mean(axis=0) < bound).all()

@@ -116,20 +116,6 @@ def test_what_it_explores_on_a_large_ring_is_found_in_time():
     assert exp3g.configure(graph, horizon=10**9).u.min() == 1 / n
 
 
-@pytest.mark.parametrize("A", [RING, REVEALING, LOOPLESS], ids=["ring", "revealing", "loopless"])
-def test_the_estimate_is_unbiased(A):
-    """Over the draw, enumerated, each arm's estimate grows by its loss."""
-    losses = np.linspace(0, 1, K)
-    expected = np.zeros(K)
-    for arm in range(K):
-        stepper = Stepper("exp3.g", graph_of(A), horizon=1000)
-        stepper.state.Lhat[:] = before = 10.0 * np.arange(K)
-        stepper.distribution()
-        stepper.update(arm, losses)
-        expected += stepper.p[arm] * (stepper.state.Lhat - before)
-    np.testing.assert_allclose(expected, losses, rtol=1e-11, atol=1e-15)
-
-
 @pytest.mark.interpreted
 def test_every_arm_it_explores_keeps_its_share():
     stepper = Stepper("exp3.g", graph_of(RING), horizon=1000)

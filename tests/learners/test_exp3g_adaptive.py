@@ -50,20 +50,6 @@ def test_agrees_with_the_oracle_on_a_graph_that_stays(A):
     follow(new(A, seed=1), naive.Exp3GAdaptive(K), [A], seed=1, rounds=500)
 
 
-@named
-def test_the_estimate_is_unbiased(A):
-    """Over the draw, enumerated, each arm's estimate grows by its loss."""
-    losses = np.linspace(0, 1, K)
-    expected = np.zeros(K)
-    for arm in range(K):
-        stepper = stepper_on(A)
-        stepper.state.L[:] = before = 10.0 * np.arange(K)
-        stepper.distribution()
-        stepper.update(arm, losses)
-        expected += stepper.p[arm] * (stepper.state.L - before)
-    np.testing.assert_allclose(expected, losses, rtol=1e-11, atol=1e-15)
-
-
 @pytest.mark.interpreted
 def test_b_grows_by_what_a_round_may_cost():
     stepper = stepper_on(RING)

@@ -105,15 +105,6 @@ def test_a_probability_that_rounding_has_lost_is_not_divided_by():
     assert stepper.state.Lhat == pytest.approx([0, 0, 0, 1 / 0.7, 1 / 0.1, 1e300, 1e300, 1e300])
 
 
-def test_the_regret_stays_below_the_bound():
-    """The mean of 8 runs is at most 37 % of the bound, its standard error 1 %: failure probability below 1e-9."""
-    world = sl.losses.constrained(0.2, n_arms=10, best=3)
-    T = 100_000
-    result = sl.simulate("ito-2022", sl.graphs.cliques([4, 3, 3]), world, rounds=T, runs=8, seed=5)
-    bound = 2 * np.sqrt(3 * (result.rounds + 1) * math.log(10) * (1 + math.log(T))) + 4 * math.log(10)
-    assert (result.regret.mean(axis=0) < bound).all()
-
-
 def test_the_strong_independence_number_is_given_or_computed():
     graph = sl.graphs.transitive_tournament(5)
     computed = ito2022.configure(graph, horizon=100)

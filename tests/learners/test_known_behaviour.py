@@ -1,15 +1,19 @@
-"""What the literature says about the learners shows, with fixed seeds.
+"""What the literature says about the learners shows, with fixed seeds: bounds, who gains, and unbiased estimates.
 
 Each comparison is of means over runs that share their losses. The failure probability is that of a normal mean at the
 distance, in standard errors, that the assertion leaves: below 1e-6 for all but those that state their own.
 """
 
 import functools
+import itertools
 import math
 
+import numpy as np
 import pytest
 
 import sidelong as sl
+from learners.stepping import Stepper, random_digraph
+from sidelong.learners import exp3g_adaptive
 
 K, GAP, BEST, T, RUNS = 10, 0.2, 3, 50_000, 16
 CLIQUES, LOOPS, COMPLETE = sl.graphs.cliques([5, 5]), sl.graphs.self_loops(K), sl.graphs.complete(K)
@@ -168,3 +172,38 @@ def test_what_a_stochastic_learner_loses_to_an_adversary(learner, runs, ours):
     theirs, _ = mean_and_error(learner, CONSTRAINED, runs)
     lost, _ = mean_and_error(ours, CONSTRAINED, 16)
     assert theirs > (3 if (learner, ours) == ("ts-n", "exp3.g++") else 5) * lost
+
+
+RING = np.roll(np.eye(5, dtype=bool), 1, axis=1)  # every arm reveals the next one alone
+REVEALING = np.arange(5)[:, None].repeat(5, axis=1) == 0  # arm 0 reveals all arms, the others nothing
+LOOPLESS = ~np.eye(5, dtype=bool)  # every arm reveals all others
+DIGRAPH = random_digraph(np.random.default_rng(3), 5)
+
+#: learner, options, which of its arrays is the estimate, graphs, and the round
+UNBIASED = [
+    ("exp3", {}, "Lhat", [np.ones((5, 5), bool)], 1),
+    ("exp3-set", {}, "Lhat", [DIGRAPH], 1),
+    ("exp3.g", {"horizon": 1000}, "Lhat", [RING, REVEALING, LOOPLESS], 1),
+    (exp3g_adaptive, {}, "L", [RING, REVEALING, LOOPLESS], 1),
+    *[
+        ("tsallis-inf", {"estimator": estimator, "feedback": feedback}, "L", [DIGRAPH], t)
+        for estimator, feedback, t in itertools.product(("iw", "rv"), ("bandit", "graph"), (1, 100))
+    ],  # in round 100 every B is 1/2
+]
+
+
+@pytest.mark.parametrize(("learner", "options", "estimate", "graphs", "t"), UNBIASED)
+def test_the_estimate_is_unbiased(learner, options, estimate, graphs, t):
+    """Over the draw, enumerated, each arm's estimate grows by its loss."""
+    losses, before = np.linspace(0, 1, 5), np.arange(5.0) / 4
+    for A in graphs:
+        expected = np.zeros(5)
+        for arm in range(5):
+            stepper = Stepper(learner, sl.FeedbackGraph.from_matrix(A), **options)
+            estimates = getattr(stepper.state, estimate)
+            estimates[:] = before
+            stepper.t = t - 1
+            stepper.distribution()
+            stepper.update(arm, losses)
+            expected += stepper.p[arm] * (estimates - before)
+        np.testing.assert_allclose(expected, losses, rtol=1e-11, atol=1e-14)

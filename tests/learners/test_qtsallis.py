@@ -122,15 +122,6 @@ def test_the_same_state_has_the_same_distribution_again():
         stepper.update(arm, [0.3, 0.9, 0.1, 0.7, 1])
 
 
-def test_the_regret_stays_below_the_bound():
-    """The mean of 8 runs is at most 30 % of the bound, its standard error 1 %: failure probability below 1e-9."""
-    world = sl.losses.constrained(0.2, n_arms=10, best=3)
-    T = 100_000
-    result = sl.simulate("q-tsallis", sl.graphs.cliques([4, 3, 3]), world, rounds=T, runs=8, seed=5, checkpoints=[T])
-    q = 0.5 * (1 + math.log(10 / 3) / (math.sqrt(math.log(10 / 3) ** 2 + 4) + 2))
-    assert result.regret.mean() < math.sqrt(2 * 10 ** (1 - q) * 3**q * T / (q * (1 - q)))
-
-
 def test_the_independence_number_is_given_or_computed():
     graph = sl.graphs.cycle(7)
     assert qtsallis.configure(graph, horizon=100) == qtsallis.configure(graph, horizon=100, independence=3)
