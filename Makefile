@@ -40,9 +40,13 @@ lint: $(VENV)/stamp-checks ## style, types, and the order of imports
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
+# Databases wait for the disk in every commit: what tests write is kept in memory, where there is room and programs may run.
+IN_MEMORY := $(shell grep -s ' /dev/shm tmpfs ' /proc/mounts | grep -qv noexec && \
+	[ $$(df --output=avail -BG /dev/shm | tail -n 1 | tr -dc 0-9) -ge 4 ] && echo TMPDIR=/dev/shm)
+
 # Only the files that have such tests: to read the others takes longer than to run these.
 interpreted: $(VENV)/stamp-checks
-	NUMBA_DISABLE_JIT=1 $(BIN)/pytest -q -n 2 --dist worksteal -m "interpreted and not nightly" $$(grep -rl mark.interpreted tests)
+	$(IN_MEMORY) NUMBA_DISABLE_JIT=1 $(BIN)/pytest -q -n 2 --dist worksteal -m "interpreted and not nightly" $$(grep -rl mark.interpreted tests)
 
 quick:           ## before each commit, in a minute: style, types, imports, and the tests with the JIT off
 	$(MAKE) --jobs 2 --output-sync lint interpreted
@@ -51,11 +55,11 @@ quick:           ## before each commit, in a minute: style, types, imports, and 
 # Tests that quick has run as plain Python are run with the JIT on only if they show that both do the same (the mark compiled).
 test:            ## all checks: those of quick, and the other tests with the JIT on
 	$(MAKE) --jobs 3 --output-sync lint interpreted packages
-	$(BIN)/pytest -q -n 4 --dist worksteal -m "(compiled or not interpreted) and not nightly"
+	$(IN_MEMORY) $(BIN)/pytest -q -n 4 --dist worksteal -m "(compiled or not interpreted) and not nightly"
 
 # Of each of these `make test` runs a small share. Without the limit of ten minutes that its tests have.
 nightly: $(VENV)/stamp-checks packages build/generators/stamp ## what takes an hour, once a night and before a release: kills, notebooks, generated clients, the site
-	$(BIN)/pytest -q -n 2 --dist worksteal -m nightly -o faulthandler_timeout=0
+	$(IN_MEMORY) $(BIN)/pytest -q -n 2 --dist worksteal -m nightly -o faulthandler_timeout=0
 	$(MAKE) soak KILLS=100
 
 mutants: $(VENV)/stamp-checks packages ## see whether the tests catch each of the faults in tests/mutants; some with ONLY="name name"

@@ -281,8 +281,10 @@ def test_an_expiry_is_a_note_and_no_alarm(browser, served, service):
 def test_what_is_wrong_is_an_alarm(browser, served, service):
     labels = ["gpt-4o-mini", "claude-haiku"]
     agent = service.create("turning", "exp3-set", sl.graphs.complete(2), seed=1, labels=labels)
-    for t in range(2400):
-        agent.tell(agent.ask(), [0.1, 0.9] if t < 1200 else [0.9, 0.1])
+    for night in range(12):
+        made = agent.ask_many(200)
+        agent.tell_many(made, ([0.1, 0.9] if night < 6 else [0.9, 0.1]) * 200)
+    agent.tell(agent.ask(), [0.9, 0.1])
     [alarm] = agent.state()["alarms"]
     assert "gpt-4o-mini cost at least" in alarm
     with opened(browser, served, "turning") as seen:
