@@ -1,5 +1,6 @@
 """What tests of several rooms share."""
 
+import collections
 import gc
 import os
 
@@ -44,9 +45,13 @@ def browser():
 
 
 def pytest_terminal_summary(terminalreporter):
-    """Say at the end what was skipped because something is not installed."""
-    reasons = [report.longrepr[2] for report in terminalreporter.getreports("skipped")]
+    """Say at the end what was skipped and why: in one line, and in red if something is not installed."""
+    reasons = [report.longrepr[2].removeprefix("Skipped: ") for report in terminalreporter.getreports("skipped")]
     lacking = [reason.partition(installed.MISSING)[2] for reason in reasons if installed.MISSING in reason]
+    others = collections.Counter(reason for reason in reasons if installed.MISSING not in reason)
+    if others:
+        told = "; ".join(f"{count} since {reason}" for reason, count in others.items())
+        terminalreporter.line(f"skipped: {told}")
     if not lacking:
         return
     terminalreporter.section("NOT TESTED", red=True, bold=True)

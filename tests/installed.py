@@ -44,7 +44,7 @@ def openssl():
 def generators():
     """Return the folder of the generators of clients, that ``tests/generators.sh`` makes."""
     folder = Path(__file__).parents[1] / "build" / "generators"
-    return folder if (folder / "stamp").exists() else _missing("generators of clients", "make packages")
+    return folder if (folder / "stamp").exists() else _missing("generators of clients", "make build/generators/stamp")
 
 
 def client_environment():
