@@ -5,20 +5,8 @@ import math
 import numpy as np
 import pytest
 
-import naive
 import sidelong as sl
-from learners.stepping import Stepper, follow, random_digraph
-
-
-@pytest.mark.interpreted
-@pytest.mark.parametrize("late", [False, True])
-@pytest.mark.parametrize("seed", range(4))
-def test_agrees_with_the_oracle_in_every_round(seed, late):
-    rng = np.random.default_rng(seed)
-    K = int(rng.integers(2, 9))
-    bank = [random_digraph(rng, K) for _ in range(3)]
-    agent = sl.Agent("exp3", sl.FeedbackGraph.from_matrix(bank[0]), seed=seed)
-    follow(agent, naive.Exp3(K), bank, late=late, seed=seed)
+from learners.stepping import Stepper
 
 
 @pytest.mark.interpreted

@@ -5,19 +5,9 @@ import math
 import numpy as np
 import pytest
 
-import naive
 import sidelong as sl
-from learners.stepping import Stepper, follow
+from learners.stepping import Stepper
 from sidelong.errors import ObservabilityError
-
-
-@pytest.mark.interpreted
-@pytest.mark.parametrize("late", [False, True])
-@pytest.mark.parametrize("seed", range(3))
-def test_agrees_with_the_oracle_in_every_round(seed, late):
-    K = [2, 5, 9][seed]
-    agent = sl.Agent("hedge", sl.graphs.complete(K), seed=seed)
-    follow(agent, naive.Hedge(K), [np.ones((K, K), bool)], late=late, seed=seed)
 
 
 @pytest.mark.interpreted

@@ -7,22 +7,8 @@ import pytest
 
 import naive
 import sidelong as sl
-from learners.stepping import Stepper, follow, random_digraph
+from learners.stepping import Stepper, random_digraph
 from sidelong.learners import ito2022
-
-
-@pytest.mark.interpreted
-@pytest.mark.parametrize(("late", "after"), [(False, False), (True, False), (True, True)])
-@pytest.mark.parametrize("seed", range(2))
-def test_agrees_with_the_oracle_in_every_round(seed, late, after):
-    rng = np.random.default_rng(seed)
-    K = int(rng.integers(2, 8))
-    bank = [random_digraph(rng, K) for _ in range(3)]
-    Z = max(naive.strong_independence(A) for A in bank)
-    graph = sl.FeedbackGraph.from_matrix(bank[0])
-    agent = sl.Agent("ito-2022", graph, seed=seed, horizon=5000, strong_independence=Z)
-    oracle = naive.Ito2022(K, Z, 5000)
-    follow(agent, oracle, bank, late=late, after=after, seed=seed)
 
 
 @pytest.mark.interpreted

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import naive
 import sidelong as sl
-from learners.stepping import Stepper, follow
+from learners.stepping import Stepper
 from sidelong.learners import qtsallis
 
 
@@ -83,20 +83,6 @@ def test_q_minimises_the_bound_which_stays_below_the_stated_one(K, alpha):
     # The two parts of the regret are equal at this eta, and make up the bound.
     parts = K ** (1 - params.q) / (params.eta * (1 - params.q)), params.eta / (2 * params.q) * alpha**params.q
     assert parts == pytest.approx([math.sqrt(bound(params.q)) / 2] * 2)
-
-
-@pytest.mark.interpreted
-@pytest.mark.parametrize("late", [False, True])
-@pytest.mark.parametrize("seed", range(4))
-def test_agrees_with_the_oracle_in_every_round(seed, late):
-    rng = np.random.default_rng(seed)
-    K = int(rng.integers(2, 9))
-    bank = [random_graph(rng, K) for _ in range(3)]
-    alpha = float(np.mean([naive.independence(A) for A in bank]))
-    graph = sl.FeedbackGraph.from_matrix(bank[0])
-    agent = sl.Agent("q-tsallis", graph, seed=seed, horizon=500, independence=alpha)
-    oracle = naive.QTsallis(K, alpha, 500)
-    follow(agent, oracle, bank, rounds=200, late=late, after=seed == 3, seed=seed)
 
 
 @pytest.mark.parametrize("seed", range(20))

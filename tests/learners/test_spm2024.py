@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import naive
 import sidelong as sl
-from learners.stepping import Stepper, follow
+from learners.stepping import Stepper
 from sidelong import theory
 from sidelong.learners import spm2024
 
@@ -106,19 +106,6 @@ def test_golden_rounds(graph, constants, golden):
         if t == 1 and graph.name == "path(5)":
             assert stepper.traced("stability") == pytest.approx(3.5477563922, abs=1e-9)
             assert stepper.traced("penalty") == pytest.approx(1.0513562618, abs=1e-9)
-
-
-@pytest.mark.interpreted
-@pytest.mark.parametrize("late", [False, True])
-@pytest.mark.parametrize("seed", range(3))
-def test_agrees_with_the_oracle_in_every_round(seed, late):
-    rng = np.random.default_rng(seed)
-    K = int(rng.integers(2, 7))
-    bank = [random_graph(rng, K) for _ in range(3)]
-    alpha = float(rng.integers(1, K + 1))
-    agent = sl.Agent("spm-2024", sl.FeedbackGraph.from_matrix(bank[0]), seed=seed, independence=alpha)
-    oracle = naive.Spm2024(K, naive.default_power(K, alpha))
-    follow(agent, oracle, bank, rounds=60, late=late, after=seed == 2, seed=seed)
 
 
 @pytest.mark.interpreted

@@ -9,9 +9,7 @@ from hypothesis import strategies as st
 
 import naive
 import sidelong as sl
-from learners.stepping import Stepper, follow, random_digraph
-
-ALL = [{"estimator": e, "feedback": f} for e in ("iw", "rv") for f in ("bandit", "graph")]
+from learners.stepping import Stepper
 
 
 def weights(L, t, estimator="iw"):
@@ -54,18 +52,6 @@ def test_weights_solve_their_equation(L, t, shift):
 @pytest.mark.parametrize("K", [1, 2, 1000])
 def test_equal_losses_have_equal_weights(K):
     assert weights([3.0] * K, 5) == pytest.approx([1 / K] * K, rel=1e-13)
-
-
-@pytest.mark.interpreted
-@pytest.mark.parametrize("options", ALL)
-@pytest.mark.parametrize("late", [False, True])
-@pytest.mark.parametrize("seed", range(2))
-def test_agrees_with_the_oracle_in_every_round(seed, late, options):
-    rng = np.random.default_rng(seed)
-    K = int(rng.integers(2, 7))
-    bank = [random_digraph(rng, K) for _ in range(3)]
-    agent = sl.Agent("tsallis-inf", sl.FeedbackGraph.from_matrix(bank[0]), seed=seed, **options)
-    follow(agent, naive.TsallisInf(K, **options), bank, rounds=250, late=late, after=seed == 1, seed=seed)
 
 
 @pytest.mark.interpreted

@@ -10,23 +10,6 @@ import sidelong as sl
 from learners.stepping import Stepper, follow, random_digraph
 from sidelong.learners import catalogue
 
-
-@pytest.mark.interpreted
-@pytest.mark.parametrize(("late", "after"), [(False, False), (True, False), (False, True), (True, True)])
-@pytest.mark.parametrize("seed", range(4))
-def test_agrees_with_the_oracle_in_every_round(seed, late, after):
-    rng = np.random.default_rng(seed)
-    K = int(rng.integers(2, 9))
-    bank = [random_digraph(rng, K) for _ in range(3)]
-    width = [2.0, 0.5, 1.0, 2.0][seed]
-    agent = sl.Agent("ucb-n", sl.FeedbackGraph.from_matrix(bank[0]), seed=seed, width=width)
-    oracle = naive.UcbN(K, width)
-    follow(agent, oracle, bank, late=late, after=after, seed=seed)
-    state = agent._state
-    assert state.O.tolist() == oracle.O
-    np.testing.assert_allclose(state.mean, [oracle.mean(i) if oracle.O[i] else 0.0 for i in range(K)])
-
-
 #: The constants of Qi, Fei, Zhu (UAI 2024), whose index is mean + sqrt(ln(sqrt(2) T^2) / n) of rewards 1 - loss.
 QI = {"width": 1.0, "delta": 1 / (math.sqrt(2) * 10_000**2), "unseen": 1.0}
 

@@ -421,7 +421,8 @@ def _unnamed_files(pid):
 
 
 def test_a_log_that_nobody_reads_stops_nobody_and_says_later_what_was_lost(tmp_path):
-    program = "import sys; from sidelong.service.serve import serve; from sidelong.service.settings import Settings\n"
+    program = "import sys; from sidelong.service import logs; from sidelong.service.serve import serve\n"
+    program += "from sidelong.service.settings import Settings; logs._ROOM = 2**16  # a sixteenth\n"
     program += (
         "serve(Settings(port=0, database=sys.argv[1], read_rate=1e9), lambda address: print(address, flush=True))"
     )
@@ -430,8 +431,8 @@ def test_a_log_that_nobody_reads_stops_nobody_and_says_later_what_was_lost(tmp_p
     )
     address = process.stdout.readline().decode().strip()
     with httpx.Client(base_url=address, timeout=PATIENCE) as client:
-        path = f"/v1/experiments/{'x' * 3000}"
-        for _ in range(500):  # more than a megabyte of lines, and no pipe holds that much
+        path = f"/v1/experiments/{'x' * 180}"
+        for _ in range(800):  # lines of which neither the pipe nor the server holds so many
             assert client.get(path).status_code == 404
         text, seen = b"", threading.Event()
 
