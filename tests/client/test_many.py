@@ -168,13 +168,15 @@ def test_a_scale_and_what_is_wrong(service):
 
 
 def test_nothing_of_a_batch_is_an_empty_batch():
-    reply = {"arms": [1, 0, 1], "first": 7, "ids": "abc-", "rounds": [1, 1, 2], "probabilities": None, "labels": None}
+    reply = {"arms": [1, 0, 1], "ids": ["abc-7", "abc-8", "abc-9"], "rounds": [1, 1, 2], "probabilities": None}
+    reply |= {"labels": None, "drawn_by": ["learner", "holdout", "learner"]}
     batch = RemoteBatch.read({**reply, "reveals": {"0": [0], "1": [0, 1]}}, "shop", ["a", "b", "a"])
     assert [len(batch[[]]), batch[[]].ids, batch[[]].reveals.tolist()] == [0, [], []]
     assert batch[[2, 0]].ids == ["abc-9", "abc-7"]
+    assert batch[1:].drawn_by == ["holdout", "learner"]
     assert batch[np.array([False, True, False])].reveals.tolist() == [0]
     joined = RemoteBatch.join([batch[1:], batch[:1]], np.array([2, 0, 1]))
-    assert (joined.ids, joined.arms.tolist()) == (batch.ids, batch.arms.tolist())
+    assert (joined.ids, joined.arms.tolist(), joined.drawn_by) == (batch.ids, batch.arms.tolist(), batch.drawn_by)
     assert repr(joined) == "<RemoteBatch of 3 decisions, for 'a', 'b', 'a'>"
 
 
@@ -202,7 +204,7 @@ def test_what_is_wrong_in_a_table_is_named(service):
     told = table(batch, np.append(np.full(batch.reveals.size - 1, 0.5), 1.5))
     with pytest.raises(LossError, match=r"not 1\.5") as caught:
         experiment.tell_many(told)
-    assert caught.value.__cause__.path.startswith("body.items.2.losses")
+    assert caught.value.__cause__.path == f"body.losses.{batch.reveals.size - 1}"
     with pytest.raises(UnknownDecisionError, match="no decision"):
         experiment.tell_many({**told, "decision": [f"no-{name}" for name in told["decision"]]})
 
@@ -267,7 +269,7 @@ def test_an_experiment_without_keys_is_asked_for_several_decisions(server, servi
     for told in ((batch, wrong), (table(batch, wrong),)):
         with pytest.raises(LossError, match=f"^Decision {batch.ids[4]}: ") as caught:  # the second of its request
             experiment.tell_many(*told)
-        assert caught.value.__cause__.path in {"body.losses", f"body.items.1.losses.{batch.reveals[-1]}"}
+        assert caught.value.__cause__.path == f"body.losses.{batch.offsets[5] - batch.offsets[3] - 1}"
         assert str(experiment.tell_many(*told, partial=True).problems[batch.ids[4]]).startswith("The loss")
     for wrong in (-1, True):
         with pytest.raises(ServiceError, match="how many decisions"):
@@ -323,9 +325,10 @@ def test_a_table_with_something_wrong_is_refused_by_a_sentence(service):
     for error, match, given in (
         (UnknownDecisionError, "for the key 'zz'", {"key": ["zz"], "arm": [0], "loss": [0.5]}),
         (LossError, "equally long", {"key": ["a"], "arm": [0, 1], "loss": [0.5]}),
-        (LossError, f'Decision {batch.ids[0]}: .* it is "x"', {"key": ["a"], "arm": [0], "loss": ["x"]}),
-        (LossError, f"Decision {batch.ids[0]}: .* it is null", {"key": ["a"], "arm": [0], "loss": [None]}),
-        (LossError, f'Decision {batch.ids[0]}: .* it is "nan"', {"key": ["a"], "arm": [0], "loss": [math.nan]}),
+        (LossError, f"Decision {batch.ids[0]}: .* not 'x'", {"key": ["a"], "arm": [0], "loss": ["x"]}),
+        (LossError, f"Decision {batch.ids[0]}: .* not None", {"key": ["a"], "arm": [0], "loss": [None]}),
+        (LossError, f"Decision {batch.ids[0]}: .* not nan", {"key": ["a"], "arm": [0], "loss": [math.nan]}),
+        (LossError, "two losses for one arm", {"key": ["a"] * 2, "arm": [0] * 2, "loss": [0.5] * 2}),
     ):
         with pytest.raises(error, match=match):
             experiment.tell_many(batch, given)

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import sidelong as sl
+from service.servers import decisions_of, in_columns
 from sidelong.errors import LossError
 from sidelong.service.client import connect_async
 
@@ -97,21 +98,16 @@ def test_the_client_that_awaits_says_so_too(server):
 
 
 @pytest.mark.parametrize("keyed", [False, True])
-def test_an_item_says_it_for_itself_and_all_columns_together(server, keyed):
+def test_one_decision_says_it_for_itself_and_a_batch_for_all(server, keyed):
     name = made(server, keyed=keyed)
     asked = {"keys": ["a", "b"]} if keyed else {"count": 2}
-    items = server.post(f"/v1/experiments/{name}/decisions", asked)[1]["items"]
+    items = decisions_of(server.post(f"/v1/experiments/{name}/decisions", asked)[1])
     told = [{"id": each["id"], "losses": [0.5] * len(each["reveals"])} for each in items]
-    told[1]["plain"] = True
-    status, problem = server.post("/v1/feedback", {"items": told})
-    assert (status, problem["path"], problem["value"]) == (422, "body.items.1.plain", True)
-    status, reply = server.post("/v1/feedback", {"items": told, "partial": True})
-    assert (status, [each["learned"] for each in reply["items"]]) == (200, [True, False])
-    assert reply["items"][1]["problem"]["path"] == "body.items.1.plain"
+    for partial in (False, True):
+        status, problem = server.post("/v1/feedback", in_columns(told, plain=True, partial=partial))
+        assert (status, problem["path"], problem["value"]) == (422, "body.plain", True)
     status, problem = server.post(
         f"/v1/decisions/{items[1]['id']}/feedback", {"losses": told[1]["losses"], "plain": True}
     )
     assert (status, problem["path"]) == (422, "body.plain")
-    if keyed:
-        columns = {"ids": [items[1]["id"]], "sizes": [0], "losses": "", "plain": True, "partial": True}
-        assert server.post("/v1/feedback/columns", columns)[1]["path"] == "body.plain"
+    assert server.post("/v1/feedback", in_columns(told))[1]["learned"] == 2

@@ -20,6 +20,7 @@ import pyarrow.parquet as pq
 import sqlalchemy as sa
 import uvicorn
 
+from service.servers import decisions_of, in_columns
 from sidelong.cli import app as command_line
 from sidelong.service.http.app import Application
 from sidelong.service.settings import Settings
@@ -57,7 +58,7 @@ class Reply(NamedTuple):
     @property
     def decisions(self):
         """Return the decisions of a reply to a request for one or several."""
-        return self.ok().body.get("items", [self.body])
+        return decisions_of(self.ok().body)
 
     def ok(self):
         """Return the reply itself, which is no error."""
@@ -274,8 +275,17 @@ class Experiment:
     def tell_many(self, decisions, losses=0.25, **body):
         """Tell the losses of several decisions: a number for all, or a list with those of each."""
         each = losses if isinstance(losses, list) else [losses] * len(decisions)
-        items = [{"id": made["id"], "losses": told(made, given)} for made, given in zip(decisions, each, strict=True)]
-        return self.deployment.post("/v1/feedback", {"items": items, **body})
+        given = [
+            [one] * len(made["reveals"]) if isinstance(one, int | float) else one
+            for made, one in zip(decisions, each, strict=True)
+        ]
+        if any(isinstance(one, dict) for one in given):
+            given = [
+                one if isinstance(one, dict) else dict(zip(map(str, made["reveals"]), one, strict=True))
+                for made, one in zip(decisions, given, strict=True)
+            ]
+        items = [{"id": made["id"], "losses": one} for made, one in zip(decisions, given, strict=True)]
+        return self.deployment.post("/v1/feedback", in_columns(items, **body))
 
     def cancel(self, decision):
         return self.deployment.post(f"/v1/decisions/{decision['id']}/cancel")

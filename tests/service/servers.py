@@ -46,6 +46,32 @@ for line in sys.stdin:
 """
 
 
+def decisions_of(reply):
+    """Return the decisions of a reply, one or several in columns, each as a dict."""
+    if "ids" not in reply:
+        return [reply]
+    rows = zip(*(reply[name] for name in ("ids", "rounds", "arms", "drawn_by")), strict=True)
+    found = [dict(zip(("id", "round", "arm", "drawn_by"), row, strict=True)) for row in rows]
+    chances = reply["probabilities"] or [None] * len(found)
+    for each, p in zip(found, chances, strict=True):
+        label = reply["labels"] and reply["labels"][str(each["arm"])]
+        each |= {"probability": p, "label": label, "reveals": reply["reveals"][str(each["arm"])]}
+        each["expires_at"] = reply["expires_at"]
+    return found
+
+
+def in_columns(items, **more):
+    """Return feedback for several decisions as a request has it: of each its id and losses, in order or all by arm."""
+    losses = [each["losses"] for each in items]
+    body = {"ids": [each["id"] for each in items], "sizes": list(map(len, losses)), **more}
+    if any(isinstance(each, dict) for each in losses):
+        body["reveals"] = [arm for each in losses for arm in each]
+        losses = [each.values() for each in losses]
+    if "arm" in items[0]:
+        body["arms"] = [each["arm"] for each in items]
+    return {**body, "losses": [loss for each in losses for loss in each]}
+
+
 # On a busy machine everything takes long, and nothing is refused for that.
 _PATIENT = {"busy_timeout": 120.0, "request_timeout": 120.0, "work_timeout": 600.0}
 

@@ -6,6 +6,7 @@ import httpx
 import pytest
 
 import sidelong as sl
+from service.servers import in_columns
 from sidelong.errors import GraphError, LossError
 from sidelong.service.http.app import Application
 from sidelong.service.settings import Settings
@@ -186,10 +187,10 @@ def test_the_outcome_of_another_arm_is_refused_whatever_became_of_the_decision(t
             reply = await client.post(address, json={"losses": losses, "arm": other})
             assert (reply.status_code, reply.json()["code"], reply.json()["path"]) == (422, "invalid", "body.arm")
             assert wrong.format(arm, other) in reply.json()["detail"]
-            batch = await client.post("/v1/feedback", json={"items": [{**item, "arm": other}]})
-            assert (batch.status_code, batch.json()["path"]) == (422, "body.items.0.arm")
+            batch = await client.post("/v1/feedback", json=in_columns([{**item, "arm": other}]))
+            assert (batch.status_code, batch.json()["path"]) == (422, "body.arms.0")
             assert (await client.post(address, json={"losses": losses, "arm": arm})).status_code == 200
-        assert (await client.post("/v1/feedback", json={"items": [{**item, "arm": arm}]})).status_code == 200
+        assert (await client.post("/v1/feedback", json=in_columns([{**item, "arm": arm}]))).status_code == 200
         return (await client.get("/v1/experiments/trays")).json()["counts"]["told"]
 
     assert playing(tmp_path, play) == 1

@@ -9,6 +9,7 @@ import pytest
 
 import sidelong as sl
 from service.deployments import Deployment
+from service.servers import decisions_of, in_columns
 from service.stores import lose_snapshots, one_of, opened
 from sidelong.errors import ServiceError
 from sidelong.service.http import feedback
@@ -81,7 +82,7 @@ def test_what_was_settled_before_is_recognised_item_by_item(database):
         for bad in (items[1], items[3], ToldItem(99, [0.5])):  # cancelled, expired, never made
             with pytest.raises(ServiceError) as caught:
                 run(bench, Tell(of, [items[0], bad, items[5]]))
-            assert caught.value.path == "body.items.1.id"
+            assert caught.value.path == "body.ids.1"
         assert counted(bench, Kind.LATE) == 0
         with pytest.raises(ServiceError, match="twice"):
             run(bench, Tell(of, [items[5], items[5]]))
@@ -104,7 +105,7 @@ def test_a_graph_of_an_item_that_does_not_fit_is_found_before_anything_is_learne
         for graph in (sl.graphs.nested(4), sl.FeedbackGraph.from_edges([[0, 1]], 5, self_loops=False)):
             with pytest.raises(ServiceError) as caught:
                 run(bench, Tell(of, [first, ToldItem(2, [0.5], graph)]))
-            assert caught.value.path.startswith("body.items.1.")
+            assert caught.value.path == "body.graph_of.1"
             assert bench.digest() == digest
         full = ToldItem(2, [0.5] * 5, sl.graphs.complete(5))
         assert len(run(bench, Tell(of, [first, full]))) == 2
@@ -123,10 +124,10 @@ def experiments(server):
 def items_of(server, name, count, **headers):
     status, reply = server.post(f"/v1/experiments/{name}/decisions", {"count": count}, **headers)
     assert status == (200 if reply["duplicate"] else 201)
-    return reply["items"]
+    return decisions_of(reply)
 
 
-def test_graphs_of_items_are_built_side_by_side_and_the_same_one_once(tmp_path, monkeypatch):
+def test_graphs_of_a_batch_are_built_side_by_side(tmp_path, monkeypatch):
     begun, both, build = [], threading.Barrier(2, timeout=60), feedback.graph_of_round
 
     async def graph_of_round(message, call, of):
@@ -138,38 +139,32 @@ def test_graphs_of_items_are_built_side_by_side_and_the_same_one_once(tmp_path, 
     with Deployment(f"sqlite:///{tmp_path}/graphs.db").running() as deployment:
         each = deployment.create("keyless")
         made = each.decide(4)
-        graphs = [{"name": name, "n": 5} for name in ("complete", "self_loops", "complete", "complete")]
-        items = [
-            {"id": one["id"], "losses": [0.5] * (1 if graph["name"] == "self_loops" else 5), "graph": graph}
-            for one, graph in zip(made, graphs, strict=True)
-        ]
-        assert deployment.post("/v1/feedback", {"items": items}).ok().body["learned"] == 4
+        graphs = [{"name": name, "n": 5} for name in ("complete", "self_loops")]
+        items = [{"id": one["id"], "losses": [0.5] * size} for one, size in zip(made, (5, 1, 5, 5), strict=True)]
+        body = in_columns(items, graphs=graphs, graph_of=[0, 1, 0, 0])
+        assert deployment.post("/v1/feedback", body).ok().body["learned"] == 4
     assert len(begun) == 2
 
 
-def test_items_of_two_experiments_need_to_be_told_one_by_one(server, experiments):
+def test_decisions_of_two_experiments_are_not_told_together(server, experiments):
     made = [items_of(server, name, 1)[0] for name in experiments]
     items = [{"id": each["id"], "losses": [0.5] * len(each["reveals"])} for each in made]
-    status, problem = server.post("/v1/feedback", {"items": items})
-    assert (status, problem["path"]) == (422, "body.items.1.id")
-    unknown = {"id": "0" * 16 + "-1", "losses": [0.5]}
-    broken = {"id": "what", "losses": [0.5]}
-    status, reply = server.post("/v1/feedback", {"items": [*items, unknown, broken, {"losses": []}], "partial": True})
-    assert status == 200
-    assert [each["learned"] for each in reply["items"]] == [True, True, False, False, False]
-    problems = [each["problem"] and (each["problem"]["code"], each["problem"]["path"]) for each in reply["items"]]
-    assert problems[2:] == [
-        ("not_found", "body.items.2.id"),
-        ("not_found", "body.items.3.id"),
-        ("invalid", "body.items.4.id"),
-    ]
-    status, problem = server.post("/v1/feedback", {"items": [unknown]})
-    assert (status, problem["code"], problem["path"]) == (404, "not_found", "body.items.0.id")
+    for partial in (False, True):
+        status, problem = server.post("/v1/feedback", in_columns(items, partial=partial))
+        assert (status, problem["code"], problem["path"]) == (404, "not_found", "body.ids.1")
+        for id_ in ("0" * 16 + "-1", "what"):
+            status, problem = server.post("/v1/feedback", in_columns([{"id": id_, "losses": [0.5]}], partial=partial))
+            assert (status, problem["code"], problem["path"]) == (404, "not_found", "body.ids.0")
+    far = {"id": f"{made[0]['id'][:17]}99", "losses": [0.5]}
+    status, reply = server.post("/v1/feedback", in_columns([items[0], far], partial=True))
+    assert (status, reply["learned"]) == (200, 1)
+    assert [(each["code"], each["path"]) for each in reply["problems"]] == [("not_found", "body.ids.1")]
 
 
-def test_a_batch_has_at_least_one_item_and_not_too_many(server, experiments):
+def test_a_batch_has_at_least_one_decision_and_not_too_many(server, experiments):
     (made,) = items_of(server, experiments[0], 1)
-    assert server.post("/v1/feedback", {"items": []})[0] == 422
-    status, problem = server.post("/v1/feedback", {"items": [{"id": made["id"], "losses": [0.5]}] * 1001})
-    assert (status, problem["code"]) == (413, "too_large")
-    assert server.post("/v1/feedback", {"items": [{"id": made["id"], "losses": [0.5]}] * 10_001})[0] == 422
+    assert server.post("/v1/feedback", {"ids": [], "sizes": [], "losses": []})[0] == 422
+    item = {"id": made["id"], "losses": [0.5]}
+    status, problem = server.post("/v1/feedback", in_columns([item] * 1001))
+    assert (status, problem["code"], problem["path"]) == (413, "too_large", "body.ids")
+    assert server.post("/v1/feedback", in_columns([item] * 10_001))[0] == 422

@@ -216,7 +216,6 @@ def test_amounts_are_shown_in_the_unit_of_the_scale(browser, served, keyed):
         wait(seen.page, '[data-figure="cost in all"] dd', "nothing was told yet")
         for _ in range(40):
             _, made = served.post(f"/v1/experiments/{name}/decisions", {"key": "bread"} if keyed else {})
-            made = made["items"][0] if keyed else made
             served.post(f"/v1/decisions/{made['id']}/feedback", {"losses": [50.5, 100, 200]})
         wait_for_count(seen.page, "told", 40)
         amounts = served.get(f"/v1/experiments/{name}")[1]["amounts"]

@@ -18,6 +18,7 @@ import pytest
 
 import sidelong as sl
 from service.doubles import PATIENCE, Meter, Pause, hooked, of_kind
+from service.servers import decisions_of, in_columns
 from service.stores import new_database, one_of, opened
 from service.test_keyed import told
 from sidelong.errors import ServiceError
@@ -379,12 +380,12 @@ def test_a_log_that_nobody_downloads_is_not_kept(nursery, tmp_path):
     body = {"name": "e", "graph": {"name": "complete", "n": 2000}, "learner": "uniform", "seed": 1}
     assert server.post("/v1/experiments", body)[0] == 201
     losses = np.random.default_rng(1).random((400, 2000)).tolist()
-    made = server.post("/v1/experiments/e/decisions", {"count": 400})[1]["items"]
+    made = decisions_of(server.post("/v1/experiments/e/decisions", {"count": 400})[1])
     for first in range(0, 400, 50):
         told = [
             {"id": one["id"], "losses": row} for one, row in zip(made[first:], losses[first : first + 50], strict=False)
         ]
-        assert server.post("/v1/feedback", {"items": told})[0] == 200
+        assert server.post("/v1/feedback", in_columns(told))[0] == 200
     server.stop()
     server = nursery.start(f"sqlite:///{tmp_path}/log.db", request_timeout=3.0)
     with socket.socket() as each:

@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import sidelong as sl
+from service.servers import decisions_of, in_columns
 
 _numbers = itertools.count(1)
 KEYS = ["bread", "milk", "apples", "candles"]
@@ -33,17 +34,14 @@ def name(server):
 def ask(server, name, **body):
     status, reply = server.post(f"/v1/experiments/{name}/decisions", body)
     assert status == 201, reply
-    return reply["items"]
-
-
-ITEM = {"id", "key", "round", "arm", "label", "probability", "drawn_by", "reveals", "expires_at"}
+    return [{"key": key, **each} for key, each in zip(body.get("keys", [None]), decisions_of(reply), strict=True)]
 
 
 def feedback(items, loss=0.5):
-    return {"items": [{"id": each["id"], "losses": [loss] * len(each["reveals"])} for each in items]}
+    return in_columns([{"id": each["id"], "losses": [loss] * len(each["reveals"])} for each in items])
 
 
-def test_keys_are_answered_with_items_that_are_those_of_single_agents(server, name):
+def test_keys_are_answered_with_columns_that_are_those_of_single_agents(server, name):
     family = sl.Family("exp3.g++", sl.graphs.cliques([3, 2]), seed=4)
     agents = {key: sl.Agent("exp3.g++", family.graph, seed=family.seed_of(key)) for key in KEYS}
     rng = np.random.default_rng(1)
@@ -52,7 +50,6 @@ def test_keys_are_answered_with_items_that_are_those_of_single_agents(server, na
         keys = rng.choice(KEYS, rng.integers(1, 6)).tolist()
         for key, item in zip(keys, ask(server, name, keys=keys), strict=True):
             decision = agents[key].ask()
-            assert item.keys() == ITEM
             assert (item["key"], item["round"], item["arm"]) == (key, decision.round, decision.arm)
             assert item["probability"] == decision.probability
             assert item["reveals"] == decision.reveals.tolist()
@@ -61,11 +58,11 @@ def test_keys_are_answered_with_items_that_are_those_of_single_agents(server, na
         chosen = [waiting[k] for k in some]
         waiting = [each for k, each in enumerate(waiting) if k not in some]
         items = [{"id": item["id"], "losses": losses} for item, _, losses in chosen]
-        status, reply = server.post("/v1/feedback", {"items": items})
+        status, reply = server.post("/v1/feedback", in_columns(items))
         assert (status, reply["learned"]) == (200, len(items))
         for item, decision, losses in chosen:
             agents[item["key"]].tell(decision, losses)
-    assert server.post("/v1/feedback", {"items": items})[1]["learned"] == 0
+    assert server.post("/v1/feedback", in_columns(items))[1]["learned"] == 0
 
 
 def test_a_batch_is_shown_as_it_happens_without_an_arm_and_a_single_decision_with_it(server, name):
@@ -85,6 +82,7 @@ def test_a_batch_is_shown_as_it_happens_without_an_arm_and_a_single_decision_wit
 
 def test_one_key_and_one_decision_by_its_id(server, name):
     (item,) = ask(server, name, key="bread")
+    assert item["key"] == "bread"
     shown = server.get(f"/v1/decisions/{item['id']}")[1]
     assert (shown["key"], shown["status"], shown["round"], shown["losses"]) == ("bread", "outstanding", 1, None)
     assert len(shown["observe_probabilities"]) == len(item["reveals"])
@@ -185,18 +183,21 @@ def test_the_round_of_feedback_is_that_of_its_key_whoever_decided(server, name):
     ask(server, name, keys=["bread"])
     server.send("PATCH", f"/v1/experiments/{name}", {"state": "running"})
     items = ask(server, name, keys=["milk", "bread"])
+    assert [each["round"] for each in items] == [2, 4]
     for duplicate in (False, True):
-        verdicts = server.post("/v1/feedback", feedback(items))[1]["items"]
-        assert [(each["round"], each["duplicate"]) for each in verdicts] == [(2, duplicate), (4, duplicate)]
+        for each, round_ in zip(items, (2, 4), strict=True):
+            losses = {"losses": [0.5] * len(each["reveals"])}
+            told = server.post(f"/v1/decisions/{each['id']}/feedback", losses)[1]
+            assert (told["round"], told["duplicate"]) == (round_, duplicate)
 
 
 def test_what_is_wrong_in_columns_is_named_by_its_column(server, name):
     items = ask(server, name, keys=KEYS)
     ids, sizes = [each["id"] for each in items], [len(each["reveals"]) for each in items]
 
-    def send(losses, **changed):
-        data = base64.b64encode(np.array(losses, "<f8").tobytes()).decode()
-        return server.post("/v1/feedback/columns", {"ids": ids, "sizes": sizes, "losses": data, **changed})
+    def send(told, **changed):
+        data = base64.b64encode(np.array(told, "<f8").tobytes()).decode()
+        return server.post("/v1/feedback", {"ids": ids, "sizes": sizes, "losses": data, **changed})
 
     right = [0.5] * sum(sizes)
     for changed, status, path in (
@@ -208,24 +209,30 @@ def test_what_is_wrong_in_columns_is_named_by_its_column(server, name):
         ({"graphs": [{"name": "nested", "n": 3}], "graph_of": [0] * 4}, 422, "body.graph_of.0"),
         ({"graphs": [{"name": "nested", "n": 5}, {"name": "x"}], "graph_of": [1] * 4}, 422, "body.graphs.1"),
         ({"graphs": [{"id": "0" * 32}], "graph_of": [0] * 4}, 422, "body.graphs.0.id"),
+        ({"sizes": sizes[1:]}, 422, "body.sizes"),
+        ({"reveals": [0] * (len(right) - 1)}, 422, "body.reveals"),
+        ({"reveals": [0] * len(right)}, 422, "body.reveals"),
+        ({"losses": "AAAA"}, 422, "body.losses"),
     ):
         answer, problem = send(right, **changed)
         assert (answer, problem["path"]) == (status, path)
+    last = f"body.losses.{len(right) - 1}"
     status, problem = send([*right[:-1], 1.5])
-    assert (status, problem["path"], problem["value"]) == (422, "body.losses", 1.5)
+    assert (status, problem["path"], problem["value"]) == (422, last, 1.5)
     assert problem["detail"].startswith(f"Decision {ids[3]}: The loss")
     status, reply = send([*right[:-1], 1.5], partial=True)
     assert (status, reply["learned"]) == (200, 3)
-    assert [(each["id"], each["path"]) for each in reply["problems"]] == [(ids[3], "body.losses")]
+    assert [(each["id"], each["path"]) for each in reply["problems"]] == [(ids[3], last)]
     assert reply["problems"][0]["detail"].startswith("The loss")  # as for it alone
 
 
 def test_a_large_batch_is_told_whole_or_not_at_all(server, name):
     items = ask(server, name, keys=list(range(3000)))
     body = feedback(items)
-    body["items"][1234]["losses"][0] = 1.5
+    place = sum(body["sizes"][:1234])
+    body["losses"][place] = 1.5
     status, problem = server.post("/v1/feedback", body)
-    assert (status, problem["path"]) == (422, "body.items.1234.losses.0")
+    assert (status, problem["path"]) == (422, f"body.losses.{place}")
     status, reply = server.post("/v1/feedback", {**body, "partial": True})
     assert (status, reply["learned"]) == (200, 2999)
-    assert [each["problem"]["path"] for each in reply["items"] if each["problem"]] == ["body.items.1234.losses.0"]
+    assert [each["path"] for each in reply["problems"]] == [f"body.losses.{place}"]

@@ -136,7 +136,6 @@ class Load:
             if status != 404 or name != "changed":
                 break
         if status < 300:
-            [made] = made.get("items", [made])
             self.history.decided[made["id"]] = key, made["arm"], made["probability"]
         return status, made
 

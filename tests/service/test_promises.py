@@ -23,6 +23,7 @@ import pytest
 
 import sidelong as sl
 from service.deployments import GRAPH, KEYS, KINDS, Deployment, ServerProcess, Stored, drawn, until
+from service.servers import in_columns
 from service.stores import new_database
 
 DATABASES = ("sqlite", "postgresql")
@@ -220,7 +221,7 @@ def feedback_and_cancellations_are_repeated_while_the_experiment_is_archived(dep
     each.change(state="archived").ok()
     before = each.sequence()
     assert each.tell(told[0]).ok().body["duplicate"]
-    assert [item["duplicate"] for item in each.tell_many(told).ok().body["items"]] == [True, True]
+    assert each.tell_many(told).ok().body["duplicates"] == [one["id"] for one in told]
     assert each.cancel(cancelled).ok().body["duplicate"]
     assert each.tell(told[0], 0.75).code == (409, "conflict")
     assert each.tell(pending).code == each.cancel(pending).code == (409, "archived")
@@ -260,7 +261,7 @@ def arms_are_called_by_their_labels(deployment, kind):
     assert (told.status, told.body["learned"]) == (200, True)
     assert deployment.post(path, {"losses": [0.1, 0.2, 0.3, 0.4, 0.5]}).body["duplicate"]
     items = [{"id": one["id"], "losses": numbers, "arm": one["label"]} for one in made[1:]]
-    assert deployment.post("/v1/feedback", {"items": items}).body["learned"] == 2
+    assert deployment.post("/v1/feedback", in_columns(items)).body["learned"] == 2
     rows = each.rows().values()
     assert [row["label"] for row in rows] == [labels[row["action"]] for row in rows]
 
@@ -444,7 +445,7 @@ def a_stopped_experiment_takes_feedback_and_decides_no_more(deployment, kind):
     for n in (None, 2):
         assert each.ask(n).code == (409, "stopped")
     assert each.sequence() == before
-    assert [item["learned"] for item in each.tell_many(made, 0.5).body["items"]] == [True, True]
+    assert each.tell_many(made, 0.5).body["learned"] == 2
     each.change(state="running").ok()
     twin.tell_many(twin.decide(2), 0.5).ok()
     assert drawn(each.decide(4)) == drawn(twin.decide(4))
@@ -457,7 +458,7 @@ def a_stopped_experiment_plays_its_fallback_arm_and_learns_nothing_from_it(deplo
     made = each.decide(3)
     assert [(one["drawn_by"], one["arm"], one["probability"]) for one in made] == [("fallback", 2, 1.0)] * 3
     told = each.tell_many(made, 1.0).body
-    assert [(item["learned"], item["duplicate"]) for item in told["items"]] == [(False, False)] * 3
+    assert (told["learned"], told["duplicates"]) == (0, [])
     each.cancel(each.decide()).ok()
     assert each.counts("fallback", "cancelled", "outstanding") == (4, 1, 0)
     assert each.observed() == twin.observed()
@@ -481,7 +482,7 @@ def a_frozen_experiment_plays_what_it_is_told_and_learns_nothing(deployment, kin
     # 100 are expected. Outside of these bounds with a probability below 1e-5; the seed is fixed.
     assert 60 < [one["arm"] for one in made].count(1) < 140
     told = each.tell_many([*waiting, *made], 1.0).body
-    assert [item["learned"] for item in told["items"]] == [False] * 402
+    assert (told["learned"], told["duplicates"]) == (0, [])
     assert each.counts("frozen", "outstanding") == (400, 0)
     rows = each.rows()
     logged = {(rows[one["id"]]["action"], *rows[one["id"]]["observe_probabilities"]) for one in made}
@@ -550,7 +551,7 @@ def a_renamed_experiment_leaves_its_name_and_keeps_its_decisions(deployment, kin
     each.rename(after)
     assert deployment.get(f"/v1/experiments/{old}").status == 404
     assert deployment.create(kind, name=old).counts("decided") == (0,)
-    assert [item["learned"] for item in each.tell_many(made).body["items"]] == [True, True]
+    assert each.tell_many(made).body["learned"] == 2
     assert each.look_up(made[0]).body["experiment"] == after
     refused = each.change(name=old)
     assert refused.code == (409, "exists")
@@ -646,7 +647,7 @@ def a_token_of_one_experiment_reaches_no_other(deployment, kind):
         (f"{other.path}/decisions", {}),
         (f"/v1/decisions/{theirs['id']}/feedback", {"losses": [0.5] * 5}),
         (f"/v1/decisions/{theirs['id']}/cancel", None),
-        ("/v1/feedback", {"items": [feedback]}),
+        ("/v1/feedback", in_columns([feedback])),
     ):
         assert deployment.post(path, body, token=token).code == (404, "not_found"), path
     assert other.counts("outstanding") == (1,)
@@ -738,8 +739,8 @@ def a_batch_with_late_feedback_is_told_in_part_if_it_says_so(deployment, kind):
     assert each.tell_many([prompt, late]).code == (410, "expired")
     assert each.counts("told", "outstanding") == (0, 1)
     told = each.tell_many([prompt, late], partial=True).ok().body
-    assert [item["learned"] for item in told["items"]] == [True, False]
-    assert told["items"][1]["problem"]["code"] == "expired"
+    assert told["learned"] == 1
+    assert [(problem["id"], problem["code"]) for problem in told["problems"]] == [(late["id"], "expired")]
     assert each.counts("told", "expired", "late", "outstanding") == (1, 1, 1, 0)
 
 
@@ -987,7 +988,7 @@ def the_same_feedback_again_is_recognised_and_learned_once(deployment, kind):
         told = each.tell(made[0], given).ok().body
         assert (told["learned"], told["duplicate"]) == (False, True)
     again = each.tell_many(made, [losses] * 3).ok().body
-    assert [(item["learned"], item["duplicate"]) for item in again["items"]] == [(False, True)] * 3
+    assert (again["learned"], again["duplicates"]) == (0, [one["id"] for one in made])
     deployment.restart()
     assert each.tell(made[1], losses).body["duplicate"]
     assert (each.digest(), each.sequence()) == (digest, before)
@@ -1004,7 +1005,7 @@ def other_feedback_for_a_decision_is_refused_and_the_first_stays(deployment, kin
     assert each.tell(made[0], 0.25, graph=GRAPH).code == (409, "conflict")
     refused = each.tell_many([made[1], made[0]], 0.5)
     assert refused.code == (409, "conflict")
-    assert refused.body["path"].startswith("body.items.1")
+    assert refused.body["path"] == "body.ids.1"
     assert (each.digest(), each.sequence()) == (digest, before)
     assert each.look_up(made[0]).body["losses"] == [0.25] * 5
     deployment.restart()
@@ -1020,21 +1021,22 @@ def feedback_for_too_few_or_other_arms_is_refused_and_changes_nothing(deployment
     missing, hidden = dict(list(right.items())[1:]), next(arm for arm in range(5) if arm not in one["reveals"])
     digest, before = each.digest(), each.sequence()
     first = one["reveals"][0]
-    for path, losses in (
-        (f"losses.{first}", missing),
-        (f"losses.{hidden}", {**right, str(hidden): 0.5}),
-        (f"losses.{first}", {}),
-        ("losses.5", {**right, "5": 0.5}),
-        ("losses.x", {"x": 0.5}),
-        ("losses", [0.5] * (len(right) + 1)),
-        ("losses", [0.5]),
+    begin = len(made[1]["reveals"])  # where its losses begin in a batch
+    for path, place, losses in (
+        (f"losses.{first}", "", missing),
+        (f"losses.{hidden}", f".{begin + len(right)}", {**right, str(hidden): 0.5}),
+        (f"losses.{first}", "", {}),
+        ("losses.5", f".{begin + len(right)}", {**right, "5": 0.5}),
+        ("losses.x", f".{begin}", {"x": 0.5}),
+        ("losses", "", [0.5] * (len(right) + 1)),
+        ("losses", "", [0.5]),
     ):
         refused = each.tell(one, losses)
         assert refused.code == (422, "invalid"), losses
         assert refused.body["path"] == f"body.{path}", losses
         refused = each.tell_many([made[1], one], [0.5, losses])
         assert refused.code == (422, "invalid"), losses
-        assert refused.body["path"] == f"body.items.1.{path}", losses
+        assert refused.body["path"] == f"body.losses{place}", losses
     assert each.tell(one, right, arm=(one["arm"] + 1) % 5).code == (422, "invalid")
     assert (each.digest(), each.sequence()) == (digest, before)
     assert each.counts("outstanding") == (2,)
@@ -1060,14 +1062,11 @@ def a_loss_that_is_no_number_from_0_to_1_is_refused_with_its_path_and_value(depl
         ('{"a": [null, NaN]}', {"a": [None, "NaN"]}),
     ):
         by_arm = f'{{"0": 0.5, "1": 0.5, "2": 0.5, "3": {text}, "4": 0.5}}'
-        one, other = (
-            f'{{"id": "{one["id"]}", "losses": {losses}}}'
-            for one, losses in zip(made, (by_arm, "[0, 0, 0, 0, 0]"), strict=True)
-        )
+        several = f'{{"ids": ["{made[1]["id"]}", "{made[0]["id"]}"], "sizes": [5, 5], "losses": [0, 0, 0, 0, 0, 0.5, '
         for path, body, place in (
             (f"/v1/decisions/{made[0]['id']}/feedback", f'{{"losses": {by_arm}}}', "body.losses.3"),
             (f"/v1/decisions/{made[0]['id']}/feedback", f'{{"losses": [0.5, 0.5, 0.5, {text}, 0.5]}}', "body.losses.3"),
-            ("/v1/feedback", f'{{"items": [{other}, {one}]}}', "body.items.1.losses.3"),
+            ("/v1/feedback", f"{several}0.5, 0.5, {text}, 0.5]}}", "body.losses.8"),
         ):
             refused = deployment.post(path, body.encode())
             assert refused.code == (422, "invalid"), body
@@ -1087,9 +1086,9 @@ def a_batch_is_told_whole_or_not_at_all_unless_it_says_so(deployment, kind):
     assert each.tell_many([*made[:2], made[3]]).code == (409, "cancelled")
     assert each.sequence() == before
     told = each.tell_many(made, [0.25, 1.5, 0.25, 0.25], partial=True).ok().body
-    assert [item["learned"] for item in told["items"]] == [True, False, True, False]
-    problems = [item["problem"] and (item["problem"]["status"], item["problem"]["code"]) for item in told["items"]]
-    assert problems == [None, (422, "invalid"), None, (409, "cancelled")]
+    problems = [(problem["id"], problem["status"], problem["code"]) for problem in told["problems"]]
+    assert problems == [(made[1]["id"], 422, "invalid"), (made[3]["id"], 409, "cancelled")]
+    assert told["learned"] == 2
     assert each.counts("told", "outstanding", "cancelled") == (2, 1, 1)
 
 

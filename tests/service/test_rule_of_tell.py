@@ -16,7 +16,7 @@ import base64, sys
 import numpy as np
 import sidelong as sl
 from sidelong.errors import LossError
-from deployments import Deployment, until
+from service.deployments import Deployment, until
 
 assert sl.__file__.startswith(sys.argv[1])
 RULE = "At least two losses{} are needed, not 1."
@@ -57,13 +57,13 @@ with here.running():
             assert reply.status == 422 and reply.body["detail"] == RULE.format(""), reply
         reply = one.tell_many(made)
         assert reply.status == 422 and reply.body["detail"].endswith(": " + RULE.format("")), reply
-        told = [problem["problem"] for problem in one.tell_many(made, partial=True).body["items"]]
+        told = one.tell_many(made, partial=True).body["problems"]
         assert [(each["status"], each["detail"]) for each in told] == [(422, RULE.format(""))] * 3, told
         columns = {"ids": [each["id"] for each in made], "sizes": [1] * 3}
         columns["losses"] = base64.b64encode(np.full(3, 0.5).tobytes()).decode()
-        reply = here.post("/v1/feedback/columns", columns)
+        reply = here.post("/v1/feedback", columns)
         assert reply.status == 422 and reply.body["detail"].endswith(": " + RULE.format("")), reply
-        told = here.post("/v1/feedback/columns", {**columns, "partial": True}).body["problems"]
+        told = here.post("/v1/feedback", {**columns, "partial": True}).body["problems"]
         assert [(each["status"], each["detail"]) for each in told] == [(422, RULE.format(""))] * 3, told
         assert one.counts("told") == (0,), one.state()
 
@@ -102,7 +102,7 @@ def test_the_example_of_the_page_is_a_rule_of_agents_families_and_the_service(tm
         assert code.count(old) == 1
         code = code.replace(old, new)
     file.write_text(code)
-    paths = os.pathsep.join([str(tmp_path), str(Path(__file__).parent)])
+    paths = os.pathsep.join([str(tmp_path), str(ROOT / "tests")])
     environment = {**os.environ, "PYTHONPATH": paths, "NUMBA_DISABLE_JIT": "1"}
     run = subprocess.run(
         [sys.executable, "-c", PROGRAM, str(tmp_path)],

@@ -9,6 +9,7 @@ import pytest
 
 import sidelong as sl
 from service.deployments import Stored
+from service.servers import decisions_of
 from service.stores import last_snapshot, opened
 from sidelong.errors import ServiceError
 from sidelong.learners import exp3gpp
@@ -34,7 +35,7 @@ def decide(server, name, *, keyed):
     """Return new decisions: one, or one for each key."""
     status, made = server.post(f"/v1/experiments/{name}/decisions", {"keys": KEYS} if keyed else {})
     assert status == 201, made
-    return made["items"] if keyed else [made]
+    return decisions_of(made)
 
 
 def tell(server, made):

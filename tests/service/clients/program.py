@@ -21,13 +21,11 @@ from generated.api.default import (
 from generated.models import (
     CreateExperiment,
     DecideRequest,
-    DecisionItem,
-    DecisionItems,
+    DecisionBatch,
     DecisionReply,
     DecisionStateStatus,
     Feedback,
     FeedbackBatch,
-    FeedbackItem,
     GraphById,
     Problem,
     ProblemCode,
@@ -45,16 +43,16 @@ def good(reply: T | Problem | None) -> T:
     return reply
 
 
-def one(reply: DecisionReply | DecisionItems | Problem | None) -> DecisionReply:
+def one(reply: DecisionReply | DecisionBatch | Problem | None) -> DecisionReply:
     if not isinstance(reply, DecisionReply):
         raise SystemExit(str(reply))
     return reply
 
 
-def several(reply: DecisionReply | DecisionItems | Problem | None) -> list[DecisionItem]:
-    if not isinstance(reply, DecisionItems):
+def several(reply: DecisionReply | DecisionBatch | Problem | None) -> DecisionBatch:
+    if not isinstance(reply, DecisionBatch):
         raise SystemExit(str(reply))
-    return reply.items
+    return reply
 
 
 address, token, graph_file = sys.argv[1:]
@@ -68,8 +66,9 @@ with AuthenticatedClient(base_url=address, token=token) as client:
     losses = Feedback(losses=[0.25 for _ in decision.reveals])
     told = good(feedback.sync(decision.id, client=client, body=losses))
     batched = several(decide.sync(made.name, client=client, body=DecideRequest(count=3)))
-    items = [FeedbackItem(id=each.id, losses=[0.5 for _ in each.reveals]) for each in batched]
-    batch = good(tell_many.sync(client=client, body=FeedbackBatch(items=items)))
+    sizes = [len(batched.reveals[str(arm)]) for arm in batched.arms]
+    several_told = FeedbackBatch(ids=batched.ids, sizes=sizes, losses=[0.5] * sum(sizes))
+    batch = good(tell_many.sync(client=client, body=several_told))
     seen = good(look_up.sync(decision.id, client=client))
     state = good(show_state.sync(made.name, client=client, sort=ShowStateSort.PLAYS, limit=2))
     log = good(download_log.sync(made.name, client=client))

@@ -3,7 +3,7 @@ import { readFileSync } from "node:fs";
 
 import { createExperiment, decide, downloadLog, feedback, lookUp, showState, tellMany, uploadGraph } from "./client";
 import { client } from "./client/client.gen";
-import type { DecisionItems, DecisionReply, DecisionState, Problem } from "./client";
+import type { DecisionBatch, DecisionReply, DecisionState, Problem } from "./client";
 
 const [address, token, graphFile] = process.argv.slice(2);
 client.setConfig({ baseUrl: address, auth: () => token });
@@ -24,14 +24,14 @@ function good<T>(reply: { data?: T; error?: unknown }): NonNullable<T> {
 }
 
 // One decision, or several if a count was given.
-function one(reply: DecisionReply | DecisionItems): DecisionReply {
-  if ("items" in reply) throw new Error("several");
+function one(reply: DecisionReply | DecisionBatch): DecisionReply {
+  if ("ids" in reply) throw new Error("several");
   return reply;
 }
 
-function several(reply: DecisionReply | DecisionItems): DecisionItems["items"] {
-  if (!("items" in reply)) throw new Error("one");
-  return reply.items;
+function several(reply: DecisionReply | DecisionBatch): DecisionBatch {
+  if (!("ids" in reply)) throw new Error("one");
+  return reply;
 }
 
 async function main(): Promise<void> {
@@ -44,9 +44,10 @@ async function main(): Promise<void> {
   const decision = one(good(await decide({ path, headers: { "Idempotency-Key": "first" } })));
   const again = one(good(await decide({ path, body: {}, headers: { "Idempotency-Key": "first" } })));
   const told = good(await feedback({ path: { id: decision.id }, body: { losses: decision.reveals.map(() => 0.25) } }));
-  const batched = several(good(await decide({ path, body: { count: 3 } })));
-  const items = batched.map(({ id, reveals }) => ({ id, losses: reveals.map(() => 0.5) }));
-  const batch = good(await tellMany({ body: { items } }));
+  const { ids, arms, reveals } = several(good(await decide({ path, body: { count: 3 } })));
+  const sizes = arms.map((arm) => (reveals[arm] ?? []).length);
+  const losses = sizes.flatMap((size) => Array<number>(size).fill(0.5));
+  const batch = good(await tellMany({ body: { ids, sizes, losses } }));
   const seen = good(await lookUp({ path: { id: decision.id } }));
   const state = good(await showState({ path: { name: made.name }, query: { sort: "plays", limit: 2 } }));
   const log = good(await downloadLog({ path: { name: made.name }, parseAs: "blob" }));

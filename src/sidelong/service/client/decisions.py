@@ -104,29 +104,23 @@ class RemoteBatch(BatchColumns):
     """
 
     def __init__(
-        self,
-        experiment: str,
-        begin: str,
-        numbers: npt.NDArray[np.int64],
-        labels: list[str] | None,
-        *columns: Any,
+        self, experiment: str, ids: list[str], labels: list[str] | None, drawn_by: list[str], *columns: Any
     ) -> None:
         super().__init__(*columns)
         self.experiment = experiment  #: the name of the experiment that made them
-        self.begin = begin  #: what all ids begin with
-        self.numbers = numbers  #: and what each ends with
+        self._ids = ids
         self.labels = labels  #: what the arm of each is called; None if the arms have no labels
+        self.drawn_by = drawn_by  #: what has drawn each, as `RemoteDecision.drawn_by`
 
     @property
     def ids(self) -> list[str]:
         """What names each decision: pass it to `tell_many`, from anywhere."""
-        return [f"{self.begin}{number}" for number in self.numbers.tolist()]
+        return self._ids
 
     @classmethod
-    def read(cls, reply: dict[str, Any], experiment: str, keys: list[Key]) -> Self:
-        """Make one of a reply in columns."""
+    def read(cls, reply: dict[str, Any], experiment: str, keys: list[Any]) -> Self:
+        """Make one of a reply; without keys, each is None."""
         arms = np.array(reply["arms"], np.int64)
-        numbers = np.arange(reply["first"], reply["first"] + arms.size)
         rows = {int(arm): row for arm, row in reply["reveals"].items()}
         listed = np.array(sorted(rows), np.int64)
         each = [np.array(rows[arm], np.int32) for arm in listed.tolist()]
@@ -141,21 +135,8 @@ class RemoteBatch(BatchColumns):
         rounds = np.array(reply["rounds"], np.int64)
         called = reply["labels"]
         labels = None if called is None else [called[str(arm)] for arm in reply["arms"]]
-        return cls(experiment, reply["ids"], numbers, labels, keys, rounds, arms, p, reveals, offsets)
-
-    @classmethod
-    def read_items(cls, reply: dict[str, Any], experiment: str) -> Self:
-        """Make one of the decisions of an experiment without keys: each key is None."""
-        items = reply["items"]
-        begin = items[0]["id"].rpartition("-")[0] + "-"
-        numbers = np.array([int(each["id"].removeprefix(begin)) for each in items], np.int64)
-        p = [np.nan if each["probability"] is None else each["probability"] for each in items]
-        rows = [np.array(each["reveals"], np.int32) for each in items]
-        rounds, arms = (np.array([each[name] for each in items], np.int64) for name in ("round", "arm"))
-        offsets = np.append(0, np.cumsum([row.size for row in rows]))
-        keys = [None] * len(items)
-        labels = None if items[0]["label"] is None else [each["label"] for each in items]
-        return cls(experiment, begin, numbers, labels, keys, rounds, arms, np.array(p), np.concatenate(rows), offsets)
+        named = experiment, reply["ids"], labels, reply["drawn_by"]
+        return cls(*named, keys, rounds, arms, p, reveals, offsets)
 
     @property
     def has_keys(self) -> bool:
@@ -166,15 +147,16 @@ class RemoteBatch(BatchColumns):
         return super().__repr__() if self.has_keys else f"<RemoteBatch of {len(self):,} decisions>"
 
     def _named(self, columns: tuple[Any, ...], parts: Sequence[tuple[Self, Any]]) -> Self:
-        numbers = np.concatenate([part.numbers if at is None else part.numbers[at] for part, at in parts])
-        labels = None
-        if all(part.labels is not None for part, _ in parts):
-            labels = [
-                label
+        def chosen(name: str) -> list[str]:
+            return [
+                value
                 for part, at in parts
-                for label in np.array(part.labels, object)[slice(None) if at is None else at]
+                for value in np.array(getattr(part, name), object)[slice(None) if at is None else at].tolist()
             ]
-        return type(self)(self.experiment, self.begin, numbers, labels, *columns)
+
+        has_labels = all(part.labels is not None for part, _ in parts)
+        labels = chosen("labels") if has_labels else None
+        return type(self)(self.experiment, chosen("ids"), labels, chosen("drawn_by"), *columns)
 
 
 class Learned(int):

@@ -7,7 +7,6 @@ requests, each of which is stored whole or not at all.
 from __future__ import annotations
 
 import base64
-import math
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, NamedTuple
 from uuid import uuid4
@@ -35,16 +34,16 @@ if TYPE_CHECKING:
 #: Keys, losses in columns, and decisions of a table or without keys in one request.
 MOST_KEYS, MOST_LOSSES, MOST_ROWS = 10_000, 250_000, 1_000
 
-_COLUMNS, _ITEMS = "/v1/feedback/columns", "/v1/feedback"
+_FEEDBACK = "/v1/feedback"
 
 #: The reply to no keys.
 _NOTHING: dict[str, Any] = {
-    "ids": "",
-    "first": 1,
+    "ids": [],
     "rounds": [],
     "arms": [],
     "labels": None,
     "probabilities": [],
+    "drawn_by": [],
     "reveals": {},
 }
 
@@ -97,16 +96,14 @@ def _count(given: int | np.integer[Any]) -> int:
 
 
 def _question(name: str, keys: list[Any], asked: dict[str, Any], under: str) -> Question[RemoteBatch]:
-    has_keys = keys[0] is not None
-    wanted = {"keys": keys} if has_keys else {"count": len(keys)}
+    wanted = {"count": len(keys)} if keys[0] is None else {"keys": keys}
     body, headers = json_of({**wanted, **asked}, ServiceError)
     headers["Idempotency-Key"] = under
 
     def read(reply: Any, _: bool) -> RemoteBatch:  # noqa: FBT001  # what `Question` passes
-        return RemoteBatch.read(reply, name, keys) if has_keys else RemoteBatch.read_items(reply, name)
+        return RemoteBatch.read(reply, name, keys)
 
-    path = f"{experiment_path(name)}/decisions" + "/columns" * has_keys
-    return Question("POST", path, read, body, headers, timeout=60.0)
+    return Question("POST", f"{experiment_path(name)}/decisions", read, body, headers, timeout=60.0)
 
 
 def _by_graph(graph: Any, n: int) -> tuple[list[tuple[FeedbackGraph | None, list[int]]], npt.NDArray[np.int64] | None]:
@@ -126,46 +123,51 @@ def tell(
     """Tell the losses of decisions; each request reads how many it has learned."""
     table = decisions if losses is None else losses
     names = None if isinstance(table, RemoteBatch | RevealedColumns) else names_of(table)
-    if names is not None:
-        yield from _by_arm(table, names, decisions if losses is not None else None, graph, scale, partial=partial)
-        return
-    has_keys = not isinstance(decisions, RemoteBatch) or decisions.has_keys
-    told = _in_columns(name, decisions, losses, graph, scale)
+    if names is None:
+        has_keys = not isinstance(decisions, RemoteBatch) or decisions.has_keys
+        told = _in_columns(name, decisions, losses, graph, scale)
+    else:
+        has_keys = False  # for all that is known here
+        told = _by_arm(table, names, decisions if losses is not None else None, graph, scale)
     ends = np.append(0, np.cumsum(told.sizes))
     first, n = 0, len(told.ids)
     while first < n:
         last = int(np.searchsorted(ends, ends[first] + MOST_LOSSES, "right")) - 1
         last = min(max(last, first + 1), first + (MOST_KEYS if has_keys else MOST_ROWS), n)
-        some = slice(first, last)
-        data = np.ascontiguousarray(told.losses[ends[first] : ends[last]], "<f8")
+        some, of = slice(first, last), slice(ends[first], ends[last])
         content: dict[str, Any] = {"ids": told.ids[some], "sizes": told.sizes[some].tolist()}
         content |= {name: True for name, said in (("plain", told.plain), ("partial", partial)) if said}
-        content["arms"] = told.arms[some].tolist()
+        if told.arms is not None:
+            content["arms"] = told.arms[some].tolist()
+        if told.reveals is not None:
+            content["reveals"] = told.reveals[of]
         if told.graphs is not None:
             used, which = np.unique(told.graphs[1][some], return_inverse=True)
             content["graphs"] = [graph_of(told.graphs[0][g]) for g in used.tolist()]
             content["graph_of"] = which.reshape(-1).tolist()
         body, headers = json_of(content, LossError)
-        body = b'%s,"losses":"%s"}' % (body[:-1], base64.b64encode(data.data))  # which is JSON as it is, and long
-        yield Question("POST", _COLUMNS, _learned, body, headers, timeout=60.0)
+        data = np.ascontiguousarray(told.losses[of], "<f8").data
+        body = b'%s,"losses":"%s"}' % (body[:-1], base64.b64encode(data))  # which is JSON as it is, and long
+        yield Question("POST", _FEEDBACK, _learned, body, headers, timeout=60.0)
         first = last
 
 
 def _learned(reply: Any, repeated: bool) -> Learned:  # noqa: FBT001  # what `Question` passes
     # If the reply to an earlier attempt was lost, the repetition that the service sees is our own.
     count = reply["learned"] + (len(reply["duplicates"]) if repeated else 0)
-    return Learned.of(count, ((each["id"], each) for each in reply["problems"]), _COLUMNS)
+    return Learned.of(count, ((each["id"], each) for each in reply["problems"]), _FEEDBACK)
 
 
 class _Columns(NamedTuple):
     """Feedback for decisions, in columns."""
 
     ids: list[str]
-    arms: npt.NDArray[np.int64]
+    arms: npt.NDArray[np.int64] | None  #: that were played
     sizes: npt.NDArray[np.int64]
     losses: npt.NDArray[np.float64]
     graphs: tuple[list[FeedbackGraph], npt.NDArray[np.int64]] | None
     plain: bool  #: whether these are losses: what is scaled here must not be scaled by the service
+    reveals: list[str] | None = None  #: the arm of each loss, where they are not in the order of what is revealed
 
 
 def _in_columns(name: str, decisions: Any, losses: Any, graph: Any, scale: Scale | None) -> _Columns:
@@ -209,14 +211,11 @@ def _ids(name: str, decisions: Any) -> list[str]:
     return [str(each) for each in decisions]
 
 
-def _by_arm(
-    table: Any, names: list[str], decisions: Any, graph: Any, scale: Scale | None, *, partial: bool
-) -> Iterator[Question[Learned]]:
-    """Tell a table of decision or key, arm and loss: by arm, so that the service sees what is missing."""
+def _by_arm(table: Any, names: list[str], decisions: Any, graph: Any, scale: Scale | None) -> _Columns:
+    """Return a table of decision or key, arm and loss: by arm, so that the service sees what is missing."""
     if graph is not None:
         raise LossError("A table has no place for graphs: tell a batch with an array of losses, or what was revealed.")
     given = column(table, "loss", names)
-    values = (given.astype(np.float64) if given.dtype.kind in "fiub" else given).tolist()
     if "decision" in names:
         of = list(map(str, as_list(column(table, "decision", names))))
     elif isinstance(decisions, RemoteBatch) and len(set(decisions.keys)) == len(decisions):
@@ -224,35 +223,26 @@ def _by_arm(
         of = [_known(ids, key) for key in as_list(column(table, "key", names))]
     else:
         raise LossError("A table names decisions in a column decision; or keys, beside a batch that has each key once.")
-    items: dict[str, dict[str, Any]] = {}
-    arms = as_list(column(table, "arm", names))
-    if not len(of) == len(arms) == len(values):
-        raise LossError(
-            f"Columns are equally long, and these have {len(of):,}, {len(arms):,} and {len(values):,} rows."
-        )
-    for id_, arm, loss in zip(of, arms, values if scale is None else scale.losses(values), strict=True):
-        items.setdefault(id_, {})[str(arm)] = _sent(loss)
-    if sum(map(len, items.values())) < len(values):
+    arms = list(map(str, as_list(column(table, "arm", names))))
+    if not len(of) == len(arms) == len(given):
+        raise LossError(f"Columns are equally long, and these have {len(of):,}, {len(arms):,} and {len(given):,} rows.")
+    if len(set(zip(of, arms, strict=True))) < len(of):
         raise LossError("The table has two losses for one arm of a decision. Tell one.")
-    more = {} if scale is None else {"plain": True}
-    listed = [{"id": id_, "losses": losses, **more} for id_, losses in items.items()]
-    for k in range(0, len(listed), MOST_ROWS):
-        content = {"items": listed[k : k + MOST_ROWS], **({"partial": True} if partial else {})}
-        yield Question("POST", _ITEMS, _learned_items, *json_of(content, LossError), timeout=60.0)
+    if given.dtype.kind not in "fiub":
+        wrong = next(row for row, loss in enumerate(as_list(given)) if not isinstance(loss, int | float))
+        text = f"Decision {of[wrong]}: the loss of arm {arms[wrong]} must be a number, not {as_list(given)[wrong]!r}."
+        raise LossError(text)
+    values = given.astype(np.float64)
+    if scale is not None:
+        values = np.array(scale.losses(values.tolist()), np.float64)
+    places = {id_: place for place, id_ in enumerate(dict.fromkeys(of))}
+    whose = np.array([places[id_] for id_ in of], np.int64)
+    order = np.argsort(whose, kind="stable")  # the rows of a decision one after the other
+    sizes, reveals = np.bincount(whose, minlength=len(places)), [arms[row] for row in order.tolist()]
+    return _Columns(list(places), None, sizes, values[order], None, scale is not None, reveals)
 
 
 def _known(ids: Mapping[Any, str], key: Any) -> str:
     if key not in ids:
         raise UnknownDecisionError(f"No decision of this batch is for the key {key!r}.")
     return ids[key]
-
-
-def _sent(loss: Any) -> Any:
-    """Return a loss as JSON has it. What is none is text, so that the service refuses its decision, and not others."""
-    return str(loss) if isinstance(loss, float) and not math.isfinite(loss) else loss
-
-
-def _learned_items(reply: Any, repeated: bool) -> Learned:  # noqa: FBT001
-    count = sum(1 for item in reply["items"] if item["learned"] or (repeated and item["duplicate"]))
-    wrong = ((item["id"], item["problem"]) for item in reply["items"] if item["problem"] is not None)
-    return Learned.of(count, wrong, _ITEMS)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-import re
 import time
 from typing import TYPE_CHECKING, Any
 
@@ -24,10 +23,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     import httpx
-
-
-#: Where an item of a batch stands: the rest of a path is as in feedback for it alone.
-_ITEM = re.compile(r"^body\.items\.\d+\.")
 
 
 class Patience:
@@ -113,9 +108,9 @@ def error_of(problem: Mapping[str, Any], path: str, retry_after: float | None = 
     if said.code == "not_found" and path.startswith(("/v1/decisions/", "/v1/feedback")):
         kind = UnknownDecisionError
     if said.code == "invalid":
-        place = _ITEM.sub("", str(said.path)).removeprefix("body.").split(".")[0]
+        place = str(said.path).removeprefix("body.").split(".")[0]
         of_learner = dict.fromkeys(("learner", "options", "seed"), LearnerError)
-        of_losses = dict.fromkeys(("losses", "arm", "arms", "plain"), LossError)
+        of_losses = dict.fromkeys(("losses", "reveals", "sizes", "arm", "arms", "plain"), LossError)
         of_graphs = dict.fromkeys(("graph", "graphs", "graph_of"), GraphError)
         kind = {**of_learner, **of_losses, **of_graphs, "context": FeatureError}.get(place)
     if kind is None:

@@ -15,7 +15,7 @@ from sidelong.service.http.graphs import graph_of_round
 from sidelong.service.http.messages.decisions import (
     Cancelled,
     DecideRequest,
-    DecisionItems,
+    DecisionBatch,
     DecisionReply,
     DecisionState,
     Feedback,
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from sidelong.service.store.rules import Command, Decided, Overridden
 
 endpoints = Endpoints()
-_DECISIONS = (DecisionReply, DecisionItems)
+_DECISIONS = (DecisionReply, DecisionBatch)
 _ID = re.compile(r"([0-9a-f]{16})-([1-9][0-9]{0,17})")
 _KEY = re.compile(r"[\x21-\x7e]{1,200}")
 
@@ -55,7 +55,7 @@ _KEY = re.compile(r"[\x21-\x7e]{1,200}")
     headers={"Idempotency-Key": Key},
 )
 async def decide(call: Call) -> Reply:
-    """Draw an arm, or several. The same again with the same Idempotency-Key gets the same decisions."""
+    """Draw an arm, or several, which come in columns. The same again with the same Idempotency-Key gets the same."""
     server = call.server
     body: DecideRequest = call.body
     key = key_of(call.headers.get(b"idempotency-key"))
@@ -70,11 +70,8 @@ async def decide(call: Call) -> Reply:
         if body.keys is None and (error.path or "").startswith("body.keys"):  # where one is like many
             error.path = "body.key"
         raise
-    items, status = _items(made), 200 if made.duplicate else 201
-    if keys is not None or body.count is not None:
-        return Reply({"items": items, "duplicate": made.duplicate}, status)
-    del items[0]["key"]
-    return Reply({**items[0], "duplicate": made.duplicate}, status)
+    is_single = body.keys is None and body.count is None
+    return Reply(_decision(made) if is_single else _columns(made), 200 if made.duplicate else 201)
 
 
 def _keys(body: DecideRequest) -> list[Any]:
@@ -90,23 +87,37 @@ def _keys(body: DecideRequest) -> list[Any]:
     return [body.key] if body.keys is None else list(body.keys)
 
 
-def _items(made: Decided) -> list[dict[str, Any]]:
-    expires, labels = expires_at(made.at, made.expire_after), made.labels
-    reveals = {arm: made.graph.row(arm).tolist() for arm in set(made.draws.arms)}
-    return [
-        {
-            "id": f"{made.experiment}-{number}",
-            "key": key,
-            "round": round_,
-            "arm": arm,
-            "label": labels and labels[arm],
-            "probability": None if math.isnan(p) else p,
-            "drawn_by": by,
-            "reveals": reveals[arm],
-            "expires_at": expires,
-        }
-        for number, key, round_, arm, p, by in made.draws.listed()
-    ]
+def _decision(made: Decided, place: int = 0, carried_out: int | None = None) -> dict[str, Any]:
+    """Return one of the decisions; what it reveals is that of the arm that was carried out."""
+    number, key, round_, arm, p, by = made.draws.row(place)
+    return {
+        "id": f"{made.experiment}-{number}",
+        "key": key,
+        "round": round_,
+        "arm": arm,
+        "label": made.labels and made.labels[arm],
+        "probability": None if math.isnan(p) else p,
+        "drawn_by": by,
+        "reveals": made.graph.row(arm if carried_out is None else carried_out).tolist(),
+        "expires_at": expires_at(made.at, made.expire_after),
+        "duplicate": made.duplicate,
+    }
+
+
+def _columns(made: Decided) -> dict[str, Any]:
+    """Return all of the decisions."""
+    draws, arms = made.draws, sorted(set(made.draws.arms))
+    return {
+        "ids": [f"{made.experiment}-{number}" for number in draws.numbers],
+        "rounds": draws.rounds,
+        "arms": draws.arms,
+        "labels": made.labels and {str(arm): made.labels[arm] for arm in arms},
+        "probabilities": None if any(map(math.isnan, draws.probabilities)) else draws.probabilities,
+        "drawn_by": draws.drawn_by,
+        "reveals": {str(arm): made.graph.row(arm).tolist() for arm in arms},
+        "expires_at": expires_at(made.at, made.expire_after),
+        "duplicate": made.duplicate,
+    }
 
 
 @endpoints.add(
@@ -173,21 +184,8 @@ async def cancel(call: Call) -> Reply:
 async def override(call: Call) -> Reply:
     """Say that a decision was carried out with another arm, before its outcome is told."""
     found: Overridden = await call.server.commits.written(Override(*parse(call.place["id"]), call.body.arm))
-    made = found.decided
-    number, _, round_, arm, p, by = made.draws.row(found.place)
-    content = {
-        "id": f"{made.experiment}-{number}",
-        "round": round_,
-        "arm": arm,
-        "label": made.labels and made.labels[arm],
-        "carried_out": found.carried_out,
-        "probability": None if math.isnan(p) else p,
-        "drawn_by": by,
-        "reveals": made.graph.row(found.carried_out).tolist(),
-        "expires_at": expires_at(made.at, made.expire_after),
-        "duplicate": made.duplicate,
-    }
-    return Reply(content)
+    content = _decision(found.decided, found.place, found.carried_out)
+    return Reply({**content, "carried_out": found.carried_out})
 
 
 @endpoints.add("GET", "/v1/decisions/{id}", Scope.READ, {200: DecisionState})

@@ -12,7 +12,7 @@ from pydantic import BaseModel, TypeAdapter
 from pydantic.json_schema import models_json_schema
 
 from sidelong._version import __version__
-from sidelong.service.http import arms, columns, decisions, evaluation, experiments, feedback, keys, status
+from sidelong.service.http import arms, decisions, evaluation, experiments, feedback, keys, status
 from sidelong.service.http.endpoints import Endpoints, Reply
 from sidelong.service.http.problems import PROBLEMS, Problem
 
@@ -46,7 +46,6 @@ async def show_openapi(_: Call) -> Reply:
 ENDPOINTS: tuple[Endpoint, ...] = (
     *decisions.endpoints,
     *feedback.endpoints,
-    *columns.endpoints,
     *experiments.endpoints,
     *arms.endpoints,
     *keys.endpoints,

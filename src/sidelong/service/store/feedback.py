@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from sidelong.outcomes.scale import Scale
     from sidelong.service.store.graphs import KnownGraph
 
+_COLUMNS = {"arm": "arms", "graph": "graph_of"}  # of a batch, for what feedback says of one decision
 _NUMBER = re.compile(r"0|[1-9][0-9]{0,8}")
 #: By arm, or in the order of the revealed arms.
 TellableLosses: TypeAlias = Mapping[str, float] | list[float]
@@ -47,15 +48,28 @@ class ToldItems(NamedTuple):
     graph_of: list[int] | None = None  #: for each decision, which graph came with its outcome
     arms: list[int | str] | None = None  #: that were played, by number or label, if whoever tells it says so
     plain: bool = False  #: as in `ToldItem`
+    reveals: list[int | str] | None = None  #: the arm of each loss, where they are not in that order
+
+    def find_loss(self, place: int, first: int, name: str) -> int | None:
+        """Return where the loss is that an error calls by its arm, or by its place among those of its decision."""
+        if self.reveals is None:
+            return first + int(name) if name else None
+        names = list(map(str, self.reveals[first : first + self.sizes[place]]))
+        return first + names.index(name) if name in names else None
 
     def items(self) -> list[ToldItem]:
         """Return the same, decision by decision."""
-        parts = np.split(self.losses, np.cumsum(self.sizes)[:-1])
+        ends = np.cumsum(self.sizes)[:-1]
+        values = [part.tolist() for part in np.split(self.losses, ends)]
+        parts: list[TellableLosses] = values
+        if self.reveals is not None:
+            names = np.split(np.array(list(map(str, self.reveals)), object), ends)
+            parts = [dict(zip(of, part, strict=True)) for of, part in zip(names, values, strict=True)]
         which, arms = self.graph_of, self.arms
         return [
             ToldItem(
                 number,
-                parts[place].tolist(),
+                parts[place],
                 None if which is None else self.graphs[which[place]],
                 None if arms is None else arms[place],
             )
@@ -78,14 +92,24 @@ def check_arm(told: int | None, played: int) -> None:
         raise ServiceError(text, status=422, code="invalid", path="body.arm", value=told)
 
 
-def placed(error: ServiceError, place: int, decision: str | None = None) -> ServiceError:
-    """Return an error with the place of its item in front of its path: body.items.3.losses.0.
+def placed(
+    error: ServiceError, place: int, told: ToldItems | None = None, first: int = 0, decision: str | None = None
+) -> ServiceError:
+    """Return the error of one decision of a batch with the column and the place of what is wrong: body.arms.3.
 
-    If it is the error of the whole batch, its text names the `decision`: whoever sends a large batch in several
-    requests does not count items as they do.
+    Args:
+        error: as it would be raised for the decision alone.
+        place: of the decision in the batch.
+        told: the batch.
+        first: where the losses of the decision begin among all.
+        decision: its id, where this is the error of the whole batch, whose text then names it: whoever sends a large
+            batch in several requests does not count decisions as they do.
     """
-    part = "id" if error.path == "path" else (error.path or "").partition(".")[2]
-    path = f"body.items.{place}" + (f".{part}" if part else "")
+    part, _, name = (error.path or "").removeprefix("body.").partition(".")
+    path = f"body.{_COLUMNS.get(part, 'ids')}.{place}"
+    if part == "losses":
+        at = None if told is None else told.find_loss(place, first, name)
+        path = "body.losses" if at is None else f"body.losses.{at}"
     text = str(error) if decision is None else f"Decision {decision}: {error}"
     return ServiceError(text, status=error.status, code=error.code, path=path, value=error.value)
 

@@ -399,8 +399,7 @@ class Tell(Command):
     def run(self, turn: Turn) -> Sequence[Settled | ServiceError]:
         """Learn, and return for each decision what became of it.
 
-        Unless `partial`, raise what is wrong with the first one. The error has the place of its item in front of its
-        path.
+        Unless `partial`, raise what is wrong with the first one. The path of the error is the column and the place.
         """
         check_settling(turn, self._numbers)
         if not self.alone:
@@ -427,7 +426,10 @@ class Tell(Command):
             except ServiceError as error:
                 if not self.partial:
                     turn.charged = charged
-                    raise placed(error, place, f"{turn.experiment.identity.key}-{item.number}") from error
+                    batch = self.told if isinstance(self.told, ToldItems) else None
+                    first = 0 if batch is None else sum(batch.sizes[:place])
+                    id_ = f"{turn.experiment.identity.key}-{item.number}"
+                    raise placed(error, place, batch, first, id_) from error
                 outcomes.append(error)
         reading.learn()
         return outcomes
@@ -440,6 +442,8 @@ class Tell(Command):
 
 def _learn_at_once(turn: Turn, told: ToldItems) -> list[Settled] | None:
     """Learn if all decisions are pending and nothing is wrong; or return None, and do nothing."""
+    if told.reveals is not None:
+        return None
     experiment = turn.experiment
     losses = losses_of_many(experiment.module, told.losses, np.array(told.sizes), experiment.scale)
     slots = list(map(experiment.pending.slot, told.numbers))

@@ -61,10 +61,13 @@ class DecideRequest(Body):
         None, description="of a sticky experiment: who it is for, such as a visitor"
     )
     keys: list[ProductKey] | None = Field(
-        None, min_length=1, max_length=MOST_ITEMS, description="the same for many; one that stands twice is drawn twice"
+        None,
+        min_length=1,
+        max_length=MOST_ITEMS,
+        description="many keys at once, which are answered in columns; one that stands twice is drawn twice",
     )
     count: Annotated[int, Field(ge=1, le=MOST_ROUNDS, strict=True)] | None = Field(
-        None, description="how many decisions to make at once, which are answered as `items`"
+        None, description="how many decisions to make at once, which are answered in columns"
     )
 
 
@@ -72,6 +75,7 @@ class DecisionReply(BaseModel):
     """What to play."""
 
     id: str
+    key: str | int | None  #: which it is for; null if the experiment has no keys
     round: int
     arm: int
     label: str | None  #: what the arm is called now; null if it has no label
@@ -82,24 +86,17 @@ class DecisionReply(BaseModel):
     duplicate: bool  #: whether this Idempotency-Key was answered before, or the subject has this decision already
 
 
-class DecisionItem(BaseModel):
-    """What to play in one of several rounds."""
+class DecisionBatch(BaseModel):
+    """What to play in several rounds, in columns, in the order in which they were asked for."""
 
-    id: str
-    key: str | int | None  #: null if the experiment has no keys
-    round: int
-    arm: int
-    label: str | None  #: what the arm is called now; null if it has no label
-    probability: float | None
-    drawn_by: DrawnBy
-    reveals: list[int]
+    ids: list[str]
+    rounds: list[int]  #: of each key, from 1; without keys, of the experiment
+    arms: list[int]
+    labels: dict[str, str] | None  #: by arm, what it is called now; null if the arms have no labels
+    probabilities: list[float] | None  #: null if the learner draws without knowing them
+    drawn_by: list[DrawnBy]
+    reveals: dict[str, list[int]]  #: by arm, what playing it reveals
     expires_at: Timestamp | None
-
-
-class DecisionItems(BaseModel):
-    """What to play in several rounds, in the order in which they were asked for."""
-
-    items: list[DecisionItem]
     duplicate: bool  #: whether this Idempotency-Key was answered before
 
 
