@@ -237,6 +237,73 @@ def test_a_learner_a_function_and_a_table_come_from_files(tmp_path):
     assert "tmp" not in study.cells[0].json
 
 
+GRAPHS = """\
+import sidelong as sl
+def grid(rows, columns):
+    return sl.graphs.nested(rows * columns)
+def over_time(n):
+    return sl.graphs.alternating([sl.graphs.nested(n), sl.graphs.star(n)])
+def nothing():
+    return 3
+def fails():
+    return 1 / 0
+"""
+
+
+def with_graph(folder, text):
+    (folder / "mine.py").write_text(GRAPHS)
+    return write(
+        folder,
+        BASE.replace('name = "nested"\nn = 4', f'name = "function"\n{text}').replace(
+            "means = [0.2, 0.5, 0.5, 0.5]", "means = { gap = 0.2 }"
+        ),
+    )
+
+
+def test_a_family_of_graphs_is_a_function_of_a_file(tmp_path):
+    path = with_graph(tmp_path, 'f = { file = "mine.py", function = "grid" }\nrows = [2, 3]\ncolumns = 2')
+    study = load(path)
+    assert [cell.n_arms for cell in study.cells] == [4, 6]
+    assert "on grid(rows=2, columns=2) in" in str(study.cells[0])
+    assert build(study.cells[0].spec, study.files.locate).sequence.bank == (sl.graphs.nested(4),)
+    dry = load(path, code=False)
+    assert dry.unchecked == {cell.name for cell in dry.cells} == {cell.name for cell in study.cells}
+    path = with_graph(tmp_path, 'f = { file = "mine.py", function = "over_time" }\nn = 3')
+    assert load(path).cells[0].n_arms == 3
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (
+            "rows = 2",
+            r'study.toml:\d+: graph.*: A graph of your own has f = \{ file = "graphs.py", function = "NAME" \}',
+        ),
+        ('f = { file = "mine.py", function = "gird" }', "mine.py has no function 'gird'"),
+        (
+            'f = { file = "mine.py", function = "nothing" }',
+            "nothing must return a sidelong.FeedbackGraph or a sequence",
+        ),
+        (
+            'f = { file = "mine.py", function = "fails" }',
+            "fails made no graph: ZeroDivisionError: .*, at mine.py, line 9: ",
+        ),
+        ('f = { file = "mine.py", function = "grid" }\nrow = 2', "grid made no graph: TypeError: .* 'row'"),
+    ],
+)
+def test_a_function_that_makes_no_graph_is_named(tmp_path, text, said):
+    with pytest.raises(StudyError, match=said):
+        load(with_graph(tmp_path, text))
+
+
+def test_a_learner_of_ones_own_has_the_name_that_it_was_given(tmp_path):
+    (tmp_path / "twin.py").write_text("from sidelong.learners.uniform import LEARNER\n")
+    for name, expected in (("", "twin on "), ('name = "mine"\n', "mine on ")):
+        text = BASE.replace('name = "uniform"', f'{name}file = "twin.py"')
+        (cell,) = load(write(tmp_path, text)).cells
+        assert str(cell).startswith(expected)
+
+
 def test_a_table_comes_from_a_csv_file_with_a_header_and_its_errors_name_line_and_column(tmp_path):
     world = 'name = "bernoulli"\nmeans = [0.2, 0.5, 0.5, 0.5]'
     text = BASE.replace(world, 'name = "table"\narray = { file = "losses.csv" }')

@@ -15,16 +15,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from sidelong.checks import is_whole, nearest, plain
-from sidelong.errors import CodeError, GraphError, LearnerError, WorldError
+from sidelong.errors import CodeError, GraphError, LearnerError, SidelongError, WorldError
 from sidelong.graphs.graph import FeedbackGraph
 from sidelong.graphs.makers import makers as graph_makers
+from sidelong.graphs.sequences import GraphSequence
 from sidelong.learners import catalogue
 from sidelong.losses.csv_file import read_csv
 from sidelong.losses.makers import makers as world_makers
 from sidelong.simulation.game import prepare
 from sidelong.studies.cell import canonical, options_of
 from sidelong.studies.source import MisplacedError
-from sidelong.user_code import import_file
+from sidelong.user_code import failing_line, import_file
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
     from types import ModuleType
 
     from sidelong.graphs.makers import Maker
-    from sidelong.graphs.sequences import GraphSequence
     from sidelong.learners.interface import Learner
     from sidelong.losses.world import World
     from sidelong.simulation.game import Game
@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     Locate = Callable[[Mapping[str, str]], Path]  #: from the name and the hash of a file to where it lies
 
 Table = dict[str, Any]
+_FUNCTION = "function"  # the name of a graph, as of a world, that a function of a user makes
 
 
 def build(spec: Table, locate: Locate) -> Game:
@@ -78,15 +79,44 @@ def build_graph(table: Table, locate: Locate) -> FeedbackGraph | GraphSequence:
 @lru_cache(maxsize=4)
 def _graph(text: str, locate: Locate) -> FeedbackGraph | GraphSequence:
     table = json.loads(text)
+    if is_own_graph(table):
+        return _own_graph(table, locate)
     if "file" not in table:
         return _make(graph_makers(), "graph", table, locate, {})  # type: ignore[no-any-return]
-    if table.keys() - {"file"}:
-        raise MisplacedError("A graph from a file has no other keys.", *sorted(table.keys() - {"file"})[:1])
+    if options_of(table):
+        raise MisplacedError("A graph from a file has no other keys than a name.", *sorted(options_of(table))[:1])
     path = locate(table["file"])
     try:
         return FeedbackGraph.load(path).named(path.name)
     except GraphError as error:  # the message has the name of the file, not where its copy lies
         raise MisplacedError(str(error).replace(f"{path.parent}/", ""), "file") from error
+
+
+def is_own_graph(table: Table) -> bool:
+    """Tell whether a function of a user makes a graph: then nothing is known of it without running code."""
+    return table.get("name") == _FUNCTION
+
+
+def _own_graph(table: Table, locate: Locate) -> FeedbackGraph | GraphSequence:
+    """Call a function of a user that makes graphs with all other keys of its table."""
+    source = table.get("f")
+    if not (isinstance(source, dict) and source.keys() == {"file", "function"}):
+        raise MisplacedError('A graph of your own has f = { file = "graphs.py", function = "NAME" }.', "f")
+    make = _from_file("f", source, locate(source["file"]))
+    options = {key: value for key, value in options_of(table).items() if key != "f"}
+    try:
+        made = make(**options)
+    except SidelongError:
+        raise
+    except Exception as error:
+        place = failing_line(error)
+        said = f"{type(error).__name__}: {error}{f', at {place}' * bool(place)}"
+        raise MisplacedError(f"{source['function']} made no graph: {said}", "f") from error
+    if not isinstance(made, FeedbackGraph | GraphSequence):
+        raise MisplacedError(
+            f"{source['function']} must return a sidelong.FeedbackGraph or a sequence of them, not {made!r}.", "f"
+        )
+    return made
 
 
 def build_world(table: Table, graph: Table, rounds: int, locate: Locate) -> World:
@@ -133,7 +163,8 @@ def _find(makers: Mapping[str, Maker], what: str, table: Table) -> Maker:
         raise MisplacedError(f"A {what} is named by text, not {name!r}.", "name")
     if name not in makers:
         raise MisplacedError(
-            f"There is no {what} named {name!r}.{nearest(name.lower(), makers)} The names are: {', '.join(makers)}.",
+            f"There is no {what} named {name!r}.{nearest(name.lower(), makers)} The names are: {', '.join(makers)}"
+            f"{', and function for one of your own' * (what == 'graph')}.",
             "name",
         )
     return makers[name]

@@ -64,13 +64,24 @@ def late(delay: int | str) -> str:
 
 def describe(table: dict[str, Any]) -> str:
     """Return a table of a cell as a person would say it: ``nested(n=10)``."""
-    options = ", ".join(f"{key}={_said(value)}" for key, value in table.items() if key not in {"name", "file"})
+    shown = options_of(table).items()
+    options = ", ".join(f"{key}={_said(value)}" for key, value in shown if not _is_function(value))
     return f"{name_of(table)}({options})" if options else name_of(table)
 
 
 def name_of(table: dict[str, Any]) -> str:
-    """Return the name of a learner, a graph or a world; that of its file, if it comes from one."""
-    return str(table["file"]["name"] if "file" in table else table["name"])
+    """Return the name of a learner, a graph or a world: the one it was given, or else that of its function or file."""
+    if _is_function(table.get("f")):
+        return str(table["f"]["function"])
+    if "name" in table:
+        return str(table["name"])
+    name = str(table["file"]["name"])
+    return name.removesuffix(".py")
+
+
+def _is_function(value: Any) -> bool:
+    """Tell whether a value of a table is a function of a user."""
+    return isinstance(value, dict) and value.keys() == {"file", "function"}
 
 
 def options_of(table: dict[str, Any]) -> dict[str, Any]:

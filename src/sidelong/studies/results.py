@@ -6,12 +6,12 @@ A row is one run at one checkpoint:
 column               type    what it is
 ===================  ======  ====================================================================================
 ``cell``             text    the hash that names the cell, and its file
-``learner``          text    the learner's name, or that of its file
+``learner``          text    the learner's name; for one's own, the one it was given, or that of its file
 ``learner_options``  text    its options, as JSON
-``graph``            text    the graph's name, a function of ``sidelong.graphs``, or that of its file
+``graph``            text    the graph's name, a function of ``sidelong.graphs`` or one's own, or that of its file
 ``graph_options``    text    its arguments, as JSON
 ``arms``             int64   how many arms the graph has
-``world``            text    the world's name, a function of ``sidelong.losses``
+``world``            text    the world's name, a function of ``sidelong.losses`` or one's own
 ``world_options``    text    its arguments, as JSON
 ``horizon``          int64   how many rounds were played in all
 ``delay``            int64   how many rounds later feedback came; at most, if by a law

@@ -35,7 +35,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationIn
 from sidelong.checks import is_whole
 from sidelong.errors import BinaryLossError, ObservabilityError, SimulationError, StudyError
 from sidelong.learners import names
-from sidelong.studies.build import build, build_graph, build_learner, build_world, takes_list
+from sidelong.studies.build import build, build_graph, build_learner, build_world, is_own_graph, takes_list
 from sidelong.studies.cell import Cell, canonical
 from sidelong.studies.files import Files, is_code
 from sidelong.studies.source import Source
@@ -222,7 +222,8 @@ class _Reader:
     def _check(self, spec: dict[str, Any], learner: Place, graph: Place, world: Place) -> tuple[str, int, str | None]:
         attempt, locate = self._source.attempt, self._locate
         if not self._code and _has_code(spec):
-            return "", attempt(graph, build_graph, spec["graph"], locate).n_arms, None
+            own = is_own_graph(spec["graph"])  # nobody knows how many arms it has before it is made
+            return "", 0 if own else attempt(graph, build_graph, spec["graph"], locate).n_arms, None
         attempt(learner, build_learner, spec["learner"], locate)
         made = attempt(graph, build_graph, spec["graph"], locate)
         attempt(world, build_world, spec["world"], spec["graph"], spec["rounds"], locate)

@@ -38,6 +38,8 @@ def pictures(reading: StudyReading, promised: Promised) -> Iterator[tuple[Sectio
     graphs: dict[str, FeedbackGraph] = {}
     for curve in reading.curves:
         label, graph = reading.label("graph", curve), promised.graph(curve)
+        if graph is None:  # code of a user makes it
+            continue
         if isinstance(graph, FeedbackGraph):
             graphs.setdefault(label, graph)
         elif graph.bank:

@@ -16,7 +16,7 @@ from sidelong.errors import TheoryError
 from sidelong.graphs.graph import FeedbackGraph
 from sidelong.learners import catalogue
 from sidelong.losses.makers import makers
-from sidelong.studies.build import build_graph, build_world
+from sidelong.studies.build import build_graph, build_world, is_own_graph
 from sidelong.studies.cell import canonical, options_of
 from sidelong.theory import Setting, promises, theorem_4_adversarial, theorem_4_theta
 
@@ -54,8 +54,10 @@ class Promised:
         self._graphs: dict[str, FeedbackGraph | GraphSequence] = {}
         self._settings: dict[str, Setting] = {}
 
-    def graph(self, curve: Curve) -> FeedbackGraph | GraphSequence:
-        """Return the graph of a curve."""
+    def graph(self, curve: Curve) -> FeedbackGraph | GraphSequence | None:
+        """Return the graph of a curve; None if code of a user makes it, which a report does not run."""
+        if is_own_graph(curve.spec["graph"]):
+            return None
         key = canonical(curve.spec["graph"])
         if key not in self._graphs:
             self._graphs[key] = build_graph(curve.spec["graph"], self._files.locate_data)
@@ -64,9 +66,11 @@ class Promised:
     def of(self, curve: Curve) -> Bound | None:
         """Return what is promised of a curve, or None if nothing is."""
         learner = curve.spec["learner"]
-        if "name" not in learner or curve.delay:  # of the user's own; and no theorem here is about late feedback
+        if "file" in learner or curve.delay:  # of the user's own; and no theorem here is about late feedback
             return None
         graph = self.graph(curve)
+        if graph is None:
+            return None
         try:
             if isinstance(graph, FeedbackGraph):
                 return self._on_a_graph(curve, graph)
