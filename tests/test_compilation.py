@@ -396,10 +396,12 @@ def write(folder, **texts):
 
 @pytest.fixture(scope="module")
 def cache(tmp_path_factory):
-    """Return a copy of the folder for machine code, so that the package's own is not compiled anew."""
+    """Return a folder with links to the machine code that is kept, so that the package's own is not compiled anew."""
     root, folder = tmp_path_factory.mktemp("cache"), _cache.cache_folder()
     if folder is not None:
-        shutil.copytree(folder, root / "kernels", ignore=shutil.ignore_patterns(".*", "requests"))  # but for drafts
+        (root / "kernels").mkdir()
+        for file in folder.glob("*.code"):
+            (root / "kernels" / file.name).symlink_to(file)
     return root
 
 

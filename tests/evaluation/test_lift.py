@@ -34,6 +34,7 @@ def test_the_interval_closes_on_the_lift_and_leaves_zero_behind():
     assert found.upper < 0.42
 
 
+@pytest.mark.nightly
 def test_the_interval_covers_the_lift_of_a_thousand_experiments_that_learn():
     """The losses drift, and the learner learns from its own rounds. What it saves is another number in each experiment.
 

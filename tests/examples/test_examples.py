@@ -23,7 +23,9 @@ SIZES = {
 }
 
 
-@pytest.mark.parametrize("name", SIZES)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=() if name == "stock_orders" else pytest.mark.nightly) for name in SIZES]
+)
 def test_looking_to_the_side_saves_and_the_rival_loses_after_the_turn(name):
     example = importlib.import_module(name)
     result = example.compare(*SIZES[name])

@@ -196,6 +196,7 @@ def test_expectations_are_exact_where_losses_graphs_and_presence_follow_the_hist
     assert (regret <= theory.exp3_set.absent(K=K, theta_sum=thetas)).all()
 
 
+@pytest.mark.nightly
 def test_the_regret_against_every_arm_stays_below_the_bound():
     """Where an arm that has just come back is dear at first.
 

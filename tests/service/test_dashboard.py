@@ -430,8 +430,7 @@ def test_what_is_drawn_can_be_told_from_its_ground(browser, served, dark, servic
         assert fine(seen)
 
 
-@pytest.mark.parametrize("dark", [False, True])
-@pytest.mark.parametrize("width", [1280, 400])
+@pytest.mark.parametrize(("width", "dark"), [(1280, False), (400, True)])
 @pytest.mark.usefixtures("played")
 def test_it_can_be_read_in_the_dark_and_on_a_phone(browser, served, width, dark):
     with opened(browser, served, "models", width=width, dark=dark) as seen:
