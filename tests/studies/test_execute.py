@@ -75,7 +75,7 @@ def has_members(group):
 # The same bytes
 
 
-@pytest.mark.parametrize("workers", [2, 4])
+@pytest.mark.parametrize("workers", [2, pytest.param(4, marks=pytest.mark.nightly)])
 def test_any_number_of_workers_gives_the_same_bytes(whole, tmp_path, workers):
     small.run(small.write(tmp_path), "--out", tmp_path / "results", "--workers", workers)
     assert small.columns(tmp_path / "results") == small.columns(whole)
@@ -91,13 +91,13 @@ def test_threads_over_runs_give_the_same_bytes(whole, tmp_path):
     assert one.items() <= small.columns(whole).items()
 
 
-@pytest.mark.parametrize("workers", [1, 4])
+@pytest.mark.parametrize("workers", [pytest.param(1, marks=pytest.mark.nightly), 4])
 def test_a_dask_cluster_gives_the_same_bytes(whole, tmp_path, workers):
     small.run(small.write(tmp_path), "--out", tmp_path / "results", "--on", "local-cluster", "--workers", workers)
     assert small.columns(tmp_path / "results") == small.columns(whole)
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 def test_a_dask_worker_that_is_killed_costs_nothing_but_time(long_whole, tmp_path):
     cluster = subprocess.Popen(
         [sys.executable, HERE / "dask_cluster.py"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
@@ -118,6 +118,7 @@ def test_a_dask_worker_that_is_killed_costs_nothing_but_time(long_whole, tmp_pat
         cluster.communicate("")
 
 
+@pytest.mark.nightly
 def test_a_dask_scheduler_that_is_killed_stops_the_study_cleanly(long_whole, tmp_path):
     """No cell has failed, and the same study goes on elsewhere."""
     cluster = subprocess.Popen(
@@ -166,6 +167,7 @@ def test_a_worker_that_dies_in_the_middle_of_a_message_keeps_nobody_waiting(tmp_
 # Death of the runner
 
 
+@pytest.mark.nightly
 def test_twenty_kills_at_random_moments_change_no_byte(whole, tmp_path):
     path = small.write(tmp_path)
     done = subprocess.run(
@@ -214,7 +216,13 @@ def test_an_interrupt_gives_a_summary_and_can_be_resumed(long_whole, tmp_path, s
         assert small.columns(results) == small.columns(long_whole)
 
 
-@pytest.mark.parametrize("on", [(), ("--on", "local-cluster")], ids=["processes", "local-cluster"])
+@pytest.mark.parametrize(
+    "on",
+    [
+        pytest.param((), id="processes"),
+        pytest.param(("--on", "local-cluster"), marks=pytest.mark.nightly, id="local-cluster"),
+    ],
+)
 def test_ctrl_c_reaches_all_processes_and_one_of_them_speaks(long_whole, tmp_path, on):
     """A terminal sends it to runner and workers alike."""
     results = tmp_path / "results"
