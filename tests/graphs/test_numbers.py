@@ -106,7 +106,7 @@ def check_all_numbers(graph, weights):
         assert found.fractional_domination.lower <= want["domination"]
 
 
-@pytest.mark.parametrize("batch", range(10))
+@pytest.mark.parametrize("batch", [0, 1, 2, *(pytest.param(each, marks=pytest.mark.nightly) for each in range(3, 10))])
 def test_random_digraphs_of_up_to_nine_arms(batch):
     for seed in range(50 * batch, 50 * batch + 50):
         graph = random_graph(seed)
@@ -179,7 +179,9 @@ def table(n):
         yield graphs.banded(n, k), undirected(up(n, k + 1), up(n, 2 * k + 1), up(n, k + 1))
 
 
-@pytest.mark.parametrize("n", range(1, 41))
+@pytest.mark.parametrize(
+    "n", [pytest.param(n, marks=() if n < 13 or n == 40 else pytest.mark.nightly) for n in range(1, 41)]
+)
 def test_families_have_the_numbers_of_their_formulas(n):
     for graph, want in table(n):
         for each in (graph, graph.as_arcs()) if n in (5, 12, 40) else (graph,):

@@ -199,7 +199,9 @@ def test_workers_leave_when_the_runner_is_killed_and_the_next_one_goes_on(long_w
     assert small.columns(results) == small.columns(long_whole)
 
 
-@pytest.mark.parametrize(("sign", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+@pytest.mark.parametrize(
+    ("sign", "code"), [pytest.param(signal.SIGINT, 130, marks=pytest.mark.nightly), (signal.SIGTERM, 143)]
+)
 def test_an_interrupt_gives_a_summary_and_can_be_resumed(long_whole, tmp_path, sign, code):
     path, results = small.write(tmp_path, 4, LONG), tmp_path / "results"
     runner = start(path, "--out", results, "--workers", 1)
