@@ -19,7 +19,6 @@ import numpy as np
 import psutil
 import pytest
 
-import naive
 import sidelong as sl
 from losses.world_examples import EXAMPLES
 from sidelong import progress
@@ -236,26 +235,6 @@ def test_a_trace_is_the_mean_since_the_checkpoint_before():
         assert mean == np.mean(np.arange(before + 1, mark + 1))
     seen = np.cumsum([0] + [GRAPH.out_neighbors(t % 4).size for t in range(49)])
     assert result.traces["seen"][1, -1] == pytest.approx(seen[11:].mean())
-
-
-@pytest.mark.parametrize("seed", range(6))
-def test_theta_is_between_1_and_the_largest_acyclic_set(seed):
-    rng = np.random.default_rng(seed)
-    A = rng.random((6, 6)) < 0.35
-    np.fill_diagonal(A, val=True)
-    result = simulate(
-        graph=sl.FeedbackGraph.from_matrix(A),
-        losses=sl.losses.bernoulli(rng.random(6)),
-        rounds=2000,
-        checkpoints=list(range(1, 2001)),
-        start="none",
-    )
-    theta = result.traces["theta"][0]
-    assert theta.min() >= 1 - 1e-12
-    assert theta.max() <= naive.maximum_acyclic(A) + 1e-12
-    assert np.ptp(theta) > 0
-    assert result.traces["exploration_set"].min() >= naive.domination(A)
-    assert result.traces["exploration_set"].max() <= naive.strong_independence(A)
 
 
 @pytest.mark.parametrize(
