@@ -367,7 +367,9 @@ def losses_of_one(learner: Learner, told: Any, graph: FeedbackGraph, arm: int, s
 def losses_of_many(learner: Learner, told: Floats, sizes: Integers, scale: Scale | None = None) -> Floats | None:
     """Return what is told of decisions, of so many arms for each, as losses; None if some of it cannot be told."""
     losses, found = np.array(told, np.float64), np.full(sizes.size, FITS, np.int64)
-    ends, offsets = np.tile(ends_of(scale), (sizes.size, 1)), np.append(0, np.cumsum(sizes))
+    ends, offsets = np.empty((sizes.size, 2)), np.zeros(sizes.size + 1, np.int64)
+    ends[:] = ends_of(scale)
+    np.cumsum(sizes, out=offsets[1:])
     check_many(losses, offsets, sizes, ends, Need.BINARY_LOSSES in learner.needs, found)
     return losses if (found == FITS).all() else None
 
