@@ -165,6 +165,16 @@ def test_a_server_writes_a_snapshot_to_let_go_of_keys_though_little_has_happened
     asyncio.run(play())
 
 
+def test_a_snapshot_is_needed_once_changed_keys_fill_three_quarters_of_their_memory(database):
+    with opened(database) as bench:
+        bench.create(keyed=True)
+        night(bench)
+        for share, needed in ((0.74, False), (0.76, True)):
+            assert bench.store.view("e", lambda live, _, s=share: live.needs_saving(int(live.key_bytes / s))) is needed
+        bench.store.save(least=1)
+        assert not bench.store.view("e", lambda live, _: live.needs_saving(live.key_bytes))
+
+
 def test_a_block_that_changes_while_it_is_written_is_written_again(database, hooks, blocks):
     with opened(database, max_key_bytes=FEW) as bench:
         bench.create(keyed=True)

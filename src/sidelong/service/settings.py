@@ -36,7 +36,7 @@ class Settings(BaseSettings):
     max_experiments: Count = 1_000
     max_outstanding: Count = 100_000  #: decisions of one experiment
     max_outstanding_bytes: Count = 2**28  #: their probabilities and graphs in memory
-    max_key_bytes: Count = 2**28  #: of the keys of one experiment in memory; others are in the database alone
+    max_key_bytes: Count = 2**29  #: of the keys of one experiment in memory; others are in the database alone
     max_graph_bytes: Count = 2**28  #: of graphs of rounds, in the database, for one experiment
     max_model_bytes: Count = 2**26  #: of the regressions of one experiment with features, in memory
     keep_graphs: Seconds = 86_400.0  #: how long an uploaded graph is kept that nothing uses

@@ -183,8 +183,8 @@ class LiveExperiment:
         return self.done - self.saved >= every or self.needs_saving(most)
 
     def needs_saving(self, most: int) -> bool:
-        """Tell whether keys should leave memory, and too many of them have changed since the last snapshot."""
-        return 2 * self.key_bytes > most and 4 * self.changed_bytes > most
+        """Tell whether keys should soon leave memory, and too many of them have changed since the last snapshot."""
+        return 4 * self.key_bytes > 3 * most and 2 * self.changed_bytes > most
 
     @property
     def changed_bytes(self) -> int:
