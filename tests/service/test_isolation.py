@@ -31,7 +31,7 @@ from sidelong.service.store.database import BlobKind
 from sidelong.service.store.graphs import identify
 from sidelong.service.store.journal import since
 from sidelong.service.store.kinds import open_database
-from sidelong.service.store.locks import FairLock
+from sidelong.service.store.locks import FairLock, RequestPriority
 from sidelong.service.store.rules import Decide, Tell
 
 GRAPH = {"name": "cliques", "sizes": [3, 2]}
@@ -71,6 +71,11 @@ async def decide(client, name):
     reply = await client.post(f"/v1/experiments/{name}/decisions")
     assert reply.status_code == 201, reply.text
     return reply.json()
+
+
+def counted(server):
+    """Return how many requests go before work in the background, and how many of them wait for it."""
+    return server.store.priority.active, len(server.store.priority.loading)
 
 
 def test_nobody_waits_for_the_replay_of_another_and_it_shows(tmp_path, monkeypatch, hooks):
@@ -119,8 +124,10 @@ def test_nobody_waits_for_the_replay_of_another_and_it_shows(tmp_path, monkeypat
             late = await client.get("/v1/experiments/large")
             assert (late.status_code, late.json()["code"]) == (503, "busy")
             assert f"{done:,} of 1,201 events" in late.json()["detail"]
+            assert counted(server) == (1, 1)  # it waits for the replay, and not the replay for it
             pause.further.set()
             assert (await waiting)["round"] == 1201
+            assert counted(server) == (0, 0)
             await asyncio.sleep(1.1)  # it says the same for a second
             assert (await client.get("/ready")).json()["status"] == "ok"
             states = {"live": 1, "loading": 1, "refused": 0}
@@ -291,6 +298,23 @@ def test_a_lock_goes_to_commands_before_looks_and_to_each_in_turn():
     assert order == ["command", "look", "look"]
     assert lock.request(pytest.fail)
     lock.release()
+
+
+def test_work_in_the_background_waits_for_requests_but_not_for_long(monkeypatch):
+    priority, slept = RequestPriority(), []
+    monkeypatch.setattr("sidelong.service.store.locks.time.sleep", lambda _: slept.append(priority.active))
+    priority.pause()
+    assert slept == []  # nobody is there
+    priority.active = 2
+    priority.loading = {"a", "b"}  # who wait for it themselves
+    priority.pause()
+    assert slept == []
+    priority.loading.clear()
+    priority.pause()
+    assert slept  # and it went on though they are still there
+    before = len(slept)
+    priority.pause()
+    assert len(slept) == before  # after a portion of work only
 
 
 def test_health_is_answered_when_there_are_too_many_connections_and_others_are_refused_in_json(nursery, tmp_path):

@@ -120,6 +120,7 @@ class Application:
             wrong = ServiceError("The service has made a mistake. It is in its log.", status=500, code="internal")
             await problems.reply(wrong)(scope, receive, answer)
         finally:
+            self.server.store.priority.active -= call.is_urgent
             seconds = time.perf_counter() - begun
             self.server.metrics.answered(call.route, status, seconds)
             about = {"request": number, "method": scope["method"], "path": scope["path"][:200], "status": status}
@@ -146,6 +147,9 @@ class Application:
             if method not in methods:
                 return problems.not_allowed(method, methods)
             endpoint = methods[method]
+            if endpoint.scope in {Scope.DECIDE, Scope.FEEDBACK}:
+                call.is_urgent = True
+                self.server.store.priority.active += 1
             await self._admit(call, endpoint, scope)
             if endpoint.query is not None:
                 call.query = _read_query(endpoint.query, scope["query_string"])
@@ -220,7 +224,7 @@ def _nothing() -> ServiceError:
 
 async def _while_there(receive: Receive, endpoint: Endpoint, call: Call) -> Reply | Response:
     """Return what a handler replies; end it if its client leaves. What is being written is written all the same."""
-    if endpoint.scope in {Scope.DECIDE, Scope.FEEDBACK}:
+    if call.is_urgent:
         return await endpoint.handle(call)
     handling = asyncio.ensure_future(endpoint.handle(call))
     leaving = asyncio.ensure_future(_until_left(receive))

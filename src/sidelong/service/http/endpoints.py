@@ -43,6 +43,7 @@ class Call:
     query: Any = None
     body: Any = None
     error: ServiceError | None = None  #: why it was refused
+    is_urgent: bool = False  #: whether it decides or tells, so that work in the background waits for it
 
 
 class Reply(NamedTuple):

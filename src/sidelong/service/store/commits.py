@@ -200,8 +200,11 @@ class Commits:
 
     def _load(self, items: list[Item]) -> None:
         """Let commands wait until their experiment is in memory."""
+        futures, loading = [future for future, _ in items], self._store.priority.loading
+        loading.update(futures)
 
         def then(error: Exception | None) -> None:
+            loading.difference_update(futures)
             if error is None:
                 self._waiting.extendleft(reversed(items))
                 self._wake.set()

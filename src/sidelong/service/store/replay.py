@@ -108,8 +108,8 @@ class Replayed:
         """Whether it is in memory or refused, so that nobody has to wait for a replay."""
         return self.live is not None or self.refused is not None
 
-    def step(self, database: Database) -> bool:
-        """Replay one page of its journal, and tell whether that was the last one."""
+    def step(self, database: Database, pause: Callable[[], None] | None = None) -> bool:
+        """Replay one page of its journal, and tell whether that was the last one; call `pause` between its events."""
         with self._loading, database.reading() as reading:
             if self.refused is not None:
                 raise self.refused
@@ -125,7 +125,7 @@ class Replayed:
                     self._give_up(error)
                     raise
                 self._aside, self.progress = live, Progress(live.head, self._head(reading))
-            if not self._guarded(reading, live):
+            if not self._guarded(reading, live, pause):
                 return False
             live.graph_bytes = reading.graph_bytes(self.identity.id)
             with self.lock:
@@ -172,9 +172,9 @@ class Replayed:
             self._give_up(error)
             raise error
 
-    def _guarded(self, reading: Reading, live: LiveExperiment) -> bool:
+    def _guarded(self, reading: Reading, live: LiveExperiment, pause: Callable[[], None] | None = None) -> bool:
         try:
-            done = self._replay(reading, live, _PAGE)
+            done = self._replay(reading, live, _PAGE, pause)
         except ServiceError as error:
             self._give_up(error)
             raise
@@ -273,7 +273,9 @@ class Replayed:
         except LearnerError as error:
             raise self._unplayable(error) from error
 
-    def _replay(self, reading: Reading, live: LiveExperiment, most: int) -> bool:
+    def _replay(
+        self, reading: Reading, live: LiveExperiment, most: int, pause: Callable[[], None] | None = None
+    ) -> bool:
         """Do again what the journal says next, and tell whether that was all of it."""
         page = reading.events(self.identity.id, live.head, most, _PAGE_BYTES)
         for event in page:
@@ -284,6 +286,8 @@ class Replayed:
                 raise self._differs(event, f"it cannot be done again: {error}") from error
             if made != event:
                 raise self._differs(event, f"it says {_shown(event)}, and doing it again gives {_shown(made)}")
+            if pause is not None:  # nobody waits for this experiment's lock meanwhile
+                pause()
         if page:
             self.identity = live.identity  # which may have another name by now
             self._clock.saw(max(event.clock for event in page))
@@ -510,7 +514,7 @@ class Loading:
 
     def _step(self, of: str) -> bool:
         found: Replayed = self._store.named(of)
-        return found.step(self._store.database)
+        return found.step(self._store.database, self._store.priority.pause)
 
     def _tell(self, of: str, error: Exception | None) -> None:
         with self._guard:

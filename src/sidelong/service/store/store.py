@@ -20,6 +20,7 @@ from sidelong.errors import ServiceError, SidelongError
 from sidelong.service.store.database import CHUNK, TakenError
 from sidelong.service.store.graphs import GraphCache, KnownGraph, blob_of, identify, stored_size, unknown_graph
 from sidelong.service.store.keys import BlockMissing
+from sidelong.service.store.locks import RequestPriority
 from sidelong.service.store.replay import FORGOTTEN, Measured, Replayed
 from sidelong.service.store.rules import Command, Turn, check_room, taken
 
@@ -100,6 +101,7 @@ class Store:
         self.settings = settings
         self.clock = clock
         self.graphs = GraphCache()
+        self.priority = RequestPriority()
         #: Told of what this server has written of an experiment, once it is on the disk.
         self.on_written: Callable[[LiveExperiment, Sequence[Event]], None] = lambda _, __: None
         self._known: dict[str, Replayed] = {}  # by "#" and key, and by name
