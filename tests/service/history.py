@@ -12,12 +12,15 @@ import hashlib
 import json
 import re
 
-from service.doubles import altered
+import sqlalchemy as sa
+
 from sidelong.service.store import journal, snapshots
 from sidelong.service.store.clock import Clock
+from sidelong.service.store.database import Cut
 from sidelong.service.store.graphs import GraphCache
-from sidelong.service.store.journal import DRAWN_BY, Kind
+from sidelong.service.store.journal import DRAWN_BY, Event, Kind
 from sidelong.service.store.replay import Replayed
+from sidelong.service.store.sql import schema
 
 _LENGTH = re.compile(rb"content-length: *(\d+)", re.IGNORECASE)
 _BROKEN = (OSError, asyncio.IncompleteReadError, TimeoutError)
@@ -116,6 +119,42 @@ async def export(path, ports, token, counts, stop):
         await asyncio.sleep(0.05)
 
 
+#: What makes a database keep whatever is deleted from the journals, in a table of its own.
+_KEEP_ERASED = {
+    "sqlite": (
+        """CREATE TRIGGER keep_erased BEFORE DELETE ON events BEGIN
+               INSERT INTO erased SELECT * FROM events WHERE experiment = OLD.experiment AND seq = OLD.seq;
+           END""",
+    ),
+    "postgresql": (
+        """CREATE FUNCTION keep_erased() RETURNS trigger LANGUAGE plpgsql AS
+               $$ BEGIN INSERT INTO erased VALUES (OLD.*); RETURN OLD; END $$""",
+        "CREATE TRIGGER keep_erased BEFORE DELETE ON events FOR EACH ROW EXECUTE FUNCTION keep_erased()",
+    ),
+}
+_ERASED = schema.events.to_metadata(sa.MetaData(), name="erased")
+
+
+def keep_erased(database):
+    """Let a database keep the events that its servers erase, so that nothing escapes the check."""
+    with database.writing() as writing:
+        writing.connection.exec_driver_sql("CREATE TABLE erased AS SELECT * FROM events WHERE 1 = 0")
+        writing.connection.exec_driver_sql("CREATE INDEX erased_by_number ON erased (experiment, seq)")
+        for statement in _KEEP_ERASED[database.name]:
+            writing.connection.exec_driver_sql(statement)
+        writing.commit()
+
+
+def _with_erased(method, experiment, after, most, *_):
+    """Return the events that a database would return if none had been erased."""
+    found = {}
+    for table in (_ERASED, schema.events):
+        wanted = sa.select(*(table.c[name] for name in Event._fields)).order_by(table.c.seq).limit(most)
+        rows = method.__self__.connection.execute(wanted.where(table.c.experiment == experiment, table.c.seq > after))
+        found |= {row.seq: Event(Kind(row.kind), *row[1:]) for row in rows}
+    return [found[seq] for seq in sorted(found)[:most]]
+
+
 class Journal:
     """The journal of an experiment, read as it grows, beside what clients were told."""
 
@@ -127,7 +166,7 @@ class Journal:
 
     def read(self, reading):
         """Read what is new; each decision is made once, and settled at most once."""
-        for event in journal.since(reading, self.identity.id, len(self.events)):
+        for event in _with_erased(reading.events, self.identity.id, len(self.events), 2**31):
             self.events.append(event)
             assert event.seq == len(self.events)
             if event.kind in DRAWN_BY:
@@ -170,7 +209,8 @@ class Journal:
         """
         found, states = Replayed(self.identity, GraphCache(), Clock()), {}
         for last in sorted({*clones, len(self.events)}):
-            hooks["events"] = altered(lambda events, last=last: [each for each in events if each.seq <= last])
+            hooks["events"] = lambda *given, last=last: [each for each in _with_erased(*given) if each.seq <= last]
+            hooks["cut"] = lambda *_: Cut()
             found.live = found.rebuilt(reading) if found.live is None else found.catch_up(reading)
             states[last] = hashlib.sha256(snapshots.copied(found.live, reading)()).hexdigest()
         hooks.clear()

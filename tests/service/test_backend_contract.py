@@ -22,6 +22,7 @@ from sidelong.service.store.database import (
     Blob,
     BlobKind,
     BlobName,
+    Cut,
     Identity,
     Listed,
     TakenError,
@@ -567,6 +568,38 @@ class DatabaseContract:
         keep(database, snapshot(12))
         assert sum(forget(database, of)) == 3  # two blocks, and the snapshot of event 6
         assert [data_of(database, block(0, 7)), data_of(database, block(1, 8))] == [None, None]
+
+    def test_what_was_cut_is_erased_in_portions_but_for_its_keys_for_a_while(self, server):
+        database, change = server(), Event(Kind.CHANGED, -4, -4, 0, 4, seq=4, chain=b"4" * 16)
+        of, other = make(database), make(database, "other")
+        events = [Event(Kind.CREATED, 0, 0, 0, 1, seq=1, chain=b"1" * 16), *(decided(n, n, f"k{n}") for n in (2, 3))]
+        events += [change, settled(5, 2), settled(6, 3), decided(7, 7, "k7")]
+        with database.writing() as writing:
+            writing.append({of: events, other: events})
+            assert [writing.cut(of), writing.journal_bytes(of)] == [Cut(), 7 * 300 + 2 * 8 + 3 * 2]
+            assert writing.erase_cut(of, 10_000, 99) == 0
+            writing.cut_to(of, Cut(6, 3, b"6" * 16, b"kept"))
+            writing.commit()
+        portions = []
+        with server().writing() as writing:
+            while portions[-1:] != [0]:
+                portions.append(writing.erase_cut(of, 500, 3))
+            writing.commit()
+        assert portions == [2, 2, 1, 0]  # the key of event 2, which was before the time
+        with database.reading() as reading:
+            assert reading.cut(of) == Cut(6, 3, b"6" * 16, b"kept")
+            assert reading.events(of, 0, 9) == [events[0], change, events[-1]]
+            assert reading.journal_bytes(of) == 3 * 300 + 2
+            found = reading.keyed(of, ["k2", "k3", "k7"])
+            assert sorted((event.key, event.seq) for event in found) == [("k3", 0), ("k7", 7)]
+            assert reading.events(other, 0, 9) == events
+            assert sorted(event.seq for event in reading.keyed(other, ["k2", "k3"])) == [2, 3]
+        with database.writing() as writing:
+            writing.relist(of, {"state": "deleted", "changed_at": 1})
+            writing.commit()
+        forget(database, of)
+        with database.reading() as reading:
+            assert reading.keyed(of, ["k3"]) == []
 
     def test_the_graphs_that_events_name_are_counted_once_each(self, server):
         database = server()

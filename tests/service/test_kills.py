@@ -2,8 +2,9 @@
 
 Two servers have one database. Clients decide and tell at both, one by one and in batches, with keys, features and
 graphs of their rounds. Meanwhile an operator freezes, stops, renames and archives an experiment, another one clones
-experiments and deletes the clones, and others follow events and download logs. The servers are killed, one or both. At
-the end the journals must hold all that was acknowledged, once, and replaying them gives the state of both servers.
+experiments and deletes the clones, and others follow events and download logs. The servers cut the journals behind
+seconds. They are killed, one or both. At the end the journals, with what was cut, must hold all that was acknowledged,
+once, replaying them gives the state of both servers, and the exported logs hold each decision once.
 """
 
 import asyncio
@@ -15,16 +16,21 @@ import random
 import time
 
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
 
 import sidelong as sl
 from service import history as histories
-from sidelong.errors import ServiceError
+from sidelong.errors import DecisionError, ServiceError
 from sidelong.service.client import connect_async
+from sidelong.service.http import export
+from sidelong.service.settings import Settings
 from sidelong.service.store import journal
+from sidelong.service.store.clock import Clock
 from sidelong.service.store.journal import DRAWN_BY, Kind
 from sidelong.service.store.kinds import open_database
 from sidelong.service.store.lifecycle import Life
+from sidelong.service.store.store import Store
 from sidelong.service.store.tokens import Tokens
 
 #: Each kill is one more draw of the moment: `make soak` and `make nightly` ask for more of them.
@@ -32,6 +38,7 @@ KILLS, SEED = int(os.environ.get("SIDELONG_KILLS", "6")), int(os.environ.get("SI
 CLIENTS = 6
 PATIENCE = 300.0  # seconds within which each of those who work gets something done
 SETTINGS = {"snapshot_every": 50, "decide_rate": 1e9, "feedback_rate": 1e9, "read_rate": 1e9}  # killed in snapshots too
+SETTINGS |= {"keep_days": 3.0 / 86_400, "sweep_every": 0.03}  # and in cuts
 
 KEYS = [f"sku-{k}" for k in range(300)]
 GRAPH = sl.graphs.cliques([3, 2])
@@ -70,10 +77,11 @@ def drawn(kind, draws):
 class Load:
     """Two servers of one database, who sends them requests, and what was acknowledged."""
 
-    def __init__(self, nursery, database):
-        self.opened = open_database(database)
+    def __init__(self, nursery, database, folder):
+        self.opened, self.folder = open_database(database), folder
+        histories.keep_erased(self.opened)
         self.token = Tokens(self.opened).create("operator", ["admin"])
-        self.start = lambda: nursery.start(database, **SETTINGS)
+        self.start = lambda: nursery.start(database, **SETTINGS, export_before_cut=str(folder))
         self.servers = [self.start() for _ in range(2)]
         self.history, self.ends, self._turns = histories.History(), False, itertools.count()
         self.kinds = {name: name for name in EXPERIMENTS}  # of the experiments that are there: as which it was made
@@ -82,7 +90,7 @@ class Load:
         self.clones = []  # of each: its key, its name, and what the journal says of its beginning
         self.deleted = set()  # keys of those whose deletion was acknowledged
         self.nights = []  # of each batch with keys: the decisions and their losses
-        self.seen, self.exports = [], collections.Counter()
+        self.seen, self.exports, self.known_no_more = [], collections.Counter(), 0
         self.journals = {}
         for name, body in EXPERIMENTS.items():
             assert self.servers[0].post("/v1/experiments", {"name": name, **body}, **self.headers)[0] == 201
@@ -114,19 +122,27 @@ class Load:
             assert made["id"].partition("-")[0] not in deleted, made
             if draws.random() < 0.1:
                 status, reply = await line.send(f"/v1/decisions/{made['id']}/cancel")
-                assert status == 200 or reply["code"] in refusals, (name, reply)
-                self.history.cancelled |= {made["id"]} if status == 200 else set()
+                done = status == 200 or self.is_cut(reply)
+                assert done or reply["code"] in refusals, (name, reply)
+                self.history.cancelled |= {made["id"]} if done else set()
                 continue
             losses = {str(arm): draws.random() for arm in made["reveals"]}
             for _ in range(2 if draws.random() < 0.1 else 1):
                 status, reply = await line.send(f"/v1/decisions/{made['id']}/feedback", json.dumps({"losses": losses}))
                 if status != 200:
-                    assert reply["code"] in refusals, (name, reply)
+                    is_cut = self.is_cut(reply)
+                    self.history.told |= {made["id"]: list(losses.values())} if is_cut else {}
+                    assert is_cut or reply["code"] in refusals, (name, reply)
                     break
                 is_new = made["drawn_by"] == "learner" and not reply["duplicate"]
                 assert reply["learned"] is is_new or (name == "changed" and not reply["learned"]), (made, reply)
                 self.history.learned[made["id"]] += reply["learned"]
                 self.history.told[made["id"]] = list(losses.values())
+
+    def is_cut(self, reply):
+        """Tell whether a reply says that the decision was settled, and cut, by an attempt whose reply was lost."""
+        self.known_no_more += reply["code"] == "cut"
+        return reply["code"] == "cut"
 
     async def decide(self, line, name, key, sent=None):
         """Decide, whatever the experiment is called by now, and keep what the reply says."""
@@ -206,7 +222,11 @@ class Load:
             columns = zip(batch.ids, batch.arms.tolist(), batch.probabilities.tolist(), strict=True)
             self.history.decided |= {id_: (key, arm, probability) for id_, arm, probability in columns}
             losses = rng.random(batch.reveals.size)
-            await self.insist(name, lambda it, batch=batch, losses=losses: it.tell_many(batch, losses))
+            try:
+                await self.insist(name, lambda it, batch=batch, losses=losses: it.tell_many(batch, losses))
+            except DecisionError as error:
+                if not self.is_cut({"code": error.__cause__.code}):
+                    raise
             each = (some.tolist() for some in np.split(losses, batch.offsets[1:-1]))
             self.history.told |= dict(zip(batch.ids, each, strict=True))
             self.nights.append((name, batch, losses))
@@ -242,6 +262,8 @@ class Load:
                 async with asyncio.timeout(PATIENCE):
                     while len(self.changes) < 2 * len(CHANGES) or len(self.clones) < 8 or not self.exports["whole"]:  # noqa: ASYNC110
                         await asyncio.sleep(0.01)
+                    while not all(self.cuts()):  # noqa: ASYNC110
+                        await asyncio.sleep(0.1)
             finally:
                 self.ends = True
         return done
@@ -273,6 +295,11 @@ class Load:
                     found[name].read(reading).check(self.history, complete=complete)
         return found
 
+    def cuts(self):
+        """Return how many decisions were cut from journals of which nothing waits for ever."""
+        with self.opened.reading() as reading:
+            return [reading.cut(reading.find(name).id).round for name in ("plain", "keyed", "features")]
+
     def called(self, name):
         return self.renamed if name == "changed" else name
 
@@ -290,7 +317,8 @@ class Load:
         return (
             f"seed {SEED} on {kind}: {kills} kills, {of.sent_again:,} requests sent again. Acknowledged, and once in "
             f"the journals: {listed}. Replaying {events:,} events gives the state of both servers to the bit, and what "
-            f"{len(self.clones):,} clones began with."
+            f"{len(self.clones):,} clones began with. {sum(self.cuts()):,} decisions were cut, and are in the exported "
+            f"logs once; {self.known_no_more} repetitions heard of it."
         )
 
     def close(self):
@@ -299,8 +327,8 @@ class Load:
 
 
 @pytest.mark.postgresql
-def test_nothing_acknowledged_is_lost_and_nothing_counted_twice(nursery, database, hooks):
-    load = Load(nursery, database)
+def test_nothing_acknowledged_is_lost_and_nothing_counted_twice(nursery, database, hooks, tmp_path):
+    load = Load(nursery, database, tmp_path)
     kills = asyncio.run(load.run(KILLS))
     journals = load.check(complete=True)
     origins = [about["change"]["origin"] for *_, about in load.clones]
@@ -316,15 +344,19 @@ def test_nothing_acknowledged_is_lost_and_nothing_counted_twice(nursery, databas
     check_clones(load, journals, origins)
     check_batches(load)
     assert load.history.sent_again > 0
-    assert load.seen == list(range(1, len(load.seen) + 1))  # each event once, in order, over all breaks
+    assert load.seen == sorted(set(load.seen))  # each event once, in order, over all breaks
+    with load.opened.reading() as reading:
+        left = {each.seq for each in journal.since(reading, journals["plain"].identity.id, 0)}
+    assert not left & set(range(1, load.seen[-1])) - set(load.seen)  # but for some that were cut meanwhile
     assert len(load.seen) > kills
     assert {event.graph for event in journals["plain"].events if event.kind is Kind.DECIDED} > {None}
     load.close()
+    check_exports(load, journals)
     load.servers = [load.start() for _ in range(2)]
     check_states(load, journals, digests)
+    print(load.summary(database, kills, sum(len(each.events) for each in journals.values())))  # noqa: T201
     load.close()
     load.opened.close()
-    print(load.summary(database, kills, sum(len(each.events) for each in journals.values())))  # noqa: T201
 
 
 def check_states(load, journals, digests):
@@ -377,6 +409,17 @@ def check_clones(load, journals, origins):
             lines = reading.experiments(deleted=True)
     with load.opened.reading() as reading:
         assert not any(reading.events(line.id, 0, 1) for line in lines)
+
+
+def check_exports(load, journals):
+    """Check that what was exported before it was cut, and the log of what is left, hold each decision once."""
+    store = Store(load.opened, Settings(), Clock())
+    for name in ("plain", "keyed", "features"):
+        found, left = journals[name], load.folder / "left.parquet"
+        export.write(store, name, left)
+        files = [*sorted(load.folder.glob(f"{name}-{found.identity.key}-*.parquet")), left]
+        rows = [id_ for file in files for id_ in pq.read_table(file, columns=["decision"])["decision"].to_pylist()]
+        assert rows == list(found.decided)
 
 
 def check_batches(load):

@@ -1271,6 +1271,32 @@ def the_work_of_repeated_feedback_does_not_grow_with_the_journal(deployment, kin
     assert work[1] < 2 * work[0], work
 
 
+# Retention: the journal is cut if the operator says so, and what is left says the truth.
+
+
+@promise(keep_days=1.0, snapshot_every=4, sweep_every=0.01)
+def an_old_journal_is_cut_and_nothing_is_decided_or_told_twice(deployment, kind):
+    each = deployment.create(kind)
+    old = each.decide(4, key="old")
+    each.tell_many(old).ok()
+    deployment.hands.move(2 * 86_400)
+    until(lambda: int(each.play(4).log().headers["First-Event"]) > 1)
+    deployment.restart()
+    digest, sequence, rows = each.digest(), each.sequence(), each.rows()
+    requests = [each.tell, each.cancel, each.look_up, functools.partial(each.override, arm=1)]
+    for reply in (each.ask(4, key="old"), *(request(old[0]) for request in requests)):
+        assert reply.code == (410, "cut")
+    assert (each.digest(), each.sequence()) == (digest, sequence)
+    assert rows.keys().isdisjoint(made["id"] for made in old)
+    assert each.counts("decided")[0] >= len(rows) + 4
+    assert deployment.get(f"{each.path}/changes").body["items"][0]["change"] == {"state": "created"}
+    if kind == "keyless":
+        found = deployment.post(f"{each.path}/evaluation", {}).ok().body
+        assert (found["rounds"], found["first_event"] > 1) == (len(rows), True)
+    assert each.clone()[0].status == 201
+    assert "sidelong_cut_events_total" in deployment.get("/metrics").body.decode()
+
+
 # Damage: what is stored is used, rebuilt, or refused with a sentence that says where.
 
 

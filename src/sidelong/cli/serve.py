@@ -32,13 +32,23 @@ def serve(
     port: Annotated[
         int | None, typer.Option(min=0, max=65_535, help="The port. 0 takes any free one.", show_default="8431")
     ] = None,
+    keep_days: Annotated[
+        float | None, typer.Option(help="Cut what is older from the journals.", show_default="keep all")
+    ] = None,
+    keep_megabytes: Annotated[
+        int | None, typer.Option(help="Cut the journal of each experiment to this size.", show_default="keep all")
+    ] = None,
+    export_before_cut: Annotated[
+        str | None, typer.Option(help="A folder for the log of what is cut.", show_default="export nothing")
+    ] = None,
 ) -> None:
     """Run the decision service: it decides over HTTP and takes feedback later. Nothing is lost or counted twice.
 
     Each setting may also come from the environment: SIDELONG_DATABASE, SIDELONG_PORT and so on. Other machines can
     reach it only if there is a token. See sidelong token.
     """
-    settings = load_service("serve", database=database, host=host, port=port)
+    kept = {"keep_days": keep_days, "keep_megabytes": keep_megabytes, "export_before_cut": export_before_cut}
+    settings = load_service("serve", database=database, host=host, port=port, **kept)
     from sidelong.service.serve import serve as run  # noqa: PLC0415  # takes a second to load
 
     run(settings, lambda address: print(f"sidelong serves {address}", flush=True))  # noqa: T201

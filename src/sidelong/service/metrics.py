@@ -49,6 +49,12 @@ class Metrics:
         self.batch_size = Histogram(
             "sidelong_batch_size", "Requests a batch.", buckets=(1, 2, 4, 8, 16, 32, 64, 128), registry=self._registry
         )
+        self._erased = Counter(
+            "sidelong_cut_events",
+            "Events that this server has erased after their journal was cut.",
+            ["experiment"],
+            registry=self._registry,
+        )
         ProcessCollector(registry=self._registry)
         GCCollector(registry=self._registry)
         self._children: dict[tuple[str, int], tuple[Counter, Histogram]] = {}
@@ -67,6 +73,10 @@ class Metrics:
             self._children[route, status] = children
         children[0].inc()
         children[1].observe(seconds)
+
+    def erased(self, experiment: str, events: int) -> None:
+        """Count events that were cut from a journal, and erased."""
+        self._erased.labels(experiment).inc(events)
 
     def text(self) -> bytes:
         """Return everything in the format of Prometheus."""

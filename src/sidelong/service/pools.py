@@ -27,6 +27,11 @@ class LeftError(Exception):
     """Nobody waits for this any more."""
 
 
+def leave_with(left: threading.Event) -> None:
+    """Let `check` raise in this thread once an event is set; threads of a pool have one for each piece of work."""
+    _mine.left = left
+
+
 def check() -> None:
     """Raise `LeftError` if nobody waits any more for what this thread does."""
     left: threading.Event | None = getattr(_mine, "left", None)

@@ -1,4 +1,4 @@
-"""The parts of a running server, and what it does by itself: expire decisions, write its clock and snapshots."""
+"""The parts of a running server, and what it does by itself: expire decisions, write snapshots, cut journals."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from sidelong.service.store.clock import Clock
 from sidelong.service.store.commits import Commits
 from sidelong.service.store.kinds import open_database
 from sidelong.service.store.replay import Loading
+from sidelong.service.store.retention import Retention
 from sidelong.service.store.rules import Expire
 from sidelong.service.store.snapshots import Saving
 from sidelong.service.store.store import Store
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from sidelong.service.settings import Settings
     from sidelong.service.store.database import Reading
     from sidelong.service.store.experiment import LiveExperiment
+    from sidelong.service.store.retention import Export
 
     T = TypeVar("T")
 
@@ -40,7 +42,13 @@ _COLLECT_EVERY = 60.0  # seconds between looks for graphs that nothing uses
 
 
 class Server:
-    """Everything behind the endpoints. Use it as an asynchronous context manager."""
+    """Everything behind the endpoints. Use it as an asynchronous context manager.
+
+    Args:
+        settings: what the operator has chosen.
+        export: writes the log of an experiment, before it is cut.
+        clock: another clock than that of the machine.
+    """
 
     commits: Commits
     loading: Loading
@@ -49,8 +57,9 @@ class Server:
     _states: asyncio.Future[dict[str, int]] | None = None
     _states_until = 0.0
 
-    def __init__(self, settings: Settings, clock: Clock | None = None) -> None:
+    def __init__(self, settings: Settings, export: Export, clock: Clock | None = None) -> None:
         self.settings = settings
+        self._export = export
         self.clock = clock or Clock()
         self.metrics = Metrics()
         self.database = open_database(settings.database, settings.busy_timeout)
@@ -71,6 +80,8 @@ class Server:
         self.loading = Loading(self.store)
         sizes, seconds = self.metrics.batch_size.observe, self.metrics.commit_seconds.observe
         self._saving = Saving(self.store)
+        self._retention = Retention(self.store, self._export, self.metrics.erased)
+        self._retention.start()
         self.commits = Commits(self.store, self.loading, self._saving, sizes, seconds)
         self._sweeping = asyncio.create_task(self._sweep())
         return self
@@ -80,6 +91,7 @@ class Server:
         self._sweeping.cancel()
         with contextlib.suppress(asyncio.CancelledError):
             await self._sweeping
+        await asyncio.to_thread(self._retention.close)
         await asyncio.to_thread(self.loading.close)
         await self.commits.close()
         await asyncio.to_thread(self._saving.close)

@@ -102,6 +102,7 @@ def error_of(problem: Mapping[str, Any], path: str, retry_after: float | None = 
     kind: type[SidelongError] | None = {
         "conflict": ConflictError,
         "expired": ExpiredError,
+        "cut": DecisionError,
         "told": DecisionError,
         "cancelled": DecisionError,
     }.get(said.code)

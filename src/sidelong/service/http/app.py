@@ -22,7 +22,7 @@ from starlette.routing import Router
 from starlette.staticfiles import StaticFiles
 
 from sidelong.errors import ServiceError
-from sidelong.service.http import problems, tracing
+from sidelong.service.http import export, problems, tracing
 from sidelong.service.http.access import AccessControl
 from sidelong.service.http.endpoints import Call
 from sidelong.service.http.openapi import ENDPOINTS
@@ -71,7 +71,7 @@ class Application:
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
         """Open the server, and close it at the end."""
-        async with await asyncio.to_thread(Server, self._settings, self._clock) as self.server:
+        async with await asyncio.to_thread(Server, self._settings, export.write, self._clock) as self.server:
             self._access_control = AccessControl(self.server)
             yield
 

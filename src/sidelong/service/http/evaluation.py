@@ -102,6 +102,7 @@ class Evaluation(BaseModel):
     """Off-policy estimates from the log of all decisions."""
 
     rounds: int
+    first_event: int  #: of the journal that is left: 1 unless it was cut
     without_feedback: int
     confidence: float
     played: float | None  #: what was paid a round
@@ -159,7 +160,7 @@ def _evaluate(server: Server, name: str, body: EvaluationRequest) -> dict[str, A
         raise invalid("Each key has its own best arm: evaluate the rows of one key of the log, elsewhere.", "path.name")
     labels = server.store.view(name, lambda experiment, _: experiment.life.labels)
     try:
-        log = _read(server, name, body.where)
+        log, first_event = _read(server, name, body.where)
         arms = evaluation.evaluate_arms(log, body.confidence)
         mixed = {"uniform": np.full(log.n_arms, 1 / log.n_arms)}
         if body.distribution is not None:
@@ -175,6 +176,7 @@ def _evaluate(server: Server, name: str, body: EvaluationRequest) -> dict[str, A
     cheapest = np.argsort(arms.value, kind="stable")[: body.limit].tolist()  # NaN comes last
     return {
         "rounds": log.n_rounds,
+        "first_event": first_event,
         "without_feedback": log.n_rounds - log.n_told,
         "confidence": body.confidence,
         "played": float(known.mean()) if known.size else None,
@@ -185,11 +187,12 @@ def _evaluate(server: Server, name: str, body: EvaluationRequest) -> dict[str, A
     }
 
 
-def _read(server: Server, name: str, where: Mapping[str, Any] | None) -> evaluation.DecisionLog:
+def _read(server: Server, name: str, where: Mapping[str, Any] | None) -> tuple[evaluation.DecisionLog, int]:
+    """Return the log, and the first event that is left of the journal."""
     with for_temporary_files(), tempfile.TemporaryFile(prefix="sidelong-") as file:
-        export.write(server.store, name, file)
+        about = export.write(server.store, name, file)
         file.seek(0)
-        return evaluation.read_log(file, most_losses=MOST_LOSSES, where=where)
+        return evaluation.read_log(file, most_losses=MOST_LOSSES, where=where), about["first_event"]
 
 
 def _shares(given: dict[str, float], n_arms: int) -> np.ndarray:

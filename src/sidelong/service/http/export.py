@@ -39,13 +39,17 @@ def reply(store: Store, of: str) -> StreamingResponse:
     with for_temporary_files():
         file = tempfile.TemporaryFile(prefix="sidelong-")  # noqa: SIM115  # closed when it is sent
         try:
-            name = write(store, of, file).name
+            about = write(store, of, file)
             size = file.tell()
             file.seek(0)
         except BaseException:
             file.close()
             raise
-    headers = {"Content-Length": str(size), "Content-Disposition": f'attachment; filename="{name}.parquet"'}
+    headers = {
+        "Content-Length": str(size),
+        "Content-Disposition": f'attachment; filename="{about["name"]}.parquet"',
+        "First-Event": str(about["first_event"]),
+    }
     return StreamingResponse(_sent(file), headers=headers, media_type="application/vnd.apache.parquet")
 
 
@@ -57,8 +61,11 @@ async def _sent(file: BinaryIO) -> AsyncIterator[bytes]:
         file.close()
 
 
-def write(store: Store, of: str, file: Path | BinaryIO) -> Identity:
-    """Write the log of an experiment to a file; end early if nobody waits for it any more."""
+def write(store: Store, of: str, file: Path | BinaryIO, last: int | None = None) -> dict[str, Any]:
+    """Write the log of an experiment to a file, up to a decision if `last` is given; return what the file says of it.
+
+    It begins where the journal was cut. It ends early if nobody waits for it any more.
+    """
     import pyarrow as pa  # noqa: PLC0415  # 50 MB that most servers never need
     import pyarrow.parquet as pq  # noqa: PLC0415
 
@@ -73,7 +80,8 @@ def write(store: Store, of: str, file: Path | BinaryIO) -> Identity:
         for _ in check_chain(reading, identity):
             pools.check()
         graph = store.graphs.find(reading, journal.graph_now(reading, identity))
-        about |= {"n_arms": graph.n_arms, "graph": spec.graph_name}
+        cut = reading.cut(identity.id)
+        about |= {"n_arms": graph.n_arms, "graph": spec.graph_name, "first_event": cut.seq + 1}
         schema = _schema(pa)
         if spec.keyed:
             schema = schema.append(pa.field("key", pa.string()))
@@ -81,11 +89,11 @@ def write(store: Store, of: str, file: Path | BinaryIO) -> Identity:
             schema = schema.append(pa.field("subject", pa.string()))
         schema = schema.with_metadata({"sidelong.experiment": json.dumps(about)})
         with pq.ParquetWriter(file, schema, compression="zstd") as writer:
-            for rows in _pages(store, reading, identity):
+            for rows in _pages(_rows(store, reading, identity, cut.round + 1, last)):
                 for row in rows:
                     row["label"] = labels and labels[row["action"]]
                 writer.write_table(pa.Table.from_pylist(rows, schema))
-    return identity
+    return about
 
 
 def _schema(pa: Any) -> Any:
@@ -109,11 +117,11 @@ def _schema(pa: Any) -> Any:
     )
 
 
-def _pages(store: Store, reading: Reading, identity: Identity) -> Iterator[list[Row]]:
-    """Yield the rows, in pages that fit into memory."""
+def _pages(rows: Iterator[Row]) -> Iterator[list[Row]]:
+    """Yield rows in pages that fit into memory."""
     page: list[Row] = []
     cells = 0
-    for row in _rows(store, reading, identity):
+    for row in rows:
         page.append(row)
         cells += 0 if row["losses"] is None else len(row["losses"])
         if len(page) >= _ROWS or cells >= _CELLS:
@@ -123,14 +131,15 @@ def _pages(store: Store, reading: Reading, identity: Identity) -> Iterator[list[
         yield page
 
 
-def _rows(store: Store, reading: Reading, identity: Identity) -> Iterator[Row]:
-    """Yield a row for each decision, by number.
+def _rows(store: Store, reading: Reading, identity: Identity, begin: int, last: int | None) -> Iterator[Row]:
+    """Yield a row for each decision from one to another, by number.
 
-    What settled a decision has a `round` that is not above its number, so that it was read before its row is made.
+    What settled a decision has a `round` that is not above its number, nor far below it, so that it was read before its
+    row is made.
     """
     draws: deque[tuple[Event, Iterator[Any]]] = deque()
     later: dict[int, list[_Later]] = {}  # by number
-    for first in itertools.count(1, _ROUNDS):
+    for first in itertools.count(max(begin - journal.SPAN, 1), _ROUNDS):
         for event in reading.rounds(identity.id, first, first + _ROUNDS - 1):
             if event.kind in journal.DRAWN_BY:
                 draws.append((event, journal.read_draws(event).listed()))
@@ -142,7 +151,10 @@ def _rows(store: Store, reading: Reading, identity: Identity) -> Iterator[Row]:
             pools.check()
             while draws and draws[0][0].last < number:
                 draws.popleft()
-            if not draws:
+            if number < begin:  # it was cut
+                later.pop(number, None)
+                continue
+            if not draws or number == (last and last + 1):
                 return
             event, rows = draws[0]
             yield _row(store, reading, identity, event, next(rows), later.pop(number, []))

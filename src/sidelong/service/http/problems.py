@@ -44,7 +44,7 @@ PROBLEMS = {
             "archived",
         ),
     ),
-    410: ("Gone", ("expired",)),
+    410: ("Gone", ("expired", "cut")),
     413: ("Content Too Large", ("too_large",)),
     415: ("Unsupported Media Type", ("unsupported_media_type",)),
     422: ("Unprocessable Content", ("invalid",)),

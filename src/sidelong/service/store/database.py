@@ -61,6 +61,15 @@ class Listed(NamedTuple):
     changed_by: str | None = None
 
 
+class Cut(NamedTuple):
+    """Where what is left of a journal begins: see `sidelong.service.store.retention`."""
+
+    seq: int = 0  #: the last event that was cut, 0 if none was
+    round: int = 0  #: the largest number of a decision that was cut
+    chain: bytes = b""  #: the hash of that event, which the next one goes on from
+    kept: bytes = b""  #: a hash of the events before it that were not cut: see `sidelong.service.store.journal.lasting`
+
+
 class BlobKind(IntEnum):
     """What a blob is."""
 
@@ -129,7 +138,18 @@ class Reading(ABC):
 
     @abstractmethod
     def keyed(self, experiment: int, keys: Sequence[str]) -> list[Event]:
-        """Return the decisions that were made under these Idempotency-Keys, in any order."""
+        """Return what was written under these Idempotency-Keys, in any order.
+
+        Of an event that was erased behind a cut, the key alone is left: its `seq` is 0.
+        """
+
+    @abstractmethod
+    def cut(self, experiment: int) -> Cut:
+        """Return where what is left of a journal begins."""
+
+    @abstractmethod
+    def journal_bytes(self, experiment: int) -> int:
+        """Return how many bytes the events of an experiment take, about."""
 
     @abstractmethod
     def blob(self, name: BlobName) -> Blob | None:
@@ -209,6 +229,18 @@ class Writing(Reading):
         Nobody needs anything of a deleted experiment; once nothing is left, its state is "gone". Of another one, these
         are chunks of snapshots before the last two complete ones, and of blocks of which there is a newer one that is
         not behind the older of these two.
+        """
+
+    @abstractmethod
+    def cut_to(self, experiment: int, cut: Cut) -> None:
+        """Let what is left of a journal begin behind an event. Nothing is erased yet."""
+
+    @abstractmethod
+    def erase_cut(self, experiment: int, most_bytes: int, before: int) -> int:
+        """Erase rows behind the cut, of about so many bytes, and return how many.
+
+        These are events that were cut, but for the creation and the changes. Their Idempotency-Keys stay, with the time
+        of the event, and are erased too once that is `before` a time of the service's own clock.
         """
 
     @abstractmethod

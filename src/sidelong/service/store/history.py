@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from sidelong.errors import ServiceError
@@ -10,7 +11,7 @@ from sidelong.service.store.journal import DECIDED_SLOT, LATE_SLOT, SETTLED_SLOT
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from sidelong.service.store.database import Reading
+    from sidelong.service.store.database import Cut, Reading
     from sidelong.service.store.experiment import LiveExperiment
     from sidelong.service.store.journal import Draws, Event, Settlement
 
@@ -43,10 +44,17 @@ class History:
         return found
 
     def check(self, number: int) -> None:
-        """Refuse a number that no decision has."""
+        """Refuse a number that no decision has, and one of which the journal says nothing any more."""
+        id_ = f"{self._experiment.identity.key}-{number}"
         if not 1 <= number <= self._experiment.round:
-            text, id_ = "There is no such decision.", f"{self._experiment.identity.key}-{number}"
-            raise ServiceError(text, status=404, code="not_found", path="path.id", value=id_)
+            raise ServiceError("There is no such decision.", status=404, code="not_found", path="path.id", value=id_)
+        if number not in self._experiment.pending and number <= self._cut.round:
+            text = "The decision was settled before the journal was cut, and is not known any more. Nothing changed."
+            raise ServiceError(text, status=410, code="cut", path="path.id", value=id_)
+
+    @cached_property
+    def _cut(self) -> Cut:
+        return self._reading.cut(self._experiment.identity.id)
 
     def carried_out(self, number: int) -> int:
         """Return the arm that a settled decision was carried out with: one that was overridden is settled alone."""

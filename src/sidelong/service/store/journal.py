@@ -157,6 +157,18 @@ def changes(reading: Reading, experiment: int) -> list[Event]:
     return reading.rounds(experiment, REPORTS + 1, -1)[::-1]
 
 
+def lasting(reading: Reading, experiment: int, last: int) -> bytes:
+    """Return a hash of the events that a cut behind an event leaves: the creation, and the changes before it.
+
+    They do not follow each other, so that the hashes that they carry cannot be checked.
+    """
+    chain = b""
+    for event in [*reading.events(experiment, 0, 1), *changes(reading, experiment)]:
+        if event.seq <= last:
+            chain = linked(event, event.seq, chain).chain
+    return chain
+
+
 def labels_at(
     reading: Reading, identity: Identity, before: int | None = None, fresh: Sequence[Event] = ()
 ) -> list[str] | None:

@@ -244,6 +244,15 @@ class KeyBlocks:
         if most is not None and self.key_bytes and self.loaded_bytes > most:
             self.drop(most, but=wanted)
 
+    def check(self, reading: Reading, owner: str) -> None:
+        """Check that all blocks of the last snapshot are in the database as they were written, one after the other.
+
+        Raises:
+            BlockMissing: one is not.
+        """
+        for number in self._checksums:
+            self._read(reading, owner, number)
+
     def is_loaded(self, rows: Integers) -> bool:
         """Tell whether keys are in memory, or new."""
         return all(number in self._loaded or number not in self._checksums for number in self._numbers(rows))

@@ -27,7 +27,7 @@ from sidelong.service.store.clock import Moment
 from sidelong.service.store.database import LAST_SEQ, Blob, BlobKind, BlobName, keep_blob
 from sidelong.service.store.experiment import LiveExperiment
 from sidelong.service.store.graphs import KnownGraph, identify
-from sidelong.service.store.journal import DRAWN_BY, Kind, linked, read_columns, read_settled, size_of
+from sidelong.service.store.journal import DRAWN_BY, Kind, lasting, linked, read_columns, read_settled, size_of
 from sidelong.service.store.keys import BlockMissing
 from sidelong.service.store.locks import FairLock
 from sidelong.service.store.pending import CLOCK
@@ -74,6 +74,10 @@ class Measured(NamedTuple):
         return cls(len(live.pending), *live.paid(), live.counters.lift.copy(), share)
 
 
+class _BehindCut(Exception):  # noqa: N818  # no error: it begins anew
+    """The events that are to be replayed next were cut, because another server had long done so."""
+
+
 class Replayed:
     """An experiment of the database, brought into memory when it is first needed.
 
@@ -92,7 +96,7 @@ class Replayed:
         self.progress: Progress | None = None  #: while it is replayed
         self.measured: Measured | None = None  #: when last looked at
         self._pace = Pace()
-        self._doubted = 0  # the event of the last snapshot of which a block was missing
+        self._doubted: set[int] = set()  # the events of snapshots of which a block was missing
         self._aside: LiveExperiment | None = None  # what is replayed, until it is complete
         self._loading = threading.Lock()
         self._graphs = graphs
@@ -181,6 +185,9 @@ class Replayed:
         except BlockMissing:
             self.doubt(live)
             return False
+        except _BehindCut:
+            self.live = self._aside = self.progress = None  # a newer snapshot is behind the cut
+            return False
         except BaseException:
             self.live = self._aside = self.progress = None  # it may have done half of an event
             raise
@@ -190,7 +197,7 @@ class Replayed:
 
     def doubt(self, live: LiveExperiment) -> None:
         """Begin anew without the snapshot that a block was missing of; another server may have written a newer one."""
-        self._doubted = max(self._doubted, live.saved_at)
+        self._doubted.add(live.saved_at)
         self.live = self._aside = self.progress = None
         about = {"experiment": self.identity.name, "sequence": live.saved_at, "why": "a block is gone or damaged"}
         _log.warning("snapshot not used", extra=about)
@@ -259,7 +266,9 @@ class Replayed:
 
     def _beginning(self, reading: Reading) -> LiveExperiment:
         """Return it as it was created: with nothing, or with what a clone or a log had learned."""
-        spec = self.identity.spec
+        spec, cut = self.identity.spec, reading.cut(self.identity.id)
+        if cut.seq:
+            raise self._beheaded(cut.seq)
         graph = self._graphs.find(reading, spec.graph).named(spec.graph_name)
         learned = None
         if spec.initial_state is not None:
@@ -279,6 +288,8 @@ class Replayed:
         """Do again what the journal says next, and tell whether that was all of it."""
         page = reading.events(self.identity.id, live.head, most, _PAGE_BYTES)
         for event in page:
+            if event.seq > live.head + 1 and reading.cut(self.identity.id).seq > live.head:
+                raise _BehindCut
             graph = None if event.graph is None else KnownGraph(event.graph, self._graphs.find(reading, event.graph))
             try:
                 made = _again(live, event, graph, reading)
@@ -296,9 +307,11 @@ class Replayed:
     def _from_snapshot(self, reading: Reading) -> LiveExperiment | None:
         """Return it from the last good snapshot, if there is one."""
         last = BlobName(BlobKind.SNAPSHOT, self.identity.key, seq=LAST_SEQ)
-        while (snapshot := reading.blob(last)) is not None:
-            if snapshot.seq <= self._doubted:
-                return None
+        cut = reading.cut(self.identity.id)
+        while (snapshot := reading.blob(last)) is not None and snapshot.seq > cut.seq:
+            if snapshot.seq in self._doubted:
+                last = last._replace(seq=snapshot.seq - 1)
+                continue
             try:
                 live = snapshots.unpack(self.identity, snapshot.data, partial(self._graphs.find, reading))
                 same = [event.chain for event in reading.events(self.identity.id, live.head - 1, 1)] == [live.chain]
@@ -344,6 +357,14 @@ class Replayed:
             f"The snapshot of {self.identity.name!r} after event {seq} is whole, but not of the journal beside it: "
             f"one of the two was altered. Restore the database from a copy, or delete the snapshot if the journal "
             f"is right, and start the service again. Until then nothing is learned or decided."
+        )
+
+    def _beheaded(self, cut: int) -> ServiceError:
+        """Return the error for a journal that cannot be replayed, because its first events were cut."""
+        return _refused(
+            f"No snapshot of {self.identity.name!r} can be used, and its journal was cut behind event {cut:,}, so that "
+            f"nothing else can rebuild it. Restore the database from a copy, or start the version that has written the "
+            f"snapshots. Until then nothing is learned or decided; what is left of its log can still be exported."
         )
 
     def _incomplete(self, found: int, head: int) -> ServiceError:
@@ -400,7 +421,13 @@ def check_chain(reading: Reading, identity: Identity) -> Iterator[None]:
 
     What is behind a snapshot is not replayed, so that nobody else would notice.
     """
-    seq, chain, more = 0, b"", True
+    cut, more = reading.cut(identity.id), True
+    if lasting(reading, identity.id, cut.seq) != cut.kept:
+        raise _refused(
+            f"The journal of {identity.name!r} was cut behind event {cut.seq:,}, and an event before it that was kept "
+            f"was altered or is gone. Restore the database from a copy, and start the service again."
+        )
+    seq, chain = cut.seq, cut.chain
     while more:
         page = reading.events(identity.id, seq, _PAGE, _PAGE_BYTES)
         for event in page:

@@ -134,8 +134,20 @@ class Turn:
             self.experiment.graph_bytes += self.charged.get(str(id_), 0)
 
     def made_under(self, key: str | None) -> Event | None:
-        """Return the decisions that were made before under an Idempotency-Key."""
-        return None if key is None else self.experiment.answered.get(key) or self.answered.get(key)
+        """Return what was written before under an Idempotency-Key; refuse one whose event was cut."""
+        found = None if key is None else self.experiment.answered.get(key) or self.answered.get(key)
+        if found is None or found.kind is Kind.CHANGED:  # which no cut takes away
+            return found
+        if found.seq <= self.writing.cut(self.experiment.identity.id).seq:
+            raise ServiceError(
+                "A request with this Idempotency-Key was answered before the journal was cut, and the reply is not "
+                "known any more. Nothing was done now.",
+                status=410,
+                code="cut",
+                path="header.idempotency-key",
+                value=key,
+            )
+        return found
 
     def prepare(self, numbers: Sequence[int]) -> None:
         """Bring the keys of decisions into memory; those whose time is over expire now, not at the next sweep."""

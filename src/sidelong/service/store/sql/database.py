@@ -10,7 +10,21 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import and_, bindparam, delete, exists, func, insert, literal_column, or_, select, text, update
+from sqlalchemy import (
+    and_,
+    bindparam,
+    delete,
+    exists,
+    func,
+    insert,
+    literal_column,
+    null,
+    or_,
+    select,
+    text,
+    union_all,
+    update,
+)
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.exc import DatabaseError, DataError, IntegrityError, InterfaceError, ProgrammingError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
@@ -20,6 +34,7 @@ from sidelong.service.store.database import (
     Blob,
     BlobKind,
     BlobName,
+    Cut,
     Database,
     Identity,
     Listed,
@@ -32,7 +47,7 @@ from sidelong.service.store.journal import SLOTS, Event, Kind, size_of
 from sidelong.service.store.locks import FairLock
 from sidelong.service.store.sql import checkpoints, migrate
 from sidelong.service.store.sql.engines import busy, explain, later, make_engine, parse
-from sidelong.service.store.sql.schema import blobs, clock, events, experiments, tokens
+from sidelong.service.store.sql.schema import blobs, clock, cut_keys, events, experiments, tokens
 from sidelong.service.store.sql.statements import Insertion, PreparedStatement, driver_of
 
 if TYPE_CHECKING:
@@ -55,6 +70,7 @@ _LIST = select(*[experiments.c[name] for name in Listed._fields])
 _READ = select(*[events.c[name] for name in Event._fields]).where(events.c.experiment == _OF)
 _EVENTS = _READ.where(events.c.seq > bindparam("after")).order_by(events.c.seq).limit(bindparam("most"))
 _SIZE = func.coalesce(func.length(events.c.data), 0)
+_TEXTS = func.coalesce(func.length(events.c.context), 0) + func.coalesce(func.length(events.c.key), 0)
 _SIZES = (
     select(_SIZE)
     .where(events.c.experiment == _OF, events.c.seq > bindparam("after"))
@@ -69,10 +85,22 @@ _SPANNING = (
 _ROUNDS = PreparedStatement(
     _READ.where(events.c.round.between(bindparam("first"), bindparam("last"))).order_by(events.c.round, events.c.slot)
 )
-_KEYED = {  # one text for any number of keys
-    "sqlite": PreparedStatement(_READ.where(text("events.key IN (SELECT value FROM json_each(:keys))"))),
-    "postgresql": PreparedStatement(_READ.where(text("events.key = ANY(:keys)"))),
+_ERASED_EVENT: dict[str, Any] = {
+    **dict.fromkeys(Event._fields, literal_column("0")),
+    "key": cut_keys.c.key,
+    "clock": cut_keys.c.clock,
 }
+_ERASED_EVENT |= dict.fromkeys(("graph", "context", "data", "chain"), null())
+_ERASED = select(*(value.label(name) for name, value in _ERASED_EVENT.items())).where(cut_keys.c.experiment == _OF)
+_KEYED = {  # one text for any number of keys
+    kind: PreparedStatement(
+        union_all(_READ.where(text(f"events.key {among}")), _ERASED.where(text(f"cut_keys.key {among}")))
+    )
+    for kind, among in {"sqlite": "IN (SELECT value FROM json_each(:keys))", "postgresql": "= ANY(:keys)"}.items()
+}
+#: What a cut leaves of a journal: who made the experiment, and who changed what of it.
+_LASTING = events.c.kind.in_([int(Kind.CREATED), int(Kind.CHANGED)])
+_CUT = PreparedStatement(select(*(experiments.c[f"cut_{name}"] for name in Cut._fields)).where(experiments.c.id == _OF))
 _GRAPH, _INITIAL_STATE, _SNAPSHOT, _BLOCK = map(int, BlobKind)
 _NEWER = blobs.alias()
 _UNNAMED = and_(
@@ -92,7 +120,7 @@ _APPEND = Insertion(events, ["experiment", "slot", *Event._fields])
 _HEAD = PreparedStatement(
     update(experiments)
     .where(experiments.c.id == _OF, experiments.c.head == bindparam("old"))
-    .values(head=bindparam("new"))
+    .values(head=bindparam("new"), size=experiments.c.size + bindparam("more"))
 )
 
 
@@ -171,6 +199,15 @@ class _Reading(Reading):
         given = json.dumps(keys) if kind == "sqlite" else keys
         return _events(_KEYED[kind].rows(self.connection, of=experiment, keys=given))
 
+    def cut(self, experiment: int) -> Cut:
+        seq, round_, chain, kept = _CUT.first(self.connection, of=experiment) or Cut()
+        return Cut(seq, round_, chain or b"", kept or b"")
+
+    def journal_bytes(self, experiment: int) -> int:
+        return int(
+            self.connection.execute(select(experiments.c.size).where(experiments.c.id == experiment)).scalar_one()
+        )
+
     def blob(self, name: BlobName) -> Blob | None:
         last = select(func.max(blobs.c.seq)).where(*_of(name), blobs.c.seq <= name.seq, blobs.c.is_last)
         wanted = select(blobs.c.seq, blobs.c.data).where(*_of(name), blobs.c.seq == last.scalar_subquery())
@@ -221,12 +258,12 @@ class _Writing(_Reading, Writing):
 
     def append(self, new: Mapping[int, Sequence[Event]]) -> None:
         rows = [(of, SLOTS[event.kind], int(event.kind), *event[1:]) for of, each in new.items() for event in each]
-        self.size += _ROW_BYTES * len(rows)
-        self.size += sum(len(value) for row in rows for value in row if isinstance(value, bytes))
         with _taken():
             _APPEND.run(self.connection, rows)
         for of, each in new.items():
-            if not _HEAD.changed(self.connection, of=of, old=each[0].seq - 1, new=each[-1].seq):
+            more = sum(map(_stored_bytes, each))
+            self.size += more
+            if not _HEAD.changed(self.connection, of=of, old=each[0].seq - 1, new=each[-1].seq, more=more):
                 raise TakenError("The journal has gone on.")
 
     def keep_chunk(self, name: BlobName, chunk: int, data: bytes, now: int, *, last: bool) -> None:
@@ -259,6 +296,7 @@ class _Writing(_Reading, Writing):
         return (
             self._forget_chunks(key, blobs.c.owner == key, most_bytes)
             or self._forget_events(experiment, most_bytes)
+            or self._forget_keys(experiment, most_bytes)
             or self._forget_experiment(experiment)
         )
 
@@ -295,6 +333,37 @@ class _Writing(_Reading, Writing):
         rows = self._some(select(_SIZE, events.c.seq).where(its_own).order_by(events.c.seq.desc()), most_bytes)
         if rows:
             self.connection.execute(delete(events).where(its_own, events.c.seq >= rows[-1].seq))
+        return len(rows)
+
+    def _forget_keys(self, experiment: int, most_bytes: int, before: int = 2**63 - 1) -> int:
+        """Forget Idempotency-Keys of erased events that are older than a time, the oldest first."""
+        its_own = cut_keys.c.experiment == experiment
+        found = select(func.length(cut_keys.c.key), cut_keys.c.key).where(its_own, cut_keys.c.clock < before)
+        rows = self._some(found.order_by(cut_keys.c.clock), most_bytes)
+        if rows:
+            one = cut_keys.c.key == bindparam("of_key")
+            self.connection.execute(delete(cut_keys).where(its_own, one), [{"of_key": row.key} for row in rows])
+        return len(rows)
+
+    def cut_to(self, experiment: int, cut: Cut) -> None:
+        values = {f"cut_{name}": value for name, value in cut._asdict().items()}
+        self.connection.execute(update(experiments).where(experiments.c.id == experiment).values(**values))
+
+    def erase_cut(self, experiment: int, most_bytes: int, before: int) -> int:
+        its_own, last = events.c.experiment == experiment, self.cut(experiment).seq
+        gone = and_(its_own, events.c.seq <= last, ~_LASTING)
+        found = select(_SIZE + _TEXTS, events.c.seq, events.c.key, events.c.clock).where(gone).order_by(events.c.seq)
+        rows = self._some(found, most_bytes)
+        if not rows:
+            return self._forget_keys(experiment, most_bytes, before)
+        keys = [{"experiment": experiment, "key": row.key, "clock": row.clock} for row in rows if row.key is not None]
+        if keys:
+            self.connection.execute(insert(cut_keys), keys)
+        self.connection.execute(delete(events).where(gone, events.c.seq <= rows[-1].seq))
+        less = sum(row[0] + _ROW_BYTES for row in rows)
+        self.connection.execute(
+            update(experiments).where(experiments.c.id == experiment).values(size=experiments.c.size - less)
+        )
         return len(rows)
 
     def _forget_experiment(self, experiment: int) -> int:
@@ -454,6 +523,11 @@ def _taken() -> Iterator[None]:
 def _of(name: BlobName) -> tuple[ColumnElement[bool], ...]:
     """Return what all blobs of a kind, an owner and a number have in common."""
     return blobs.c.owner == name.owner, blobs.c.kind == int(name.kind), blobs.c.number == name.number
+
+
+def _stored_bytes(event: Event) -> int:
+    """Return how many bytes an event takes, about."""
+    return _ROW_BYTES + size_of(event) + len(event.context or "") + len(event.key or "")
 
 
 def _read(found: CursorResult[Any]) -> list[Event]:

@@ -1,6 +1,7 @@
 """The tables. What changes here needs a migration beside the others, in ``migrations/versions``.
 
-``events`` is the journal: it is only ever appended to, and the state of an experiment is what replaying it gives.
+``events`` is the journal: it is only ever appended to, and cut behind a snapshot if the operator says so. The state of
+an experiment is what replaying it gives.
 Each event has a number of its own within its experiment, and each decision is made once and settled once: the
 database itself refuses anything else.
 """
@@ -35,6 +36,12 @@ experiments = Table(
     Column("spec", Text, nullable=False),  # JSON
     Column("graph", String(32)),  # the id of its own graph, which its specification has too
     Column("head", BigInteger, nullable=False),  # the number of the last event
+    Column("size", BigInteger, nullable=False, server_default="0"),  # bytes that its events take, about
+    # Where what is left of its journal begins: see `sidelong.service.store.database.Cut`.
+    Column("cut_seq", BigInteger, nullable=False, server_default="0"),
+    Column("cut_round", BigInteger, nullable=False, server_default="0"),
+    Column("cut_chain", LargeBinary(16)),
+    Column("cut_kept", LargeBinary(16)),
     # As the journal says, for the list. The row of a deleted one stays, so that its id is not given again, as "deleted"
     # and then, when there is nothing left to forget, as "gone".
     Column("state", String(16), nullable=False, server_default="running"),
@@ -101,6 +108,15 @@ events = Table(
         sqlite_where=text("graph IS NOT NULL"),
         postgresql_where=text("graph IS NOT NULL"),
     ),
+)
+
+cut_keys = Table(  # the Idempotency-Keys of events that were erased
+    "cut_keys",
+    metadata,
+    Column("experiment", ForeignKey("experiments.id"), primary_key=True),
+    Column("key", String(200), primary_key=True),
+    Column("clock", BigInteger, nullable=False),  # of the event
+    Index("cut_keys_by_age", "experiment", "clock"),
 )
 
 clock = Table(

@@ -19,6 +19,11 @@ def upgrade() -> None:
         sa.Column("spec", sa.Text, nullable=False),
         sa.Column("graph", sa.String(32)),
         sa.Column("head", sa.BigInteger, nullable=False),
+        sa.Column("size", sa.BigInteger, nullable=False, server_default="0"),
+        sa.Column("cut_seq", sa.BigInteger, nullable=False, server_default="0"),
+        sa.Column("cut_round", sa.BigInteger, nullable=False, server_default="0"),
+        sa.Column("cut_chain", sa.LargeBinary(16)),
+        sa.Column("cut_kept", sa.LargeBinary(16)),
         sa.Column("state", sa.String(16), nullable=False, server_default="running"),
         sa.Column("changed_at", sa.BigInteger),
         sa.Column("changed_by", sa.String(64)),
@@ -40,6 +45,13 @@ def upgrade() -> None:
     )
     op.create_index("blobs_by_age", "blobs", ["kind", "kept_at", "owner"])
     _create_events()
+    op.create_table(
+        "cut_keys",
+        sa.Column("experiment", sa.Integer, sa.ForeignKey("experiments.id"), primary_key=True),
+        sa.Column("key", sa.String(200), primary_key=True),
+        sa.Column("clock", sa.BigInteger, nullable=False),
+    )
+    op.create_index("cut_keys_by_age", "cut_keys", ["experiment", "clock"])
     op.create_table(
         "clock",
         sa.Column("id", sa.Integer, primary_key=True),
