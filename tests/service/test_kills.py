@@ -315,8 +315,9 @@ class Load:
         done |= {"changes": self.changes, "clones": self.clones, "deletions": self.deleted}
         listed = ", ".join(f"{len(each):,} {name}" for name, each in done.items())
         return (
-            f"seed {SEED} on {kind}: {kills} kills, {of.sent_again:,} requests sent again. Acknowledged, and once in "
-            f"the journals: {listed}. Replaying {events:,} events gives the state of both servers to the bit, and what "
+            f"seed {SEED} on {kind}: {kills} kills, {of.sent_again:,} requests sent again, {of.slowest:.0f} s to the "
+            f"slowest reply. Acknowledged, and once in the journals: {listed}. Replaying {events:,} events gives the "
+            f"state of both servers to the bit, and what "
             f"{len(self.clones):,} clones began with. {sum(self.cuts()):,} decisions were cut, and are in the exported "
             f"logs once; {self.known_no_more} repetitions heard of it."
         )
