@@ -14,6 +14,7 @@ import naive
 import sidelong as sl
 from sidelong.agent import state_file
 from sidelong.errors import ConflictError, FeatureError, GraphError, LearnerError, LossError, StateFileError
+from sidelong.graphs.presence import present
 
 K, D = 4, 3
 NESTED = sl.graphs.nested(K)
@@ -322,13 +323,13 @@ def test_features_that_would_leave_nothing_but_rounding_are_refused_and_to_look_
         ("pending.x", lambda array: array.astype(np.float32)),
         ("pending.x", lambda array: array.astype(bool)),
         ("pending.x", lambda array: array * np.nan),
-        ("pending.x", lambda array: array[:, :, :1]),
-        ("ridge.B", lambda array: array * np.inf),
-        ("ridge.w", lambda array: array * np.nan),
-        ("ridge.w", lambda array: array[0]),
-        ("ridge.group", lambda array: array + 4),
-        ("ridge.groups", lambda array: array + 4),
-        ("ridge.limit", lambda array: -array),
+        ("pending.x", lambda array: array[:, :1]),
+        ("regressor.B", lambda array: array * np.inf),
+        ("regressor.w", lambda array: array * np.nan),
+        ("regressor.w", lambda array: array[:, 0]),
+        ("regressor.group", lambda array: array + 4),
+        ("regressor.groups", lambda array: array + 4),
+        ("regressor.limit", lambda array: -array),
     ],
 )
 def test_a_file_with_a_regression_that_cannot_be_is_refused(tmp_path, name, change):
@@ -343,3 +344,141 @@ def test_a_file_with_a_regression_that_cannot_be_is_refused(tmp_path, name, chan
     state_file.write(tmp_path / "agent", header, {**arrays, name: change(arrays[name])})
     with pytest.raises(StateFileError):
         sl.ContextualAgent.load(tmp_path / "agent")
+
+
+def features_of(kind, key, t):
+    """Return features of a key in a round."""
+    numbers = [((t * 7 + len(str(key)) * 3 + k) % 11) / 10 - 0.5 for k in range(D)]
+    if kind == "vector":
+        return numbers
+    if kind == "names":
+        return {"word": "up" if numbers[0] > 0 else "down", "level": numbers[1]}
+    return [[number * (arm + 1) / K for number in numbers] for arm in range(K)]
+
+
+class FeatureTwins:
+    """A family beside a `ContextualAgent` for each key: every decision must be the same, to the bit."""
+
+    def __init__(self, kind, **options):
+        self.kind, self.agents, self.waiting = kind, {}, []
+        self.family = sl.Family("squarecb.g", NESTED, seed=11, **options)
+        self._options = {name: value for name, value in options.items() if name != "threads"}
+
+    def agent(self, key):
+        if key not in self.agents:
+            seed = self.family.seed_of(key)
+            self.agents[key] = sl.ContextualAgent("squarecb.g", NESTED, seed=seed, **self._options)
+        return self.agents[key]
+
+    def ask(self, keys, **rest):
+        x = [features_of(self.kind, key, self.agent(key).round + keys[:i].count(key)) for i, key in enumerate(keys)]
+        plan = self.family.ask(keys, x=np.array(x) if self.kind != "names" and len(keys) % 2 else x, **rest)
+        for i, key in enumerate(keys):
+            made = self.agent(key).ask(x[i], **rest)
+            assert (plan.rounds[i], plan.arms[i], plan.probabilities[i]) == (made.round, made.arm, made.probability)
+            self.waiting.append((key, made, plan.ids[i]))
+
+    def tell(self, places, graph=None):
+        chosen = [self.waiting.pop(at) for at in sorted(places, reverse=True)]
+        losses = []
+        for key, made, name in chosen:
+            if made.round % 5 == 0:
+                made = self.agent(key).override(made, 0)  # noqa: PLW2901
+                self.family.override([name], [0])
+            there = present(made.graph)
+            shown = [arm for arm in (graph or made.graph).row(made.carried_out).tolist() if there[arm]]
+            losses.append([((len(str(key)) + made.round * 3 + 2 * arm) % 10) / 10 for arm in shown])
+            assert self.agent(key).tell(made, losses[-1], graph)
+        told = self.family.tell([name for *_, name in chosen], np.concatenate(losses), graph)
+        assert told == len(chosen)
+
+    def check(self):
+        """Compare what was learned, and what waits."""
+        for key, agent in self.agents.items():
+            member, x = self.family[key], features_of(self.kind, key, 5)
+            assert member.predict(x).tobytes() == agent.predict(x).tobytes()
+            for one, other in zip(member.pending, agent.pending, strict=True):
+                assert one.predictions.tobytes() == other.predictions.tobytes()
+                assert (one.gamma, one.value, one.x[0]) == (other.gamma, other.value, other.x[0])
+                assert one.x[1].tobytes() == other.x[1].tobytes()
+            for name in ("means", "counts", "gaps", "weights"):
+                one, other = getattr(member.estimates(), name), getattr(agent.estimates(), name)
+                np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.compiled
+@pytest.mark.parametrize("kind", ["vector", "names", "rows"])
+def test_each_key_of_a_family_with_features_plays_as_an_agent_of_its_seed(kind, tmp_path):
+    twins = FeatureTwins(kind, forgetting=0.97, penalty=0.5, hashed=8, gamma_scale=10.0, threads=2)
+    keys = ["a", "bb", "ccc", "dddd"]
+    for t in range(8):
+        twins.ask([*keys[: 1 + t % 4], "bb"])  # one key twice
+        twins.ask(keys[2:], available=[0, 2, 3])
+        twins.tell([0, len(twins.waiting) - 1], sl.graphs.complete(K) if t % 3 == 2 else None)
+        twins.tell(range(0, len(twins.waiting), 2))
+    key, made, name = twins.waiting.pop()
+    twins.agents[key].cancel(made)
+    twins.family.cancel([name])
+    twins.check()
+    twins.family.save(tmp_path / "family")
+    parts = pickle.loads(pickle.dumps(sl.Family.load(tmp_path / "family"))).split(3)  # noqa: S301
+    twins.family = sl.Family.join(parts)
+    assert set(twins.family.keys) == set(keys)
+    twins.check()
+    twins.family.retire(3)
+    twins.agent("new")
+    for agent in twins.agents.values():
+        agent.retire(3)
+    twins.ask([*keys, "new"])
+    twins.tell(range(len(twins.waiting)))
+    twins.check()
+    assert np.isnan(twins.family.outlook(keys)).all()
+
+
+@pytest.mark.interpreted
+def test_features_of_a_family_that_are_none_are_refused_and_nothing_changes():
+    family = sl.Family("squarecb.g", NESTED, seed=3)
+    family.add(["old"])
+    assert family.predict(["old"], [[1.0]]).tolist() == [[0.0] * K]
+    family.ask(["a"], x=[[0.1, 0.2]])
+    before = state_file.pack(*family.contents())
+    for keys, x, message in (
+        (["a", "b"], None, "plays by features"),
+        (["a", "b"], [[0.1, 0.2]], "features of each of the 2 keys, one after the other, not 1"),
+        (["a", "b"], {"a": 1.0}, "features of each of the 2 keys"),
+        (["a", "b"], [[0.1, 0.2], [0.1]], "of the key 'b' are not like those of 'a'"),
+        (["a", "b"], [[0.1, 0.2], {"level": 1.0}], "of the key 'b' are not like those of 'a'"),
+        (["a", "b"], [[0.1, 0.2], [0.1, math.nan]], r"of the key 'b': Features must be finite numbers, and x\[1\]"),
+        (["a", "b"], np.zeros((2, 3)), "must have 2 features, as the first one had, and has 3"),
+        (["a", "b"], np.zeros((2, K, 2)), "must be a list of numbers, as the first one was"),
+        (["a", "b"], np.full((2, 2), 2e6), r"at most 1e\+06; one is 2e\+06"),
+        (["a", "b"], np.array([[0.0, 1.0], [math.inf, 0.0]]), "must be finite numbers"),
+    ):
+        with pytest.raises(FeatureError, match=message):
+            family.ask(keys, x=x)
+        assert state_file.pack(*family.contents()) == before
+    assert len(family.ask([], x=[])) == 0
+    with pytest.raises(FeatureError, match="does not see features"):
+        sl.Family("glance", NESTED).ask(["a"], x=[[1.0]])
+    with pytest.raises(LearnerError, match="regressor of a family is 'ridge'"):
+        sl.Family("squarecb.g", NESTED, regressor=SGDRegressor())
+    with pytest.raises(LearnerError, match="regressor of a family is 'ridge'"):
+        sl.Family("glance", NESTED, regressor="ridge")
+    other = sl.Family("squarecb.g", NESTED, seed=3)
+    other.ask(["b"], x=[{"level": 1.0}])
+    with pytest.raises(sl.SidelongError, match="features of different kinds"):
+        sl.Family.join([family, other])
+
+
+@pytest.mark.interpreted
+@pytest.mark.parametrize("name", ["regressor.group", "regressor.groups", "regressor.B", "pending.x"])
+def test_a_file_of_a_family_with_a_regression_that_cannot_be_is_refused(name, tmp_path):
+    family = sl.Family("squarecb.g", NESTED, seed=3)
+    plan = family.ask(["a", "b"], x=[[0.1, 0.2], [0.3, 0.4]])
+    family.tell(plan, np.full(plan.reveals.size, 0.5))
+    family.ask(["b"], x=[[0.1, 0.2]])
+    header, arrays = family.contents()
+    wrong = arrays[name] + 9 if arrays[name].dtype.kind == "i" else arrays[name] * np.nan
+    state_file.write(tmp_path / "family", header, {**arrays, name: wrong})
+    with pytest.raises(StateFileError):
+        sl.Family.load(tmp_path / "family")

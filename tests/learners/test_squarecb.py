@@ -20,8 +20,7 @@ def played(f, graph, gamma):
     """Return the probabilities, and the value that the kernel says they have."""
     params = squarecb.configure(graph, gamma_scale=gamma / math.sqrt(graph.n_arms + 1))
     state, p = squarecb.init(params, graph), np.empty(graph.n_arms)
-    trace = np.empty(3 + graph.n_arms)
-    state.f[:] = f
+    trace = np.append(np.empty(3), f)
     squarecb.distribution(params, state, graph.arrays, Asked.new(1, p, trace))
     assert trace[0] == pytest.approx(gamma)
     assert state.Theta[0] == pytest.approx(graph.n_arms + 1 + trace[1] * gamma)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from sidelong.agent.agent import Agent
 from sidelong.agent.batch import Batch
-from sidelong.agent.contextual import ContextualAgent, ContextualDecision
-from sidelong.agent.decision import Decision
+from sidelong.agent.contextual import ContextualAgent
+from sidelong.agent.decision import ContextualDecision, Decision
 from sidelong.agent.estimates import EstimatesTable
 from sidelong.agent.family import Family
 from sidelong.agent.member import Member

@@ -166,10 +166,12 @@ class Agent(Persistent):
             self._graph if graph is None and available is None else self._bank.of_round(graph, available)
         )
 
-    def _decide(self, shown: FeedbackGraph) -> Decision:
-        """Draw an arm for a graph, and keep the decision."""
+    def _decide(self, shown: FeedbackGraph, given: np.ndarray | None = None) -> Decision:
+        """Draw an arm for a graph, and keep the decision; the trace ends with what is known before the draw."""
         t, mean = self._round + 1, self._no_mean
         trace = np.zeros(self._n_traces)
+        if given is not None:
+            trace[trace.size - given.size :] = given
         p = self._room.losses if self._chance is not None else np.empty(self._n_arms)
         arm = self._ask(self._key, shown.packed, t, p, trace)
         if type(arm) is not int:  # plain Python gives a number of NumPy
@@ -545,6 +547,13 @@ class Agent(Persistent):
 
     def contents(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """Return everything, as the header and the arrays of a state file."""
+        header, arrays = codec.write("agent", self._saved())
+        header |= {"remembers": self.remembers}
+        header |= {"round": self._round}  # for whoever reads it; `rows.round` is what counts
+        return header | ({"fresh": self._drawn} if self._setup.learner.is_sparing else {}), arrays
+
+    def _saved(self) -> codec.Saved:
+        """Return what is saved, as one key."""
         setup, K = self._setup, self._graph.n_arms
         bank = Bank(setup.learner, setup.options, [self._graph], "agent")
         made = list(self._pending.values())
@@ -563,8 +572,9 @@ class Agent(Persistent):
             "p": rows,
             "trace": np.array([each.drawn.trace for each in made], np.float64).reshape(n, setup.n_traces),
             "mean": np.array([each.drawn.mean for each in made], np.float64).reshape(n, setup.n_means),
+            "x": np.empty((n, 0)),
         }
-        saved = codec.Saved(
+        return codec.Saved(
             setup,
             {name: getattr(self._state, name)[None] for name in kept_names(setup.learner, self._state)},
             np.array([self._seed]),
@@ -576,10 +586,6 @@ class Agent(Persistent):
             pending,
             self._names,
         )
-        header, arrays = codec.write("agent", saved)
-        header |= {"remembers": self.remembers}
-        header |= {"round": self._round}  # for whoever reads it; `rows.round` is what counts
-        return header | ({"fresh": self._drawn} if setup.learner.is_sparing else {}), arrays
 
     def _resume(self, path: Any, header: dict[str, Any], arrays: dict[str, np.ndarray], learner: Any) -> None:
         """Go on, in a new object, from what was saved."""

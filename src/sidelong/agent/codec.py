@@ -4,8 +4,8 @@
 
     header        kind ("agent" or "family"), learner and its version, options, seed, tag, names of graphs and traces,
                   certificate and alarm; of an agent its round, and how many decisions it remembers; scale, labels,
-                  fresh, and the names that a service gave to pending decisions when the file was taken out of it, where
-                  there are such
+                  regressor with its options and the kind of its features, fresh, and the names that a service gave to
+                  pending decisions when the file was taken out of it, where there are such
     params.*      the constants of the learner, as they were computed
     first.*       the state of a key before its first round
     keys.*        of a family, the keys: number; or text, or digits of numbers beyond 64 bits, with where each ends
@@ -13,7 +13,8 @@
     rows.*        seed, round, told (and scale, if some key has its own): a row for each key
     observers.*   means, delays, alarm and certificate: a row for each key
     graph.I.*     low and high, or degree and targets: of the own graph, then of those of pending decisions
-    pending.*     the pending decisions, key after key, oldest first
+    pending.*     the pending decisions, key after key, oldest first; with their features, where there are such
+    regressor.*   where there are features, what the regressor has learned: a row for each key
 
 An agent is one key. Every record is a NamedTuple of arrays that is written and read by name. What is read must have the
 type and the shape that a new one would have, and lie in the range that is stated for it: kernels do not look whether an
@@ -29,10 +30,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from sidelong.agent import observers as observing
-from sidelong.agent.kernels import PENDING
 from sidelong.agent.observers import Observers
+from sidelong.agent.regressors import Ridge
 from sidelong.agent.setup import Setup
-from sidelong.agent.state_file import graph_to_arrays, read_graphs
+from sidelong.agent.state_file import FINITE, graph_to_arrays, read_array, read_graphs
 from sidelong.agent.states import kept_names
 from sidelong.checks import check_whole, short
 from sidelong.errors import SidelongError, StateFileError
@@ -54,7 +55,6 @@ if TYPE_CHECKING:
     Ranges = Mapping[str, tuple[float, float]]
 
 _MOST = 2**62  # of rounds and counts
-FINITE = float(np.finfo(np.float64).max)  #: the largest number, for ranges without NaN and infinities
 
 
 class Saved(NamedTuple):
@@ -70,6 +70,7 @@ class Saved(NamedTuple):
     graphs: list[FeedbackGraph]  #: the own one, and those of pending decisions
     pending: dict[str, np.ndarray]  #: columns of `Pending`
     names: dict[str, Any]  #: of decisions that a service made
+    regressor: Ridge | None = None  #: what predicts losses from features
 
 
 def write(kind: str, saved: Saved) -> tuple[Header, Arrays]:
@@ -107,9 +108,14 @@ def write(kind: str, saved: Saved) -> tuple[Header, Arrays]:
     arrays |= {f"state.{name}": array for name, array in saved.state.items()}
     arrays |= {f"rows.{name}": getattr(saved, name) for name in ("seed", "round", "told", "scale")}
     arrays |= {f"observers.{name}": array for name, array in saved.observers._asdict().items()}
+    if saved.regressor is not None:
+        header["regressor"], states = saved.regressor.contents()
+        arrays |= {f"regressor.{name}": array for name, array in states.items()}
     for index, each in enumerate(graphs):
         arrays |= {f"graph.{index}.{name}": array for name, array in graph_to_arrays(each).items()}
-    return header, arrays | {f"pending.{name}": pending[name] for name in PENDING}
+    if not pending["x"].shape[1]:
+        del pending["x"]
+    return header, arrays | {f"pending.{name}": array for name, array in pending.items()}
 
 
 def _sizes(graphs: list[FeedbackGraph], graph: np.ndarray, arm: np.ndarray) -> np.ndarray:
@@ -196,6 +202,7 @@ def read(
         graphs,
         {},
         dict(header.get("names", {})),
+        Ridge.from_contents(path, K, n, header["regressor"], arrays) if "regressor" in header else None,
     )
     widths = saved.scale[:, 1] - saved.scale[:, 0] if saved.scale.size else np.ones(n)
     if not np.isfinite(widths).all() or (widths == 0.0).any():
@@ -224,9 +231,12 @@ def _read_pending(path: Place, saved: Saved, arrays: Arrays) -> dict[str, np.nda
         "trace": (np.empty(setup.n_traces), None),
         "mean": (np.empty(setup.n_means), (0.0, 1.0)),
     }
+    if saved.regressor is not None and saved.regressor.width:
+        likes["x"] = np.empty(saved.regressor.width), (-FINITE, FINITE)
     made = {
         name: read_array(path, f"pending.{name}", arrays, like, (n,), range_) for name, (like, range_) in likes.items()
     }
+    made.setdefault("x", np.empty((n, 0)))
     key, t = made["key"], made["round"]
     same = key[1:] == key[:-1]
     ordered = ((key[1:] > key[:-1]) | (same & (t[1:] > t[:-1]))).all() and (t <= saved.round[key]).all()
@@ -247,23 +257,6 @@ def _read_pending(path: Place, saved: Saved, arrays: Arrays) -> dict[str, np.nda
         if not ((made["p"] >= 0.0) & (made["p"] <= 1.0 + 1e-6)).all() or not (own > 0.0).all():
             raise StateFileError(f"{path} holds pending decisions with probabilities that are none.")
     return made
-
-
-def read_array(
-    path: Place, name: str, arrays: Arrays, like: np.ndarray, rows: tuple[int, ...], range_: Any = None
-) -> np.ndarray:
-    """Return an array, if it is like another one, with these rows, and within its range."""
-    found = arrays.get(name)
-    if found is None or found.dtype != like.dtype or found.shape != (*rows, *like.shape):
-        raise StateFileError(
-            f"{path} was saved by another version of its learner: its {name.partition('.')[2]} does not fit. "
-            f"Load it with the version that saved it."
-        )
-    if range_ is not None and found.size:
-        low, high = range_
-        if not ((found >= low) & (found <= high)).all():  # NaN is outside too
-            raise StateFileError(f"{path} holds {name} outside its range, from {low:g} to {high:g}.")
-    return found
 
 
 def _range(learner: Learner, name: str, array: np.ndarray, K: int) -> tuple[float, float] | None:
@@ -298,14 +291,15 @@ def _read_params(path: Place, learner: Learner, arrays: Arrays, K: int) -> Any:
 def find_learner(path: Place, header: Header, given: ModuleType | Learner | None, *, kind: str = "Agent") -> Learner:
     """Return the learner that a state file is of."""
     name = header["learner"]
-    if given is None and "regressor" in header:
+    features = "regressor" in header
+    if given is None and features and kind == "Agent":
         raise StateFileError(f"{path} is of an agent with features. Load it with ContextualAgent.load.")
-    if given is None and name not in catalogue.names():
+    if given is None and name not in (catalogue.names_with_features() if features else catalogue.names()):
         raise StateFileError(
             f"{path} is of the learner {short(name)}, which is not one of the package's own. "
             f"Load it with the module that is: {kind}.load(path, learner=module)."
         )
-    learner = catalogue.choose(given or name, _of_type(path, header, "options", dict))
+    learner = catalogue.choose(given or name, _of_type(path, header, "options", dict), features=features)
     if name != learner.name:
         raise StateFileError(f"{path} is of the learner {short(name)}, not of {learner.name!r}.")
     saved, own = header["learner_version"], learner.version

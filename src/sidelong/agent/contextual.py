@@ -8,9 +8,8 @@ import numpy as np
 
 from sidelong.agent import codec, state_file
 from sidelong.agent.agent import Agent
-from sidelong.agent.decision import Decision
 from sidelong.agent.estimates import estimates_of
-from sidelong.agent.regressors import Foreign, Regressor, Ridge
+from sidelong.agent.regressors import Foreign, Regressor, Ridge, selected
 from sidelong.checks import nearest, short
 from sidelong.errors import LearnerError, StateFileError
 from sidelong.learners import squarecb
@@ -21,51 +20,10 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from sidelong.agent.observers import DrawnRound
+    from sidelong.agent.decision import ContextualDecision, Decision
     from sidelong.estimates import Estimates
     from sidelong.graphs.graph import FeedbackGraph
     from sidelong.outcomes.scale import Scale
-
-
-class ContextualDecision(Decision):
-    """What a `ContextualAgent` answers to `ask`. It keeps the features that it was made with until it is told."""
-
-    __slots__ = ("_x",)
-
-    def __init__(self, tag: str, graph: FeedbackGraph, drawn: DrawnRound, x: Any) -> None:
-        super().__init__(tag, graph, drawn)
-        self._x = x
-
-    @property
-    def x(self) -> Any:
-        """The features, as the regressor has read them."""
-        return self._x
-
-    @property
-    def predictions(self) -> npt.NDArray[np.float64]:
-        """The loss that was predicted for each arm when this was asked for, from 0 to 1."""
-        view = self._drawn.trace[-self._drawn.p.size :]
-        view.flags.writeable = False
-        return view
-
-    @property
-    def gamma(self) -> float:
-        """How strongly a worse prediction keeps an arm from being played: about 1 / (gamma times how much worse)."""
-        return float(self._drawn.trace[squarecb.LEARNER.traces.index("gamma")])
-
-    @property
-    def value(self) -> float:
-        """What `probabilities` can cost beyond the best arm, beside what errors of the predictions cost."""
-        return float(self._drawn.trace[squarecb.LEARNER.traces.index("value")])
-
-    @property
-    def kept_bytes(self) -> int:
-        """How many bytes it keeps in memory until it is told, without its graph."""
-        return super().kept_bytes + sum(part.nbytes for part in self._x if isinstance(part, np.ndarray))
-
-    def with_arms(self, graph: FeedbackGraph, drawn: DrawnRound) -> Self:
-        """Return the same decision on another graph, or as it was carried out."""
-        return type(self)(self._tag, graph, drawn, self._x)
 
 
 class ContextualAgent(Agent):
@@ -118,7 +76,7 @@ class ContextualAgent(Agent):
                 f"A ContextualAgent takes the learner {squarecb.LEARNER.name!r}, not {short(learner)}."
                 f"{nearest(str(learner), [squarecb.LEARNER.name])} Without features, use Agent."
             )
-        own = {"penalty": penalty, "forgetting": forgetting}
+        own: dict[str, Any] = {"penalty": penalty, "forgetting": forgetting}
         given = {name: value for name, value in own.items() if value is not None}
         if isinstance(regressor, str) and regressor != "ridge":
             raise LearnerError(f"regressor must be 'ridge' or a model, not {short(regressor)}.")
@@ -149,13 +107,10 @@ class ContextualAgent(Agent):
                 given. The others are neither played nor revealed.
         """
         shown = self.graph_of_round(graph, available)
-        kept = self._regressor.read(x)
-        self._regressor.predict(kept, self._state.f)
-        return self._with_features(self._decide(shown), kept)
-
-    def _with_features(self, made: Decision, x: Any) -> ContextualDecision:
-        """Keep a decision with the features that it was made with."""
-        self._pending[made.round] = decision = ContextualDecision(self._setup.tag, made.graph, made.drawn, x)
+        kept, f = self._regressor.read(x), np.empty(self.graph.n_arms)
+        self._regressor.predict(kept, f)
+        made = self._decide(shown, f)
+        self._pending[made.round] = decision = made.with_features(kept)
         return decision
 
     def predict(self, x: Any) -> npt.NDArray[np.float64]:
@@ -174,16 +129,13 @@ class ContextualAgent(Agent):
         ends: tuple[float, float],
         foreseen: bool,  # noqa: FBT001
     ) -> bool:
-        """Learn the values in the slots, and let the regressor learn them.
-
-        Where the graph came with the outcome, it learns the loss of the played arm alone: the outcome may have selected
-        the others.
-        """
+        """Learn the values in the slots, and let the regressor learn them."""
         if not super()._learn(made, shown, count, ends, foreseen):
             return False
         arms, losses = shown.row(made.carried_out), self._room.losses[:count]
         if not foreseen:
-            losses, arms = losses[arms == made.carried_out], arms[arms == made.carried_out]
+            carried, unseen = np.array([made.carried_out]), np.array([False])
+            _, arms, losses = selected(carried, unseen, np.array([0, count]), arms, losses)
         self._regressor.learn(cast("ContextualDecision", made).x, arms, losses)
         return True
 
@@ -204,38 +156,47 @@ class ContextualAgent(Agent):
 
         A model of another package has no format that would open for ever: an agent with one is pickled instead.
         """
-        regressor = self._regressor
-        if not isinstance(regressor, Ridge):
+        if not isinstance(self._regressor, Ridge):
             raise StateFileError(
                 "An agent can be saved with regressor='ridge'. A model of another package has no format that opens "
                 "for ever; pickle the agent, and load it with the same versions of all packages."
             )
-        header, arrays = super().contents()
-        own, more = regressor.contents([each.x for each in self.pending])
-        return header | {"regressor": own}, arrays | more
+        return super().contents()
+
+    def _saved(self) -> codec.Saved:
+        """Return what is saved; with a model of another package, without it and features."""
+        saved, regressor = super()._saved(), self._regressor
+        if not isinstance(regressor, Ridge):
+            return saved
+        x = np.array([each.x[1] for each in self.pending]).reshape(len(self.pending), regressor.width)
+        return saved._replace(pending=saved.pending | {"x": x}, regressor=regressor)
 
     @classmethod
     def load(cls, path: str | PathLike[str]) -> Self:  # type: ignore[override]  # there is one learner
         """Go on from a file that `save` wrote."""
         return cls.from_contents(*state_file.read(path), path)
 
-    def _resume(self, path: Any, header: dict[str, Any], arrays: dict[str, np.ndarray], learner: Any) -> None:  # noqa: ARG002  # there is one
+    def _resume(self, path: Any, header: dict[str, Any], arrays: dict[str, np.ndarray], learner: Any) -> None:
         """Go on, in a new object, from what was saved."""
         if "regressor" not in header:
             raise StateFileError(f"{path} is of an agent without features. Load it with Agent.load.")
-        saved = codec.read(path, "agent", header, arrays, squarecb)
-        n_arms, pending = saved.setup.graph.n_arms, saved.pending["round"].size
-        regressor, kept = Ridge.from_contents(path, n_arms, header["regressor"], arrays, pending)
-        self._go_on_with(saved, header, regressor, kept)
+        super()._resume(path, header, arrays, learner or squarecb)
 
-    def _go_on_with(self, saved: codec.Saved, header: dict[str, Any], regressor: Regressor, kept: list[Any]) -> None:
-        """Go on with what the regressor read for each pending decision."""
-        self._go_on(saved, header)
+    def _go_on(self, saved: codec.Saved, header: dict[str, Any]) -> None:
+        """Go on from what was read."""
+        super()._go_on(saved, header)
+        if (regressor := saved.regressor) is not None:
+            self._go_on_with(regressor, [regressor.kept(x) for x in saved.pending["x"]])
+
+    def _go_on_with(self, regressor: Regressor, kept: list[Any]) -> None:
+        """Go on with a regressor, and what it read for each pending decision."""
         self._regressor = regressor
-        for made, x in zip(list(self._pending.values()), kept, strict=True):
-            self._with_features(made, x)
+        for t, x in zip(list(self._pending), kept, strict=True):
+            self._pending[t] = self._pending[t].with_features(x)
 
     def __reduce__(self) -> tuple[Any, ...]:
+        if isinstance(self._regressor, Ridge):
+            return super().__reduce__()
         kept = [each.x for each in self.pending]
         return _restore, (type(self), state_file.pack(*super().contents()), self._regressor, kept)
 
@@ -248,5 +209,6 @@ class ContextualAgent(Agent):
 def _restore(kind: type[ContextualAgent], data: bytes, regressor: Regressor, kept: list[Any]) -> ContextualAgent:
     header, arrays = state_file.unpack(data, "The pickle")
     agent = kind.__new__(kind)
-    agent._go_on_with(codec.read("The pickle", "agent", header, arrays, squarecb), header, regressor, kept)  # noqa: SLF001  # its own
+    agent._go_on(codec.read("The pickle", "agent", header, arrays, squarecb), header)  # noqa: SLF001  # its own
+    agent._go_on_with(regressor, kept)  # noqa: SLF001
     return agent

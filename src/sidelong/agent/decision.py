@@ -8,6 +8,7 @@ import numpy as np
 
 from sidelong.agent.observers import DrawnRound
 from sidelong.errors import DecisionError
+from sidelong.learners import squarecb
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -109,6 +110,10 @@ class Decision:
         """Return the same decision on another graph, or as it was carried out."""
         return type(self)(self._tag, graph, drawn)
 
+    def with_features(self, x: Any) -> ContextualDecision:
+        """Return the same decision with the features that it was made with."""
+        return ContextualDecision(self._tag, self._graph, self._drawn, x)
+
     def __repr__(self) -> str:
         arm = self._graph.arm_name(self._drawn.arm)
         return f"<Decision {self.id}: play arm {arm}, drawn with probability {self.probability:.4g}>"
@@ -171,6 +176,47 @@ class SparingDecision(Decision):
         if self._drawn.carried != self._drawn.arm:
             return np.full(self.reveals.size, np.nan)  # it keeps those of the arm that was drawn
         return self._drawn.p.copy()
+
+
+class ContextualDecision(Decision):
+    """A decision with features, as a `ContextualAgent` answers to `ask`, which it keeps until it is told."""
+
+    __slots__ = ("_x",)
+
+    def __init__(self, tag: str, graph: FeedbackGraph, drawn: DrawnRound, x: Any) -> None:
+        super().__init__(tag, graph, drawn)
+        self._x = x
+
+    @property
+    def x(self) -> Any:
+        """The features, as the regressor has read them."""
+        return self._x
+
+    @property
+    def predictions(self) -> npt.NDArray[np.float64]:
+        """The loss that was predicted for each arm when this was asked for, from 0 to 1."""
+        view = self._drawn.trace[-self._drawn.p.size :]
+        view.flags.writeable = False
+        return view
+
+    @property
+    def gamma(self) -> float:
+        """How strongly a worse prediction keeps an arm from being played: about 1 / (gamma times how much worse)."""
+        return float(self._drawn.trace[squarecb.LEARNER.traces.index("gamma")])
+
+    @property
+    def value(self) -> float:
+        """What `probabilities` can cost beyond the best arm, beside what errors of the predictions cost."""
+        return float(self._drawn.trace[squarecb.LEARNER.traces.index("value")])
+
+    @property
+    def kept_bytes(self) -> int:
+        """How many bytes it keeps in memory until it is told, without its graph."""
+        return super().kept_bytes + sum(part.nbytes for part in self._x if isinstance(part, np.ndarray))
+
+    def with_arms(self, graph: FeedbackGraph, drawn: DrawnRound) -> Self:
+        """Return the same decision on another graph, or as it was carried out."""
+        return type(self)(self._tag, graph, drawn, self._x)
 
 
 def decision_at(

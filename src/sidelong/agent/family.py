@@ -18,11 +18,21 @@ from sidelong.agent.kernels import PENDING, TellBatch
 from sidelong.agent.member import Member
 from sidelong.agent.observers import ABSENT, LOGGED, Observers
 from sidelong.agent.persistent import Persistent
+from sidelong.agent.regressors import Ridge
 from sidelong.agent.rounds import Rounds
 from sidelong.agent.setup import prepare
 from sidelong.checks import check_whole, short
-from sidelong.errors import DecisionError, EvaluationError, FamilyError, LearnerError, LossError, StateFileError
+from sidelong.errors import (
+    DecisionError,
+    EvaluationError,
+    FamilyError,
+    FeatureError,
+    LearnerError,
+    LossError,
+    StateFileError,
+)
 from sidelong.keys import Keys, part_of, read_keys, seed_of
+from sidelong.learners import catalogue
 from sidelong.machine import cores
 from sidelong.outcomes.revealed import in_order
 from sidelong.outcomes.revealed_columns import RevealedColumns
@@ -63,7 +73,9 @@ class Family(Persistent):
         certificate: whether each key keeps what ``family[key].certificate`` needs, 21 numbers for each arm.
         health: whether each key keeps what ``family[key].health`` needs, 6 numbers for each arm.
         threads: how many threads play a batch; as many as there are cores if not given. It changes no decision.
-        **options: the options of the learner.
+        regressor: "ridge", for the learner "squarecb.g", which plays by features: `ask` takes them as `x`. A key then
+            plays as a `ContextualAgent` does.
+        **options: the options of the learner; with a regressor also `penalty`, `forgetting` and `hashed`.
 
     Example:
         >>> import sidelong as sl
@@ -86,10 +98,20 @@ class Family(Persistent):
         certificate: bool = False,
         health: bool = False,
         threads: int | None = None,
+        regressor: str | None = None,
         **options: Any,  # each learner has its own
     ) -> None:
-        keeps = {"certificate": certificate, "alarm": health}
-        self._rounds = Rounds(prepare(learner, graph, seed=seed, scale=scale, prior=prior, options=options, **keeps))
+        features = learner in catalogue.names_with_features()
+        if regressor not in ((None, "ridge") if features else (None,)):
+            able = ", ".join(catalogue.names_with_features())
+            raise LearnerError(
+                f"The regressor of a family is 'ridge', with {able}, which play by features; not {short(regressor)} "
+                f"with {short(learner)}. A ContextualAgent takes models of other packages."
+            )
+        own = {name: options.pop(name) for name in ("penalty", "forgetting", "hashed") if features and name in options}
+        keeps = {"certificate": certificate, "alarm": health, "features": features}
+        setup = prepare(learner, graph, seed=seed, scale=scale, prior=prior, options=options, **keeps)
+        self._rounds = Rounds(setup, regressor=Ridge(graph.n_arms, 0, **own) if features else None)
         self.threads = threads
 
     @property
@@ -166,7 +188,7 @@ class Family(Persistent):
             if rounds.rows.scale.shape[1]:
                 rounds.rows.scale[row] = replace(setup, scale=of).ends
 
-    def ask(self, keys: Iterable[Key], graph: Graphs | None = None, available: Any = None) -> Batch:
+    def ask(self, keys: Iterable[Key], graph: Graphs | None = None, available: Any = None, *, x: Any = None) -> Batch:
         """Draw an arm for each key, in one compiled call. A key that is given twice gets two decisions.
 
         Args:
@@ -175,16 +197,43 @@ class Family(Persistent):
                 ``(graphs, index)``, where ``graphs[index[i]]`` is that of the i-th key.
             available: the arms that can be played, as for `Agent.ask`: for all keys, or a list with those of each, or a
                 table of flags with a row for each key.
+            x: what is known, if the learner plays by features: for each key what `ContextualAgent.ask` takes, in a list
+                or an array, as a row of numbers or a mapping of names for each key. All must be like the first one.
         """
         rounds, listed = self._rounds, read_keys(keys)
         n = len(listed)
         places = rounds.bank.asked(graph, available, n)  # everything is checked before anything changes
+        kind, tables = self._read_features(x, listed)
         row = rounds.keys.find(listed)
         new = rounds.keys.new_among(listed, row)
         if new:
             added = rounds.add(new)
             row = added if len(new) == n else rounds.keys.find(listed)
-        return Batch(rounds.setup.tag, listed, *rounds.ask(row, places, self.threads))
+        if tables is not None and n:
+            rounds.keep_features(kind, tables.shape[2])
+        return Batch(rounds.setup.tag, listed, *rounds.ask(row, places, self.threads, tables))
+
+    def _read_features(self, x: Any, keys: list[Key]) -> tuple[str, Floats | None]:
+        """Return the kind of the features of some keys and a table for each; None if the learner sees none."""
+        regressor = self._rounds.regressor
+        if (regressor is None) != (x is None):
+            rule = "does not see features" if regressor is None else "plays by features: give those of each key as x"
+            raise FeatureError(f"{self.learner} {rule}.")
+        return ("", None) if regressor is None else regressor.read_many(x, keys)
+
+    def predict(self, keys: Iterable[Key], x: Any) -> Floats:
+        """Return the loss that is predicted for each arm, a row for each key, without a decision.
+
+        Args:
+            keys: keys that the family has.
+            x: the features of each key, as for `ask`.
+        """
+        listed = read_keys(keys)
+        row, (_, tables) = self._rows(listed), self._read_features(x, listed)
+        regressor = self._rounds.regressor
+        if regressor is None or not regressor.kind:  # keys may be added before the first decision
+            return np.zeros((row.size, self.graph.n_arms))
+        return regressor.predict_many(row, tables)
 
     def tell(self, decisions: Batch | Iterable[str] | Any, losses: Any = None, graph: Graphs | None = None) -> int:
         """Learn the losses that decisions revealed: now or later, in any order; all of the batch, or nothing.
@@ -373,6 +422,9 @@ class Family(Persistent):
         often = Counter(key for each in listed for key in each.keys)
         if both := [key for key, count in often.items() if count > 1]:
             raise FamilyError(f"Two parts have the key {short(min(both))}: its decisions were made in both.")
+        features = {r.features for r in (each._rounds.regressor for each in listed) if r and r.kind}  # noqa: SLF001
+        if len(features) > 1:
+            raise FamilyError("The parts were asked with features of different kinds or numbers.")
         together = Rounds.merged([(each._rounds, np.arange(len(each))) for each in listed])  # noqa: SLF001
         return cls._made(together, listed[0]._threads)  # noqa: SLF001
 
@@ -392,6 +444,7 @@ class Family(Persistent):
             rounds.bank.graphs,
             {name: getattr(rounds.pending, name)[slots] for name in PENDING},
             rounds.names,
+            rounds.regressor,
         )
         header, arrays = codec.write("family", saved)
         return header, arrays | rounds.keys.contents()
@@ -516,13 +569,14 @@ class RowsOfKeys:
 
 def _identity(rounds: Rounds) -> tuple[Any, ...]:
     setup = rounds.setup
-    return setup.tag, setup.scale, setup.graph.content_hash, setup.certificate, setup.alarm
+    own = {} if rounds.regressor is None else rounds.regressor.options
+    return setup.tag, setup.scale, setup.graph.content_hash, setup.certificate, setup.alarm, own
 
 
 def _resumed(saved: codec.Saved, keys: Keys) -> Rounds:
     """Return the rounds of a file."""
     bank = Bank(saved.setup.learner, saved.setup.options, saved.graphs)
-    rounds = Rounds(saved.setup, bank, saved.told.shape[1])
+    rounds = Rounds(saved.setup, bank, saved.told.shape[1], saved.regressor)
     rounds.keys, rounds.names, rounds.observers = keys, saved.names, saved.observers
     n = len(keys)
     words = np.zeros((n, rounds.layout.kept), np.uint64)

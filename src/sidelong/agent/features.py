@@ -11,6 +11,8 @@ import numpy as np
 
 from sidelong.checks import check_number, plain, short
 from sidelong.errors import FeatureError
+from sidelong.outcomes.revealed import in_order
+from sidelong.tables import as_list
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -45,6 +47,11 @@ class Reader:
         self._constant = int(constant)
         self._most = most
 
+    @property
+    def columns(self) -> int:
+        """How many columns a table has."""
+        return self.size + self._constant
+
     def read(self, x: Any) -> tuple[str, Table]:
         """Return the kind of `x`, and its table.
 
@@ -57,26 +64,62 @@ class Reader:
             row[0, : self.size] = x
             if np.vdot(row, row) < self._most * self._most:
                 return "vector", row
+        kind, table = self._parse(x)
+        return kind, self._checked(kind, table[None])[0]
+
+    def read_many(self, x: Any, keys: Sequence[Any]) -> tuple[str, Table]:
+        """Return the kind of the features of some keys, and a table for each.
+
+        Args:
+            x: what `read` takes, for each key: a list, or an array with a row or a table for each.
+            keys: the keys, which errors name.
+        """
+        listed: Any = x if isinstance(x, np.ndarray) else as_list(x) if in_order(x) else None
+        if listed is None or len(listed) != len(keys):
+            found = short(x) if listed is None else f"{len(listed):,}"
+            raise FeatureError(
+                f"x must have the features of each of the {len(keys):,} keys, one after the other, not {found}."
+            )
+        if not len(keys):
+            return self.kind, np.empty((0, self.n_arms if "rows" in self.kind else 1, self.columns))
+        if isinstance(listed, np.ndarray) and listed.dtype.kind in "fiub" and listed.ndim in {2, 3}:
+            kind = "vector" if listed.ndim == 2 else "rows"
+            return kind, self._checked(kind, _numbers(listed.reshape(len(keys), -1, listed.shape[-1]), (3,)))
+        parsed: list[tuple[str, Table]] = []
+        for key, each in zip(keys, listed, strict=True):
+            try:
+                parsed.append(self._parse(each))
+            except FeatureError as error:
+                raise FeatureError(f"The features of the key {short(key)}: {error}") from error
+            if (parsed[-1][0], parsed[-1][1].shape) != (parsed[0][0], parsed[0][1].shape):
+                raise FeatureError(f"The features of the key {short(key)} are not like those of {short(keys[0])}.")
+        kind = parsed[0][0]
+        return kind, self._checked(kind, np.array([table for _, table in parsed]))
+
+    def _parse(self, x: Any) -> tuple[str, Table]:
+        """Return the kind of `x`, and its numbers as a table."""
         if isinstance(x, Mapping):
-            kind, table = "names", self._hash([x])
-        elif isinstance(x, Sequence) and x and isinstance(x[0], Mapping):
-            kind, table = "named rows", self._hash(x)
-        else:
-            table = _numbers(x)
-            kind = "vector" if table.ndim == 1 else "rows"
-            table = np.atleast_2d(table)
+            return "names", self._hash([x])
+        if isinstance(x, Sequence) and x and isinstance(x[0], Mapping):
+            return "named rows", self._hash(x)
+        table = _numbers(x)
+        return "vector" if table.ndim == 1 else "rows", np.atleast_2d(table)
+
+    def _checked(self, kind: str, tables: Table) -> Table:
+        """Return tables of one kind with the constant feature, if they are like the first one that was kept."""
+        _, rows, columns = tables.shape
         if self.kind and kind != self.kind:
             raise FeatureError(f"x must be {KINDS[self.kind]}, as the first one was, and is {KINDS[kind]}.")
-        if "rows" in kind and len(table) != self.n_arms:
-            raise FeatureError(f"x must have a row for each of the {self.n_arms} arms, and has {len(table)}.")
-        if self.kind and table.shape[1] != self.size:
-            raise FeatureError(f"x must have {self.size} features, as the first one had, and has {table.shape[1]}.")
-        if np.abs(table).max() > self._most:
+        if "rows" in kind and rows != self.n_arms:
+            raise FeatureError(f"x must have a row for each of the {self.n_arms} arms, and has {rows}.")
+        if self.kind and columns != self.size:
+            raise FeatureError(f"x must have {self.size} features, as the first one had, and has {columns}.")
+        if np.abs(tables).max() > self._most:
             raise FeatureError(
-                f"Features must be of the size of 1, and at most {self._most:,.6g}; one is {np.abs(table).max():.6g}. "
+                f"Features must be of the size of 1, and at most {self._most:,.6g}; one is {np.abs(tables).max():.6g}. "
                 f"Divide it by its usual size, or take its logarithm."
             )
-        return kind, np.append(table, np.ones((len(table), self._constant)), axis=1)
+        return np.append(tables, np.ones((len(tables), rows, self._constant)), axis=2)
 
     def keep(self, kind: str, columns: int) -> None:
         """Let all later tables be like one of this kind, with so many columns."""
@@ -92,7 +135,7 @@ class Reader:
         return table
 
 
-def _numbers(x: Any) -> Table:
+def _numbers(x: Any, dimensions: tuple[int, ...] = (1, 2)) -> Table:
     try:
         table = np.array(x, np.float64, order="C")
     except (TypeError, ValueError) as error:
@@ -100,7 +143,7 @@ def _numbers(x: Any) -> Table:
             f"x must be {KINDS['vector']}, {KINDS['names']}, or {KINDS['rows']}, not {short(x)}. "
             f"Words need names: ask({{'weekday': 'Monday', 'temperature': 21.5}})."
         ) from error
-    if table.ndim not in {1, 2} or table.size == 0:
+    if table.ndim not in dimensions or table.size == 0:
         raise FeatureError(f"x must be {KINDS['vector']} or {KINDS['rows']}; its shape is {table.shape}.")
     if not np.isfinite(table).all():
         at = [int(i) for i in np.argwhere(~np.isfinite(table))[0]]

@@ -114,6 +114,7 @@ class Pending(NamedTuple):
     p: np.ndarray
     trace: np.ndarray
     mean: np.ndarray
+    x: np.ndarray  #: its features, all rows one after the other; of no columns where there are none
 
 
 #: What is kept of a pending decision: all but the links between those of one key.
@@ -137,6 +138,9 @@ class AskBatch(NamedTuple):
     graph: np.ndarray
     slot: np.ndarray  #: the row of `Pending` that each decision gets
     after: np.ndarray  #: the place in common of the state that each key is likely to come to; -1 if there is none
+    given: (
+        np.ndarray
+    )  #: (n, w): what is known before the draw, the last w numbers of the trace; of no columns if nothing
     arm: np.ndarray
     probability: np.ndarray
 
@@ -315,6 +319,9 @@ def ask_many(
         t = int(rows.round[row]) + 1
         p = pending.p[slot]
         workspace.trace[:] = 0.0
+        first = workspace.trace.size - asked.given.shape[1]
+        for k in range(asked.given.shape[1]):
+            workspace.trace[first + k] = asked.given[i, k]
         absent = mark_present(graph, workspace.room.present)
         round_ = Asked(t, p, workspace.trace, workspace.room.present, absent, rows.seed[row], 0)
         arm = draw(params, workspace.state, graph, round_)

@@ -55,10 +55,20 @@ class Member:
         """The decisions that were neither told nor cancelled, oldest first."""
         return tuple(map(self._rounds.decision, self._slots()))
 
-    def ask(self, graph: FeedbackGraph | None = None, available: Iterable[int | str | bool] | None = None) -> Decision:
-        """Draw an arm, as `Agent.ask` does."""
-        self._family.ask([self.key], graph, available)
+    def ask(
+        self,
+        graph: FeedbackGraph | None = None,
+        available: Iterable[int | str | bool] | None = None,
+        *,
+        x: Any = None,
+    ) -> Decision:
+        """Draw an arm, as `Agent.ask` does, or `ContextualAgent.ask` with the features `x`."""
+        self._family.ask([self.key], graph, available, x=None if x is None else [x])
         return self._rounds.decision(self._slots()[-1])
+
+    def predict(self, x: Any) -> np.ndarray:
+        """Return the predicted loss of each arm, as `ContextualAgent.predict` does."""
+        return np.asarray(self._family.predict([self.key], [x])[0])
 
     def tell(self, decision: Decision | str, losses: Losses | Revealed, graph: FeedbackGraph | None = None) -> bool:
         """Learn the losses that a decision revealed, as `Agent.tell` does."""

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import copy
 import math
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 import numpy as np
 
 from sidelong._jit import bind
-from sidelong.agent.codec import FINITE, read_array
 from sidelong.agent.features import KINDS, Reader
+from sidelong.agent.state_file import FINITE, read_array
 from sidelong.checks import check_number, check_whole, short
 from sidelong.errors import LearnerError, StateFileError
 from sidelong.learners import ridge
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     import numpy.typing as npt
 
@@ -42,15 +42,22 @@ class Regressor(Protocol):
 
 
 class Ridge:
-    """Online ridge regression, `sidelong.learners.ridge`, with a feature that is always 1."""
+    """Online ridge regression, `sidelong.learners.ridge`, with a feature that is always 1: of one key, or of many.
 
-    def __init__(self, n_arms: int, *, penalty: float = 1.0, forgetting: float = 1.0, hashed: int = 64) -> None:
+    The states of all keys are arrays with a row for each key. An agent has one key, the first. The first features
+    that are kept say of which kind they are, and how many; before them, there are no states.
+    """
+
+    def __init__(
+        self, n_arms: int, keys: int = 1, *, penalty: float = 1.0, forgetting: float = 1.0, hashed: int = 64
+    ) -> None:
         self._n_arms = n_arms
         self._penalty = check_number(LearnerError, "penalty", penalty, above=0)
         self._forgetting = check_number(LearnerError, "forgetting", forgetting, above=0, most=1)
         hashed = check_whole(LearnerError, "hashed", hashed, 1, 4096)
         self._reader = Reader(n_arms, hashed, constant=True, most=_MOST * math.sqrt(self._penalty))
-        self._state: ridge.State | None = None
+        self._keys = keys  # how many rows are in use; there may be room for more
+        self._states: ridge.State | None = None
         self._room: ridge.Scratch | None = None
         self._predict: Any = None
         self._learn: Any = None
@@ -60,87 +67,180 @@ class Ridge:
         """What it was made with."""
         return {"penalty": self._penalty, "forgetting": self._forgetting, "hashed": self._reader.hashed}
 
+    @property
+    def kind(self) -> str:
+        """Of which kind features are; empty before the first ones."""
+        return self._reader.kind
+
+    @property
+    def _shape(self) -> tuple[int, int]:
+        """How many rows and columns the table of features of a decision has."""
+        return self._n_arms if "rows" in self.kind else 1, self._reader.columns if self.kind else 0
+
+    @property
+    def features(self) -> tuple[str, int]:
+        """The kind of features, and how many there are."""
+        return self.kind, self.width
+
+    @property
+    def width(self) -> int:
+        """How many numbers the features of a decision are in all."""
+        rows, columns = self._shape
+        return rows * columns
+
     def read(self, x: Any) -> tuple[str, Floats]:
         """Return the kind of `x` and its table."""
         return self._reader.read(x)
 
+    def read_many(self, x: Any, keys: Sequence[Any]) -> tuple[str, Floats]:
+        """Return the kind of the features of some keys, and a table for each."""
+        return self._reader.read_many(x, keys)
+
+    def keep(self, kind: str, columns: int) -> None:
+        """Let all features be of this kind, and of so many columns, from now on."""
+        if self.kind:
+            return
+        self._reader.keep(kind, columns)
+        self._begin(self._new(max(1, self._keys)))
+
+    def _new(self, keys: int) -> ridge.State:
+        """Return the states of so many keys before anything was learned."""
+        first = ridge.init(1 if "rows" in self.kind else self._n_arms, self._shape[1], self._penalty)
+        return ridge.State(*(np.repeat(each[None], keys, axis=0) for each in first))
+
+    def extend(self, keys: int) -> None:
+        """Let there be so many keys; room for them grows by half at least."""
+        self._keys = keys
+        if self._states is not None and keys > len(self._states.w):
+            before = len(self._states.w)
+            made = self._new(max(keys, before * 3 // 2))
+            _copy(self._states, np.arange(before), made, 0)
+            self._begin(made)
+
+    def merged(self, parts: list[tuple[Ridge, npt.NDArray[np.int64]]]) -> Ridge:
+        """Return some rows of several, which have the same options and features, together."""
+        made = type(self)(self._n_arms, sum(rows.size for _, rows in parts), **self.options)
+        for part, _ in parts:
+            if part.kind:
+                made.keep(part.kind, part._shape[1])  # noqa: SLF001  # its own
+        at = 0
+        for part, rows in parts:
+            if part._states is not None and made._states is not None:  # noqa: SLF001
+                _copy(part._states, rows, made._states, at)  # noqa: SLF001
+            at += rows.size
+        return made
+
+    def kept(self, row: Floats) -> tuple[str, Floats]:
+        """Return what `read` returned, from the numbers that are kept of it."""
+        return self.kind, row.reshape(self._shape).copy()
+
     def predict(self, kept: tuple[str, Floats], f: Floats) -> None:
         """Write into `f` the predicted loss of each arm."""
         kind, table = kept
-        if self._state is None:
-            models = 1 if "rows" in kind else self._n_arms
-            self._begin(ridge.init(models, table.shape[1], self._penalty))
-            self._reader.keep(kind, table.shape[1])
-        self._predict(self._state, table, f)
+        self.keep(kind, table.shape[1])
+        self._predict(self._states, _FIRST, table[None], f[None])
+
+    def predict_many(self, rows: npt.NDArray[np.int64], tables: Floats | None) -> Floats:
+        """Return the predicted loss of each arm, for the tables of some keys."""
+        f = np.empty((rows.size, self._n_arms))
+        if rows.size:
+            self._predict(self._states, rows, tables, f)
+        return f
 
     def learn(self, kept: tuple[str, Floats], arms: Arms, losses: Floats) -> None:
         """Learn the losses of some arms."""
-        self._learn(self._state, self._room, kept[1], arms, losses, self._forgetting)
+        ends = np.array([0, arms.size])
+        self._learn(self._states, self._room, _FIRST, kept[1][None], ends, arms, losses, self._forgetting)
 
-    def _begin(self, state: ridge.State) -> None:
-        self._state, self._room = state, ridge.make_room(state)
-        table, f = np.zeros((1, len(state.w))), np.zeros(self._n_arms)
-        bind(self, "_predict", ridge.predict, state, table, f, of="ridge regression")
-        told = table, np.zeros(1, np.int32), f, 1.0
-        bind(self, "_learn", ridge.learn, state, self._room, *told, of="ridge regression")
+    def learn_many(
+        self, rows: npt.NDArray[np.int64], kept: Floats, offsets: npt.NDArray[np.int64], arms: Arms, losses: Floats
+    ) -> None:
+        """Learn the losses of some arms of each of some keys, for what was kept of their features."""
+        tables = kept.reshape(rows.size, *self._shape)
+        if rows.size:
+            self._learn(self._states, self._room, rows, tables, offsets, arms, losses, self._forgetting)
 
-    def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_room": None, "_predict": None, "_learn": None}  # which are made again
+    def _begin(self, states: ridge.State) -> None:
+        self._states, self._room = states, ridge.make_room(ridge.State(*(array[0] for array in states)))
+        table, f = np.zeros((1, *self._shape)), np.zeros((1, self._n_arms))
+        bind(self, "_predict", ridge.predict_many, states, _FIRST, table, f, of="ridge regression")
+        told = _FIRST, table, np.zeros(2, np.int64), np.zeros(1, np.int32), f[0], 1.0
+        bind(self, "_learn", ridge.learn_many, states, self._room, *told, of="ridge regression")
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__ |= state
-        if self._state is not None:
-            self._begin(self._state)
-
-    def contents(self, waiting: list[Any]) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        """Return everything, and what it read for the decisions that wait, as header and arrays of a state file."""
-        header = self.options | {"name": "ridge", "kind": self._reader.kind}
-        if self._state is None:
+    def contents(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        """Return everything, as a part of the header and arrays of a state file."""
+        header = self.options | {"name": "ridge", "kind": self.kind}
+        if self._states is None:
             return header, {}
-        arrays = {f"ridge.{name}": array for name, array in self._state._asdict().items()}
-        arrays["ridge.B"] = self._state.B[: self._state.groups[0]]  # which may be few
-        rows = self._n_arms if "rows" in self._reader.kind else 1
-        tables = np.array([table for _, table in waiting]).reshape(len(waiting), rows, len(self._state.w))
-        return header, arrays | {"pending.x": tables}
+        states = ridge.State(*(array[: self._keys] for array in self._states))
+        groups = int(states.groups.max(initial=1))  # no more are saved
+        return header, {**states._asdict(), "B": states.B[:, :groups]}
 
     @classmethod
     def from_contents(
         cls,
         path: str | os.PathLike[str],
         n_arms: int,
+        keys: int,
         header: Mapping[str, Any],
         arrays: dict[str, np.ndarray],
-        pending: int,
-    ) -> tuple[Ridge, list[Any]]:
-        """Return it, and what it read for each of the decisions that are pending."""
+    ) -> Ridge:
+        """Return it, with so many keys; `arrays` are those of the file that it is in."""
         if header["name"] != "ridge":
             raise StateFileError(f"{path} has the regressor {short(header['name'])}, which this program does not have.")
-        made = cls(n_arms, **{name: header[name] for name in ("penalty", "forgetting", "hashed")})
+        made = cls(n_arms, keys, **{name: header[name] for name in ("penalty", "forgetting", "hashed")})
         kind = header["kind"]
         if not kind:
-            return made, []
+            return made
         if kind not in KINDS:
             raise StateFileError(f"{path} has features of the kind {short(kind)}, which is none.")
-        w = arrays["ridge.w"]
-        models, d = 1 if "rows" in kind else n_arms, len(w)
-        (groups,) = read_array(path, "ridge.groups", arrays, np.empty(1, np.int64), (), (1, models)).tolist()
-        fresh = ridge.init(models, d, made._penalty)
-        like = fresh._replace(B=fresh.B[:groups])  # no more are saved
+        made.keep(kind, arrays["regressor.w"].shape[1])
+        groups = arrays["regressor.B"].shape[1]
+        like = ridge.State(*(array[0] for array in made._new(1)))
+        like = like._replace(B=like.B[:groups])
+        models = like.group.size
         ranges = {"w": (-FINITE, FINITE), "B": (-FINITE, FINITE), "limit": (0.0, FINITE)}
-        ranges |= {"group": (0, groups - 1), "size": (0, models), "groups": (1, models)}
-        state = ridge.State(
+        ranges |= {"group": (0, groups - 1), "size": (0, models), "groups": (1, min(groups, models))}
+        saved = ridge.State(
             *(
-                read_array(path, f"ridge.{name}", arrays, array, (), ranges[name])
+                read_array(path, f"regressor.{name}", arrays, array, (keys,), ranges[name])
                 for name, array in like._asdict().items()
             )
         )
-        rows = n_arms if "rows" in kind else 1
-        tables = read_array(path, "pending.x", arrays, np.empty((rows, d)), (pending,), (-FINITE, FINITE))
-        B = fresh.B
-        B[:groups] = state.B
-        made._begin(state._replace(B=B))
-        made._reader.keep(kind, d)
-        return made, [(kind, table.copy()) for table in tables]
+        if (saved.group >= saved.groups).any():
+            raise StateFileError(f"{path} holds a regression whose models are in groups that it does not have.")
+        _copy(saved, np.arange(keys), cast("ridge.State", made._states), 0)
+        return made
+
+
+#: The row of an agent's own key.
+_FIRST = np.zeros(1, np.int64)
+
+
+def _copy(states: ridge.State, rows: npt.NDArray[np.int64], to: ridge.State, at: int) -> None:
+    """Copy some rows to those of others from `at` on; there may be fewer matrices, if no more are in use."""
+    for array, other in zip(states, to, strict=True):
+        other[at : at + rows.size, : array.shape[1]] = array[rows]
+
+
+def selected(
+    carried: npt.NDArray[np.int64],
+    foreseen: npt.NDArray[np.bool_],
+    offsets: npt.NDArray[np.int64],
+    arms: Arms,
+    losses: Floats,
+) -> tuple[npt.NDArray[np.int64], Arms, Floats]:
+    """Return what regressors learn of the revealed arms of some decisions: where those of each begin, arms and losses.
+
+    Where the graph came with the outcome, that is the loss of the arm that was carried out alone: the outcome may have
+    selected the others.
+    """
+    if foreseen.all():
+        return offsets, arms, losses
+    of = np.repeat(np.arange(carried.size), np.diff(offsets))
+    kept = foreseen[of] | (arms == carried[of])
+    sizes = np.bincount(of[kept], minlength=carried.size)
+    return np.append(0, np.cumsum(sizes)), arms[kept], losses[kept]
 
 
 class Foreign:

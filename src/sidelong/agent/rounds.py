@@ -5,7 +5,7 @@ from __future__ import annotations
 import concurrent.futures
 import itertools
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
 
@@ -25,6 +25,7 @@ from sidelong.agent.kernels import (
     observe_many,
 )
 from sidelong.agent.observers import Observers
+from sidelong.agent.regressors import Ridge, selected
 from sidelong.agent.rules import NamedDecisions, check_cancelled, overriding_arm, refuse_outcome
 from sidelong.agent.states import Layout, SharedStates
 from sidelong.checks import check_whole, short
@@ -54,10 +55,10 @@ _CHUNK = 4096
 REMEMBERED = 4
 
 
-def new_pending(setup: Setup, size: int = 0) -> Pending:
-    """Return a table of free rows."""
+def new_pending(setup: Setup, size: int = 0, features: int = 0) -> Pending:
+    """Return a table of free rows, for decisions with so many features in all."""
     key, round_, arm, carried, graph, following, outstanding = np.full((7, size), -1, np.int64)
-    reals = [np.empty((size, width)) for width in (setup.graph.n_arms, setup.n_traces, setup.n_means)]
+    reals = [np.empty((size, width)) for width in (setup.graph.n_arms, setup.n_traces, setup.n_means, features)]
     return Pending(key, round_, arm, carried, graph, following, outstanding, np.empty(size), *reals)
 
 
@@ -83,8 +84,11 @@ class DrawnColumns(NamedTuple):
 class Rounds:
     """All that a family keeps. Rows beyond the number of keys are room for more."""
 
-    def __init__(self, setup: Setup, bank: Bank | None = None, remembers: int = REMEMBERED) -> None:
+    def __init__(
+        self, setup: Setup, bank: Bank | None = None, remembers: int = REMEMBERED, regressor: Ridge | None = None
+    ) -> None:
         self.setup = setup
+        self.regressor = regressor  #: what predicts losses from features, with a row for each key
         self.bank = Bank(setup.learner, setup.options, [setup.graph]) if bank is None else bank
         self.layout = Layout(setup.learner, setup.state)
         self.first_state = self.layout.filled(setup.state)  #: of a key before its first round
@@ -96,7 +100,7 @@ class Rounds:
         told, words = np.empty((0, remembers, 4), np.int64), np.empty((0, self.layout.kept), np.uint64)
         self.rows = Rows(words, longs, np.empty(0, np.uint64), longs, longs, longs, longs, told, np.empty((0, 0)))
         self.observers = Observers(*(np.empty((0, *each.shape), each.dtype) for each in self.first_observers))
-        self.pending = new_pending(setup)
+        self.pending = self.new_pending()
         self.free = np.empty(0, np.int64)  #: the rows of `pending` that no decision has
         self._workspaces: list[ThreadWorkspace] = []
 
@@ -108,7 +112,14 @@ class Rounds:
         if not hasattr(self, f"_{name}"):
             made, long, flag = kernels_of(self.setup.learner), np.empty(0, np.int64), True
             batches: dict[str, tuple[Any, ...]] = {
-                "ask": (made.ask_many, AskBatch(long, long, long, long, long, np.empty(0)), 0, 0, 0, flag),
+                "ask": (
+                    made.ask_many,
+                    AskBatch(long, long, long, long, np.empty((0, 0)), long, np.empty(0)),
+                    0,
+                    0,
+                    0,
+                    flag,
+                ),
                 "tell": (
                     made.tell_many,
                     TellBatch(long, long, long, np.empty(0), np.empty((0, 4), np.int64), long > 0),
@@ -151,6 +162,8 @@ class Rounds:
         if rows.scale.shape[1]:
             rows.scale[n:size] = self.setup.ends
         self.keys.add(new)
+        if self.regressor is not None:
+            self.regressor.extend(size)
         return np.arange(n, size)
 
     def set_state(self, row: int, state: Any) -> None:
@@ -189,7 +202,17 @@ class Rounds:
         kept[:, : told.shape[1]] = told[:, :decisions]
         return kept
 
+    def keep_features(self, kind: str, columns: int) -> None:
+        """Let all features be of this kind, and of so many columns, from the first decision on."""
+        if self.regressor is not None and not self.regressor.kind:
+            self.regressor.keep(kind, columns)
+            self.pending, self.free = self.new_pending(), np.empty(0, np.int64)
+
     # Pending decisions
+
+    def new_pending(self, size: int = 0) -> Pending:
+        """Return a table of free rows."""
+        return new_pending(self.setup, size, 0 if self.regressor is None else self.regressor.width)
 
     def take(self, n: int) -> Integers:
         """Return n free rows of `pending`."""
@@ -207,7 +230,7 @@ class Rounds:
         """Take rows of `pending` back; if nothing is pending any more, their memory goes too."""
         self.free = np.append(self.free, slots[::-1])
         if self.free.size == len(self.pending.key):
-            self.pending = new_pending(self.setup)
+            self.pending = self.new_pending()
             self.free = np.empty(0, np.int64)
         places = self.bank.forget(self.pending.graph[self.pending.key >= 0])
         if places is not None:
@@ -230,7 +253,8 @@ class Rounds:
     def decision(self, slot: int) -> Decision:
         """Return a pending decision of its own."""
         graph, key = self.bank.graphs[self.pending.graph[slot]], self.keys.listed[self.pending.key[slot]]
-        return decision_at(self.setup, self.pending._asdict(), slot, graph, f"{self.setup.tag}-{key}")
+        made = decision_at(self.setup, self.pending._asdict(), slot, graph, f"{self.setup.tag}-{key}")
+        return made if self.regressor is None else made.with_features(self.regressor.kept(self.pending.x[slot]))
 
     def find(self, row: Integers, round_: Integers) -> Integers:
         """Return where each decision is pending; -1 if it is not."""
@@ -292,28 +316,36 @@ class Rounds:
 
     # Rounds
 
-    def ask(self, row: Integers, places: Integers, threads: int) -> DrawnColumns:
+    def ask(self, row: Integers, places: Integers, threads: int, x: Floats | None = None) -> DrawnColumns:
         """Draw an arm for each row, on graphs by their places; return the columns of a batch behind its keys.
+
+        With a regressor, `x` has the features of each row.
 
         A learner of a user's own may fail for some row, so that its draws are tried first, which changes nothing. What
         fails later, as the second draw of a row or an interrupt, cancels the decisions of all rows.
         """
+        given = np.empty((row.size, 0)) if self.regressor is None else self.regressor.predict_many(row, x)
         if is_checked(self.setup.learner):
             self.outlook(row, places)
         slot = self.take(row.size)
         try:
-            return self._draw(row, places, slot, threads)
+            return self._draw(row, places, slot, threads, given, x)
         except BaseException:  # nobody will know of these decisions
             drawn = slot[self.pending.key[slot] >= 0]
             self.free = np.append(self.free, slot[self.pending.key[slot] < 0])
             self.drop(drawn)
             raise
 
-    def _draw(self, row: Integers, places: Integers, slot: Integers, threads: int) -> DrawnColumns:
+    def _draw(
+        self, row: Integers, places: Integers, slot: Integers, threads: int, given: Floats, x: Floats | None
+    ) -> DrawnColumns:
         """Draw an arm for each row; the decisions are pending in these slots, in the order of the rows."""
         n = row.size
         order = np.argsort(row, kind="stable")
-        asked = AskBatch(row[order], places[order], slot, np.full(n, -1), np.empty(n, np.int64), np.empty(n))
+        none, arm = np.full(n, -1), np.empty(n, np.int64)
+        asked = AskBatch(row[order], places[order], slot, none, given[order], arm, np.empty(n))
+        if x is not None:
+            self.pending.x[slot] = x[order].reshape(n, self.pending.x.shape[1])
         self._foresee(asked)
         self._share(self._bind("ask"), asked.row, threads, asked, (self.setup.initial,), (True,))
         self._check_arms(asked, self.pending)
@@ -336,14 +368,21 @@ class Rounds:
             key = int(self.bank.arrays.keys[graph])
             known = self.common.after(at, key)
             if known is None:
-                self._look_ahead(asked.row[one : one + 1], asked.graph[one : one + 1])
+                alone = slice(one, one + 1)
+                self._look_ahead(asked.row[alone], asked.graph[alone], asked.given[alone])
                 known = self.common.expect(at, key, self.workspace(0).buffer[: self.layout.kept])
             after.append(known)
         asked.after[shared] = np.array(after, np.int64)[which.reshape(-1)]
 
     def tell(self, told: TellBatch, threads: int) -> None:
         """Learn a batch of decisions, in the order of the rows of their keys."""
-        self._share(self._bind("tell"), self.pending.key[told.slot], threads, told, (), ())
+        row, pending = self.pending.key[told.slot], self.pending
+        self._share(self._bind("tell"), row, threads, told, (), ())
+        if self.regressor is not None:
+            carried = pending.carried[told.slot]
+            arms, offsets = self.bank.reveals(told.graph, carried)
+            features = pending.x[told.slot]
+            self.regressor.learn_many(row, features, *selected(carried, told.foreseen, offsets, arms, told.losses))
         self.give(told.slot)
 
     def cancel(self, slots: Integers, *, lost: bool) -> None:
@@ -368,16 +407,19 @@ class Rounds:
 
     def outlook(self, row: Integers, graph: Integers | None = None) -> tuple[Floats, Any]:
         """Return the probabilities with which each key would play next, and the state of the last one after that."""
+        if self.regressor is not None:  # what is played next depends on what will be known then
+            return np.full((row.size, self.setup.graph.n_arms), np.nan), self.setup.state
         places = np.zeros(row.size, np.int64) if graph is None else graph
         pieces = [slice(k, k + _CHUNK) for k in range(0, row.size, _CHUNK)]
         chunks = [self._look_ahead(row[some], places[some]) for some in pieces]
         return np.concatenate([np.empty((0, self.setup.graph.n_arms)), *chunks]), self.workspace(0).state
 
-    def _look_ahead(self, row: Integers, graph: Integers) -> Floats:
+    def _look_ahead(self, row: Integers, graph: Integers, given: Floats | None = None) -> Floats:
         """Return with which probabilities each key would play next; the first workspace has the state of the last."""
         n = row.size
-        room = new_pending(self.setup, n)
-        asked = AskBatch(row, graph, np.arange(n), np.full(n, -1), np.empty(n, np.int64), np.empty(n))
+        room, none, arm = self.new_pending(n), np.full(n, -1), np.empty(n, np.int64)
+        known = np.empty((n, 0)) if given is None else given
+        asked = AskBatch(row, graph, np.arange(n), none, known, arm, np.empty(n))
         self._bind("ask")(*self._parts(self.workspace(0), room), asked, self.setup.initial, 0, n, False)  # noqa: FBT003  # a kernel
         self._check_arms(asked, room)
         return room.p
@@ -425,7 +467,7 @@ class Rounds:
         n = key.size
         same = np.append(key[1:] == key[:-1], False)[:n]
         following = np.where(same, np.arange(1, n + 1), -1)
-        self.pending = new_pending(self.setup)._replace(**columns, next=following)
+        self.pending = self.new_pending()._replace(**columns, next=following)
         self.free = np.empty(0, np.int64)
         self.rows.first[:], self.rows.last[:] = -1, -1
         self.rows.first[key[::-1]] = np.arange(n)[::-1]
@@ -465,7 +507,12 @@ class Rounds:
         """Return some rows of several, which are of one family, together; with `setup`, on another own graph."""
         first = parts[0][0]
         remembers = max(part.rows.told.shape[1] for part, _ in parts)
-        made = cls(first.setup if setup is None else setup, remembers=remembers)
+        regressor = (
+            None
+            if first.regressor is None
+            else first.regressor.merged([(cast("Ridge", part.regressor), chosen) for part, chosen in parts])
+        )
+        made = cls(first.setup if setup is None else setup, remembers=remembers, regressor=regressor)
         own_scales = any(part.rows.scale.shape[1] for part, _ in parts)
         columns: dict[str, list[np.ndarray]] = {name: [] for name in PENDING}
         rows, observers = [], []
@@ -483,6 +530,7 @@ class Rounds:
             places = np.array([made.bank.place(graph) for graph in part.bank.graphs], np.int64)
             for name in PENDING:
                 columns[name].append(getattr(part.pending, name)[slots])
+            columns["x"][-1] = columns["x"][-1].reshape(slots.size, made.pending.x.shape[1])  # if it has any
             columns["key"][-1] = new[columns["key"][-1]]
             columns["graph"][-1] = places[columns["graph"][-1]]
             made.names |= part.names

@@ -92,8 +92,9 @@ def prepare(
     options: dict[str, Any],
     certificate: bool = False,
     alarm: bool = True,
+    features: bool = False,
 ) -> Setup:
-    """Return what an agent or a family begins with, or refuse."""
+    """Return what an agent or a family begins with, or refuse; with `features`, of a learner that plays by them."""
     if not isinstance(graph, FeedbackGraph):
         raise GraphError(
             f"graph must be a FeedbackGraph, not {type(graph).__name__}. "
@@ -101,7 +102,7 @@ def prepare(
         )
     seed = check_whole(LearnerError, "seed", seed, 0, 2**64 - 1)
     scale = checked_scale(scale)
-    module = catalogue.choose(learner, options)
+    module = catalogue.choose(learner, options, features=features)
     if prior is not None and "prior" in catalogue.option_names(module):  # as ts-n has one
         options, prior = options | {"prior": prior}, None
     if certificate:

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Mapping
 
+FINITE = float(np.finfo(np.float64).max)  #: the largest number, for ranges without NaN and infinities
 MAGIC = b"SIDELONG"
 VERSION = 1
 _START = struct.Struct("<8sII")
@@ -142,3 +143,25 @@ def read_graphs(
         except SidelongError as error:
             raise StateFileError(f"{path} holds a graph that cannot be built: {error}") from error
     return graphs
+
+
+def read_array(
+    path: str | os.PathLike[str],
+    name: str,
+    arrays: Mapping[str, np.ndarray],
+    like: np.ndarray,
+    rows: tuple[int, ...],
+    range_: Any = None,
+) -> np.ndarray:
+    """Return an array, if it is like another one, with these rows, and within its range."""
+    found = arrays.get(name)
+    if found is None or found.dtype != like.dtype or found.shape != (*rows, *like.shape):
+        raise StateFileError(
+            f"{path} was saved by another version of its learner: its {name.partition('.')[2]} does not fit. "
+            f"Load it with the version that saved it."
+        )
+    if range_ is not None and found.size:
+        low, high = range_
+        if not ((found >= low) & (found <= high)).all():  # NaN is outside too
+            raise StateFileError(f"{path} holds {name} outside its range, from {low:g} to {high:g}.")
+    return found

@@ -90,11 +90,12 @@ def _walks(trial: Trial) -> Iterator[tuple[list[Predicted], float]]:
         walk = []
         for t in range(1, trial.size(60, 10) + 1):
             spread = (1.0, 0.1, 0.01)[(number + t) % 3]
-            state.f[:] = (rng.random(K) * spread).round(3)
+            f = (rng.random(K) * spread).round(3)
             p, trace = np.zeros(K), np.zeros(trace_size(learner, K))
+            trace[-K:] = f
             learner.distribution(params, state, graph.arrays, Asked.new(t, p, trace))
             gamma, said = (float(trace[learner.traces.index(name)]) for name in ("gamma", "value"))
-            walk.append(Predicted(graph, state.f.copy(), gamma, p, said))
+            walk.append(Predicted(graph, f, gamma, p, said))
         yield walk, m
 
 

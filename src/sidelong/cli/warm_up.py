@@ -109,7 +109,7 @@ def _play(name: str, options: dict[str, Any]) -> None:
 
 
 def _play_with_features() -> None:
-    """Play an agent with features, whose regressor has kernels too: features of all arms, or a row for each."""
+    """Play with features, for which the regressor has kernels too: those of all arms, or a row for each."""
     import sidelong as sl  # noqa: PLC0415
 
     for x in ([1.0], [[1.0], [0.5]]):
@@ -118,3 +118,8 @@ def _play_with_features() -> None:
         decision = agent.ask(x)
         agent.tell(decision, [1.0, 1.0])
         agent.predict(x)
+    family = sl.Family(_WITH_FEATURES, sl.graphs.complete(2))
+    family.cancel(family.ask([0], x=[[1.0]]))
+    batch = family.ask([0, 1], x=[[1.0], [0.5]])
+    family.observe_probabilities(batch)
+    family.tell(batch, [1.0] * len(batch.reveals))

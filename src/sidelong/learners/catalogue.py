@@ -50,7 +50,7 @@ _MODULES = {
     "uniform": "uniform",
 }
 
-#: Those that play by what a regressor predicts from features: what `ContextualAgent` takes.
+#: Those that play by what a regressor predicts from features: what `ContextualAgent` and `Family` take.
 _WITH_FEATURES = {"squarecb.g": "squarecb"}
 
 _NO_OPTIONS: Mapping[str, Any] = MappingProxyType({})
@@ -69,7 +69,7 @@ def names_with_features() -> tuple[str, ...]:
 def find(learner: str | ModuleType | Learner, *, features: bool = False) -> Learner:
     """Return a learner by its name; a module or a record is taken for one of the caller's own.
 
-    With `features`, also one which `ContextualAgent` takes.
+    With `features`, also one that plays by them.
     """
     if isinstance(learner, ModuleType):
         found = vars(learner).get("LEARNER")
@@ -87,7 +87,7 @@ def find(learner: str | ModuleType | Learner, *, features: bool = False) -> Lear
             f"The learners are: {', '.join(_MODULES)}."
         )
     if learner in _WITH_FEATURES and not features:
-        raise LearnerError(f"{learner} plays by features: make a ContextualAgent, whose `ask` takes them.")
+        raise LearnerError(f"{learner} plays by features: make a ContextualAgent or a Family, whose `ask` takes them.")
     return load((_MODULES | _WITH_FEATURES)[learner])
 
 
@@ -108,7 +108,7 @@ def _suggestion(name: str) -> str:
 def choose(learner: str | ModuleType | Learner, options: Mapping[str, Any], *, features: bool = False) -> Learner:
     """Return the learner that plays with these options: some lead to a variant.
 
-    With `features`, also one which `ContextualAgent` takes.
+    With `features`, also one that plays by them.
     """
     found = find(learner, features=features)
     return (found.variant(options) if found.variant is not None else None) or found

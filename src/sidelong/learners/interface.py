@@ -235,7 +235,8 @@ class Learner:
     needs_with: Callable[[Mapping[str, Any]], frozenset[Need]] | None = None  #: the same, if it depends on the options
     traces: tuple[str, ...] = ()  #: the names of the numbers that it writes into `trace` in each round
     #: Names of rows that are kept with a decision until it is told, for estimates that depend on more than `p`: behind
-    #: the traces there is one number for its own use in `trace`, and then for each name as many numbers as arms.
+    #: the traces there is one number for its own use in `trace`, and then for each name as many numbers as arms. What
+    #: is known before the draw, such as the predictions of a regressor, is there already when it draws.
     kept: tuple[str, ...] = ()
     #: The arrays of its state that no round leaves anything in for the next: those that it computes in, and those that
     #: never change. The keys of a family share them.

@@ -1,4 +1,4 @@
-r"""Ridge regression, one loss at a time: the regressor of `sidelong.ContextualAgent`.
+r"""Ridge regression, one loss at a time: the regressor of `sidelong.ContextualAgent` and of families with features.
 
 It minimises, over the weights w, h |w|^2 + sum over what was learned of (l - <w, x>)^2, by rank-one updates of the
 inverse of h + sum x x^T, so that a loss costs O(d^2) for d features, and nothing is solved. In infinite precision the
@@ -18,6 +18,9 @@ There is either one such model for each arm, all with the same x, or one model f
 table with the features of each arm. B depends on the x that were learned, and not on the losses. So models that always
 learned together share one B, and part when only some of them learn: on a nested graph, all arms between two that were
 ever played have one B. Sums have a fixed order, by which the loops over features and models fill vector registers.
+
+The states of many keys are one `State` whose arrays have a row for each key; `predict_many` and `learn_many` take the
+rows of some of them.
 """
 
 from __future__ import annotations
@@ -71,6 +74,36 @@ def make_room(state: State) -> Scratch:
     s, rho, error = np.zeros((3, M))
     learning, counts = np.zeros((2, M), np.int64)
     return Scratch(np.zeros((M, d)), s, rho, error, learning, counts, np.zeros(1, np.int32))
+
+
+@kernel
+def row_of(states: State, n: Whole) -> State:
+    """Return the state in a row of those of many keys, as views."""
+    return State(states.w[n], states.B[n], states.group[n], states.size[n], states.groups[n], states.limit[n])
+
+
+@kernel
+def predict_many(states: State, rows: np.ndarray, x: np.ndarray, f: np.ndarray) -> None:
+    """Write into ``f[i]`` what the state in row ``rows[i]`` predicts for ``x[i]``."""
+    for i in range(rows.size):
+        predict(row_of(states, rows[i]), x[i], f[i])
+
+
+@kernel
+def learn_many(
+    states: State,
+    room: Scratch,
+    rows: np.ndarray,
+    x: np.ndarray,
+    offsets: np.ndarray,
+    arms: np.ndarray,
+    losses: np.ndarray,
+    rho: float,
+) -> None:
+    """Let the state in row ``rows[i]`` learn, for ``x[i]``, the losses of some arms from ``offsets[i]`` on."""
+    for i in range(rows.size):
+        first, last = offsets[i], offsets[i + 1]
+        learn(row_of(states, rows[i]), room, x[i], arms[first:last], losses[first:last], rho)
 
 
 @kernel

@@ -94,7 +94,7 @@ def configure(graph: FeedbackGraph, *, gamma_scale: float = 30.0) -> Params:
 class State(NamedTuple):
     """What the next round needs, and room to compute it in."""
 
-    f: np.ndarray  #: the predictions for the next round, which the agent writes before it asks
+    f: np.ndarray  #: the predictions for the round, which the agent writes into the trace before it asks
     Theta: np.ndarray
     order: np.ndarray
     S: np.ndarray
@@ -127,6 +127,8 @@ def init(params: Params, graph: FeedbackGraph) -> State:
 def distribution(params: Params, state: State, graph: GraphArrays, asked: Asked) -> None:
     """Write into `p` the probabilities of round t."""
     p, trace = asked.p, asked.trace
+    for i in range(p.size):
+        state.f[i] = trace[_OWN + 1 + i]
     gamma = params.gamma_scale * math.sqrt(state.Theta[0])  # 1
     size = _cover(state, graph)
     _weigh(state, size, gamma, p)
@@ -141,8 +143,6 @@ def distribution(params: Params, state: State, graph: GraphArrays, asked: Asked)
         V = _take_better(state, graph, gamma, state.other, p, V)
     trace[_GAMMA] = gamma
     trace[_VALUE] = V / gamma
-    for i in range(p.size):
-        trace[_OWN + 1 + i] = state.f[i]
     state.Theta[0] += V  # 8
 
 
@@ -329,7 +329,8 @@ LEARNER = Learner(
     init=init,
     distribution=distribution,
     update=update,
-    ranges={"order": "arms", "members": "arms", "free": "sizes"},
+    scratch=("f", "S", "members", "free", "P", "other", "mean", "hidden"),
+    ranges={"order": "arms"},
     needs=frozenset({Need.SELF_LOOPS, Need.GRAPH_BEFORE}),
     traces=TRACES,
     kept=("predictions",),
