@@ -106,13 +106,18 @@ def test_a_number_out_of_its_range_is_refused(name, value, tmp_path):
 
 
 @pytest.mark.parametrize("learner", ["ucb-n", "ts-n", "exp3-set", "exp3++"])
-def test_no_learner_of_the_package_goes_on_from_nan(learner, tmp_path):
+def test_no_learner_of_the_package_goes_on_from_nan_or_negative_constants(learner, tmp_path):
     header, arrays = sl.Agent(learner, GRAPH).contents()
     reals = [name for name, array in arrays.items() if name.startswith("state.") and array.dtype.kind == "f"]
     for name in reals:
         state_file.write(tmp_path / "agent", header, arrays | {name: np.full_like(arrays[name], np.nan)})
         with pytest.raises(StateFileError, match=rf"agent holds {name} outside its range"):
             sl.Agent.load(tmp_path / "agent")
+    for name in [name for name, array in arrays.items() if name.startswith("params.") and array.dtype.kind == "f"]:
+        if name != "params.unseen":  # which is -inf where there is none
+            state_file.write(tmp_path / "agent", header, arrays | {name: -1.0 - arrays[name]})
+            with pytest.raises(StateFileError, match=f"a constant {name[7:]} that no learner"):
+                sl.Agent.load(tmp_path / "agent")
 
 
 @pytest.mark.parametrize("value", [2.5, np.inf])

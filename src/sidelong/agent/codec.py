@@ -277,6 +277,8 @@ def _read_params(path: Place, learner: Learner, arrays: Arrays, K: int) -> Any:
         raise StateFileError(f"{path} was saved by another version of its learner. Load it with that version.")
     for name, array in saved.items():
         range_ = _range(learner, name, array, K)
+        if array.dtype.kind == "f" and range_ == (-FINITE, FINITE):  # constants of our learners are not negative
+            range_ = (0.0, FINITE)
         whole = array.dtype.kind in "iu"
         fits = (array.dtype.kind in "biu" or array.dtype == np.float64) and (
             range_ is None or ((array >= range_[0]) & (array <= range_[1])).all()

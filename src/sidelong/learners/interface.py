@@ -242,8 +242,8 @@ class Learner:
     #: never change. The keys of a family share them.
     scratch: tuple[str, ...] = ()
     #: What the numbers of its state and its params are, by the name of the array: "arms" from 0 to K - 1, "sizes" from
-    #: 0 to K, "counts" that are not negative, or "any", also infinite. All whole numbers are stated. What a state file
-    #: has outside of that is refused.
+    #: 0 to K, "counts" that are not negative, or "any", also infinite. All whole numbers are stated. What is not stated
+    #: is finite, and in params not negative. What a state file has outside of that is refused.
     ranges: Mapping[str, str] = dataclasses.field(default_factory=dict)
     gaps: str = ""  #: the array of its state with its estimates of the gaps of arms, if it has one
     initial: str = ""  #: the array of its params with the arms of initial rounds, which enter no weights, if it has one
