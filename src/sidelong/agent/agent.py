@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections import deque
+from collections import OrderedDict
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -92,8 +92,9 @@ class Agent(Persistent):
     def _begin(self, setup: Setup, counted: Observers) -> None:
         """Begin with the first state of a setup, before any decision."""
         self._pending: dict[int, Decision] = {}
-        # Of each decision, the last one last: what is remembered, or the round, arms, losses and graph it is made from.
-        self._told: deque[Any] = deque(maxlen=REMEMBERED)
+        # By round, the last one last: what is remembered of it, or the round, arms, losses and graph it is made from.
+        self._told: OrderedDict[int, Any] = OrderedDict()
+        self._remembers = REMEMBERED
         self._names: dict[str, int] = {}  # the rounds of decisions that a service made, by the names it gave them
         self._round = 0
         self._outstanding = 0  # how many are pending, without those of initial rounds
@@ -148,11 +149,13 @@ class Agent(Persistent):
     @property
     def remembers(self) -> int:
         """For how many decisions the agent remembers what it was told, to recognise a repetition."""
-        return self._told.maxlen  # type: ignore[return-value]  # it has one
+        return self._remembers
 
     @remembers.setter
     def remembers(self, decisions: int) -> None:
-        self._told = deque(self._told, check_whole(LearnerError, "remembers", decisions, 0, 2**62))
+        self._remembers = check_whole(LearnerError, "remembers", decisions, 0, 2**62)
+        while len(self._told) > self._remembers:
+            self._told.popitem(last=False)
 
     def ask(self, graph: FeedbackGraph | None = None, available: Iterable[int | str | bool] | None = None) -> Decision:
         """Draw an arm.
@@ -270,7 +273,7 @@ class Agent(Persistent):
             count = read_floats(values, arms, self._slots)
             if count >= 0 and self._learn(made, shown, count, self._ends, foreseen):
                 told = drawn.t, arms, self._slots[:count].tobytes(), key
-                self._told.append(told if count <= _FEW else _marks([told])[0])
+                self._remember(drawn.t, told if count <= _FEW else _marks([told])[0])
                 return True
         return self._tell_any(decision, made, losses, graph)
 
@@ -312,8 +315,14 @@ class Agent(Persistent):
         shown = made.graph if accepted.shown[0] == bank.place(made.graph) else bank.graphs[accepted.shown[0]]
         self._room.losses[: accepted.losses.size] = accepted.losses
         self._learn(made, shown, accepted.losses.size, (0.0, 1.0), accepted.foreseen)  # they are losses now
-        self._told.append(accepted.marks[0])
+        self._remember(t, accepted.marks[0])
         return True
+
+    def _remember(self, t: int, told: Any) -> None:
+        """Remember what a decision was told, and forget the oldest."""
+        self._told[t] = told
+        if len(self._told) > self._remembers:
+            self._told.popitem(last=False)
 
     def _learn(
         self,
@@ -336,8 +345,7 @@ class Agent(Persistent):
 
     def _named(self, t: int, made: Decision | None, bank: Bank) -> rules.NamedDecisions:
         """Return what the rules know of one decision."""
-        told = [each for each in self._told if each[0] == t] if made is None else []
-        before = _marks(told) if told else np.zeros((1, 4), np.int64)
+        before = _marks([self._told[t]]) if made is None and t in self._told else np.zeros((1, 4), np.int64)
         arm, place = (0, 0) if made is None else (made.carried_out, bank.place(made.graph))
         round_, carried, asked = np.array([[t], [arm], [place]], np.int64)
         pending, ends = np.array([made is not None]), np.array([self._setup.ends])
@@ -579,7 +587,7 @@ class Agent(Persistent):
             {name: getattr(self._state, name)[None] for name in kept_names(setup.learner, self._state)},
             np.array([self._seed]),
             np.array([self._round], np.int64),
-            _marks(self._told)[::-1][None],  # as a family has them, the last one first
+            _marks(self._told.values())[::-1][None],  # as a family has them, the last one first
             np.empty((1, 0)),
             Observers(*(array[None] for array in self._observers)),
             bank.graphs,
@@ -600,7 +608,7 @@ class Agent(Persistent):
         self._round, self._names = int(saved.round[0]), saved.names
         self._drawn = check_whole(LearnerError, "fresh", header.get("fresh", 0), 0)
         self.remembers = header["remembers"]
-        self._told.extend(saved.told[0][::-1])
+        self._told.update((int(mark[0]), mark) for mark in saved.told[0][::-1])
         for place, graph in enumerate(saved.pending["graph"].tolist()):
             made = decision_at(setup, saved.pending, place, saved.graphs[graph], setup.tag, self._every_chance)
             self._pending[made.round] = made
