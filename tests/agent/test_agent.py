@@ -1,5 +1,6 @@
 """Ask and tell: what a decision carries, what tell takes and refuses, and that nothing is half done."""
 
+import copy
 import math
 import re
 import threading
@@ -232,12 +233,22 @@ def test_repetitions_are_recognised_however_they_are_written():
 
 def test_a_cancelled_decision_is_gone(agent):
     decision = agent.ask()
-    agent.cancel(decision)
+    assert agent.cancel(decision)
     assert agent.pending == ()
     with pytest.raises(DecisionError, match="was cancelled"):
         agent.tell(decision, {0: 0.5})
+    assert not agent.cancel(decision.id)  # the same again
     with pytest.raises(DecisionError, match="only a pending one can be cancelled"):
-        agent.cancel(decision.id)
+        agent.cancel(decision.id, lost=True)
+    again = copy.deepcopy(agent)
+    assert not again.cancel(decision.id)
+    told = agent.ask()
+    agent.tell(told, dict.fromkeys(told.reveals.tolist(), 0.5))
+    with pytest.raises(DecisionError, match="only a pending one can be cancelled"):
+        agent.cancel(told)
+    agent.remembers = 1
+    with pytest.raises(DecisionError, match="only a pending one can be cancelled"):
+        agent.cancel(decision)
 
 
 def test_what_was_told_long_ago_is_refused_not_learned_again(agent):

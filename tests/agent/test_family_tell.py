@@ -211,14 +211,15 @@ def test_decisions_are_cancelled_and_expire_by_age(family, plan):
         family.ask(["a"])
     with pytest.raises(UnknownDecisionError, match="key 'x'"):
         family.cancel([plan.ids[1][:-1] + "x"])
-    family.cancel(plan[[1]])
+    assert family.cancel(plan[[1]]) == 1
+    assert family.cancel(plan[[1, 2]]) == 1  # one of them again
     with pytest.raises(DecisionError, match=f"{plan.ids[1]} was told or cancelled before"):
-        family.cancel(plan[[1]])
+        family.cancel(plan[[1]], lost=True)
     with pytest.raises(DecisionError, match="cancelled"):
         family.tell(plan, losses(plan))
     assert family.expire(2) == [plan.ids[0]]
-    assert len(family.pending) == 3
-    assert len(family.expire(0)) == 3
+    assert len(family.pending) == 2
+    assert len(family.expire(0)) == 2
     assert family.pending == []
 
 

@@ -346,6 +346,8 @@ class Agent(Persistent):
     def _named(self, t: int, made: Decision | None, bank: Bank) -> rules.NamedDecisions:
         """Return what the rules know of one decision."""
         before = _marks([self._told[t]]) if made is None and t in self._told else np.zeros((1, 4), np.int64)
+        if rules.is_cancelled(before[0]):  # then it was told nothing
+            before = np.zeros((1, 4), np.int64)
         arm, place = (0, 0) if made is None else (made.carried_out, bank.place(made.graph))
         round_, carried, asked = np.array([[t], [arm], [place]], np.int64)
         pending, ends = np.array([made is not None]), np.array([self._setup.ends])
@@ -410,7 +412,7 @@ class Agent(Persistent):
         self._pending[made.round] = now = made.with_arms(made.graph, made.drawn._replace(carried=number))
         return now
 
-    def cancel(self, decision: Decision | str, *, lost: bool = False) -> None:
+    def cancel(self, decision: Decision | str, *, lost: bool = False) -> bool:
         """Give up a decision: nothing is learned from it.
 
         Args:
@@ -419,12 +421,24 @@ class Agent(Persistent):
                 `lateness` take the worst of it. A decision that was never carried out does not count there, which is
                 right if neither the arm nor its loss was the reason.
 
+        Returns:
+            True if it was pending, False if it was cancelled in the same way before, as far as that is remembered.
+
         Raises:
-            DecisionError: it is not pending; or it was carried out with another arm, and is not said to be lost.
+            DecisionError: it was told, or has expired; or it was carried out with another arm, and is not said to be
+                lost.
         """
-        made = self._must_find(decision, "be cancelled")
+        made = self._find(decision)
+        t = self._round_of(decision) if made is None else made.round
+        mark = rules.cancelled_mark(t, lost=lost)
+        if made is None:
+            if not np.array_equal(_marks([self._told[t]] if t in self._told else []), [mark]):
+                raise rules.not_pending(self._name(t), "be cancelled")
+            return False
         rules.check_cancelled(made.id, overridden=made.carried_out != made.arm, lost=lost)
         self._give_up(made, lost=lost)
+        self._remember(t, mark)
+        return True
 
     def expire(self, age: int, *, lost: bool = False) -> list[str]:
         """Give up the decisions after which the agent has made `age` others, or more; return their ids.

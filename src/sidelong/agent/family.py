@@ -295,14 +295,23 @@ class Family(Persistent):
             raise DecisionError(f"Give one arm for each of the {slot.size:,} decisions, not {len(listed):,}.")
         self._rounds.override(slot, listed)
 
-    def cancel(self, decisions: Batch | Iterable[str], *, lost: bool = False) -> None:
-        """Give up decisions: nothing is learned from them.
+    def cancel(self, decisions: Batch | Iterable[str], *, lost: bool = False) -> int:
+        """Give up decisions: nothing is learned from them; all of them, or none.
 
         Args:
             decisions: a batch, or some of one (``batch[mask]``), or ids.
             lost: that they were carried out, and that their losses will never be known; see `Agent.cancel`.
+
+        Returns:
+            How many were given up; those that were cancelled in the same way before are left as they are.
         """
-        self._rounds.cancel(self._pending(decisions, "be cancelled"), lost=bool(lost))
+        row, round_ = naming.find(self._rounds, decisions)
+        slot = self._rounds.find(row, round_)
+        for at in np.flatnonzero(slot < 0).tolist():
+            if not self._rounds.was_cancelled(row[at], round_[at], lost=bool(lost)):
+                raise rules.not_pending(self._rounds.named(row, round_)[1].names(at), "be cancelled")
+        self._rounds.cancel(slot[slot >= 0], lost=bool(lost))
+        return int(np.count_nonzero(slot >= 0))
 
     def observe_probabilities(self, decisions: Batch | Iterable[str], graph: Graphs | None = None) -> Floats:
         """Return with which probability each arm that pending decisions reveal would be revealed, when they were drawn.

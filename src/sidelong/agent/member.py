@@ -85,9 +85,9 @@ class Member:
         self._family.override([name], [arm])
         return next(made for made in self.pending if made.id == name)
 
-    def cancel(self, decision: Decision | str, *, lost: bool = False) -> None:
+    def cancel(self, decision: Decision | str, *, lost: bool = False) -> bool:
         """Give up a decision, as `Agent.cancel` does."""
-        self._family.cancel([self._name(decision)], lost=lost)
+        return bool(self._family.cancel([self._name(decision)], lost=lost))
 
     def expire(self, age: int, *, lost: bool = False) -> list[str]:
         """Give up old decisions of this key, as `Agent.expire` does; return their ids."""

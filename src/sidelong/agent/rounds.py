@@ -26,7 +26,15 @@ from sidelong.agent.kernels import (
 )
 from sidelong.agent.observers import Observers
 from sidelong.agent.regressors import Ridge, selected
-from sidelong.agent.rules import NamedDecisions, check_cancelled, overriding_arm, refuse_outcome
+from sidelong.agent.rules import (
+    ROUND,
+    SIZE,
+    NamedDecisions,
+    cancelled_mark,
+    check_cancelled,
+    overriding_arm,
+    refuse_outcome,
+)
 from sidelong.agent.states import Layout, SharedStates
 from sidelong.checks import check_whole, short
 from sidelong.errors import LearnerError
@@ -272,7 +280,7 @@ class Rounds:
         settled = np.flatnonzero(~waits)
         if settled.size and self.rows.told.shape[1]:
             told = self.rows.told[row[settled]]
-            same = told[:, :, 0] == round_[settled, None]
+            same = (told[:, :, ROUND] == round_[settled, None]) & (told[:, :, SIZE] >= 0)
             found = told[np.arange(settled.size), same.argmax(axis=1)]
             before[settled] = np.where(same.any(axis=1)[:, None], found, 0)
         ends = self.scales()[row] if self.rows.scale.shape[1] else np.tile(self.setup.ends, (row.size, 1))
@@ -390,7 +398,16 @@ class Rounds:
         overridden = self.pending.carried[slots] != self.pending.arm[slots]
         if overridden.any():
             check_cancelled(self.ids(slots[overridden])[0], overridden=True, lost=lost)
+        row, round_ = self.pending.key[slots].tolist(), self.pending.round[slots].tolist()
         self.drop(slots, lost=lost)
+        for at, t in zip(row, round_, strict=True):
+            told = self.rows.told[at]
+            told[1:] = told[:-1].copy()
+            told[:1] = cancelled_mark(t, lost=lost)
+
+    def was_cancelled(self, row: int, round_: int, *, lost: bool) -> bool:
+        """Tell whether a key remembers that a decision was cancelled in this way."""
+        return bool((self.rows.told[row] == cancelled_mark(round_, lost=lost)).all(axis=1).any())
 
     def expire(self, slots: Integers, age: int, *, lost: bool) -> list[str]:
         """Let go of those pending decisions after which their key has made `age` others, or more; return their ids."""

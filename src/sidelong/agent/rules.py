@@ -107,6 +107,7 @@ class Accepted(NamedTuple):
 
 #: The columns of what is remembered: round, how many losses were given, hashes of them and of their arms.
 ROUND, SIZE, LOSSES, ARMS = range(4)
+_CANCELLED = -1  # as the number of losses, where there were none
 
 
 def marks_of(round_: Integers, losses: Floats, arms: Integers, offsets: Integers, graph: Integers) -> Integers:
@@ -399,6 +400,16 @@ def read_one(losses: Any, named: NamedDecisions, remembers: int) -> LossColumns:
             raise
         name = named.names(0)
         raise (conflict(name) if named.before[0, ROUND] == named.round[0] else forgotten(name, remembers)) from None
+
+
+def cancelled_mark(round_: int, *, lost: bool) -> Integers:
+    """Return what is remembered of a cancelled decision, in place of what it was told."""
+    return np.array([round_, _CANCELLED, lost, 0], np.int64)
+
+
+def is_cancelled(mark: Any) -> bool:
+    """Tell whether what is remembered of a decision is that it was cancelled."""
+    return bool(mark[SIZE] == _CANCELLED)
 
 
 def not_pending(name: str, what: str) -> DecisionError:

@@ -281,9 +281,9 @@ class AsyncExperiment(Named["AsyncService"]):
         """
         return await self._service.do(wire.override(self._name, decision, arm))
 
-    async def cancel(self, decision: RemoteDecision | str) -> None:
-        """Give up a decision that was never carried out: nothing is learned from it."""
-        await self._service.do(wire.cancel(self._name, decision))
+    async def cancel(self, decision: RemoteDecision | str) -> bool:
+        """Give up a decision that was never carried out; return False if it was cancelled before."""
+        return await self._service.do(wire.cancel(self._name, decision))
 
     async def add_arm(
         self,

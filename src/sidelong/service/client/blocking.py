@@ -281,9 +281,9 @@ class Experiment(Named["Service"]):
         """
         return self._service.do(wire.override(self._name, decision, arm))
 
-    def cancel(self, decision: RemoteDecision | str) -> None:
-        """Give up a decision that was never carried out: nothing is learned from it."""
-        self._service.do(wire.cancel(self._name, decision))
+    def cancel(self, decision: RemoteDecision | str) -> bool:
+        """Give up a decision that was never carried out; return False if it was cancelled before."""
+        return self._service.do(wire.cancel(self._name, decision))
 
     def add_arm(
         self,

@@ -19,7 +19,6 @@ from pydantic_core import from_json
 
 from sidelong._version import __version__
 from sidelong.errors import (
-    DecisionError,
     FeatureError,
     GraphError,
     LearnerError,
@@ -275,14 +274,10 @@ def tell(
     )
 
 
-def cancel(name: str, decision: RemoteDecision | str) -> Question[None]:
+def cancel(name: str, decision: RemoteDecision | str) -> Question[bool]:
     """Give up a decision."""
-
-    def read(reply: Any, repeated: bool) -> None:  # noqa: FBT001  # what `Question` passes
-        if reply["duplicate"] and not repeated:
-            raise DecisionError(f"Decision {reply['id']} was cancelled before; only a pending one can be cancelled.")
-
-    return Question("POST", f"{_decision(name, decision)}/cancel", read)
+    path = f"{_decision(name, decision)}/cancel"
+    return Question("POST", path, lambda reply, repeated: repeated or not reply["duplicate"])
 
 
 def override(name: str, decision: RemoteDecision | str, arm: int | str) -> Question[RemoteDecision]:
