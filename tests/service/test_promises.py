@@ -1294,7 +1294,7 @@ def an_old_journal_is_cut_and_nothing_is_decided_or_told_twice(deployment, kind)
         found = deployment.post(f"{each.path}/evaluation", {}).ok().body
         assert (found["rounds"], found["first_event"] > 1) == (len(rows), True)
     assert each.clone()[0].status == 201
-    assert "sidelong_cut_events_total" in deployment.get("/metrics").body.decode()
+    assert "sidelong_cut_decisions_total" in deployment.get("/metrics").body.decode()
 
 
 # Damage: what is stored is used, rebuilt, or refused with a sentence that says where.

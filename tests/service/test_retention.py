@@ -7,7 +7,7 @@ import pyarrow.parquet as pq
 import pytest
 import sqlalchemy as sa
 
-from service.doubles import flipped
+from service.doubles import altered, flipped
 from service.stores import alter_snapshots, opened
 from service.test_store import refused
 from sidelong.errors import ServiceError
@@ -39,9 +39,9 @@ def decide(bench, key, *, keyed=False):
     return bench.decide(key=key, context=f'{{"n": "{key}"}}', **({"keys": ["a"]} if keyed else {}))
 
 
-def look(bench, erased=None):
+def look(bench, cut=None):
     """Let the journals be cut, as a server does now and then."""
-    found = Retention(bench.store, export.write, lambda *counted: erased is None or erased.append(counted))
+    found = Retention(bench.store, export.write, lambda *counted: cut is None or cut.append(counted))
     found.look()
     return found
 
@@ -76,15 +76,15 @@ def test_what_is_left_of_a_cut_journal_goes_on_and_is_verified(database, tmp_pat
         bench.change(state="running", description="again")
         made = play(bench, 60, keyed=keyed, begin=40)
         before, digest, all_events = log(bench, tmp_path)[0], bench.digest(), events(bench)
-        erased = []
-        look(bench, erased)
+        cut = []
+        look(bench, cut)
         left, about = log(bench, tmp_path)
         first = next(event for event in events(bench)[1:] if event.kind is not Kind.CHANGED)
         assert f'"first_event": {first.seq}' in about
         assert first.kind is Kind.DECIDED
         assert [event for event in all_events if event.seq >= first.seq] == events(bench)[3:]
         assert [event.kind for event in events(bench)[:3]] == [Kind.CREATED, Kind.CHANGED, Kind.CHANGED]
-        assert sum(count for _, count in erased) == len(all_events) - len(events(bench))
+        assert cut == [("e", 100 - len(left))]
         (file,) = folder.iterdir()
         assert pq.read_table(file).to_pylist() + left == before
         assert 40 < len(left) < 60  # two days, and up to the snapshot before
@@ -126,7 +126,7 @@ def test_the_oldest_pending_decision_and_its_graph_stay(database, keyed):
         assert other.digest() == digest
 
 
-def test_a_journal_is_cut_to_a_size_and_in_portions(database, monkeypatch):
+def test_a_journal_is_cut_to_a_size_and_erased_in_portions(database, hooks, monkeypatch):
     monkeypatch.setattr(retention, "FORGOTTEN", 2**16)
     with opened(database, keep_megabytes=1) as bench:
         bench.create()
@@ -135,14 +135,16 @@ def test_a_journal_is_cut_to_a_size_and_in_portions(database, monkeypatch):
             bench.tell(made)
             if number % 20 == 19:
                 bench.store.save(least=1)
-        erased = []
-        look(bench, erased)
+        portions, cut = [], []
+        hooks["erase_cut"] = altered(lambda rows: portions.append(rows) or rows)
+        look(bench, cut)
         with bench.database.reading() as reading:
             assert 0.85e6 < reading.journal_bytes(1) <= 1e6
             sizes = [len(event.context or "") + len(event.data or b"") + 300 for event in events(bench)]
             assert reading.journal_bytes(1) == sum(sizes)
-        assert len(erased) > 4
-        look(bench, erased)  # which finds nothing to do
+        assert len(portions) > 4
+        look(bench, cut)  # which finds nothing to do
+        assert len(cut) == 1
 
 
 def test_keys_of_cut_requests_are_forgotten_after_their_time(database):
@@ -186,10 +188,10 @@ def test_damage_behind_a_cut_is_found_and_refused(database, tmp_path):
         look(bench)
         digest, [creation, change, first, *_] = bench.digest(), events(bench)
         for event in (creation, change, first):
-            altered = sa.update(schema.events).where(schema.events.c.seq == event.seq)
-            execute(bench, altered.values(at=event.at + 1))
+            its_own = sa.update(schema.events).where(schema.events.c.seq == event.seq)
+            execute(bench, its_own.values(at=event.at + 1))
             assert refused("refused", lambda: log(bench, tmp_path)).status == 503
-            execute(bench, altered.values(at=event.at))
+            execute(bench, its_own.values(at=event.at))
         assert log(bench, tmp_path)[0]
         alter_snapshots(bench.database, "e", lambda _: b"")
         with opened(database, bench.hands) as other:

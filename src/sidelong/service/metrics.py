@@ -49,9 +49,9 @@ class Metrics:
         self.batch_size = Histogram(
             "sidelong_batch_size", "Requests a batch.", buckets=(1, 2, 4, 8, 16, 32, 64, 128), registry=self._registry
         )
-        self._erased = Counter(
-            "sidelong_cut_events",
-            "Events that this server has erased after their journal was cut.",
+        self._cut = Counter(
+            "sidelong_cut_decisions",
+            "Decisions that this server has cut from the journal.",
             ["experiment"],
             registry=self._registry,
         )
@@ -74,9 +74,9 @@ class Metrics:
         children[0].inc()
         children[1].observe(seconds)
 
-    def erased(self, experiment: str, events: int) -> None:
-        """Count events that were cut from a journal, and erased."""
-        self._erased.labels(experiment).inc(events)
+    def cut(self, experiment: str, decisions: int) -> None:
+        """Count decisions that were cut from a journal."""
+        self._cut.labels(experiment).inc(decisions)
 
     def text(self) -> bytes:
         """Return everything in the format of Prometheus."""

@@ -80,7 +80,7 @@ class Server:
         self.loading = Loading(self.store)
         sizes, seconds = self.metrics.batch_size.observe, self.metrics.commit_seconds.observe
         self._saving = Saving(self.store)
-        self._retention = Retention(self.store, self._export, self.metrics.erased)
+        self._retention = Retention(self.store, self._export, self.metrics.cut)
         self._retention.start()
         self.commits = Commits(self.store, self.loading, self._saving, sizes, seconds)
         self._sweeping = asyncio.create_task(self._sweep())

@@ -64,7 +64,7 @@ class Retention:
     Args:
         store: whose experiments.
         export: writes the log of an experiment, up to a decision, to a file.
-        count: is told the name of an experiment, and how many of its rows were erased.
+        count: is told the name of an experiment, and how many of its decisions were cut.
     """
 
     def __init__(self, store: Store, export: Export, count: Callable[[str, int], None]) -> None:
@@ -134,7 +134,6 @@ class Retention:
                 self._erased[of] = cut
                 self._release_graphs(listed)
                 return True
-            self._count(listed.name, erased)
         return False
 
     def _release_graphs(self, listed: Listed) -> None:
@@ -173,7 +172,9 @@ class Retention:
                 until_renamed.close()  # the file is there before its decisions are gone
                 _flush(file)
                 writing.commit()
-        about = {"experiment": identity.name, "first_event": after.seq + 1, "decisions": after.round - before.round}
+        decisions = after.round - before.round
+        self._count(identity.name, decisions)
+        about = {"experiment": identity.name, "first_event": after.seq + 1, "decisions": decisions}
         _log.info("journal cut", extra={**about, "file": None if file is None else str(file)})
         return True
 
