@@ -1,15 +1,22 @@
 """`sidelong run`: what it prints, and its exit codes. What survives what is tested in tests/studies."""
 
+import re
 import subprocess
 import sys
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 from typer.testing import CliRunner
 
 import sidelong as sl
 from sidelong.cli import app
+from sidelong.cli.playing import LogLines
 from sidelong.learners import uniform
+from sidelong.studies import estimate, work
+from sidelong.studies.provenance import source_hash
+from sidelong.studies.spec import load
+from sidelong.studies.summary import Summary
 from studies import small
 
 
@@ -121,14 +128,45 @@ def test_the_estimate_is_of_the_right_size(tmp_path):
         .replace('["nested", "star"]', '"star"')
         .replace("[0.1, 0.2]", "0.2")
     )
-    from sidelong.studies import estimate, work  # noqa: PLC0415
-    from sidelong.studies.provenance import source_hash  # noqa: PLC0415
-    from sidelong.studies.spec import load  # noqa: PLC0415
-
     study = load(small.write(tmp_path, 1, text))
     guess = estimate.seconds_of(study.cells, study.files)
     taken = work.play(work.Task(study.cells[0].spec, 1, source_hash()), study.files).seconds
     assert taken / 5 < guess < taken * 5
+
+
+def test_the_estimate_measures_every_learner_however_long_the_first_takes(tmp_path, monkeypatch):
+    """Compiling, or one slow learner, must not let all others be guessed from it."""
+    paces = {"uniform": 1e-2, "exp3": 1e-5, "ucb-n": 1e-6}  # seconds a round
+
+    def probe(spec, _files, rounds):
+        return SimpleNamespace(seconds=paces[spec["learner"]["name"]] * rounds, rounds=[rounds])
+
+    monkeypatch.setattr("sidelong.studies.work.probe", probe)
+    monkeypatch.setattr("sidelong.studies.estimate._BUDGET", 1.0)
+    study = load(small.write(tmp_path, 1, small.STUDY.replace('"uniform"', '["uniform", "exp3", "ucb-n"]')))
+    expected = sum(paces[cell.spec["learner"]["name"]] * cell.n_rounds for cell in study.cells)
+    assert estimate.seconds_of(study.cells, study.files) == pytest.approx(expected)
+
+
+def test_a_log_gets_a_line_per_minute_with_what_failed_and_where_it_went_on(tmp_path, capsys):
+    cell = load(small.write(tmp_path, 1)).cells[0]
+    now = 0.0
+    lines = LogLines(clock=lambda: now)
+    summary = Summary(48, 1_000_000, done_before=12, played=3, rounds_played=250_000, seconds=50.0)
+    lines(summary)
+    assert capsys.readouterr().err == ""
+    now, summary.failed[cell], summary.set_aside = 60.0, "it is broken", [tmp_path / "damaged"]
+    lines(summary)
+    said = re.sub(r"\d\d:\d\d:\d\d", "TIME", capsys.readouterr().err, count=3).splitlines()
+    assert said[0] == "TIME  15 of 48 cells, 12 of them before this run, 5,000 rounds per second, 2:30 left"
+    assert said[1].startswith("TIME  failed: uniform on nested")
+    assert said[2:] == ["  it is broken", f"TIME  damaged, set aside and run again: {tmp_path / 'damaged'}"]
+    now = 119.0
+    lines(summary)
+    assert capsys.readouterr().err == ""
+    now, summary.played = 121.0, 5
+    lines(summary)
+    assert capsys.readouterr().err.endswith("  17 of 48 cells, 5,000 rounds per second, 2:30 left\n")
 
 
 def test_left_out_cells_are_listed_with_the_reason(tmp_path):

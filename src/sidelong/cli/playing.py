@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import datetime as dt
 import signal
 import sys
+import time
 from typing import TYPE_CHECKING, NoReturn, Self
 
 import typer
@@ -12,7 +14,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from sidelong.studies.folder import ResultFolder
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
     from sidelong.studies.work import Engine
 
 FAILED, DAMAGED, STOPPED, INTERRUPTED, TERMINATED = 1, 3, 4, 130, 143
+_EVERY = 60.0  # seconds between two lines of a log
 
 
 def play(study: Study, folder: Path, workers: int | None = None, on: str | None = None) -> Summary:
@@ -38,8 +41,11 @@ def play(study: Study, folder: Path, workers: int | None = None, on: str | None 
         return Dask(on, count, study.files)
 
     console = Console(stderr=True)
-    with _interrupted_by_sigterm(), _Display(console) as display:
-        return execute.run(study, folder, engine, display)
+    with _interrupted_by_sigterm():
+        if not console.is_terminal:
+            return execute.run(study, folder, engine, LogLines())
+        with _Display(console) as display:
+            return execute.run(study, folder, engine, display)
 
 
 @contextlib.contextmanager
@@ -65,7 +71,6 @@ class _Display:
             TextColumn("{task.description}"),
             console=console,
             transient=True,
-            disable=not console.is_terminal,
         )
         self._task = self._progress.add_task("starting", total=1)
 
@@ -77,17 +82,58 @@ class _Display:
         self._progress.stop()
 
     def __call__(self, summary: Summary) -> None:
-        from sidelong.progress import duration  # noqa: PLC0415
-
-        rate = summary.rounds_played / max(summary.seconds, 1e-9)
-        left = f"{duration((summary.rounds - summary.rounds_played) / rate)} left" if rate else "compiling"
         slowest = f"  slowest {summary.slowest[0]:.1f} s: {summary.slowest[1]}" if summary.slowest else ""
         self._progress.update(
             self._task,
             total=max(summary.rounds, 1),
             completed=summary.rounds_played,
-            description=f"{summary.done}/{summary.cells} cells  {rate:,.0f} rounds per second  {left}{slowest}",
+            description="  ".join([f"{summary.done}/{summary.cells} cells", *_pace(summary)]) + slowest,
         )
+
+
+class LogLines:
+    """A line per minute that says how far a study is, for a log; a study that takes less than a minute says nothing.
+
+    The first line says where the study went on, and each says what failed or was damaged since the one before.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._next = clock() + _EVERY
+        self._told: set[object] = set()
+        self._first = True
+
+    def __call__(self, summary: Summary) -> None:
+        """Print what there is to say, if a minute is over."""
+        if self._clock() < self._next:
+            return
+        self._next = self._clock() + _EVERY
+        now = dt.datetime.now().astimezone()
+        going_on = f", {summary.done_before:,} of them before this run" * (self._first and summary.done_before > 0)
+        line = [f"{summary.done:,} of {summary.cells:,} cells{going_on}", *_pace(summary)]
+        print(f"{now:%H:%M:%S}  {', '.join(line)}", file=sys.stderr, flush=True)  # noqa: T201
+        self._first = False
+        for what, said in _troubles(summary):
+            if what not in self._told:
+                self._told.add(what)
+                print(f"{now:%H:%M:%S}  {said}", file=sys.stderr, flush=True)  # noqa: T201
+
+
+def _pace(summary: Summary) -> tuple[str, str]:
+    """Return how fast a study is, and how long it will take."""
+    from sidelong.progress import duration  # noqa: PLC0415
+
+    rate = summary.rounds_played / max(summary.seconds, 1e-9)
+    left = f"{duration((summary.rounds - summary.rounds_played) / rate)} left" if rate else "compiling"
+    return f"{rate:,.0f} rounds per second", left
+
+
+def _troubles(summary: Summary) -> Iterator[tuple[object, str]]:
+    """Yield what failed so far, and how to say it."""
+    for cell, reason in [*summary.failed.items()]:
+        yield cell, f"failed: {cell}\n  {reason}"
+    for path in [*summary.set_aside]:
+        yield path, f"damaged, set aside and run again: {path}"
 
 
 def finish(summary: Summary, folder: Path) -> None:
@@ -112,8 +158,7 @@ def stop_unless_done(summary: Summary) -> None:
 
 def _complain(summary: Summary) -> None:
     """Print what went wrong."""
-    notes = [f"failed: {cell}\n  {reason}" for cell, reason in summary.failed.items()]
-    notes += [f"damaged, set aside and run again: {path}" for path in summary.set_aside]
+    notes = [said for _, said in _troubles(summary)]
     if summary.other_source:
         notes.append(f"note: {summary.other_source:,} cells were run by another version of sidelong, and kept.")
     if summary.other_learner:

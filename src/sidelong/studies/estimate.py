@@ -1,8 +1,11 @@
-"""How long a study will take: from cells that are done, and from the first rounds of others."""
+"""How long a study will take: from cells that are done, and from the first rounds of others.
+
+Compiling counts as no part of it, neither in what is measured nor in the time that measuring may take: it is kept for
+the run. If it did, the first learners of a study would use up that time, and all others would be guessed from them.
+"""
 
 from __future__ import annotations
 
-import time
 from typing import TYPE_CHECKING
 
 from sidelong.errors import SidelongError
@@ -17,7 +20,7 @@ if TYPE_CHECKING:
 
 _FIRST = 500  # rounds
 _ENOUGH = 0.05  # seconds
-_BUDGET = 15.0  # seconds
+_BUDGET = 15.0  # seconds of playing
 
 
 def seconds_of(cells: Sequence[Cell], files: Files, done: Sequence[tuple[Cell, float]] = ()) -> float:
@@ -29,31 +32,32 @@ def seconds_of(cells: Sequence[Cell], files: Files, done: Sequence[tuple[Cell, f
         done: cells that were played, with the seconds they took.
 
     """
-    begun = time.monotonic()
+    spent = 0.0
     pace = {_sort(cell): seconds / cell.n_rounds for cell, seconds in done}  # seconds a round
     by_learner = {name_of(cell.spec["learner"]): seconds / cell.n_rounds / cell.n_arms for cell, seconds in done}
     total = 0.0
     for cell in cells:
         learner = name_of(cell.spec["learner"])
-        if _sort(cell) not in pace and (time.monotonic() < begun + _BUDGET or not by_learner):
+        if _sort(cell) not in pace and (spent < _BUDGET or learner not in by_learner):
             try:
-                pace[_sort(cell)] = _measured(cell, files)
+                pace[_sort(cell)], seconds = _measured(cell, files)
+                spent += seconds
             except SidelongError:
                 continue  # it will fail as fast
             by_learner[learner] = pace[_sort(cell)] / cell.n_arms
-        # Where time is up: by the arms, from the same learner or from any.
-        guess = by_learner.get(learner, max(by_learner.values(), default=0.0)) * cell.n_arms
-        total += pace.get(_sort(cell), guess) * cell.n_rounds
+        # Where time is up: by the arms, from the same learner, of which one cell at least was measured.
+        total += pace.get(_sort(cell), by_learner[learner] * cell.n_arms) * cell.n_rounds
     return total
 
 
-def _measured(cell: Cell, files: Files) -> float:
-    """Return how long a round takes, from so many rounds that starting does not count."""
-    rounds = _FIRST
+def _measured(cell: Cell, files: Files) -> tuple[float, float]:
+    """Return how long a round takes, from so many rounds that starting does not count, and how long it took to see."""
+    rounds, spent = _FIRST, 0.0
     while True:
         played = work.probe(cell.spec, files, rounds)
+        spent += played.seconds
         if played.seconds >= _ENOUGH or rounds >= cell.spec["rounds"]:
-            return played.seconds / int(played.rounds[-1])
+            return played.seconds / int(played.rounds[-1]), spent
         rounds *= 8
 
 
