@@ -25,7 +25,7 @@ from sidelong.errors import (
     UnknownDecisionError,
 )
 from sidelong.service.client import Service, connect_async
-from sidelong.service.client.replies import Patience
+from sidelong.service.client.replies import Patience, unreachable
 
 
 @pytest.fixture(scope="module")
@@ -351,6 +351,8 @@ def test_a_refused_snapshot_is_final_and_silence_is_reported():
     ):
         nowhere["x"].ask()
     assert lost.value.code == "unreachable"
+    reason = httpx.RemoteProtocolError("Server disconnected without sending a response.")
+    assert "a response. Is it running" in str(unreachable("http://x", reason))
 
 
 def test_a_reply_that_is_no_json_is_still_an_error():

@@ -10,11 +10,11 @@ import sidelong as sl
 from sidelong.errors import ServiceError
 from sidelong.service.settings import Settings
 from sidelong.service.store import creation, snapshots
-from sidelong.service.store.changes import Change, Delete
 from sidelong.service.store.clock import Clock
 from sidelong.service.store.database import LAST_SEQ, BlobKind, BlobName, keep_chunks
 from sidelong.service.store.feedback import ToldItem
 from sidelong.service.store.kinds import open_database
+from sidelong.service.store.lifecycle_commands import Change, Delete
 from sidelong.service.store.rules import Cancel, Decide, Expire, Tell
 from sidelong.service.store.spec import RequestedSpec
 from sidelong.service.store.store import Store

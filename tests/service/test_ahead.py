@@ -12,7 +12,7 @@ from service.stores import opened
 from service.test_isolation import create, decide, running
 from sidelong.errors import ServiceError
 from sidelong.service.store import creation
-from sidelong.service.store.changes import Change
+from sidelong.service.store.lifecycle_commands import Change
 from sidelong.service.store.rules import Decide
 
 MANY = [f"sku-{k}" for k in range(100)]

@@ -12,8 +12,8 @@ from service.deployments import KEYS, until
 from service.stores import opened, small_blocks
 from service.test_keyed import KEYS as SKUS
 from service.test_keyed import ask, rebuilt, run
-from sidelong.service.store.changes import AddArm, RetireArm
 from sidelong.service.store.feedback import ToldItems
+from sidelong.service.store.lifecycle_commands import AddArm, RetireArm
 from sidelong.service.store.rules import Tell
 
 LABELS = ["mini", "haiku", "large"]

@@ -49,7 +49,7 @@ class Patience:
 
 def unreachable(url: str, error: Exception) -> ServiceError:
     """Return what to raise when no reply came."""
-    reason = str(error) or type(error).__name__
+    reason = str(error).rstrip(".") or type(error).__name__
     return ServiceError(
         f"The service at {url} does not answer: {reason}. Is it running (sidelong serve)?",
         status=0,

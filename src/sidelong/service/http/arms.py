@@ -8,15 +8,15 @@ from pydantic import BaseModel, Field
 
 from sidelong.service.http.decisions import key_of
 from sidelong.service.http.endpoints import Endpoints, Reply
+from sidelong.service.http.messages import Body
 from sidelong.service.http.messages.decisions import Key
-from sidelong.service.http.messages.values import Body
-from sidelong.service.store.changes import AddArm, RetireArm
+from sidelong.service.store.lifecycle_commands import AddArm, RetireArm
 from sidelong.service.store.spec import MOST_LABELS, ArmName, Label
 from sidelong.service.store.tokens import Scope
 
 if TYPE_CHECKING:
     from sidelong.service.http.endpoints import Call
-    from sidelong.service.store.changes import ChangedArms
+    from sidelong.service.store.lifecycle_commands import ChangedArms
 
 endpoints = Endpoints()
 

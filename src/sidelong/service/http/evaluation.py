@@ -14,7 +14,7 @@ from sidelong.graphs.makers import makers
 from sidelong.learners import catalogue
 from sidelong.service.http import export
 from sidelong.service.http.endpoints import Endpoints, Reply
-from sidelong.service.http.messages.values import Arm, Body
+from sidelong.service.http.messages import Arm, Body
 from sidelong.service.http.problems import for_temporary_files, invalid
 from sidelong.service.store.tokens import Scope
 

@@ -32,7 +32,7 @@ from sidelong.service.http.messages.experiments import (
 )
 from sidelong.service.http.problems import invalid
 from sidelong.service.store import creation
-from sidelong.service.store.changes import Change, Delete
+from sidelong.service.store.lifecycle_commands import Change, Delete
 from sidelong.service.store.tokens import Scope
 
 if TYPE_CHECKING:

@@ -18,8 +18,8 @@ from sidelong.errors import ServiceError
 from sidelong.service.http.decisions import parse, withdrawing
 from sidelong.service.http.endpoints import Endpoints, Reply
 from sidelong.service.http.graphs import GraphMessage, graph_of_round
+from sidelong.service.http.messages import Body, Loss, Plain
 from sidelong.service.http.messages.decisions import MOST_ITEMS, MOST_ROUNDS
-from sidelong.service.http.messages.values import Body, Loss, Plain
 from sidelong.service.http.problems import invalid
 from sidelong.service.store.feedback import ToldItems, placed
 from sidelong.service.store.rules import Tell

@@ -14,7 +14,7 @@ from sidelong.errors import GraphError, ServiceError, SidelongError
 from sidelong.graphs import FeedbackGraph
 from sidelong.graphs import files as graph_files
 from sidelong.graphs.makers import makers
-from sidelong.service.http.messages.values import Body
+from sidelong.service.http.messages import Body
 from sidelong.service.http.problems import for_temporary_files, invalid
 from sidelong.service.store.spec import LONGEST_LABEL, MOST_LABELS, Whole
 

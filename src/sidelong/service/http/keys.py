@@ -9,7 +9,7 @@ from pydantic import BaseModel, Field
 
 from sidelong.errors import ServiceError
 from sidelong.service.http.endpoints import Endpoints, Reply
-from sidelong.service.http.messages.values import Offset  # noqa: TC001  # pydantic reads the annotations
+from sidelong.service.http.messages import Offset  # noqa: TC001  # pydantic reads the annotations
 from sidelong.service.store.tokens import Scope
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, Discriminator, Field, StringConstraints, Tag
 
 from sidelong.service.http.graphs import GraphMessage  # noqa: TC001  # pydantic reads the annotations
-from sidelong.service.http.messages.values import Body, Loss, Plain, Timestamp
+from sidelong.service.http.messages import Body, Loss, Plain, Timestamp
 from sidelong.service.store.journal import DrawnBy  # noqa: TC001
 from sidelong.service.store.spec import ArmName, Whole
 

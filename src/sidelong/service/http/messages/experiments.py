@@ -7,8 +7,8 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, Discriminator, Field, Tag
 
 from sidelong.service.http.graphs import GraphMessage, GraphSummary  # noqa: TC001  # pydantic reads the annotations
+from sidelong.service.http.messages import Arm, Body, Loss, Name, Offset, Timestamp
 from sidelong.service.http.messages.decisions import ProductKey  # noqa: TC001  # pydantic reads the annotations
-from sidelong.service.http.messages.values import Arm, Body, Loss, Name, Offset, Timestamp
 from sidelong.service.store.counters import MINUTES
 from sidelong.service.store.lifecycle import State  # noqa: TC001  # pydantic reads the annotations
 from sidelong.service.store.spec import (

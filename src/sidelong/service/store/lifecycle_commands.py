@@ -1,4 +1,4 @@
-"""Changing an experiment, its life and its arms: what may be asked for, and what is refused."""
+"""The commands that change an experiment as a whole: freeze, stop, archive, rename, delete, add and retire arms."""
 
 from __future__ import annotations
 
