@@ -15,7 +15,7 @@ import rules
 from numba import njit
 
 import sidelong as sl
-from sidelong.losses.kernels import loss, mean
+from sidelong.losses.world_kernels import loss, mean
 
 if TYPE_CHECKING:
     import numpy.typing as npt

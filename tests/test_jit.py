@@ -29,7 +29,7 @@ from sidelong.agent.observers import DrawnRound
 from sidelong.agent.setup import prepare
 from sidelong.learners import catalogue
 from sidelong.learners.interface import Need
-from sidelong.losses.kernels import loss
+from sidelong.losses.world_kernels import loss
 
 pytestmark = pytest.mark.skipif(_jit.jit_is_off(), reason="nothing is compiled")
 

@@ -6,7 +6,7 @@ from scipy import stats
 
 import sidelong as sl
 from sidelong._jit import kernel
-from sidelong.losses.kernels import loss
+from sidelong.losses.world_kernels import loss
 
 
 @kernel

@@ -10,7 +10,7 @@ import pytest
 
 import sidelong as sl
 from losses.world_examples import BUILT_IN, EXAMPLES, MEANS, PLACES, bits
-from sidelong.losses.kernels import FEW, has_range, loss, loss_range, losses_of, mean
+from sidelong.losses.world_kernels import FEW, has_range, loss, loss_range, losses_of, mean
 
 pytestmark = pytest.mark.compiled
 
@@ -42,7 +42,7 @@ def test_all_built_in_worlds_share_one_signature():
     # In a process of its own: whoever simulates may call the kernels with integers of 32 bits.
     script = (
         "from world_examples import BUILT_IN, EXAMPLES, bits\n"
-        "from sidelong.losses.kernels import cumulative, loss, mean\n"
+        "from sidelong.losses.world_kernels import cumulative, loss, mean\n"
         "for name in BUILT_IN: bits(EXAMPLES[name]())\n"
         "print(*(len({*each.signatures, *each.whole.signatures}) for each in (loss, mean, cumulative)))"
     )

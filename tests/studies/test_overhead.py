@@ -12,7 +12,7 @@ import pytest
 
 from sidelong import _jit
 from sidelong.graphs import makers as graph_makers
-from sidelong.losses import makers as world_makers
+from sidelong.losses import world_makers
 from sidelong.studies import build, execute, local, work
 from sidelong.studies.provenance import source_hash
 from sidelong.studies.spec import load

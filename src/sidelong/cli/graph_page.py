@@ -8,7 +8,7 @@ import numpy as np
 from rich.table import Table
 from rich.text import Text
 
-from sidelong.graphs.certificates import Cover, Shares
+from sidelong.graphs.checkers import Cover, Shares
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -33,8 +33,8 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from sidelong.errors import GraphError
-from sidelong.graphs import certificates, solvers
-from sidelong.graphs.certificates import Cover, Shares
+from sidelong.graphs import checkers, solvers
+from sidelong.graphs.checkers import Cover, Shares
 from sidelong.graphs.solvers.budget import Budget
 from sidelong.graphs.solvers.groups import Found, Groups
 
@@ -54,10 +54,10 @@ _MOST_EDGES = 5_000_000
 _UNIT = 2**32  # of covers in parts
 _CLOSE = 2e-6  # what HiGHS leaves open, of a number that need not be whole
 
-_CHECKS: dict[str, tuple[Callable[[FeedbackGraph, Integers], bool], certificates.Joined]] = {
-    "independence": (certificates.is_independent, "either"),
-    "acyclic": (certificates.is_acyclic, "mutual"),
-    "strong_independence": (certificates.is_strongly_independent, "mutual"),
+_CHECKS: dict[str, tuple[Callable[[FeedbackGraph, Integers], bool], checkers.Joined]] = {
+    "independence": (checkers.is_independent, "either"),
+    "acyclic": (checkers.is_acyclic, "mutual"),
+    "strong_independence": (checkers.is_strongly_independent, "mutual"),
 }
 
 Kind = Literal["independence", "acyclic", "strong_independence", "domination", "weak_domination", "clique_cover"]
@@ -108,15 +108,15 @@ class GraphNumber:
             return False
         if isinstance(self.dual, Cover):
             is_one, joined = _CHECKS[self.kind]
-            cover_holds = certificates.covers(graph, self.dual, joined, cycles=self.kind == "acyclic")
+            cover_holds = checkers.covers(graph, self.dual, joined, cycles=self.kind == "acyclic")
             size, holds = self.lower, cover_holds and is_one(graph, self.certificate)
         elif isinstance(self.dual, Shares):
             targets = graph.observability.weak_arms if self.kind == "weak_domination" else None
-            packing_holds = certificates.packs(graph, self.dual, targets)
-            size, holds = self.upper, packing_holds and certificates.dominates(graph, self.certificate, targets)
+            packing_holds = checkers.packs(graph, self.dual, targets)
+            size, holds = self.upper, packing_holds and checkers.dominates(graph, self.certificate, targets)
         else:
-            set_holds = certificates.is_strongly_independent(graph, self.dual)
-            size, holds = self.upper, set_holds and certificates.is_clique_cover(graph, self.certificate)
+            set_holds = checkers.is_strongly_independent(graph, self.dual)
+            size, holds = self.upper, set_holds and checkers.is_clique_cover(graph, self.certificate)
         return (
             holds
             and np.unique(self.certificate).size == size
@@ -161,24 +161,22 @@ class RealGraphNumber:
         if not self.lower <= self.upper:
             return False
         if isinstance(self.certificate, Cover):
-            return self.certificate.bound <= Fraction(self.upper) and certificates.covers(
-                graph, self.certificate, "mutual"
-            )
+            return self.certificate.bound <= Fraction(self.upper) and checkers.covers(graph, self.certificate, "mutual")
         if isinstance(self.certificate, Shares):
             return (
                 isinstance(self.dual, Shares)
                 and self.certificate.total <= Fraction(self.upper)
                 and self.dual.total >= Fraction(self.lower)
-                and certificates.dominates_in_shares(graph, self.certificate)
-                and certificates.packs(graph, self.dual)
+                and checkers.dominates_in_shares(graph, self.certificate)
+                and checkers.packs(graph, self.dual)
             )
         return (
             isinstance(self.dual, Cover)
             and self.weights is not None
-            and certificates.is_strongly_independent(graph, self.certificate)
+            and checkers.is_strongly_independent(graph, self.certificate)
             and sum(map(Fraction, self.weights[self.certificate].tolist())) >= Fraction(self.lower)
             and _at_least(self.dual.bound) >= self.upper
-            and certificates.covers(graph, self.dual, "mutual", weights=self.weights)
+            and checkers.covers(graph, self.dual, "mutual", weights=self.weights)
         )
 
     def __str__(self) -> str:
@@ -200,7 +198,7 @@ class GraphNumbers:
     def independence(self) -> GraphNumber:
         """The most arms with no edge between any two."""
         graph, time = self._graph, Budget(self._budget)
-        if certificates.on_intervals(graph):
+        if checkers.on_intervals(graph):
             return _largest("independence", solvers.on_intervals.largest_independent(graph.arrays, _UNIT), time)
         _refuse_many_edges(graph, "The independence number")
         found = solvers.packing.heaviest_set(solvers.conflicts.either(graph), np.full(graph.n_arms, _UNIT), time)
@@ -335,7 +333,7 @@ class GraphNumbers:
         # On these intervals there is a cover with as many cliques as a largest set has arms.
         if _ascends(graph):
             return solvers.on_intervals.heaviest_on_ascending(graph.arrays, np.full(graph.n_arms, _UNIT))
-        if certificates.on_intervals(graph) and graph.is_undirected:
+        if checkers.on_intervals(graph) and graph.is_undirected:
             return solvers.on_intervals.largest_independent(graph.arrays, _UNIT)
         _refuse_many_edges(graph, what)
         return solvers.clique_cover.fewest_cliques(solvers.conflicts.mutual(graph), _UNIT, time, whole=whole)
@@ -346,12 +344,12 @@ class GraphNumbers:
 
 def _ascends(graph: FeedbackGraph) -> bool:
     """Tell whether every arm reveals an interval that it is in, both ends of which ascend with the arm."""
-    return certificates.on_intervals(graph) and solvers.on_intervals.ascend(graph.arrays)
+    return checkers.on_intervals(graph) and solvers.on_intervals.ascend(graph.arrays)
 
 
 def _every_cycle_has_a_pair(graph: FeedbackGraph) -> bool:
     """Tell whether two arms of every directed cycle are known to reveal each other."""
-    if graph.is_undirected or certificates.on_intervals(graph):  # of intervals, see certificates.is_acyclic
+    if graph.is_undirected or checkers.on_intervals(graph):  # of intervals, see checkers.is_acyclic
         return True
     return graph.n_edges <= _MOST_EDGES and solvers.acyclic.every_cycle_has_a_pair(graph.to_scipy())
 

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from sidelong.errors import WorldError
-from sidelong.losses.checks import LAST_ROUND, best_and_second, describe, floats, means_of, number, whole
-from sidelong.losses.kernels import CONSTRAINED, FLIPPED, SWAPPED
-from sidelong.losses.makers import world
 from sidelong.losses.world import World, arrays
+from sidelong.losses.world_arguments import LAST_ROUND, best_and_second, describe, floats, means_of, number, whole
+from sidelong.losses.world_kernels import CONSTRAINED, FLIPPED, SWAPPED
+from sidelong.losses.world_makers import world
 
 if TYPE_CHECKING:
     import numpy.typing as npt

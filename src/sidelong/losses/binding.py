@@ -14,7 +14,7 @@ import numpy as np
 from sidelong._cache import code_key
 from sidelong._jit import jit_is_off, specialise
 from sidelong.errors import WorldError
-from sidelong.losses.kernels import WorldArrays, mean
+from sidelong.losses.world_kernels import WorldArrays, mean
 
 if TYPE_CHECKING:
     from collections.abc import Callable

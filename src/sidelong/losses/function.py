@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from sidelong._jit import kernel
 from sidelong.errors import WorldError
 from sidelong.losses.binding import Functions, is_compiled
-from sidelong.losses.checks import describe, means_of, whole
-from sidelong.losses.kernels import FUNCTION
-from sidelong.losses.makers import world
 from sidelong.losses.world import World, arrays
+from sidelong.losses.world_arguments import describe, means_of, whole
+from sidelong.losses.world_kernels import FUNCTION
+from sidelong.losses.world_makers import world
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -9,10 +9,10 @@ import numpy as np
 
 from sidelong.checks import is_whole
 from sidelong.errors import WorldError
-from sidelong.losses.checks import LAST_ROUND, rows_of, whole
-from sidelong.losses.kernels import CYCLING, DRIFTING, SWITCHING
-from sidelong.losses.makers import world
 from sidelong.losses.world import World, arrays
+from sidelong.losses.world_arguments import LAST_ROUND, rows_of, whole
+from sidelong.losses.world_kernels import CYCLING, DRIFTING, SWITCHING
+from sidelong.losses.world_makers import world
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

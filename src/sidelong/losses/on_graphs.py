@@ -12,10 +12,10 @@ from sidelong.errors import WorldError
 from sidelong.graphs.graph import FeedbackGraph
 from sidelong.learners import ucbn
 from sidelong.learners.interface import Told
-from sidelong.losses.checks import LAST_ROUND, number, whole
-from sidelong.losses.kernels import BREAKER, LOWER_BOUND
-from sidelong.losses.makers import world
 from sidelong.losses.world import World, arrays
+from sidelong.losses.world_arguments import LAST_ROUND, number, whole
+from sidelong.losses.world_kernels import BREAKER, LOWER_BOUND
+from sidelong.losses.world_makers import world
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

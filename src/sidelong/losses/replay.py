@@ -11,9 +11,9 @@ import numpy as np
 
 from sidelong.errors import WorldError
 from sidelong.losses.csv_file import read_csv
-from sidelong.losses.kernels import TABLE
-from sidelong.losses.makers import world
 from sidelong.losses.world import World, arrays
+from sidelong.losses.world_kernels import TABLE
+from sidelong.losses.world_makers import world
 
 if TYPE_CHECKING:
     import numpy.typing as npt

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from sidelong.errors import WorldError
-from sidelong.losses.checks import describe, floats, means_of
-from sidelong.losses.kernels import BERNOULLI, BETA
-from sidelong.losses.makers import world
 from sidelong.losses.world import World, arrays
+from sidelong.losses.world_arguments import describe, floats, means_of
+from sidelong.losses.world_kernels import BERNOULLI, BETA
+from sidelong.losses.world_makers import world
 from sidelong.numerics import beta_power, log
 
 if TYPE_CHECKING:

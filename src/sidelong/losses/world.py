@@ -14,8 +14,8 @@ from sidelong._cache import code_key
 from sidelong._jit import compiled, kernel, rebind, specialise
 from sidelong.errors import LossError, WorldError
 from sidelong.losses.binding import Functions, bind, is_compiled
-from sidelong.losses.checks import LAST_ROUND, whole
-from sidelong.losses.kernels import BERNOULLI, BETA, BREAKER, FUNCTION, TABLE, WorldArrays, cumulative, loss, mean
+from sidelong.losses.world_arguments import LAST_ROUND, whole
+from sidelong.losses.world_kernels import BERNOULLI, BETA, BREAKER, FUNCTION, TABLE, WorldArrays, cumulative, loss, mean
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -28,7 +28,7 @@ from sidelong.learners.interface import (
     trace_size,
     update,
 )
-from sidelong.losses.kernels import FEW, has_range, loss, losses_of, mean
+from sidelong.losses.world_kernels import FEW, has_range, loss, losses_of, mean
 from sidelong.numerics import DRAWS, sample, uniform
 from sidelong.simulation.delays import constant, delay_of
 

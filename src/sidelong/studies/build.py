@@ -1,7 +1,7 @@
 """From the tables of a cell to a game that can be played.
 
 There is no list of names here: a learner is found by `sidelong.learners`, and graphs and worlds are made by the
-functions that register themselves in `sidelong.graphs.makers` and `sidelong.losses.makers`.
+functions that register themselves in `sidelong.graphs.makers` and `sidelong.losses.world_makers`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from sidelong.graphs.makers import makers as graph_makers
 from sidelong.graphs.sequences import GraphSequence
 from sidelong.learners import catalogue
 from sidelong.losses.csv_file import read_csv
-from sidelong.losses.makers import makers as world_makers
+from sidelong.losses.world_makers import makers as world_makers
 from sidelong.simulation.game import prepare
 from sidelong.studies.cell import canonical, options_of
 from sidelong.studies.source import MisplacedError

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy import sparse
 
-from sidelong.graphs.certificates import Shares
+from sidelong.graphs.checkers import Shares
 from sidelong.graphs.cover import new_room
 from sidelong.graphs.domination import take_greedily
 from sidelong.graphs.solvers.budget import call

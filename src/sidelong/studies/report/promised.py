@@ -15,7 +15,7 @@ import numpy as np
 from sidelong.errors import TheoryError
 from sidelong.graphs.graph import FeedbackGraph
 from sidelong.learners import catalogue
-from sidelong.losses.makers import makers
+from sidelong.losses.world_makers import makers
 from sidelong.studies.build import build_graph, build_world, is_own_graph
 from sidelong.studies.cell import canonical, options_of
 from sidelong.theory import Setting, promises, theorem_4_adversarial, theorem_4_theta

@@ -9,7 +9,7 @@ import pytest
 
 import sidelong as sl
 from losses.world_examples import EXAMPLES, MEANS, PLACES, ROWS, plain, small_table
-from sidelong.losses.makers import WorldMaker, makers
+from sidelong.losses.world_makers import WorldMaker, makers
 
 GRAPH = sl.graphs.star(4)
 #: What each maker may be given, with a value of each kind.

@@ -10,8 +10,8 @@ import pytest
 import graphs_brute
 import sidelong as sl
 from sidelong import graphs
-from sidelong.graphs import certificates
-from sidelong.graphs.certificates import Cover, Shares
+from sidelong.graphs import checkers
+from sidelong.graphs.checkers import Cover, Shares
 
 pytestmark = pytest.mark.interpreted
 
@@ -69,12 +69,12 @@ def test_checkers_of_sets(seed, intervals):
         A, K = graph.matrix(), graph.n_arms
         arms = some_arms(rng, K)
         pairs = list(combinations(arms.tolist(), 2))
-        assert certificates.is_independent(graph, arms) == (not any(A[i, j] or A[j, i] for i, j in pairs))
-        assert certificates.is_strongly_independent(graph, arms) == (not any(A[i, j] and A[j, i] for i, j in pairs))
-        assert certificates.is_acyclic(graph, arms) == graphs_brute._has_no_cycle(A, arms.tolist())
-        assert certificates.dominates(graph, arms) == bool(A[arms].any(axis=0).all())
+        assert checkers.is_independent(graph, arms) == (not any(A[i, j] or A[j, i] for i, j in pairs))
+        assert checkers.is_strongly_independent(graph, arms) == (not any(A[i, j] and A[j, i] for i, j in pairs))
+        assert checkers.is_acyclic(graph, arms) == graphs_brute._has_no_cycle(A, arms.tolist())
+        assert checkers.dominates(graph, arms) == bool(A[arms].any(axis=0).all())
         targets = some_arms(rng, K)
-        assert certificates.dominates(graph, arms, targets) == bool(A[arms].any(axis=0)[targets].all())
+        assert checkers.dominates(graph, arms, targets) == bool(A[arms].any(axis=0)[targets].all())
 
 
 @pytest.mark.parametrize("intervals", [False, True])
@@ -87,10 +87,10 @@ def test_checkers_of_groups_and_shares(seed, intervals):
         A, K = graph.matrix(), graph.n_arms
         group = rng.integers(0, rng.integers(1, K + 1), K)
         pairs = [(i, j) for i, j in combinations(range(K), 2) if group[i] == group[j]]
-        assert certificates.is_clique_cover(graph, group) == all(A[i, j] and A[j, i] for i, j in pairs)
+        assert checkers.is_clique_cover(graph, group) == all(A[i, j] and A[j, i] for i, j in pairs)
         shares = Shares(rng.integers(0, 3, K), int(rng.integers(1, 5)))
-        assert certificates.packs(graph, shares) == bool((A @ shares.weight <= shares.unit).all())
-        assert certificates.dominates_in_shares(graph, shares) == bool((shares.weight @ A >= shares.unit).all())
+        assert checkers.packs(graph, shares) == bool((A @ shares.weight <= shares.unit).all())
+        assert checkers.dominates_in_shares(graph, shares) == bool((shares.weight @ A >= shares.unit).all())
         # Few groups of up to three arms, beside single ones, so that both answers come up.
         groups = [rng.choice(K, min(K, rng.integers(1, 4)), replace=False) for _ in range(rng.integers(0, 3))]
         groups += [[i] for i in range(K) if rng.random() < 0.9] or [[0]]
@@ -100,9 +100,9 @@ def test_checkers_of_groups_and_shares(seed, intervals):
         for how in ("either", "mutual"):
             want = is_cover(A, cover, how, weights)
             seen.add(want)
-            assert certificates.covers(graph, cover, how, cycles=True, weights=weights) == want
+            assert checkers.covers(graph, cover, how, cycles=True, weights=weights) == want
             allowed = want and not cycles
-            assert certificates.covers(graph, cover, how, weights=weights) == allowed
+            assert checkers.covers(graph, cover, how, weights=weights) == allowed
     assert seen == {True, False}
 
 
@@ -112,14 +112,14 @@ def test_checkers_of_groups_and_shares(seed, intervals):
 @pytest.mark.parametrize("graph", [graphs.cycle(5), graphs.self_loops(5)], ids=["arcs", "intervals"])
 def test_arms_that_are_no_set_are_refused(graph, arms):
     for check in (
-        certificates.is_independent,
-        certificates.is_strongly_independent,
-        certificates.is_acyclic,
-        certificates.dominates,
+        checkers.is_independent,
+        checkers.is_strongly_independent,
+        checkers.is_acyclic,
+        checkers.dominates,
     ):
         assert not check(graph, np.array(arms))
-    assert certificates.is_independent(graph, [])
-    assert not certificates.dominates(graph, [])
+    assert checkers.is_independent(graph, [])
+    assert not checkers.dominates(graph, [])
 
 
 # Tampering
@@ -219,7 +219,7 @@ def test_a_dominating_set_or_its_packing_that_was_tampered_with_fails(graph):
         replace(packing, weight=np.where(np.arange(graph.n_arms) == some[0], packing.unit + 1, packing.weight)),
         replace(packing, unit=0),
     ):
-        assert not certificates.packs(graph, wrong)
+        assert not checkers.packs(graph, wrong)
         if wrong.unit:
             assert not replace(number, dual=wrong).holds_for(graph)
 
