@@ -1,8 +1,9 @@
 """Other processes that compile: in the background while plain Python runs, or on other cores while this one compiles.
 
 What they are asked for is a kernel and arguments of the same types, which are pickled without their numbers, so that
-all that needs the same machine code asks for the same. Only NumPy is needed for that, not Numba. The machine code goes
-into the cache folder, where the one who asked finds it.
+all that needs the same machine code asks for the same. It is a kernel, and not the name and the options of a learner,
+because certificates, logs and solvers have kernels too and belong to no learner. Only NumPy is needed for that, not
+Numba. The machine code goes into the cache folder, where the one who asked finds it.
 
 *In the background*, requests lie in a folder beside the machine code, one file each, and a file says that one is done.
 There is at most one such process for each folder. It runs at the lowest priority, so that no other process waits for
