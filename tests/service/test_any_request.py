@@ -1,24 +1,16 @@
 """Any request that the OpenAPI document allows, and many that it does not: no 5xx, and replies as documented."""
 
+import importlib
 import itertools
 
 import pytest
-import schemathesis
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
-from schemathesis.checks import not_a_server_error
-from schemathesis.specs.openapi.checks import (
-    content_type_conformance,
-    response_schema_conformance,
-    status_code_conformance,
-)
 
 from sidelong.service.http.openapi import document as make_document
 
-CHECKS = [not_a_server_error, status_code_conformance, content_type_conformance, response_schema_conformance]
 NUMBERS = itertools.count()
 DOCUMENT = make_document()
-POSITIVE, NEGATIVE = schemathesis.GenerationMode.POSITIVE, schemathesis.GenerationMode.NEGATIVE
 
 
 def operations():
@@ -27,10 +19,10 @@ def operations():
         for method, described in methods.items():
             if path.endswith("/events"):  # which never ends
                 continue
-            yield path, method, POSITIVE
+            yield path, method, "positive"
             free = [each for each in described.get("parameters", ()) if each["in"] != "path"]
             if free or "requestBody" in described:
-                yield path, method, NEGATIVE
+                yield path, method, "negative"
 
 
 @pytest.fixture(scope="module")
@@ -41,14 +33,27 @@ def server(nursery, tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def document(server):
+def schemathesis():
+    """Return the package, which would take every worker a second to import."""
+    return importlib.import_module("schemathesis")
+
+
+@pytest.fixture(scope="module")
+def checks(schemathesis):
+    own = importlib.import_module("schemathesis.specs.openapi.checks")
+    names = ("status_code", "content_type", "response_schema")
+    return [schemathesis.checks.not_a_server_error, *(getattr(own, f"{name}_conformance") for name in names)]
+
+
+@pytest.fixture(scope="module")
+def document(server, schemathesis):
     return schemathesis.openapi.from_url(f"{server.address}/openapi.json")
 
 
 @pytest.mark.parametrize("examples", [6, pytest.param(40, marks=pytest.mark.nightly)])
 @pytest.mark.parametrize(("path", "method", "mode"), list(operations()))
-def test_no_request_breaks_the_server(server, document, path, method, mode, examples):
-    cases = document[path][method].as_strategy(generation_mode=mode)
+def test_no_request_breaks_the_server(server, schemathesis, document, checks, path, method, mode, examples):
+    cases = document[path][method].as_strategy(generation_mode=schemathesis.GenerationMode(mode))
     experiment = f"e-{next(NUMBERS)}"  # its own: a request may well stop, rename or delete it
     server.post("/v1/experiments", {"name": experiment, "graph": {"name": "cliques", "sizes": [3, 2]}})
     made = server.post(f"/v1/experiments/{experiment}/decisions")[1]
@@ -66,7 +71,7 @@ def test_no_request_breaks_the_server(server, document, path, method, mode, exam
     def send(case, known):
         if known:  # most names that are drawn are of nothing
             case.path_parameters = {each: known_as[each] for each in case.path_parameters or {}}
-        case.call_and_validate(checks=CHECKS, timeout=120)
+        case.call_and_validate(checks=checks, timeout=120)
 
     send()
     assert server.get("/health")[0] == 200
