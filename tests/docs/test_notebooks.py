@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from nightly import share
+
 ROOT = Path(__file__).parent.parent.parent
 sys.path.insert(0, str(ROOT / "docs" / "_ext"))
 
@@ -22,10 +24,7 @@ def told(notebook):
     return re.sub(r"<svg.*?</svg>|<div style=.{2}--ink.*?</div>", "a drawing", text)
 
 
-@pytest.mark.parametrize(
-    "path",
-    [pytest.param(path, marks=pytest.mark.nightly if place else (), id=path.stem) for place, path in enumerate(FILES)],
-)
+@pytest.mark.parametrize("path", share(FILES, 1), ids=lambda path: path.stem)
 def test_a_notebook_gives_the_outputs_that_are_kept_in_it(path, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(tmp_path)

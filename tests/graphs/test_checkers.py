@@ -9,6 +9,7 @@ import pytest
 
 import graphs_brute
 import sidelong as sl
+from nightly import share
 from sidelong import graphs
 from sidelong.graphs import checkers
 from sidelong.graphs.checkers import Cover, Shares
@@ -61,7 +62,7 @@ def is_cover(A, cover, how, weights):
 
 
 @pytest.mark.parametrize("intervals", [False, True])
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", share(range(8), 4))
 def test_checkers_of_sets(seed, intervals):
     rng = np.random.default_rng(seed)
     for _ in range(60):
@@ -78,7 +79,7 @@ def test_checkers_of_sets(seed, intervals):
 
 
 @pytest.mark.parametrize("intervals", [False, True])
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", share(range(8), 4))
 def test_checkers_of_groups_and_shares(seed, intervals):
     rng = np.random.default_rng(seed)
     seen = set()
@@ -268,7 +269,7 @@ def test_a_certificate_is_for_one_graph():
     assert not number.holds_for(graphs.path(9))  # without the edge that joins the ends, a clique is none
 
 
-@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("seed", share(range(60), 30))
 def test_certificates_of_random_graphs_hold_until_they_are_tampered_with(seed):
     rng = np.random.default_rng(seed)
     graph = random_graph(rng, intervals=seed % 3 == 0)

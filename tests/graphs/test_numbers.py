@@ -13,6 +13,7 @@ import pytest
 
 import graphs_brute
 import sidelong as sl
+from nightly import share
 from sidelong import graphs
 from sidelong._jit import Kernel
 from sidelong.errors import GraphError
@@ -106,7 +107,7 @@ def check_all_numbers(graph, weights):
         assert found.fractional_domination.lower <= want["domination"]
 
 
-@pytest.mark.parametrize("batch", [0, 1, 2, *(pytest.param(each, marks=pytest.mark.nightly) for each in range(3, 10))])
+@pytest.mark.parametrize("batch", share(range(10), 3))
 def test_random_digraphs_of_up_to_nine_arms(batch):
     for seed in range(50 * batch, 50 * batch + 50):
         graph = random_graph(seed)

@@ -8,11 +8,12 @@ import pytest
 import naive
 import sidelong as sl
 from learners.stepping import Stepper, follow, random_digraph
+from nightly import share
 
 
 @pytest.mark.interpreted
 @pytest.mark.parametrize("late", [False, True])
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", share(range(3), 2))
 def test_agrees_with_the_oracle_in_every_round(seed, late):
     """The dominating sets of the graphs have sizes from 1 to K, so that several learners play, and begin anew."""
     rng = np.random.default_rng(seed)

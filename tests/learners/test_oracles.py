@@ -9,6 +9,7 @@ import pytest
 import naive
 import sidelong as sl
 from learners.stepping import follow, random_digraph
+from nightly import share
 
 
 def undirected(rng, K):
@@ -97,7 +98,7 @@ GAMES = [
 
 @pytest.mark.interpreted
 @pytest.mark.parametrize(("name", "late", "after"), GAMES)
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", share(range(3), 2))
 def test_agrees_with_the_oracle_in_every_round(name, late, after, seed):
     """Random digraphs of 2 to 8 arms, of which there are three; odd seeds have losses 0 and 1."""
     make, graphs, _, rounds = PAIRS[name]

@@ -21,6 +21,7 @@ import pytest
 
 import sidelong as sl
 from losses.world_examples import EXAMPLES
+from nightly import share
 from sidelong import progress
 from sidelong.errors import (
     CodeError,
@@ -590,13 +591,7 @@ def end(child):
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="there is no SIGINT for a child")
-@pytest.mark.parametrize(
-    "kind",
-    [
-        pytest.param(kind, marks=pytest.mark.nightly if place % 3 else ())
-        for place, kind in enumerate(kind for kind in endless.KINDS if kind != "bad in run 0")
-    ],
-)
+@pytest.mark.parametrize("kind", share([kind for kind in endless.KINDS if kind != "bad in run 0"], 3))
 def test_ctrl_c_stops_it_soon(kind):
     child = begin(kind)
     if kind != "compiling":
