@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 ROUNDS, STREAMS = 6000, 24
 # What a test checks: the share that looking to the side saves, and the rival's loss after the turn over ours.
-SAVES, FACTOR = 0.1, 2.0
+SAVES, FACTOR = 0.4, 8.0
 FIGURE = {
     "title": "Which of six models should answer",
     "x": "questions",

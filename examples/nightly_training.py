@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 ROUNDS, STREAMS = 4000, 12
 # What a test checks: the share that looking to the side saves, and the rival's loss after the turn over ours.
-SAVES, FACTOR = 0.25, 1.4
+SAVES, FACTOR = 0.5, 3.0
 FIGURE = {
     "title": "After how many epochs to stop",
     "x": "trainings",

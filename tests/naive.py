@@ -1254,306 +1254,296 @@ class Advised:
         return self.Z[e] + self.G + self.y * math.log(self.size) - self.X[e] + 1 + self.first
 
 
-# glance. Each round t, with eta = 1 / x. Feedback that is on its way counts as seen in line 1.
+# glance. Advice with b = 0, rates that are renewed lazily, another budget and another share of the cautious half:
 #
-#  1  while some arm was never seen, play the arm that reveals most of those; L_i = the first loss seen of i; then 16-21
-#  2  q_i = (eta (L_i - min L) / (n - 1) + y)^-n, summing to 1; r_i = q_i^(1/n); h = n (sum q_i / r_i - 1);
-#     w_i = n / (n - 1) q_i r_i
-#  3  v_i = (V_i + 0.1 + 4 v) / (N_i + 5), where v = (0.1 + R) / (1 + M)
-#  4  g_i = o_i - min o; s_i = 1 + 3 / (1 + t/4000), or 1 + 3 / (1 + t/30) for an arm that others belong to;
-#     D_i ~ exp(-2 (N_i + 2) u / (2 + u)), u = s_i N_i g_i^2 / ((N_i + 2) v_i + 2 N_i g_i^2 / (N_i + 5))
-#     The leader, the first arm of least o, takes the D of the arms that it reveals. Every other arm belongs to the
-#     first arm c of the cover that reveals it, c to itself. c takes the D of its arms if sum D_i g_i gets smaller when
-#     its own gap counts as g_c - z_c, or 0 if that is negative, z_c = sqrt(max(0, ln(t/200)) v_c / max(1, N_c));
-#     and half of the D of the leader, if that belongs to it and g_c < z_c.
-#  5  rho = min(1/2, (10 + x) / 500); W = 4 + 2 G
-#  6  beta = (1 - rho) min(1, max(0, 2 (1 - Z / W))); base = (1 - beta) q + beta D
-#  7  U uniform on a cover; P(e) the observation of (1 - e) base + e U
-#  8  eps: if t is a multiple of 4, a step of Newton's towards the least 2 (1 - beta) eta sum v_i w_i / P_i(e) + e, from
-#     0 to 1/2
-#  9  limit = 4 eta (sum of w_i / P_i(eps), without the arm of largest q); if eps > limit: eps = limit / 2
-# 10  p = (1 - eps) base + eps U; P = P(eps)
-# 11  d_i = clip(b + o_i, 0, 1); b_i = min(d_i, 0.9 P_i x / (2 r_i))
-# 12  a_i = b_i + [observed] (l_i - b_i) / P_i; L += a
-# 13  c = min(sum q_i r_i a_i / sum q_i r_i, min (a_i + x / (2 r_i)))
-#     S = x sum q_i / r_i phi(eta (a_i - c) r_i / (n - 1)), phi(s) = (1 + s)^-(n - 1) - 1 + (n - 1) s
-# 14  Z += (1 - eps) beta sum (D_i - q_i) (d_i + [observed] (l_i - d_i) / P_i)
-# 15  C = S + 0.3 eps; G += C; x += min(C / (m^2 max(h, H / t)), x / n)
-# 16  e_i = l_i - b - o_i for the k observed arms; if N_i > 2: f_i += (e_i - f_i) / 30;
-#     if N_i > 30 and f_i^2 > 36/60 max(v_i, v) for one of them: V_i *= 5 / N_i, N_i = 5 where N_i > 5; f = 0
-# 17  E the mean of the e_i; the variances of noise and of the effects of rounds (shift), as in `_parts`
-# 18  R += e_i^2 N_i / (N_i + 1), M += 1 if N_i > 0; then e_i -= shift / (shift + noise Q) (mean of the other observed e
-#     with weights N), where Q is the sum of the squared weights over the square of their sum; not if that is 0
-# 19  N_i += 1; o_i += e_i / N_i; V_i += e_i^2 (1 - 1 / N_i)
-# 20  three levels follow the mean of the observed l_i - o_i, over all, 32 and 4 rounds; but the first does not, from
-#     the 50th round told on, where one arm was observed
-# 21  b = the level of longest memory, or one whose squared error, over about 20 rounds, is below 0.9 of it, in turn
-#     As soon as the graph of a round was not the one asked with, all have one s in line 4, nobody takes D of others,
-#     and in place of 16 to 19, with F = F2 = N at first:
-# 22  F_i and F2_i fall by 2 / (rounds told) of themselves, at most by half, for each i
-# 23  w_i = p_i / P_i, F_i += w_i, o_i += w_i e_i / F_i for each observed i
-# 24  F2_i += p_i^2 / P_i; N_i = F_i^2 / F2_i; V_i / N_i is the variance with these weights;
-#     R = sum V, M = sum max(0, N_i - 1)
-# 25  in line 20 the levels follow the l_i - o_i of the played arm
+#  1  lines 1 to 11 of advice, without predictions in a and without L in its line 1, which is left out if there are
+#     advisers; y in the place of x in lines 2, 7 and 8 and in the entropy;
+#     x += C / ln N in line 11 while 1000 lambda / t >= ln N, then min(C / max(h, 1000 lambda / t), x / (2 lambda));
+#     y = x as soon as x - y > min(0.03, 1 / (2 lambda)) y, or what C is divided by is above twice its least since then
+#  2  W = 4 + 2 G + 2 sqrt(V), V += (sum over i seen of (p_i - q_i) (l_i - d_i) / P_i)^2
+#  3  rho = 0.002 + 0.018 (1 - s) K / (K - 1); s follows the share of arms seen, over 50 rounds
+#  4  d_i = clip(b + o_i, 0, 1)
+#
+# The bold half has lines a to h of `glance_bold`, typed again here: see there. Of more than 32 arms D is kept for three
+# more rounds, unless another arm leads, the graph is another one, or some arm is absent. With advisers D is mixed as
+# `glance_advice` says.
 
 
-class GlanceRound(NamedTuple):
-    """One round of glance: what is fixed before the draw."""
+class Glance(Advised):
+    """The rule, from all that was ever seen of each arm."""
 
-    t: int
-    A: np.ndarray
-    p: np.ndarray
-    x: float = 0.0
-    h: float = 0.0
-    eps: float = 0.0
-    beta: float = 0.0
-    q: np.ndarray | None = None  # None in the rounds of line 1
-    D: np.ndarray | None = None
-    d: np.ndarray | None = None
-    y: float = 0.0  # sum_i w_i / P_i, which the bound is made of
-    y_rest: float = 0.0  # the same without the arm of largest q
-    W: float = 0.0
-
-
-class Glance:
-    """The rule, with exact roots; the step of line 8 is as the algorithm takes it."""
-
-    def __init__(self, n_arms, m=1.6):
+    def __init__(self, n_arms, advisers=0):
+        super().__init__(n_arms, advisers, predicts=False, m=1)
         K = n_arms
-        self.K = K
-        self.m = m
-        self.n = max(2, round(math.log(K)))
-        self.H = self.n * (K ** (1 / self.n) - 1)
-        self.x = math.sqrt(2 / self.H) / (2 * m)
-        self.eps = self.Z = self.G = self.b = 0.0
-        self.N, self.o, self.V, self.L = np.zeros(K), np.zeros(K), np.zeros(K), np.zeros(K)
-        self.unseen = set(range(K))  # whose loss is neither known nor on its way
-        self.history = []  # of each round that was told, but the first: sum (e_i - E)^2, E, k
-        self.levels = None
-        self.errors = [0.0] * 3
-        self.R = self.M = 0.0
-        self.alarms = 0
-        self.f = np.zeros(K)
-        self.seen = [[] for _ in range(K)]  # of each arm: the weight of each loss, and the loss less the round's effect
-        self.F2 = np.zeros(K)
-        self.weighed = False
-        self.told = 0  # rounds
-        self.t = 0
+        self.V_of_Z = self.s = self.b = self.paid = 0.0
+        self.o, self.N, self.V, self.F2 = np.zeros(K), np.zeros(K), np.zeros(K), np.zeros(K)
+        self.history = [[] for _ in range(K)]  # of each arm: the weight of each loss, and the loss less what all share
+        self.f, self.slow, self.together = np.zeros(K), np.zeros(K), set()
+        self.was, self.bad, self.n, self.last = np.zeros(K), np.zeros(K), np.zeros(K), np.zeros(K)
+        self.C = self.X2 = self.Y2 = 0.0
+        self.squares = self.number = 0.0
+        self.paired = self.weighed = self.hid = False
+        self.levels, self.errors = [0.0] * 3, [0.0] * 3
+        self.told = self.alarms = self.looks_back = 0
+        self.kept = (0, None, None)  # for how many rounds D will do, D and its graph
+        self.divided = []  # what C was divided by in each round since y = x
+        self.H, self.gap = [0.0] * (1 + advisers), 0.0  # what the own D and each adviser would have lost
+        self.own = {}  # by round, D without advice
 
-    def distribution(self, A) -> GlanceRound:
-        """Begin a round, in which the graph is A."""
+    def renew(self):
+        if self.x > self.y and (self.x - self.y > self.lazy * self.y or self.divided[-1] > 2 * min(self.divided)):
+            self.y, self.divided = self.x, []
+
+    def step(self, C, h, t):
+        lam = 1 + math.log(self.size * t)
+        self.lazy = min(0.03, 1 / (2 * lam))
+        plain = 1000 * lam / t >= math.log(self.size)
+        self.divided.append(math.log(self.size) if plain else max(h, 1000 * lam / t))
+        return C / self.divided[-1] if plain else min(C / self.divided[-1], self.x / (2 * lam))
+
+    def share(self):
+        return 0.002 + 0.018 * (1 - self.s) * self.K / (self.K - 1) if self.K > 1 else 0.0
+
+    def budget(self):
+        return 4 + 2 * self.G + 2 * math.sqrt(self.V_of_Z)
+
+    def charge_first(self, losses):
+        """Nothing of line 1 goes into L."""
+
+    def distribution(self, A, advice=None) -> AdvisedRound:
         A = np.array(A, dtype=bool)
-        self.t += 1
-        K, n, x = self.K, self.n, self.x
-        if self.unseen:
-            new = [sum(A[j, i] for i in self.unseen) for j in range(K)]
-            arm = new.index(max(new))
-            self.unseen -= set(np.flatnonzero(A[arm]).tolist())
-            return GlanceRound(self.t, A, np.eye(K)[arm])  # 1
-        eta = 1 / x
-        q = self.weights(eta)  # 2
-        r = q ** (1 / n)
-        h = n * (sum(q / r) - 1)
-        w = n / (n - 1) * q * r
-        v = self.variances()  # 3
-        cover = exploration_set([0] * K, A, "practical")
-        D = self.bold(v, A, cover)  # 4
-        rho = min(0.5, (10 + x) / 500)
-        W = 4 + 2 * self.G  # 5
-        beta = (1 - rho) * min(1.0, max(0.0, 2 * (1 - self.Z / W)))
-        base = (1 - beta) * q + beta * D  # 6
-        U = np.array([1 / len(cover) if i in cover else 0.0 for i in range(K)])
-        P, u = observation(base, A), observation(U, A)  # 7
-        eps = self.eps
-        if self.t % 4 == 0:
-            weight = 2 * (1 - beta) * eta * v * w
-            inside = P + eps * (u - P)
-            slope = 1 - sum(weight * (u - P) / inside**2)
-            bend = 2 * sum(weight * (u - P) ** 2 / inside**3)
-            eps -= slope / bend if bend > 1e-300 else 0.0
-            eps = min(0.5, max(0.0, eps))  # 8
-        rest = np.arange(K) != np.argmax(q)
-        limit = 4 * eta * sum((w / (P + eps * (u - P)))[rest])
-        if eps > limit:
-            eps = limit / 2  # 9
-        self.eps = eps
-        p = (1 - eps) * base + eps * U  # 10
-        d = np.clip(self.b + self.o, 0, 1)  # 11
-        y = w / observation(p, A)
-        return GlanceRound(self.t, A, p, x, h, eps, beta, q, D, d, sum(y), sum(y[rest]), W)
+        there = np.diag(A)
+        if self.K == 1:
+            self.unseen = {0}
+        elif self.size > self.K:
+            self.unseen = set()
+        looks = any(there[i] for i in self.unseen)
+        D = np.zeros(self.K) if looks else self.bold(A, there)
+        self.own[self.t + 1] = D
+        if self.size > self.K and not looks:
+            advising = {m: E for m, E in (advice or {}).items() if there[np.array(E) > 0].all()}
+            D = self.followed(D, A, advising)
+        return super().distribution(A, D, np.clip(self.b + self.o, 0, 1), advice)
 
-    def weights(self, eta):
-        """Line 2, by bisection."""
-        excess = eta * (self.L - min(self.L)) / (self.n - 1)
-        low, high = 1.0, 1.0 + self.K
-        for _ in range(200):
-            y = (low + high) / 2
-            low, high = (y, high) if sum((excess + y) ** -float(self.n)) > 1 else (low, y)
-        return (excess + low) ** -float(self.n)
+    def trust(self, experts, more=None):
+        """Return T of those who are there, by number from 1 on and 0 for the own D, and -y ln of the sum."""
+        y = (self.gap + 1e-6) / math.log(len(self.H))
+        lost = {k: self.H[k] + (more or {}).get(k, 0.0) for k in experts}
+        least = min(lost.values())
+        T = {k: math.exp(max(-700, -(each - least) / y)) for k, each in lost.items()}
+        sum_ = math.fsum(T.values())
+        return {k: each / sum_ for k, each in T.items()}, least - y * math.log(sum_)
+
+    def followed(self, own, A, advising):
+        T, _ = self.trust([0, *(m + 1 for m in advising)])
+        D = T[0] * own + sum(T[m + 1] * np.array(E) for m, E in advising.items())
+        P = observation(D, A)
+        D = D + sum(max(0.0, 0.05 - float(np.array(E) @ P)) * np.array(E) for E in advising.values())
+        return D / D.sum()
+
+    def judge_advice(self, told, losses, P):
+        l = told.d.copy()
+        for i in losses:
+            l[i] += (losses[i] - told.d[i]) / P[i]
+        advising = {e - self.K + 1: E for e, E in told.experts.items() if e >= self.K}
+        c = {0: float(self.own[told.t] @ l)} | {k: float(E @ l) for k, E in advising.items()}
+        T, before = self.trust(c)
+        mix = self.trust(c, c)[1] - before
+        self.gap += max(0.0, sum(T[k] * c[k] for k in c) - mix)
+        self.H = [H + c.get(k, mix) for k, H in enumerate(self.H)]
+
+    def add(self):
+        super().add()
+        self.H.append(min(self.H))
+
+    def new_arm(self, waiting):
+        """Let an arm come, the last; there are no advisers. Return the rounds that wait, in which it was absent."""
+        super().add()
+        self.K += 1
+        self.unseen.add(self.K - 1)
+        for name in ("o", "N", "V", "F2", "f", "slow", "was", "bad", "n", "last"):
+            setattr(self, name, np.append(getattr(self, name), 0.0))
+        self.history.append([])
+        self.kept = (0, None, None)
+        return [
+            told._replace(
+                A=np.pad(told.A, (0, 1)),
+                experts=told.experts and {e: np.append(E, 0.0) for e, E in told.experts.items()},
+                **{name: np.append(getattr(told, name), 0.0) for name in "pqDd" if getattr(told, name) is not None},
+            )
+            for told in waiting
+        ]
+
+    def prior(self):
+        """Line a."""
+        R2 = (self.C + 0.1) ** 2 / ((self.X2 + 0.1) * (self.Y2 + 0.1))
+        return 0.05 * max(0.03, 1 - R2) if self.paired else 0.05
 
     def pooled(self):
-        """Return v of line 3."""
-        return (0.1 + self.R) / (1 + self.M)
+        return (self.prior() + self.squares) / (1 + self.number)
 
     def variances(self):
-        """Line 3."""
-        return (self.V + 0.1 + 4 * self.pooled()) / (self.N + 5)
+        """Line b."""
+        return (self.V + self.prior() + self.pooled()) / (self.N + 2)
 
-    def bold(self, v, A, cover):
-        """Line 4."""
-        N, gap = self.N, self.o - min(self.o)
+    def leader(self, there=None):
+        return min((i for i in range(self.K) if there is None or there[i]), key=lambda i: (self.o[i], i))
+
+    def bold(self, A, there):
+        """Lines a to e."""
+        t = self.t + 1
+        for i in range(self.K):
+            if self.n[i] > 0 and i != self.leader() and there[i] and not self.weighed:
+                hope = (self.paid - self.was[i]) * (t - self.last[i])
+                if hope > 0.25 * self.n[i] * max(self.bad[i] - self.paid, 0.01):
+                    self.n[i] += 1
+                    self.last[i] = t
+                    self.looks_back += 1
+                    return np.eye(self.K)[i]  # e
+        left, D, graph = self.kept
+        if left and there.all() and (graph == A).all():
+            self.kept = (left - 1, D, graph)
+            return D
+        N, v, a = self.N, self.variances(), self.leader(there)
+        gap = self.o - self.o[a]
+        cover = exploration_set([0] * self.K, A | np.eye(self.K, dtype=bool), "practical")
         cell = [i if i in cover else min(c for c in cover if A[c, i]) for i in range(self.K)]
         wide = np.array([cell.count(i) > 1 for i in range(self.K)])
-        sharp = 1 + 3 / (1 + self.t / np.where(wide & (not self.weighed), 30, 4000))
-        u = sharp * N * gap**2 / ((N + 2) * v + 2 * N * gap**2 / (N + 5))
-        D = np.exp(-2 * (N + 2) * u / (2 + u))
+        sharp = np.where(wide & (not self.weighed), 1 + 3 / (1 + t / 30), 4)
+        u = sharp * N * gap**2 / ((N + 2) * v + 2 * N * gap**2 / (N + 2))
+        D = np.where(there, np.exp(np.maximum(-700, -2 * (N + 2) * u / (2 + u))), 0)  # c
         D /= math.fsum(D)
-        if self.weighed:
-            return D
-        lead = int(np.argmin(self.o))
-        taken = D * A[lead]
-        D = D - taken
-        doubt = np.sqrt(max(0.0, math.log(self.t / 200)) * v / np.maximum(1, N))
-        for c in cover:
-            belong = [i for i in range(self.K) if cell[i] == c and i != lead]
-            mass, cost = sum(D[i] for i in belong), sum(D[i] * gap[i] for i in belong)
-            if mass * max(0.0, gap[c] - doubt[c]) < cost:
-                D[belong] = 0.0
-                D[c] = mass
-        home = cell[lead]
-        shared = 0.5 if home != lead and gap[home] < doubt[home] else 1.0
-        D[lead] += shared * sum(taken)
-        D[home] += (1 - shared) * sum(taken)
+        if not self.hid:
+            D = self.moved(D, A, a, cell, gap, v, t)
+        self.kept = (3 if self.K > 32 and there.all() else 0, D, A)
         return D
 
-    def update(self, told: GlanceRound, arm, losses, A=None):
-        """Learn what a round revealed; return S and what Z grew by."""
-        assert told.p[arm] > 0
-        S = J = 0.0
-        A = told.A if A is None else np.array(A, dtype=bool)
-        if told.q is None:
-            for i in losses:
-                if self.N[i] == 0:
-                    self.L[i] += losses[i]  # 1
-        else:
-            S, J = self.estimate(told, losses, observation(told.p, A))
-            self.weighed |= bool((A != told.A).any())
-        if not self.weighed or self.told == 0:
-            self.know(losses)
-        elif told.q is not None:
-            self.know_by_weights(told.p, arm, losses, observation(told.p, A))
-        return S, J
-
-    def estimate(self, told, losses, P):
-        """Lines 11 to 15."""
-        n, x, q, D, d = self.n, told.x, told.q, told.D, told.d
-        r = q ** (1 / n)
-        seen = np.array([i in losses for i in range(self.K)])
-        l = np.array([losses.get(i, 0.0) for i in range(self.K)])
-        b = np.minimum(d, 0.9 * P * x / (2 * r))  # 11
-        a = b + seen * (l - b) / P  # 12
-        self.L += a
-        c = min(sum(q * r * a) / sum(q * r), *(a + x / (2 * r)))
-        s = (a - c) * r / (x * (n - 1))
-        S = x * math.fsum(q / r * ((1 + s) ** -(n - 1.0) - 1 + (n - 1) * s))  # 13
-        J = (1 - told.eps) * told.beta * math.fsum((D - q) * (d + seen * (l - d) / P))
-        self.Z += J  # 14
-        C = S + 0.3 * told.eps
-        self.G += C
-        self.x += min(C / (self.m**2 * max(told.h, self.H / told.t)), self.x / n)  # 15
-        return S, J
-
-    def know(self, losses):
-        """Lines 16 to 21."""
-        k = len(losses)
-        mean = sum(losses[i] - self.o[i] for i in losses) / k
-        first = self.levels is None
-        if first:
-            self.b = mean
-            self.levels = [mean] * 3
-        e = {i: losses[i] - self.b - self.o[i] for i in losses}
-        self.look_out(e)  # 16
-        shift, noise = (0.0, 1.0) if first else self._parts()  # 17
-        if not first:
-            E = mean - self.b
-            self.history.append((sum((each - E) ** 2 for each in e.values()), E, k))
-        N = self.N.copy()
-        for i in losses:
-            others = [j for j in losses if j != i and N[j] > 0]
-            effect = e[i]
-            if others and shift > 0:
-                weight = sum(N[j] for j in others)
-                Q = sum(N[j] ** 2 for j in others) / weight**2
-                effect -= shift / (shift + noise * Q) * sum(N[j] * e[j] for j in others) / weight  # 18
-            self.seen[i].append((1.0, self.o[i] + effect))
-            self.F2[i] += 1
-            self.R += e[i] ** 2 * N[i] / (N[i] + 1)
-            self.M += N[i] > 0
-            self.N[i] += 1
-            self.o[i] += effect / self.N[i]
-            self.V[i] += effect**2 * (1 - 1 / self.N[i])  # 19
-        self.told += 1
-        self.follow_level(mean, first=first, firm=k == 1 and self.told + 1 >= 50)
-
-    def look_out(self, e):
-        """Line 16."""
-        v, pooled = self.variances(), self.pooled()
-        alarm = False
-        for i in e:
-            if self.N[i] > 2:
-                self.f[i] += (e[i] - self.f[i]) / 30
-                alarm |= self.N[i] > 30 and self.f[i] ** 2 > 36 / 60 * max(v[i], pooled)
-        if alarm:
-            self.alarms += 1
-            self.f[:] = 0
-            for i in range(self.K):
-                if self.N[i] > 5:
-                    self.V[i] *= 5 / self.N[i]
-                    self.N[i] = self.F2[i] = 5
-                    self.seen[i] = [(5.0, self.o[i])]
-
-    def know_by_weights(self, p, arm, losses, P):
-        """Lines 22 to 25, from all that was ever seen."""
-        own = losses[arm] - self.o[arm]
-        kept = 1 - min(0.5, 2 / (1 + self.told))
+    def moved(self, D, A, a, cell, gap, v, t):
+        """Line d."""
+        own, D = sum(D[A[a]]), np.where(A[a], 0, D)
+        D[a] = own
         for i in range(self.K):
-            self.seen[i] = [(kept * weight, value) for weight, value in self.seen[i]]  # 22
-            if i in losses:
-                self.seen[i].append((p[i] / P[i], losses[i] - self.b))
-            self.F2[i] = kept * self.F2[i] + p[i] ** 2 / P[i]
-            F = sum(weight for weight, _ in self.seen[i])
-            self.N[i] = F**2 / self.F2[i]
-            if F > 0:
-                self.o[i] = sum(weight * value for weight, value in self.seen[i]) / F  # 23
-                variance = sum(weight * (value - self.o[i]) ** 2 for weight, value in self.seen[i]) / F
-                self.V[i] = variance * self.N[i]  # 24
-        self.told += 1
-        self.R, self.M = sum(self.V), sum(max(0.0, N - 1) for N in self.N)
-        self.follow_level(own)  # 25
+            c = cell[i]
+            if i not in (c, a) and self.o[c] < self.o[i]:
+                D[c] += D[i]
+                D[i] = 0.0
+        h = cell[a]
+        if not A[a, h] and t > 50 and gap[h] ** 2 * self.N[h] < 2 * v[h] * math.log(t / 50):
+            D[h] += D[a] / 2
+            D[a] /= 2
+        return D
 
-    def follow_level(self, mean, *, first=False, firm=False):
-        """Lines 20 and 21."""
-        if not first:
-            rounds = self.told + 1
-            for j, memory in enumerate((math.inf, 32, 4)):
-                self.errors[j] += ((mean - self.levels[j]) ** 2 - self.errors[j]) / min(20, rounds)
-                if j > 0 or not firm:
-                    self.levels[j] += (mean - self.levels[j]) / min(memory, rounds)  # 20
+    def update(self, told: AdvisedRound, arm, losses, A=None) -> Spent:
+        A = told.A if A is None else np.array(A, dtype=bool)
+        there = int(np.diag(A).sum())
+        self.s += (len(losses) / there - self.s) / min(50, 1 + self.told)
+        if told.experts is None:
+            if not self.weighed or self.told == 0:
+                self.know(told, arm, losses, None)
+            return Spent()
+        asked, P = observation(told.p, told.A), observation(told.p, A)
+        other = np.abs(P - asked) > 1e-9 * asked
+        self.weighed |= bool(other.any())
+        self.hid |= bool((other & (asked > P)).any())
+        self.V_of_Z += math.fsum((told.p[i] - told.q[i]) * (losses[i] - told.d[i]) / P[i] for i in losses) ** 2
+        if self.size > self.K:
+            self.judge_advice(told, losses, P)
+        spent = super().update(told, arm, losses, A)
+        self.know(told, arm, losses, P)
+        return spent
+
+    def know(self, told, arm, losses, P):
+        """Lines f to l."""
+        a = self.leader()
+        e = {i: losses[i] - self.o[i] for i in losses}
+        mean = e[arm] if self.weighed else sum(e.values()) / len(e)
+        if self.told == 0:
+            self.b, self.levels = mean, [mean] * 3
+        b = self.b
+        self.paid += (losses[arm] - self.paid) / min(20, 1 + self.told)
+        k = max(0.05, 1 - min(1, max(0, self.C / (self.X2 + 0.001)))) if len(e) == 1 and arm in self.together else 1.0
+        self.watch(told.t, losses, e, mean, k)  # f to h
+        r = 0.0
+        if a in e and len(e) > 1:
+            s = min((i for i in e if i != a), key=lambda i: (self.before[i], i))
+            r = min(1, max(0, self.C / (self.X2 + 0.001))) * (e[a] - b)  # i
+            self.C += (e[s] - b) * (e[a] - b)
+            self.X2 += (e[a] - b) ** 2
+            self.Y2 += (e[s] - b) ** 2
+        self.paired |= len(e) > 1
+        self.together |= set(e) if len(e) > 1 else set()
+        for i in losses:
+            error = losses[i] - self.o[i] - b - r
+            w = k * min(20 + told.t / 12, 1 / P[i]) if self.weighed else k
+            self.squares += w * error**2 * self.N[i] / (self.N[i] + 1)
+            self.number += w * (self.N[i] > 0)
+            self.history[i].append((w, losses[i] - b - r))
+            self.F2[i] += 0 if self.weighed else w**2
+        for i in range(self.K):
+            self.F2[i] += P[i] * min(20 + told.t / 12, 1 / P[i]) ** 2 if self.weighed and P[i] > 0 else 0
+            F = sum(w for w, _ in self.history[i])
+            if F > 0 and (i in losses or self.weighed):
+                self.o[i] = sum(w * value for w, value in self.history[i]) / F  # j
+                self.N[i] = F**2 / self.F2[i]  # k
+                self.V[i] = self.N[i] * sum(w * (value - self.o[i]) ** 2 for w, value in self.history[i]) / F
+        self.told += 1
+        self.follow_level(mean)
+        if self.leader() != a:
+            self.kept = (0, None, None)
+
+    def watch(self, t, losses, e, mean, part):
+        """Lines f to h."""
+        self.before = self.o.copy()
+        v, pooled, alone, alarm = self.variances(), self.pooled(), len(e) == 1 and not self.weighed, None
+        for i in sorted(e):
+            self.last[i] = t
+            if self.N[i] > 2:
+                error = part * (e[i] - self.b) if len(e) == 1 else e[i] - mean
+                self.f[i] += (error - self.f[i]) / 30
+                raised = self.f[i] ** 2 > 0.6 * max(v[i], pooled)
+                if alone:
+                    self.slow[i] += (part * (e[i] - self.levels[0]) - self.slow[i]) / 30
+                    raised |= self.slow[i] > 0 and self.slow[i] ** 2 > 0.6 * v[i]
+                alarm = i if raised and self.N[i] > 30 else alarm  # f
+        if alarm is not None:
+            self.alarms += 1
+            if self.n[alarm] == 0:
+                self.was[alarm], self.bad[alarm], self.n[alarm] = self.o[alarm] + self.levels[0], losses[alarm], 1
+            self.levels[0] = self.b if len(e) == 1 else self.levels[0]
+            for i in range(self.K):
+                self.keep_some(i)  # g
+            self.f[:] = self.slow[:] = 0
+        elif not self.weighed:
+            for i in sorted(e):
+                self.judge(i, losses[i])  # h
+
+    def judge(self, i, loss):
+        if self.n[i] > 0 and i != self.leader():
+            if loss < (self.was[i] + self.bad[i]) / 2:
+                self.o[i], self.n[i] = self.was[i] - self.b, 0
+                N = self.F2[i] = self.N[i] = min(5, self.N[i])
+                self.history[i], self.V[i] = [(N, self.o[i])], 0.0
+            else:
+                self.bad[i] = loss
+
+    def keep_some(self, i):
+        if self.N[i] > 5:
+            spread = math.sqrt(self.V[i] / self.N[i])
+            self.V[i] *= 5 / self.N[i]
+            self.N[i] = self.F2[i] = 5
+            self.history[i] = [(2.5, self.o[i] - spread), (2.5, self.o[i] + spread)]
+
+    def follow_level(self, mean):
+        """Line l."""
+        rounds = self.told + 1
+        for j, memory in enumerate((math.inf, 32, 4)):
+            self.errors[j] += ((mean - self.levels[j]) ** 2 - self.errors[j]) / min(20, rounds)
+            self.levels[j] += (mean - self.levels[j]) / min(memory, rounds)
         best = 0
         for j in range(3):
             if self.errors[j] < 0.9 * self.errors[best]:
                 best = j
-        self.b = self.levels[best]  # 21
-
-    def _parts(self):
-        """Line 17: the variances of the effects of rounds and of noise, from the rounds before this one."""
-        rounds = len(self.history)
-        within = sum(each[0] for each in self.history)
-        freedom = sum(each[2] - 1 for each in self.history)
-        between = sum(each[1] ** 2 for each in self.history)
-        inverse = sum(1 / each[2] for each in self.history)
-        noise = (within + (between + 0.1) / (1 + rounds)) / (1 + freedom)
-        return max(0.0, (between - noise * inverse) / max(1, rounds)), noise
+        self.b = self.levels[best]
 
 
 # EXP3.G++ in epochs. Each round t after the initial ones, with d the growth:

@@ -1,4 +1,4 @@
-"""Measure `glance_next` with advice, which reaches its kernels directly: `python research/glance/advised.py WHAT`.
+"""Measure `glance` with advice, which reaches its kernels directly: `python research/glance/advised.py WHAT`.
 
 - `shops FOLDER 5-7`: orders from sales alone with three advisers (Kaplan-Meier, the same by weekday, a gradient step
   on sold-out days), cost over that of the best of them alone; FOLDER has `yaz_target.csv` and `yaz_data.csv`;
@@ -17,11 +17,11 @@ import numpy as np
 
 sys.path[:0] = [str(Path(__file__).parent)]
 
-import glance_next
 from measure import LEVELS, cost
 
 import sidelong as sl
 from sidelong._jit import compiled
+from sidelong.learners import glance
 from sidelong.learners.interface import Asked, Told, trace_size
 from sidelong.numerics import DRAWS, sample, uniform
 
@@ -32,21 +32,21 @@ class Driver:
     def __init__(self, graph: sl.FeedbackGraph, advisers: int, seed: int) -> None:
         self.graph, self.seed, self.t = graph, seed, 0
         self.machine_code: dict[Any, Any] = {}
-        self.params = glance_next.configure(graph)
-        self.state = glance_next.init(self.params, graph)
+        self.params = glance.configure(graph)
+        self.state = glance.init(self.params, graph)
         for _ in range(advisers):
-            self.params, self.state = glance_next.add_adviser(self.params, self.state)
+            self.params, self.state = glance.add_adviser(self.params, self.state)
         K = graph.n_arms
-        self.p, self.trace = np.zeros(K), np.zeros(trace_size(glance_next.LEARNER, K) + advisers * K)
+        self.p, self.trace = np.zeros(K), np.zeros(trace_size(glance.LEARNER, K) + advisers * K)
 
     def ask(self, advice: list[int] | np.ndarray) -> int:
         """Return the arm to play; advice is an arm of each adviser."""
         K = self.graph.n_arms
         self.t += 1
-        rows = self.trace[trace_size(glance_next.LEARNER, K) :].reshape(-1, K)
+        rows = self.trace[trace_size(glance.LEARNER, K) :].reshape(-1, K)
         rows[:] = 0.0
         rows[np.arange(len(advice)), advice] = 1.0
-        self._call(glance_next.distribution, self.graph, Asked.new(self.t, self.p, self.trace))
+        self._call(glance.distribution, self.graph, Asked.new(self.t, self.p, self.trace))
         draw = uniform(np.uint64(self.seed), DRAWS, np.int64(0), np.int64(self.t), np.int64(0))
         return int(sample(self.p, draw))
 
@@ -54,7 +54,7 @@ class Driver:
         """Learn the losses of all arms that were revealed, in their order."""
         room = np.zeros(self.graph.n_arms)
         room[: len(losses)] = losses
-        self._call(glance_next.update, graph or self.graph, Told.new(self.t, arm, self.p, room, self.trace))
+        self._call(glance.update, graph or self.graph, Told.new(self.t, arm, self.p, room, self.trace))
 
     def _call(self, kernel: Any, graph: sl.FeedbackGraph, round_: Any) -> None:
         arguments = (self.params, self.state, graph.arrays, round_)
@@ -129,7 +129,7 @@ def shops(folder: str, dishes: str) -> None:
 
 
 def day_costs(own: np.ndarray, weekdays: list[int], level: float, follow: int | None, seed: int = 0) -> list[float]:
-    """Return what each day costs one who follows an adviser, or all of them with `glance_next`."""
+    """Return what each day costs one who follows an adviser, or all of them with `glance`."""
     most = int(own.max())
     orders = sl.outcomes.StockOrders(most, holding=1 - level, shortage=level)
     rules, driver, paid = Advisers(level, most), Driver(orders.graph, 3, seed), []

@@ -1,4 +1,4 @@
-"""Measure `glance_next` beside today's `glance`: `python research/glance/measure.py WHAT [LEARNER ...]`.
+"""Measure `glance`, or other learners beside it: `python research/glance/measure.py WHAT [LEARNER ...]`.
 
 WHAT is one of
 
@@ -10,8 +10,8 @@ WHAT is one of
 - `fooled`: the worlds of `benchmarks/fooled.py`;
 - `costs`: processor time of a round over that of `exp3.g++`.
 
-A learner is `next` or a name of the catalogue; both `glance` and `next` if none is given. The others are paired with
-the first. With THIN=n in the environment only every n-th run of an owners' problem is played.
+A learner is a name of the catalogue, and `glance` if none is given. The others are paired
+with the first. With THIN=n in the environment only every n-th run of an owners' problem is played.
 """
 
 from __future__ import annotations
@@ -28,7 +28,6 @@ import numpy as np
 sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[2] / "benchmarks")]
 
 import fooled
-import glance_next
 import owners
 import suites
 
@@ -195,9 +194,8 @@ def main() -> None:
     """Measure what the command says."""
     what, given = sys.argv[1], sys.argv[2:]
     count = {"owners": 1, "games": 1, "shops": 2}.get(what, 0)
-    names = given[count:] or ["glance", "next"]
-    learners = {name: glance_next if name == "next" else name for name in names}
-    globals()[f"measure_{what}"](learners, *given[:count])
+    names = given[count:] or ["glance"]
+    globals()[f"measure_{what}"]({name: name for name in names}, *given[:count])
 
 
 if __name__ == "__main__":

@@ -98,7 +98,7 @@ def test_what_is_no_arm_is_not_retired(arm):
 
 
 def test_a_learner_with_another_rate_for_late_feedback_says_which_one_to_take():
-    with pytest.raises(LearnerError, match="Use exp3-set, with default options"):
+    with pytest.raises(LearnerError, match="Use glance or exp3-set, with default options"):
         sl.Agent("exp3-set", LABELLED, late="guarded").ask(available=[0])
 
 
@@ -107,19 +107,19 @@ def test_a_label_needs_labels():
         sl.Agent("exp3-set", sl.graphs.nested(4)).ask(available=["small"])
 
 
-@pytest.mark.parametrize("learner", [name for name in sl.learners.names() if name != "exp3-set"])
+@pytest.mark.parametrize("learner", [name for name in sl.learners.names() if name not in {"glance", "exp3-set"}])
 def test_learners_without_a_rule_for_absent_arms_name_the_one_that_has(learner):
     horizon = {"horizon": 100} if "horizon" in catalogue.option_names(catalogue.find(learner)) else {}
     agent = sl.Agent(learner, sl.graphs.complete(4), **horizon)
     for act in (lambda: agent.ask(available=[0]), lambda: agent.retire(0), agent.add_arm):
-        with pytest.raises(LearnerError, match="Use exp3-set"):
+        with pytest.raises(LearnerError, match="Use glance or exp3-set"):
             act()
     assert agent.round == 0
 
 
 def test_epochs_have_no_rule_for_absent_arms():
     agent = sl.Agent("exp3.g++", sl.graphs.nested(4), refresh="epoch")
-    with pytest.raises(LearnerError, match=r"exp3\.g\+\+ with refresh=.epoch. has none\. Use exp3-set"):
+    with pytest.raises(LearnerError, match=r"exp3\.g\+\+ with refresh=.epoch. has none\. Use glance or exp3-set"):
         agent.ask(available=[0])
 
 

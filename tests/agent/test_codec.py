@@ -84,7 +84,7 @@ def test_every_whole_number_of_a_state_and_of_constants_has_a_stated_range(name,
         ("rows.round", -1),
         ("observers.window", -5),
         ("observers.counts", -1),
-        ("params.n", 10**6),
+        ("params.x_1", np.inf),
         ("state.N", -1.0),
         ("state.o", np.nan),
         ("state.L", np.inf),
@@ -103,6 +103,13 @@ def test_a_number_out_of_its_range_is_refused(name, value, tmp_path):
     state_file.write(tmp_path / "agent", header, arrays)  # with the right checksum
     with pytest.raises(StateFileError, match=r"agent (holds|was saved)"):
         sl.Agent.load(tmp_path / "agent")
+
+
+def test_a_constant_that_names_an_arm_that_is_not_there_is_refused():
+    header, arrays = an_agent("exp3.g++").contents()
+    arrays["params.initial"] = np.full_like(arrays["params.initial"], 4)
+    with pytest.raises(StateFileError, match="holds a constant initial that no learner on 4 arms has"):
+        sl.Agent.from_contents(header, arrays, "the file")
 
 
 @pytest.mark.parametrize("learner", ["ucb-n", "ts-n", "exp3-set", "exp3++"])

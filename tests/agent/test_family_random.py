@@ -46,7 +46,8 @@ class Sequence:
         self.path = folder / "family"
         self.bank = [sl.graphs.nested(K), sl.graphs.complete(K), sl.graphs.star(K).as_arcs(), sl.graphs.self_loops(K)]
         self.keys = self.random.choice([[f"k-{i}" for i in range(6)], [3, -1, 2**65, 0, 7, 9]])
-        self.sleeps = (learner, options) == ("exp3-set", {})  # it has rules for absent arms and for priors
+        # They have rules for absent arms and for priors.
+        self.sleeps = (learner, options) in [("exp3-set", {}), ("glance", {})]
         self.hears_graphs = "refresh" not in options  # one that does not look at every arm knows its graph at `ask`
         scale = self.random.choice(SCALES)
         self.twins = Twins(

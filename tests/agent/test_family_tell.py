@@ -195,7 +195,7 @@ def test_one_bad_loss_refuses_the_batch_and_changes_nothing(what, family, plan):
         ({"keys": ["new"], "graph": [sl.graphs.nested(3)] * 2}, GraphError, "one for each of the 1 keys"),
         ({"keys": ["new"], "graph": ([sl.graphs.nested(3)], [1])}, GraphError, "from 0 to 0"),
         ({"keys": ["new"], "graph": ([sl.graphs.nested(3)], [0, 0])}, GraphError, "each of the 1 keys"),
-        ({"keys": ["new"], "available": [0]}, LearnerError, "available=... needs a learner"),
+        ({"keys": ["new"], "available": [3]}, GraphError, "available"),
     ],
 )
 def test_what_cannot_be_asked_changes_nothing(given, error, message, family, plan):
@@ -204,6 +204,13 @@ def test_what_cannot_be_asked_changes_nothing(given, error, message, family, pla
         family.ask(**given)
     assert snapshot(family) == before
     assert len(family) == len(plan) == 3
+
+
+def test_absent_arms_need_a_learner_with_a_rule_for_them():
+    family = sl.Family("exp3.g++", sl.graphs.nested(3))
+    with pytest.raises(LearnerError, match=r"available=\.\.\. needs a learner"):
+        family.ask(["new"], available=[0])
+    assert len(family) == 0
 
 
 def test_decisions_are_cancelled_and_expire_by_age(family, plan):

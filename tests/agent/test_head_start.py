@@ -111,11 +111,11 @@ def test_a_prior_names_an_arm_once():
 
 @pytest.mark.interpreted
 def test_other_learners_name_the_one_that_takes_a_head_start():
-    with pytest.raises(LearnerError, match=r"glance has none\. Use exp3-set"):
-        sl.Agent("glance", PATH5, prior={0: (0.5, 1)})
-    with pytest.raises(LearnerError, match=r"exp3.g\+\+ has none\. Use exp3-set"):
+    with pytest.raises(LearnerError, match=r"ucb-n has none\. Use glance or exp3-set"):
+        sl.Agent("ucb-n", PATH5, prior={0: (0.5, 1)})
+    with pytest.raises(LearnerError, match=r"exp3.g\+\+ has none\. Use glance or exp3-set"):
         sl.Agent("exp3.g++", PATH5).learn({"action": [0], "loss": [0.5], "pscore": [0.5]})
-    with pytest.raises(LearnerError, match=r"exp3-set with track=... has none\. Use exp3-set"):
+    with pytest.raises(LearnerError, match=r"exp3-set with track=... has none\. Use glance or exp3-set"):
         sl.Agent("exp3-set", PATH5, track=1, prior={0: (0.5, 1)})
 
 

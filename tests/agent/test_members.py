@@ -58,8 +58,9 @@ def test_certificate_lateness_and_health_are_those_of_the_agent(learner, tmp_pat
     check(family, agents)
 
 
-def test_arms_come_and_go_as_they_do_for_an_agent():
-    family, agents = twins()
+@pytest.mark.parametrize("learner", ["exp3-set", "glance"])
+def test_arms_come_and_go_as_they_do_for_an_agent(learner):
+    family, agents = twins(learner)
     waits = play(family, agents, 6)
     for each in (family, *agents.values()):
         assert each.add_arm(reveals=[0], revealed_by=[3]) == 4
@@ -76,11 +77,12 @@ def test_arms_come_and_go_as_they_do_for_an_agent():
 
 def test_a_learner_without_a_rule_for_arms_that_come_says_so():
     with pytest.raises(LearnerError, match="add_arm needs a learner"):
-        sl.Family("glance", GRAPH).add_arm()
+        sl.Family("exp3.g++", GRAPH).add_arm()
 
 
-def test_logs_are_learned_by_key():
-    family, agents = twins()
+@pytest.mark.parametrize("learner", ["exp3-set", "glance"])
+def test_logs_are_learned_by_key(learner):
+    family, agents = twins(learner)
     log = {"action": [0, 1, 2, 3] * 5, "loss": [0.2, 0.9] * 10, "pscore": [0.25] * 20}
     assert family.learn({"a": log, "c": log}) == 40
     for key in ("a", "c"):

@@ -140,29 +140,28 @@ def grow_the_rate(params, state, graph, asked):
     exp3gpp.distribution(params._replace(eta_scale=float(asked.t)), state, graph, asked)
 
 
-def ignore_the_budget(state):
-    return 1 - min(0.5, (10 + state.rate[glance_cautious.X]) / 500)
+def ignore_the_budget(_state, _some):
+    return 0.998
 
 
-def explore_at_any_price(state, _eta, cautious, P):
-    """Explore by a rate so large that the limit is needed."""
-    glance_cautious.explore(state, 1e3, cautious, P)
-
-
-def not_limited(state, _eta, _P):
-    return state.rate[glance_cautious.EPS]
+def leave_no_share(state, some):
+    return min(1.0, 1.01 * glance_cautious.boldness(state, some))
 
 
 def weigh_without_the_graph(params, state, graph, asked):
     glance.distribution(params, state, graph, asked)
-    K = asked.p.size
-    asked.trace[-5 * K : -4 * K] = asked.p
+    first = len(glance.TRACES) + 1
+    asked.trace[first : first + asked.p.size] = asked.p
 
 
 def predict_after_the_draw(params, state, graph, told):
+    K, first = told.p.size, len(glance.TRACES) + 1
+    P, q = told.trace[first : first + K], told.trace[first + K : first + 2 * K]
     knows = type(state)(*(np.copy(array) for array in state))
-    know(knows, graph, told.arm, told.losses)
-    told.trace[-told.p.size :] = np.clip(knows.known[LEVEL] + knows.o, 0.0, 1.0)
+    know(knows, graph, told, P)
+    d = told.trace[first + 2 * K : first + 3 * K]
+    d[:] = np.clip(knows.known[LEVEL] + knows.o, 0.0, 1.0)
+    told.trace[glance_cautious.PREDICTED] = ((told.p - q) * d).sum()
     glance.update(params, state, graph, told)
 
 
@@ -170,8 +169,13 @@ def observe_itself_only(_graph, p, P):
     P[:] = p
 
 
-def count_a_tenth_of_the_cost(state, n, eta, q, g):
-    return 0.1 * glance_cautious.stability(state, n, eta, q, g)
+def count_a_tenth_of_the_cost(params, state, graph, told):
+    glance.update(params, state, graph, told)
+    told.trace[glance.TRACES.index("stability")] *= 0.1
+
+
+def charge_the_silent_nothing(state, _mix, J):
+    glance_cautious._charge_absent(state, 0.0, J)
 
 
 def learn_what_is_not_told(W, P, mean, most, _l, added):
@@ -279,32 +283,24 @@ BROKEN = {
 BROKEN_GLANCE = {
     "intact_glance": ({}, None),
     "ignores_its_budget": (
-        {"distribution": rebind(glance.distribution, "distribution", _boldness=ignore_the_budget)},
+        {"distribution": rebind(glance.distribution, "distribution", boldness=ignore_the_budget)},
         "glance-budget",
     ),
-    "explores_without_a_limit": (
-        {
-            "distribution": rebind(
-                glance.distribution, "distribution", explore=explore_at_any_price, limited=not_limited
-            )
-        },
-        "glance-exploration",
-    ),
-    "limits_with_the_leader": (
-        {
-            "distribution": rebind(
-                glance.distribution,
-                "distribution",
-                explore=explore_at_any_price,
-                limited=rebind(glance_cautious.limited, "limited", _leader=np.argmax),
-            )
-        },
-        "glance-exploration",
+    "leaves_no_share": (
+        {"distribution": rebind(glance.distribution, "distribution", boldness=leave_no_share)},
+        "glance-share",
     ),
     "predicts_after_the_draw": ({"update": predict_after_the_draw}, "glance-unbiased"),
     "weights_without_the_graph": ({"distribution": weigh_without_the_graph}, "glance-unbiased"),
-    "counts_a_tenth_of_its_cost": (
-        {"update": rebind(glance.update, "update", stability=count_a_tenth_of_the_cost)},
+    "counts_a_tenth_of_its_cost": ({"update": count_a_tenth_of_the_cost}, "glance-ftrl"),
+    "charges_the_silent_nothing": (
+        {
+            "update": rebind(
+                glance.update,
+                "update",
+                learn=rebind(glance_cautious.learn, "learn", _charge_absent=charge_the_silent_nothing),
+            )
+        },
         "glance-ftrl",
     ),
 }
@@ -364,7 +360,7 @@ BROKEN_EXP3_G = {
 }
 
 #: The claims of `glance` that look at walks.
-OF_A_WALK = ("glance-unbiased", "glance-exploration", "glance-costs", "glance-ftrl", "glance-budget")
+OF_A_WALK = ("glance-unbiased", "glance-share", "glance-costs", "glance-ftrl", "glance-budget", "glance-regret")
 
 
 def cover_the_best_alone(state, graph):

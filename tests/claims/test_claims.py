@@ -13,7 +13,7 @@ from claims.broken import KINDS
 from sidelong import claims
 from sidelong.claims.claim import Outcome, Trial, Verdict
 from sidelong.errors import TheoryError
-from sidelong.learners import exp3gpp, uniform
+from sidelong.learners import exp3gpp, glance, uniform
 
 
 @pytest.fixture(scope="module")
@@ -156,8 +156,8 @@ def test_a_learner_that_does_not_learn_breaks_theorem_2():
 
 
 def test_a_learner_that_does_not_learn_breaks_the_bound_of_glance():
-    """Playing one of two arms at random, the regret is 0.45 a round; after 500,000 rounds, twice the bound."""
-    (result,) = claims.verify(["glance-regret"], glance=lazy())
+    """What it counts stays at 0.3 ln 3 = 0.33 in all of the 72 games, and in one of them the regret is 1.3."""
+    (result,) = claims.verify(["glance-regret"], glance=replace(glance.LEARNER, update=lambda *_: None))
     assert result.verdict is Verdict.FAILS, result.outcome
 
 

@@ -26,7 +26,7 @@ def test_it_says_what_each_promises_which_least_and_how_far_away_the_stochastic_
     text = " ".join(done.stdout.split())
     assert "is far away: it is below the adversarial one only from T = 2.90e19 on" in text
     assert "takes 8.24 years" in text
-    assert "bound of glance is below what random play can lose from T = 1,8" in text
+    assert "bound of glance is below what random play can lose from T = 3.26e8 on" in text
     assert "Least against any adversary: tsallis-inf rv, 14,456." in text
     assert "Cannot play on this graph: hedge, q-tsallis, spm-2024." in text
     assert "c* = " in text
@@ -65,7 +65,7 @@ def test_json_has_the_numbers_of_the_theorems(run):
     glance = next(each for each in found["promises"] if each["learner"] == "glance")
     assert glance["adversarial"] == theory.glance.adversarial(K=6, T=500, acyclic=3, revealed=2, first=6)
     assert glance["stochastic"] == theory.glance.stochastic(K=6, T=500, gap=0.1, acyclic=3, revealed=2, first=6)
-    assert 1e5 < glance["below_random_from"] < 1e6
+    assert 1e7 < glance["below_random_from"] < 1e8
     assert found["least"]["stochastic"]["bound"] <= found["least"]["adversarial"]["bound"]
     assert found["intervals"] == {}
 

@@ -149,7 +149,7 @@ def test_the_bound_by_hand():
 @pytest.mark.interpreted
 def test_absent_arms_are_refused():
     agent = sl.Agent("exp3-set", sl.graphs.complete(3), track=2)
-    with pytest.raises(LearnerError, match=r"exp3-set with track=... has none\. Use exp3-set, with"):
+    with pytest.raises(LearnerError, match=r"exp3-set with track=... has none\. Use glance or exp3-set, with"):
         agent.ask(available=[0])
 
 

@@ -1,4 +1,4 @@
-"""glance: its oracle, feedback that is late, and the inequalities of its proof."""
+"""glance: its oracle, advice, absent arms, feedback that is late, and the inequalities of its proof."""
 
 import copy
 import itertools
@@ -11,16 +11,24 @@ import pytest
 import naive
 import sidelong as sl
 from learners.stepping import Stepper, endure, follow, random_digraph
-from sidelong.learners import catalogue, glance
-from sidelong.learners.glance_bold import LEVEL
-from sidelong.learners.glance_cautious import UNSEEN, Z
+from sidelong.learners import glance
+from sidelong.learners.glance_bold import LEVEL, UNSEEN
+from sidelong.learners.glance_cautious import PREDICTED, Z
+from sidelong.learners.interface import Asked, Told, trace_size, widen_trace
+
+FIRST = len(glance.TRACES) + 1  # where the rows of a trace begin
+
+
+def row(trace, K, name):
+    first = FIRST + K * glance.LEARNER.kept.index(name)
+    return trace[first : first + K]
 
 
 @pytest.mark.interpreted
 @pytest.mark.parametrize("seed", range(6))
 @pytest.mark.parametrize("late", [False, True])
 def test_agrees_with_the_oracle_in_every_round(seed, late):
-    """Random digraphs of 2 to 25 arms, so that n is 2 or 3; graphs change in half of them."""
+    """Random digraphs of 2 to 25 arms; graphs change in half of them."""
     rng = np.random.default_rng(seed)
     K = [2, 5, 9, 14, 20, 25][seed]
     bank = [random_digraph(rng, K) for _ in range(3 if seed % 2 else 1)]
@@ -30,7 +38,7 @@ def test_agrees_with_the_oracle_in_every_round(seed, late):
 
 @pytest.mark.parametrize("family", ["nested", "self_loops"])
 def test_agrees_with_the_oracle_on_many_arms(family):
-    """60 arms, so that n is 4; and as intervals, not arcs."""
+    """60 arms, whose D is kept for some rounds; and as intervals, not arcs."""
     graph = getattr(sl.graphs, family)(60)
     agent, oracle, rng = sl.Agent("glance", graph, seed=1), naive.Glance(60), np.random.default_rng(1)
     for _ in range(120):
@@ -50,7 +58,7 @@ def test_late_rounds_whose_graph_only_the_outcome_shows_agree_with_the_oracle(se
     agent, oracle, waiting = sl.Agent("glance", graphs[0]), naive.Glance(K), []
     for _ in range(150):
         decision, told = agent.ask(), oracle.distribution(bank[0])
-        np.testing.assert_allclose(decision.probabilities, told.p, rtol=1e-8)
+        np.testing.assert_allclose(decision.probabilities, told.p, rtol=1e-7)
         waiting.append((decision, told))
         while len(waiting) > rng.integers(1, 10):
             decision, told = waiting.pop(int(rng.integers(len(waiting))))
@@ -58,6 +66,168 @@ def test_late_rounds_whose_graph_only_the_outcome_shows_agree_with_the_oracle(se
             losses = {int(i): rng.random() for i in np.flatnonzero(bank[shown][decision.arm])}
             oracle.update(told, decision.arm, losses, bank[shown])
             agent.tell(decision, losses, graph=graphs[shown])
+
+
+@pytest.mark.interpreted
+@pytest.mark.parametrize("seed", range(3))
+def test_arms_that_are_absent_new_and_retired_agree_with_the_oracle(seed):
+    """An arm comes after 60 rounds, while decisions wait, and the first goes after 120."""
+    rng = np.random.default_rng(seed)
+    K = 4
+    agent, oracle, waiting = sl.Agent("glance", sl.graphs.self_loops(K), seed=seed), naive.Glance(K), []
+    for t in range(180):
+        if t == 60:
+            agent.add_arm()
+            rounds = oracle.new_arm([told for _, told in waiting])
+            waiting = [(next(each for each in agent.pending if each.round == told.t), told) for told in rounds]
+        if t == 120:
+            agent.retire(0)
+        there = rng.random(oracle.K) < 0.7
+        there[-2:] = True
+        there[0] &= t < 120
+        decision, told = agent.ask(available=there), oracle.distribution(np.diag(there))
+        np.testing.assert_allclose(decision.probabilities, told.p, rtol=1e-8, atol=1e-15)
+        waiting.append((decision, told))
+        while len(waiting) > 3:
+            decision, told = waiting.pop(int(rng.integers(4)))
+            loss = 0.2 + 0.1 * decision.arm + 0.3 * rng.random()
+            agent.tell(decision, {decision.arm: loss})
+            oracle.update(told, decision.arm, {decision.arm: loss})
+
+
+class Advised:
+    """The kernels with advice, driven by hand beside the oracle."""
+
+    def __init__(self, graph, advisers):
+        self.graph, self.K = graph, graph.n_arms
+        self.params = glance.configure(graph)
+        self.state, self.t, self.M = glance.init(self.params, graph), 0, 0
+        for _ in range(advisers):
+            self.add_adviser()
+
+    def add_adviser(self):
+        self.params, self.state = glance.add_adviser(self.params, self.state)
+        self.M += 1
+
+    def ask(self, advice, graph=None):
+        """Advice is a distribution by the number of the adviser."""
+        shown = (graph or self.graph).arrays
+        self.t += 1
+        p, trace = np.zeros(self.K), np.zeros(trace_size(glance.LEARNER, self.K, self.M))
+        for m, E in advice.items():
+            first = trace_size(glance.LEARNER, self.K) + m * self.K
+            trace[first : first + self.K] = E
+        present = np.less(shown.start, shown.stop)
+        glance.distribution(self.params, self.state, shown, Asked.new(self.t, p, trace, present))
+        return self.t, p, trace
+
+    def tell(self, asked, arm, losses, graph=None):
+        (t, p, trace), shown = asked, (graph or self.graph).arrays
+        room = np.zeros(self.K)
+        room[: len(losses)] = losses
+        told = Told.new(t, arm, p, room, trace, np.less(shown.start, shown.stop))
+        glance.update(self.params, self.state, shown, told)
+
+
+@pytest.mark.interpreted
+@pytest.mark.parametrize("make", [sl.graphs.self_loops, sl.graphs.nested, sl.graphs.star])
+def test_advice_agrees_with_the_oracle_late_silent_and_of_who_came_later(make):
+    graph, rng = make(5), np.random.default_rng(3)
+    A, waiting = graph.matrix(), []
+    learner, oracle = Advised(graph, 1), naive.Glance(5, 1)
+    for t in range(150):
+        if t == 50:
+            learner.add_adviser()
+            oracle.add()
+        advice = {m: rng.dirichlet(np.full(5, 0.4)) for m in range(learner.M) if rng.random() < 0.8}
+        asked, told = learner.ask(advice), oracle.distribution(A, advice)
+        np.testing.assert_allclose(asked[1], told.p, rtol=1e-8, atol=1e-15)
+        waiting.append((asked, told))
+        while len(waiting) > 2:
+            asked, told = waiting.pop(int(rng.integers(3)))
+            arm = int(rng.choice(5, p=told.p / told.p.sum()))
+            losses = {int(i): 0.1 * i + 0.4 * rng.random() for i in np.flatnonzero(A[arm])}
+            learner.tell(asked, arm, list(losses.values()))
+            oracle.update(told, arm, losses)
+    assert learner.state.there.all()
+
+
+@pytest.mark.interpreted
+def test_who_advises_an_arm_that_is_absent_is_absent():
+    graph, rng = sl.graphs.self_loops(4), np.random.default_rng(4)
+    shown = sl.Agent("glance", graph).graph_of_round(available=[0, 1, 2])
+    learner, oracle = Advised(graph, 1), naive.Glance(4, 1)
+    for t in range(60):
+        advice, now = {0: np.eye(4)[3 if t % 2 else 1]}, shown if t % 3 else graph
+        asked, told = learner.ask(advice, now), oracle.distribution(now.matrix(), advice)
+        np.testing.assert_allclose(asked[1], told.p, rtol=1e-8, atol=1e-15)
+        assert asked[1][3] == 0 or t % 3 == 0
+        arm = int(rng.choice(4, p=asked[1] / asked[1].sum()))
+        loss = rng.random()
+        learner.tell(asked, arm, [loss], now)
+        oracle.update(told, arm, {arm: loss})
+
+
+@pytest.mark.interpreted
+def test_an_adviser_that_knows_the_best_arm_is_followed_and_one_that_is_wrong_is_not():
+    graph, rng = sl.graphs.self_loops(6), np.random.default_rng(5)
+    learner, followed = Advised(graph, 2), []
+    for t in range(400):
+        best = int(rng.integers(6))
+        asked = learner.ask({0: np.eye(6)[best], 1: np.eye(6)[(best + 1) % 6]})
+        arm = int(rng.choice(6, p=asked[1] / asked[1].sum()))
+        learner.tell(asked, arm, [0.1 if arm == best else 0.8])
+        followed += [arm == best] if t >= 200 else []
+    assert np.mean(followed) > 0.75
+    shares = glance.LEARNER.trust(learner.state)
+    assert shares.sum() == pytest.approx(1)
+    assert shares.argmax() == 1
+
+
+@pytest.mark.interpreted
+def test_without_advice_a_learner_with_an_adviser_weighs_arms_as_one_without():
+    """An adviser that is always silent is absent: q, and so every theorem against arms, is that of the arms alone."""
+    graph, rng = sl.graphs.nested(4), np.random.default_rng(2)
+    learner = Advised(graph, 1)
+    for _ in range(100):
+        asked = learner.ask({})
+        L = learner.state.L[:4]
+        w = np.exp(-(L - L.min()) * asked[2][glance.TRACES.index("learning_rate")])
+        np.testing.assert_allclose(row(asked[2], 4, "q"), w / w.sum(), rtol=1e-9)
+        arm = int(rng.choice(4, p=asked[1] / asked[1].sum()))
+        learner.tell(asked, arm, rng.random(arm + 1))
+
+
+def test_what_is_kept_of_a_round_gets_room_for_a_new_arm():
+    trace = np.arange(trace_size(glance.LEARNER, 3, 2), dtype=float)
+    wider = widen_trace(glance.LEARNER, trace, 3)
+    assert wider.size == trace_size(glance.LEARNER, 4, 2)
+    assert wider[:FIRST].tolist() == trace[:FIRST].tolist()
+    rows = wider[FIRST:].reshape(6, 4)
+    assert (rows[:, 3] == 0).all()
+    assert rows[:, :3].ravel().tolist() == trace[FIRST:].tolist()
+
+
+def test_a_prior_and_a_log_begin_the_bold_half_and_add_to_each_other():
+    """No first rounds are needed of arms that are known, and the weights of the cautious half stay equal."""
+    graph = sl.graphs.self_loops(3)
+    agent = sl.Agent("glance", graph, prior={0: (0.7, 20), 1: (0.2, 20), 2: (0.6, 20)})
+    assert agent.outlook().argmax() == 1
+    assert (agent._state.L == 0).all()
+    params = glance.configure(graph)
+    once, twice = glance.init(params, graph), glance.init(params, graph)
+    rng = np.random.default_rng(1)
+    arms, losses, P = rng.integers(0, 3, 90), rng.random(90), rng.uniform(0.2, 1, 90)
+    ends, p = np.arange(1, 91), np.zeros(3)
+    glance.replay(params, once, ends, arms, losses, P, p)
+    glance.replay(params, twice, ends[:40], arms[:40], losses[:40], P[:40], p)
+    glance.replay(params, twice, ends[40:] - 40, arms[40:], losses[40:], P[40:], p)
+    for name in ("N", "V", "F", "F2"):
+        np.testing.assert_allclose(getattr(once, name), getattr(twice, name), rtol=1e-9)
+    np.testing.assert_allclose(once.o + once.known[LEVEL], twice.o + twice.known[LEVEL], rtol=1e-9)
+    mean = [np.average(losses[arms == arm], weights=1 / P[arms == arm]) for arm in range(3)]
+    np.testing.assert_allclose(once.o + once.known[LEVEL], mean)
+    assert once.marks[UNSEEN] == 0
 
 
 @pytest.mark.interpreted
@@ -69,7 +239,7 @@ def test_a_world_that_turns_raises_an_alarm_and_still_agrees_with_the_oracle(gra
     means = np.linspace(0.2, 0.9, K)
     for t in range(400):
         decision, told = agent.ask(), oracle.distribution(graph.matrix())
-        np.testing.assert_allclose(decision.probabilities, told.p, rtol=1e-8, atol=1e-18)
+        np.testing.assert_allclose(decision.probabilities, told.p, rtol=1e-7, atol=1e-15)
         now = means if t < 150 else means[::-1]
         losses = {int(i): now[i] + 0.1 * rng.random() for i in decision.reveals}
         agent.tell(decision, losses)
@@ -80,6 +250,34 @@ def test_a_world_that_turns_raises_an_alarm_and_still_agrees_with_the_oracle(gra
     assert means[::-1][plays[-50:]].mean() < 0.5  # what was best until the turn would lose 0.9
 
 
+@pytest.mark.parametrize("outage", [8, 100, 300])
+def test_an_arm_that_has_failed_is_played_again_soon_after_it_is_well(outage):
+    """Three arms of means .15, .08 and .18; the best one fails after 1,000 rounds. Measured: 19 of 20 runs or more."""
+    rounds, back = 1200 + outage, 0
+    for run in range(5):
+        losses = np.clip(np.random.default_rng([run, outage]).normal([0.15, 0.08, 0.18], 0.1, (rounds, 3)), 0, 1)
+        losses[1000 : 1000 + outage, 1] = 1.0
+        world = sl.losses.table(losses)
+        ends = [1100 + outage, rounds]
+        result = sl.simulate("glance", sl.graphs.self_loops(3), world, rounds, seed=run, checkpoints=ends)
+        paid = np.diff(result.loss[0])[0] / 100
+        back += paid < 0.12
+    assert back >= 4
+
+
+def test_an_arm_that_nothing_else_reveals_is_learned_beside_arms_that_are_alike():
+    """The others share their noise; an arm that was never seen with them has noise of its own, and is the best."""
+    graph, rounds, regret = sl.graphs.cliques([1, 5]), 2000, []
+    for run in range(6):
+        rng = np.random.default_rng(run)
+        losses = 0.5 + 0.2 * rng.standard_normal((rounds, 1)) + 0.02 * rng.standard_normal((rounds, 6))
+        losses[:, 0] = 0.4 + 0.2 * rng.standard_normal(rounds)
+        losses = np.clip(losses, 0, 1)
+        result = sl.simulate("glance", graph, sl.losses.table(losses), rounds, seed=run, progress=False)
+        regret.append(result.loss[0, -1] - losses[:, 0].sum())
+    assert np.mean(regret) < 40  # 200 is that of the others; 12 on average over other runs, and 34 in the worst
+
+
 @pytest.mark.interpreted
 def test_an_arm_that_shows_all_is_played_for_those_that_it_shows():
     """Arm 0 of an out-star shows all others. It is a little dearer than the leader, and the others are much dearer."""
@@ -88,34 +286,19 @@ def test_an_arm_that_shows_all_is_played_for_those_that_it_shows():
         stepper.update(int(np.argmax(stepper.distribution())), [0.5] * 4)
     stepper.state.N[:], stepper.state.V[:] = 3.0, 0.5
     stepper.state.o[:] = [0.05, 0.0, 0.4, 0.4]
+    stepper.state.marks[3] = 1  # the leader
     stepper.distribution()
-    D = stepper.trace[-2 * 4 : -4]
+    D = row(stepper.trace, 4, "D")
     assert D[2] == D[3] == 0.0
     assert D[0] + D[1] == pytest.approx(1)
     stepper.state.o[:] = [0.4, 0.0, 0.05, 0.05]  # now it is dearer than those that it would be played for
     stepper.distribution()
-    D = stepper.trace[-2 * 4 : -4]
+    D = row(stepper.trace, 4, "D")
     assert D[2] == D[3] > D[0] > 0
-    stepper.t = (
-        5_000  # in a long game nobody knows after three looks that it is dear: it is played for all, and by half
-    )
+    stepper.t = 5_000  # in a long game nobody knows after three looks that it is dear: half of the leader's plays
     stepper.distribution()
-    D = stepper.trace[-2 * 4 : -4]
-    assert D[2] == D[3] == 0.0
-    assert D[0] > 0.5
-
-
-@pytest.mark.interpreted
-def test_what_one_arm_shows_alone_does_not_move_the_level_where_another_shows_all():
-    """An out-star whose leaf is played for ever: what it loses is its own, and not that of those it does not show."""
-    stepper = Stepper("glance", sl.graphs.out_star(4))
-    stepper.distribution()
-    stepper.update(0, [0.5] * 4)
-    for _ in range(200):
-        stepper.distribution()
-        stepper.update(1, [0.9] * 4)
-    assert stepper.state.known[LEVEL] + stepper.state.o[0] < 0.75  # it is 0.9 where all levels follow every play
-    assert stepper.state.known[LEVEL] + stepper.state.o[1] == pytest.approx(0.9, abs=0.03)
+    D = row(stepper.trace, 4, "D")
+    assert D[0] > D[1] > 0.1
 
 
 def share_after_a_turn(seed):
@@ -125,12 +308,10 @@ def share_after_a_turn(seed):
     """
     orders = sl.outcomes.StockOrders(12, holding=1, shortage=4)
     demand = np.minimum(np.random.default_rng(seed).geometric([1 / 3] * 500 + [1 / 8] * 500) - 1, 40).tolist()
-    agent, guess, played = sl.Agent("glance", orders.graph, seed=seed), orders.graph, []
+    agent, played = sl.Agent("glance", orders.graph, seed=seed), []
     for wanted in demand:
-        decision = agent.ask(guess)
-        seen = orders.outcome(decision.arm, sales=min(decision.arm, wanted))
-        agent.tell(decision, seen)
-        guess = seen.graph
+        decision = agent.ask()
+        agent.tell(decision, orders.outcome(decision.arm, sales=min(decision.arm, wanted)))
         played.append(decision.arm)
     losses = np.array([orders.losses(wanted) for wanted in demand])[500:]
     suffered, best = losses[np.arange(500), played[500:]].sum(), losses.sum(axis=0).min()
@@ -138,12 +319,12 @@ def share_after_a_turn(seed):
 
 
 def test_an_outcome_that_decides_the_graph_does_not_mislead_it():
-    """On 12 seeds the share was 0.35, with a deviation of 0.20; with plain means it was 1.81, and at least 1.53."""
+    """Measured on 4 seeds: 0.38 to 0.84. With plain means the share was 1.81 on 12 seeds, and at least 1.53."""
     assert np.mean([share_after_a_turn(seed) for seed in range(6)]) < 0.7
 
 
 def test_the_first_rounds_of_the_oracle_by_hand():
-    """Two arms that reveal themselves alone: n = 2, H = 2 (sqrt(2) - 1), and after two rounds L = (0.2, 0.8)."""
+    """Two arms that reveal themselves alone: after two rounds of looking L is 0, and the bold half knows both."""
     oracle = naive.Glance(2)
     loops = np.eye(2)
     for arm, loss in ((0, 0.2), (1, 0.8)):
@@ -156,17 +337,14 @@ def test_the_first_rounds_of_the_oracle_by_hand():
     # The mean of l - o was 0.8 before o moved: levels of all and of 32 rounds go a third of the way, as does that of 4.
     assert oracle.levels == pytest.approx([0.4, 0.4, 0.4])
     told = oracle.distribution(loops)
-    v = (0.1 + 4 * 0.1) / 6  # both arms
-    u = (1 + 3 / (1 + 3 / 4000)) * 0.36 / (3 * v + 2 * 0.36 / 6)
+    v = (0.05 + 0.05) / 3  # both arms: no variance yet, the prior and the pooled one
+    u = 4 * 0.36 / (3 * v + 2 * 0.36 / 3)
     D = math.exp(-6 * u / (2 + u))
     assert told.D.tolist() == pytest.approx([1 / (1 + D), D / (1 + D)])
-    x = math.sqrt(2 / (2 * (math.sqrt(2) - 1))) / 3.2
-    assert told.beta == pytest.approx(1 - (10 + x) / 500)
+    assert told.beta == pytest.approx(1 - 0.002 - 0.018)  # each play showed half of the arms: (1 - 1/2) 2 = 1
     assert told.d.tolist() == pytest.approx([0.4, 1.0])
-    # q = (s + y)^-2 and y^-2 sum to 1, where s = 0.6 / x.
-    s = 0.6 / x
-    assert told.q.sum() == pytest.approx(1)
-    assert told.q[1] ** -0.5 - told.q[0] ** -0.5 == pytest.approx(s)
+    assert told.q.tolist() == [0.5, 0.5]
+    assert told.p.tolist() == pytest.approx(list(0.02 * 0.5 + 0.98 * told.D))
 
 
 def largest_bias(K, *, prediction_at_tell):
@@ -192,15 +370,16 @@ def largest_bias(K, *, prediction_at_tell):
             rounds.append((own.t, own.p, own.trace, arm))
         for k in (0, 2, 1) if arms[0] == 0 else (2, 1, 0):
             own.t, own.p, own.trace, arm = rounds[k]
-            L, Z_before = own.state.L.copy(), own.state.rate[Z]
+            L, Z_before, q = own.state.L.copy(), own.state.rate[Z], row(own.trace, K, "q")
             if prediction_at_tell:
-                own.trace[-K:] = np.clip(own.state.known[LEVEL] + own.state.o, 0, 1)
+                d = row(own.trace, K, "d")
+                d[:] = np.clip(own.state.known[LEVEL] + own.state.o, 0, 1)
+                own.trace[PREDICTED] = (own.p - q) @ d
             own.update(arm, losses[k + 1])
             if k == 0:
                 mean += probability * (own.state.L - L)
                 spent += probability * (own.state.rate[Z] - Z_before)
-                q, _, D, _ = own.trace[-4 * K :].reshape(4, K)
-                lost = (1 - own.traced("exploration_mass")) * own.traced("bold_share") * (D - q) @ losses[1]
+                lost = (own.p - q) @ losses[1]
     return max(abs(mean - losses[1]).max(), abs(spent - lost))
 
 
@@ -214,14 +393,14 @@ def test_late_feedback_is_unbiased_however_much_was_told_in_between(K):
 @pytest.mark.parametrize("K", [2, 3])
 def test_a_prediction_that_is_read_when_feedback_comes_would_be_biased(K):
     """Which shows that the test above can fail."""
-    assert largest_bias(K, prediction_at_tell=True) > 1e-4
+    assert largest_bias(K, prediction_at_tell=True) > 1e-6
 
 
 def test_nothing_but_the_scalars_of_a_round_counts_as_a_trace():
     result = sl.simulate("glance", sl.graphs.star(7), sl.losses.bernoulli([0.5] * 7), rounds=50)
     assert tuple(result.traces) == glance.TRACES
     agent = sl.Agent("glance", sl.graphs.star(7))
-    assert agent.ask().drawn.trace.size == len(glance.TRACES) + 1 + 7 * len(glance.LEARNER.kept)
+    assert agent.ask().drawn.trace.size == FIRST + 7 * len(glance.LEARNER.kept)
 
 
 @pytest.mark.parametrize("delay", [1, 9])
@@ -256,15 +435,6 @@ def test_a_decision_that_is_cancelled_leaves_an_arm_that_the_bold_half_tries():
     assert agent.estimates().weights[2] > 0.2
 
 
-@pytest.mark.parametrize("K", [1, 2, 10, 12, 13, 1000, 10**5])
-def test_the_entropy_grows_like_the_logarithm(K):
-    params = catalogue.configure(glance.LEARNER, sl.graphs.self_loops(K), {})
-    assert params.n == max(2, round(math.log(K)))
-    if K > 1:
-        assert pytest.approx(params.n * (K ** (1 / params.n) - 1), rel=1e-12) == params.H
-        assert 2 * math.log(K) >= params.H or K == 2
-
-
 def test_a_thousand_arms_are_played():
     graph = sl.graphs.nested(1000)
     world = sl.losses.bernoulli([0.2 if arm == 300 else 0.8 for arm in range(1000)])
@@ -272,59 +442,40 @@ def test_a_thousand_arms_are_played():
     assert result.regret[0, -1] < 0.5 * 0.6 * 300
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(5))
 def test_every_step_of_the_proof_holds(seed):
-    """In each round, over all draws: what `docs/glance.md` says of S, Z, eps, p and the estimates."""
+    """In each round, over all draws: what `docs/glance-proof.md` says of C, Z, p and the estimates."""
     rng = np.random.default_rng(seed)
-    K = [2, 4, 9, 12, 14, 40][seed]
+    K = [2, 4, 9, 12, 40][seed]
     A = random_digraph(rng, K)
     oracle, spent, largest = naive.Glance(K), 0.0, 0.0
-    n = oracle.n
-    for _ in range(80 if K > 20 else 150):
+    for _ in range(60 if K > 20 else 150):
         level = rng.random() < 0.5
         losses = np.where(rng.random(K) < 0.8, level, rng.random(K)).astype(float)
         told = oracle.distribution(A)
         arm = int(rng.choice(K, p=told.p / told.p.sum()))
         if told.q is not None:
-            rho = min(0.5, (10 + told.x) / 500)
-            assert (told.p >= rho / 2 * told.q * (1 - 1e-9)).all()
-            assert told.eps <= 4 / told.x * told.y_rest * (1 + 1e-9)
+            rho = 1 - told.beta
+            assert rho >= 0.002
             outcomes, before = [], pickle.dumps(oracle)
             for other in np.flatnonzero(told.p > 0):
                 trial = pickle.loads(before)  # noqa: S301  # a copy, in a tenth of the time that `deepcopy` takes
                 revealed = {int(i): losses[i] for i in np.flatnonzero(A[other])}
-                S, J = trial.update(told, other, revealed)
-                a = trial.L - oracle.L
-                moved = weights(a / told.x, told.q, n)
-                assert (told.q - moved) @ a - told.x * divergence(moved, told.q, n) <= S + 1e-9
-                assert 4.5 * (1 + 2 / rho * len(revealed)) >= S
-                assert 2 + len(revealed) * (1 + 1 / rho) >= J
-                assert (a >= -0.45 * told.x * told.q ** (-1 / n) - 1e-9).all()
-                outcomes.append((told.p[other], S, J, a))
-            assert sum(p * S for p, S, _, _ in outcomes) <= told.y / told.x + 1e-12
-            np.testing.assert_allclose(sum(p * a for p, _, _, a in outcomes), losses, atol=1e-9)
-            lost = (1 - told.eps) * told.beta * (told.D - told.q) @ losses
+                C, J = trial.update(told, other, revealed)
+                a = np.array(trial.L) - np.array(oracle.L)
+                assert len(revealed) / rho * (1 + 1e-9) >= C
+                assert 1 + max(1, 1 / rho - 1) * len(revealed) + 1e-9 >= J
+                outcomes.append((told.p[other], C, J, a))
+            P = told.p @ A
+            assert sum(p * C for p, C, _, _ in outcomes) * told.x <= (told.q / P).sum() / 2 + 1e-9
+            np.testing.assert_allclose(sum(p * a for p, _, _, a in outcomes), losses, atol=1e-8)
+            lost = (told.p - told.q) @ losses
             assert sum(p * J for p, _, J, _ in outcomes) == pytest.approx(lost, abs=1e-9)
+        W = oracle.budget()
         _, J = oracle.update(told, arm, {int(i): losses[i] for i in np.flatnonzero(A[arm])})
         spent, largest = spent + J, max(largest, J)
-        assert spent <= max(told.W, 4) + largest + 1e-9  # the budget
-        assert pytest.approx(spent) == oracle.Z
-
-
-def weights(step, q, n):
-    """Return the weights after q: with q^(-1/n) longer by step / (n - 1), and by what makes them sum to 1."""
-    start = q ** (-1 / n) + step / (n - 1)
-    low, high = -min(start), 10.0 - min(start)  # the n-th root of the number of arms is less
-    for _ in range(60):
-        middle = (low + high) / 2
-        low, high = (middle, high) if ((start + middle) ** -float(n)).sum() > 1 else (low, middle)
-    return (start + high) ** -float(n)
-
-
-def divergence(a, b, n):
-    """Return the Bregman divergence of F(q) = -n sum(q^(1 - 1/n) - q)."""
-    slope = n - (n - 1) * b ** (-1 / n)
-    return -n * sum(a ** (1 - 1 / n) - a) + n * sum(b ** (1 - 1 / n) - b) - slope @ (a - b)
+        assert spent <= W + largest + 1e-9
+        assert pytest.approx(spent) == oracle.Z[0]
 
 
 @pytest.mark.parametrize("graph", [sl.graphs.self_loops(5), sl.graphs.nested(30), sl.graphs.in_star(6)], ids=repr)
@@ -334,4 +485,4 @@ def test_numbers_stay_sound_over_many_rounds(graph):
     endure("glance", graph, 1.0, 1.0, rounds=300_000)
     result = sl.simulate("glance", graph, sl.losses.bernoulli([0.0] + [1.0] * (graph.n_arms - 1)), rounds=300_000)
     assert result.regret[0, -1] < 300
-    assert (result.traces["exploration_mass"] <= 0.5).all()
+    assert ((result.traces["bold_share"] >= 0) & (result.traces["bold_share"] <= 0.998)).all()

@@ -100,10 +100,10 @@ def test_what_is_no_choice_of_arms_is_refused_and_nothing_is_decided(tmp_path):
             reply = await client.post("/v1/experiments/trays/decisions", json={"available": [0, wrong]})
             assert (reply.status_code, reply.json()["path"]) == (422, "body.available.1")
             assert "boolean" not in reply.text  # nobody meant a flag
-        await client.post("/v1/experiments", json={**MAKE, "name": "other", "learner": "glance"})
+        await client.post("/v1/experiments", json={**MAKE, "name": "other", "learner": "ucb-n"})
         reply = await client.post("/v1/experiments/other/decisions", json={"available": [0, 1]})
         assert reply.status_code == 422
-        assert "Use exp3-set" in reply.text
+        assert "Use glance or exp3-set" in reply.text
         return (await client.get("/v1/experiments/trays")).json()["round"]
 
     assert playing(tmp_path, play) == 0

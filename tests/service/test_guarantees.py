@@ -115,7 +115,7 @@ def test_what_expired_or_was_cancelled_is_a_note_where_the_bound_counts_it(bench
 
 
 @pytest.mark.parametrize(
-    ("learner", "proved"), [("exp3.g++", ["adversarial"]), ("exp3-set", ["adversarial"]), ("glance", [])]
+    ("learner", "proved"), [("exp3.g++", ["adversarial"]), ("exp3-set", ["adversarial"]), ("glance", ["adversarial"])]
 )
 def test_a_graph_that_was_known_only_after_the_draw(bench, learner, proved):
     bench.create(learner=learner)

@@ -306,47 +306,35 @@ def epochs(K, T, mas, d, initial):
 class Glance:
     """What both theorems of docs/glance-proof.md are made of."""
 
-    def __init__(self, K, mas, revealed, first):
-        self.m = mpf("1.6")
-        self.n = max(2, int(floor(ln(K) + mpf(1) / 2)))
-        self.H = self.n * (mpf(K) ** (1 / mpf(self.n)) - 1)
-        self.d = min(mpf(mas), mpf(revealed))
-        self.up = 1 + 1 / mpf(self.n)
-        self.g = (self.up * (2 * self.n - 2) / (2 * self.n - 3)) ** self.n
-        self.a = first + 6 + 49 * self.d + self.up * self.H * 70 * (1 + 4 * self.d)
-        self.early = 240 * self.up * self.m**2 * self.H
+    def __init__(self, K, T, mas, revealed, first):
+        self.rho, self.M, self.T, self.first = mpf("0.002"), mpf(mas), mpf(T), first
+        d = min(mpf(mas), mpf(revealed))
+        self.lnN = ln(K)
+        self.B, self.J = d / self.rho, 1 + (1 / self.rho - 1) * d
+        self.g = 24
+        self.a = (mpf("0.3") + mpf("2.4") * self.B) * self.lnN
+        self.c = 1 + ln(K * mpf(T))
 
-    def B(self, x):
-        rho = min(mpf(1) / 2, (10 + x) / 500)
-        return mpf("4.5") * (1 + 2 * self.d / rho) + mpf("0.15")
-
-    def steps(self, exists):
-        """Return all z_k of which something holds that does not hold of later ones."""
-        found, z = [], sqrt(2 / self.H) / (2 * self.m)
-        while exists(z):
-            found.append(z)
-            z *= self.up
-        return found
+    def unclipped(self, rounds):
+        return self.B + sqrt(mpf("1.03") * self.lnN * self.M * rounds / self.rho)
 
 
 def glance_adversarial(K, T, mas, revealed, first):
-    o = Glance(K, mas, revealed, first)
-    clipped = o.steps(lambda z: z < o.n * o.B(z) / (o.m**2 * o.H))
-    root = o.m * sqrt(o.H * 4 * o.n / (o.n - 1) * mpf(mas) * T)
-    cost = sum(map(o.B, clipped)) + o.early + o.B(240) + sqrt(mpf("4.4")) * root
-    explored = mpf(len(clipped)) / 2 + o.early / mpf("0.3") + mpf(1) / 2 + sqrt(mpf(80) / 3) * root
-    return o.a + (3 + o.g / o.m**2) * cost + mpf("0.7") * explored
+    o = Glance(K, T, mas, revealed, first)
+    E = o.B * (1 + (2 * o.c + 1) * max(0, ln(2 * o.c * o.B / (mpf("0.3") * o.lnN))))
+    V = 2 * sqrt(2 * (1 + 1 / o.rho) * o.M * o.T)
+    return first + 4 + o.J + o.a + (3 + o.g) * (E + o.unclipped(o.T)) + V
 
 
 def glance_stochastic(K, T, gap, mas, revealed, first, cor):
-    o = Glance(K, mas, revealed, first)
-    Lambda = ln(1 + o.B(0) * mpf(T) * (mpf(T) + 1) / (o.m * sqrt(2 * o.H)))
-    kappa, c = mpf(16) / 3 + o.g / o.m**2, (1 + sqrt(8)) ** 2 + mpf("1.2")
-    cost = sum(map(o.B, o.steps(lambda z: z < 240))) + o.B(240) * (o.n + 1) * Lambda + o.early
-    A = o.a + kappa * (cost + o.m * sqrt(o.up * Lambda * 8 * c * mpf(mas) * o.H * (1 + ln(T))))
-    b = 4 * 28 * c * o.n * mpf(mas) / mpf(gap) * o.up * Lambda * (kappa * o.m) ** 2
-    # The larger root of s = A + cor + sqrt(b s), where s is the regret plus cor.
-    return ((sqrt(b) + sqrt(b + 4 * (A + mpf(cor)))) / 2) ** 2 - mpf(cor)
+    o, gap, cor = Glance(K, T, mas, revealed, first), mpf(gap), mpf(cor)
+    Lambda = ln(1 + mpf("2.5") * o.B * o.T * (o.T + 1))
+    v = mpf("0.65") * Lambda * o.M * o.c / (o.rho * gap)
+    c_0 = o.unclipped(min(o.T, 1000 * o.c / o.lnN)) + o.B * (2 * o.c + 1) * Lambda
+    c_0 += sqrt(v * gap * (1001 + 1000 * ln(o.T)))
+    s = 2 * c_0 + v * (1 + o.g) + 2 * sqrt(v * (o.a + cor))
+    U, m = (1 + o.g) * s + o.a, 2 * (1 + 1 / o.rho) * o.M / gap
+    return first + U + 2 * (4 + o.J + 2 * s) + 4 * m + 4 * sqrt(m * (2 * (U + cor) / gap + cor))
 
 
 # Late feedback. `initial` and `untold` rounds count 1 each.

@@ -26,7 +26,7 @@ from sidelong.checks import check_whole, short
 from sidelong.display.tables import html_table
 from sidelong.errors import LearnerError, UnknownDecisionError
 from sidelong.graphs.presence import with_absent_arm
-from sidelong.learners.interface import Asked, all_probabilities, refusal
+from sidelong.learners.interface import Asked, all_probabilities, refusal, widen_trace
 from sidelong.outcomes.revealed import Revealed
 from sidelong.outcomes.revealed_columns import RevealedColumns
 
@@ -62,7 +62,7 @@ class Agent(Persistent):
         scale: the range of your own costs or scores, if `tell` is to take those in place of losses in [0, 1].
         certificate: whether to keep what `certificate` needs, 21 numbers for each arm. It changes no decision.
         prior: what one believes of some arms, by number or label: what each loses per round, and for how many rounds of
-            evidence that counts. It tilts the first rounds, by half of the probability at most. `exp3-set` takes it.
+            evidence that counts. `glance` and `exp3-set` take it.
         **options: the options of the learner; for "exp3.g++" see `help(sidelong.learners.exp3gpp.configure)`.
 
     Example:
@@ -163,7 +163,7 @@ class Agent(Persistent):
         Args:
             graph: the graph of this round alone, where graphs change from round to round.
             available: the arms that can be played in this round, by number or label, or a flag for each arm; all if not
-                given. The others are neither played nor revealed. `exp3-set` has a rule and a bound for that.
+                given. The others are neither played nor revealed. `glance` and `exp3-set` have a bound for that.
         """
         return self._decide(
             self._graph if graph is None and available is None else self._bank.of_round(graph, available)
@@ -518,7 +518,8 @@ class Agent(Persistent):
         for t, made in self._pending.items():
             before, drawn = with_absent_arm(made.graph, wider.labels), made.drawn
             mean = np.append(drawn.mean, 0.5) if setup.certificate else drawn.mean
-            self._pending[t] = made.with_arms(before, drawn._replace(p=np.append(drawn.p, 0.0), mean=mean))
+            trace = widen_trace(setup.learner, drawn.trace, before.n_arms - 1)
+            self._pending[t] = made.with_arms(before, drawn._replace(p=np.append(drawn.p, 0.0), trace=trace, mean=mean))
         return wider.n_arms - 1
 
     def retire(self, arm: int | str) -> None:

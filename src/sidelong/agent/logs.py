@@ -13,6 +13,7 @@ from sidelong.checks import short
 from sidelong.errors import EvaluationError, LearnerError
 from sidelong.evaluation.decision_log import DecisionLog, from_table, read_log
 from sidelong.graphs.presence import present
+from sidelong.learners import catalogue
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -26,7 +27,10 @@ def replay(setup: Setup, state: Any, log: Any) -> int:
     learner, graph = setup.learner, setup.graph
     if learner.replay is None:
         title = learner.title
-        raise LearnerError(f"learn needs a learner with a rule for it, and {title} has none. Use exp3-set.")
+        able = catalogue.names_where(lambda each: each.replay is not None)
+        raise LearnerError(
+            f"learn needs a learner with a rule for it, and {title} has none. Use {able}, with default options."
+        )
     found = _read(log, graph.n_arms)
     told = np.flatnonzero(found.told)
     _check_seen(found, told, graph)

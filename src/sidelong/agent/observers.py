@@ -347,6 +347,7 @@ class Lateness(NamedTuple):
     #: The regret so far is, in the mean, at most this, if delays depend on neither draws nor losses. None if no such
     #: bound is proved for the learner with its options.
     bound: float | None
+    absent: bool  #: whether an arm was ever absent
 
 
 def lateness_of(setup: Setup, delays: np.ndarray, outstanding: Sequence[int], rounds: int) -> Lateness:
@@ -369,6 +370,7 @@ def lateness_of(setup: Setup, delays: np.ndarray, outstanding: Sequence[int], ro
         rated_delay=counted[RATED_DELAY],
         exploration=counted[EXPLORATION],
         bound=_late_bound(setup, counted, initial, sigmas),
+        absent=counted[ABSENT] > 0,
     )
 
 

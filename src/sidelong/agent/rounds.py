@@ -40,7 +40,7 @@ from sidelong.checks import check_whole, short
 from sidelong.errors import LearnerError
 from sidelong.graphs.presence import with_absent_arm
 from sidelong.keys import Keys, seeds_of
-from sidelong.learners.interface import is_checked, refusal
+from sidelong.learners.interface import is_checked, refusal, widen_trace
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -514,6 +514,10 @@ class Rounds:
         columns["graph"] = places[columns["graph"]]
         if not setup.learner.is_sparing:
             columns["p"] = np.pad(columns["p"], ((0, 0), (0, 1)))
+        if learner.kept:
+            K, n = before.graph.n_arms, len(columns["trace"])
+            wider = [widen_trace(learner, trace, K) for trace in columns["trace"]]
+            columns["trace"] = np.array(wider).reshape(n, setup.n_traces)
         if setup.certificate:
             columns["mean"] = np.pad(columns["mean"], ((0, 0), (0, 1)), constant_values=0.5)
         made.let_wait(columns)

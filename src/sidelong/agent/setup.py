@@ -135,7 +135,10 @@ def _tilt(learner: Learner, params: Any, state: Any, graph: FeedbackGraph, prior
     """Let a learner begin with a prior; return the most that it can add to the bound on the regret."""
     if learner.tilt is None:
         title = learner.title
-        raise LearnerError(f"prior needs a learner with a bound for it, and {title} has none. Use exp3-set.")
+        able = catalogue.names_where(lambda each: each.tilt is not None)
+        raise LearnerError(
+            f"prior needs a learner with a rule for it, and {title} has none. Use {able}, with default options."
+        )
     if not isinstance(prior, Mapping):
         raise LearnerError(f"prior is {{arm: (mean, weight)}}, not {short(prior)}.")
     believed = {}

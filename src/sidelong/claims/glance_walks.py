@@ -1,12 +1,11 @@
 """Walks of `glance`: the learner stepped by hand, with what it did in each round and would have done on other draws.
 
-What a round should cost and spend is computed here from p, q, D, d, beta and eps alone, with matrices, and shares no
-code with the learner.
+What a round should cost and spend is computed here from p, q, d, the losses and the advice alone, with matrices, and
+shares no code with the learner. In every other walk somebody advises, and is silent now and then.
 """
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -30,22 +29,22 @@ if TYPE_CHECKING:
 class Drawn(NamedTuple):
     """What the learner made of a round, had this arm been drawn."""
 
-    a: Floats
+    a: Floats  #: what L grew by, of each expert
     J: float  #: what Z grew by
-    S: float
+    C: float
 
 
 class Round(NamedTuple):
     """A round after all arms were seen: what the learner fixed before the draw, and what it learned after."""
 
     A: npt.NDArray[np.bool_]
-    x: float
+    L: Floats
+    y: float  #: the rate of the weights
     p: Floats
     q: Floats
-    D: Floats
     d: Floats
+    E: Floats  #: what each expert would play; zeros of a silent adviser
     beta: float
-    eps: float
     losses: Floats
     drawn: Drawn
     arm: int
@@ -57,37 +56,33 @@ class Round(NamedTuple):
         return self.p @ self.A
 
     @property
-    def rho(self) -> float:
-        """The least share of the cautious half."""
-        return min(0.5, (10 + self.x) / 500)
+    def there(self) -> npt.NDArray[np.bool_]:
+        """Which experts are there."""
+        return np.asarray(self.E.sum(axis=1) > 0)
 
     @property
-    def cost(self) -> float:
-        """C of line 15."""
-        return self.drawn.S + 0.3 * self.eps
+    def entropy(self) -> float:
+        """The entropy of the weights of all experts."""
+        w = np.exp(-(self.L - self.L.min()) / self.y)
+        w /= w.sum()
+        return float(-(w * np.log(np.maximum(w, 1e-300))).sum())
+
+    @property
+    def noise(self) -> float:
+        """The part of J that depends on the draw."""
+        return float(((self.p - self.q) * self.A[self.arm] * (self.losses - self.d) / self.P).sum())
 
     @property
     def spent(self) -> float:
-        """What Z should grow by: line 14."""
-        estimate = self.d + self.A[self.arm] * (self.losses - self.d) / self.P
-        return float((1 - self.eps) * self.beta * ((self.D - self.q) @ estimate))
+        """What Z should grow by: line 10."""
+        return float((self.p - self.q) @ self.d) + self.noise
 
 
 class Walk(NamedTuple):
     """A game, and the constants of its proof."""
 
-    n: int
-    H: float
     d: float  #: d', the smaller of what a play reveals and of the largest acyclic set
     rounds: list[Round]
-
-    def moments(self, each: Round) -> Floats:
-        """Return w / P of a round, whose sum is y."""
-        return self.n / (self.n - 1) * each.q ** (1 + 1 / self.n) / each.P
-
-    def entropy(self, each: Round) -> float:
-        """Return h of a round."""
-        return self.n * (float((each.q ** (1 - 1 / self.n)).sum()) - 1)
 
 
 def walks(trial: Trial) -> list[Walk]:
@@ -113,7 +108,8 @@ def _walks(trial: Trial) -> Iterator[Walk]:
         bank = [graph]
         if number % 2:
             bank += [each for each in digraphs(rng, 40) if each.n_arms == graph.n_arms][:3]
-        yield _walk(trial, rng, bank, _world(rng, rounds, graph.n_arms, turns=number % 3 != 1))
+        world = _world(rng, rounds, graph.n_arms, turns=number % 3 != 1)
+        yield _walk(trial, rng, bank, world, advised=number % 2 == 0)
     for graph in (graphs.self_loops(4), graphs.nested(5)):
         yield _walk(trial, rng, [graph], np.zeros((rounds, graph.n_arms)), fools=True)
 
@@ -130,46 +126,55 @@ def _world(rng: np.random.Generator, rounds: int, K: int, *, turns: bool) -> Flo
 
 
 def _walk(
-    trial: Trial, rng: np.random.Generator, bank: Sequence[FeedbackGraph], losses: Floats, *, fools: bool = False
+    trial: Trial,
+    rng: np.random.Generator,
+    bank: Sequence[FeedbackGraph],
+    losses: Floats,
+    *,
+    fools: bool = False,
+    advised: bool = False,
 ) -> Walk:
     """Play a game; if it `fools`, only the arm that the bold half would play most has a loss, in every round."""
     learner, K = trial.glance, bank[0].n_arms
     params: Any = learner.configure(bank[0])
     state = learner.init(params, bank[0])
-    p, trace, told = np.zeros(K), np.zeros(trace_size(learner, K)), np.zeros(K)
-    eta, eps, beta, S = map(learner.traces.index, ("learning_rate", "exploration_mass", "bold_share", "stability"))
-    rounds: list[Round] = []
+    if advised:
+        params, state = learner.add_adviser(params, state)  # type: ignore[misc]  # it has one
+    p, trace, told = np.zeros(K), np.zeros(trace_size(learner, K, int(advised))), np.zeros(K)
+    eta, beta, C = map(learner.traces.index, ("learning_rate", "bold_share", "stability"))
+    first, rounds = trace_size(learner, 0), list[Round]()
 
     def row(name: str) -> Floats:
-        first = trace.size - K * (len(learner.kept) - learner.kept.index(name))
-        return trace[first : first + K].copy()
+        begin = first + K * learner.kept.index(name)
+        return trace[begin : begin + K].copy()
 
     def learn(into: Any, graph: FeedbackGraph, t: int, arm: int, noted: Floats) -> Drawn:
         arms = graph.out_neighbors(arm)
         told[: arms.size] = losses[t - 1, arms]
         L, spent = into.L.copy(), float(into.rate[Z])
         learner.update(params, into, graph.arrays, Told.new(t, arm, p, told, noted))
-        return Drawn(into.L - L, float(into.rate[Z]) - spent, float(noted[S]))
+        return Drawn(into.L - L, float(into.rate[Z]) - spent, float(noted[C]))
 
     for t in range(1, len(losses) + 1):
         graph = bank[int(rng.integers(len(bank)))]
+        if advised:
+            trace[-K:] = rng.dirichlet(np.full(K, 0.3)) if t % 4 else 0.0
         learner.distribution(params, state, graph.arrays, Asked.new(t, p, trace))
         arm = int(np.argmax(np.cumsum(p) > rng.random() * p.sum()))
         if trace[eta] == 0.0:  # a round of line 1
             learn(state, graph, t, arm, trace)
             continue
-        fixed: dict[str, Any] = {"q": row("q"), "D": row("D"), "d": row("d")}
-        fixed |= {"beta": float(trace[beta]), "eps": float(trace[eps])}
+        E = np.concatenate([np.eye(K), trace[-K:][None]]) if advised else np.eye(K)
+        fixed: dict[str, Any] = {"q": row("q"), "d": row("d"), "E": E.copy(), "beta": float(trace[beta])}
         if fools:
-            losses[t - 1] = np.arange(K) == fixed["D"].argmax()
+            losses[t - 1] = np.arange(K) == row("D").argmax()
         look = t % 10 == 0 or t < 20
         others = [learn(copy_of(state), graph, t, i, trace.copy()) for i in range(K)] if look else []
-        x = 1.0 / float(trace[eta])
+        L, y = state.L.copy(), 1.0 / float(trace[eta])
         drawn = learn(state, graph, t, arm, trace)
         rounds.append(
-            Round(graph.matrix(), x, p.copy(), **fixed, losses=losses[t - 1], drawn=drawn, arm=arm, others=others)
+            Round(graph.matrix(), L, y, p.copy(), **fixed, losses=losses[t - 1], drawn=drawn, arm=arm, others=others)
         )
-    n = max(2, math.floor(math.log(K) + 0.5))
     revealed = max(float(graph.matrix().sum(axis=1).max()) for graph in bank)
     acyclic = max(graph.numbers().acyclic.upper for graph in bank)
-    return Walk(n, n * (K ** (1 / n) - 1), min(revealed, acyclic), rounds)
+    return Walk(min(revealed, acyclic), rounds)

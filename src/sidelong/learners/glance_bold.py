@@ -1,11 +1,35 @@
-"""What `glance` knows of arms, and the bold half that plays by it: lines 3, 4 and 16 to 25 of its pseudo-code.
+r"""What `glance` knows of arms, and the bold half that plays by it. No theorem of `glance` depends on any of this.
 
-A loss is taken as a level of the world, an effect of the round, an effect o_i of the arm and noise. Losses that one
-play reveals share the effect of the round, which the others of the same play tell. The level may jump, and the one of
-three memories that foretells it best stands for it.
+A loss is taken as a level b of the world, an effect o_i of the arm, and noise which the arms of a round may share.
 
-Nothing here is needed for the theorems of `glance`: they hold for any bold half and any predictions. So each line is a
-kernel of its own.
+::
+
+    at an ask, with a the leader, the arm of least o, and g_i = o_i - o_a; h the arm of the cover that a belongs to
+    a  R^2 = (C + 0.1)^2 / ((X + 0.1) (Y + 0.1)), 0 if no play shows two arms;  prior = 0.05 max(0.03, 1 - R^2)
+       v = (prior + sum of squared e_i - r) / (1 + their number);  v_i = (V_i + prior + v) / (N_i + 2)
+    b  D_i ~ exp(-2 (N_i + 2) u_i / (2 + u_i)),  u_i = s_i N_i g_i^2 / ((N_i + 2) v_i + 2 N_i g_i^2 / (N_i + 2)),
+       s_i = 4, or 1 + 3 / (1 + t / 30) if i is an arm of the cover that stands for others
+    c  a takes the D of all that it reveals; an arm c of the cover that of each i of its cell with o_c < o_i; and
+       h half of a's, if a does not show h and g_h^2 N_h < 2 v_h ln(t / 50)
+    d  but D = e_i if some (paid - was_i) (rounds since i was seen) > 0.25 n_i max(bad_i - paid, 0.01); n_i += 1
+    told, with e_i = l_i - b - o_i for the arms that were seen; F_i += w_i, V_i / N_i = variance with the weights w_i
+    e  f_i follows over 30 rounds by how much e_i exceeds the mean of all e_j, or, if i was seen alone, k e_i, and
+       k (l_i - b_0 - o_i) too; where f_i^2 > 0.6 v_i, N_i > 30:
+       was_i = o_i + b_0, bad_i = l_i, n_i = 1 and N_j = min(5, N_j) for all j
+    f  where n_i > 0: bad_i = l_i; but if l_i < (was_i + bad_i) / 2, i is as it was, n_i = 0, N_i = min(5, N_i)
+    g  r = clip(C / (X + 0.001), 0, 1) e_a if a and another arm were seen; s the best of the others: C += e_s e_a,
+       X += e_a^2, Y += e_s^2;  o_i += w_i (e_i - r) / F_i;  N_i = F_i^2 / F2_i, F2_i += w_i^2, or P_i min(c, 1 / P_i)^2
+    h  levels over all, 32 and 4 rounds follow the mean of l_i - o_i; b is the one that foretold best, b_0 the first
+
+w_i = 1, until a graph is told that is not the one asked with, and then min(c, 1 / P_i), c = 20 + t / 12. A shop that
+sold out sees nothing of larger orders, and sees them on days on which little was wanted. With these weights each round
+counts as much as it would have without the outcome's say, and an arm that could hardly be seen is uncertain. From then
+on d, f and b_0 in e are left out, the levels follow the arm that was played, and s_i = 4; and if a told graph hid what
+the asked one showed, c is left out.
+
+If i was seen alone, but with others in some earlier round, most of e_i may be noise that others would have shared. Then
+w_i is multiplied by k = max(0.05, 1 - C / (X + 0.001)), and else k = 1. Of more than 32 arms D is kept for three more
+rounds, unless another leads.
 """
 
 from __future__ import annotations
@@ -15,271 +39,318 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sidelong._jit import kernel
-from sidelong.learners.glance_cautious import WIDE_ARMS
+from sidelong._jit import kernel, rare_kernel
+from sidelong.graphs.cover import Room, cover_largest_first
 from sidelong.numerics import exp, log, smallest, total
 
 if TYPE_CHECKING:
     from sidelong.graphs.arrays import GraphArrays
     from sidelong.learners.glance import State
+    from sidelong.learners.interface import Asked, Told
     from sidelong.numerics import Whole
 
-SHARPNESS = 4.0  # in the first rounds
-SETTLED = 1.0  # the sharpness after many rounds
-PATIENCE = 4_000.0  # rounds, half-way between the two
-CURIOSITY = 30.0  # the same for an arm that stands for others
-UNSURE = 200.0  # from this round on a wide arm may be played because nobody knows whether it is dear
+PRIOR = 0.05  # a variance: that of losses in [0, 1] is a quarter at most
+LEAST_PRIOR = 0.03  # of it, however alike the arms of a round are
+SHARP = 4.0  # how sure the bold half is: 1 is Maillard sampling, which loses more in short games
+CURIOSITY = 30.0  # rounds after which the sharpness of an arm that stands for others is half-way between 4 and 1
 TAILS = 2.0  # added to the power; and how many observations of a gap may be chance
-PRIOR = 0.1  # a variance
-SHARED = 4.0  # observations that the pooled variance counts for
 RECENT = 30.0  # observations over which an arm's errors are averaged
 ALARM = 36.0 / (2.0 * RECENT)  # six standard deviations of such an average, squared, over the variance of one error
 LEFT = 5.0  # observations that are left of each arm after an alarm
 FORGETS = (0.0, 1.0 / 32.0, 1.0 / 4.0)  # the least weight of the last round in each of the three levels
-TRIAL = 1.0 / 20.0  # the same in the errors by which a level is judged
-FIRM = 50.0  # rounds after which what one arm shows alone does not move the level of longest memory
+TRIAL = 1.0 / 20.0  # the same in the errors by which a level is judged, and in what is paid
 BETTER = 0.9  # of the squared error of a level with a longer memory
-FADING = 2.0  # each of t rounds takes 2/t off what was seen before: the last half of the rounds counts most
+MOST = 20.0  # weight of what is seen in the first rounds: more is too noisy while little is known
+GROWTH = 1.0 / 12.0  # of it with each round: what is hidden on most days would stay judged by the other days else
+LEAST_PART = 0.05  # weight of an arm that is seen alone, however alike arms are when they are seen together
+MANY, PAUSE = 32, 3  # of more arms than this D is kept for three more rounds, unless another arm leads
 
-# In `known`: b; how many rounds were told; R and M; A, A', B, B' of line 17;
-# whether a graph was ever told that is not the one asked with.
-LEVEL, TOLD, POOLED, FREEDOM, WITHIN, WITHIN_FREEDOM, BETWEEN, BETWEEN_INVERSE, WEIGHED = range(9)
-N_KNOWN = 9
-
-
-@kernel
-def estimate_variances(state: State) -> None:
-    """Write into `v` the variance of what each arm's losses differ from their prediction by."""
-    prior = PRIOR + SHARED * _pooled(state)
-    for i in range(state.v.size):
-        state.v[i] = (state.V[i] + prior) / (state.N[i] + (1.0 + SHARED))  # 3
+# In `known`: b; how many rounds were told; the squares of line b and their number; C, X and Y; what was paid lately;
+# whether a play has shown two arms; whether a graph was told that was not asked with, and whether it hid an arm.
+LEVEL, TOLD, SQUARES, FREEDOM, COV, LEAD2, OTHER2, PAID, PAIRED, WEIGHED, HID = range(11)
+# In `marks`: the key of the graph of the cover, how many arms are neither seen nor about to be, how many arms of the
+# cover stand for others, the leader, whether an alarm was ever raised, and for how many rounds D will do.
+GRAPH, UNSEEN, WIDE_ARMS, LEADER, ALARMED, KEEPS = range(6)
+N_KNOWN, N_MARKS = 11, 6
 
 
 @kernel
-def _pooled(state: State) -> float:
-    return (PRIOR + state.known[POOLED]) / (1.0 + state.known[FREEDOM])  # type: ignore[no-any-return]
+def _variances(state: State) -> tuple[float, float]:
+    """Return the prior variance and v."""
+    prior = PRIOR
+    if state.known[PAIRED] > 0.0:
+        C, X, Y = state.known[COV] + 0.1, state.known[LEAD2] + 0.1, state.known[OTHER2] + 0.1
+        prior = PRIOR * max(LEAST_PRIOR, 1.0 - C * C / (X * Y))
+    return prior, (prior + state.known[SQUARES]) / (1.0 + state.known[FREEDOM])  # a
 
 
 @kernel
-def play_boldly(state: State, graph: GraphArrays, t: int, D: np.ndarray) -> None:
-    """Write into `D` how likely each arm is the cheapest, on the arm from which that is found out cheaply."""
-    least = smallest(state.o)
-    prior = PRIOR + SHARED * _pooled(state)
-    sharp = SETTLED + (SHARPNESS - SETTLED) / (1.0 + t / PATIENCE)
-    more = 0.0
-    if state.known[WEIGHED] == 0.0:
-        more = SETTLED + (SHARPNESS - SETTLED) / (1.0 + t / CURIOSITY) - sharp
-    for i in range(D.size):
-        gap = state.o[i] - least
-        N = state.N[i]
-        gaps = N * (gap * gap)
-        noise = (N + TAILS) * (state.V[i] + prior) + TAILS * gaps
-        x = (sharp + more * state.wide[i]) * gaps * (N + (1.0 + SHARED))
-        # Not below e^-700, where numbers lose digits and sums slow down.
-        D[i] = exp(max(-700.0, -2.0 * (N + TAILS) * x / (2.0 * noise + x)))
+def play_boldly(state: State, graph: GraphArrays, asked: Asked) -> Whole:
+    """Write into `D` how likely each arm is the cheapest, where that is found out cheaply; return an arm to look at.
+
+    That is -1 if there is none, as mostly.
+    """
+    t, D = asked.t, state.D
+    if state.marks[ALARMED] > 0 and state.known[WEIGHED] == 0.0:
+        back = _look_back(state, asked)
+        if back >= 0:
+            return back
+    if state.marks[KEEPS] > 0 and asked.absent == 0 and state.marks[GRAPH] == graph.key:
+        state.marks[KEEPS] -= 1
+        return -1
+    state.marks[KEEPS] = PAUSE if asked.absent == 0 and D.size > MANY else 0
+    if state.marks[GRAPH] != graph.key:
+        _make_cells(state, graph)
+    lead = state.marks[LEADER] if asked.absent == 0 else _leader_of(state, asked.present)
+    prior, pooled = _variances(state)
+    _spread(state, state.o[lead], prior + pooled, 0.0 if state.known[WEIGHED] > 0.0 else t / (t + CURIOSITY))
+    if asked.absent > 0:
+        for i in range(D.size):
+            D[i] = D[i] if asked.present[i] else 0.0
     scale = 1.0 / total(D)
     for i in range(D.size):
-        D[i] *= scale  # 4
-    if state.known[WEIGHED] == 0.0:
-        _look_from_others(state, graph, t, least, D)
+        D[i] *= scale
+    if state.known[HID] == 0.0:
+        _look_from_others(state, graph, t, lead, prior + pooled)
+    return -1
 
 
 @kernel
-def _look_from_others(state: State, graph: GraphArrays, t: int, least: float, D: np.ndarray) -> None:
-    """Let the leader be played for what it reveals, and arms of the cover for their cells."""
-    lead: Whole = 0
-    while lead < D.size - 1 and state.o[lead] != least:  # NaN equals nothing
-        lead += 1
-    own = D[lead]
+def _leader_of(state: State, present: np.ndarray) -> Whole:
+    best = -1
+    for i in range(present.size):
+        if present[i] and (best < 0 or state.o[i] < state.o[best]):
+            best = i
+    return best
+
+
+@kernel
+def _spread(state: State, least: float, more: float, settled: float) -> None:
+    for i in range(state.D.size):
+        gap, N = state.o[i] - least, state.N[i]
+        gaps = N * (gap * gap)
+        noise = (N + TAILS) * (state.V[i] + more) + TAILS * gaps
+        u = (SHARP - (SHARP - 1.0) * settled * state.wide[i]) * gaps * (N + 2.0)
+        # Not below e^-700, where numbers lose digits and sums slow down.
+        state.D[i] = exp(max(-700.0, -2.0 * (N + TAILS) * u / (2.0 * noise + u)))  # b
+
+
+@kernel
+def _look_from_others(state: State, graph: GraphArrays, t: int, lead: Whole, more: float) -> None:
+    """Let the leader be played for what it reveals, and arms of the cover for their cells and for the leader."""
+    D, home = state.D, state.cell[lead]
+    own, shown = 0.0, False
     for e in range(graph.start[lead], graph.stop[lead]):
-        shown = np.uint64(graph.targets[e])
-        own += D[shown] if shown != lead else 0.0
-        D[shown] = 0.0
-    D[lead] = own  # 4
-    if state.marks[WIDE_ARMS] > 0:
-        _look_from_wide_arms(state, t, least, D, lead)
-
-
-@kernel
-def _look_from_wide_arms(state: State, t: int, least: float, D: np.ndarray, lead: Whole) -> None:
-    """Let an arm of the cover be played for its cell where that may cost less, and in the place of the leader."""
-    mass, cost, own = state.a, state.e, D[lead]
-    mass[:] = 0.0
-    cost[:] = 0.0
-    here, sum_, lost = state.cell[0], 0.0, 0.0  # of the cell of the last arm: to add in memory would take far longer
-    for i in range(D.size):
-        if state.cell[i] != here:
-            mass[here], cost[here] = sum_, lost
-            here = state.cell[i]
-            sum_, lost = mass[here], cost[here]
-        if i != lead:
-            sum_ += D[i]
-            lost += D[i] * (state.o[i] - least)
-    mass[here], cost[here] = sum_, lost
-    home = np.uint64(state.cell[lead])
-    for i in range(D.size):
-        if state.wide[i] > 0.0:
-            gap = state.o[i] - least - _doubt(state, i, t)
-            cost[i] = 1.0 if mass[i] * max(0.0, gap) < cost[i] else 0.0
-            if i == home and i != lead and gap < 0.0:
-                own *= 0.5
+        j = np.uint64(graph.targets[e])
+        own += D[j]
+        D[j] = 0.0
+        shown |= j == home
+    D[lead] = own  # c
+    if state.marks[WIDE_ARMS] == 0:
+        return
     for i in range(D.size):
         c = np.uint64(state.cell[i])
-        if i != lead and cost[c] == 1.0:
-            D[i] = mass[c] if i == c else 0.0  # 4
-    D[home] += D[lead] - own
-    D[lead] = own  # 4
+        if c != i and i != lead and state.o[c] < state.o[i]:  # noqa: PLR1714  # a kernel
+            D[c] += D[i]
+            D[i] = 0.0
+    gap, N = state.o[home] - state.o[lead], state.N[home]
+    if not shown and t > 50 and gap * gap * N * (N + 2.0) < 2.0 * (state.V[home] + more) * log(t / 50.0):
+        D[home] += 0.5 * D[lead]
+        D[lead] *= 0.5
 
 
 @kernel
-def _doubt(state: State, c: int, t: int) -> float:
-    """Return by how much an arm may look dearer than it is."""
-    v = (state.V[c] + PRIOR + SHARED * _pooled(state)) / (state.N[c] + (1.0 + SHARED))
-    return math.sqrt(log(max(1.0, t / UNSURE)) * v / max(1.0, state.N[c]))
+def _look_back(state: State, asked: Asked) -> Whole:
+    """Return an arm that was cheaper before an alarm and is worth another look."""
+    paid = state.known[PAID]
+    for i in range(state.o.size):
+        if state.looks[i] > 0.0 and i != state.marks[LEADER] and asked.present[i]:
+            hope = (paid - state.was[i]) * (asked.t - state.last[i])
+            if hope > 0.25 * state.looks[i] * max(state.bad[i] - paid, 0.01):
+                state.looks[i] += 1.0
+                state.last[i] = asked.t
+                return i  # d
+    return -1
+
+
+@rare_kernel
+def _make_cells(state: State, graph: GraphArrays) -> None:
+    """Give each arm to the first arm of a cover that reveals it, and each arm of the cover to itself."""
+    cover_largest_first(graph, state.order, state.zeros, state.chosen, Room(state.free, state.heap))
+    K = state.cell.size
+    state.cell[:] = K
+    for c in range(K):
+        if state.chosen[c]:
+            for e in range(graph.start[c], graph.stop[c]):
+                i = graph.targets[e]
+                state.cell[i] = min(state.cell[i], c)
+    state.wide[:] = 0.0
+    for i in range(K):
+        if state.chosen[i]:
+            state.cell[i] = i
+        else:
+            state.wide[state.cell[i]] = 1.0
+    state.marks[WIDE_ARMS] = np.int64(state.wide.sum())
+    state.marks[GRAPH] = graph.key
 
 
 @kernel
-def know(state: State, graph: GraphArrays, arm: int, losses: np.ndarray) -> None:
-    """Learn of the arms that `arm` revealed, and of the level."""
-    first = graph.start[arm]
+def know(state: State, graph: GraphArrays, told: Told, P: np.ndarray) -> None:
+    """Learn of the arms that were revealed, and of the level."""
+    arm, first = told.arm, graph.start[told.arm]
     count = graph.stop[arm] - first
-    level, pooled = state.known[LEVEL], _pooled(state)
-    sum_, alarm = 0.0, False
+    lead, weighed = state.marks[LEADER], state.known[WEIGHED] > 0.0
+    sum_, own, of_lead, of_other, least, shown = 0.0, 0.0, 0.0, 0.0, math.inf, False
     for k in range(count):
         i = np.uint64(graph.targets[first + k])
-        e = losses[k] - state.o[i]
+        e = told.losses[k] - state.o[i]
         state.e[k] = e
         sum_ += e
-        if state.N[i] > TAILS:
-            state.f[i] += (e - level - state.f[i]) / RECENT
-            v = (state.V[i] + PRIOR + SHARED * pooled) / (state.N[i] + (1.0 + SHARED))
-            alarm |= state.N[i] > RECENT and state.f[i] * state.f[i] > ALARM * max(v, pooled)
-    if alarm:
-        _forget(state)  # 16
-    mean = sum_ / count
+        own = e if i == arm else own
+        if i == lead:
+            of_lead, shown = e, True
+        elif state.o[i] < least:
+            of_other, least = e, state.o[i]
+    mean = own if weighed else sum_ / count
     if state.known[TOLD] == 0.0:
-        level = mean
         state.level[:] = mean
-    _know_effects(state, graph, arm, level, mean - level)
-    _follow_level(state, mean, firm=count == 1 and state.known[TOLD] + 1.0 >= FIRM)
-
-
-@kernel
-def _know_effects(state: State, graph: GraphArrays, arm: int, level: float, surprise: float) -> None:
-    """Learn the effects of the arms that were revealed, less what the others say of the round; `e` is l - o."""
-    first = graph.start[arm]
-    count = graph.stop[arm] - first
-    shift, noise = _parts(state) if count > 1 else (0.0, 1.0)
-    W, W2, We, squares = 0.0, 0.0, 0.0, 0.0
-    for k in range(count):
-        N = state.N[np.uint64(graph.targets[first + k])]
-        e = state.e[k] - level
-        squares += (e - surprise) * (e - surprise)
-        W += N
-        W2 += N * N
-        We += N * e
-    raw, freedom = 0.0, 0.0
-    for k in range(count):
-        i = np.uint64(graph.targets[first + k])
-        e = state.e[k] - level
-        N = state.N[i]
-        raw += e * e * (N / (N + 1.0))
-        others = W - N
-        if shift > 0.0 and others > 0.0:
-            mean = (We - N * e) / others
-            e -= mean * (shift / (shift + noise * ((W2 - N * N) / (others * others))))  # 18
-        freedom += 1.0 if N > 0.0 else 0.0
-        state.N[i] = N + 1.0
-        state.F[i] += 1.0
-        state.F2[i] += 1.0
-        step = e / state.N[i]
-        state.o[i] += step
-        state.V[i] += e * (e - step)  # 19
-    state.known[POOLED] += raw
-    state.known[FREEDOM] += freedom
-    _follow_rounds(state, count, surprise, squares)
-
-
-@kernel
-def _forget(state: State) -> None:
-    for i in range(state.N.size):
-        if state.N[i] > LEFT:
-            state.V[i] *= LEFT / state.N[i]
-            state.N[i] = LEFT
-            state.F[i] = LEFT
-            state.F2[i] = LEFT
-        state.f[i] = 0.0
-
-
-@kernel
-def know_by_weights(
-    state: State, graph: GraphArrays, arm: int, p: np.ndarray, P: np.ndarray, losses: np.ndarray
-) -> None:
-    """Learn the same where the outcome may decide what is revealed; `P` is that of the graph of the round."""
-    first = graph.start[arm]
+        state.known[LEVEL] = mean
     level = state.known[LEVEL]
-    kept = 1.0 - min(0.5, FADING / (1.0 + state.known[TOLD]))  # 22
-    for j in range(p.size):
-        state.F[j] *= kept
-        state.F2[j] *= kept
-    own = 0.0
-    for k in range(graph.stop[arm] - first):
+    state.known[PAID] += (own + state.o[arm] - state.known[PAID]) * max(TRIAL, 1.0 / (1.0 + state.known[TOLD]))
+    shared = min(1.0, max(0.0, state.known[COV] / (state.known[LEAD2] + 0.001)))
+    part = max(LEAST_PART, 1.0 - shared) if count == 1 and state.pairs[arm] > 0.0 else 1.0
+    _watch(state, graph, told, level if count == 1 else mean, part)
+    r = 0.0
+    if shown and count > 1:
+        of_lead, of_other = of_lead - level, of_other - level
+        r = shared * of_lead  # g
+        state.known[COV] += of_other * of_lead
+        state.known[LEAD2] += of_lead * of_lead
+        state.known[OTHER2] += of_other * of_other
+    state.known[PAIRED] = 1.0 if count > 1 else state.known[PAIRED]
+    _know_arms(state, graph, told, level + r, P, part)
+    state.known[TOLD] += 1.0
+    _follow_level(state, mean)
+    least, lead = smallest(state.o), 0
+    while state.o[lead] != least:
+        lead += 1
+    if lead != state.marks[LEADER]:
+        state.marks[LEADER] = lead
+        state.marks[KEEPS] = 0
+
+
+@kernel
+def _watch(state: State, graph: GraphArrays, told: Told, common: float, part: float) -> None:
+    """Raise an alarm, or judge arms that are looked at again; `e` is l - o.
+
+    What all arms of a round have in `common` is noise that v has no part of, or a change of the level. Alarms that it
+    raises would be false, and harmful: after each, the arms that are seen become cheaper or dearer than those that are
+    hidden, and only the second is ever noticed. Of an arm that was seen alone, a `part` of the error is its own.
+    """
+    first = graph.start[told.arm]
+    count = graph.stop[told.arm] - first
+    alone, weighed = count == 1, state.known[WEIGHED] > 0.0
+    prior, pooled = _variances(state)
+    alarm = -1
+    for k in range(count):
         i = np.uint64(graph.targets[first + k])
-        own = losses[k] - state.o[i] if i == arm else own
-        e = losses[k] - state.o[i] - level
-        w = p[i] / max(P[i], p[arm])
+        state.last[i] = told.t
+        N = state.N[i]
+        if N > TAILS:
+            state.f[i] += (part * (state.e[k] - common) - state.f[i]) / RECENT
+            v = (state.V[i] + prior + pooled) / (N + 2.0)
+            raised = N > RECENT and state.f[i] * state.f[i] > ALARM * max(v, pooled)
+            if alone and not weighed:
+                state.slow[i] += (part * (state.e[k] - state.level[0]) - state.slow[i]) / RECENT
+                raised |= N > RECENT and state.slow[i] > 0.0 and state.slow[i] * state.slow[i] > ALARM * v
+            alarm = k if raised else alarm  # e
+    if alarm >= 0:
+        _forget(state, np.uint64(graph.targets[first + alarm]), told.losses[alarm], alone)
+    elif state.marks[ALARMED] > 0 and not weighed:
+        for k in range(count):
+            _judge(state, np.uint64(graph.targets[first + k]), told.losses[k])
+
+
+@kernel
+def _forget(state: State, i: Whole, loss: float, alone: bool) -> None:
+    if state.looks[i] == 0.0:
+        state.was[i] = state.o[i] + state.level[0]
+        state.bad[i] = loss
+        state.looks[i] = 1.0
+        state.marks[ALARMED] = 1
+    if alone:
+        state.level[0] = state.known[LEVEL]
+    for j in range(state.N.size):
+        _keep_some(state, j)
+        state.f[j] = 0.0
+        state.slow[j] = 0.0  # e
+
+
+@kernel
+def _keep_some(state: State, i: Whole) -> None:
+    if state.N[i] > LEFT:
+        state.V[i] *= LEFT / state.N[i]
+        state.N[i] = LEFT
+        state.F[i] = LEFT
+        state.F2[i] = LEFT
+
+
+@kernel
+def _judge(state: State, i: Whole, loss: float) -> None:
+    if state.looks[i] > 0.0 and i != state.marks[LEADER]:
+        if loss < 0.5 * (state.was[i] + state.bad[i]):
+            state.o[i] = state.was[i] - state.known[LEVEL]
+            _keep_some(state, i)
+            state.V[i] = 0.0
+            state.looks[i] = 0.0
+        else:
+            state.bad[i] = loss  # f
+
+
+@kernel
+def _know_arms(state: State, graph: GraphArrays, told: Told, level: float, P: np.ndarray, part: float) -> None:
+    """Learn the effects of the arms that were revealed; `level` has the effect of the round."""
+    first, weighed = graph.start[told.arm], state.known[WEIGHED] > 0.0
+    count, most = graph.stop[told.arm] - first, MOST + GROWTH * told.t
+    for k in range(count):
+        i = np.uint64(graph.targets[first + k])
+        e = told.losses[k] - state.o[i] - level
+        w = part * min(most, 1.0 / max(P[i], told.p[told.arm])) if weighed else part
+        N = state.N[i]
+        state.known[SQUARES] += w * (e * e) * (N / (N + 1.0))
+        state.known[FREEDOM] += w if N > 0.0 else 0.0
         state.F[i] += w
         share = w / state.F[i]
         step = e * share
-        state.o[i] += step  # 23
-        state.V[i] += share * (state.N[i] * (e * (e - step)) - state.V[i])
-    pooled, freedom = 0.0, 0.0
-    for j in range(p.size):
-        state.F2[j] += p[j] * p[j] / max(P[j], p[j])
-        N = state.F[j] * state.F[j] / state.F2[j]  # 24
-        state.V[j] *= N / state.N[j] if state.N[j] > 0.0 else 0.0
-        state.N[j] = N
-        pooled += state.V[j]
-        freedom += max(0.0, N - 1.0)
-    state.known[POOLED] = pooled
-    state.known[FREEDOM] = freedom
-    state.known[TOLD] += 1.0
-    _follow_level(state, own, firm=False)  # 25
+        state.o[i] += step
+        state.V[i] += share * (N * (e * (e - step)) - state.V[i])
+        if not weighed:
+            state.F2[i] += w * w
+            _count(state, i)
+        state.pairs[i] = 1.0 if count > 1 else state.pairs[i]  # g
+    if weighed:
+        for j in range(state.N.size):
+            w = min(most, 1.0 / P[j]) if P[j] > 0.0 else 0.0
+            state.F2[j] += P[j] * (w * w)
+            _count(state, j)
 
 
 @kernel
-def _parts(state: State) -> tuple[float, float]:
-    """Return the variance of the effects of rounds, and that of noise, as far as earlier rounds tell."""
-    rounds = state.known[TOLD] - 1.0
-    if rounds < 0.0:
-        return 0.0, 1.0
-    noise = state.known[WITHIN] + (state.known[BETWEEN] + PRIOR) / (1.0 + rounds)
-    noise /= 1.0 + state.known[WITHIN_FREEDOM]
-    shift = max(0.0, (state.known[BETWEEN] - noise * state.known[BETWEEN_INVERSE]) / max(1.0, rounds))
-    return shift, noise  # 17
+def _count(state: State, i: Whole) -> None:
+    """Set N, how many observations of equal weight are worth as much, and V with it."""
+    N = state.F[i] * state.F[i] / state.F2[i] if state.F2[i] > 0.0 else 0.0
+    state.V[i] *= N / state.N[i] if state.N[i] > 0.0 else 0.0
+    state.N[i] = N
 
 
 @kernel
-def _follow_rounds(state: State, count: int, surprise: float, squares: float) -> None:
-    """Add a round to the sums of line 17, unless it is the first, which has made the level."""
-    if state.known[TOLD] > 0.0:
-        state.known[WITHIN] += squares
-        state.known[WITHIN_FREEDOM] += count - 1.0
-        state.known[BETWEEN] += surprise * surprise
-        state.known[BETWEEN_INVERSE] += 1.0 / count
-    state.known[TOLD] += 1.0
-
-
-@kernel
-def _follow_level(state: State, mean: float, firm: bool) -> None:
-    """Let the levels follow the last round; if `firm`, not the one that lasts."""
+def _follow_level(state: State, mean: float) -> None:
     rate = 1.0 / (state.known[TOLD] + 1.0)
     best = 0
     for j in range(len(FORGETS)):
         error = mean - state.level[j]
         state.error[j] += (error * error - state.error[j]) * max(rate, TRIAL)
-        if j > 0 or not firm:
-            state.level[j] += error * max(rate, FORGETS[j])  # 20
+        state.level[j] += error * max(rate, FORGETS[j])
         if state.error[j] < BETTER * state.error[best]:
             best = j
-    state.known[LEVEL] = state.level[best]  # 21
+    state.known[LEVEL] = state.level[best]  # h

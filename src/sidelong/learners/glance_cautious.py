@@ -1,175 +1,187 @@
-"""The cautious half of `glance`: lines 2, 7 to 9 and 13 of its pseudo-code.
+"""The cautious half of `glance` and its budget: lines 2, 4 and 6 to 11 of its pseudo-code.
 
-Loops are short and over few arrays, of which the compiler can tell that they do not overlap.
+`w` holds exp(-(L_e - least) / y) of every expert, where y is x as it was when all weights were last renewed. A round
+multiplies those of the arms that it revealed. All are renewed once x exceeds y by 3 %, or by 1 / (2 c) if that is less,
+and once max(h, 1000 c / t) is twice what it was in a round since then. So y stands for x in lines 2, 7 and 8, and what
+the theorems need of x holds of it: it never falls, is known when a round is asked for, and moves with the entropy.
 """
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sidelong._jit import kernel, rare_kernel
-from sidelong.graphs.arrays import observe
-from sidelong.graphs.cover import Room, cover_largest_first
-from sidelong.numerics import exp, log, smallest, total
+from sidelong._jit import kernel
+from sidelong.numerics import exp, log, total
 
 if TYPE_CHECKING:
     from sidelong.graphs.arrays import GraphArrays
     from sidelong.learners.glance import State
-    from sidelong.numerics import Whole
+    from sidelong.learners.interface import Told
 
-# In `rate`: x; y, and the least L that it was for; eps; Z and G.
-X, Y, LEAST, EPS, Z, G = range(6)
-# In `marks`: the key of the graph of U and u, how many arms are neither seen nor about to be, and how many arms of the
-# cover have a cell of more than themselves.
-GRAPH, UNSEEN, WIDE_ARMS = range(3)
+PLAIN = 1_000.0  # c / t times this is the least entropy of the rate; while that is above ln N, ln N stands for it
+LEAST_SHARE = 0.002  # of the cautious half where every play reveals every arm: a uniform share costs money there
+SHARE = 0.018  # more of it where plays reveal nothing on the side: Z jumps by up to 1 / rho
+LAZY = 0.03  # by which x may exceed y: it costs the theorems 3 %, and saves nearly all exponentials
 
-
-@kernel
-def weigh(state: State, n: int, eta: float, q: np.ndarray, g: np.ndarray) -> float:
-    """Write q, g and w, by Newton's method on the power -1/n of the sum, nearly linear in y; return h."""
-    least = smallest(state.L)
-    slope = eta / (n - 1.0)
-    y = max(1.0, state.rate[Y] + slope * (least - state.rate[LEAST]))
-    sum_ = 0.0
-    for _ in range(60):
-        for i in range(q.size):
-            g[i] = slope * (state.L[i] - least) + y
-            r = 1.0 / g[i]
-            q[i] = _power(r, n)
-            state.w[i] = q[i] * r
-        sum_ = total(q)
-        if abs(sum_ - 1.0) <= 1e-10:
-            break
-        y = max(1.0, y + sum_ * (exp(log(sum_) / n) - 1.0) / total(state.w))
-    state.rate[Y] = y
-    state.rate[LEAST] = least
-    inverse = 1.0 / sum_
-    scale = n / (n - 1.0) * inverse
-    for i in range(q.size):
-        q[i] *= inverse  # 2
-        state.a[i] = q[i] * g[i]
-    for i in range(q.size):
-        state.w[i] *= scale
-    return n * (total(state.a) - 1.0)
+# In `rate`: x; y; the L that a weight of 1 stands for; the sum of the weights; Z; G; V; how much plays reveal; ln N;
+# the least entropy that x grew by since y = x; and 1 once an expert was absent or came later, so that Z is not the same
+# for all.
+X, Y, LEAST, SUM, Z, G, NOISE, REVEALED, LOG_N, LOW, UNEVEN = range(11)
+PREDICTED = 3  # where a trace has the part of J that is known before the draw
 
 
 @kernel
-def _power(r: float, n: int) -> float:
-    """Return r^n for n below 32, by squares and not in a loop, so that the loop around it can be vectorised."""
-    r2 = r * r
-    r4 = r2 * r2
-    r8 = r4 * r4
-    low = (r if n & 1 else 1.0) * (r2 if n & 2 else 1.0)
-    return low * (r4 if n & 4 else 1.0) * (r8 if n & 8 else 1.0) * (r8 * r8 if n & 16 else 1.0)
-
-
-@kernel
-def make_cover(state: State, graph: GraphArrays) -> None:
-    """Make U, u and the cells of the cover, unless the graph is the one they were made for."""
-    if state.marks[GRAPH] == graph.key:
-        return
-    room = Room(state.free, state.heap)
-    size = cover_largest_first(graph, state.order, state.zeros, state.chosen, room)
-    for i in range(state.U.size):
-        state.U[i] = 1.0 / size if state.chosen[i] else 0.0  # 7
-    observe(graph, state.U, state.u)
-    _make_cells(state, graph)
-    state.marks[GRAPH] = graph.key
-
-
-@rare_kernel
-def _make_cells(state: State, graph: GraphArrays) -> None:
-    """Give each arm to the first arm of the cover that reveals it, and each arm of the cover to itself."""
-    K = state.cell.size
-    state.cell[:] = K
-    for c in range(K):
-        if state.chosen[c]:
-            for e in range(graph.start[c], graph.stop[c]):
-                i = graph.targets[e]
-                state.cell[i] = min(state.cell[i], c)
-    state.wide[:] = 0.0
+def mark_experts(state: State, present: np.ndarray, advice: np.ndarray) -> None:
+    """Write into `there` which experts are: the arms that can be played, and who advises to play some of those."""
+    K = present.size
     for i in range(K):
-        if state.chosen[i]:
-            state.cell[i] = i
-        else:
-            state.wide[state.cell[i]] = 1.0
-    state.marks[WIDE_ARMS] = np.int64(state.wide.sum())
+        state.there[i] = present[i]
+    for m in range(state.L.size - K):
+        mass, lost = 0.0, 0.0
+        if m < advice.size // K:
+            for i in range(K):
+                mass += advice[m * K + i]
+                lost += 0.0 if present[i] else advice[m * K + i]
+        state.there[K + m] = mass > 0.0 and lost == 0.0
 
 
 @kernel
-def explore(state: State, eta: float, cautious: float, P: np.ndarray) -> None:
-    """Let eps move; `P` is that of the base."""
-    eps = state.rate[EPS]
-    scale = 2.0 * cautious * eta
-    for i in range(P.size):
-        gain = state.u[i] - P[i]
-        inverse = 1.0 / (P[i] + eps * gain)
-        state.a[i] = inverse * inverse * gain
-        state.e[i] = inverse * gain
-    for i in range(P.size):
-        state.a[i] *= scale * state.v[i] * state.w[i]
-        state.e[i] *= state.a[i]
-    bend = 2.0 * total(state.e)
-    if bend > 1e-300:
-        eps += (total(state.a) - 1.0) / bend
-    state.rate[EPS] = min(0.5, max(0.0, eps))  # 8
+def write_weights(L: np.ndarray, there: np.ndarray, y: float, w: np.ndarray) -> float:
+    """Write the exponential weights of those in `there`; return the L of a weight 1."""
+    least = math.inf
+    for e in range(L.size):
+        if there[e]:
+            least = min(least, L[e])
+    for e in range(L.size):
+        # Not below e^-700, where numbers lose digits and sums slow down.
+        w[e] = exp(max(-700.0, -(L[e] - least) / y)) if there[e] else 0.0
+    return least
 
 
 @kernel
-def limited(state: State, eta: float, P: np.ndarray) -> float:
-    """Return eps, or half of its limit where it is above that; `P` is that of the base."""
-    eps = state.rate[EPS]
-    if eps == 0.0:
-        return 0.0
-    for i in range(P.size):
-        state.a[i] = state.w[i] / (P[i] + eps * (state.u[i] - P[i]))
-    state.a[_leader(state.L)] = 0.0
-    limit = 4.0 * eta * total(state.a)
-    state.rate[EPS] = 0.5 * limit if eps > limit else eps  # 9
-    return state.rate[EPS]  # type: ignore[no-any-return]
+def weigh(state: State, some: bool, advice: np.ndarray, q: np.ndarray) -> None:
+    """Write q, which all experts, or those in `there` if there are but `some`, share by their weights."""
+    K = q.size
+    w, sum_ = state.w, state.rate[SUM]
+    if some:
+        w = state.v
+        write_weights(state.L, state.there, state.rate[Y], w)
+        sum_ = total(w)
+    scale = 1.0 / sum_
+    for i in range(K):
+        q[i] = w[i] * scale  # 2
+    for m in range(advice.size // K):
+        if state.there[K + m]:
+            for i in range(K):
+                q[i] += w[K + m] * scale * advice[m * K + i]
 
 
 @kernel
-def _leader(L: np.ndarray) -> Whole:
-    """Return the arm of largest q."""
-    least = smallest(L)
-    for i in range(L.size):
-        if L[i] == least:
-            return i
-    return 0
+def boldness(state: State, some: bool) -> float:
+    """Return the share of the bold half: less of it when half of its budget is spent."""
+    most = 0.0
+    if state.rate[UNEVEN] > 0.0:
+        most = -math.inf
+        for e in range(state.z.size):
+            if state.there[e] or not some:
+                most = max(most, state.z[e])
+    K = float(state.o.size)
+    rho = LEAST_SHARE + SHARE * (1.0 - state.rate[REVEALED]) * (K / (K - 1.0))
+    W = 4.0 + 2.0 * state.rate[G] + 2.0 * math.sqrt(state.rate[NOISE])
+    return (1.0 - rho) * min(1.0, max(0.0, 2.0 * (1.0 - (state.rate[Z] + most) / W)))  # type: ignore[no-any-return]  # 4
 
 
 @kernel
-def stability(state: State, n: int, eta: float, q: np.ndarray, g: np.ndarray) -> float:
-    """Return S, with phi(s) as s^2 u (N + (N - 1) u + ... + u^(N - 1)), where N = n - 1 and u = 1 / (1 + s).
+def learn(
+    state: State, graph: GraphArrays, told: Told, q: np.ndarray, P: np.ndarray, d: np.ndarray, advice: np.ndarray
+) -> float:
+    """Learn the losses of a round, in which those in `there` were, and write there that all are; return C."""
+    K, first, y = q.size, graph.start[told.arm], state.rate[Y]
+    some = told.absent > 0 or state.L.size > K
+    h = _entropy(state)
+    w, before, least = state.w, state.rate[SUM], state.rate[LEAST]
+    if some:
+        w = state.v
+        least = write_weights(state.L, state.there, y, w)
+        before = total(w)
+    mean, noise = 0.0, 0.0
+    for k in range(graph.stop[told.arm] - first):
+        i = np.uint64(graph.targets[first + k])
+        seen = max(P[i], told.p[told.arm])  # rounding may lose the arm that was played in P
+        a = told.losses[k] / seen  # 6
+        state.e[k] = a
+        mean += q[i] * a
+        noise += (told.p[i] - q[i]) * ((told.losses[k] - d[i]) / seen)
+        state.L[i] += a  # 9
+        w[i] *= exp(-a / y)
+    for m in range(advice.size // K):
+        if state.there[K + m]:
+            a = _advised(state, graph, told, advice[m * K :])
+            state.L[K + m] += a
+            w[K + m] *= exp(-a / y)
+    after = total(w)
+    if after > 1e-280:
+        mix = y * (log(before) - log(after))  # 7
+    else:  # those of least L have the weight, within y ln N
+        mix = write_weights(state.L, state.there, y, state.v) - least + y * log(before)
+    C = max(0.0, mean - mix)  # 8
+    J = told.trace[PREDICTED] + noise
+    state.rate[Z] += J  # 10
+    state.rate[NOISE] += noise * noise
+    if some:
+        _charge_absent(state, mix, J)
+    renewed = _slow_down(state, C, h, told.t)
+    state.rate[SUM] = after
+    if renewed or some or after < 1e-100:
+        state.rate[LEAST] = write_weights(state.L, state.there, state.rate[Y], state.w)
+        state.rate[SUM] = total(state.w)
+    return C  # type: ignore[no-any-return]
 
-    With z = s g and g = 1 / r, that is q z^2 / (g + z) times the sum for each arm.
-    """
-    half = 0.5 / eta
-    slope = eta / (n - 1.0)
-    for i in range(q.size):
-        state.w[i] = q[i] / g[i]
-    for i in range(q.size):
-        state.e[i] = state.w[i] * state.a[i]
-    mean = total(state.e) / total(state.w)
-    state.rate[Y] -= slope * mean  # about where the next y is
-    for i in range(q.size):
-        state.e[i] = state.a[i] + half * g[i]
-    c = min(mean, smallest(state.e))
-    for i in range(q.size):
-        z = slope * (state.a[i] - c)
-        inverse = 1.0 / (g[i] + z)
-        state.w[i] = g[i] * inverse
-        state.e[i] = (z * z) * inverse
-    for i in range(q.size):
-        state.e[i] *= q[i]
-    if n > 2:
-        state.v[:] = 1.0
-        for k in range(2, n):
-            for i in range(q.size):
-                state.v[i] = state.v[i] * state.w[i] + k
-        for i in range(q.size):
-            state.e[i] *= state.v[i]  # 13
-    return total(state.e) / eta
+
+@kernel
+def _advised(state: State, graph: GraphArrays, told: Told, E: np.ndarray) -> float:
+    """Return what the estimates in `e` make of an adviser."""
+    a, first = 0.0, graph.start[told.arm]
+    for k in range(graph.stop[told.arm] - first):
+        a += E[np.uint64(graph.targets[first + k])] * state.e[k]
+    return a
+
+
+@kernel
+def _charge_absent(state: State, mix: float, J: float) -> None:
+    for e in range(state.L.size):
+        if not state.there[e]:
+            state.L[e] += mix  # 9
+            state.z[e] -= J
+            state.rate[UNEVEN] = 1.0
+    state.there[:] = True
+
+
+@kernel
+def _entropy(state: State) -> float:
+    """Return the entropy of the weights of all experts."""
+    for e in range(state.L.size):
+        state.v[e] = state.w[e] * (state.L[e] - state.rate[LEAST])
+    return log(state.rate[SUM]) + total(state.v) / (state.rate[Y] * state.rate[SUM])  # type: ignore[no-any-return]
+
+
+@kernel
+def _slow_down(state: State, C: float, h: float, t: int) -> bool:
+    """Let x grow, and y if it is time; return whether y did."""
+    state.rate[G] += C
+    x, y, f = state.rate[X], state.rate[Y], state.rate[LOG_N]
+    c = 1.0 + f + log(float(t))
+    if PLAIN * c >= f * t:
+        x += C / f  # 11
+    else:
+        f = max(h, PLAIN * c / t)
+        x += min(C / f, x / (2.0 * c))
+    state.rate[X] = x
+    state.rate[LOW] = min(state.rate[LOW], f)
+    if x > y and (x - y > min(LAZY, 0.5 / c) * y or f > 2.0 * state.rate[LOW]):
+        state.rate[Y], state.rate[LOW] = x, state.rate[LOG_N]
+        return True
+    return False

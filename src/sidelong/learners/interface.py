@@ -50,6 +50,7 @@ __all__ = [
     "release",
     "trace_size",
     "update",
+    "widen_trace",
 ]
 
 
@@ -93,7 +94,9 @@ class Asked(NamedTuple):
 
     t: int  #: the round, from 1
     p: np.ndarray  #: (K,), where the probabilities go
-    trace: np.ndarray  #: where what the learner's `traces` name goes
+    #: Where what the learner's `traces` name goes. If people advise, its last numbers are their advice: K of each
+    #: adviser, the probabilities with which they would play each arm, and zeros of one who is silent.
+    trace: np.ndarray
     present: np.ndarray  #: bool, (K,): which arms can be played; always all, unless the learner `sleeps`
     absent: int  #: how many cannot; at 0, as in most rounds, there is no need to look at `present`
     seed: int  #: for a `draw`; a `distribution` makes nothing random
@@ -249,6 +252,9 @@ class Learner:
     initial: str = ""  #: the array of its params with the arms of initial rounds, which enter no weights, if it has one
     sleeps: bool = False  #: whether it has a rule for arms that are absent, which reveal nothing in that round's graph
     grow: Callable[..., tuple[Any, Any]] | None = None  #: (params, state) -> both with one more arm, the last
+    #: (params, state) -> both with one more adviser, the last, if it takes advice; rounds that wait have no row of it.
+    add_adviser: Callable[..., tuple[Any, Any]] | None = None
+    trust: Callable[..., Any] | None = None  #: (state) -> how far it follows itself and each adviser, which sum to 1
     tilt: Callable[..., float] | None = None  #: (params, state, prior) begins with a prior; returns its largest cost
     replay: Callable[..., None] | None = None  #: the kernel that learns the rounds of a log: see `head_start`
     variant: Callable[[Mapping[str, Any]], Learner | None] | None = None  #: who plays with these options, if another
@@ -328,13 +334,15 @@ _FUNCTIONS = {
     "probability": (5, "params, state, graph, asked, arm"),
     "release": (4, "params, state, graph, asked"),
     "grow": (2, "params, state"),
+    "add_adviser": (2, "params, state"),
+    "trust": (1, "state"),
     "tilt": (3, "params, state, prior"),
     "replay": (7, "params, state, ends, arms, losses, P, p"),
     "variant": (1, "the options"),
     "needs_with": (1, "the options"),
     "proved_with": (1, "the options"),
 }
-_OPTIONAL = ("grow", "tilt", "replay", "variant", "needs_with", "proved_with")
+_OPTIONAL = ("grow", "add_adviser", "trust", "tilt", "replay", "variant", "needs_with", "proved_with")
 _TEMPLATES = {
     "distribution": distribution,
     "draw": draw,
@@ -355,10 +363,22 @@ def _takes(function: Callable[..., Any], n: int) -> bool:
     return not any(each.kind in positional and each.default is inspect.Parameter.empty for each in rest)
 
 
-def trace_size(learner: Learner, n_arms: int) -> int:
-    """Return how many numbers a learner keeps of a round beside `p`: its traces, one more, and the rows of `kept`."""
+def trace_size(learner: Learner, n_arms: int, n_advisers: int = 0) -> int:
+    """Return how many numbers a learner keeps of a round beside `p`.
+
+    They are its traces, one more, the rows of `kept`, and a row of each adviser.
+    """
     rows = len(learner.kept)
-    return len(learner.traces) + (1 + n_arms * rows if rows else 0)
+    return len(learner.traces) + (1 + n_arms * (rows + n_advisers) if rows else 0)
+
+
+def widen_trace(learner: Learner, trace: np.ndarray, n_arms: int) -> np.ndarray:
+    """Return what was kept of a round in which there were `n_arms`, with a 0 for a new arm at the end of each row."""
+    first = trace_size(learner, 0)
+    if not learner.kept:
+        return trace
+    rows = trace[first:].reshape(-1, n_arms)
+    return np.concatenate([trace[:first], np.pad(rows, ((0, 0), (0, 1))).ravel()])
 
 
 def all_probabilities(learner: Learner) -> Callable[..., None]:

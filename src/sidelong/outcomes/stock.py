@@ -64,10 +64,11 @@ class StockOrders:
         >>> seen = orders.outcome(decision.arm, sales=7)
         >>> agent.tell(decision, seen)
         True
-        >>> decision = agent.ask(seen.graph)  # a good guess of what an order will reveal next time
+        >>> decision = agent.ask()
 
-    Ask with the graph of the last round: then the agent does better, since it knows that orders far below the largest
-    mostly show everything. `tell` corrects the guess, so that a wrong one does not bias it.
+    You may also ask with the graph of the last round, ``agent.ask(seen.graph)``, as a guess of what an order will
+    reveal next time. `tell` corrects the guess, so that a wrong one does not bias the estimates. It saves little where
+    demand stays as it is, and costs much when demand has grown, since the agent counts on seeing what it may not see.
     """
 
     def __init__(

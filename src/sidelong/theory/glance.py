@@ -1,81 +1,80 @@
 r"""What `glance` promises, with all constants: the two theorems of ``docs/glance-proof.md``.
 
-The names are those of the page: n and H of the entropy, m of the rate x, d' = min(d, M) where a play reveals at most d
-arms and no set of more than M arms is without a cycle. With rho(x) = min(1/2, (10 + x) / 500)::
+The names are those of the page. N is the number of experts, which are the arms alone here; d' = min(d, M) where a play
+reveals at most d arms and no set of more than M arms is without a cycle; rho = 0.002 is the least cautious share::
 
-    B(x) = 4.5 (1 + 2 d' / rho(x)) + 0.15            the most that a round costs
-    z_k = x_1 (1 + 1/n)^k                            the least x of the clipped round number k + 1
-    g = ((1 + 1/n) / (1 - 1/(2 (n - 1))))^n          by how much the entropy of a round may exceed that of the last
-    a = first + 6 + 49 d' + 70 (1 + 4 d') (1 + 1/n) H
+    B = d' / rho                                     the most that a round costs
+    J = 1 + (1 / rho - 1) d'                         the most that a round takes from the budget
+    g = 24 > 2 sqrt(e) e (sqrt(e) + 1)               by how much the entropy may exceed what the rate grew by
+    a = (0.3 + 2.4 B) ln N                           what the rate costs while it is small
+    c = 1 + ln(N T)
+
+They are large: at the horizons that people play the theorems say how regret grows, and not how large it is.
 """
 
 from __future__ import annotations
 
-import itertools
 import math
 from typing import NamedTuple
 
 from sidelong.theory.checks import at_least_two, horizon, number, positive_gap, whole
 
-M = 1.6  # the default of `eta_scale`, which the theorems are stated for
-LATE = 240.0  # from this x on half of every round is cautious
-CHARGE = 0.3  # what exploration counts for in the rate
-MOMENT = (1 + math.sqrt(8)) ** 2  # of a difference of two estimates, times P, where one arm has half of q or more
+RHO = 0.002  # the least cautious share
+FIRST_RATE = 0.3  # x_1
+PLAIN = 1000  # c / t times this is the least entropy of the rate
+SLACK = 1.03  # by which x may exceed the rate of the weights
+GROWTH = 24.0  # g
 
 
 class _Game(NamedTuple):
     """What both theorems are made of."""
 
-    n: int
-    H: float
-    d: float  #: d'
-    start: float  #: a
+    log_N: float
+    largest: float  #: M
+    T: float
+    first: float
+    B: float
+    J: float
 
     @property
-    def growth(self) -> float:
-        return math.pow((1 + 1 / self.n) / (1 - 1 / (2 * (self.n - 1))), self.n)
+    def c(self) -> float:
+        return 1 + self.log_N + math.log(self.T)
 
     @property
-    def early(self) -> float:
-        """The most that the rounds with x < 240 cost which are not clipped."""
-        return LATE * (1 + 1 / self.n) * M**2 * self.H
+    def small(self) -> float:
+        """What the rate costs while it is small: a."""
+        return (FIRST_RATE + 2.4 * self.B) * self.log_N
 
     @property
-    def first_rate(self) -> float:
-        return math.sqrt(2 / self.H) / (2 * M)
+    def plain(self) -> float:
+        """At most how many rounds have the plain rate: those with 1000 (1 + ln(N t)) >= t ln N."""
+        return min(self.T, PLAIN * self.c / self.log_N)
 
-    def most(self, x: float) -> float:
-        return 4.5 * (1 + 2 * self.d / min(0.5, (10 + x) / 500)) + 0.5 * CHARGE
-
-    def clipped(self) -> itertools.takewhile[float]:
-        """Yield z_0, z_1 and so on, as far as a round that is clipped even at the largest entropy can have it."""
-        steps = (self.first_rate * math.pow(1 + 1 / self.n, k) for k in itertools.count())
-        return itertools.takewhile(lambda z: z < self.n * self.most(z) / (M**2 * self.H), steps)
+    def cost(self, rounds: float) -> float:
+        """Return the most that rounds cost which are not clipped, and add C / ln N or more to x."""
+        return self.B + math.sqrt(SLACK * self.log_N / RHO * self.largest) * math.sqrt(rounds)
 
 
 def adversarial(*, K: int, T: float, acyclic: float, revealed: int, first: int) -> float:
     """Return the bound against any adversary.
 
-    With M the size of the largest acyclic set of any round, Y = 4 n/(n - 1) M T, and both sums over all k with
-    z_k < n B(z_k) / (m^2 H)::
+    With M the size of the largest acyclic set of any round::
 
-        a + (3 + g/m^2) (sum of B(z_k) + 240 (1 + 1/n) m^2 H + B(240) + sqrt(4.4) m sqrt(H Y))
-          + 0.7 (sum of 1/2 + 800 (1 + 1/n) m^2 H + 1/2 + sqrt(80/3) m sqrt(H Y))
+        first + 4 + J + a + (3 + g) (E + B + sqrt(1.03 ln N M T / rho)) + 2 sqrt(2 (1 + 1 / rho) M T),
+        E = B (1 + (2 c + 1) max(0, ln(2 c B / (0.3 ln N))))
 
     Args:
         K: the number of arms.
         T: the number of rounds.
         acyclic: M, or more.
         revealed: d, the largest number of arms that a play reveals.
-        first: how many rounds there are before every arm was seen: at most K.
+        first: how many rounds there are before every arm was asked for: at most K.
 
     """
-    game, largest, T = _game(K, acyclic, revealed, first), float(acyclic), horizon(T)
-    clipped = list(game.clipped())
-    root = M * math.sqrt(game.H) * math.sqrt(4 * game.n / (game.n - 1) * largest) * math.sqrt(T)
-    cost = math.fsum(map(game.most, clipped)) + game.early + game.most(LATE) + math.sqrt(4.4) * root
-    explored = len(clipped) / 2 + game.early / CHARGE + 0.5 + math.sqrt(80 / 3) * root
-    return game.start + (3 + game.growth / M**2) * cost + 0.7 * explored
+    game = _game(K, T, acyclic, revealed, first)
+    clipped = game.B * (1 + (2 * game.c + 1) * max(0.0, math.log(2 * game.c * game.B / (FIRST_RATE * game.log_N))))
+    noise = 2 * math.sqrt(2 * (1 + 1 / RHO) * game.largest) * math.sqrt(game.T)
+    return game.first + 4 + game.J + game.small + (3 + GROWTH) * (clipped + game.cost(game.T)) + noise
 
 
 def stochastic(
@@ -83,13 +82,13 @@ def stochastic(
 ) -> float:
     """Return the bound where one arm is the best by `gap` in every round, but for a corruption.
 
-    With M the size of the largest acyclic set of any round, the sum over all k with z_k < 240, kappa = 16/3 + g/m^2 and
-    Lambda = ln(1 + B(0) T (T + 1) / (m sqrt(2 H)))::
+    With Lambda = ln(1 + 0.75 B T (T + 1) / 0.3), T' = min(T, 1000 c / ln N), and Q for gamma s + a::
 
-        A + b/2 + sqrt(b (b/4 + A + corruption)),  where
-        A = a + kappa (sum of B(z_k) + B(240) (n + 1) Lambda + 240 (1 + 1/n) m^2 H
-                  + m sqrt((1 + 1/n) Lambda 8 c M H (1 + ln T))),
-        b = 112 c kappa^2 m^2 (n + 1) M Lambda / gap,  c = (1 + sqrt(8))^2 + 1.2
+        v = 0.65 Lambda M c / (rho gap),  gamma = 1 + g
+        s = 2 c_0 + v gamma + 2 sqrt(v (a + corruption)),
+        c_0 = B + sqrt(1.03 ln N M T' / rho) + B (2 c + 1) Lambda + sqrt(0.65 Lambda M c (1001 + 1000 ln T) / rho)
+        m = 2 (1 + 1 / rho) M / gap
+        first + Q + 2 (4 + J + 2 s) + 4 m + 4 sqrt(m (2 (Q + corruption) / gap + corruption))
 
     Args:
         K: the number of arms.
@@ -97,30 +96,28 @@ def stochastic(
         gap: the smallest gap of an arm that is not best.
         acyclic: M, or more.
         revealed: the largest number of arms that a play reveals.
-        first: how many rounds there are before every arm was seen.
+        first: how many rounds there are before every arm was asked for.
         corruption: by how much the regret may be below gap times the expected number of plays of other arms; twice the
             sum, over all rounds, of the largest change of a loss.
 
     """
-    game, largest, T = _game(K, acyclic, revealed, first), float(acyclic), horizon(T)
+    game = _game(K, T, acyclic, revealed, first)
     gap, corruption = positive_gap(gap), number("corruption", corruption, least=0)
-    n, H = game.n, game.H
-    growth = math.log1p(game.most(0) * T * (T + 1) / (M * math.sqrt(2 * H)))
-    factor, moment = 16 / 3 + game.growth / M**2, MOMENT + 4 * CHARGE
-    steps = (game.first_rate * math.pow(1 + 1 / n, k) for k in itertools.count())
-    cost = math.fsum(map(game.most, itertools.takewhile(lambda z: z < LATE, steps)))
-    cost += game.most(LATE) * (n + 1) * growth + game.early
-    cost += M * math.sqrt((1 + 1 / n) * growth * 8 * moment * largest * H * (1 + math.log(T)))
-    A = game.start + factor * cost
-    b = 112 * moment * factor**2 * M**2 * (n + 1) * largest * growth / gap
-    return A + b / 2 + math.sqrt(b) * math.sqrt(b / 4 + A + corruption)
+    growth = math.log1p(0.75 / FIRST_RATE * game.B * game.T * (game.T + 1))
+    moment = 0.65 * growth * game.largest * game.c / RHO
+    start = game.cost(game.plain) + game.B * (2 * game.c + 1) * growth
+    start += math.sqrt(moment * (PLAIN + 1 + PLAIN * math.log(game.T)))
+    v = moment / gap
+    s = 2 * start + v * (1 + GROWTH) + 2 * math.sqrt(v) * math.sqrt(game.small + corruption)
+    own = (1 + GROWTH) * s + game.small
+    m = 2 * (1 + 1 / RHO) * game.largest / gap
+    spread = 4 * math.sqrt(m) * math.sqrt(2 * (own + corruption) / gap + corruption)
+    return game.first + own + 2 * (4 + game.J + 2 * s) + 4 * m + spread
 
 
-def _game(K: int, acyclic: float, revealed: int, first: int) -> _Game:
+def _game(K: int, T: float, acyclic: float, revealed: int, first: int) -> _Game:
     K = at_least_two(K)
-    n = max(2, math.floor(math.log(K) + 0.5))
-    H = n * (math.pow(K, 1 / n) - 1)
     largest = number("acyclic", acyclic, least=1, most=K)
     d = min(largest, number("revealed", whole("revealed", revealed), least=1, most=K))
-    start = number("first", whole("first", first), least=1, most=K) + 6 + 49 * d
-    return _Game(n, H, d, start + 70 * (1 + 4 * d) * (1 + 1 / n) * H)
+    start = number("first", whole("first", first), least=1, most=K)
+    return _Game(math.log(K), largest, horizon(T), start, d / RHO, 1 + (1 / RHO - 1) * d)

@@ -68,6 +68,8 @@ def guarantee(experiment: LiveExperiment, agent: Decider, ratio: SampleRatio) ->
         _untold(verdict, experiment.counters, covered=lateness.bound is not None)
         _late(verdict, experiment.counters, module, covered=lateness.bound is not None)
     _graphs(verdict, experiment.counters, module, options)
+    if lateness.absent and "stochastic" in verdict.halves:
+        verdict.lose("Arms were absent. The stochastic half is proved only where all of them are there.", "stochastic")
     delay = _delay(experiment.counters, lateness)
     if not delay.by_arm.ok:
         verdict.lose(f"{_UNEQUALLY_LATE}: no bound covers such delays.")
@@ -174,7 +176,7 @@ def _late(verdict: _Verdict, counters: Counters, module: Learner, *, covered: bo
         return
     late = f"{_some(counters, DELAYED, '{was} told after a later one was drawn')}."
     if not covered:
-        absent = " where arms are absent" if module.sleeps else ""  # that of such a learner covers the rest
+        absent = " where arms are absent" if module.sleeps and "theta" in module.traces else ""  # which covers the rest
         verdict.lose(f"{late} Estimates stay unbiased, but no theorem covers late feedback for {module.title}{absent}.")
     elif "stochastic" in verdict.halves:
         verdict.lose(f"{late} The stochastic half is proved only for feedback that comes at once.", "stochastic")

@@ -114,7 +114,10 @@ class RequestedSpec(Part):
         "losses is learned. This takes the place of expire_after",
     )
     prior: list[Belief] | None = Field(
-        None, min_length=1, max_length=MOST_LABELS, description="what is believed of some arms; the learner is exp3-set"
+        None,
+        min_length=1,
+        max_length=MOST_LABELS,
+        description="what is believed of some arms; the learner is glance or exp3-set",
     )
     keyed: bool = Field(
         default=False,

@@ -59,7 +59,7 @@ class CreateExperiment(RequestedSpec):
     name: Name
     graph: GraphMessage
     log: LogMessage | None = Field(
-        None, description="rounds to learn from before the first decision; the learner is exp3-set"
+        None, description="rounds to learn from before the first decision; the learner is glance or exp3-set"
     )
 
 

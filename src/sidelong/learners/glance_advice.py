@@ -24,9 +24,8 @@ from sidelong.graphs.arrays import observe
 from sidelong.numerics import exp, log, total
 
 if TYPE_CHECKING:
-    from glance_next import State
-
     from sidelong.graphs.arrays import GraphArrays
+    from sidelong.learners.glance import State
     from sidelong.learners.interface import Told
 
 LEAST = 0.05  # with which each adviser is seen: noise of l / P is then at most twenty times that of l
