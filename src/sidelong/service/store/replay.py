@@ -422,7 +422,7 @@ def check_chain(reading: Reading, identity: Identity) -> Iterator[None]:
     What is behind a snapshot is not replayed, so that nobody else would notice.
     """
     cut, more = reading.cut(identity.id), True
-    if lasting(reading, identity.id, cut.seq) != cut.kept:
+    if cut.seq and lasting(reading, identity.id, cut.seq) != cut.kept:
         raise _refused(
             f"The journal of {identity.name!r} was cut behind event {cut.seq:,}, and an event before it that was kept "
             f"was altered or is gone. Restore the database from a copy, and start the service again."
