@@ -59,6 +59,7 @@ test:            ## all checks: those of quick, and the other tests with the JIT
 
 # Of each of these `make test` runs a small share. Without the limit of ten minutes that its tests have.
 nightly: $(VENV)/stamp-checks packages build/generators/stamp ## what takes an hour, once a night and before a release: kills, notebooks, generated clients, the site
+	sh tests/packages.sh nightly
 	$(IN_MEMORY) $(BIN)/pytest -q -n 2 --dist worksteal -m nightly -o faulthandler_timeout=0
 	$(MAKE) soak KILLS=100
 

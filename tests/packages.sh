@@ -10,6 +10,9 @@ ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || command -v initdb >/dev/n
 command -v curl >/dev/null || missing="$missing curl"
 command -v openssl >/dev/null || missing="$missing openssl"
 command -v nginx >/dev/null || [ -x /usr/sbin/nginx ] || missing="$missing nginx-light"
+# For `make nightly` alone, since it is large: what compiles the tables and figures of a report.
+[ "${1:-}" != nightly ] || command -v pdflatex >/dev/null ||
+    missing="$missing texlive-latex-base texlive-latex-recommended texlive-pictures"
 [ -z "$missing" ] && exit 0
 
 if [ "$(id -u)" = 0 ]; then root=

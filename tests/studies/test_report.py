@@ -4,6 +4,7 @@ import html
 import os
 import re
 import shutil
+import subprocess
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -331,6 +332,42 @@ def test_a_damaged_result_file_is_named(late, tmp_path):
     assert done.exit_code == 2
     assert str(second) in done.stderr
     assert "Run the study again" in done.stderr
+
+
+PAPER = r"""\documentclass{article}
+\usepackage[margin=1cm,landscape]{geometry}
+\usepackage{booktabs,pgf}
+\begin{document}
+%s
+\end{document}
+"""
+
+
+@pytest.mark.nightly
+@pytest.mark.skipif(shutil.which("pdflatex") is None, reason="not installed: pdflatex (make nightly)")
+def test_all_tables_and_figures_compile_in_a_paper(written, tmp_path):
+    """As docs/studies.md says: two packages in the preamble, and every table and figure by \\input."""
+    files = [path for path in written if path.suffix in {".tex", ".pgf"}]
+    assert {path.suffix for path in files} == {".tex", ".pgf"}
+    inside = "\n".join(f"{{\\tiny\\input{{{path}}}}}\\clearpage" for path in files)
+    (tmp_path / "paper.tex").write_text(PAPER % inside)
+    done = subprocess.run(
+        ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", "paper.tex"],  # noqa: S607
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        errors="replace",
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout[-2000:]
+    assert (tmp_path / "paper.pdf").stat().st_size > 10_000
+
+
+def test_the_caption_of_the_scoreboard_explains_its_signs(written):
+    (text,) = [path.read_text() for path in written if path.name == "scoreboard.tex"]
+    assert text.count(r"\begin{table}") == text.count(r"\end{table}") == 1
+    assert r"= marks a learner that Wilcoxon's signed rank test cannot tell apart from the best" in text
+    assert r"95 \% bootstrap interval" in text
 
 
 # A folder of somebody else

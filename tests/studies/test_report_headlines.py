@@ -19,17 +19,17 @@ LOST = sl.FeedbackGraph.from_edges([(0, 0), (0, 1)], 3)
 def board(*rows):
     regret = np.array(rows, float)
     names = tuple("abcdef"[: len(rows)])
-    places = tuple(f"place {k}" for k in range(1, regret.shape[1] + 1))
+    places = tuple(f"place {k} · bernoulli" for k in range(1, regret.shape[1] + 1))
     return Scoreboard(names, places, regret, np.zeros_like(regret), np.zeros(regret.shape[1], np.int64))
 
 
 @pytest.mark.parametrize(
     ("rows", "said"),
     [
-        ([[10, 20], [20, 60]], "a has the smallest regret on all 2 instances; next comes b, up to 3 times the best."),
-        ([[10], [25]], "a has the smallest regret; next comes b, up to 2.5 times the best."),
-        ([[40, 10], [10, 30]], "b is never worse than 3.00 times the best, which it is on place 2; next comes a"),
-        ([[20, 10], [10, np.nan]], "a is never worse than 2.00 times the best, which it is on place 1; no other"),
+        ([[10, 20], [20, 60]], "a has the smallest regret on all 2 instances. Next comes b, up to 3 times the best."),
+        ([[10], [25]], "a has the smallest regret. Next comes b, up to 2.5 times the best."),
+        ([[40, 10], [10, 30]], "b does best. Worst case: 3.00 times the best (place 2, Bernoulli). Next comes a"),
+        ([[20, 10], [10, np.nan]], "a does best. Worst case: 2.00 times the best (place 1, Bernoulli). No other"),
         ([[np.nan, 10], [10, np.nan]], "No learner has played on every instance"),
         ([[10, 20]], "a plays alone"),
     ],

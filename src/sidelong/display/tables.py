@@ -63,14 +63,17 @@ def _html_cell(tag: str, text: str, column: int) -> str:
     return f'<{tag} style="{_CELL};text-align:{side}">{said}</{tag}>'
 
 
-def latex_table(head: Sequence[str], rows: Rows, comment: str = "") -> str:
-    r"""Return a table for a paper: a ``tabular`` with the rules of the package booktabs."""
+def latex_table(head: Sequence[str], rows: Rows, comment: str = "", caption: str = "") -> str:
+    r"""Return a table for a paper: a ``tabular`` with the rules of booktabs, in a ``table`` if it has a caption."""
     says = "".join(f"% {line}\n" for line in comment.splitlines())
     lines = [" & ".join(map(latex_text, row)) + r" \\" for row in rows]
     top = [" & ".join(map(latex_text, head)) + r" \\", r"\midrule"] if head else []
     columns = "l" + "r" * (len(head or rows[0]) - 1)
     inside = "\n".join([rf"\begin{{tabular}}{{{columns}}}", r"\toprule", *top, *lines, r"\bottomrule"])
-    return f"{says}% \\usepackage{{booktabs}}\n{inside}\n\\end{{tabular}}\n"
+    made = f"{inside}\n\\end{{tabular}}\n"
+    if caption:
+        made = f"\\begin{{table}}\n\\centering\n\\caption{{{latex_text(caption)}}}\n{made}\\end{{table}}\n"
+    return f"{says}% \\usepackage{{booktabs}}\n{made}"
 
 
 def latex_text(text: str) -> str:

@@ -19,6 +19,10 @@ if TYPE_CHECKING:
     from sidelong.studies.report.promised import Bound
 
 
+#: How many times the highest mean a linear axis is high at most, so that means can be told apart.
+_ABOVE = 1.5
+
+
 class Series(NamedTuple):
     """A learner in a figure."""
 
@@ -34,6 +38,8 @@ def regret(
     figure, axes = new(rounds, "regret")
     last = int(max(each.curve.rounds[-1] for each in series))
     highest = max(float(max(each.curve.band[1].max(), each.curve.spread[1].max())) for each in series)
+    if not logarithmic:  # single runs that lose far more would press all means flat on the axis
+        highest = min(highest, _ABOVE * max(float(each.curve.band[1].max()) for each in series))
     shown = {
         name: each for name, each in bounds.items() if logarithmic or each[0].values[-1] <= 1.25 * max(highest, 1e-9)
     }
@@ -82,7 +88,10 @@ def against(
             [value for value, _ in drawn], mean, np.abs(ends - mean),
             marker="o", markersize=3.5, capsize=2, elinewidth=1, **style,
         )  # fmt: skip
-    axes.set_xlim((x.min() / 1.1 if wide else x.min() - 0.04 * np.ptp(x)), x.max())
+    # The last marker, which is as wide as the first, must not be cut.
+    axes.set_xlim(
+        *((x.min() / 1.1, 1.05 * x.max()) if wide else (x.min() - 0.04 * np.ptp(x), x.max() + 0.03 * np.ptp(x)))
+    )
     if not tall:
         axes.set_ylim(bottom=min(0.0, axes.get_ylim()[0]))
     scale(axes, "x", logarithmic=wide, whole=whole)

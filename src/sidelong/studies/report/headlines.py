@@ -45,12 +45,14 @@ def scoreboard(board: Scoreboard) -> str:
         many = len(board.instances) > 1
         said = f"{name} has the smallest regret" + f" on all {len(board.instances)} instances" * many
     else:
-        where = board.instances[int(np.argmax(board.ratio[first]))]
-        said = f"{name} is never worse than {worst:.2f} times the best, which it is on {where}"
+        where = (
+            board.instances[int(np.argmax(board.ratio[first]))].replace(" · ", ", ").replace("bernoulli", "Bernoulli")
+        )
+        said = f"{name} does best. Worst case: {worst:.2f} times the best ({where})"
     if len(everywhere) == 1:
-        return f"{said}; no other learner has played on every instance."
+        return f"{said}. No other learner has played on every instance."
     second = everywhere[1]
-    return f"{said}; next comes {board.contestants[second]}, up to {float(board.worst[second]):,.3g} times the best."
+    return f"{said}. Next comes {board.contestants[second]}, up to {float(board.worst[second]):,.3g} times the best."
 
 
 def missing(cells: int) -> str:

@@ -51,6 +51,7 @@ class Table(NamedTuple):
     name: str  #: of its file, and a class of the style
     head: Sequence[str]
     rows: Sequence[Sequence[str | Entry]]
+    caption: str = ""  #: for a paper; on the page it stands below
 
     def __str__(self) -> str:
         top = "".join(f"<th scope=col>{html.escape(each)}</th>" for each in self.head)
@@ -66,7 +67,7 @@ class Table(NamedTuple):
     def latex(self) -> str:
         """The table for a paper."""
         rows = [[_plain(each) for each in row] for row in self.rows]
-        return latex_table(self.head, rows)
+        return latex_table(self.head, rows, caption=self.caption)
 
 
 class Section(NamedTuple):

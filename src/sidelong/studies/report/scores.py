@@ -21,6 +21,11 @@ _NOTE = (
     "to both, as the price of playing each arm once. The worst ratio of a learner is over all instances. A = marks a "
     "learner that the tests cannot tell apart from the best on the instance."
 )
+_CAPTION = (
+    "Regret at the end as a multiple of the smallest on the instance, with K added to both (in parentheses: regret, "
+    "the mean over runs with half of its 95 % bootstrap interval). = marks a learner that Wilcoxon's signed rank test "
+    "cannot tell apart from the best on the instance."
+)
 _DUELS = (
     f"The first number says on how many instances the learner of the row has less regret than that of the column, the "
     f"second on how many it has more. This is Wilcoxon's signed rank test on pairs of runs that met the same losses, "
@@ -62,8 +67,8 @@ def _scoreboard(reading: StudyReading) -> Table:
     head = ["learner", "worst ratio", *(each.title for each in reading.instances)]
     if len(head) > _WIDEST and len(rows) < len(reading.instances):  # a page is not wide: what is many goes down
         turned = [[head[k], *(row[k] for row in rows)] for k in range(1, len(head))]
-        return Table("scoreboard", ["", *(str(row[0]) for row in rows)], turned)
-    return Table("scoreboard", head, rows)
+        return Table("scoreboard", ["", *(str(row[0]) for row in rows)], turned, _CAPTION)
+    return Table("scoreboard", head, rows, _CAPTION)
 
 
 def _score(instance: Instance, label: str, ratio: float, absent: str) -> Entry:
@@ -86,7 +91,7 @@ def _duels(reading: StudyReading) -> Table:
         for pair, duel in instance.duels.items():
             counts.setdefault(pair, Counter())[duel.verdict] += 1
     rows: list[list[str | Entry]] = [[one, *(_duel(counts.get((one, other))) for other in names)] for one in names]
-    return Table("duels", ["", *names], rows)
+    return Table("duels", ["", *names], rows, _DUELS)
 
 
 def _duel(count: Counter[str] | None) -> Entry:
