@@ -46,11 +46,11 @@ def test_what_is_not_to_be_learned_is_given_up():
     by_key, told, cancelled = families(3)
     plan = by_key.ask([KEYS[row] for row in ROWS])
     expected = by_key.observe_probabilities(plan)
-    by_key.cancel(plan)
+    by_key.cancel(plan, lost=True)
     rounds = told.rows.ask(ROWS).rounds
     cancelled.rows.ask(ROWS)
     assert np.array_equal(told.rows.tell(ROWS, rounds, np.zeros(expected.size), learn=False), expected)
-    cancelled.rows.cancel(ROWS, rounds)
+    cancelled.rows.cancel(ROWS, rounds, lost=True)
     assert state(told) == state(cancelled) == state(by_key)
 
 

@@ -528,7 +528,7 @@ class RowsOfKeys:
         if learn:
             self._family._learn(row, round_, LossColumns(losses, losses), graph)  # noqa: SLF001
         else:
-            rounds.drop(slot, lost=True)
+            rounds.cancel(slot, lost=True)
         return observed
 
     def drawn(self, row: Integers, round_: Integers) -> tuple[Floats | None, list[int]]:
@@ -562,7 +562,7 @@ class RowsOfKeys:
 
     def cancel(self, row: Integers, round_: Integers, *, lost: bool = False) -> None:
         """Give up pending decisions, as `Family.cancel` does."""
-        self._rounds.drop(self._pending(row, round_), lost=lost)
+        self._rounds.cancel(self._pending(row, round_), lost=lost)
 
     def override(self, row: Integers, round_: Integers, arms: Integers) -> None:
         """Say that pending decisions were carried out with other arms."""
