@@ -10,7 +10,7 @@ from service import servers
 from service.deployments import KINDS, Deployment
 from service.doubles import hooked
 from service.servers import nursery, server, service
-from service.stores import new_database
+from service.stores import new_database, opened
 
 __all__ = ["nursery", "server", "service"]
 
@@ -31,6 +31,13 @@ def postgresql():
 def database(request, tmp_path):
     """Return the address of an empty database: SQLite, and in tests with the mark postgresql each kind in turn."""
     return new_database(request.param, request, tmp_path)
+
+
+@pytest.fixture
+def bench(database):
+    """Return a store on that database."""
+    with opened(database) as made:
+        yield made
 
 
 def pytest_generate_tests(metafunc):

@@ -21,6 +21,7 @@ import sqlalchemy as sa
 import uvicorn
 
 from service.servers import decisions_of, in_columns
+from service.stores import Hands
 from sidelong.cli import app as command_line
 from sidelong.service.http.app import Application
 from sidelong.service.settings import Settings
@@ -65,18 +66,6 @@ class Reply(NamedTuple):
         if self.status >= 400:
             raise UnexpectedReplyError(self.status, self.body)
         return self
-
-
-class Hands:
-    """The hands of the clock that a server sees. They stand still until they are moved."""
-
-    def __init__(self):
-        self.wall = 1_700_000_000.0
-        self.steady = 50.0
-
-    def move(self, seconds):
-        self.wall += seconds
-        self.steady += seconds
 
 
 class Calls:

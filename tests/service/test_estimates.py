@@ -5,19 +5,12 @@ import pytest
 
 import sidelong as sl
 from evaluation.four_sums import limit, naive
-from service.stores import opened
 from sidelong import evaluation
 from sidelong.service.http import estimates, export, views
 from sidelong.service.store.counters import Counters, LearnedColumns, ToldColumns
 from sidelong.service.store.journal import Kind
 
 OWN = sl.FeedbackGraph.from_edges([(0, 2), (3, 1)], 4, self_loops=True)
-
-
-@pytest.fixture
-def bench(tmp_path):
-    with opened(f"sqlite:///{tmp_path}/service.db") as made:
-        yield made
 
 
 def state(bench, **how):

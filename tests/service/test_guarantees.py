@@ -6,18 +6,11 @@ import numpy as np
 import pytest
 
 import sidelong as sl
-from service.stores import opened
 from sidelong.service.http import views
 from sidelong.service.store import snapshots
 from sidelong.service.store.arm_delays import LEVEL, ArmDelays
 
 PROMPT = ["adversarial", "stochastic"]
-
-
-@pytest.fixture
-def bench(tmp_path):
-    with opened(f"sqlite:///{tmp_path}/service.db") as each:
-        yield each
 
 
 def found(bench):

@@ -8,7 +8,8 @@ import pytest
 
 import sidelong as sl
 from service.stores import last_snapshot, opened
-from sidelong.errors import ServiceError, UnknownDecisionError
+from service.test_store import refused
+from sidelong.errors import UnknownDecisionError
 from sidelong.service.http import views
 from sidelong.service.store import creation, journal
 from sidelong.service.store.clock import Clock
@@ -17,19 +18,6 @@ from sidelong.service.store.journal import Kind
 from sidelong.service.store.replay import Replayed
 
 GRAPH = sl.graphs.cliques([3, 2])
-
-
-@pytest.fixture
-def bench(database):
-    with opened(database) as made:
-        yield made
-
-
-def refused(code, function, *arguments, **more):
-    with pytest.raises(ServiceError) as caught:
-        function(*arguments, **more)
-    assert caught.value.code == code, caught.value
-    return caught.value
 
 
 def story(bench, name="e"):

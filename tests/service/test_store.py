@@ -20,12 +20,6 @@ from sidelong.service.store.rules import Decide
 GRAPH = sl.graphs.cliques([3, 2])
 
 
-@pytest.fixture
-def bench(database):
-    with opened(database) as made:
-        yield made
-
-
 def refused(code, function, *arguments, **more):
     with pytest.raises(ServiceError) as caught:
         function(*arguments, **more)
