@@ -93,7 +93,7 @@ def test_bad_feedback_is_refused_and_nothing_is_stored(server, experiment, body,
         ({"n_arms": 2, "edges": [[0, 1, 1]]}, 422),
         ({"n_arms": 2, "edges": "pickle"}, 422),
         ({"n_arms": 10**6, "edges": []}, 413),
-        ({"n_arms": 3, "edges": [[0, 0], [1, 1]]}, 422),  # arm 2 does not reveal itself
+        ({"n_arms": 3, "edges": [[0, 0], [1, 1], [1, 2]]}, 422),  # arm 2 does not reveal itself
         ({"low": [0, 0], "high": [1]}, 422),
         ({"low": [0, 0], "high": [1, 9]}, 422),
         ({"id": "../../etc/passwd"}, 422),

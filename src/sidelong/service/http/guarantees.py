@@ -67,9 +67,9 @@ def guarantee(experiment: LiveExperiment, agent: Decider, ratio: SampleRatio) ->
     else:
         _untold(verdict, experiment.counters, covered=lateness.bound is not None)
         _late(verdict, experiment.counters, module, covered=lateness.bound is not None)
+        if lateness.absent and "stochastic" in verdict.halves:
+            verdict.lose("Arms were absent. The stochastic half is proved only where all are there.", "stochastic")
     _graphs(verdict, experiment.counters, module, options)
-    if lateness.absent and "stochastic" in verdict.halves:
-        verdict.lose("Arms were absent. The stochastic half is proved only where all of them are there.", "stochastic")
     delay = _delay(experiment.counters, lateness)
     if not delay.by_arm.ok:
         verdict.lose(f"{_UNEQUALLY_LATE}: no bound covers such delays.")
