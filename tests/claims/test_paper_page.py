@@ -30,7 +30,7 @@ def test_every_name_exists_and_has_its_lines_of_pseudo_code(file, name, lines):
 
 
 def test_every_claim_is_on_the_page_and_no_other():
-    kinds = "absent|alg|certificate|delay|eq|exp3g|glance|lem|prop|seen|squarecb|thm|track"
+    kinds = "absent|alg|certificate|delay|eq|exp3g|glance|lem|prop|seen|squarecb|stop|thm|track"
     named = set(re.findall(rf"`((?:{kinds})-[\w-]+|e\d+|unbiased)`", PAGE))
     assert named == {claim.id for claim in claims.CLAIMS}
 

@@ -474,6 +474,18 @@ class Agent(Persistent):
         """
         return observers.certificate_of(self._observers, self._pending.values(), confidence)
 
+    def stop(self, confidence: float = 0.95) -> int | None:
+        """Return the arm with the least expected loss, if that is known by now; else None.
+
+        With the given confidence no answer of a run is ever wrong, however often one asks, whichever learner plays: if
+        the expected losses stay as they are, and feedback is not missing because of what was lost. `docs/stopping.md`
+        has more.
+
+        Raises:
+            EvaluationError: some outcome decided which losses were revealed (`tell` with a graph).
+        """
+        return observers.best_arm_of(self._observers, self._graph, confidence)
+
     def lateness(self) -> Lateness:
         """Return how late feedback was, and, for exp3.g++ and exp3-set, the bound on the regret that this leaves."""
         outstanding = [made.drawn.outstanding for made in self._pending.values()]

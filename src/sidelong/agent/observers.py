@@ -28,14 +28,17 @@ from sidelong.evaluation.certificates import (
     freeze,
     settle,
 )
+from sidelong.evaluation.stopping import best_arm
 from sidelong.evaluation.turning import FIRST, UPPER, Turning, WorldHealth, health, look
 from sidelong.graphs.arrays import GraphArrays, observe
+from sidelong.graphs.presence import present
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from sidelong.agent.decision import Decision
     from sidelong.agent.setup import Setup
+    from sidelong.graphs.graph import FeedbackGraph
 
 #: What `Observers.delays` counts and sums, in this order. Counts are whole numbers there too.
 (
@@ -313,6 +316,15 @@ def certificate_of(observers: Observers, pending: Iterable[Decision], confidence
     for made in pending:
         settle(standing, made.graph.arrays, made.arm, made.drawn.p, made.drawn.mean, P, NOT_TOLD, P)
     return assess(standing, confidence)
+
+
+def best_arm_of(observers: Observers, graph: FeedbackGraph, confidence: float) -> int | None:
+    """Return the arm with the least mean, if that is known: `sidelong.evaluation.stopping`."""
+    if (observers.weights != observers.counts).any():
+        raise EvaluationError(
+            "stop needs graphs that were known before the draw: here the outcome decided which losses were revealed."
+        )
+    return best_arm(observers.counts, observers.means, confidence, np.flatnonzero(~present(graph)).tolist())
 
 
 def health_of(setup: Setup, observers: Observers, last: int) -> WorldHealth:

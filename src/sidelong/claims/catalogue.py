@@ -32,6 +32,7 @@ thm-4-epochs-rates thm-4-epochs
 glance-unbiased glance-share glance-costs glance-ftrl glance-budget glance-regret
 delay-rate delay-regret delay-cross seen-after
 certificate-mean certificate-lost certificate-holds
+stop-holds
 absent-unbiased absent-ftrl track-ftrl
 squarecb-value squarecb-regret
 exp3g-ftrl exp3g-costs exp3g-rate
