@@ -11,7 +11,7 @@ import typer
 from sidelong.cli.refusal import refuse, require
 
 if TYPE_CHECKING:
-    from sidelong.studies.compare import Comparison
+    from sidelong.studies.result_diff import ResultDiff
 
 EXAMPLES = ("sidelong diff results/study results/again", "sidelong diff study.sidelong.zip results/study")
 _MOST = 20  # lines of each kind
@@ -27,8 +27,8 @@ def diff(one: _Results, two: _Results) -> None:
     """
     require("diff", "pydantic", "pyarrow")
     from sidelong.errors import StudyError  # noqa: PLC0415
-    from sidelong.studies.compare import compare  # noqa: PLC0415
     from sidelong.studies.pack import is_pack, unpacked  # noqa: PLC0415
+    from sidelong.studies.result_diff import compare  # noqa: PLC0415
 
     with contextlib.ExitStack() as stack:
         try:
@@ -41,7 +41,7 @@ def diff(one: _Results, two: _Results) -> None:
         raise typer.Exit(1)
 
 
-def show(found: Comparison, one: str, two: str) -> None:
+def show(found: ResultDiff, one: str, two: str) -> None:
     """Print what two folders of results have in common."""
     lines = [f"the studies differ: {line}" for line in found.studies]
     lines += [f"differs: {cell}\n  {where}" for cell, where in found.differing[:_MOST]]

@@ -90,9 +90,9 @@ def _play_again(
 ) -> None:
     """Play the study of a pack in a folder of its own, and compare the results with those in the pack."""
     from sidelong.cli.diff import show  # noqa: PLC0415
-    from sidelong.studies.compare import compare  # noqa: PLC0415
     from sidelong.studies.pack import unpacked  # noqa: PLC0415
     from sidelong.studies.provenance import source_hash  # noqa: PLC0415
+    from sidelong.studies.result_diff import compare  # noqa: PLC0415
     from sidelong.studies.spec import load  # noqa: PLC0415
 
     folder = out or Path("results") / f"{pack.name.partition('.')[0]}-again"

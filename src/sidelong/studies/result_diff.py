@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Comparison:
+class ResultDiff:
     """What two folders of results have in common."""
 
     same: int  #: cells whose tables are the same to the bit
@@ -31,7 +31,7 @@ class Comparison:
         return not self.differing and not any(self.only)
 
 
-def compare(one: Path, two: Path) -> Comparison:
+def compare(one: Path, two: Path) -> ResultDiff:
     """Compare the results in two folders.
 
     Raises:
@@ -42,7 +42,7 @@ def compare(one: Path, two: Path) -> Comparison:
     both = [cell for cell in first if cell in second]
     found = [(cell, _first_difference(first[cell], second[cell])) for cell in both]
     said = [(read_study(folder) or {}).get("study", {}) for folder in (one, two)]
-    return Comparison(
+    return ResultDiff(
         sum(not where for _, where in found),
         tuple((cell, where) for cell, where in found if where),
         tuple(tuple(cell for cell in these if cell not in others) for these, others in (tables, tables[::-1])),  # type: ignore[arg-type]
